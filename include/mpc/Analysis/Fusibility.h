@@ -1,0 +1,91 @@
+//===- Fusibility.h - what the fuser will do --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Pure functions that say which casts the Fuse stage absorbs, and a prediction
+// of which values never leave a kernel. The Precision stage prices casts by
+// them and the Fuse stage honours them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_FUSIBILITY_H
+#define MPC_ANALYSIS_FUSIBILITY_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <memory>
+#include <optional>
+
+namespace mpc {
+
+/// The facts of a target that decide which casts are free.
+struct FusionTarget {
+  /// Whether a contraction narrows its operands itself, while it loads them.
+  /// The CPU's micro-kernels do not: they read 16-bit panels as they lie.
+  bool narrowsContractionOperands = false;
+
+  /// Parses "cpu", "cpu:avx2", "cpu:avx512", "cpu:native"; nullopt where
+  /// unknown.
+  static std::optional<FusionTarget> parse(llvm::StringRef name);
+};
+
+/// Whether a cast between floats that feeds operand `index` of `op` disappears
+/// into the kernel of `op`: it loads the cast's input and converts in
+/// registers.
+bool absorbsCast(mlir::Operation *op, unsigned index,
+                 const FusionTarget &target);
+
+/// Whether a cast between floats of a result of `op` disappears into the kernel
+/// of `op`: it converts in registers and stores the cast's result. False where
+/// `op` makes no kernel (constants, views) or one without an epilogue.
+bool absorbsResultCast(mlir::Operation *op, const FusionTarget &target);
+
+/// Predicts which kernels mpc-fuse forms: contractions and pools take the
+/// elementwise ops of their result's shape that follow, row kernels take those
+/// before and after them, what is left joins in loops of one shape. A wrong
+/// guess costs bytes or one rounding, never correctness.
+class KernelPrediction {
+public:
+  explicit KernelPrediction(mlir::func::FuncOp func);
+
+  /// Whether `value` is made and read inside one kernel, so that it never
+  /// reaches memory.
+  bool isInternal(mlir::Value value) const;
+
+  /// Whether two ops are predicted to share a kernel.
+  bool shareKernel(mlir::Operation *a, mlir::Operation *b) const;
+
+private:
+  struct Kernel {
+    llvm::SmallVector<mlir::Operation *> ops;
+    /// The op that the kernel is built around; null for a loop.
+    mlir::Operation *anchor = nullptr;
+    /// Extents of its results.
+    llvm::ArrayRef<int64_t> shape;
+  };
+
+  /// The kernel of `op`, or null.
+  Kernel *kernelOf(mlir::Operation *op) const;
+  /// Whether `op` is an elementwise op that no kernel has taken.
+  bool isFree(mlir::Operation *op) const;
+  /// Whether every reader of `op` is in `kernel`.
+  bool isReadOnlyBy(mlir::Operation *op, Kernel *kernel) const;
+  /// Whether a path leads from `kernel` to one of `ops` through other kernels,
+  /// so that taking them in would make a cycle.
+  bool dependsOn(llvm::ArrayRef<mlir::Operation *> ops, Kernel *kernel) const;
+  /// Moves the ops of `from` into `into`; false where that makes a cycle.
+  bool merge(Kernel *into, Kernel *from);
+  void growEpilogue(Kernel *kernel);
+  void growPrologue(Kernel *kernel);
+  void joinLoops(mlir::Operation *op);
+
+  llvm::SmallVector<mlir::Operation *> ops;
+  llvm::SmallVector<std::unique_ptr<Kernel>> kernels;
+  llvm::DenseMap<mlir::Operation *, Kernel *> members;
+};
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_FUSIBILITY_H

@@ -1,0 +1,28 @@
+//===- ExeDialect.h - the exe dialect ---------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The dialect class and its attributes. Ops: ExeOps.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_EXE_IR_EXEDIALECT_H
+#define MPC_DIALECT_EXE_IR_EXEDIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+#include "mpc/Dialect/Exe/IR/ExeDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "mpc/Dialect/Exe/IR/ExeAttributes.h.inc"
+
+#endif // MPC_DIALECT_EXE_IR_EXEDIALECT_H

@@ -1,0 +1,112 @@
+//===- ExeOps.td - ops of exe -------------------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_EXE_IR_EXEOPS
+#define MPC_DIALECT_EXE_IR_EXEOPS
+
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mpc/Dialect/Exe/IR/ExeBase.td"
+include "mpc/Dialect/Mpc/IR/MpcBase.td"
+
+class Exe_Op<string mnemonic, list<Trait> traits = []> : Op<Exe_Dialect, mnemonic, traits>;
+
+def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock,
+                                       NoTerminator, NoRegionArguments]> {
+  let summary = "Buffers and launches of one entry function";
+  let description = [{
+    ```mlir
+    exe.program @main target("cpu:avx512") arena(4096) {
+      exe.argument @x : tensor<32x784xf32> input(0)
+      exe.result @y : tensor<32x10xf32> output(0)
+      exe.constant @w dense_resource<w> : tensor<784x10xf32>
+      exe.launch @k_fc kind(contraction) ops(["fc/MatMul"]) flops(501760) bytes(133000)
+        (read @x, read @w, write @y)
+    }
+    ```
+    - (C1) argument indices, and result indices, are 0, 1, 2, ... in order.
+    - (C2) every arena range lies inside the arena and starts at a multiple of
+      `kAlignment`.
+    - (C3) an arena range that is read is covered by ranges that earlier launches
+      wrote and of which no launch between wrote over any part.
+    - (C4) every result is written by exactly one launch.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$target, I64Attr:$arena_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `target` `(` $target `)` `arena` `(` $arena_bytes `)` attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::llvm::StringRef":$target,
+                                 "int64_t":$arenaBytes)>];
+  let extraClassDeclaration = [{
+    /// Every buffer starts at a multiple of this many bytes.
+    static constexpr int64_t kAlignment = 64;
+    /// The parts of the program, in order.
+    ::llvm::SmallVector<::mpc::exe::ArgumentOp, 0> getProgramArguments();
+    ::llvm::SmallVector<::mpc::exe::ResultOp, 0> getProgramResults();
+    ::llvm::SmallVector<::mpc::exe::ConstantOp, 0> getProgramConstants();
+    ::llvm::SmallVector<::mpc::exe::LaunchOp, 0> getLaunches();
+  }];
+}
+
+class Exe_PortOp<string mnemonic, string place> : Exe_Op<mnemonic, [Symbol, HasParent<"ProgramOp">]> {
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<RankedTensorOf<[AnyType]>>:$type,
+                       I64Attr:$index, StrAttr:$name, OptionalAttr<Mpc_RoleAttr>:$role);
+  let assemblyFormat = "$sym_name `:` $type `" # place # [{` `(` $index `)` `name` `(` $name `)`
+    (`role` `(` $role^ `)`)? attr-dict}];
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::mlir::cast<::mlir::RankedTensorType>(getType());
+    }
+  }];
+}
+def Exe_ArgumentOp : Exe_PortOp<"argument", "input"> {
+  let summary = "A buffer that the caller supplies; never written";
+  let description = "`name` is the model's name of the input; the symbol is unique in the program.";
+}
+def Exe_ResultOp : Exe_PortOp<"result", "output"> {
+  let summary = "A buffer that the program fills";
+  let description = "`name` is the model's name of the output; the symbol is unique in the program.";
+}
+
+def Exe_ConstantOp : Exe_Op<"constant", [Symbol, HasParent<"ProgramOp">]> {
+  let summary = "A buffer of fixed contents; never written";
+  let arguments = (ins SymbolNameAttr:$sym_name, ElementsAttr:$value);
+  let assemblyFormat = "$sym_name $value attr-dict";
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::mlir::cast<::mlir::RankedTensorType>(getValue().getType());
+    }
+  }];
+}
+
+def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">]> {
+  let summary = "Run one kernel";
+  let description = [{
+    `kernel` names a private function of the enclosing module from input tensors
+    to output tensors; a kernel that returns its argument is a copy. `inputs` and
+    `outputs` hold one buffer for each of the kernel's arguments and results: a
+    flat symbol reference or `#exe.arena`. A buffer may have another shape than
+    the tensor, never another number of bytes. `ops` are the names of the model's
+    ops that the kernel computes, `flops` their cost, `bytes` what the kernel
+    reads and writes.
+    - (C1) every buffer is a symbol of the program or an arena range.
+    - (C2) outputs are results or arena ranges.
+    - (C3) no output range overlaps an input's or another output's.
+    - (C4) where the kernel is a function on tensors, numbers and sizes agree.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Mpc_FusionKindAttr:$kind, StrArrayAttr:$ops,
+                       I64Attr:$flops, I64Attr:$bytes, ArrayAttr:$inputs, ArrayAttr:$outputs);
+  let assemblyFormat = [{
+    $kernel `kind` `(` custom<Kind>($kind) `)` `ops` `(` $ops `)` `flops` `(` $flops `)` `bytes` `(` $bytes `)`
+    custom<Buffers>($inputs, $outputs) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // MPC_DIALECT_EXE_IR_EXEOPS

@@ -1,0 +1,54 @@
+//===- Passes.td - passes into exe --------------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_EXE_TRANSFORMS_PASSES
+#define MPC_DIALECT_EXE_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
+  let summary = "Turn fused functions into kernels and a device program";
+  let description = [{
+    Each `mpc.fusion` becomes a private function on tensors, its kernel; fusions
+    with equal bodies share one. Each public function becomes an `exe.program` that
+    launches them in order, with every buffer in its place.
+
+    ```mlir
+    func.func @main(%x: tensor<4x8xf32> ...) -> (tensor<4x8xf32> ...) {
+      %0 = mpc.fusion kind(elementwise) name("relu") (...) { ... }
+      return %0
+    }
+    // becomes
+    func.func private @k_relu(%a: tensor<4x8xf32>) -> tensor<4x8xf32>
+        attributes {mpc.kernel_kind = #mpc.fusion_kind<elementwise>} { ... }
+    exe.program @main target("cpu") arena(0) {
+      exe.argument @x : tensor<4x8xf32> input(0) name("x")
+      exe.result @y : tensor<4x8xf32> output(0) name("y")
+      exe.launch @k_relu kind(elementwise) ... (read @x, write @y)
+    }
+    ```
+
+    Contract in: after mpc-fuse. Contract out: no function but kernels; the program
+    verifies. Values that are returned are written to their result at once; a value
+    that is returned twice, or that is an argument, a constant or a view, is copied
+    by a kernel that returns its argument.
+    Arena offsets come from the values' lifetimes in launch order.
+    Numerics: unchanged.
+    Executed example: test/Dialect/Exe/Transforms/plan.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "name of the target that the program is for, as in cpu:avx512">,
+  ];
+  let dependentDialects = ["::mpc::exe::ExeDialect", "::mlir::func::FuncDialect"];
+  let statistics = [
+    Statistic<"numKernels", "kernels", "kernels made">,
+    Statistic<"numShared", "launches-shared", "launches that reuse a kernel">,
+    Statistic<"arenaBytes", "arena-bytes", "bytes of the arena">,
+  ];
+}
+
+#endif // MPC_DIALECT_EXE_TRANSFORMS_PASSES

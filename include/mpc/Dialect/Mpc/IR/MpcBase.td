@@ -1,0 +1,168 @@
+//===- MpcBase.td - dialect, types and enums of mpc ---------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The dialect itself, its type constraints, enums and attributes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCBASE
+#define MPC_DIALECT_MPC_IR_MPCBASE
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Mpc_Dialect : Dialect {
+  let name = "mpc";
+  let cppNamespace = "::mpc";
+  let summary = "Tensor dataflow with explicit storage, compute and accumulate types";
+  let description = [{
+    Ops on builtin ranked tensors. An op's operand and result element types are
+    the types it computes in; storage in another type is an explicit `mpc.cast`.
+    Contractions and reductions accumulate in their `accumulate` type, by
+    default their result's element type. Elementwise ops broadcast as NumPy
+    does; nothing else broadcasts.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
+  let hasConstantMaterializer = 1;
+  let extraClassDeclaration = [{
+    /// Discardable attribute on any op: why its types are what they are.
+    static constexpr ::llvm::StringLiteral kDecisionAttr = "mpc.decision";
+    /// Function argument and result attributes.
+    static constexpr ::llvm::StringLiteral kRoleAttr = "mpc.role";
+    static constexpr ::llvm::StringLiteral kNameAttr = "mpc.name";
+    static constexpr ::llvm::StringLiteral kAliasAttr = "mpc.alias";
+    /// Discardable string attribute on ops: the layer path (decisions: module
+    /// scopes joined by slashes).
+    static constexpr ::llvm::StringLiteral kLayerAttr = "mpc.layer";
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+def Mpc_Float : AnyTypeOf<[F16, BF16, F32, F64], "f16, bf16, f32 or f64">;
+def Mpc_Int : AnyTypeOf<[I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64],
+                        "boolean or 8- to 64-bit integer">;
+def Mpc_IndexInt : AnyTypeOf<[I32, I64], "i32 or i64">;
+def Mpc_Element : AnyTypeOf<[Mpc_Float, Mpc_Int], "mpc element type">;
+
+def Mpc_Tensor : RankedTensorOf<[Mpc_Element]>;
+def Mpc_FloatTensor : RankedTensorOf<[Mpc_Float]>;
+def Mpc_IntTensor : RankedTensorOf<[Mpc_Int]>;
+def Mpc_IndexTensor : RankedTensorOf<[Mpc_IndexInt]>;
+def Mpc_BoolTensor : RankedTensorOf<[I1]>;
+
+//===----------------------------------------------------------------------===//
+// Enums
+//===----------------------------------------------------------------------===//
+
+class Mpc_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mpc";
+  let genSpecializedAttr = 0;
+}
+class Mpc_EnumAttr<EnumAttrInfo info, string mnemonic>
+    : EnumAttr<Mpc_Dialect, info, mnemonic>;
+
+def Mpc_ComparePredicate : Mpc_Enum<"ComparePredicate", "ordered comparison; ne is unordered", [
+    I32EnumAttrCase<"eq", 0>, I32EnumAttrCase<"ne", 1>, I32EnumAttrCase<"lt", 2>,
+    I32EnumAttrCase<"le", 3>, I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]>;
+def Mpc_ComparePredicateAttr : Mpc_EnumAttr<Mpc_ComparePredicate, "compare_predicate">;
+
+def Mpc_ComputeMode : Mpc_Enum<"ComputeMode", "how a contraction multiplies", [
+    I32EnumAttrCase<"native", 0>, I32EnumAttrCase<"tf32", 1>,
+    I32EnumAttrCase<"bf16x2", 2>, I32EnumAttrCase<"bf16x3", 3>]>;
+def Mpc_ComputeModeAttr : Mpc_EnumAttr<Mpc_ComputeMode, "compute_mode">;
+
+def Mpc_GeluForm : Mpc_Enum<"GeluForm", "formula of gelu", [
+    I32EnumAttrCase<"erf", 0>, I32EnumAttrCase<"tanh", 1>]>;
+def Mpc_GeluFormAttr : Mpc_EnumAttr<Mpc_GeluForm, "gelu_form">;
+
+def Mpc_PadMode : Mpc_Enum<"PadMode", "what stands in padded places", [
+    I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"reflect", 1>,
+    I32EnumAttrCase<"edge", 2>, I32EnumAttrCase<"wrap", 3>]>;
+def Mpc_PadModeAttr : Mpc_EnumAttr<Mpc_PadMode, "pad_mode">;
+
+def Mpc_ScatterReduction : Mpc_Enum<"ScatterReduction", "how an update joins the old value", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"add", 1>, I32EnumAttrCase<"mul", 2>,
+    I32EnumAttrCase<"max", 3>, I32EnumAttrCase<"min", 4>]>;
+def Mpc_ScatterReductionAttr : Mpc_EnumAttr<Mpc_ScatterReduction, "scatter_reduction">;
+
+def Mpc_RecurrentDirection : Mpc_Enum<"RecurrentDirection", "order in which time is walked", [
+    I32EnumAttrCase<"forward", 0>, I32EnumAttrCase<"reverse", 1>,
+    I32EnumAttrCase<"bidirectional", 2>]>;
+def Mpc_RecurrentDirectionAttr : Mpc_EnumAttr<Mpc_RecurrentDirection, "recurrent_direction">;
+
+def Mpc_ImageLayout : Mpc_Enum<"ImageLayout", "order of batch, channel and spatial dimensions", [
+    I32EnumAttrCase<"channels_first", 0>, I32EnumAttrCase<"channels_last", 1>]>;
+def Mpc_ImageLayoutAttr : Mpc_EnumAttr<Mpc_ImageLayout, "image_layout">;
+
+def Mpc_FusionKind : Mpc_Enum<"FusionKind", "family of the kernel that a fusion becomes", [
+    I32EnumAttrCase<"elementwise", 0>, I32EnumAttrCase<"row", 1>, I32EnumAttrCase<"reduce", 2>,
+    I32EnumAttrCase<"transpose", 3>, I32EnumAttrCase<"contraction", 4>,
+    I32EnumAttrCase<"convolution", 5>, I32EnumAttrCase<"attention", 6>,
+    I32EnumAttrCase<"update", 7>, I32EnumAttrCase<"library", 8>]>;
+def Mpc_FusionKindAttr : Mpc_EnumAttr<Mpc_FusionKind, "fusion_kind">;
+
+def Mpc_RoleKind : Mpc_Enum<"RoleKind", "what a function argument or result is", [
+    I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"label", 1>, I32EnumAttrCase<"parameter", 2>,
+    I32EnumAttrCase<"parameter_copy", 3>, I32EnumAttrCase<"statistics", 4>,
+    I32EnumAttrCase<"optimizer_state", 5>, I32EnumAttrCase<"optimizer_step", 6>,
+    I32EnumAttrCase<"loss_scale_state", 7>, I32EnumAttrCase<"rng_state", 8>,
+    I32EnumAttrCase<"output", 9>, I32EnumAttrCase<"loss", 10>]>;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Mpc_Attr<string name, string attrMnemonic> : AttrDef<Mpc_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Mpc_RoleAttr : Mpc_Attr<"Role", "role"> {
+  let summary = "role of a function argument or result";
+  let description = [{
+    `#mpc.role<input>`; `loss_scale_state` carries the field's name:
+    `#mpc.role<loss_scale_state, "scale">`.
+  }];
+  let parameters = (ins EnumParameter<Mpc_RoleKind>:$kind,
+                        OptionalParameter<"::mlir::StringAttr">:$field);
+  let assemblyFormat = "`<` $kind (`,` $field^)? `>`";
+}
+
+def Mpc_DecisionAttr : Mpc_Attr<"Decision", "decision"> {
+  let summary = "why an op computes in the types it shows";
+  let description = [{
+    `rule` is the class that decided (`low`, `high`, `follow`, `clear`,
+    `widest`, `high_result`, `override`, `pin`, `untouched`), `list` the policy,
+    `override` the override that applied, `reason` one sentence, `cost` the bytes
+    that weighed in a cut.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$rule, "::mlir::StringAttr":$list,
+                        OptionalParameter<"::mlir::StringAttr">:$override,
+                        OptionalParameter<"::mlir::StringAttr">:$reason,
+                        OptionalParameter<"::mlir::IntegerAttr">:$cost);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mpc_PackedAttr : Mpc_Attr<"Packed", "packed"> {
+  let summary = "tile layout of a constant right-hand side or filter";
+  let description = [{
+    The constant holds `[ceil(N / columns)][K][columns]` elements, N the number of
+    columns (output channels), K the contracted extent in row-major order,
+    missing columns zero. With `interleave = 2` (16-bit types) element
+    `[k][2 * j + h]` of a panel is column `j + h * columns / 2`, so that one
+    32-bit lane holds two columns half a panel apart and widening needs only a
+    shift and a mask.
+  }];
+  let parameters = (ins "int64_t":$columns, DefaultValuedParameter<"int64_t", "1">:$interleave);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+#endif // MPC_DIALECT_MPC_IR_MPCBASE

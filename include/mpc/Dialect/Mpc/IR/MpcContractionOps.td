@@ -1,0 +1,180 @@
+//===- MpcContractionOps.td - matmul, convolution, attention -*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCCONTRACTIONOPS
+#define MPC_DIALECT_MPC_IR_MPCCONTRACTIONOPS
+
+include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
+
+defvar Mpc_Compute = DefaultValuedAttr<Mpc_ComputeModeAttr, "::mpc::ComputeMode::native">;
+defvar Mpc_Layout = DefaultValuedAttr<Mpc_ImageLayoutAttr, "::mpc::ImageLayout::channels_first">;
+
+def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
+    "2 * getContractionSize() * ::mpc::elementCount(getResult())",
+    [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface>]> {
+  let summary = "Batched matrix product";
+  let description = [{
+    `result[..., m, n] = sum over k of lhs[..., m, k] * rhs[..., k, n]`, with
+    `transpose_lhs` / `transpose_rhs` for operands stored the other way round.
+    With `packed` the right-hand side is a constant in that tile layout and the
+    number of columns is the result's.
+    - (C1) operands have the same float element type and rank at least 2.
+    - (C2) the contracted extents agree.
+    - (C3) the batch dimensions broadcast together as NumPy's do.
+    - (C4) the result's element type is the operands' or a wider float.
+    - (C5) `accumulate`, where given, is at least as wide as the operands' type.
+    - (C6) with `packed`: rhs is `[ceil(N/columns), K, columns]` and not transposed.
+  }];
+  let arguments = (ins Mpc_Tensor:$lhs, Mpc_Tensor:$rhs, UnitAttr:$transpose_lhs,
+                       UnitAttr:$transpose_rhs, OptionalAttr<TypeAttr>:$accumulate,
+                       Mpc_Compute:$compute, OptionalAttr<Mpc_PackedAttr>:$packed);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)? (`transpose_rhs` $transpose_rhs^)?
+    (`accumulate` `(` $accumulate^ `)`)? (`compute` `(` custom<EnumKeyword>($compute)^ `)`)? (`packed` `` $packed^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+defvar Mpc_WindowConstraints = [{
+    - (C1) input and filter have the same float element type; rank is 2 + spatial
+      rank, which is at least 1.
+    - (C2) every window attribute has one entry per spatial dimension; strides
+      and dilations are positive.
+    - (C3) input channels are `groups` times the filter's input channels, and
+      `groups` divides the output channels.
+    - (C4) the (dilated) filter fits into the padded input.
+}];
+
+def Mpc_ConvOp : Mpc_WideningOp<"conv", "Convolution",
+    "2 * getContractionSize() * ::mpc::elementCount(getResult())",
+    [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface>]> {
+  let summary = "Convolution of any spatial rank (no filter flip)";
+  let description = [{
+    Input `[N, C, spatial...]`, filter `[O, C / groups, window...]`, result
+    `[N, O, spatial...]`; with `layout(channels_last)` input and result are
+    `[N, spatial..., C]`. With `packed` the filter is a constant
+    `[groups, ceil(O/groups/columns), window..., C/groups, columns]` flattened to
+    rank 3: `[groups * panels, window * C/groups, columns]`.
+  }] # Mpc_WindowConstraints;
+  let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$filter,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pad_low,
+                       DenseI64ArrayAttr:$pad_high, DenseI64ArrayAttr:$dilations,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, Mpc_Layout:$layout,
+                       OptionalAttr<DenseI64ArrayAttr>:$window,
+                       OptionalAttr<TypeAttr>:$accumulate, Mpc_Compute:$compute,
+                       OptionalAttr<Mpc_PackedAttr>:$packed);
+  let results = (outs Mpc_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $filter `strides` `(` $strides `)` `pad` `(` $pad_low `,` $pad_high `)`
+    `dilations` `(` $dilations `)` (`groups` `(` $groups^ `)`)? (`layout` `(` custom<EnumKeyword>($layout)^ `)`)?
+    (`window` `(` $window^ `)`)? (`accumulate` `(` $accumulate^ `)`)?
+    (`compute` `(` custom<EnumKeyword>($compute)^ `)`)? (`packed` `` $packed^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = members # [{
+    /// Extents of the filter's window, also when the filter is packed.
+    ::llvm::SmallVector<int64_t> getWindowShape();
+    /// Output channels.
+    int64_t getOutputChannels();
+  }];
+}
+
+def Mpc_ConvTransposeOp : Mpc_WideningOp<"conv_transpose", "Convolution",
+    "2 * getContractionSize() * ::mpc::elementCount(getInput())",
+    [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface>]> {
+  let summary = "Transposed convolution (gradient of conv with respect to its input)";
+  let description = [{
+    Input `[N, C, spatial...]`, filter `[C, O / groups, window...]`, result
+    `[N, O, spatial...]` with extent
+    `(in - 1) * stride + dilation * (window - 1) + 1 + output_padding - pad_low - pad_high`.
+  }] # Mpc_WindowConstraints;
+  let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$filter,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pad_low,
+                       DenseI64ArrayAttr:$pad_high, DenseI64ArrayAttr:$dilations,
+                       DenseI64ArrayAttr:$output_padding, DefaultValuedAttr<I64Attr, "1">:$groups,
+                       OptionalAttr<TypeAttr>:$accumulate, Mpc_Compute:$compute);
+  let results = (outs Mpc_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $filter `strides` `(` $strides `)` `pad` `(` $pad_low `,` $pad_high `)`
+    `dilations` `(` $dilations `)` `output_padding` `(` $output_padding `)`
+    (`groups` `(` $groups^ `)`)? (`accumulate` `(` $accumulate^ `)`)? (`compute` `(` custom<EnumKeyword>($compute)^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mpc_AttentionOp : Mpc_WideningOp<"attention", "Attention",
+    "4 * getContractionSize() * ::mpc::elementCount(getQuery())",
+    [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface, ["getAccumulateType", "getComputeMode"]>]> {
+  let summary = "softmax(scale * query * key^T + mask) * value, softmax in f32";
+  let description = [{
+    Query `[..., H, S, D]`, key `[..., G, T, D]`, value `[..., G, T, E]`, result
+    `[..., H, S, E]`; G divides H and group h reads head `h * G / H`. `mask`
+    broadcasts to `[..., H, S, T]`: added where float, keep-where-true where i1.
+    `causal` keeps `t <= s + T - S`. The products accumulate and the softmax runs
+    in f32 (f64 for f64 operands). A row with no kept position gives zeros.
+    - (C1) query, key and value have the same float element type and rank at least 3.
+    - (C2) their extents agree as above.
+    - (C3) the mask broadcasts to the scores and is i1 or float.
+  }];
+  let arguments = (ins Mpc_FloatTensor:$query, Mpc_FloatTensor:$key, Mpc_FloatTensor:$value,
+                       Optional<Mpc_Tensor>:$mask, F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs Mpc_FloatTensor:$result);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? `scale` `(` $scale `)` (`causal` $causal^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = members # [{
+    bool isPrecisionOperand(unsigned index) { return index < 3; }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Pooling
+//===----------------------------------------------------------------------===//
+
+class Mpc_PoolOp<string mnemonic, string text>
+    : Mpc_InferredOp<mnemonic, "Pool", "::mpc::productOf(getWindow()) * ::mpc::elementCount(getResult())"> {
+  let summary = text;
+  let description = [{
+    Input `[N, C, spatial...]` (or channels last). Extents round down unless
+    `ceil_mode`, in which case a window that starts in the high padding is dropped.
+    - (C1) window attributes have one positive entry (padding: non-negative) per
+      spatial dimension.
+    - (C2) the dilated window fits into the padded input.
+  }];
+  let results = (outs Mpc_Tensor:$result);
+}
+
+def Mpc_MaxPoolOp : Mpc_PoolOp<"max_pool", "Maximum over a sliding window; padding never wins"> {
+  let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$pad_low, DenseI64ArrayAttr:$pad_high,
+                       DenseI64ArrayAttr:$dilations, UnitAttr:$ceil_mode, Mpc_Layout:$layout);
+  let assemblyFormat = [{
+    $input `window` `(` $window `)` `strides` `(` $strides `)` `pad` `(` $pad_low `,` $pad_high `)`
+    `dilations` `(` $dilations `)` (`ceil_mode` $ceil_mode^)? (`layout` `(` custom<EnumKeyword>($layout)^ `)`)?
+    attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+def Mpc_AvgPoolOp : Mpc_PoolOp<"avg_pool", "Mean over a sliding window"> {
+  let arguments = (ins Mpc_FloatTensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$pad_low, DenseI64ArrayAttr:$pad_high,
+                       DenseI64ArrayAttr:$dilations, UnitAttr:$ceil_mode,
+                       UnitAttr:$count_include_pad, Mpc_Layout:$layout);
+  let assemblyFormat = [{
+    $input `window` `(` $window `)` `strides` `(` $strides `)` `pad` `(` $pad_low `,` $pad_high `)`
+    `dilations` `(` $dilations `)` (`ceil_mode` $ceil_mode^)? (`count_include_pad` $count_include_pad^)?
+    (`layout` `(` custom<EnumKeyword>($layout)^ `)`)? attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // MPC_DIALECT_MPC_IR_MPCCONTRACTIONOPS

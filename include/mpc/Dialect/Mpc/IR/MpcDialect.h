@@ -1,0 +1,70 @@
+//===- MpcDialect.h - the mpc dialect ---------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The dialect class, its enums, attributes and interfaces. Ops: MpcOps.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCDIALECT_H
+#define MPC_DIALECT_MPC_IR_MPCDIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcEnums.h.inc"
+
+namespace mpc {
+
+/// How the fuser may treat an op.
+enum class FusionClass {
+  Constant,    ///< a constant
+  Source,      ///< computed from the position alone (iota)
+  View,        ///< the same bytes under another shape
+  Elementwise, ///< result element i needs (broadcast) operand elements i
+  IndexMap,    ///< result element i is one operand element at a static index
+  Gather,      ///< like IndexMap, with indices that are data
+  Reduction,   ///< sums, extrema and arg-extrema over axes
+  RowWise,     ///< softmax and norms: reduce and map along the same axes
+  Scan,        ///< running sums
+  Pool,        ///< sliding windows without a filter
+  Contraction, ///< matmul
+  Convolution, ///< convolutions
+  Attention,   ///< the attention composite
+  Recurrent,   ///< lstm, gru, rnn
+  Opaque,      ///< a kernel of its own (scatter, top_k)
+};
+
+/// Elements of a statically shaped tensor value or type; saturates at the
+/// largest int64 where the product overflows, 0 for dynamic shapes.
+int64_t elementCount(mlir::Type type);
+int64_t elementCount(mlir::Value value);
+
+/// Product of `values`, saturating.
+int64_t productOf(llvm::ArrayRef<int64_t> values);
+
+/// Bytes that one element takes in memory: i1 takes one byte.
+int64_t bytesPerElement(mlir::Type elementType);
+
+/// Bytes of a statically shaped tensor, saturating.
+int64_t byteCount(mlir::Type type);
+
+/// Sum of byteCount over all operands and results of `op`.
+int64_t operandAndResultBytes(mlir::Operation *op);
+
+} // namespace mpc
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h.inc"
+#include "mpc/Dialect/Mpc/IR/MpcInterfaces.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "mpc/Dialect/Mpc/IR/MpcAttributes.h.inc"
+
+#endif // MPC_DIALECT_MPC_IR_MPCDIALECT_H

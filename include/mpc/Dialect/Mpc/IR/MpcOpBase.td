@@ -1,0 +1,40 @@
+//===- MpcOpBase.td - op classes of mpc ---------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Classes that the op families share. Every compute op implements the
+// precision, cost and fusion interfaces.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCOPBASE
+#define MPC_DIALECT_MPC_IR_MPCOPBASE
+
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mpc/Dialect/Mpc/IR/MpcBase.td"
+include "mpc/Dialect/Mpc/IR/MpcInterfaces.td"
+
+/// A pure op of fusion class `cls` whose cost is `flops` (a C++ expression over
+/// the op).
+class Mpc_Op<string mnemonic, string cls, string flops, list<Trait> traits = []>
+    : Op<Mpc_Dialect, mnemonic,
+         !listconcat([Pure, Mpc_PrecisionOpInterface, Mpc_CostOpInterface,
+                      Mpc_FusionOpInterface], traits)> {
+  string members = [{
+    ::mpc::FusionClass getFusionClass() { return ::mpc::FusionClass::}] # cls # [{; }
+    int64_t getFlops() { return }] # flops # [{; }
+  }];
+  let extraClassDeclaration = members;
+}
+
+/// An op whose result type follows from operands and attributes.
+class Mpc_InferredOp<string mnemonic, string cls, string flops, list<Trait> traits = []>
+    : Mpc_Op<mnemonic, cls, flops, !listconcat([InferTypeOpAdaptor], traits)>;
+
+/// Like Mpc_InferredOp, but the result may have a wider float type than its
+/// operands: the accumulate type that the op yields.
+class Mpc_WideningOp<string mnemonic, string cls, string flops, list<Trait> traits = []>
+    : Mpc_Op<mnemonic, cls, flops, !listconcat([InferTypeOpAdaptorWithIsCompatible], traits)>;
+
+#endif // MPC_DIALECT_MPC_IR_MPCOPBASE

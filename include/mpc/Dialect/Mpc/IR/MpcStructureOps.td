@@ -1,0 +1,55 @@
+//===- MpcStructureOps.td - constant, fusion, yield ---------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCSTRUCTUREOPS
+#define MPC_DIALECT_MPC_IR_MPCSTRUCTUREOPS
+
+include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
+
+def Mpc_ConstantOp : Op<Mpc_Dialect, "constant", [Pure, ConstantLike, Mpc_FusionOpInterface,
+                                                  AllTypesMatch<["value", "result"]>]> {
+  let summary = "A constant tensor";
+  let description = [{
+    Small values are dense attributes, large ones resources.
+    - (C1) a resource is present and holds exactly the type's bytes.
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$value attr-dict";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mpc::FusionClass getFusionClass() { return ::mpc::FusionClass::Constant; }
+  }];
+}
+
+def Mpc_FusionOp : Op<Mpc_Dialect, "fusion", [IsolatedFromAbove, Pure, Mpc_CostOpInterface,
+                                              SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "A region that becomes one kernel or one library call";
+  let description = [{
+    Block arguments are the operands; `mpc.yield` gives the results.
+    - (C1) block arguments match the operands in number and type.
+    - (C2) the yielded values match the results in number and type.
+  }];
+  let arguments = (ins Variadic<Mpc_Tensor>:$inputs, Mpc_FusionKindAttr:$kind, StrAttr:$name);
+  let results = (outs Variadic<Mpc_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Sum of the flops of the ops inside.
+    int64_t getFlops();
+  }];
+}
+
+def Mpc_YieldOp : Op<Mpc_Dialect, "yield", [Pure, Terminator, HasParent<"FusionOp">]> {
+  let summary = "Results of a fusion";
+  let arguments = (ins Variadic<Mpc_Tensor>:$values);
+  let builders = [OpBuilder<(ins)>];
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+#endif // MPC_DIALECT_MPC_IR_MPCSTRUCTUREOPS

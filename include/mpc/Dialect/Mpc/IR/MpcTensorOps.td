@@ -1,0 +1,212 @@
+//===- MpcTensorOps.td - data movement and indexing ---------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCTENSOROPS
+#define MPC_DIALECT_MPC_IR_MPCTENSOROPS
+
+include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
+
+def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0", [SameOperandsAndResultElementType]> {
+  let summary = "The same elements in row-major order under another shape";
+  let description = [{
+    - (C1) both shapes have the same number of elements.
+  }];
+  let arguments = (ins Mpc_Tensor:$input);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0"> {
+  let summary = "Permute dimensions: result dimension i is input dimension permutation[i]";
+  let description = [{
+    - (C1) `permutation` is a permutation of the input's dimensions.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$input $permutation attr-dict `:` type($input) `to` type($result)";
+  let hasFolder = 1;
+}
+
+def Mpc_BroadcastOp : Mpc_Op<"broadcast", "IndexMap", "0", [SameOperandsAndResultElementType]> {
+  let summary = "Repeat along new leading dimensions and dimensions of extent 1";
+  let description = [{
+    - (C1) the input's shape broadcasts to the result's as NumPy's do.
+  }];
+  let arguments = (ins Mpc_Tensor:$input);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0"> {
+  let summary = "Join tensors along an axis";
+  let description = [{
+    - (C1) at least one operand; all have the same element type and rank.
+    - (C2) all other extents agree; `axis` is inside the rank.
+  }];
+  let arguments = (ins Variadic<Mpc_Tensor>:$inputs, I64Attr:$axis);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$inputs `axis` `(` $axis `)` attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
+}
+
+def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0"> {
+  let summary = "A regular part: offsets, sizes, strides";
+  let description = [{
+    `result[i] = input[offsets + i * strides]`.
+    - (C1) the arrays have one entry per dimension; strides are positive.
+    - (C2) every element read lies inside the input.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$sizes,
+                       OptionalAttr<DenseI64ArrayAttr>:$strides);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = [{
+    $input $offsets $sizes (`strides` $strides^)? attr-dict `:` type($input) `to` type($result)
+  }];
+  let hasFolder = 1;
+  let extraClassDeclaration = members # [{
+    /// The stride of each dimension, 1 where the attribute is absent.
+    ::llvm::SmallVector<int64_t> getStrideValues();
+  }];
+}
+
+def Mpc_PadOp : Mpc_InferredOp<"pad", "IndexMap", "0"> {
+  let summary = "Surround with a value or with reflected, repeated or wrapped elements";
+  let description = [{
+    `interior` puts that many padded places between neighbours (mode `constant`
+    only). Negative `low` / `high` crop.
+    - (C1) the arrays have one entry per dimension; `interior` is not negative.
+    - (C2) `value` is a scalar tensor of the input's element type.
+    - (C3) the result's extents are not negative; `reflect` pads by less than the extent.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, Mpc_Tensor:$value, DenseI64ArrayAttr:$low,
+                       DenseI64ArrayAttr:$high, OptionalAttr<DenseI64ArrayAttr>:$interior,
+                       DefaultValuedAttr<Mpc_PadModeAttr, "::mpc::PadMode::constant">:$mode);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $value `low` `(` $low `)` `high` `(` $high `)` (`interior` `(` $interior^ `)`)?
+    (`mode` `(` custom<EnumKeyword>($mode)^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasFolder = 1;
+}
+
+def Mpc_ReverseOp : Mpc_Op<"reverse", "IndexMap", "0", [SameOperandsAndResultType]> {
+  let summary = "Reverse the order along axes";
+  let description = [{
+    - (C1) axes are ascending, unique and inside the rank.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$axes);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$input `axes` `(` $axes `)` attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Mpc_GatherOp : Mpc_InferredOp<"gather", "Gather", "0"> {
+  let summary = "Take slices along an axis by index (ONNX Gather)";
+  let description = [{
+    The indices' shape replaces dimension `axis`. Negative indices count from the
+    end; what is still outside is clamped.
+    - (C1) `axis` is inside the rank.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, Mpc_IndexTensor:$indices, I64Attr:$axis);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices `axis` `(` $axis `)` attr-dict `:` functional-type(operands, results)";
+}
+
+def Mpc_GatherElementsOp : Mpc_InferredOp<"gather_elements", "Gather", "0"> {
+  let summary = "result[i..] = input[i.. with dimension axis replaced by indices[i..]]";
+  let description = [{
+    Indices count and clamp as in gather; the result has their shape.
+    - (C1) `axis` is inside the rank, and ranks agree.
+    - (C2) off the axis, no extent of the indices exceeds the input's.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, Mpc_IndexTensor:$indices, I64Attr:$axis);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices `axis` `(` $axis `)` attr-dict `:` functional-type(operands, results)";
+}
+
+def Mpc_GatherNdOp : Mpc_InferredOp<"gather_nd", "Gather", "0"> {
+  let summary = "Take slices by index tuples (ONNX GatherND)";
+  let description = [{
+    The last dimension of `indices` holds tuples that index the input's
+    dimensions after `batch_dims`; indices count and clamp as in gather.
+    - (C1) the tuples are no longer than the input's rank minus `batch_dims`.
+    - (C2) the first `batch_dims` extents agree.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, Mpc_IndexTensor:$indices,
+                       DefaultValuedAttr<I64Attr, "0">:$batch_dims);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices (`batch_dims` `(` $batch_dims^ `)`)? attr-dict `:` functional-type(operands, results)";
+}
+
+def Mpc_ScatterElementsOp : Mpc_Op<"scatter_elements", "Opaque", "::mpc::elementCount(getUpdates())",
+                                   [AllTypesMatch<["input", "result"]>]> {
+  let summary = "Write updates at indices along an axis (ONNX ScatterElements)";
+  let description = [{
+    Updates are applied in row-major order; a negative index counts from the end,
+    an index that is still outside is dropped.
+    - (C1) `axis` is inside the rank; indices and updates have the same shape.
+    - (C2) updates have the input's element type and rank.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, Mpc_IndexTensor:$indices, Mpc_Tensor:$updates, I64Attr:$axis,
+                       DefaultValuedAttr<Mpc_ScatterReductionAttr, "::mpc::ScatterReduction::none">:$reduction);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $indices `,` $updates `axis` `(` $axis `)` (`reduction` `(` custom<EnumKeyword>($reduction)^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mpc_ScatterNdOp : Mpc_Op<"scatter_nd", "Opaque", "::mpc::elementCount(getUpdates())",
+                             [AllTypesMatch<["input", "result"]>]> {
+  let summary = "Write slices at index tuples (ONNX ScatterND)";
+  let description = [{
+    Order and out-of-range indices as in scatter_elements.
+    - (C1) the tuples (last dimension of `indices`) are no longer than the rank.
+    - (C2) updates are `indices.shape[:-1] ++ input.shape[tuple:]` of the input's type.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, Mpc_IndexTensor:$indices, Mpc_Tensor:$updates,
+                       DefaultValuedAttr<Mpc_ScatterReductionAttr, "::mpc::ScatterReduction::none">:$reduction);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $indices `,` $updates (`reduction` `(` custom<EnumKeyword>($reduction)^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mpc_OneHotOp : Mpc_InferredOp<"one_hot", "IndexMap", "0"> {
+  let summary = "on where the index equals the position along a new axis, off elsewhere";
+  let description = [{
+    Negative indices count from the end; an index outside gives only `off`.
+    - (C1) `axis` is inside the result's rank; `depth` is not negative.
+    - (C2) `on` and `off` are scalar tensors of one element type, the result's.
+  }];
+  let arguments = (ins Mpc_IndexTensor:$indices, Mpc_Tensor:$on, Mpc_Tensor:$off,
+                       I64Attr:$depth, I64Attr:$axis);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = [{
+    $indices `,` $on `,` $off `depth` `(` $depth `)` `axis` `(` $axis `)`
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Mpc_IotaOp : Mpc_Op<"iota", "Source", "0"> {
+  let summary = "The position along an axis";
+  let description = [{
+    - (C1) `axis` is inside the rank.
+  }];
+  let arguments = (ins I64Attr:$axis);
+  let results = (outs Mpc_Tensor:$result);
+  let assemblyFormat = "`axis` `(` $axis `)` attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // MPC_DIALECT_MPC_IR_MPCTENSOROPS

@@ -1,0 +1,137 @@
+//===- LayoutPasses.td - passes of the Layout stage --------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_TRANSFORMS_LAYOUTPASSES
+#define MPC_DIALECT_MPC_TRANSFORMS_LAYOUTPASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AssignLayoutPass : Pass<"mpc-assign-layout", "::mlir::func::FuncOp"> {
+  let summary = "Put images channels last and remove the transposes between them";
+  let description = [{
+    Convolutions and pools become `layout(channels_last)` between two transposes;
+    transposes then sink through elementwise ops, reductions, concats, pads, slices
+    and reshapes until they cancel, meet an op that needs the order, or reach the
+    function's end.
+
+    ```mlir
+    %0 = mpc.conv %x, %w ... : (tensor<1x3x8x8xf32>, ...) -> tensor<1x4x8x8xf32>
+    %1 = mpc.relu %0
+    // becomes
+    %t = mpc.transpose %x [0, 2, 3, 1]
+    %0 = mpc.conv %t, %w ... layout(channels_last) : ... -> tensor<1x8x8x4xf32>
+    %1 = mpc.relu %0
+    %2 = mpc.transpose %1 [0, 3, 1, 2]
+    ```
+
+    Contract in: static shapes, after mpc-decompose. Contract out: every conv and
+    pool is channels_last; constants are transposed at compile time; a transpose
+    that moves only extents of 1 is a reshape; a matmul never multiplies with a
+    transpose of its right-hand side's last two dimensions.
+    Numerics: unchanged; values only move.
+    Left alone: filters, whose order mpc-pack-constants decides; ops over axes that
+    cannot be renamed (softmax and norms stay where they are).
+    Executed example: test/Dialect/Mpc/Transforms/assign-layout.mlir.
+  }];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numConverted", "ops-channels-last", "ops that became channels last">,
+    Statistic<"numTransposes", "transposes-left", "transposes left in the function">,
+  ];
+}
+
+def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
+  let summary = "Take apart the composites that have no kernel of their own";
+  let description = [{
+    - `batch_norm`: a product and a sum per channel.
+    - `group_norm`, `instance_norm`: reshape, `layer_norm`, a product and a sum.
+    - `conv_transpose`: where windows do not overlap a matmul whose result is
+      rearranged, else a conv over the input with zeros between its elements.
+    - `lstm`, `gru`, `rnn`: one matmul for the input of all steps, then one matmul
+      and the cell's elementwise ops per step, up to `max-steps` steps.
+
+    Contract in: static shapes, precision assigned. Contract out: none of these ops
+    is left, apart from recurrent ones of more steps.
+    Numerics: 16-bit norms compute in f32 and round once at the end; recurrent ops
+    keep their states in the result's type and round them to the operands' type
+    where the next product reads them. batch_norm multiplies by
+    `scale / sqrt(variance + epsilon)`, which rounds in another place than the
+    formula does, by at most a few units in the last place.
+    Executed example: test/Dialect/Mpc/Transforms/decompose.mlir.
+  }];
+  let options = [
+    Option<"maxSteps", "max-steps", "int64_t", /*default=*/"1024",
+           "longest sequence of a recurrent op that is unrolled, in steps; from 1 on">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numDecomposed", "ops-decomposed", "composites taken apart">,
+  ];
+}
+
+def MergeMatmulsPass : Pass<"mpc-merge-matmuls", "::mlir::func::FuncOp"> {
+  let summary = "Multiply one left-hand side with several weights at once";
+  let description = [{
+    Matmuls of one left-hand side with constant matrices become one matmul with
+    the matrices side by side, where their results only move afterwards, as query,
+    key and value do. Elementwise ops that all of them have in common (a bias each,
+    a cast) follow the joint product; slices hand out the parts.
+
+    ```mlir
+    %q = mpc.matmul %x, %wq ...
+    %k = mpc.matmul %x, %wk ...
+    // becomes
+    %qk = mpc.matmul %x, %wqk ...
+    %q = mpc.slice %qk [0, 0] [32, 64]
+    %k = mpc.slice %qk [0, 64] [32, 64]
+    ```
+
+    Contract in: weights are constants of rank 2 and not packed. Contract out: the
+    left-hand side is read once per group; slices are along the last dimension.
+    Numerics: unchanged: every column is computed as before.
+    Left alone: results that meet each other in elementwise ops, as in gated
+    layers, where the second product's epilogue takes the first.
+    Executed example: test/Dialect/Mpc/Transforms/merge-matmuls.mlir.
+  }];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numMerged", "matmuls-merged", "matmuls that became part of another">,
+  ];
+}
+
+def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
+  let summary = "Store constant weights in the tile layout of the micro-kernels";
+  let description = [{
+    Constant right-hand sides of matmuls and constant filters of convs go into
+    panels of `columns` columns (`#mpc.packed`); 16-bit types interleave two
+    columns half a panel apart.
+
+    ```mlir
+    %0 = mpc.matmul %x, %w : (tensor<32x784xf32>, tensor<784x10xf32>) -> tensor<32x10xf32>
+    // becomes, with columns=32
+    %0 = mpc.matmul %x, %p packed <columns = 32> : (tensor<32x784xf32>, tensor<1x784x32xf32>) -> tensor<32x10xf32>
+    ```
+
+    Contract in: after mpc-assign-layout. Contract out: no matmul has a constant
+    right-hand side of one matrix that is not packed, no ungrouped channels_last
+    conv a constant filter that is not.
+    Numerics: unchanged. A constant that several ops read alike is packed once.
+    Left alone: batches of constant matrices; filters of grouped convs with fewer
+    than half a panel of channels per group; channels_first convs.
+    Executed example: test/Dialect/Mpc/Transforms/pack-constants.mlir.
+  }];
+  let options = [
+    Option<"columns", "columns", "int64_t", /*default=*/"32",
+           "columns of a panel; an even number from 2 to 1024">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numPacked", "constants-packed", "constants stored in panels">,
+    Statistic<"bytesAdded", "padding-bytes", "bytes that padding adds">,
+  ];
+}
+
+#endif // MPC_DIALECT_MPC_TRANSFORMS_LAYOUTPASSES

@@ -1,0 +1,89 @@
+//===- PrecisionPasses.td - passes of the Precision stage --*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_TRANSFORMS_PRECISIONPASSES
+#define MPC_DIALECT_MPC_TRANSFORMS_PRECISIONPASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::func::FuncOp"> {
+  let summary = "Give every f32 op and value a type by a policy";
+  let description = [{
+    Rewrites an f32 graph so that contractions multiply in the policy's compute
+    type and values travel between kernels in its storage type:
+
+    ```mlir
+    %0 = mpc.matmul %x, %w : (tensor<32x784xf32>, tensor<784x512xf32>) -> tensor<32x512xf32>
+    %1 = mpc.relu %0 : tensor<32x512xf32>
+    %2 = mpc.matmul %1, %v : (tensor<32x512xf32>, tensor<512x10xf32>) -> tensor<32x10xf32>
+    ```
+    under `mixed_bfloat16` becomes
+    ```mlir
+    %xh = mpc.cast %x : tensor<32x784xf32> to tensor<32x784xbf16>
+    %0 = mpc.matmul %xh, %wh : (tensor<32x784xbf16>, tensor<784x512xbf16>) -> tensor<32x512xf32>
+    %1 = mpc.relu %0 : tensor<32x512xf32>
+    %h = mpc.cast %1 : tensor<32x512xf32> to tensor<32x512xbf16>
+    %2 = mpc.matmul %h, %vh : (tensor<32x512xbf16>, tensor<512x10xbf16>) -> tensor<32x10xf32>
+    ```
+    Contract in: one block, static shapes, f32 where the model leaves the choice.
+    Contract out: every op that a policy can name carries `#mpc.decision`; float
+    outputs of the function and every softmax are f32 unless an override says
+    otherwise; contractions yield their accumulate type.
+
+    Numerics: each inserted cast rounds once, to nearest even. A value inside a
+    predicted kernel is never rounded. `policy=float32` changes no type. Constants
+    are rounded at compile time; a warning counts the values that overflow or
+    flush to zero.
+
+    Left alone: f64, integers, the model's own 16-bit values and pinned casts, and
+    the function's signature. A function that carries decisions of the same policy
+    already is not changed again.
+
+    Example: test/Dialect/Mpc/Transforms/assign-precision.mlir
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", /*default=*/"\"float32\"",
+           "name of a built-in policy, or path of a policy file (.json)">,
+    ListOption<"sets", "set", "std::string",
+               "overrides KEY=TYPE with KEY op:KIND, layer:PATH-OR-REGEX or name:NODE">,
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "what the code is for: cpu, cpu:avx2 or cpu:avx512; decides which casts are free">,
+  ];
+  let statistics = [
+    Statistic<"numNarrowed", "contractions-narrowed", "contractions with narrow operands">,
+    Statistic<"numCasts", "casts", "casts inserted">,
+    Statistic<"numConstants", "constants", "constants rounded at compile time">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
+  let summary = "Check the output contract of a stage";
+  let description = [{
+    Fails where a function does not fulfil what `stage` promises to the next one.
+    Each stage keeps the promises of those before it.
+    - `import`, `simplify`: ops of mpc in one block, static shapes, no fusions, no
+      decisions; arguments and results of @main have roles and names.
+    - `precision`: every op that a policy can name carries a decision, inserted
+      casts excepted; softmax and log_softmax compute in f32 or f64, unless an
+      override or the model's own types say otherwise.
+    - `layout`: convolutions and pools are channels_last; a packed right-hand side
+      is a constant.
+    - `fuse`: only fusions, constants and views are left outside; a cast that
+      `Analysis/Fusibility.h` priced as free stands in no fusion of its own.
+
+    Numerics: none; the pass changes nothing.
+
+    Example: test/Dialect/Mpc/Transforms/verify-stage.mlir
+  }];
+  let options = [
+    Option<"stage", "stage", "std::string", /*default=*/"\"import\"",
+           "import, simplify, precision, layout or fuse">,
+  ];
+  let statistics = [Statistic<"numChecked", "ops", "ops checked">];
+}
+
+#endif // MPC_DIALECT_MPC_TRANSFORMS_PRECISIONPASSES

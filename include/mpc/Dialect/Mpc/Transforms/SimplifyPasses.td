@@ -1,0 +1,212 @@
+//===- SimplifyPasses.td - passes of the Simplify stage ----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_TRANSFORMS_SIMPLIFYPASSES
+#define MPC_DIALECT_MPC_TRANSFORMS_SIMPLIFYPASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FoldBatchNormPass : Pass<"mpc-fold-batch-norm", "::mlir::func::FuncOp"> {
+  let summary = "Fold batch norms into the contraction before them";
+  let description = [{
+    With constant filter, bias and statistics,
+    ```mlir
+    %0 = mpc.conv %x, %filter ...
+    %1 = mpc.add %0, %bias ...
+    %2 = mpc.batch_norm %1, %scale, %shift, %mean, %variance epsilon(1.0e-5)
+    ```
+    becomes
+    ```mlir
+    %0 = mpc.conv %x, %filter_scaled ...
+    %1 = mpc.add %0, %shift_moved ...
+    ```
+    The bias may be absent. Convolutions, transposed convolutions and matmuls of
+    rank 2 with a constant right-hand side take part.
+
+    Contract in: mpc ops, static shapes; run mpc-fold-constants first. Contract
+    out: the same.
+
+    Numerics: the factor scale / sqrt(variance + epsilon) multiplies the filter
+    instead of the result; filter and bias are computed in f64 and rounded once.
+
+    Left alone: f16 and bf16 (the second rounding of a narrow filter would show),
+    contractions that have other readers, statistics that are no constants.
+
+    Example: test/Dialect/Mpc/Transforms/fold-batch-norm.mlir
+  }];
+  let statistics = [
+    Statistic<"numFolded", "folded", "batch norms folded">,
+    Statistic<"numKept", "kept", "batch norms left in the graph">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+def FoldConstantsPass : Pass<"mpc-fold-constants", "::mlir::func::FuncOp"> {
+  let summary = "Evaluate ops whose operands are all constants";
+  let description = [{
+    ```mlir
+    %w = mpc.constant dense_resource<w> : tensor<512x784xf32>
+    %0 = mpc.transpose %w [1, 0] : tensor<512x784xf32> to tensor<784x512xf32>
+    ```
+    becomes one constant of type `tensor<784x512xf32>`. Constants that nothing
+    reads any more are dropped.
+
+    Contract in: mpc ops, static shapes. Contract out: no op within the bounds has
+    only constant operands.
+
+    Numerics: each op is evaluated in f64 by the reference interpreter and its
+    results are rounded once to their types, so a folded op is at least as exact
+    as an executed one. A cast rounds as at run time, pinned casts included.
+
+    Left alone: results of more than `max-bytes` that are larger than the op's own
+    operands together, and ops of more than `max-flops`.
+
+    Example: test/Dialect/Mpc/Transforms/fold-constants.mlir
+  }];
+  let options = [
+    Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"int64_t(64) << 20",
+           "largest result, in bytes, that may be larger than its operands">,
+    Option<"maxFlops", "max-flops", "int64_t", /*default=*/"int64_t(1) << 30",
+           "most floating-point operations that one op may take to evaluate">,
+  ];
+  let statistics = [
+    Statistic<"numFolded", "folded", "ops evaluated">,
+    Statistic<"numTooLarge", "too-large", "ops left alone because of a bound">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+def RecognizeAttentionPass : Pass<"mpc-recognize-attention", "::mlir::func::FuncOp"> {
+  let summary = "Collect matmul, scale, mask, softmax and matmul into attention";
+  let description = [{
+    ```mlir
+    %0 = mpc.matmul %q, %kt
+    %1 = mpc.mul %0, %scale
+    %2 = mpc.add %1, %mask
+    %3 = mpc.softmax %2 axis(3)
+    %4 = mpc.matmul %3, %v
+    ```
+    becomes
+    ```mlir
+    %4 = mpc.attention %q, %k, %v mask(%mask) scale(0.125)
+    ```
+    The scale may stand on the scores, on query and key, or be absent; the mask may
+    be added, or selected with a fill value. A key that was transposed is taken
+    before its transposition; otherwise a transpose is inserted.
+
+    Contract in: mpc ops, static shapes, softmax recognised; run mpc-fold-constants
+    first, so that masks are constants where they can be. Contract out: the same.
+
+    Numerics: the scale multiplies the scores instead of the operands. A selected
+    fill of -1.0e4 or less becomes a boolean mask where every row of a constant
+    condition keeps a position, or where the model replaces the NaN of empty rows
+    by zero; a fill of -1.0e30 or less becomes an added mask otherwise. Scores are
+    assumed to lie far above the fill.
+
+    Left alone: attention whose scores or probabilities have other readers, masks
+    that would change what an empty row gives, batch dimensions that broadcast,
+    operands of rank 2.
+
+    Example: test/Dialect/Mpc/Transforms/recognize-attention.mlir
+  }];
+  let statistics = [Statistic<"numRecognized", "recognized", "attention ops made">];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+def RecognizeGeluPass : Pass<"mpc-recognize-gelu", "::mlir::func::FuncOp"> {
+  let summary = "Collect the products of gelu into one op";
+  let description = [{
+    ```mlir
+    %0 = mpc.div %x, %sqrt2
+    %1 = mpc.erf %0
+    %2 = mpc.add %1, %one
+    %3 = mpc.mul %half, %2
+    %4 = mpc.mul %x, %3
+    ```
+    becomes `mpc.gelu %x`, in any order of the factors, and
+    `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))` with the cube as power or
+    products becomes `mpc.gelu %x form(tanh)`.
+
+    Contract in: mpc ops, static shapes. Contract out: the same.
+
+    Numerics: the constants are taken as exact where they agree with the formula's
+    to four units in the last place of the element type.
+
+    Left alone: forms with other constants (x * sigmoid(1.702 * x)), products that
+    something else reads.
+
+    Example: test/Dialect/Mpc/Transforms/recognize-gelu.mlir
+  }];
+  let statistics = [Statistic<"numRecognized", "recognized", "gelu ops made">];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+def RecognizeLayerNormPass : Pass<"mpc-recognize-layer-norm", "::mlir::func::FuncOp"> {
+  let summary = "Collect the steps of layer and rms norm into one op";
+  let description = [{
+    ```mlir
+    %0 = mpc.reduce_mean %x axes([1]) keep_dims
+    %1 = mpc.sub %x, %0
+    %2 = mpc.pow %1, %two
+    %3 = mpc.reduce_mean %2 axes([1]) keep_dims
+    %4 = mpc.add %3, %epsilon
+    %5 = mpc.sqrt %4
+    %6 = mpc.div %1, %5
+    %7 = mpc.mul %6, %scale
+    %8 = mpc.add %7, %bias
+    ```
+    becomes `mpc.layer_norm %x, %scale, %bias axis(1) epsilon(...)`; without the
+    mean it becomes `mpc.rms_norm`. Squares may be products, means sums divided by
+    the count, the root an rsqrt, and scale and bias may be absent.
+
+    Contract in: mpc ops, static shapes. Contract out: the same.
+
+    Numerics: the composite rounds its result once; mean and variance are the same
+    two-pass formula.
+
+    Left alone: norms over axes that are not the last ones, variances computed as
+    E[x^2] - E[x]^2, an epsilon outside the root.
+
+    Example: test/Dialect/Mpc/Transforms/recognize-layer-norm.mlir
+  }];
+  let statistics = [
+    Statistic<"numLayerNorm", "layer-norm", "layer_norm ops made">,
+    Statistic<"numRmsNorm", "rms-norm", "rms_norm ops made">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp"> {
+  let summary = "Collect the steps of softmax and log_softmax into one op";
+  let description = [{
+    ```mlir
+    %0 = mpc.reduce_max %x axes([1]) keep_dims
+    %1 = mpc.sub %x, %0
+    %2 = mpc.exp %1
+    %3 = mpc.reduce_sum %2 axes([1]) keep_dims
+    %4 = mpc.div %2, %3
+    ```
+    becomes `mpc.softmax %x axis(1)`. The subtraction of the maximum may be absent,
+    and the quotient a product with a reciprocal. `x - max - log(sum(exp(x - max)))`
+    and `log(softmax(x))` become `mpc.log_softmax`.
+
+    Contract in: mpc ops, static shapes. Contract out: the same.
+
+    Numerics: the composite subtracts the maximum first, so a form without it no
+    longer overflows; its result is rounded once.
+
+    Left alone: sums over more than one axis.
+
+    Example: test/Dialect/Mpc/Transforms/recognize-softmax.mlir
+  }];
+  let statistics = [
+    Statistic<"numSoftmax", "softmax", "softmax ops made">,
+    Statistic<"numLogSoftmax", "log-softmax", "log_softmax ops made">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+#endif // MPC_DIALECT_MPC_TRANSFORMS_SIMPLIFYPASSES

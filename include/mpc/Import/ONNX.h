@@ -1,0 +1,75 @@
+//===- ONNX.h - reading ONNX models -----------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// ONNX bytes in, a module with one function `@main` of statically shaped mpc
+// ops out. Every failure is a diagnostic that names the file, the node and the
+// remedy.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_IMPORT_ONNX_H
+#define MPC_IMPORT_ONNX_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace mpc {
+
+/// The operator set versions of the default domain that the importer reads.
+/// Below 7 only operators are known whose meaning has not changed since.
+inline constexpr int64_t kOldestOnnxOpset = 1;
+inline constexpr int64_t kNewestOnnxOpset = 27;
+
+/// What the caller decides about a model. Plain values; no option has an effect
+/// outside one import.
+struct OnnxImportOptions {
+  /// Extents of symbolic dimensions by name.
+  llvm::StringMap<int64_t> dims;
+  /// Whole shapes of inputs by name, else by position as `arg0`. They bind the
+  /// symbolic dimensions that they meet; a clash with `dims` or with the model
+  /// is an error. Names that are no input are ignored, so that the shapes of
+  /// all arrays of a data file can be passed.
+  llvm::StringMap<llvm::SmallVector<int64_t>> inputShapes;
+  /// Extent of the first dimension of every graph input where that is symbolic
+  /// or, in all inputs alike, a fixed extent that this replaces. Constant
+  /// shapes in Reshape and Expand that begin with the old extent follow.
+  std::optional<int64_t> batch;
+  /// Most bytes that one node evaluated at import may produce. A model whose
+  /// shapes need more is refused.
+  int64_t maxFoldBytes = int64_t(64) << 20;
+  /// Most bytes of one value. Larger ones are refused, whether constant or not.
+  int64_t maxTensorBytes = int64_t(1) << 34;
+  /// Graph inputs whose value is fixed: they become constants and are no
+  /// arguments of `@main`. For inputs that shapes depend on (the target of a
+  /// Reshape).
+  llvm::StringMap<mlir::ElementsAttr> inputValues;
+  /// Where given, receives the names of the graph inputs whose value the import
+  /// needed and did not find in `inputValues`.
+  llvm::SmallVectorImpl<std::string> *neededInputs = nullptr;
+};
+
+/// Imports the model in the file `path`; external data is read from its folder
+/// only. Null after an error, whose diagnostics went to `context`.
+mlir::OwningOpRef<mlir::ModuleOp>
+importOnnxFile(llvm::StringRef path, const OnnxImportOptions &options,
+               mlir::MLIRContext *context);
+
+/// The same for a model in memory. `fileName` is used in locations; external
+/// data is read from `modelFolder`, and refused where that is empty.
+mlir::OwningOpRef<mlir::ModuleOp>
+importOnnxBytes(llvm::ArrayRef<char> bytes, llvm::StringRef fileName,
+                llvm::StringRef modelFolder, const OnnxImportOptions &options,
+                mlir::MLIRContext *context);
+
+} // namespace mpc
+
+#endif // MPC_IMPORT_ONNX_H

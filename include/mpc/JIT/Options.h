@@ -1,0 +1,76 @@
+//===- Options.h - what a compile takes -------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_JIT_OPTIONS_H
+#define MPC_JIT_OPTIONS_H
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mpc {
+
+/// A message about the model, the policy or the compile.
+struct Diagnostic {
+  enum class Severity { Error, Warning, Remark };
+  Severity severity = Severity::Error;
+  /// The stage that spoke: "import", "precision", ..., or "codegen".
+  std::string stage;
+  /// The place: file and node, or file, line and column; never empty.
+  std::string where;
+  /// The op's name where the place is an op, else empty.
+  std::string op;
+  /// One sentence.
+  std::string text;
+  /// "WHERE: text" of each note.
+  std::vector<std::string> notes;
+};
+
+/// How much freedom rounding has.
+enum class RoundingMode {
+  /// Every cast is executed.
+  Strict,
+  /// A narrowing that is widened again inside one kernel may be dropped.
+  Relaxed,
+};
+
+/// Choices of one compile. An aggregate: set what matters, the rest has
+/// defaults. Plain values; a compile reads nothing else but the model's files.
+struct CompileOptions {
+  /// A built-in policy's name or a path that ends in ".json".
+  std::string policy = "float32";
+  /// Overrides in order: {"layer:encoder/.*", "float32"}.
+  std::vector<std::pair<std::string, std::string>> sets;
+  /// Extents of symbolic dimensions by name.
+  std::map<std::string, int64_t> dims;
+  /// Whole shapes of inputs by name; they bind the symbolic dimensions they
+  /// meet.
+  std::map<std::string, std::vector<int64_t>> inputShapes;
+  /// Extent of the batch dimension.
+  std::optional<int64_t> batch;
+  /// Instruction set level: "avx512", "avx2"; empty takes the machine's best.
+  std::string isa;
+  /// Level to plan for without running: "avx512" on a machine that lacks it.
+  /// Such a compile stops before code generation. Empty means this machine.
+  std::string crossTarget;
+  RoundingMode rounding = RoundingMode::Strict;
+  /// Folder that receives the IR after every stage; empty writes nothing.
+  std::string dumpDir;
+  /// Threads that compile; 0 means all cores.
+  int threads = 0;
+  /// Called with a stage's name as it begins ("import", ..., "codegen").
+  std::function<void(const std::string &)> onStage;
+  /// Called for every message, on the compiling thread, in order.
+  std::function<void(const Diagnostic &)> onDiagnostic;
+};
+
+} // namespace mpc
+
+#endif // MPC_JIT_OPTIONS_H

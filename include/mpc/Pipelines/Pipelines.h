@@ -1,0 +1,57 @@
+//===- Pipelines.h - the stages of a compilation ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Named stages in order, one builder each. `mpc dump --after STAGE` and
+// `mpc-opt --mpc-pipeline-STAGE` run them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_PIPELINES_PIPELINES_H
+#define MPC_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// What the stages between import and code generation need to know.
+struct PipelineOptions {
+  /// Name of a built-in policy, or the path of a policy file (.json).
+  std::string policy = "float32";
+  /// Overrides `KEY=TYPE` (op:, layer:, name:), strongest last.
+  std::vector<std::string> sets;
+  /// Target of the layout, fuse and plan stages: `cpu:avx2` or `cpu:avx512`.
+  std::string target = "cpu:avx512";
+  /// Largest constant that folding may make, in bytes.
+  int64_t maxFoldBytes = int64_t(64) << 20;
+};
+
+/// A stage: IR in, IR out, with a contract that `mpc-verify-stage` checks.
+struct Stage {
+  llvm::StringLiteral name;
+  llvm::StringLiteral description;
+  /// Adds the stage's passes to a pass manager on builtin.module.
+  void (*build)(mlir::OpPassManager &pm, const PipelineOptions &options);
+};
+
+/// The stages after import, in order.
+llvm::ArrayRef<Stage> stages();
+
+/// The stage called `name`, or null.
+const Stage *findStage(llvm::StringRef name);
+
+/// Adds every stage up to and including `last`; `last` must name a stage.
+void buildPipeline(mlir::OpPassManager &pm, llvm::StringRef last,
+                   const PipelineOptions &options);
+
+/// Registers `mpc-pipeline-<stage>`: the passes of that one stage.
+void registerPipelines();
+
+} // namespace mpc
+
+#endif // MPC_PIPELINES_PIPELINES_H

@@ -1,0 +1,60 @@
+//===- Compare.h - judgement of results -------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The one function that decides whether an output is right, and the error
+// measures that reports show.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_REFERENCE_COMPARE_H
+#define MPC_REFERENCE_COMPARE_H
+
+#include "mpc/Reference/Tensor.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mpc::reference {
+
+/// How far an output is from the reference.
+struct OutputError {
+  /// Largest |actual - reference|; infinity where one is finite and the other
+  /// not.
+  double maxAbsError = 0;
+  /// rms(actual - reference) / rms(reference); absolute where the reference is
+  /// 0.
+  double rmsRelativeError = 0;
+  /// What `rmsRelativeError` may be at most.
+  double tolerance = 0;
+  /// Integer outputs: elements that differ. Float outputs: elements where
+  /// exactly one side is NaN, or infinities differ.
+  int64_t mismatches = 0;
+  bool ok = true;
+};
+
+/// Judges `actual` against `reference` (float64 mode). The tolerance of a float
+/// output is 2 x rms(declared - reference) + 4 x sqrt(n) x 2^-24 x magnitude, n
+/// the longest reduction of the model and magnitude the rms of the reference;
+/// `declared` is the same output in the interpreter's second mode. Both sides
+/// are divided by the magnitude (1 where that is 0). A NaN or infinity that the
+/// declared mode shows as well is no mismatch. Integer outputs must be equal
+/// where `fatalIntegers` is set; otherwise differences are only counted. Shapes
+/// must agree, else `ok` is false and every element counts as a mismatch.
+OutputError compareOutput(const Tensor &actual, const Tensor &reference,
+                          const Tensor &declared, int64_t longestReduction,
+                          bool fatalIntegers);
+
+/// Number of terms of the longest sum in `function`: contractions, reductions,
+/// norms, softmax, attention, pools, and recurrent products over all steps.
+/// At least 1.
+int64_t longestReduction(mlir::func::FuncOp function);
+
+/// rms(actual - expected) / rms(expected); absolute where `expected` is all 0.
+/// Equal NaNs and infinities contribute nothing; other non-finite differences
+/// give infinity. Integer elements count as their value. Both have the same
+/// size.
+double rmsRelativeError(const Tensor &actual, const Tensor &expected);
+
+} // namespace mpc::reference
+
+#endif // MPC_REFERENCE_COMPARE_H

@@ -1,0 +1,91 @@
+//===- Tensor.h - tensors of the reference interpreter ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A plain tensor that holds every float as double and every integer as int64,
+// and the rounding of a double to a narrower float type.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_REFERENCE_TENSOR_H
+#define MPC_REFERENCE_TENSOR_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace mpc::reference {
+
+/// A statically shaped tensor in row-major order. Float elements are doubles,
+/// integer elements (booleans and unsigned types included) are int64; an
+/// integer is kept wrapped to its width: sign-extended where signless or
+/// signed, zero-extended where unsigned or i1 (0 or 1). ui64 keeps its 64 bits.
+class Tensor {
+public:
+  /// Zeros of `type`, which must be static and of an mpc element type.
+  explicit Tensor(mlir::RankedTensorType type);
+
+  /// The value of a constant; fails without a diagnostic where a resource is
+  /// missing or the type is no static tensor of an mpc element type.
+  static mlir::FailureOr<Tensor> fromAttr(mlir::ElementsAttr attr);
+
+  /// Reads the run-time layout: contiguous, one byte per i1, two per f16 and
+  /// bf16.
+  static Tensor fromBytes(mlir::RankedTensorType type, const void *data);
+
+  /// Writes the run-time layout; floats are rounded to the element type.
+  void toBytes(void *data) const;
+
+  /// The tensor as a constant; `name` is the key of a resource where it is
+  /// large.
+  mlir::ElementsAttr toAttr(llvm::StringRef name = "constant") const;
+
+  /// The same elements under `type`, which has as many and of the same kind
+  /// (float or integer). The values are not converted.
+  Tensor withType(mlir::RankedTensorType type) const &;
+  Tensor withType(mlir::RankedTensorType type) &&;
+
+  mlir::RankedTensorType getType() const { return type; }
+  mlir::Type getElementType() const { return type.getElementType(); }
+  llvm::ArrayRef<int64_t> getShape() const { return type.getShape(); }
+  int64_t getRank() const { return type.getRank(); }
+  int64_t size() const { return count; }
+  bool isFloat() const { return mlir::isa<mlir::FloatType>(getElementType()); }
+
+  /// Elements of a float tensor; empty for an integer tensor.
+  llvm::MutableArrayRef<double> floats() { return floatData; }
+  llvm::ArrayRef<double> floats() const { return floatData; }
+
+  /// Elements of an integer tensor; empty for a float tensor.
+  llvm::MutableArrayRef<int64_t> ints() { return intData; }
+  llvm::ArrayRef<int64_t> ints() const { return intData; }
+
+  /// Rounds every float element to the element type.
+  void roundToType();
+
+private:
+  mlir::RankedTensorType type;
+  int64_t count = 0;
+  std::vector<double> floatData;
+  std::vector<int64_t> intData;
+};
+
+/// Rounds to the nearest value of `floatType` (f16, bf16, f32, f64), ties to
+/// even, subnormals included; what is too large becomes infinity.
+double roundTo(double value, mlir::Type floatType);
+
+/// Rounds to 10 mantissa bits, halves away from zero (`cvt.rna.tf32`), keeping
+/// the exponent range of f32.
+double roundToTf32(double value);
+
+/// Wraps to the width of `integerType`; see Tensor for the extension.
+int64_t wrapTo(int64_t value, mlir::Type integerType);
+
+} // namespace mpc::reference
+
+#endif // MPC_REFERENCE_TENSOR_H

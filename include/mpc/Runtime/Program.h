@@ -1,0 +1,104 @@
+//===- Program.h - the compiled program -------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Buffers and launches in order: what a device executes. Hosts do not build one
+// by hand; the JIT and the loader do.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_RUNTIME_PROGRAM_H
+#define MPC_RUNTIME_PROGRAM_H
+
+#include "mpc/Runtime/Status.h"
+#include "mpc/Runtime/TensorType.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// The one signature of compiled CPU code. `buffers` are the launch's buffers
+/// in order (inputs, then outputs), `[begin, end)` the work items to do,
+/// `scratch` memory of the launch's scratch size for this call alone.
+using KernelFunction = void (*)(void *const *buffers, int64_t begin,
+                                int64_t end, void *scratch);
+
+/// An argument or a result of a program.
+struct ProgramValue {
+  std::string name;
+  TensorType type;
+};
+
+/// A constant's bytes, aligned to kBufferAlignment. Shared, never written.
+struct ProgramConstant {
+  std::string name;
+  TensorType type;
+  std::shared_ptr<const void> data;
+  int64_t bytes = 0;
+};
+
+/// Where a launch finds one of its buffers.
+struct BufferRef {
+  enum class Kind { Argument, Result, Constant, Arena };
+  Kind kind = Kind::Arena;
+  /// Number of the argument, result or constant; 0 for the arena.
+  int64_t index = 0;
+  /// Bytes from the start of that thing.
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  /// Whether the launch writes it.
+  bool written = false;
+};
+
+/// One kernel call.
+struct Launch {
+  /// The kernel's name; launches of the same code share it.
+  std::string kernel;
+  /// "elementwise", "row", "contraction", ... as `mpc explain` lists them.
+  std::string kind;
+  /// Names of the model's ops that the kernel computes.
+  std::vector<std::string> ops;
+  /// Null in a program for a device that runs nothing.
+  KernelFunction function = nullptr;
+  std::vector<BufferRef> buffers;
+  /// Work items; they may be done in any order and by several threads at once.
+  int64_t items = 1;
+  /// Fewest items that are worth a thread of their own.
+  int64_t grain = 1;
+  int64_t scratchBytes = 0;
+  int64_t flops = 0;
+  /// Bytes that the launch reads and writes: where a kernel reads only a part
+  /// of a buffer (an embedding's rows), that part.
+  int64_t bytes = 0;
+};
+
+/// A program for one device. Immutable once an Executable holds it.
+struct Program {
+  std::string name;
+  /// What it was compiled for: "cpu:avx512".
+  std::string target;
+  std::vector<ProgramValue> arguments;
+  std::vector<ProgramValue> results;
+  std::vector<ProgramConstant> constants;
+  int64_t arenaBytes = 0;
+  std::vector<Launch> launches;
+  /// Keeps the memory that holds the kernels' code.
+  std::shared_ptr<void> code;
+
+  int64_t constantBytes() const;
+  int64_t bytesMoved() const;
+  int64_t flops() const;
+};
+
+/// Checks that every reference lies inside what it refers to, that nothing
+/// writes an argument or a constant, that results' and constants' sizes fit
+/// their types and that counts are positive. `needsCode` asks for a function in
+/// every launch.
+Status validate(const Program &program, bool needsCode);
+
+} // namespace mpc
+
+#endif // MPC_RUNTIME_PROGRAM_H

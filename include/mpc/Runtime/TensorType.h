@@ -1,0 +1,68 @@
+//===- TensorType.h - element types and shapes ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The type of a buffer: what one element is and how many there are.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_RUNTIME_TENSORTYPE_H
+#define MPC_RUNTIME_TENSORTYPE_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mpc {
+
+/// Type of one element in memory. `I1` takes one byte (0 or 1); signless
+/// integers are signed.
+enum class ElementType {
+  I1,
+  I8,
+  I16,
+  I32,
+  I64,
+  UI8,
+  UI16,
+  UI32,
+  UI64,
+  F16,
+  BF16,
+  F32,
+  F64
+};
+
+/// "i1", "i8", "ui8", "f16", "bf16", "f32", ...
+std::string_view elementTypeName(ElementType type);
+/// The type of that name, or nullopt.
+std::optional<ElementType> parseElementType(std::string_view name);
+/// Bytes of one element in memory.
+int64_t elementBytes(ElementType type);
+/// True for f16, bf16, f32, f64.
+bool isFloat(ElementType type);
+
+/// Element type and extents of a dense row-major tensor. A plain value.
+struct TensorType {
+  ElementType element = ElementType::F32;
+  std::vector<int64_t> shape;
+
+  /// Number of elements, or nullopt where an extent is negative or the product
+  /// does not fit in 63 bits.
+  std::optional<int64_t> elementCount() const;
+  /// Bytes in memory under the same conditions.
+  std::optional<int64_t> byteCount() const;
+  /// "f32[32,784]"; "f32[]" for a scalar.
+  std::string toString() const;
+
+  bool operator==(const TensorType &other) const = default;
+};
+
+/// "[32,784]".
+std::string shapeToString(const std::vector<int64_t> &shape);
+
+} // namespace mpc
+
+#endif // MPC_RUNTIME_TENSORTYPE_H

@@ -1,0 +1,46 @@
+//===- Codegen.h - outlined kernels to LLVM dialect -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The CPU backend's one entry.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CPU_CODEGEN_H
+#define MPC_TARGET_CPU_CODEGEN_H
+
+#include "mpc/Target/CPU/CpuTarget.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace mpc {
+
+/// What a caller of a kernel has to know. The kernel's symbol is `name`:
+///   void name(void *const *buffers, int64_t begin, int64_t end, void *scratch)
+/// `buffers` holds inputs, then outputs; every output element is written once
+/// all of `[0, items)` has been run, in any split and order, also concurrently.
+struct KernelInfo {
+  std::string name;
+  /// Number of independent work items.
+  int64_t items = 1;
+  /// Fewest items that are worth a task of their own.
+  int64_t grain = 1;
+  /// Private memory that each call needs, 64-byte aligned; may be 0.
+  int64_t scratchBytes = 0;
+};
+
+/// Registers the dialects that lowerKernels creates, and their translations.
+void registerCodegenDialects(mlir::DialectRegistry &registry);
+
+/// Replaces every kernel of `kernels` (functions on tensors with an attribute
+/// `mpc.kernel_kind`) by LLVM dialect with the C interface above. On failure
+/// the diagnostic names the kernel and the module is left in an unspecified
+/// state.
+mlir::FailureOr<llvm::SmallVector<KernelInfo>>
+lowerKernels(mlir::ModuleOp kernels, const CpuTarget &target);
+
+} // namespace mpc
+
+#endif // MPC_TARGET_CPU_CODEGEN_H

@@ -1,0 +1,231 @@
+//===- MpcDialect.cpp - dialect, attributes, common helpers ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Registers the dialect and verifies its discardable attributes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.cpp.inc"
+#include "mpc/Dialect/Mpc/IR/MpcEnums.cpp.inc"
+#include "mpc/Dialect/Mpc/IR/MpcInterfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"
+
+namespace mpc {
+void registerMpcDialectOperations(MpcDialect *dialect);
+} // namespace mpc
+
+#define GET_OP_DEFS_REGISTRATION
+#include "mpc/Dialect/Mpc/IR/MpcOps.cpp.inc"
+
+void MpcDialect::initialize() {
+  registerMpcDialectOperations(this);
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"
+      >();
+}
+
+Operation *MpcDialect::materializeConstant(OpBuilder &builder, Attribute value,
+                                           Type type, Location loc) {
+  ElementsAttr elements = dyn_cast<ElementsAttr>(value);
+  if (!elements || elements.getType() != type)
+    return nullptr;
+  return ConstantOp::create(builder, loc, elements);
+}
+
+//===----------------------------------------------------------------------===//
+// Discardable attributes
+//===----------------------------------------------------------------------===//
+
+LogicalResult MpcDialect::verifyOperationAttribute(Operation *op,
+                                                   NamedAttribute attr) {
+  if (attr.getName() == kDecisionAttr && !isa<DecisionAttr>(attr.getValue()))
+    return op->emitError() << "'" << kDecisionAttr
+                           << "' must be a #mpc.decision, found "
+                           << attr.getValue();
+  if (attr.getName() == kLayerAttr && !isa<StringAttr>(attr.getValue()))
+    return op->emitError() << "'" << kLayerAttr << "' must be a string, found "
+                           << attr.getValue();
+  return success();
+}
+
+/// Roles and names are the same on arguments and results.
+static LogicalResult verifyInterfaceAttribute(Operation *op,
+                                              NamedAttribute attr,
+                                              StringRef where, unsigned index) {
+  if (attr.getName() == MpcDialect::kRoleAttr) {
+    RoleAttr role = dyn_cast<RoleAttr>(attr.getValue());
+    if (!role)
+      return op->emitError()
+             << where << " " << index << ": '" << MpcDialect::kRoleAttr
+             << "' must be a #mpc.role, found " << attr.getValue();
+    if (role.getField() && role.getKind() != RoleKind::loss_scale_state)
+      return op->emitError() << where << " " << index << ": role '"
+                             << stringifyRoleKind(role.getKind())
+                             << "' takes no field, found " << role.getField();
+  }
+  if (attr.getName() == MpcDialect::kNameAttr &&
+      !isa<StringAttr>(attr.getValue()))
+    return op->emitError() << where << " " << index << ": '"
+                           << MpcDialect::kNameAttr
+                           << "' must be a string, found " << attr.getValue();
+  return success();
+}
+
+LogicalResult MpcDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                   unsigned argIndex,
+                                                   NamedAttribute attr) {
+  return verifyInterfaceAttribute(op, attr, "argument", argIndex);
+}
+
+LogicalResult MpcDialect::verifyRegionResultAttribute(Operation *op, unsigned,
+                                                      unsigned resultIndex,
+                                                      NamedAttribute attr) {
+  if (attr.getName() == kAliasAttr) {
+    IntegerAttr alias = dyn_cast<IntegerAttr>(attr.getValue());
+    FunctionOpInterface func = dyn_cast<FunctionOpInterface>(op);
+    if (!alias || !func)
+      return op->emitError()
+             << "'" << kAliasAttr << "' must be an argument's number, found "
+             << attr.getValue();
+    int64_t argument = alias.getInt();
+    if (argument < 0 || argument >= int64_t(func.getNumArguments()))
+      return op->emitError()
+             << "result " << resultIndex << " replaces argument " << argument
+             << ", but there are " << func.getNumArguments() << " arguments";
+    if (func.getArgumentTypes()[argument] != func.getResultTypes()[resultIndex])
+      return op->emitError()
+             << "result " << resultIndex << " of type "
+             << func.getResultTypes()[resultIndex]
+             << " cannot replace argument " << argument << " of type "
+             << func.getArgumentTypes()[argument];
+  }
+  return verifyInterfaceAttribute(op, attr, "result", resultIndex);
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+int64_t mpc::productOf(ArrayRef<int64_t> values) {
+  int64_t product = 1;
+  for (int64_t value : values) {
+    if (value == 0)
+      return 0;
+    if (value < 0)
+      return 0;
+    if (__builtin_mul_overflow(product, value, &product))
+      product = std::numeric_limits<int64_t>::max();
+  }
+  return product;
+}
+
+int64_t mpc::elementCount(Type type) {
+  RankedTensorType tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return 0;
+  return productOf(tensor.getShape());
+}
+
+int64_t mpc::elementCount(Value value) { return elementCount(value.getType()); }
+
+int64_t mpc::bytesPerElement(Type elementType) {
+  return (elementType.getIntOrFloatBitWidth() + 7) / 8;
+}
+
+int64_t mpc::byteCount(Type type) {
+  RankedTensorType tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return 0;
+  return productOf(
+      {elementCount(type), bytesPerElement(tensor.getElementType())});
+}
+
+int64_t mpc::operandAndResultBytes(Operation *op) {
+  int64_t bytes = 0;
+  for (Type type : op->getOperandTypes())
+    bytes += byteCount(type);
+  for (Type type : op->getResultTypes())
+    bytes += byteCount(type);
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Checked creation
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Owns the properties of an op that does not exist yet.
+class ScopedProperties {
+public:
+  explicit ScopedProperties(OperationName name)
+      : name(name), storage(name.getOpPropertyByteSize()) {
+    if (!storage.empty())
+      name.initOpProperties(get(), /*init=*/nullptr);
+  }
+  ~ScopedProperties() {
+    if (!storage.empty())
+      name.destroyOpProperties(get());
+  }
+  ScopedProperties(const ScopedProperties &) = delete;
+  ScopedProperties &operator=(const ScopedProperties &) = delete;
+
+  OpaqueProperties get() { return storage.empty() ? nullptr : storage.data(); }
+
+private:
+  OperationName name;
+  llvm::SmallVector<char, 256> storage;
+};
+} // namespace
+
+LogicalResult mpc::inferResultTypes(Location loc, StringRef name,
+                                    ValueRange operands,
+                                    ArrayRef<NamedAttribute> attributes,
+                                    SmallVectorImpl<Type> &types) {
+  MLIRContext *context = loc.getContext();
+  OperationName opName(name, context);
+  std::optional<RegisteredOperationName> info = opName.getRegisteredInfo();
+  InferTypeOpInterface::Concept *infer =
+      info ? info->getInterface<InferTypeOpInterface>() : nullptr;
+  if (!infer)
+    return emitError(loc) << "'" << name << "' cannot infer its result types";
+  DictionaryAttr dictionary = DictionaryAttr::get(context, attributes);
+  ScopedProperties properties(opName);
+  if (opName.getOpPropertyByteSize() > 0 &&
+      failed(opName.setOpPropertiesFromAttribute(
+          opName, properties.get(), dictionary,
+          [&] { return emitError(loc); })))
+    return failure();
+  return infer->inferReturnTypes(context, loc, operands, dictionary,
+                                 properties.get(), {}, types);
+}
+
+FailureOr<Operation *> mpc::createChecked(OpBuilder &builder, Location loc,
+                                          StringRef name, TypeRange resultTypes,
+                                          ValueRange operands,
+                                          ArrayRef<NamedAttribute> attributes) {
+  OperationState state(loc, name, operands, resultTypes, attributes);
+  Operation *op = builder.create(state);
+  if (failed(verify(op))) {
+    op->erase();
+    return failure();
+  }
+  return op;
+}

@@ -1,0 +1,95 @@
+//===- AssignLayout.cpp - channels last -----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Turns convs and pools channels last between transposes, then lets those sink
+// until they cancel (AssignLayoutSink.cpp). Legal because only the order in
+// memory changes. Runs before mpc-pack-constants, which reads the layout.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AssignLayout.h"
+#include "OpEmitter.h"
+
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_ASSIGNLAYOUTPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// Puts the op between a transpose to channels last and one back.
+template <typename OpTy> void makeChannelsLast(OpTy op) {
+  OpBuilder builder(op);
+  OpEmitter emit(builder, op);
+  int64_t rank = shapeOf(op.getInput()).size();
+  SmallVector<int64_t> toLast = {0};
+  for (int64_t d = 2; d < rank; ++d)
+    toLast.push_back(d);
+  toLast.push_back(1);
+
+  auto type = cast<RankedTensorType>(op.getType());
+  SmallVector<int64_t> shape;
+  for (int64_t dimension : toLast)
+    shape.push_back(type.getShape()[dimension]);
+  op.getInputMutable().assign(emit.transpose(op.getInput(), toLast));
+  op.setLayout(ImageLayout::channels_last);
+  op.getResult().setType(RankedTensorType::get(shape, type.getElementType()));
+
+  builder.setInsertionPointAfter(op);
+  Value restored = emit.transpose(op.getResult(), inversePermutation(toLast));
+  if (restored != op.getResult())
+    op.getResult().replaceAllUsesExcept(restored, restored.getDefiningOp());
+}
+
+struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    populateSinkPatterns(set);
+    patterns = std::move(set);
+    return success();
+  }
+
+  void runOnOperation() override {
+    getOperation().walk([&](Operation *op) {
+      auto convert = [&](auto image) {
+        if (image.getLayout() == ImageLayout::channels_last)
+          return;
+        makeChannelsLast(image);
+        ++numConverted;
+      };
+      if (auto conv = dyn_cast<ConvOp>(op)) {
+        if (!conv.getPacked())
+          convert(conv);
+      } else if (auto pool = dyn_cast<MaxPoolOp>(op)) {
+        convert(pool);
+      } else if (auto pool = dyn_cast<AvgPoolOp>(op)) {
+        convert(pool);
+      }
+    });
+    // Folding stays off: this pass moves data and changes no value.
+    GreedyRewriteConfig config;
+    config.enableFolding(false).enableConstantCSE(false).setMaxIterations(
+        GreedyRewriteConfig::kNoLimit);
+    if (failed(applyPatternsGreedily(getOperation(), patterns, config))) {
+      getOperation().emitError()
+          << "mpc-assign-layout did not reach a fixed point";
+      return signalPassFailure();
+    }
+    getOperation().walk([&](TransposeOp) { ++numTransposes; });
+  }
+
+private:
+  FrozenRewritePatternSet patterns;
+};
+
+} // namespace

@@ -1,0 +1,172 @@
+//===- ConstantTransforms.cpp - constants in another layout ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
+
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace mpc;
+
+std::string mpc::derivedConstantName(ElementsAttr attr, StringRef suffix) {
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr))
+    return (resource.getRawHandle().getKey() + "." + suffix).str();
+  return suffix.str();
+}
+
+static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
+/// Copies the elements that `shape` and `strides` walk from `offset` on.
+static void copyStrided(ArrayRef<char> source, std::vector<char> &target,
+                        int64_t elementBytes, ArrayRef<int64_t> shape,
+                        ArrayRef<int64_t> strides, int64_t offset) {
+  int64_t count = productOf(shape);
+  SmallVector<int64_t> index(shape.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(target.data() + i * elementBytes,
+                source.data() + offset * elementBytes, elementBytes);
+    for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
+      offset += strides[d];
+      if (++index[d] < shape[d])
+        break;
+      offset -= strides[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+/// The strided part of `attr` as a constant of `shape`.
+static FailureOr<ElementsAttr>
+stridedConstant(ElementsAttr attr, ArrayRef<int64_t> shape,
+                ArrayRef<int64_t> strides, int64_t offset, StringRef suffix) {
+  Type element = attr.getElementType();
+  auto type = RankedTensorType::get(shape, element);
+  if (auto dense = dyn_cast<DenseElementsAttr>(attr); dense && dense.isSplat())
+    return ElementsAttr(dense.resizeSplat(type));
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+  if (failed(bytes))
+    return failure();
+  int64_t elementBytes = bytesPerElement(element);
+  std::vector<char> target(productOf(shape) * elementBytes);
+  copyStrided(bytes->bytes(), target, elementBytes, shape, strides, offset);
+  return makeConstant(type, target, derivedConstantName(attr, suffix));
+}
+
+static ArrayRef<int64_t> shapeOf(ElementsAttr attr) {
+  return cast<RankedTensorType>(attr.getType()).getShape();
+}
+
+FailureOr<ElementsAttr> mpc::reshapeConstant(ElementsAttr attr,
+                                             RankedTensorType type) {
+  if (auto dense = dyn_cast<DenseElementsAttr>(attr))
+    return ElementsAttr(dense.reshape(type));
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr))
+    return ElementsAttr(
+        DenseResourceElementsAttr::get(type, resource.getRawHandle()));
+  return failure();
+}
+
+FailureOr<ElementsAttr> mpc::transposeConstant(ElementsAttr attr,
+                                               ArrayRef<int64_t> permutation) {
+  SmallVector<int64_t> sourceStrides = rowMajorStrides(shapeOf(attr)), shape,
+                       strides;
+  for (int64_t dimension : permutation) {
+    shape.push_back(shapeOf(attr)[dimension]);
+    strides.push_back(sourceStrides[dimension]);
+  }
+  return stridedConstant(attr, shape, strides, /*offset=*/0, "transposed");
+}
+
+FailureOr<ElementsAttr> mpc::sliceConstant(ElementsAttr attr,
+                                           ArrayRef<int64_t> offsets,
+                                           ArrayRef<int64_t> sizes) {
+  SmallVector<int64_t> strides = rowMajorStrides(shapeOf(attr));
+  int64_t offset = 0;
+  for (auto [stride, begin] : llvm::zip_equal(strides, offsets))
+    offset += stride * begin;
+  return stridedConstant(attr, sizes, strides, offset, "slice");
+}
+
+FailureOr<ElementsAttr> mpc::reverseConstant(ElementsAttr attr,
+                                             ArrayRef<int64_t> axes) {
+  SmallVector<int64_t> strides = rowMajorStrides(shapeOf(attr));
+  int64_t offset = 0;
+  for (int64_t axis : axes) {
+    offset += strides[axis] * (shapeOf(attr)[axis] - 1);
+    strides[axis] = -strides[axis];
+  }
+  return stridedConstant(attr, shapeOf(attr), strides, offset, "reversed");
+}
+
+FailureOr<ElementsAttr> mpc::concatConstants(ArrayRef<ElementsAttr> attrs,
+                                             int64_t axis) {
+  SmallVector<int64_t> shape(shapeOf(attrs.front()));
+  SmallVector<ConstantBytes> parts;
+  shape[axis] = 0;
+  for (ElementsAttr attr : attrs) {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+    if (failed(bytes))
+      return failure();
+    parts.push_back(*bytes);
+    shape[axis] += shapeOf(attr)[axis];
+  }
+  Type element = attrs.front().getElementType();
+  auto type = RankedTensorType::get(shape, element);
+  std::vector<char> target;
+  target.reserve(byteCount(type));
+  int64_t outer = productOf(ArrayRef<int64_t>(shape).take_front(axis));
+  for (int64_t i = 0; i < outer; ++i)
+    for (const ConstantBytes &part : parts) {
+      ArrayRef<char> row = part.bytes().slice(part.bytes().size() / outer * i,
+                                              part.bytes().size() / outer);
+      target.insert(target.end(), row.begin(), row.end());
+    }
+  return makeConstant(type, target,
+                      derivedConstantName(attrs.front(), "joined"));
+}
+
+FailureOr<ElementsAttr> mpc::packConstant(ElementsAttr attr,
+                                          const PackSource &source,
+                                          PackedAttr packed) {
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+  if (failed(bytes))
+    return failure();
+  Type element = attr.getElementType();
+  int64_t elementBytes = bytesPerElement(element), width = packed.getColumns();
+  int64_t panels = llvm::divideCeil(source.columns, width);
+  auto type = RankedTensorType::get(
+      {source.groups * panels, source.rows, width}, element);
+  std::vector<char> target(elementCount(type) * elementBytes, 0);
+  int64_t half = width / packed.getInterleave();
+  char *row = target.data();
+  const char *data = bytes->bytes().data();
+  for (int64_t group = 0; group < source.groups; ++group)
+    for (int64_t panel = 0; panel < panels; ++panel)
+      for (int64_t k = 0; k < source.rows; ++k, row += width * elementBytes) {
+        int64_t base = group * source.groupStride +
+                       (k % source.rowSplit) * source.rowStride +
+                       (k / source.rowSplit) * source.outerRowStride;
+        int64_t count = std::min(width, source.columns - panel * width);
+        for (int64_t j = 0; j < count; ++j) {
+          // Column j = h * half + i stands at interleave * i + h.
+          int64_t place = packed.getInterleave() * (j % half) + j / half;
+          std::memcpy(row + place * elementBytes,
+                      data +
+                          (base + (panel * width + j) * source.columnStride) *
+                              elementBytes,
+                      elementBytes);
+        }
+      }
+  return makeConstant(type, target, derivedConstantName(attr, "packed"));
+}

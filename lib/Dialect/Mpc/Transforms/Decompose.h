@@ -1,0 +1,21 @@
+//===- Decompose.h - the rewrites of mpc-decompose --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_DECOMPOSE_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_DECOMPOSE_H
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+namespace mpc {
+
+/// The values that stand for the results of the recurrent op `op`, computed
+/// step by step before it; empty for any other op.
+llvm::SmallVector<mlir::Value> unrollRecurrent(mlir::OpBuilder &builder,
+                                               mlir::Operation *op);
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_DECOMPOSE_H

@@ -1,0 +1,139 @@
+//===- FoldConstants.cpp - evaluate ops of constants ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Replaces ops whose operands are all constants by constants. One walk in
+// dominance order reaches the fixpoint. Legal because every mpc op is pure and
+// the interpreter is the ops' definition.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchUtils.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Reference/Interpreter.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_FOLDCONSTANTSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
+  using Base::Base;
+
+  /// Whether evaluating `op` stays within the bounds. A splat may claim any
+  /// number of elements while it stores one, so only stored bytes excuse large
+  /// values.
+  bool isWithinBounds(Operation *op) {
+    int64_t stored = 0;
+    for (Value operand : op->getOperands()) {
+      int64_t bytes = byteCount(operand.getType());
+      auto constant = operand.getDefiningOp<ConstantOp>();
+      if (constant && !splatValue(constant.getValue()))
+        stored = std::max(stored, bytes);
+      else if (bytes > maxBytes)
+        return false;
+    }
+    for (Value result : op->getResults())
+      if (byteCount(result.getType()) > std::max<int64_t>(maxBytes, stored))
+        return false;
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return !cost || cost.getFlops() <= maxFlops;
+  }
+
+  /// Whether `op` is an op of mpc that reads constants and positions only. A
+  /// lone iota stays: it costs a register where it is used and memory where it
+  /// is folded.
+  static bool isFoldable(Operation *op) {
+    if (!isa<MpcDialect>(op->getDialect()) || op->getNumRegions() != 0 ||
+        op->getNumOperands() == 0)
+      return false;
+    bool readsConstant = false;
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (!isa_and_present<ConstantOp, IotaOp>(producer))
+        return false;
+      readsConstant |= isa<ConstantOp>(producer);
+    }
+    return readsConstant ||
+           byteCount(op->getResult(0).getType()) <= kLargestIotaBytes;
+  }
+
+  /// Replaces `op` by constants; sets `folded` where that is done.
+  LogicalResult fold(Operation *op, bool &folded) {
+    folded = false;
+    if (!isFoldable(op))
+      return success();
+    if (!isWithinBounds(op)) {
+      ++numTooLarge;
+      return success();
+    }
+    SmallVector<reference::Tensor> operands;
+    for (Value operand : op->getOperands()) {
+      FailureOr<reference::Tensor> tensor = valueOf(operand);
+      if (failed(tensor))
+        return failure();
+      operands.push_back(std::move(*tensor));
+    }
+    SmallVector<const reference::Tensor *> pointers;
+    for (reference::Tensor &operand : operands)
+      pointers.push_back(&operand);
+    SmallVector<reference::Tensor> results;
+    if (failed(reference::evaluate(op, pointers, results,
+                                   reference::Rounding::Float64)))
+      return failure();
+    OpBuilder builder(op);
+    for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results)) {
+      ElementsAttr value = tensor.toAttr(mpc::opName(op));
+      auto constant = ConstantOp::create(builder, op->getLoc(), value);
+      copyLayer(op, constant);
+      result.replaceAllUsesWith(constant.getResult());
+    }
+    op->erase();
+    folded = true;
+    return success();
+  }
+
+  static FailureOr<reference::Tensor> valueOf(Value value) {
+    if (auto constant = value.getDefiningOp<ConstantOp>()) {
+      FailureOr<reference::Tensor> tensor =
+          reference::Tensor::fromAttr(constant.getValue());
+      if (failed(tensor))
+        constant.emitOpError("has no data");
+      return tensor;
+    }
+    SmallVector<reference::Tensor> results;
+    if (failed(reference::evaluate(value.getDefiningOp(), {}, results,
+                                   reference::Rounding::Float64)))
+      return failure();
+    return std::move(results.front());
+  }
+
+  void runOnOperation() override {
+    for (Block &block : getOperation().getBody()) {
+      SmallVector<Operation *> ops;
+      for (Operation &op : block)
+        ops.push_back(&op);
+      for (Operation *op : ops) {
+        bool folded;
+        if (failed(fold(op, folded)))
+          return signalPassFailure();
+        numFolded += folded;
+      }
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+        if (isa<ConstantOp, IotaOp>(op) && op.use_empty())
+          op.erase();
+    }
+  }
+
+  /// Positions alone are folded up to here.
+  static constexpr int64_t kLargestIotaBytes = 1 << 20;
+};
+
+} // namespace

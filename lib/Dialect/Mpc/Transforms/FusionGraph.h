@@ -1,0 +1,83 @@
+//===- FusionGraph.h - groups of ops without cycles -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops of one block in groups. A merge that would make two groups wait for
+// each other is refused.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSIONGRAPH_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSIONGRAPH_H
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <memory>
+#include <vector>
+
+namespace mpc {
+
+/// Ops that become one kernel, or a single op that stays outside kernels.
+struct FusionGroup {
+  /// In block order.
+  llvm::SmallVector<mlir::Operation *> ops;
+  FusionKind kind = FusionKind::elementwise;
+  /// The op that gives the kernel its form; null for plain loops.
+  mlir::Operation *anchor = nullptr;
+  /// Shape of every result of the group, and of the loops around it.
+  llvm::ArrayRef<int64_t> shape;
+  /// A constant or a view: never merged.
+  bool isLoose = false;
+  /// Place in the order of all groups; every group stands behind those it
+  /// reads.
+  int64_t place = 0;
+};
+
+class FusionGraph {
+public:
+  /// One group per op of `block` but its terminator.
+  explicit FusionGraph(mlir::Block &block);
+
+  /// The group of `op`; null for ops outside the block and for the terminator.
+  FusionGroup *groupOf(mlir::Operation *op) const;
+  /// The group that computes `value`; null for a block argument.
+  FusionGroup *groupOf(mlir::Value value) const;
+
+  /// Moves the ops of `from` into `into`, unless another group lies between
+  /// them. Takes time in the number of groups whose place is between theirs.
+  bool merge(FusionGroup *into, FusionGroup *from);
+
+  /// Moves one op into a group that alone reads it. What the op reads must be
+  /// read through memory from then on.
+  void move(mlir::Operation *op, FusionGroup *into);
+
+  /// Whether no op outside `inside` reads a result of `op`.
+  bool isReadOnlyBy(mlir::Operation *op, FusionGroup *inside) const;
+
+  /// Whether no op outside `inside` reads a result of `group`. The function's
+  /// return counts as outside.
+  bool isReadOnlyBy(FusionGroup *group, FusionGroup *inside) const;
+
+  /// Values of the group that something outside reads, in block order.
+  llvm::SmallVector<mlir::Value> resultsOf(FusionGroup *group) const;
+
+  /// Where `op` stood in the block.
+  int64_t positionOf(mlir::Operation *op) const { return position.lookup(op); }
+
+  /// All groups, each behind those whose results it reads.
+  llvm::SmallVector<FusionGroup *> inOrder() const;
+
+private:
+  std::vector<std::unique_ptr<FusionGroup>> storage;
+  /// By place; null where a group was merged into another.
+  std::vector<FusionGroup *> order;
+  llvm::DenseMap<mlir::Operation *, FusionGroup *> groups;
+  llvm::DenseMap<mlir::Operation *, int64_t> position;
+};
+
+/// Decides which ops share a group.
+void groupOps(FusionGraph &graph, mlir::Block &block);
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSIONGRAPH_H

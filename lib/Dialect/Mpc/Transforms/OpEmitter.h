@@ -1,0 +1,77 @@
+//===- OpEmitter.h - short creation of ops ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the passes that take ops apart write with.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_OPEMITTER_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_OPEMITTER_H
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+namespace mpc {
+
+/// The shape of a tensor value.
+llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
+
+/// The constant that `value` is, or null.
+mlir::ElementsAttr constantOf(mlir::Value value);
+
+/// Creates ops at one place that carry the location and the discardable
+/// attributes of the op they stand for. Reshapes, transposes, slices and
+/// reversals of constants become constants.
+class OpEmitter {
+public:
+  OpEmitter(mlir::OpBuilder &builder, mlir::Operation *origin)
+      : builder(builder), loc(origin->getLoc()),
+        attributes(origin->getDiscardableAttrDictionary()) {}
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+
+  /// Gives `op` the discardable attributes of the origin.
+  template <typename OpTy> OpTy keep(OpTy op) {
+    op->setDiscardableAttrs(attributes);
+    return op;
+  }
+  template <typename OpTy, typename... Args> OpTy create(Args &&...args) {
+    return keep(OpTy::create(builder, loc, std::forward<Args>(args)...));
+  }
+
+  mlir::Value constant(mlir::ElementsAttr value);
+  mlir::Value splat(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                    double value);
+  mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  /// A reshape where only extents of 1 move.
+  mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> permutation);
+  mlir::Value slice(mlir::Value value, llvm::ArrayRef<int64_t> offsets,
+                    llvm::ArrayRef<int64_t> sizes);
+  /// The part `[begin, begin + size)` of one dimension.
+  mlir::Value sliceAxis(mlir::Value value, int64_t axis, int64_t begin,
+                        int64_t size);
+  mlir::Value reverse(mlir::Value value, llvm::ArrayRef<int64_t> axes);
+  /// `value` itself where it has the element type.
+  mlir::Value cast(mlir::Value value, mlir::Type element);
+  mlir::Value pad(mlir::Value value, llvm::ArrayRef<int64_t> low,
+                  llvm::ArrayRef<int64_t> high,
+                  llvm::ArrayRef<int64_t> interior);
+  mlir::Value concat(mlir::ValueRange values, int64_t axis);
+
+private:
+  mlir::DictionaryAttr attributes;
+};
+
+/// The permutation that undoes `permutation`.
+llvm::SmallVector<int64_t>
+inversePermutation(llvm::ArrayRef<int64_t> permutation);
+
+/// Whether a transpose of `shape` moves only dimensions of extent 1, so that
+/// the bytes stay where they are.
+bool isTrivialTranspose(llvm::ArrayRef<int64_t> shape,
+                        llvm::ArrayRef<int64_t> permutation);
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_OPEMITTER_H

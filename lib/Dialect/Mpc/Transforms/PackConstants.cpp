@@ -1,0 +1,162 @@
+//===- PackConstants.cpp - weights in panels ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stores constant right-hand sides and filters as `#mpc.packed` describes. Last
+// pass of the Layout stage: any later change of a weight's layout would undo
+// it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpEmitter.h"
+
+#include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include <map>
+
+namespace mpc {
+#define GEN_PASS_DEF_PACKCONSTANTSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// The constant behind `value`, seen through reshapes, or null.
+ElementsAttr constantBehind(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getInput();
+  ElementsAttr attr = constantOf(value);
+  if (!attr)
+    return {};
+  FailureOr<ElementsAttr> reshaped = reshapeConstant(attr, type);
+  return succeeded(reshaped) ? *reshaped : ElementsAttr();
+}
+
+/// Where a matmul's right-hand side lies; nullopt where it is a batch.
+std::optional<PackSource> matmulSource(MatmulOp op) {
+  ArrayRef<int64_t> shape = shapeOf(op.getRhs());
+  if (productOf(shape.drop_back(2)) != 1 ||
+      shape.size() > shapeOf(op.getLhs()).size())
+    return std::nullopt;
+  int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  PackSource source;
+  source.rows = source.rowSplit = op.getTransposeRhs() ? columns : rows;
+  source.columns = op.getTransposeRhs() ? rows : columns;
+  source.rowStride = op.getTransposeRhs() ? 1 : columns;
+  source.columnStride = op.getTransposeRhs() ? columns : 1;
+  return source;
+}
+
+/// Where a conv's filter `[O, C / groups, window...]` lies; rows are window,
+/// then channels. nullopt where panels would be mostly padding.
+std::optional<PackSource> convSource(ConvOp op, int64_t panel) {
+  ArrayRef<int64_t> shape = shapeOf(op.getFilter());
+  int64_t groups = op.getGroups(), columns = shape[0] / groups;
+  if (op.getLayout() != ImageLayout::channels_last ||
+      (groups > 1 && 2 * columns < panel))
+    return std::nullopt;
+  int64_t window = productOf(shape.drop_front(2)), channels = shape[1];
+  PackSource source;
+  source.groups = groups;
+  source.columns = columns;
+  source.rows = window * channels;
+  source.groupStride = columns * channels * window;
+  source.columnStride = channels * window;
+  source.rowStride = window;
+  source.rowSplit = channels;
+  source.outerRowStride = 1;
+  return source;
+}
+
+struct PackConstantsPass : mpc::impl::PackConstantsPassBase<PackConstantsPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    if (columns < 2 || columns > 1024 || columns % 2 != 0)
+      return emitError(UnknownLoc::get(context))
+             << "mpc-pack-constants: columns must be an even number from 2 to "
+                "1024, found "
+             << columns.getValue();
+    return success();
+  }
+
+  void runOnOperation() override {
+    SmallVector<Operation *> users;
+    getOperation().walk([&](Operation *op) {
+      if (isa<MatmulOp, ConvOp>(op))
+        users.push_back(op);
+    });
+    for (Operation *op : users) {
+      if (auto matmul = dyn_cast<MatmulOp>(op)) {
+        if (!matmul.getPacked())
+          packMatmul(matmul);
+      } else if (!cast<ConvOp>(op).getPacked()) {
+        packConv(cast<ConvOp>(op));
+      }
+    }
+    packedConstants.clear();
+  }
+
+private:
+  void packMatmul(MatmulOp op) {
+    ElementsAttr attr = constantBehind(op.getRhs());
+    std::optional<PackSource> source = matmulSource(op);
+    if (!attr || !source || !isa<FloatType>(attr.getElementType()))
+      return;
+    PackedAttr form = formOf(attr.getElementType());
+    Value constant =
+        pack(op, op.getRhs(), attr, *source, form, op.getTransposeRhs());
+    if (!constant)
+      return;
+    op.getRhsMutable().assign(constant);
+    op.setTransposeRhs(false);
+    op.setPackedAttr(form);
+  }
+
+  void packConv(ConvOp op) {
+    ElementsAttr attr = constantBehind(op.getFilter());
+    std::optional<PackSource> source = convSource(op, columns);
+    if (!attr || !source)
+      return;
+    SmallVector<int64_t> window(shapeOf(op.getFilter()).drop_front(2));
+    PackedAttr form = formOf(attr.getElementType());
+    Value constant = pack(op, op.getFilter(), attr, *source, form,
+                          /*variant=*/op.getGroups());
+    if (!constant)
+      return;
+    op.getFilterMutable().assign(constant);
+    op.setWindow(window);
+    op.setPackedAttr(form);
+  }
+
+  PackedAttr formOf(Type element) {
+    return PackedAttr::get(&getContext(), columns,
+                           element.getIntOrFloatBitWidth() == 16 ? 2 : 1);
+  }
+
+  /// The packed constant for `attr`, one for each way of reading it.
+  Value pack(Operation *user, Value unpacked, ElementsAttr attr,
+             const PackSource &source, PackedAttr form, int64_t variant) {
+    Value &known = packedConstants[{attr.getAsOpaquePointer(),
+                                    isa<ConvOp>(user), variant}];
+    if (known)
+      return known;
+    FailureOr<ElementsAttr> packed = packConstant(attr, source, form);
+    if (failed(packed))
+      return {};
+    ++numPacked;
+    bytesAdded += byteCount(packed->getType()) - byteCount(attr.getType());
+    OpBuilder builder = OpBuilder::atBlockBegin(user->getBlock());
+    known = mpc::ConstantOp::create(builder, unpacked.getLoc(), *packed);
+    return known;
+  }
+
+  std::map<std::tuple<const void *, bool, int64_t>, Value> packedConstants;
+};
+
+} // namespace

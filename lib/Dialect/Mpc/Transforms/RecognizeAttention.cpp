@@ -1,0 +1,369 @@
+//===- RecognizeAttention.cpp - matmul, softmax, matmul into attention ----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The root is the product of probabilities and values. Everything above it is
+// read, checked, and only then rebuilt. Legal where no row changes its meaning:
+// what happens to a row without a kept position decides which masks are taken.
+// Runs after mpc-fold-constants (masks) and mpc-recognize-softmax.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchUtils.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_RECOGNIZEATTENTIONPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+/// A fill from here on leaves no weight to its position as long as the row has
+/// another one; from kAbsorbing on, adding it equals selecting it.
+constexpr double kFill = -1.0e4;
+constexpr double kAbsorbing = -1.0e30;
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+/// How scores are masked.
+struct Mask {
+  /// Added where float, kept-where-true where i1; null for none.
+  Value value;
+  /// The boolean condition says what to drop instead of what to keep.
+  bool inverted = false;
+  /// Build `select(condition, 0, fill)` and add it.
+  std::optional<double> fill;
+};
+
+/// Whether every row (last axis) of a boolean constant has an element that
+/// equals `kept`.
+bool everyRowKeeps(Value condition, bool kept) {
+  auto constant = condition.getDefiningOp<ConstantOp>();
+  if (!constant || rankOf(condition) == 0)
+    return false;
+  if (std::optional<double> splat = splatValue(constant.getValue()))
+    return (*splat != 0) == kept;
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+  int64_t row = extentsOf(condition).back();
+  if (failed(bytes) || row == 0)
+    return false;
+  ArrayRef<char> rest = bytes->bytes();
+  while (!rest.empty()) {
+    if (llvm::none_of(rest.take_front(row),
+                      [&](char byte) { return (byte != 0) == kept; }))
+      return false;
+    rest = rest.drop_front(row);
+  }
+  return true;
+}
+
+/// Whether `value`'s rows all vary only along the last axis of the scores, so
+/// that a row of the condition is a row of the scores.
+bool rowsMatch(Value condition, ArrayRef<int64_t> scores) {
+  return rankOf(condition) >= 1 && extentsOf(condition).back() == scores.back();
+}
+
+/// Chooses how `select(condition, scores, fill)` becomes a mask; nullopt where
+/// an empty row would change its meaning. `guarded` says that the model turns
+/// the NaN of an empty row into zeros.
+std::optional<Mask> maskOfSelect(Value condition, bool keepsTrue, double fill,
+                                 bool guarded, ArrayRef<int64_t> scores) {
+  if (!(fill <= kFill))
+    return std::nullopt;
+  bool neverEmpty =
+      rowsMatch(condition, scores) && everyRowKeeps(condition, keepsTrue);
+  if (neverEmpty || (std::isinf(fill) && guarded))
+    return Mask{condition, !keepsTrue, std::nullopt};
+  // An empty row gives the mean of the values: adding the fill does the same.
+  if (!std::isinf(fill) && fill <= kAbsorbing)
+    return Mask{condition, !keepsTrue, fill};
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// The permutation that swaps the last two dimensions.
+SmallVector<int64_t> swapLast(int64_t rank) {
+  SmallVector<int64_t> permutation =
+      llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  std::swap(permutation[rank - 1], permutation[rank - 2]);
+  return permutation;
+}
+
+bool isIdentity(ArrayRef<int64_t> permutation) {
+  return llvm::all_of(llvm::enumerate(permutation), [](auto entry) {
+    return int64_t(entry.index()) == entry.value();
+  });
+}
+
+/// `value` with its last two dimensions swapped. Undoes a transposition where
+/// one stands above, through reshapes that leave those dimensions alone.
+Value transposeLast(PatternRewriter &rewriter, Location loc, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> swapped = swapLast(type.getRank());
+  if (auto transpose = value.getDefiningOp<TransposeOp>()) {
+    SmallVector<int64_t> permutation;
+    for (int64_t i : swapped)
+      permutation.push_back(transpose.getPermutation()[i]);
+    if (isIdentity(permutation))
+      return transpose.getInput();
+    return TransposeOp::create(rewriter, transpose.getLoc(),
+                               transpose.getInput(), permutation);
+  }
+  auto reshape = value.getDefiningOp<ReshapeOp>();
+  if (reshape && rankOf(reshape.getInput()) >= 2 &&
+      reshape.getInput().getDefiningOp<TransposeOp>() &&
+      extentsOf(reshape.getInput()).take_back(2) ==
+          type.getShape().take_back(2)) {
+    Value inner = transposeLast(rewriter, loc, reshape.getInput());
+    SmallVector<int64_t> shape(type.getShape());
+    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+    return ReshapeOp::create(rewriter, reshape.getLoc(), type.clone(shape),
+                             inner);
+  }
+  return TransposeOp::create(rewriter, loc, value, swapped);
+}
+
+/// Takes constant factors off `value`, multiplying them into `scale`.
+Value takeScale(Value value, double &scale) {
+  while (std::optional<SplatOperand> scaled = matchScaled(value)) {
+    scale *= scaled->splat;
+    value = scaled->other;
+  }
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// Pattern
+//===----------------------------------------------------------------------===//
+
+/// What stands above the product of probabilities and values.
+struct Scores {
+  MatmulOp matmul;
+  SoftmaxOp softmax;
+  double scale = 1;
+  Mask mask;
+};
+
+struct AttentionPattern : OpRewritePattern<MatmulOp> {
+  AttentionPattern(MLIRContext *context) : OpRewritePattern(context) {
+    setDebugName("AttentionPattern");
+  }
+
+  /// Reads upwards from the probabilities.
+  FailureOr<Scores> match(MatmulOp root, PatternRewriter &rewriter) const {
+    auto fail = [&](const char *reason) {
+      return rewriter.notifyMatchFailure(root, reason);
+    };
+    Scores scores;
+    Value value = root.getLhs();
+    if (root.getTransposeLhs() || root.getPacked() || !value.hasOneUse())
+      return fail("the probabilities have other readers");
+    // select(is_nan(p), 0, p): empty rows give zeros.
+    bool guarded = false;
+    if (auto select = value.getDefiningOp<SelectOp>()) {
+      auto isNan = select.getCondition().getDefiningOp<IsNanOp>();
+      Value kept = select.getOnFalse();
+      if (!isNan || isNan.getInput() != kept ||
+          splatOf(select.getOnTrue()) != 0.0 ||
+          !select.getCondition().hasOneUse() ||
+          llvm::range_size(kept.getUses()) != 2)
+        return fail("a select that is no guard against NaN");
+      guarded = true;
+      value = kept;
+    } else if (!value.hasOneUse()) {
+      return fail("the probabilities have other readers");
+    }
+    scores.softmax = value.getDefiningOp<SoftmaxOp>();
+    if (!scores.softmax ||
+        int64_t(scores.softmax.getAxis()) != rankOf(value) - 1)
+      return fail("no softmax over the last axis");
+
+    value = scores.softmax.getInput();
+    Type scoresType = value.getType();
+    ArrayRef<int64_t> shape = extentsOf(value);
+    if (!value.hasOneUse())
+      return fail("the scores have other readers");
+    if (auto add = value.getDefiningOp<AddOp>()) {
+      int side = reaches(add.getLhs(), scoresType) ? 0 : 1;
+      if (!reaches(add->getOperand(side), scoresType))
+        return fail("no scores below the mask");
+      scores.mask.value = add->getOperand(1 - side);
+      value = add->getOperand(side);
+      // 0 where kept and -inf elsewhere is a boolean mask.
+      if (auto select = scores.mask.value.getDefiningOp<SelectOp>()) {
+        std::optional<double> onTrue = splatOf(select.getOnTrue()),
+                              onFalse = splatOf(select.getOnFalse());
+        bool keepsTrue = onTrue == 0.0 && onFalse && *onFalse < 0;
+        bool keepsFalse = onFalse == 0.0 && onTrue && *onTrue < 0;
+        double fill = keepsTrue ? *onFalse : keepsFalse ? *onTrue : 0;
+        if (std::isinf(fill) && guarded)
+          scores.mask = Mask{select.getCondition(), keepsFalse, std::nullopt};
+      }
+    } else if (auto select = value.getDefiningOp<SelectOp>()) {
+      bool keepsTrue = reaches(select.getOnTrue(), scoresType);
+      Value kept = keepsTrue ? select.getOnTrue() : select.getOnFalse();
+      std::optional<double> fill =
+          splatOf(keepsTrue ? select.getOnFalse() : select.getOnTrue());
+      if (!reaches(kept, scoresType) || !fill)
+        return fail("no scores and fill below the select");
+      std::optional<Mask> mask =
+          maskOfSelect(select.getCondition(), keepsTrue, *fill, guarded, shape);
+      if (!mask)
+        return fail("a row without a kept position would change its meaning");
+      scores.mask = *mask;
+      value = kept;
+    }
+    if (!value.hasOneUse())
+      return fail("the scores have other readers");
+    value = takeOwnScale(value, scores.scale);
+    scores.matmul = value ? value.getDefiningOp<MatmulOp>() : MatmulOp();
+    if (!scores.matmul || !value.hasOneUse() || scores.matmul.getPacked())
+      return fail("no product of query and key of its own");
+    return scores;
+  }
+
+  /// Like takeScale, as long as nothing else reads the values passed.
+  static Value takeOwnScale(Value value, double &scale) {
+    while (std::optional<SplatOperand> scaled = matchScaled(value)) {
+      if (!scaled->other.hasOneUse())
+        return {};
+      scale *= scaled->splat;
+      value = scaled->other;
+    }
+    return value;
+  }
+
+  /// Whether `value` is a (scaled) matmul of the scores' type.
+  static bool reaches(Value value, Type type) {
+    double scale = 1;
+    return value.getType() == type &&
+           takeScale(value, scale).getDefiningOp<MatmulOp>();
+  }
+
+  LogicalResult matchAndRewrite(MatmulOp op,
+                                PatternRewriter &rewriter) const override {
+    FailureOr<Scores> found = match(op, rewriter);
+    if (failed(found))
+      return failure();
+    Scores &scores = *found;
+    MatmulOp product = scores.matmul;
+
+    // Shapes: query [..., H, S, D], key [..., H, D, T] as it stands, value
+    // [..., T, E].
+    double scale = scores.scale;
+    Value query = takeScale(product.getLhs(), scale),
+          key = takeScale(product.getRhs(), scale);
+    Value value = op.getRhs();
+    int64_t rank = rankOf(op.getResult());
+    Type element = getElementTypeOrSelf(op.getType());
+    if (rank < 3)
+      return rewriter.notifyMatchFailure(op, "rank below 3");
+    for (Value operand : {query, key, value})
+      if (rankOf(operand) != rank ||
+          extentsOf(operand).drop_back(2) !=
+              extentsOf(op.getResult()).drop_back(2) ||
+          getElementTypeOrSelf(operand.getType()) != element)
+        return rewriter.notifyMatchFailure(op,
+                                           "batch dimensions or types differ");
+    if (scores.mask.value && rankOf(scores.mask.value) > rank)
+      return rewriter.notifyMatchFailure(
+          op, "the mask has a higher rank than the scores");
+
+    SmallVector<Operation *> parts = {scores.softmax, product, op};
+    Location loc = fuseLocations(parts);
+    rewriter.setInsertionPoint(op);
+    if (product.getTransposeLhs())
+      query = transposeLast(rewriter, product.getLoc(), query);
+    if (!product.getTransposeRhs())
+      key = transposeLast(rewriter, product.getLoc(), key);
+    if (op.getTransposeRhs())
+      value = transposeLast(rewriter, op.getLoc(), value);
+    Value mask =
+        buildMask(rewriter, scores.softmax.getLoc(), scores.mask, element);
+    auto attention =
+        AttentionOp::create(rewriter, loc, op.getType(), query, key, value,
+                            mask, llvm::APFloat(scale), /*causal=*/false);
+    copyLayer(op, attention);
+    rewriter.replaceOp(op, attention.getResult());
+    return success();
+  }
+
+  static Value buildMask(PatternRewriter &rewriter, Location loc,
+                         const Mask &mask, Type element) {
+    if (!mask.value)
+      return {};
+    if (mask.fill) {
+      auto scalar = [&](double value) -> Value {
+        return ConstantOp::create(
+            rewriter, loc,
+            makeSplat(RankedTensorType::get({}, element), value));
+      };
+      Value zero = scalar(0), fill = scalar(*mask.fill);
+      return SelectOp::create(rewriter, loc, mask.value,
+                              mask.inverted ? fill : zero,
+                              mask.inverted ? zero : fill);
+    }
+    if (!mask.inverted)
+      return mask.value;
+    auto constant = mask.value.getDefiningOp<ConstantOp>();
+    if (std::optional<double> splat = splatOf(mask.value))
+      return ConstantOp::create(
+          rewriter, loc,
+          makeSplat(cast<RankedTensorType>(mask.value.getType()), *splat == 0));
+    FailureOr<ConstantBytes> bytes =
+        constant ? ConstantBytes::get(constant.getValue())
+                 : FailureOr<ConstantBytes>(failure());
+    if (failed(bytes))
+      return NotOp::create(rewriter, loc, mask.value.getType(), mask.value);
+    std::vector<char> flipped(bytes->bytes().begin(), bytes->bytes().end());
+    for (char &byte : flipped)
+      byte = byte == 0;
+    return ConstantOp::create(
+        rewriter, loc,
+        makeConstant(cast<RankedTensorType>(mask.value.getType()), flipped,
+                     "mask"));
+  }
+};
+
+struct RecognizeAttentionPass
+    : mpc::impl::RecognizeAttentionPassBase<RecognizeAttentionPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    set.add<AttentionPattern>(context);
+    patterns = std::move(set);
+    return success();
+  }
+
+  void runOnOperation() override {
+    int64_t before = countOps<AttentionOp>(getOperation());
+    if (failed(applyPatternsGreedily(
+            getOperation(), patterns,
+            GreedyRewriteConfig().enableFolding(false)))) {
+      getOperation().emitError("recognition of attention does not converge");
+      return signalPassFailure();
+    }
+    numRecognized += countOps<AttentionOp>(getOperation()) - before;
+  }
+
+  FrozenRewritePatternSet patterns;
+};
+
+} // namespace

@@ -1,0 +1,266 @@
+//===- RecognizeLayerNorm.cpp - steps of layer and rms norm into one op ---===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The root is the quotient by the deviation; scale and bias are taken from the
+// ops that follow. Legal because the composite is the same two-pass formula.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchUtils.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_RECOGNIZELAYERNORMPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+/// 1 / sqrt(v) or, for `asDivisor`, sqrt(v): v.
+Value matchRoot(Value value, bool asDivisor) {
+  value = skipBroadcast(value);
+  if (auto pow = value.getDefiningOp<PowOp>()) {
+    if (splatOf(pow.getRhs()) == (asDivisor ? 0.5 : -0.5) &&
+        pow.getLhs().getType() == pow.getType())
+      return pow.getLhs();
+    return {};
+  }
+  if (asDivisor) {
+    auto sqrt = value.getDefiningOp<SqrtOp>();
+    return sqrt ? sqrt.getInput() : Value();
+  }
+  if (auto rsqrt = value.getDefiningOp<RsqrtOp>())
+    return rsqrt.getInput();
+  if (auto inverse = value.getDefiningOp<ReciprocalOp>())
+    return matchRoot(inverse.getInput(), /*asDivisor=*/true);
+  if (auto quotient = value.getDefiningOp<DivOp>();
+      quotient && splatOf(quotient.getLhs()) == 1.0)
+    return matchRoot(quotient.getRhs(), /*asDivisor=*/true);
+  return {};
+}
+
+/// Whether two values are computed alike: the same value, or the same
+/// difference.
+bool isSame(Value a, Value b) {
+  if (a == b)
+    return true;
+  auto left = a.getDefiningOp<SubOp>(), right = b.getDefiningOp<SubOp>();
+  if (!left || !right || left.getLhs() != right.getLhs())
+    return false;
+  std::optional<Mean> leftMean = matchMean(left.getRhs()),
+                      rightMean = matchMean(right.getRhs());
+  return leftMean && rightMean && leftMean->input == rightMean->input &&
+         leftMean->axes == rightMean->axes;
+}
+
+/// The base of a square: v * v or v^2.
+Value matchSquare(Value value) {
+  if (auto mul = value.getDefiningOp<MulOp>())
+    return isSame(mul.getLhs(), mul.getRhs()) ? mul.getLhs() : Value();
+  if (auto pow = value.getDefiningOp<PowOp>())
+    return splatOf(pow.getRhs()) == 2.0 &&
+                   pow.getLhs().getType() == pow.getType()
+               ? pow.getLhs()
+               : Value();
+  return {};
+}
+
+/// A normalised value before scale and bias.
+struct Core {
+  Value input;
+  int64_t axis;
+  double epsilon;
+  bool centred;
+  /// A factor that the model multiplied onto the reciprocal root.
+  Value scale;
+};
+
+/// Whether `value` broadcasts along the axes from `axis` on only.
+bool fitsNormalisedExtents(Value value, ArrayRef<int64_t> shape, int64_t axis) {
+  ArrayRef<int64_t> own = extentsOf(value);
+  if (own.size() > shape.size())
+    return false;
+  int64_t offset = shape.size() - own.size();
+  for (auto [i, extent] : llvm::enumerate(own)) {
+    int64_t dimension = int64_t(i) + offset;
+    if (extent != 1 && (dimension < axis || extent != shape[dimension]))
+      return false;
+  }
+  return true;
+}
+
+/// `numerator` times `inverse` (or over it): the core that this is.
+std::optional<Core> matchCore(Value numerator, Value inverse, bool asDivisor) {
+  Core core;
+  Value variance = matchRoot(inverse, asDivisor);
+  if (!variance && !asDivisor) {
+    // numerator * (rsqrt(..) * scale)
+    auto mul = inverse.getDefiningOp<MulOp>();
+    for (int side = 0; mul && side < 2 && !variance; ++side) {
+      variance = matchRoot(mul->getOperand(side), /*asDivisor=*/false);
+      core.scale = mul->getOperand(1 - side);
+    }
+  }
+  if (!variance)
+    return std::nullopt;
+  std::optional<SplatOperand> sum = matchWithSplat<AddOp>(variance);
+  if (!sum || sum->splat < 0)
+    return std::nullopt;
+  core.epsilon = sum->splat;
+  std::optional<Mean> squares = matchMean(sum->other);
+  Value base = squares ? matchSquare(squares->input) : Value();
+  if (!base || !isSame(base, numerator))
+    return std::nullopt;
+  core.input = numerator;
+  core.centred = false;
+  if (auto sub = numerator.getDefiningOp<SubOp>()) {
+    std::optional<Mean> mean = matchMean(sub.getRhs());
+    if (mean && mean->input == sub.getLhs() && mean->axes == squares->axes) {
+      core.input = sub.getLhs();
+      core.centred = true;
+    }
+  }
+  // The axes must be the last ones.
+  ArrayRef<int64_t> shape = extentsOf(core.input);
+  core.axis = int64_t(shape.size()) - int64_t(squares->axes.size());
+  for (auto [i, axis] : llvm::enumerate(squares->axes))
+    if (axis != core.axis + int64_t(i))
+      return std::nullopt;
+  if (squares->axes.empty() || extentsOf(numerator) != shape)
+    return std::nullopt;
+  if (core.scale && !fitsNormalisedExtents(core.scale, shape, core.axis))
+    return std::nullopt;
+  return core;
+}
+
+//===----------------------------------------------------------------------===//
+// Pattern
+//===----------------------------------------------------------------------===//
+
+/// The only reader of `value` where it is an `OpTy` that keeps its type; its
+/// other operand goes to `other`.
+template <typename OpTy> OpTy onlyReader(Value value, Value &other) {
+  if (!value.hasOneUse())
+    return {};
+  OpOperand &use = *value.getUses().begin();
+  auto op = dyn_cast<OpTy>(use.getOwner());
+  if (!op || op.getType() != value.getType())
+    return {};
+  other = op->getOperand(1 - use.getOperandNumber());
+  return op;
+}
+
+template <typename RootOp> struct NormPattern : OpRewritePattern<RootOp> {
+  NormPattern(MLIRContext *context) : OpRewritePattern<RootOp>(context) {
+    this->setDebugName("NormPattern");
+  }
+
+  LogicalResult matchAndRewrite(RootOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Core> core;
+    constexpr bool isDivision = std::is_same_v<RootOp, DivOp>;
+    for (int side = 0; side < (isDivision ? 1 : 2) && !core; ++side)
+      core =
+          matchCore(op->getOperand(side), op->getOperand(1 - side), isDivision);
+    if (!core || core->input.getType() != op.getType())
+      return rewriter.notifyMatchFailure(op,
+                                         "no value over its root mean square");
+
+    ArrayRef<int64_t> shape = extentsOf(core->input);
+    Operation *last = op;
+    SmallVector<Operation *> parts = {op};
+    Value scale = core->scale, bias, other;
+    if (!scale) {
+      auto mul = onlyReader<MulOp>(last->getResult(0), other);
+      if (mul && fitsNormalisedExtents(other, shape, core->axis)) {
+        scale = other;
+        last = mul;
+        parts.push_back(mul);
+      }
+    }
+    if (core->centred) {
+      auto add = onlyReader<AddOp>(last->getResult(0), other);
+      if (add && fitsNormalisedExtents(other, shape, core->axis)) {
+        bias = other;
+        last = add;
+        parts.push_back(add);
+      }
+    }
+
+    rewriter.setInsertionPoint(last);
+    Type element = getElementTypeOrSelf(op.getType());
+    // Leading extents of 1 say nothing.
+    auto normalised = [&](Value value) -> Value {
+      ArrayRef<int64_t> own = extentsOf(value);
+      int64_t most = int64_t(shape.size()) - core->axis;
+      if (int64_t(own.size()) <= most)
+        return value;
+      return ReshapeOp::create(
+          rewriter, value.getLoc(),
+          RankedTensorType::get(own.take_back(most), element), value);
+    };
+    if (!scale)
+      scale = ConstantOp::create(
+          rewriter, op.getLoc(),
+          makeSplat(
+              RankedTensorType::get(shape.drop_front(core->axis), element),
+              1.0));
+    scale = normalised(scale);
+    if (bias)
+      bias = normalised(bias);
+    llvm::APFloat epsilon(core->epsilon);
+    Location loc = fuseLocations(parts);
+    Operation *norm;
+    if (core->centred)
+      norm = LayerNormOp::create(rewriter, loc, op.getType(), core->input,
+                                 scale, bias, uint64_t(core->axis), epsilon);
+    else
+      norm = RmsNormOp::create(rewriter, loc, op.getType(), core->input, scale,
+                               uint64_t(core->axis), epsilon);
+    copyLayer(op, norm);
+    rewriter.replaceOp(last, norm->getResults());
+    return success();
+  }
+};
+
+struct RecognizeLayerNormPass
+    : mpc::impl::RecognizeLayerNormPassBase<RecognizeLayerNormPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    set.add<NormPattern<DivOp>, NormPattern<MulOp>>(context);
+    patterns = std::move(set);
+    return success();
+  }
+
+  void runOnOperation() override {
+    Operation *root = getOperation();
+    int64_t layer = countOps<LayerNormOp>(root),
+            rms = countOps<RmsNormOp>(root);
+    if (failed(applyPatternsGreedily(
+            root, patterns, GreedyRewriteConfig().enableFolding(false)))) {
+      root->emitError("recognition of norms does not converge");
+      return signalPassFailure();
+    }
+    numLayerNorm += countOps<LayerNormOp>(root) - layer;
+    numRmsNorm += countOps<RmsNormOp>(root) - rms;
+  }
+
+  FrozenRewritePatternSet patterns;
+};
+
+} // namespace

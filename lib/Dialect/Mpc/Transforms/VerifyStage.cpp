@@ -1,0 +1,233 @@
+//===- VerifyStage.cpp - check what a stage promises ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Contracts of the stages of docs/Overview.md as code. Runs between stages in
+// tests and debug builds; changes nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Dialect/Mpc/Transforms/Views.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_VERIFYSTAGEPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+/// The stages that have a contract on functions, in order.
+enum class StageKind { Import, Simplify, Precision, Layout, Fuse };
+
+std::optional<StageKind> parseStage(StringRef name) {
+  return llvm::StringSwitch<std::optional<StageKind>>(name)
+      .Case("import", StageKind::Import)
+      .Case("simplify", StageKind::Simplify)
+      .Case("precision", StageKind::Precision)
+      .Case("layout", StageKind::Layout)
+      .Case("fuse", StageKind::Fuse)
+      .Default(std::nullopt);
+}
+
+//===----------------------------------------------------------------------===//
+// Import, Simplify
+//===----------------------------------------------------------------------===//
+
+LogicalResult checkShape(Operation *op) {
+  for (Value result : op->getResults()) {
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    if (!type || !type.hasStaticShape())
+      return op->emitOpError() << "has the result type " << result.getType()
+                               << ", which is no tensor of static shape";
+  }
+  return success();
+}
+
+LogicalResult checkDialect(Operation *op) {
+  if (isa<MpcDialect>(op->getDialect()) || isa<func::ReturnOp>(op))
+    return success();
+  return op->emitOpError() << "does not belong to mpc, func.return excepted";
+}
+
+LogicalResult checkSignature(func::FuncOp func) {
+  if (!func.isPublic())
+    return success();
+  auto check = [&](DictionaryAttr attrs, StringRef what,
+                   unsigned index) -> LogicalResult {
+    for (StringRef name : {MpcDialect::kRoleAttr, MpcDialect::kNameAttr})
+      if (!attrs || !attrs.get(name))
+        return func.emitOpError()
+               << what << " " << index << " lacks '" << name << "'";
+    return success();
+  };
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    if (failed(check(func.getArgAttrDict(i), "argument", i)))
+      return failure();
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (failed(check(func.getResultAttrDict(i), "result", i)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Precision
+//===----------------------------------------------------------------------===//
+
+/// The decisions that let a softmax compute in 16 bits.
+bool excusesNarrowSoftmax(DecisionAttr decision) {
+  return decision && (decision.getRule() == "override" ||
+                      decision.getRule() == "untouched");
+}
+
+LogicalResult checkDecision(Operation *op) {
+  if (!isa<PrecisionOpInterface>(op))
+    return success();
+  auto decision = op->getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr);
+  if (!decision && !isa<CastOp>(op))
+    return op->emitOpError()
+           << "carries no '" << MpcDialect::kDecisionAttr << "'";
+  if (isa<SoftmaxOp, LogSoftmaxOp>(op)) {
+    Type element = getElementTypeOrSelf(op->getResult(0).getType());
+    if (element.getIntOrFloatBitWidth() < 32 && !excusesNarrowSoftmax(decision))
+      return op->emitOpError()
+             << "computes in " << element
+             << "; softmax is f32 unless an override says otherwise";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Layout
+//===----------------------------------------------------------------------===//
+
+LogicalResult checkLayout(Operation *op) {
+  ImageLayout layout = ImageLayout::channels_last;
+  PackedAttr packed;
+  unsigned weights = 1;
+  if (auto conv = dyn_cast<ConvOp>(op)) {
+    layout = conv.getLayout();
+    packed = conv.getPackedAttr();
+  } else if (auto pool = dyn_cast<MaxPoolOp>(op)) {
+    layout = pool.getLayout();
+  } else if (auto pool = dyn_cast<AvgPoolOp>(op)) {
+    layout = pool.getLayout();
+  } else if (auto matmul = dyn_cast<MatmulOp>(op)) {
+    packed = matmul.getPackedAttr();
+  }
+  if (layout != ImageLayout::channels_last)
+    return op->emitOpError("is channels_first after the layout stage");
+  if (!packed)
+    return success();
+  // Inside a fusion the constant is the operand of the block argument.
+  Value value = op->getOperand(weights);
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto fusion = dyn_cast<FusionOp>(argument.getOwner()->getParentOp()))
+      value = fusion.getInputs()[argument.getArgNumber()];
+  if (!value.getDefiningOp<ConstantOp>())
+    return op->emitOpError("has packed weights that are no constant");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fuse
+//===----------------------------------------------------------------------===//
+
+/// The op inside the kernel of `value`'s producer that makes it, or null.
+Operation *producerInKernel(Value value) {
+  auto fusion = value.getDefiningOp<FusionOp>();
+  if (!fusion)
+    return nullptr;
+  Operation *yield = fusion.getBody().front().getTerminator();
+  return yield->getOperand(cast<OpResult>(value).getResultNumber())
+      .getDefiningOp();
+}
+
+LogicalResult checkFusion(FusionOp fusion) {
+  Block &body = fusion.getBody().front();
+  if (!llvm::hasSingleElement(body.without_terminator()))
+    return success();
+  auto cast = dyn_cast<CastOp>(&body.front());
+  if (!cast || cast.getPinned())
+    return success();
+  Value source =
+      fusion.getInputs().empty() ? Value() : fusion.getInputs().front();
+  Operation *producer = source ? producerInKernel(source) : nullptr;
+  if (!producer || !absorbsResultCast(producer, FusionTarget()))
+    return success();
+  InFlightDiagnostic diag =
+      fusion.emitOpError() << "is a stand-alone cast, which was priced as free";
+  diag.attachNote(producer->getLoc())
+      << "this op's kernel should have absorbed it";
+  return diag;
+}
+
+LogicalResult checkFused(Operation *op) {
+  if (auto fusion = dyn_cast<FusionOp>(op))
+    return checkFusion(fusion);
+  if (op->getParentOfType<FusionOp>() || isa<ConstantOp, func::ReturnOp>(op) ||
+      isView(op))
+    return success();
+  return op->emitOpError("stands outside every fusion");
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    kind = parseStage(stage);
+    if (!kind)
+      return emitError(UnknownLoc::get(context))
+             << "unknown stage '" << stage
+             << "'; use import, simplify, precision, layout or fuse";
+    return success();
+  }
+
+  LogicalResult check(Operation *op) {
+    ++numChecked;
+    if (failed(checkDialect(op)) || failed(checkShape(op)))
+      return failure();
+    if (*kind < StageKind::Fuse && isa<FusionOp>(op))
+      return op->emitOpError("stands before the fuse stage");
+    if (*kind < StageKind::Precision && op->hasAttr(MpcDialect::kDecisionAttr))
+      return op->emitOpError("carries a decision before the precision stage");
+    // Later stages make ops of their own, which no policy has seen.
+    if (*kind == StageKind::Precision && failed(checkDecision(op)))
+      return failure();
+    if (*kind >= StageKind::Layout && failed(checkLayout(op)))
+      return failure();
+    if (*kind >= StageKind::Fuse && failed(checkFused(op)))
+      return failure();
+    return success();
+  }
+
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    func::FuncOp func = getOperation();
+    if (func.isDeclaration())
+      return;
+    if (!func.getBody().hasOneBlock()) {
+      func.emitOpError("has more than one block");
+      return signalPassFailure();
+    }
+    bool failedAny = failed(checkSignature(func));
+    func.getBody().walk([&](Operation *op) {
+      if (!isa<YieldOp>(op))
+        failedAny |= failed(check(op));
+    });
+    if (failedAny)
+      signalPassFailure();
+  }
+
+  std::optional<StageKind> kind;
+};
+
+} // namespace

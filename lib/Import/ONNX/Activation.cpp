@@ -1,0 +1,139 @@
+//===- Activation.cpp - activation functions ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Those without an op of their own are spelt out as ONNX defines them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NodeImport.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+template <typename OpTy> static LogicalResult unary(NodeImport &n) {
+  return n.result(n.op<OpTy>(n.in(0)));
+}
+
+/// A constant of the first input's element type.
+static Value like(NodeImport &n, double value) {
+  return n.scalar(value, n.element(n.in(0)));
+}
+
+static LogicalResult convertElu(NodeImport &n) {
+  return n.result(
+      n.op<EluOp>(n.in(0), n.attrF("alpha", n.floatAttr("alpha", 1.0))));
+}
+
+static LogicalResult convertLeakyRelu(NodeImport &n) {
+  double alpha = n.floatAttr("alpha", double(0.01f));
+  return n.result(n.op<LeakyReluOp>(n.in(0), n.attrF("alpha", alpha)));
+}
+
+static LogicalResult convertSelu(NodeImport &n) {
+  double alpha = n.floatAttr("alpha", 1.67326319217681884765625);
+  double gamma = n.floatAttr("gamma", 1.05070102214813232421875);
+  Value elu = n.op<EluOp>(n.in(0), n.attrF("alpha", alpha));
+  return n.result(n.op<MulOp>({elu, like(n, gamma)}));
+}
+
+static LogicalResult convertCelu(NodeImport &n) {
+  Value x = n.in(0), alpha = like(n, n.floatAttr("alpha", 1.0));
+  Value below = n.op<MulOp>({alpha, n.op<Expm1Op>(n.op<DivOp>({x, alpha}))});
+  return n.result(
+      n.select(n.compare(ComparePredicate::ge, x, like(n, 0)), x, below));
+}
+
+static Value hardSigmoid(NodeImport &n, double alpha, double beta) {
+  Value line =
+      n.op<AddOp>({n.op<MulOp>({n.in(0), like(n, alpha)}), like(n, beta)});
+  return n.op<ClampOp>({line, like(n, 0), like(n, 1)});
+}
+
+static LogicalResult convertHardSigmoid(NodeImport &n) {
+  double alpha = n.floatAttr("alpha", double(0.2f)),
+         beta = n.floatAttr("beta", 0.5);
+  return n.result(hardSigmoid(n, alpha, beta));
+}
+
+static LogicalResult convertHardSwish(NodeImport &n) {
+  return n.result(n.op<MulOp>({n.in(0), hardSigmoid(n, 1.0 / 6.0, 0.5)}));
+}
+
+static LogicalResult convertMish(NodeImport &n) {
+  return n.result(
+      n.op<MulOp>({n.in(0), n.op<TanhOp>(n.op<SoftplusOp>(n.in(0)))}));
+}
+
+static LogicalResult convertSoftsign(NodeImport &n) {
+  Value below = n.op<AddOp>({n.op<AbsOp>(n.in(0)), like(n, 1)});
+  return n.result(n.op<DivOp>({n.in(0), below}));
+}
+
+static LogicalResult convertThresholdedRelu(NodeImport &n) {
+  Value above = n.compare(ComparePredicate::gt, n.in(0),
+                          like(n, n.floatAttr("alpha", 1.0)));
+  return n.result(n.select(above, n.in(0), like(n, 0)));
+}
+
+static LogicalResult convertShrink(NodeImport &n) {
+  Value x = n.in(0);
+  double lambd = n.floatAttr("lambd", 0.5);
+  Value bias = like(n, n.floatAttr("bias", 0.0));
+  Value below = n.compare(ComparePredicate::lt, x, like(n, -lambd));
+  Value above = n.compare(ComparePredicate::gt, x, like(n, lambd));
+  Value middle = n.select(above, n.op<SubOp>({x, bias}), like(n, 0));
+  return n.result(n.select(below, n.op<AddOp>({x, bias}), middle));
+}
+
+static LogicalResult convertPrelu(NodeImport &n) {
+  Value x = n.in(0);
+  Value positive = n.compare(ComparePredicate::ge, x, like(n, 0));
+  Value result = n.select(positive, x, n.op<MulOp>({x, n.in(1)}));
+  if (!n.failed() && n.shape(result) != n.shape(x))
+    return n.error() << "the slope does not broadcast to " << x.getType();
+  return n.result(result);
+}
+
+static LogicalResult convertGelu(NodeImport &n) {
+  std::string approximate = n.stringAttr("approximate", "none");
+  if (approximate != "none" && approximate != "tanh")
+    return n.error() << "attribute 'approximate' is '" << approximate
+                     << "', expected none or tanh";
+  GeluForm form = approximate == "tanh" ? GeluForm::tanh : GeluForm::erf;
+  return n.result(n.op<GeluOp>(
+      n.in(0),
+      n.attr("form", GeluFormAttr::get(n.builder.getContext(), form))));
+}
+
+static LogicalResult convertSwish(NodeImport &n) {
+  double alpha = n.floatAttr("alpha", 1.0);
+  if (alpha == 1.0)
+    return unary<SiluOp>(n);
+  Value gate = n.op<SigmoidOp>(n.op<MulOp>({n.in(0), like(n, alpha)}));
+  return n.result(n.op<MulOp>({n.in(0), gate}));
+}
+
+OpFamily mpc::onnx::activationOps() {
+  static const OpEntry entries[] = {
+      {"Celu", {12}, 1, 1, "alpha", convertCelu},
+      {"Elu", {6, 22}, 1, 1, "alpha", convertElu},
+      {"Gelu", {20}, 1, 1, "approximate", convertGelu},
+      {"HardSigmoid", {6, 22}, 1, 1, "alpha beta", convertHardSigmoid},
+      {"HardSwish", {14, 22}, 1, 1, "", convertHardSwish},
+      {"LeakyRelu", {6, 16}, 1, 1, "alpha", convertLeakyRelu},
+      {"Mish", {18, 22}, 1, 1, "", convertMish},
+      {"PRelu", {7, 9, 16}, 2, 2, "", convertPrelu},
+      {"Relu", {6, 13, 14}, 1, 1, "", unary<ReluOp>},
+      {"Selu", {6, 22}, 1, 1, "alpha gamma", convertSelu},
+      {"Shrink", {9}, 1, 1, "bias lambd", convertShrink},
+      {"Sigmoid", {6, 13}, 1, 1, "", unary<SigmoidOp>},
+      {"Softplus", {1, 22}, 1, 1, "", unary<SoftplusOp>},
+      {"Softsign", {1, 22}, 1, 1, "", convertSoftsign},
+      {"Swish", {24}, 1, 1, "alpha", convertSwish},
+      {"Tanh", {6, 13}, 1, 1, "", unary<TanhOp>},
+      {"ThresholdedRelu", {10, 22}, 1, 1, "alpha", convertThresholdedRelu},
+  };
+  return entries;
+}

@@ -1,0 +1,155 @@
+//===- ExternalData.cpp - tensor data beside the model --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A model is untrusted: the name of a data file must not lead out of the
+// model's folder, neither by its text nor by what the file system holds under
+// that name. The kernel checks the whole path (openat2) where it can; elsewhere
+// each component is opened without following links.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ExternalData.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Support/LLVM.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+/// A tensor may share its range with others (tied weights), but a file may not
+/// be multiplied without bound.
+static constexpr int64_t kMaxReadsPerByte = 16;
+
+ExternalFiles::~ExternalFiles() {
+  for (auto &entry : files)
+    ::close(entry.second.descriptor);
+}
+
+/// Opens `path` below the directory `folder` without following any link, for
+/// kernels that lack openat2.
+static int openByComponents(int folder, ArrayRef<StringRef> components) {
+  int current = ::dup(folder);
+  for (auto [i, component] : llvm::enumerate(components)) {
+    bool last = i + 1 == components.size();
+    int flags =
+        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (last ? O_NONBLOCK : O_DIRECTORY);
+    int next = ::openat(current, component.str().c_str(), flags);
+    int error = errno;
+    ::close(current);
+    if (next < 0) {
+      errno = error;
+      return -1;
+    }
+    current = next;
+  }
+  return current;
+}
+
+static int openBeneath(int folder, StringRef path,
+                       ArrayRef<StringRef> components) {
+  struct open_how how = {};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  int file = int(
+      ::syscall(SYS_openat2, folder, path.str().c_str(), &how, sizeof(how)));
+  if (file >= 0 || (errno != ENOSYS && errno != EPERM))
+    return file;
+  return openByComponents(folder, components);
+}
+
+FailureOr<ExternalFiles::File *>
+ExternalFiles::open(StringRef path, Location location, StringRef what) {
+  auto known = files.find(path.str());
+  if (known != files.end())
+    return &known->second;
+  auto refuse = [&](const Twine &reason) -> LogicalResult {
+    return emitError(location)
+           << what << ": external data file '" << path << "' " << reason;
+  };
+  if (folder.empty())
+    return refuse("cannot be found: the model was read without a folder");
+  if (path.empty() || path.contains('\0'))
+    return refuse("has no valid name");
+  SmallVector<StringRef> components;
+  path.split(components, '/', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  if (path.starts_with("/") || path.contains('\\') || components.empty() ||
+      llvm::is_contained(components, ".."))
+    return refuse("is not inside the model's folder");
+  int directory = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0)
+    return refuse(Twine("cannot be opened: folder '") + folder +
+                  "': " + std::strerror(errno));
+  File file;
+  file.descriptor = openBeneath(directory, path, components);
+  int error = errno;
+  ::close(directory);
+  if (file.descriptor < 0) {
+    if (error == ELOOP || error == EXDEV)
+      return refuse("is a symbolic link or leads out of the model's folder");
+    return refuse(Twine("cannot be opened: ") + std::strerror(error));
+  }
+  struct stat status;
+  if (::fstat(file.descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(file.descriptor);
+    return refuse("is not a regular file");
+  }
+  if (status.st_nlink > 1) {
+    ::close(file.descriptor);
+    return refuse("has several hard links; copy it so that it belongs to the "
+                  "model alone");
+  }
+  file.size = status.st_size;
+  return &files.emplace(path.str(), file).first->second;
+}
+
+FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
+                                           int64_t size, Location location,
+                                           StringRef what) {
+  FailureOr<File *> opened = open(range.location, location, what);
+  if (failed(opened))
+    return failure();
+  File &file = **opened;
+  int64_t end;
+  if (__builtin_add_overflow(range.offset, size, &end) || end > file.size) {
+    emitError(location) << what << " needs " << size << " bytes at offset "
+                        << range.offset << " of '" << range.location
+                        << "', which has " << file.size;
+    return failure();
+  }
+  file.bytesRead += size;
+  if (file.bytesRead / kMaxReadsPerByte > file.size) {
+    emitError(location) << what << ": the tensors in '" << range.location
+                        << "' overlap more than " << kMaxReadsPerByte
+                        << " times";
+    return failure();
+  }
+  std::string bytes(size_t(size), '\0');
+  int64_t done = 0;
+  while (done < size) {
+    ssize_t got = ::pread(file.descriptor, bytes.data() + done,
+                          size_t(size - done), range.offset + done);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0) {
+      emitError(location) << what << ": cannot read '" << range.location
+                          << "': "
+                          << (got < 0 ? std::strerror(errno)
+                                      : "the file became shorter");
+      return failure();
+    }
+    done += got;
+  }
+  return bytes;
+}

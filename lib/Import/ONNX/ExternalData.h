@@ -1,0 +1,47 @@
+//===- ExternalData.h - tensor data beside the model ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_IMPORT_ONNX_EXTERNALDATA_H
+#define MPC_LIB_IMPORT_ONNX_EXTERNALDATA_H
+
+#include "Graph.h"
+
+#include <map>
+
+namespace mpc::onnx {
+
+/// Reads tensor data from files in the model's folder, and from nowhere else:
+/// no absolute path, no `..`, no symbolic link at any level, no hard link, no
+/// device. Holds the files open until it is destroyed.
+class ExternalFiles {
+public:
+  explicit ExternalFiles(llvm::StringRef folder) : folder(folder) {}
+  ~ExternalFiles();
+  ExternalFiles(const ExternalFiles &) = delete;
+  ExternalFiles &operator=(const ExternalFiles &) = delete;
+
+  /// Reads `size` bytes of `range`. Reports a failure at `location`, naming
+  /// `what`.
+  mlir::FailureOr<std::string> read(const ExternalRange &range, int64_t size,
+                                    mlir::Location location,
+                                    llvm::StringRef what);
+
+private:
+  struct File {
+    int descriptor = -1;
+    int64_t size = 0;
+    int64_t bytesRead = 0;
+  };
+  mlir::FailureOr<File *> open(llvm::StringRef path, mlir::Location location,
+                               llvm::StringRef what);
+
+  std::string folder;
+  std::map<std::string, File> files;
+};
+
+} // namespace mpc::onnx
+
+#endif // MPC_LIB_IMPORT_ONNX_EXTERNALDATA_H

@@ -1,0 +1,165 @@
+//===- Graph.h - an ONNX model as plain structs -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Layer 1 of the importer: what the file says, checked and flattened, without a
+// meaning of any operator. Names are resolved, local functions inlined, data in
+// the memory layout of mpc.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_IMPORT_ONNX_GRAPH_H
+#define MPC_LIB_IMPORT_ONNX_GRAPH_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Location.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mpc::onnx {
+
+/// Ranks above this are refused: no exporter writes them.
+inline constexpr int64_t kMaxRank = 32;
+/// Nodes of a model after inlining its functions and unrolling its loops.
+inline constexpr int64_t kMaxNodes = 1 << 18;
+
+/// Numbers of TensorProto.DataType that mpc has a type for.
+enum DataType : int32_t {
+  kFloat = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kUint16 = 4,
+  kInt16 = 5,
+  kInt32 = 6,
+  kInt64 = 7,
+  kBool = 9,
+  kFloat16 = 10,
+  kDouble = 11,
+  kUint32 = 12,
+  kUint64 = 13,
+  kBfloat16 = 16,
+};
+
+/// The format's name of a data type, "type 99" for an unknown number.
+std::string dataTypeName(int32_t dataType);
+
+/// The MLIR element type, null where mpc has none.
+mlir::Type elementTypeOf(int32_t dataType, mlir::MLIRContext *context);
+
+/// Where the bytes of a tensor lie in another file.
+struct ExternalRange {
+  std::string location;
+  int64_t offset = 0;
+  std::optional<int64_t> length;
+};
+
+/// A constant tensor: its bytes are row-major, little endian, one byte (0 or 1)
+/// per boolean. External bytes are read when the constant is first used.
+struct TensorData {
+  std::string name;
+  int32_t dataType = 0;
+  llvm::SmallVector<int64_t> dims;
+  std::string bytes;
+  std::optional<ExternalRange> external;
+};
+
+struct Graph;
+
+/// An attribute of a node.
+struct NodeAttribute {
+  enum class Kind {
+    Float,
+    Int,
+    String,
+    Tensor,
+    Graph,
+    Floats,
+    Ints,
+    Strings,
+    Other
+  };
+  std::string name;
+  Kind kind = Kind::Other;
+  double f = 0;
+  int64_t i = 0;
+  std::string s;
+  std::vector<double> floats;
+  std::vector<int64_t> ints;
+  std::vector<std::string> strings;
+  std::shared_ptr<TensorData> tensor;
+  std::shared_ptr<Graph> graph;
+};
+
+/// One operator application. An empty name stands for an absent input or
+/// output.
+struct Node {
+  std::string op, domain, name, layer;
+  int64_t index = 0; ///< position in the file's graph (of the call, if inlined)
+  int64_t opset = 0; ///< version of the default domain in force
+  std::vector<std::string> inputs, outputs;
+  std::vector<NodeAttribute> attributes;
+  mlir::LocationAttr location;
+
+  const NodeAttribute *find(llvm::StringRef attributeName) const;
+};
+
+/// A dimension as declared: an extent, a symbol, or (both empty) unknown.
+struct Dimension {
+  std::optional<int64_t> extent;
+  std::string symbol;
+};
+
+/// A declared value: graph input, graph output or value_info.
+struct ValueInfo {
+  std::string name;
+  /// "tensor", or what else the type is ("sequence", "map", "optional",
+  /// "sparse tensor", "untyped").
+  std::string kind = "untyped";
+  int32_t dataType = 0;
+  std::optional<llvm::SmallVector<Dimension>> dims;
+};
+
+/// A graph with nodes in topological order.
+struct Graph {
+  std::string name;
+  std::vector<ValueInfo> inputs, outputs, values;
+  std::vector<TensorData> initializers;
+  std::vector<Node> nodes;
+};
+
+/// A whole model.
+struct Model {
+  int64_t irVersion = 0, opset = 0;
+  std::string fileName, folder;
+  Graph graph;
+};
+
+/// Parses and checks a model. Null after an error, which is reported at a
+/// location in `fileName` whose line is the node's position in the graph.
+std::unique_ptr<Model> readModel(llvm::ArrayRef<char> bytes,
+                                 llvm::StringRef fileName,
+                                 llvm::StringRef folder,
+                                 mlir::MLIRContext *context);
+
+/// The names that a graph defines, and those of the graphs around it.
+struct NameScope {
+  const NameScope *outer = nullptr;
+  llvm::StringMap<char> names;
+  bool contains(llvm::StringRef name) const;
+};
+
+/// Checks names and order: every input is known and defined before its use,
+/// every name is defined once. `outer` are the names that an enclosing graph
+/// offers.
+mlir::LogicalResult checkGraph(const Graph &graph, mlir::Location location,
+                               const NameScope *outer = nullptr);
+
+} // namespace mpc::onnx
+
+#endif // MPC_LIB_IMPORT_ONNX_GRAPH_H

@@ -1,0 +1,383 @@
+//===- Importer.cpp - Graph to mpc ----------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Names, dispatch and the function around the imported ops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Importer.h"
+
+#include "TensorReader.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+Importer::Importer(Model &model, const OnnxImportOptions &options,
+                   MLIRContext *context)
+    : model(model), options(options), context(context), builder(context),
+      modelLocation(
+          FileLineColLoc::get(StringAttr::get(context, model.fileName), 0, 0)),
+      externalFiles(model.folder) {}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+LogicalResult Importer::openFrame(Graph &graph) {
+  Frame &frame = frames.emplace_back();
+  for (TensorData &tensor : graph.initializers)
+    frame.pending[tensor.name] = &tensor;
+  return success();
+}
+
+FailureOr<Binding> Importer::lookup(StringRef name, Location user) {
+  for (Frame &frame : llvm::reverse(frames)) {
+    auto found = frame.values.find(name);
+    if (found != frame.values.end())
+      return found->second;
+    auto pending = frame.pending.find(name);
+    if (pending == frame.pending.end())
+      continue;
+    TensorData &data = *pending->second;
+    Location location =
+        NameLoc::get(builder.getStringAttr(name), modelLocation);
+    Value value = makeConstantOp(data, location);
+    if (!value)
+      return failure();
+    // The module holds a copy; only bodies of loops come back for the original.
+    if (&frame == &frames.front()) {
+      data.bytes.clear();
+      data.bytes.shrink_to_fit();
+    }
+    frame.pending.erase(pending);
+    frame.values[name] = {value, nullptr};
+    return Binding{value, nullptr};
+  }
+  return emitError(user) << "value '" << name << "' is not available here";
+}
+
+void Importer::define(StringRef name, Binding binding) {
+  frames.back().values[name] = std::move(binding);
+}
+
+Value Importer::makeConstantOp(TensorData &data, Location location) {
+  std::string what =
+      data.name.empty() ? "a constant" : "initializer '" + data.name + "'";
+  Type element = elementTypeOf(data.dataType, context);
+  int64_t bytes = checkedCount(data.dims).value_or(0) * bytesOf(data.dataType);
+  if (bytes > options.maxTensorBytes) {
+    emitError(location) << what << " has " << bytes << " bytes, but at most "
+                        << options.maxTensorBytes << " are allowed";
+    return nullptr;
+  }
+  std::string external;
+  if (data.external) {
+    FailureOr<std::string> read =
+        externalFiles.read(*data.external, bytes, location, what);
+    if (failed(read))
+      return nullptr;
+    external = std::move(*read);
+    if (data.dataType == kBool)
+      for (char &byte : external)
+        byte = char(byte != 0);
+  }
+  ElementsAttr value =
+      makeConstant(RankedTensorType::get(data.dims, element),
+                   data.external ? external : data.bytes,
+                   data.name.empty() ? "constant" : StringRef(data.name));
+  FailureOr<Operation *> op = createChecked(
+      builder, location, ConstantOp::getOperationName(), value.getShapedType(),
+      {}, builder.getNamedAttr("value", value));
+  return succeeded(op) ? adopt(*op)->getResult(0) : Value();
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+static std::string listInputs(int minimum, int maximum) {
+  if (maximum == minimum)
+    return std::to_string(minimum);
+  if (maximum < 0)
+    return std::to_string(minimum) + " or more";
+  return std::to_string(minimum) + " to " + std::to_string(maximum);
+}
+
+/// Whether the blank-separated `list` holds `name`.
+static bool listContains(StringRef list, StringRef name) {
+  SmallVector<StringRef> names;
+  list.split(names, ' ');
+  return llvm::is_contained(names, name);
+}
+
+LogicalResult Importer::importNode(const Node &node) {
+  if (++nodesImported > kMaxNodes)
+    return emitError(node.location) << "the model has more than " << kMaxNodes
+                                    << " nodes after unrolling its loops";
+  const OpEntry *entry = findOp(node.domain, node.op);
+  if (!entry && !node.domain.empty())
+    return emitError(node.location)
+           << "operator '" << node.op << "' of domain '" << node.domain
+           << "' is not supported; export the model without runtime-specific "
+              "optimization";
+  if (!entry)
+    return emitError(node.location)
+           << "operator '" << node.op << "' is not supported";
+  int64_t version = 1;
+  if (node.domain.empty()) {
+    if (node.opset == 0)
+      return emitError(node.location)
+             << node.op
+             << ": the model imports no version of the default domain";
+    auto newest = llvm::upper_bound(entry->versions, node.opset);
+    if (newest == entry->versions.begin())
+      return emitError(node.location)
+             << "operator '" << node.op << "' is supported from opset "
+             << entry->versions.front() << " on, but the model uses opset "
+             << node.opset;
+    version = *std::prev(newest);
+  }
+  NodeImport import(*this, node, version);
+  if (entry->maxInputs >= 0 && int64_t(node.inputs.size()) > entry->maxInputs)
+    return import.error() << "it has " << node.inputs.size()
+                          << " inputs, expected "
+                          << listInputs(entry->minInputs, entry->maxInputs);
+  for (int i = 0; i < entry->minInputs; ++i)
+    if (!import.has(i))
+      return import.error()
+             << "input " << i << " is missing, expected "
+             << listInputs(entry->minInputs, entry->maxInputs) << " inputs";
+  for (const NodeAttribute &attribute : node.attributes)
+    if (!listContains(entry->attributes, attribute.name))
+      return import.error()
+             << "attribute '" << attribute.name << "' is not supported";
+  if (failed(entry->convert(import)) || import.failed())
+    return failure();
+  for (auto [i, output] : llvm::enumerate(node.outputs)) {
+    if (output.empty())
+      continue;
+    auto found = frames.back().values.find(output);
+    if (found == frames.back().values.end())
+      return import.error()
+             << "its output " << i << " ('" << output << "') is not supported";
+    auto info = frames.size() == 1 ? declared.find(output) : declared.end();
+    if (info != declared.end() && found->second.value &&
+        failed(checkDeclared(*info->second, found->second.value, node.location,
+                             "value")))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Importer::importNodes(Graph &graph) {
+  for (const Node &node : graph.nodes)
+    if (failed(importNode(node)))
+      return failure();
+  return success();
+}
+
+LogicalResult Importer::importBody(Graph &graph, ArrayRef<Binding> arguments,
+                                   SmallVectorImpl<Binding> &results,
+                                   Location location) {
+  if (arguments.size() != graph.inputs.size())
+    return emitError(location)
+           << "subgraph '" << graph.name << "' has " << graph.inputs.size()
+           << " inputs, but gets " << arguments.size();
+  if (failed(openFrame(graph)))
+    return failure();
+  for (auto [input, argument] : llvm::zip_equal(graph.inputs, arguments))
+    define(input.name, argument);
+  if (failed(importNodes(graph)))
+    return failure();
+  for (const ValueInfo &output : graph.outputs) {
+    FailureOr<Binding> found = lookup(output.name, location);
+    if (failed(found))
+      return failure();
+    results.push_back(*found);
+  }
+  frames.pop_back();
+  return success();
+}
+
+LogicalResult Importer::checkDeclared(const ValueInfo &info, Value value,
+                                      Location location, StringRef what) {
+  if (info.kind != "tensor")
+    return success();
+  auto type = cast<RankedTensorType>(value.getType());
+  Type element = elementTypeOf(info.dataType, context);
+  if (info.dataType != 0 && element != type.getElementType())
+    return emitError(location)
+           << what << " '" << info.name << "' is declared with elements of "
+           << dataTypeName(info.dataType) << ", but is " << type;
+  if (!info.dims || oldBatch != newBatch)
+    return success();
+  bool same = int64_t(info.dims->size()) == type.getRank();
+  for (int64_t i = 0; same && i < type.getRank(); ++i)
+    same = !(*info.dims)[i].extent ||
+           *(*info.dims)[i].extent == type.getDimSize(i);
+  if (same)
+    return success();
+  InFlightDiagnostic diagnostic =
+      emitError(location) << what << " '" << info.name << "' is declared as [";
+  llvm::interleaveComma(
+      *info.dims, diagnostic, [&](const Dimension &dimension) {
+        if (dimension.extent)
+          diagnostic << *dimension.extent;
+        else
+          diagnostic << (dimension.symbol.empty() ? "?" : dimension.symbol);
+      });
+  return diagnostic << "], but is " << type;
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs, outputs
+//===----------------------------------------------------------------------===//
+
+OwningOpRef<ModuleOp> Importer::run() {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(modelLocation);
+  Graph &graph = model.graph;
+  llvm::StringMap<const TensorData *> initializers;
+  for (const TensorData &tensor : graph.initializers)
+    initializers[tensor.name] = &tensor;
+  for (const ValueInfo &value : graph.values)
+    declared[value.name] = &value;
+  for (const ValueInfo &value : graph.outputs)
+    declared[value.name] = &value;
+
+  std::vector<const ValueInfo *> arguments;
+  for (const ValueInfo &input : graph.inputs)
+    if (!initializers.contains(input.name) &&
+        !options.inputValues.contains(input.name))
+      arguments.push_back(&input);
+  if (failed(bindShapes(arguments)))
+    return nullptr;
+  SmallVector<Type> argumentTypes;
+  bool complete = true;
+  for (auto [position, input] : llvm::enumerate(arguments)) {
+    FailureOr<RankedTensorType> type = inputType(*input, position);
+    complete &= succeeded(type);
+    if (complete)
+      argumentTypes.push_back(*type);
+  }
+  if (!complete)
+    return nullptr;
+
+  builder.setInsertionPointToEnd(module->getBody());
+  function = func::FuncOp::create(builder, modelLocation, "main",
+                                  builder.getFunctionType(argumentTypes, {}));
+  Block *body = function.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  if (failed(openFrame(graph)))
+    return nullptr;
+  for (auto [input, argument] :
+       llvm::zip_equal(arguments, body->getArguments())) {
+    define(input->name, {argument, nullptr});
+    argumentNames.push_back(input->name);
+  }
+  for (const auto &entry : options.inputValues) {
+    FailureOr<Operation *> op = createChecked(
+        builder,
+        NameLoc::get(builder.getStringAttr(entry.first()), modelLocation),
+        ConstantOp::getOperationName(), entry.second.getShapedType(), {},
+        builder.getNamedAttr("value", entry.second));
+    if (failed(op))
+      return nullptr;
+    define(entry.first(), {adopt(*op)->getResult(0), nullptr});
+  }
+  if (failed(importNodes(graph)))
+    return nullptr;
+
+  SmallVector<Value> results;
+  for (const ValueInfo &output : graph.outputs) {
+    FailureOr<Binding> found = lookup(output.name, modelLocation);
+    if (failed(found))
+      return nullptr;
+    if (!found->value) {
+      emitError(modelLocation)
+          << "graph output '" << output.name << "' is "
+          << (found->list ? "a sequence" : "an empty optional")
+          << ", which mpc does not return; only tensors are supported";
+      return nullptr;
+    }
+    if (failed(
+            checkDeclared(output, found->value, modelLocation, "graph output")))
+      return nullptr;
+    results.push_back(found->value);
+  }
+  func::ReturnOp::create(builder, modelLocation, results);
+  function.setType(
+      builder.getFunctionType(argumentTypes, TypeRange(ValueRange(results))));
+  for (auto [i, input] : llvm::enumerate(arguments)) {
+    function.setArgAttr(i, MpcDialect::kRoleAttr,
+                        RoleAttr::get(context, RoleKind::input, StringAttr()));
+    function.setArgAttr(i, MpcDialect::kNameAttr,
+                        builder.getStringAttr(input->name));
+  }
+  for (auto [i, output] : llvm::enumerate(graph.outputs)) {
+    function.setResultAttr(
+        i, MpcDialect::kRoleAttr,
+        RoleAttr::get(context, RoleKind::output, StringAttr()));
+    function.setResultAttr(i, MpcDialect::kNameAttr,
+                           builder.getStringAttr(output.name));
+  }
+  eraseDead();
+  return module;
+}
+
+void Importer::eraseDead() {
+  Block &body = function.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (op.use_empty() && isPure(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+      op.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+OwningOpRef<ModuleOp> mpc::importOnnxBytes(ArrayRef<char> bytes,
+                                           StringRef fileName,
+                                           StringRef modelFolder,
+                                           const OnnxImportOptions &options,
+                                           MLIRContext *context) {
+  context->loadDialect<MpcDialect, func::FuncDialect>();
+  // Tools print the file and the node's position; the sentence itself names the
+  // node, also where a verifier wrote it.
+  ScopedDiagnosticHandler nameNodes(context, [](Diagnostic &diagnostic) {
+    auto name = dyn_cast<NameLoc>(diagnostic.getLocation());
+    if (name && !StringRef(diagnostic.str()).contains(name.getName()))
+      diagnostic << " (node '" << name.getName().getValue() << "')";
+    return failure();
+  });
+  std::unique_ptr<Model> model =
+      readModel(bytes, fileName, modelFolder, context);
+  if (!model)
+    return nullptr;
+  return Importer(*model, options, context).run();
+}
+
+OwningOpRef<ModuleOp> mpc::importOnnxFile(StringRef path,
+                                          const OnnxImportOptions &options,
+                                          MLIRContext *context) {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
+      llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                  /*RequiresNullTerminator=*/false);
+  if (std::error_code error = buffer.getError()) {
+    emitError(FileLineColLoc::get(StringAttr::get(context, path), 0, 0))
+        << "cannot read the model: " << error.message();
+    return nullptr;
+  }
+  StringRef folder = llvm::sys::path::parent_path(path);
+  StringRef bytes = (*buffer)->getBuffer();
+  return importOnnxBytes(ArrayRef<char>(bytes.data(), bytes.size()), path,
+                         folder.empty() ? "." : folder, options, context);
+}

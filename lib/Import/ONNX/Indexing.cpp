@@ -1,0 +1,181 @@
+//===- Indexing.cpp - gather, scatter and data-dependent picks ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NodeImport.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+/// Known indices must lie inside `extent`; unknown ones are clamped at run
+/// time.
+static void checkIndices(NodeImport &n, Value indices, int64_t extent) {
+  std::shared_ptr<const reference::Tensor> known = n.known(indices);
+  if (!known)
+    return;
+  for (int64_t index : known->ints()) {
+    if (index < -extent || index >= extent) {
+      n.error() << "index " << index << " is outside an extent of " << extent;
+      return;
+    }
+  }
+}
+
+/// Indices as i32 or i64; other integers are widened.
+static Value indexInput(NodeImport &n, size_t i) {
+  Value indices = n.in(i);
+  if (n.failed())
+    return nullptr;
+  if (n.isFloat(indices)) {
+    n.error() << "indices are " << indices.getType() << ", expected integers";
+    return nullptr;
+  }
+  Type type = n.element(indices);
+  return type.isSignlessInteger(32) || type.isSignlessInteger(64)
+             ? indices
+             : n.cast(indices, n.builder.getI64Type());
+}
+
+template <typename OpTy> static LogicalResult convertGatherLike(NodeImport &n) {
+  Value x = n.in(0), indices = indexInput(n, 1);
+  if (n.failed())
+    return failure();
+  int64_t axis = n.axisAttr("axis", 0, n.rank(x));
+  checkIndices(n, indices, n.dim(x, axis));
+  return n.result(n.op<OpTy>({x, indices}, n.attr("axis", axis)));
+}
+
+static LogicalResult convertGatherNd(NodeImport &n) {
+  Value x = n.in(0), indices = indexInput(n, 1);
+  return n.result(n.op<GatherNdOp>(
+      {x, indices}, n.attr("batch_dims", n.intAttr("batch_dims", 0))));
+}
+
+/// The attribute `reduction` as the dialect's.
+static NamedAttribute reductionAttr(NodeImport &n) {
+  std::string name = n.stringAttr("reduction", "none");
+  std::optional<ScatterReduction> reduction = symbolizeScatterReduction(name);
+  if (!reduction && !n.failed())
+    n.error() << "attribute 'reduction' is '" << name
+              << "', expected none, add, mul, max or min";
+  return n.attr("reduction", ScatterReductionAttr::get(
+                                 n.builder.getContext(),
+                                 reduction.value_or(ScatterReduction::none)));
+}
+
+static LogicalResult convertScatterElements(NodeImport &n) {
+  Value x = n.in(0), indices = indexInput(n, 1), updates = n.in(2);
+  if (n.failed())
+    return failure();
+  int64_t axis = n.axisAttr("axis", 0, n.rank(x));
+  checkIndices(n, indices, n.dim(x, axis));
+  NamedAttribute reduction = reductionAttr(n);
+  if (n.failed())
+    return failure();
+  Operation *op =
+      n.typed(ScatterElementsOp::getOperationName(), x.getType(),
+              {x, indices, updates}, {n.attr("axis", axis), reduction});
+  return n.result(op ? op->getResult(0) : Value());
+}
+
+static LogicalResult convertScatterNd(NodeImport &n) {
+  Value x = n.in(0), indices = indexInput(n, 1), updates = n.in(2);
+  NamedAttribute reduction = reductionAttr(n);
+  if (n.failed())
+    return failure();
+  Operation *op = n.typed(ScatterNdOp::getOperationName(), x.getType(),
+                          {x, indices, updates}, reduction);
+  return n.result(op ? op->getResult(0) : Value());
+}
+
+static LogicalResult convertOneHot(NodeImport &n) {
+  Value indices = n.in(0), values = n.in(2);
+  SmallVector<double> depth = n.knownFloats(1, "depth");
+  if (n.failed())
+    return failure();
+  if (depth.size() != 1 || depth.front() < 0 ||
+      depth.front() > double(int64_t(1) << 40))
+    return n.error() << "depth is not one natural number";
+  if (n.rank(values) != 1 || n.dim(values, 0) != 2)
+    return n.error() << "values are " << values.getType()
+                     << ", expected [off, on]";
+  Type type = n.element(indices);
+  if (!type.isSignlessInteger(32) && !type.isSignlessInteger(64))
+    indices = n.cast(indices, n.builder.getI64Type());
+  Value off = n.reshape(n.slice(values, {0}, {1}), {});
+  Value on = n.reshape(n.slice(values, {1}, {1}), {});
+  int64_t axis = n.axisAttr("axis", -1, n.rank(indices) + 1);
+  return n.result(n.op<OneHotOp>(
+      {indices, on, off},
+      {n.attr("depth", int64_t(depth.front())), n.attr("axis", axis)}));
+}
+
+/// The result's extent depends on data, so the condition must be known.
+static LogicalResult convertCompress(NodeImport &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> condition = n.knownInts(1, "condition"), picks;
+  if (n.failed())
+    return failure();
+  int64_t axis = 0;
+  if (n.hasAttr("axis"))
+    axis = n.axisAttr("axis", 0, n.rank(x));
+  else
+    x = n.reshape(x, {elementCount(x)});
+  for (auto [i, keep] : llvm::enumerate(condition))
+    if (keep)
+      picks.push_back(int64_t(i));
+  if (!picks.empty() && picks.back() >= n.dim(x, axis))
+    return n.error() << "condition picks position " << picks.back()
+                     << " of an extent of " << n.dim(x, axis);
+  return n.result(n.gather(x, n.ints(picks), axis));
+}
+
+static LogicalResult convertNonZero(NodeImport &n) {
+  SmallVector<double> values = n.knownFloats(0, "input");
+  if (n.failed())
+    return failure();
+  SmallVector<int64_t> shape(n.shape(n.in(0)));
+  std::vector<SmallVector<int64_t>> found;
+  for (auto [position, value] : llvm::enumerate(values)) {
+    if (value == 0)
+      continue;
+    SmallVector<int64_t> index(shape.size());
+    int64_t rest = int64_t(position);
+    for (size_t d = shape.size(); d-- > 0; rest /= shape[d])
+      index[d] = rest % shape[d];
+    found.push_back(std::move(index));
+  }
+  SmallVector<int64_t> flat;
+  for (size_t d = 0; d < shape.size(); ++d)
+    for (const SmallVector<int64_t> &index : found)
+      flat.push_back(index[d]);
+  return n.result(n.ints(flat, {int64_t(shape.size()), int64_t(found.size())}));
+}
+
+OpFamily mpc::onnx::indexingOps() {
+  static const OpEntry entries[] = {
+      {"Compress", {9, 11}, 2, 2, "axis", convertCompress},
+      {"Gather", {1, 11, 13}, 2, 2, "axis", convertGatherLike<GatherOp>},
+      {"GatherElements",
+       {11, 13},
+       2,
+       2,
+       "axis",
+       convertGatherLike<GatherElementsOp>},
+      {"GatherND", {11, 12, 13}, 2, 2, "batch_dims", convertGatherNd},
+      {"NonZero", {9, 13}, 1, 1, "", convertNonZero},
+      {"OneHot", {9, 11}, 3, 3, "axis", convertOneHot},
+      {"Scatter", {9, 11}, 3, 3, "axis", convertScatterElements},
+      {"ScatterElements",
+       {11, 13, 16, 18},
+       3,
+       3,
+       "axis reduction",
+       convertScatterElements},
+      {"ScatterND", {11, 13, 16, 18}, 3, 3, "reduction", convertScatterNd},
+  };
+  return entries;
+}

@@ -1,0 +1,89 @@
+//===- Matmul.cpp - matrix products ------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// 16-bit products are accumulated in f32 and narrowed afterwards.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NodeImport.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+/// MatMul of operands of any rank: vectors become matrices for the product.
+/// Integer operands (see quantization) must have been cast before.
+static Value matmulAnyRank(NodeImport &n, Value lhs, Value rhs) {
+  bool lhsVector = n.rank(lhs) == 1, rhsVector = n.rank(rhs) == 1;
+  if (!n.failed() && (n.rank(lhs) == 0 || n.rank(rhs) == 0)) {
+    n.error() << "an operand is a scalar";
+    return nullptr;
+  }
+  if (lhsVector)
+    lhs = n.reshape(lhs, {1, n.dim(lhs, 0)});
+  if (rhsVector)
+    rhs = n.reshape(rhs, {n.dim(rhs, 0), 1});
+  Value product = n.matmulWide(lhs, rhs);
+  SmallVector<int64_t> shape(n.shape(product));
+  if (rhsVector && !shape.empty())
+    shape.pop_back();
+  if (lhsVector && !shape.empty())
+    shape.erase(shape.end() - (rhsVector ? 1 : 2));
+  return n.reshape(product, shape);
+}
+
+static LogicalResult convertMatMul(NodeImport &n) {
+  Value lhs = n.in(0), rhs = n.in(1);
+  Type type = n.element(lhs);
+  if (n.failed())
+    return failure();
+  if (n.isFloat(lhs))
+    return n.result(n.narrow(matmulAnyRank(n, lhs, rhs), type));
+  // Integers of 32 bits and fewer are exact in f64 up to sums of 2^53.
+  if (type.getIntOrFloatBitWidth() > 32)
+    return n.error() << "operands are " << lhs.getType()
+                     << "; 64-bit integers are not supported";
+  Type wide = n.builder.getF64Type();
+  Value product = matmulAnyRank(n, n.cast(lhs, wide), n.cast(rhs, wide));
+  return n.result(n.cast(n.cast(product, n.builder.getI64Type()), type));
+}
+
+static LogicalResult convertGemm(NodeImport &n) {
+  Value a = n.in(0), b = n.in(1);
+  double alpha = n.floatAttr("alpha", 1.0), beta = n.floatAttr("beta", 1.0);
+  bool transA = n.intAttr("transA", 0) != 0,
+       transB = n.intAttr("transB", 0) != 0;
+  if (n.failed())
+    return failure();
+  if (n.rank(a) != 2 || n.rank(b) != 2)
+    return n.error() << "operands are " << a.getType() << " and " << b.getType()
+                     << ", expected matrices";
+  if (!n.isFloat(a))
+    return n.error() << "operands are " << a.getType()
+                     << "; integers are not supported";
+  Type type = n.element(a);
+  Value y = n.matmulWide(a, b, transA, transB);
+  Type wide = n.element(y);
+  if (alpha != 1.0)
+    y = n.op<MulOp>({y, n.scalar(alpha, wide)});
+  if (n.has(2) && beta != 0.0) {
+    Value c = n.cast(n.in(2), wide);
+    if (beta != 1.0)
+      c = n.op<MulOp>({c, n.scalar(beta, wide)});
+    Value sum = n.op<AddOp>({y, c});
+    if (!n.failed() && n.shape(sum) != n.shape(y))
+      return n.error() << "input C " << c.getType() << " does not broadcast to "
+                       << y.getType();
+    y = sum;
+  }
+  return n.result(n.narrow(y, type));
+}
+
+OpFamily mpc::onnx::matmulOps() {
+  static const OpEntry entries[] = {
+      {"Gemm", {7, 9, 11, 13}, 2, 3, "alpha beta transA transB", convertGemm},
+      {"MatMul", {1, 9, 13}, 2, 2, "", convertMatMul},
+  };
+  return entries;
+}

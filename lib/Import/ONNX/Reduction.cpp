@@ -1,0 +1,218 @@
+//===- Reduction.cpp - reductions, scans, top-k ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NodeImport.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+/// The axes of a Reduce node: an attribute in old versions, an input in new
+/// ones; all where none are given, unless `noop_with_empty_axes`.
+static SmallVector<int64_t> reduceAxes(NodeImport &n, Value x) {
+  std::optional<SmallVector<int64_t>> given = n.attrOrInput("axes", 1);
+  bool noop = n.flag("noop_with_empty_axes");
+  if (n.failed())
+    return {};
+  if (given && !given->empty())
+    return n.axes(*given, n.rank(x));
+  SmallVector<int64_t> all;
+  for (int64_t d = 0; !noop && d < n.rank(x); ++d)
+    all.push_back(d);
+  return all;
+}
+
+/// Reduces unless there is nothing to reduce over.
+template <typename OpTy>
+static Value reduceOver(NodeImport &n, Value x, ArrayRef<int64_t> axes,
+                        bool keep) {
+  return axes.empty() ? x : n.reduce<OpTy>(x, axes, keep);
+}
+
+template <typename OpTy> static LogicalResult convertReduce(NodeImport &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> axes = reduceAxes(n, x);
+  return n.result(reduceOver<OpTy>(n, x, axes, n.flag("keepdims", true)));
+}
+
+static LogicalResult convertReduceL1(NodeImport &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> axes = reduceAxes(n, x);
+  return n.result(reduceOver<ReduceSumOp>(n, n.op<AbsOp>(x), axes,
+                                          n.flag("keepdims", true)));
+}
+
+static LogicalResult convertReduceL2(NodeImport &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> axes = reduceAxes(n, x);
+  Value squares = n.op<MulOp>({x, x});
+  return n.result(n.op<SqrtOp>(
+      reduceOver<ReduceSumOp>(n, squares, axes, n.flag("keepdims", true))));
+}
+
+static LogicalResult convertReduceSumSquare(NodeImport &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> axes = reduceAxes(n, x);
+  Value squares = n.op<MulOp>({x, x});
+  return n.result(
+      reduceOver<ReduceSumOp>(n, squares, axes, n.flag("keepdims", true)));
+}
+
+static LogicalResult convertReduceLogSum(NodeImport &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> axes = reduceAxes(n, x);
+  return n.result(n.op<LogOp>(
+      reduceOver<ReduceSumOp>(n, x, axes, n.flag("keepdims", true))));
+}
+
+/// The maximum is taken out first; where it is infinite it stays in, so that
+/// the result is that infinity and no NaN.
+static LogicalResult convertReduceLogSumExp(NodeImport &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> axes = reduceAxes(n, x);
+  bool keep = n.flag("keepdims", true);
+  if (axes.empty())
+    return n.result(x);
+  Value maximum = n.reduce<ReduceMaxOp>(x, axes);
+  Value shift =
+      n.select(n.op<IsInfOp>(maximum), n.scalar(0, n.element(x)), maximum);
+  Value sum = n.reduce<ReduceSumOp>(n.op<ExpOp>(n.op<SubOp>({x, shift})), axes);
+  Value result = n.op<AddOp>({n.op<LogOp>(sum), shift});
+  if (!keep && !n.failed()) {
+    SmallVector<int64_t> shape;
+    for (int64_t d = 0; d < n.rank(x); ++d)
+      if (!llvm::is_contained(axes, d))
+        shape.push_back(n.dim(x, d));
+    result = n.reshape(result, shape);
+  }
+  return n.result(result);
+}
+
+template <typename OpTy> static LogicalResult convertArg(NodeImport &n) {
+  Value x = n.in(0);
+  if (n.failed())
+    return failure();
+  SmallVector<NamedAttribute> attributes = {
+      n.attr("axis", n.axisAttr("axis", 0, n.rank(x)))};
+  if (n.flag("keepdims", true))
+    attributes.push_back(n.unit("keep_dims"));
+  if (n.flag("select_last_index"))
+    attributes.push_back(n.unit("select_last"));
+  return n.result(n.op<OpTy>(x, attributes));
+}
+
+static LogicalResult convertCumSum(NodeImport &n) {
+  Value x = n.in(0);
+  int64_t axis = n.axis(n.knownInt(1, "axis"), n.rank(x));
+  SmallVector<NamedAttribute> attributes = {n.attr("axis", axis)};
+  if (n.flag("exclusive"))
+    attributes.push_back(n.unit("exclusive"));
+  if (n.flag("reverse"))
+    attributes.push_back(n.unit("reverse"));
+  return n.result(n.op<CumsumOp>(x, attributes));
+}
+
+static LogicalResult convertTopK(NodeImport &n) {
+  Value x = n.in(0);
+  int64_t k = n.version < 10 ? n.intAttr("k", -1) : n.knownInt(1, "K");
+  bool largest = n.flag("largest", true);
+  // An order is allowed also where none is asked for.
+  (void)n.flag("sorted", true);
+  if (n.failed())
+    return failure();
+  int64_t axis = n.axisAttr("axis", -1, n.rank(x));
+  if (k < 0 || k > n.dim(x, axis))
+    return n.error() << "K is " << k << ", outside 0 to " << n.dim(x, axis);
+  Operation *op =
+      n.inferred(TopKOp::getOperationName(), x,
+                 {n.attr("k", k), n.attr("axis", axis),
+                  n.attr("largest", n.builder.getBoolAttr(largest))});
+  if (op) {
+    n.set(0, op->getResult(0));
+    n.set(1, op->getResult(1));
+  }
+  return n.status();
+}
+
+OpFamily mpc::onnx::reductionOps() {
+  static const OpEntry entries[] = {
+      {"ArgMax",
+       {1, 11, 12, 13},
+       1,
+       1,
+       "axis keepdims select_last_index",
+       convertArg<ArgmaxOp>},
+      {"ArgMin",
+       {1, 11, 12, 13},
+       1,
+       1,
+       "axis keepdims select_last_index",
+       convertArg<ArgminOp>},
+      {"CumSum", {11, 14}, 2, 2, "exclusive reverse", convertCumSum},
+      {"ReduceL1",
+       {1, 11, 13, 18},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduceL1},
+      {"ReduceL2",
+       {1, 11, 13, 18},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduceL2},
+      {"ReduceLogSum",
+       {1, 11, 13, 18},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduceLogSum},
+      {"ReduceLogSumExp",
+       {1, 11, 13, 18},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduceLogSumExp},
+      {"ReduceMax",
+       {1, 11, 12, 13, 18, 20},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduce<ReduceMaxOp>},
+      {"ReduceMean",
+       {1, 11, 13, 18},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduce<ReduceMeanOp>},
+      {"ReduceMin",
+       {1, 11, 12, 13, 18, 20},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduce<ReduceMinOp>},
+      {"ReduceProd",
+       {1, 11, 13, 18},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduce<ReduceProdOp>},
+      {"ReduceSum",
+       {1, 11, 13},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduce<ReduceSumOp>},
+      {"ReduceSumSquare",
+       {1, 11, 13, 18},
+       1,
+       2,
+       "axes keepdims noop_with_empty_axes",
+       convertReduceSumSquare},
+      {"TopK", {1, 10, 11, 24}, 1, 2, "axis k largest sorted", convertTopK},
+  };
+  return entries;
+}

@@ -1,0 +1,357 @@
+//===- Resize.cpp - resampling images ----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every axis is resampled on its own: each result position is a weighted sum of
+// a few input positions that are known while importing. Few taps become gathers
+// and products, many (antialiased shrinking) a matrix product.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NodeImport.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+namespace {
+
+/// The input positions and weights of one result position.
+struct Taps {
+  SmallVector<int64_t, 4> positions;
+  SmallVector<double, 4> weights;
+  bool outside = false; ///< takes the extrapolation value
+};
+
+/// How one axis is resampled.
+struct AxisRule {
+  int64_t in = 0, out = 0;
+  double scale = 1;
+  double roiStart = 0, roiEnd = 1;
+};
+
+struct ResizeRule {
+  std::string mode, coordinates, nearest;
+  double cubicA = -0.75, extrapolation = 0;
+  bool excludeOutside = false, antialias = false;
+};
+
+} // namespace
+
+/// The input coordinate of result position `x`.
+static double sourceCoordinate(const ResizeRule &rule, const AxisRule &axis,
+                               int64_t x) {
+  // The exact length, of which the number of results is the integer part.
+  double in = double(axis.in), scale = axis.scale, out = scale * in;
+  const std::string &mode = rule.coordinates;
+  if (mode == "asymmetric")
+    return double(x) / scale;
+  if (mode == "align_corners")
+    return out == 1 ? 0 : double(x) * (in - 1) / (out - 1);
+  if (mode == "pytorch_half_pixel")
+    return out > 1 ? (double(x) + 0.5) / scale - 0.5 : 0;
+  if (mode == "tf_half_pixel_for_nn")
+    return (double(x) + 0.5) / scale;
+  if (mode == "tf_crop_and_resize") {
+    double start = axis.roiStart, end = axis.roiEnd;
+    return axis.out > 1 ? start * (in - 1) +
+                              double(x) * (end - start) * (in - 1) / (out - 1)
+                        : 0.5 * (start + end) * (in - 1);
+  }
+  double half = (double(x) + 0.5) / scale - 0.5;
+  if (mode == "half_pixel_symmetric")
+    return in / 2 * (1 - double(axis.out) / out) + half;
+  return half;
+}
+
+static double cubicWeight(double x, double a) {
+  x = std::fabs(x);
+  if (x <= 1)
+    return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2)
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
+}
+
+static Taps tapsAt(const ResizeRule &rule, const AxisRule &axis, int64_t x) {
+  Taps taps;
+  double source = sourceCoordinate(rule, axis, x);
+  if (!std::isfinite(source))
+    source = 0;
+  if (rule.coordinates == "tf_crop_and_resize" &&
+      (source < 0 || source > double(axis.in - 1))) {
+    taps.outside = true;
+    taps.positions = {0};
+    taps.weights = {1};
+    return taps;
+  }
+  source = std::clamp(source, -double(axis.in) - 4, 2 * double(axis.in) + 4);
+  double base = std::floor(source), ratio = source - base;
+  auto clamped = [&](double position) {
+    return int64_t(std::clamp(position, 0.0, double(axis.in - 1)));
+  };
+  if (rule.mode == "nearest") {
+    bool up = rule.nearest == "ceil"                ? ratio > 0
+              : rule.nearest == "floor"             ? false
+              : rule.nearest == "round_prefer_ceil" ? ratio >= 0.5
+                                                    : ratio > 0.5;
+    taps.positions = {clamped(up ? base + 1 : base)};
+    taps.weights = {1};
+    return taps;
+  }
+  bool cubic = rule.mode == "cubic";
+  double shrink = rule.antialias ? std::min(axis.scale, 1.0) : 1.0;
+  int64_t reach = int64_t(std::ceil((cubic ? 2 : 1) / shrink));
+  double total = 0;
+  for (int64_t i = 1 - reach; i <= reach; ++i) {
+    double position = base + double(i), distance = (double(i) - ratio) * shrink;
+    double weight = cubic ? cubicWeight(distance, rule.cubicA)
+                          : std::max(0.0, 1 - std::fabs(distance));
+    if (rule.excludeOutside && (position < 0 || position > double(axis.in - 1)))
+      weight = 0;
+    taps.positions.push_back(clamped(position));
+    taps.weights.push_back(weight);
+    total += weight;
+  }
+  if (total != 0 && (rule.excludeOutside || rule.antialias))
+    for (double &weight : taps.weights)
+      weight /= total;
+  return taps;
+}
+
+/// Resamples dimension `d` of `x`.
+static Value resample(NodeImport &n, Value x, int64_t d, const ResizeRule &rule,
+                      const AxisRule &axis) {
+  std::vector<Taps> taps;
+  bool identity = axis.in == axis.out;
+  for (int64_t i = 0; i < axis.out; ++i) {
+    taps.push_back(tapsAt(rule, axis, i));
+    const Taps &last = taps.back();
+    for (auto [position, weight] :
+         llvm::zip_equal(last.positions, last.weights))
+      identity &= weight == 0 || (position == i && weight == 1);
+    identity &= !last.outside;
+  }
+  if (identity || n.failed())
+    return x;
+  int64_t rank = n.rank(x);
+  Type type = n.element(x);
+  size_t count = taps.empty() ? 1 : taps.front().positions.size();
+  for (const Taps &tap : taps)
+    count = std::max(count, tap.positions.size());
+  SmallVector<int64_t> weightShape(rank, 1);
+  weightShape[d] = axis.out;
+  Value y;
+  if (count <= 4) {
+    for (size_t k = 0; k < count; ++k) {
+      SmallVector<int64_t> positions;
+      SmallVector<double> weights;
+      for (const Taps &tap : taps) {
+        positions.push_back(k < tap.positions.size() ? tap.positions[k] : 0);
+        weights.push_back(k < tap.weights.size() ? tap.weights[k] : 0);
+      }
+      Value part = n.gather(x, n.ints(positions), d);
+      if (rule.mode != "nearest")
+        part = n.op<MulOp>({part, n.dense(weightShape, weights, type)});
+      y = y ? n.op<AddOp>({y, part}) : part;
+    }
+  } else {
+    SmallVector<double> matrix(size_t(axis.in * axis.out), 0);
+    for (auto [i, tap] : llvm::enumerate(taps))
+      for (auto [position, weight] :
+           llvm::zip_equal(tap.positions, tap.weights))
+        matrix[position * axis.out + int64_t(i)] += weight;
+    SmallVector<int64_t> last;
+    for (int64_t i = 0; i < rank; ++i)
+      last.push_back(i);
+    std::swap(last[d], last[rank - 1]);
+    Value moved = n.transpose(x, last);
+    SmallVector<int64_t> shape(n.shape(moved));
+    int64_t rows = 1;
+    for (int64_t extent : ArrayRef<int64_t>(shape).drop_back())
+      rows *= extent;
+    shape.back() = axis.out;
+    Value product = n.matmulWide(n.reshape(moved, {rows, axis.in}),
+                                 n.dense({axis.in, axis.out}, matrix, type));
+    y = n.transpose(n.reshape(n.narrow(product, type), shape), last);
+  }
+  if (llvm::any_of(taps, [](const Taps &tap) { return tap.outside; })) {
+    SmallVector<int64_t> outside;
+    for (const Taps &tap : taps)
+      outside.push_back(tap.outside);
+    y = n.select(n.booleans(weightShape, outside),
+                 n.scalar(rule.extrapolation, type), y);
+  }
+  return y;
+}
+
+/// Resamples all axes; integers go through f32, 16-bit floats as well.
+static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
+                                 ArrayRef<AxisRule> axes) {
+  Value x = n.in(0);
+  Type type = n.element(x);
+  SmallVector<int64_t> shape;
+  for (const AxisRule &axis : axes) {
+    if (axis.out < 0 || (axis.out > 0 && axis.in == 0))
+      return n.error() << "an extent of " << axis.in << " cannot become "
+                       << axis.out;
+    shape.push_back(axis.out);
+  }
+  if (!n.tensorType(shape, type))
+    return failure();
+  // The tables of positions are built here: bound them like other folding.
+  for (int64_t extent : shape)
+    if (extent > (int64_t(1) << 22))
+      return n.error() << "an extent of " << extent
+                       << " is too large to resample";
+  bool moves = rule.mode == "nearest";
+  Value y = moves || type.isF64() ? x : n.cast(x, n.builder.getF32Type());
+  for (auto [d, axis] : llvm::enumerate(axes))
+    y = resample(n, y, int64_t(d), rule, axis);
+  return n.result(n.cast(y, type));
+}
+
+/// Reads which axes are scaled and how: from `scales` or `sizes`.
+static SmallVector<AxisRule> readAxes(NodeImport &n, Value x,
+                                      size_t scalesInput) {
+  SmallVector<int64_t> axes;
+  for (int64_t d = 0; d < n.rank(x); ++d)
+    axes.push_back(d);
+  axes = n.intsAttr("axes", axes);
+  (void)n.axes(axes, n.rank(x));
+  SmallVector<AxisRule> rules;
+  for (int64_t extent : n.shape(x))
+    rules.push_back({extent, extent});
+  bool sized = n.has(3);
+  if (n.failed())
+    return rules;
+  SmallVector<double> values = sized ? n.knownFloats(3, "sizes")
+                               : n.has(scalesInput)
+                                   ? n.knownFloats(scalesInput, "scales")
+                                   : SmallVector<double>();
+  if (n.failed())
+    return rules;
+  if (values.size() != axes.size()) {
+    n.error() << (sized ? "sizes" : "scales") << " has " << values.size()
+              << " entries, expected " << axes.size();
+    return rules;
+  }
+  std::string policy = n.stringAttr("keep_aspect_ratio_policy", "stretch");
+  double common = 0;
+  for (auto [given, value] : llvm::zip_equal(axes, values)) {
+    AxisRule &rule = rules[n.axis(given, n.rank(x))];
+    // Not a number, negative or absurd: the comparison is written to catch all.
+    if (!(value > 0 && value < double(int64_t(1) << 40))) {
+      n.error() << (sized ? "sizes" : "scales")
+                << " has an entry that is not positive";
+      return rules;
+    }
+    rule.scale = sized ? value / double(rule.in) : value;
+    double out = sized ? value : std::floor(double(rule.in) * value);
+    rule.out = out < double(int64_t(1) << 40) ? int64_t(out) : int64_t(1) << 40;
+    if (common == 0)
+      common = rule.scale;
+    common = policy == "not_larger" ? std::min(common, rule.scale)
+                                    : std::max(common, rule.scale);
+  }
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    n.error() << "attribute 'keep_aspect_ratio_policy' is '" << policy
+              << "', expected stretch, not_larger or not_smaller";
+  if (policy != "stretch" && sized && !n.failed()) {
+    for (int64_t given : axes) {
+      AxisRule &rule = rules[n.axis(given, n.rank(x))];
+      rule.scale = common;
+      rule.out = int64_t(std::floor(common * double(rule.in) + 0.5));
+    }
+  }
+  if (n.stringAttr("coordinate_transformation_mode", "") ==
+      "tf_crop_and_resize") {
+    SmallVector<double> roi =
+        n.has(1) ? n.knownFloats(1, "roi") : SmallVector<double>();
+    if (!n.failed() && roi.size() != 2 * axes.size()) {
+      n.error() << "roi has " << roi.size() << " entries, expected "
+                << 2 * axes.size();
+      return rules;
+    }
+    for (auto [i, given] : llvm::enumerate(axes)) {
+      if (n.failed())
+        break;
+      AxisRule &rule = rules[n.axis(given, n.rank(x))];
+      rule.roiStart = roi[i];
+      rule.roiEnd = roi[i + axes.size()];
+    }
+  }
+  return rules;
+}
+
+/// Checks that attribute `name` holds one of `allowed`; its value.
+static std::string choice(NodeImport &n, StringRef name, StringRef fallback,
+                          ArrayRef<StringRef> allowed) {
+  std::string value = n.stringAttr(name, fallback);
+  if (!llvm::is_contained(allowed, value) && !n.failed())
+    n.error() << "attribute '" << name << "' is '" << value
+              << "', which is not supported";
+  return value;
+}
+
+static LogicalResult convertResize(NodeImport &n) {
+  Value x = n.in(0);
+  ResizeRule rule;
+  rule.mode = choice(n, "mode", "nearest", {"nearest", "linear", "cubic"});
+  bool old = n.version < 11;
+  rule.coordinates = choice(
+      n, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel",
+      {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+       "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+       "tf_crop_and_resize"});
+  rule.nearest =
+      choice(n, "nearest_mode", old ? "floor" : "round_prefer_floor",
+             {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  rule.cubicA = n.floatAttr("cubic_coeff_a", -0.75);
+  rule.extrapolation = n.floatAttr("extrapolation_value", 0);
+  rule.excludeOutside = n.flag("exclude_outside");
+  rule.antialias = n.flag("antialias") && rule.mode != "nearest";
+  SmallVector<AxisRule> axes = readAxes(n, x, old ? 1 : 2);
+  return n.failed() ? failure() : resampleAll(n, rule, axes);
+}
+
+static LogicalResult convertUpsample(NodeImport &n) {
+  Value x = n.in(0);
+  ResizeRule rule;
+  rule.mode = choice(n, "mode", "nearest", {"nearest", "linear"});
+  rule.coordinates = "asymmetric";
+  rule.nearest = "floor";
+  SmallVector<double> scales =
+      n.version >= 9 ? n.knownFloats(1, "scales") : n.floatsAttr("scales");
+  if (n.failed())
+    return failure();
+  if (int64_t(scales.size()) != n.rank(x))
+    return n.error() << "scales has " << scales.size() << " entries, expected "
+                     << n.rank(x);
+  SmallVector<AxisRule> axes;
+  for (auto [extent, scale] : llvm::zip_equal(n.shape(x), scales)) {
+    if (!(scale > 0 && scale < double(int64_t(1) << 40)))
+      return n.error() << "scales has an entry that is not positive";
+    double out =
+        std::min(std::floor(double(extent) * scale), double(int64_t(1) << 40));
+    axes.push_back({extent, int64_t(out), scale});
+  }
+  return resampleAll(n, rule, axes);
+}
+
+OpFamily mpc::onnx::resizeOps() {
+  static const OpEntry entries[] = {
+      {"Resize",
+       {10, 11, 13, 18, 19},
+       1,
+       4,
+       "antialias axes coordinate_transformation_mode cubic_coeff_a "
+       "exclude_outside "
+       "extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
+       convertResize},
+      {"Upsample", {7, 9, 10}, 1, 2, "mode scales", convertUpsample},
+  };
+  return entries;
+}

@@ -1,0 +1,385 @@
+//===- Compiler.cpp - one compile, step by step ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler.h"
+
+#include "OrcJit.h"
+
+#include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Import/ONNX.h"
+#include "mpc/Target/CPU/Codegen.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <thread>
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Set-up
+//===----------------------------------------------------------------------===//
+
+Result<std::unique_ptr<Compiler>>
+Compiler::create(const CompileOptions &options) {
+  std::optional<CpuTarget> target;
+  if (!options.crossTarget.empty()) {
+    target = CpuTarget::parse(options.crossTarget);
+    if (!target)
+      return Status(StatusCode::Unavailable,
+                    "target 'cpu:" + options.crossTarget + "'",
+                    "is not among the targets that code is generated for: "
+                    "cpu:avx512, cpu:avx2");
+  } else if (options.isa.empty()) {
+    target = CpuTarget::host();
+    if (!target)
+      return Status(
+          StatusCode::Unavailable, "cpu",
+          "this machine lacks AVX2, FMA or F16C, which compiled code needs");
+  } else {
+    target = CpuTarget::parse(options.isa);
+    if (!target)
+      return Status(
+          StatusCode::Unavailable, "isa '" + options.isa + "'",
+          "is not among the levels that code is generated for: avx512, avx2");
+    if (!llvm::is_contained(CpuTarget::available(), target->isa))
+      return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
+                    "this machine lacks its instructions");
+  }
+  return std::unique_ptr<Compiler>(new Compiler(options, *target));
+}
+
+Compiler::Compiler(const CompileOptions &options, CpuTarget cpu)
+    : options(options), cpu(cpu) {
+  pipeline.policy = options.policy;
+  for (const auto &[key, type] : options.sets)
+    pipeline.sets.push_back(key + "=" + type);
+  pipeline.target = targetName();
+
+  DialectRegistry registry;
+  registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect>();
+  registerCodegenDialects(registry);
+  // Threads are spent in code generation; passes take milliseconds.
+  ctx =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  ctx->loadDialect<MpcDialect, exe::ExeDialect, func::FuncDialect>();
+  ctx->getDiagEngine().registerHandler([this](mlir::Diagnostic &message) {
+    hear(message);
+    return success();
+  });
+}
+
+Compiler::~Compiler() = default;
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+SmallVector<StringRef> mpc::locationNames(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return {name.getName().getValue()};
+  SmallVector<StringRef> names;
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      for (StringRef name : locationNames(part))
+        if (!llvm::is_contained(names, name))
+          names.push_back(name);
+  return names;
+}
+
+Place mpc::describeLocation(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location)) {
+    Place inner = describeLocation(name.getChildLoc());
+    std::string op = name.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(name.getChildLoc());
+        file && file.getColumn() == 0)
+      return {file.getFilename().str() + ": " + op, op};
+    return {isa<UnknownLoc>(name.getChildLoc()) ? op : inner.where + ": " + op,
+            op};
+  }
+  if (auto file = dyn_cast<FileLineColLoc>(location)) {
+    std::string text = file.getFilename().str();
+    // Column 0 is a place in a model that has no lines: the line is a node's
+    // number.
+    if (file.getColumn() == 0)
+      return {file.getLine() ? text + ": node " + std::to_string(file.getLine())
+                             : text,
+              ""};
+    return {text + ":" + std::to_string(file.getLine()) + ":" +
+                std::to_string(file.getColumn()),
+            ""};
+  }
+  if (auto range = dyn_cast<FileLineColRange>(location)) {
+    return {range.getFilename().str() + ":" +
+                std::to_string(range.getStartLine()) + ":" +
+                std::to_string(range.getStartColumn()),
+            ""};
+  }
+  if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location part : fused.getLocations())
+      if (!isa<UnknownLoc>(part))
+        return describeLocation(part);
+  }
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return describeLocation(call.getCallee());
+  return {"model", ""};
+}
+
+void Compiler::hear(mlir::Diagnostic &message) {
+  mpc::Diagnostic heard;
+  switch (message.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    heard.severity = mpc::Diagnostic::Severity::Error;
+    break;
+  case DiagnosticSeverity::Warning:
+    heard.severity = mpc::Diagnostic::Severity::Warning;
+    break;
+  default:
+    heard.severity = mpc::Diagnostic::Severity::Remark;
+    break;
+  }
+  Place place = describeLocation(message.getLocation());
+  heard.stage = stage;
+  heard.where = place.where;
+  heard.op = place.op;
+  heard.text = message.str();
+  for (mlir::Diagnostic &note : message.getNotes())
+    heard.notes.push_back(describeLocation(note.getLocation()).where + ": " +
+                          note.str());
+  said.push_back(heard);
+  if (options.onDiagnostic)
+    options.onDiagnostic(heard);
+}
+
+Status Compiler::failure(size_t firstMessage) const {
+  Status status;
+  for (size_t i = firstMessage; i < said.size(); ++i) {
+    if (said[i].severity != mpc::Diagnostic::Severity::Error)
+      continue;
+    if (status.ok())
+      status = Status(StatusCode::InvalidArgument, said[i].where, said[i].text);
+    else
+      status = status.withNote(said[i].where + ": " + said[i].text);
+  }
+  if (status.ok())
+    return Status(StatusCode::Internal, stage,
+                  "stage '" + stage + "' failed without a message");
+  return status;
+}
+
+void Compiler::enter(StringRef name) {
+  stage = name.str();
+  if (options.onStage)
+    options.onStage(stage);
+}
+
+//===----------------------------------------------------------------------===//
+// Import and stages
+//===----------------------------------------------------------------------===//
+
+func::FuncOp Compiler::entry(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>("main");
+}
+
+Result<Compiler::Module> Compiler::import(const std::string &path) {
+  enter("import");
+  size_t first = said.size();
+  Module module;
+  StringRef extension = llvm::sys::path::extension(path);
+  if (extension == ".onnx") {
+    OnnxImportOptions import;
+    for (const auto &[name, extent] : options.dims)
+      import.dims[name] = extent;
+    for (const auto &[name, shape] : options.inputShapes)
+      import.inputShapes[name] =
+          SmallVector<int64_t>(shape.begin(), shape.end());
+    import.batch = options.batch;
+    module = importOnnxFile(path, import, ctx.get());
+    if (!module)
+      return failure(first);
+  } else if (extension == ".mlir") {
+    Result<Module> parsed = importMlir(path, *ctx);
+    if (!parsed.ok())
+      return said.size() > first ? failure(first) : parsed.status();
+    module = std::move(*parsed);
+  } else {
+    return Status(StatusCode::InvalidArgument, path,
+                  "is no model that can be read: the name ends in neither "
+                  ".onnx nor .mlir");
+  }
+  if (!entry(*module))
+    return Status(StatusCode::InvalidArgument, path, "has no function @main");
+  if (failed(checkSizes(*module)))
+    return failure(first);
+  if (Status status = dump(*module, "import"); !status.ok())
+    return status;
+  return module;
+}
+
+Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
+  bool running = after == "import";
+  if (last == "import")
+    return {};
+  for (const mpc::Stage &step : stages()) {
+    if (running) {
+      enter(step.name);
+      size_t first = said.size();
+      PassManager passes(ctx.get(), ModuleOp::getOperationName());
+      step.build(passes, pipeline);
+      if (failed(passes.run(module)))
+        return failure(first);
+      if (Status status = dump(module, step.name); !status.ok())
+        return status;
+    }
+    if (step.name == last)
+      return {};
+    running |= step.name == after;
+  }
+  return Status(StatusCode::InvalidArgument, "stage '" + last.str() + "'",
+                "does not exist");
+}
+
+/// `text` in single quotes for a shell.
+static std::string shellQuoted(StringRef text) {
+  std::string quoted = "'";
+  for (char c : text)
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+Status Compiler::dump(ModuleOp module, StringRef name) {
+  if (options.dumpDir.empty())
+    return {};
+  if (std::error_code error =
+          llvm::sys::fs::create_directories(options.dumpDir))
+    return Status(StatusCode::NotFound, options.dumpDir,
+                  "cannot be made: " + error.message());
+  std::string number = (dumped < 10 ? "0" : "") + std::to_string(dumped);
+  ++dumped;
+  SmallString<128> path(options.dumpDir);
+  std::string fileName = number + "-" + name.str() + ".mlir";
+  llvm::sys::path::append(path, fileName);
+  std::error_code error;
+  llvm::raw_fd_ostream out(path, error);
+  if (error)
+    return Status(StatusCode::NotFound, path.str().str(),
+                  "cannot be written: " + error.message());
+  // The first line reproduces the next stage from this file.
+  StringRef next;
+  bool here = name == "import";
+  for (const mpc::Stage &step : stages()) {
+    if (here) {
+      next = step.name;
+      break;
+    }
+    here = step.name == name;
+  }
+  if (!next.empty()) {
+    std::string arguments =
+        "policy=" + pipeline.policy + " target=" + pipeline.target;
+    if (!pipeline.sets.empty())
+      arguments += " set=" + llvm::join(pipeline.sets, ",");
+    out << "// next: mpc-opt --mpc-pipeline-" << next << "="
+        << shellQuoted(arguments) << " " << fileName << "\n";
+  }
+  module->print(out, OpPrintingFlags().enableDebugInfo(/*enable=*/true,
+                                                       /*prettyForm=*/false));
+  out << "\n";
+  out.close();
+  if (out.has_error()) {
+    std::string why = out.error().message();
+    out.clear_error();
+    return Status(StatusCode::NotFound, path.str().str(),
+                  "cannot be written: " + why);
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Code generation
+//===----------------------------------------------------------------------===//
+
+Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
+                                                    bool withCode) {
+  enter("codegen");
+  size_t first = said.size();
+  FailureOr<std::shared_ptr<Program>> program = translateProgram(module);
+  if (failed(program))
+    return failure(first);
+  if (withCode)
+    if (Status status = compileKernels(module, **program); !status.ok())
+      return status;
+  return *program;
+}
+
+Result<Compiler::Module> Compiler::lower(ModuleOp module) {
+  enter("codegen");
+  SmallVector<KernelInfo> infos;
+  return lowerInto(module, infos);
+}
+
+Result<Compiler::Module>
+Compiler::lowerInto(ModuleOp module, SmallVectorImpl<KernelInfo> &infos) {
+  size_t first = said.size();
+  // Lowering works in place; the planned module stays readable for reports.
+  Module kernels = ModuleOp::create(module.getLoc());
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPrivate())
+      kernels->push_back(function->clone());
+  FailureOr<SmallVector<KernelInfo>> lowered = lowerKernels(*kernels, cpu);
+  if (failed(lowered))
+    return failure(first);
+  infos.assign(lowered->begin(), lowered->end());
+  if (Status status = dump(*kernels, "codegen"); !status.ok())
+    return status;
+  return kernels;
+}
+
+Status Compiler::compileKernels(ModuleOp module, Program &program) {
+  if (!llvm::is_contained(CpuTarget::available(), cpu.isa))
+    return Status(StatusCode::Unavailable, "target '" + targetName() + "'",
+                  "this machine lacks its instructions; only plan for it");
+  SmallVector<KernelInfo> infos;
+  Result<Module> kernels = lowerInto(module, infos);
+  if (!kernels.ok())
+    return kernels.status();
+  unsigned threads = options.threads > 0
+                         ? unsigned(options.threads)
+                         : std::max(1u, std::thread::hardware_concurrency());
+  auto internal = [](llvm::Error error) {
+    return Status(StatusCode::Internal, "codegen",
+                  llvm::toString(std::move(error)));
+  };
+  llvm::Expected<std::unique_ptr<OrcJit>> jit = OrcJit::create(cpu, threads);
+  if (!jit)
+    return internal(jit.takeError());
+  if (llvm::Error error = (*jit)->add(**kernels))
+    return internal(std::move(error));
+  std::shared_ptr<OrcJit> code = std::move(*jit);
+  llvm::StringMap<const KernelInfo *> byName;
+  for (const KernelInfo &info : infos)
+    byName[info.name] = &info;
+  for (Launch &launch : program.launches) {
+    const KernelInfo *info = byName.lookup(launch.kernel);
+    if (!info)
+      return Status(StatusCode::Internal, "codegen",
+                    "kernel '" + launch.kernel + "' was lost");
+    llvm::Expected<void *> address = code->lookup(launch.kernel);
+    if (!address)
+      return internal(address.takeError());
+    launch.function = reinterpret_cast<KernelFunction>(*address);
+    launch.items = info->items;
+    launch.grain = info->grain;
+    launch.scratchBytes = info->scratchBytes;
+  }
+  program.code = std::move(code);
+  return {};
+}

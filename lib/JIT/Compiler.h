@@ -1,0 +1,124 @@
+//===- Compiler.h - one compile, step by step -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What Engine and the tools share: import, stages, code generation, each
+// callable on its own. Knows LLVM; internal.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_JIT_COMPILER_H
+#define MPC_LIB_JIT_COMPILER_H
+
+#include "mpc/JIT/Options.h"
+#include "mpc/Pipelines/Pipelines.h"
+#include "mpc/Runtime/Program.h"
+#include "mpc/Target/CPU/Codegen.h"
+#include "mpc/Target/CPU/CpuTarget.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// One compile: a context of its own, the messages that arose in it, and the
+/// steps in which a model becomes a program. Not thread-safe; instances are
+/// independent.
+class Compiler {
+public:
+  using Module = mlir::OwningOpRef<mlir::ModuleOp>;
+
+  /// Fails where the target does not exist or cannot run here.
+  static Result<std::unique_ptr<Compiler>>
+  create(const CompileOptions &options);
+  ~Compiler();
+
+  mlir::MLIRContext &context() { return *ctx; }
+  const CpuTarget &target() const { return cpu; }
+  /// "cpu:avx512".
+  std::string targetName() const { return "cpu:" + cpu.name().str(); }
+  const PipelineOptions &pipelineOptions() const { return pipeline; }
+
+  /// Reads a model file into a module with one function @main of mpc ops.
+  Result<Module> import(const std::string &path);
+
+  /// Runs the stages that follow `after` ("import" for all) up to and including
+  /// `last`, in place.
+  Status runStages(mlir::ModuleOp module, llvm::StringRef after,
+                   llvm::StringRef last);
+
+  /// The kernels of a planned module in the LLVM dialect; `module` stays as it
+  /// was.
+  Result<Module> lower(mlir::ModuleOp module);
+
+  /// Makes the program of a planned module; with `withCode` its kernels are
+  /// compiled, which leaves `module` as it was.
+  Result<std::shared_ptr<Program>> generate(mlir::ModuleOp module,
+                                            bool withCode);
+
+  /// Everything that was said so far.
+  const std::vector<Diagnostic> &diagnostics() const { return said; }
+
+  /// The entry function; the module has one after a successful import.
+  static mlir::func::FuncOp entry(mlir::ModuleOp module);
+
+private:
+  Compiler(const CompileOptions &options, CpuTarget cpu);
+  void hear(mlir::Diagnostic &message);
+  void enter(llvm::StringRef stage);
+  /// The failure of a step that began when `firstMessage` messages existed.
+  Status failure(size_t firstMessage) const;
+  Status dump(mlir::ModuleOp module, llvm::StringRef stage);
+  Result<Module> lowerInto(mlir::ModuleOp module,
+                           llvm::SmallVectorImpl<KernelInfo> &infos);
+  Status compileKernels(mlir::ModuleOp module, Program &program);
+
+  CompileOptions options;
+  CpuTarget cpu;
+  PipelineOptions pipeline;
+  std::unique_ptr<mlir::MLIRContext> ctx;
+  std::string stage = "import";
+  std::vector<Diagnostic> said;
+  int dumped = 0;
+};
+
+/// Place and op name of a location, as messages show them: "m.onnx: fc/MatMul",
+/// "m.mlir:3:5".
+struct Place {
+  std::string where;
+  std::string op;
+};
+Place describeLocation(mlir::Location location);
+
+/// The names of the mpc ops that a location stands for, outermost first; fused
+/// locations give several.
+llvm::SmallVector<llvm::StringRef> locationNames(mlir::Location location);
+
+/// Fails, with diagnostics, where brackets in `text` nest deeper than the
+/// parser's stack allows. Strings and comments are skipped.
+Status checkNesting(llvm::StringRef text, llvm::StringRef fileName);
+
+/// Parses a text in mpc's own dialect and checks that it is what import makes:
+/// one entry function of mpc ops with static shapes. Null after diagnostics.
+Result<Compiler::Module> importMlir(const std::string &path,
+                                    mlir::MLIRContext &context);
+
+/// Reports, at each op, values that no machine of this size can hold.
+mlir::LogicalResult checkSizes(mlir::ModuleOp module);
+
+/// The runtime type of a tensor type.
+TensorType runtimeType(mlir::RankedTensorType type);
+
+/// Makes the program that `module`'s exe.program describes, without code.
+mlir::FailureOr<std::shared_ptr<Program>>
+translateProgram(mlir::ModuleOp module);
+
+} // namespace mpc
+
+#endif // MPC_LIB_JIT_COMPILER_H

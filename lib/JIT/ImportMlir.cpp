@@ -1,0 +1,169 @@
+//===- ImportMlir.cpp - models in mpc's own text --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// MLIR's parser trusts its input in three ways that a model file may abuse: it
+// recurses per bracket, it accepts shapes whose size overflows, and it loads
+// any registered dialect. All three are checked here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Deepest nesting of brackets; the parser's stack ends near 5,000.
+static constexpr unsigned kMostNesting = 256;
+
+Status mpc::checkNesting(StringRef text, StringRef fileName) {
+  unsigned depth = 0, line = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+    case '\n':
+      ++line;
+      break;
+    case '"':
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        if (text[i] == '\\')
+          ++i;
+      if (i < text.size() && text[i] == '\n')
+        ++line;
+      break;
+    case '/':
+      if (text.substr(i, 2) == "//") {
+        i = text.find('\n', i);
+        if (i == StringRef::npos)
+          return {};
+        ++line;
+      }
+      break;
+    case '-':
+      // An arrow closes nothing.
+      if (text.substr(i, 2) == "->")
+        ++i;
+      break;
+    case '(':
+    case '[':
+    case '{':
+    case '<':
+      if (++depth > kMostNesting)
+        return Status(StatusCode::InvalidArgument,
+                      fileName.str() + ":" + std::to_string(line),
+                      "brackets nest deeper than " +
+                          std::to_string(kMostNesting) + " levels");
+      break;
+    case ')':
+    case ']':
+    case '}':
+    case '>':
+      if (depth > 0)
+        --depth;
+      break;
+    default:
+      break;
+    }
+  }
+  return {};
+}
+
+/// The entry function may hold mpc ops only; anything else would either be
+/// passed by unseen or reach code generation unchecked.
+static LogicalResult checkOps(ModuleOp module) {
+  WalkResult result = module.walk([&](Operation *op) {
+    StringRef dialect = op->getName().getDialectNamespace();
+    if (isa<ModuleOp, func::FuncOp, func::ReturnOp>(op) || dialect == "mpc")
+      return WalkResult::advance();
+    op->emitError("op '") << op->getName()
+                          << "' does not belong to a model; only mpc ops do";
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function)
+      return op.emitError("only functions may stand at the top of a model");
+    if (function.isExternal())
+      return function.emitError("function '")
+             << function.getName() << "' has no body";
+    if (!function.getBody().hasOneBlock())
+      return function.emitError("function '")
+             << function.getName() << "' must have exactly one block";
+  }
+  return success();
+}
+
+LogicalResult mpc::checkSizes(ModuleOp module) {
+  // Half of the memory, in the oracle's eight bytes per element.
+  int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
+  int64_t most =
+      pages > 0 && pageBytes > 0 ? pages / 2 * pageBytes / 8 : int64_t(1) << 32;
+  auto check = [&](Value value, Location location) -> LogicalResult {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type)
+      return emitError(location)
+             << "value of type " << value.getType() << " is no ranked tensor";
+    if (!type.hasStaticShape())
+      return emitError(location)
+             << "shape of " << type
+             << " is not static; bind its dimensions with --dim or --batch";
+    if (elementCount(type) > most)
+      return emitError(location)
+             << type << " has " << elementCount(type)
+             << " elements; this machine's memory holds at most " << most;
+    return success();
+  };
+  WalkResult result = module.walk([&](Operation *op) {
+    for (Value value : op->getResults())
+      if (failed(check(value, op->getLoc())))
+        return WalkResult::interrupt();
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments())
+          if (failed(check(argument, argument.getLoc())))
+            return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// StableHLO prints its ops with this prefix; mpc's own text never does.
+static bool isStablehlo(StringRef text) { return text.contains("stablehlo."); }
+
+Result<Compiler::Module> mpc::importMlir(const std::string &path,
+                                         MLIRContext &context) {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file =
+      llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!file)
+    return Status(StatusCode::NotFound, path,
+                  "cannot be opened: " + file.getError().message());
+  StringRef text = (*file)->getBuffer();
+  if (Status status = checkNesting(text, path); !status.ok())
+    return status;
+  if (isStablehlo(text) && !text.contains("mpc."))
+    return Status(StatusCode::InvalidArgument, path,
+                  "holds StableHLO text, which this version does not read; "
+                  "export ONNX instead");
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  Compiler::Module module = parseSourceFile<ModuleOp>(sources, config);
+  auto silent = [&] {
+    return Status(StatusCode::InvalidArgument, path,
+                  "cannot be parsed as a model");
+  };
+  // Ops before values before verifiers: a verifier may compute with sizes.
+  if (!module || failed(checkOps(*module)) || failed(checkSizes(*module)) ||
+      failed(verify(*module)))
+    return silent();
+  return module;
+}

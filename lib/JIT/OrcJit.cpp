@@ -1,0 +1,348 @@
+//===- OrcJit.cpp - LLVM dialect to machine code --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels are spread over several LLVM modules, each with a context of its own,
+// so that they compile in parallel. Objects are checked for symbols outside of
+// the allow-list before they are linked.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OrcJit.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Target/LLVMIR/Export.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
+#include "llvm/ExecutionEngine/Orc/IRTransformLayer.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/ExecutionEngine/Orc/ObjectTransformLayer.h"
+#include "llvm/ExecutionEngine/Orc/ThreadSafeModule.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <cstring>
+#include <mutex>
+
+using namespace mlir;
+using namespace mpc;
+namespace orc = llvm::orc;
+
+struct OrcJit::Impl {
+  CpuTarget target;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  unsigned modules = 1;
+  std::mutex mutex; // guards objectList and causes
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objectList;
+  /// What went wrong on compile threads; a lookup only says which symbols
+  /// failed.
+  std::vector<std::string> causes;
+  // Last: its compile threads use the members above.
+  std::unique_ptr<orc::LLJIT> jit;
+};
+
+OrcJit::OrcJit(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+OrcJit::~OrcJit() = default;
+
+llvm::ArrayRef<llvm::StringRef> OrcJit::allowedSymbols() {
+  static constexpr llvm::StringRef symbols[] = {"memcpy", "memmove", "memset"};
+  return symbols;
+}
+
+llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> OrcJit::objects() const {
+  return impl->objectList;
+}
+
+//===----------------------------------------------------------------------===//
+// Object check
+//===----------------------------------------------------------------------===//
+
+static llvm::Error checkSymbols(llvm::MemoryBufferRef buffer) {
+  llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> object =
+      llvm::object::ObjectFile::createObjectFile(buffer);
+  if (!object)
+    return object.takeError();
+  for (const llvm::object::SymbolRef &symbol : (*object)->symbols()) {
+    llvm::Expected<uint32_t> flags = symbol.getFlags();
+    if (!flags)
+      return flags.takeError();
+    if (!(*flags & llvm::object::SymbolRef::SF_Undefined))
+      continue;
+    llvm::Expected<llvm::StringRef> name = symbol.getName();
+    if (!name)
+      return name.takeError();
+    if (!name->empty() && !llvm::is_contained(OrcJit::allowedSymbols(), *name))
+      return llvm::createStringError(
+          "generated code calls '%s', which is not in the list of "
+          "allowed functions: an operation was not expanded",
+          name->str().c_str());
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Set-up
+//===----------------------------------------------------------------------===//
+
+static orc::JITTargetMachineBuilder
+targetMachineBuilder(const CpuTarget &target) {
+  orc::JITTargetMachineBuilder builder(
+      llvm::Triple("x86_64-unknown-linux-gnu"));
+  builder.setCPU(target.llvmCpu());
+  llvm::SmallVector<llvm::StringRef> features;
+  std::string text = target.llvmFeatures();
+  llvm::StringRef(text).split(features, ',', /*MaxSplit=*/-1,
+                              /*KeepEmpty=*/false);
+  for (llvm::StringRef feature : features)
+    builder.getFeatures().AddFeature(feature.drop_front(),
+                                     feature.front() == '+');
+  builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  builder.setRelocationModel(llvm::Reloc::PIC_);
+  builder.setCodeModel(llvm::CodeModel::Small);
+  // Rounding is the program's business: nothing is contracted behind its back.
+  builder.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return builder;
+}
+
+static llvm::Error optimize(llvm::Module &module,
+                            llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  // Emitters vectorise and unroll; doing it again only makes code larger.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, modules);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<OrcJit>>
+OrcJit::create(const CpuTarget &target, unsigned compileThreads) {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  if (!llvm::is_contained(CpuTarget::available(), target.isa))
+    return llvm::createStringError("this machine cannot run code for '%s'",
+                                   target.name().str().c_str());
+
+  auto impl = std::make_unique<Impl>();
+  impl->target = target;
+  impl->modules = std::max(1u, compileThreads);
+  orc::JITTargetMachineBuilder machineBuilder = targetMachineBuilder(target);
+  auto machine = machineBuilder.createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  impl->machine = std::move(*machine);
+
+  orc::LLJITBuilder builder;
+  builder.setJITTargetMachineBuilder(machineBuilder);
+  // Generated code sees the allow-list and nothing else of this process.
+  builder.setLinkProcessSymbolsByDefault(false);
+  builder.setPlatformSetUp(orc::setUpInactivePlatform);
+  builder.setCompileFunctionCreator(
+      [](orc::JITTargetMachineBuilder machine)
+          -> llvm::Expected<std::unique_ptr<orc::IRCompileLayer::IRCompiler>> {
+        return std::make_unique<orc::ConcurrentIRCompiler>(std::move(machine));
+      });
+  if (compileThreads > 1)
+    builder.setNumCompileThreads(compileThreads);
+  auto jit = builder.create();
+  if (!jit)
+    return jit.takeError();
+  impl->jit = std::move(*jit);
+
+  orc::SymbolMap runtime;
+  auto define = [&](llvm::StringRef name, auto *function) {
+    runtime[impl->jit->mangleAndIntern(name)] = {
+        orc::ExecutorAddr::fromPtr(reinterpret_cast<void *>(function)),
+        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  };
+  define("memcpy",
+         static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy));
+  define("memmove",
+         static_cast<void *(*)(void *, const void *, size_t)>(&std::memmove));
+  define("memset", static_cast<void *(*)(void *, int, size_t)>(&std::memset));
+  if (llvm::Error error = impl->jit->getMainJITDylib().define(
+          orc::absoluteSymbols(std::move(runtime))))
+    return std::move(error);
+
+  impl->jit->getIRTransformLayer().setTransform(
+      [machineBuilder](orc::ThreadSafeModule module,
+                       const orc::MaterializationResponsibility &) mutable
+          -> llvm::Expected<orc::ThreadSafeModule> {
+        orc::JITTargetMachineBuilder copy = machineBuilder;
+        auto machine = copy.createTargetMachine();
+        if (!machine)
+          return machine.takeError();
+        if (llvm::Error error = module.withModuleDo(
+                [&](llvm::Module &m) { return optimize(m, **machine); }))
+          return std::move(error);
+        return std::move(module);
+      });
+  Impl *state = impl.get();
+  impl->jit->getExecutionSession().setErrorReporter([state](llvm::Error error) {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    state->causes.push_back(llvm::toString(std::move(error)));
+  });
+  impl->jit->getObjTransformLayer().setTransform(
+      [state](std::unique_ptr<llvm::MemoryBuffer> object)
+          -> llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> {
+        llvm::Error error = checkSymbols(object->getMemBufferRef());
+        std::lock_guard<std::mutex> lock(state->mutex);
+        if (error) {
+          // Recorded here: the lookup may return before the session reports it.
+          state->causes.push_back(llvm::toString(std::move(error)));
+          return llvm::createStringError(state->causes.back());
+        }
+        state->objectList.push_back(llvm::MemoryBuffer::getMemBufferCopy(
+            object->getBuffer(), object->getBufferIdentifier()));
+        return std::move(object);
+      });
+  return std::unique_ptr<OrcJit>(new OrcJit(std::move(impl)));
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+/// Splits the functions of `module` into `parts` modules of about the same
+/// size. A function stays with the internal functions that it calls.
+static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp module,
+                                                unsigned parts) {
+  struct Unit {
+    SmallVector<LLVM::LLVMFuncOp> functions;
+    int64_t size = 0, number = 0;
+  };
+  SymbolTable symbols(module);
+  SmallVector<Unit> units;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (function.isExternal() ||
+        function.getLinkage() == LLVM::Linkage::Internal)
+      continue;
+    Unit unit;
+    unit.number = units.size();
+    llvm::SmallDenseSet<Operation *> seen;
+    SmallVector<LLVM::LLVMFuncOp> work{function};
+    while (!work.empty()) {
+      LLVM::LLVMFuncOp next = work.pop_back_val();
+      if (!seen.insert(next).second)
+        continue;
+      unit.functions.push_back(next);
+      next.walk([&](Operation *op) {
+        ++unit.size;
+        if (auto call = dyn_cast<LLVM::CallOp>(op))
+          if (std::optional<StringRef> callee = call.getCallee())
+            if (auto target = symbols.lookup<LLVM::LLVMFuncOp>(*callee))
+              work.push_back(target);
+      });
+    }
+    units.push_back(std::move(unit));
+  }
+  // Largest first, each to the part that is smallest so far.
+  llvm::sort(units, [](const Unit &a, const Unit &b) {
+    return std::tuple(-a.size, a.number) < std::tuple(-b.size, b.number);
+  });
+
+  parts = std::min<unsigned>(parts, std::max<size_t>(units.size(), 1));
+  SmallVector<OwningOpRef<ModuleOp>> modules;
+  SmallVector<int64_t> sizes(parts, 0);
+  for (unsigned i = 0; i < parts; ++i)
+    modules.push_back(ModuleOp::create(module.getLoc()));
+  for (Unit &unit : units) {
+    unsigned part =
+        std::min_element(sizes.begin(), sizes.end()) - sizes.begin();
+    sizes[part] += unit.size;
+    OpBuilder builder = OpBuilder::atBlockEnd(modules[part]->getBody());
+    for (LLVM::LLVMFuncOp function : unit.functions)
+      if (!modules[part]->lookupSymbol(function.getName()))
+        builder.clone(*function);
+  }
+  // Constants that lowering put into globals are small; each module gets those
+  // that it uses.
+  for (OwningOpRef<ModuleOp> &part : modules) {
+    llvm::SmallSetVector<StringRef, 4> names;
+    part->walk([&](LLVM::AddressOfOp op) { names.insert(op.getGlobalName()); });
+    OpBuilder builder = OpBuilder::atBlockBegin(part->getBody());
+    for (StringRef name : names)
+      if (auto global = symbols.lookup<LLVM::GlobalOp>(name)) {
+        auto copy = cast<LLVM::GlobalOp>(builder.clone(*global.getOperation()));
+        copy.setLinkage(LLVM::Linkage::Internal);
+      }
+  }
+  return modules;
+}
+
+llvm::Error OrcJit::add(ModuleOp module) {
+  orc::SymbolLookupSet names;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal() &&
+        function.getLinkage() != LLVM::Linkage::Internal)
+      names.add(impl->jit->mangleAndIntern(function.getName()));
+
+  std::string features = impl->machine->getTargetFeatureString().str();
+  for (OwningOpRef<ModuleOp> &part : split(module, impl->modules * 2)) {
+    auto context = std::make_unique<llvm::LLVMContext>();
+    context->setDiscardValueNames(true);
+    std::unique_ptr<llvm::Module> code =
+        translateModuleToLLVMIR(*part, *context, "kernels");
+    if (!code)
+      return llvm::createStringError(
+          "kernels could not be translated to LLVM IR");
+    code->setTargetTriple(impl->machine->getTargetTriple());
+    code->setDataLayout(impl->machine->createDataLayout());
+    for (llvm::Function &function : *code) {
+      if (function.isDeclaration())
+        continue;
+      function.addFnAttr("target-cpu", impl->target.llvmCpu());
+      function.addFnAttr("target-features", features);
+      function.addFnAttr("min-legal-vector-width",
+                         std::to_string(32 * impl->target.lanes()));
+      function.addFnAttr("prefer-vector-width",
+                         std::to_string(32 * impl->target.lanes()));
+      function.addFnAttr(llvm::Attribute::NoUnwind);
+    }
+    if (llvm::Error error = impl->jit->addIRModule(
+            orc::ThreadSafeModule(std::move(code), std::move(context))))
+      return error;
+  }
+  // One lookup of everything lets all modules compile at the same time.
+  auto &dylib = impl->jit->getMainJITDylib();
+  auto found = impl->jit->getExecutionSession().lookup(
+      orc::makeJITDylibSearchOrder(&dylib), std::move(names));
+  if (found)
+    return llvm::Error::success();
+  std::string message = llvm::toString(found.takeError());
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  llvm::sort(impl->causes);
+  impl->causes.erase(llvm::unique(impl->causes), impl->causes.end());
+  if (!impl->causes.empty())
+    message = llvm::join(impl->causes, "; ");
+  impl->causes.clear();
+  return llvm::createStringError(message);
+}
+
+llvm::Expected<void *> OrcJit::lookup(llvm::StringRef name) {
+  llvm::Expected<orc::ExecutorAddr> address = impl->jit->lookup(name);
+  if (!address)
+    return address.takeError();
+  return address->toPtr<void *>();
+}

@@ -1,0 +1,189 @@
+//===- TranslateProgram.cpp - exe.program to a runtime program ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler.h"
+
+#include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Runtime/Buffer.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace mpc;
+
+mpc::TensorType mpc::runtimeType(RankedTensorType type) {
+  mpc::TensorType result;
+  Type element = type.getElementType();
+  result.shape.assign(type.getShape().begin(), type.getShape().end());
+  if (element.isF16())
+    result.element = ElementType::F16;
+  else if (element.isBF16())
+    result.element = ElementType::BF16;
+  else if (element.isF32())
+    result.element = ElementType::F32;
+  else if (element.isF64())
+    result.element = ElementType::F64;
+  else if (auto integer = dyn_cast<IntegerType>(element)) {
+    std::string name = (integer.isUnsigned() ? "ui" : "i") +
+                       std::to_string(integer.getWidth());
+    result.element = parseElementType(name).value_or(ElementType::I64);
+  }
+  return result;
+}
+
+namespace {
+
+/// Builds one program.
+class ProgramBuilder {
+public:
+  ProgramBuilder(ModuleOp module, exe::ProgramOp op) : module(module), op(op) {}
+
+  FailureOr<std::shared_ptr<Program>> build() {
+    program->name = op.getSymName().str();
+    program->target = op.getTarget().str();
+    program->arenaBytes = op.getArenaBytes();
+    for (exe::ArgumentOp argument : op.getProgramArguments()) {
+      places[argument.getSymName()] = {BufferRef::Kind::Argument,
+                                       int64_t(program->arguments.size())};
+      program->arguments.push_back(
+          {argument.getName().str(), runtimeType(argument.getTensorType())});
+    }
+    for (exe::ResultOp result : op.getProgramResults()) {
+      places[result.getSymName()] = {BufferRef::Kind::Result,
+                                     int64_t(program->results.size())};
+      program->results.push_back(
+          {result.getName().str(), runtimeType(result.getTensorType())});
+    }
+    for (exe::ConstantOp constant : op.getProgramConstants())
+      if (failed(addConstant(constant)))
+        return failure();
+    for (exe::LaunchOp launch : op.getLaunches())
+      if (failed(addLaunch(launch)))
+        return failure();
+    return program;
+  }
+
+private:
+  struct Home {
+    BufferRef::Kind kind;
+    int64_t index;
+  };
+
+  LogicalResult addConstant(exe::ConstantOp constant) {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+    if (failed(bytes))
+      return constant.emitError("constant '")
+             << constant.getSymName() << "' has no data";
+    size_t size = bytes->bytes().size();
+    std::shared_ptr<void> data = allocateAligned(size);
+    if (!data)
+      return constant.emitError("no memory for ")
+             << size << " bytes of a constant";
+    std::memcpy(data.get(), bytes->bytes().data(), size);
+    places[constant.getSymName()] = {BufferRef::Kind::Constant,
+                                     int64_t(program->constants.size())};
+    program->constants.push_back({constant.getSymName().str(),
+                                  runtimeType(constant.getTensorType()),
+                                  std::move(data), int64_t(size)});
+    return success();
+  }
+
+  FailureOr<BufferRef> resolve(exe::LaunchOp launch, Attribute attribute,
+                               bool written) {
+    BufferRef ref;
+    ref.written = written;
+    if (auto arena = dyn_cast<exe::ArenaAttr>(attribute)) {
+      ref.kind = BufferRef::Kind::Arena;
+      ref.offset = arena.getOffset();
+      ref.bytes = arena.getBytes();
+      return ref;
+    }
+    auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute);
+    auto found = symbol ? places.find(symbol.getValue()) : places.end();
+    if (found == places.end())
+      return launch.emitError("buffer ") << attribute << " does not exist";
+    ref.kind = found->second.kind;
+    ref.index = found->second.index;
+    switch (ref.kind) {
+    case BufferRef::Kind::Argument:
+      ref.bytes = *program->arguments[ref.index].type.byteCount();
+      break;
+    case BufferRef::Kind::Result:
+      ref.bytes = *program->results[ref.index].type.byteCount();
+      break;
+    case BufferRef::Kind::Constant:
+      ref.bytes = program->constants[ref.index].bytes;
+      break;
+    case BufferRef::Kind::Arena:
+      break;
+    }
+    return ref;
+  }
+
+  LogicalResult addLaunch(exe::LaunchOp op) {
+    Launch launch;
+    launch.kernel = op.getKernel().str();
+    for (Attribute name : op.getOps())
+      launch.ops.push_back(cast<StringAttr>(name).getValue().str());
+    launch.flops = op.getFlops();
+    launch.bytes = op.getBytes();
+    for (auto [list, written] :
+         {std::pair(op.getInputs(), false), {op.getOutputs(), true}})
+      for (Attribute attribute : list) {
+        FailureOr<BufferRef> ref = resolve(op, attribute, written);
+        if (failed(ref))
+          return failure();
+        launch.buffers.push_back(*ref);
+      }
+    launch.kind = kindOf(op, launch);
+    program->launches.push_back(std::move(launch));
+    return success();
+  }
+
+  /// The launch's kind as reports show it: the fusion's, or "copy" and
+  /// "input_cast" for kernels that compute nothing.
+  std::string kindOf(exe::LaunchOp op, const Launch &launch) {
+    std::string kind = stringifyFusionKind(op.getKind()).str();
+    auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
+    if (!kernel || kernel.isExternal())
+      return kind;
+    bool onlyMoves = true, onlyViews = true;
+    kernel.walk([&](Operation *inner) {
+      if (isa<func::FuncOp, func::ReturnOp, ConstantOp, FusionOp, YieldOp,
+              ReshapeOp>(inner))
+        return;
+      onlyViews = false;
+      onlyMoves &= isa<CastOp, TransposeOp, PadOp>(inner);
+    });
+    if (onlyViews)
+      return "copy";
+    bool onlyInputs = llvm::all_of(launch.buffers, [&](const BufferRef &ref) {
+      return ref.written ||
+             (ref.kind == BufferRef::Kind::Argument &&
+              program->arguments[ref.index].type.element == ElementType::F32);
+    });
+    return onlyMoves && onlyInputs ? "input_cast" : kind;
+  }
+
+  ModuleOp module;
+  exe::ProgramOp op;
+  std::shared_ptr<Program> program = std::make_shared<Program>();
+  llvm::StringMap<Home> places;
+};
+
+} // namespace
+
+FailureOr<std::shared_ptr<Program>> mpc::translateProgram(ModuleOp module) {
+  auto programs = module.getOps<exe::ProgramOp>();
+  if (programs.empty()) {
+    emitError(module.getLoc(),
+              "the module has no exe.program; run the stages up to plan");
+    return failure();
+  }
+  return ProgramBuilder(module, *programs.begin()).build();
+}

@@ -1,0 +1,38 @@
+//===- Register.cpp - registration of dialects and passes -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Exe/Transforms/Passes.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/InitAllDialects.h"
+#include "mpc/InitAllPasses.h"
+#include "mpc/Pipelines/Pipelines.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void mpc::registerAllDialects(DialectRegistry &registry) {
+  registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect,
+                  arith::ArithDialect, cf::ControlFlowDialect,
+                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                  vector::VectorDialect, LLVM::LLVMDialect>();
+}
+
+void mpc::registerAllPasses() {
+  registerMpcPasses();
+  registerMpcExePasses();
+  registerCanonicalizerPass();
+  registerCSEPass();
+  registerSymbolDCEPass();
+  registerPipelines();
+}

@@ -1,0 +1,146 @@
+//===- Compare.cpp - judgement of results ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Reference/Compare.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::reference;
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Both NaN, or the same infinity.
+static bool sameNonFinite(double lhs, double rhs) {
+  return (std::isnan(lhs) && std::isnan(rhs)) ||
+         (std::isinf(lhs) && lhs == rhs);
+}
+
+/// Element `index` as a double.
+static double elementAt(const Tensor &tensor, int64_t index) {
+  return tensor.isFloat() ? tensor.floats()[index]
+                          : static_cast<double>(tensor.ints()[index]);
+}
+
+double mpc::reference::rmsRelativeError(const Tensor &actual,
+                                        const Tensor &expected) {
+  if (actual.size() != expected.size())
+    return kInfinity;
+  double difference = 0, magnitude = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    double a = elementAt(actual, i), b = elementAt(expected, i);
+    if (sameNonFinite(a, b))
+      continue;
+    if (!std::isfinite(a) || !std::isfinite(b))
+      return kInfinity;
+    difference += (a - b) * (a - b);
+    magnitude += b * b;
+  }
+  return std::sqrt(magnitude == 0
+                       ? difference / std::max<int64_t>(expected.size(), 1)
+                       : difference / magnitude);
+}
+
+static OutputError compareIntegers(const Tensor &actual,
+                                   const Tensor &reference, bool fatal) {
+  OutputError error;
+  for (auto [a, b] : llvm::zip_equal(actual.ints(), reference.ints())) {
+    error.mismatches += a != b;
+    error.maxAbsError =
+        std::max(error.maxAbsError,
+                 std::fabs(static_cast<double>(a) - static_cast<double>(b)));
+  }
+  error.rmsRelativeError = rmsRelativeError(actual, reference);
+  error.ok = !fatal || error.mismatches == 0;
+  return error;
+}
+
+OutputError mpc::reference::compareOutput(const Tensor &actual,
+                                          const Tensor &reference,
+                                          const Tensor &declared,
+                                          int64_t longestReduction,
+                                          bool fatalIntegers) {
+  if (actual.getShape() != reference.getShape() ||
+      declared.getShape() != reference.getShape() ||
+      actual.isFloat() != reference.isFloat() ||
+      declared.isFloat() != reference.isFloat()) {
+    OutputError error;
+    error.maxAbsError = error.rmsRelativeError = kInfinity;
+    error.mismatches = reference.size();
+    error.ok = false;
+    return error;
+  }
+  if (!reference.isFloat())
+    return compareIntegers(actual, reference, fatalIntegers);
+
+  OutputError error;
+  double actualSquares = 0, declaredSquares = 0, magnitudeSquares = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < reference.size(); ++i) {
+    double a = actual.floats()[i], r = reference.floats()[i],
+           d = declared.floats()[i];
+    if (!std::isfinite(a) || !std::isfinite(r)) {
+      if (sameNonFinite(a, r) || sameNonFinite(a, d))
+        continue;
+      ++error.mismatches;
+      error.maxAbsError = kInfinity;
+      continue;
+    }
+    ++finite;
+    error.maxAbsError = std::max(error.maxAbsError, std::fabs(a - r));
+    actualSquares += (a - r) * (a - r);
+    magnitudeSquares += r * r;
+    if (std::isfinite(d))
+      declaredSquares += (d - r) * (d - r);
+  }
+  double count = static_cast<double>(std::max<int64_t>(finite, 1));
+  double magnitude = std::sqrt(magnitudeSquares / count);
+  if (magnitude == 0)
+    magnitude = 1;
+  double length = static_cast<double>(std::max<int64_t>(longestReduction, 1));
+  error.rmsRelativeError = std::sqrt(actualSquares / count) / magnitude;
+  error.tolerance = 2 * std::sqrt(declaredSquares / count) / magnitude +
+                    4 * std::sqrt(length) * 0x1p-24;
+  error.ok = error.mismatches == 0 && error.rmsRelativeError <= error.tolerance;
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
+// Longest reduction
+//===----------------------------------------------------------------------===//
+
+/// Terms of the longest sum inside one op, 1 where it sums nothing.
+static int64_t sumLength(Operation *op) {
+  // The scores sum over the width, the result over the positions.
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return std::max(attention.getQuery().getType().getShape().back(),
+                    attention.getContractionSize());
+  if (auto contraction = dyn_cast<ContractionOpInterface>(op))
+    return contraction.getContractionSize();
+  if (auto reduction = dyn_cast<ReductionOpInterface>(op))
+    return reduction.getReductionSize();
+  if (auto pool = dyn_cast<AvgPoolOp>(op))
+    return productOf(pool.getWindow());
+  if (isa<LstmOp, GruOp, RnnOp>(op)) {
+    ArrayRef<int64_t> input =
+        cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
+    ArrayRef<int64_t> recurrence =
+        cast<RankedTensorType>(op->getOperand(2).getType()).getShape();
+    return productOf({input[0], input[2] + recurrence[2]});
+  }
+  return 1;
+}
+
+int64_t mpc::reference::longestReduction(func::FuncOp function) {
+  int64_t longest = 1;
+  function.walk(
+      [&](Operation *op) { longest = std::max(longest, sumLength(op)); });
+  return longest;
+}

@@ -1,0 +1,345 @@
+//===- Convolution.cpp - conv, conv_transpose, pooling --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Convolutions gather the window of a block of pixels into a matrix and
+// multiply it with the filter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Evaluation.h"
+#include "MatrixProduct.h"
+#include "Packing.h"
+#include "RoundingKernels.h"
+#include "StridedLoop.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::reference;
+
+namespace {
+
+/// Extents of an image tensor, whatever its layout.
+struct ImageShape {
+  ImageShape(ArrayRef<int64_t> shape, ImageLayout layout) : batch(shape[0]) {
+    bool last = layout == ImageLayout::channels_last;
+    channels = last ? shape.back() : shape[1];
+    spatial = SmallVector<int64_t>(last ? shape.drop_front().drop_back()
+                                        : shape.drop_front(2));
+    pixels = productOf(spatial);
+  }
+
+  int64_t batch, channels, pixels;
+  SmallVector<int64_t> spatial;
+};
+
+/// Enumerates the input pixels under a window.
+class SlidingWindow {
+public:
+  SlidingWindow(ArrayRef<int64_t> input, ArrayRef<int64_t> output,
+                ArrayRef<int64_t> window, ArrayRef<int64_t> strides,
+                ArrayRef<int64_t> padLow, ArrayRef<int64_t> padHigh,
+                ArrayRef<int64_t> dilations)
+      : input(input), output(output), strides(strides), padLow(padLow),
+        padHigh(padHigh), inputStrides(rowMajorStrides(input)) {
+    size = productOf(window);
+    offsets.resize(size * window.size());
+    for (int64_t position = 0; position < size; ++position)
+      for (int64_t dim = window.size(), rest = position; dim-- > 0;
+           rest /= window[dim])
+        offsets[position * window.size() + dim] =
+            rest % window[dim] * dilations[dim];
+  }
+
+  /// Calls `fn(window position, linear input pixel or -1, in the padded
+  /// extent)` for every position of the window at output pixel `pixel`.
+  template <typename Fn> void visit(int64_t pixel, Fn fn) const {
+    size_t rank = input.size();
+    SmallVector<int64_t, 4> base(rank);
+    for (size_t dim = rank; dim-- > 0; pixel /= output[dim])
+      base[dim] = pixel % output[dim] * strides[dim] - padLow[dim];
+    const int64_t *offset = offsets.data();
+    for (int64_t position = 0; position < size; ++position, offset += rank) {
+      int64_t linear = 0;
+      bool inside = true, padded = true;
+      for (size_t dim = 0; dim < rank; ++dim) {
+        int64_t at = base[dim] + offset[dim];
+        inside &= at >= 0 && at < input[dim];
+        padded &= at < input[dim] + padHigh[dim];
+        linear += at * inputStrides[dim];
+      }
+      fn(position, inside ? linear : -1, padded);
+    }
+  }
+
+  /// Number of window positions.
+  int64_t size;
+
+private:
+  ArrayRef<int64_t> input, output, strides, padLow, padHigh;
+  SmallVector<int64_t> inputStrides;
+  std::vector<int64_t> offsets;
+};
+
+} // namespace
+
+/// Swaps pixel-major [batch][pixels][channels] and channel-major
+/// [batch][channels][pixels] images.
+static void transposeImage(const double *source, int64_t batch, int64_t rows,
+                           int64_t columns, double *target) {
+  constexpr int64_t block = 16;
+  for (int64_t n = 0; n < batch;
+       ++n, source += rows * columns, target += rows * columns)
+    for (int64_t r = 0; r < rows; r += block)
+      for (int64_t c = 0; c < columns; c += block)
+        for (int64_t i = r; i < std::min(r + block, rows); ++i)
+          for (int64_t j = c; j < std::min(c + block, columns); ++j)
+            target[j * rows + i] = source[i * columns + j];
+}
+
+//===----------------------------------------------------------------------===//
+// conv
+//===----------------------------------------------------------------------===//
+
+/// The filter as [groups][window][channels of a group][outputs of a group].
+static std::vector<double> filterMatrix(ConvOp op, const Tensor &filter,
+                                        int64_t window, int64_t channels,
+                                        int64_t outputs) {
+  int64_t groups = op.getGroups(), depth = window * channels;
+  std::vector<double> matrix(groups * depth * outputs);
+  ArrayRef<double> elements = filter.floats();
+  if (PackedAttr packed = op.getPackedAttr()) {
+    int64_t panels = llvm::divideCeil(outputs, packed.getColumns());
+    int64_t groupSize = panels * depth * packed.getColumns();
+    for (int64_t group = 0; group < groups; ++group)
+      unpackPanels(elements.slice(group * groupSize, groupSize), depth, outputs,
+                   packed,
+                   MutableArrayRef(matrix).slice(group * depth * outputs,
+                                                 depth * outputs));
+    return matrix;
+  }
+  size_t next = 0;
+  for (int64_t group = 0; group < groups; ++group)
+    for (int64_t output = 0; output < outputs; ++output)
+      for (int64_t channel = 0; channel < channels; ++channel)
+        for (int64_t position = 0; position < window; ++position)
+          matrix[((group * window + position) * channels + channel) * outputs +
+                 output] = elements[next++];
+  return matrix;
+}
+
+static void evaluateConv(ConvOp op, Evaluation &evaluation) {
+  const Tensor &inputTensor = evaluation.operand(0);
+  Tensor &result = evaluation.addResult();
+  ImageLayout layout = op.getLayout();
+  bool channelsLast = layout == ImageLayout::channels_last;
+  ImageShape in(inputTensor.getShape(), layout), out(result.getShape(), layout);
+  int64_t groups = op.getGroups();
+  int64_t channels = in.channels / groups, outputs = out.channels / groups;
+  SmallVector<int64_t> windowShape = op.getWindowShape();
+  SlidingWindow window(in.spatial, out.spatial, windowShape, op.getStrides(),
+                       op.getPadLow(), op.getPadHigh(), op.getDilations());
+  int64_t depth = window.size * channels;
+  std::vector<double> filter =
+      filterMatrix(op, evaluation.operand(1), window.size, channels, outputs);
+
+  std::vector<double> transposed;
+  const double *input = inputTensor.floats().data();
+  if (!channelsLast) {
+    transposed.resize(inputTensor.size());
+    transposeImage(input, in.batch, in.channels, in.pixels, transposed.data());
+    input = transposed.data();
+  }
+  std::vector<double> pixelMajor(channelsLast ? 0 : result.size());
+  double *target = channelsLast ? result.floats().data() : pixelMajor.data();
+
+  // Blocks of pixels whose gathered windows stay around 8 MiB.
+  int64_t perPixel = std::max<int64_t>(groups * depth, 1);
+  int64_t block = std::clamp<int64_t>((int64_t(1) << 20) / perPixel, 16, 1024);
+  std::vector<double> gathered(groups * block * depth);
+  std::vector<double> product(block * outputs);
+  ProductRules rules{evaluation.rounding, op.getAccumulateType(),
+                     op.getComputeMode()};
+  for (int64_t first = 0; first < out.batch * out.pixels; first += block) {
+    int64_t count = std::min(block, out.batch * out.pixels - first);
+    for (int64_t row = 0; row < count; ++row) {
+      int64_t image = (first + row) / out.pixels;
+      window.visit((first + row) % out.pixels, [&](int64_t position,
+                                                   int64_t pixel, bool) {
+        int64_t source = (image * in.pixels + pixel) * in.channels;
+        for (int64_t group = 0; group < groups; ++group) {
+          double *line = gathered.data() + (group * block + row) * depth +
+                         position * channels;
+          if (pixel < 0)
+            std::fill_n(line, channels, 0.0);
+          else
+            std::copy_n(input + source + group * channels, channels, line);
+        }
+      });
+    }
+    for (int64_t group = 0; group < groups; ++group) {
+      multiplyMatrices(count, depth, outputs,
+                       {gathered.data() + group * block * depth, depth, 1},
+                       {filter.data() + group * depth * outputs, outputs, 1},
+                       product.data(), rules);
+      for (int64_t row = 0; row < count; ++row)
+        std::copy_n(product.data() + row * outputs, outputs,
+                    target + (first + row) * out.channels + group * outputs);
+    }
+  }
+  if (!channelsLast)
+    transposeImage(target, out.batch, out.pixels, out.channels,
+                   result.floats().data());
+}
+
+//===----------------------------------------------------------------------===//
+// conv_transpose
+//===----------------------------------------------------------------------===//
+
+/// Every input pixel times the filter is a window of the result; windows
+/// overlap and add.
+static void evaluateConvTranspose(ConvTransposeOp op, Evaluation &evaluation) {
+  const Tensor &input = evaluation.operand(0), &filter = evaluation.operand(1);
+  Tensor &result = evaluation.addResult();
+  ImageShape in(input.getShape(), ImageLayout::channels_first);
+  ImageShape out(result.getShape(), ImageLayout::channels_first);
+  int64_t groups = op.getGroups();
+  int64_t channels = in.channels / groups, outputs = out.channels / groups;
+  // The window slides over the result as a conv's does over its input.
+  SlidingWindow window(out.spatial, in.spatial, filter.getShape().drop_front(2),
+                       op.getStrides(), op.getPadLow(), op.getPadHigh(),
+                       op.getDilations());
+  Type accumulate = op.getAccumulateType();
+  ProductRules rules{evaluation.rounding, accumulate, op.getComputeMode()};
+  int64_t columns = outputs * window.size;
+  std::vector<double> product(in.pixels * columns);
+  for (int64_t image = 0; image < in.batch; ++image)
+    for (int64_t group = 0; group < groups; ++group) {
+      const double *source =
+          input.floats().data() +
+          (image * in.channels + group * channels) * in.pixels;
+      multiplyMatrices(
+          in.pixels, channels, columns, {source, 1, in.pixels},
+          {filter.floats().data() + group * channels * columns, columns, 1},
+          product.data(), rules);
+      double *target = result.floats().data() +
+                       (image * out.channels + group * outputs) * out.pixels;
+      withRounding(evaluation.rounding, accumulate, [&](auto round) {
+        for (int64_t pixel = 0; pixel < in.pixels; ++pixel)
+          window.visit(pixel, [&](int64_t position, int64_t at, bool) {
+            if (at < 0)
+              return;
+            for (int64_t output = 0; output < outputs; ++output) {
+              double &sum = target[output * out.pixels + at];
+              sum = round(
+                  sum +
+                  product[pixel * columns + output * window.size + position]);
+            }
+          });
+      });
+    }
+}
+
+FailureOr<bool> mpc::reference::evaluateConvolution(Evaluation &evaluation) {
+  if (auto conv = dyn_cast<ConvOp>(evaluation.op))
+    evaluateConv(conv, evaluation);
+  else if (auto transposed = dyn_cast<ConvTransposeOp>(evaluation.op))
+    evaluateConvTranspose(transposed, evaluation);
+  else
+    return false;
+  evaluation.roundResults();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Pooling
+//===----------------------------------------------------------------------===//
+
+/// Calls `fn(result offset, input offsets, padded positions)` for every result
+/// element; `input offsets` are the elements under its window that exist,
+/// `padded positions` the number of window positions inside the padded extent.
+template <typename OpTy, typename Fn>
+static void forEachWindow(OpTy op, const Tensor &input, const Tensor &result,
+                          Fn fn) {
+  ImageLayout layout = op.getLayout();
+  bool channelsLast = layout == ImageLayout::channels_last;
+  ImageShape in(input.getShape(), layout), out(result.getShape(), layout);
+  SlidingWindow window(in.spatial, out.spatial, op.getWindow(), op.getStrides(),
+                       op.getPadLow(), op.getPadHigh(), op.getDilations());
+  SmallVector<int64_t> pixels, offsets;
+  for (int64_t pixel = 0; pixel < out.pixels; ++pixel) {
+    pixels.clear();
+    int64_t paddedCount = 0;
+    window.visit(pixel, [&](int64_t, int64_t at, bool padded) {
+      paddedCount += padded;
+      if (at >= 0)
+        pixels.push_back(at);
+    });
+    offsets.resize(pixels.size());
+    for (int64_t image = 0; image < in.batch; ++image)
+      for (int64_t channel = 0; channel < in.channels; ++channel) {
+        auto offset = [&](const ImageShape &shape, int64_t at) {
+          return channelsLast
+                     ? (image * shape.pixels + at) * shape.channels + channel
+                     : (image * shape.channels + channel) * shape.pixels + at;
+        };
+        for (auto [target, at] : llvm::zip_equal(offsets, pixels))
+          target = offset(in, at);
+        fn(offset(out, pixel), ArrayRef<int64_t>(offsets), paddedCount);
+      }
+  }
+}
+
+static void evaluateMaxPool(MaxPoolOp op, Evaluation &evaluation) {
+  const Tensor &input = evaluation.operand(0);
+  Tensor &result = evaluation.addResult();
+  if (input.isFloat()) {
+    forEachWindow(op, input, result,
+                  [&](int64_t at, ArrayRef<int64_t> offsets, int64_t) {
+                    double largest = -std::numeric_limits<double>::infinity();
+                    for (int64_t offset : offsets)
+                      largest = maximum(largest, input.floats()[offset]);
+                    result.floats()[at] = largest;
+                  });
+    return;
+  }
+  IntegerKind kind(input.getElementType());
+  forEachWindow(op, input, result,
+                [&](int64_t at, ArrayRef<int64_t> offsets, int64_t) {
+                  int64_t largest = kind.lowest();
+                  for (int64_t offset : offsets)
+                    if (kind.less(largest, input.ints()[offset]))
+                      largest = input.ints()[offset];
+                  result.ints()[at] = largest;
+                });
+}
+
+static void evaluateAvgPool(AvgPoolOp op, Evaluation &evaluation) {
+  const Tensor &input = evaluation.operand(0);
+  Tensor &result = evaluation.addResult();
+  bool includePad = op.getCountIncludePad();
+  withRounding(evaluation.rounding, result.getElementType(), [&](auto round) {
+    forEachWindow(op, input, result,
+                  [&](int64_t at, ArrayRef<int64_t> offsets, int64_t padded) {
+                    double sum = 0;
+                    for (int64_t offset : offsets)
+                      sum = round(sum + input.floats()[offset]);
+                    int64_t count = includePad
+                                        ? padded
+                                        : static_cast<int64_t>(offsets.size());
+                    // A window wholly in the padding has nothing to average.
+                    result.floats()[at] =
+                        round(sum / std::max<int64_t>(count, 1));
+                  });
+  });
+}
+
+FailureOr<bool> mpc::reference::evaluatePool(Evaluation &evaluation) {
+  if (auto maxPool = dyn_cast<MaxPoolOp>(evaluation.op))
+    evaluateMaxPool(maxPool, evaluation);
+  else if (auto avgPool = dyn_cast<AvgPoolOp>(evaluation.op))
+    evaluateAvgPool(avgPool, evaluation);
+  else
+    return false;
+  return true;
+}

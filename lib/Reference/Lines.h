@@ -1,0 +1,42 @@
+//===- Lines.h - the lines of a tensor along an axis ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_REFERENCE_LINES_H
+#define MPC_LIB_REFERENCE_LINES_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+namespace mpc::reference {
+
+/// The lines of a contiguous tensor along one axis, in row-major order of the
+/// other dimensions.
+struct Lines {
+  Lines(llvm::ArrayRef<int64_t> shape, int64_t axis)
+      : count(productOf(shape.take_front(axis)) *
+              productOf(shape.drop_front(axis + 1))),
+        extent(shape[axis]), stride(productOf(shape.drop_front(axis + 1))) {}
+
+  /// Position of a line's first element.
+  int64_t base(int64_t line) const {
+    return line / stride * stride * extent + line % stride;
+  }
+
+  /// `fn(line, position of its first element)`.
+  template <typename Fn> void run(Fn fn) const {
+    for (int64_t line = 0; line < count; ++line)
+      fn(line, base(line));
+  }
+
+  int64_t count;
+  /// Elements of a line.
+  int64_t extent;
+  /// Distance between neighbours of a line.
+  int64_t stride;
+};
+
+} // namespace mpc::reference
+
+#endif // MPC_LIB_REFERENCE_LINES_H

@@ -1,0 +1,40 @@
+//===- MatrixProduct.h - the product that contractions share ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_REFERENCE_MATRIXPRODUCT_H
+#define MPC_LIB_REFERENCE_MATRIXPRODUCT_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Reference/Interpreter.h"
+
+namespace mpc::reference {
+
+/// How products are formed and summed.
+struct ProductRules {
+  Rounding rounding;
+  /// Type of the running sum; every product and every addition is rounded to it
+  /// in declared mode.
+  mlir::Type accumulate;
+  /// `tf32` rounds the operands. `bf16x2` (`bf16x3`) splits each operand into 2
+  /// (3) bf16 terms and sums the 3 (6) products of the largest terms.
+  ComputeMode mode = ComputeMode::native;
+};
+
+/// A view of a matrix.
+struct Matrix {
+  const double *data;
+  int64_t rowStride;
+  int64_t columnStride;
+};
+
+/// `result[m][n] = sum over k of lhs[m][k] * rhs[k][n]`, k ascending; the
+/// result is contiguous and already rounded to the accumulate type.
+void multiplyMatrices(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
+                      Matrix rhs, double *result, const ProductRules &rules);
+
+} // namespace mpc::reference
+
+#endif // MPC_LIB_REFERENCE_MATRIXPRODUCT_H

@@ -1,0 +1,24 @@
+//===- Packing.h - reading packed constants ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_REFERENCE_PACKING_H
+#define MPC_LIB_REFERENCE_PACKING_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+namespace mpc::reference {
+
+/// The column of its panel that `lane` of a packed row holds.
+int64_t packedColumn(int64_t lane, PackedAttr packed);
+
+/// Writes panels `[ceil(columns / packed.columns)][depth][packed.columns]` as a
+/// row-major `[depth][columns]` matrix.
+void unpackPanels(llvm::ArrayRef<double> panels, int64_t depth, int64_t columns,
+                  PackedAttr packed, llvm::MutableArrayRef<double> result);
+
+} // namespace mpc::reference
+
+#endif // MPC_LIB_REFERENCE_PACKING_H

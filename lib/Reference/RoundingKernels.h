@@ -1,0 +1,79 @@
+//===- RoundingKernels.h - inline rounding of doubles -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rounding functors that inner loops are instantiated with.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_REFERENCE_ROUNDINGKERNELS_H
+#define MPC_LIB_REFERENCE_ROUNDINGKERNELS_H
+
+#include "mpc/Reference/Interpreter.h"
+
+#include "llvm/ADT/bit.h"
+
+#include <cmath>
+#include <limits>
+
+namespace mpc::reference {
+
+/// Rounds to a binary format of `Precision` significant bits and least normal
+/// exponent `MinExponent`, in one step from the double: going through float
+/// first would round twice.
+template <int Precision, int MinExponent>
+inline double roundToFormat(double value) {
+  constexpr int maxExponent = 1 - MinExponent;
+  constexpr int dropped = 53 - Precision;
+  uint64_t bits = llvm::bit_cast<uint64_t>(value);
+  int exponent = static_cast<int>((bits >> 52) & 0x7ff) - 1023;
+  if (exponent == 1024)
+    return value; // infinity or NaN
+  if (exponent < MinExponent) {
+    // Adding 1.5 * 2^k leaves multiples of the format's least subnormal.
+    constexpr int shift = 52 + MinExponent - (Precision - 1);
+    const double magic = std::ldexp(1.5, shift);
+    return std::copysign((value + magic) - magic, value);
+  }
+  bits += (uint64_t(1) << (dropped - 1)) - 1 + ((bits >> dropped) & 1);
+  bits &= ~((uint64_t(1) << dropped) - 1);
+  double rounded = llvm::bit_cast<double>(bits);
+  if (static_cast<int>((bits >> 52) & 0x7ff) - 1023 > maxExponent)
+    return std::copysign(std::numeric_limits<double>::infinity(), value);
+  return rounded;
+}
+
+struct RoundExact {
+  double operator()(double value) const { return value; }
+};
+struct RoundF32 {
+  double operator()(double value) const { return static_cast<float>(value); }
+};
+struct RoundF16 {
+  double operator()(double value) const {
+    return roundToFormat<11, -14>(value);
+  }
+};
+struct RoundBF16 {
+  double operator()(double value) const {
+    return roundToFormat<8, -126>(value);
+  }
+};
+
+/// Calls `fn` with the functor that rounds to `type` in `rounding` mode.
+template <typename Fn>
+auto withRounding(Rounding rounding, mlir::Type type, Fn fn) {
+  if (rounding == Rounding::Declared) {
+    if (type.isF32())
+      return fn(RoundF32());
+    if (type.isF16())
+      return fn(RoundF16());
+    if (type.isBF16())
+      return fn(RoundBF16());
+  }
+  return fn(RoundExact());
+}
+
+} // namespace mpc::reference
+
+#endif // MPC_LIB_REFERENCE_ROUNDINGKERNELS_H

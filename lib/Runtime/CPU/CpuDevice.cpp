@@ -1,0 +1,119 @@
+//===- CpuDevice.cpp - the processor --------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuDevice.h"
+
+#include "mpc/Runtime/Buffer.h"
+
+#include <algorithm>
+#include <chrono>
+
+using namespace mpc;
+using namespace mpc::detail;
+
+ItemRange detail::splitItems(int64_t items, int64_t grain, int64_t tasks,
+                             int64_t task) {
+  int64_t groups = items / grain + (items % grain != 0);
+  int64_t share = groups / tasks, rest = groups % tasks;
+  int64_t first = task * share + std::min(task, rest);
+  int64_t last = first + share + (task < rest);
+  // `last * grain` exceeds `items` by less than one grain.
+  return {first * grain, last == groups ? items : last * grain};
+}
+
+namespace {
+
+class CpuDevice : public DeviceImpl {
+public:
+  explicit CpuDevice(int threads) : threadCount(threads) {}
+  const std::string &name() const override { return deviceName; }
+  int threads() const override { return threadCount; }
+  bool needsCode() const override { return true; }
+  Status execute(const Program &program, const Addresses &addresses,
+                 std::span<double> milliseconds) override;
+
+private:
+  std::string deviceName = "cpu";
+  int threadCount;
+};
+
+} // namespace
+
+/// Runs one launch; `scratch` holds `tasks` pieces of `scratchStride` bytes.
+static void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
+                      char *scratch, size_t scratchStride) {
+  if (tasks <= 1) {
+    launch.function(buffers, 0, launch.items, scratch);
+    return;
+  }
+  int threads = static_cast<int>(tasks);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int64_t task = 0; task < tasks; ++task) {
+    ItemRange range = splitItems(launch.items, launch.grain, tasks, task);
+    launch.function(buffers, range.begin, range.end,
+                    scratch + task * scratchStride);
+  }
+}
+
+Status CpuDevice::execute(const Program &program, const Addresses &addresses,
+                          std::span<double> milliseconds) {
+  auto tasksOf = [&](const Launch &launch) {
+    int64_t groups =
+        launch.items / launch.grain + (launch.items % launch.grain != 0);
+    return std::min<int64_t>(threadCount, groups);
+  };
+  auto strideOf = [](const Launch &launch) {
+    return (size_t(launch.scratchBytes) + kBufferAlignment - 1) /
+           kBufferAlignment * kBufferAlignment;
+  };
+  size_t scratchBytes = 0, mostBuffers = 0;
+  for (const Launch &launch : program.launches) {
+    size_t bytes = 0;
+    if (__builtin_mul_overflow(strideOf(launch),
+                               size_t(std::max<int64_t>(tasksOf(launch), 1)),
+                               &bytes))
+      return Status(StatusCode::ResourceExhausted, launch.kernel,
+                    "scratch memory overflows");
+    scratchBytes = std::max(scratchBytes, bytes);
+    mostBuffers = std::max(mostBuffers, launch.buffers.size());
+  }
+  // One block per calling thread, kept between runs: a fresh allocation of some
+  // megabytes costs page faults that exceed a small kernel's time.
+  thread_local std::shared_ptr<void> scratch;
+  thread_local size_t scratchSize = 0;
+  if (scratchBytes > scratchSize) {
+    scratch = allocateAligned(scratchBytes);
+    scratchSize = scratch ? scratchBytes : 0;
+    if (!scratch)
+      return Status(StatusCode::ResourceExhausted, program.name,
+                    "no memory for " + std::to_string(scratchBytes) +
+                        " bytes of scratch");
+  }
+
+  std::vector<void *> buffers(mostBuffers);
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch &launch = program.launches[i];
+    if (launch.items == 0)
+      continue;
+    for (size_t j = 0; j < launch.buffers.size(); ++j)
+      buffers[j] = addresses.resolve(launch.buffers[j]);
+    auto start = std::chrono::steady_clock::time_point();
+    if (!milliseconds.empty())
+      start = std::chrono::steady_clock::now();
+    runLaunch(launch, buffers.data(), tasksOf(launch),
+              static_cast<char *>(scratch.get()), strideOf(launch));
+    if (!milliseconds.empty()) {
+      std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - start;
+      milliseconds[i] = took.count();
+    }
+  }
+  return {};
+}
+
+std::shared_ptr<DeviceImpl> detail::createCpuDevice(int threads) {
+  return std::make_shared<CpuDevice>(threads);
+}

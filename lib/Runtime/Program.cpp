@@ -1,0 +1,116 @@
+//===- Program.cpp - the compiled program ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Runtime/Program.h"
+
+#include "mpc/Runtime/Buffer.h"
+
+using namespace mpc;
+
+int64_t Program::constantBytes() const {
+  int64_t bytes = 0;
+  for (const ProgramConstant &constant : constants)
+    bytes += constant.bytes;
+  return bytes;
+}
+
+int64_t Program::bytesMoved() const {
+  int64_t bytes = 0;
+  for (const Launch &launch : launches)
+    bytes += launch.bytes;
+  return bytes;
+}
+
+int64_t Program::flops() const {
+  int64_t flops = 0;
+  for (const Launch &launch : launches)
+    flops += launch.flops;
+  return flops;
+}
+
+static Status malformed(const std::string &where, std::string text) {
+  return Status(StatusCode::InvalidArgument, where, std::move(text));
+}
+
+/// Bytes of the thing that `ref` names, or nullopt where it does not exist.
+static std::optional<int64_t> extentOf(const Program &program,
+                                       const BufferRef &ref) {
+  auto at = [&](const auto &list) {
+    return ref.index >= 0 && ref.index < int64_t(list.size());
+  };
+  switch (ref.kind) {
+  case BufferRef::Kind::Argument:
+    return at(program.arguments) ? program.arguments[ref.index].type.byteCount()
+                                 : std::nullopt;
+  case BufferRef::Kind::Result:
+    return at(program.results) ? program.results[ref.index].type.byteCount()
+                               : std::nullopt;
+  case BufferRef::Kind::Constant:
+    return at(program.constants)
+               ? std::optional(program.constants[ref.index].bytes)
+               : std::nullopt;
+  case BufferRef::Kind::Arena:
+    return ref.index == 0 ? std::optional(program.arenaBytes) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Status mpc::validate(const Program &program, bool needsCode) {
+  const std::string &self = program.name;
+  if (program.arenaBytes < 0)
+    return malformed(self, "arena of " + std::to_string(program.arenaBytes) +
+                               " bytes");
+  for (const auto *list : {&program.arguments, &program.results})
+    for (const ProgramValue &value : *list)
+      if (!value.type.byteCount())
+        return malformed(self + ": " + value.name,
+                         "type " + value.type.toString() +
+                             " has no size that fits in memory");
+  for (const ProgramConstant &constant : program.constants) {
+    // A packed constant holds more than its type's bytes, never fewer.
+    std::optional<int64_t> bytes = constant.type.byteCount();
+    if (!bytes || constant.bytes < *bytes ||
+        (constant.bytes > 0 && !constant.data))
+      return malformed(self + ": " + constant.name,
+                       "constant of type " + constant.type.toString() +
+                           " holds " + std::to_string(constant.bytes) +
+                           " bytes");
+    if (reinterpret_cast<uintptr_t>(constant.data.get()) % kBufferAlignment !=
+        0)
+      return malformed(self + ": " + constant.name,
+                       "constant is not aligned to 64 bytes");
+  }
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch &launch = program.launches[i];
+    std::string where =
+        self + ": launch " + std::to_string(i) + " (" + launch.kernel + ")";
+    if (needsCode && !launch.function)
+      return malformed(where, "has no code for this device");
+    if (launch.items < 0 || launch.grain < 1 || launch.scratchBytes < 0)
+      return malformed(
+          where, "items " + std::to_string(launch.items) + ", grain " +
+                     std::to_string(launch.grain) + ", scratch " +
+                     std::to_string(launch.scratchBytes) + " make no sense");
+    for (size_t j = 0; j < launch.buffers.size(); ++j) {
+      const BufferRef &ref = launch.buffers[j];
+      std::string buffer = "buffer " + std::to_string(j);
+      std::optional<int64_t> extent = extentOf(program, ref);
+      if (!extent)
+        return malformed(where,
+                         buffer + " refers to something that does not exist");
+      if (ref.offset < 0 || ref.bytes < 0 || ref.bytes > *extent ||
+          ref.offset > *extent - ref.bytes)
+        return malformed(where, buffer + " reaches from byte " +
+                                    std::to_string(ref.offset) + " over " +
+                                    std::to_string(ref.bytes) + " bytes of " +
+                                    std::to_string(*extent));
+      if (ref.written && (ref.kind == BufferRef::Kind::Argument ||
+                          ref.kind == BufferRef::Kind::Constant))
+        return malformed(where, buffer + " writes an argument or a constant");
+    }
+  }
+  return {};
+}

@@ -1,0 +1,246 @@
+//===- Codegen.cpp - driver of the CPU backend ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Contract in: a module whose functions with `mpc.kernel_kind` are kernels on
+// static tensors. Contract out: LLVM dialect, one C-callable function per
+// kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Target/CPU/Codegen.h"
+
+#include "KernelEmitters.h"
+#include "Lowering.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+static constexpr llvm::StringLiteral kKernelAttr = "mpc.kernel_kind";
+
+//===----------------------------------------------------------------------===//
+// Helpers that emitters share
+//===----------------------------------------------------------------------===//
+
+Type mpc::memoryElementType(Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer)
+    return type;
+  return IntegerType::get(type.getContext(), std::max(8u, integer.getWidth()));
+}
+
+MemRefType mpc::memoryType(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  // Bare pointers do not carry extents of 0; nothing is ever read or written
+  // there.
+  SmallVector<int64_t> shape;
+  for (int64_t extent : tensor.getShape())
+    shape.push_back(std::max<int64_t>(extent, 1));
+  return MemRefType::get(shape, memoryElementType(tensor.getElementType()));
+}
+
+ImplArguments::ImplArguments(func::FuncOp kernel, func::FuncOp impl) {
+  Block &entry = impl.getBody().front();
+  unsigned inputs = kernel.getNumArguments(), outputs = kernel.getNumResults();
+  for (unsigned i = 0; i < inputs; ++i)
+    inputMemrefs.push_back(entry.getArgument(i));
+  for (unsigned i = 0; i < outputs; ++i)
+    outputMemrefs.push_back(entry.getArgument(inputs + i));
+  begin = entry.getArgument(inputs + outputs);
+  end = entry.getArgument(inputs + outputs + 1);
+  scratch = entry.getArgument(inputs + outputs + 2);
+}
+
+int64_t mpc::grainOf(double cyclesPerItem) {
+  // Waking a thread takes some microseconds: a task should last several times
+  // that.
+  constexpr double kTaskCycles = 40000;
+  return std::max<int64_t>(
+      1, std::llround(kTaskCycles / std::max(cyclesPerItem, 1.0)));
+}
+
+//===----------------------------------------------------------------------===//
+// One kernel
+//===----------------------------------------------------------------------===//
+
+/// Creates the empty `name_impl` for `kernel`.
+static func::FuncOp createImpl(func::FuncOp kernel) {
+  MLIRContext *context = kernel.getContext();
+  OpBuilder builder(kernel);
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes())
+    types.push_back(memoryType(type));
+  for (Type type : kernel.getResultTypes())
+    types.push_back(memoryType(type));
+  Type index = builder.getIndexType();
+  types.append({index, index,
+                MemRefType::get({ShapedType::kDynamic}, builder.getI8Type())});
+  auto impl = func::FuncOp::create(builder, kernel.getLoc(),
+                                   (kernel.getName() + "_impl").str(),
+                                   FunctionType::get(context, types, {}));
+  impl.setPrivate();
+  Block *entry = impl.addEntryBlock();
+  builder.setInsertionPointToStart(entry);
+  func::ReturnOp::create(builder, kernel.getLoc());
+  return impl;
+}
+
+/// The scratch argument gets its size once the emitter has said it: bare
+/// pointers carry static shapes only.
+static void setScratchType(func::FuncOp impl, int64_t bytes) {
+  Block &entry = impl.getBody().front();
+  BlockArgument scratch = entry.getArguments().back();
+  auto type =
+      MemRefType::get({std::max<int64_t>(bytes, 1)},
+                      cast<MemRefType>(scratch.getType()).getElementType());
+  scratch.setType(type);
+  SmallVector<Type> types(impl.getArgumentTypes());
+  types.back() = type;
+  impl.setFunctionType(FunctionType::get(impl.getContext(), types, {}));
+}
+
+static LogicalResult checkSignature(func::FuncOp kernel) {
+  SmallVector<Type> types(kernel.getArgumentTypes());
+  llvm::append_range(types, kernel.getResultTypes());
+  for (Type type : types) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      return kernel.emitError()
+             << "kernel '" << kernel.getName() << "' has the type " << type
+             << "; code generation takes statically shaped tensors";
+  }
+  if (!llvm::hasSingleElement(kernel.getBody()))
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' must be one block";
+  return success();
+}
+
+/// Emits by what the kernel holds: the one contraction decides, whatever the
+/// attribute calls it.
+static FailureOr<EmittedKernel>
+emitKernel(func::FuncOp kernel, func::FuncOp impl, const CpuTarget &target) {
+  Operation *anchor = nullptr;
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    if (!isa<MatmulOp, ConvOp, AttentionOp>(op))
+      return WalkResult::advance();
+    if (anchor) {
+      op->emitError() << "kernel '" << kernel.getName()
+                      << "' holds a second contraction";
+      return WalkResult::interrupt();
+    }
+    anchor = op;
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  if (isa_and_present<MatmulOp>(anchor))
+    return emitContraction(kernel, impl, target);
+  if (isa_and_present<ConvOp>(anchor))
+    return emitConvolution(kernel, impl, target);
+  if (isa_and_present<AttentionOp>(anchor))
+    return emitAttention(kernel, impl, target);
+  return emitLoops(kernel, impl, target);
+}
+
+//===----------------------------------------------------------------------===//
+// C interface
+//===----------------------------------------------------------------------===//
+
+/// Unpacks the buffer array and calls the kernel's body, which gets inlined.
+static LogicalResult createWrapper(ModuleOp module, StringRef name) {
+  auto impl = module.lookupSymbol<LLVM::LLVMFuncOp>((name + "_impl").str());
+  if (!impl)
+    return module.emitError()
+           << "kernel '" << name << "' was lost during lowering";
+  MLIRContext *context = module.getContext();
+  OpBuilder builder(context);
+  builder.setInsertionPointAfter(impl);
+  Location loc = impl.getLoc();
+  Type pointer = LLVM::LLVMPointerType::get(context),
+       i64 = builder.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {pointer, i64, i64, pointer});
+  auto wrapper = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  Block *entry = wrapper.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  SmallVector<Value> operands;
+  unsigned buffers = impl.getNumArguments() - 3;
+  for (unsigned i = 0; i < buffers; ++i) {
+    Value slot = LLVM::GEPOp::create(
+        builder, loc, pointer, pointer, entry->getArgument(0),
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+    operands.push_back(LLVM::LoadOp::create(builder, loc, pointer, slot));
+  }
+  for (unsigned i = 1; i < 4; ++i)
+    operands.push_back(entry->getArgument(i));
+  LLVM::CallOp::create(builder, loc, impl, operands);
+  LLVM::ReturnOp::create(builder, loc, ValueRange{});
+
+  // Neither inputs nor scratch are ever the memory of an output.
+  impl.setLinkage(LLVM::Linkage::Internal);
+  for (unsigned i = 0; i < impl.getNumArguments(); ++i)
+    if (i < buffers || i + 1 == impl.getNumArguments())
+      impl.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
+                      builder.getUnitAttr());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Module
+//===----------------------------------------------------------------------===//
+
+void mpc::registerCodegenDialects(DialectRegistry &registry) {
+  registry.insert<MpcDialect, arith::ArithDialect, func::FuncDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+                  scf::SCFDialect, vector::VectorDialect>();
+  registerLoweringInterfaces(registry);
+}
+
+FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
+                                                     const CpuTarget &target) {
+  DialectRegistry registry;
+  registerCodegenDialects(registry);
+  MLIRContext *context = module.getContext();
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+
+  SmallVector<func::FuncOp> kernels;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(kKernelAttr) && !function.isExternal())
+      kernels.push_back(function);
+
+  SmallVector<KernelInfo> infos;
+  for (func::FuncOp kernel : kernels) {
+    if (failed(checkSignature(kernel)))
+      return failure();
+    func::FuncOp impl = createImpl(kernel);
+    FailureOr<EmittedKernel> emitted = emitKernel(kernel, impl, target);
+    if (failed(emitted)) {
+      kernel.emitError() << "no code could be generated for kernel '"
+                         << kernel.getName() << "'";
+      return failure();
+    }
+    setScratchType(impl, emitted->scratchBytes);
+    infos.push_back({kernel.getName().str(), emitted->items, emitted->grain,
+                     emitted->scratchBytes});
+    kernel.erase();
+  }
+  if (failed(lowerToLlvm(module)))
+    return failure();
+  for (const KernelInfo &info : infos)
+    if (failed(createWrapper(module, info.name)))
+      return failure();
+  return infos;
+}

@@ -1,0 +1,415 @@
+//===- ContractionEmitter.cpp - matmul kernels ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One work item is a group of row blocks times a group of panels of one batch.
+// Rows are read in place where they are stored in the type of the sums, else
+// widened once per row block; panels are constants or packed once per item.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractionEmitter.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Panels of one item stay in the second-level cache.
+static constexpr int64_t kPanelCacheBytes = 512 << 10;
+/// Enough items to keep a few threads busy.
+static constexpr int64_t kWantedItems = 8;
+
+FailureOr<PanelForm> mpc::panelFormOf(Operation *op, PackedAttr packed,
+                                      Type element, Type sumType,
+                                      const CpuTarget &target) {
+  int64_t lanes = vectorLanes(sumType, target), columns = packed.getColumns();
+  int64_t interleave = packed.getInterleave();
+  if (columns % lanes || columns / lanes > 4 ||
+      (interleave == 2 &&
+       (columns % (2 * lanes) || element.getIntOrFloatBitWidth() != 16)) ||
+      interleave > 2)
+    return op->emitError() << "the constant operand is packed in panels of "
+                           << columns << " columns with interleave "
+                           << interleave << ", which '" << target.name()
+                           << "' code for " << sumType
+                           << " sums cannot read; pack it for the target's "
+                           << target.blockColumns() << " columns";
+  if (interleave == 2 && !sumType.isF32())
+    return op->emitError() << "an interleaved operand needs f32 sums, not "
+                           << sumType;
+  if (interleave == 2)
+    return element.isBF16() ? PanelForm::PairsBf16 : PanelForm::PairsF16;
+  return element == sumType ? PanelForm::Plain : PanelForm::Widened;
+}
+
+Type mpc::sumTypeOf(Operation *op) {
+  Type result = getElementTypeOrSelf(op->getResult(0).getType());
+  Type operand = getElementTypeOrSelf(op->getOperand(0).getType());
+  if (!isa<FloatType>(result))
+    return memoryElementType(result);
+  auto contraction = cast<ContractionOpInterface>(op);
+  bool wide = result.isF64() || operand.isF64() ||
+              contraction.getAccumulateType().isF64();
+  Builder builder(op->getContext());
+  return wide ? Type(builder.getF64Type()) : Type(builder.getF32Type());
+}
+
+int64_t mpc::tailVectors(const Panel &panel, int64_t used, int64_t lanes) {
+  // f16 pairs come in whole rows, or only their lower halves.
+  if (panel.form == PanelForm::PairsF16 && used > panel.columns / 2)
+    return panel.columns / lanes;
+  return llvm::divideCeil(used, lanes);
+}
+
+namespace {
+class MatmulEmitter {
+public:
+  MatmulEmitter(func::FuncOp kernel, func::FuncOp impl,
+                const MatrixProduct &product, const CpuTarget &target)
+      : context(kernel, impl, product.op, target), product(product),
+        op(product.op), target(target),
+        b(impl.getBody().front().getTerminator()), math{b, op->getLoc()} {}
+
+  FailureOr<EmittedKernel> run() {
+    if (failed(context.checkResults()) || failed(analyze()))
+      return failure();
+    chooseGroups();
+    emit();
+    if (failed(status))
+      return failure();
+    EmittedKernel result;
+    result.items = batch * rowGroups * panelGroups;
+    result.scratchBytes = scratchBytes;
+    double flopsPerCycle = 4.0 * vectorLanes(sumType, target);
+    result.grain = grainOf(2.0 * m * panels * columns * depth * batch /
+                           flopsPerCycle / result.items);
+    return result;
+  }
+
+private:
+  LogicalResult analyze();
+  void chooseGroups();
+  void emit();
+  void emitItem(Value item);
+  void emitRowBlock(Value block, Value panelBegin, Value panelEnd);
+  void emitPanel(Value panel, int64_t used, Value row, Value rowCount,
+                 Value isLarge);
+  void emitSums(int64_t rows, int64_t vectors, Value base);
+
+  /// Indices of an operand's batch dimensions for the current batch.
+  SmallVector<Value> batchIndices(ArrayRef<int64_t> operandBatch);
+  /// Row-major position of those indices.
+  Value batchOffset(ArrayRef<int64_t> operandBatch);
+
+  ContractionKernel context;
+  MatrixProduct product;
+  Operation *op;
+  CpuTarget target;
+  OpBuilder b;
+  IndexMath math;
+  LogicalResult status = success();
+
+  // The product: batch x [m, depth] x [depth, n].
+  Type sumType;
+  int64_t batch = 1, m = 0, n = 0, depth = 0;
+  SmallVector<int64_t> batchShape, lhsBatch, rhsBatch;
+  /// Batch dimensions of the result count as rows (the right side has none).
+  bool flattened = false;
+  SmallVector<int64_t> rowShape; // extents that a row number runs over
+
+  // Operands.
+  bool rowsInPlace = false, transposedRows = false, packedPanels = false;
+  Panel panel; // offset is set per item
+  int64_t columns = 0, panels = 0, lanes = 0;
+  Value rowMemory, tile;
+  int64_t rowPitch = 0;
+
+  // Cutting.
+  RowSplit split{1, 1};
+  int64_t rowGroups = 1, panelGroups = 1, blocksPerGroup = 1,
+          panelsPerGroup = 1;
+  int64_t scratchBytes = 0;
+
+  // State of the item being emitted.
+  SmallVector<Value> batchPosition;
+  Value rowBase, panelBeginOfItem;
+};
+} // namespace
+
+LogicalResult MatmulEmitter::analyze() {
+  auto lhs = cast<RankedTensorType>(product.lhs.getType());
+  auto rhs = cast<RankedTensorType>(product.rhs.getType());
+  auto result = cast<RankedTensorType>(op->getResult(0).getType());
+  sumType = sumTypeOf(op);
+  lanes = vectorLanes(sumType, target);
+  int64_t rank = result.getRank();
+  if (rank < 2)
+    return op->emitError()
+           << "code generation takes results of rank 2 or more, not " << result;
+  m = result.getDimSize(rank - 2);
+  n = result.getDimSize(rank - 1);
+  transposedRows = product.transposeLhs;
+  depth = lhs.getDimSize(lhs.getRank() - (transposedRows ? 2 : 1));
+  batchShape.assign(result.getShape().begin(), result.getShape().end() - 2);
+  lhsBatch.assign(lhs.getShape().begin(), lhs.getShape().end() - 2);
+  PackedAttr packed = product.packed;
+  packedPanels = packed != nullptr;
+  if (!packedPanels)
+    rhsBatch.assign(rhs.getShape().begin(), rhs.getShape().end() - 2);
+
+  // Batch dimensions that the right side does not have are more rows.
+  flattened =
+      !transposedRows && lhsBatch == batchShape &&
+      llvm::all_of(rhsBatch, [](int64_t extent) { return extent == 1; });
+  rowShape = {m};
+  if (flattened) {
+    rowShape = batchShape;
+    rowShape.push_back(m);
+    m = productOf(rowShape);
+  } else {
+    batch = productOf(batchShape);
+  }
+
+  columns = target.blockColumns();
+  if (packedPanels) {
+    columns = packed.getColumns();
+    FailureOr<PanelForm> form =
+        panelFormOf(op, packed, rhs.getElementType(), sumType, target);
+    if (failed(form))
+      return failure();
+    panel.form = *form;
+    if (!context.memoryOf(product.rhs))
+      return op->emitError(
+          "a packed operand must be an argument of the kernel");
+  } else {
+    columns =
+        std::min<int64_t>(columns, llvm::PowerOf2Ceil(std::max(n, lanes)));
+  }
+  panel.columns = columns;
+  panels = llvm::divideCeil(n, columns);
+  split = RowSplit(m, maxBlockRows(columns / lanes, target));
+
+  // Rows stand in memory as they are needed where no element has to be widened.
+  rowsInPlace = context.memoryOf(product.lhs) &&
+                memoryElementType(lhs.getElementType()) == sumType;
+  if (!rowsInPlace)
+    rowPitch = transposedRows ? split.largest() : depth;
+  else
+    rowPitch = transposedRows ? m : depth;
+  // Rows at a distance of 4 KB would share one cache set.
+  if (!rowsInPlace && !transposedRows && rowPitch * 4 % 4096 == 0)
+    rowPitch += 16;
+  return success();
+}
+
+void MatmulEmitter::chooseGroups() {
+  int64_t elementBytes =
+      packedPanels
+          ? bytesPerElement(getElementTypeOrSelf(product.rhs.getType()))
+          : bytesPerElement(sumType);
+  int64_t panelBytes = std::max<int64_t>(1, depth * columns * elementBytes);
+  panelsPerGroup =
+      std::clamp<int64_t>(kPanelCacheBytes / panelBytes, 1, panels);
+  // Panels that come from memory, or are packed here, pay for themselves over
+  // many rows.
+  blocksPerGroup = std::min<int64_t>(split.blocks, packedPanels ? 32 : 64);
+  auto items = [&] {
+    return batch * llvm::divideCeil(split.blocks, blocksPerGroup) *
+           llvm::divideCeil(panels, panelsPerGroup);
+  };
+  int64_t fewestPanels = rowsInPlace ? 1 : std::min<int64_t>(panels, 4);
+  while (items() < kWantedItems && panelsPerGroup / 2 >= fewestPanels)
+    panelsPerGroup = llvm::divideCeil(panelsPerGroup, 2);
+  while (items() < kWantedItems && blocksPerGroup > (packedPanels ? 1 : 8))
+    blocksPerGroup = llvm::divideCeil(blocksPerGroup, 2);
+  rowGroups = llvm::divideCeil(split.blocks, blocksPerGroup);
+  panelGroups = llvm::divideCeil(panels, panelsPerGroup);
+}
+
+SmallVector<Value> MatmulEmitter::batchIndices(ArrayRef<int64_t> operandBatch) {
+  SmallVector<Value> indices;
+  for (size_t i = 0; i < operandBatch.size(); ++i) {
+    size_t position = i + batchShape.size() - operandBatch.size();
+    bool repeated = operandBatch[i] == 1 || batchPosition.empty();
+    indices.push_back(repeated ? math.constant(0) : batchPosition[position]);
+  }
+  return indices;
+}
+
+Value MatmulEmitter::batchOffset(ArrayRef<int64_t> operandBatch) {
+  Value offset = math.constant(0);
+  for (auto [index, extent] :
+       llvm::zip_equal(batchIndices(operandBatch), operandBatch))
+    offset = math.add(math.mul(offset, extent), index);
+  return offset;
+}
+
+void MatmulEmitter::emit() {
+  int64_t sumBytes = bytesPerElement(sumType);
+  int64_t rowElements =
+      transposedRows ? depth * rowPitch : split.largest() * rowPitch;
+  auto round = [](int64_t bytes) { return llvm::alignTo(bytes, 64); };
+  int64_t rowBytes = rowsInPlace ? 0 : round(rowElements * sumBytes);
+  int64_t panelBytes =
+      packedPanels ? 0 : round(panelsPerGroup * depth * columns * sumBytes);
+  scratchBytes = rowBytes + panelBytes;
+
+  const ImplArguments &arguments = context.arguments;
+  rowMemory = rowsInPlace
+                  ? math.flatten(context.memoryOf(product.lhs))
+                  : math.view(arguments.scratch, 0, rowElements, sumType);
+  panel.memory = packedPanels
+                     ? math.flatten(context.memoryOf(product.rhs))
+                     : math.view(arguments.scratch, rowBytes,
+                                 panelsPerGroup * depth * columns, sumType);
+  tile = memref::AllocaOp::create(
+      b, op->getLoc(), MemRefType::get({split.largest() * columns}, sumType),
+      b.getI64IntegerAttr(64));
+  math.loop(arguments.begin, arguments.end, 1,
+            [&](Value item) { emitItem(item); });
+}
+
+void MatmulEmitter::emitItem(Value item) {
+  SmallVector<Value> position =
+      math.delinearize(item, {batch, panelGroups, rowGroups});
+  batchPosition.clear();
+  if (!flattened)
+    batchPosition = math.delinearize(position[0], batchShape);
+  Value panelBegin = math.mul(position[1], panelsPerGroup);
+  Value panelEnd = math.min(math.add(panelBegin, panelsPerGroup), panels);
+  Value blockBegin = math.mul(position[2], blocksPerGroup);
+  Value blockEnd = math.min(math.add(blockBegin, blocksPerGroup), split.blocks);
+  panelBeginOfItem = panelBegin;
+
+  if (!packedPanels)
+    math.loop(panelBegin, panelEnd, 1, [&](Value number) {
+      Value offset = math.mul(math.sub(number, panelBegin), depth * columns);
+      if (failed(context.packPanel(b, product.rhs, batchIndices(rhsBatch),
+                                   product.transposeRhs, number, columns,
+                                   panel.memory, offset)))
+        status = failure();
+    });
+  rowBase = rowsInPlace && !flattened
+                ? math.mul(batchOffset(lhsBatch), m * depth)
+                : math.constant(0);
+  math.loop(blockBegin, blockEnd, 1,
+            [&](Value block) { emitRowBlock(block, panelBegin, panelEnd); });
+}
+
+void MatmulEmitter::emitRowBlock(Value block, Value panelBegin,
+                                 Value panelEnd) {
+  Value row =
+      math.add(math.mul(block, split.rows), math.min(block, split.larger));
+  Value isLarge, rowCount = math.constant(split.rows);
+  if (split.larger) {
+    isLarge = math.less(block, split.larger);
+    rowCount = arith::SelectOp::create(b, op->getLoc(), isLarge,
+                                       math.constant(split.rows + 1), rowCount);
+  }
+  if (!rowsInPlace && !transposedRows) {
+    auto indices = [&](Value r) {
+      Value number = math.add(row, r);
+      return flattened ? math.delinearize(number, rowShape) : [&] {
+        SmallVector<Value> at = batchIndices(lhsBatch);
+        at.push_back(number);
+        return at;
+      }();
+    };
+    if (failed(context.packRows(b, product.lhs, indices, rowCount, depth,
+                                rowMemory, rowPitch)))
+      status = failure();
+  } else if (!rowsInPlace) {
+    auto pack = [&](int64_t rows) {
+      auto indices = [&](Value k) {
+        SmallVector<Value> at = batchIndices(lhsBatch);
+        at.push_back(k);
+        return at;
+      };
+      if (failed(context.packColumns(b, product.lhs, indices, row, rows, depth,
+                                     rowMemory, rowPitch)))
+        status = failure();
+    };
+    if (isLarge)
+      math.branch(
+          isLarge, [&] { pack(split.rows + 1); }, [&] { pack(split.rows); });
+    else
+      pack(split.rows);
+  }
+
+  math.loop(panelBegin, panelEnd, 1, [&](Value number) {
+    int64_t rest = n - (panels - 1) * columns;
+    if (rest == columns || panels == 1)
+      emitPanel(number, rest, row, rowCount, isLarge);
+    else
+      math.branch(
+          math.less(number, panels - 1),
+          [&] { emitPanel(number, columns, row, rowCount, isLarge); },
+          [&] { emitPanel(number, rest, row, rowCount, isLarge); });
+  });
+}
+
+void MatmulEmitter::emitSums(int64_t rows, int64_t vectors, Value base) {
+  SumBlock block;
+  block.type = sumType;
+  block.lanes = lanes;
+  block.vectors = vectors;
+  for (int64_t r = 0; r < rows; ++r)
+    block.rowOffsets.push_back(transposedRows ? r : r * rowPitch);
+  KLoop loop{depth, transposedRows ? rowPitch : 1};
+  SmallVector<Value> sums =
+      emitMicroKernel(b, op->getLoc(), block, rowMemory, base, panel, loop);
+  storeSums(b, op->getLoc(), block, sums, tile, columns);
+}
+
+void MatmulEmitter::emitPanel(Value number, int64_t used, Value row,
+                              Value rowCount, Value isLarge) {
+  Value base = math.constant(0);
+  if (rowsInPlace)
+    base = math.add(rowBase, math.mul(row, transposedRows ? 1 : rowPitch));
+  Value local = packedPanels ? number : math.sub(number, panelBeginOfItem);
+  panel.offset = math.mul(local, depth * columns);
+  int64_t vectors = tailVectors(panel, used, lanes);
+  if (isLarge)
+    math.branch(
+        isLarge, [&] { emitSums(split.rows + 1, vectors, base); },
+        [&] { emitSums(split.rows, vectors, base); });
+  else
+    emitSums(split.rows, vectors, base);
+
+  auto indices = [&](Value r) {
+    Value position = math.add(row, r);
+    if (flattened)
+      return math.delinearize(position, rowShape);
+    SmallVector<Value> at(batchPosition);
+    at.push_back(position);
+    return at;
+  };
+  unsigned columnDim =
+      cast<RankedTensorType>(op->getResult(0).getType()).getRank() - 1;
+  if (failed(context.storeTile(b, tile, columns, rowCount, indices, columnDim,
+                               math.mul(number, columns), used)))
+    status = failure();
+}
+
+FailureOr<EmittedKernel> mpc::emitMatrixProduct(func::FuncOp kernel,
+                                                func::FuncOp impl,
+                                                const MatrixProduct &product,
+                                                const CpuTarget &target) {
+  if (elementCount(product.op->getResult(0)) == 0)
+    return EmittedKernel{0, 1, 0};
+  return MatmulEmitter(kernel, impl, product, target).run();
+}
+
+FailureOr<EmittedKernel> mpc::emitContraction(func::FuncOp kernel,
+                                              func::FuncOp impl,
+                                              const CpuTarget &target) {
+  MatmulOp op;
+  kernel.walk([&](MatmulOp found) { op = found; });
+  return emitMatrixProduct(kernel, impl,
+                           {op, op.getLhs(), op.getRhs(), op.getTransposeLhs(),
+                            op.getTransposeRhs(), op.getPackedAttr()},
+                           target);
+}

@@ -1,0 +1,118 @@
+//===- ContractionSupport.h - packing and epilogues -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What kernels around one contraction share: operands brought into the form
+// that the micro-kernel reads, and sums carried through the epilogue to the
+// outputs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CPU_CONTRACTIONSUPPORT_H
+#define MPC_LIB_TARGET_CPU_CONTRACTIONSUPPORT_H
+
+#include "ElementEmitter.h"
+#include "IndexMath.h"
+#include "KernelEmitters.h"
+#include "MicroKernel.h"
+
+namespace mpc {
+
+/// A run of consecutive positions, emitted as one vector.
+struct Chunk {
+  int64_t offset, lanes;
+  /// Positions that count; fewer than `lanes` asks for a mask.
+  int64_t used;
+};
+
+/// Cuts `count` positions into vectors of at most `most` lanes: masked where
+/// the target masks cheaply, else in descending powers of two.
+llvm::SmallVector<Chunk> chunksOf(int64_t count, int64_t most,
+                                  const CpuTarget &target);
+
+/// The constant mask of `chunk`, or null where all lanes count.
+mlir::Value maskOf(mlir::OpBuilder &builder, mlir::Location loc,
+                   const Chunk &chunk);
+
+/// Interleaves: vectors[i][j] becomes result[j][i]. As many vectors as lanes, a
+/// power of two.
+llvm::SmallVector<mlir::Value> transposeVectors(mlir::OpBuilder &builder,
+                                                mlir::Location loc,
+                                                mlir::ValueRange vectors);
+
+/// One kernel around the contraction `anchor`.
+class ContractionKernel {
+public:
+  ContractionKernel(mlir::func::FuncOp kernel, mlir::func::FuncOp impl,
+                    mlir::Operation *anchor, const CpuTarget &target);
+
+  /// Checks that results have the shape of the anchor's result (or are reshapes
+  /// of it); a diagnostic otherwise.
+  mlir::LogicalResult checkResults();
+
+  /// The memref in which `tensor` lies: a kernel argument or a reshape of one;
+  /// null for computed tensors. Reshapes keep the argument's memref type.
+  mlir::Value memoryOf(mlir::Value tensor) const;
+
+  /// An emitter that knows the kernel's arguments.
+  ElementEmitter makeEmitter(mlir::OpBuilder &builder) const;
+
+  /// `value` carried as by ElementEmitter, converted to the type of sums.
+  mlir::Value toSumType(mlir::OpBuilder &builder, mlir::Value value,
+                        mlir::Type sumType) const;
+
+  /// Leading indices of a tensor for a row.
+  using Indices =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value row)>;
+
+  /// Copies `rowCount` rows of `extent` elements along the last dimension of
+  /// `tensor` to `target[row * pitch]` in the type of sums.
+  mlir::LogicalResult packRows(mlir::OpBuilder &builder, mlir::Value tensor,
+                               Indices indices, mlir::Value rowCount,
+                               int64_t extent, mlir::Value target,
+                               int64_t pitch) const;
+
+  /// Copies `rows` consecutive columns from `column` on, `extent` times, to
+  /// `target[k * pitch]`: for operands stored the other way round. `indices`
+  /// gives the leading indices for k.
+  mlir::LogicalResult packColumns(mlir::OpBuilder &builder, mlir::Value tensor,
+                                  Indices indices, mlir::Value column,
+                                  int64_t rows, int64_t extent,
+                                  mlir::Value target, int64_t pitch) const;
+
+  /// Packs panel number `panel` of the last two dimensions of `tensor`, `[K,
+  /// N]` or with `transposed` `[N, K]`, to `target[offset + k * columns]`.
+  /// `leading` are the indices of the other dimensions.
+  mlir::LogicalResult packPanel(mlir::OpBuilder &builder, mlir::Value tensor,
+                                mlir::ValueRange leading, bool transposed,
+                                mlir::Value panel, int64_t columns,
+                                mlir::Value target, mlir::Value offset) const;
+
+  /// Takes `columns` sums of each of `rowCount` rows from `tile[row * pitch]`
+  /// through the epilogue to the outputs. `indices` gives the result's indices
+  /// for a row, without the column dimension `columnDim`; columns begin at
+  /// `column`.
+  mlir::LogicalResult storeTile(mlir::OpBuilder &builder, mlir::Value tile,
+                                int64_t pitch, mlir::Value rowCount,
+                                Indices indices, unsigned columnDim,
+                                mlir::Value column, int64_t columns) const;
+
+  mlir::func::FuncOp kernel, impl;
+  ImplArguments arguments;
+  mlir::Operation *anchor;
+  CpuTarget target;
+
+private:
+  mlir::LogicalResult storeChunk(mlir::OpBuilder &builder,
+                                 ElementEmitter &emitter, mlir::Value sums,
+                                 mlir::ValueRange indices, int64_t lanes,
+                                 mlir::Value mask) const;
+  mlir::Value outputMemory(mlir::OpBuilder &builder, unsigned index) const;
+
+  /// What each output stores, reshapes stripped.
+  llvm::SmallVector<mlir::Value> stored;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CPU_CONTRACTIONSUPPORT_H

@@ -1,0 +1,268 @@
+//===- LoopKernelsCollapse.cpp - fewer, longer dimensions -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Neighbouring dimensions that every op treats alike become one, so that loops
+// are long and few. The memory of arguments and results is contiguous, so their
+// types may change with it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoopKernels.h"
+
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+class Collapser {
+public:
+  explicit Collapser(func::FuncOp kernel) : kernel(kernel) {}
+  void run();
+
+private:
+  bool collect();
+  /// Lets reductions keep their dimensions, so that all shapes stay aligned.
+  bool keepDimensions();
+  /// Whether dimension `dim + 1` may join the group that goes from `first` to
+  /// `dim`.
+  bool mergeable(size_t first, size_t dim) const;
+  int64_t extentOf(Value value, size_t dim) const;
+  void rewrite();
+
+  func::FuncOp kernel;
+  llvm::SetVector<Value> values;
+  SmallVector<Operation *> reducing;
+  SmallVector<int64_t> full;
+  /// The new dimension of each old one.
+  SmallVector<size_t> group;
+};
+} // namespace
+
+static bool isReduce(Operation *op) {
+  return isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp>(
+      op);
+}
+
+bool Collapser::collect() {
+  for (BlockArgument argument : kernel.getArguments())
+    values.insert(argument);
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (!isa<ElementwiseOpInterface, BroadcastOp, ConstantOp, SoftmaxOp,
+             LogSoftmaxOp, LayerNormOp, RmsNormOp>(op) &&
+        !isReduce(&op))
+      return false;
+    if (isa<ReductionOpInterface>(op))
+      reducing.push_back(&op);
+    for (Value result : op.getResults())
+      values.insert(result);
+  }
+  return keepDimensions();
+}
+
+bool Collapser::keepDimensions() {
+  SmallVector<Operation *> dropping;
+  for (Operation *op : reducing)
+    if (isReduce(op) &&
+        shapeOf(op->getResult(0)).size() != shapeOf(op->getOperand(0)).size())
+      dropping.push_back(op);
+  if (dropping.empty())
+    return true;
+  // Only where every value has the input's shape, the dropped shape or one
+  // element.
+  ArrayRef<int64_t> shape = shapeOf(dropping.front()->getOperand(0));
+  SmallVector<int64_t> dropped(shapeOf(dropping.front()->getResult(0)));
+  SmallVector<int64_t> kept(shape);
+  SmallVector<int64_t> axes =
+      cast<ReductionOpInterface>(dropping.front()).getReductionAxes();
+  for (int64_t axis : axes)
+    kept[axis] = 1;
+  for (Operation *op : dropping)
+    if (shapeOf(op->getOperand(0)) != shape ||
+        cast<ReductionOpInterface>(op).getReductionAxes() != axes)
+      return false;
+  // Values of the dropped shape may depend on each other only elementwise.
+  if (ArrayRef<int64_t>(dropped) == shape)
+    return false;
+  for (Value value : values) {
+    ArrayRef<int64_t> own = shapeOf(value);
+    if (own == shape || own == ArrayRef<int64_t>(dropped) || own.empty())
+      continue;
+    return false;
+  }
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    bool hasDropped = false, hasFull = false;
+    auto look = [&](Value value) {
+      hasDropped |= shapeOf(value) == ArrayRef<int64_t>(dropped);
+      hasFull |= shapeOf(value) == shape;
+    };
+    llvm::for_each(op.getOperands(), look);
+    llvm::for_each(op.getResults(), look);
+    if (hasDropped && hasFull && !llvm::is_contained(dropping, &op))
+      return false;
+    if (isa<ConstantOp>(op) && hasDropped)
+      return false;
+  }
+  for (Value value : values)
+    if (shapeOf(value) == ArrayRef<int64_t>(dropped))
+      value.setType(cast<RankedTensorType>(value.getType()).clone(kept));
+  for (Operation *op : dropping)
+    op->setAttr("keep_dims", UnitAttr::get(op->getContext()));
+  return true;
+}
+
+/// Extents are aligned at the end; missing leading ones are 1.
+int64_t Collapser::extentOf(Value value, size_t dim) const {
+  ArrayRef<int64_t> shape = shapeOf(value);
+  size_t missing = full.size() - shape.size();
+  return dim < missing ? 1 : shape[dim - missing];
+}
+
+bool Collapser::mergeable(size_t first, size_t dim) const {
+  for (Operation *op : reducing) {
+    SmallVector<int64_t> axes =
+        cast<ReductionOpInterface>(op).getReductionAxes();
+    size_t missing = full.size() - shapeOf(op->getOperand(0)).size();
+    auto reduced = [&](size_t d) {
+      return d >= missing &&
+             llvm::is_contained(axes, static_cast<int64_t>(d - missing));
+    };
+    if (reduced(dim) != reduced(dim + 1))
+      return false;
+  }
+  // A value takes part in the whole group or is broadcast along all of it;
+  // pairs of neighbours do not tell, because an extent of 1 is both.
+  return llvm::all_of(values, [&](Value value) {
+    bool whole = true, broadcast = true;
+    for (size_t d = first; d <= dim + 1; ++d) {
+      whole &= extentOf(value, d) == full[d];
+      broadcast &= extentOf(value, d) == 1;
+    }
+    return whole || broadcast;
+  });
+}
+
+static void setAxis(Operation *op, StringRef name, int64_t axis) {
+  op->setAttr(name,
+              IntegerAttr::get(IntegerType::get(op->getContext(), 64), axis));
+}
+
+void Collapser::rewrite() {
+  size_t rank = group.back() + 1;
+  // Attributes first: they refer to the old ranks.
+  for (Operation *op : reducing) {
+    size_t missing = full.size() - shapeOf(op->getOperand(0)).size();
+    auto moved = [&](int64_t axis) {
+      return static_cast<int64_t>(group[axis + missing] - group[missing]);
+    };
+    if (isReduce(op)) {
+      llvm::SetVector<int64_t> axes;
+      for (int64_t axis : cast<ReductionOpInterface>(op).getReductionAxes())
+        axes.insert(moved(axis));
+      op->setAttr("axes",
+                  DenseI64ArrayAttr::get(op->getContext(), axes.getArrayRef()));
+    } else {
+      setAxis(op, "axis",
+              moved(cast<ReductionOpInterface>(op).getReductionAxes().front()));
+    }
+  }
+  for (Value value : values) {
+    auto type = cast<RankedTensorType>(value.getType());
+    size_t missing = full.size() - type.getRank();
+    if (type.getRank() == 0)
+      continue;
+    SmallVector<int64_t> shape(rank - group[missing], 1);
+    for (size_t dim = missing; dim < full.size(); ++dim)
+      shape[group[dim] - group[missing]] *= extentOf(value, dim);
+    auto newType = cast<RankedTensorType>(type.clone(shape));
+    if (auto constant = value.getDefiningOp<ConstantOp>()) {
+      ElementsAttr attr = constant.getValue();
+      if (auto dense = dyn_cast<DenseElementsAttr>(attr))
+        constant.setValueAttr(dense.reshape(newType));
+      else if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr))
+        constant.setValueAttr(
+            DenseResourceElementsAttr::get(newType, resource.getRawHandle()));
+      else
+        continue;
+    }
+    value.setType(newType);
+  }
+}
+
+void Collapser::run() {
+  if (!collect())
+    return;
+  for (Value value : values) {
+    ArrayRef<int64_t> shape = shapeOf(value);
+    if (shape.size() > full.size())
+      full.insert(full.begin(), shape.size() - full.size(), 1);
+    for (size_t i = 0; i < shape.size(); ++i) {
+      int64_t &extent = full[full.size() - shape.size() + i];
+      // Extent 0 wins over 1, anything wins over 1.
+      if (extent == 1)
+        extent = shape[i];
+    }
+  }
+  if (full.size() < 2)
+    return;
+  group.push_back(0);
+  size_t first = 0;
+  for (size_t dim = 0; dim + 1 < full.size(); ++dim) {
+    bool joins = mergeable(first, dim);
+    group.push_back(group.back() + (joins ? 0 : 1));
+    if (!joins)
+      first = dim + 1;
+  }
+  if (group.back() + 1 < full.size())
+    rewrite();
+}
+
+void mpc::collapseDimensions(func::FuncOp kernel) { Collapser(kernel).run(); }
+
+//===----------------------------------------------------------------------===//
+// group_norm and instance_norm
+//===----------------------------------------------------------------------===//
+
+template <typename OpTy> static void expandNorm(OpTy op, int64_t groups) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  ArrayRef<int64_t> shape = type.getShape();
+  int64_t pixels = productOf(shape.drop_front(2));
+  auto grouped = cast<RankedTensorType>(type.clone(
+      {shape[0], groups, shape[1] / std::max<int64_t>(groups, 1) * pixels}));
+  Value lines = ReshapeOp::create(b, loc, grouped, op.getInput());
+  auto scalarType = RankedTensorType::get({}, type.getElementType());
+  Value one = ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(scalarType,
+                             b.getFloatAttr(type.getElementType(), 1.0)));
+  Value normal =
+      LayerNormOp::create(b, loc, grouped, lines, one, /*bias=*/Value(),
+                          b.getI64IntegerAttr(2), op.getEpsilonAttr());
+  Value back = ReshapeOp::create(b, loc, type, normal);
+  SmallVector<int64_t> channelShape(shape.size() - 1, 1);
+  channelShape.front() = shape[1];
+  auto channelType = cast<RankedTensorType>(type.clone(channelShape));
+  Value scale = ReshapeOp::create(b, loc, channelType, op.getScale());
+  Value bias = ReshapeOp::create(b, loc, channelType, op.getBias());
+  Value scaled = MulOp::create(b, loc, type, back, scale);
+  op.getResult().replaceAllUsesWith(AddOp::create(b, loc, type, scaled, bias));
+  op.erase();
+}
+
+void mpc::expandGroupedNorms(func::FuncOp kernel) {
+  SmallVector<Operation *> ops;
+  kernel.walk([&](Operation *op) {
+    if (isa<GroupNormOp, InstanceNormOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    if (auto norm = dyn_cast<GroupNormOp>(op))
+      expandNorm(norm, norm.getGroups());
+    else
+      expandNorm(cast<InstanceNormOp>(op), shapeOf(op->getOperand(0))[1]);
+  }
+}

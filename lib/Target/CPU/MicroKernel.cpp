@@ -1,0 +1,253 @@
+//===- MicroKernel.cpp - the register block of products -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MicroKernel.h"
+
+#include "IndexMath.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Sums in flight that hide the latency of a multiply-add on two ports.
+static constexpr int64_t kSumsInFlight = 8;
+
+int64_t mpc::vectorLanes(Type type, const CpuTarget &target) {
+  return type.getIntOrFloatBitWidth() > 32 ? target.lanes() / 2
+                                           : target.lanes();
+}
+
+int64_t mpc::maxBlockRows(int64_t vectors, const CpuTarget &target) {
+  // One register for the broadcast, one per vector of the panel.
+  int64_t rows = (target.registers() - 1 - vectors) / vectors;
+  return std::clamp<int64_t>(rows, 1, 2 * target.blockRows());
+}
+
+RowSplit::RowSplit(int64_t extent, int64_t most) {
+  blocks = std::max<int64_t>(1, (extent + most - 1) / most);
+  rows = extent / blocks;
+  larger = extent % blocks;
+}
+
+namespace {
+/// State of one emission. The loop nest over K is built by recursion.
+class Emission {
+public:
+  Emission(OpBuilder &b, Location loc, const SumBlock &block, Value rows,
+           const Panel &panel, ArrayRef<KLoop> loops)
+      : b(b), loc(loc), math{b, loc}, block(block), rows(rows), panel(panel),
+        loops(loops) {
+    vectorType = VectorType::get({block.lanes}, block.type);
+    sumsPerSet = block.rows() * block.vectors;
+    // A block with few sums is bound by latency: several sets take turns.
+    int64_t innermost = loops.back().extent;
+    while (sets * sumsPerSet < kSumsInFlight && sets * 2 <= innermost &&
+           sets < 8)
+      sets *= 2;
+  }
+
+  SmallVector<Value> run(Value base) {
+    Value zero = arith::ConstantOp::create(b, loc, vectorType,
+                                           b.getZeroAttr(vectorType));
+    SmallVector<Value> sums(sets * sumsPerSet, zero);
+    walk(0, base, panel.offset, sums);
+    for (int64_t set = sets; set > 1; set /= 2)
+      for (int64_t i = 0; i < set / 2 * sumsPerSet; ++i)
+        sums[i] = add(sums[i], sums[i + set / 2 * sumsPerSet]);
+    sums.truncate(sumsPerSet);
+    restoreColumnOrder(sums);
+    return sums;
+  }
+
+private:
+  Value add(Value x, Value y) {
+    if (isa<FloatType>(block.type))
+      return arith::AddFOp::create(b, loc, x, y);
+    return arith::AddIOp::create(b, loc, x, y);
+  }
+  Value multiplyAdd(Value x, Value y, Value sum) {
+    if (isa<FloatType>(block.type))
+      return math::FmaOp::create(b, loc, x, y, sum);
+    return arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, x, y),
+                                 sum);
+  }
+
+  /// Loop `depth` of K; `sums` is updated in place.
+  void walk(size_t depth, Value row, Value column,
+            SmallVectorImpl<Value> &sums) {
+    if (depth == loops.size())
+      return step(row, column, sums, 0);
+    const KLoop &loop = loops[depth];
+    int64_t panelStride = panel.columns;
+    for (const KLoop &inner : loops.drop_front(depth + 1))
+      panelStride *= inner.extent;
+    bool last = depth + 1 == loops.size();
+    int64_t unroll = last ? sets : 1,
+            looped = loop.extent - loop.extent % unroll;
+    auto at = [&](int64_t k, Value rowBase, Value columnBase,
+                  SmallVectorImpl<Value> &values) {
+      Value nextRow = math.add(rowBase, k * loop.rowStride);
+      Value nextColumn = math.add(columnBase, k * panelStride);
+      if (last)
+        step(nextRow, nextColumn, values, k % sets);
+      else
+        walk(depth + 1, nextRow, nextColumn, values);
+    };
+    if (loop.extent == 1 || (last && loop.extent <= 4)) {
+      for (int64_t k = 0; k < loop.extent; ++k)
+        at(k, row, column, sums);
+      return;
+    }
+    auto op =
+        scf::ForOp::create(b, loc, math.constant(0), math.constant(looped),
+                           math.constant(unroll), sums);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(op.getBody());
+      SmallVector<Value> values(op.getRegionIterArgs());
+      Value iv = op.getInductionVar();
+      Value rowBase = math.add(row, math.mul(iv, loop.rowStride));
+      Value columnBase = math.add(column, math.mul(iv, panelStride));
+      for (int64_t k = 0; k < unroll; ++k)
+        at(k, rowBase, columnBase, values);
+      scf::YieldOp::create(b, loc, values);
+    }
+    sums.assign(op.getResults().begin(), op.getResults().end());
+    for (int64_t k = looped; k < loop.extent; ++k)
+      at(k, row, column, sums);
+  }
+
+  /// One k: every row times every vector of the panel.
+  void step(Value row, Value column, SmallVectorImpl<Value> &sums,
+            int64_t set) {
+    SmallVector<Value> columns = loadPanel(column);
+    for (auto [r, offset] : llvm::enumerate(block.rowOffsets)) {
+      Value scalar =
+          memref::LoadOp::create(b, loc, rows, math.add(row, offset));
+      Value broadcast = vector::BroadcastOp::create(b, loc, vectorType, scalar);
+      for (int64_t v = 0; v < block.vectors; ++v) {
+        Value &sum = sums[set * sumsPerSet + r * block.vectors + v];
+        sum = multiplyAdd(broadcast, columns[v], sum);
+      }
+    }
+  }
+
+  SmallVector<Value> loadPanel(Value column) {
+    SmallVector<Value> vectors;
+    Type element = cast<MemRefType>(panel.memory.getType()).getElementType();
+    auto stored = VectorType::get({block.lanes}, element);
+    switch (panel.form) {
+    case PanelForm::Plain:
+    case PanelForm::Widened:
+    case PanelForm::PairsF16:
+      if (onlyLowHalves())
+        break;
+      for (int64_t v = 0; v < block.vectors; ++v) {
+        Value value = vector::LoadOp::create(b, loc, stored, panel.memory,
+                                             math.add(column, v * block.lanes));
+        if (panel.form != PanelForm::Plain)
+          value = arith::ExtFOp::create(b, loc, vectorType, value);
+        vectors.push_back(value);
+      }
+      return vectors;
+    case PanelForm::PairsBf16:
+      break;
+    }
+    // Lane j of a word vector holds column j below and column j + columns / 2
+    // above; both become f32 by moving them to the upper half.
+    auto words = VectorType::get({block.lanes}, b.getI32Type());
+    auto halves = VectorType::get({2 * block.lanes}, element);
+    auto splat = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(
+          b, loc, words,
+          DenseElementsAttr::get(words, b.getI32IntegerAttr(value)));
+    };
+    int64_t lowVectors = panel.columns / 2 / block.lanes;
+    SmallVector<Value> loaded;
+    for (int64_t v = 0; v < std::min(lowVectors, block.vectors); ++v) {
+      Value pairs = vector::LoadOp::create(
+          b, loc, halves, panel.memory, math.add(column, 2 * v * block.lanes));
+      loaded.push_back(vector::BitCastOp::create(b, loc, words, pairs));
+      if (panel.form == PanelForm::PairsF16) {
+        auto shorts = VectorType::get({block.lanes}, b.getI16Type());
+        Value low = arith::TruncIOp::create(b, loc, shorts, loaded.back());
+        low = vector::BitCastOp::create(b, loc, stored, low);
+        vectors.push_back(arith::ExtFOp::create(b, loc, vectorType, low));
+        continue;
+      }
+      Value low = arith::ShLIOp::create(b, loc, loaded.back(), splat(16));
+      vectors.push_back(vector::BitCastOp::create(b, loc, vectorType, low));
+    }
+    for (int64_t v = lowVectors; v < block.vectors; ++v) {
+      Value high =
+          arith::AndIOp::create(b, loc, loaded[v - lowVectors],
+                                splat(static_cast<int32_t>(0xffff0000)));
+      vectors.push_back(vector::BitCastOp::create(b, loc, vectorType, high));
+    }
+    return vectors;
+  }
+
+  /// Whether only the lower columns of f16 pairs are wanted, which costs less
+  /// than multiplying both.
+  bool onlyLowHalves() const {
+    return panel.form == PanelForm::PairsF16 &&
+           2 * block.vectors * block.lanes <= panel.columns;
+  }
+
+  /// f16 pairs are widened in memory order: column j and j + columns / 2 stand
+  /// side by side in the sums until here.
+  void restoreColumnOrder(SmallVectorImpl<Value> &sums) {
+    if (panel.form != PanelForm::PairsF16 || onlyLowHalves())
+      return;
+    for (int64_t r = 0; r < block.rows(); ++r) {
+      SmallVector<Value> row(sums.begin() + r * block.vectors,
+                             sums.begin() + (r + 1) * block.vectors);
+      int64_t half = block.vectors / 2;
+      for (int64_t v = 0; v < block.vectors; ++v) {
+        // Vector v of the result gathers the even (lower half of the columns)
+        // or odd lanes of two neighbouring vectors.
+        int64_t source = 2 * (v % half), odd = v >= half;
+        SmallVector<int64_t> lanes;
+        for (int64_t i = 0; i < block.lanes; ++i)
+          lanes.push_back(2 * i + odd);
+        sums[r * block.vectors + v] = vector::ShuffleOp::create(
+            b, loc, row[source], row[source + 1], lanes);
+      }
+    }
+  }
+
+  OpBuilder &b;
+  Location loc;
+  IndexMath math;
+  const SumBlock &block;
+  Value rows;
+  const Panel &panel;
+  ArrayRef<KLoop> loops;
+  VectorType vectorType;
+  int64_t sumsPerSet = 0;
+  int64_t sets = 1;
+};
+} // namespace
+
+SmallVector<Value> mpc::emitMicroKernel(OpBuilder &builder, Location loc,
+                                        const SumBlock &block, Value rows,
+                                        Value base, const Panel &panel,
+                                        ArrayRef<KLoop> loops) {
+  return Emission(builder, loc, block, rows, panel, loops).run(base);
+}
+
+void mpc::storeSums(OpBuilder &builder, Location loc, const SumBlock &block,
+                    ValueRange sums, Value tile, int64_t pitch, Value offset) {
+  IndexMath math{builder, loc};
+  if (!offset)
+    offset = math.constant(0);
+  for (int64_t r = 0; r < block.rows(); ++r)
+    for (int64_t v = 0; v < block.vectors; ++v)
+      vector::StoreOp::create(builder, loc, sums[r * block.vectors + v], tile,
+                              math.add(offset, r * pitch + v * block.lanes));
+}

@@ -1,0 +1,84 @@
+//===- MicroKernel.h - the register block of products -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// rows x columns running sums in registers: one broadcast per row, one load per
+// vector of columns, whole K in one pass. Matmul, convolution and attention all
+// end here; they differ in where the rows stand and how K is walked.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CPU_MICROKERNEL_H
+#define MPC_LIB_TARGET_CPU_MICROKERNEL_H
+
+#include "mpc/Target/CPU/CpuTarget.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace mpc {
+
+/// How a panel stores its columns.
+enum class PanelForm {
+  Plain,     ///< in the type of the sums
+  Widened,   ///< in a narrower float type, columns in order
+  PairsBf16, ///< #mpc.packed with interleave 2
+  PairsF16,
+};
+
+/// The panel that a block multiplies with, `[k][columns]`.
+struct Panel {
+  mlir::Value memory; ///< one-dimensional
+  mlir::Value offset; ///< of its first element
+  int64_t columns = 0;
+  PanelForm form = PanelForm::Plain;
+};
+
+/// One loop over a part of K, outermost first. The panel is walked in order.
+struct KLoop {
+  int64_t extent = 1;
+  int64_t rowStride = 1; ///< elements between steps in the rows' memory
+};
+
+/// A block of sums.
+struct SumBlock {
+  mlir::Type type; ///< of sums and of the rows' memory
+  int64_t lanes = 0;
+  /// Vectors of columns that are computed; the rest of the panel is padding.
+  int64_t vectors = 0;
+  /// Where each row begins, relative to the block's base.
+  llvm::SmallVector<int64_t> rowOffsets;
+
+  int64_t rows() const { return rowOffsets.size(); }
+};
+
+/// Vector length for sums of `type`.
+int64_t vectorLanes(mlir::Type type, const CpuTarget &target);
+
+/// Most rows of a block with `vectors` vectors per row that fit in registers.
+int64_t maxBlockRows(int64_t vectors, const CpuTarget &target);
+
+/// Emits the products and returns the sums, row after row, columns in order.
+/// `rows` is one-dimensional memory of `block.type`, `base` the block's offset.
+llvm::SmallVector<mlir::Value>
+emitMicroKernel(mlir::OpBuilder &builder, mlir::Location loc,
+                const SumBlock &block, mlir::Value rows, mlir::Value base,
+                const Panel &panel, llvm::ArrayRef<KLoop> loops);
+
+/// Stores sums row after row at `tile[offset + row * pitch]`; a null offset is
+/// 0.
+void storeSums(mlir::OpBuilder &builder, mlir::Location loc,
+               const SumBlock &block, mlir::ValueRange sums, mlir::Value tile,
+               int64_t pitch, mlir::Value offset = {});
+
+/// How `extent` rows are cut into blocks of at most `most` rows of almost equal
+/// size: the first `larger` blocks have `rows + 1` rows, the others `rows`.
+struct RowSplit {
+  RowSplit(int64_t extent, int64_t most);
+  int64_t blocks, rows, larger;
+  int64_t largest() const { return rows + (larger ? 1 : 0); }
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CPU_MICROKERNEL_H

@@ -1,0 +1,124 @@
+//===- DeviceTests.cpp - what every device promises -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The parts of the runtime's contract that do not depend on what is computed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Runtime/Executable.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+
+using namespace mpc;
+
+namespace {
+
+void copyKernel(void *const *buffers, int64_t begin, int64_t end, void *) {
+  for (int64_t i = begin; i < end; ++i)
+    static_cast<int32_t *>(buffers[1])[i] =
+        static_cast<const int32_t *>(buffers[0])[i];
+}
+
+Program makeCopy() {
+  TensorType type{ElementType::I32, {4}};
+  Program program;
+  program.name = "main";
+  program.arguments = {{"in", type}};
+  program.results = {{"out", type}};
+  Launch copy;
+  copy.kernel = "copy";
+  copy.kind = "copy";
+  copy.function = copyKernel;
+  copy.items = 4;
+  copy.buffers = {{BufferRef::Kind::Argument, 0, 0, 16, false},
+                  {BufferRef::Kind::Result, 0, 0, 16, true}};
+  program.launches = {copy};
+  return program;
+}
+
+Device makeDevice(const std::string &name) {
+  return name == "null" ? Device::null() : *Device::cpu({.threads = 2});
+}
+
+class DeviceTest : public testing::TestWithParam<const char *> {
+protected:
+  Device device = makeDevice(GetParam());
+  Executable executable =
+      *Executable::create(device, std::make_shared<const Program>(makeCopy()));
+  Buffer input = *Buffer::fromValues<int32_t>(
+      {ElementType::I32, {4}}, std::array<int32_t, 4>{1, 2, 3, 4});
+};
+
+} // namespace
+
+TEST_P(DeviceTest, HasItsName) {
+  EXPECT_EQ(device.name(), GetParam());
+  EXPECT_GE(device.threads(), 1);
+}
+
+TEST_P(DeviceTest, ResultsAreDefined) {
+  std::array inputs = {input};
+  Result<std::vector<Buffer>> results = executable.run(inputs);
+  ASSERT_TRUE(results.ok());
+  ASSERT_EQ(results->size(), 1u);
+  std::span<int32_t> out = results->front().as<int32_t>();
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(out[i], device.needsCode() ? int32_t(i) + 1 : 0);
+}
+
+TEST_P(DeviceTest, OverwritesCallersBuffers) {
+  std::array outputs = {*Buffer::fromValues<int32_t>(
+      {ElementType::I32, {4}}, std::array<int32_t, 4>{9, 9, 9, 9})};
+  std::array inputs = {input};
+  ASSERT_TRUE(executable.runInto(inputs, outputs).ok());
+  for (int32_t value : outputs[0].as<int32_t>())
+    EXPECT_NE(value, 9);
+}
+
+TEST_P(DeviceTest, RefusesWrongBuffers) {
+  EXPECT_FALSE(executable.run({}).ok());
+  std::array missing = {Buffer()};
+  EXPECT_EQ(executable.run(missing).status().text(), "no buffer was given");
+  std::array shape = {*Buffer::allocate({ElementType::I32, {5}})};
+  EXPECT_EQ(executable.run(shape).status().toString(),
+            "input 'in': must be i32[4], but i32[5] was given");
+  std::array element = {*Buffer::allocate({ElementType::F32, {4}})};
+  EXPECT_FALSE(executable.run(element).ok());
+  std::array inputs = {input};
+  EXPECT_FALSE(executable.runInto(inputs, shape).ok());
+}
+
+TEST_P(DeviceTest, TimesEachLaunch) {
+  std::vector<double> milliseconds = {1, 2, 3};
+  RunOptions options;
+  options.launchMilliseconds = &milliseconds;
+  std::array inputs = {input};
+  ASSERT_TRUE(executable.run(inputs, options).ok());
+  ASSERT_EQ(milliseconds.size(), 1u);
+  EXPECT_GE(milliseconds[0], 0);
+}
+
+TEST_P(DeviceTest, RunsFromSeveralThreads) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      std::array inputs = {input};
+      for (int i = 0; i < 50; ++i)
+        EXPECT_TRUE(executable.run(inputs).ok());
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST_P(DeviceTest, RefusesMissingProgram) {
+  EXPECT_FALSE(Executable::create(device, nullptr).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest, testing::Values("cpu", "null"),
+                         [](const testing::TestParamInfo<const char *> &info) {
+                           return std::string(info.param);
+                         });

@@ -1,0 +1,121 @@
+// RUN: mpc-opt %s --verify-diagnostics --split-input-file
+
+exe.program @program_c1 target("cpu") arena(0) {
+  // expected-error @below {{'exe.argument' op has index 1 at position 0}}
+  exe.argument @x : tensor<4xf32> input(1) name("x")
+}
+
+// -----
+
+exe.program @program_c2 target("cpu") arena(64) {
+  // expected-error @below {{'exe.launch' op uses arena[64 : 16] of an arena of 64 bytes aligned to 64}}
+  exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (write arena[64 : 16])
+}
+
+// -----
+
+exe.program @program_c2_alignment target("cpu") arena(64) {
+  // expected-error @below {{'exe.launch' op uses arena[8 : 16] of an arena of 64 bytes aligned to 64}}
+  exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (write arena[8 : 16])
+}
+
+// -----
+
+exe.program @program_c3 target("cpu") arena(128) {
+  exe.result @y : tensor<4xf32> output(0) name("y")
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 80])
+  exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (write arena[64 : 16])
+  // expected-error @below {{'exe.launch' op reads arena[0 : 80], which holds no value there}}
+  exe.launch @c kind(elementwise) ops([]) flops(0) bytes(0) (read arena[0 : 80], write @y)
+}
+
+// -----
+
+exe.program @program_c4 target("cpu") arena(0) {
+  // expected-error @below {{'exe.result' op is written by no launch}}
+  exe.result @y : tensor<4xf32> output(0) name("y")
+}
+
+// -----
+
+exe.program @program_c4_twice target("cpu") arena(0) {
+  exe.result @y : tensor<4xf32> output(0) name("y")
+  // expected-note @below {{first written here}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @y)
+  // expected-error @below {{'exe.launch' op writes result @y again}}
+  exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (write @y)
+}
+
+// -----
+
+exe.program @reads_result_early target("cpu") arena(64) {
+  exe.result @y : tensor<4xf32> output(0) name("y")
+  // expected-error @below {{'exe.launch' op reads result @y before it is written}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (read @y, write arena[0 : 16])
+  exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (write @y)
+}
+
+// -----
+
+exe.program @launch_c1 target("cpu") arena(64) {
+  // expected-error @below {{'exe.launch' op uses buffer @x, which is no argument, result or constant of the program}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write arena[0 : 16])
+}
+
+// -----
+
+exe.program @launch_c2 target("cpu") arena(0) {
+  exe.argument @x : tensor<4xf32> input(0) name("x")
+  // expected-error @below {{'exe.launch' op writes @x, which is no result of the program}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @x)
+}
+
+// -----
+
+exe.program @launch_c3 target("cpu") arena(256) {
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 128])
+  // expected-error @below {{'exe.launch' op writes #exe.arena<64, 128>, which overlaps its input #exe.arena<0, 128>}}
+  exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (read arena[0 : 128], write arena[64 : 128])
+}
+
+// -----
+
+func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+exe.program @launch_c4 target("cpu") arena(64) {
+  exe.argument @x : tensor<8xf32> input(0) name("x")
+  // expected-error @below {{'exe.launch' op input 0 has 32 bytes, the kernel's 'tensor<4xf32>' has 16}}
+  exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write arena[0 : 16])
+}
+
+// -----
+
+func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+exe.program @launch_c4_count target("cpu") arena(64) {
+  // expected-error @below {{'exe.launch' op has 0 inputs, kernel @k has 1}}
+  exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 16])
+}
+
+// -----
+
+exe.program @other_ops target("cpu") arena(0) {
+  // expected-error @below {{'mpc.constant' op is no part of a program}}
+  %0 = mpc.constant dense<1.0> : tensor<f32>
+}
+
+// -----
+
+exe.program @unknown_kind target("cpu") arena(64) {
+  // expected-error @below {{unknown kind of kernel 'magic'}}
+  exe.launch @k kind(magic) ops([]) flops(0) bytes(0) (write arena[0 : 16])
+}
+
+// -----
+
+exe.program @bad_buffer target("cpu") arena(64) {
+  // expected-error @below {{expected 'write' or 'read' before a buffer}}
+  exe.launch @k kind(row) ops([]) flops(0) bytes(0) (arena[0 : 16])
+}

@@ -1,0 +1,137 @@
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-assign-layout))' | FileCheck %s
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-assign-layout,mpc-assign-layout))' | FileCheck %s
+
+// One transpose in, one out; the residual and the bias follow.
+// CHECK-LABEL: func.func @residual_block
+// CHECK-SAME: %[[X:[^:]+]]: tensor<1x4x8x8xf32>
+// CHECK: %[[LAST:.+]] = mpc.transpose %[[X]] [0, 2, 3, 1]
+// CHECK: %[[CONV:.+]] = mpc.conv %[[LAST]], %{{.+}} layout({{ *}}channels_last){{.*}} -> tensor<1x8x8x4xf32>
+// CHECK: %[[BIAS:.+]] = mpc.constant dense<{{.*}}1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00{{.*}}> : tensor<1x1x1x4xf32>
+// CHECK: %[[SUM:.+]] = mpc.add %[[CONV]], %[[BIAS]] {{.*}} -> tensor<1x8x8x4xf32>
+// CHECK: %[[RELU:.+]] = mpc.relu %[[SUM]] : tensor<1x8x8x4xf32>
+// CHECK: %[[SECOND:.+]] = mpc.conv %[[RELU]]
+// CHECK: %[[JOINED:.+]] = mpc.add %[[SECOND]], %[[RELU]]
+// CHECK: %[[OUT:.+]] = mpc.transpose %[[JOINED]] [0, 3, 1, 2]
+// CHECK-NOT: mpc.transpose
+// CHECK: return %[[OUT]]
+func.func @residual_block(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32> {
+  %b = mpc.constant dense<[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]> : tensor<4x1x1xf32>
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32>
+  %1 = mpc.add %0, %b : (tensor<1x4x8x8xf32>, tensor<4x1x1xf32>) -> tensor<1x4x8x8xf32>
+  %2 = mpc.relu %1 : tensor<1x4x8x8xf32>
+  %3 = mpc.conv %2, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32>
+  %4 = mpc.add %3, %2 : (tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  return %4 : tensor<1x4x8x8xf32>
+}
+
+// One channel, and a mean that ends the image: no data moves at all.
+// CHECK-LABEL: func.func @one_channel_to_features
+// CHECK-NOT: mpc.transpose
+// CHECK: mpc.reshape %{{.+}} : tensor<2x1x6x6xf32> to tensor<2x6x6x1xf32>
+// CHECK: mpc.conv
+// CHECK: mpc.max_pool {{.*}} layout({{ *}}channels_last)
+// CHECK: mpc.reduce_mean %{{.+}} axes([1, 2]) : tensor<2x3x3x5xf32> -> tensor<2x5xf32>
+// CHECK-NOT: mpc.transpose
+// CHECK: return
+func.func @one_channel_to_features(%x: tensor<2x1x6x6xf32>, %w: tensor<5x1x1x1xf32>) -> tensor<2x5xf32> {
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<2x1x6x6xf32>, tensor<5x1x1x1xf32>) -> tensor<2x5x6x6xf32>
+  %1 = mpc.max_pool %0 window([2, 2]) strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) : tensor<2x5x6x6xf32> -> tensor<2x5x3x3xf32>
+  %2 = mpc.reduce_mean %1 axes([2, 3]) : tensor<2x5x3x3xf32> -> tensor<2x5xf32>
+  return %2 : tensor<2x5xf32>
+}
+
+// The classifier's rows take the image's order instead of the image the rows'.
+// CHECK-LABEL: func.func @flatten_permutes_weights
+// CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[}}0.000000e+00], [2.000000e+00], [1.000000e+00], [3.000000e+00]]> : tensor<4x1xf32>
+// CHECK-NOT: mpc.transpose
+// CHECK: mpc.matmul %{{.+}}, %[[W]]
+func.func @flatten_permutes_weights(%x: tensor<1x1x1x2xf32>, %f: tensor<2x1x1x1xf32>) -> tensor<1x1xf32> {
+  %w = mpc.constant dense<[[0.0], [1.0], [2.0], [3.0]]> : tensor<4x1xf32>
+  %0 = mpc.conv %x, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x1x1x2xf32>, tensor<2x1x1x1xf32>) -> tensor<1x2x1x2xf32>
+  %1 = mpc.reshape %0 : tensor<1x2x1x2xf32> to tensor<1x4xf32>
+  %2 = mpc.matmul %1, %w : (tensor<1x4xf32>, tensor<4x1xf32>) -> tensor<1x1xf32>
+  return %2 : tensor<1x1xf32>
+}
+
+// The transpose passes a reshape that joins neighbours, and meets its inverse.
+// CHECK-LABEL: func.func @patches
+// CHECK: %[[CONV:.+]] = mpc.conv {{.*}} -> tensor<1x2x3x6xf32>
+// CHECK: %[[TOKENS:.+]] = mpc.reshape %[[CONV]] : tensor<1x2x3x6xf32> to tensor<1x6x6xf32>
+// CHECK: return %[[TOKENS]]
+func.func @patches(%x: tensor<1x1x4x6xf32>, %w: tensor<6x1x2x2xf32>) -> tensor<1x6x6xf32> {
+  %0 = mpc.conv %x, %w strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x1x4x6xf32>, tensor<6x1x2x2xf32>) -> tensor<1x6x2x3xf32>
+  %1 = mpc.reshape %0 : tensor<1x6x2x3xf32> to tensor<1x6x6xf32>
+  %2 = mpc.transpose %1 [0, 2, 1] : tensor<1x6x6xf32> to tensor<1x6x6xf32>
+  return %2 : tensor<1x6x6xf32>
+}
+
+// Concats, slices and pads rename their dimensions.
+// CHECK-LABEL: func.func @data_movement
+// CHECK: mpc.concat %{{.+}}, %{{.+}} axis(1) : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x6x4xf32>
+// CHECK: mpc.slice %{{.+}} [0, 1, 0] [2, 4, 4]
+// CHECK: mpc.pad {{.*}} low([0, 1, 0]) high([0, 0, 2])
+// CHECK: mpc.transpose %{{.+}} [2, 0, 1] : tensor<2x5x6xf32> to tensor<6x2x5xf32>
+// CHECK-NOT: mpc.transpose
+func.func @data_movement(%x: tensor<2x3x4xf32>, %y: tensor<2x3x4xf32>) -> tensor<6x2x5xf32> {
+  %z = mpc.constant dense<0.0> : tensor<f32>
+  %0 = mpc.transpose %x [2, 0, 1] : tensor<2x3x4xf32> to tensor<4x2x3xf32>
+  %1 = mpc.transpose %y [2, 0, 1] : tensor<2x3x4xf32> to tensor<4x2x3xf32>
+  %2 = mpc.concat %0, %1 axis(2) : (tensor<4x2x3xf32>, tensor<4x2x3xf32>) -> tensor<4x2x6xf32>
+  %3 = mpc.slice %2 [0, 0, 1] [4, 2, 4] : tensor<4x2x6xf32> to tensor<4x2x4xf32>
+  %4 = mpc.pad %3, %z low([0, 0, 1]) high([2, 0, 0]) : (tensor<4x2x4xf32>, tensor<f32>) -> tensor<6x2x5xf32>
+  return %4 : tensor<6x2x5xf32>
+}
+
+// A large operand in another order holds the transpose where it is.
+// CHECK-LABEL: func.func @another_order_stays
+// CHECK: %[[T:.+]] = mpc.transpose %{{.+}} [1, 0]
+// CHECK: mpc.add %[[T]], %{{.+}}
+// CHECK-NOT: mpc.transpose
+func.func @another_order_stays(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = mpc.transpose %x [1, 0] : tensor<8x8xf32> to tensor<8x8xf32>
+  %1 = mpc.add %0, %y : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// The key's transpose is a flag of the matmul.
+// CHECK-LABEL: func.func @transposed_right_side
+// CHECK-NOT: mpc.transpose
+// CHECK: mpc.matmul %{{.+}}, %{{.+}} transpose_rhs
+func.func @transposed_right_side(%x: tensor<2x3x4xf32>, %y: tensor<2x5x4xf32>) -> tensor<2x3x5xf32> {
+  %0 = mpc.transpose %y [0, 2, 1] : tensor<2x5x4xf32> to tensor<2x4x5xf32>
+  %1 = mpc.matmul %x, %0 : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
+  return %1 : tensor<2x3x5xf32>
+}
+
+// A cast that rounds is never moved past another rounding: it only changes place
+// with the transpose.
+// CHECK-LABEL: func.func @casts_stay
+// CHECK: %[[A:.+]] = mpc.cast %{{.+}} : tensor<3x4xf32> to tensor<3x4xbf16>
+// CHECK: %[[B:.+]] = mpc.cast %[[A]] : tensor<3x4xbf16> to tensor<3x4xf32>
+// CHECK: mpc.transpose %[[B]]
+func.func @casts_stay(%x: tensor<3x4xf32>) -> tensor<4x3xf32> {
+  %0 = mpc.transpose %x [1, 0] : tensor<3x4xf32> to tensor<4x3xf32>
+  %1 = mpc.cast %0 : tensor<4x3xf32> to tensor<4x3xbf16>
+  %2 = mpc.cast %1 : tensor<4x3xbf16> to tensor<4x3xf32>
+  return %2 : tensor<4x3xf32>
+}
+
+// Positions that are known become a slice, which the transpose passes; what is left
+// is one projection, its parts cut out behind the reshape.
+// CHECK-LABEL: func.func @packed_heads
+// CHECK: %[[T:.+]] = mpc.tanh
+// CHECK-DAG: %[[HEADS:.+]] = mpc.reshape %[[T]] : tensor<5x2x24xf32> to tensor<5x2x6x4xf32>
+// CHECK: mpc.slice %{{.+}} [0, 0, 2, 0] [5, 2, 2, 4] : tensor<5x2x6x4xf32> to tensor<5x2x2x4xf32>
+// CHECK-NOT: mpc.transpose
+// CHECK-NOT: mpc.gather
+// CHECK: return
+func.func @packed_heads(%x: tensor<5x2x24xf32>) -> tensor<5x2x2x4xf32> {
+  %i = mpc.constant dense<1> : tensor<i64>
+  %0 = mpc.tanh %x : tensor<5x2x24xf32>
+  %1 = mpc.reshape %0 : tensor<5x2x24xf32> to tensor<1x5x2x3x8xf32>
+  %2 = mpc.transpose %1 [3, 1, 2, 0, 4] : tensor<1x5x2x3x8xf32> to tensor<3x5x2x1x8xf32>
+  %3 = mpc.reshape %2 : tensor<3x5x2x1x8xf32> to tensor<3x5x2x8xf32>
+  %4 = mpc.gather %3, %i axis(0) : (tensor<3x5x2x8xf32>, tensor<i64>) -> tensor<5x2x8xf32>
+  %5 = mpc.reshape %4 : tensor<5x2x8xf32> to tensor<5x2x2x4xf32>
+  return %5 : tensor<5x2x2x4xf32>
+}

@@ -1,0 +1,71 @@
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4}))' | FileCheck %s
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4},mpc-pack-constants{columns=4}))' | FileCheck %s
+
+// Columns go into panels of four; the last one is padded with zeros.
+// CHECK-LABEL: func.func @matmul
+// CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[\[}}1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00], [6.000000e+00, 7.000000e+00, 8.000000e+00, 9.000000e+00]], {{\[\[}}5.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00], [1.000000e+01, 0.000000e+00, 0.000000e+00, 0.000000e+00]]]> : tensor<2x2x4xf32>
+// CHECK: mpc.matmul %{{.+}}, %[[W]] packed{{ *}}<columns = 4> : (tensor<3x2xf32>, tensor<2x2x4xf32>) -> tensor<3x5xf32>
+func.func @matmul(%x: tensor<3x2xf32>) -> tensor<3x5xf32> {
+  %w = mpc.constant dense<[[1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]]> : tensor<2x5xf32>
+  %0 = mpc.matmul %x, %w : (tensor<3x2xf32>, tensor<2x5xf32>) -> tensor<3x5xf32>
+  return %0 : tensor<3x5xf32>
+}
+
+// The flag disappears: panels hold the columns either way.
+// CHECK-LABEL: func.func @transposed
+// CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[\[}}1.000000e+00, 3.000000e+00, 5.000000e+00, 7.000000e+00], [2.000000e+00, 4.000000e+00, 6.000000e+00, 8.000000e+00]]]> : tensor<1x2x4xf32>
+// CHECK: mpc.matmul %{{.+}}, %[[W]] packed
+// CHECK-NOT: transpose_rhs
+func.func @transposed(%x: tensor<3x2xf32>) -> tensor<3x4xf32> {
+  %w = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]> : tensor<4x2xf32>
+  %0 = mpc.matmul %x, %w transpose_rhs : (tensor<3x2xf32>, tensor<4x2xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// Two 16-bit columns half a panel apart share 32 bits.
+// CHECK-LABEL: func.func @interleaved
+// CHECK: mpc.constant dense<{{\[\[\[}}1.000000e+00, 3.000000e+00, 2.000000e+00, 4.000000e+00]]]> : tensor<1x1x4xbf16>
+// CHECK: packed{{ *}}<columns = 4, interleave = 2>
+func.func @interleaved(%x: tensor<3x1xbf16>) -> tensor<3x4xf32> {
+  %w = mpc.constant dense<[[1.0, 2.0, 3.0, 4.0]]> : tensor<1x4xbf16>
+  %0 = mpc.matmul %x, %w : (tensor<3x1xbf16>, tensor<1x4xbf16>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// A filter's rows are its window, then its channels.
+// CHECK-LABEL: func.func @filter
+// CHECK: mpc.constant dense<{{\[\[\[}}1.000000e+00, 5.000000e+00, 0.000000e+00, 0.000000e+00], [3.000000e+00, 7.000000e+00, 0.000000e+00, 0.000000e+00], [2.000000e+00, 6.000000e+00, 0.000000e+00, 0.000000e+00], [4.000000e+00, 8.000000e+00, 0.000000e+00, 0.000000e+00]]]> : tensor<1x4x4xf32>
+// CHECK: mpc.conv {{.*}} window([2]) packed
+func.func @filter(%x: tensor<1x5x2xf32>) -> tensor<1x4x2xf32> {
+  %w = mpc.constant dense<[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]> : tensor<2x2x2xf32>
+  %0 = mpc.conv %x, %w strides([1]) pad([0], [0]) dilations([1]) layout(channels_last) : (tensor<1x5x2xf32>, tensor<2x2x2xf32>) -> tensor<1x4x2xf32>
+  return %0 : tensor<1x4x2xf32>
+}
+
+// One constant that two ops read alike is packed once.
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[W:.+]] = mpc.constant {{.*}} : tensor<1x2x4xf32>
+// CHECK: mpc.matmul %{{.+}}, %[[W]] packed
+// CHECK: mpc.matmul %{{.+}}, %[[W]] packed
+func.func @shared(%x: tensor<3x2xf32>, %y: tensor<5x2xf32>) -> (tensor<3x3xf32>, tensor<5x3xf32>) {
+  %w = mpc.constant dense<[[1.0, 2.0, 3.0], [6.0, 7.0, 8.0]]> : tensor<2x3xf32>
+  %0 = mpc.matmul %x, %w : (tensor<3x2xf32>, tensor<2x3xf32>) -> tensor<3x3xf32>
+  %1 = mpc.matmul %y, %w : (tensor<5x2xf32>, tensor<2x3xf32>) -> tensor<5x3xf32>
+  return %0, %1 : tensor<3x3xf32>, tensor<5x3xf32>
+}
+
+// Depthwise filters would be mostly padding; batches, arguments and channels_first
+// images keep their form.
+// CHECK-LABEL: func.func @left_alone
+// CHECK-NOT: packed
+// CHECK: return
+func.func @left_alone(%x: tensor<1x5x2xf32>, %y: tensor<2x3x2xf32>, %z: tensor<2x2xf32>) -> (tensor<1x4x2xf32>, tensor<2x3x2xf32>, tensor<2x3x2xf32>, tensor<2x1x2xf32>) {
+  %w = mpc.constant dense<[[[1.0, 2.0]], [[5.0, 6.0]]]> : tensor<2x1x2xf32>
+  %0 = mpc.conv %x, %w strides([1]) pad([0], [0]) dilations([1]) groups(2) layout(channels_last) : (tensor<1x5x2xf32>, tensor<2x1x2xf32>) -> tensor<1x4x2xf32>
+  %b = mpc.constant dense<[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]> : tensor<2x2x2xf32>
+  %1 = mpc.matmul %y, %b : (tensor<2x3x2xf32>, tensor<2x2x2xf32>) -> tensor<2x3x2xf32>
+  %2 = mpc.matmul %y, %z : (tensor<2x3x2xf32>, tensor<2x2xf32>) -> tensor<2x3x2xf32>
+  %f = mpc.constant dense<[[[1.0], [2.0], [3.0]]]> : tensor<1x3x1xf32>
+  %3 = mpc.conv %y, %f strides([1]) pad([0], [0]) dilations([1]) : (tensor<2x3x2xf32>, tensor<1x3x1xf32>) -> tensor<2x1x2xf32>
+  return %0, %1, %2, %3 : tensor<1x4x2xf32>, tensor<2x3x2xf32>, tensor<2x3x2xf32>, tensor<2x1x2xf32>
+}

@@ -1,0 +1,176 @@
+// RUN: mpc-opt %s --mpc-recognize-attention --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-recognize-attention --split-input-file | mpc-opt --mpc-recognize-attention --split-input-file | FileCheck %s
+
+// BERT: the key is transposed with the heads; scale and additive mask on the scores.
+// CHECK-LABEL: func @bert
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<2x4x8x16xf32>, %[[K:[a-z0-9]+]]: tensor<2x8x4x16xf32>, %[[V:[a-z0-9]+]]: tensor<2x4x8x16xf32>, %[[M:[a-z0-9]+]]: tensor<2x1x1x8xf32>
+// CHECK: %[[KT:.*]] = mpc.transpose %[[K]] [0, 2, 1, 3]
+// CHECK: %[[R:.*]] = mpc.attention %[[Q]], %[[KT]], %[[V]] mask(%[[M]]) scale(2.500000e-01) {mpc.layer = "attention"}
+// CHECK-NEXT: return %[[R]]
+func.func @bert(%q: tensor<2x4x8x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x4x8x16xf32>, %mask: tensor<2x1x1x8xf32>) -> tensor<2x4x8x16xf32> {
+  %scale = mpc.constant dense<0.25> : tensor<f32>
+  %kt = mpc.transpose %k [0, 2, 3, 1] : tensor<2x8x4x16xf32> to tensor<2x4x16x8xf32>
+  %0 = mpc.matmul %q, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %1 = mpc.mul %0, %scale : (tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %2 = mpc.add %1, %mask : (tensor<2x4x8x8xf32>, tensor<2x1x1x8xf32>) -> tensor<2x4x8x8xf32>
+  %3 = mpc.softmax %2 axis(3) : tensor<2x4x8x8xf32>
+  %4 = mpc.matmul %3, %v {mpc.layer = "attention"} : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return %4 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// GPT: a quotient, and a causal mask that selects a fill for what is dropped. The
+// condition is constant and no row is empty: it becomes the mask of what is kept.
+// CHECK-LABEL: func @gpt
+// CHECK: %[[M:.*]] = mpc.constant dense<{{\[\[}}true, false], [true, true]]> : tensor<2x2xi1>
+// CHECK: mpc.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%[[M]]) scale(2.500000e-01)
+// CHECK-NOT: mpc.select
+// CHECK: return
+func.func @gpt(%q: tensor<1x4x2x16xf32>, %k: tensor<1x4x2x16xf32>, %v: tensor<1x4x2x16xf32>) -> tensor<1x4x2x16xf32> {
+  %root = mpc.constant dense<4.0> : tensor<f32>
+  %fill = mpc.constant dense<-3.40282347E+38> : tensor<f32>
+  %drop = mpc.constant dense<[[false, true], [false, false]]> : tensor<2x2xi1>
+  %kt = mpc.transpose %k [0, 1, 3, 2] : tensor<1x4x2x16xf32> to tensor<1x4x16x2xf32>
+  %0 = mpc.matmul %q, %kt : (tensor<1x4x2x16xf32>, tensor<1x4x16x2xf32>) -> tensor<1x4x2x2xf32>
+  %1 = mpc.div %0, %root : (tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %2 = mpc.select %drop, %fill, %1 : (tensor<2x2xi1>, tensor<f32>, tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %3 = mpc.softmax %2 axis(3) : tensor<1x4x2x2xf32>
+  %4 = mpc.matmul %3, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x16xf32>) -> tensor<1x4x2x16xf32>
+  return %4 : tensor<1x4x2x16xf32>
+}
+
+// -----
+
+// ViT: half of the scale on the query and half on the key, which is transposed
+// below a reshape of its batch dimensions.
+// CHECK-LABEL: func @vit
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<2x3x8x16xf32>, %[[K:[a-z0-9]+]]: tensor<6x8x16xf32>, %[[V:[a-z0-9]+]]: tensor<2x3x8x16xf32>
+// CHECK: %[[KR:.*]] = mpc.reshape %[[K]] : tensor<6x8x16xf32> to tensor<2x3x8x16xf32>
+// CHECK: mpc.attention %[[Q]], %[[KR]], %[[V]] scale(2.500000e-01)
+func.func @vit(%q: tensor<2x3x8x16xf32>, %k: tensor<6x8x16xf32>, %v: tensor<2x3x8x16xf32>) -> tensor<2x3x8x16xf32> {
+  %half = mpc.constant dense<0.5> : tensor<1xf32>
+  %kt = mpc.transpose %k [0, 2, 1] : tensor<6x8x16xf32> to tensor<6x16x8xf32>
+  %kr = mpc.reshape %kt : tensor<6x16x8xf32> to tensor<2x3x16x8xf32>
+  %0 = mpc.mul %q, %half : (tensor<2x3x8x16xf32>, tensor<1xf32>) -> tensor<2x3x8x16xf32>
+  %1 = mpc.mul %kr, %half : (tensor<2x3x16x8xf32>, tensor<1xf32>) -> tensor<2x3x16x8xf32>
+  %2 = mpc.matmul %0, %1 : (tensor<2x3x8x16xf32>, tensor<2x3x16x8xf32>) -> tensor<2x3x8x8xf32>
+  %3 = mpc.softmax %2 axis(3) : tensor<2x3x8x8xf32>
+  %4 = mpc.matmul %3, %v : (tensor<2x3x8x8xf32>, tensor<2x3x8x16xf32>) -> tensor<2x3x8x16xf32>
+  return %4 : tensor<2x3x8x16xf32>
+}
+
+// -----
+
+// torch's guard: rows without a kept position give zeros, which is what attention
+// does with a boolean mask. The additive form 0 / -inf is that mask.
+// CHECK-LABEL: func @guarded
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<3x8x16xf32>, %[[K:[a-z0-9]+]]: tensor<3x8x16xf32>, %[[V:[a-z0-9]+]]: tensor<3x8x16xf32>, %[[KEEP:[a-z0-9]+]]: tensor<8x8xi1>
+// CHECK: mpc.attention %[[Q]], %[[K]], %[[V]] mask(%[[KEEP]]) scale(1.000000e+00)
+// CHECK-NEXT: return
+func.func @guarded(%q: tensor<3x8x16xf32>, %k: tensor<3x8x16xf32>, %v: tensor<3x8x16xf32>, %keep: tensor<8x8xi1>) -> tensor<3x8x16xf32> {
+  %zero = mpc.constant dense<0.0> : tensor<f32>
+  %inf = mpc.constant dense<0xFF800000> : tensor<f32>
+  %mask = mpc.select %keep, %zero, %inf : (tensor<8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<3x8x16xf32>, tensor<3x8x16xf32>) -> tensor<3x8x8xf32>
+  %1 = mpc.add %0, %mask : (tensor<3x8x8xf32>, tensor<8x8xf32>) -> tensor<3x8x8xf32>
+  %2 = mpc.softmax %1 axis(2) : tensor<3x8x8xf32>
+  %3 = mpc.is_nan %2 : tensor<3x8x8xf32> -> tensor<3x8x8xi1>
+  %4 = mpc.select %3, %zero, %2 : (tensor<3x8x8xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %5 = mpc.matmul %4, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return %5 : tensor<3x8x16xf32>
+}
+
+// -----
+
+// A run-time condition with a fill of -FLT_MAX: an empty row gives the mean of the
+// values. A boolean mask would give zeros, an added fill gives the mean.
+// CHECK-LABEL: func @variable_condition
+// CHECK: %[[M:.*]] = mpc.select %{{.*}}, %{{.*}}, %{{.*}} : (tensor<8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+// CHECK: mpc.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%[[M]])
+func.func @variable_condition(%q: tensor<3x8x16xf32>, %k: tensor<3x8x16xf32>, %v: tensor<3x8x16xf32>, %keep: tensor<8x8xi1>) -> tensor<3x8x16xf32> {
+  %fill = mpc.constant dense<-3.40282347E+38> : tensor<f32>
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<3x8x16xf32>, tensor<3x8x16xf32>) -> tensor<3x8x8xf32>
+  %1 = mpc.select %keep, %0, %fill : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %2 = mpc.softmax %1 axis(2) : tensor<3x8x8xf32>
+  %3 = mpc.matmul %2, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return %3 : tensor<3x8x16xf32>
+}
+
+// -----
+
+// The same with -inf: an empty row is NaN, which no mask of attention gives.
+// CHECK-LABEL: func @keeps_nan_of_empty_rows
+// CHECK: mpc.softmax
+// CHECK-NOT: mpc.attention
+// CHECK: return
+func.func @keeps_nan_of_empty_rows(%q: tensor<3x8x16xf32>, %k: tensor<3x8x16xf32>, %v: tensor<3x8x16xf32>, %keep: tensor<8x8xi1>) -> tensor<3x8x16xf32> {
+  %fill = mpc.constant dense<0xFF800000> : tensor<f32>
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<3x8x16xf32>, tensor<3x8x16xf32>) -> tensor<3x8x8xf32>
+  %1 = mpc.select %keep, %0, %fill : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %2 = mpc.softmax %1 axis(2) : tensor<3x8x8xf32>
+  %3 = mpc.matmul %2, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return %3 : tensor<3x8x16xf32>
+}
+
+// -----
+
+// A constant condition with an empty row keeps the fill.
+// CHECK-LABEL: func @empty_constant_row
+// CHECK: %[[M:.*]] = mpc.select
+// CHECK: mpc.attention %{{.*}} mask(%[[M]])
+func.func @empty_constant_row(%q: tensor<1x2x16xf32>, %k: tensor<1x2x16xf32>, %v: tensor<1x2x16xf32>) -> tensor<1x2x16xf32> {
+  %fill = mpc.constant dense<-1.0e38> : tensor<f32>
+  %keep = mpc.constant dense<[[true, true], [false, false]]> : tensor<2x2xi1>
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<1x2x16xf32>, tensor<1x2x16xf32>) -> tensor<1x2x2xf32>
+  %1 = mpc.select %keep, %0, %fill : (tensor<2x2xi1>, tensor<1x2x2xf32>, tensor<f32>) -> tensor<1x2x2xf32>
+  %2 = mpc.softmax %1 axis(2) : tensor<1x2x2xf32>
+  %3 = mpc.matmul %2, %v : (tensor<1x2x2xf32>, tensor<1x2x16xf32>) -> tensor<1x2x16xf32>
+  return %3 : tensor<1x2x16xf32>
+}
+
+// -----
+
+// The probabilities are an output as well.
+// CHECK-LABEL: func @keeps_read_probabilities
+// CHECK-NOT: mpc.attention
+// CHECK: return
+func.func @keeps_read_probabilities(%q: tensor<3x8x16xf32>, %k: tensor<3x8x16xf32>, %v: tensor<3x8x16xf32>) -> (tensor<3x8x16xf32>, tensor<3x8x8xf32>) {
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<3x8x16xf32>, tensor<3x8x16xf32>) -> tensor<3x8x8xf32>
+  %1 = mpc.softmax %0 axis(2) : tensor<3x8x8xf32>
+  %2 = mpc.matmul %1, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return %2, %1 : tensor<3x8x16xf32>, tensor<3x8x8xf32>
+}
+
+// -----
+
+// A softmax over another axis, rank 2, and batches that broadcast.
+// CHECK-LABEL: func @keeps_other_axis
+// CHECK-NOT: mpc.attention
+// CHECK: return
+func.func @keeps_other_axis(%q: tensor<3x8x16xf32>, %k: tensor<3x8x16xf32>, %v: tensor<3x8x16xf32>) -> tensor<3x8x16xf32> {
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<3x8x16xf32>, tensor<3x8x16xf32>) -> tensor<3x8x8xf32>
+  %1 = mpc.softmax %0 axis(1) : tensor<3x8x8xf32>
+  %2 = mpc.matmul %1, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return %2 : tensor<3x8x16xf32>
+}
+
+// CHECK-LABEL: func @keeps_rank_2
+// CHECK-NOT: mpc.attention
+// CHECK: return
+func.func @keeps_rank_2(%q: tensor<8x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x8xf32>
+  %1 = mpc.softmax %0 axis(1) : tensor<8x8xf32>
+  %2 = mpc.matmul %1, %v : (tensor<8x8xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %2 : tensor<8x16xf32>
+}
+
+// CHECK-LABEL: func @keeps_broadcast_batch
+// CHECK-NOT: mpc.attention
+// CHECK: return
+func.func @keeps_broadcast_batch(%q: tensor<3x8x16xf32>, %k: tensor<8x16xf32>, %v: tensor<3x8x16xf32>) -> tensor<3x8x16xf32> {
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<3x8x16xf32>, tensor<8x16xf32>) -> tensor<3x8x8xf32>
+  %1 = mpc.softmax %0 axis(2) : tensor<3x8x8xf32>
+  %2 = mpc.matmul %1, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return %2 : tensor<3x8x16xf32>
+}

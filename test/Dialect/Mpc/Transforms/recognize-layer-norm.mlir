@@ -1,0 +1,141 @@
+// RUN: mpc-opt %s --mpc-recognize-layer-norm | FileCheck %s
+// RUN: mpc-opt %s --mpc-recognize-layer-norm | mpc-opt --mpc-recognize-layer-norm | FileCheck %s
+// RUN: mpc-opt %s --mpc-recognize-layer-norm --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
+
+// torch's form: a power, a root and a quotient, then scale and bias.
+// CHECK-LABEL: func @quotient
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>, %[[S:[a-z0-9]+]]: tensor<8xf32>, %[[B:[a-z0-9]+]]: tensor<8xf32>
+// CHECK-NOT: mpc.reduce_mean
+// CHECK: %[[R:.*]] = mpc.layer_norm %[[X]], %[[S]], %[[B]] axis(1) epsilon(9.99999974{{.*}}E-6) {mpc.layer = "ln"}
+// CHECK-NEXT: return %[[R]]
+// LOC-LABEL: func @quotient
+// LOC: mpc.layer_norm {{.*}} loc(#[[FUSED:loc[0-9]+]])
+func.func @quotient(%x: tensor<4x8xf32>, %scale: tensor<8xf32>, %bias: tensor<8xf32>) -> tensor<4x8xf32> {
+  %two = mpc.constant dense<2.0> : tensor<f32>
+  %epsilon = mpc.constant dense<1.0e-5> : tensor<f32>
+  %0 = mpc.reduce_mean %x axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = mpc.pow %1, %two : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %3 = mpc.reduce_mean %2 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %4 = mpc.add %3, %epsilon : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %5 = mpc.sqrt %4 : tensor<4x1xf32>
+  %6 = mpc.div %1, %5 {mpc.layer = "ln"} : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32> loc("Div")
+  %7 = mpc.mul %6, %scale : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32> loc("Mul")
+  %8 = mpc.add %7, %bias : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32> loc("Add")
+  return %8 : tensor<4x8xf32>
+}
+
+// Sums over the count, reshapes, a second difference for the square, an rsqrt with
+// the scale on it, over two axes.
+// CHECK-LABEL: func @sums_and_rsqrt
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x4x8xf32>, %[[S:[a-z0-9]+]]: tensor<4x8xf32>
+// CHECK-NOT: mpc.rsqrt
+// CHECK: %[[R:.*]] = mpc.layer_norm %[[X]], %[[S]] axis(1) epsilon(9.99999974{{.*}}E-6)
+// CHECK-NEXT: return %[[R]]
+func.func @sums_and_rsqrt(%x: tensor<2x4x8xf32>, %scale: tensor<4x8xf32>) -> tensor<2x4x8xf32> {
+  %count = mpc.constant dense<32.0> : tensor<f32>
+  %epsilon = mpc.constant dense<1.0e-5> : tensor<f32>
+  %0 = mpc.reduce_sum %x axes([1, 2]) : tensor<2x4x8xf32> -> tensor<2xf32>
+  %1 = mpc.reshape %0 : tensor<2xf32> to tensor<2x1x1xf32>
+  %2 = mpc.div %1, %count : (tensor<2x1x1xf32>, tensor<f32>) -> tensor<2x1x1xf32>
+  %3 = mpc.sub %x, %2 : (tensor<2x4x8xf32>, tensor<2x1x1xf32>) -> tensor<2x4x8xf32>
+  %4 = mpc.sub %x, %2 : (tensor<2x4x8xf32>, tensor<2x1x1xf32>) -> tensor<2x4x8xf32>
+  %5 = mpc.mul %3, %3 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %6 = mpc.reduce_sum %5 axes([1, 2]) : tensor<2x4x8xf32> -> tensor<2xf32>
+  %7 = mpc.div %6, %count : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+  %8 = mpc.reshape %7 : tensor<2xf32> to tensor<2x1x1xf32>
+  %9 = mpc.add %8, %epsilon : (tensor<2x1x1xf32>, tensor<f32>) -> tensor<2x1x1xf32>
+  %10 = mpc.rsqrt %9 : tensor<2x1x1xf32>
+  %11 = mpc.mul %10, %scale : (tensor<2x1x1xf32>, tensor<4x8xf32>) -> tensor<2x4x8xf32>
+  %12 = mpc.mul %4, %11 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return %12 : tensor<2x4x8xf32>
+}
+
+// Neither scale nor bias: the scale is 1.
+// CHECK-LABEL: func @plain
+// CHECK: %[[ONE:.*]] = mpc.constant dense<1.000000e+00> : tensor<8xf32>
+// CHECK: mpc.layer_norm %{{.*}}, %[[ONE]] axis(1)
+func.func @plain(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %epsilon = mpc.constant dense<1.0e-5> : tensor<4x1xf32>
+  %0 = mpc.reduce_mean %x axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = mpc.mul %1, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = mpc.reduce_mean %2 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %4 = mpc.add %3, %epsilon : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %5 = mpc.sqrt %4 : tensor<4x1xf32>
+  %6 = mpc.reciprocal %5 : tensor<4x1xf32>
+  %7 = mpc.mul %6, %1 : (tensor<4x1xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %7 : tensor<4x8xf32>
+}
+
+// Without the mean it is an rms norm; its bias stays an add.
+// CHECK-LABEL: func @rms
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>, %[[S:[a-z0-9]+]]: tensor<8xf32>, %[[B:[a-z0-9]+]]: tensor<8xf32>
+// CHECK: %[[N:.*]] = mpc.rms_norm %[[X]], %[[S]] axis(1)
+// CHECK-NEXT: mpc.add %[[N]], %[[B]]
+func.func @rms(%x: tensor<4x8xf32>, %scale: tensor<8xf32>, %bias: tensor<8xf32>) -> tensor<4x8xf32> {
+  %two = mpc.constant dense<2.0> : tensor<f32>
+  %epsilon = mpc.constant dense<1.0e-5> : tensor<f32>
+  %0 = mpc.pow %x, %two : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %1 = mpc.reduce_mean %0 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %2 = mpc.add %1, %epsilon : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %3 = mpc.rsqrt %2 : tensor<4x1xf32>
+  %4 = mpc.mul %x, %3 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %5 = mpc.mul %scale, %4 : (tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %6 = mpc.add %5, %bias : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return %6 : tensor<4x8xf32>
+}
+
+// A norm over the first axis is none of ours.
+// CHECK-LABEL: func @keeps_first_axis
+// CHECK: mpc.sqrt
+// CHECK-NOT: mpc.layer_norm
+// CHECK: return
+func.func @keeps_first_axis(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %epsilon = mpc.constant dense<1.0e-5> : tensor<f32>
+  %0 = mpc.reduce_mean %x axes([0]) keep_dims : tensor<4x8xf32> -> tensor<1x8xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
+  %2 = mpc.mul %1, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = mpc.reduce_mean %2 axes([0]) keep_dims : tensor<4x8xf32> -> tensor<1x8xf32>
+  %4 = mpc.add %3, %epsilon : (tensor<1x8xf32>, tensor<f32>) -> tensor<1x8xf32>
+  %5 = mpc.sqrt %4 : tensor<1x8xf32>
+  %6 = mpc.div %1, %5 : (tensor<4x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
+  return %6 : tensor<4x8xf32>
+}
+
+// An unbiased deviation (sum over count - 1) is another function.
+// CHECK-LABEL: func @keeps_unbiased
+// CHECK-NOT: mpc.layer_norm
+// CHECK: return
+func.func @keeps_unbiased(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %less = mpc.constant dense<7.0> : tensor<f32>
+  %epsilon = mpc.constant dense<1.0e-5> : tensor<f32>
+  %0 = mpc.reduce_mean %x axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = mpc.mul %1, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = mpc.reduce_sum %2 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %4 = mpc.div %3, %less : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %5 = mpc.add %4, %epsilon : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %6 = mpc.sqrt %5 : tensor<4x1xf32>
+  %7 = mpc.div %1, %6 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %7 : tensor<4x8xf32>
+}
+
+// A per-row factor is no scale of the norm.
+// CHECK-LABEL: func @keeps_row_factor
+// CHECK: mpc.layer_norm
+// CHECK-NEXT: mpc.mul
+func.func @keeps_row_factor(%x: tensor<4x8xf32>, %rows: tensor<4x1xf32>) -> tensor<4x8xf32> {
+  %epsilon = mpc.constant dense<1.0e-5> : tensor<f32>
+  %0 = mpc.reduce_mean %x axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = mpc.mul %1, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = mpc.reduce_mean %2 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %4 = mpc.add %3, %epsilon : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %5 = mpc.sqrt %4 : tensor<4x1xf32>
+  %6 = mpc.div %1, %5 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %7 = mpc.mul %6, %rows : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %7 : tensor<4x8xf32>
+}
+
+// LOC: #[[FUSED]] = loc(fused[#{{.*}}, #{{.*}}, #{{.*}}])

@@ -1,0 +1,99 @@
+// RUN: mpc-opt %s --mpc-recognize-softmax | FileCheck %s
+// RUN: mpc-opt %s --mpc-recognize-softmax | mpc-opt --mpc-recognize-softmax | FileCheck %s
+// RUN: mpc-opt %s --mpc-recognize-softmax --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
+
+// The textbook form, with the maximum subtracted. Location and layer of the
+// quotient stay.
+// CHECK-LABEL: func @quotient
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
+// CHECK-NEXT: %[[R:.*]] = mpc.softmax %[[X]] axis(1) {mpc.layer = "head"}
+// CHECK-NEXT: return %[[R]]
+// LOC-LABEL: func @quotient
+// LOC: mpc.softmax {{.*}} loc(#[[DIV:loc[0-9]+]])
+func.func @quotient(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.reduce_max %x axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = mpc.exp %1 : tensor<4x8xf32>
+  %3 = mpc.reduce_sum %2 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %4 = mpc.div %2, %3 {mpc.layer = "head"} : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32> loc("Div")
+  return %4 : tensor<4x8xf32>
+}
+
+// Reductions that drop the axis, reshapes that bring it back, explicit broadcasts.
+// CHECK-LABEL: func @reshaped
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
+// CHECK-NEXT: %[[R:.*]] = mpc.softmax %[[X]] axis(0)
+// CHECK-NEXT: return %[[R]]
+func.func @reshaped(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.reduce_max %x axes([0]) : tensor<4x8xf32> -> tensor<8xf32>
+  %1 = mpc.reshape %0 : tensor<8xf32> to tensor<1x8xf32>
+  %2 = mpc.broadcast %1 : tensor<1x8xf32> to tensor<4x8xf32>
+  %3 = mpc.sub %x, %2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %4 = mpc.exp %3 : tensor<4x8xf32>
+  %5 = mpc.reduce_sum %4 axes([0]) : tensor<4x8xf32> -> tensor<8xf32>
+  %6 = mpc.reshape %5 : tensor<8xf32> to tensor<1x8xf32>
+  %7 = mpc.div %4, %6 : (tensor<4x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
+  return %7 : tensor<4x8xf32>
+}
+
+// Without the maximum, and as product with the reciprocal.
+// CHECK-LABEL: func @no_maximum
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
+// CHECK-NEXT: mpc.softmax %[[X]] axis(1)
+func.func @no_maximum(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.exp %x : tensor<4x8xf32>
+  %1 = mpc.reduce_sum %0 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %2 = mpc.reciprocal %1 : tensor<4x1xf32>
+  %3 = mpc.mul %2, %0 : (tensor<4x1xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: func @log_softmax
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
+// CHECK-NEXT: %[[R:.*]] = mpc.log_softmax %[[X]] axis(1)
+// CHECK-NEXT: return %[[R]]
+func.func @log_softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.reduce_max %x axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = mpc.exp %1 : tensor<4x8xf32>
+  %3 = mpc.reduce_sum %2 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %4 = mpc.log %3 : tensor<4x1xf32>
+  %5 = mpc.sub %1, %4 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %5 : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: func @log_of_softmax
+// CHECK-NEXT: mpc.log_softmax
+// CHECK-NEXT: return
+func.func @log_of_softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.softmax %x axis(1) : tensor<4x8xf32>
+  %1 = mpc.log %0 : tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}
+
+// A sum over two axes is no softmax.
+// CHECK-LABEL: func @keeps_two_axes
+// CHECK: mpc.exp
+// CHECK: mpc.div
+// CHECK-NOT: mpc.softmax
+// CHECK: return
+func.func @keeps_two_axes(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.exp %x : tensor<4x8xf32>
+  %1 = mpc.reduce_sum %0 axes([0, 1]) keep_dims : tensor<4x8xf32> -> tensor<1x1xf32>
+  %2 = mpc.div %0, %1 : (tensor<4x8xf32>, tensor<1x1xf32>) -> tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
+
+// The sum of another exp is no softmax either.
+// CHECK-LABEL: func @keeps_other_sum
+// CHECK-NOT: mpc.softmax
+// CHECK: return
+func.func @keeps_other_sum(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.exp %x : tensor<4x8xf32>
+  %1 = mpc.exp %y : tensor<4x8xf32>
+  %2 = mpc.reduce_sum %1 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %3 = mpc.div %0, %2 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}
+
+// LOC: #[[DIV]] = loc("Div"

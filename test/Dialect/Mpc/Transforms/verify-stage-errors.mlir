@@ -1,0 +1,45 @@
+// RUN: mpc-opt %s --mpc-verify-stage=stage=simplify --verify-diagnostics --split-input-file
+// RUN: not mpc-opt %s --mpc-verify-stage=stage=late --split-input-file 2>&1 | FileCheck %s
+
+// CHECK: unknown stage 'late'; use import, simplify, precision, layout or fuse
+
+// expected-error @below {{argument 0 lacks 'mpc.role'}}
+func.func @no_role(%x: tensor<4xf32>) {
+  return
+}
+
+// -----
+
+func.func private @other_dialect() {
+  // expected-error @below {{does not belong to mpc, func.return excepted}}
+  %0 = arith.constant 0 : index
+  return
+}
+
+// -----
+
+func.func private @early_decision(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{carries a decision before the precision stage}}
+  %0 = mpc.relu %x {mpc.decision = #mpc.decision<rule = "clear", list = "float32">} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @early_fusion(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{stands before the fuse stage}}
+  %0 = mpc.fusion kind(elementwise) name("relu") (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
+    %1 = mpc.relu %a : tensor<4xf32>
+    mpc.yield %1 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{has more than one block}}
+func.func private @two_blocks() {
+  "cf.br"()[^bb1] : () -> ()
+^bb1:
+  return
+}

@@ -1,0 +1,61 @@
+// RUN: split-file %s %t
+// RUN: mpc-opt %t/precision.mlir --mpc-verify-stage=stage=precision --verify-diagnostics --split-input-file
+// RUN: mpc-opt %t/layout.mlir --mpc-verify-stage=stage=layout --verify-diagnostics --split-input-file
+// RUN: mpc-opt %t/fuse.mlir --mpc-verify-stage=stage=fuse --verify-diagnostics --split-input-file
+
+//--- precision.mlir
+func.func private @no_decision(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{carries no 'mpc.decision'}}
+  %0 = mpc.relu %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @narrow_softmax(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  // expected-error @below {{computes in 'bf16'; softmax is f32 unless an override says otherwise}}
+  %0 = mpc.softmax %x axis(0) {mpc.decision = #mpc.decision<rule = "follow", list = "own">} : tensor<4xbf16>
+  return %0 : tensor<4xbf16>
+}
+
+//--- layout.mlir
+func.func private @channels_first(%x: tensor<1x1x4xf32>) -> tensor<1x1x2xf32> {
+  // expected-error @below {{is channels_first after the layout stage}}
+  %0 = mpc.max_pool %x window([2]) strides([2]) pad([0], [0]) dilations([1]) : tensor<1x1x4xf32> -> tensor<1x1x2xf32>
+  return %0 : tensor<1x1x2xf32>
+}
+
+//--- fuse.mlir
+func.func private @outside(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{stands outside every fusion}}
+  %0 = mpc.relu %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// The matmul's kernel should have rounded its result.
+func.func private @stray_cast(%x: tensor<4x4xbf16>) -> tensor<4x4xbf16> {
+  %0 = mpc.fusion kind(contraction) name("matmul") (%a = %x : tensor<4x4xbf16>) -> tensor<4x4xf32> {
+    // expected-note @below {{this op's kernel should have absorbed it}}
+    %2 = mpc.matmul %a, %a : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xf32>
+    mpc.yield %2 : tensor<4x4xf32>
+  }
+  // expected-error @below {{is a stand-alone cast, which was priced as free}}
+  %1 = mpc.fusion kind(elementwise) name("cast") (%a = %0 : tensor<4x4xf32>) -> tensor<4x4xbf16> {
+    %2 = mpc.cast %a : tensor<4x4xf32> to tensor<4x4xbf16>
+    mpc.yield %2 : tensor<4x4xbf16>
+  }
+  return %1 : tensor<4x4xbf16>
+}
+
+// -----
+
+// The cast of a program input has no kernel to ride in.
+func.func private @input_cast(%x: tensor<4x4xf32>) -> tensor<4x4xbf16> {
+  %0 = mpc.fusion kind(elementwise) name("cast") (%a = %x : tensor<4x4xf32>) -> tensor<4x4xbf16> {
+    %2 = mpc.cast %a : tensor<4x4xf32> to tensor<4x4xbf16>
+    mpc.yield %2 : tensor<4x4xbf16>
+  }
+  return %0 : tensor<4x4xbf16>
+}

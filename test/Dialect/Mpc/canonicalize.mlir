@@ -1,0 +1,119 @@
+// Folders keep every bit: each function is one fold, or one that must not happen.
+// RUN: mpc-opt %s --canonicalize | FileCheck %s
+
+// CHECK-LABEL: func.func @cast_to_same_type
+// CHECK-NEXT: return %arg0
+func.func @cast_to_same_type(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = mpc.cast %x : tensor<4xf32> to tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// Widening and coming back is exact.
+// CHECK-LABEL: func.func @cast_wide_and_back
+// CHECK-NEXT: return %arg0
+func.func @cast_wide_and_back(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  %0 = mpc.cast %x : tensor<4xbf16> to tensor<4xf32>
+  %1 = mpc.cast %0 : tensor<4xf32> to tensor<4xbf16>
+  return %1 : tensor<4xbf16>
+}
+
+// Narrowing rounds: the pair stays.
+// CHECK-LABEL: func.func @cast_narrow_and_back
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.cast
+func.func @cast_narrow_and_back(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = mpc.cast %x : tensor<4xf32> to tensor<4xbf16>
+  %1 = mpc.cast %0 : tensor<4xbf16> to tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// f16 has more mantissa bits than bf16, so this is a rounding too.
+// CHECK-LABEL: func.func @cast_f16_by_bf16
+// CHECK-COUNT-2: mpc.cast
+func.func @cast_f16_by_bf16(%x: tensor<4xf16>) -> tensor<4xf16> {
+  %0 = mpc.cast %x : tensor<4xf16> to tensor<4xbf16>
+  %1 = mpc.cast %0 : tensor<4xbf16> to tensor<4xf16>
+  return %1 : tensor<4xf16>
+}
+
+// A cast of the model itself is a pin.
+// CHECK-LABEL: func.func @cast_pinned
+// CHECK-COUNT-2: mpc.cast
+func.func @cast_pinned(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  %0 = mpc.cast %x pinned : tensor<4xbf16> to tensor<4xf32>
+  %1 = mpc.cast %0 : tensor<4xf32> to tensor<4xbf16>
+  return %1 : tensor<4xbf16>
+}
+
+// x + 0.0 turns -0.0 into 0.0, x + -0.0 does not.
+// CHECK-LABEL: func.func @add_zero
+// CHECK: %[[SUM:.*]] = mpc.add %arg0
+// CHECK: return %[[SUM]], %arg0, %arg1
+func.func @add_zero(%x: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xi32>) {
+  %p = mpc.constant dense<0.0> : tensor<4xf32>
+  %n = mpc.constant dense<-0.0> : tensor<f32>
+  %z = mpc.constant dense<0> : tensor<i32>
+  %0 = mpc.add %x, %p : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = mpc.add %x, %n : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = mpc.add %i, %z : (tensor<4xi32>, tensor<i32>) -> tensor<4xi32>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xi32>
+}
+
+// CHECK-LABEL: func.func @neutral_elements
+// CHECK-NEXT: return %arg0, %arg0, %arg0
+func.func @neutral_elements(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %one = mpc.constant dense<1.0> : tensor<f32>
+  %zero = mpc.constant dense<0.0> : tensor<f32>
+  %0 = mpc.mul %one, %x : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = mpc.div %x, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = mpc.sub %x, %zero : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// A neutral element that broadcasts the other operand is not neutral.
+// CHECK-LABEL: func.func @broadcasting_one
+// CHECK: mpc.mul
+func.func @broadcasting_one(%x: tensor<4xf32>) -> tensor<2x4xf32> {
+  %one = mpc.constant dense<1.0> : tensor<2x4xf32>
+  %0 = mpc.mul %x, %one : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// CHECK-LABEL: func.func @reshape_of_reshape
+// CHECK-NEXT: %[[R:.*]] = mpc.reshape %arg0 : tensor<2x6xf32> to tensor<12xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @reshape_of_reshape(%x: tensor<2x6xf32>) -> tensor<12xf32> {
+  %0 = mpc.reshape %x : tensor<2x6xf32> to tensor<3x4xf32>
+  %1 = mpc.reshape %0 : tensor<3x4xf32> to tensor<12xf32>
+  return %1 : tensor<12xf32>
+}
+
+// CHECK-LABEL: func.func @transpose_of_transpose
+// CHECK-NEXT: return %arg0
+func.func @transpose_of_transpose(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  %0 = mpc.transpose %x [2, 0, 1] : tensor<2x3x4xf32> to tensor<4x2x3xf32>
+  %1 = mpc.transpose %0 [1, 2, 0] : tensor<4x2x3xf32> to tensor<2x3x4xf32>
+  return %1 : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func.func @movement_of_constants
+// CHECK-DAG: mpc.constant dense<{{\[\[}}1, 2], [3, 4]]> : tensor<2x2xi32>
+// CHECK-DAG: mpc.constant dense<2.000000e+00> : tensor<3x5xf32>
+func.func @movement_of_constants() -> (tensor<2x2xi32>, tensor<3x5xf32>) {
+  %c = mpc.constant dense<[1, 2, 3, 4]> : tensor<4xi32>
+  %s = mpc.constant dense<2.0> : tensor<5x1xf32>
+  %0 = mpc.reshape %c : tensor<4xi32> to tensor<2x2xi32>
+  %1 = mpc.transpose %s [1, 0] : tensor<5x1xf32> to tensor<1x5xf32>
+  %2 = mpc.broadcast %1 : tensor<1x5xf32> to tensor<3x5xf32>
+  return %0, %2 : tensor<2x2xi32>, tensor<3x5xf32>
+}
+
+// CHECK-LABEL: func.func @movement_that_moves_nothing
+// CHECK-NEXT: return %arg0, %arg0, %arg0
+func.func @movement_that_moves_nothing(%x: tensor<2x3xf32>, %v: tensor<f32>)
+    -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) {
+  %0 = mpc.slice %x [0, 0] [2, 3] : tensor<2x3xf32> to tensor<2x3xf32>
+  %1 = mpc.pad %x, %v low([0, 0]) high([0, 0]) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  %2 = mpc.concat %x axis(0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0, %1, %2 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+}

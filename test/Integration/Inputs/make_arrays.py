@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes .npy files for dense.mlir without NumPy. usage: make_arrays.py FOLDER"""
+import pathlib
+import struct
+import sys
+
+
+def write(path, code, shape, payload):
+    header = repr({"descr": code, "fortran_order": False, "shape": shape})
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + payload)
+
+
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+write(folder / "x.npy", "<f4", (4, 8), struct.pack("<32f", *([0.5] * 32)))
+write(folder / "ids.npy", "<i8", (4,), struct.pack("<4q", 0, 1, 0, 1))
+write(folder / "x_wide.npy", "<f8", (4, 8), struct.pack("<32d", *([0.5] * 32)))
+write(folder / "x_shape.npy", "<f4", (8, 4), struct.pack("<32f", *([0.5] * 32)))
+(folder / "cut.npy").write_bytes((folder / "x.npy").read_bytes()[:-5])
+(folder / "text.npz").write_text("not a zip file")

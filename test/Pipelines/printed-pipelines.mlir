@@ -1,0 +1,76 @@
+// The passes of each stage, pinned: a change of a stage shows here. What is printed
+// can be run again.
+// RUN: mpc-opt %s --mpc-pipeline-simplify --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=SIMPLIFY
+// RUN: mpc-opt %s --mpc-pipeline-precision --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PRECISION
+// RUN: mpc-opt %s "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16 target=cpu:avx2" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=OPTIONS
+// RUN: mpc-opt %s --mpc-pipeline-layout --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=LAYOUT -DCOLUMNS=32
+// RUN: mpc-opt %s --mpc-pipeline-layout=target=cpu:avx2 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=LAYOUT -DCOLUMNS=16
+// RUN: mpc-opt %s --mpc-pipeline-fuse --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=FUSE
+// RUN: mpc-opt %s --mpc-pipeline-fuse --mpc-pipeline-plan=target=cpu:avx2 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PLAN
+
+// RUN: mpc-opt %s --mpc-pipeline-simplify "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16" --mpc-pipeline-layout --mpc-pipeline-fuse --mpc-pipeline-plan --dump-pass-pipeline -o %t.direct.mlir 2> %t.pipeline
+// RUN: bash -c "mpc-opt %s --pass-pipeline=\"$(grep -v 'Pass Manager' %t.pipeline)\"" | diff - %t.direct.mlir
+
+// SIMPLIFY: builtin.module(
+// SIMPLIFY-NEXT: func.func(
+// SIMPLIFY-NEXT: canonicalize{
+// SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
+// SIMPLIFY-NEXT: cse,
+// SIMPLIFY-NEXT: mpc-recognize-softmax,
+// SIMPLIFY-NEXT: mpc-recognize-layer-norm,
+// SIMPLIFY-NEXT: mpc-recognize-gelu,
+// SIMPLIFY-NEXT: mpc-recognize-attention,
+// SIMPLIFY-NEXT: mpc-fold-batch-norm,
+// SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
+// SIMPLIFY-NEXT: canonicalize{
+// SIMPLIFY-NEXT: cse,
+// SIMPLIFY-NEXT: mpc-verify-stage{stage=simplify}
+// SIMPLIFY-NEXT: )
+// SIMPLIFY-NEXT: )
+
+// PRECISION: builtin.module(
+// PRECISION-NEXT: func.func(
+// PRECISION-NEXT: mpc-assign-precision{policy=float32 target=cpu:avx512},
+// PRECISION-NEXT: cse,
+// PRECISION-NEXT: mpc-verify-stage{stage=precision}
+// PRECISION-NEXT: )
+// PRECISION-NEXT: )
+
+// OPTIONS: mpc-assign-precision{policy=mixed_bfloat16 set={op:relu=float32,name:fc/Add=bfloat16} target=cpu:avx2},
+
+// LAYOUT: builtin.module(
+// LAYOUT-NEXT: func.func(
+// LAYOUT-NEXT: mpc-decompose{max-steps=1024},
+// LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
+// LAYOUT-NEXT: canonicalize{
+// LAYOUT-NEXT: cse,
+// LAYOUT-NEXT: mpc-merge-matmuls,
+// LAYOUT-NEXT: mpc-assign-layout,
+// LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
+// LAYOUT-NEXT: canonicalize{
+// LAYOUT-NEXT: cse,
+// LAYOUT-NEXT: mpc-pack-constants{columns=[[COLUMNS]]},
+// LAYOUT-NEXT: cse,
+// LAYOUT-NEXT: mpc-verify-stage{stage=layout}
+// LAYOUT-NEXT: )
+// LAYOUT-NEXT: )
+
+// FUSE: builtin.module(
+// FUSE-NEXT: func.func(
+// FUSE-NEXT: mpc-fuse,
+// FUSE-NEXT: cse,
+// FUSE-NEXT: mpc-verify-stage{stage=fuse}
+// FUSE-NEXT: )
+// FUSE-NEXT: )
+
+// PLAN: mpc-verify-stage{stage=fuse}
+// PLAN: ),
+// PLAN-NEXT: mpc-plan{target=cpu:avx2}
+// PLAN-NEXT: )
+
+func.func @main(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<4x3xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %0 = mpc.add %x, %x : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32> loc("fc/Add")
+  %1 = mpc.relu %0 : tensor<4x3xf32>
+  return %1 : tensor<4x3xf32>
+}

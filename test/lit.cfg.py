@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# FileCheck tests. Features name what a test needs beyond the tree: `shared-models`
+# (the folder of model cases beside the project), `avx512`.
+import os
+import pathlib
+
+import lit.formats
+import lit.llvm
+
+lit.llvm.initialize(lit_config, config)
+
+config.name = "mpc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "unit", "lib", "CMakeLists.txt"]
+config.test_source_root = os.path.join(config.mpc_source_dir, "test")
+
+tools = ["mpc", "mpc-opt", "mpc-translate", "mpc-lsp-server", "mpc-reduce", "FileCheck", "not", "count",
+         "split-file"]
+lit.llvm.llvm_config.add_tool_substitutions(
+    tools, [os.path.join(config.mpc_build_dir, "bin"), config.llvm_tools_dir])
+lit.llvm.llvm_config.with_environment("FILECHECK_OPTS", "-enable-var-scope")
+lit.llvm.llvm_config.with_environment("OMP_WAIT_POLICY", "passive")
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    if name in os.environ:
+        lit.llvm.llvm_config.with_environment(name, os.environ[name])
+
+config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%mpc_src", config.mpc_source_dir))
+config.substitutions.append(("%mpc_build", config.mpc_build_dir))
+config.substitutions.append(("%inputs", os.path.join(config.mpc_source_dir, "test", "Inputs")))
+
+models = pathlib.Path(config.mpc_source_dir).parent / "shared" / "models"
+if models.is_dir():
+    config.available_features.add("shared-models")
+    config.substitutions.append(("%shared_models", str(models)))
+if pathlib.Path("/usr/share/libonnx-testdata/data/node").is_dir():
+    config.available_features.add("onnx-testdata")
+cpu = pathlib.Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""
+if " avx512f " in cpu and " avx512bw " in cpu and " avx512vl " in cpu and " avx512dq " in cpu:
+    config.available_features.add("avx512")

@@ -1,0 +1,203 @@
+//===- FusibilityTest.cpp - what the fuser will do ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// One parsed function whose ops are found by the name of their location.
+class FusibilityTest : public ::testing::Test {
+protected:
+  FusibilityTest() { context.loadDialect<MpcDialect, func::FuncDialect>(); }
+
+  func::FuncOp parse(StringRef body) {
+    module = parseSourceString<ModuleOp>(body, &context);
+    EXPECT_TRUE(module);
+    return *module->getOps<func::FuncOp>().begin();
+  }
+
+  Operation *find(StringRef name) {
+    Operation *found = nullptr;
+    module->walk([&](Operation *op) {
+      if (llvm::is_contained(opNames(op), name))
+        found = op;
+    });
+    EXPECT_TRUE(found) << name.str();
+    return found;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(FusibilityTest, TargetsParse) {
+  EXPECT_TRUE(FusionTarget::parse("cpu"));
+  EXPECT_TRUE(FusionTarget::parse("cpu:avx2"));
+  EXPECT_TRUE(FusionTarget::parse("cpu:avx512"));
+  EXPECT_TRUE(FusionTarget::parse("cpu:native"));
+  EXPECT_FALSE(FusionTarget::parse("cpu:mmx"));
+  EXPECT_FALSE(FusionTarget::parse("gpu"));
+}
+
+TEST_F(FusibilityTest, ContractionsTakeNarrowOperandsAsTheyLie) {
+  parse(
+      R"(func.func @f(%x: tensor<4x4xf32>, %m: tensor<1x4x4xf32>, %q: tensor<1x4x4xf32>) {
+    %0 = mpc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("matmul")
+    %1 = mpc.attention %q, %q, %q mask(%m) scale(1.0) : (tensor<1x4x4xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>) -> tensor<1x4x4xf32> loc("attention")
+    %2 = mpc.softmax %0 axis(1) : tensor<4x4xf32> loc("softmax")
+    %3 = mpc.reshape %2 : tensor<4x4xf32> to tensor<16xf32> loc("reshape")
+    return
+  })");
+  FusionTarget cpu, loader;
+  loader.narrowsContractionOperands = true;
+  EXPECT_FALSE(absorbsCast(find("matmul"), 0, cpu));
+  EXPECT_TRUE(absorbsCast(find("matmul"), 0, loader));
+  EXPECT_FALSE(absorbsCast(find("attention"), 2, cpu));
+  EXPECT_TRUE(absorbsCast(find("attention"), 3, cpu)) << "the mask";
+  EXPECT_TRUE(absorbsCast(find("softmax"), 0, cpu));
+  EXPECT_FALSE(absorbsCast(find("reshape"), 0, cpu));
+
+  EXPECT_TRUE(absorbsResultCast(find("matmul"), cpu));
+  EXPECT_TRUE(absorbsResultCast(find("softmax"), cpu));
+  EXPECT_FALSE(absorbsResultCast(find("reshape"), cpu))
+      << "a view has no kernel";
+}
+
+TEST_F(FusibilityTest, EpiloguesStayInside) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%x: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<4x4xf32> {
+    %0 = mpc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("matmul")
+    %1 = mpc.add %0, %b : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32> loc("add")
+    %2 = mpc.relu %1 : tensor<4x4xf32> loc("relu")
+    %3 = mpc.softmax %2 axis(1) : tensor<4x4xf32> loc("softmax")
+    %4 = mpc.abs %3 : tensor<4x4xf32> loc("abs")
+    return %4 : tensor<4x4xf32>
+  })");
+  KernelPrediction kernels(func);
+  EXPECT_TRUE(kernels.isInternal(find("matmul")->getResult(0)));
+  EXPECT_TRUE(kernels.isInternal(find("add")->getResult(0)));
+  EXPECT_FALSE(kernels.isInternal(find("relu")->getResult(0)))
+      << "a row kernel does not take a contraction as its prologue";
+  EXPECT_TRUE(kernels.isInternal(find("softmax")->getResult(0)));
+  EXPECT_FALSE(kernels.isInternal(find("abs")->getResult(0))) << "an output";
+}
+
+TEST_F(FusibilityTest, ProloguesOfRowsStayInside) {
+  func::FuncOp func =
+      parse(R"(func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %0 = mpc.abs %x : tensor<4x4xf32> loc("abs")
+    %1 = mpc.softmax %0 axis(1) : tensor<4x4xf32> loc("softmax")
+    return %1 : tensor<4x4xf32>
+  })");
+  KernelPrediction kernels(func);
+  EXPECT_TRUE(kernels.isInternal(find("abs")->getResult(0)));
+  EXPECT_TRUE(kernels.shareKernel(find("abs"), find("softmax")));
+}
+
+TEST_F(FusibilityTest, AnAddJoinsOneOfTwoContractions) {
+  func::FuncOp func =
+      parse(R"(func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %0 = mpc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("first")
+    %1 = mpc.matmul %x, %x transpose_rhs : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("second")
+    %2 = mpc.add %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("add")
+    return %2 : tensor<4x4xf32>
+  })");
+  KernelPrediction kernels(func);
+  EXPECT_TRUE(kernels.isInternal(find("first")->getResult(0)));
+  EXPECT_FALSE(kernels.isInternal(find("second")->getResult(0)));
+}
+
+TEST_F(FusibilityTest, ElementwiseReadersShareOneKernel) {
+  func::FuncOp func =
+      parse(R"(func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %0 = mpc.abs %x : tensor<4x4xf32> loc("abs")
+    %1 = mpc.exp %0 : tensor<4x4xf32> loc("exp")
+    %2 = mpc.mul %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("mul")
+    %3 = mpc.matmul %2, %2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("matmul")
+    return %3 : tensor<4x4xf32>
+  })");
+  KernelPrediction kernels(func);
+  EXPECT_TRUE(kernels.isInternal(find("abs")->getResult(0)));
+  EXPECT_TRUE(kernels.isInternal(find("exp")->getResult(0)));
+  EXPECT_FALSE(kernels.isInternal(find("mul")->getResult(0)));
+}
+
+TEST_F(FusibilityTest, AValueReadTwiceInOneEpilogueStaysInside) {
+  func::FuncOp func =
+      parse(R"(func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %0 = mpc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("matmul")
+    %1 = mpc.exp %0 : tensor<4x4xf32> loc("exp")
+    %2 = mpc.mul %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("mul")
+    return %2 : tensor<4x4xf32>
+  })");
+  KernelPrediction kernels(func);
+  EXPECT_TRUE(kernels.isInternal(find("matmul")->getResult(0)));
+}
+
+TEST_F(FusibilityTest, KernelsNeverFormACycle) {
+  // The last add reads the first product and, through the second product, what
+  // was made of it: it cannot be in the first kernel.
+  func::FuncOp func =
+      parse(R"(func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %0 = mpc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("first")
+    %1 = mpc.matmul %0, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("second")
+    %2 = mpc.add %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("add")
+    return %2 : tensor<4x4xf32>
+  })");
+  KernelPrediction kernels(func);
+  EXPECT_FALSE(kernels.shareKernel(find("first"), find("add")));
+  EXPECT_TRUE(kernels.shareKernel(find("second"), find("add")));
+}
+
+TEST_F(FusibilityTest, ANormThatReadsAResidualYieldsIt) {
+  // The sum is read by the norm and by a later add: the row kernel makes both.
+  func::FuncOp func = parse(
+      R"(func.func @f(%x: tensor<4x4xf32>, %g: tensor<4xf32>) -> tensor<4x4xf32> {
+    %0 = mpc.add %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("sum")
+    %1 = mpc.layer_norm %0, %g axis(1) epsilon(1.0e-5) : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32> loc("norm")
+    %2 = mpc.matmul %1, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("matmul")
+    %3 = mpc.add %2, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("add")
+    return %3 : tensor<4x4xf32>
+  })");
+  KernelPrediction kernels(func);
+  EXPECT_TRUE(kernels.shareKernel(find("sum"), find("norm")));
+  EXPECT_FALSE(kernels.isInternal(find("sum")->getResult(0)));
+  EXPECT_TRUE(kernels.shareKernel(find("matmul"), find("add")));
+}
+
+//===----------------------------------------------------------------------===//
+// OpNames
+//===----------------------------------------------------------------------===//
+
+TEST_F(FusibilityTest, NamesComeFromEveryPartOfALocation) {
+  parse(R"(func.func @f(%x: tensor<4xf32>) {
+    %0 = mpc.abs %x {mpc.layer = "enc/0"} : tensor<4xf32> loc(fused["first"("m.onnx":1:0), "second"])
+    %1 = mpc.exp %x : tensor<4xf32> loc("x.mlir":1:2)
+    return
+  })");
+  Operation *abs = find("first");
+  EXPECT_EQ(opNames(abs), (SmallVector<StringRef>{"first", "second"}));
+  EXPECT_EQ(opName(abs), "first");
+  EXPECT_EQ(layerPath(abs), "enc/0");
+  Operation *exp = abs->getNextNode();
+  EXPECT_TRUE(opNames(exp).empty());
+  EXPECT_EQ(opName(exp), "exp");
+  EXPECT_EQ(layerPath(exp), "");
+  exp->setLoc(fuseLocations({exp, abs}));
+  EXPECT_EQ(opName(exp), "first");
+}
+
+} // namespace

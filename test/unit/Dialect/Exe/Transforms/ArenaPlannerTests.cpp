@@ -1,0 +1,85 @@
+//===- ArenaPlannerTests.cpp - tests of ArenaPlanner ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Exe/Transforms/ArenaPlanner.h"
+
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace mpc;
+
+namespace {
+
+struct Life {
+  int64_t bytes, first, last;
+};
+
+/// Plans and checks that buffers that live together lie apart, aligned and
+/// inside.
+ArenaPlanner checkedPlan(const std::vector<Life> &lives) {
+  ArenaPlanner planner(64);
+  for (const Life &life : lives)
+    planner.add(life.bytes, life.first, life.last);
+  planner.plan();
+  for (size_t i = 0; i < lives.size(); ++i) {
+    int64_t begin = planner.offsetOf(i), end = begin + lives[i].bytes;
+    EXPECT_EQ(begin % 64, 0) << "buffer " << i;
+    EXPECT_GE(begin, 0) << "buffer " << i;
+    EXPECT_LE(end, planner.arenaBytes()) << "buffer " << i;
+    for (size_t j = 0; j < i; ++j) {
+      bool together =
+          lives[i].first <= lives[j].last && lives[j].first <= lives[i].last;
+      int64_t other = planner.offsetOf(j);
+      EXPECT_TRUE(!together || end <= other || other + lives[j].bytes <= begin)
+          << "buffers " << i << " and " << j;
+    }
+  }
+  EXPECT_GE(planner.arenaBytes(), planner.lowerBound());
+  return planner;
+}
+
+TEST(ArenaPlanner, nothing_needs_nothing) {
+  EXPECT_EQ(checkedPlan({}).arenaBytes(), 0);
+}
+
+TEST(ArenaPlanner, a_chain_needs_two_buffers) {
+  std::vector<Life> lives;
+  for (int64_t step = 0; step < 10; ++step)
+    lives.push_back({1024, step, step + 1});
+  EXPECT_EQ(checkedPlan(lives).arenaBytes(), 2048);
+}
+
+TEST(ArenaPlanner, sizes_round_up_to_the_alignment) {
+  EXPECT_EQ(checkedPlan({{1, 0, 1}, {65, 1, 2}}).arenaBytes(), 192);
+}
+
+TEST(ArenaPlanner, a_gap_between_long_lives_is_used) {
+  // The second buffer dies early; the fourth fits into its place.
+  ArenaPlanner planner =
+      checkedPlan({{128, 0, 9}, {256, 0, 2}, {128, 0, 9}, {256, 4, 6}});
+  EXPECT_EQ(planner.arenaBytes(), 512);
+}
+
+TEST(ArenaPlanner, empty_buffers_take_no_room) {
+  EXPECT_EQ(checkedPlan({{0, 0, 3}, {64, 0, 3}}).arenaBytes(), 64);
+}
+
+TEST(ArenaPlanner, random_lives_never_overlap) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Life> lives;
+    for (int i = 0; i < 60; ++i) {
+      int64_t first = random() % 40;
+      lives.push_back(
+          {int64_t(random() % 5000), first, first + int64_t(random() % 12)});
+    }
+    ArenaPlanner planner = checkedPlan(lives);
+    EXPECT_LE(planner.arenaBytes(), 2 * planner.lowerBound());
+  }
+}
+
+} // namespace

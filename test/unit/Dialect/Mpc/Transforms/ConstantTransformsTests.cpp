@@ -1,0 +1,142 @@
+//===- ConstantTransformsTests.cpp - tests of ConstantTransforms ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "mlir/IR/MLIRContext.h"
+
+#include "gtest/gtest.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+class ConstantTransforms : public ::testing::Test {
+protected:
+  ConstantTransforms() { context.loadDialect<MpcDialect>(); }
+
+  /// 0, 1, 2, ... of `shape`, as i32.
+  ElementsAttr counted(ArrayRef<int64_t> shape) {
+    std::vector<int32_t> values(productOf(shape));
+    std::iota(values.begin(), values.end(), 0);
+    return makeConstant(
+        RankedTensorType::get(shape, builder.getI32Type()),
+        ArrayRef<char>(reinterpret_cast<const char *>(values.data()),
+                       values.size() * sizeof(int32_t)));
+  }
+  std::vector<int32_t> valuesOf(FailureOr<ElementsAttr> attr) {
+    EXPECT_TRUE(succeeded(attr));
+    if (failed(attr))
+      return {};
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(*attr);
+    EXPECT_TRUE(succeeded(bytes));
+    return bytes->as<int32_t>().vec();
+  }
+  ArrayRef<int64_t> shapeOf(FailureOr<ElementsAttr> attr) {
+    return cast<RankedTensorType>(attr->getType()).getShape();
+  }
+
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  Builder builder{&context};
+};
+
+using Values = std::vector<int32_t>;
+
+TEST_F(ConstantTransforms, transpose_moves_dimensions) {
+  FailureOr<ElementsAttr> result =
+      transposeConstant(counted({2, 3, 2}), {2, 0, 1});
+  EXPECT_EQ(valuesOf(result), (Values{0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11}));
+  EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({2, 2, 3}));
+}
+
+TEST_F(ConstantTransforms, transpose_of_one_value_stays_one_value) {
+  ElementsAttr splat =
+      makeSplat(RankedTensorType::get({400, 300}, builder.getF32Type()), 2.5);
+  FailureOr<ElementsAttr> result = transposeConstant(splat, {1, 0});
+  ASSERT_TRUE(succeeded(result));
+  EXPECT_EQ(splatValue(*result), 2.5);
+  EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({300, 400}));
+}
+
+TEST_F(ConstantTransforms, slice_takes_a_part) {
+  EXPECT_EQ(valuesOf(sliceConstant(counted({3, 4}), {1, 2}, {2, 2})),
+            (Values{6, 7, 10, 11}));
+}
+
+TEST_F(ConstantTransforms, reverse_turns_axes_round) {
+  EXPECT_EQ(valuesOf(reverseConstant(counted({2, 3}), {1})),
+            (Values{2, 1, 0, 5, 4, 3}));
+  EXPECT_EQ(valuesOf(reverseConstant(counted({2, 3}), {0, 1})),
+            (Values{5, 4, 3, 2, 1, 0}));
+}
+
+TEST_F(ConstantTransforms, concat_joins_along_an_inner_axis) {
+  FailureOr<ElementsAttr> result =
+      concatConstants({counted({2, 1}), counted({2, 2})}, 1);
+  EXPECT_EQ(valuesOf(result), (Values{0, 0, 1, 1, 2, 3}));
+  EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({2, 3}));
+}
+
+TEST_F(ConstantTransforms, large_constants_stay_resources_with_a_name) {
+  FailureOr<ElementsAttr> result = transposeConstant(counted({40, 30}), {1, 0});
+  ASSERT_TRUE(succeeded(result));
+  auto resource = dyn_cast<DenseResourceElementsAttr>(*result);
+  ASSERT_TRUE(resource);
+  EXPECT_NE(resource.getRawHandle().getKey().find("transposed"),
+            StringRef::npos);
+  EXPECT_EQ(valuesOf(result)[1], 30);
+}
+
+TEST_F(ConstantTransforms, reshape_keeps_the_bytes) {
+  auto type = RankedTensorType::get({6}, builder.getI32Type());
+  EXPECT_EQ(valuesOf(reshapeConstant(counted({2, 3}), type)),
+            (Values{0, 1, 2, 3, 4, 5}));
+}
+
+TEST_F(ConstantTransforms, packing_pads_the_last_panel) {
+  PackSource source;
+  source.rows = source.rowSplit = 2;
+  source.columns = 3;
+  source.rowStride = 3;
+  source.columnStride = 1;
+  FailureOr<ElementsAttr> result =
+      packConstant(counted({2, 3}), source, PackedAttr::get(&context, 2, 1));
+  EXPECT_EQ(valuesOf(result), (Values{0, 1, 3, 4, 2, 0, 5, 0}));
+  EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({2, 2, 2}));
+}
+
+TEST_F(ConstantTransforms, packing_interleaves_halves_of_a_panel) {
+  PackSource source;
+  source.rows = source.rowSplit = 1;
+  source.columns = 4;
+  source.columnStride = 1;
+  EXPECT_EQ(valuesOf(packConstant(counted({1, 4}), source,
+                                  PackedAttr::get(&context, 4, 2))),
+            (Values{0, 2, 1, 3}));
+}
+
+TEST_F(ConstantTransforms, packing_walks_windows_then_channels_of_each_group) {
+  // A filter [2 groups * 1, 2 channels, 2 places]: rows are place-major.
+  PackSource source;
+  source.groups = 2;
+  source.columns = 1;
+  source.rows = 4;
+  source.groupStride = 4;
+  source.columnStride = 4;
+  source.rowStride = 2;
+  source.rowSplit = 2;
+  source.outerRowStride = 1;
+  EXPECT_EQ(valuesOf(packConstant(counted({2, 2, 2}), source,
+                                  PackedAttr::get(&context, 2, 1))),
+            (Values{0, 0, 2, 0, 1, 0, 3, 0, 4, 0, 6, 0, 5, 0, 7, 0}));
+}
+
+} // namespace

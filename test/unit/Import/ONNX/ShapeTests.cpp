@@ -1,0 +1,305 @@
+//===- ShapeTests.cpp - symbolic dimensions and shape arithmetic -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModelBuilder.h"
+
+#include <gtest/gtest.h>
+
+using namespace mpc;
+using namespace mpc::testing;
+
+/// x [n, 3] -> Relu -> y.
+static ModelBuilder symbolicModel() {
+  ModelBuilder b;
+  b.input("x", {-1, 3});
+  b.output("y", {-1, 3});
+  b.node("Relu", {"x"}, {"y"});
+  return b;
+}
+
+TEST(SymbolicDimension, BoundByName) {
+  Import import;
+  import.options.dims["n"] = 5;
+  ASSERT_TRUE(import.run(symbolicModel())) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{5, 3}));
+}
+
+TEST(SymbolicDimension, BoundByShape) {
+  Import import;
+  import.options.inputShapes["x"] = {4, 3};
+  ASSERT_TRUE(import.run(symbolicModel())) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{4, 3}));
+}
+
+TEST(SymbolicDimension, BoundByBatch) {
+  Import import;
+  import.options.batch = 7;
+  ASSERT_TRUE(import.run(symbolicModel())) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{7, 3}));
+}
+
+TEST(SymbolicDimension, UnknownNameIsRefused) {
+  Import import;
+  import.options.dims["m"] = 5;
+  EXPECT_FALSE(import.run(symbolicModel()));
+  EXPECT_NE(import.firstError().find("named 'm'"), std::string::npos);
+}
+
+TEST(SymbolicDimension, EqualNamesAreEqualExtents) {
+  ModelBuilder b = symbolicModel();
+  b.input("z", {-1});
+  Import import;
+  import.options.inputShapes["x"] = {4, 3};
+  import.options.inputShapes["z"] = {5};
+  EXPECT_FALSE(import.run(b));
+  EXPECT_NE(import.firstError().find("the extent 5, but it is 4"),
+            std::string::npos)
+      << import.firstError();
+}
+
+TEST(InputShape, OfAnotherRankIsRefused) {
+  Import import;
+  import.options.inputShapes["x"] = {4};
+  EXPECT_FALSE(import.run(symbolicModel()));
+  EXPECT_NE(import.firstError().find("a shape of 1 is given"),
+            std::string::npos);
+}
+
+TEST(InputShape, OfAnotherExtentIsRefused) {
+  Import import;
+  import.options.inputShapes["x"] = {4, 9};
+  EXPECT_FALSE(import.run(symbolicModel()));
+  EXPECT_NE(import.firstError().find("extent 3 in dimension 1, but 9"),
+            std::string::npos);
+}
+
+// A data file may hold labels as well, and name its arrays by position.
+TEST(InputShape, ByPositionAndBesideOthers) {
+  Import import;
+  import.options.inputShapes["labels"] = {4};
+  import.options.inputShapes["arg0"] = {6, 3};
+  ASSERT_TRUE(import.run(symbolicModel())) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{6, 3}));
+}
+
+//===----------------------------------------------------------------------===//
+// Another batch
+//===----------------------------------------------------------------------===//
+
+/// x [4, 2, 3] reshaped to a constant shape and back.
+static ModelBuilder reshapeModel(const std::vector<int64_t> &shape) {
+  ModelBuilder b;
+  b.input("x", {4, 2, 3});
+  b.ints("shape", shape);
+  b.output("y");
+  b.node("Reshape", {"x", "shape"}, {"y"});
+  return b;
+}
+
+TEST(Batch, ReplacesAFixedExtent) {
+  Import import;
+  import.options.batch = 9;
+  ASSERT_TRUE(import.run(reshapeModel({4, 6}))) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{9, 6}));
+}
+
+TEST(Batch, FollowsIntoMergedDimensions) {
+  Import import;
+  import.options.batch = 9;
+  ASSERT_TRUE(import.run(reshapeModel({8, 3}))) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{18, 3}));
+}
+
+TEST(Batch, FollowsWhereAnotherExtentIsInferred) {
+  Import import;
+  import.options.batch = 9;
+  ASSERT_TRUE(import.run(reshapeModel({4, -1}))) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{9, 6}));
+}
+
+TEST(Batch, WithTwoLeadingExtentsIsRefused) {
+  ModelBuilder b;
+  b.input("x", {4, 2});
+  b.input("h", {1, 2});
+  b.output("y");
+  b.node("Add", {"x", "h"}, {"y"});
+  Import import;
+  import.options.batch = 9;
+  EXPECT_FALSE(import.run(b));
+  EXPECT_NE(import.firstError().find("'x' and 'h' are 4 and 1"),
+            std::string::npos);
+}
+
+//===----------------------------------------------------------------------===//
+// Shape arithmetic
+//===----------------------------------------------------------------------===//
+
+// Shape -> Gather -> Concat -> Reshape, as exporters write a flatten.
+TEST(ShapeArithmetic, IsEvaluatedAndLeavesNothingBehind) {
+  ModelBuilder b;
+  b.input("x", {-1, 2, 3});
+  b.output("y");
+  b.node("Shape", {"x"}, {"shape"});
+  b.ints("zero", {0});
+  b.node("Gather", {"shape", "zero"}, {"batch"});
+  b.ints("minus", {-1});
+  ModelBuilder::intAttr(b.node("Concat", {"batch", "minus"}, {"target"}),
+                        "axis", 0);
+  b.node("Reshape", {"x", "target"}, {"y"});
+  Import import;
+  import.options.dims["n"] = 5;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{5, 6}));
+  EXPECT_EQ(import.count<ReshapeOp>(), 1);
+  EXPECT_EQ(import.count<ConstantOp>(), 0);
+  EXPECT_EQ(import.count<GatherOp>(), 0);
+}
+
+// Float arithmetic stays in the module, and is still known where a shape needs
+// it.
+TEST(ShapeArithmetic, FloatChainsAreKnownButNotFolded) {
+  ModelBuilder b;
+  b.input("x", {1, 1, 2, 2});
+  b.floats("half", {4}, {0.5f, 0.5f, 1, 1});
+  b.floats("two", {4}, {2, 2, 2, 2});
+  b.output("y");
+  b.output("scales");
+  b.node("Mul", {"half", "two"}, {"scales"});
+  b.node("Resize", {"x", "", "scales"}, {"y"});
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{1, 1, 4, 4}));
+  EXPECT_EQ(import.count<MulOp>(), 1);
+}
+
+TEST(ShapeArithmetic, NeededInputsAreNamed) {
+  ModelBuilder b;
+  b.input("x", {2, 3});
+  b.input("shape", {1}, onnx::kInt64);
+  b.output("y");
+  b.node("Reshape", {"x", "shape"}, {"y"});
+  llvm::SmallVector<std::string> needed;
+  Import import;
+  import.options.neededInputs = &needed;
+  EXPECT_FALSE(import.run(b));
+  ASSERT_EQ(needed.size(), 1u);
+  EXPECT_EQ(needed[0], "shape");
+
+  auto type = mlir::RankedTensorType::get(
+      {1}, mlir::IntegerType::get(&import.context, 64));
+  import.options.inputValues["shape"] =
+      mlir::DenseElementsAttr::get(type, int64_t(6));
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{6}));
+  EXPECT_EQ(import.main().getNumArguments(), 1u);
+}
+
+TEST(ShapeArithmetic, IsBounded) {
+  ModelBuilder b;
+  b.ints("shape", {1 << 20});
+  b.output("y");
+  mpc_onnx::NodeProto &node = b.node("ConstantOfShape", {"shape"}, {"ones"});
+  mpc_onnx::TensorProto &one =
+      *ModelBuilder::attribute(node, "value", 4).mutable_t();
+  one.set_data_type(onnx::kInt64);
+  one.add_dims(1);
+  one.add_int64_data(1);
+  b.ints("axis", {0}).clear_dims();
+  b.node("CumSum", {"ones", "axis"}, {"y"});
+  Import import;
+  import.options.maxFoldBytes = 1024;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.count<CumsumOp>(), 1);
+}
+
+//===----------------------------------------------------------------------===//
+// What the module says
+//===----------------------------------------------------------------------===//
+
+TEST(Module, NamesAndRoles) {
+  ModelBuilder b;
+  b.input("x", {2});
+  b.output("y", {2});
+  b.node("Relu", {"x"}, {"y"}).set_name("/stem/stem.0/Relu");
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  mlir::func::FuncOp main = import.main();
+  EXPECT_EQ(main.getArgAttrOfType<mlir::StringAttr>(0, MpcDialect::kNameAttr)
+                .getValue(),
+            "x");
+  EXPECT_EQ(main.getArgAttrOfType<RoleAttr>(0, MpcDialect::kRoleAttr).getKind(),
+            RoleKind::input);
+  EXPECT_EQ(main.getResultAttrOfType<mlir::StringAttr>(0, MpcDialect::kNameAttr)
+                .getValue(),
+            "y");
+  EXPECT_EQ(
+      main.getResultAttrOfType<RoleAttr>(0, MpcDialect::kRoleAttr).getKind(),
+      RoleKind::output);
+  auto relu = import.first<ReluOp>();
+  EXPECT_EQ(
+      relu->getAttrOfType<mlir::StringAttr>(MpcDialect::kLayerAttr).getValue(),
+      "stem/0");
+  auto name = mlir::dyn_cast<mlir::NameLoc>(relu.getLoc());
+  ASSERT_TRUE(name);
+  EXPECT_EQ(name.getName().getValue(), "/stem/stem.0/Relu");
+  auto place = mlir::dyn_cast<mlir::FileLineColLoc>(name.getChildLoc());
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place.getFilename().getValue(), "test.onnx");
+  EXPECT_EQ(place.getLine(), 0u);
+}
+
+// Files of IR version 3 list every initializer as an input as well.
+TEST(Module, InputWithADefaultIsAConstant) {
+  ModelBuilder b;
+  b.input("x", {2});
+  b.input("w", {2});
+  b.floats("w", {2}, {1, 2});
+  b.output("y");
+  b.node("Add", {"x", "w"}, {"y"});
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.main().getNumArguments(), 1u);
+  EXPECT_EQ(import.count<ConstantOp>(), 1);
+}
+
+TEST(Module, UnusedConstantsAreNotLoaded) {
+  ModelBuilder b;
+  b.input("x", {2});
+  b.floats("unused", {2}, {1, 2});
+  b.output("y");
+  b.node("Relu", {"x"}, {"y"});
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.count<ConstantOp>(), 0);
+}
+
+// A 16-bit product accumulates in f32 and is narrowed once, after the bias.
+TEST(Module, NarrowContractionsKeepTheirAccumulators) {
+  ModelBuilder b;
+  b.input("x", {2, 3}, onnx::kFloat16);
+  b.input("w", {3, 4}, onnx::kFloat16);
+  b.input("c", {4}, onnx::kFloat16);
+  b.output("y");
+  b.node("Gemm", {"x", "w", "c"}, {"y"});
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  auto product = import.first<MatmulOp>();
+  EXPECT_TRUE(product.getResult().getType().getElementType().isF32());
+  auto result =
+      mlir::cast<mlir::RankedTensorType>(import.main().getResultTypes()[0]);
+  EXPECT_TRUE(result.getElementType().isF16());
+}
+
+TEST(Module, OldOpsetsWarn) {
+  ModelBuilder b(11);
+  b.input("x", {2});
+  b.output("y");
+  b.node("Relu", {"x"}, {"y"});
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  ASSERT_EQ(import.warnings.size(), 1u);
+  EXPECT_NE(import.warnings[0].find("opset 11"), std::string::npos);
+}

@@ -1,0 +1,111 @@
+//===- CompareTests.cpp - judgement of results ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Reference/Compare.h"
+
+#include "ReferenceTest.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::reference;
+
+namespace {
+
+using CompareTest = ReferenceTest;
+
+TEST_F(CompareTest, ToleranceFollowsDeclaredErrorAndReductionLength) {
+  Tensor reference = floats("tensor<2xf32>", {3, 4});
+  Tensor declared = floats("tensor<2xf32>", {3, 4.1});
+  double magnitude = std::sqrt(12.5), declaredError = 0.1 / std::sqrt(2.0);
+  double tolerance =
+      2 * declaredError / magnitude + 4 * std::sqrt(64.0) * 0x1p-24;
+  OutputError error = compareOutput(declared, reference, declared, 64, true);
+  EXPECT_TRUE(error.ok);
+  EXPECT_NEAR(error.tolerance, tolerance, 1e-12);
+  EXPECT_NEAR(error.rmsRelativeError, declaredError / magnitude, 1e-12);
+  EXPECT_NEAR(error.maxAbsError, 0.1, 1e-12);
+  // Slightly more than twice the declared error fails, slightly less passes.
+  EXPECT_FALSE(compareOutput(floats("tensor<2xf32>", {3, 4.201}), reference,
+                             declared, 1, true)
+                   .ok);
+  EXPECT_TRUE(compareOutput(floats("tensor<2xf32>", {3, 4.199}), reference,
+                            declared, 1, true)
+                  .ok);
+}
+
+TEST_F(CompareTest, ExactModelStillGetsTheRoundingTerm) {
+  Tensor reference = floats("tensor<2xf32>", {1, 1});
+  Tensor near = floats("tensor<2xf32>", {1, 1 + 0x1p-24}),
+         far = floats("tensor<2xf32>", {1, 1.001});
+  EXPECT_TRUE(compareOutput(near, reference, reference, 1, true).ok);
+  EXPECT_FALSE(compareOutput(far, reference, reference, 1, true).ok);
+}
+
+TEST_F(CompareTest, ZeroReferenceIsJudgedAbsolutely) {
+  Tensor zeros = floats("tensor<2xf32>", {0, 0});
+  EXPECT_TRUE(
+      compareOutput(floats("tensor<2xf32>", {1e-8, 0}), zeros, zeros, 1, true)
+          .ok);
+  EXPECT_FALSE(
+      compareOutput(floats("tensor<2xf32>", {1e-3, 0}), zeros, zeros, 1, true)
+          .ok);
+}
+
+TEST_F(CompareTest, NonFiniteValuesMustAgreeWithOneOracle) {
+  Tensor reference = floats("tensor<3xf32>", {1, kNan, 1e39});
+  Tensor declared = floats("tensor<3xf32>", {1, kNan, kInf});
+  EXPECT_TRUE(compareOutput(declared, reference, declared, 1, true).ok);
+  OutputError error = compareOutput(floats("tensor<3xf32>", {kNan, 0, kInf}),
+                                    reference, declared, 1, true);
+  EXPECT_EQ(error.mismatches, 2);
+  EXPECT_FALSE(error.ok);
+  EXPECT_FALSE(compareOutput(floats("tensor<3xf32>", {1, kNan, -kInf}),
+                             reference, declared, 1, true)
+                   .ok);
+}
+
+TEST_F(CompareTest, IntegerMismatchesAreFatalOnlyOnRequest) {
+  Tensor a = ints("tensor<3xi64>", {1, 2, 3}),
+         b = ints("tensor<3xi64>", {1, 5, 3});
+  OutputError error = compareOutput(a, b, b, 1, true);
+  EXPECT_EQ(error.mismatches, 1);
+  EXPECT_EQ(error.maxAbsError, 3);
+  EXPECT_FALSE(error.ok);
+  EXPECT_TRUE(compareOutput(a, b, b, 1, false).ok);
+}
+
+TEST_F(CompareTest, ShapesMustAgree) {
+  Tensor a = floats("tensor<2xf32>", {1, 2}),
+         b = floats("tensor<2x1xf32>", {1, 2});
+  OutputError error = compareOutput(a, b, b, 1, false);
+  EXPECT_FALSE(error.ok);
+  EXPECT_EQ(error.mismatches, 2);
+}
+
+TEST_F(CompareTest, RmsRelativeError) {
+  EXPECT_DOUBLE_EQ(rmsRelativeError(floats("tensor<2xf32>", {3, 5}),
+                                    floats("tensor<2xf32>", {3, 4})),
+                   0.2);
+  EXPECT_EQ(rmsRelativeError(floats("tensor<1xf32>", {kNan}),
+                             floats("tensor<1xf32>", {1})),
+            kInf);
+}
+
+TEST_F(CompareTest, LongestReductionLooksIntoFusionsAndAttention) {
+  module = parseSourceString<ModuleOp>(R"mlir(
+    func.func @f(%x: tensor<2x8xf32>, %w: tensor<8x3xf32>, %q: tensor<1x4x5xf32>,
+                 %k: tensor<1x20x5xf32>) -> tensor<2x3xf32> {
+      %0 = mpc.attention %q, %k, %k scale(1.0)
+           : (tensor<1x4x5xf32>, tensor<1x20x5xf32>, tensor<1x20x5xf32>) -> tensor<1x4x5xf32>
+      %1 = mpc.matmul %x, %w : (tensor<2x8xf32>, tensor<8x3xf32>) -> tensor<2x3xf32>
+      return %1 : tensor<2x3xf32>
+    })mlir",
+                                       &context);
+  ASSERT_TRUE(module) << messages;
+  EXPECT_EQ(longestReduction(module->lookupSymbol<func::FuncOp>("f")), 20);
+}
+
+} // namespace

@@ -1,0 +1,84 @@
+//===- EveryOpTests.cpp - no op is forgotten ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Runs test/Dialect/Mpc/ops.mlir, which has every op of the dialect.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ReferenceTest.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::reference;
+
+namespace {
+
+class EveryOpTest : public ReferenceTest {
+protected:
+  EveryOpTest() {
+    module = parseSourceFile<ModuleOp>(
+        MPC_SOURCE_DIR "/test/Dialect/Mpc/ops.mlir", &context);
+  }
+
+  /// Normal floats, small integers.
+  Tensor draw(RankedTensorType type) {
+    Tensor tensor(type);
+    std::normal_distribution<double> normal;
+    std::uniform_int_distribution<int64_t> small(0, 1);
+    for (double &value : tensor.floats())
+      value = normal(generator);
+    for (int64_t &value : tensor.ints())
+      value = small(generator);
+    tensor.roundToType();
+    return tensor;
+  }
+
+  /// Runs every function; `check` sees each result.
+  void runAll(Rounding rounding,
+              function_ref<void(Operation *, const Tensor &)> check) {
+    ASSERT_TRUE(module) << messages;
+    for (auto function : module->getOps<func::FuncOp>()) {
+      SmallVector<Tensor> arguments;
+      for (Type argument : function.getArgumentTypes())
+        arguments.push_back(draw(cast<RankedTensorType>(argument)));
+      InterpretOptions options;
+      options.rounding = rounding;
+      options.observer = [&](Operation *op, ArrayRef<Tensor> results) {
+        seen.insert(op->getName().getStringRef());
+        ASSERT_EQ(results.size(), op->getNumResults());
+        for (auto [result, value] : llvm::zip(results, op->getResults())) {
+          EXPECT_EQ(Type(result.getType()), value.getType());
+          check(op, result);
+        }
+      };
+      EXPECT_TRUE(succeeded(interpret(function, arguments, options)))
+          << function.getName().str() << ": " << messages;
+    }
+  }
+
+  llvm::StringSet<> seen;
+};
+
+TEST_F(EveryOpTest, EveryOpHasAMeaning) {
+  runAll(Rounding::Float64, [](Operation *, const Tensor &) {});
+  for (RegisteredOperationName name : context.getRegisteredOperations())
+    if (name.getDialectNamespace() == "mpc" &&
+        !llvm::is_contained({"mpc.constant", "mpc.yield"}, name.getStringRef()))
+      EXPECT_TRUE(seen.contains(name.getStringRef()))
+          << name.getStringRef().str() << " is not executed";
+}
+
+TEST_F(EveryOpTest, DeclaredResultsAreValuesOfTheirTypes) {
+  runAll(Rounding::Declared, [](Operation *op, const Tensor &result) {
+    for (double value : result.floats())
+      if (!std::isnan(value)) {
+        EXPECT_EQ(value, roundTo(value, result.getElementType()))
+            << op->getName().getStringRef().str();
+      }
+  });
+}
+
+} // namespace

@@ -1,0 +1,183 @@
+//===- KernelRunner.cpp - compiled kernels against the interpreter --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelRunner.h"
+
+#include "JIT/OrcJit.h"
+#include "mpc/Reference/Compare.h"
+#include "mpc/Reference/Interpreter.h"
+#include "mpc/Target/CPU/Codegen.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mpc;
+using reference::Tensor;
+
+GuardedMemory::GuardedMemory(int64_t bytes, int64_t alignment) {
+  size_t page = sysconf(_SC_PAGESIZE);
+  size_t used = (bytes + page - 1) / page * page;
+  mapped = used + page;
+  mapping = static_cast<char *>(mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  mprotect(mapping + used, page, PROT_NONE);
+  begin = mapping + (used - bytes) / alignment * alignment;
+  // What nobody wrote must not look like a result.
+  std::memset(mapping, 0xff, used);
+}
+
+GuardedMemory::~GuardedMemory() { munmap(mapping, mapped); }
+
+static Tensor draw(RankedTensorType type, std::mt19937_64 &engine,
+                   double scale) {
+  Tensor tensor(type);
+  std::normal_distribution<double> normal(0.0, scale);
+  for (double &value : tensor.floats())
+    value = reference::roundTo(normal(engine), type.getElementType());
+  bool isBool = type.getElementType().isInteger(1);
+  std::uniform_int_distribution<int64_t> integers(isBool ? 0 : -9,
+                                                  isBool ? 1 : 9);
+  for (int64_t &value : tensor.ints())
+    value = reference::wrapTo(integers(engine), type.getElementType());
+  return tensor;
+}
+
+static std::string describe(unsigned index, const Tensor &actual,
+                            const Tensor &expected,
+                            const reference::OutputError &error) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "result " << index << ": rms error " << error.rmsRelativeError
+         << ", tolerance " << error.tolerance << ", mismatches "
+         << error.mismatches;
+  int64_t shown = 0;
+  for (int64_t i = 0; i < actual.size() && shown < 4; ++i) {
+    double a = actual.isFloat() ? actual.floats()[i] : actual.ints()[i];
+    double e = expected.isFloat() ? expected.floats()[i] : expected.ints()[i];
+    if (std::abs(a - e) <= 1e-3 * std::abs(e) + 1e-6)
+      continue;
+    stream << "; [" << i << "] is " << a << " instead of " << e;
+    ++shown;
+  }
+  return text;
+}
+
+std::string mpc::checkKernel(StringRef text, const CpuTarget &target,
+                             const KernelCheck &check) {
+  DialectRegistry registry;
+  registerCodegenDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    diagnostics += diagnostic.str() + "; ";
+    return success();
+  });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return "parser: " + diagnostics;
+  auto kernel = module->lookupSymbol<func::FuncOp>("k");
+
+  // Expected values.
+  std::mt19937_64 engine(check.seed);
+  SmallVector<Tensor> arguments;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    arguments.push_back(
+        draw(cast<RankedTensorType>(type), engine, check.scale));
+    if (check.adjust)
+      check.adjust(i, arguments.back());
+  }
+  FailureOr<SmallVector<Tensor>> exact =
+      reference::interpret(kernel, arguments);
+  reference::InterpretOptions options;
+  options.rounding = reference::Rounding::Declared;
+  FailureOr<SmallVector<Tensor>> declared =
+      reference::interpret(kernel, arguments, options);
+  if (failed(exact) || failed(declared))
+    return "interpreter: " + diagnostics;
+  int64_t longest = reference::longestReduction(kernel);
+  SmallVector<RankedTensorType> resultTypes;
+  for (Type type : kernel.getResultTypes())
+    resultTypes.push_back(cast<RankedTensorType>(type));
+
+  // Code.
+  if (!check.compiled.empty())
+    module = parseSourceString<ModuleOp>(check.compiled, &context);
+  if (!module)
+    return "parser: " + diagnostics;
+  FailureOr<SmallVector<KernelInfo>> infos = lowerKernels(*module, target);
+  if (failed(infos))
+    return "code generation: " + diagnostics;
+  if (infos->size() != 1 || infos->front().name != "k")
+    return "code generation lost the kernel";
+  auto jit = OrcJit::create(target, 1);
+  if (!jit)
+    return llvm::toString(jit.takeError());
+  if (llvm::Error error = (*jit)->add(*module))
+    return llvm::toString(std::move(error));
+  auto address = (*jit)->lookup("k");
+  if (!address)
+    return llvm::toString(address.takeError());
+  auto function =
+      reinterpret_cast<void (*)(void *const *, int64_t, int64_t, void *)>(
+          *address);
+
+  // Run.
+  std::vector<std::unique_ptr<GuardedMemory>> memory;
+  std::vector<void *> buffers;
+  auto allocate = [&](RankedTensorType type) {
+    int64_t bytes =
+        type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+    memory.push_back(std::make_unique<GuardedMemory>(bytes));
+    buffers.push_back(memory.back()->data());
+  };
+  for (const Tensor &argument : arguments) {
+    allocate(argument.getType());
+    argument.toBytes(buffers.back());
+  }
+  for (RankedTensorType type : resultTypes)
+    allocate(type);
+  const KernelInfo &info = infos->front();
+  GuardedMemory scratch(std::max<int64_t>(info.scratchBytes, 1), 64);
+  std::vector<std::pair<int64_t, int64_t>> pieces;
+  std::uniform_int_distribution<int64_t> length(
+      1, std::max<int64_t>(1, info.items / 2));
+  for (int64_t begin = 0; begin < info.items;) {
+    int64_t end = std::min(info.items, begin + length(engine));
+    pieces.push_back({begin, end});
+    begin = end;
+  }
+  std::shuffle(pieces.begin(), pieces.end(), engine);
+  for (auto [begin, end] : pieces)
+    function(buffers.data(), begin, end, scratch.data());
+
+  // Judgement.
+  for (auto [i, type] : llvm::enumerate(resultTypes)) {
+    Tensor actual = Tensor::fromBytes(type, buffers[arguments.size() + i]);
+    reference::OutputError error = reference::compareOutput(
+        actual, (*exact)[i], (*declared)[i], longest, /*fatalIntegers=*/true);
+    if (!error.ok)
+      return describe(i, actual, (*exact)[i], error);
+  }
+  return {};
+}
+
+void mpc::expectKernel(StringRef text, const KernelCheck &check) {
+  for (CpuIsa isa : CpuTarget::available()) {
+    CpuTarget target{isa};
+    EXPECT_EQ(checkKernel(text, target, check), "")
+        << target.name().str() << "\n"
+        << text.str();
+  }
+}

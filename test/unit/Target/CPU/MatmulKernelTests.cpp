@@ -1,0 +1,271 @@
+//===- MatmulKernelTests.cpp - compiled matrix products -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelRunner.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace mpc;
+
+static std::string kernel(const std::string &arguments,
+                          const std::string &result, const std::string &body) {
+  return "func.func private @k(" + arguments + ") -> " + result +
+         " attributes {mpc.kernel_kind = \"contraction\"} {\n" + body + "\n}\n";
+}
+
+/// A product with every operand given in plain form.
+static std::string plain(const std::string &lhs, const std::string &rhs,
+                         const std::string &result,
+                         const std::string &flags = "") {
+  return kernel("%x: tensor<" + lhs + ">, %w: tensor<" + rhs + ">",
+                "tensor<" + result + ">",
+                "%0 = mpc.matmul %x, %w " + flags + " : (tensor<" + lhs +
+                    ">, tensor<" + rhs + ">) -> tensor<" + result +
+                    ">\nreturn %0 : tensor<" + result + ">");
+}
+
+/// A product with a packed right-hand side.
+static std::string packed(int64_t m, int64_t k, int64_t n,
+                          const std::string &type, const CpuTarget &target,
+                          int interleave, const std::string &body) {
+  int64_t columns = target.blockColumns(), panels = (n + columns - 1) / columns;
+  std::string lhs = llvm::formatv("tensor<{0}x{1}x{2}>", m, k, type);
+  std::string rhs =
+      llvm::formatv("tensor<{0}x{1}x{2}x{3}>", panels, k, columns, type);
+  std::string result = llvm::formatv("tensor<{0}x{1}xf32>", m, n);
+  return kernel(
+      "%x: " + lhs + ", %w: " + rhs +
+          ", %b: " + llvm::formatv("tensor<{0}xf32>", n).str(),
+      result,
+      llvm::formatv(
+          "%0 = mpc.matmul %x, %w packed <columns = {0}, interleave = {1}> : "
+          "({2}, {3}) -> {4}\n",
+          columns, interleave, lhs, rhs, result)
+              .str() +
+          body);
+}
+
+class PackedMatmul : public testing::TestWithParam<std::tuple<int, int, int>> {
+};
+
+TEST_P(PackedMatmul, MatchesTheInterpreter) {
+  auto [m, k, n] = GetParam();
+  for (CpuIsa isa : CpuTarget::available())
+    for (const char *type : {"f32", "bf16", "f16"})
+      for (int interleave : {1, 2}) {
+        if (interleave == 2 && std::string(type) == "f32")
+          continue;
+        CpuTarget target{isa};
+        std::string text =
+            packed(m, k, n, type, target, interleave,
+                   llvm::formatv("return %0 : tensor<{0}x{1}xf32>", m, n));
+        EXPECT_EQ(checkKernel(text, target), "") << target.name().str() << "\n"
+                                                 << text;
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, PackedMatmul,
+    testing::Values(std::tuple(1, 1, 1), std::tuple(1, 64, 10),
+                    std::tuple(3, 7, 33), std::tuple(13, 17, 31),
+                    std::tuple(32, 96, 64), std::tuple(40, 33, 100),
+                    std::tuple(129, 20, 16), std::tuple(5, 1024, 48),
+                    std::tuple(2, 3, 128)));
+
+TEST(MatmulKernel, EpilogueOfBiasActivationAndCast) {
+  for (CpuIsa isa : CpuTarget::available()) {
+    CpuTarget target{isa};
+    for (int64_t n : {10, 64, 77}) {
+      std::string f32 = llvm::formatv("tensor<20x{0}xf32>", n);
+      std::string bf16 = llvm::formatv("tensor<20x{0}xbf16>", n);
+      std::string body =
+          llvm::formatv("%1 = mpc.add %0, %b : ({0}, tensor<{2}xf32>) -> "
+                        "{0}\n%2 = mpc.gelu %1 : {0}\n"
+                        "%3 = mpc.cast %2 : {0} to {1}\n%4 = mpc.cast %3 : {1} "
+                        "to {0}\nreturn %4 : {0}",
+                        f32, bf16, n);
+      std::string text = packed(20, 50, n, "bf16", target, 2, body);
+      EXPECT_EQ(checkKernel(text, target), "") << target.name().str() << "\n"
+                                               << text;
+    }
+  }
+}
+
+TEST(MatmulKernel, SeveralResultsOfOneProduct) {
+  expectKernel(kernel(
+      "%x: tensor<9x20xf32>, %w: tensor<20x40xf32>, %r: tensor<9x40xf32>",
+      "(tensor<9x40xf32>, tensor<9x40xbf16>, tensor<9x40xi1>)", R"(
+  %0 = mpc.matmul %x, %w : (tensor<9x20xf32>, tensor<20x40xf32>) -> tensor<9x40xf32>
+  %1 = mpc.add %0, %r : (tensor<9x40xf32>, tensor<9x40xf32>) -> tensor<9x40xf32>
+  %2 = mpc.cast %1 : tensor<9x40xf32> to tensor<9x40xbf16>
+  %3 = mpc.compare gt %1, %r : (tensor<9x40xf32>, tensor<9x40xf32>) -> tensor<9x40xi1>
+  return %1, %2, %3 : tensor<9x40xf32>, tensor<9x40xbf16>, tensor<9x40xi1>)"));
+}
+
+TEST(MatmulKernel, PlainOperands) {
+  expectKernel(plain("17x33xf32", "33x50xf32", "17x50xf32"));
+  expectKernel(plain("17x33xbf16", "33x50xbf16", "17x50xf32"));
+  expectKernel(plain("17x33xf16", "33x5xf16", "17x5xf32"));
+  expectKernel(plain("1x1xf32", "1x1xf32", "1x1xf32"));
+  expectKernel(plain("64x1024xf32", "1024x64xf32", "64x64xf32"));
+}
+
+TEST(MatmulKernel, NarrowResults) {
+  expectKernel(plain("17x33xbf16", "33x50xbf16", "17x50xbf16"));
+  expectKernel(plain("17x33xf16", "33x50xf16", "17x50xf16"));
+}
+
+TEST(MatmulKernel, TransposedOperands) {
+  expectKernel(plain("17x33xf32", "50x33xf32", "17x50xf32", "transpose_rhs"));
+  expectKernel(plain("33x17xf32", "33x50xf32", "17x50xf32", "transpose_lhs"));
+  expectKernel(plain("33x29xbf16", "50x33xbf16", "29x50xf32",
+                     "transpose_lhs transpose_rhs"));
+  expectKernel(plain("8x5xf16", "3x5xf16", "8x3xf32", "transpose_rhs"));
+}
+
+TEST(MatmulKernel, BatchesBroadcast) {
+  expectKernel(plain("3x17x20xf32", "3x20x40xf32", "3x17x40xf32"));
+  expectKernel(plain("2x3x7x20xf32", "20x40xf32", "2x3x7x40xf32"));
+  expectKernel(plain("2x3x7x20xbf16", "20x40xbf16", "2x3x7x40xf32"));
+  expectKernel(plain("2x1x7x20xf32", "3x20x11xf32", "2x3x7x11xf32"));
+  expectKernel(plain("7x20xf32", "4x20x11xf32", "4x7x11xf32"));
+  expectKernel(plain("4x20x7xbf16", "4x11x20xbf16", "4x7x11xf32",
+                     "transpose_lhs transpose_rhs"));
+}
+
+TEST(MatmulKernel, WideAndIntegerTypes) {
+  expectKernel(plain("17x33xf64", "33x50xf64", "17x50xf64"));
+  expectKernel(plain("17x33xf64", "50x33xf64", "17x50xf64", "transpose_rhs"));
+  expectKernel(plain("9x20xf32", "20x40xf32", "9x40xf32", "accumulate(f64)"));
+  expectKernel(plain("9x20xi32", "20x40xi32", "9x40xi32"));
+  expectKernel(plain("9x20xi64", "20x40xi64", "9x40xi64"));
+  expectKernel(plain("9x20xi8", "40x20xi8", "9x40xi8", "transpose_rhs"));
+  expectKernel(plain("9x20xui8", "20x40xui8", "9x40xui8"));
+}
+
+TEST(MatmulKernel, EmptyExtents) {
+  expectKernel(plain("3x0xf32", "0x4xf32", "3x4xf32"));
+  expectKernel(plain("0x5xf32", "5x4xf32", "0x4xf32"));
+  expectKernel(plain("2x3x5xbf16", "2x5x0xbf16", "2x3x0xf32"));
+}
+
+TEST(MatmulKernel, PackedWideType) {
+  for (CpuIsa isa : CpuTarget::available()) {
+    CpuTarget target{isa};
+    int64_t columns = target.blockColumns();
+    std::string rhs = llvm::formatv("tensor<2x30x{0}xf64>", columns);
+    std::string result = llvm::formatv("tensor<9x{0}xf64>", columns + 5);
+    std::string text =
+        kernel("%x: tensor<9x30xf64>, %w: " + rhs, result,
+               llvm::formatv("%0 = mpc.matmul %x, %w packed <columns = {0}> : "
+                             "(tensor<9x30xf64>, {1}) "
+                             "-> {2}\nreturn %0 : {2}",
+                             columns, rhs, result));
+    EXPECT_EQ(checkKernel(text, target), "") << target.name().str() << "\n"
+                                             << text;
+  }
+}
+
+// Shapes that nobody thought of.
+TEST(MatmulKernel, DrawnShapes) {
+  std::mt19937 engine(7);
+  auto draw = [&](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(1, most)(engine);
+  };
+  for (int i = 0; i < 24; ++i) {
+    int64_t m = draw(80), k = draw(70), n = draw(90), batch = draw(3);
+    bool left = draw(2) == 1, right = draw(2) == 1, batched = draw(2) == 1;
+    const char *types[] = {"f32", "bf16", "f16"};
+    std::string type = types[draw(3) - 1];
+    std::string prefix = batched ? std::to_string(batch) + "x" : "";
+    auto operand = [&](int64_t rows, int64_t columns, bool swapped) {
+      return llvm::formatv("{0}x{1}x{2}", swapped ? columns : rows,
+                           swapped ? rows : columns, type)
+          .str();
+    };
+    std::string flags = std::string(left ? "transpose_lhs " : "") +
+                        (right ? "transpose_rhs" : "");
+    expectKernel(
+        plain(prefix + operand(m, k, left),
+              (batched && draw(2) == 1 ? prefix : "") + operand(k, n, right),
+              prefix + llvm::formatv("{0}x{1}xf32", m, n).str(), flags));
+  }
+}
+
+TEST(MatmulKernel, OperandsComputedInTheKernel) {
+  expectKernel(kernel("%x: tensor<9x20xf32>, %w: tensor<20x40xbf16>",
+                      "tensor<9x40xf32>", R"(
+  %0 = mpc.cast %x : tensor<9x20xf32> to tensor<9x20xbf16>
+  %1 = mpc.neg %w : tensor<20x40xbf16>
+  %2 = mpc.matmul %0, %1 : (tensor<9x20xbf16>, tensor<20x40xbf16>) -> tensor<9x40xf32>
+  return %2 : tensor<9x40xf32>)"));
+}
+
+TEST(MatmulKernel, ReshapedArgumentAndResult) {
+  expectKernel(kernel("%x: tensor<3x3x20xf32>, %w: tensor<20x40xf32>",
+                      "tensor<3x3x40xf32>", R"(
+  %0 = mpc.reshape %x : tensor<3x3x20xf32> to tensor<9x20xf32>
+  %1 = mpc.matmul %0, %w : (tensor<9x20xf32>, tensor<20x40xf32>) -> tensor<9x40xf32>
+  %2 = mpc.reshape %1 : tensor<9x40xf32> to tensor<3x3x40xf32>
+  return %2 : tensor<3x3x40xf32>)"));
+}
+
+// Subnormal 16-bit operands are values like any other.
+TEST(MatmulKernel, SubnormalOperands) {
+  KernelCheck check;
+  check.scale = 1e-6;
+  expectKernel(plain("9x20xf16", "20x40xf16", "9x40xf32"), check);
+  check.scale = 1e-39;
+  check.adjust = [](unsigned index, reference::Tensor &tensor) {
+    if (index == 1)
+      for (double &value : tensor.floats())
+        value = 1.0;
+  };
+  expectKernel(plain("9x20xbf16", "20x40xbf16", "9x40xf32"), check);
+}
+
+TEST(MatmulKernel, PackedForAnotherTargetIsAnError) {
+  std::string odd =
+      kernel("%x: tensor<4x8xf32>, %w: tensor<1x8x20xf32>", "tensor<4x16xf32>",
+             "%0 = mpc.matmul %x, %w packed <columns = 20> : (tensor<4x8xf32>, "
+             "tensor<1x8x20xf32>) -> tensor<4x16xf32>\nreturn %0 : "
+             "tensor<4x16xf32>");
+  std::string message = checkKernel(odd, CpuTarget{CpuIsa::Avx2});
+  EXPECT_NE(message.find("packed in panels of 20 columns"), std::string::npos)
+      << message;
+}
+
+// The check itself finds small faults: a 16-bit operand, a dropped bias,
+// swapped axes.
+TEST(MatmulKernel, FaultsAreFound) {
+  auto text = [](const std::string &body) {
+    return kernel(
+        "%x: tensor<16x16xf32>, %w: tensor<16x16xf32>, %b: tensor<16xf32>",
+        "tensor<16x16xf32>", body + "\nreturn %r : tensor<16x16xf32>");
+  };
+  std::string type = "tensor<16x16xf32>",
+              types = " : (" + type + ", " + type + ") -> " + type;
+  std::string add =
+      "\n%r = mpc.add %0, %b : (" + type + ", tensor<16xf32>) -> " + type;
+  std::string right = text("%0 = mpc.matmul %x, %w" + types + add);
+  std::string narrow = "tensor<16x16xbf16>";
+  std::string faults[] = {
+      text("%r = mpc.matmul %x, %w" + types),
+      text("%0 = mpc.matmul %x, %w transpose_rhs" + types + add),
+      text("%n = mpc.cast %x : " + type + " to " + narrow +
+           "\n%f = mpc.cast %n : " + narrow + " to " + type +
+           "\n%0 = mpc.matmul %f, %w" + types + add)};
+  CpuTarget target{CpuIsa::Avx2};
+  EXPECT_EQ(checkKernel(right, target), "");
+  for (const std::string &fault : faults) {
+    KernelCheck check;
+    check.compiled = fault;
+    EXPECT_NE(checkKernel(right, target, check), "") << fault;
+  }
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Installs what is missing, builds, lints and passes all tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools/install-deps.sh
+tools/ci/lint.sh
+tools/ci/build.sh
+tools/ci/test.sh

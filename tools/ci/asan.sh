@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Builds everything with AddressSanitizer and UndefinedBehaviorSanitizer in
+# build-asan and runs all tests there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+tools/install-deps.sh
+export ASAN_OPTIONS=detect_odr_violation=2:allocator_may_return_null=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+tools/ci/build.sh asan
+CCACHE_SLOPPINESS=pch_defines,time_macros cmake --build --preset asan --target check-mpc

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Configures and builds everything. usage: build.sh [PRESET] [TARGET...]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+preset=${1:-default}
+shift || true
+# Without these ccache never hits on sources that use a precompiled header.
+export CCACHE_SLOPPINESS=pch_defines,time_macros
+[ -f "build${preset:+$([ "$preset" = default ] || echo "-$preset")}/build.ninja" ] ||
+  cmake --preset "$preset"
+cmake --build --preset "$preset" --target "${@:-all}"

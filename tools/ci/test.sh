@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Runs all tests; the last line is "N passed, N failed".
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export CCACHE_SLOPPINESS=pch_defines,time_macros
+cmake --build --preset default --target check-mpc

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# The three kinds of targets of this tree. Compiler libraries see LLVM and MLIR
+# and are built without exceptions, as those are; runtime libraries see neither;
+# tools may throw (CLI11 does).
+
+separate_arguments(MPC_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+set(MPC_WARNINGS -Wall -Wextra -Wno-unused-parameter -Werror=deprecated-declarations
+                 -Werror=return-type -Werror=unused-result)
+
+# mpc_settings(<target>): language settings that every target shares.
+function(mpc_settings target)
+  target_compile_options(${target} PRIVATE ${MPC_WARNINGS} -fno-semantic-interposition
+                         -fvisibility-inlines-hidden -ffp-contract=off)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # Without a fixed time stamp ccache never hits on a precompiled header.
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endfunction()
+
+# mpc_llvm_settings(<target>): what a target that includes LLVM headers needs.
+function(mpc_llvm_settings target)
+  mpc_settings(${target})
+  target_compile_definitions(${target} PRIVATE ${MPC_LLVM_DEFINITIONS})
+  target_include_directories(${target} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+endfunction()
+
+# mpc_library(<name> <sources...> [DEPENDS ...] [LINK ...]): a compiler library.
+# Every compiler library shares the precompiled header of MpcPch.
+function(mpc_library name)
+  cmake_parse_arguments(ARG "NO_PCH" "" "DEPENDS;LINK" ${ARGN})
+  if(NOT ARG_UNPARSED_ARGUMENTS)
+    add_library(${name} INTERFACE)
+    return()
+  endif()
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  mpc_llvm_settings(${name})
+  target_compile_options(${name} PRIVATE -fno-exceptions -funwind-tables)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+  add_dependencies(${name} MpcTableGen ${ARG_DEPENDS})
+  if(NOT ARG_NO_PCH)
+    target_precompile_headers(${name} REUSE_FROM MpcPch)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY MPC_COMPILER_LIBS ${name})
+endfunction()
+
+# mpc_runtime_library(<name> <sources...> [LINK ...]): a library that sees
+# neither LLVM nor MLIR.
+function(mpc_runtime_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  if(NOT ARG_UNPARSED_ARGUMENTS)
+    add_library(${name} INTERFACE)
+    return()
+  endif()
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  mpc_settings(${name})
+  target_compile_options(${name} PRIVATE -fno-exceptions -funwind-tables)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+endfunction()
+
+# mpc_tool(<name> <sources...> [LINK ...]): a program in build/bin.
+function(mpc_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  if(NOT ARG_UNPARSED_ARGUMENTS)
+    return()
+  endif()
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  mpc_llvm_settings(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
+  add_dependencies(${name} MpcTableGen)
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# mpc_unit_test(<name> <sources...> [LINK ...]): a GoogleTest program that lit
+# collects (its name must end in Tests).
+function(mpc_unit_test name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  if(NOT ARG_UNPARSED_ARGUMENTS)
+    return()
+  endif()
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  mpc_llvm_settings(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM GTest::gtest_main)
+  add_dependencies(${name} MpcTableGen)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/unit)
+  set_property(GLOBAL APPEND PROPERTY MPC_TEST_DEPENDS ${name})
+endfunction()

@@ -1,0 +1,355 @@
+//===- KernelBench.cpp - speed of single contraction kernels --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// usage: mpc-kernel-bench [avx2|avx512] [filter | MxKxN] [object file]
+// Prints GFLOP/s of one thread beside the multiply-add ceiling measured in the
+// same run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "JIT/OrcJit.h"
+#include "Target/CPU/KernelEmitters.h"
+#include "mpc/Target/CPU/Codegen.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <random>
+#include <vector>
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+struct Case {
+  std::string name, text;
+  double flops;
+};
+
+using Kernel = void (*)(void *const *, int64_t, int64_t, void *);
+
+double seconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Processor time of this process.
+double cpuSeconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+/// Best and median time of one call.
+template <typename Body> std::pair<double, double> measure(Body body) {
+  body();
+  std::vector<double> times;
+  double begin = seconds();
+  while (times.size() < 7 || seconds() - begin < 0.25) {
+    double start = seconds();
+    body();
+    times.push_back(seconds() - start);
+  }
+  std::sort(times.begin(), times.end());
+  return {times.front(), times[times.size() / 2]};
+}
+
+std::string matmul(int64_t m, int64_t k, int64_t n, StringRef type,
+                   const CpuTarget &target, StringRef epilogue,
+                   StringRef resultType) {
+  int64_t columns = target.blockColumns(), panels = (n + columns - 1) / columns;
+  return llvm::formatv(R"(
+func.func private @k(%x: tensor<{0}x{1}x{3}>, %w: tensor<{4}x{1}x{5}x{3}>, %b: tensor<{2}xf32>)
+    -> tensor<{0}x{2}x{8}> attributes {{mpc.kernel_kind = "contraction"} {{
+  %0 = mpc.matmul %x, %w packed <columns = {5}, interleave = {6}>
+    : (tensor<{0}x{1}x{3}>, tensor<{4}x{1}x{5}x{3}>) -> tensor<{0}x{2}xf32>
+{7}
+}
+)",
+                       m, k, n, type, panels, columns, type == "f32" ? 1 : 2,
+                       epilogue, resultType)
+      .str();
+}
+
+std::string batchedMatmul(int64_t batch, int64_t m, int64_t k, int64_t n,
+                          bool transposed, StringRef type) {
+  std::string rhs = transposed
+                        ? llvm::formatv("{0}x{1}x{2}", batch, n, k).str()
+                        : llvm::formatv("{0}x{1}x{2}", batch, k, n).str();
+  return llvm::formatv(R"(
+func.func private @k(%x: tensor<{0}x{1}x{2}x{5}>, %w: tensor<{4}x{5}>) -> tensor<{0}x{1}x{3}xf32>
+    attributes {{mpc.kernel_kind = "contraction"} {{
+  %0 = mpc.matmul %x, %w {6} : (tensor<{0}x{1}x{2}x{5}>, tensor<{4}x{5}>) -> tensor<{0}x{1}x{3}xf32>
+  return %0 : tensor<{0}x{1}x{3}xf32>
+}
+)",
+                       batch, m, k, n, rhs, type,
+                       transposed ? "transpose_rhs" : "")
+      .str();
+}
+
+std::string conv(int64_t n, int64_t size, int64_t c, int64_t o, int64_t window,
+                 int64_t stride, int64_t pad, StringRef type,
+                 const CpuTarget &target) {
+  int64_t columns = target.blockColumns(), panels = (o + columns - 1) / columns;
+  int64_t out = (size + 2 * pad - window) / stride + 1;
+  return llvm::formatv(R"(
+func.func private @k(%x: tensor<{0}x{1}x{1}x{2}x{9}>, %w: tensor<{4}x{5}x{6}x{9}>, %b: tensor<{3}xf32>)
+    -> tensor<{0}x{7}x{7}x{3}xf32> attributes {{mpc.kernel_kind = "convolution"} {{
+  %0 = mpc.conv %x, %w strides([{10}, {10}]) pad([{11}, {11}], [{11}, {11}]) dilations([1, 1])
+    layout(channels_last) window([{8}, {8}]) packed <columns = {6}, interleave = {12}>
+    : (tensor<{0}x{1}x{1}x{2}x{9}>, tensor<{4}x{5}x{6}x{9}>) -> tensor<{0}x{7}x{7}x{3}xf32>
+  %1 = mpc.add %0, %b : (tensor<{0}x{7}x{7}x{3}xf32>, tensor<{3}xf32>) -> tensor<{0}x{7}x{7}x{3}xf32>
+  %2 = mpc.relu %1 : tensor<{0}x{7}x{7}x{3}xf32>
+  return %2 : tensor<{0}x{7}x{7}x{3}xf32>
+}
+)",
+                       n, size, c, o, panels, window * window * c, columns, out,
+                       window, type, stride, pad, type == "f32" ? 1 : 2)
+      .str();
+}
+
+std::string depthwise(int64_t size, int64_t c, int64_t window, int64_t pad) {
+  return llvm::formatv(R"(
+func.func private @k(%x: tensor<1x{0}x{0}x{1}xf32>, %w: tensor<{1}x1x{2}x{2}xf32>)
+    -> tensor<1x{0}x{0}x{1}xf32> attributes {{mpc.kernel_kind = "convolution"} {{
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([{3}, {3}], [{3}, {3}]) dilations([1, 1]) groups({1})
+    layout(channels_last)
+    : (tensor<1x{0}x{0}x{1}xf32>, tensor<{1}x1x{2}x{2}xf32>) -> tensor<1x{0}x{0}x{1}xf32>
+  return %0 : tensor<1x{0}x{0}x{1}xf32>
+}
+)",
+                       size, c, window, pad)
+      .str();
+}
+
+std::string attention(int64_t heads, int64_t s, int64_t d, StringRef type) {
+  return llvm::formatv(R"(
+func.func private @k(%q: tensor<{0}x{1}x{2}x{3}>, %k: tensor<{0}x{1}x{2}x{3}>, %v: tensor<{0}x{1}x{2}x{3}>)
+    -> tensor<{0}x{1}x{2}xf32> attributes {{mpc.kernel_kind = "attention"} {{
+  %0 = mpc.attention %q, %k, %v scale(1.250000e-01)
+    : (tensor<{0}x{1}x{2}x{3}>, tensor<{0}x{1}x{2}x{3}>, tensor<{0}x{1}x{2}x{3}>) -> tensor<{0}x{1}x{2}xf32>
+  return %0 : tensor<{0}x{1}x{2}xf32>
+}
+)",
+                       heads, s, d, type)
+      .str();
+}
+
+std::vector<Case> cases(const CpuTarget &target, StringRef filter) {
+  std::vector<Case> list;
+  long givenM, givenK, givenN;
+  if (std::sscanf(filter.str().c_str(), "%ldx%ldx%ld", &givenM, &givenK,
+                  &givenN) == 3)
+    for (StringRef type : {"f32", "bf16", "f16"})
+      list.push_back({"matmul " + filter.str() + " " + type.str(),
+                      matmul(givenM, givenK, givenN, type, target,
+                             llvm::formatv("  return %0 : tensor<{0}x{1}xf32>",
+                                           givenM, givenN)
+                                 .str(),
+                             "f32"),
+                      2.0 * givenM * givenK * givenN});
+  if (!list.empty())
+    return list;
+  int64_t sizes[][3] = {{32, 784, 512},   {128, 128, 512},   {512, 768, 768},
+                        {512, 768, 3072}, {1, 768, 768},     {4, 768, 768},
+                        {128, 512, 10},   {1024, 1024, 1024}};
+  for (auto [m, k, n] : sizes) {
+    double flops = 2.0 * m * k * n;
+    std::string size = llvm::formatv("{0}x{1}x{2}", m, k, n);
+    for (StringRef type : {"f32", "bf16", "f16"}) {
+      std::string ret =
+          llvm::formatv("  return %0 : tensor<{0}x{1}xf32>", m, n);
+      list.push_back({"matmul " + size + " " + type.str(),
+                      matmul(m, k, n, type, target, ret, "f32"), flops});
+    }
+    std::string gelu = llvm::formatv(
+        "  %1 = mpc.add %0, %b : (tensor<{0}x{1}xf32>, tensor<{1}xf32>) -> "
+        "tensor<{0}x{1}xf32>\n  %2 = mpc.gelu %1 : tensor<{0}x{1}xf32>\n"
+        "  %3 = mpc.cast %2 : tensor<{0}x{1}xf32> to tensor<{0}x{1}xbf16>\n"
+        "  return %3 : tensor<{0}x{1}xbf16>",
+        m, n);
+    list.push_back({"matmul+bias+gelu " + size + " bf16",
+                    matmul(m, k, n, "bf16", target, gelu, "bf16"), flops});
+  }
+  for (StringRef type : {"f32", "bf16"})
+    for (bool transposed : {false, true})
+      list.push_back({llvm::formatv("batched 12x128x64x128 {0}{1}", type,
+                                    transposed ? " nt" : ""),
+                      batchedMatmul(12, 128, 64, 128, transposed, type),
+                      2.0 * 12 * 128 * 64 * 128});
+  struct {
+    int64_t n, size, c, o, window, stride, pad;
+  } convs[] = {{1, 56, 64, 64, 3, 1, 1},   {1, 28, 128, 128, 3, 1, 1},
+               {1, 14, 256, 256, 3, 1, 1}, {1, 7, 512, 512, 3, 1, 1},
+               {1, 224, 3, 64, 7, 2, 3},   {1, 56, 64, 256, 1, 1, 0},
+               {1, 56, 256, 512, 1, 2, 0}, {32, 28, 1, 8, 3, 1, 1},
+               {32, 14, 8, 16, 3, 1, 1}};
+  for (auto c : convs)
+    for (StringRef type : {"f32", "bf16", "f16"}) {
+      int64_t out = (c.size + 2 * c.pad - c.window) / c.stride + 1;
+      list.push_back(
+          {llvm::formatv("conv {0}x{1}x{1}x{2} o{3} {4}x{4} s{5} {6}", c.n,
+                         c.size, c.c, c.o, c.window, c.stride, type),
+           conv(c.n, c.size, c.c, c.o, c.window, c.stride, c.pad, type, target),
+           2.0 * c.n * out * out * c.o * c.c * c.window * c.window});
+    }
+  list.push_back({"depthwise 56x56x128 3x3", depthwise(56, 128, 3, 1),
+                  2.0 * 56 * 56 * 128 * 9});
+  for (StringRef type : {"f32", "bf16"}) {
+    list.push_back({"attention 12x128x64 " + type.str(),
+                    attention(12, 128, 64, type), 4.0 * 12 * 128 * 128 * 64});
+    list.push_back({"attention 2x128x64 " + type.str(),
+                    attention(2, 128, 64, type), 4.0 * 2 * 128 * 128 * 64});
+  }
+  return list;
+}
+
+/// Elements drawn from a normal distribution in the type's bits.
+/// The second one is scaled as weights are.
+std::vector<char> draw(RankedTensorType type, unsigned index) {
+  std::mt19937 engine(1);
+  std::normal_distribution<float> normal(0.0f, index == 1 ? 0.05f : 1.0f);
+  Type element = type.getElementType();
+  int64_t count = type.getNumElements(),
+          width = element.getIntOrFloatBitWidth() / 8;
+  std::vector<char> bytes(count * width + 128);
+  for (int64_t i = 0; i < count; ++i) {
+    llvm::APFloat value(normal(engine));
+    bool lost;
+    value.convert(cast<FloatType>(element).getFloatSemantics(),
+                  llvm::APFloat::rmNearestTiesToEven, &lost);
+    uint64_t bits = value.bitcastToAPInt().getZExtValue();
+    std::memcpy(bytes.data() + i * width, &bits, width);
+  }
+  return bytes;
+}
+
+/// Multiply-adds of `Vector` per second: 12 sums in registers, and changing
+/// operands from the first-level cache, since a core clocks lower on changing
+/// bits.
+template <typename Vector> [[gnu::always_inline]] inline double multiplyAdds() {
+  constexpr size_t kLanes = sizeof(Vector) / sizeof(float);
+  constexpr int64_t kSteps = 64, kRounds = 2048;
+  std::mt19937 engine(1);
+  std::normal_distribution<float> normal;
+  // 6 operands per step meet 2 factors.
+  alignas(64) float values[(6 * kSteps + 2) * kLanes];
+  for (float &value : values)
+    value = normal(engine);
+  Vector sums[12]{}, factors[2];
+  std::memcpy(factors, values + 6 * kSteps * kLanes, sizeof(factors));
+  double best = 1e9;
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    double start = seconds();
+    for (int64_t round = 0; round < kRounds; ++round) {
+      asm volatile("" : "+m"(values));
+      for (int64_t step = 0; step < kSteps; ++step)
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 6; ++i) {
+          Vector operand;
+          std::memcpy(&operand, values + (6 * step + i) * kLanes,
+                      sizeof(Vector));
+#pragma clang loop unroll(full)
+          for (int j = 0; j < 2; ++j)
+            sums[2 * i + j] =
+                __builtin_elementwise_fma(operand, factors[j], sums[2 * i + j]);
+        }
+    }
+    asm volatile("" : "+m"(sums));
+    best = std::min(best, seconds() - start);
+  }
+  return 2.0 * 12 * kSteps * kRounds * kLanes / best;
+}
+
+typedef float Vector8 __attribute__((vector_size(32)));
+typedef float Vector16 __attribute__((vector_size(64)));
+[[gnu::target("avx2,fma")]] double ceiling256() {
+  return multiplyAdds<Vector8>();
+}
+[[gnu::target("avx512f,fma")]] double ceiling512() {
+  return multiplyAdds<Vector16>();
+}
+} // namespace
+
+int main(int argc, char **argv) {
+  std::optional<CpuTarget> target = CpuTarget::host();
+  if (argc > 1)
+    target = CpuTarget::parse(argv[1]);
+  if (!target) {
+    std::fprintf(stderr, "usage: mpc-kernel-bench [avx2|avx512] [filter]\n");
+    return 2;
+  }
+  StringRef filter = argc > 2 ? argv[2] : "";
+  for (const Case &test : cases(*target, filter)) {
+    if (!StringRef(test.name).contains(filter))
+      continue;
+    DialectRegistry registry;
+    registerCodegenDialects(registry);
+    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+    OwningOpRef<ModuleOp> module =
+        parseSourceString<ModuleOp>(test.text, &context);
+    if (!module)
+      return 1;
+    auto kernel = *module->getOps<func::FuncOp>().begin();
+    std::vector<std::vector<char>> memory;
+    std::vector<void *> buffers;
+    SmallVector<Type> types(kernel.getArgumentTypes());
+    llvm::append_range(types, kernel.getResultTypes());
+    for (auto [index, type] : llvm::enumerate(types))
+      memory.push_back(draw(cast<RankedTensorType>(type), index));
+    for (std::vector<char> &bytes : memory)
+      buffers.push_back(reinterpret_cast<void *>(
+          (reinterpret_cast<uintptr_t>(bytes.data()) + 63) & ~uintptr_t(63)));
+
+    double start = cpuSeconds();
+    FailureOr<SmallVector<KernelInfo>> infos = lowerKernels(*module, *target);
+    if (failed(infos))
+      return 1;
+    double lowered = cpuSeconds();
+    auto jit = OrcJit::create(*target, 1);
+    llvm::Error error = jit ? (*jit)->add(*module) : jit.takeError();
+    if (error) {
+      std::fprintf(stderr, "%s\n", llvm::toString(std::move(error)).c_str());
+      return 1;
+    }
+    double compiled = cpuSeconds();
+    auto function =
+        reinterpret_cast<Kernel>(llvm::cantFail((*jit)->lookup("k")));
+    if (const char *path = argc > 3 ? argv[3] : nullptr) {
+      FILE *file = std::fopen(path, "wb");
+      for (const auto &object : (*jit)->objects())
+        std::fwrite(object->getBufferStart(), 1, object->getBufferSize(), file);
+      std::fclose(file);
+    }
+    const KernelInfo &info = infos->front();
+    std::unique_ptr<char, decltype(&std::free)> scratch(
+        static_cast<char *>(
+            std::aligned_alloc(64, (info.scratchBytes + 127) / 64 * 64)),
+        &std::free);
+    // The ceiling moves with what else runs on the machine.
+    double ceiling =
+        target->isa == CpuIsa::Avx512 ? ceiling512() : ceiling256();
+    auto [best, median] = measure(
+        [&] { function(buffers.data(), 0, info.items, scratch.get()); });
+    std::printf("%-44s %7.1f GFLOP/s (%3.0f %% of %3.0f, median %7.1f) %9.1f "
+                "us  items %5ld grain %3ld  scratch %7ld  "
+                "lower %3.0f ms, compile %3.0f ms\n",
+                test.name.c_str(), test.flops / best * 1e-9,
+                100 * test.flops / best / ceiling, ceiling * 1e-9,
+                test.flops / median * 1e-9, best * 1e6, info.items, info.grain,
+                info.scratchBytes, 1e3 * (lowered - start),
+                1e3 * (compiled - lowered));
+    std::fflush(stdout);
+  }
+  return 0;
+}

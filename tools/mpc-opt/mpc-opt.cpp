@@ -1,0 +1,18 @@
+//===- mpc-opt.cpp - run passes on text IR --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/InitAllDialects.h"
+#include "mpc/InitAllPasses.h"
+
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mpc::registerAllDialects(registry);
+  mpc::registerAllPasses();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "mpc optimizer driver\n", registry));
+}

@@ -1,0 +1,140 @@
+//===- mpc-translate.cpp - foreign formats to mpc ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Import/ONNX.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
+#include "mlir/Tools/mlir-translate/Translation.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+
+namespace {
+
+/// Options of `--import-onnx`, as the mpc tool names them.
+struct Flags {
+  llvm::cl::list<std::string> dims{
+      "dim", llvm::cl::desc("Extent of a symbolic dimension, as in batch=8"),
+      llvm::cl::value_desc("NAME=N")};
+  llvm::cl::list<std::string> shapes{
+      "input-shape", llvm::cl::desc("Shape of an input, as in x=1x3x224x224"),
+      llvm::cl::value_desc("NAME=NxN...")};
+  llvm::cl::list<std::string> values{
+      "input-value",
+      llvm::cl::desc("Value of an integer input that shapes depend on: "
+                     "NAME=TYPE:N,N,... makes a vector, TYPE being i32 or i64"),
+      llvm::cl::value_desc("NAME=TYPE:N,...")};
+  llvm::cl::opt<int64_t> batch{
+      "batch", llvm::cl::desc("Extent of the inputs' first dimension"),
+      llvm::cl::value_desc("N")};
+};
+
+} // namespace
+
+/// Splits "name=rest" at the first '='; a diagnostic where there is none.
+static FailureOr<std::pair<StringRef, StringRef>>
+splitFlag(StringRef flag, StringRef text, Location location) {
+  auto [name, rest] = text.split('=');
+  if (name.empty() || rest.empty())
+    return emitError(location)
+           << "--" << flag << " '" << text << "' is not of the form NAME=VALUE";
+  return std::make_pair(name, rest);
+}
+
+/// Reads numbers separated by `separator`.
+static LogicalResult readNumbers(StringRef flag, StringRef text, char separator,
+                                 Location location,
+                                 SmallVectorImpl<int64_t> &numbers) {
+  SmallVector<StringRef> parts;
+  text.split(parts, separator);
+  for (StringRef part : parts) {
+    int64_t number;
+    if (part.getAsInteger(10, number))
+      return emitError(location)
+             << "--" << flag << ": '" << part << "' is not a number";
+    numbers.push_back(number);
+  }
+  return success();
+}
+
+static LogicalResult readFlags(const Flags &flags, MLIRContext *context,
+                               mpc::OnnxImportOptions &options) {
+  Location location = UnknownLoc::get(context);
+  for (StringRef text : flags.dims) {
+    auto parts = splitFlag("dim", text, location);
+    SmallVector<int64_t> numbers;
+    if (failed(parts) ||
+        failed(readNumbers("dim", parts->second, ',', location, numbers)))
+      return failure();
+    options.dims[parts->first] = numbers.front();
+  }
+  for (StringRef text : flags.shapes) {
+    auto parts = splitFlag("input-shape", text, location);
+    SmallVector<int64_t> numbers;
+    if (failed(parts) || failed(readNumbers("input-shape", parts->second, 'x',
+                                            location, numbers)))
+      return failure();
+    options.inputShapes[parts->first] = numbers;
+  }
+  for (StringRef text : flags.values) {
+    auto parts = splitFlag("input-value", text, location);
+    if (failed(parts))
+      return failure();
+    auto [type, list] = parts->second.split(':');
+    SmallVector<int64_t> numbers;
+    if (type != "i32" && type != "i64")
+      return emitError(location) << "--input-value '" << text << "': type '"
+                                 << type << "' is neither i32 nor i64";
+    if (!list.empty() &&
+        failed(readNumbers("input-value", list, ',', location, numbers)))
+      return failure();
+    Type element = IntegerType::get(context, type == "i32" ? 32 : 64);
+    SmallVector<APInt> elements;
+    for (int64_t number : numbers)
+      elements.push_back(APInt(element.getIntOrFloatBitWidth(),
+                               uint64_t(number), /*isSigned=*/true,
+                               /*implicitTrunc=*/true));
+    options.inputValues[parts->first] = DenseElementsAttr::get(
+        RankedTensorType::get(int64_t(numbers.size()), element), elements);
+  }
+  if (flags.batch.getNumOccurrences() > 0)
+    options.batch = flags.batch;
+  return success();
+}
+
+int main(int argc, char **argv) {
+  Flags flags;
+  TranslateToMLIRRegistration import(
+      "import-onnx", "import an ONNX model",
+      [&flags](const std::shared_ptr<llvm::SourceMgr> &sourceMgr,
+               MLIRContext *context) -> OwningOpRef<Operation *> {
+        const llvm::MemoryBuffer *buffer =
+            sourceMgr->getMemoryBuffer(sourceMgr->getMainFileID());
+        mpc::OnnxImportOptions options;
+        if (failed(readFlags(flags, context, options)))
+          return nullptr;
+        StringRef name = buffer->getBufferIdentifier();
+        StringRef folder = llvm::sys::path::parent_path(name);
+        // Standard input has no folder: external data is refused there.
+        if (folder.empty() && name != "<stdin>")
+          folder = ".";
+        StringRef bytes = buffer->getBuffer();
+        return mpc::importOnnxBytes(ArrayRef<char>(bytes.data(), bytes.size()),
+                                    name, folder, options, context)
+            .release()
+            .getOperation();
+      },
+      [](DialectRegistry &registry) {
+        registry.insert<mpc::MpcDialect, func::FuncDialect>();
+      });
+  return failed(mlirTranslateMain(argc, argv, "mpc translation driver\n"));
+}

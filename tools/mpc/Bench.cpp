@@ -1,0 +1,232 @@
+//===- Bench.cpp - mpc bench ----------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ceilings.h"
+#include "Commands.h"
+#include "Inputs.h"
+
+#include "JIT/Compiler.h"
+
+#include "mpc/Runtime/Executable.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <sys/resource.h>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+using Clock = std::chrono::steady_clock;
+
+static double millisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start)
+      .count();
+}
+
+static double medianOf(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  size_t middle = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + middle, values.end());
+  return values[middle];
+}
+
+namespace {
+
+/// Launches that share a kernel.
+struct KernelRow {
+  std::string name, kind;
+  int64_t count = 0, flops = 0, bytes = 0;
+  /// Milliseconds of all its launches, per run.
+  std::vector<double> milliseconds;
+};
+
+/// Times of all runs.
+struct Timing {
+  std::vector<double> milliseconds;
+  std::vector<KernelRow> kernels;
+};
+
+} // namespace
+
+/// Runs until `runs` runs are done, or for about a second where `runs` is 0.
+static Status measure(const Executable &executable,
+                      const std::vector<Buffer> &inputs, int runs,
+                      Timing &timing) {
+  std::vector<Buffer> outputs;
+  Result<std::vector<Buffer>> first = executable.run(inputs);
+  if (!first.ok())
+    return first.status();
+  outputs = std::move(*first);
+  // Whole runs first: reading the clock around each launch costs a little.
+  auto start = Clock::now();
+  auto enough = [&](size_t done, double budget) {
+    if (runs > 0)
+      return done >= size_t(runs);
+    return done >= 5 && (millisecondsSince(start) > budget || done >= 10000);
+  };
+  while (!enough(timing.milliseconds.size(), 1000)) {
+    auto before = Clock::now();
+    if (Status status = executable.runInto(inputs, outputs); !status.ok())
+      return status;
+    timing.milliseconds.push_back(millisecondsSince(before));
+  }
+
+  const std::vector<Launch> &launches = executable.program().launches;
+  std::map<std::string, size_t> rowOf;
+  std::vector<size_t> rows;
+  for (const Launch &launch : launches) {
+    auto [entry, isNew] = rowOf.emplace(launch.kernel, timing.kernels.size());
+    if (isNew)
+      timing.kernels.push_back({launch.kernel, launch.kind, 0, 0, 0, {}});
+    KernelRow &row = timing.kernels[entry->second];
+    ++row.count;
+    row.flops += launch.flops;
+    row.bytes += launch.bytes;
+    rows.push_back(entry->second);
+  }
+  start = Clock::now();
+  RunOptions timed;
+  std::vector<double> perLaunch;
+  timed.launchMilliseconds = &perLaunch;
+  for (size_t done = 0; !enough(done, 500); ++done) {
+    if (Status status = executable.runInto(inputs, outputs, timed);
+        !status.ok())
+      return status;
+    std::vector<double> perKernel(timing.kernels.size(), 0);
+    for (size_t i = 0; i < rows.size(); ++i)
+      perKernel[rows[i]] += perLaunch[i];
+    for (size_t i = 0; i < perKernel.size(); ++i)
+      timing.kernels[i].milliseconds.push_back(perKernel[i]);
+  }
+  return {};
+}
+
+int tool::benchCommand(const BenchArguments &arguments) {
+  Reporter reporter(arguments.common.json, arguments.common.quiet);
+  Result<CompileOptions> options =
+      makeCompileOptions(arguments.common, reporter);
+  if (!options.ok())
+    return reporter.fail(options.status());
+  Result<Device> device = makeDevice(arguments.common);
+  if (!device.ok())
+    return reporter.fail(device.status());
+  Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
+  if (!arrays.ok())
+    return reporter.fail(arrays.status());
+  addInputShapes(*arrays, *options);
+
+  auto start = Clock::now();
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*options);
+  if (!compiler.ok())
+    return reporter.fail(compiler.status());
+  Result<Compiler::Module> module = (*compiler)->import(arguments.common.model);
+  if (!module.ok())
+    return reporter.fail(module.status());
+  std::vector<Buffer> inputs;
+  mlir::func::FuncOp entry = Compiler::entry(**module);
+  double compileMs = millisecondsSince(start);
+  if (arguments.inputs.empty()) {
+    Result<std::vector<Buffer>> drawn =
+        drawInputs(entry, arguments.common.seed);
+    if (!drawn.ok())
+      return reporter.fail(drawn.status());
+    inputs = std::move(*drawn);
+  } else if (std::vector<Status> problems =
+                 bindArrays(*arrays, argumentsOf(entry), "arg", inputs);
+             !problems.empty()) {
+    return reporter.fail(problems);
+  }
+  start = Clock::now();
+  if (Status status = (*compiler)->runStages(**module, "import", "plan");
+      !status.ok())
+    return reporter.fail(status);
+  Result<std::shared_ptr<Program>> program =
+      (*compiler)->generate(**module, device->needsCode());
+  if (!program.ok())
+    return reporter.fail(program.status());
+  compileMs += millisecondsSince(start);
+  Result<Executable> executable = Executable::create(*device, *program);
+  if (!executable.ok())
+    return reporter.fail(executable.status());
+  std::string isa = (*compiler)->target().name().str();
+  // The compiler's memory is not the model's.
+  module->release()->erase();
+  compiler->reset();
+
+  Timing timing;
+  if (Status status = measure(*executable, inputs, arguments.runs, timing);
+      !status.ok())
+    return reporter.fail(status);
+  const Program &plan = executable->program();
+  Ceilings ceilings = measureCeilings(isa, device->threads());
+
+  double median = medianOf(timing.milliseconds);
+  double least =
+      *std::min_element(timing.milliseconds.begin(), timing.milliseconds.end());
+  auto rate = [&](double amount) {
+    return median > 0 ? amount / median * 1e-6 : 0;
+  };
+  struct rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+
+  Json bandwidths = Json::array();
+  for (auto [size, rate] : ceilings.bytesPerSecond)
+    bandwidths.push_back(
+        {{"working_set", size}, {"gigabytes_per_second", rate * 1e-9}});
+  Json kernels = Json::array();
+  std::vector<std::vector<std::string>> table = {
+      {"kernel", "kind", "count", "ms", "GFLOP/s", "GB/s", "of ceiling"}};
+  for (const KernelRow &row : timing.kernels) {
+    double ms = medianOf(row.milliseconds);
+    // Per launch: what one launch reads decides which cache could hold it.
+    double atLeast = ceilings.leastSeconds(double(row.flops) / row.count,
+                                           double(row.bytes) / row.count);
+    double fraction = ms > 0 ? atLeast * row.count * 1e3 / ms : 0;
+    kernels.push_back({{"name", row.name},
+                       {"kind", row.kind},
+                       {"count", row.count},
+                       {"median_ms", ms},
+                       {"flops", row.flops},
+                       {"bytes", row.bytes},
+                       {"fraction_of_ceiling", fraction}});
+    table.push_back({row.name, row.kind, std::to_string(row.count),
+                     shortNumber(ms),
+                     shortNumber(ms > 0 ? double(row.flops) / ms * 1e-6 : 0),
+                     shortNumber(ms > 0 ? double(row.bytes) / ms * 1e-6 : 0),
+                     std::to_string(int(fraction * 100 + 0.5)) + " %"});
+  }
+  reporter.line(
+      formatTable(table, {false, false, true, true, true, true, true}));
+  reporter.line("");
+  reporter.line("median " + shortNumber(median) + " ms, least " +
+                shortNumber(least) + " ms of " +
+                std::to_string(timing.milliseconds.size()) + " runs; " +
+                shortNumber(rate(double(plan.flops()))) + " GFLOP/s, " +
+                shortBytes(double(plan.bytesMoved())) + " moved; compiled in " +
+                shortNumber(compileMs) + " ms");
+  reporter.document({{"model", arguments.common.model},
+                     {"policy", arguments.common.policy},
+                     {"device", device->name()},
+                     {"isa", isa},
+                     {"threads", device->threads()},
+                     {"runs", timing.milliseconds.size()},
+                     {"median_ms", median},
+                     {"min_ms", least},
+                     {"flops", plan.flops()},
+                     {"gflops", rate(double(plan.flops()))},
+                     {"bytes", plan.bytesMoved()},
+                     {"compile_ms", compileMs},
+                     {"arena_bytes", plan.arenaBytes},
+                     {"constant_bytes", plan.constantBytes()},
+                     {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
+                     {"ceilings",
+                      {{"gflops", ceilings.flopsPerSecond * 1e-9},
+                       {"bandwidths", bandwidths}}},
+                     {"kernels", kernels}});
+  return reporter.finish(kDone);
+}

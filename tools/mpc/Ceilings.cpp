@@ -1,0 +1,129 @@
+//===- Ceilings.cpp - what the machine can do at most ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ceilings.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <immintrin.h>
+#include <thread>
+#include <vector>
+
+using namespace mpc::tool;
+
+/// Enough independent chains to hide an FMA's latency on two ports.
+static constexpr int kChains = 12;
+
+/// Both loops return a sum so that the work cannot be removed.
+__attribute__((target("avx512f"))) static float fmaLoop512(int64_t rounds) {
+  __m512 chains[kChains];
+  for (int i = 0; i < kChains; ++i)
+    chains[i] = _mm512_set1_ps(float(i));
+  __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int i = 0; i < kChains; ++i)
+      chains[i] = _mm512_fmadd_ps(chains[i], a, b);
+  for (int i = 1; i < kChains; ++i)
+    chains[0] = _mm512_add_ps(chains[0], chains[i]);
+  return _mm512_reduce_add_ps(chains[0]);
+}
+
+__attribute__((target("avx2,fma"))) static float fmaLoop256(int64_t rounds) {
+  __m256 chains[kChains];
+  for (int i = 0; i < kChains; ++i)
+    chains[i] = _mm256_set1_ps(float(i));
+  __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int i = 0; i < kChains; ++i)
+      chains[i] = _mm256_fmadd_ps(chains[i], a, b);
+  for (int i = 1; i < kChains; ++i)
+    chains[0] = _mm256_add_ps(chains[0], chains[i]);
+  float lanes[8];
+  _mm256_storeu_ps(lanes, chains[0]);
+  float sum = 0;
+  for (float lane : lanes)
+    sum += lane;
+  return sum;
+}
+
+__attribute__((target("avx2"))) static uint64_t readLoop(const uint64_t *data,
+                                                         size_t words) {
+  __m256i sums[8];
+  for (__m256i &sum : sums)
+    sum = _mm256_setzero_si256();
+  for (size_t i = 0; i + 32 <= words; i += 32)
+    for (int j = 0; j < 8; ++j)
+      sums[j] = _mm256_xor_si256(
+          sums[j], _mm256_loadu_si256(
+                       reinterpret_cast<const __m256i *>(data + i + 4 * j)));
+  for (int j = 1; j < 8; ++j)
+    sums[0] = _mm256_xor_si256(sums[0], sums[j]);
+  return uint64_t(_mm256_extract_epi64(sums[0], 0));
+}
+
+/// Keeps results of measured loops alive.
+static std::atomic<uint64_t> sink;
+
+/// Best seconds of `work(thread)` on all threads at once.
+template <typename Work>
+static double bestSeconds(int threads, int repetitions, Work work) {
+  double best = 1e30;
+  for (int r = 0; r < repetitions; ++r) {
+    auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> others;
+    for (int t = 1; t < threads; ++t)
+      others.emplace_back([&, t] { work(t); });
+    work(0);
+    for (std::thread &other : others)
+      other.join();
+    std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - start;
+    best = std::min(best, took.count());
+  }
+  return best;
+}
+
+double Ceilings::leastSeconds(double flops, double bytes) const {
+  double seconds = 0;
+  if (flopsPerSecond > 0)
+    seconds = std::max(seconds, flops / flopsPerSecond);
+  for (size_t i = 0; i < bytesPerSecond.size(); ++i) {
+    bool fits = bytes <= double(bytesPerSecond[i].first);
+    if (fits || i + 1 == bytesPerSecond.size()) {
+      seconds = std::max(seconds, bytes / bytesPerSecond[i].second);
+      break;
+    }
+  }
+  return seconds;
+}
+
+Ceilings mpc::tool::measureCeilings(const std::string &isa, int threads) {
+  Ceilings ceilings;
+  bool wide = isa == "avx512";
+  constexpr int64_t kRounds = 1 << 20;
+  double seconds = bestSeconds(threads, 5, [&](int) {
+    sink += uint64_t(wide ? fmaLoop512(kRounds) : fmaLoop256(kRounds));
+  });
+  ceilings.flopsPerSecond =
+      double(threads) * kRounds * kChains * (wide ? 16 : 8) * 2 / seconds;
+
+  // Sizes of all threads together; each reads its own part.
+  for (size_t size : {size_t(1) << 15, size_t(1) << 18, size_t(1) << 20,
+                      size_t(1) << 23, size_t(1) << 26}) {
+    size_t own = std::max<size_t>(size / threads, 4096);
+    size_t passes = std::max<size_t>((size_t(1) << 26) / own / threads, 1);
+    std::vector<std::vector<uint64_t>> data(threads,
+                                            std::vector<uint64_t>(own / 8, 1));
+    seconds = bestSeconds(threads, 4, [&](int thread) {
+      for (size_t pass = 0; pass < passes; ++pass)
+        sink += readLoop(data[thread].data(), data[thread].size());
+    });
+    ceilings.bytesPerSecond.emplace_back(
+        size, double(threads) * double(passes * own) / seconds);
+  }
+  return ceilings;
+}

@@ -1,0 +1,416 @@
+//===- Check.cpp - mpc check ----------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The compiled model against the float64 oracle: the reference is the imported
+// graph before any rewrite, the tolerance comes from the oracle's second mode
+// on the graph after Precision.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "Inputs.h"
+#include "Instrument.h"
+
+#include "JIT/Compiler.h"
+
+#include "mpc/Reference/Compare.h"
+#include "mpc/Reference/Interpreter.h"
+#include "mpc/Runtime/Executable.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mpc;
+using namespace mpc::tool;
+using mpc::reference::OutputError;
+using mpc::reference::Tensor;
+
+namespace {
+
+/// One `mpc check`.
+class Checker {
+public:
+  explicit Checker(const CheckArguments &arguments)
+      : arguments(arguments),
+        reporter(arguments.common.json, arguments.common.quiet) {}
+  int run();
+
+private:
+  Status prepare();
+  std::vector<Status> bind();
+  Status interpretModel();
+  Status compileAndRun();
+  Status compareExpected(Json &document, bool &ok);
+  Status checkOps(Json &document, bool &ok);
+  void reportOutputs(Json &document, bool &ok);
+  /// Without narrow types there is no reason for an integer to differ.
+  bool exactIntegers() const {
+    return arguments.common.policy == "float32" &&
+           arguments.common.sets.empty();
+  }
+  Status oracle(reference::Rounding rounding, std::vector<Tensor> &results,
+                std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)>
+                    observer = {});
+
+  const CheckArguments &arguments;
+  Reporter reporter;
+  CompileOptions options;
+  std::vector<NamedArray> arrays, expected;
+  std::optional<Device> device;
+  std::unique_ptr<Compiler> compiler;
+  Compiler::Module module;
+  std::vector<ProgramValue> outputs;
+  std::vector<Buffer> inputs;
+  std::vector<Tensor> inputTensors;
+  std::vector<Tensor> reference, declared, actual;
+  /// Of each output, as reportOutputs() judged it.
+  std::vector<double> tolerances;
+  int64_t longestReduction = 1;
+};
+
+} // namespace
+
+static mlir::RankedTensorType tensorType(mlir::Type type) {
+  return mlir::cast<mlir::RankedTensorType>(type);
+}
+
+/// The type that a buffer's elements have in the interpreter.
+static mlir::RankedTensorType compilerType(const TensorType &type,
+                                           mlir::MLIRContext &context) {
+  mlir::Builder builder(&context);
+  mlir::Type element;
+  switch (type.element) {
+  case ElementType::F16:
+    element = builder.getF16Type();
+    break;
+  case ElementType::BF16:
+    element = builder.getBF16Type();
+    break;
+  case ElementType::F32:
+    element = builder.getF32Type();
+    break;
+  case ElementType::F64:
+    element = builder.getF64Type();
+    break;
+  default: {
+    unsigned width =
+        type.element == ElementType::I1 ? 1 : 8 * elementBytes(type.element);
+    bool isUnsigned =
+        type.element >= ElementType::UI8 && type.element <= ElementType::UI64;
+    element = builder.getIntegerType(width);
+    if (isUnsigned)
+      element = builder.getIntegerType(width, /*isSigned=*/false);
+    break;
+  }
+  }
+  return mlir::RankedTensorType::get(type.shape, element);
+}
+
+/// Whether an element is infinite or NaN that is finite in the reference. The
+/// oracle's second mode may say so too, which explains it and does not excuse
+/// it in an output.
+static bool leftRange(const Tensor &actual, const Tensor &reference) {
+  for (auto [value, wanted] : llvm::zip(actual.floats(), reference.floats()))
+    if (!std::isfinite(value) && std::isfinite(wanted))
+      return true;
+  return false;
+}
+
+Status Checker::prepare() {
+  Result<CompileOptions> compile =
+      makeCompileOptions(arguments.common, reporter);
+  if (!compile.ok())
+    return compile.status();
+  options = std::move(*compile);
+  Result<Device> made = makeDevice(arguments.common);
+  if (!made.ok())
+    return made.status();
+  device = *made;
+  Result<std::vector<NamedArray>> given = loadArrays(arguments.inputs);
+  if (!given.ok())
+    return given.status();
+  arrays = std::move(*given);
+  addInputShapes(arrays, options);
+  if (!arguments.expected.empty()) {
+    Result<std::vector<NamedArray>> read = loadArrays({arguments.expected});
+    if (!read.ok())
+      return read.status();
+    expected = std::move(*read);
+  }
+  Result<std::unique_ptr<Compiler>> created = Compiler::create(options);
+  if (!created.ok())
+    return created.status();
+  compiler = std::move(*created);
+  Result<Compiler::Module> imported = compiler->import(arguments.common.model);
+  if (!imported.ok())
+    return imported.status();
+  module = std::move(*imported);
+  outputs = resultsOf(Compiler::entry(*module));
+  return {};
+}
+
+std::vector<Status> Checker::bind() {
+  mlir::func::FuncOp entry = Compiler::entry(*module);
+  if (arguments.inputs.empty()) {
+    Result<std::vector<Buffer>> drawn =
+        drawInputs(entry, arguments.common.seed);
+    if (!drawn.ok())
+      return {drawn.status()};
+    inputs = std::move(*drawn);
+  } else if (std::vector<Status> problems =
+                 bindArrays(arrays, argumentsOf(entry), "arg", inputs);
+             !problems.empty()) {
+    return problems;
+  }
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+    inputTensors.push_back(Tensor::fromBytes(
+        tensorType(entry.getArgument(i).getType()), inputs[i].data()));
+  return {};
+}
+
+Status Checker::oracle(
+    reference::Rounding rounding, std::vector<Tensor> &results,
+    std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observer) {
+  reference::InterpretOptions interpret;
+  interpret.rounding = rounding;
+  interpret.observer = std::move(observer);
+  mlir::FailureOr<llvm::SmallVector<Tensor>> values =
+      reference::interpret(Compiler::entry(*module), inputTensors, interpret);
+  if (mlir::failed(values)) {
+    for (const Diagnostic &message : compiler->diagnostics())
+      if (message.severity == Diagnostic::Severity::Error)
+        return Status(StatusCode::InvalidArgument, message.where, message.text);
+    return Status(StatusCode::Internal, arguments.common.model,
+                  "the oracle failed in silence");
+  }
+  results.assign(std::make_move_iterator(values->begin()),
+                 std::make_move_iterator(values->end()));
+  return {};
+}
+
+Status Checker::interpretModel() {
+  longestReduction = reference::longestReduction(Compiler::entry(*module));
+  if (Status status = oracle(reference::Rounding::Float64, reference);
+      !status.ok())
+    return status;
+  if (Status status = compiler->runStages(*module, "import", "precision");
+      !status.ok())
+    return status;
+  return oracle(reference::Rounding::Declared, declared);
+}
+
+Status Checker::compileAndRun() {
+  // The instrumented compile starts here again.
+  Compiler::Module compiled = module->clone();
+  if (arguments.afterPrecision)
+    arguments.afterPrecision(*compiled);
+  if (Status status = compiler->runStages(*compiled, "precision", "plan");
+      !status.ok())
+    return status;
+  Result<std::shared_ptr<Program>> program =
+      compiler->generate(*compiled, device->needsCode());
+  if (!program.ok())
+    return program.status();
+  Result<Executable> executable =
+      Executable::create(*device, std::move(*program));
+  if (!executable.ok())
+    return executable.status();
+  Result<std::vector<Buffer>> results = executable->run(inputs);
+  if (!results.ok())
+    return results.status();
+  for (const Buffer &buffer : *results)
+    actual.push_back(Tensor::fromBytes(
+        compilerType(buffer.type(), compiler->context()), buffer.data()));
+  return {};
+}
+
+void Checker::reportOutputs(Json &document, bool &ok) {
+  std::vector<std::vector<std::string>> table = {
+      {"output", "type", "max abs error", "rms rel error", "tolerance", ""}};
+  Json list = Json::array();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    OutputError error =
+        reference::compareOutput(actual[i], reference[i], declared[i],
+                                 longestReduction, exactIntegers());
+    if (leftRange(actual[i], reference[i])) {
+      error.maxAbsError = error.rmsRelativeError = HUGE_VAL;
+      error.ok = false;
+    }
+    ok &= error.ok;
+    tolerances.push_back(error.tolerance);
+    std::string type(elementTypeName(outputs[i].type.element));
+    list.push_back({{"name", outputs[i].name},
+                    {"shape", outputs[i].type.shape},
+                    {"type", type},
+                    {"max_abs_error", jsonNumber(error.maxAbsError)},
+                    {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
+                    {"tolerance", jsonNumber(error.tolerance)},
+                    {"mismatches", error.mismatches},
+                    {"ok", error.ok}});
+    table.push_back(
+        {outputs[i].name, outputs[i].type.toString(),
+         shortNumber(error.maxAbsError), shortNumber(error.rmsRelativeError),
+         shortNumber(error.tolerance), error.ok ? "ok" : "OVER TOLERANCE"});
+  }
+  document["outputs"] = list;
+  reporter.line(formatTable(table, {false, false, true, true, true, false}));
+}
+
+Status Checker::compareExpected(Json &document, bool &ok) {
+  if (arguments.expected.empty())
+    return {};
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> table = {
+      {"against " + arguments.expected, "max abs error", "rms rel error", ""}};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const NamedArray *array = findArray(expected, outputs[i].name, "out", i);
+    if (!array)
+      return Status(StatusCode::InvalidArgument, arguments.expected,
+                    "has no array for output '" + outputs[i].name + "'");
+    if (array->data.type().shape != outputs[i].type.shape)
+      return Status(StatusCode::InvalidArgument, array->where,
+                    "has shape " + shapeToString(array->data.type().shape) +
+                        ", but output '" + outputs[i].name + "' has " +
+                        shapeToString(outputs[i].type.shape));
+    Tensor wanted =
+        Tensor::fromBytes(compilerType(array->data.type(), compiler->context()),
+                          array->data.data());
+    if (wanted.isFloat() != actual[i].isFloat())
+      return Status(
+          StatusCode::InvalidArgument, array->where,
+          "is " + std::string(elementTypeName(array->data.type().element)) +
+              ", but output '" + outputs[i].name + "' is " +
+              std::string(elementTypeName(outputs[i].type.element)));
+    OutputError error =
+        reference::compareOutput(actual[i], wanted, wanted, longestReduction,
+                                 /*fatalIntegers=*/false);
+    // The file stands for the same truth as the oracle, so the oracle's
+    // tolerance holds; one from the file itself would widen with what is wrong
+    // in it.
+    bool holds = actual[i].isFloat()
+                     ? error.rmsRelativeError <= tolerances[i]
+                     : error.mismatches == 0 || !exactIntegers();
+    ok &= holds;
+    list.push_back({{"name", outputs[i].name},
+                    {"max_abs_error", jsonNumber(error.maxAbsError)},
+                    {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
+                    {"tolerance", jsonNumber(tolerances[i])},
+                    {"ok", holds}});
+    table.push_back({outputs[i].name, shortNumber(error.maxAbsError),
+                     shortNumber(error.rmsRelativeError),
+                     holds ? "ok" : "OVER TOLERANCE"});
+  }
+  document["expected"] = list;
+  reporter.line(formatTable(table, {false, true, true, false}));
+  return {};
+}
+
+Status Checker::checkOps(Json &document, bool &ok) {
+  // Precision rewrites in place, so the ops of the graph before it are found
+  // again by the numbers that they carry.
+  Result<Compiler::Module> imported = compiler->import(arguments.common.model);
+  if (!imported.ok())
+    return imported.status();
+  module = std::move(*imported);
+  if (Status status = compiler->runStages(*module, "import", "simplify");
+      !status.ok())
+    return status;
+  numberOps(Compiler::entry(*module));
+  OpValues wanted, predicted;
+  std::vector<Tensor> ignored;
+  if (Status status =
+          oracle(reference::Rounding::Float64, ignored, wanted.observer());
+      !status.ok())
+    return status;
+  if (Status status = compiler->runStages(*module, "simplify", "precision");
+      !status.ok())
+    return status;
+  if (Status status =
+          oracle(reference::Rounding::Declared, ignored, predicted.observer());
+      !status.ok())
+    return status;
+  std::vector<InstrumentedOp> ops = exposeOps(Compiler::entry(*module));
+  actual.clear();
+  if (Status status = compileAndRun(); !status.ok())
+    return status;
+
+  struct Row {
+    Json json;
+    std::vector<std::string> cells;
+    double excess;
+    size_t order;
+  };
+  std::vector<Row> rows;
+  for (const InstrumentedOp &op : ops) {
+    const Tensor *reference = wanted.find(op.number),
+                 *second = predicted.find(op.number);
+    if (!reference || !second)
+      continue;
+    OutputError error =
+        reference::compareOutput(actual[op.output], *reference, *second,
+                                 longestReduction, exactIntegers());
+    ok &= error.ok;
+    double magnitude = rms(*reference);
+    rows.push_back(
+        {{{"name", op.name},
+          {"kind", op.kind},
+          {"layer", op.layer},
+          {"max_abs_error", jsonNumber(error.maxAbsError)},
+          {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
+          {"magnitude", jsonNumber(magnitude)},
+          {"tolerance", jsonNumber(error.tolerance)},
+          {"ok", error.ok}},
+         {op.name, op.kind, shortNumber(error.maxAbsError),
+          shortNumber(error.rmsRelativeError), shortNumber(magnitude),
+          error.ok ? "ok" : "OVER TOLERANCE"},
+         jsonNumber(error.rmsRelativeError),
+         rows.size()});
+  }
+  std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
+    return a.excess != b.excess ? a.excess > b.excess : a.order < b.order;
+  });
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> table = {
+      {"op", "kind", "max abs error", "rms rel error", "magnitude", ""}};
+  for (Row &row : rows) {
+    list.push_back(std::move(row.json));
+    table.push_back(std::move(row.cells));
+  }
+  document["instrumented"] = true;
+  document["ops"] = list;
+  reporter.line(formatTable(table, {false, false, true, true, true, false}));
+  return {};
+}
+
+int Checker::run() {
+  if (Status status = prepare(); !status.ok())
+    return reporter.fail(status);
+  if (std::vector<Status> problems = bind(); !problems.empty())
+    return reporter.fail(problems);
+  if (Status status = interpretModel(); !status.ok())
+    return reporter.fail(status);
+  if (Status status = compileAndRun(); !status.ok())
+    return reporter.fail(status);
+
+  bool ok = true;
+  Json document = {{"model", arguments.common.model},
+                   {"policy", arguments.common.policy},
+                   {"device", device->name()},
+                   {"isa", compiler->target().name().str()},
+                   {"ok", false}};
+  reportOutputs(document, ok);
+  if (Status status = compareExpected(document, ok); !status.ok())
+    return reporter.fail(status);
+  if (arguments.perOp)
+    if (Status status = checkOps(document, ok); !status.ok())
+      return reporter.fail(status);
+  document["ok"] = ok;
+  reporter.line(ok ? "all checks held" : "the check did not hold");
+  reporter.document(document);
+  return reporter.finish(ok ? kDone : kCheckFailed);
+}
+
+int tool::checkCommand(const CheckArguments &arguments) {
+  return Checker(arguments).run();
+}

@@ -1,0 +1,64 @@
+//===- Commands.h - the sub-commands of mpc ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One struct of arguments and one function per sub-command. The functions
+// return the exit code and are called by main and by tests.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_COMMANDS_H
+#define MPC_TOOLS_MPC_COMMANDS_H
+
+#include "Options.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+struct RunArguments {
+  CommonOptions common;
+  std::vector<std::string> inputs;
+  std::string output;
+};
+
+struct CheckArguments {
+  CommonOptions common;
+  std::vector<std::string> inputs;
+  std::string expected;
+  bool perOp = false;
+  /// Changes the module between the oracle's second run and the rest of the
+  /// compile. Tests put faults in here to see them caught; no flag sets it.
+  std::function<void(mlir::ModuleOp)> afterPrecision;
+};
+
+struct ExplainArguments {
+  CommonOptions common;
+  std::string why;
+};
+
+struct BenchArguments {
+  CommonOptions common;
+  std::vector<std::string> inputs;
+  int runs = 0;
+};
+
+struct DumpArguments {
+  CommonOptions common;
+  std::string after = "plan";
+};
+
+int runCommand(const RunArguments &options);
+int checkCommand(const CheckArguments &options);
+int explainCommand(const ExplainArguments &options);
+int benchCommand(const BenchArguments &options);
+int dumpCommand(const DumpArguments &options);
+int passesCommand(const CommonOptions &options);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_COMMANDS_H

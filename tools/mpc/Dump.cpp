@@ -1,0 +1,88 @@
+//===- Dump.cpp - mpc dump, mpc passes ------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+
+#include "JIT/Compiler.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+
+static bool isStage(const std::string &name) {
+  return name == "import" || name == "codegen" || findStage(name);
+}
+
+static std::string stageNames() {
+  std::string names = "import";
+  for (const Stage &stage : stages())
+    names += ", " + stage.name.str();
+  return names + ", codegen";
+}
+
+int tool::dumpCommand(const DumpArguments &options) {
+  Reporter reporter(/*json=*/false, options.common.quiet);
+  Result<CompileOptions> compile = makeCompileOptions(options.common, reporter);
+  if (!compile.ok())
+    return reporter.fail(compile.status());
+  if (!isStage(options.after)) {
+    reporter.fail(Status(StatusCode::InvalidArgument,
+                         "--after " + options.after,
+                         "is no stage; there are " + stageNames()));
+    return kBadUsage;
+  }
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*compile);
+  if (!compiler.ok())
+    return reporter.fail(compiler.status());
+  Result<Compiler::Module> module = (*compiler)->import(options.common.model);
+  if (!module.ok())
+    return reporter.fail(module.status());
+  bool toCode = options.after == "codegen";
+  if (Status status = (*compiler)->runStages(**module, "import",
+                                             toCode ? "plan" : options.after);
+      !status.ok())
+    return reporter.fail(status);
+  if (toCode) {
+    Result<Compiler::Module> lowered = (*compiler)->lower(**module);
+    if (!lowered.ok())
+      return reporter.fail(lowered.status());
+    *module = std::move(*lowered);
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  (*module)->print(stream, mlir::OpPrintingFlags().enableDebugInfo(
+                               /*enable=*/true, /*prettyForm=*/false));
+  reporter.line(text);
+  return reporter.finish(kDone);
+}
+
+int tool::passesCommand(const CommonOptions &options) {
+  Reporter reporter(options.json, options.quiet);
+  Json list = Json::array();
+  auto add = [&](const std::string &name, const std::string &description,
+                 const std::string &passes) {
+    list.push_back(
+        {{"name", name}, {"description", description}, {"passes", passes}});
+    reporter.line(name + ": " + description);
+    if (!passes.empty())
+      reporter.line("    " + passes);
+  };
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  add("import", "Read a model file into one function of mpc ops", "");
+  for (const Stage &stage : stages()) {
+    mlir::PassManager passes(&context, mlir::ModuleOp::getOperationName());
+    stage.build(passes, PipelineOptions());
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    passes.printAsTextualPipeline(stream);
+    add(stage.name.str(), stage.description.str(), text);
+  }
+  add("codegen", "Compile each kernel for the target", "");
+  reporter.document({{"stages", list}});
+  return reporter.finish(kDone);
+}

@@ -1,0 +1,61 @@
+//===- Instrument.h - every op's result as an output ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops are numbered before a stage rewrites them and found again after it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_INSTRUMENT_H
+#define MPC_TOOLS_MPC_INSTRUMENT_H
+
+#include "mpc/Reference/Tensor.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+/// Gives each op of `function` but constants and the return its number, a
+/// discardable attribute that rewrites of single ops keep.
+void numberOps(mlir::func::FuncOp function);
+
+/// First results of numbered ops, collected from the interpreter.
+class OpValues {
+public:
+  std::function<void(mlir::Operation *, llvm::ArrayRef<reference::Tensor>)>
+  observer();
+  /// The value of the op with that number, or null.
+  const reference::Tensor *find(int64_t number) const;
+
+private:
+  std::map<int64_t, reference::Tensor> values;
+};
+
+/// A numbered op whose first result became an output.
+struct InstrumentedOp {
+  int64_t number;
+  /// Position among the function's results.
+  size_t output;
+  std::string name, kind, layer;
+};
+
+/// Makes the first result of every numbered op an output of `function`, after
+/// the outputs that it has.
+std::vector<InstrumentedOp> exposeOps(mlir::func::FuncOp function);
+
+/// Root mean square of the elements.
+double rms(const reference::Tensor &tensor);
+
+/// Name, precision kind and layer path of an op, as reports show them.
+std::string opName(mlir::Operation *op);
+std::string opKind(mlir::Operation *op);
+std::string opLayer(mlir::Operation *op);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_INSTRUMENT_H

@@ -1,0 +1,182 @@
+//===- Options.cpp - what every sub-command takes -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "CrashHandler.h"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// Splits "KEY=VALUE" at its last '='; false where a side is empty.
+static bool splitPair(const std::string &text, std::string &key,
+                      std::string &value) {
+  size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    return false;
+  key = text.substr(0, at);
+  value = text.substr(at + 1);
+  return true;
+}
+
+static bool parseExtent(const std::string &text, int64_t &extent) {
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), extent);
+  return error == std::errc() && end == text.data() + text.size() && extent > 0;
+}
+
+/// Says what is wrong with a flag's value, as CLI11 validators do.
+static std::string checkSet(const std::string &text) {
+  std::string key, type;
+  if (!splitPair(text, key, type) ||
+      (key.rfind("op:", 0) != 0 && key.rfind("layer:", 0) != 0 &&
+       key.rfind("name:", 0) != 0))
+    return "'" + text +
+           "' is not op:KIND=TYPE, layer:PATH=TYPE or name:NAME=TYPE";
+  return {};
+}
+
+static std::string checkDim(const std::string &text) {
+  std::string name, value;
+  int64_t extent;
+  if (!splitPair(text, name, value) || !parseExtent(value, extent))
+    return "'" + text + "' is not NAME=N with a positive N";
+  return {};
+}
+
+static std::string checkTarget(const std::string &text) {
+  if (text.rfind("cpu:", 0) == 0 && text.size() > 4)
+    return {};
+  if (text.rfind("cuda:sm_", 0) == 0 && text.size() > 8)
+    return {};
+  return "'" + text + "' is not cpu:native, cpu:ISA or cuda:sm_XX";
+}
+
+void tool::addOutputOptions(CLI::App &command, CommonOptions &options) {
+  command.add_flag("--json", options.json, "print one JSON document on stdout");
+  command.add_flag("--quiet", options.quiet, "print no warnings");
+}
+
+void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
+  command
+      .add_option("MODEL", options.model,
+                  "model file: .onnx, or .mlir in mpc's own text")
+      ->required();
+  command
+      .add_option("--threads", options.threads,
+                  "threads to use (default: all cores)")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--device", options.device,
+                  "cpu, cuda, cuda-host, null or auto")
+      ->check(CLI::IsMember({"cpu", "cuda", "cuda-host", "null", "auto"}))
+      ->capture_default_str();
+  command
+      .add_option("--isa", options.isa,
+                  "instruction set of the CPU (default: its best)")
+      ->check(CLI::IsMember({"amx", "avx512bf16", "avx512", "avx2"}));
+  command
+      .add_option("--policy", options.policy,
+                  "precision policy: a name or a .json file")
+      ->capture_default_str();
+  command
+      .add_option("--set", options.sets,
+                  "override: op:KIND=TYPE, layer:PATH=TYPE or name:NAME=TYPE")
+      ->check(CLI::Validator(checkSet, "KEY=TYPE"))
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  command.add_option("--dim", options.dims, "extent of a symbolic dimension")
+      ->check(CLI::Validator(checkDim, "NAME=N"))
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  command.add_option("--batch", options.batch, "extent of the batch dimension")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+  command
+      .add_option("--target", options.target,
+                  "compile for cpu:native, cpu:ISA or cuda:sm_XX where no "
+                  "device is run")
+      ->check(CLI::Validator(checkTarget, "TARGET"));
+  command
+      .add_option("--rounding", options.rounding, "strict executes every cast")
+      ->check(CLI::IsMember({"strict", "relaxed"}))
+      ->capture_default_str();
+  command
+      .add_option("--cast-placement", options.castPlacement,
+                  "mincut or propagate")
+      ->check(CLI::IsMember({"mincut", "propagate"}));
+  command.add_option("--gemm", options.gemm, "library or own matrix kernels")
+      ->check(CLI::IsMember({"library", "own"}))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "seed of drawn inputs")
+      ->capture_default_str();
+  command.add_option("--dump-dir", options.dumpDir,
+                     "folder that receives the IR of every stage");
+}
+
+Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
+                                                Reporter &reporter) {
+  CompileOptions compile;
+  compile.policy = options.policy;
+  for (const std::string &text : options.sets) {
+    std::string key, type;
+    splitPair(text, key, type);
+    compile.sets.emplace_back(key, type);
+  }
+  for (const std::string &text : options.dims) {
+    std::string name, value;
+    int64_t extent = 0;
+    splitPair(text, name, value);
+    parseExtent(value, extent);
+    auto [entry, isNew] = compile.dims.emplace(name, extent);
+    if (!isNew && entry->second != extent)
+      return Status(StatusCode::InvalidArgument, "--dim " + name,
+                    "is given as " + std::to_string(entry->second) +
+                        " and as " + std::to_string(extent));
+  }
+  compile.batch = options.batch;
+  compile.isa = options.isa;
+  if (!options.castPlacement.empty())
+    return Status(
+        StatusCode::Unavailable, "--cast-placement " + options.castPlacement,
+        "this version has one placement of casts; leave the flag out");
+  if (options.gemm == "library")
+    return Status(StatusCode::Unavailable, "--gemm library",
+                  "code for the CPU never calls a library; use --gemm own");
+  if (options.target.rfind("cuda:", 0) == 0)
+    return Status(StatusCode::Unavailable, "--target " + options.target,
+                  "this version compiles for the CPU only");
+  if (!options.target.empty() && options.target != "cpu:native") {
+    std::string isa = options.target.substr(4);
+    if (!options.isa.empty() && options.isa != isa)
+      return Status(StatusCode::InvalidArgument, "--target " + options.target,
+                    "contradicts --isa " + options.isa);
+    compile.crossTarget = isa;
+  }
+  compile.rounding = options.rounding == "relaxed" ? RoundingMode::Relaxed
+                                                   : RoundingMode::Strict;
+  compile.dumpDir = options.dumpDir;
+  compile.threads = options.threads;
+  compile.onDiagnostic = [&reporter](const Diagnostic &message) {
+    reporter.hear(message);
+  };
+  compile.onStage = [](const std::string &stage) { noteStage(stage); };
+  return compile;
+}
+
+Result<Device> tool::makeDevice(const CommonOptions &options) {
+  if (options.device == "cuda" || options.device == "cuda-host")
+    return Status(StatusCode::Unavailable, "--device " + options.device,
+                  "this version runs on the CPU only; use --device cpu");
+  if (options.device == "null")
+    return Device::null();
+  return Device::cpu({.threads = options.threads});
+}

@@ -1,0 +1,59 @@
+//===- Options.h - what every sub-command takes -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_OPTIONS_H
+#define MPC_TOOLS_MPC_OPTIONS_H
+
+#include "Reporter.h"
+
+#include "mpc/JIT/Options.h"
+#include "mpc/Runtime/Device.h"
+
+#include <CLI/App.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+/// The options that all sub-commands share.
+struct CommonOptions {
+  std::string model;
+  bool json = false;
+  bool quiet = false;
+  int threads = 0;
+  std::string device = "auto";
+  std::string isa;
+  std::string policy = "float32";
+  std::vector<std::string> sets;
+  std::vector<std::string> dims;
+  std::optional<int64_t> batch;
+  std::string target;
+  std::string rounding = "strict";
+  std::string castPlacement;
+  std::string gemm = "own";
+  uint64_t seed = 0;
+  std::string dumpDir;
+};
+
+/// Adds --json and --quiet.
+void addOutputOptions(CLI::App &command, CommonOptions &options);
+/// Adds MODEL and everything that says how to compile it, but not --json and
+/// --quiet.
+void addModelOptions(CLI::App &command, CommonOptions &options);
+
+/// The compile that the flags ask for; messages go to `reporter`.
+Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
+                                          Reporter &reporter);
+
+/// The device that the flags ask for.
+Result<Device> makeDevice(const CommonOptions &options);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_OPTIONS_H

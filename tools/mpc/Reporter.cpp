@@ -1,0 +1,166 @@
+//===- Reporter.cpp - messages, documents and exit codes ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reporter.h"
+
+#include "CrashHandler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// Scripts read one line per message.
+static std::string onOneLine(std::string text) {
+  for (char &c : text)
+    if (c == '\n' || c == '\r')
+      c = ' ';
+  return text;
+}
+
+static void printMessage(const char *severity, const std::string &where,
+                         const std::string &text) {
+  std::string line = where.empty() ? text : where + ": " + text;
+  std::fprintf(stderr, "%s: %s\n", severity, onOneLine(line).c_str());
+}
+
+void Reporter::hear(const Diagnostic &message) {
+  switch (message.severity) {
+  case Diagnostic::Severity::Error:
+    heardErrors.push_back(message);
+    break;
+  case Diagnostic::Severity::Warning: {
+    bool known = std::any_of(
+        heardWarnings.begin(), heardWarnings.end(), [&](const Diagnostic &w) {
+          return w.where == message.where && w.text == message.text;
+        });
+    if (known)
+      break;
+    heardWarnings.push_back(message);
+    if (!quiet)
+      printMessage("warning", message.where, message.text);
+    break;
+  }
+  case Diagnostic::Severity::Remark:
+    break;
+  }
+}
+
+int Reporter::fail(const Status &status) {
+  return fail(std::vector<Status>{status});
+}
+
+int Reporter::fail(const std::vector<Status> &problems) {
+  Json errors = Json::array();
+  auto report = [&](const std::string &code, const std::string &where,
+                    const std::string &text) {
+    printMessage("error", where, text);
+    errors.push_back(
+        {{"code", code}, {"where", where}, {"text", onOneLine(text)}});
+  };
+  // The compiler's own messages name the place best; a status that repeats the
+  // first of them adds nothing.
+  for (const Diagnostic &error : heardErrors) {
+    report(statusCodeName(StatusCode::InvalidArgument), error.where,
+           error.text);
+    for (const std::string &note : error.notes)
+      printMessage("note", "", note);
+  }
+  int exitCode = kBadInput;
+  for (const Status &problem : problems) {
+    if (problem.code() == StatusCode::Internal)
+      exitCode = kInternalError;
+    bool known = std::any_of(
+        heardErrors.begin(), heardErrors.end(), [&](const Diagnostic &e) {
+          return e.where == problem.where() && e.text == problem.text();
+        });
+    if (!known)
+      report(statusCodeName(problem.code()), problem.where(), problem.text());
+  }
+  if (exitCode == kInternalError) {
+    std::string path = writeReproducer("an internal error");
+    std::fprintf(stderr,
+                 "note: this is a bug of mpc; please report it with %s\n",
+                 path.c_str());
+  }
+  if (json)
+    document({{"errors", errors}});
+  return finish(exitCode);
+}
+
+void Reporter::line(const std::string &text) {
+  if (!json)
+    std::fprintf(stdout, "%s\n", text.c_str());
+}
+
+void Reporter::document(const Json &document) {
+  if (!json)
+    return;
+  // Names come from model files and need not be UTF-8.
+  std::string text =
+      document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::fprintf(stdout, "%s\n", text.c_str());
+}
+
+int Reporter::finish(int code) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    printMessage("error", "standard output", "cannot be written");
+    return code == kDone ? kBadInput : code;
+  }
+  return code;
+}
+
+double tool::jsonNumber(double value) {
+  if (std::isfinite(value))
+    return value;
+  return value < 0 ? std::numeric_limits<double>::lowest()
+                   : std::numeric_limits<double>::max();
+}
+
+std::string tool::formatTable(const std::vector<std::vector<std::string>> &rows,
+                              const std::vector<bool> &rightAligned) {
+  std::vector<size_t> widths(rightAligned.size(), 0);
+  for (const auto &row : rows)
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto &row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i) {
+      std::string padding(widths[i] - row[i].size(), ' ');
+      line += (i ? "  " : "") +
+              (rightAligned[i] ? padding + row[i] : row[i] + padding);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += (text.empty() ? "" : "\n") + line;
+  }
+  return text;
+}
+
+std::string tool::shortNumber(double value) {
+  char text[32];
+  double size = std::fabs(value);
+  const char *form = value == 0                    ? "%.0f"
+                     : size >= 1000 && size < 1e7  ? "%.0f"
+                     : size >= 0.01 && size < 1000 ? "%.3g"
+                                                   : "%.2e";
+  std::snprintf(text, sizeof(text), form, value);
+  return text;
+}
+
+std::string tool::shortBytes(double bytes) {
+  const char *units[] = {"B", "kB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < std::size(units); ++unit)
+    bytes /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof(text), unit ? "%.1f %s" : "%.0f %s", bytes,
+                units[unit]);
+  return text;
+}

@@ -1,0 +1,78 @@
+//===- Reporter.h - messages, documents and exit codes ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_REPORTER_H
+#define MPC_TOOLS_MPC_REPORTER_H
+
+#include "mpc/JIT/Options.h"
+#include "mpc/Runtime/Status.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+using Json = nlohmann::ordered_json;
+
+/// Exit codes that scripts rely on.
+enum ExitCode : int {
+  kDone = 0,
+  kBadInput = 1,
+  kBadUsage = 2,
+  kInternalError = 3,
+  kCheckFailed = 4,
+};
+
+/// Where a command's words go: results to stdout (one JSON document under
+/// --json), messages to stderr. Ends each command with its exit code.
+class Reporter {
+public:
+  Reporter(bool json, bool quiet) : json(json), quiet(quiet) {}
+
+  bool isJson() const { return json; }
+  bool isQuiet() const { return quiet; }
+
+  /// Takes a message of the compiler: warnings appear at once (unless quiet),
+  /// errors are kept until fail().
+  void hear(const Diagnostic &message);
+  /// Warnings heard so far, each once.
+  const std::vector<Diagnostic> &warnings() const { return heardWarnings; }
+
+  /// Prints every error, one line each, and returns the exit code.
+  int fail(const Status &status);
+  int fail(const std::vector<Status> &problems);
+
+  /// Writes a line of text for people; nothing under --json.
+  void line(const std::string &text);
+  /// Writes the document under --json.
+  void document(const Json &document);
+  /// Ends a command: `code`, or kBadInput where stdout could not be written.
+  int finish(int code);
+
+private:
+  bool json;
+  bool quiet;
+  std::vector<Diagnostic> heardErrors, heardWarnings;
+};
+
+/// `value`, or the largest double where JSON has no word for it.
+double jsonNumber(double value);
+
+/// Columns padded to their widest cell; cells of `rightAligned` columns to the
+/// right. The first row is the heading.
+std::string formatTable(const std::vector<std::vector<std::string>> &rows,
+                        const std::vector<bool> &rightAligned);
+
+/// "1.23e-05", "12.3": a number for a table.
+std::string shortNumber(double value);
+/// "1.2 MB".
+std::string shortBytes(double bytes);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_REPORTER_H

@@ -1,0 +1,84 @@
+//===- Run.cpp - mpc run --------------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "Inputs.h"
+
+#include "mpc/JIT/Engine.h"
+
+#include <chrono>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+int tool::runCommand(const RunArguments &options) {
+  Reporter reporter(options.common.json, options.common.quiet);
+  Result<CompileOptions> compile = makeCompileOptions(options.common, reporter);
+  if (!compile.ok())
+    return reporter.fail(compile.status());
+  Result<Device> device = makeDevice(options.common);
+  if (!device.ok())
+    return reporter.fail(device.status());
+  Result<std::vector<NamedArray>> arrays = loadArrays(options.inputs);
+  if (!arrays.ok())
+    return reporter.fail(arrays.status());
+  addInputShapes(*arrays, *compile);
+  if (!options.output.empty())
+    if (Status status = checkWritable(options.output); !status.ok())
+      return reporter.fail(status);
+
+  Result<Engine> engine = Engine::create(*device);
+  if (!engine.ok())
+    return reporter.fail(engine.status());
+  Result<Executable> executable =
+      engine->compileFile(options.common.model, *compile);
+  if (!executable.ok())
+    return reporter.fail(executable.status());
+
+  const Program &program = executable->program();
+  std::vector<Buffer> inputs;
+  if (std::vector<Status> problems =
+          bindArrays(*arrays, program.arguments, "arg", inputs);
+      !problems.empty())
+    return reporter.fail(problems);
+  auto start = std::chrono::steady_clock::now();
+  Result<std::vector<Buffer>> results = executable->run(inputs);
+  std::chrono::duration<double, std::milli> took =
+      std::chrono::steady_clock::now() - start;
+  if (!results.ok())
+    return reporter.fail(results.status());
+
+  std::vector<NamedArray> written;
+  for (size_t i = 0; i < results->size(); ++i)
+    written.push_back({program.results[i].name, (*results)[i], ""});
+  if (!options.output.empty()) {
+    bool single =
+        options.output.size() > 4 &&
+        options.output.compare(options.output.size() - 4, 4, ".npy") == 0;
+    if (single && written.size() != 1)
+      return reporter.fail(Status(StatusCode::InvalidArgument, options.output,
+                                  "holds one array, but the model has " +
+                                      std::to_string(written.size()) +
+                                      " outputs; name an .npz"));
+    Status status = single ? writeNpy(options.output, written.front().data)
+                           : writeNpz(options.output, written);
+    if (!status.ok())
+      return reporter.fail(status);
+  }
+
+  Json outputs = Json::object();
+  for (const ProgramValue &value : program.results) {
+    std::string type(elementTypeName(value.type.element));
+    Json file = options.output.empty() ? Json(nullptr) : Json(options.output);
+    outputs[value.name] = {
+        {"shape", value.type.shape}, {"type", type}, {"file", file}};
+    reporter.line(value.name + ": " + value.type.toString() +
+                  (options.output.empty() ? "" : " -> " + options.output));
+  }
+  reporter.line(shortNumber(took.count()) + " ms");
+  reporter.document({{"outputs", outputs}, {"milliseconds", took.count()}});
+  return reporter.finish(kDone);
+}

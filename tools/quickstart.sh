@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Installs what is missing, builds mpc and runs a trained network on 2,000 real
+# Fashion-MNIST test images under three precision policies.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools/install-deps.sh
+tools/ci/build.sh default mpc
+exec python3 tools/quickstart.py
