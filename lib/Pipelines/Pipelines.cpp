@@ -104,14 +104,14 @@ static void buildPlan(OpPassManager &pm, const PipelineOptions &options) {
 }
 
 static constexpr Stage kStages[] = {
-    {"simplify", "static shapes, folded constants, recognised composites",
+    {"simplify", "Static shapes, folded constants, recognised composites",
      buildSimplify},
-    {"precision", "storage, compute and accumulate types by policy",
+    {"precision", "Storage, compute and accumulate types by policy",
      buildPrecision},
-    {"layout", "data layout per value, constants packed for the target",
+    {"layout", "Data layout per value, constants packed for the target",
      buildLayout},
-    {"fuse", "regions that become one kernel each", buildFuse},
-    {"plan", "one arena and an ordered list of launches", buildPlan},
+    {"fuse", "Regions that become one kernel each", buildFuse},
+    {"plan", "One arena and an ordered list of launches", buildPlan},
 };
 
 ArrayRef<Stage> mpc::stages() { return kStages; }

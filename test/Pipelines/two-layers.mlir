@@ -1,25 +1,25 @@
 // Between two dense layers one cast ends the chain, after the activation: it rides in
 // the first product's epilogue, and what reaches memory is 16 bits wide.
-// RUN: mpc-opt %s --mpc-pipeline-precision=policy=mixed_float16 | FileCheck %s --check-prefix=PRECISION
-// RUN: mpc-opt %s --mpc-pipeline-precision=policy=mixed_float16 --mpc-pipeline-layout --mpc-pipeline-fuse | FileCheck %s --check-prefix=FUSED
+// RUN: mpc-opt %s --mpc-pipeline-precision=policy=mixed_float16 | FileCheck %s --check-prefix=CHECK-PRECISION
+// RUN: mpc-opt %s --mpc-pipeline-precision=policy=mixed_float16 --mpc-pipeline-layout --mpc-pipeline-fuse | FileCheck %s --check-prefix=CHECK-FUSED
 
-// PRECISION-LABEL: func.func @main(
-// PRECISION: %[[P:.*]] = mpc.matmul {{.*}} -> tensor<4x16xf32>
-// PRECISION-NEXT: %[[S:.*]] = mpc.add %[[P]], {{.*}} -> tensor<4x16xf32>
-// PRECISION-NEXT: %[[A:.*]] = mpc.relu %[[S]] {{.*}} : tensor<4x16xf32>
-// PRECISION-NEXT: %[[H:.*]] = mpc.cast %[[A]] {{.*}}: tensor<4x16xf32> to tensor<4x16xf16>
-// PRECISION-NEXT: mpc.matmul %[[H]],
-// PRECISION-NOT: mpc.cast
-// PRECISION: return
+// CHECK-PRECISION-LABEL: func.func @main(
+// CHECK-PRECISION: %[[P:.*]] = mpc.matmul {{.*}} -> tensor<4x16xf32>
+// CHECK-PRECISION-NEXT: %[[S:.*]] = mpc.add %[[P]], {{.*}} -> tensor<4x16xf32>
+// CHECK-PRECISION-NEXT: %[[A:.*]] = mpc.relu %[[S]] {{.*}} : tensor<4x16xf32>
+// CHECK-PRECISION-NEXT: %[[H:.*]] = mpc.cast %[[A]] {{.*}}: tensor<4x16xf32> to tensor<4x16xf16>
+// CHECK-PRECISION-NEXT: mpc.matmul %[[H]],
+// CHECK-PRECISION-NOT: mpc.cast
+// CHECK-PRECISION: return
 
-// FUSED-LABEL: func.func @main(
-// FUSED: %[[H:.*]] = mpc.fusion kind(contraction) {{.*}} -> tensor<4x16xf16> {
-// FUSED-NEXT: mpc.matmul
-// FUSED: mpc.add
-// FUSED-NEXT: mpc.relu
-// FUSED-NEXT: mpc.cast
-// FUSED-NEXT: mpc.yield
-// FUSED: mpc.fusion kind(contraction) {{.*}} = %[[H]] : tensor<4x16xf16>
+// CHECK-FUSED-LABEL: func.func @main(
+// CHECK-FUSED: %[[H:.*]] = mpc.fusion kind(contraction) {{.*}} -> tensor<4x16xf16> {
+// CHECK-FUSED-NEXT: mpc.matmul
+// CHECK-FUSED: mpc.add
+// CHECK-FUSED-NEXT: mpc.relu
+// CHECK-FUSED-NEXT: mpc.cast
+// CHECK-FUSED-NEXT: mpc.yield
+// CHECK-FUSED: mpc.fusion kind(contraction) {{.*}} = %[[H]] : tensor<4x16xf16>
 func.func @main(%x: tensor<4x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4x3xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %w = mpc.constant dense<0.25> : tensor<8x16xf32>

@@ -23,7 +23,7 @@ namespace mpc {
 struct PipelineOptions {
   /// Name of a built-in policy, or the path of a policy file (.json).
   std::string policy = "float32";
-  /// Overrides `KEY=TYPE` (op:, layer:, name:), strongest last.
+  /// Overrides `KEY=TYPE` (op:, layer:, name:); their order never matters.
   std::vector<std::string> sets;
   /// Target of the layout, fuse and plan stages: `cpu:avx2` or `cpu:avx512`.
   std::string target = "cpu:avx512";

@@ -1,29 +1,29 @@
-// RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:softmax=bfloat16" | FileCheck %s --check-prefix=KIND
-// RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=layer:enc/.*=float32" | FileCheck %s --check-prefix=LAYER
-// RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:matmul=float32,layer:enc/1=float16,name:second=bfloat16" | FileCheck %s --check-prefix=ORDER
-// RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/policy.json set=op:matmul=bfloat16" | FileCheck %s --check-prefix=FILE
-// RUN: mpc-opt %s --mpc-assign-precision="set=name:nowhere=float32,layer:nowhere/.*=float16" 2>&1 | FileCheck %s --check-prefix=UNUSED
+// RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:softmax=bfloat16" | FileCheck %s --check-prefix=CHECK-KIND
+// RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=layer:enc/.*=float32" | FileCheck %s --check-prefix=CHECK-LAYER
+// RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:matmul=float32,layer:enc/1=float16,name:second=bfloat16" | FileCheck %s --check-prefix=CHECK-ORDER
+// RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/policy.json set=op:matmul=bfloat16" | FileCheck %s --check-prefix=CHECK-FILE
+// RUN: mpc-opt %s --mpc-assign-precision="set=name:nowhere=float32,layer:nowhere/.*=float16" 2>&1 | FileCheck %s --check-prefix=CHECK-UNUSED
 
 // A kind: softmax in bf16, by the user's word.
-// KIND: mpc.softmax {{.*}}rule = "override", list = "mixed_bfloat16", override = "op:softmax=bfloat16"{{.*}} : tensor<64x64xbf16>
-// KIND: mpc.cast {{.*}} : tensor<64x64xbf16> to tensor<64x64xf32>
-// KIND-NEXT: return
+// CHECK-KIND: mpc.softmax {{.*}}rule = "override", list = "mixed_bfloat16", override = "op:softmax=bfloat16"{{.*}} : tensor<64x64xbf16>
+// CHECK-KIND: mpc.cast {{.*}} : tensor<64x64xbf16> to tensor<64x64xf32>
+// CHECK-KIND-NEXT: return
 
 // A regular expression over layers: both contractions.
-// LAYER-NOT: bf16>
-// LAYER: return
+// CHECK-LAYER-NOT: bf16>
+// CHECK-LAYER: return
 
 // An exact name beats an exact layer, which beats a kind.
-// ORDER: mpc.matmul {{.*}}override = "layer:enc/1=float16"{{.*}} : (tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
-// ORDER: mpc.matmul {{.*}}override = "name:second=bfloat16"{{.*}} : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
-// ORDER: mpc.matmul {{.*}}override = "op:matmul=float32"{{.*}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-ORDER: mpc.matmul {{.*}}override = "layer:enc/1=float16"{{.*}} : (tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
+// CHECK-ORDER: mpc.matmul {{.*}}override = "name:second=bfloat16"{{.*}} : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+// CHECK-ORDER: mpc.matmul {{.*}}override = "op:matmul=float32"{{.*}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 
 // The command line beats the file, though the file's key is closer.
-// FILE-COUNT-3: mpc.matmul {{.*}}list = "test_policy", override = "op:matmul=bfloat16"
+// CHECK-FILE-COUNT-3: mpc.matmul {{.*}}list = "test_policy", override = "op:matmul=bfloat16"
 
 // An override that matches nothing is a warning: the user meant this model.
-// UNUSED: warning: override 'name:nowhere=float32' matches no op
-// UNUSED: warning: override 'layer:nowhere/.*=float16' matches no op
+// CHECK-UNUSED: warning: override 'name:nowhere=float32' matches no op
+// CHECK-UNUSED: warning: override 'layer:nowhere/.*=float16' matches no op
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %w = mpc.constant dense<0.5> : tensor<64x64xf32>
   %0 = mpc.matmul %x, %w {mpc.layer = "enc/1"} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("first")

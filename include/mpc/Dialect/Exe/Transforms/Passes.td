@@ -23,7 +23,7 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
     }
     // becomes
     func.func private @k_relu(%a: tensor<4x8xf32>) -> tensor<4x8xf32>
-        attributes {mpc.kernel_kind = #mpc.fusion_kind<elementwise>} { ... }
+        attributes {mpc.kernel_kind = #mpc<fusion_kind elementwise>} { ... }
     exe.program @main target("cpu") arena(0) {
       exe.argument @x : tensor<4x8xf32> input(0) name("x")
       exe.result @y : tensor<4x8xf32> output(0) name("y")

@@ -21,7 +21,7 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     `transpose_lhs` / `transpose_rhs` for operands stored the other way round.
     With `packed` the right-hand side is a constant in that tile layout and the
     number of columns is the result's.
-    - (C1) operands have the same float element type and rank at least 2.
+    - (C1) operands have the same element type and rank at least 2.
     - (C2) the contracted extents agree.
     - (C3) the batch dimensions broadcast together as NumPy's do.
     - (C4) the result's element type is the operands' or a wider float.
