@@ -97,6 +97,11 @@ def main():
         ratio = row["mpc_ms"].get("float32", 0) / row["onnxruntime_ms"]
         if ratio > LIMITS.get(row["model"], float("inf")):
             bad.append(f"{row['model']}: {ratio:.2f}x ONNX Runtime, goal {LIMITS[row['model']]}x")
+        slowdown = row["mpc_ms"].get("mixed_bfloat16", 0) / row["mpc_ms"].get("float32", 1)
+        if slowdown > 1.15:
+            bad.append(f"{row['model']}: mixed_bfloat16 takes {slowdown:.2f}x the time of float32, goal 1.15x")
+        if row["model"] in ("mlp", "bert-tiny") and share > 0.6:
+            bad.append(f"{row['model']}: mixed_bfloat16 moves {share:.2f}x the bytes of float32, goal 0.6x")
     text = "\n".join(lines)
     print(f"isa {isa}, ONNX Runtime {rows[0]['onnxruntime']}, one thread, best median of {args.rounds} rounds")
     print(text)
