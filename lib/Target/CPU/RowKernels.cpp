@@ -12,7 +12,6 @@
 #include "RowForm.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
