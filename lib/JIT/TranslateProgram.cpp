@@ -84,7 +84,8 @@ private:
     if (!data)
       return constant.emitError("no memory for ")
              << size << " bytes of a constant";
-    std::memcpy(data.get(), bytes->bytes().data(), size);
+    if (size) // the address of no bytes may be null
+      std::memcpy(data.get(), bytes->bytes().data(), size);
     places[constant.getSymName()] = {BufferRef::Kind::Constant,
                                      int64_t(program->constants.size())};
     program->constants.push_back({constant.getSymName().str(),

@@ -44,6 +44,8 @@ template <typename T>
 static void packTile(const double *source, int64_t lineStride,
                      int64_t depthStride, int64_t extent, int64_t tile,
                      int64_t depth, ComputeMode mode, int term, T *target) {
+  if (depth == 0) // the source may be null
+    return;
   for (int64_t line = 0; line < tile; ++line) {
     if (line >= extent) {
       for (int64_t k = 0; k < depth; ++k)

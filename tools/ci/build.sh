@@ -8,6 +8,8 @@ preset=${1:-default}
 shift || true
 # Without these ccache never hits on sources that use a precompiled header.
 export CCACHE_SLOPPINESS=pch_defines,time_macros
-[ -f "build${preset:+$([ "$preset" = default ] || echo "-$preset")}/build.ninja" ] ||
-  cmake --preset "$preset"
+folder=build
+[ "$preset" = default ] || folder=build-$preset
+# A changed preset must reach the cache of an existing folder.
+[ "$folder/build.ninja" -nt CMakePresets.json ] || cmake --preset "$preset"
 cmake --build --preset "$preset" --target "${@:-all}"

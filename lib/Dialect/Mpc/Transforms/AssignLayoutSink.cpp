@@ -553,8 +553,8 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
     // Dimensions of the constant's rows, with the columns before or behind
     // them.
     SmallVector<int64_t> split(shape.drop_front()), order;
-    for (int64_t dimension :
-         ArrayRef<int64_t>(inversePermutation(permutation)).drop_front())
+    SmallVector<int64_t> inverse(inversePermutation(permutation));
+    for (int64_t dimension : llvm::drop_begin(inverse))
       order.push_back(dimension - 1 + (rowsLast ? 1 : 0));
     split.insert(rowsLast ? split.begin() : split.end(), columns);
     order.insert(rowsLast ? order.begin() : order.end(),
