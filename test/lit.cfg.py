@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # FileCheck tests. Features name what a test needs beyond the tree: `shared-models`
-# (the folder of model cases beside the project), `avx512`.
+# (the folder of model cases beside the project), `shared-recordings` (what other systems did, beside
+# the project), `avx512`.
 import os
 import pathlib
 
@@ -13,12 +14,17 @@ config.name = "mpc"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "unit", "lib", "CMakeLists.txt"]
+# Tests that take minutes: check-mpc-long runs them and nothing else.
+if not lit_config.params.get("long"):
+    config.excludes.append("Long")
 config.test_source_root = os.path.join(config.mpc_source_dir, "test")
 
-tools = ["mpc", "mpc-opt", "mpc-translate", "mpc-lsp-server", "mpc-reduce", "FileCheck", "not", "count",
+tools = ["mpc", "mpc-opt", "mpc-translate", "mpc-lsp-server", "mpc-reduce", "mpc-replay", "FileCheck", "not", "count",
          "split-file"]
 lit.llvm.llvm_config.add_tool_substitutions(
     tools, [os.path.join(config.mpc_build_dir, "bin"), config.llvm_tools_dir])
+# Scripts of tests call the programs by name.
+lit.llvm.llvm_config.with_environment("PATH", os.path.join(config.mpc_build_dir, "bin"), append_path=True)
 lit.llvm.llvm_config.with_environment("FILECHECK_OPTS", "-enable-var-scope")
 lit.llvm.llvm_config.with_environment("OMP_WAIT_POLICY", "passive")
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
@@ -37,6 +43,10 @@ models = pathlib.Path(config.mpc_source_dir).parent / "shared" / "models"
 if models.is_dir():
     config.available_features.add("shared-models")
     config.substitutions.append(("%shared_models", str(models)))
+recordings = models.parent / "fixtures"
+if (recordings / "autocast").is_dir():
+    config.available_features.add("shared-recordings")
+    config.substitutions.append(("%shared_recordings", str(recordings)))
 if pathlib.Path("/usr/share/libonnx-testdata/data/node").is_dir():
     config.available_features.add("onnx-testdata")
 cpu = pathlib.Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""

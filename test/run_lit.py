@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs lit over test folders and closes with `N passed, N failed`.
 
-usage: run_lit.py --lit LIT --results FILE.json FOLDER...
+usage: run_lit.py --lit LIT --results FILE.json [--filter REGEX] [--long] FOLDER...
 Exit status: lit's. Skipped tests are listed with their number.
 """
 import argparse
@@ -20,10 +20,13 @@ def main():
     parser.add_argument("--lit", required=True)
     parser.add_argument("--results", required=True, type=pathlib.Path)
     parser.add_argument("--filter", default="")
+    parser.add_argument("--long", action="store_true", help="run the long tests and no others")
     parser.add_argument("folders", nargs="+")
     args = parser.parse_args()
     args.results.unlink(missing_ok=True)
     command = [sys.executable, args.lit, "-sv", "--output", str(args.results), *args.folders]
+    if args.long:
+        command += ["--param", "long=1"]
     if args.filter:
         command += ["--filter", args.filter]
     status = subprocess.run(command, check=False).returncode

@@ -6,11 +6,31 @@
 
 #include "mpc/Analysis/Fusibility.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace mpc;
 
 std::optional<FusionTarget> FusionTarget::parse(StringRef name) {
   auto [kind, level] = name.split(':');
+  if (kind == "cuda") {
+    // Kernels for tensor cores copy 16-bit tiles as they lie, too.
+    StringRef digits = level;
+    if (!digits.consume_front("sm_"))
+      return std::nullopt;
+    digits = digits.drop_while([](char c) { return llvm::isDigit(c); });
+    bool known = level.size() > 3 && llvm::isDigit(level[3]) &&
+                 (digits.empty() || digits == "a" || digits == "f");
+    if (!known)
+      return std::nullopt;
+    unsigned version = 0;
+    level.drop_front(3).consumeInteger(10, version);
+    FusionTarget target;
+    target.roundsToTensorFloat32 = version >= 80;
+    return target;
+  }
   if (kind != "cpu")
     return std::nullopt;
   if (!level.empty() && level != "native" && level != "avx2" &&
@@ -171,6 +191,9 @@ bool KernelPrediction::merge(Kernel *into, Kernel *from) {
 }
 
 void KernelPrediction::growEpilogue(Kernel *kernel) {
+  // Its product is rearranged on the way out.
+  if (isa<ConvTransposeOp>(kernel->anchor))
+    return;
   for (Operation *op : ops) {
     Kernel *reader = kernelOf(op);
     if (!isFree(op) || reader == kernel || reader->ops.size() != 1 ||
@@ -217,6 +240,10 @@ void KernelPrediction::joinLoops(Operation *op) {
 bool KernelPrediction::shareKernel(Operation *a, Operation *b) const {
   Kernel *kernel = kernelOf(a);
   return kernel && kernel == kernelOf(b);
+}
+
+const void *KernelPrediction::kernelId(Operation *op) const {
+  return kernelOf(op);
 }
 
 bool KernelPrediction::isInternal(Value value) const {

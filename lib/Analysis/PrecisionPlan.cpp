@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Three steps: classify ops by overrides and lists; find the values that must
-// keep f32; give every other value the narrow type where that shrinks what
-// reaches memory. Values inside a kernel stay f32, which costs nothing there.
+// Picks the planners that the policy's algorithm asks for.
 //
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/PrecisionPlan.h"
+
+#include "PlanBuilder.h"
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
@@ -16,14 +16,19 @@
 using namespace mlir;
 using namespace mpc;
 
-/// A value of fewer bytes than this (in f32) is never stored narrow for the
-/// sake of memory alone: the bytes do not show, the lost bits do.
-static constexpr int64_t kMinStoredBytes = 4096;
-
 FloatType mpc::toFloatType(PolicyType type, MLIRContext *context) {
   switch (type) {
   case PolicyType::Float32:
+  case PolicyType::TensorFloat32:
+  case PolicyType::BFloat16x2:
+  case PolicyType::BFloat16x3:
     return Float32Type::get(context);
+  case PolicyType::Float64:
+    return Float64Type::get(context);
+  case PolicyType::Float8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case PolicyType::Float8E5M2:
+    return Float8E5M2Type::get(context);
   case PolicyType::Float16:
     return Float16Type::get(context);
   case PolicyType::BFloat16:
@@ -32,278 +37,24 @@ FloatType mpc::toFloatType(PolicyType type, MLIRContext *context) {
   return {};
 }
 
-static bool isFloatTensor(Value value) {
+bool mpc::isFloatTensor(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value.getType()));
 }
 
-static FusionClass fusionClass(Operation *op) {
+FusionClass mpc::fusionClassOf(Operation *op) {
   auto fusible = dyn_cast<FusionOpInterface>(op);
   return fusible ? fusible.getFusionClass() : FusionClass::Opaque;
 }
 
-static bool isPrecisionOperand(Operation *op, unsigned index) {
+bool mpc::isPrecisionOperand(Operation *op, unsigned index) {
   auto precision = dyn_cast<PrecisionOpInterface>(op);
   return precision ? precision.isPrecisionOperand(index)
                    : isFloatTensor(op->getOperand(index));
 }
 
-//===----------------------------------------------------------------------===//
-// Classification
-//===----------------------------------------------------------------------===//
-
-PrecisionPlan::PrecisionPlan(func::FuncOp func, const Policy &policy,
-                             const FusionTarget &target)
-    : func(func), policy(policy), target(target),
-      wide(Float32Type::get(func.getContext())),
-      store(toFloatType(policy.getStore(), func.getContext())) {}
-
-/// Whether `op` multiplies its precision operands and sums the products.
-static bool isContraction(Operation *op) {
+bool mpc::isContraction(Operation *op) {
   return isa<ContractionOpInterface>(op) ||
-         fusionClass(op) == FusionClass::Recurrent;
-}
-
-LogicalResult PrecisionPlan::classify(Operation *op) {
-  auto precision = dyn_cast<PrecisionOpInterface>(op);
-  if (!precision)
-    return success();
-  OpPlan &plan = plans[op];
-  SmallVector<StringRef> names = opNames(op);
-  StringRef kind = precision.getPrecisionKind();
-  llvm::Expected<const PolicyOverride *> found =
-      policy.findOverride(kind, layerPath(op), names);
-  if (!found)
-    return op->emitError(llvm::toString(found.takeError()));
-  const PolicyOverride *override = *found;
-  if (override)
-    usedOverrides.insert(override);
-
-  // The model's own choice: types other than f32 and casts that stand in it.
-  bool hasWide = false;
-  Type foreign;
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isPrecisionOperand(op, operand.getOperandNumber()) ||
-        !isFloatTensor(operand.get()))
-      continue;
-    if (eligible.contains(operand.get()))
-      hasWide = true;
-    else
-      foreign = getElementTypeOrSelf(operand.get().getType());
-  }
-  for (Value result : op->getResults()) {
-    if (!isFloatTensor(result))
-      continue;
-    if (eligible.contains(result))
-      hasWide = true;
-    else
-      foreign = getElementTypeOrSelf(result.getType());
-  }
-  bool isCast = isa<CastOp>(op);
-  bool isPin = isCast && cast<CastOp>(op).getPinned() && foreign && hasWide;
-  if (isPin || foreign || !hasWide || isCast) {
-    plan.rule = isPin ? "pin" : "untouched";
-    plan.reason = isPin      ? "the cast stands in the model"
-                  : foreign  ? "the model's own type"
-                  : !hasWide ? "no f32 value"
-                             : "converts from another type";
-    bool aimed = override && override->key == PolicyOverride::Key::Name;
-    if (aimed && foreign &&
-        toFloatType(override->type, op->getContext()) != foreign) {
-      InFlightDiagnostic diag =
-          op->emitError() << "override '" << override->text
-                          << "' contradicts the model, where '" << opName(op)
-                          << "' "
-                          << (isCast ? "casts to or from " : "computes in ")
-                          << foreign
-                          << "; drop the override or change the model";
-      return diag;
-    }
-    return success();
-  }
-
-  plan.cls = policy.classOf(kind);
-  plan.rule = stringify(plan.cls).str();
-  PolicyType low = policy.getCompute();
-  if (override) {
-    plan.override = override;
-    plan.rule = "override";
-    plan.reason = override->text;
-    low = override->type;
-    plan.cls =
-        low == PolicyType::Float32 ? PrecisionClass::High : PrecisionClass::Low;
-  }
-  FusionClass family = fusionClass(op);
-  bool elementwise =
-      family == FusionClass::Elementwise || family == FusionClass::Source;
-  switch (plan.cls) {
-  case PrecisionClass::Ban:
-    return op->emitError() << "op kind '" << kind << "' is banned by policy '"
-                           << policy.getName()
-                           << "'; replace it or override it with --set op:"
-                           << kind << "=float32";
-  case PrecisionClass::Low: {
-    FloatType type = toFloatType(low, op->getContext());
-    plan.compute = type;
-    plan.role =
-        isContraction(op) ? OpPlan::Role::Multiply : OpPlan::Role::Compute;
-    plan.result = type;
-    if (plan.role == OpPlan::Role::Multiply)
-      plan.result = type == wide
-                        ? wide
-                        : toFloatType(policy.getAccumulate(), op->getContext());
-    return success();
-  }
-  case PrecisionClass::Clear:
-  case PrecisionClass::Widest:
-    // An elementwise op computes in f32 registers whatever it loads; an op that
-    // moves elements has no registers of its own.
-    plan.role = elementwise ? OpPlan::Role::Compute : OpPlan::Role::Move;
-    break;
-  case PrecisionClass::High:
-  case PrecisionClass::HighResult:
-  case PrecisionClass::Follow:
-    plan.role = OpPlan::Role::Compute;
-    break;
-  }
-  plan.compute = plan.result = wide;
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Storage
-//===----------------------------------------------------------------------===//
-
-void PrecisionPlan::markUnrounded() {
-  for (Operation &op : llvm::reverse(func.getBody().front())) {
-    auto it = plans.find(&op);
-    OpPlan::Role role =
-        it == plans.end() ? OpPlan::Role::Untouched : it->second.role;
-    bool movesUnrounded = role == OpPlan::Role::Move &&
-                          llvm::any_of(op.getResults(), [&](Value result) {
-                            return unrounded.contains(result);
-                          });
-    for (OpOperand &operand : op.getOpOperands()) {
-      if (!eligible.contains(operand.get()))
-        continue;
-      if (role == OpPlan::Role::Untouched || movesUnrounded ||
-          !isPrecisionOperand(&op, operand.getOperandNumber()))
-        unrounded.insert(operand.get());
-    }
-  }
-}
-
-void PrecisionPlan::collectDemand(
-    Value value, Demand &demand,
-    llvm::SmallPtrSetImpl<Operation *> &seen) const {
-  SmallVector<Value> pending = {value};
-  while (!pending.empty()) {
-    Value current = pending.pop_back_val();
-    for (OpOperand &use : current.getUses()) {
-      Operation *user = use.getOwner();
-      auto it = plans.find(user);
-      if (it == plans.end() || it->second.role == OpPlan::Role::Untouched ||
-          !isPrecisionOperand(user, use.getOperandNumber())) {
-        demand.wide = true;
-        continue;
-      }
-      const OpPlan &plan = it->second;
-      if (plan.role == OpPlan::Role::Move) {
-        if (seen.insert(user).second)
-          for (Value result : user->getResults())
-            if (eligible.contains(result))
-              pending.push_back(result);
-        continue;
-      }
-      if (plan.compute == wide)
-        demand.wide = true;
-      else
-        demand.narrow.insert(plan.compute);
-    }
-  }
-}
-
-/// Whether row kernels alone read `value`: they subtract a mean or maximum,
-/// which turns the rounding of a large sum into an error of small differences,
-/// and what they make is stored narrow anyway.
-static bool onlyNormsRead(Value value) {
-  return llvm::all_of(value.getUsers(), [](Operation *user) {
-    return fusionClass(user) == FusionClass::RowWise;
-  });
-}
-
-void PrecisionPlan::assignStorage(Operation *op,
-                                  const KernelPrediction &kernels) {
-  auto it = plans.find(op);
-  if (it == plans.end() || it->second.role == OpPlan::Role::Untouched)
-    return;
-  OpPlan &plan = it->second;
-  for (Value result : op->getResults()) {
-    if (!eligible.contains(result))
-      continue;
-    if (plan.role != OpPlan::Role::Move && plan.result != wide) {
-      storage[result] = plan.result;
-      continue;
-    }
-    if (unrounded.contains(result)) {
-      if (plan.reason.empty() && store != wide)
-        plan.reason = "a reader needs the unrounded value";
-      continue;
-    }
-    Demand demand;
-    llvm::SmallPtrSet<Operation *, 8> seen;
-    collectDemand(result, demand, seen);
-    if (demand.narrow.size() > 1)
-      continue;
-    FloatType narrow = demand.narrow.empty() ? store : demand.narrow.front();
-
-    if (plan.role == OpPlan::Role::Move) {
-      // Take the type that all inputs have; constants have any.
-      std::optional<FloatType> common;
-      bool agree = true;
-      for (Value operand : op->getOperands()) {
-        if (!eligible.contains(operand) || operand.getDefiningOp<ConstantOp>())
-          continue;
-        FloatType type = getStorage(operand);
-        agree &= !common || *common == type;
-        common = type;
-      }
-      // Constants alone: what the readers want, or what memory wants.
-      bool tiny = demand.wide && byteCount(result.getType()) < kMinStoredBytes;
-      FloatType type = !agree ? wide : common.value_or(tiny ? wide : narrow);
-      if (type != wide)
-        storage[result] = type;
-      continue;
-    }
-    if (narrow == wide)
-      continue;
-
-    int64_t bytes = byteCount(result.getType());
-    int64_t saved = bytes - elementCount(result) * (narrow.getWidth() / 8);
-    // Every reader narrows: one cast at the producer serves them all.
-    if (!demand.wide) {
-      if (demand.narrow.empty())
-        continue;
-      storage[result] = narrow;
-      plan.cost = saved;
-      continue;
-    }
-    // A free value: narrow where it reaches memory and the cast rides along.
-    bool sensitive = plan.cls == PrecisionClass::High &&
-                     fusionClass(op) != FusionClass::RowWise;
-    if (sensitive || plan.override || store == wide ||
-        bytes < kMinStoredBytes || !absorbsResultCast(op, target) ||
-        kernels.isInternal(result))
-      continue;
-    if (onlyNormsRead(result)) {
-      if (plan.reason.empty())
-        plan.reason = "only norms and softmax read it";
-      continue;
-    }
-    storage[result] = narrow;
-    plan.cost = saved;
-    if (plan.reason.empty())
-      plan.reason = "stored narrow between kernels";
-  }
+         fusionClassOf(op) == FusionClass::Recurrent;
 }
 
 FloatType PrecisionPlan::getStorage(Value value) const {
@@ -311,9 +62,29 @@ FloatType PrecisionPlan::getStorage(Value value) const {
   return it == storage.end() ? wide : it->second;
 }
 
-//===----------------------------------------------------------------------===//
-// Entry
-//===----------------------------------------------------------------------===//
+const ValueReason &PrecisionPlan::getReason(Value value) const {
+  static const ValueReason none;
+  auto it = reasons.find(value);
+  return it == reasons.end() ? none : it->second;
+}
+
+/// What a planner without a cut says of a value: its op's rule.
+static ValueReason reasonByRule(const PlanBuilder &builder, Value value) {
+  ValueReason reason;
+  Operation *op = value.getDefiningOp();
+  const OpPlan *plan = op ? builder.findPlan(op) : nullptr;
+  reason.because = op;
+  if (!op)
+    reason.text = "the function's signature never changes";
+  else if (!plan || plan->role == OpPlan::Role::Untouched)
+    reason.text = "the policy does not reach its op";
+  else
+    reason.text = ("rule '" + llvm::Twine(plan->rule) + "' of policy '" +
+                   builder.policy.getName() + "'" +
+                   (plan->reason.empty() ? "" : "; ") + plan->reason)
+                      .str();
+  return reason;
+}
 
 /// Checks the kinds that the policy names against the dialect's ops.
 static LogicalResult checkKinds(func::FuncOp func, const Policy &policy) {
@@ -335,7 +106,7 @@ static LogicalResult checkKinds(func::FuncOp func, const Policy &policy) {
         nearest = candidate;
       }
     }
-    InFlightDiagnostic diag = func.emitError()
+    InFlightDiagnostic diag = emitError(func.getLoc())
                               << what << " names the unknown op kind '" << kind
                               << "'";
     if (!nearest.empty())
@@ -345,6 +116,9 @@ static LogicalResult checkKinds(func::FuncOp func, const Policy &policy) {
   for (auto &[kind, cls] : policy.getClasses())
     if (failed(check(kind, "policy '" + policy.getName() + "'")))
       return failure();
+  for (auto &[kind, op] : policy.getSystemKinds())
+    if (failed(check(kind, "policy '" + policy.getName() + "'")))
+      return failure();
   for (const PolicyOverride &override : policy.getOverrides())
     if (override.key == PolicyOverride::Key::Kind &&
         failed(check(override.pattern, "override '" + override.text + "'")))
@@ -352,10 +126,20 @@ static LogicalResult checkKinds(func::FuncOp func, const Policy &policy) {
   return success();
 }
 
+/// Whether `override` speaks of an op of `body`.
+static bool fitsSomeOp(Block &body, const PolicyOverride &override) {
+  return llvm::any_of(body, [&](Operation &op) {
+    auto precision = dyn_cast<PrecisionOpInterface>(op);
+    return precision && override.fits(precision.getPrecisionKind(),
+                                      layerPath(&op), opNames(&op));
+  });
+}
+
 FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
                                                const Policy &policy,
-                                               const FusionTarget &target) {
-  PrecisionPlan plan(func, policy, target);
+                                               const FusionTarget &target,
+                                               CastPlacement placement) {
+  PrecisionPlan plan(Float32Type::get(func.getContext()));
   if (failed(checkKinds(func, policy)))
     return failure();
   auto note = [&](Value value) {
@@ -367,19 +151,49 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   for (Operation &op : body)
     llvm::for_each(op.getResults(), note);
 
-  for (Operation &op : body)
-    if (failed(plan.classify(&op)))
-      return failure();
+  PlanBuilder builder(plan, func, policy, target);
+  LogicalResult planned = success();
+  switch (policy.getAlgorithm()) {
+  case PolicyAlgorithm::MinimumCut:
+    planned = classifyByLists(builder);
+    if (succeeded(planned)) {
+      if (placement == CastPlacement::MinimumCut)
+        placeByMinimumCut(builder);
+      else
+        placeByPropagation(builder);
+    }
+    break;
+  case PolicyAlgorithm::TorchAutocast:
+    planned = planTorchAutocast(builder);
+    break;
+  case PolicyAlgorithm::TensorFlowPainting:
+    planned = planTensorFlowPainting(builder);
+    break;
+  case PolicyAlgorithm::KerasLayers:
+    planned = planKerasLayers(builder);
+    break;
+  }
+  if (failed(planned))
+    return failure();
+  roundVariablesAndOutputs(builder);
+  for (Value value : plan.eligible)
+    if (!value.getDefiningOp<ConstantOp>() && !plan.reasons.contains(value))
+      builder.setReason(value, reasonByRule(builder, value));
   // A policy file serves many models; what stands on the command line is meant
-  // for this one.
-  for (const PolicyOverride &override : policy.getOverrides())
-    if (override.source == PolicyOverride::Source::CommandLine &&
-        !plan.usedOverrides.contains(&override))
-      func.emitWarning() << "override '" << override.text << "' matches no op";
-
-  plan.markUnrounded();
-  KernelPrediction kernels(func);
-  for (Operation &op : body)
-    plan.assignStorage(&op, kernels);
+  // for this one. A kind may be absent from a model, a name is a mistake.
+  for (const PolicyOverride &override : policy.getOverrides()) {
+    if (override.source != PolicyOverride::Source::CommandLine ||
+        fitsSomeOp(body, override))
+      continue;
+    if (override.key == PolicyOverride::Key::Kind) {
+      emitWarning(func.getLoc())
+          << "override '" << override.text << "' matches no op";
+      continue;
+    }
+    return emitError(func.getLoc())
+           << "override '" << override.text
+           << "' matches no op; mpc explain lists the names "
+              "and layers of a model";
+  }
   return plan;
 }

@@ -12,6 +12,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Import/ONNX.h"
 #include "mpc/Target/CPU/Codegen.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -31,6 +32,17 @@ using namespace mpc;
 Result<std::unique_ptr<Compiler>>
 Compiler::create(const CompileOptions &options) {
   std::optional<CpuTarget> target;
+  if (StringRef(options.crossTarget).starts_with("cuda:")) {
+    std::optional<TargetInfo> gpu = TargetInfo::parse(options.crossTarget);
+    if (!gpu)
+      return Status(StatusCode::Unavailable,
+                    "target '" + options.crossTarget + "'",
+                    "is no architecture that is known: sm_60, sm_61, sm_70, "
+                    "sm_72, sm_75, sm_80, sm_86 to sm_90, sm_100, sm_103, "
+                    "sm_110, sm_120, sm_121");
+    return std::unique_ptr<Compiler>(
+        new Compiler(options, CpuTarget(), gpu->name));
+  }
   if (!options.crossTarget.empty()) {
     target = CpuTarget::parse(options.crossTarget);
     if (!target)
@@ -54,15 +66,19 @@ Compiler::create(const CompileOptions &options) {
       return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
                     "this machine lacks its instructions");
   }
-  return std::unique_ptr<Compiler>(new Compiler(options, *target));
+  return std::unique_ptr<Compiler>(
+      new Compiler(options, *target, "cpu:" + target->name().str()));
 }
 
-Compiler::Compiler(const CompileOptions &options, CpuTarget cpu)
+Compiler::Compiler(const CompileOptions &options, CpuTarget cpu,
+                   const std::string &target)
     : options(options), cpu(cpu) {
   pipeline.policy = options.policy;
   for (const auto &[key, type] : options.sets)
     pipeline.sets.push_back(key + "=" + type);
-  pipeline.target = targetName();
+  pipeline.castPlacement = options.castPlacement;
+  pipeline.relaxedRounding = options.rounding == RoundingMode::Relaxed;
+  pipeline.target = target;
 
   DialectRegistry registry;
   registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect>();
@@ -285,6 +301,10 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
   if (!next.empty()) {
     std::string arguments =
         "policy=" + pipeline.policy + " target=" + pipeline.target;
+    if (pipeline.castPlacement != "mincut")
+      arguments += " cast-placement=" + pipeline.castPlacement;
+    if (pipeline.relaxedRounding)
+      arguments += " relaxed=true";
     if (!pipeline.sets.empty())
       arguments += " set=" + llvm::join(pipeline.sets, ",");
     out << "// next: mpc-opt --mpc-pipeline-" << next << "="
@@ -307,6 +327,14 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
 // Code generation
 //===----------------------------------------------------------------------===//
 
+Status Compiler::checkHasCodegen() const {
+  if (StringRef(targetName()).starts_with("cpu:"))
+    return {};
+  return Status(StatusCode::Unavailable, "target '" + targetName() + "'",
+                "has no code generator yet: explain, lint and dump up to stage "
+                "plan work for it, use a cpu target for the rest");
+}
+
 Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
                                                     bool withCode) {
   enter("codegen");
@@ -328,6 +356,8 @@ Result<Compiler::Module> Compiler::lower(ModuleOp module) {
 
 Result<Compiler::Module>
 Compiler::lowerInto(ModuleOp module, SmallVectorImpl<KernelInfo> &infos) {
+  if (Status status = checkHasCodegen(); !status.ok())
+    return status;
   size_t first = said.size();
   // Lowering works in place; the planned module stays readable for reports.
   Module kernels = ModuleOp::create(module.getLoc());
@@ -344,6 +374,8 @@ Compiler::lowerInto(ModuleOp module, SmallVectorImpl<KernelInfo> &infos) {
 }
 
 Status Compiler::compileKernels(ModuleOp module, Program &program) {
+  if (Status status = checkHasCodegen(); !status.ok())
+    return status;
   if (!llvm::is_contained(CpuTarget::available(), cpu.isa))
     return Status(StatusCode::Unavailable, "target '" + targetName() + "'",
                   "this machine lacks its instructions; only plan for it");

@@ -41,8 +41,8 @@ public:
 
   mlir::MLIRContext &context() { return *ctx; }
   const CpuTarget &target() const { return cpu; }
-  /// "cpu:avx512".
-  std::string targetName() const { return "cpu:" + cpu.name().str(); }
+  /// "cpu:avx512", or "cuda:sm_80" where a compile plans for a GPU.
+  const std::string &targetName() const { return pipeline.target; }
   const PipelineOptions &pipelineOptions() const { return pipeline; }
 
   /// Reads a model file into a module with one function @main of mpc ops.
@@ -69,7 +69,10 @@ public:
   static mlir::func::FuncOp entry(mlir::ModuleOp module);
 
 private:
-  Compiler(const CompileOptions &options, CpuTarget cpu);
+  Compiler(const CompileOptions &options, CpuTarget cpu,
+           const std::string &target);
+  /// Fails, naming the target, where no code is generated for it.
+  Status checkHasCodegen() const;
   void hear(mlir::Diagnostic &message);
   void enter(llvm::StringRef stage);
   /// The failure of a step that began when `firstMessage` messages existed.

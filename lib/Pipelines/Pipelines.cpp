@@ -60,9 +60,22 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   assign.policy = options.policy;
   assign.sets.assign(options.sets.begin(), options.sets.end());
   assign.target = options.target;
+  assign.castPlacement = options.castPlacement;
   func.addPass(createAssignPrecisionPass(assign));
   func.addPass(createCSEPass());
   addVerifier(func, "precision");
+}
+
+/// Contractions have the extents that the target's matrix units want.
+static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
+  OpPassManager &func = pm.nest<func::FuncOp>();
+  PadContractionsPassOptions pad;
+  pad.target = options.target;
+  // Types decide the multiples, so precision comes before; weights are padded
+  // where they are still matrices, before layout.
+  func.addPass(createPadContractionsPass(pad));
+  func.addPass(createCSEPass());
+  addVerifier(func, "pad");
 }
 
 /// Composites that the target does not run are decomposed; images are channels
@@ -80,18 +93,25 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
-  PackConstantsPassOptions pack;
-  StringRef isa = StringRef(options.target).split(':').second;
-  pack.columns = CpuTarget::parse(isa).value_or(CpuTarget()).blockColumns();
-  func.addPass(createPackConstantsPass(pack));
-  func.addPass(createCSEPass());
+  // Panels are what the CPU's micro-kernels read; matrix units of a GPU load
+  // rows.
+  auto [kind, isa] = StringRef(options.target).split(':');
+  if (kind == "cpu") {
+    PackConstantsPassOptions pack;
+    pack.columns = CpuTarget::parse(isa).value_or(CpuTarget()).blockColumns();
+    func.addPass(createPackConstantsPass(pack));
+    func.addPass(createCSEPass());
+  }
   addVerifier(func, "layout");
 }
 
 /// Every op ends in a region that becomes one kernel.
-static void buildFuse(OpPassManager &pm, const PipelineOptions &) {
+static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   func.addPass(createFusePass());
+  // Only inside fusions is a dropped rounding no change of what memory holds.
+  if (options.relaxedRounding)
+    func.addPass(createRelaxRoundingPass());
   func.addPass(createCSEPass());
   addVerifier(func, "fuse");
 }
@@ -108,6 +128,8 @@ static constexpr Stage kStages[] = {
      buildSimplify},
     {"precision", "Storage, compute and accumulate types by policy",
      buildPrecision},
+    {"pad", "Extents that the target's matrix units want, where that pays",
+     buildPad},
     {"layout", "Data layout per value, constants packed for the target",
      buildLayout},
     {"fuse", "Regions that become one kernel each", buildFuse},
@@ -141,11 +163,22 @@ struct StageFlags : PassPipelineOptions<StageFlags> {
   ListOption<std::string> sets{*this, "set",
                                llvm::cl::desc("overrides KEY=TYPE")};
   Option<std::string> target{*this, "target",
-                             llvm::cl::desc("cpu:avx2 or cpu:avx512"),
+                             llvm::cl::desc("cpu:avx2, cpu:avx512 or "
+                                            "cuda:sm_XX"),
                              llvm::cl::init("cpu:avx512")};
+
+  Option<std::string> castPlacement{*this, "cast-placement",
+                                    llvm::cl::desc("mincut or propagate"),
+                                    llvm::cl::init("mincut")};
+  Option<bool> relaxed{
+      *this, "relaxed",
+      llvm::cl::desc("drop narrow-then-widen pairs inside kernels"),
+      llvm::cl::init(false)};
 
   PipelineOptions get() const {
     PipelineOptions options;
+    options.castPlacement = castPlacement;
+    options.relaxedRounding = relaxed;
     options.policy = policy;
     options.sets.assign(sets.begin(), sets.end());
     options.target = target;

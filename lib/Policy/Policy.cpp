@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Names, classes and overrides. Reading: PolicyReader.cpp.
+// Names of types, classes and algorithms; the class of a kind. Overrides:
+// PolicyOverrides.cpp. Maps of layers: PolicyLayers.cpp. Reading:
+// PolicyReader.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Policy/Policy.h"
 
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/ADT/Twine.h"
-
-#include <re2/re2.h>
+#include "llvm/Support/ErrorHandling.h"
 
 using namespace llvm;
 using namespace mpc;
@@ -20,16 +20,56 @@ using namespace mpc;
 // Names
 //===----------------------------------------------------------------------===//
 
-StringRef mpc::stringify(PolicyType type) {
-  switch (type) {
-  case PolicyType::Float32:
-    return "float32";
-  case PolicyType::Float16:
-    return "float16";
-  case PolicyType::BFloat16:
-    return "bfloat16";
-  }
-  return "";
+namespace {
+
+struct TypeFacts {
+  PolicyType type;
+  StringRef name;
+  unsigned bits;
+};
+
+} // namespace
+
+static constexpr TypeFacts kTypes[] = {
+    {PolicyType::Float32, "float32", 32},
+    {PolicyType::Float16, "float16", 16},
+    {PolicyType::BFloat16, "bfloat16", 16},
+    {PolicyType::Float64, "float64", 64},
+    {PolicyType::TensorFloat32, "tf32", 32},
+    {PolicyType::BFloat16x2, "bf16x2", 32},
+    {PolicyType::BFloat16x3, "bf16x3", 32},
+    {PolicyType::Float8E4M3FN, "float8_e4m3fn", 8},
+    {PolicyType::Float8E5M2, "float8_e5m2", 8},
+};
+
+static const TypeFacts &factsOf(PolicyType type) {
+  for (const TypeFacts &facts : kTypes)
+    if (facts.type == type)
+      return facts;
+  llvm_unreachable("every type is in the table");
+}
+
+StringRef mpc::stringify(PolicyType type) { return factsOf(type).name; }
+
+unsigned mpc::storageBits(PolicyType type) { return factsOf(type).bits; }
+
+ArrayRef<PolicyType> mpc::allPolicyTypes() {
+  static const PolicyType all[] = {
+      PolicyType::Float32,       PolicyType::Float16,
+      PolicyType::BFloat16,      PolicyType::Float64,
+      PolicyType::TensorFloat32, PolicyType::BFloat16x2,
+      PolicyType::BFloat16x3,    PolicyType::Float8E4M3FN,
+      PolicyType::Float8E5M2};
+  return all;
+}
+
+bool mpc::isComputeMode(PolicyType type) {
+  return type == PolicyType::TensorFloat32 || type == PolicyType::BFloat16x2 ||
+         type == PolicyType::BFloat16x3;
+}
+
+bool mpc::isFloat8(PolicyType type) {
+  return type == PolicyType::Float8E4M3FN || type == PolicyType::Float8E5M2;
 }
 
 std::optional<PolicyType> mpc::parsePolicyType(StringRef name) {
@@ -37,6 +77,13 @@ std::optional<PolicyType> mpc::parsePolicyType(StringRef name) {
       .Cases({"float32", "f32", "fp32", "float"}, PolicyType::Float32)
       .Cases({"float16", "f16", "fp16", "half"}, PolicyType::Float16)
       .Cases({"bfloat16", "bf16"}, PolicyType::BFloat16)
+      .Cases({"float64", "f64", "fp64", "double"}, PolicyType::Float64)
+      .Cases({"tf32", "tensorfloat32"}, PolicyType::TensorFloat32)
+      .Case("bf16x2", PolicyType::BFloat16x2)
+      .Case("bf16x3", PolicyType::BFloat16x3)
+      .Cases({"float8_e4m3fn", "f8E4M3FN", "fp8_e4m3"},
+             PolicyType::Float8E4M3FN)
+      .Cases({"float8_e5m2", "f8E5M2", "fp8_e5m2"}, PolicyType::Float8E5M2)
       .Default(std::nullopt);
 }
 
@@ -60,6 +107,29 @@ StringRef mpc::stringify(PrecisionClass cls) {
   return "";
 }
 
+StringRef mpc::stringify(PolicyAlgorithm algorithm) {
+  switch (algorithm) {
+  case PolicyAlgorithm::MinimumCut:
+    return "minimum_cut";
+  case PolicyAlgorithm::TorchAutocast:
+    return "torch_autocast";
+  case PolicyAlgorithm::TensorFlowPainting:
+    return "tensorflow_painting";
+  case PolicyAlgorithm::KerasLayers:
+    return "keras_layers";
+  }
+  return "";
+}
+
+std::optional<PolicyAlgorithm> mpc::parsePolicyAlgorithm(StringRef name) {
+  return StringSwitch<std::optional<PolicyAlgorithm>>(name)
+      .Case("minimum_cut", PolicyAlgorithm::MinimumCut)
+      .Case("torch_autocast", PolicyAlgorithm::TorchAutocast)
+      .Case("tensorflow_painting", PolicyAlgorithm::TensorFlowPainting)
+      .Case("keras_layers", PolicyAlgorithm::KerasLayers)
+      .Default(std::nullopt);
+}
+
 std::optional<PrecisionClass> mpc::parsePrecisionClass(StringRef name) {
   return StringSwitch<std::optional<PrecisionClass>>(name)
       .Cases({"low", "allow", "lower_precision_fp"}, PrecisionClass::Low)
@@ -67,132 +137,34 @@ std::optional<PrecisionClass> mpc::parsePrecisionClass(StringRef name) {
       .Cases({"follow", "infer"}, PrecisionClass::Follow)
       .Case("clear", PrecisionClass::Clear)
       .Cases({"widest", "promote"}, PrecisionClass::Widest)
-      .Cases({"high_result", "fp32_set_opt_dtype"}, PrecisionClass::HighResult)
+      .Cases({"high_result", "fp32_set_opt_dtype", "fp32_append_dtype"},
+             PrecisionClass::HighResult)
       .Cases({"ban", "banned"}, PrecisionClass::Ban)
       .Default(std::nullopt);
 }
 
 //===----------------------------------------------------------------------===//
-// Overrides
+// Classes
 //===----------------------------------------------------------------------===//
 
-static Error makeError(const Twine &message) {
-  return createStringError(inconvertibleErrorCode(), message);
-}
-
-Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
-  PolicyOverride entry;
-  entry.source = source;
-  entry.text = text.str();
-  // The pattern may hold '=' itself; the type cannot.
-  auto [left, typeName] = text.rsplit('=');
-  auto [keyName, pattern] = left.split(':');
-  if (typeName.empty() || pattern.empty())
-    return makeError(
-        "override '" + text +
-        "' is not of the form op:KIND=TYPE, layer:PATH=TYPE or name:NAME=TYPE");
-  std::optional<PolicyType> type = parsePolicyType(typeName);
-  if (!type)
-    return makeError("override '" + text + "' names the unknown type '" +
-                     typeName + "'; use float32, float16 or bfloat16");
-  entry.type = *type;
-  entry.pattern = pattern.str();
-  if (keyName == "op") {
-    entry.key = PolicyOverride::Key::Kind;
-  } else if (keyName == "layer") {
-    entry.key = PolicyOverride::Key::Layer;
-  } else if (keyName == "name") {
-    entry.key = PolicyOverride::Key::Name;
-  } else {
-    return makeError("override '" + text + "' has the unknown key '" + keyName +
-                     "'; use op, layer or name");
-  }
-  if (entry.key == PolicyOverride::Key::Layer) {
-    re2::RE2::Options options;
-    options.set_log_errors(false);
-    entry.regex = std::make_shared<re2::RE2>(entry.pattern, options);
-    if (!entry.regex->ok())
-      return makeError(
-          "override '" + text +
-          "' holds a bad regular expression: " + entry.regex->error());
-  }
-  for (const PolicyOverride &other : overrides)
-    if (other.source == source && other.key == entry.key &&
-        other.pattern == entry.pattern) {
-      if (other.type == entry.type)
-        return Error::success();
-      return makeError("overrides '" + other.text + "' and '" + text +
-                       "' give one key two types; keep one of them");
-    }
-  overrides.push_back(std::move(entry));
-  return Error::success();
-}
-
-/// How closely an override fits an op; 0 where it does not.
-static int rankOf(const PolicyOverride &entry, StringRef kind, StringRef layer,
-                  ArrayRef<StringRef> names) {
-  switch (entry.key) {
-  case PolicyOverride::Key::Name:
-    for (StringRef name : names)
-      if (name == entry.pattern)
-        return 4;
-    return 0;
-  case PolicyOverride::Key::Layer:
-    if (layer.empty())
-      return 0;
-    if (layer == entry.pattern)
-      return 3;
-    return re2::RE2::FullMatch(re2::StringPiece(layer.data(), layer.size()),
-                               *entry.regex)
-               ? 2
-               : 0;
-  case PolicyOverride::Key::Kind:
-    return kind == entry.pattern ? 1 : 0;
-  }
-  return 0;
-}
-
-Expected<const PolicyOverride *>
-Policy::findOverride(StringRef kind, StringRef layer,
-                     ArrayRef<StringRef> names) const {
-  for (PolicyOverride::Source source :
-       {PolicyOverride::Source::CommandLine, PolicyOverride::Source::File}) {
-    const PolicyOverride *best = nullptr;
-    const PolicyOverride *regexMatch = nullptr;
-    int bestRank = 0;
-    for (const PolicyOverride &entry : overrides) {
-      if (entry.source != source)
-        continue;
-      int rank = rankOf(entry, kind, layer, names);
-      if (rank == 0)
-        continue;
-      // Two regexes are an error even where they agree or a name beats both, so
-      // that what a policy means does not depend on which ops a model has.
-      if (rank == 2) {
-        if (regexMatch)
-          return makeError("overrides '" + regexMatch->text + "' and '" +
-                           entry.text + "' both match layer '" + layer +
-                           "'; make the regular expressions disjoint or name "
-                           "the layer exactly");
-        regexMatch = &entry;
-      }
-      if (rank == bestRank && best->type != entry.type)
-        return makeError("overrides '" + best->text + "' and '" + entry.text +
-                         "' both match the op '" +
-                         (names.empty() ? kind : names.front()) +
-                         "'; keep one of them");
-      if (rank > bestRank) {
-        best = &entry;
-        bestRank = rank;
-      }
-    }
-    if (best)
-      return best;
-  }
-  return nullptr;
-}
-
 PrecisionClass Policy::classOf(StringRef kind) const {
-  auto it = classes.find(kind.str());
-  return it == classes.end() ? defaultClass : it->second;
+  if (auto it = classes.find(kind.str()); it != classes.end())
+    return it->second;
+  if (StringRef systemOp = systemOpOf(kind); !systemOp.empty())
+    if (std::optional<PrecisionClass> cls = classOfSystemOp(systemOp))
+      return *cls;
+  return defaultClass;
+}
+
+std::optional<PrecisionClass>
+Policy::classOfSystemOp(StringRef systemOp) const {
+  auto it = systemClasses.find(systemOp.str());
+  if (it == systemClasses.end())
+    return std::nullopt;
+  return it->second;
+}
+
+StringRef Policy::systemOpOf(StringRef kind) const {
+  auto it = systemKinds.find(kind.str());
+  return it == systemKinds.end() ? StringRef() : StringRef(it->second);
 }

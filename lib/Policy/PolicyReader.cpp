@@ -7,16 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Policy/Policy.h"
+#include "PolicyReader.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/Twine.h"
 #include "llvm/Support/MemoryBuffer.h"
-
-#include <nlohmann/json.hpp>
-
-#include <set>
 
 using namespace llvm;
 using namespace mpc;
@@ -79,34 +74,50 @@ struct SyntaxChecker : nlohmann::json_sax<Json> {
 
 } // namespace
 
-namespace mpc {
+/// Types that values between kernels, parameters and outputs can have.
+static constexpr PolicyType kStorable[] = {
+    PolicyType::Float32, PolicyType::Float16, PolicyType::BFloat16};
+/// Types that a policy can compute in.
+static constexpr PolicyType kComputable[] = {
+    PolicyType::Float32,       PolicyType::Float16,    PolicyType::BFloat16,
+    PolicyType::TensorFloat32, PolicyType::BFloat16x2, PolicyType::BFloat16x3};
 
-/// Fills a policy from a JSON object.
-class PolicyReader {
-public:
-  PolicyReader(Policy &policy, StringRef where, int depth)
-      : policy(policy), where(where), depth(depth) {}
-
-  Error read(const Json &root);
-
-private:
-  Error error(const Twine &path, const Twine &message) {
-    return createStringError(inconvertibleErrorCode(),
-                             where + ": " + path + ": " + message);
+std::string mpc::joinTypes(ArrayRef<PolicyType> types) {
+  std::string text;
+  for (auto [index, type] : enumerate(types)) {
+    if (index)
+      text += index + 1 == types.size() ? " or " : ", ";
+    text += stringify(type);
   }
-  /// Sets `out` from the string field `key` where it is present.
-  Error readString(const Json &root, const char *key, std::string &out);
-  Error readType(const Json &root, const char *key, PolicyType &out);
-  Error readExtends(const Json &root);
-  Error readClasses(const Json &value);
-  Error readOverrides(const Json &value);
+  return text;
+}
 
-  Policy &policy;
-  StringRef where;
-  int depth;
-};
+ArrayRef<StringRef> Policy::fieldNames() {
+  static const StringRef names[] = {
+      "$schema",   "name",       "description", "extends",
+      "algorithm", "compute",    "store",       "variable",
+      "output",    "accumulate", "autocast",    "default",
+      "classes",   "overrides",  "layers",      "system"};
+  return names;
+}
 
-} // namespace mpc
+Error PolicyReader::error(const Twine &path, const Twine &message) {
+  return createStringError(inconvertibleErrorCode(),
+                           where + ": " + path + ": " + message);
+}
+
+Error PolicyReader::unknownField(const Json &object, StringRef path,
+                                 ArrayRef<StringRef> known) {
+  for (auto &[key, value] : object.items())
+    if (!is_contained(known, StringRef(key)))
+      return error(path.empty() ? Twine(key) : path + "." + key,
+                   "unknown field; known: " + join(known, ", "));
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Single fields
+//===----------------------------------------------------------------------===//
 
 Error PolicyReader::readString(const Json &root, const char *key,
                                std::string &out) {
@@ -119,20 +130,97 @@ Error PolicyReader::readString(const Json &root, const char *key,
   return Error::success();
 }
 
+Error PolicyReader::readBool(const Json &root, const char *key, bool &out) {
+  auto it = root.find(key);
+  if (it == root.end())
+    return Error::success();
+  if (!it->is_boolean())
+    return error(key, Twine("expects true or false, got ") + it->type_name());
+  out = it->get<bool>();
+  return Error::success();
+}
+
 Error PolicyReader::readType(const Json &root, const char *key,
-                             PolicyType &out) {
+                             ArrayRef<PolicyType> allowed, PolicyType &out) {
   std::string text;
   if (Error e = readString(root, key, text))
     return e;
-  if (text.empty())
-    return root.contains(key)
-               ? error(key, "expects float32, float16 or bfloat16")
-               : Error::success();
+  if (!root.contains(key))
+    return Error::success();
   std::optional<PolicyType> type = parsePolicyType(text);
   if (!type)
-    return error(key, "unknown type '" + text +
-                          "'; use float32, float16 or bfloat16");
+    return error(key, "unknown type '" + text + "'; use " + joinTypes(allowed));
+  if (!is_contained(allowed, *type)) {
+    StringRef why = isFloat8(*type)        ? " has no kernels yet"
+                    : isComputeMode(*type) ? " is no type in memory"
+                    : *type == PolicyType::Float64
+                        ? " is an override's type, not a policy's"
+                        : " cannot stand here";
+    return error(key, "type " + stringify(*type) + why + "; use " +
+                          joinTypes(allowed));
+  }
   out = *type;
+  return Error::success();
+}
+
+Error PolicyReader::readTypes(const Json &root) {
+  if (Error e = readType(root, "compute", kComputable, policy.compute))
+    return e;
+  // Values are stored in the compute type, a compute mode's in float32.
+  if (root.contains("compute"))
+    policy.store =
+        isComputeMode(policy.compute) ? PolicyType::Float32 : policy.compute;
+  if (Error e = readType(root, "store", kStorable, policy.store))
+    return e;
+  if (Error e = readType(root, "variable", kStorable, policy.variable))
+    return e;
+  if (Error e = readType(root, "output", kStorable, policy.output))
+    return e;
+  if (Error e = readType(root, "accumulate", kStorable, policy.accumulate))
+    return e;
+  if (policy.accumulate != PolicyType::Float32 &&
+      policy.accumulate != policy.compute)
+    return error("accumulate", "is " + stringify(policy.accumulate) +
+                                   " where compute is " +
+                                   stringify(policy.compute) +
+                                   "; it must be float32 or the compute type");
+  return Error::success();
+}
+
+Error PolicyReader::readDefault(const Json &root) {
+  std::string text;
+  if (Error e = readString(root, "default", text))
+    return e;
+  if (!root.contains("default"))
+    return Error::success();
+  std::optional<PrecisionClass> cls = parsePrecisionClass(text);
+  if (!cls)
+    return error(
+        "default",
+        "unknown class '" + text +
+            "'; use low, high, follow, clear, widest, high_result or ban");
+  policy.defaultClass = *cls;
+  return Error::success();
+}
+
+Error PolicyReader::readAlgorithm(const Json &root) {
+  std::string text;
+  if (Error e = readString(root, "algorithm", text))
+    return e;
+  if (!root.contains("algorithm"))
+    return Error::success();
+  std::optional<PolicyAlgorithm> algorithm = parsePolicyAlgorithm(text);
+  if (!algorithm)
+    return error("algorithm", "unknown algorithm '" + text +
+                                  "'; use minimum_cut, torch_autocast, "
+                                  "tensorflow_painting or keras_layers");
+  bool changes = root.contains("extends") && *algorithm != policy.algorithm;
+  if (changes && (!policy.layers.empty() || !policy.systemLists.empty()))
+    return error("algorithm", "is " + stringify(*algorithm) +
+                                  " where the policy it extends has layers or "
+                                  "system lists of " +
+                                  stringify(policy.algorithm));
+  policy.algorithm = *algorithm;
   return Error::success();
 }
 
@@ -140,7 +228,7 @@ Error PolicyReader::readExtends(const Json &root) {
   std::string base;
   if (Error e = readString(root, "extends", base))
     return e;
-  if (base.empty())
+  if (!root.contains("extends"))
     return Error::success();
   for (const BuiltinPolicy &builtin : kBuiltins) {
     if (base != builtin.name)
@@ -155,104 +243,49 @@ Error PolicyReader::readExtends(const Json &root) {
                               join(Policy::builtinNames(), ", "));
 }
 
-Error PolicyReader::readClasses(const Json &value) {
-  if (!value.is_object())
-    return error("classes",
-                 Twine("expects an object of lists, got ") + value.type_name());
-  // A file that extends another one moves kinds between lists; within one file
-  // a kind has one class.
-  std::map<std::string, std::string> seen;
-  for (auto &[className, kinds] : value.items()) {
-    std::string path = "classes." + className;
-    std::optional<PrecisionClass> cls = parsePrecisionClass(className);
-    if (!cls)
-      return error(path, "unknown class; use low, high, follow, clear, widest, "
-                         "high_result or ban");
-    if (!kinds.is_array())
-      return error(path, Twine("expects a list of op kinds, got ") +
-                             kinds.type_name());
-    for (const Json &kind : kinds) {
-      if (!kind.is_string())
-        return error(path, Twine("expects strings, got ") + kind.type_name());
-      std::string text = kind.get<std::string>();
-      auto [it, inserted] = seen.try_emplace(text, className);
-      if (!inserted)
-        return error(path, "kind '" + text + "' is already in list '" +
-                               it->second + "'");
-      policy.classes[text] = *cls;
-    }
-  }
-  return Error::success();
-}
-
-Error PolicyReader::readOverrides(const Json &value) {
-  if (!value.is_object())
-    return error("overrides", Twine("expects an object of KEY: TYPE, got ") +
-                                  value.type_name());
-  for (auto &[key, type] : value.items()) {
-    if (!type.is_string())
-      return error("overrides." + key,
-                   Twine("expects a type name, got ") + type.type_name());
-    if (Error e = policy.addOverride(key + "=" + type.get<std::string>(),
-                                     PolicyOverride::Source::File))
-      return error("overrides", toString(std::move(e)));
-  }
-  return Error::success();
-}
-
 Error PolicyReader::read(const Json &root) {
   if (!root.is_object())
     return error("policy", Twine("expects an object, got ") + root.type_name());
-  static const char *const kFields[] = {"name",    "description", "extends",
-                                        "compute", "store",       "accumulate",
-                                        "default", "classes",     "overrides"};
-  for (auto &[key, value] : root.items())
-    if (!is_contained(kFields, StringRef(key)))
-      return error(key, "unknown field; known: " +
-                            join(std::begin(kFields), std::end(kFields), ", "));
+  if (Error e = unknownField(root, "", Policy::fieldNames()))
+    return e;
+  std::string schema;
+  if (Error e = readString(root, "$schema", schema))
+    return e;
   if (Error e = readExtends(root))
     return e;
   if (Error e = readString(root, "name", policy.name))
     return e;
   if (policy.name.empty())
-    return error("name", "is missing");
+    return error("name", root.contains("name") ? "is empty" : "is missing");
   if (Error e = readString(root, "description", policy.description))
     return e;
-  bool hasStore = root.contains("store");
-  if (Error e = readType(root, "compute", policy.compute))
+  if (Error e = readAlgorithm(root))
     return e;
-  if (Error e = readType(root, "store", policy.store))
+  if (Error e = readTypes(root))
     return e;
-  if (root.contains("compute") && !hasStore)
-    policy.store = policy.compute;
-  if (Error e = readType(root, "accumulate", policy.accumulate))
+  if (Error e = readBool(root, "autocast", policy.autocast))
     return e;
-  if (policy.accumulate != PolicyType::Float32 &&
-      policy.accumulate != policy.compute)
-    return error("accumulate", "is " + stringify(policy.accumulate) +
-                                   " where compute is " +
-                                   stringify(policy.compute) +
-                                   "; it must be float32 or the compute type");
-  std::string cls;
-  if (Error e = readString(root, "default", cls))
+  if (root.contains("autocast") &&
+      policy.algorithm != PolicyAlgorithm::KerasLayers)
+    return error("autocast", "needs the algorithm keras_layers");
+  if (Error e = readDefault(root))
     return e;
-  if (root.contains("default")) {
-    std::optional<PrecisionClass> parsed = parsePrecisionClass(cls);
-    if (!parsed)
-      return error(
-          "default",
-          "unknown class '" + cls +
-              "'; use low, high, follow, clear, widest, high_result or ban");
-    policy.defaultClass = *parsed;
-  }
-  if (auto it = root.find("classes"); it != root.end())
-    if (Error e = readClasses(*it))
-      return e;
-  if (auto it = root.find("overrides"); it != root.end())
-    if (Error e = readOverrides(*it))
-      return e;
+  using Reader = Error (PolicyReader::*)(const Json &);
+  const std::pair<const char *, Reader> kMaps[] = {
+      {"classes", &PolicyReader::readClasses},
+      {"system", &PolicyReader::readSystem},
+      {"overrides", &PolicyReader::readOverrides},
+      {"layers", &PolicyReader::readLayers}};
+  for (auto [key, reader] : kMaps)
+    if (auto it = root.find(key); it != root.end())
+      if (Error e = (this->*reader)(*it))
+        return e;
   return Error::success();
 }
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
 
 /// "FILE:LINE:COLUMN" of a byte of `text`.
 static std::string placeOf(StringRef text, size_t position, StringRef where) {
@@ -293,15 +326,28 @@ Expected<Policy> Policy::parse(StringRef json, StringRef where) {
   return policy;
 }
 
-Expected<Policy> Policy::load(StringRef nameOrPath) {
+Expected<Policy> Policy::loadBuiltin(StringRef name) {
   for (const BuiltinPolicy &builtin : kBuiltins)
-    if (nameOrPath == builtin.name)
-      return parse(builtin.json, nameOrPath);
+    if (name == builtin.name)
+      return parse(builtin.json, name);
+  // Keras has it, and it is the one type that is wider than what a policy
+  // touches.
+  if (name == "float64" || name == "double")
+    return createStringError(
+        inconvertibleErrorCode(),
+        "policy '" + name +
+            "' does not exist: a policy types float32 values, and float64 ones "
+            "of the model keep their type; use float32 and force single ops by "
+            "--set op:KIND=float64");
+  return createStringError(inconvertibleErrorCode(),
+                           "unknown policy '" + name +
+                               "'; known: " + join(builtinNames(), ", ") +
+                               ", or a file that ends in .json");
+}
+
+Expected<Policy> Policy::load(StringRef nameOrPath) {
   if (!nameOrPath.ends_with(".json"))
-    return createStringError(inconvertibleErrorCode(),
-                             "unknown policy '" + nameOrPath +
-                                 "'; known: " + join(builtinNames(), ", ") +
-                                 ", or a file that ends in .json");
+    return loadBuiltin(nameOrPath);
   auto buffer = MemoryBuffer::getFile(nameOrPath, /*IsText=*/true);
   if (!buffer)
     return createStringError(

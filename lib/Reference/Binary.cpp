@@ -32,6 +32,9 @@ static FloatFunction floatFunction(Operation *op) {
       .Case([](PowOp) {
         return [](double a, double b) { return std::pow(a, b); };
       })
+      .Case([](Atan2Op) {
+        return [](double a, double b) { return std::atan2(a, b); };
+      })
       .Case([](RemOp) {
         return [](double a, double b) { return std::fmod(a, b); };
       })

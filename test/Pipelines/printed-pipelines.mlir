@@ -3,12 +3,14 @@
 // RUN: mpc-opt %s --mpc-pipeline-simplify --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=SIMPLIFY
 // RUN: mpc-opt %s --mpc-pipeline-precision --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PRECISION
 // RUN: mpc-opt %s "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16 target=cpu:avx2" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=OPTIONS
+// RUN: mpc-opt %s --mpc-pipeline-pad=target=cuda:sm_80 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PAD
+// RUN: mpc-opt %s --mpc-pipeline-layout=target=cuda:sm_80 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=CUDA --implicit-check-not=mpc-pack
 // RUN: mpc-opt %s --mpc-pipeline-layout --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=LAYOUT -DCOLUMNS=32
 // RUN: mpc-opt %s --mpc-pipeline-layout=target=cpu:avx2 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=LAYOUT -DCOLUMNS=16
 // RUN: mpc-opt %s --mpc-pipeline-fuse --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=FUSE
 // RUN: mpc-opt %s --mpc-pipeline-fuse --mpc-pipeline-plan=target=cpu:avx2 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PLAN
 
-// RUN: mpc-opt %s --mpc-pipeline-simplify "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16" --mpc-pipeline-layout --mpc-pipeline-fuse --mpc-pipeline-plan --dump-pass-pipeline -o %t.direct.mlir 2> %t.pipeline
+// RUN: mpc-opt %s --mpc-pipeline-simplify "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16" --mpc-pipeline-pad --mpc-pipeline-layout --mpc-pipeline-fuse --mpc-pipeline-plan --dump-pass-pipeline -o %t.direct.mlir 2> %t.pipeline
 // RUN: bash -c "mpc-opt %s --pass-pipeline=\"$(grep -v 'Pass Manager' %t.pipeline)\"" | diff - %t.direct.mlir
 
 // SIMPLIFY: builtin.module(
@@ -30,13 +32,26 @@
 
 // PRECISION: builtin.module(
 // PRECISION-NEXT: func.func(
-// PRECISION-NEXT: mpc-assign-precision{policy=float32 target=cpu:avx512},
+// PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut policy=float32 remarks=false target=cpu:avx512},
 // PRECISION-NEXT: cse,
 // PRECISION-NEXT: mpc-verify-stage{stage=precision}
 // PRECISION-NEXT: )
 // PRECISION-NEXT: )
 
-// OPTIONS: mpc-assign-precision{policy=mixed_bfloat16 set={op:relu=float32,name:fc/Add=bfloat16} target=cpu:avx2},
+// OPTIONS: mpc-assign-precision{cast-placement=mincut policy=mixed_bfloat16 remarks=false set={op:relu=float32,name:fc/Add=bfloat16} target=cpu:avx2},
+
+// PAD: builtin.module(
+// PAD-NEXT: func.func(
+// PAD-NEXT: mpc-pad-contractions{target=cuda:sm_80},
+// PAD-NEXT: cse,
+// PAD-NEXT: mpc-verify-stage{stage=pad}
+// PAD-NEXT: )
+// PAD-NEXT: )
+
+// Panels are the CPU's: no constant is packed for another target.
+// CUDA: mpc-assign-layout,
+// CUDA: cse,
+// CUDA-NEXT: mpc-verify-stage{stage=layout}
 
 // LAYOUT: builtin.module(
 // LAYOUT-NEXT: func.func(

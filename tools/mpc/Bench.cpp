@@ -6,6 +6,7 @@
 
 #include "Ceilings.h"
 #include "Commands.h"
+#include "FastPath.h"
 #include "Inputs.h"
 
 #include "JIT/Compiler.h"
@@ -112,6 +113,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
     return reporter.fail(options.status());
+  warnOfSlowPolicy(*options, reporter);
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return reporter.fail(device.status());
@@ -210,7 +212,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
                 shortBytes(double(plan.bytesMoved())) + " moved; compiled in " +
                 shortNumber(compileMs) + " ms");
   reporter.document({{"model", arguments.common.model},
-                     {"policy", arguments.common.policy},
+                     {"policy", options->policy},
                      {"device", device->name()},
                      {"isa", isa},
                      {"threads", device->threads()},

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "FastPath.h"
 #include "Inputs.h"
 #include "Instrument.h"
 
@@ -46,8 +47,7 @@ private:
   void reportOutputs(Json &document, bool &ok);
   /// Without narrow types there is no reason for an integer to differ.
   bool exactIntegers() const {
-    return arguments.common.policy == "float32" &&
-           arguments.common.sets.empty();
+    return options.policy == "float32" && options.sets.empty();
   }
   Status oracle(reference::Rounding rounding, std::vector<Tensor> &results,
                 std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)>
@@ -123,6 +123,7 @@ Status Checker::prepare() {
   if (!compile.ok())
     return compile.status();
   options = std::move(*compile);
+  warnOfSlowPolicy(options, reporter);
   Result<Device> made = makeDevice(arguments.common);
   if (!made.ok())
     return made.status();
@@ -395,7 +396,7 @@ int Checker::run() {
 
   bool ok = true;
   Json document = {{"model", arguments.common.model},
-                   {"policy", arguments.common.policy},
+                   {"policy", options.policy},
                    {"device", device->name()},
                    {"isa", compiler->target().name().str()},
                    {"ok", false}};

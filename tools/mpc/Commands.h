@@ -41,10 +41,20 @@ struct ExplainArguments {
   std::string why;
 };
 
+struct LintArguments {
+  CommonOptions common;
+};
+
 struct BenchArguments {
   CommonOptions common;
   std::vector<std::string> inputs;
   int runs = 0;
+};
+
+struct DevicesArguments {
+  CommonOptions common;
+  /// Leaves out what has to be measured.
+  bool withoutCeilings = false;
 };
 
 struct DumpArguments {
@@ -55,7 +65,9 @@ struct DumpArguments {
 int runCommand(const RunArguments &options);
 int checkCommand(const CheckArguments &options);
 int explainCommand(const ExplainArguments &options);
+int lintCommand(const LintArguments &options);
 int benchCommand(const BenchArguments &options);
+int devicesCommand(const DevicesArguments &options);
 int dumpCommand(const DumpArguments &options);
 int passesCommand(const CommonOptions &options);
 

@@ -7,6 +7,7 @@
 #include "Options.h"
 
 #include "CrashHandler.h"
+#include "FastPath.h"
 
 #include <CLI/CLI.hpp>
 
@@ -84,7 +85,8 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->check(CLI::IsMember({"amx", "avx512bf16", "avx512", "avx2"}));
   command
       .add_option("--policy", options.policy,
-                  "precision policy: a name or a .json file")
+                  "precision policy: a name, a .json file, or auto for what "
+                  "suits the device")
       ->capture_default_str();
   command
       .add_option("--set", options.sets,
@@ -112,7 +114,8 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
   command
       .add_option("--cast-placement", options.castPlacement,
                   "mincut or propagate")
-      ->check(CLI::IsMember({"mincut", "propagate"}));
+      ->check(CLI::IsMember({"mincut", "propagate"}))
+      ->capture_default_str();
   command.add_option("--gemm", options.gemm, "library or own matrix kernels")
       ->check(CLI::IsMember({"library", "own"}))
       ->capture_default_str();
@@ -144,17 +147,16 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
   }
   compile.batch = options.batch;
   compile.isa = options.isa;
-  if (!options.castPlacement.empty())
-    return Status(
-        StatusCode::Unavailable, "--cast-placement " + options.castPlacement,
-        "this version has one placement of casts; leave the flag out");
+  compile.castPlacement = options.castPlacement;
   if (options.gemm == "library")
     return Status(StatusCode::Unavailable, "--gemm library",
                   "code for the CPU never calls a library; use --gemm own");
-  if (options.target.rfind("cuda:", 0) == 0)
-    return Status(StatusCode::Unavailable, "--target " + options.target,
-                  "this version compiles for the CPU only");
-  if (!options.target.empty() && options.target != "cpu:native") {
+  if (options.target.rfind("cuda:", 0) == 0) {
+    if (!options.isa.empty())
+      return Status(StatusCode::InvalidArgument, "--target " + options.target,
+                    "contradicts --isa " + options.isa + ", a CPU's");
+    compile.crossTarget = options.target;
+  } else if (!options.target.empty() && options.target != "cpu:native") {
     std::string isa = options.target.substr(4);
     if (!options.isa.empty() && options.isa != isa)
       return Status(StatusCode::InvalidArgument, "--target " + options.target,
@@ -169,6 +171,7 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
     reporter.hear(message);
   };
   compile.onStage = [](const std::string &stage) { noteStage(stage); };
+  resolveAutoPolicy(compile, reporter);
   return compile;
 }
 

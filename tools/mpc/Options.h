@@ -35,7 +35,7 @@ struct CommonOptions {
   std::optional<int64_t> batch;
   std::string target;
   std::string rounding = "strict";
-  std::string castPlacement;
+  std::string castPlacement = "mincut";
   std::string gemm = "own";
   uint64_t seed = 0;
   std::string dumpDir;

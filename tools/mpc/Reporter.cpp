@@ -94,6 +94,11 @@ int Reporter::fail(const std::vector<Status> &problems) {
   return finish(exitCode);
 }
 
+void Reporter::note(const std::string &text) {
+  if (!quiet)
+    printMessage("note", "", text);
+}
+
 void Reporter::line(const std::string &text) {
   if (!json)
     std::fprintf(stdout, "%s\n", text.c_str());

@@ -47,6 +47,8 @@ public:
   int fail(const Status &status);
   int fail(const std::vector<Status> &problems);
 
+  /// Says on stderr what was chosen for the user, unless quiet.
+  void note(const std::string &text);
   /// Writes a line of text for people; nothing under --json.
   void line(const std::string &text);
   /// Writes the document under --json.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "FastPath.h"
 #include "Inputs.h"
 
 #include "mpc/JIT/Engine.h"
@@ -19,6 +20,7 @@ int tool::runCommand(const RunArguments &options) {
   Result<CompileOptions> compile = makeCompileOptions(options.common, reporter);
   if (!compile.ok())
     return reporter.fail(compile.status());
+  warnOfSlowPolicy(*compile, reporter);
   Result<Device> device = makeDevice(options.common);
   if (!device.ok())
     return reporter.fail(device.status());

@@ -26,7 +26,9 @@ struct Driver {
   RunArguments run;
   CheckArguments check;
   ExplainArguments explain;
+  LintArguments lint;
   BenchArguments bench;
+  DevicesArguments devices;
   DumpArguments dump;
   std::function<int()> chosen;
 
@@ -74,9 +76,16 @@ void Driver::declare(CLI::App &app) {
   addOutputOptions(*command, explain.common);
   addModelOptions(*command, explain.common);
   command->add_option("--why", explain.why,
-                      "only the op of this name, with the reason");
+                      "only the op, input or output of this name: why it has "
+                      "its type, and what would change it");
   command->callback(
       [this] { chosen = [this] { return explainCommand(explain); }; });
+
+  command = app.add_subcommand(
+      "lint", "find what the policy's narrow types would break");
+  addOutputOptions(*command, lint.common);
+  addModelOptions(*command, lint.common);
+  command->callback([this] { chosen = [this] { return lintCommand(lint); }; });
 
   command =
       app.add_subcommand("bench", "time a model, in total and per kernel");
@@ -94,6 +103,14 @@ void Driver::declare(CLI::App &app) {
       ->check(CLI::Range(1, 1000000));
   command->callback(
       [this] { chosen = [this] { return benchCommand(bench); }; });
+
+  command = app.add_subcommand(
+      "devices", "list the devices of this machine and what they do fast");
+  addOutputOptions(*command, devices.common);
+  command->add_flag("--quick", devices.withoutCeilings,
+                    "leave out the ceilings that are measured");
+  command->callback(
+      [this] { chosen = [this] { return devicesCommand(devices); }; });
 
   command = app.add_subcommand("dump", "print the IR after a stage");
   command->add_flag("--quiet", dump.common.quiet, "print no warnings");

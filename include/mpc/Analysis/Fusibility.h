@@ -25,9 +25,16 @@ struct FusionTarget {
   /// Whether a contraction narrows its operands itself, while it loads them.
   /// The CPU's micro-kernels do not: they read 16-bit panels as they lie.
   bool narrowsContractionOperands = false;
+  /// Whether a contraction that may round its f32 operands to tf32 does so. The
+  /// CPU's compute f32, which the permission allows.
+  bool roundsToTensorFloat32 = false;
+  /// Whether contractions multiply f32 operands in two or three bf16 terms.
+  bool splitsIntoBFloat16 = false;
+  /// Whether contractions sum in 16 bits. The CPU's sum in f32 and round once.
+  bool accumulatesNarrow = false;
 
-  /// Parses "cpu", "cpu:avx2", "cpu:avx512", "cpu:native"; nullopt where
-  /// unknown.
+  /// Parses "cpu", "cpu:avx2", "cpu:avx512", "cpu:native", "cuda:sm_XX";
+  /// nullopt where unknown.
   static std::optional<FusionTarget> parse(llvm::StringRef name);
 };
 
@@ -56,6 +63,10 @@ public:
 
   /// Whether two ops are predicted to share a kernel.
   bool shareKernel(mlir::Operation *a, mlir::Operation *b) const;
+
+  /// The same for all ops of one kernel, different for different kernels; null
+  /// for ops without one (constants, the terminator).
+  const void *kernelId(mlir::Operation *op) const;
 
 private:
   struct Kernel {

@@ -20,7 +20,7 @@
 
 namespace mpc {
 
-/// The MLIR type of a policy's type.
+/// The MLIR type of a policy's type; f32 for a compute mode.
 mlir::FloatType toFloatType(PolicyType type, mlir::MLIRContext *context);
 
 /// What happens to one op.
@@ -35,6 +35,8 @@ struct OpPlan {
   Role role = Role::Untouched;
   /// Types of precision operands and float results (Compute, Multiply).
   mlir::FloatType compute, result;
+  /// How a contraction multiplies f32 operands.
+  ComputeMode mode = ComputeMode::native;
   PrecisionClass cls = PrecisionClass::High;
   /// What #mpc.decision records.
   std::string rule, reason;
@@ -43,13 +45,47 @@ struct OpPlan {
   int64_t cost = 0;
 };
 
+/// How the types of values that no rule fixes are found.
+enum class CastPlacement {
+  MinimumCut, ///< the labels that move the fewest bytes
+  Propagate,  ///< TensorFlow's painting, as auto_mixed_precision.cc does it
+};
+
+/// Why a value is stored in its type.
+struct ValueReason {
+  /// An op whose types a rule fixes and that makes or reads the value, at once
+  /// or through ops that move it.
+  struct Pull {
+    mlir::Operation *op = nullptr;
+    /// The type in which it makes or takes the value.
+    mlir::FloatType type;
+    /// Ops between it and the value.
+    unsigned distance = 0;
+    bool reads = true;
+  };
+
+  /// Whether a rule fixes the type; else the minimum cut chose it.
+  bool hard = true;
+  /// One sentence without a full stop.
+  std::string text;
+  /// The op that the rule speaks of, or the nearest one that pulls a free value
+  /// to its type; null where there is none.
+  mlir::Operation *because = nullptr;
+  /// Bytes that storing the value narrow keeps from moving, and bytes that its
+  /// casts move as it is stored.
+  int64_t bytesSaved = 0, castBytes = 0;
+  /// Nearest first; those that agree with the type before those that do not.
+  llvm::SmallVector<Pull, 0> pulls;
+};
+
 /// The plan of one function.
 class PrecisionPlan {
 public:
   /// Plans `func`. Wrong or ambiguous overrides and banned ops are diagnostics.
   static mlir::FailureOr<PrecisionPlan> create(mlir::func::FuncOp func,
                                                const Policy &policy,
-                                               const FusionTarget &target);
+                                               const FusionTarget &target,
+                                               CastPlacement placement);
 
   const OpPlan &getPlan(mlir::Operation *op) const { return plans.at(op); }
   bool hasPlan(mlir::Operation *op) const { return plans.contains(op); }
@@ -62,33 +98,39 @@ public:
   /// wants.
   mlir::FloatType getStorage(mlir::Value value) const;
 
+  /// The type to which `op` rounds what it reads as operand `index` before it
+  /// computes, where that is narrower than both; null elsewhere. A bias that a
+  /// 16-bit layer rounds and adds to an f32 sum is one.
+  mlir::FloatType getRounding(mlir::Operation *op, unsigned index) const {
+    return roundings.lookup({op, index});
+  }
+
+  /// Whether the readers of `value` that want another type each have a cast of
+  /// their own, in their kernels, because that moves less than one that they
+  /// share.
+  bool hasOwnCasts(mlir::Value value) const { return ownCasts.contains(value); }
+
+  /// Why an eligible value is stored in its type.
+  const ValueReason &getReason(mlir::Value value) const;
+
+  /// Bytes that the kernels of `func`, as far as predicted, read and write of
+  /// its eligible values under this plan, casts included. `func` is the
+  /// function that was planned, before the plan is carried out.
+  int64_t placementBytes(mlir::func::FuncOp func,
+                         const FusionTarget &target) const;
+
 private:
-  PrecisionPlan(mlir::func::FuncOp func, const Policy &policy,
-                const FusionTarget &target);
+  friend class PlanBuilder;
+  explicit PrecisionPlan(mlir::FloatType wide) : wide(wide) {}
 
-  mlir::LogicalResult classify(mlir::Operation *op);
-  void markUnrounded();
-  void assignStorage(mlir::Operation *op, const KernelPrediction &kernels);
-
-  /// The narrow types in which readers want a value, looking through ops that
-  /// move it, and whether some reader wants f32.
-  struct Demand {
-    llvm::SmallSetVector<mlir::FloatType, 2> narrow;
-    bool wide = false;
-  };
-  void collectDemand(mlir::Value value, Demand &demand,
-                     llvm::SmallPtrSetImpl<mlir::Operation *> &seen) const;
-
-  mlir::func::FuncOp func;
-  const Policy &policy;
-  const FusionTarget &target;
-  mlir::FloatType wide, store;
+  mlir::FloatType wide;
   llvm::DenseMap<mlir::Operation *, OpPlan> plans;
   llvm::DenseSet<mlir::Value> eligible;
-  /// Values that some reader needs exactly as they were computed.
-  llvm::DenseSet<mlir::Value> unrounded;
   llvm::DenseMap<mlir::Value, mlir::FloatType> storage;
-  llvm::SmallPtrSet<const PolicyOverride *, 4> usedOverrides;
+  llvm::DenseMap<mlir::Value, ValueReason> reasons;
+  llvm::DenseSet<mlir::Value> ownCasts;
+  llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, mlir::FloatType>
+      roundings;
 };
 
 } // namespace mpc

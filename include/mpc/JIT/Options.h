@@ -57,10 +57,13 @@ struct CompileOptions {
   std::optional<int64_t> batch;
   /// Instruction set level: "avx512", "avx2"; empty takes the machine's best.
   std::string isa;
-  /// Level to plan for without running: "avx512" on a machine that lacks it.
-  /// Such a compile stops before code generation. Empty means this machine.
+  /// What to plan for without running: a level that this machine may lack
+  /// ("avx512"), or a GPU ("cuda:sm_80"). Where that is not this machine, the
+  /// compile stops before code generation. Empty means this machine.
   std::string crossTarget;
   RoundingMode rounding = RoundingMode::Strict;
+  /// How values that no rule fixes get their types: "mincut" or "propagate".
+  std::string castPlacement = "mincut";
   /// Folder that receives the IR after every stage; empty writes nothing.
   std::string dumpDir;
   /// Threads that compile; 0 means all cores.

@@ -25,7 +25,12 @@ struct PipelineOptions {
   std::string policy = "float32";
   /// Overrides `KEY=TYPE` (op:, layer:, name:); their order never matters.
   std::vector<std::string> sets;
-  /// Target of the layout, fuse and plan stages: `cpu:avx2` or `cpu:avx512`.
+  /// How free values get their types: `mincut` or `propagate`.
+  std::string castPlacement = "mincut";
+  /// Whether narrow-then-widen pairs inside a kernel may be dropped.
+  bool relaxedRounding = false;
+  /// Target of every stage from precision on: `cpu:avx2`, `cpu:avx512`, or for
+  /// planning alone `cuda:sm_XX` (mpc/Target/TargetInfo.h lists them).
   std::string target = "cpu:avx512";
   /// Largest constant that folding may make, in bytes.
   int64_t maxFoldBytes = int64_t(64) << 20;

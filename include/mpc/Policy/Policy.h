@@ -4,7 +4,8 @@
 //
 // A policy says in which type each kind of op computes. Policies are data: the
 // built-in ones are the files of lib/Policy/data, a user's is a JSON file of
-// the same form. Knows no MLIR: types are names, ops are (kind, layer, names).
+// the same form (docs/policy.schema.json). Knows no MLIR: types are names, ops
+// are (kind, layer, names).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,13 +29,33 @@ class RE2;
 
 namespace mpc {
 
-/// Float types that a policy can name.
-enum class PolicyType { Float32, Float16, BFloat16 };
+/// Types that a policy can name.
+enum class PolicyType {
+  Float32,
+  Float16,
+  BFloat16,
+  Float64,
+  TensorFloat32, ///< f32 contractions that round their operands to tf32
+  BFloat16x2,    ///< f32 contractions in two bf16 terms
+  BFloat16x3,    ///< f32 contractions in three bf16 terms
+  Float8E4M3FN,
+  Float8E5M2,
+};
 
-/// "float32", "float16", "bfloat16".
+/// "float32", "float16", "bfloat16", "float64", "tf32", "bf16x2", "bf16x3",
+/// "float8_e4m3fn", "float8_e5m2".
 llvm::StringRef stringify(PolicyType type);
 /// Parses a type's name; f32, f16, bf16, half, fp16 ... are accepted as well.
 std::optional<PolicyType> parsePolicyType(llvm::StringRef name);
+/// Every type, in the order of the enum.
+llvm::ArrayRef<PolicyType> allPolicyTypes();
+
+/// Whether `type` is a way to multiply f32 values, not a type in memory.
+bool isComputeMode(PolicyType type);
+/// Whether `type` is one of the 8-bit floats.
+bool isFloat8(PolicyType type);
+/// Bits of one stored value; those of float32 for a compute mode.
+unsigned storageBits(PolicyType type);
 
 /// What a policy's lists say about a kind of op.
 enum class PrecisionClass {
@@ -50,9 +71,22 @@ enum class PrecisionClass {
 /// "low", "high", "follow", "clear", "widest", "high_result", "ban".
 llvm::StringRef stringify(PrecisionClass cls);
 /// Parses a class; TensorFlow's (allow, deny, infer) and torch's
-/// (lower_precision_fp, fp32, promote, fp32_set_opt_dtype, banned) names are
-/// accepted as well.
+/// (lower_precision_fp, fp32, promote, fp32_set_opt_dtype, fp32_append_dtype,
+/// banned) names are accepted as well.
 std::optional<PrecisionClass> parsePrecisionClass(llvm::StringRef name);
+
+/// How a policy's lists become the types of a graph.
+enum class PolicyAlgorithm {
+  MinimumCut,         ///< mpc's own: free values by a minimum cut
+  TorchAutocast,      ///< per op by the types that arrive, as torch.autocast
+  TensorFlowPainting, ///< colours that flow, as TensorFlow's grappler pass
+  KerasLayers,        ///< per layer, as Keras' dtype policies
+};
+
+/// "minimum_cut", "torch_autocast", "tensorflow_painting", "keras_layers".
+llvm::StringRef stringify(PolicyAlgorithm algorithm);
+/// Parses an algorithm's name.
+std::optional<PolicyAlgorithm> parsePolicyAlgorithm(llvm::StringRef name);
 
 /// One `KEY=TYPE` override.
 struct PolicyOverride {
@@ -68,6 +102,23 @@ struct PolicyOverride {
   std::string text;
   /// Compiled form of a layer's pattern.
   std::shared_ptr<re2::RE2> regex;
+
+  /// Whether an op is one that this override speaks of, though a closer one may
+  /// decide about it.
+  bool fits(llvm::StringRef kind, llvm::StringRef layer,
+            llvm::ArrayRef<llvm::StringRef> names) const;
+};
+
+class Policy;
+
+/// One entry of a policy's map from layers to policies.
+struct LayerPolicy {
+  /// A layer path or a regular expression for whole paths.
+  std::string pattern;
+  /// Compiled form of the pattern. One that does not compile is still an exact
+  /// key, as in Keras; looking up another layer is then an error.
+  std::shared_ptr<re2::RE2> regex;
+  std::shared_ptr<const Policy> policy;
 };
 
 /// A precision policy. A value; copies are independent.
@@ -85,6 +136,15 @@ public:
   /// Names of the built-in policies, sorted.
   static std::vector<llvm::StringRef> builtinNames();
 
+  /// What Keras means by a dtype policy's name: float32, float16, bfloat16 and
+  /// float64 compute and keep variables in that type, mixed_float16 and
+  /// mixed_bfloat16 keep variables in float32. The result has the algorithm
+  /// KerasLayers.
+  static llvm::Expected<Policy> loadKeras(llvm::StringRef name);
+
+  /// Fields of a policy file, in the order of the documentation.
+  static llvm::ArrayRef<llvm::StringRef> fieldNames();
+
   /// Adds an override `op:KIND=TYPE`, `layer:PATH-OR-REGEX=TYPE` or
   /// `name:NAME=TYPE`.
   llvm::Error addOverride(
@@ -93,17 +153,46 @@ public:
 
   /// The override that decides about an op, or null. The command line beats the
   /// file; within one source a name beats an exact layer, beats a layer regex,
-  /// beats a kind. Two regexes, or two names, of one source that match the same
-  /// op and disagree are an error.
+  /// beats a kind. Two regexes of one source that match a layer which that
+  /// source does not name exactly are an error, as are two names that disagree.
   llvm::Expected<const PolicyOverride *>
   findOverride(llvm::StringRef kind, llvm::StringRef layer,
                llvm::ArrayRef<llvm::StringRef> names) const;
 
-  /// The class of a kind.
+  /// Maps a layer path, or a regular expression for whole paths, to the policy
+  /// `name`: one of Keras' where this policy types by layers, else a built-in
+  /// one. A pattern that is there already is an error.
+  llvm::Error addLayerPolicy(llvm::StringRef pattern, llvm::StringRef name,
+                             bool autocast = true);
+
+  /// The policy of a layer path: an exact entry of the map, else the one
+  /// regular expression that matches the whole path, else this policy. Two
+  /// regular expressions that match are an error.
+  llvm::Expected<const Policy *> policyOfLayer(llvm::StringRef layer) const;
+
+  /// The class of a kind: the policy's own list, else that of the imitated
+  /// system's op, else the default.
   PrecisionClass classOf(llvm::StringRef kind) const;
+
+  /// The list that the imitated system has `systemOp` in; nullopt where it is
+  /// in none.
+  std::optional<PrecisionClass> classOfSystemOp(llvm::StringRef systemOp) const;
+  /// The imitated system's op for a kind of ours, empty where it has none.
+  llvm::StringRef systemOpOf(llvm::StringRef kind) const;
+  /// The system's lists as data: list name -> ops, for comparison with
+  /// recordings.
+  const std::map<std::string, std::vector<std::string>> &
+  getSystemLists() const {
+    return systemLists;
+  }
+  /// Kind of ours -> the imitated system's op.
+  const std::map<std::string, std::string> &getSystemKinds() const {
+    return systemKinds;
+  }
 
   llvm::StringRef getName() const { return name; }
   llvm::StringRef getDescription() const { return description; }
+  PolicyAlgorithm getAlgorithm() const { return algorithm; }
   /// Type that `low` ops compute in.
   PolicyType getCompute() const { return compute; }
   /// Type in which values between kernels are stored.
@@ -111,21 +200,42 @@ public:
   /// Type of the running sum of `low` contractions, which is their result's
   /// type.
   PolicyType getAccumulate() const { return accumulate; }
+  /// Type in which parameters are kept; a narrower one than float32 rounds them
+  /// before anything reads them.
+  PolicyType getVariable() const { return variable; }
+  /// Type to which float outputs and losses are rounded. A function's signature
+  /// keeps its types: a narrow output is widened again.
+  PolicyType getOutput() const { return output; }
+  /// Keras: whether a layer casts the values that enter it.
+  bool getAutocast() const { return autocast; }
+  /// Class of a kind that no list names.
+  PrecisionClass getDefaultClass() const { return defaultClass; }
   /// Every kind that a list names, with its class.
   const std::map<std::string, PrecisionClass> &getClasses() const {
     return classes;
   }
   llvm::ArrayRef<PolicyOverride> getOverrides() const { return overrides; }
+  llvm::ArrayRef<LayerPolicy> getLayers() const { return layers; }
 
 private:
   friend class PolicyReader;
 
+  /// A built-in policy by name.
+  static llvm::Expected<Policy> loadBuiltin(llvm::StringRef name);
+
   std::string name, description;
   PolicyType compute = PolicyType::Float32, store = PolicyType::Float32,
-             accumulate = PolicyType::Float32;
+             accumulate = PolicyType::Float32, variable = PolicyType::Float32,
+             output = PolicyType::Float32;
+  PolicyAlgorithm algorithm = PolicyAlgorithm::MinimumCut;
+  bool autocast = true;
   PrecisionClass defaultClass = PrecisionClass::High;
   std::map<std::string, PrecisionClass> classes;
   std::vector<PolicyOverride> overrides;
+  std::vector<LayerPolicy> layers;
+  std::map<std::string, std::vector<std::string>> systemLists;
+  std::map<std::string, PrecisionClass> systemClasses;
+  std::map<std::string, std::string> systemKinds;
 };
 
 } // namespace mpc

@@ -100,6 +100,10 @@ struct NodeAttribute {
 /// output.
 struct Node {
   std::string op, domain, name, layer;
+  /// The framework's op that the exporter recorded; nodes with one `sourceId`
+  /// came from the same op. Empty where nothing is recorded.
+  std::string source;
+  int64_t sourceId = 0;
   int64_t index = 0; ///< position in the file's graph (of the call, if inlined)
   int64_t opset = 0; ///< version of the default domain in force
   std::vector<std::string> inputs, outputs;

@@ -11,6 +11,7 @@
 #include "ExternalData.h"
 #include "Graph.h"
 #include "LayerPath.h"
+#include "SourceOp.h"
 #include "TensorReader.h"
 
 #include "mpc/Import/ONNX.h"
@@ -91,6 +92,7 @@ private:
             const Scope &scope, std::vector<Node> &nodes);
   LogicalResult readNode(mpc_onnx::NodeProto &proto, int64_t index,
                          const Scope &scope, Node &node);
+  void readSource(StringRef text, const Scope &scope, Node &node);
   LogicalResult readAttribute(mpc_onnx::AttributeProto &proto,
                               const Scope &scope, const Node &node,
                               NodeAttribute &attribute);
@@ -102,6 +104,8 @@ private:
   Functions functions;
   SmallVector<const mpc_onnx::FunctionProto *> callStack;
   int64_t nodeCount = 0, callCount = 0, copiedBytes = 0;
+  /// Numbers of framework ops by the exporter's names of them.
+  llvm::StringMap<int64_t> sourceIds;
 };
 
 } // namespace
@@ -273,6 +277,16 @@ LogicalResult Reader::readNodes(
   return success();
 }
 
+void Reader::readSource(StringRef text, const Scope &scope, Node &node) {
+  SourceOp source = parseFxNode(text);
+  if (source.op.empty())
+    return;
+  node.source = source.op;
+  node.sourceId =
+      sourceIds.try_emplace(scope.prefix + source.name, sourceIds.size())
+          .first->second;
+}
+
 LogicalResult Reader::readNode(mpc_onnx::NodeProto &proto, int64_t index,
                                const Scope &scope, Node &node) {
   node.op = proto.op_type();
@@ -288,9 +302,12 @@ LogicalResult Reader::readNode(mpc_onnx::NodeProto &proto, int64_t index,
     node.name = proto.output(0);
   if (scope.function)
     node.name = scope.callName + "/" + node.name;
-  for (const auto &entry : proto.metadata_props())
+  for (const auto &entry : proto.metadata_props()) {
     if (entry.key() == "pkg.torch.onnx.name_scopes")
       node.layer = layerFromScopes(entry.value());
+    if (entry.key() == "pkg.torch.onnx.fx_node")
+      readSource(entry.value(), scope, node);
+  }
   if (node.layer.empty())
     node.layer = scope.function ? scope.callLayer : layerFromName(proto.name());
   node.location = at(node.index, node.name);

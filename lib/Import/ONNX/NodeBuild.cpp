@@ -36,6 +36,11 @@ Operation *NodeImport::finish(FailureOr<Operation *> created) {
   }
   if (!node.layer.empty())
     op->setAttr(MpcDialect::kLayerAttr, builder.getStringAttr(node.layer));
+  if (!node.source.empty() && isa<PrecisionOpInterface>(op))
+    op->setAttr(MpcDialect::kSourceAttr,
+                SourceAttr::get(op->getContext(),
+                                builder.getStringAttr(node.source),
+                                node.sourceId));
   return importer.adopt(op);
 }
 

@@ -127,12 +127,28 @@ static LogicalResult checkSignature(func::FuncOp kernel) {
   return success();
 }
 
+/// tf32 is a permission: f32 products are at least as exact. The sums of
+/// bf16 products have no kernels here.
+static LogicalResult checkComputeMode(Operation *op) {
+  auto contraction = dyn_cast<ContractionOpInterface>(op);
+  if (!contraction)
+    return success();
+  ComputeMode mode = contraction.getComputeMode();
+  if (mode == ComputeMode::native || mode == ComputeMode::tf32)
+    return success();
+  return op->emitOpError()
+         << "computes in " << stringifyComputeMode(mode)
+         << ", which has no kernels on the CPU; use tf32 or native";
+}
+
 /// Emits by what the kernel holds: the one contraction decides, whatever the
 /// attribute calls it.
 static FailureOr<EmittedKernel>
 emitKernel(func::FuncOp kernel, func::FuncOp impl, const CpuTarget &target) {
   Operation *anchor = nullptr;
   WalkResult walk = kernel.walk([&](Operation *op) {
+    if (failed(checkComputeMode(op)))
+      return WalkResult::interrupt();
     if (!isa<MatmulOp, ConvOp, AttentionOp>(op))
       return WalkResult::advance();
     if (anchor) {

@@ -79,29 +79,73 @@ static Value stripReshapes(Value tensor) {
   return tensor;
 }
 
+/// For each value that is elementwise in the result of `anchor`, or a transpose
+/// of such a value: which of the result's dimensions each of its own is;
+/// nothing for a value that mixes two orders.
+static DenseMap<Value, std::optional<SmallVector<int64_t>>>
+findOrders(func::FuncOp kernel, Operation *anchor) {
+  DenseMap<Value, std::optional<SmallVector<int64_t>>> orders;
+  Value result = anchor->getResult(0);
+  int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
+  orders[result] = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (!isa<TransposeOp, ElementwiseOpInterface>(op))
+      continue;
+    std::optional<SmallVector<int64_t>> order;
+    bool reads = false, mixed = false;
+    for (Value operand : op.getOperands()) {
+      auto input = orders.find(operand);
+      if (input == orders.end())
+        continue;
+      mixed |= reads && order != input->second;
+      order = input->second;
+      reads = true;
+    }
+    if (!reads)
+      continue;
+    if (auto transpose = dyn_cast<TransposeOp>(op); transpose && order) {
+      SmallVector<int64_t> input = *order;
+      for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
+        (*order)[to] = input[from];
+    }
+    if (mixed)
+      order = std::nullopt;
+    orders[op.getResult(0)] = order;
+  }
+  return orders;
+}
+
 ContractionKernel::ContractionKernel(func::FuncOp kernel, func::FuncOp impl,
                                      Operation *anchor, const CpuTarget &target)
     : kernel(kernel), impl(impl), arguments(kernel, impl), anchor(anchor),
       target(target) {
-  auto shape =
-      cast<RankedTensorType>(anchor->getResult(0).getType()).getShape();
+  auto orders = findOrders(kernel, anchor);
   for (Value value : kernel.getBody().front().getTerminator()->getOperands()) {
     Value source = value;
-    while (cast<RankedTensorType>(source.getType()).getShape() != shape &&
-           source.getDefiningOp<ReshapeOp>())
+    while (!orders.contains(source) && source.getDefiningOp<ReshapeOp>())
       source = source.getDefiningOp<ReshapeOp>().getInput();
-    stored.push_back(source);
+    stored.push_back({source, orders.lookup(source)});
   }
 }
 
 LogicalResult ContractionKernel::checkResults() {
   auto type = cast<RankedTensorType>(anchor->getResult(0).getType());
-  for (Value value : stored)
-    if (cast<RankedTensorType>(value.getType()).getShape() != type.getShape())
+  int64_t rank = type.getRank();
+  auto fits = [&](const Stored &output) {
+    if (!output.order || (rank > 0 && output.order->back() != rank - 1))
+      return false;
+    SmallVector<int64_t> shape;
+    for (int64_t dimension : *output.order)
+      shape.push_back(type.getDimSize(dimension));
+    return cast<RankedTensorType>(output.value.getType()).getShape() ==
+           ArrayRef<int64_t>(shape);
+  };
+  for (const Stored &output : stored)
+    if (!fits(output))
       return anchor->emitError()
-             << "an epilogue result has the type " << value.getType()
-             << "; it must have the shape of the contraction's result, "
-             << type;
+             << "an epilogue result has the type " << output.value.getType()
+             << "; it must be elementwise in the contraction's result, " << type
+             << ", or a transpose of that which keeps the last dimension";
   return success();
 }
 
@@ -311,7 +355,7 @@ Value ContractionKernel::outputMemory(OpBuilder &builder,
   Value output = arguments.outputs()[index];
   auto type = cast<MemRefType>(output.getType());
   ArrayRef<int64_t> shape =
-      cast<RankedTensorType>(anchor->getResult(0).getType()).getShape();
+      cast<RankedTensorType>(stored[index].value.getType()).getShape();
   if (type.getShape() == shape)
     return output;
   SmallVector<int64_t> strides(shape.size(), 1);
@@ -338,11 +382,14 @@ LogicalResult ContractionKernel::storeChunk(OpBuilder &builder,
     sums = arith::TruncFOp::create(builder, loc, type, sums);
   }
   emitter.bindValue(result, emitter.round(sums, element));
-  for (auto [i, value] : llvm::enumerate(stored)) {
-    FailureOr<Value> out = emitter.emit(value, indices, lanes, mask);
+  for (auto [i, output] : llvm::enumerate(stored)) {
+    SmallVector<Value> at;
+    for (int64_t dimension : *output.order)
+      at.push_back(indices[dimension]);
+    FailureOr<Value> out = emitter.emit(output.value, at, lanes, mask);
     if (failed(out))
       return failure();
-    emitter.store(*out, outputMemory(builder, i), indices, lanes, mask);
+    emitter.store(*out, outputMemory(builder, i), at, lanes, mask);
   }
   return success();
 }

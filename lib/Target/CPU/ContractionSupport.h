@@ -16,6 +16,8 @@
 #include "KernelEmitters.h"
 #include "MicroKernel.h"
 
+#include <optional>
+
 namespace mpc {
 
 /// A run of consecutive positions, emitted as one vector.
@@ -46,8 +48,9 @@ public:
   ContractionKernel(mlir::func::FuncOp kernel, mlir::func::FuncOp impl,
                     mlir::Operation *anchor, const CpuTarget &target);
 
-  /// Checks that results have the shape of the anchor's result (or are reshapes
-  /// of it); a diagnostic otherwise.
+  /// Checks that results are elementwise in the anchor's result, or transposes
+  /// of that which keep the last dimension, or reshapes of these; a diagnostic
+  /// otherwise.
   mlir::LogicalResult checkResults();
 
   /// The memref in which `tensor` lies: a kernel argument or a reshape of one;
@@ -109,8 +112,15 @@ private:
                                  mlir::Value mask) const;
   mlir::Value outputMemory(mlir::OpBuilder &builder, unsigned index) const;
 
-  /// What each output stores, reshapes stripped.
-  llvm::SmallVector<mlir::Value> stored;
+  /// What an output stores.
+  struct Stored {
+    /// Reshapes stripped.
+    mlir::Value value;
+    /// The dimension of the anchor's result that each of its own is; nothing
+    /// where it does not come from that alone.
+    std::optional<llvm::SmallVector<int64_t>> order;
+  };
+  llvm::SmallVector<Stored> stored;
 };
 
 } // namespace mpc

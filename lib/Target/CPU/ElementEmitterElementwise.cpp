@@ -100,6 +100,7 @@ Value Elementwise::emitFloat() {
       .Case([&](MaxOp) { return binary<arith::MaximumFOp>(); })
       .Case([&](MinOp) { return binary<arith::MinimumFOp>(); })
       .Case([&](PowOp) { return emitPow(x, y); })
+      .Case([&](Atan2Op) { return atan2(x, y); })
       .Case([&](RemOp) { return fmod(x, y); })
       .Case([&](AbsOp) { return abs(x); })
       .Case([&](NegOp) { return neg(x); })

@@ -322,17 +322,21 @@ Value MathExpansion::expNonPositive(Value x) {
   Type type = x.getType();
   const FloatFormat &format = formatOf(type);
   bool wide = isDouble(type);
-  double bound =
-      usesScalef(type) ? (wide ? -750.0 : -106.0) : (wide ? -708.0 : -87.0);
+  // Below it half the least subnormal number.
+  double bound = wide ? -746.0 : -104.0;
   Value tiny = compare(CmpFPredicate::OLT, x, bound);
   ExpParts parts = splitExp(select(tiny, bound, x));
   Value mantissa = add(expm1Core(parts.rest, /*precise=*/false), 1.0);
   if (Value scaled = scalef(mantissa, parts.n))
     return scaled;
-  // The rounding constant's own bits leave the word when shifted.
+  // In two steps, of which only the second may leave the normal numbers. Zeros
+  // come before it: processors are slow at multiplications that underflow. The
+  // rounding constant's own bits leave the word when shifted.
+  constexpr int64_t kLift = 64;
   Value power = addInt(shiftLeft(parts.shifted, format.mantissaBits),
-                       format.exponentBias << format.mantissaBits);
-  return select(tiny, 0.0, mul(mantissa, fromBits(power, type)));
+                       (format.exponentBias + kLift) << format.mantissaBits);
+  Value lifted = select(tiny, 0.0, mul(mantissa, fromBits(power, type)));
+  return mul(lifted, std::ldexp(1.0, -kLift));
 }
 
 Value MathExpansion::expm1(Value x) {

@@ -2,12 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions of f32 and f64 scalars and vectors as branch-free arithmetic: no
-// call of a mathematical library is ever made. Polynomials are minimax fits
+// Functions of f32 and f64 scalars and vectors as arithmetic without
+// branches that lanes could take apart: no call of a mathematical library is
+// ever made. Polynomials are minimax fits
 // (Remez) to the function named beside them. Errors in units in the last place
-// of f32: exp, log, sigmoid, tanh, erf below 2, all others at most 4; f64
-// functions are within about 1e-15 relative. sin, cos and tan hold this for
-// arguments below 2^50 (f32) and 2^30 (f64) in magnitude.
+// of f32: exp, log, sigmoid, tanh, erf below 2, atan2 3, all others at most 4;
+// f64 functions are within about 1e-15 relative; sin, cos and tan hold this for
+// arguments below 2^30 in magnitude.
 //
 //===----------------------------------------------------------------------===//
 
@@ -136,9 +137,7 @@ public:
       : ValueMath(builder, loc), hasScalef(target.isa == CpuIsa::Avx512) {}
 
   mlir::Value exp(mlir::Value x) { return expScaled(x, 0); }
-  /// e^x for x <= 0 (or NaN). Without the scaling instruction of AVX-512
-  /// results below the smallest normal number become 0. For softmax, whose
-  /// results are fractions of a sum >= 1.
+  /// e^x for x <= 0 (or NaN), as softmax needs it.
   mlir::Value expNonPositive(mlir::Value x);
   mlir::Value expm1(mlir::Value x);
   mlir::Value log(mlir::Value x);
@@ -152,6 +151,8 @@ public:
   mlir::Value asin(mlir::Value x);
   mlir::Value acos(mlir::Value x);
   mlir::Value atan(mlir::Value x);
+  /// The angle of the point (x, y); zeros and infinities as C's atan2 has them.
+  mlir::Value atan2(mlir::Value y, mlir::Value x);
 
   mlir::Value sinh(mlir::Value x);
   mlir::Value cosh(mlir::Value x);
@@ -189,6 +190,10 @@ private:
   /// log of positive finite x as high + low.
   std::pair<mlir::Value, mlir::Value> logParts(mlir::Value x);
   std::pair<mlir::Value, mlir::Value> sinCos(mlir::Value x);
+  /// For f32 of at least 2^32 in magnitude: x = q pi / 2 + r with |r| <= pi /
+  /// 4, as (r in f64, i64 that is q in its last two bits). NaN where x is
+  /// infinite.
+  std::pair<mlir::Value, mlir::Value> reduceLarge(mlir::Value x);
   /// asin on [0, 1/2].
   mlir::Value asinCore(mlir::Value x);
   /// The normal distribution function at -x times e^(x^2 / 2), for x >= 0.

@@ -128,7 +128,9 @@ Value MathExpansion::gelu(Value x) {
   Value square = mul(a, a);
   Value rest = fma(a, a, neg(square));
   Value power = expScaled(mul(square, -0.5), 0, mul(rest, -0.5));
-  Value part = mul(x, mul(power, scaledNormalTail(a)));
+  // Up there the tail is far below an ulp of x, which may be infinite.
+  Value factor = select(compare(CmpFPredicate::OGT, x, bound), bound, x);
+  Value part = mul(factor, mul(power, scaledNormalTail(a)));
   Value large = select(compare(CmpFPredicate::OLT, x, 0.0), part, sub(x, part));
   return select(compare(CmpFPredicate::OLT, a, 0.5), small, large);
 }

@@ -6,6 +6,9 @@
 
 #include "MathExpansion.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 #include <cmath>
 #include <limits>
 
@@ -48,6 +51,56 @@ static constexpr double kCos64[] = {
     2.087675428733558869e-9, -1.147028484852260367e-11,
     4.737750231047934117e-14};
 
+// The bits of 1 / (2 pi) behind the point, in words.
+static constexpr int64_t kInverseTurn[] = {0x28be60db, 0x9391054a, 0x7f09d5f4,
+                                           0x7d4d3770, 0x36d8a566, 0x4f10e410,
+                                           0x7f9458ea};
+
+std::pair<Value, Value> MathExpansion::reduceLarge(Value x) {
+  // x = m 2^e with a 24-bit m: of the turns m 2^e / (2 pi) only the fraction
+  // counts, and so only the bits of 1 / (2 pi) from the e-th on. 96 of them
+  // give the fraction to 2^-72; a float is no nearer than 2^-32 to a quarter
+  // turn.
+  Type element = b.getI64Type();
+  Value pattern = extendUnsigned(bitAnd(bits(x), 0x7fffffff), element);
+  Type type = pattern.getType();
+  Value mantissa = bitOr(bitAnd(pattern, 0x7fffff), 0x800000);
+  Value exponent = addInt(shiftRight(pattern, 23), -150);
+  Value first = shiftRight(exponent, 5);
+  Value shift = subInt(integer(type, 32), bitAnd(exponent, 31));
+  Value words[4], window[3];
+  for (int j = 0; j < 4; ++j) {
+    words[j] = integer(type, kInverseTurn[j]);
+    for (int i = 1; i < 4; ++i)
+      words[j] = select(compare(CmpIPredicate::eq, first, integer(type, i)),
+                        integer(type, kInverseTurn[i + j]), words[j]);
+  }
+  for (int j = 0; j < 3; ++j) {
+    Value pair = bitOr(shiftLeft(words[j], 32), words[j + 1]);
+    pair = arith::ShRUIOp::create(b, loc, pair, shift);
+    window[j] = bitAnd(pair, 0xffffffff);
+  }
+  auto times = [&](Value word) -> Value {
+    return arith::MulIOp::create(b, loc, mantissa, word);
+  };
+  Value low = shiftRight(times(window[2]), 32);
+  Value middle = arith::AddIOp::create(b, loc, times(window[1]), low);
+  Value high =
+      arith::AddIOp::create(b, loc, times(window[0]), shiftRight(middle, 32));
+  Value turn = bitOr(shiftLeft(high, 32), bitAnd(middle, 0xffffffff));
+  Value zero = integer(type, 0);
+  turn = select(compare(CmpFPredicate::OLT, x, 0.0), subInt(zero, turn), turn);
+
+  Value quadrant = shiftRight(addInt(turn, int64_t(1) << 61), 62);
+  Value rest = subInt(turn, shiftLeft(quadrant, 62));
+  Type wide = withElement(x.getType(), b.getF64Type());
+  Value r = arith::SIToFPOp::create(b, loc, wide, rest);
+  r = mul(r, kHalfPi[0] * 0x1p-62);
+  // NaN for infinities.
+  r = add(r, extendFloat(sub(x, x), b.getF64Type()));
+  return {r, quadrant};
+}
+
 std::pair<Value, Value> MathExpansion::sinCos(Value x) {
   Type type = x.getType();
   bool wide = isDouble(type);
@@ -62,8 +115,26 @@ std::pair<Value, Value> MathExpansion::sinCos(Value x) {
   if (wide) {
     r = fma(n, kHalfPi[2], r);
   } else {
-    r = truncateFloat(r, b.getF32Type());
-    quadrant = truncateInt(quadrant, b.getI32Type());
+    // Rare, and so behind a branch that all lanes share.
+    Value isLarge = compare(CmpFPredicate::OGE, abs(x), 0x1p40);
+    Value any = isLarge;
+    if (isa<VectorType>(type))
+      any = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
+                                        isLarge);
+    auto choice = scf::IfOp::create(
+        b, loc, any,
+        [&](OpBuilder &, Location) {
+          auto [largeRest, largeQuadrant] = reduceLarge(x);
+          scf::YieldOp::create(
+              b, loc,
+              ValueRange{select(isLarge, largeRest, r),
+                         select(isLarge, largeQuadrant, quadrant)});
+        },
+        [&](OpBuilder &, Location) {
+          scf::YieldOp::create(b, loc, ValueRange{r, quadrant});
+        });
+    r = truncateFloat(choice.getResult(0), b.getF32Type());
+    quadrant = truncateInt(choice.getResult(1), b.getI32Type());
   }
 
   Value square = mul(r, r);
@@ -167,6 +238,63 @@ Value MathExpansion::atan(Value x) {
   Value baseHigh = select(outer, high, select(middle, high / 2, zero));
   Value baseLow = select(outer, low, select(middle, low / 2, zero));
   return copySign(add(baseHigh, add(core, baseLow)), x);
+}
+
+Value MathExpansion::atan2(Value y, Value x) {
+  Type type = x.getType();
+  Value one = constant(type, 1.0);
+  Value a = abs(x), c = abs(y);
+  double infinity = std::numeric_limits<double>::infinity();
+  Value bothInfinite =
+      arith::AndIOp::create(b, loc, compare(CmpFPredicate::OEQ, a, infinity),
+                            compare(CmpFPredicate::OEQ, c, infinity));
+  // Sums of large numbers would overflow; what a factor takes from a small
+  // partner of theirs is below the least number once divided.
+  double large = isDouble(type) ? 0x1p1000 : 0x1p100;
+  Value isLarge =
+      arith::OrIOp::create(b, loc, compare(CmpFPredicate::OGT, a, large),
+                           compare(CmpFPredicate::OGT, c, large));
+  Value factor = select(isLarge, 0.25, one);
+  a = select(bothInfinite, 1.0, mul(a, factor));
+  c = select(bothInfinite, 1.0, mul(c, factor));
+
+  // As atan(c / a) above, with one division.
+  Value middle = compare(CmpFPredicate::OGT, c, mul(a, 0.41421356237309503));
+  Value outer = compare(CmpFPredicate::OGT, c, mul(a, 2.4142135623730951));
+  Value numerator = select(outer, neg(a), select(middle, sub(c, a), c));
+  Value denominator = select(outer, c, select(middle, add(c, a), a));
+  denominator =
+      select(compare(CmpFPredicate::OEQ, denominator, 0.0), one, denominator);
+  Value t = div(numerator, denominator);
+  Value square = mul(t, t);
+  Value tail = polynomial(square, isDouble(type) ? ArrayRef<double>(kAtan64)
+                                                 : ArrayRef<double>(kAtan32));
+  Value core = fma(mul(t, square), tail, t);
+
+  // On the side of negative x the angle is pi minus that.
+  Value negative =
+      compare(CmpIPredicate::slt, bits(x), integer(bits(x).getType(), 0));
+  core = select(negative, neg(core), core);
+  auto base = [&](double quarters) {
+    double high = quarters * kHalfPi[0] / 2;
+    double rest = std::fma(quarters / 2, kHalfPi[0], -high);
+    auto parts = split(high, quarters * kHalfPi[1] / 2 + rest, type);
+    return std::pair(constant(type, parts.first), constant(type, parts.second));
+  };
+  auto [zeroHigh, zeroLow] = base(0);
+  auto [quarterHigh, quarterLow] = base(1);
+  auto [halfHigh, halfLow] = base(2);
+  auto [threeHigh, threeLow] = base(3);
+  auto [piHigh, piLow] = base(4);
+  auto choose = [&](Value half, Value quarter, Value three, Value zero,
+                    Value pi) {
+    return select(outer, half,
+                  select(middle, select(negative, three, quarter),
+                         select(negative, pi, zero)));
+  };
+  Value high = choose(halfHigh, quarterHigh, threeHigh, zeroHigh, piHigh);
+  Value low = choose(halfLow, quarterLow, threeLow, zeroLow, piLow);
+  return copySign(add(high, add(core, low)), y);
 }
 
 //===----------------------------------------------------------------------===//

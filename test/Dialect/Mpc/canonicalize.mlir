@@ -36,6 +36,32 @@ func.func @cast_f16_by_bf16(%x: tensor<4xf16>) -> tensor<4xf16> {
   return %1 : tensor<4xf16>
 }
 
+// Every wider type holds what came from f16.
+// CHECK-LABEL: func.func @cast_f16_by_wider
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf16>
+// CHECK-NEXT: return %[[X]], %[[X]]
+func.func @cast_f16_by_wider(%x: tensor<4xf16>) -> (tensor<4xf16>, tensor<4xf16>) {
+  %0 = mpc.cast %x : tensor<4xf16> to tensor<4xf32>
+  %1 = mpc.cast %0 : tensor<4xf32> to tensor<4xf16>
+  %2 = mpc.cast %x : tensor<4xf16> to tensor<4xf64>
+  %3 = mpc.cast %2 : tensor<4xf64> to tensor<4xf16>
+  return %1, %3 : tensor<4xf16>, tensor<4xf16>
+}
+
+// bf16 has the exponents that f16 lacks: rounding to f16 and back is not exact, nor
+// is f64 by f32. A chain that ends in another type than it began rounds where it says.
+// CHECK-LABEL: func.func @casts_that_round
+// CHECK-COUNT-6: mpc.cast
+func.func @casts_that_round(%x: tensor<4xbf16>, %d: tensor<4xf64>, %h: tensor<4xf16>) -> (tensor<4xbf16>, tensor<4xf64>, tensor<4xf32>) {
+  %0 = mpc.cast %x : tensor<4xbf16> to tensor<4xf16>
+  %1 = mpc.cast %0 : tensor<4xf16> to tensor<4xbf16>
+  %2 = mpc.cast %d : tensor<4xf64> to tensor<4xf32>
+  %3 = mpc.cast %2 : tensor<4xf32> to tensor<4xf64>
+  %4 = mpc.cast %h : tensor<4xf16> to tensor<4xbf16>
+  %5 = mpc.cast %4 : tensor<4xbf16> to tensor<4xf32>
+  return %1, %3, %5 : tensor<4xbf16>, tensor<4xf64>, tensor<4xf32>
+}
+
 // A cast of the model itself is a pin.
 // CHECK-LABEL: func.func @cast_pinned
 // CHECK-COUNT-2: mpc.cast

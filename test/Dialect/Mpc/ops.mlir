@@ -73,6 +73,8 @@ func.func @binary(%x: tensor<2x3xf32>, %y: tensor<3xf32>, %i: tensor<2xi32>, %p:
   %4 = mpc.max %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   %5 = mpc.min %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   %6 = mpc.pow %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: mpc.atan2
+  %angle = mpc.atan2 %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   %7 = mpc.rem %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   %8 = mpc.and %p, %p : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
   %9 = mpc.or %i, %i : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>

@@ -26,5 +26,5 @@ for meta in sorted(pathlib.Path(models).glob("*/meta.json")):
     typed_narrow = "float16" in meta.parent.name or "fp16" in meta.parent.name
     if "mpc.decision" not in text or ("xbf16>" not in text and not typed_narrow):
         sys.exit(f"{model}: no decision or no narrow type after precision")
-    count += len(stages) == 6
+    count += len(stages) == 7
 print(f"{count} models, every stage parses again")

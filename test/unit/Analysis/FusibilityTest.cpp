@@ -50,6 +50,12 @@ TEST_F(FusibilityTest, TargetsParse) {
   EXPECT_TRUE(FusionTarget::parse("cpu:native"));
   EXPECT_FALSE(FusionTarget::parse("cpu:mmx"));
   EXPECT_FALSE(FusionTarget::parse("gpu"));
+  EXPECT_TRUE(FusionTarget::parse("cuda:sm_80"));
+  EXPECT_TRUE(FusionTarget::parse("cuda:sm_90a"));
+  EXPECT_FALSE(FusionTarget::parse("cuda"));
+  EXPECT_FALSE(FusionTarget::parse("cuda:sm_"));
+  EXPECT_FALSE(FusionTarget::parse("cuda:80"));
+  EXPECT_FALSE(FusionTarget::parse("cuda:sm_80x"));
 }
 
 TEST_F(FusibilityTest, ContractionsTakeNarrowOperandsAsTheyLie) {
@@ -145,6 +151,21 @@ TEST_F(FusibilityTest, AValueReadTwiceInOneEpilogueStaysInside) {
   })");
   KernelPrediction kernels(func);
   EXPECT_TRUE(kernels.isInternal(find("matmul")->getResult(0)));
+}
+
+TEST_F(FusibilityTest, ATransposedConvolutionHasNoEpilogue) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%x: tensor<1x2x4x4xf32>, %w: tensor<2x3x2x2xf32>) -> tensor<1x3x8x8xf32> {
+    %0 = mpc.conv_transpose %x, %w strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) output_padding([0, 0]) : (tensor<1x2x4x4xf32>, tensor<2x3x2x2xf32>) -> tensor<1x3x8x8xf32> loc("convolution")
+    %1 = mpc.relu %0 : tensor<1x3x8x8xf32> loc("relu")
+    return %1 : tensor<1x3x8x8xf32>
+  })");
+  KernelPrediction kernels(func);
+  EXPECT_FALSE(kernels.isInternal(find("convolution")->getResult(0)))
+      << "its product is rearranged on the way out";
+  EXPECT_NE(kernels.kernelId(find("convolution")),
+            kernels.kernelId(find("relu")));
+  EXPECT_EQ(kernels.kernelId(func.getBody().front().getTerminator()), nullptr);
 }
 
 TEST_F(FusibilityTest, KernelsNeverFormACycle) {

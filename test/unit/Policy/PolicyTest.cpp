@@ -54,21 +54,60 @@ void add(Policy &policy, StringRef text,
 
 TEST(PolicyTest, BuiltinsLoadAndAreNamedAfterTheirFile) {
   std::vector<StringRef> names = Policy::builtinNames();
-  EXPECT_EQ(names, (std::vector<StringRef>{"bfloat16", "float16", "float32",
-                                           "mixed_bfloat16", "mixed_float16"}));
+  EXPECT_EQ(
+      names,
+      (std::vector<StringRef>{
+          "bfloat16", "float16", "float32", "keras_mixed_bfloat16",
+          "keras_mixed_float16", "mixed_bfloat16", "mixed_float16", "tf32",
+          "tf_amp_cpu_float16", "tf_amp_gpu_float16", "tf_amp_onednn_bfloat16",
+          "torch_autocast_cpu_bfloat16", "torch_autocast_cpu_float16",
+          "torch_autocast_cuda_bfloat16", "torch_autocast_cuda_float16"}));
   for (StringRef name : names) {
     Policy policy = load(name);
     EXPECT_EQ(policy.getName(), name);
     EXPECT_FALSE(policy.getDescription().empty());
     EXPECT_EQ(policy.getAccumulate(), PolicyType::Float32);
+    EXPECT_EQ(policy.getOutput(), PolicyType::Float32);
+    EXPECT_EQ(policy.getVariable(), PolicyType::Float32);
+    // The name says which system is imitated, and in which type.
+    PolicyAlgorithm algorithm =
+        name.starts_with("torch_")   ? PolicyAlgorithm::TorchAutocast
+        : name.starts_with("tf_amp") ? PolicyAlgorithm::TensorFlowPainting
+        : name.starts_with("keras_") ? PolicyAlgorithm::KerasLayers
+                                     : PolicyAlgorithm::MinimumCut;
+    EXPECT_EQ(policy.getAlgorithm(), algorithm) << name.str();
+    EXPECT_EQ(policy.getCompute(),
+              name.ends_with("bfloat16")  ? PolicyType::BFloat16
+              : name.ends_with("float16") ? PolicyType::Float16
+              : name == "tf32"            ? PolicyType::TensorFloat32
+                                          : PolicyType::Float32)
+        << name.str();
   }
 }
 
-TEST(PolicyTest, EveryBuiltinKeepsSoftmaxInFloat32) {
-  for (StringRef name : Policy::builtinNames())
+TEST(PolicyTest, OwnPoliciesKeepSoftmaxInFloat32) {
+  for (StringRef name : Policy::builtinNames()) {
+    if (load(name).getAlgorithm() != PolicyAlgorithm::MinimumCut)
+      continue;
     for (StringRef kind : {"softmax", "log_softmax"})
       EXPECT_EQ(load(name).classOf(kind), PrecisionClass::High)
           << name.str() << " " << kind.str();
+  }
+}
+
+TEST(PolicyTest, TensorFloat32IsFloat32InMemory) {
+  Policy policy = load("tf32");
+  EXPECT_EQ(policy.getStore(), PolicyType::Float32);
+  EXPECT_EQ(policy.classOf("conv"), PrecisionClass::Low);
+}
+
+TEST(PolicyTest, Float64IsNoPolicy) {
+  Expected<Policy> policy = Policy::load("float64");
+  ASSERT_FALSE(bool(policy));
+  EXPECT_EQ(toString(policy.takeError()),
+            "policy 'float64' does not exist: a policy types float32 values, "
+            "and float64 ones of the model keep their type; use float32 and "
+            "force single ops by --set op:KIND=float64");
 }
 
 TEST(PolicyTest, MixedPoliciesDifferInTheirTypesOnly) {
@@ -126,11 +165,12 @@ TEST(PolicyTest, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(errorOf(R"({"name": 3})"),
             "test.json: name: expects a string, got number");
   EXPECT_EQ(errorOf(R"({"name": "a", "compute": "float8"})"),
-            "test.json: compute: unknown type 'float8'; use float32, float16 "
-            "or bfloat16");
-  EXPECT_EQ(errorOf(R"({"name": "a", "extends": "b"})"),
-            "test.json: extends: no built-in policy 'b'; known: bfloat16, "
-            "float16, float32, mixed_bfloat16, mixed_float16");
+            "test.json: compute: unknown type 'float8'; use float32, float16, "
+            "bfloat16, tf32, bf16x2 or bf16x3");
+  EXPECT_NE(errorOf(R"({"name": "a", "extends": "b"})")
+                .find("test.json: extends: no built-in policy 'b'; known: "
+                      "bfloat16, float16, float32, "),
+            std::string::npos);
   EXPECT_EQ(errorOf(R"({"name": "a", "classes": {"lowest": []}})"),
             "test.json: classes.lowest: unknown class; use low, high, follow, "
             "clear, widest, high_result or ban");
@@ -216,6 +256,16 @@ TEST(PolicyTest, TheCommandLineBeatsTheFile) {
   EXPECT_EQ(decide(policy, "add", "", {"a"}), "op:add=bfloat16");
 }
 
+TEST(PolicyTest, AnOverrideThatAnotherOneBeatsStillFits) {
+  Policy policy = load("mixed_float16");
+  add(policy, "op:add=float32");
+  add(policy, "name:n=float16");
+  EXPECT_EQ(decide(policy, "add", "", {"n"}), "name:n=float16");
+  const PolicyOverride &kind = policy.getOverrides().front();
+  EXPECT_TRUE(kind.fits("add", "", {"n"}));
+  EXPECT_FALSE(kind.fits("mul", "", {"n"}));
+}
+
 TEST(PolicyTest, OrderNeverMatters) {
   const char *texts[] = {"op:add=float32", "layer:a=float16",
                          "name:n=bfloat16"};
@@ -236,6 +286,13 @@ TEST(PolicyTest, AmbiguityIsAnError) {
             "both match layer 'a/b'; make the regular expressions disjoint or "
             "name the layer exactly");
   EXPECT_EQ(decide(policy, "add", "a/c"), "layer:a/.*=float32");
+  // A name does not hide the ambiguity; naming the layer removes it.
+  add(policy, "name:n=float16");
+  EXPECT_NE(decide(policy, "add", "a/b", {"n"}).find("error:"),
+            std::string::npos);
+  add(policy, "layer:a/b=bfloat16");
+  EXPECT_EQ(decide(policy, "add", "a/b"), "layer:a/b=bfloat16");
+  EXPECT_EQ(decide(policy, "add", "a/b", {"n"}), "name:n=float16");
 
   Policy names = load("mixed_float16");
   add(names, "name:x=float32");
@@ -260,7 +317,8 @@ TEST(PolicyTest, BadOverridesAreErrors) {
             "layer or name");
   EXPECT_EQ(toString(policy.addOverride("op:add=int8")),
             "override 'op:add=int8' names the unknown type 'int8'; use "
-            "float32, float16 or bfloat16");
+            "float32, float16, bfloat16, float64, tf32, bf16x2, bf16x3, "
+            "float8_e4m3fn or float8_e5m2");
   // A pattern may hold the sign that ends it.
   add(policy, "name:a=b=float16");
   EXPECT_EQ(decide(policy, "add", "", {"a=b"}), "name:a=b=float16");
@@ -270,19 +328,49 @@ TEST(PolicyTest, BadOverridesAreErrors) {
 // Names
 //===----------------------------------------------------------------------===//
 
-TEST(PolicyTest, NamesRoundTripAndHaveAliases) {
-  for (PolicyType type :
-       {PolicyType::Float32, PolicyType::Float16, PolicyType::BFloat16})
+TEST(PolicyTest, TypesRoundTripAndHaveWidths) {
+  for (PolicyType type : allPolicyTypes())
     EXPECT_EQ(parsePolicyType(stringify(type)), type);
+  EXPECT_EQ(allPolicyTypes().size(), 9u);
+  EXPECT_EQ(parsePolicyType("half"), PolicyType::Float16);
+  EXPECT_EQ(parsePolicyType("double"), PolicyType::Float64);
+  EXPECT_EQ(parsePolicyType("f8E4M3FN"), PolicyType::Float8E4M3FN);
+  EXPECT_EQ(parsePolicyType("float8"), std::nullopt);
+  EXPECT_EQ(storageBits(PolicyType::BFloat16), 16u);
+  EXPECT_EQ(storageBits(PolicyType::TensorFloat32), 32u);
+  EXPECT_EQ(storageBits(PolicyType::Float8E5M2), 8u);
+  EXPECT_EQ(storageBits(PolicyType::Float64), 64u);
+  EXPECT_TRUE(isComputeMode(PolicyType::BFloat16x3));
+  EXPECT_FALSE(isComputeMode(PolicyType::BFloat16));
+}
+
+TEST(PolicyTest, ClassesRoundTripAndHaveAliases) {
   for (PrecisionClass cls :
        {PrecisionClass::Low, PrecisionClass::High, PrecisionClass::Follow,
         PrecisionClass::Clear, PrecisionClass::Widest,
         PrecisionClass::HighResult, PrecisionClass::Ban})
     EXPECT_EQ(parsePrecisionClass(stringify(cls)), cls);
-  EXPECT_EQ(parsePrecisionClass("lower_precision_fp"), PrecisionClass::Low);
-  EXPECT_EQ(parsePrecisionClass("deny"), PrecisionClass::High);
-  EXPECT_EQ(parsePrecisionClass("promote"), PrecisionClass::Widest);
+  const std::pair<StringRef, PrecisionClass> aliases[] = {
+      {"allow", PrecisionClass::Low},
+      {"lower_precision_fp", PrecisionClass::Low},
+      {"deny", PrecisionClass::High},
+      {"fp32", PrecisionClass::High},
+      {"infer", PrecisionClass::Follow},
+      {"promote", PrecisionClass::Widest},
+      {"fp32_set_opt_dtype", PrecisionClass::HighResult},
+      {"fp32_append_dtype", PrecisionClass::HighResult},
+      {"banned", PrecisionClass::Ban}};
+  for (auto [alias, cls] : aliases)
+    EXPECT_EQ(parsePrecisionClass(alias), cls) << alias.str();
   EXPECT_EQ(parsePrecisionClass("gray"), std::nullopt);
+}
+
+TEST(PolicyTest, AlgorithmsRoundTrip) {
+  for (PolicyAlgorithm algorithm :
+       {PolicyAlgorithm::MinimumCut, PolicyAlgorithm::TorchAutocast,
+        PolicyAlgorithm::TensorFlowPainting, PolicyAlgorithm::KerasLayers})
+    EXPECT_EQ(parsePolicyAlgorithm(stringify(algorithm)), algorithm);
+  EXPECT_EQ(parsePolicyAlgorithm("grappler"), std::nullopt);
 }
 
 } // namespace

@@ -101,6 +101,12 @@ TEST_F(ContractionTest, ComputeModesLoseTheBitsTheyShould) {
         {a, b}, "tensor<1x1xf32>", {expected}, 0, Rounding::Declared);
   };
   check("tf32", 1);
+  // Halves go away from zero, on both sides of it; to even they would stay.
+  a = floats("tensor<1x1xf32>", {1 + 0x1p-11});
+  check("tf32", 1 + 0x1p-10);
+  a = floats("tensor<1x1xf32>", {-1 - 0x1p-11});
+  check("tf32", -1 - 0x1p-10);
+  a = floats("tensor<1x1xf32>", {1 + 0x1p-12});
   check("bf16x2", 1 + 0x1p-12);
   check("bf16x3", 1 + 0x1p-12);
   // Two terms hold 16 bits here, three hold 24.

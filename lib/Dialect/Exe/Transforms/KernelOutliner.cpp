@@ -61,6 +61,8 @@ func::FuncOp KernelOutliner::outline(FusionOp fusion) {
     // What an op is called or why it has its types makes no other kernel.
     copy->removeDiscardableAttr(MpcDialect::kDecisionAttr);
     copy->removeDiscardableAttr(MpcDialect::kLayerAttr);
+    copy->removeDiscardableAttr(MpcDialect::kSourceAttr);
+    copy->removeDiscardableAttr(MpcDialect::kPaddingAttr);
   }
   SmallVector<Value> results;
   for (Value value : body.getTerminator()->getOperands())

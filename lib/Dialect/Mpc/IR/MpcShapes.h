@@ -1,5 +1,4 @@
-//===- MpcShapes.h - shape rules shared by inference and verifiers -*- C++
-//-*-===//
+//===- MpcShapes.h - shape rules of inference and verifiers -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

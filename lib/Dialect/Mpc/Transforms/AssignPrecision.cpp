@@ -12,6 +12,7 @@
 #include "NarrowConstant.h"
 
 #include "mpc/Analysis/PrecisionPlan.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 using namespace mlir;
@@ -30,8 +31,8 @@ namespace {
 class PlanApplier {
 public:
   PlanApplier(const PrecisionPlan &plan, const Policy &policy,
-              MLIRContext *context)
-      : plan(plan), policy(policy), builder(context),
+              const FusionTarget &target, MLIRContext *context)
+      : plan(plan), policy(policy), target(target), builder(context),
         wide(Float32Type::get(context)) {}
 
   void apply(func::FuncOp func);
@@ -41,15 +42,19 @@ public:
 private:
   void applyTo(Operation *op);
   void record(Operation *op, const OpPlan &opPlan);
-  /// The value in element type `type`, for a reader `user`.
-  Value readAs(Value value, FloatType type, Operation *user);
+  /// The value that `use` reads, in element type `type`.
+  Value readAs(OpOperand &use, FloatType type);
   /// The one cast of `value` to `type` that all readers share.
   Value sharedCast(Value value, FloatType type);
   Value narrowConstant(ConstantOp op, FloatType type);
+  /// Lets the f32 readers of a constant whose narrow copy lost nothing widen
+  /// that copy in their kernels, so that one constant serves all.
+  void shareExactCopy(ConstantOp op);
   Value makeCast(Location loc, Value value, FloatType type);
 
   const PrecisionPlan &plan;
   const Policy &policy;
+  const FusionTarget &target;
   OpBuilder builder;
   FloatType wide;
   llvm::DenseMap<std::pair<Value, Type>, Value> shared;
@@ -83,20 +88,49 @@ Value PlanApplier::narrowConstant(ConstantOp op, FloatType type) {
   Value &result = shared[{op.getResult(), type}];
   if (result)
     return result;
-  std::optional<ElementsAttr> value = narrowConstantValue(op, type);
+  std::optional<NarrowedConstant> narrowed = narrowConstantValue(op, type);
   builder.setInsertionPointAfter(op);
-  if (!value) { // data that cannot be read: leave the rounding to run time
+  if (!narrowed) { // data that cannot be read: leave the rounding to run time
     result = makeCast(op.getLoc(), op.getResult(), type);
     return result;
   }
   ++constants;
-  ConstantOp narrow = ConstantOp::create(builder, op.getLoc(), *value);
+  ConstantOp narrow = ConstantOp::create(builder, op.getLoc(), narrowed->value);
   narrow->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  narrow->setDiscardableAttr(MpcDialect::kNarrowingAttr, narrowed->losses);
   result = narrow.getResult();
   return result;
 }
 
-Value PlanApplier::readAs(Value value, FloatType type, Operation *user) {
+void PlanApplier::shareExactCopy(ConstantOp op) {
+  // A splat has one element to keep.
+  if (op->use_empty() || splatValue(op.getValue()))
+    return;
+  Value copy;
+  for (FloatType type : {toFloatType(PolicyType::BFloat16, op.getContext()),
+                         toFloatType(PolicyType::Float16, op.getContext())}) {
+    Value candidate = shared.lookup({op.getResult(), type});
+    auto losses = candidate
+                      ? candidate.getDefiningOp()->getAttrOfType<NarrowingAttr>(
+                            MpcDialect::kNarrowingAttr)
+                      : NarrowingAttr();
+    if (losses && losses.getOverflowed() == 0 && losses.getFlushed() == 0 &&
+        losses.getMaxError().getValue().isZero())
+      copy = candidate;
+  }
+  if (!copy || !llvm::all_of(op->getUses(), [&](OpOperand &use) {
+        return absorbsCast(use.getOwner(), use.getOperandNumber(), target);
+      }))
+    return;
+  for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
+    builder.setInsertionPoint(use.getOwner());
+    use.set(makeCast(use.getOwner()->getLoc(), copy, wide));
+  }
+}
+
+Value PlanApplier::readAs(OpOperand &use, FloatType type) {
+  Value value = use.get();
+  Operation *user = use.getOwner();
   if (!plan.isEligible(value))
     return value;
   if (auto constant = value.getDefiningOp<ConstantOp>())
@@ -107,10 +141,13 @@ Value PlanApplier::readAs(Value value, FloatType type, Operation *user) {
       storage == wide || bornNarrow ? value : sharedCast(value, storage);
   if (elementType(stored) == type)
     return stored;
-  if (storage == wide)
+  if (storage == wide && !plan.hasOwnCasts(value))
     return sharedCast(value, type);
-  // A widening cast is the reader's own: it is absorbed by its kernel. So is a
-  // cast between two narrow types, which only an override asks for.
+  // A cast that the reader's kernel absorbs is the reader's own, be it a
+  // widening one or one between two narrow types, which only an override asks
+  // for. One that would stand alone serves all.
+  if (!absorbsCast(user, use.getOperandNumber(), target))
+    return sharedCast(stored, type);
   builder.setInsertionPoint(user);
   return makeCast(user->getLoc(), stored, type);
 }
@@ -156,7 +193,7 @@ void PlanApplier::applyTo(Operation *op) {
   }
 
   // Two operands that read one value share the reader's cast.
-  llvm::SmallDenseMap<std::pair<Value, Type>, Value> read;
+  llvm::SmallDenseMap<std::tuple<Value, Type, Type>, Value> read;
   for (OpOperand &operand : op->getOpOperands()) {
     if (!plan.isEligible(operand.get()))
       continue;
@@ -167,9 +204,17 @@ void PlanApplier::applyTo(Operation *op) {
       type = moved;
     else if (takesPart && role != OpPlan::Role::Untouched)
       type = opPlan->compute;
-    Value &value = read[{operand.get(), type}];
-    if (!value)
-      value = readAs(operand.get(), type, op);
+    else if (role == OpPlan::Role::Multiply && opPlan->compute.isF64())
+      type = opPlan->compute; // bias and states keep up with a wider sum
+    FloatType rounding = plan.getRounding(op, operand.getOperandNumber());
+    Value &value = read[{operand.get(), type, rounding}];
+    if (!value) {
+      value = readAs(operand, rounding ? rounding : type);
+      if (elementType(value) != type) {
+        builder.setInsertionPoint(op);
+        value = makeCast(op->getLoc(), value, type);
+      }
+    }
     operand.set(value);
   }
 
@@ -184,6 +229,9 @@ void PlanApplier::applyTo(Operation *op) {
         result.setType(withElement(result, resultType));
   if (role == OpPlan::Role::Multiply && opPlan->compute != wide)
     ++narrowed;
+  if (hasPlan && opPlan->mode != ComputeMode::native)
+    op->setAttr("compute",
+                ComputeModeAttr::get(op->getContext(), opPlan->mode));
   if (hasPlan)
     record(op, *opPlan);
 }
@@ -195,9 +243,14 @@ void PlanApplier::apply(func::FuncOp func) {
     ops.push_back(&op);
   for (Operation *op : ops)
     applyTo(op);
-  for (Operation *op : ops)
-    if (isa<ConstantOp>(op) && op->use_empty())
+  for (Operation *op : ops) {
+    auto constant = dyn_cast<ConstantOp>(op);
+    if (!constant)
+      continue;
+    shareExactCopy(constant);
+    if (op->use_empty())
       op->erase();
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -223,7 +276,13 @@ struct AssignPrecisionPass
     if (!fusionTarget)
       return emitError(UnknownLoc::get(context))
              << "unknown target '" << target
-             << "'; use cpu, cpu:avx2 or cpu:avx512";
+             << "'; use cpu, cpu:avx2, cpu:avx512 or cuda:sm_80";
+    if (castPlacement != "mincut" && castPlacement != "propagate")
+      return emitError(UnknownLoc::get(context))
+             << "unknown cast placement '" << castPlacement
+             << "'; use mincut or propagate";
+    placement = castPlacement == "mincut" ? CastPlacement::MinimumCut
+                                          : CastPlacement::Propagate;
     chosen = std::move(*loaded);
     return success();
   }
@@ -252,17 +311,42 @@ struct AssignPrecisionPass
       return signalPassFailure();
     }
     FailureOr<PrecisionPlan> plan =
-        PrecisionPlan::create(func, chosen, *fusionTarget);
+        PrecisionPlan::create(func, chosen, *fusionTarget, placement);
     if (failed(plan))
       return signalPassFailure();
-    PlanApplier applier(*plan, chosen, &getContext());
+    if (remarks)
+      for (Operation &op : func.getBody().front())
+        remark(&op, *plan);
+    PlanApplier applier(*plan, chosen, *fusionTarget, &getContext());
     applier.apply(func);
     numCasts += applier.casts;
     numConstants += applier.constants;
     numNarrowed += applier.narrowed;
   }
 
+  /// Says at the op what the plan decided about it.
+  void remark(Operation *op, const PrecisionPlan &plan) {
+    if (!plan.hasPlan(op))
+      return;
+    const OpPlan &opPlan = plan.getPlan(op);
+    InFlightDiagnostic diag = op->emitRemark();
+    diag << "rule '" << opPlan.rule << "' of policy '" << chosen.getName()
+         << "'";
+    if (opPlan.override)
+      diag << ", override '" << opPlan.override->text << "'";
+    if (opPlan.role == OpPlan::Role::Move)
+      diag << ": takes the type of its input";
+    else if (opPlan.role != OpPlan::Role::Untouched)
+      diag << ": computes in " << opPlan.compute;
+    for (Value result : op->getResults())
+      if (plan.isEligible(result) && !isa<ConstantOp>(op))
+        diag << "; result " << cast<OpResult>(result).getResultNumber()
+             << " is stored in " << plan.getStorage(result) << ": "
+             << plan.getReason(result).text;
+  }
+
   Policy chosen;
+  CastPlacement placement = CastPlacement::MinimumCut;
   std::optional<FusionTarget> fusionTarget;
 };
 

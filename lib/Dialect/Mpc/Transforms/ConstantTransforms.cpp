@@ -136,6 +136,51 @@ FailureOr<ElementsAttr> mpc::concatConstants(ArrayRef<ElementsAttr> attrs,
                       derivedConstantName(attrs.front(), "joined"));
 }
 
+FailureOr<ElementsAttr> mpc::padConstant(ElementsAttr attr,
+                                         ArrayRef<int64_t> groups,
+                                         ArrayRef<int64_t> from,
+                                         ArrayRef<int64_t> to, double fill) {
+  Type element = attr.getElementType();
+  SmallVector<int64_t> shape;
+  for (auto [count, run] : llvm::zip_equal(groups, to))
+    shape.push_back(count * run);
+  auto type = RankedTensorType::get(shape, element);
+  if (auto dense = dyn_cast<DenseElementsAttr>(attr);
+      dense && dense.isSplat() && splatValue(attr) == fill)
+    return ElementsAttr(dense.resizeSplat(type));
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+  FailureOr<ConstantBytes> filling =
+      ConstantBytes::get(makeSplat(RankedTensorType::get({}, element), fill));
+  if (failed(bytes) || failed(filling))
+    return failure();
+  int64_t elementBytes = bytesPerElement(element);
+  std::vector<char> target(elementCount(type) * elementBytes);
+  for (int64_t i = 0, count = elementCount(type); i < count; ++i)
+    std::memcpy(target.data() + i * elementBytes, filling->bytes().data(),
+                elementBytes);
+  // Run by run of the last dimension; the others are walked by index.
+  SmallVector<int64_t> strides = rowMajorStrides(shape);
+  int64_t rank = shape.size(), width = rank ? from.back() : 1;
+  SmallVector<int64_t> index(rank, 0);
+  for (const char *source = bytes->bytes().data(),
+                  *end = source + bytes->bytes().size();
+       source != end; source += width * elementBytes) {
+    int64_t place = 0;
+    for (int64_t d = 0; d < rank; ++d)
+      place += (index[d] / from[d] * to[d] + index[d] % from[d]) * strides[d];
+    std::memcpy(target.data() + place * elementBytes, source,
+                width * elementBytes);
+    if (rank)
+      index.back() += width - 1;
+    for (int64_t d = rank - 1; d >= 0; --d) {
+      if (++index[d] < groups[d] * from[d])
+        break;
+      index[d] = 0;
+    }
+  }
+  return makeConstant(type, target, derivedConstantName(attr, "padded"));
+}
+
 FailureOr<ElementsAttr> mpc::packConstant(ElementsAttr attr,
                                           const PackSource &source,
                                           PackedAttr packed) {

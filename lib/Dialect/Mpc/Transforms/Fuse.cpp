@@ -11,6 +11,7 @@
 #include "FusionGraph.h"
 #include "OpEmitter.h"
 
+#include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
@@ -79,6 +80,46 @@ void widenAfterMovement(Block &block) {
   }
 }
 
+/// Brings a narrowing cast back over movement that only it reads, to the op
+/// whose kernel can store 16 bits: the movement else keeps them apart.
+void narrowBeforeMovement(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto cast = dyn_cast<CastOp>(op);
+    if (!cast)
+      continue;
+    Type from = getElementTypeOrSelf(cast.getInput());
+    Type to = getElementTypeOrSelf(cast.getResult());
+    if (!isa<FloatType>(from) || !isa<FloatType>(to) ||
+        from.getIntOrFloatBitWidth() <= to.getIntOrFloatBitWidth())
+      continue;
+    SmallVector<Operation *> movements;
+    Value source = cast.getInput();
+    while (Operation *producer = source.getDefiningOp()) {
+      if (!source.hasOneUse() || !isa<ReshapeOp, TransposeOp>(producer))
+        break;
+      movements.push_back(producer);
+      source = producer->getOperand(0);
+    }
+    Operation *producer = source.getDefiningOp();
+    if (movements.empty() || !producer || !source.hasOneUse() ||
+        isa<ReshapeOp, TransposeOp, CastOp>(producer) ||
+        !absorbsResultCast(producer, FusionTarget()))
+      continue;
+    OpBuilder builder(movements.back());
+    Operation *narrow = builder.clone(op);
+    narrow->setOperand(0, source);
+    narrow->getResult(0).setType(
+        mlir::cast<RankedTensorType>(source.getType()).clone(to));
+    movements.back()->setOperand(0, narrow->getResult(0));
+    for (Operation *movement : movements) {
+      Value result = movement->getResult(0);
+      result.setType(mlir::cast<RankedTensorType>(result.getType()).clone(to));
+    }
+    cast.getResult().replaceAllUsesWith(movements.front()->getResult(0));
+    cast.erase();
+  }
+}
+
 /// Gives each reader of a widening cast its own, so that the wide value needs
 /// no memory.
 void repeatWideningCasts(Block &block) {
@@ -131,6 +172,7 @@ struct FusePass : mpc::impl::FusePassBase<FusePass> {
     }
     Block &block = function.getBody().front();
     widenAfterMovement(block);
+    narrowBeforeMovement(block);
     repeatWideningCasts(block);
     eraseDead(block);
 

@@ -81,6 +81,10 @@ public:
     eachAnchor({FusionClass::Contraction, FusionClass::Convolution,
                 FusionClass::Attention, FusionClass::Pool},
                [&](FusionGroup *group) { growEpilogue(group); });
+    eachAnchor({FusionClass::Attention}, [&](FusionGroup *group) {
+      while (takeTransposedResult(group))
+        growEpilogue(group);
+    });
     eachAnchor({FusionClass::RowWise, FusionClass::Reduction},
                [&](FusionGroup *group) {
                  growPrologue(group);
@@ -171,6 +175,24 @@ private:
     }
   }
 
+  /// Takes the transpose that alone reads the group's only result, where rows
+  /// stay whole: the kernel then stores them elsewhere, at no cost. From here
+  /// on the group has the transpose's shape, and nothing in it reads the old
+  /// one.
+  bool takeTransposedResult(FusionGroup *group) {
+    SmallVector<Value> results = graph.resultsOf(group);
+    if (results.size() != 1 || !results.front().hasOneUse())
+      return false;
+    Operation *transpose = *results.front().user_begin();
+    FusionGroup *reader = graph.groupOf(transpose);
+    if (!isa<TransposeOp>(transpose) || !keepsLastDimension(transpose) ||
+        !isFree(reader) || reader->ops.size() != 1 ||
+        !graph.merge(group, reader))
+      return false;
+    group->shape = shapeOf(transpose->getResult(0));
+    return true;
+  }
+
   /// Takes the index maps behind a contraction's operand: packing reads it
   /// through them at no cost.
   void takeMovement(FusionGroup *group, Value operand) {
@@ -180,9 +202,21 @@ private:
     if (!isFree(source) || source->ops.size() != 1)
       return;
     Operation *producer = source->ops.front();
-    if (isa<TransposeOp, SliceOp>(producer) && keepsLastDimension(producer) &&
-        mergeThrough(group, operand, source))
+    bool fits = isa<TransposeOp, SliceOp>(producer)
+                    ? keepsLastDimension(producer)
+                    : isa<CastOp>(producer) && convertsMovement(producer);
+    if (fits && mergeThrough(group, operand, source))
       takeMovement(group, producer->getOperand(0));
+  }
+
+  /// Whether the cast has a movement before it that would else share a kernel
+  /// with nothing but the cast.
+  bool convertsMovement(Operation *cast) {
+    FusionGroup *behind = graph.groupOf(cast->getOperand(0));
+    return isFree(behind) && behind->ops.size() == 1 &&
+           isa<TransposeOp, SliceOp>(behind->ops.front()) &&
+           keepsLastDimension(behind->ops.front()) &&
+           graph.isReadOnlyBy(behind, graph.groupOf(cast));
   }
 
   /// The reshape that makes `operand` and can be computed inside `group`: it

@@ -35,6 +35,9 @@ struct Branch {
   }
 };
 
+/// Place of N among the extents of `#mpc.padding`.
+constexpr size_t kColumns = 2;
+
 /// The part of a layer path that all `branches` share.
 StringAttr commonLayer(ArrayRef<Branch> branches) {
   StringRef common;
@@ -110,6 +113,29 @@ bool onlyMove(MutableArrayRef<Branch> branches) {
   });
 }
 
+/// What mpc-pad-contractions did to all branches together; null where it did
+/// nothing.
+PaddingAttr joinPadding(ArrayRef<Branch> branches) {
+  SmallVector<int64_t> from, to;
+  int64_t extra = 0;
+  for (Branch branch : branches) {
+    auto padding = dyn_cast_if_present<PaddingAttr>(
+        branch.matmul->getDiscardableAttr(MpcDialect::kPaddingAttr));
+    if (!padding)
+      return {};
+    if (from.empty()) {
+      from.assign(padding.getFrom().begin(), padding.getFrom().end());
+      to.assign(padding.getTo().begin(), padding.getTo().end());
+    } else {
+      from[kColumns] += padding.getFrom()[kColumns];
+      to[kColumns] += padding.getTo()[kColumns];
+    }
+    extra += padding.getExtraFlops();
+  }
+  return PaddingAttr::get(Branch(branches.front()).matmul.getContext(), from,
+                          to, extra);
+}
+
 /// The joined constant, or null where bytes are missing.
 Value joinConstants(OpEmitter &emit, ArrayRef<ElementsAttr> attrs,
                     int64_t axis) {
@@ -174,6 +200,10 @@ private:
       return copy->getResult(0);
     };
     Value value = append(first, {first.getLhs(), weight}, first.getResult());
+    value.getDefiningOp()->removeDiscardableAttr(MpcDialect::kPaddingAttr);
+    if (PaddingAttr padding = joinPadding(branches))
+      value.getDefiningOp()->setDiscardableAttr(MpcDialect::kPaddingAttr,
+                                                padding);
     for (size_t step = 0; step < branches.front().chain.size(); ++step) {
       Operation *model = branches.front().chain[step];
       locations.clear();

@@ -27,53 +27,77 @@ static StringRef suffixOf(FloatType type) {
 }
 
 namespace {
-/// What rounding did to a constant.
-struct Losses {
-  int64_t overflows = 0, flushes = 0;
-  void note(double value, double rounded, int64_t count = 1) {
-    overflows += std::isinf(rounded) && std::isfinite(value) ? count : 0;
-    flushes += rounded == 0 && value != 0 ? count : 0;
+
+/// Adds up what rounding does to a constant's elements.
+class Losses {
+public:
+  void note(double value, double rounded, int64_t times = 1) {
+    count += times;
+    overflowed += std::isinf(rounded) && std::isfinite(value) ? times : 0;
+    flushed += rounded == 0 && value != 0 ? times : 0;
+    if (!std::isfinite(rounded) || !std::isfinite(value))
+      return;
+    double error = std::abs(rounded - value);
+    largest = std::max(largest, error);
+    errors += double(times) * error * error;
+    values += double(times) * value * value;
+    finite += times;
   }
+
+  int64_t getOverflowed() const { return overflowed; }
+  int64_t getCount() const { return count; }
+
+  NarrowingAttr toAttr(MLIRContext *context) const {
+    // Errors are told relative to the values' root mean square, where there is
+    // one.
+    double scale = values > 0 ? std::sqrt(values / double(finite)) : 1;
+    double rms = finite ? std::sqrt(errors / double(finite)) : 0;
+    Builder builder(context);
+    return NarrowingAttr::get(context, count, overflowed, flushed,
+                              builder.getF64FloatAttr(largest / scale),
+                              builder.getF64FloatAttr(rms / scale));
+  }
+
+private:
+  int64_t count = 0, overflowed = 0, flushed = 0, finite = 0;
+  double largest = 0, errors = 0, values = 0;
 };
+
 } // namespace
 
 static void warn(ConstantOp op, FloatType type, StringRef name,
                  const Losses &losses) {
-  if (!losses.overflows && !losses.flushes)
-    return;
-  int64_t count = elementCount(op.getResult());
-  InFlightDiagnostic diag = op.emitWarning()
-                            << "constant '" << name << "' in " << type << ": ";
-  if (losses.overflows)
-    diag << losses.overflows << " of " << count << " values become infinite";
-  if (losses.overflows && losses.flushes)
-    diag << " and ";
-  if (losses.flushes)
-    diag << losses.flushes << " of " << count << " values become zero";
-  diag << "; an override float32 for the op that reads it keeps them";
+  if (losses.getOverflowed())
+    op.emitWarning() << "constant '" << name << "' in " << type << ": "
+                     << losses.getOverflowed() << " of " << losses.getCount()
+                     << " values become infinite; an override float32 for the "
+                        "op that reads it keeps them";
 }
 
-std::optional<ElementsAttr> mpc::narrowConstantValue(ConstantOp op,
-                                                     FloatType type) {
+std::optional<NarrowedConstant> mpc::narrowConstantValue(ConstantOp op,
+                                                         FloatType type) {
   auto narrow = cast<RankedTensorType>(op.getType()).clone(type);
   std::string name = resourceName(op);
   Losses losses;
+  NarrowedConstant result;
   // A splat stores one element, however many it stands for.
   if (std::optional<double> splat = splatValue(op.getValue())) {
     double rounded = reference::roundTo(*splat, type);
     losses.note(*splat, rounded, elementCount(op.getResult()));
-    warn(op, type, name, losses);
-    return makeSplat(narrow, rounded);
-  }
-  FailureOr<ConstantBytes> bytes = ConstantBytes::get(op.getValue());
-  if (failed(bytes))
-    return std::nullopt;
-  reference::Tensor tensor(narrow);
-  for (auto [value, out] :
-       llvm::zip_equal(bytes->as<float>(), tensor.floats())) {
-    out = reference::roundTo(value, type);
-    losses.note(value, out);
+    result.value = makeSplat(narrow, rounded);
+  } else {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(op.getValue());
+    if (failed(bytes))
+      return std::nullopt;
+    reference::Tensor tensor(narrow);
+    for (auto [value, out] :
+         llvm::zip_equal(bytes->as<float>(), tensor.floats())) {
+      out = reference::roundTo(value, type);
+      losses.note(value, out);
+    }
+    result.value = tensor.toAttr((name + "." + suffixOf(type)).str());
   }
   warn(op, type, name, losses);
-  return tensor.toAttr((name + "." + suffixOf(type)).str());
+  result.losses = losses.toAttr(op.getContext());
+  return result;
 }

@@ -13,11 +13,17 @@
 
 namespace mpc {
 
+/// A constant's value in a narrower type, with what the rounding lost.
+struct NarrowedConstant {
+  mlir::ElementsAttr value;
+  NarrowingAttr losses;
+};
+
 /// The f32 constant's value rounded to `type`. Warns at the op where finite
-/// values become infinite or non-zero values become zero. Nullopt where the
-/// data cannot be read.
-std::optional<mlir::ElementsAttr> narrowConstantValue(ConstantOp op,
-                                                      mlir::FloatType type);
+/// values become infinite; what else is lost is the lint's to tell. Nullopt
+/// where the data cannot be read.
+std::optional<NarrowedConstant> narrowConstantValue(ConstantOp op,
+                                                    mlir::FloatType type);
 
 } // namespace mpc
 

@@ -10,6 +10,7 @@
 #include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
+#include "mpc/Policy/Policy.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -22,13 +23,14 @@ namespace mpc {
 namespace {
 
 /// The stages that have a contract on functions, in order.
-enum class StageKind { Import, Simplify, Precision, Layout, Fuse };
+enum class StageKind { Import, Simplify, Precision, Pad, Layout, Fuse };
 
 std::optional<StageKind> parseStage(StringRef name) {
   return llvm::StringSwitch<std::optional<StageKind>>(name)
       .Case("import", StageKind::Import)
       .Case("simplify", StageKind::Simplify)
       .Case("precision", StageKind::Precision)
+      .Case("pad", StageKind::Pad)
       .Case("layout", StageKind::Layout)
       .Case("fuse", StageKind::Fuse)
       .Default(std::nullopt);
@@ -78,10 +80,28 @@ LogicalResult checkSignature(func::FuncOp func) {
 // Precision
 //===----------------------------------------------------------------------===//
 
-/// The decisions that let a softmax compute in 16 bits.
+/// Whether `name` is a built-in policy of mpc's own, which imitates no system.
+bool isOwnPolicy(StringRef name) {
+  if (!llvm::is_contained(Policy::builtinNames(), name))
+    return false;
+  llvm::Expected<Policy> policy = Policy::load(name);
+  if (policy)
+    return policy->getAlgorithm() == PolicyAlgorithm::MinimumCut;
+  llvm::consumeError(policy.takeError());
+  return false;
+}
+
+/// The decisions that let a softmax compute in 16 bits: an override, the
+/// model's own type, and the rules of imitated systems by which an op runs in
+/// the type that arrives or in that of its layer.
 bool excusesNarrowSoftmax(DecisionAttr decision) {
-  return decision && (decision.getRule() == "override" ||
-                      decision.getRule() == "untouched");
+  if (!decision)
+    return false;
+  StringRef rule = decision.getRule().getValue();
+  if (rule == "override" || rule == "untouched")
+    return true;
+  return llvm::is_contained({"follow", "clear", "widest", "layer"}, rule) &&
+         !isOwnPolicy(decision.getList().getValue());
 }
 
 LogicalResult checkDecision(Operation *op) {
@@ -98,6 +118,30 @@ LogicalResult checkDecision(Operation *op) {
              << "computes in " << element
              << "; softmax is f32 unless an override says otherwise";
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Pad
+//===----------------------------------------------------------------------===//
+
+/// A record of padding stands on a contraction, has the four extents twice, and
+/// none of them shrank.
+LogicalResult checkPadding(Operation *op) {
+  auto padding = op->getAttrOfType<PaddingAttr>(MpcDialect::kPaddingAttr);
+  if (!padding)
+    return success();
+  if (!isa<ContractionOpInterface>(op))
+    return op->emitOpError() << "carries '" << MpcDialect::kPaddingAttr
+                             << "' and is no contraction";
+  if (padding.getFrom().size() != 4 || padding.getTo().size() != 4)
+    return op->emitOpError() << "carries '" << MpcDialect::kPaddingAttr
+                             << "' without four extents before and after";
+  for (auto [from, to] : llvm::zip_equal(padding.getFrom(), padding.getTo()))
+    if (to < from)
+      return op->emitOpError()
+             << "carries '" << MpcDialect::kPaddingAttr
+             << "' with an extent that shrinks from " << from << " to " << to;
   return success();
 }
 
@@ -187,7 +231,7 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
     if (!kind)
       return emitError(UnknownLoc::get(context))
              << "unknown stage '" << stage
-             << "'; use import, simplify, precision, layout or fuse";
+             << "'; use import, simplify, precision, pad, layout or fuse";
     return success();
   }
 
@@ -201,6 +245,8 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
       return op->emitOpError("carries a decision before the precision stage");
     // Later stages make ops of their own, which no policy has seen.
     if (*kind == StageKind::Precision && failed(checkDecision(op)))
+      return failure();
+    if (*kind >= StageKind::Pad && failed(checkPadding(op)))
       return failure();
     if (*kind >= StageKind::Layout && failed(checkLayout(op)))
       return failure();

@@ -38,3 +38,54 @@ func.func @two_branches(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>, %v: tens
   %6 = mpc.add %1, %5 : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %6 : tensor<64x64xf32>
 }
+
+// A narrowing cast behind movement goes back to the kernel that makes the value, so
+// that 16 bits are moved.
+// CHECK-LABEL: func @narrow_behind_movement
+// CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x4x2x8xbf16>
+// CHECK: mpc.attention
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.transpose
+// CHECK-NEXT: mpc.yield
+// CHECK-NOT: mpc.fusion
+// CHECK: mpc.reshape {{.*}} : tensor<1x4x2x8xbf16> to tensor<4x16xbf16>
+// CHECK-NEXT: return
+func.func @narrow_behind_movement(%q: tensor<1x2x4x8xbf16>) -> tensor<4x16xbf16> {
+  %0 = mpc.attention %q, %q, %q scale(0.5) : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>) -> tensor<1x2x4x8xf32>
+  %1 = mpc.transpose %0 [0, 2, 1, 3] : tensor<1x2x4x8xf32> to tensor<1x4x2x8xf32>
+  %2 = mpc.reshape %1 : tensor<1x4x2x8xf32> to tensor<4x16xf32>
+  %3 = mpc.cast %2 : tensor<4x16xf32> to tensor<4x16xbf16>
+  return %3 : tensor<4x16xbf16>
+}
+
+// The wide value has another reader, so it stays, and the cast behind it.
+// CHECK-LABEL: func @wide_value_is_read_too
+// CHECK: mpc.fusion kind(contraction) {{.*}} -> tensor<4x4xf32>
+// CHECK: mpc.reshape {{.*}} : tensor<4x4xf32> to tensor<16xf32>
+// CHECK: mpc.cast {{.*}} : tensor<16xf32> to tensor<16xf16>
+func.func @wide_value_is_read_too(%x: tensor<4x4xf16>) -> (tensor<16xf32>, tensor<16xf16>) {
+  %0 = mpc.matmul %x, %x : (tensor<4x4xf16>, tensor<4x4xf16>) -> tensor<4x4xf32>
+  %1 = mpc.reshape %0 : tensor<4x4xf32> to tensor<16xf32>
+  %2 = mpc.cast %1 : tensor<16xf32> to tensor<16xf16>
+  return %1, %2 : tensor<16xf32>, tensor<16xf16>
+}
+
+// The first rows of a wide value are converted while a contraction packs them; a
+// kernel that only copies them would cost more.
+// CHECK-LABEL: func @converted_part
+// CHECK: mpc.fusion kind(row) {{.*}} -> tensor<4x8x16xf32>
+// CHECK: mpc.fusion kind(contraction)
+// CHECK-NEXT: mpc.slice
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.reshape
+// CHECK-NEXT: mpc.matmul
+// CHECK-NOT: mpc.fusion
+// CHECK: return
+func.func @converted_part(%x: tensor<4x8x16xf32>, %w: tensor<16x16xbf16>) -> (tensor<4x8x16xf32>, tensor<4x16xf32>) {
+  %0 = mpc.softmax %x axis(2) : tensor<4x8x16xf32>
+  %1 = mpc.slice %0 [0, 0, 0] [4, 1, 16] : tensor<4x8x16xf32> to tensor<4x1x16xf32>
+  %2 = mpc.cast %1 : tensor<4x1x16xf32> to tensor<4x1x16xbf16>
+  %3 = mpc.reshape %2 : tensor<4x1x16xbf16> to tensor<4x16xbf16>
+  %4 = mpc.matmul %3, %w : (tensor<4x16xbf16>, tensor<16x16xbf16>) -> tensor<4x16xf32>
+  return %0, %4 : tensor<4x8x16xf32>, tensor<4x16xf32>
+}

@@ -88,14 +88,16 @@ func.func @no_cycle(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   return %2 : tensor<4x8xf32>
 }
 
-// Attention reads its operands through the transposes that split the heads.
+// Attention reads its operands through the transposes that split the heads, and
+// stores its rows through the one that joins them.
 // CHECK-LABEL: func.func @heads
-// CHECK: mpc.fusion kind(attention)
+// CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x4x2x8xf32>
 // CHECK-COUNT-3: mpc.transpose
 // CHECK: mpc.attention
-// CHECK: mpc.yield
-// CHECK: mpc.fusion kind(transpose)
-// CHECK: mpc.transpose
+// CHECK-NEXT: mpc.transpose
+// CHECK-NEXT: mpc.yield
+// CHECK-NOT: mpc.fusion
+// CHECK: return
 func.func @heads(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32> {
   %0 = mpc.transpose %q [0, 2, 1, 3] : tensor<1x4x2x8xf32> to tensor<1x2x4x8xf32>
   %1 = mpc.transpose %k [0, 2, 1, 3] : tensor<1x4x2x8xf32> to tensor<1x2x4x8xf32>
@@ -103,6 +105,45 @@ func.func @heads(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x
   %3 = mpc.attention %0, %1, %2 scale(0.5) : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
   %4 = mpc.transpose %3 [0, 2, 1, 3] : tensor<1x2x4x8xf32> to tensor<1x4x2x8xf32>
   return %4 : tensor<1x4x2x8xf32>
+}
+
+// What follows the transpose has its shape and joins as well, a residual included.
+// CHECK-LABEL: func.func @heads_epilogue
+// CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x4x2x8xbf16>
+// CHECK: mpc.attention
+// CHECK-NEXT: mpc.transpose
+// CHECK-NEXT: mpc.add
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.yield
+// CHECK-NOT: mpc.fusion
+// CHECK: return
+func.func @heads_epilogue(%q: tensor<1x2x4x8xf32>, %r: tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xbf16> {
+  %0 = mpc.attention %q, %q, %q scale(0.5) : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
+  %1 = mpc.transpose %0 [0, 2, 1, 3] : tensor<1x2x4x8xf32> to tensor<1x4x2x8xf32>
+  %2 = mpc.add %1, %r : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
+  %3 = mpc.cast %2 : tensor<1x4x2x8xf32> to tensor<1x4x2x8xbf16>
+  return %3 : tensor<1x4x2x8xbf16>
+}
+
+// Both orders are read: the kernel has one shape, so the second is a copy. So is a
+// transpose that takes rows apart.
+// CHECK-LABEL: func.func @heads_in_two_orders
+// CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x2x4x8xf32>
+// CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<1x4x2x8xf32>
+// CHECK: return
+func.func @heads_in_two_orders(%q: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x4x2x8xf32>) {
+  %0 = mpc.attention %q, %q, %q scale(0.5) : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
+  %1 = mpc.transpose %0 [0, 2, 1, 3] : tensor<1x2x4x8xf32> to tensor<1x4x2x8xf32>
+  return %0, %1 : tensor<1x2x4x8xf32>, tensor<1x4x2x8xf32>
+}
+
+// CHECK-LABEL: func.func @rows_taken_apart
+// CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x2x4x8xf32>
+// CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<1x2x8x4xf32>
+func.func @rows_taken_apart(%q: tensor<1x2x4x8xf32>) -> tensor<1x2x8x4xf32> {
+  %0 = mpc.attention %q, %q, %q scale(0.5) : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
+  %1 = mpc.transpose %0 [0, 1, 3, 2] : tensor<1x2x4x8xf32> to tensor<1x2x8x4xf32>
+  return %1 : tensor<1x2x8x4xf32>
 }
 
 // Parts of a computed buffer are views; a part of an argument is a kernel.

@@ -80,3 +80,16 @@ func.func @nothing_in_common(%x: tensor<4x2xf32>, %y: tensor<4x2xf32>, %w: tenso
   %5 = mpc.reshape %2 : tensor<4x2xf32> to tensor<8xf32>
   return %3, %4, %5 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
+
+// The joint product's record of padding covers all of its parts.
+// CHECK-LABEL: @padding_is_added_up(
+// CHECK: mpc.matmul {{.*}} {mpc.padding = #mpc.padding<from = [1, 8, 27, 8], to = [1, 8, 32, 8], extra_flops = 640>}
+func.func @padding_is_added_up(%x: tensor<8x8xbf16>) -> (tensor<16x8xbf16>, tensor<16x8xbf16>) {
+  %v = mpc.constant dense<1.0> : tensor<8x16xbf16>
+  %w = mpc.constant dense<2.0> : tensor<8x16xbf16>
+  %0 = mpc.matmul %x, %v {mpc.padding = #mpc.padding<from = [1, 8, 13, 8], to = [1, 8, 16, 8], extra_flops = 384>} : (tensor<8x8xbf16>, tensor<8x16xbf16>) -> tensor<8x16xbf16>
+  %1 = mpc.matmul %x, %w {mpc.padding = #mpc.padding<from = [1, 8, 14, 8], to = [1, 8, 16, 8], extra_flops = 256>} : (tensor<8x8xbf16>, tensor<8x16xbf16>) -> tensor<8x16xbf16>
+  %2 = mpc.transpose %0 [1, 0] : tensor<8x16xbf16> to tensor<16x8xbf16>
+  %3 = mpc.transpose %1 [1, 0] : tensor<8x16xbf16> to tensor<16x8xbf16>
+  return %2, %3 : tensor<16x8xbf16>, tensor<16x8xbf16>
+}

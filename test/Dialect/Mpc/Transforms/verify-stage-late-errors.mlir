@@ -1,5 +1,6 @@
 // RUN: split-file %s %t
 // RUN: mpc-opt %t/precision.mlir --mpc-verify-stage=stage=precision --verify-diagnostics --split-input-file
+// RUN: mpc-opt %t/pad.mlir --mpc-verify-stage=stage=pad --verify-diagnostics --split-input-file
 // RUN: mpc-opt %t/layout.mlir --mpc-verify-stage=stage=layout --verify-diagnostics --split-input-file
 // RUN: mpc-opt %t/fuse.mlir --mpc-verify-stage=stage=fuse --verify-diagnostics --split-input-file
 
@@ -14,8 +15,19 @@ func.func private @no_decision(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func private @narrow_softmax(%x: tensor<4xbf16>) -> tensor<4xbf16> {
   // expected-error @below {{computes in 'bf16'; softmax is f32 unless an override says otherwise}}
-  %0 = mpc.softmax %x axis(0) {mpc.decision = #mpc.decision<rule = "follow", list = "own">} : tensor<4xbf16>
+  %0 = mpc.softmax %x axis(0) {mpc.decision = #mpc.decision<rule = "follow", list = "mixed_bfloat16">} : tensor<4xbf16>
   return %0 : tensor<4xbf16>
+}
+
+// -----
+
+// A list that asks for f32 excuses nothing, whoever wrote it; the rules of
+// imitated systems do.
+func.func private @narrow_softmax_of_imitation(%x: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<4xbf16>) {
+  // expected-error @below {{computes in 'bf16'; softmax is f32 unless an override says otherwise}}
+  %0 = mpc.softmax %x axis(0) {mpc.decision = #mpc.decision<rule = "high_result", list = "torch_autocast_cuda_bfloat16">} : tensor<4xbf16>
+  %1 = mpc.softmax %x axis(0) {mpc.decision = #mpc.decision<rule = "follow", list = "torch_autocast_cpu_bfloat16">} : tensor<4xbf16>
+  return %0, %1 : tensor<4xbf16>, tensor<4xbf16>
 }
 
 //--- layout.mlir
@@ -58,4 +70,28 @@ func.func private @input_cast(%x: tensor<4x4xf32>) -> tensor<4x4xbf16> {
     mpc.yield %2 : tensor<4x4xbf16>
   }
   return %0 : tensor<4x4xbf16>
+}
+
+//--- pad.mlir
+
+func.func private @padded_relu(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{carries 'mpc.padding' and is no contraction}}
+  %0 = mpc.relu %x {mpc.padding = #mpc.padding<from = [1, 7, 8, 8], to = [1, 8, 8, 8], extra_flops = 8>} : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func private @three_extents(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{carries 'mpc.padding' without four extents before and after}}
+  %0 = mpc.matmul %x, %x {mpc.padding = #mpc.padding<from = [7, 8, 8], to = [8, 8, 8], extra_flops = 8>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func private @shrinks(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{carries 'mpc.padding' with an extent that shrinks from 9 to 8}}
+  %0 = mpc.matmul %x, %x {mpc.padding = #mpc.padding<from = [1, 9, 8, 8], to = [1, 8, 8, 8], extra_flops = 8>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
 }

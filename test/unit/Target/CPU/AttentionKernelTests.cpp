@@ -82,7 +82,7 @@ TEST(AttentionKernel, Causal) {
 // A row whose positions are all masked gives zeros, not NaN.
 TEST(AttentionKernel, RowsThatKeepNothing) {
   KernelCheck check;
-  check.adjust = [](unsigned index, reference::Tensor &tensor) {
+  auto maskRows = [](unsigned index, reference::Tensor &tensor) {
     if (index != 3)
       return;
     int64_t row = tensor.getShape().back();
@@ -92,6 +92,7 @@ TEST(AttentionKernel, RowsThatKeepNothing) {
       else
         tensor.ints()[i] = 0;
   };
+  check.adjust = maskRows;
   expectKernel(attention(1, 2, 2, 10, 45, 8, 8, "f32", "1x1x10x45xf32"), check);
   expectKernel(attention(1, 2, 2, 10, 45, 8, 8, "f32", "1x1x10x45xi1"), check);
 }
@@ -112,4 +113,75 @@ func.func private @k(%q: tensor<2x10x16xbf16>, %k: tensor<2x12x16xbf16>, %v: ten
   %1 = mpc.cast %0 : tensor<2x10x16xf32> to tensor<2x10x16xbf16>
   return %1 : tensor<2x10x16xbf16>
 })");
+}
+
+/// Attention whose result is stored with heads behind positions.
+static std::string transposedAttention(const std::string &permutation,
+                                       const std::string &shape,
+                                       const std::string &operand,
+                                       const std::string &stored,
+                                       const std::string &epilogue = "") {
+  std::string from = "2x3x10x16x" + operand, keys = "2x3x12x16x" + operand,
+              values = "2x3x12x21x" + operand;
+  return llvm::formatv(R"(
+func.func private @k(%q: tensor<{0}>, %k: tensor<{1}>, %v: tensor<{2}>, %r: tensor<{4}xf32>)
+    -> tensor<{4}x{5}> attributes {{mpc.kernel_kind = "attention"} {{
+  %0 = mpc.attention %q, %k, %v scale(2.500000e-01)
+    : (tensor<{0}>, tensor<{1}>, tensor<{2}>) -> tensor<2x3x10x21xf32>
+  %1 = mpc.transpose %0 [{3}] : tensor<2x3x10x21xf32> to tensor<{4}xf32>
+  {6}
+  %3 = mpc.cast %2 : tensor<{4}xf32> to tensor<{4}x{5}>
+  return %3 : tensor<{4}x{5}>
+})",
+                       from, keys, values, permutation, shape, stored,
+                       epilogue.empty()
+                           ? "%2 = mpc.cast %1 : tensor<" + shape +
+                                 "xf32> to tensor<" + shape + "xf32>"
+                           : epilogue);
+}
+
+TEST(AttentionKernel, StoresHeadsBehindPositions) {
+  for (const char *type : {"f32", "bf16", "f16"}) {
+    std::string stored = type;
+    expectKernel(transposedAttention("0, 2, 1, 3", "2x10x3x21", type, stored));
+    expectKernel(transposedAttention("2, 0, 1, 3", "10x2x3x21", type, stored));
+    expectKernel(transposedAttention("1, 2, 0, 3", "3x10x2x21", type, stored));
+  }
+}
+
+// Elementwise ops on either side of the transpose see the elements of their own
+// shape.
+TEST(AttentionKernel, EpilogueBehindTheTranspose) {
+  expectKernel(transposedAttention(
+      "0, 2, 1, 3", "2x10x3x21", "bf16", "bf16",
+      "%2 = mpc.add %1, %r : (tensor<2x10x3x21xf32>, tensor<2x10x3x21xf32>) "
+      "-> tensor<2x10x3x21xf32>"));
+  expectKernel(R"(
+func.func private @k(%q: tensor<2x3x5x8xbf16>, %r: tensor<2x3x5x8xf32>)
+    -> tensor<2x15x8xf32> attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %q, %q scale(2.500000e-01)
+    : (tensor<2x3x5x8xbf16>, tensor<2x3x5x8xbf16>, tensor<2x3x5x8xbf16>) -> tensor<2x3x5x8xf32>
+  %1 = mpc.mul %0, %r : (tensor<2x3x5x8xf32>, tensor<2x3x5x8xf32>) -> tensor<2x3x5x8xf32>
+  %2 = mpc.transpose %1 [0, 2, 1, 3] : tensor<2x3x5x8xf32> to tensor<2x5x3x8xf32>
+  %3 = mpc.reshape %2 : tensor<2x5x3x8xf32> to tensor<2x15x8xf32>
+  return %3 : tensor<2x15x8xf32>
+})");
+}
+
+// A sum of the result with its own transpose needs elements that other work
+// items make: refused, whatever the shapes say.
+TEST(AttentionKernel, RefusesTwoOrdersAtOnce) {
+  std::string message = checkKernel(R"(
+func.func private @k(%q: tensor<3x3x3x8xf32>) -> tensor<3x3x3x8xf32>
+    attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %q, %q scale(2.500000e-01)
+    : (tensor<3x3x3x8xf32>, tensor<3x3x3x8xf32>, tensor<3x3x3x8xf32>) -> tensor<3x3x3x8xf32>
+  %1 = mpc.transpose %0 [0, 2, 1, 3] : tensor<3x3x3x8xf32> to tensor<3x3x3x8xf32>
+  %2 = mpc.add %0, %1 : (tensor<3x3x3x8xf32>, tensor<3x3x3x8xf32>) -> tensor<3x3x3x8xf32>
+  return %2 : tensor<3x3x3x8xf32>
+})",
+                                    CpuTarget{CpuIsa::Avx2});
+  EXPECT_NE(message.find("must be elementwise in the contraction's result"),
+            std::string::npos)
+      << message;
 }

@@ -1,5 +1,4 @@
-//===- KernelRunner.h - compiled kernels against the interpreter -*- C++
-//-*-===//
+//===- KernelRunner.h - kernels against the interpreter ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

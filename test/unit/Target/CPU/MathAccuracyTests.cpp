@@ -7,14 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "JIT/OrcJit.h"
-#include "mpc/Target/CPU/Codegen.h"
-
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
+#include "CompiledKernel.h"
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -23,41 +20,6 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// A kernel `@k` of one result, ready to run on the whole of its buffers.
-class Compiled {
-public:
-  Compiled(const std::string &text, CpuTarget target) {
-    DialectRegistry registry;
-    registerCodegenDialects(registry);
-    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-    if (!module)
-      return;
-    FailureOr<SmallVector<KernelInfo>> infos = lowerKernels(*module, target);
-    if (failed(infos))
-      return;
-    items = infos->front().items;
-    scratch.resize(infos->front().scratchBytes + 64);
-    llvm::Expected<std::unique_ptr<OrcJit>> created = OrcJit::create(target, 1);
-    jit = llvm::cantFail(std::move(created));
-    llvm::cantFail(jit->add(*module));
-    function =
-        reinterpret_cast<decltype(function)>(llvm::cantFail(jit->lookup("k")));
-  }
-
-  bool ok() const { return function != nullptr; }
-  void run(std::initializer_list<void *> buffers) {
-    std::vector<void *> list(buffers);
-    function(list.data(), 0, items, scratch.data());
-  }
-
-private:
-  std::unique_ptr<OrcJit> jit;
-  void (*function)(void *const *, int64_t, int64_t, void *) = nullptr;
-  int64_t items = 0;
-  std::vector<char> scratch;
-};
-
 /// Numbers between the bit patterns of `low` and `high`, denser near them.
 template <typename T> std::vector<T> sample(T low, T high, int64_t count) {
   std::mt19937_64 engine(7);
@@ -194,6 +156,21 @@ TEST(MathAccuracy, EveryFunctionStaysInsideItsBound) {
     }
 }
 
+// Of 1e38 turns only the last fraction counts.
+TEST(MathAccuracy, CirclesOfAnyArgument) {
+  const Case cases[] = {{"sin %x", sinl, -3.4e38, 3.4e38, 2, 0},
+                        {"cos %x", cosl, -3.4e38, 3.4e38, 2, 0},
+                        {"tan %x", tanl, -3.4e38, 3.4e38, 4, 0},
+                        {"sin %x", sinl, -0x1p41, 0x1p41, 2, 0}};
+  for (CpuIsa isa : CpuTarget::available())
+    for (const Case &c : cases) {
+      CpuTarget target{isa};
+      double where = 0;
+      EXPECT_LE(worstError<float>(c, target, where), c.single)
+          << target.name().str() << " " << c.op << " at " << where;
+    }
+}
+
 TEST(MathAccuracy, PowersOfWideRange) {
   constexpr int64_t count = 20000;
   for (CpuIsa isa : CpuTarget::available())
@@ -227,6 +204,93 @@ TEST(MathAccuracy, PowersOfWideRange) {
       else
         check(float());
     }
+}
+
+/// Runs `op`, of two operands, on each pair of `x` and `y`.
+template <typename T>
+static std::vector<T> runBinary(const char *op, CpuTarget target,
+                                std::vector<T> &x, std::vector<T> &y) {
+  std::string type = "tensor<" + std::to_string(x.size()) +
+                     (sizeof(T) == 4 ? "xf32>" : "xf64>");
+  Compiled kernel("func.func private @k(%x: " + type + ", %y: " + type +
+                      ") -> " + type +
+                      " attributes {mpc.kernel_kind = \"elementwise\"} {\n"
+                      "%0 = mpc." +
+                      op + " %x, %y : (" + type + ", " + type + ") -> " + type +
+                      "\nreturn %0 : " + type + "\n}",
+                  target);
+  std::vector<T> output(x.size());
+  if (kernel.ok())
+    kernel.run({x.data(), y.data(), output.data()});
+  return output;
+}
+
+template <typename T> static void checkAngles(CpuTarget target) {
+  constexpr int64_t count = 20000;
+  // Ratios of all sizes in all quadrants, also of numbers whose sum overflows
+  // and of subnormals.
+  struct Range {
+    T limit, factor;
+  };
+  for (auto [limit, factor] : {Range{10, 1}, Range{T(1e30), 1},
+                               Range{std::numeric_limits<T>::max(), 1},
+                               Range{10, std::numeric_limits<T>::min()}}) {
+    std::vector<T> x = sample<T>(-limit, limit, count),
+                   y = sample<T>(-limit, limit, count);
+    std::shuffle(y.begin(), y.end(), std::mt19937_64(5));
+    for (int64_t i = 0; i < count; ++i) {
+      x[i] *= factor;
+      y[i] *= factor;
+    }
+    std::vector<T> output = runBinary("atan2", target, y, x);
+    double worst = 0;
+    for (int64_t i = 0; i < count; ++i)
+      worst = std::max(worst, ulps(output[i], atan2l(y[i], x[i])));
+    EXPECT_LE(worst, 3) << target.name().str() << " up to " << limit * factor;
+  }
+}
+
+TEST(MathAccuracy, AnglesOfWideRange) {
+  for (CpuIsa isa : CpuTarget::available()) {
+    checkAngles<float>({isa});
+    checkAngles<double>({isa});
+  }
+}
+
+template <typename T> static void checkSpecialAngles(CpuTarget target) {
+  const T infinity = std::numeric_limits<T>::infinity();
+  const T values[] = {T(0.0),
+                      T(-0.0),
+                      T(1),
+                      T(-1),
+                      infinity,
+                      -infinity,
+                      std::numeric_limits<T>::quiet_NaN(),
+                      std::numeric_limits<T>::denorm_min(),
+                      -std::numeric_limits<T>::denorm_min(),
+                      std::numeric_limits<T>::max(),
+                      -std::numeric_limits<T>::max()};
+  std::vector<T> x, y;
+  for (T first : values)
+    for (T second : values) {
+      x.push_back(first);
+      y.push_back(second);
+    }
+  std::vector<T> output = runBinary("atan2", target, y, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_LE(ulps(output[i], atan2l(y[i], x[i])), 1)
+        << target.name().str() << " " << y[i] << ", " << x[i];
+    EXPECT_TRUE(std::isnan(output[i]) ||
+                std::signbit(output[i]) == std::signbit(std::atan2(y[i], x[i])))
+        << target.name().str() << " " << y[i] << ", " << x[i];
+  }
+}
+
+TEST(MathAccuracy, AnglesOfZerosInfinitiesAndNan) {
+  for (CpuIsa isa : CpuTarget::available()) {
+    checkSpecialAngles<float>({isa});
+    checkSpecialAngles<double>({isa});
+  }
 }
 
 TEST(MathAccuracy, RoundingTo16BitsIsToNearestEven) {
@@ -299,5 +363,27 @@ TEST(MathAccuracy, DoublesNarrowInOneRounding) {
     std::vector<uint16_t> output(input.size());
     kernel.run({input.data(), output.data()});
     EXPECT_EQ(output, expected) << target.name().str();
+  }
+}
+
+// Terms of a softmax far below its sum are subnormal numbers, not zeros.
+TEST(MathAccuracy, SoftmaxKeepsSubnormalTerms) {
+  constexpr int64_t count = 64;
+  std::vector<float> input(count), output(count);
+  for (int64_t i = 0; i < count; ++i)
+    input[i] = i == 0 ? 0.0f : -86.0f - 0.3f * static_cast<float>(i);
+  input.back() = -INFINITY;
+  for (CpuIsa isa : CpuTarget::available()) {
+    CpuTarget target{isa};
+    Compiled kernel("func.func private @k(%x: tensor<1x64xf32>) -> "
+                    "tensor<1x64xf32> attributes {mpc.kernel_kind = \"row\"} "
+                    "{\n%0 = mpc.softmax %x axis(1) : tensor<1x64xf32>\n"
+                    "return %0 : tensor<1x64xf32>\n}",
+                    target);
+    ASSERT_TRUE(kernel.ok());
+    kernel.run({input.data(), output.data()});
+    for (int64_t i = 0; i < count; ++i)
+      EXPECT_LE(ulps(output[i], expl(input[i])), 3)
+          << target.name().str() << " " << input[i] << " gives " << output[i];
   }
 }

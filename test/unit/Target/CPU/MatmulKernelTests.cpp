@@ -222,11 +222,12 @@ TEST(MatmulKernel, SubnormalOperands) {
   check.scale = 1e-6;
   expectKernel(plain("9x20xf16", "20x40xf16", "9x40xf32"), check);
   check.scale = 1e-39;
-  check.adjust = [](unsigned index, reference::Tensor &tensor) {
+  auto ones = [](unsigned index, reference::Tensor &tensor) {
     if (index == 1)
       for (double &value : tensor.floats())
         value = 1.0;
   };
+  check.adjust = ones;
   expectKernel(plain("9x20xbf16", "20x40xbf16", "9x40xf32"), check);
 }
 
@@ -267,5 +268,39 @@ TEST(MatmulKernel, FaultsAreFound) {
     KernelCheck check;
     check.compiled = fault;
     EXPECT_NE(checkKernel(right, target, check), "") << fault;
+  }
+}
+
+/// A product whose operands are multiplied in `mode`.
+static std::string productIn(const std::string &mode) {
+  return R"(
+func.func private @k(%x: tensor<17x40xf32>, %y: tensor<40x33xf32>) -> tensor<17x33xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %y compute()" +
+         mode +
+         R"() : (tensor<17x40xf32>, tensor<40x33xf32>) -> tensor<17x33xf32>
+  return %0 : tensor<17x33xf32>
+})";
+}
+
+// The CPU may be more exact than tf32 and is: its result is that of f32.
+TEST(MatmulKernel, Tf32IsComputedInF32) {
+  for (CpuIsa isa : CpuTarget::available()) {
+    CpuTarget target{isa};
+    EXPECT_EQ(checkKernel(productIn("tf32"), target), "");
+    KernelCheck check;
+    std::string tf32 = productIn("tf32");
+    check.compiled = tf32;
+    EXPECT_EQ(checkKernel(productIn("native"), target, check), "");
+  }
+}
+
+TEST(MatmulKernel, SumsOfBf16ProductsAreRefused) {
+  for (const char *mode : {"bf16x2", "bf16x3"}) {
+    std::string message = checkKernel(productIn(mode), CpuTarget{CpuIsa::Avx2});
+    EXPECT_NE(message.find(std::string("computes in ") + mode +
+                           ", which has no kernels on the CPU"),
+              std::string::npos)
+        << message;
   }
 }

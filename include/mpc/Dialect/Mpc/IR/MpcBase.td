@@ -39,6 +39,11 @@ def Mpc_Dialect : Dialect {
     /// Discardable string attribute on ops: the layer path (decisions: module
     /// scopes joined by slashes).
     static constexpr ::llvm::StringLiteral kLayerAttr = "mpc.layer";
+    /// Discardable attributes on ops: the framework op they were imported from,
+    /// what padding did to a contraction, what rounding did to a constant.
+    static constexpr ::llvm::StringLiteral kSourceAttr = "mpc.source";
+    static constexpr ::llvm::StringLiteral kPaddingAttr = "mpc.padding";
+    static constexpr ::llvm::StringLiteral kNarrowingAttr = "mpc.narrowing";
   }];
 }
 
@@ -162,6 +167,43 @@ def Mpc_PackedAttr : Mpc_Attr<"Packed", "packed"> {
     shift and a mask.
   }];
   let parameters = (ins "int64_t":$columns, DefaultValuedParameter<"int64_t", "1">:$interleave);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mpc_SourceAttr : Mpc_Attr<"Source", "source"> {
+  let summary = "op of the framework that an op was imported from";
+  let description = [{
+    `op` is the framework's name without namespace (`addcmul`, `BiasAdd`). Ops of
+    one function with the same `id` are one framework op that took several ops of
+    this dialect. Policies that imitate the framework type them as one. Passes
+    that rewrite such ops drop the attribute.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$op, "int64_t":$id);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mpc_PaddingAttr : Mpc_Attr<"Padding", "padding"> {
+  let summary = "what mpc-pad-contractions did to a contraction";
+  let description = [{
+    `from` and `to` are the extents batch, M, N, K (of a convolution: images,
+    output positions, output channels, input channels per group times the window)
+    before and after; `extra_flops` is what the padding costs.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$from, ArrayRefParameter<"int64_t">:$to,
+                        "int64_t":$extra_flops);
+  let assemblyFormat = "`<` `from` `=` `[` $from `]` `,` `to` `=` `[` $to `]` `,` `extra_flops` `=` $extra_flops `>`";
+}
+
+def Mpc_NarrowingAttr : Mpc_Attr<"Narrowing", "narrowing"> {
+  let summary = "what rounding a constant at compile time lost";
+  let description = [{
+    Of `count` values `overflowed` became infinite and `flushed` became zero.
+    `max_error` is the largest and `rms_error` the root mean square rounding error
+    relative to the root mean square of the values, over the values that stayed
+    finite.
+  }];
+  let parameters = (ins "int64_t":$count, "int64_t":$overflowed, "int64_t":$flushed,
+                        "::mlir::FloatAttr":$max_error, "::mlir::FloatAttr":$rms_error);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -40,6 +40,14 @@ reverseConstant(mlir::ElementsAttr attr, llvm::ArrayRef<int64_t> axes);
 mlir::FailureOr<mlir::ElementsAttr>
 concatConstants(llvm::ArrayRef<mlir::ElementsAttr> attrs, int64_t axis);
 
+/// Each dimension's `groups` runs of `from` elements become runs of `to`; new
+/// places hold `fill`.
+mlir::FailureOr<mlir::ElementsAttr> padConstant(mlir::ElementsAttr attr,
+                                                llvm::ArrayRef<int64_t> groups,
+                                                llvm::ArrayRef<int64_t> from,
+                                                llvm::ArrayRef<int64_t> to,
+                                                double fill);
+
 /// Where element (group, column, row) of a matrix that is to be packed lies in
 /// the constant: at `group * groupStride + column * columnStride +
 /// (row % rowSplit) * rowStride + (row / rowSplit) * outerRowStride`.

@@ -14,7 +14,8 @@ def FusePass : Pass<"mpc-fuse", "::mlir::func::FuncOp"> {
   let description = [{
     Every op but constants and views ends inside an `mpc.fusion`. In this order:
     contractions, convolutions, attention and pools take the elementwise ops of
-    their result's shape that follow; softmax, norms and reductions take
+    their result's shape that follow, and attention also a transpose that alone
+    reads its result and keeps the last dimension; softmax, norms and reductions take
     elementwise ops before and after them; what is left joins in loops of one
     shape. Index maps and gathers ride with their only reader where they keep the
     last dimension. A group may have several results, all of one shape.
@@ -32,7 +33,8 @@ def FusePass : Pass<"mpc-fuse", "::mlir::func::FuncOp"> {
     concats whose parts lie in one buffer one after the other.
     Constants of one value are copied into the region, others are operands.
     Numerics: unchanged: every cast that rounds stays, nothing is contracted or
-    reordered. A cast to a wider type is repeated for each reader.
+    reordered. A cast to a wider type is repeated for each reader; one to a
+    narrower type goes before the movement that it alone reads.
     Left alone: functions that hold fusions already.
     Executed example: test/Dialect/Mpc/Transforms/fuse.mlir.
   }];
@@ -40,6 +42,35 @@ def FusePass : Pass<"mpc-fuse", "::mlir::func::FuncOp"> {
   let statistics = [
     Statistic<"numFusions", "fusions", "regions made">,
     Statistic<"numFused", "ops-fused", "ops that share a region with another">,
+  ];
+}
+
+def RelaxRoundingPass : Pass<"mpc-relax-rounding", "::mlir::func::FuncOp"> {
+  let summary = "Drop narrow-then-widen pairs inside kernels";
+  let description = [{
+    Where a value inside an `mpc.fusion` is narrowed and widened again to the type
+    it had, the reader takes the value before the rounding.
+
+    ```mlir
+    %1 = mpc.cast %0 : tensor<4xf32> to tensor<4xbf16>
+    %2 = mpc.cast %1 : tensor<4xbf16> to tensor<4xf32>
+    %3 = mpc.exp %2 : tensor<4xf32>
+    // becomes
+    %3 = mpc.exp %0 : tensor<4xf32>
+    ```
+
+    Contract in: after mpc-fuse. Contract out: the same fusions with the same
+    operand and result types.
+    Numerics: one rounding less where a pair goes; this is the only pass that
+    drops one, and the fuse stage runs it under `--rounding relaxed` alone.
+    Left alone: casts of the model itself (pinned), pairs that two fusions share
+    (memory holds the type that it declares), casts to and from integers, and ops
+    that compute in 16 bits, which round by themselves.
+    Executed example: test/Dialect/Mpc/Transforms/relax-rounding.mlir.
+  }];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numDropped", "pairs-dropped", "narrow-then-widen pairs dropped">,
   ];
 }
 

@@ -11,6 +11,7 @@
 
 include "mpc/Dialect/Mpc/Transforms/SimplifyPasses.td"
 include "mpc/Dialect/Mpc/Transforms/PrecisionPasses.td"
+include "mpc/Dialect/Mpc/Transforms/PadPasses.td"
 include "mpc/Dialect/Mpc/Transforms/LayoutPasses.td"
 include "mpc/Dialect/Mpc/Transforms/FusePasses.td"
 

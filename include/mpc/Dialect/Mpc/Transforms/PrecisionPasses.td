@@ -50,7 +50,11 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::func::FuncOp"> {
     ListOption<"sets", "set", "std::string",
                "overrides KEY=TYPE with KEY op:KIND, layer:PATH-OR-REGEX or name:NODE">,
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "what the code is for: cpu, cpu:avx2 or cpu:avx512; decides which casts are free">,
+           "what the code is for: cpu, cpu:avx2, cpu:avx512 or cuda:sm_XX; decides which casts are free">,
+    Option<"castPlacement", "cast-placement", "std::string", /*default=*/"\"mincut\"",
+           "how free values get their types: mincut or propagate">,
+    Option<"remarks", "remarks", "bool", /*default=*/"false",
+           "emit a remark at every op with its rule and why its results are stored as they are">,
   ];
   let statistics = [
     Statistic<"numNarrowed", "contractions-narrowed", "contractions with narrow operands">,
@@ -70,6 +74,8 @@ def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
     - `precision`: every op that a policy can name carries a decision, inserted
       casts excepted; softmax and log_softmax compute in f32 or f64, unless an
       override or the model's own types say otherwise.
+    - `pad`: `mpc.padding` stands on contractions only, with the four extents before
+      and after, of which none shrinks.
     - `layout`: convolutions and pools are channels_last; a packed right-hand side
       is a constant.
     - `fuse`: only fusions, constants and views are left outside; a cast that
@@ -81,7 +87,7 @@ def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"stage", "stage", "std::string", /*default=*/"\"import\"",
-           "import, simplify, precision, layout or fuse">,
+           "import, simplify, precision, pad, layout or fuse">,
   ];
   let statistics = [Statistic<"numChecked", "ops", "ops checked">];
 }

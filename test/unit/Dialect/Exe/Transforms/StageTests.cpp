@@ -256,7 +256,7 @@ TEST_F(StageTest, attention_reads_heads_out_of_a_packed_projection) {
       %s = mpc.add %r, %x : (tensor<2x6x16xf32>, tensor<2x6x16xf32>) -> tensor<2x6x16xf32>
       return %s : tensor<2x6x16xf32>
     })",
-        /*launches=*/4);
+        /*launches=*/3);
 }
 
 TEST_F(StageTest, query_key_and_value_are_one_product) {

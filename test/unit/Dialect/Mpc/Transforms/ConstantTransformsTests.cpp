@@ -57,6 +57,29 @@ TEST_F(ConstantTransforms, transpose_moves_dimensions) {
   EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({2, 2, 3}));
 }
 
+TEST_F(ConstantTransforms, pad_grows_each_group) {
+  // Columns are two groups of 1 that become 2; rows grow from 2 to 3.
+  FailureOr<ElementsAttr> result =
+      padConstant(counted({2, 2}), {1, 2}, {2, 1}, {3, 2}, /*fill=*/9);
+  EXPECT_EQ(valuesOf(result), (Values{0, 9, 1, 9, 2, 9, 3, 9, 9, 9, 9, 9}));
+  EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({3, 4}));
+  result = padConstant(counted({2, 2, 3}), {1, 1, 1}, {2, 2, 3}, {2, 2, 3}, 0);
+  EXPECT_EQ(valuesOf(result), (Values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+TEST_F(ConstantTransforms, pad_of_zeros_stays_one_value) {
+  ElementsAttr zeros =
+      makeSplat(RankedTensorType::get({3}, builder.getF32Type()), 0);
+  FailureOr<ElementsAttr> result = padConstant(zeros, {1}, {3}, {8}, 0);
+  ASSERT_TRUE(succeeded(result));
+  EXPECT_EQ(splatValue(*result), 0);
+  EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({8}));
+  FailureOr<ElementsAttr> ones = padConstant(zeros, {1}, {3}, {4}, 1);
+  ASSERT_TRUE(succeeded(ones));
+  EXPECT_EQ(ConstantBytes::get(*ones)->as<float>().vec(),
+            (std::vector<float>{0, 0, 0, 1}));
+}
+
 TEST_F(ConstantTransforms, transpose_of_one_value_stays_one_value) {
   ElementsAttr splat =
       makeSplat(RankedTensorType::get({400, 300}, builder.getF32Type()), 2.5);

@@ -1,0 +1,58 @@
+//===- IntegerValues.h - integers that floats carry -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds float values that hold counts, positions or indices. Rounding one to 16
+// bits makes it another integer (2049 is 2048 in f16, 257 is 256 in bf16), so
+// no policy narrows them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_INTEGERVALUES_H
+#define MPC_ANALYSIS_INTEGERVALUES_H
+
+#include "mpc/Analysis/KnownRanges.h"
+
+namespace mpc {
+
+/// The float values of a function that carry integers. A value is one where
+/// - it is an integer by derivation: made from integers (casts of integers of
+/// at
+///   least 16 bits, sums of truth values, positions of iota) and integral
+///   constants by ops that keep integers (add, sub, mul, floor, round, min,
+///   max, sums, data movement), or
+/// - it is one by use: every reader makes an integer of at least 16 bits of it,
+///   directly or through such ops and scaling (index arithmetic);
+/// and where its magnitude is not known to stay within 256, up to which all
+/// 16-bit floats are exact. Masks (0 or 1, also times a constant) and values
+/// that a contraction or norm makes are none.
+class IntegerValues {
+public:
+  explicit IntegerValues(mlir::func::FuncOp func);
+
+  /// Whether `value` carries integers that 16 bits may not hold.
+  bool contains(mlir::Value value) const { return carriers.contains(value); }
+
+  /// The largest magnitude of `value`, infinite where not known.
+  double getMagnitude(mlir::Value value) const {
+    return ranges.get(value).magnitude();
+  }
+
+private:
+  /// What derivation says of a value.
+  struct Fact {
+    bool integral = false; ///< every value is an integer
+    bool derived = false;  ///< comes from integers and constants alone
+    bool constant = false; ///< a constant, or made of constants
+  };
+  Fact derive(mlir::Operation *op, mlir::Value result) const;
+  bool isIndexUse(mlir::OpOperand &use) const;
+
+  KnownRanges ranges;
+  llvm::DenseMap<mlir::Value, Fact> facts;
+  llvm::DenseSet<mlir::Value> indexed, carriers;
+};
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_INTEGERVALUES_H

@@ -1,0 +1,120 @@
+//===- Padding.h - which dimensions are padded ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decides, without changing the IR, which dimensions of a function grow to the
+// multiples that the target's matrix units want. Dimensions that go together
+// (a model's width, a sequence's length) form a family, which is padded in all
+// of its values or in none. mpc-pad-contractions carries it out.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_PADDING_H
+#define MPC_ANALYSIS_PADDING_H
+
+#include "mpc/Analysis/PaddingAxes.h"
+#include "mpc/Target/TargetInfo.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <array>
+#include <map>
+#include <vector>
+
+namespace mpc {
+
+/// The unit type that a contraction multiplies in, by operand type and compute
+/// mode; nullopt for other ops and for types without a unit.
+std::optional<MathType> mathTypeOf(mlir::Operation *op);
+
+/// Extents of a contraction as `#mpc.padding` counts them: batch, M, N, K; of
+/// a conv images, output positions, output channels, and input channels per
+/// group times the window; of attention batch times heads, S, T, D.
+std::array<int64_t, 4> contractionExtents(mlir::Operation *op);
+
+/// Growth of an operand beyond which padding is refused where nothing else is
+/// known of a target (XLA's bound for convolutions).
+inline constexpr double kLargestGrowth = 1.35;
+
+/// The plan of one function of one block.
+class PaddingPlan {
+public:
+  PaddingPlan(mlir::func::FuncOp func, const TargetInfo &target);
+
+  /// Whether nothing is padded.
+  bool isEmpty() const { return chosen.empty(); }
+
+  /// How an op pads one of its axes. The extents are the axis's own: a link
+  /// with a scale holds so many of them.
+  DimPadding paddingOf(mlir::Operation *op, const OpAxis &axis) const;
+
+  /// Families that a contraction wants padded and that stay as they are.
+  int64_t getRefused() const { return refused; }
+
+private:
+  /// A dimension is `factor` units of its family one after the other.
+  struct Place {
+    int family;
+    int64_t factor;
+  };
+  struct Node {
+    int parent;
+    int64_t factor, extent;
+  };
+  /// What the bound needs to know of one contraction.
+  struct Contraction {
+    mlir::Operation *op;
+    MathType type;
+    llvm::SmallVector<OpAxis> axes;
+    /// For each wanted multiple the axes that decide it; the product of their
+    /// extents must be a multiple.
+    llvm::SmallVector<std::pair<int64_t, llvm::SmallVector<unsigned>>> wants;
+    /// The axis of each want that grows; -1 where none can.
+    llvm::SmallVector<int> growing;
+  };
+  /// The new extent of each padded family.
+  using Families = std::map<int, int64_t>;
+
+  int nodeOf(mlir::Value value, unsigned dim);
+  std::optional<Place> placeOf(mlir::Value value, unsigned dim) const;
+  std::optional<Place> placeOf(mlir::Operation *op, const OpAxis &axis) const;
+  Place find(int node) const;
+  void join(const AxisLink &a, int nodeA, const AxisLink &b, int nodeB);
+
+  /// The diagonal of causal attention needs both lengths to grow alike.
+  void tieCausal(const Contraction &contraction);
+
+  void addContraction(mlir::Operation *op);
+  DimPadding pad(mlir::Operation *op, const OpAxis &axis,
+                 const Families &families) const;
+  bool isAligned(const Contraction &contraction,
+                 const Families &families) const;
+  double flops(const Contraction &contraction, const Families &families) const;
+  double bytes(const Contraction &contraction, const Families &families) const;
+  double growth(const Contraction &contraction, const AxisLink &operand,
+                const Families &families) const;
+  bool wins(const Contraction &contraction, const Families &families) const;
+  double seconds(const Contraction &contraction,
+                 const Families &families) const;
+  /// Seconds of all contractions, and of moving what padding adds to values
+  /// that lie in memory.
+  double seconds(const Families &families) const;
+  void choose();
+  /// A chosen family that does not pay, or nullopt.
+  std::optional<int> findUseless() const;
+  void giveUp(int family);
+
+  TargetInfo target;
+  std::vector<Node> nodes;
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, int> places;
+  std::vector<Contraction> contractions;
+  /// Values that lie in memory, with the dimensions that have a family.
+  std::vector<std::pair<int64_t, llvm::SmallVector<std::pair<int, int64_t>>>>
+      stored;
+  Families chosen;
+  int64_t refused = 0;
+};
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_PADDING_H

@@ -1,0 +1,143 @@
+//===- Painting.h - colours that flow through a graph -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The algorithm of TensorFlow's auto_mixed_precision on an abstract graph: op
+// lists seed colours, colours flow along edges, painted nodes become 16-bit.
+// Knows no MLIR. The rules carry the numbers of docs/Imitation.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_PAINTING_H
+#define MPC_ANALYSIS_PAINTING_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <optional>
+#include <vector>
+
+namespace mpc {
+
+/// The list that holds a node's op.
+enum class PaintList {
+  None,  ///< in no list: never painted, and no colour passes
+  Allow, ///< gains from 16 bits and is safe
+  Deny,  ///< unsafe in 16 bits, and so is what follows
+  Infer, ///< safe where what comes before it is
+  Clear, ///< no numeric effect
+};
+
+/// A node of a paint graph: one op in one type.
+struct PaintNode {
+  PaintList list = PaintList::None;
+  /// Computes in float32 now; no other node changes.
+  bool isWide = true;
+  /// Has a 16-bit form.
+  bool supportsNarrow = true;
+  /// Is fetched or otherwise kept as it is (rule 0).
+  bool isPreserved = false;
+  /// Converts another type to float32 (rule 8).
+  bool isCastToWide = false;
+  /// Is never forced by PaintOptions::forceAll: has state or no 16-bit sense.
+  bool isUnforceable = false;
+  /// Nodes of one cluster share one colour (rule 7); negative: of none.
+  int cluster = -1;
+};
+
+/// Directed graph of values that flow between nodes.
+class PaintGraph {
+public:
+  /// Returns the node's index; indices count from 0.
+  unsigned addNode(const PaintNode &node);
+  /// `to` reads a result of `from`.
+  void addEdge(unsigned from, unsigned to);
+  /// `to` reads `from` in the next iteration of a loop. Carries no colour, but
+  /// both ends get the same (rule 7).
+  void addBackEdge(unsigned from, unsigned to);
+
+  unsigned size() const { return nodes.size(); }
+  const PaintNode &operator[](unsigned index) const { return nodes[index]; }
+  llvm::ArrayRef<unsigned> inputs(unsigned node) const { return in[node]; }
+  llvm::ArrayRef<unsigned> outputs(unsigned node) const { return out[node]; }
+  llvm::ArrayRef<std::pair<unsigned, unsigned>> backEdges() const {
+    return back;
+  }
+
+private:
+  std::vector<PaintNode> nodes;
+  std::vector<llvm::SmallVector<unsigned, 4>> in, out;
+  std::vector<std::pair<unsigned, unsigned>> back;
+};
+
+/// What TensorFlow reads from the environment.
+struct PaintOptions {
+  /// Rule 4: infer nodes that follow painted ones are painted too.
+  bool inferFollowsPaint = true;
+  /// Seeds every float32 node but preserved and unforceable ones, and denies
+  /// none (UNSAFE_FORCE_ALL).
+  bool forceAll = false;
+  /// The infer list counts as part of the deny list (TREAT_INFER_AS_DENY).
+  bool inferAsDeny = false;
+};
+
+/// The rule that gave a node its colour.
+enum class PaintRule {
+  Unpainted, ///< none did
+  Seed,      ///< 1: in the allow list
+  Deny,      ///< 2: in the deny list, or follows such a node
+  Between,   ///< 3: between two allow nodes
+  Follow,    ///< 4: follows a painted node
+  Spread,    ///< 5: a clear node beside a painted one
+  Dropped,   ///< 6: was painted, but has no 16-bit form
+  Cluster,   ///< 7: like the rest of its cluster, or the other end of a loop
+  Cast,      ///< 8: a cast that only painted nodes read
+};
+
+/// The colours of a graph. Immutable.
+class Painting {
+public:
+  explicit Painting(const PaintGraph &graph, const PaintOptions &options = {});
+
+  /// Whether the node becomes 16-bit.
+  bool isPainted(unsigned node) const { return allow.test(node); }
+  /// Whether the deny list, or what flows from it, keeps the node in float32.
+  bool isDenied(unsigned node) const { return deny.test(node); }
+  /// The rule that gave the node the colour that it has.
+  PaintRule getRule(unsigned node) const { return rules[node]; }
+  /// The neighbour from which the colour came, where it came from one.
+  std::optional<unsigned> getCause(unsigned node) const;
+
+private:
+  PaintList listOf(unsigned node) const;
+  /// Whether colour 16-bit may enter the node at all.
+  bool mayPaint(unsigned node) const;
+  void set(llvm::BitVector &colour, unsigned node, PaintRule rule,
+           unsigned cause);
+  /// Visits what `enter` accepts, from `root` on; the root itself is always
+  /// visited.
+  template <typename Enter, typename Visit>
+  void walk(unsigned root, bool toInputs, bool toOutputs, Enter enter,
+            Visit visit) const;
+
+  void seed();
+  void propagateDeny();
+  void paintBetween();
+  void paintFollowers();
+  void spreadThroughClear();
+  void dropUnsupported();
+  void matchClusters();
+  void matchBackEdges();
+  void paintCasts();
+
+  const PaintGraph &graph;
+  PaintOptions options;
+  llvm::BitVector allow, deny;
+  std::vector<PaintRule> rules;
+  std::vector<unsigned> causes;
+};
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_PAINTING_H

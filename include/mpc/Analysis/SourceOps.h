@@ -1,0 +1,80 @@
+//===- SourceOps.h - ops of the framework behind ops of ours ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Policies that imitate a framework type that framework's ops. One of them may
+// have been imported as several ops (linear: matmul and add); this analysis
+// finds such groups, by the attribute mpc.source or by structure.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_SOURCEOPS_H
+#define MPC_ANALYSIS_SOURCEOPS_H
+
+#include "mpc/Policy/Policy.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <deque>
+
+namespace mpc {
+
+/// Ops that are one op of the framework.
+struct SourceGroup {
+  /// The framework's name of the op; empty where it has none.
+  std::string op;
+  /// The group's ops in program order; constants are no members.
+  llvm::SmallVector<mlir::Operation *, 2> members;
+
+  bool contains(mlir::Operation *candidate) const {
+    return llvm::is_contained(members, candidate);
+  }
+  /// Whether `operand`, of a member, comes from outside the group.
+  bool isExternal(mlir::OpOperand &operand) const {
+    mlir::Operation *producer = operand.get().getDefiningOp();
+    return !producer || !contains(producer);
+  }
+  /// Whether something outside the group reads `value`, of a member.
+  bool isResult(mlir::Value value) const {
+    return value.use_empty() ||
+           llvm::any_of(value.getUsers(),
+                        [&](mlir::Operation *user) { return !contains(user); });
+  }
+};
+
+/// The groups of one function. Every op of its body but constants and the
+/// terminator is in exactly one. Invalid once the IR changes.
+class SourceOps {
+public:
+  /// `policy` names the framework's op for a kind and says which framework's
+  /// structural rules hold. `standsAlone`, where given, takes ops out of their
+  /// groups.
+  SourceOps(mlir::func::FuncOp func, const Policy &policy,
+            llvm::function_ref<bool(mlir::Operation *)> standsAlone = {});
+
+  /// Groups in the order of their last member.
+  llvm::ArrayRef<const SourceGroup *> getGroups() const { return ordered; }
+  /// The group of `op`; null for constants and the terminator.
+  const SourceGroup *getGroup(mlir::Operation *op) const {
+    return groupOf.lookup(op);
+  }
+
+private:
+  SourceGroup &makeGroup(llvm::StringRef op);
+  void add(SourceGroup &group, mlir::Operation *op);
+  /// A contraction whose only reader adds a bias.
+  mlir::Operation *biasAddOf(mlir::Operation *op) const;
+
+  std::deque<SourceGroup> groups;
+  llvm::SmallVector<const SourceGroup *> ordered;
+  llvm::DenseMap<mlir::Operation *, SourceGroup *> groupOf;
+};
+
+/// The framework's op for `op` where no mpc.source says so: the policy's name
+/// for its kind, specialised by spatial rank and mode as torch's names are
+/// (conv3d, reflection_pad2d). Empty where the policy has none.
+std::string systemOpOf(mlir::Operation *op, const Policy &policy);
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_SOURCEOPS_H

@@ -1,0 +1,59 @@
+//===- PadPasses.td - passes of the Pad stage --------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_TRANSFORMS_PADPASSES
+#define MPC_DIALECT_MPC_TRANSFORMS_PADPASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
+  let summary = "Give contractions the extents that matrix units want";
+  let description = [{
+    Pads M, N, K and channels of matmul, attention and conv to the target's
+    multiple (8 for 16-bit types on a GPU, 4 for tf32), with zeros. Ops between
+    contractions compute in the padded extents, so that a chain is padded once
+    and sliced once; constants are padded at compile time.
+
+    ```mlir
+    %0 = mpc.matmul %x, %w : (tensor<16x100xbf16>, tensor<100x50xbf16>) -> tensor<16x50xf32>
+    %1 = mpc.add %0, %b : (tensor<16x50xf32>, tensor<50xf32>) -> tensor<16x50xf32>
+    ```
+    becomes, for `target=cuda:sm_80`,
+    ```mlir
+    %p = mpc.pad %x, %zero low(0, 0) high(0, 4) ...
+    %0 = mpc.matmul %p, %wp : (tensor<16x104xbf16>, tensor<104x56xbf16>) -> tensor<16x56xf32>
+    %1 = mpc.add %0, %bp : (tensor<16x56xf32>, tensor<56xf32>) -> tensor<16x56xf32>
+    %2 = mpc.slice %1 [0, 0] [16, 50] ...
+    ```
+    Contract in: static shapes, precision assigned, weights not packed. Contract
+    out: the function's signature is as before; a contraction whose extents changed
+    carries `#mpc.padding`; a dimension is padded in all of its values or in none.
+
+    Numerics: padding M and N changes no bit; padding K adds products with zero, so
+    that results stay within the bound of the contraction's length. Padded places
+    pass through ops with a finite f(0) only and reach no reduction, maximum,
+    softmax or norm: they are sliced off, masked, or masked out of attention before.
+    An infinite or NaN element still spoils its own row.
+
+    Left alone: what the target's model finds slower padded; grouped convs; spatial
+    extents; a matmul of one row; every contraction of a CPU target, whose edge
+    kernels mask. Example: test/Dialect/Mpc/Transforms/pad-contractions.mlir
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "what the code is for, as in cpu:avx512 or cuda:sm_80">,
+  ];
+  let statistics = [
+    Statistic<"numPadded", "contractions-padded", "contractions whose extents changed">,
+    Statistic<"numPads", "pads", "pads of values made at run time">,
+    Statistic<"numSlices", "slices", "slices made">,
+    Statistic<"numMasks", "masks", "values masked before a contraction">,
+    Statistic<"numRefused", "dimensions-refused", "dimensions that the model left as they are">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+#endif // MPC_DIALECT_MPC_TRANSFORMS_PADPASSES

@@ -1,0 +1,44 @@
+//===- Gpus.h - the GPUs of this machine ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Asks the CUDA driver, which is loaded when it is asked and need not exist.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_RUNTIME_GPUS_H
+#define MPC_RUNTIME_GPUS_H
+
+#include "mpc/Runtime/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// What the driver says of one GPU.
+struct GpuInfo {
+  std::string name;
+  /// Compute capability 9.0 is {9, 0}.
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+  int64_t memoryBytes = 0;
+  int64_t l2Bytes = 0;
+  /// Highest clocks, in kHz, and width of the memory bus, in bits.
+  int64_t clockKhz = 0, memoryClockKhz = 0, memoryBusBits = 0;
+
+  /// "9.0".
+  std::string computeCapability() const;
+  /// "sm_90".
+  std::string architecture() const;
+};
+
+/// The GPUs in the driver's order. Takes up to some tenths of a second; safe to
+/// call from any thread. Unavailable, with the reason, where there is no driver
+/// or no GPU. Starts no context on a GPU.
+Result<std::vector<GpuInfo>> listGpus();
+
+} // namespace mpc
+
+#endif // MPC_RUNTIME_GPUS_H

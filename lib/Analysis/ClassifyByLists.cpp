@@ -1,0 +1,128 @@
+//===- ClassifyByLists.cpp - classes of ops under a policy ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The hard part of a plan: what overrides, the model's own types and the
+// policy's lists say of each op.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanBuilder.h"
+
+#include "mpc/Analysis/IntegerValues.h"
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Whether `op` touches an f32 value that carries integers.
+static bool carriesIntegers(const PlanBuilder &builder,
+                            const IntegerValues &integers, Operation *op) {
+  auto carries = [&](Value value) {
+    return builder.isEligible(value) && integers.contains(value);
+  };
+  return llvm::any_of(op->getOperands(), carries) ||
+         llvm::any_of(op->getResults(), carries);
+}
+
+/// f32 for an op that neither a list nor a layer may narrow.
+static void keepIntegers(PlanBuilder &builder, Operation *op) {
+  OpPlan &plan = builder.planOf(op);
+  plan.role = OpPlan::Role::Compute;
+  plan.compute = plan.result = builder.wide;
+  plan.cls = PrecisionClass::High;
+  plan.override = nullptr;
+  plan.rule = "high";
+  plan.reason = "holds integers that 16 bits would round";
+}
+
+static LogicalResult classify(PlanBuilder &builder, Operation *op,
+                              const IntegerValues &integers) {
+  auto precision = dyn_cast<PrecisionOpInterface>(op);
+  if (!precision)
+    return success();
+  FailureOr<bool> fixed = planFixed(builder, op);
+  if (failed(fixed))
+    return failure();
+  OpPlan &plan = builder.planOf(op);
+  if (*fixed) {
+    if (!plan.override || storageBits(plan.override->type) >= 32 ||
+        !carriesIntegers(builder, integers, op))
+      return success();
+    if (plan.override->key == PolicyOverride::Key::Name)
+      return op->emitError()
+             << "override '" << plan.override->text << "' forces "
+             << stringify(plan.override->type) << " on '" << opName(op)
+             << "', whose values are integers that 16 bits would round; drop "
+                "it";
+    keepIntegers(builder, op);
+    return success();
+  }
+  FailureOr<const Policy *> found = layerPolicyOf(builder, op);
+  if (failed(found))
+    return failure();
+  const Policy &policy = **found;
+  StringRef kind = precision.getPrecisionKind();
+  plan.cls = policy.classOf(kind);
+  plan.rule = stringify(plan.cls).str();
+  if (&policy != &builder.policy)
+    plan.reason =
+        ("layer '" + layerPath(op) + "' has policy '" + policy.getName() + "'")
+            .str();
+  FusionClass family = fusionClassOf(op);
+  bool elementwise =
+      family == FusionClass::Elementwise || family == FusionClass::Source;
+  bool usesLow = plan.cls == PrecisionClass::Low;
+  if (usesLow && storageBits(policy.getCompute()) < 32 &&
+      carriesIntegers(builder, integers, op)) {
+    keepIntegers(builder, op);
+    return success();
+  }
+  switch (plan.cls) {
+  case PrecisionClass::Ban:
+    return op->emitError() << "op kind '" << kind << "' is banned by policy '"
+                           << policy.getName()
+                           << "'; replace it or override it with --set op:"
+                           << kind << "=float32";
+  case PrecisionClass::Low: {
+    PolicyType type = policy.getCompute();
+    if (failed(checkComputeType(builder, op, type,
+                                "policy '" + policy.getName() + "'",
+                                /*aimed=*/false)) ||
+        failed(checkSum(builder, op, type)))
+      return failure();
+    computeIn(builder, op, type, builder.policy.getAccumulate());
+    return success();
+  }
+  case PrecisionClass::Clear:
+  case PrecisionClass::Widest:
+    // An elementwise op computes in f32 registers whatever it loads; an op that
+    // moves elements has no registers of its own.
+    plan.role = elementwise ? OpPlan::Role::Compute : OpPlan::Role::Move;
+    break;
+  case PrecisionClass::High:
+  case PrecisionClass::HighResult:
+  case PrecisionClass::Follow:
+    plan.role = OpPlan::Role::Compute;
+    break;
+  }
+  plan.compute = plan.result = builder.wide;
+  return success();
+}
+
+LogicalResult mpc::classifyByLists(PlanBuilder &builder) {
+  IntegerValues integers(builder.func);
+  int64_t permitted = 0;
+  for (Operation &op : builder.body()) {
+    if (failed(classify(builder, &op, integers)))
+      return failure();
+    const OpPlan *plan = builder.findPlan(&op);
+    permitted += plan && plan->mode == ComputeMode::tf32;
+  }
+  if (permitted && !builder.target.roundsToTensorFloat32)
+    emitRemark(builder.func.getLoc())
+        << "tf32 is permitted in " << permitted
+        << " contractions, which this target computes in float32";
+  return success();
+}

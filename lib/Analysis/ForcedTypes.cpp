@@ -1,0 +1,253 @@
+//===- ForcedTypes.cpp - types that no list decides -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the model's own types and the user's overrides decide about an op, and
+// which forced types cannot be honoured. Every planner asks here first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanBuilder.h"
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+FailureOr<const PolicyOverride *> PlanBuilder::findOverride(Operation *op) {
+  auto precision = cast<PrecisionOpInterface>(op);
+  llvm::Expected<const PolicyOverride *> found = policy.findOverride(
+      precision.getPrecisionKind(), layerPath(op), opNames(op));
+  if (!found) {
+    op->emitError(llvm::toString(found.takeError()));
+    return failure();
+  }
+  return *found;
+}
+
+//===----------------------------------------------------------------------===//
+// The model's own types
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What kinds of float values an op touches.
+struct FloatValues {
+  bool hasWide = false;
+  /// A float type that is not f32; null where there is none.
+  Type foreign;
+};
+} // namespace
+
+static FloatValues floatValuesOf(const PlanBuilder &builder, Operation *op) {
+  FloatValues found;
+  auto note = [&](Value value) {
+    if (!isFloatTensor(value))
+      return;
+    if (builder.isEligible(value))
+      found.hasWide = true;
+    else
+      found.foreign = getElementTypeOrSelf(value.getType());
+  };
+  for (OpOperand &operand : op->getOpOperands())
+    if (isPrecisionOperand(op, operand.getOperandNumber()))
+      note(operand.get());
+  llvm::for_each(op->getResults(), note);
+  return found;
+}
+
+/// An override by name speaks of one op: where the model leaves that op no
+/// choice, the override must agree with it.
+static LogicalResult checkAgainstModel(Operation *op,
+                                       const PolicyOverride &override,
+                                       const FloatValues &values) {
+  StringRef name = opName(op);
+  FloatType asked = toFloatType(override.type, op->getContext());
+  bool isCast = isa<CastOp>(op);
+  if (values.foreign && asked == values.foreign &&
+      !isComputeMode(override.type))
+    return success();
+  if (values.foreign)
+    return op->emitError() << "override '" << override.text
+                           << "' contradicts the model, where '" << name << "' "
+                           << (isCast ? "casts to or from " : "computes in ")
+                           << values.foreign
+                           << "; drop the override or change the model";
+  if (override.type == PolicyType::Float32)
+    return success();
+  if (!values.hasWide)
+    return op->emitError() << "override '" << override.text << "' forces "
+                           << stringify(override.type) << " on '" << name
+                           << "', which touches no float32 value; drop it";
+  return op->emitError() << "override '" << override.text << "' forces "
+                         << stringify(override.type) << " on '" << name
+                         << "', a cast of the model, which keeps its types; "
+                            "override the ops that read it";
+}
+
+FailureOr<bool> PlanBuilder::keepModelTypes(Operation *op,
+                                            const PolicyOverride *override) {
+  FloatValues values = floatValuesOf(*this, op);
+  bool isCast = isa<CastOp>(op);
+  if (!values.foreign && values.hasWide && !isCast)
+    return false;
+  OpPlan &plan = planOf(op);
+  bool isPin = isCast && cast<CastOp>(op).getPinned() && values.foreign &&
+               values.hasWide;
+  plan.rule = isPin ? "pin" : "untouched";
+  plan.reason = isPin             ? "the cast stands in the model"
+                : values.foreign  ? "the model's own type"
+                : !values.hasWide ? "no f32 value"
+                                  : "converts from another type";
+  if (override && override->key == PolicyOverride::Key::Name &&
+      failed(checkAgainstModel(op, *override, values)))
+    return failure();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Forced types
+//===----------------------------------------------------------------------===//
+
+bool mpc::hasComputeMode(Operation *op) {
+  return isa<MatmulOp, ConvOp, ConvTransposeOp>(op);
+}
+
+static ComputeMode toComputeMode(PolicyType type) {
+  switch (type) {
+  case PolicyType::TensorFloat32:
+    return ComputeMode::tf32;
+  case PolicyType::BFloat16x2:
+    return ComputeMode::bf16x2;
+  case PolicyType::BFloat16x3:
+    return ComputeMode::bf16x3;
+  default:
+    return ComputeMode::native;
+  }
+}
+
+LogicalResult mpc::checkComputeType(PlanBuilder &builder, Operation *op,
+                                    PolicyType type, const Twine &source,
+                                    bool aimed) {
+  StringRef name = opName(op);
+  StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
+  if (isFloat8(type))
+    return op->emitError() << source << " forces " << stringify(type) << " on '"
+                           << name << "', but " << kind
+                           << " has no kernel in 8 bits yet; use float16 or "
+                              "bfloat16";
+  if (!isComputeMode(type))
+    return success();
+  // A layer or a policy means its contractions.
+  if (!hasComputeMode(op)) {
+    if (!aimed)
+      return success();
+    return op->emitError() << source << " forces " << stringify(type) << " on '"
+                           << name << "', but " << kind
+                           << " has no compute mode; tf32, bf16x2 and bf16x3 "
+                              "are for matmul, conv and conv_transpose";
+  }
+  if (type != PolicyType::TensorFloat32 && !builder.target.splitsIntoBFloat16)
+    return op->emitError() << source << " forces " << stringify(type) << " on '"
+                           << name
+                           << "', but the target has no kernel for it "
+                              "yet; use tf32 or float32";
+  return success();
+}
+
+void mpc::computeIn(PlanBuilder &builder, Operation *op, PolicyType type,
+                    PolicyType accumulate) {
+  OpPlan &plan = builder.planOf(op);
+  FloatType compute = toFloatType(type, builder.context());
+  plan.role =
+      isContraction(op) ? OpPlan::Role::Multiply : OpPlan::Role::Compute;
+  plan.compute = plan.result = compute;
+  if (plan.role == OpPlan::Role::Multiply && storageBits(type) < 32)
+    // Another type's accumulate says nothing about this one's.
+    plan.result = accumulate == type ? compute : builder.wide;
+  if (isComputeMode(type) && hasComputeMode(op))
+    plan.mode = toComputeMode(type);
+}
+
+LogicalResult mpc::checkSum(PlanBuilder &builder, Operation *op,
+                            PolicyType type) {
+  if (!isContraction(op) || storageBits(type) >= 32 ||
+      builder.policy.getAccumulate() != type ||
+      builder.target.accumulatesNarrow)
+    return success();
+  StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
+  return op->emitError() << "policy '" << builder.policy.getName()
+                         << "' accumulates in " << stringify(type)
+                         << ", but the target's " << kind
+                         << " sums in float32; set accumulate to float32";
+}
+
+FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
+  FailureOr<const PolicyOverride *> found = builder.findOverride(op);
+  if (failed(found))
+    return failure();
+  const PolicyOverride *override = *found;
+  FailureOr<bool> kept = builder.keepModelTypes(op, override);
+  if (failed(kept) || *kept)
+    return kept;
+  if (!override)
+    return false;
+  bool aimed = override->key != PolicyOverride::Key::Layer;
+  if (failed(checkComputeType(builder, op, override->type,
+                              "override '" + override->text + "'", aimed)) ||
+      failed(checkSum(builder, op, override->type)))
+    return failure();
+  OpPlan &plan = builder.planOf(op);
+  plan.override = override;
+  plan.rule = "override";
+  plan.reason = override->text;
+  plan.cls = toFloatType(override->type, builder.context()) == builder.wide &&
+                     !isComputeMode(override->type)
+                 ? PrecisionClass::High
+                 : PrecisionClass::Low;
+  computeIn(builder, op, override->type, builder.policy.getAccumulate());
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Variables and outputs
+//===----------------------------------------------------------------------===//
+
+bool mpc::isParameter(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant && elementCount(value) > 1 &&
+         cast<RankedTensorType>(value.getType()).getRank() > 0;
+}
+
+FailureOr<const Policy *> mpc::layerPolicyOf(PlanBuilder &builder,
+                                             Operation *op) {
+  StringRef layer = layerPath(op);
+  if (layer.empty())
+    return &builder.policy;
+  llvm::Expected<const Policy *> policy = builder.policy.policyOfLayer(layer);
+  if (!policy)
+    return op->emitError(llvm::toString(policy.takeError()));
+  return *policy;
+}
+
+void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {
+  FloatType output = toFloatType(builder.policy.getOutput(), builder.context());
+  for (Operation &op : builder.body()) {
+    bool isReturn = isa<func::ReturnOp>(op);
+    // The planner has reported ambiguous layers.
+    FailureOr<const Policy *> policy = layerPolicyOf(builder, &op);
+    if (failed(policy))
+      return;
+    FloatType variable =
+        toFloatType((*policy)->getVariable(), builder.context());
+    for (OpOperand &operand : op.getOpOperands()) {
+      Value value = operand.get();
+      if (!builder.isEligible(value))
+        continue;
+      if (variable.getWidth() < 32 && isParameter(value))
+        builder.setRounding(&op, operand.getOperandNumber(), variable);
+      else if (isReturn && output.getWidth() < 32)
+        builder.setRounding(&op, operand.getOperandNumber(), output);
+    }
+  }
+}

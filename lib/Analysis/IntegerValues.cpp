@@ -1,0 +1,169 @@
+//===- IntegerValues.cpp - integers that floats carry ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/IntegerValues.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Integers up to here are exact in every 16-bit float.
+static constexpr double kAlwaysExact = 256;
+/// Beyond this a float constant is a magnitude (a mask's -1e9), not an integer:
+/// f32 itself skips integers there.
+static constexpr double kLargestInteger = 16777216;
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
+}
+
+/// Whether `type` is an integer wide enough for counts and indices. Narrower
+/// ones are exact in every float; quantisation and truth values use them.
+static bool isCountType(Type type) {
+  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+  return integer && integer.getWidth() >= 16;
+}
+
+/// Ops whose result elements are elements of their data operands.
+static bool movesElements(Operation *op) {
+  return isa<ReshapeOp, TransposeOp, BroadcastOp, ConcatOp, SliceOp, PadOp,
+             ReverseOp, GatherOp, GatherElementsOp, GatherNdOp, SelectOp>(op);
+}
+
+/// Ops that make integers of integers.
+static bool keepsIntegers(Operation *op) {
+  return movesElements(op) ||
+         isa<AddOp, SubOp, MulOp, NegOp, AbsOp, MinOp, MaxOp, ClampOp, RemOp,
+             ReluOp, ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
+             CumsumOp>(op);
+}
+
+static bool roundsToInteger(Operation *op) {
+  return isa<FloorOp, CeilOp, RoundOp>(op);
+}
+
+static bool isIntegralConstant(ConstantOp op, KnownRange range) {
+  if (range.magnitude() > kLargestInteger)
+    return false;
+  if (std::optional<double> splat = splatValue(op.getValue()))
+    return std::floor(*splat) == *splat;
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(op.getValue());
+  if (failed(bytes) || !getElementTypeOrSelf(op.getType()).isF32())
+    return false;
+  return llvm::all_of(bytes->as<float>(),
+                      [](float x) { return std::floor(x) == x; });
+}
+
+/// Whether a constant counts up or down in equal steps: positions that were
+/// computed at compile time.
+static bool isProgression(ConstantOp op) {
+  constexpr int64_t kLeast = 3;
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(op.getValue());
+  if (failed(bytes) || elementCount(op.getResult()) < kLeast)
+    return false;
+  ArrayRef<float> values = bytes->as<float>();
+  float step = values[1] - values[0];
+  for (size_t i = 1; i < values.size(); ++i)
+    if (values[i] - values[i - 1] != step)
+      return false;
+  return step != 0;
+}
+
+IntegerValues::Fact IntegerValues::derive(Operation *op, Value result) const {
+  if (auto constant = dyn_cast<ConstantOp>(op)) {
+    bool integral = isIntegralConstant(constant, ranges.get(result));
+    bool positions = integral &&
+                     getElementTypeOrSelf(constant.getType()).isF32() &&
+                     isProgression(constant);
+    return {integral, /*derived=*/positions, /*constant=*/!positions};
+  }
+  if (isa<IotaOp>(op))
+    return {/*integral=*/true, /*derived=*/true};
+  if (isa<CastOp>(op) && !isFloat(op->getOperand(0)))
+    return {/*integral=*/true, /*derived=*/true};
+  if (isa<TopKOp>(op))
+    return {};
+  auto elementwise = dyn_cast<ElementwiseOpInterface>(op);
+  if (!elementwise && !keepsIntegers(op))
+    return {};
+
+  Fact fact{/*integral=*/keepsIntegers(op) || roundsToInteger(op) ||
+                isa<CastOp>(op),
+            /*derived=*/true, /*constant=*/true};
+  bool anyDerived = false, masks = true;
+  for (Value operand : op->getOperands()) {
+    if (!isFloat(operand))
+      continue;
+    Fact from = facts.lookup(operand);
+    if (!roundsToInteger(op))
+      fact.integral &= from.integral;
+    fact.constant &= from.constant;
+    anyDerived |= from.derived;
+    if (!from.constant) {
+      fact.derived &= from.derived;
+      masks &= from.integral && ranges.get(operand).isWithin(0, 1);
+    }
+  }
+  fact.derived &= anyDerived;
+  // A mask times a constant takes two values; it is scaled, not counted with.
+  if (isa<MulOp>(op) && masks && anyDerived)
+    return {};
+  return fact;
+}
+
+bool IntegerValues::isIndexUse(OpOperand &use) const {
+  Operation *user = use.getOwner();
+  if (isa<CastOp>(user))
+    return isCountType(user->getResult(0).getType()) ||
+           indexed.contains(user->getResult(0));
+  bool passesOn =
+      movesElements(user) || roundsToInteger(user) ||
+      isa<AddOp, SubOp, MulOp, DivOp, NegOp, MinOp, MaxOp, ClampOp, RemOp>(
+          user);
+  return passesOn && user->getNumResults() == 1 &&
+         indexed.contains(user->getResult(0));
+}
+
+/// Whether a policy's question about `value` is one of storage only: what
+/// contractions and norms make is an activation, whoever reads it.
+static bool mayCarry(Value value) {
+  Operation *op = value.getDefiningOp();
+  return !op || isa<ElementwiseOpInterface, IotaOp>(op) || movesElements(op) ||
+         isa<ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp, CumsumOp>(op);
+}
+
+IntegerValues::IntegerValues(func::FuncOp func) : ranges(func) {
+  Block &body = func.getBody().front();
+  for (Operation &op : body)
+    for (Value result : op.getResults())
+      if (isFloat(result))
+        facts[result] = derive(&op, result);
+
+  auto markIndexed = [&](Value value) {
+    if (isFloat(value) && mayCarry(value) && !value.use_empty() &&
+        llvm::all_of(value.getUses(),
+                     [&](OpOperand &use) { return isIndexUse(use); }))
+      indexed.insert(value);
+  };
+  for (Operation &op : llvm::reverse(body))
+    llvm::for_each(op.getResults(), markIndexed);
+  llvm::for_each(body.getArguments(), markIndexed);
+
+  auto decide = [&](Value value) {
+    Fact fact = facts.lookup(value);
+    bool carries = (fact.integral && fact.derived) ||
+                   (indexed.contains(value) && !fact.constant);
+    if (carries && getMagnitude(value) > kAlwaysExact)
+      carriers.insert(value);
+  };
+  llvm::for_each(body.getArguments(), decide);
+  for (Operation &op : body)
+    llvm::for_each(op.getResults(), decide);
+}

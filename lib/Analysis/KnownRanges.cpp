@@ -1,0 +1,301 @@
+//===- KnownRanges.cpp - bounds that follow from the graph ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/KnownRanges.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Constants of more elements are weights and tables; reading them all would
+/// cost time and say little.
+static constexpr int64_t kLargestRead = 4096;
+
+//===----------------------------------------------------------------------===//
+// Formats
+//===----------------------------------------------------------------------===//
+
+double mpc::roundedTo(double value, FloatType type) {
+  llvm::APFloat number(value);
+  bool losesInfo;
+  number.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                 &losesInfo);
+  number.convert(llvm::APFloat::IEEEdouble(),
+                 llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.convertToDouble();
+}
+
+double mpc::exactIntegerLimit(FloatType type) {
+  return std::ldexp(1.0, type.getFPMantissaWidth());
+}
+
+std::optional<double> mpc::constantSplat(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (
+      isa_and_present<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ReverseOp>(
+          op) ||
+      (isa_and_present<CastOp>(op) &&
+       isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())))) {
+    value = op->getOperand(0);
+    op = value.getDefiningOp();
+  }
+  auto constant = dyn_cast_if_present<ConstantOp>(op);
+  return constant ? splatValue(constant.getValue()) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Interval arithmetic
+//===----------------------------------------------------------------------===//
+
+/// The interval around `values`; unknown where one is no number.
+static KnownRange around(std::initializer_list<double> values) {
+  KnownRange range{*values.begin(), *values.begin()};
+  for (double value : values) {
+    if (std::isnan(value))
+      return {};
+    range.low = std::min(range.low, value);
+    range.high = std::max(range.high, value);
+  }
+  return range;
+}
+
+static KnownRange join(KnownRange a, KnownRange b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
+/// 0 * infinity is 0 here: an end that is not known still bounds a finite
+/// value.
+static double product(double a, double b) {
+  return a == 0 || b == 0 ? 0 : a * b;
+}
+
+static KnownRange multiply(KnownRange a, KnownRange b) {
+  return around({product(a.low, b.low), product(a.low, b.high),
+                 product(a.high, b.low), product(a.high, b.high)});
+}
+
+static KnownRange square(KnownRange a) {
+  bool holdsZero = a.low <= 0 && a.high >= 0;
+  double low = holdsZero ? 0 : std::min(std::abs(a.low), std::abs(a.high));
+  return {low * low, a.magnitude() * a.magnitude()};
+}
+
+/// Ends of a function that rises everywhere.
+template <typename Fn> static KnownRange rising(KnownRange a, Fn fn) {
+  return around({fn(a.low), fn(a.high)});
+}
+
+//===----------------------------------------------------------------------===//
+// Transfer
+//===----------------------------------------------------------------------===//
+
+static KnownRange rangeOfConstant(ConstantOp op) {
+  if (std::optional<double> splat = splatValue(op.getValue()))
+    return around({*splat});
+  if (elementCount(op.getResult()) > kLargestRead)
+    return {};
+  KnownRange range{std::numeric_limits<double>::infinity(),
+                   -std::numeric_limits<double>::infinity()};
+  auto take = [&](double value) { range = join(range, {value, value}); };
+  if (std::optional<SmallVector<int64_t>> integers =
+          integerElements(op.getValue())) {
+    for (int64_t value : *integers)
+      take(value);
+    return range.low <= range.high ? range : KnownRange();
+  }
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(op.getValue());
+  if (failed(bytes) || !getElementTypeOrSelf(op.getType()).isF32())
+    return {};
+  for (float value : bytes->as<float>()) {
+    if (std::isnan(value))
+      return {};
+    take(value);
+  }
+  return range.low <= range.high ? range : KnownRange();
+}
+
+/// What the element type alone says: 0 or 1, or bytes.
+static KnownRange rangeOfType(Value value) {
+  auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
+  if (!type || type.getWidth() > 8)
+    return {};
+  if (type.getWidth() == 1)
+    return {0, 1};
+  return type.isUnsigned() ? KnownRange{0, 255} : KnownRange{-128, 127};
+}
+
+/// Whether integers of `range` may leave the value's type, where they wrap.
+static bool mayWrap(Value value, KnownRange range) {
+  auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
+  if (!type)
+    return false;
+  double limit = std::ldexp(1.0, int(type.getWidth()) - 1);
+  return type.isUnsigned() || type.getWidth() == 1
+             ? !range.isWithin(0, 2 * limit - 1)
+             : !range.isWithin(-limit, limit - 1);
+}
+
+/// Whether the model computes 1 - value: it takes it as a mask of zeros and
+/// ones, whatever its type could hold.
+static bool isMask(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    auto sub = dyn_cast<SubOp>(use.getOwner());
+    return sub && use.getOperandNumber() == 1 &&
+           constantSplat(sub.getLhs()) == 1.0;
+  });
+}
+
+static int64_t extentOf(Value value, int64_t axis) {
+  return cast<ShapedType>(value.getType()).getDimSize(axis);
+}
+
+/// The sum of `count` numbers of `range`.
+static KnownRange sumOf(KnownRange range, double count) {
+  return {product(range.low, count), product(range.high, count)};
+}
+
+KnownRange KnownRanges::compute(Operation *op, Value result) const {
+  auto of = [&](unsigned index) { return get(op->getOperand(index)); };
+  return llvm::TypeSwitch<Operation *, KnownRange>(op)
+      .Case<ConstantOp>([&](auto op) { return rangeOfConstant(op); })
+      .Case<IotaOp>([&](auto op) {
+        return around({0, double(extentOf(op.getResult(), op.getAxis()) - 1)});
+      })
+      .Case<ArgmaxOp, ArgminOp>([&](auto op) {
+        return around({0, double(extentOf(op.getInput(), op.getAxis()) - 1)});
+      })
+      .Case<TopKOp>([&](auto op) {
+        return result == op.getValues()
+                   ? of(0)
+                   : around({0, double(extentOf(op.getInput(), op.getAxis()) -
+                                       1)});
+      })
+      .Case<CastOp>([&](auto op) {
+        Type to = getElementTypeOrSelf(result.getType());
+        if (to.isInteger(1))
+          return KnownRange{0, 1};
+        return of(0);
+      })
+      .Case<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ReverseOp, GatherOp,
+            GatherElementsOp, GatherNdOp, ReduceMaxOp, ReduceMinOp,
+            ReduceMeanOp>([&](auto) { return of(0); })
+      .Case<MaxPoolOp>([&](auto) { return of(0); })
+      .Case<PadOp>([&](auto op) {
+        return op.getMode() == PadMode::constant ? join(of(0), of(1)) : of(0);
+      })
+      .Case<ConcatOp>([&](auto) {
+        KnownRange range = of(0);
+        for (Value operand : op->getOperands())
+          range = join(range, get(operand));
+        return range;
+      })
+      .Case<SelectOp, OneHotOp>([&](auto) { return join(of(1), of(2)); })
+      .Case<AddOp>([&](auto) {
+        return around({of(0).low + of(1).low, of(0).high + of(1).high});
+      })
+      .Case<SubOp>([&](auto) {
+        return around({of(0).low - of(1).high, of(0).high - of(1).low});
+      })
+      .Case<MulOp>([&](auto op) {
+        return op.getLhs() == op.getRhs() ? square(of(0))
+                                          : multiply(of(0), of(1));
+      })
+      .Case<DivOp>([&](auto op) {
+        KnownRange by = of(1);
+        if (by.low <= 0 && by.high >= 0)
+          return KnownRange();
+        return multiply(of(0), around({1 / by.low, 1 / by.high}));
+      })
+      .Case<PowOp>([&](auto op) {
+        return constantSplat(op.getRhs()) == 2.0 ? square(of(0)) : KnownRange();
+      })
+      .Case<NegOp>([&](auto) { return KnownRange{-of(0).high, -of(0).low}; })
+      .Case<AbsOp>([&](auto) {
+        KnownRange a = of(0);
+        if (a.low >= 0 || a.high <= 0)
+          return around({std::abs(a.low), std::abs(a.high)});
+        return KnownRange{0, a.magnitude()};
+      })
+      .Case<MaxOp>([&](auto) {
+        return KnownRange{std::max(of(0).low, of(1).low),
+                          std::max(of(0).high, of(1).high)};
+      })
+      .Case<MinOp>([&](auto) {
+        return KnownRange{std::min(of(0).low, of(1).low),
+                          std::min(of(0).high, of(1).high)};
+      })
+      .Case<ClampOp>([&](auto) {
+        return KnownRange{
+            std::min(std::max(of(0).low, of(1).low), of(2).high),
+            std::min(std::max(of(0).high, of(1).high), of(2).high)};
+      })
+      .Case<ReluOp>([&](auto) {
+        return KnownRange{std::max(of(0).low, 0.0), std::max(of(0).high, 0.0)};
+      })
+      .Case<FloorOp>([&](auto) {
+        return rising(of(0), [](double x) { return std::floor(x); });
+      })
+      .Case<CeilOp>([&](auto) {
+        return rising(of(0), [](double x) { return std::ceil(x); });
+      })
+      .Case<RoundOp>([&](auto) {
+        return rising(of(0), [](double x) { return std::nearbyint(x); });
+      })
+      .Case<ExpOp>([&](auto) {
+        return rising(of(0), [](double x) { return std::exp(x); });
+      })
+      .Case<SqrtOp>([&](auto) {
+        return rising({std::max(of(0).low, 0.0), std::max(of(0).high, 0.0)},
+                      [](double x) { return std::sqrt(x); });
+      })
+      .Case<SigmoidOp, SoftmaxOp>([&](auto) { return KnownRange{0, 1}; })
+      .Case<TanhOp, ErfOp, SinOp, CosOp, SignOp>(
+          [&](auto) { return KnownRange{-1, 1}; })
+      .Case<ReduceSumOp>([&](auto op) {
+        return sumOf(
+            of(0),
+            cast<ReductionOpInterface>(op.getOperation()).getReductionSize());
+      })
+      .Case<CumsumOp>([&](auto op) {
+        return join(join(of(0), {0, 0}),
+                    sumOf(of(0), extentOf(op.getInput(), op.getAxis())));
+      })
+      .Default([](Operation *) { return KnownRange(); });
+}
+
+KnownRanges::KnownRanges(func::FuncOp func) {
+  auto note = [&](Value value, KnownRange range) {
+    KnownRange byType = rangeOfType(value);
+    if (mayWrap(value, range))
+      range = {};
+    if (isMask(value))
+      byType = {std::max(byType.low, 0.0), std::min(byType.high, 1.0)};
+    KnownRange met{std::max(range.low, byType.low),
+                   std::min(range.high, byType.high)};
+    ranges[value] = met.low <= met.high ? met : byType;
+  };
+  for (BlockArgument argument : func.getArguments())
+    if (!isa<FloatType>(getElementTypeOrSelf(argument.getType())))
+      note(argument, {});
+  for (Operation &op : func.getBody().front())
+    for (Value result : op.getResults()) {
+      KnownRange range = compute(&op, result);
+      // 1 - x says something of x only where x came from integers.
+      if (isa<FloatType>(getElementTypeOrSelf(result.getType())) &&
+          !(isa<CastOp>(op) &&
+            isa<IntegerType>(getElementTypeOrSelf(op.getOperand(0).getType()))))
+        ranges[result] = range;
+      else
+        note(result, range);
+    }
+}

@@ -1,0 +1,71 @@
+//===- LintContext.h - what the lint's parts share --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_ANALYSIS_LINTCONTEXT_H
+#define MPC_LIB_ANALYSIS_LINTCONTEXT_H
+
+#include "mpc/Analysis/IntegerValues.h"
+#include "mpc/Analysis/Lint.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+namespace mpc {
+
+/// One run of the lint.
+class LintContext {
+public:
+  LintContext(mlir::func::FuncOp func, const Policy &policy,
+              const ConstantReads &originals)
+      : func(func), policy(policy), ranges(func), originals(originals) {}
+
+  mlir::Block &body() { return func.getBody().front(); }
+
+  void report(llvm::StringRef code, mlir::Operation *op, double value,
+              const llvm::Twine &text, std::string fix);
+
+  mlir::func::FuncOp func;
+  const Policy &policy;
+  KnownRanges ranges;
+  /// Values that hold an infinity, or a zero, which an op before made of a
+  /// number; their readers are not to blame.
+  llvm::DenseSet<mlir::Value> overflowed, flushed;
+  std::vector<LintWarning> warnings;
+  const ConstantReads &originals;
+};
+
+/// The 16-bit element type of `value`, or null.
+mlir::FloatType narrowTypeOf(mlir::Value value);
+
+/// "f16".
+std::string nameOf(mlir::FloatType type);
+/// Six significant digits: "1e-12", "70000".
+std::string numberText(double value);
+/// What a message calls `op`: its node's name in quotes, else its kind.
+std::string describe(mlir::Operation *op);
+/// The flags that compute `ops` in float32; where the model itself fixes their
+/// type, a sentence instead.
+std::string overrideOf(llvm::ArrayRef<mlir::Operation *> ops);
+
+/// Whether `op` only moves elements or converts between floats.
+bool isTransparent(mlir::Operation *op);
+/// `value` before casts between floats.
+mlir::Value beforeCasts(mlir::Value value);
+/// The reads of `value`, looking through ops that are transparent.
+llvm::SmallVector<mlir::OpOperand *> readersOf(mlir::Value value);
+/// Orders reads by the ops' order, not by that of use lists.
+void sortByPlace(llvm::SmallVectorImpl<mlir::OpOperand *> &reads);
+/// Whether a zero in `value` reaches a divisor, a logarithm or an inverse root
+/// through a few ops that keep zeros.
+bool guardsDivision(mlir::Value value);
+
+/// The parts, in the order in which they run.
+void lintConstants(LintContext &context);
+void lintRanges(LintContext &context);
+void lintSums(LintContext &context);
+void lintIntegers(LintContext &context);
+
+} // namespace mpc
+
+#endif // MPC_LIB_ANALYSIS_LINTCONTEXT_H

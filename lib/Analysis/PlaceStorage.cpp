@@ -1,0 +1,220 @@
+//===- PlaceStorage.cpp - which values are stored narrow ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Keeps what a rule fixes (StorageRules.h), lets a minimum cut or colours
+// choose for the other values, and says why of each.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PaintingPlacement.h"
+#include "StorageRules.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+class StoragePlacer {
+public:
+  explicit StoragePlacer(PlanBuilder &builder)
+      : builder(builder),
+        model(builder.func, builder.getPlan(), builder.target, builder.store),
+        rules(builder, model) {}
+
+  void cut();
+  void paint();
+
+private:
+  void apply(ArrayRef<StorageLabel> labels,
+             const llvm::DenseMap<Value, PaintedLabel> *painted);
+  void store(Value value, StorageLabel label);
+  ValueReason reasonOf(Value value, ArrayRef<StorageLabel> labels) const;
+  void collectPulls(Value value, ValueReason &reason) const;
+  void recordAtOp(Value value, bool low, const ValueReason &reason);
+
+  PlanBuilder &builder;
+  PlacementModel model;
+  StorageRules rules;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Reasons
+//===----------------------------------------------------------------------===//
+
+void StoragePlacer::collectPulls(Value value, ValueReason &reason) const {
+  constexpr size_t kMostPulls = 16;
+  constexpr unsigned kMostSteps = 16;
+  const PrecisionPlan &plan = builder.getPlan();
+  FloatType type = builder.getStorage(value);
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  SmallVector<Value> frontier = {value};
+  for (unsigned distance = 0; !frontier.empty() && distance < kMostSteps;
+       ++distance) {
+    SmallVector<Value> next;
+    for (Value current : frontier) {
+      if (Operation *producer = current.getDefiningOp();
+          producer && seen.insert(producer).second) {
+        FloatType born = bornType(plan, current);
+        if (born)
+          reason.pulls.push_back({producer, born, distance, /*reads=*/false});
+        else
+          for (Value operand : producer->getOperands())
+            if (builder.isEligible(operand) &&
+                !operand.getDefiningOp<mpc::ConstantOp>())
+              next.push_back(operand);
+      }
+      for (OpOperand &use : current.getUses()) {
+        Operation *user = use.getOwner();
+        if (!seen.insert(user).second)
+          continue;
+        Reading reading = readingOf(plan, use);
+        if (reading.type)
+          reason.pulls.push_back({user, reading.type, distance, true});
+        else
+          for (Value result : user->getResults())
+            if (builder.isEligible(result))
+              next.push_back(result);
+      }
+    }
+    frontier = std::move(next);
+  }
+  // Nearest first; of those at one distance, readers that agree.
+  using Key = std::tuple<unsigned, bool, bool, unsigned>;
+  SmallVector<Key> order;
+  for (auto [index, pull] : llvm::enumerate(reason.pulls))
+    order.push_back({pull.distance, pull.type != type, !pull.reads, index});
+  llvm::sort(order);
+  if (order.size() > kMostPulls)
+    order.truncate(kMostPulls);
+  SmallVector<ValueReason::Pull, 0> sorted;
+  for (const Key &key : order)
+    sorted.push_back(reason.pulls[std::get<3>(key)]);
+  reason.pulls = std::move(sorted);
+}
+
+ValueReason StoragePlacer::reasonOf(Value value,
+                                    ArrayRef<StorageLabel> labels) const {
+  const StorageRule *rule = rules.find(value);
+  ValueReason reason;
+  reason.hard = rule != nullptr;
+  reason.bytesSaved = model.bytesSaved(value);
+  reason.castBytes = model.castBytes(value, labels);
+  collectPulls(value, reason);
+  if (rule) {
+    reason.text = rule->text;
+    reason.because = rule->op;
+    return reason;
+  }
+  FloatType type = builder.getStorage(value);
+  for (const ValueReason::Pull &pull : reason.pulls)
+    if (!reason.because && pull.type == type && pull.reads)
+      reason.because = pull.op;
+  llvm::raw_string_ostream text(reason.text);
+  if (model.isInternal(value)) {
+    text << "it never leaves the kernel of "
+         << describeOp(value.getDefiningOp()) << ", where " << type
+         << " costs nothing";
+  } else if (reason.bytesSaved == 0) {
+    text << "it is its input under another shape";
+  } else if (type == builder.wide) {
+    text << "storing it in " << model.lowType(value) << " would save "
+         << reason.bytesSaved << " bytes, no more than its casts would move";
+  } else {
+    text << "storing it in " << type << " saves " << reason.bytesSaved
+         << " bytes";
+    if (reason.castBytes)
+      text << ", its casts move " << reason.castBytes;
+  }
+  if (reason.because)
+    text << "; " << describeOp(reason.because) << " takes it in " << type;
+  return reason;
+}
+
+//===----------------------------------------------------------------------===//
+// Placing
+//===----------------------------------------------------------------------===//
+
+void StoragePlacer::store(Value value, StorageLabel label) {
+  FloatType born = bornType(builder.getPlan(), value);
+  if (born && born != builder.wide)
+    builder.setStorage(value, born);
+  else if (label == StorageLabel::Low)
+    builder.setStorage(value, model.lowType(value));
+}
+
+/// What #mpc.decision says of storage.
+void StoragePlacer::recordAtOp(Value value, bool low,
+                               const ValueReason &reason) {
+  Operation *op = value.getDefiningOp();
+  const OpPlan *found = op ? builder.findPlan(op) : nullptr;
+  if (!found || found->role == OpPlan::Role::Untouched)
+    return;
+  OpPlan &plan = builder.planOf(op);
+  const StorageRule *rule = rules.find(value);
+  if (!rule && low)
+    plan.cost += reason.bytesSaved;
+  if (!plan.reason.empty() || builder.store == builder.wide)
+    return;
+  bool rounds = !rule && low && model.demandOf(value).wide &&
+                plan.role != OpPlan::Role::Move;
+  if (rounds)
+    plan.reason = "stored narrow between kernels";
+  else if (rule)
+    plan.reason = rule->decision;
+}
+
+/// Stores every value by its label. Where colours chose the labels, they give
+/// the reasons of free values.
+void StoragePlacer::apply(ArrayRef<StorageLabel> labels,
+                          const llvm::DenseMap<Value, PaintedLabel> *painted) {
+  for (Value value : model.getValues())
+    store(value, labels[model.nodeOf(value)]);
+  for (Value value : model.getValues()) {
+    bool low = labels[model.nodeOf(value)] == StorageLabel::Low;
+    if (model.prefersOwnCasts(value, labels))
+      builder.setOwnCasts(value);
+    ValueReason reason = reasonOf(value, labels);
+    if (painted && !reason.hard) {
+      auto label = painted->find(value);
+      if (label != painted->end())
+        reason.text = label->second.text;
+    }
+    recordAtOp(value, low, reason);
+    builder.setReason(value, std::move(reason));
+  }
+}
+
+void StoragePlacer::cut() {
+  for (Value value : model.getValues())
+    if (const StorageRule *rule = rules.find(value))
+      model.problem.nodes[model.nodeOf(value)].hard = rule->label;
+  apply(solvePlacement(model.problem), nullptr);
+}
+
+void StoragePlacer::paint() {
+  llvm::DenseMap<Value, PaintedLabel> painted =
+      paintStorage(builder, [&](Value value) -> std::optional<StorageLabel> {
+        const StorageRule *rule = rules.find(value);
+        return rule ? std::optional(rule->label) : std::nullopt;
+      });
+  auto isLow = [&](Value value) {
+    auto label = painted.find(value);
+    return label != painted.end() && label->second.label == StorageLabel::Low;
+  };
+  apply(model.labels(isLow), &painted);
+}
+
+void mpc::placeByMinimumCut(PlanBuilder &builder) {
+  StoragePlacer(builder).cut();
+}
+
+void mpc::placeByPropagation(PlanBuilder &builder) {
+  StoragePlacer(builder).paint();
+}

@@ -1,0 +1,148 @@
+//===- StorageRules.cpp - values whose storage a rule fixes ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A value that readers all take in 16 bits loses nothing by being stored so;
+// the rules that protect bits speak only of those that some reader takes wide.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StorageRules.h"
+
+#include "mpc/Analysis/IntegerValues.h"
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// A value of fewer bytes than this (in f32) is never rounded for the sake of
+/// memory alone: the bytes do not show, the lost bits do.
+static constexpr int64_t kMinStoredBytes = 4096;
+
+std::string mpc::describeOp(Operation *op) {
+  std::string kind = op->getName().stripDialect().str();
+  StringRef name = opName(op);
+  return name == kind ? kind : kind + " '" + name.str() + "'";
+}
+
+void StorageRules::findUnrounded(const PlanBuilder &builder) {
+  for (Operation &op : llvm::reverse(builder.getBody()))
+    for (OpOperand &operand : op.getOpOperands()) {
+      if (!builder.isEligible(operand.get()))
+        continue;
+      Reading reading = readingOf(builder.getPlan(), operand);
+      if (reading.kind == Reading::Kind::Exact)
+        unrounded[operand.get()] = &op;
+      else if (reading.kind == Reading::Kind::Moved)
+        for (Value result : op.getResults())
+          if (Operation *reader = unrounded.lookup(result))
+            unrounded.try_emplace(operand.get(), reader);
+    }
+}
+
+/// A row kernel that reads `value`, where nothing else does. Such kernels
+/// subtract a mean or a maximum, which turns the rounding of a large sum into
+/// an error of small differences.
+static Operation *onlyNormsRead(Value value) {
+  Operation *norm = nullptr;
+  for (Operation *user : value.getUsers()) {
+    if (fusionClassOf(user) != FusionClass::RowWise)
+      return nullptr;
+    norm = user;
+  }
+  return norm;
+}
+
+std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
+                                                const PlacementModel &model,
+                                                Value value) const {
+  Operation *op = value.getDefiningOp();
+  auto high = [](std::string text, Operation *because = nullptr,
+                 const char *decision = "") {
+    return StorageRule{StorageLabel::High, std::move(text), because, decision};
+  };
+  if (!op)
+    return high("the function's signature never changes");
+  const OpPlan *plan = builder.findPlan(op);
+  if (!plan || plan->role == OpPlan::Role::Untouched)
+    return high("the policy does not reach " + describeOp(op), op);
+  FloatType born = bornType(builder.getPlan(), value);
+  if (born && born != builder.wide) {
+    std::string type;
+    llvm::raw_string_ostream(type) << born;
+    return StorageRule{born.getWidth() < 32 ? StorageLabel::Low
+                                            : StorageLabel::High,
+                       describeOp(op) + " yields " + type, op, ""};
+  }
+  if (Operation *reader = unrounded.lookup(value))
+    return high(isa<func::ReturnOp>(reader)
+                    ? "the function returns it as it was computed"
+                    : describeOp(reader) + " takes the unrounded value",
+                reader, "a reader needs the unrounded value");
+  const PlacementModel::Demand &demand = model.demandOf(value);
+  if (demand.narrow.size() > 1)
+    return high("its readers want different 16-bit types", op);
+  if (!model.lowType(value))
+    return high(born ? "the policy stores values in f32"
+                     : "its operands come in different types",
+                op);
+  if (!demand.wide)
+    return std::nullopt;
+
+  // Some reader takes it in f32.
+  if (builder.store == builder.wide)
+    return high("the policy stores values in f32", op);
+  if (!born) {
+    // What an op moves is worth as much as it was before.
+    bool hasSource = false;
+    for (Value operand : op->getOperands()) {
+      if (!builder.isEligible(operand) ||
+          operand.getDefiningOp<mpc::ConstantOp>())
+        continue;
+      hasSource = true;
+      if (const StorageRule *rule = find(operand);
+          rule && rule->label == StorageLabel::High)
+        return StorageRule{StorageLabel::High, rule->text, rule->op, ""};
+    }
+    if (hasSource)
+      return std::nullopt;
+  }
+  // A norm ends in a scale: its result is no sum whose bits matter.
+  bool sensitive = plan->cls == PrecisionClass::High &&
+                   fusionClassOf(op) != FusionClass::RowWise;
+  if (plan->override && plan->compute == builder.wide)
+    return high("override " + plan->override->text + " keeps " +
+                    describeOp(op) + " in f32, and a reader takes it so",
+                op);
+  if (sensitive)
+    return high("the policy computes " + describeOp(op) +
+                    " in f32, and a reader takes it so",
+                op);
+  if (byteCount(value.getType()) < kMinStoredBytes)
+    return high("it has fewer than " + std::to_string(kMinStoredBytes) +
+                    " bytes, which are not worth the bits",
+                op);
+  if (Operation *norm = onlyNormsRead(value); norm && born)
+    return high("only norms and softmax read it, such as " + describeOp(norm),
+                norm, "only norms and softmax read it");
+  return std::nullopt;
+}
+
+StorageRules::StorageRules(const PlanBuilder &builder,
+                           const PlacementModel &model) {
+  findUnrounded(builder);
+  IntegerValues integers(builder.func);
+  for (Value value : model.getValues()) {
+    std::optional<StorageRule> rule = ruleOf(builder, model, value);
+    if (!rule && integers.contains(value))
+      rule = StorageRule{StorageLabel::High,
+                         "it carries integers that 16 bits may not hold",
+                         value.getDefiningOp(),
+                         "it carries integers that 16 bits may not hold"};
+    if (rule)
+      rules[value] = std::move(*rule);
+  }
+}

@@ -1,0 +1,141 @@
+//===- PolicyOverrides.cpp - overrides of a policy ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `KEY=TYPE` overrides: what they say and which of them decides about an op.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PolicyReader.h"
+
+#include "mpc/Policy/Policy.h"
+
+#include "llvm/ADT/Twine.h"
+
+#include <re2/re2.h>
+
+using namespace llvm;
+using namespace mpc;
+
+static Error makeError(const Twine &message) {
+  return createStringError(inconvertibleErrorCode(), message);
+}
+
+Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
+  PolicyOverride entry;
+  entry.source = source;
+  entry.text = text.str();
+  // The pattern may hold '=' itself; the type cannot.
+  auto [left, typeName] = text.rsplit('=');
+  auto [keyName, pattern] = left.split(':');
+  if (typeName.empty() || pattern.empty())
+    return makeError(
+        "override '" + text +
+        "' is not of the form op:KIND=TYPE, layer:PATH=TYPE or name:NAME=TYPE");
+  std::optional<PolicyType> type = parsePolicyType(typeName);
+  if (!type)
+    return makeError("override '" + text + "' names the unknown type '" +
+                     typeName + "'; use " + joinTypes(allPolicyTypes()));
+  entry.type = *type;
+  entry.pattern = pattern.str();
+  if (keyName == "op") {
+    entry.key = PolicyOverride::Key::Kind;
+  } else if (keyName == "layer") {
+    entry.key = PolicyOverride::Key::Layer;
+  } else if (keyName == "name") {
+    entry.key = PolicyOverride::Key::Name;
+  } else {
+    return makeError("override '" + text + "' has the unknown key '" + keyName +
+                     "'; use op, layer or name");
+  }
+  if (entry.key == PolicyOverride::Key::Layer) {
+    re2::RE2::Options options;
+    options.set_log_errors(false);
+    entry.regex = std::make_shared<re2::RE2>(entry.pattern, options);
+    if (!entry.regex->ok())
+      return makeError(
+          "override '" + text +
+          "' holds a bad regular expression: " + entry.regex->error());
+  }
+  for (const PolicyOverride &other : overrides)
+    if (other.source == source && other.key == entry.key &&
+        other.pattern == entry.pattern) {
+      if (other.type == entry.type)
+        return Error::success();
+      return makeError("overrides '" + other.text + "' and '" + text +
+                       "' give one key two types; keep one of them");
+    }
+  overrides.push_back(std::move(entry));
+  return Error::success();
+}
+
+/// How closely an override fits an op; 0 where it does not.
+static int rankOf(const PolicyOverride &entry, StringRef kind, StringRef layer,
+                  ArrayRef<StringRef> names) {
+  switch (entry.key) {
+  case PolicyOverride::Key::Name:
+    for (StringRef name : names)
+      if (name == entry.pattern)
+        return 4;
+    return 0;
+  case PolicyOverride::Key::Layer:
+    if (layer.empty())
+      return 0;
+    if (layer == entry.pattern)
+      return 3;
+    return re2::RE2::FullMatch(re2::StringPiece(layer.data(), layer.size()),
+                               *entry.regex)
+               ? 2
+               : 0;
+  case PolicyOverride::Key::Kind:
+    return kind == entry.pattern ? 1 : 0;
+  }
+  return 0;
+}
+
+bool PolicyOverride::fits(StringRef kind, StringRef layer,
+                          ArrayRef<StringRef> names) const {
+  return rankOf(*this, kind, layer, names) != 0;
+}
+
+Expected<const PolicyOverride *>
+Policy::findOverride(StringRef kind, StringRef layer,
+                     ArrayRef<StringRef> names) const {
+  for (PolicyOverride::Source source :
+       {PolicyOverride::Source::CommandLine, PolicyOverride::Source::File}) {
+    const PolicyOverride *best = nullptr;
+    const PolicyOverride *regexMatch = nullptr, *otherMatch = nullptr;
+    bool exactLayer = false;
+    int bestRank = 0;
+    for (const PolicyOverride &entry : overrides) {
+      if (entry.source != source)
+        continue;
+      int rank = rankOf(entry, kind, layer, names);
+      if (rank == 0)
+        continue;
+      exactLayer |= rank == 3;
+      if (rank == 2)
+        (regexMatch ? otherMatch : regexMatch) = &entry;
+      if (rank == 4 && rank == bestRank && best->type != entry.type)
+        return makeError("overrides '" + best->text + "' and '" + entry.text +
+                         "' both match the op '" +
+                         (names.empty() ? kind : names.front()) +
+                         "'; keep one of them");
+      if (rank > bestRank) {
+        best = &entry;
+        bestRank = rank;
+      }
+    }
+    // Two regexes are an error even where they agree or a name beats both, so
+    // that what they mean does not depend on which ops a model has. A layer
+    // that is named exactly is looked up in no regex.
+    if (otherMatch && !exactLayer)
+      return makeError("overrides '" + regexMatch->text + "' and '" +
+                       otherMatch->text + "' both match layer '" + layer +
+                       "'; make the regular expressions disjoint or name the "
+                       "layer exactly");
+    if (best)
+      return best;
+  }
+  return nullptr;
+}

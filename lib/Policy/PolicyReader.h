@@ -1,0 +1,76 @@
+//===- PolicyReader.h - policies from JSON ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the files that read a policy share. PolicyReader.cpp: text, types and
+// single fields; PolicyReaderLists.cpp: lists, maps and overrides.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_POLICY_POLICYREADER_H
+#define MPC_LIB_POLICY_POLICYREADER_H
+
+#include "mpc/Policy/Policy.h"
+
+#include "llvm/ADT/Twine.h"
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+namespace mpc {
+
+/// "float32, float16 or bfloat16".
+std::string joinTypes(llvm::ArrayRef<PolicyType> types);
+
+/// Fills a policy from a JSON object.
+class PolicyReader {
+public:
+  using Json = nlohmann::json;
+
+  PolicyReader(Policy &policy, llvm::StringRef where, int depth)
+      : policy(policy), where(where), depth(depth) {}
+
+  llvm::Error read(const Json &root);
+
+private:
+  /// A list field: plain (`set`) or an edit of what the policy extends.
+  struct ListEdit {
+    bool isPlain = false;
+    std::vector<std::string> set, add, remove;
+  };
+
+  llvm::Error error(const llvm::Twine &path, const llvm::Twine &message);
+  llvm::Error unknownField(const Json &object, llvm::StringRef path,
+                           llvm::ArrayRef<llvm::StringRef> known);
+
+  // Single fields: each sets `out` where the field is present.
+  llvm::Error readString(const Json &root, const char *key, std::string &out);
+  llvm::Error readBool(const Json &root, const char *key, bool &out);
+  llvm::Error readType(const Json &root, const char *key,
+                       llvm::ArrayRef<PolicyType> allowed, PolicyType &out);
+  llvm::Error readTypes(const Json &root);
+  llvm::Error readDefault(const Json &root);
+  llvm::Error readAlgorithm(const Json &root);
+  llvm::Error readExtends(const Json &root);
+
+  // Lists and maps.
+  llvm::Error readStrings(const Json &value, const llvm::Twine &path,
+                          std::vector<std::string> &out);
+  llvm::Error readListEdit(const Json &value, const std::string &path,
+                           ListEdit &out);
+  llvm::Error readClasses(const Json &value);
+  llvm::Error readSystem(const Json &value);
+  llvm::Error readSystemLists(const Json &value);
+  llvm::Error readSystemKinds(const Json &value);
+  llvm::Error readOverrides(const Json &value);
+  llvm::Error readLayers(const Json &value);
+
+  Policy &policy;
+  llvm::StringRef where;
+  int depth;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_POLICY_POLICYREADER_H

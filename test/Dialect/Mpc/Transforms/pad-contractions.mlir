@@ -1,0 +1,189 @@
+// RUN: mpc-opt %s --mpc-pad-contractions=target=cuda:sm_80 --mpc-verify-stage=stage=pad --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-pad-contractions=target=cuda:sm_80 --split-input-file > %t.once.mlir
+// RUN: mpc-opt %t.once.mlir --mpc-pad-contractions=target=cuda:sm_80 --split-input-file | diff %t.once.mlir -
+// RUN: mpc-opt %s --mpc-pad-contractions=target=cpu:avx512 --split-input-file | FileCheck %s --check-prefix=CPU
+// RUN: not mpc-opt %s --mpc-pad-contractions=target=gpu --split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// The masked edge kernels of a CPU gain nothing from padding.
+// CPU-NOT: mpc.padding
+// CPU-NOT: mpc.slice
+// UNKNOWN: unknown target 'gpu'; use cpu, cpu:LEVEL or cuda:sm_XX
+
+// Two layers: one pad in front, one slice behind, constants padded with zeros.
+// CHECK-LABEL: @chain_is_padded_once(
+// CHECK-SAME: %[[X:.*]]: tensor<16x100xbf16>
+// CHECK: %[[P:.*]] = mpc.pad %[[X]], %{{.*}} low([0, 0]) high([0, 4])
+// CHECK: %[[BIAS:.*]] = mpc.constant dense<[{{.*}}2.000000e+00, 0.000000e+00]> : tensor<16xf32>
+// CHECK: %[[M:.*]] = mpc.matmul %[[P]], %{{.*}} {mpc.padding = #mpc.padding<from = [1, 16, 15, 100], to = [1, 16, 16, 104], extra_flops = 5248>} : (tensor<16x104xbf16>, tensor<104x16xbf16>) -> tensor<16x16xf32>
+// CHECK: %[[A:.*]] = mpc.add %[[M]], %[[BIAS]]
+// CHECK: %[[R:.*]] = mpc.relu %[[A]] : tensor<16x16xf32>
+// CHECK: %[[C:.*]] = mpc.cast %[[R]]
+// CHECK: %[[N:.*]] = mpc.matmul %[[C]], %{{.*}} {mpc.padding = #mpc.padding<from = [1, 16, 31, 15], to = [1, 16, 32, 16], extra_flops = 1504>}
+// CHECK: %[[S:.*]] = mpc.slice %[[N]] [0, 0] [16, 31]
+// CHECK-NOT: mpc.slice
+// CHECK: return %[[S]]
+func.func private @chain_is_padded_once(%x: tensor<16x100xbf16>) -> tensor<16x31xf32> {
+  %w = mpc.constant dense<0.5> : tensor<100x15xbf16>
+  %b = mpc.constant dense<[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0]> : tensor<15xf32>
+  %v = mpc.constant dense<0.25> : tensor<15x31xbf16>
+  %0 = mpc.matmul %x, %w : (tensor<16x100xbf16>, tensor<100x15xbf16>) -> tensor<16x15xf32>
+  %1 = mpc.add %0, %b : (tensor<16x15xf32>, tensor<15xf32>) -> tensor<16x15xf32>
+  %2 = mpc.relu %1 : tensor<16x15xf32>
+  %3 = mpc.cast %2 : tensor<16x15xf32> to tensor<16x15xbf16>
+  %4 = mpc.matmul %3, %v : (tensor<16x15xbf16>, tensor<15x31xbf16>) -> tensor<16x31xf32>
+  return %4 : tensor<16x31xf32>
+}
+
+// -----
+
+// A residual shares the width of its layers: nothing is sliced in between.
+// CHECK-LABEL: @residual_shares_the_layout(
+// CHECK-COUNT-1: mpc.pad
+// CHECK-NOT: mpc.slice
+// CHECK: mpc.add %{{.*}}, %{{.*}} : (tensor<16x104xf32>, tensor<16x104xf32>) -> tensor<16x104xf32>
+// CHECK-NOT: mpc.pad %
+// CHECK: mpc.slice %{{.*}} [0, 0] [16, 100]
+// CHECK-NEXT: return
+func.func private @residual_shares_the_layout(%x: tensor<16x100xf32>) -> tensor<16x100xf32> {
+  %w = mpc.constant dense<0.5> : tensor<100x100xbf16>
+  %xh = mpc.cast %x : tensor<16x100xf32> to tensor<16x100xbf16>
+  %0 = mpc.matmul %xh, %w : (tensor<16x100xbf16>, tensor<100x100xbf16>) -> tensor<16x100xf32>
+  %1 = mpc.add %0, %x : (tensor<16x100xf32>, tensor<16x100xf32>) -> tensor<16x100xf32>
+  %2 = mpc.gelu %1 : tensor<16x100xf32>
+  %3 = mpc.cast %2 : tensor<16x100xf32> to tensor<16x100xbf16>
+  %4 = mpc.matmul %3, %w : (tensor<16x100xbf16>, tensor<100x100xbf16>) -> tensor<16x100xf32>
+  %5 = mpc.add %4, %1 : (tensor<16x100xf32>, tensor<16x100xf32>) -> tensor<16x100xf32>
+  return %5 : tensor<16x100xf32>
+}
+
+// -----
+
+// A norm over the width reads and writes the true width.
+// CHECK-LABEL: @norm_is_sliced_before(
+// CHECK: mpc.slice %{{.*}} [0, 0] [16, 100]
+// CHECK: mpc.layer_norm {{.*}} -> tensor<16x100xf32>
+// CHECK: mpc.cast {{.*}} to tensor<16x100xbf16>
+// CHECK: mpc.pad {{.*}} -> tensor<16x104xbf16>
+// CHECK: mpc.matmul {{.*}} -> tensor<16x104xf32>
+func.func private @norm_is_sliced_before(%x: tensor<16x104xbf16>) -> tensor<16x100xf32> {
+  %u = mpc.constant dense<0.5> : tensor<104x100xbf16>
+  %w = mpc.constant dense<0.5> : tensor<100x100xbf16>
+  %one = mpc.constant dense<1.0> : tensor<100xf32>
+  %0 = mpc.matmul %x, %u : (tensor<16x104xbf16>, tensor<104x100xbf16>) -> tensor<16x100xf32>
+  %1 = mpc.layer_norm %0, %one, %one axis(1) epsilon(1.0e-05) : (tensor<16x100xf32>, tensor<100xf32>, tensor<100xf32>) -> tensor<16x100xf32>
+  %2 = mpc.cast %1 : tensor<16x100xf32> to tensor<16x100xbf16>
+  %3 = mpc.matmul %2, %w : (tensor<16x100xbf16>, tensor<100x100xbf16>) -> tensor<16x100xf32>
+  return %3 : tensor<16x100xf32>
+}
+
+// -----
+
+// log(0) is not finite: padded places do not pass.
+// CHECK-LABEL: @log_is_sliced_before(
+// CHECK: mpc.matmul {{.*}} -> tensor<16x104xf32>
+// CHECK: mpc.slice {{.*}} to tensor<16x100xf32>
+// CHECK: mpc.log %{{.*}} : tensor<16x100xf32>
+func.func private @log_is_sliced_before(%x: tensor<16x104xbf16>) -> tensor<16x100xf32> {
+  %u = mpc.constant dense<0.5> : tensor<104x100xbf16>
+  %0 = mpc.matmul %x, %u : (tensor<16x104xbf16>, tensor<104x100xbf16>) -> tensor<16x100xf32>
+  %1 = mpc.log %0 : tensor<16x100xf32>
+  return %1 : tensor<16x100xf32>
+}
+
+// -----
+
+// exp(sigmoid(0)) could be anything but zero: it is masked before it is summed. A
+// constant divisor is padded with ones.
+// CHECK-LABEL: @masked_before_a_sum(
+// CHECK: %[[DIVISOR:.*]] = mpc.constant dense<[{{.*}}4.000000e+00, 1.000000e+00]> : tensor<16xf32>
+// CHECK: mpc.div %{{.*}}, %[[DIVISOR]]
+// CHECK: %[[E:.*]] = mpc.exp
+// CHECK: %[[C:.*]] = mpc.cast %[[E]]
+// CHECK: %[[OLD:.*]] = mpc.constant dense<[{{.*}}true, false]> : tensor<16xi1>
+// CHECK: %[[M:.*]] = mpc.select %[[OLD]], %[[C]], %{{.*}}
+// CHECK: mpc.matmul %[[M]]
+func.func private @masked_before_a_sum(%x: tensor<16x104xbf16>) -> tensor<16x31xf32> {
+  %u = mpc.constant dense<0.5> : tensor<104x15xbf16>
+  %w = mpc.constant dense<0.5> : tensor<15x31xbf16>
+  %d = mpc.constant dense<[2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0]> : tensor<15xf32>
+  %0 = mpc.matmul %x, %u : (tensor<16x104xbf16>, tensor<104x15xbf16>) -> tensor<16x15xf32>
+  %1 = mpc.sigmoid %0 : tensor<16x15xf32>
+  %2 = mpc.div %1, %d : (tensor<16x15xf32>, tensor<15xf32>) -> tensor<16x15xf32>
+  %3 = mpc.exp %2 : tensor<16x15xf32>
+  %4 = mpc.cast %3 : tensor<16x15xf32> to tensor<16x15xbf16>
+  %5 = mpc.matmul %4, %w : (tensor<16x15xbf16>, tensor<15x31xbf16>) -> tensor<16x31xf32>
+  return %5 : tensor<16x31xf32>
+}
+
+// -----
+
+// Attention ignores padded keys; heads are padded one by one through the reshape.
+// CHECK-LABEL: @attention_is_masked(
+// CHECK: mpc.matmul {{.*}} -> tensor<40x120xbf16>
+// CHECK: mpc.reshape {{.*}} to tensor<40x5x24xbf16>
+// CHECK: mpc.transpose {{.*}} to tensor<5x40x24xbf16>
+// CHECK: %[[OLD:.*]] = mpc.constant {{.*}} : tensor<40xi1>
+// CHECK: mpc.attention {{.*}} mask(%[[OLD]]) scale(5.000000e-01) {mpc.padding = #mpc.padding<from = [5, 33, 33, 20], to = [5, 40, 40, 24]
+// CHECK: mpc.reshape {{.*}} to tensor<40x120xbf16>
+// CHECK: mpc.matmul {{.*}} : (tensor<40x120xbf16>, tensor<120x104xbf16>)
+func.func private @attention_is_masked(%x: tensor<33x100xbf16>) -> tensor<33x100xbf16> {
+  %w = mpc.constant dense<0.5> : tensor<100x100xbf16>
+  %0 = mpc.matmul %x, %w : (tensor<33x100xbf16>, tensor<100x100xbf16>) -> tensor<33x100xbf16>
+  %1 = mpc.reshape %0 : tensor<33x100xbf16> to tensor<33x5x20xbf16>
+  %2 = mpc.transpose %1 [1, 0, 2] : tensor<33x5x20xbf16> to tensor<5x33x20xbf16>
+  %3 = mpc.attention %2, %2, %2 scale(0.5) : (tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>) -> tensor<5x33x20xbf16>
+  %4 = mpc.transpose %3 [1, 0, 2] : tensor<5x33x20xbf16> to tensor<33x5x20xbf16>
+  %5 = mpc.reshape %4 : tensor<33x5x20xbf16> to tensor<33x100xbf16>
+  %6 = mpc.matmul %5, %w : (tensor<33x100xbf16>, tensor<100x100xbf16>) -> tensor<33x100xbf16>
+  return %6 : tensor<33x100xbf16>
+}
+
+// -----
+
+// Channels of a conv: 30 filters become 32, which the next conv reads. Its grouped
+// neighbour stays as it is.
+// CHECK-LABEL: @channels_are_padded(
+// CHECK: mpc.conv {{.*}}mpc.padding = #mpc.padding<from = [1, 64, 30, 144], to = [1, 64, 32, 144], extra_flops = 36864>{{.*}} -> tensor<1x32x8x8xf32>
+// CHECK: mpc.conv {{.*}}mpc.padding{{.*}} : (tensor<1x32x8x8xbf16>, tensor<16x32x3x3xbf16>) -> tensor<1x16x8x8xf32>
+// CHECK: mpc.conv {{.*}} groups(2) : (tensor<1x16x8x8xbf16>, tensor<30x8x3x3xbf16>) -> tensor<1x30x8x8xf32>
+func.func private @channels_are_padded(%x: tensor<1x16x8x8xbf16>) -> tensor<1x30x8x8xf32> {
+  %f = mpc.constant dense<0.5> : tensor<30x16x3x3xbf16>
+  %g = mpc.constant dense<0.5> : tensor<16x30x3x3xbf16>
+  %h = mpc.constant dense<0.5> : tensor<30x8x3x3xbf16>
+  %0 = mpc.conv %x, %f strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) : (tensor<1x16x8x8xbf16>, tensor<30x16x3x3xbf16>) -> tensor<1x30x8x8xf32>
+  %1 = mpc.relu %0 : tensor<1x30x8x8xf32>
+  %2 = mpc.cast %1 : tensor<1x30x8x8xf32> to tensor<1x30x8x8xbf16>
+  %3 = mpc.conv %2, %g strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) : (tensor<1x30x8x8xbf16>, tensor<16x30x3x3xbf16>) -> tensor<1x16x8x8xf32>
+  %4 = mpc.cast %3 : tensor<1x16x8x8xf32> to tensor<1x16x8x8xbf16>
+  %5 = mpc.conv %4, %h strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) groups(2) : (tensor<1x16x8x8xbf16>, tensor<30x8x3x3xbf16>) -> tensor<1x30x8x8xf32>
+  return %5 : tensor<1x30x8x8xf32>
+}
+
+// -----
+
+// What the bound refuses: a conv of one channel, a product of three columns, f32
+// without a compute mode.
+// CHECK-LABEL: @no_padding_that_costs_more(
+// CHECK-NOT: mpc.padding
+// CHECK: return
+func.func private @no_padding_that_costs_more(%x: tensor<1x1x8x8xbf16>, %y: tensor<64x512xbf16>, %z: tensor<16x100xf32>)
+    -> (tensor<1x32x6x6xf32>, tensor<64x3xf32>, tensor<16x15xf32>) {
+  %f = mpc.constant dense<0.5> : tensor<32x1x3x3xbf16>
+  %w = mpc.constant dense<0.5> : tensor<512x3xbf16>
+  %v = mpc.constant dense<0.5> : tensor<100x15xf32>
+  %0 = mpc.conv %x, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x1x8x8xbf16>, tensor<32x1x3x3xbf16>) -> tensor<1x32x6x6xf32>
+  %1 = mpc.matmul %y, %w : (tensor<64x512xbf16>, tensor<512x3xbf16>) -> tensor<64x3xf32>
+  %2 = mpc.matmul %z, %v : (tensor<16x100xf32>, tensor<100x15xf32>) -> tensor<16x15xf32>
+  return %0, %1, %2 : tensor<1x32x6x6xf32>, tensor<64x3xf32>, tensor<16x15xf32>
+}
+
+// -----
+
+// tf32 wants multiples of 4.
+// CHECK-LABEL: @tf32_wants_four(
+// CHECK: mpc.matmul {{.*}} compute(tf32) {mpc.padding = #mpc.padding<from = [1, 16, 10, 100], to = [1, 16, 12, 100], extra_flops = 6400>}
+func.func private @tf32_wants_four(%z: tensor<16x100xf32>) -> tensor<16x10xf32> {
+  %v = mpc.constant dense<0.5> : tensor<100x10xf32>
+  %0 = mpc.matmul %z, %v compute(tf32) : (tensor<16x100xf32>, tensor<100x10xf32>) -> tensor<16x10xf32>
+  return %0 : tensor<16x10xf32>
+}

@@ -1,0 +1,153 @@
+//===- ForcedTypesTest.cpp - types that no list decides -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compute modes and sums depend on what a target has kernels for; targets that
+// have them are tested here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Analysis/PrecisionPlan.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// Two contractions and a softmax, planned under one policy.
+class ForcedTypesTest : public ::testing::Test {
+protected:
+  ForcedTypesTest() {
+    context.loadDialect<MpcDialect, func::FuncDialect>();
+    module = parseSourceString<ModuleOp>(R"(
+      func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+        %0 = mpc.matmul %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("first")
+        %1 = mpc.softmax %0 axis(1) : tensor<8x8xf32> loc("soft")
+        %2 = mpc.matmul %1, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("second")
+        return %2 : tensor<8x8xf32>
+      })",
+                                         &context);
+  }
+
+  /// The plan of the op `name` under `json`; what was said goes to `said`.
+  std::optional<OpPlan> plan(StringRef json, StringRef name,
+                             const FusionTarget &target = {}) {
+    llvm::Expected<Policy> policy = Policy::parse(json, "test.json");
+    if (!policy) {
+      ADD_FAILURE() << llvm::toString(policy.takeError());
+      return std::nullopt;
+    }
+    said.clear();
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      said += diagnostic.str();
+      return success();
+    });
+    auto func = *module->getOps<func::FuncOp>().begin();
+    FailureOr<PrecisionPlan> made =
+        PrecisionPlan::create(func, *policy, target, CastPlacement::MinimumCut);
+    if (failed(made))
+      return std::nullopt;
+    for (Operation &op : func.getBody().front())
+      if (opName(&op) == name)
+        return made->getPlan(&op);
+    return std::nullopt;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  std::string said;
+};
+
+TEST_F(ForcedTypesTest, TensorFloat32IsAModeOfContractions) {
+  FusionTarget rounds;
+  rounds.roundsToTensorFloat32 = true;
+  StringRef policy = R"({"name": "a", "extends": "tf32"})";
+  std::optional<OpPlan> first = plan(policy, "first", rounds);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(said, "");
+  EXPECT_EQ(first->mode, ComputeMode::tf32);
+  EXPECT_TRUE(first->compute.isF32());
+  EXPECT_TRUE(first->result.isF32());
+  std::optional<OpPlan> soft = plan(policy, "soft", rounds);
+  ASSERT_TRUE(soft);
+  EXPECT_EQ(soft->mode, ComputeMode::native);
+}
+
+TEST_F(ForcedTypesTest, ATargetWithoutTensorFloat32SaysSoOnce) {
+  ASSERT_TRUE(plan(R"({"name": "a", "extends": "tf32"})", "first"));
+  EXPECT_EQ(said, "tf32 is permitted in 2 contractions, which this target "
+                  "computes in float32");
+}
+
+TEST_F(ForcedTypesTest, TensorFloat32IsThereFromCapability80) {
+  EXPECT_FALSE(FusionTarget::parse("cpu:avx512")->roundsToTensorFloat32);
+  EXPECT_FALSE(FusionTarget::parse("cuda:sm_75")->roundsToTensorFloat32);
+  EXPECT_TRUE(FusionTarget::parse("cuda:sm_80")->roundsToTensorFloat32);
+  EXPECT_TRUE(FusionTarget::parse("cuda:sm_90a")->roundsToTensorFloat32);
+}
+
+TEST_F(ForcedTypesTest, Bf16TermsNeedATargetThatHasThem) {
+  StringRef policy = R"({"name": "a", "overrides": {"name:first": "bf16x3"}})";
+  EXPECT_FALSE(plan(policy, "first"));
+  EXPECT_EQ(said, "override 'name:first=bf16x3' forces bf16x3 on 'first', but "
+                  "the target has no kernel for it yet; use tf32 or float32");
+  FusionTarget splits;
+  splits.splitsIntoBFloat16 = true;
+  std::optional<OpPlan> first = plan(policy, "first", splits);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->mode, ComputeMode::bf16x3);
+  EXPECT_TRUE(first->compute.isF32());
+  std::optional<OpPlan> second = plan(policy, "second", splits);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->mode, ComputeMode::native);
+}
+
+TEST_F(ForcedTypesTest, NarrowSumsNeedATargetThatHasThem) {
+  StringRef policy = R"({"name": "a", "extends": "mixed_float16",
+                         "accumulate": "float16"})";
+  EXPECT_FALSE(plan(policy, "first"));
+  EXPECT_EQ(said, "policy 'a' accumulates in float16, but the target's matmul "
+                  "sums in float32; set accumulate to float32");
+  // An override with the same type asks for the same sum.
+  EXPECT_FALSE(plan(R"({"name": "a", "accumulate": "float16",
+                        "compute": "float16", "default": "high",
+                        "overrides": {"name:first": "float16"}})",
+                    "first"));
+  EXPECT_NE(said, "");
+  FusionTarget narrow;
+  narrow.accumulatesNarrow = true;
+  std::optional<OpPlan> first = plan(policy, "first", narrow);
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->compute.isF16());
+  EXPECT_TRUE(first->result.isF16());
+}
+
+/// An override's own type sums in f32, whatever the policy says of another.
+TEST_F(ForcedTypesTest, AnotherTypeSumsInFloat32) {
+  FusionTarget narrow;
+  narrow.accumulatesNarrow = true;
+  std::optional<OpPlan> first =
+      plan(R"({"name": "a", "extends": "mixed_float16", "accumulate": "float16",
+               "overrides": {"name:first": "bfloat16"}})",
+           "first", narrow);
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->compute.isBF16());
+  EXPECT_TRUE(first->result.isF32());
+}
+
+TEST_F(ForcedTypesTest, Float64SumsInFloat64) {
+  std::optional<OpPlan> first =
+      plan(R"({"name": "a", "overrides": {"name:first": "float64"}})", "first");
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->compute.isF64());
+  EXPECT_TRUE(first->result.isF64());
+}
+
+} // namespace

@@ -1,0 +1,224 @@
+//===- IntegerValuesTest.cpp - integers that floats carry -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/IntegerValues.h"
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// One parsed function whose values are found by the name of their op's
+/// location.
+class IntegerValuesTest : public ::testing::Test {
+protected:
+  IntegerValuesTest() { context.loadDialect<MpcDialect, func::FuncDialect>(); }
+
+  func::FuncOp parse(StringRef text) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    return *module->getOps<func::FuncOp>().begin();
+  }
+
+  Value find(StringRef name) {
+    Value found;
+    module->walk([&](Operation *op) {
+      if (llvm::is_contained(opNames(op), name))
+        found = op->getResult(0);
+    });
+    EXPECT_TRUE(found) << name.str();
+    return found;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(IntegerValuesTest, CountsFromIntegersAreCarriers) {
+  func::FuncOp func = parse(R"(func.func @f(%n: tensor<4xi64>) {
+    %one = mpc.constant dense<1.0> : tensor<f32>
+    %half = mpc.constant dense<0.5> : tensor<f32>
+    %0 = mpc.cast %n : tensor<4xi64> to tensor<4xf32> loc("frames")
+    %1 = mpc.add %0, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("next")
+    %2 = mpc.mul %1, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("halves")
+    %3 = mpc.floor %2 : tensor<4xf32> loc("floor")
+    %4 = mpc.reshape %3 : tensor<4xf32> to tensor<2x2xf32> loc("moved")
+    %5 = mpc.sin %4 : tensor<2x2xf32> loc("sine")
+    return
+  })");
+  IntegerValues integers(func);
+  EXPECT_TRUE(integers.contains(find("frames")));
+  EXPECT_TRUE(integers.contains(find("next")));
+  EXPECT_FALSE(integers.contains(find("halves"))) << "no integer";
+  EXPECT_TRUE(integers.contains(find("floor")));
+  EXPECT_TRUE(integers.contains(find("moved")));
+  EXPECT_FALSE(integers.contains(find("sine")));
+}
+
+TEST_F(IntegerValuesTest, PositionsCountFromWhere16BitsEnd) {
+  func::FuncOp func = parse(R"(func.func @f() {
+    %0 = mpc.iota axis(0) : tensor<257xf32> loc("exact")
+    %1 = mpc.iota axis(0) : tensor<258xf32> loc("long")
+    %2 = mpc.iota axis(1) : tensor<1024x8xf32> loc("other axis")
+    return
+  })");
+  IntegerValues integers(func);
+  EXPECT_FALSE(integers.contains(find("exact"))) << "0 to 256";
+  EXPECT_TRUE(integers.contains(find("long")));
+  EXPECT_EQ(integers.getMagnitude(find("long")), 257);
+  EXPECT_FALSE(integers.contains(find("other axis")));
+}
+
+TEST_F(IntegerValuesTest, FoldedPositionsCount) {
+  func::FuncOp func = parse(R"(func.func @f() {
+    %0 = mpc.constant dense<[100.0, 200.0, 300.0]> : tensor<3xf32> loc("positions")
+    %1 = mpc.constant dense<[100.0, 300.0, 200.0]> : tensor<3xf32> loc("table")
+    %2 = mpc.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32> loc("near")
+    %3 = mpc.constant dense<[100.5, 200.5, 300.5]> : tensor<3xf32> loc("halves")
+    return
+  })");
+  IntegerValues integers(func);
+  EXPECT_TRUE(integers.contains(find("positions")));
+  EXPECT_FALSE(integers.contains(find("table"))) << "any numbers";
+  EXPECT_FALSE(integers.contains(find("near"))) << "exact";
+  EXPECT_FALSE(integers.contains(find("halves"))) << "no integers";
+}
+
+TEST_F(IntegerValuesTest, ArgumentsReadAsIndicesAreCarriers) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%ids: tensor<4xf32>, %both: tensor<4xf32>, %table: tensor<9x2xf32>) {
+    %0 = mpc.reshape %ids : tensor<4xf32> to tensor<4xf32> loc("moved")
+    %1 = mpc.cast %0 : tensor<4xf32> to tensor<4xi64>
+    %2 = mpc.gather %table, %1 axis(0) : (tensor<9x2xf32>, tensor<4xi64>) -> tensor<4x2xf32> loc("rows")
+    %3 = mpc.cast %both : tensor<4xf32> to tensor<4xi64>
+    %4 = mpc.tanh %both : tensor<4xf32>
+    return
+  })");
+  IntegerValues integers(func);
+  EXPECT_TRUE(integers.contains(func.getArgument(0)));
+  EXPECT_TRUE(integers.contains(find("moved")));
+  EXPECT_FALSE(integers.contains(func.getArgument(1)))
+      << "an activation as well";
+  EXPECT_FALSE(integers.contains(func.getArgument(2)));
+  EXPECT_FALSE(integers.contains(find("rows")));
+}
+
+TEST_F(IntegerValuesTest, IndexArithmeticIsCarried) {
+  func::FuncOp func = parse(R"(func.func @f(%x: tensor<8xf32>) {
+    %scale = mpc.constant dense<1.7> : tensor<f32>
+    %0 = mpc.mul %x, %scale : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32> loc("scaled")
+    %1 = mpc.floor %0 : tensor<8xf32> loc("floor")
+    %2 = mpc.cast %1 : tensor<8xf32> to tensor<8xi32>
+    return
+  })");
+  IntegerValues integers(func);
+  EXPECT_TRUE(integers.contains(func.getArgument(0)));
+  EXPECT_TRUE(integers.contains(find("scaled")));
+  EXPECT_TRUE(integers.contains(find("floor")));
+}
+
+TEST_F(IntegerValuesTest, SumsOfTruthValuesAreCounts) {
+  func::FuncOp func = parse(R"(func.func @f(%m: tensor<2x300xi1>) {
+    %0 = mpc.cast %m : tensor<2x300xi1> to tensor<2x300xf32> loc("mask")
+    %1 = mpc.reduce_sum %0 axes([1]) : tensor<2x300xf32> -> tensor<2xf32> loc("length")
+    %2 = mpc.reduce_sum %0 axes([0]) : tensor<2x300xf32> -> tensor<300xf32> loc("short")
+    return
+  })");
+  IntegerValues integers(func);
+  EXPECT_FALSE(integers.contains(find("mask")));
+  EXPECT_TRUE(integers.contains(find("length")));
+  EXPECT_EQ(integers.getMagnitude(find("length")), 300);
+  EXPECT_FALSE(integers.contains(find("short")));
+}
+
+// Masks, quantisation, pixels and rounded activations are no counts.
+TEST_F(IntegerValuesTest, ActivationsAreNone) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%ids: tensor<4xi64>, %pixels: tensor<4xui8>, %x: tensor<4x4xf32>) {
+    %one = mpc.constant dense<1.0> : tensor<f32>
+    %far = mpc.constant dense<-10000.0> : tensor<f32>
+    %lowest = mpc.constant dense<-1.0e9> : tensor<f32> loc("lowest")
+    %0 = mpc.cast %ids : tensor<4xi64> to tensor<4xf32> loc("mask")
+    %1 = mpc.sub %one, %0 : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32> loc("inverse")
+    %2 = mpc.mul %1, %far : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("additive")
+    %3 = mpc.cast %pixels : tensor<4xui8> to tensor<4xf32> loc("image")
+    %4 = mpc.round %x : tensor<4x4xf32> loc("rounded")
+    %5 = mpc.matmul %4, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("product")
+    %6 = mpc.cast %5 : tensor<4x4xf32> to tensor<4x4xi32>
+    %7 = mpc.round %x : tensor<4x4xf32> loc("quantised")
+    %8 = mpc.cast %7 : tensor<4x4xf32> to tensor<4x4xi8>
+    %9 = mpc.relu %x : tensor<4x4xf32> loc("relu")
+    return
+  })");
+  IntegerValues integers(func);
+  for (StringRef name : {"lowest", "mask", "inverse", "additive", "image",
+                         "rounded", "product", "quantised", "relu"})
+    EXPECT_FALSE(integers.contains(find(name))) << name.str();
+  for (BlockArgument argument : func.getArguments())
+    EXPECT_FALSE(integers.contains(argument));
+}
+
+TEST_F(IntegerValuesTest, RangesFollowTheGraph) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%x: tensor<4xf32>, %c: tensor<4xi1>) {
+    %low = mpc.constant dense<-3.0> : tensor<f32>
+    %high = mpc.constant dense<2.0> : tensor<f32>
+    %far = mpc.constant dense<-1.0e9> : tensor<f32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %0 = mpc.clamp %x, %low, %high : (tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32> loc("clamp")
+    %1 = mpc.mul %0, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("square")
+    %2 = mpc.select %c, %zero, %far : (tensor<4xi1>, tensor<f32>, tensor<f32>) -> tensor<4xf32> loc("mask")
+    %3 = mpc.add %2, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("masked")
+    %4 = mpc.max %x, %high : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("guard")
+    return
+  })");
+  KnownRanges ranges(func);
+  auto expect = [&](StringRef name, double low, double high) {
+    EXPECT_EQ(ranges.get(find(name)).low, low) << name.str();
+    EXPECT_EQ(ranges.get(find(name)).high, high) << name.str();
+  };
+  double infinity = std::numeric_limits<double>::infinity();
+  expect("clamp", -3, 2);
+  expect("square", 0, 9);
+  expect("mask", -1e9, 0);
+  expect("masked", -infinity, infinity);
+  expect("guard", 2, infinity);
+}
+
+TEST_F(IntegerValuesTest, IntegersThatWrapAreUnknown) {
+  func::FuncOp func = parse(R"(func.func @f(%x: tensor<4xui8>) {
+    %0 = mpc.add %x, %x : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8> loc("wraps")
+    %1 = mpc.cast %x : tensor<4xui8> to tensor<4xi32> loc("wider")
+    %2 = mpc.add %1, %1 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32> loc("fits")
+    return
+  })");
+  KnownRanges ranges(func);
+  EXPECT_EQ(ranges.get(find("wraps")).high, 255);
+  EXPECT_EQ(ranges.get(find("wraps")).low, 0);
+  EXPECT_EQ(ranges.get(find("wider")).high, 255);
+  EXPECT_EQ(ranges.get(find("fits")).high, 510);
+}
+
+TEST_F(IntegerValuesTest, FormatsRoundOnce) {
+  FloatType f16 = Float16Type::get(&context),
+            bf16 = BFloat16Type::get(&context);
+  EXPECT_EQ(roundedTo(65519.0, f16), 65504.0);
+  EXPECT_TRUE(std::isinf(roundedTo(65520.0, f16)));
+  EXPECT_EQ(roundedTo(0x1p-25, f16), 0.0);
+  EXPECT_EQ(roundedTo(0x1.8p-25, f16), 0x1p-24);
+  EXPECT_TRUE(std::isinf(roundedTo(-3.4028234663852886e38, bf16)));
+  EXPECT_EQ(exactIntegerLimit(f16), 2048);
+  EXPECT_EQ(exactIntegerLimit(bf16), 256);
+}
+
+} // namespace

@@ -1,0 +1,202 @@
+//===- PaddingTest.cpp - which dimensions are padded ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/Padding.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+class PaddingTest : public ::testing::Test {
+protected:
+  PaddingTest() { context.loadDialect<MpcDialect, func::FuncDialect>(); }
+
+  func::FuncOp parse(StringRef text) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    return *module->getOps<func::FuncOp>().begin();
+  }
+
+  /// "M=7->8 K=..." of the padded axes of the `number`th op of type `OpTy`.
+  template <typename OpTy>
+  std::string padded(const PaddingPlan &plan, func::FuncOp func,
+                     int number = 0) {
+    auto ops = func.getOps<OpTy>();
+    Operation *op = *std::next(ops.begin(), number);
+    std::string text;
+    for (const OpAxis &axis : paddableAxes(op)) {
+      DimPadding padding = plan.paddingOf(op, axis);
+      if (padding.isPadded())
+        text += (text.empty() ? "" : " ") + std::to_string(padding.groups) +
+                "*" + std::to_string(padding.from) + "->" +
+                std::to_string(padding.to);
+    }
+    return text;
+  }
+
+  static TargetInfo target(StringRef name) { return *TargetInfo::parse(name); }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+} // namespace
+
+TEST_F(PaddingTest, ColumnsOfOneProductAreTheDepthOfTheNext) {
+  func::FuncOp func = parse(R"(
+    func.func @f(%x: tensor<16x64xbf16>, %w: tensor<64x30xbf16>, %v: tensor<30x64xbf16>) -> tensor<16x64xf32> {
+      %0 = mpc.matmul %x, %w : (tensor<16x64xbf16>, tensor<64x30xbf16>) -> tensor<16x30xbf16>
+      %1 = mpc.relu %0 : tensor<16x30xbf16>
+      %2 = mpc.matmul %1, %v : (tensor<16x30xbf16>, tensor<30x64xbf16>) -> tensor<16x64xf32>
+      return %2 : tensor<16x64xf32>
+    })");
+  PaddingPlan plan(func, target("cuda:sm_80"));
+  EXPECT_EQ(padded<MatmulOp>(plan, func, 0), "1*30->32");
+  EXPECT_EQ(padded<ReluOp>(plan, func), "1*30->32");
+  EXPECT_EQ(padded<MatmulOp>(plan, func, 1), "1*30->32");
+  EXPECT_EQ(plan.getRefused(), 0);
+}
+
+TEST_F(PaddingTest, HeadsAreUnitsOfTheWidth) {
+  func::FuncOp func = parse(R"(
+    func.func @f(%x: tensor<32x64xbf16>, %w: tensor<64x100xbf16>) -> tensor<5x32x32xf32> {
+      %0 = mpc.matmul %x, %w : (tensor<32x64xbf16>, tensor<64x100xbf16>) -> tensor<32x100xbf16>
+      %1 = mpc.reshape %0 : tensor<32x100xbf16> to tensor<32x5x20xbf16>
+      %2 = mpc.transpose %1 [1, 0, 2] : tensor<32x5x20xbf16> to tensor<5x32x20xbf16>
+      %3 = mpc.matmul %2, %2 transpose_rhs : (tensor<5x32x20xbf16>, tensor<5x32x20xbf16>) -> tensor<5x32x32xf32>
+      return %3 : tensor<5x32x32xf32>
+    })");
+  PaddingPlan plan(func, target("cuda:sm_80"));
+  EXPECT_EQ(padded<MatmulOp>(plan, func, 0), "5*20->24");
+  EXPECT_EQ(padded<TransposeOp>(plan, func), "1*20->24");
+  EXPECT_EQ(padded<MatmulOp>(plan, func, 1), "1*20->24");
+}
+
+TEST_F(PaddingTest, RowsOfAllBatchesCountTogether) {
+  // 8 x 33 rows are a multiple of 8 as they are.
+  func::FuncOp func = parse(R"(
+    func.func @f(%x: tensor<8x33x64xbf16>, %w: tensor<64x64xbf16>) -> tensor<8x33x64xf32> {
+      %0 = mpc.matmul %x, %w : (tensor<8x33x64xbf16>, tensor<64x64xbf16>) -> tensor<8x33x64xf32>
+      return %0 : tensor<8x33x64xf32>
+    })");
+  EXPECT_TRUE(PaddingPlan(func, target("cuda:sm_80")).isEmpty());
+}
+
+TEST_F(PaddingTest, OneRowStays) {
+  func::FuncOp func = parse(R"(
+    func.func @f(%x: tensor<1x64xbf16>, %w: tensor<64x30xbf16>) -> tensor<1x30xf32> {
+      %0 = mpc.matmul %x, %w : (tensor<1x64xbf16>, tensor<64x30xbf16>) -> tensor<1x30xf32>
+      return %0 : tensor<1x30xf32>
+    })");
+  PaddingPlan plan(func, target("cuda:sm_80"));
+  EXPECT_EQ(padded<MatmulOp>(plan, func), "1*30->32");
+}
+
+TEST_F(PaddingTest, TooFewRowsDoNotKeepTheColumnsFromGrowing) {
+  // Two rows would become eight in both products.
+  func::FuncOp func = parse(R"(
+    func.func @f(%x: tensor<2x100xbf16>, %w: tensor<100x100xbf16>, %v: tensor<100x10xbf16>) -> tensor<2x10xf32> {
+      %0 = mpc.matmul %x, %w : (tensor<2x100xbf16>, tensor<100x100xbf16>) -> tensor<2x100xbf16>
+      %1 = mpc.matmul %0, %v : (tensor<2x100xbf16>, tensor<100x10xbf16>) -> tensor<2x10xf32>
+      return %1 : tensor<2x10xf32>
+    })");
+  PaddingPlan plan(func, target("cuda:sm_80"));
+  EXPECT_EQ(padded<MatmulOp>(plan, func, 0), "1*100->104 1*100->104");
+  EXPECT_EQ(padded<MatmulOp>(plan, func, 1), "1*10->16 1*100->104");
+  EXPECT_EQ(plan.getRefused(), 1);
+}
+
+TEST_F(PaddingTest, GrowthToTwiceTheSizeIsRefused) {
+  for (auto [columns, isPadded] :
+       {std::pair(3, false), std::pair(4, false), std::pair(5, true)}) {
+    std::string n = std::to_string(columns);
+    func::FuncOp func =
+        parse("func.func @f(%x: tensor<512x512xbf16>, %w: tensor<512x" + n +
+              "xbf16>) -> tensor<512x" + n + "xf32> {\n" +
+              "%0 = mpc.matmul %x, %w : (tensor<512x512xbf16>, tensor<512x" +
+              n + "xbf16>) -> tensor<512x" + n +
+              "xf32>\nreturn %0 : tensor<512x" + n + "xf32>\n}");
+    PaddingPlan plan(func, target("cuda:sm_80"));
+    EXPECT_EQ(plan.isEmpty(), !isPadded) << n;
+    EXPECT_EQ(plan.getRefused(), !isPadded) << n;
+  }
+}
+
+TEST_F(PaddingTest, WithoutCeilingsNoOperandGrowsByMoreThanAThird) {
+  StringRef text = R"(
+    func.func @f(%x: tensor<64x64xbf16>, %w: tensor<64x10xbf16>, %v: tensor<64x13xbf16>) -> (tensor<64x10xf32>, tensor<64x13xf32>) {
+      %0 = mpc.matmul %x, %w : (tensor<64x64xbf16>, tensor<64x10xbf16>) -> tensor<64x10xf32>
+      %1 = mpc.matmul %x, %v : (tensor<64x64xbf16>, tensor<64x13xbf16>) -> tensor<64x13xf32>
+      return %0, %1 : tensor<64x10xf32>, tensor<64x13xf32>
+    })";
+  func::FuncOp func = parse(text);
+  ASSERT_FALSE(target("cuda:sm_87").hasCeilings());
+  PaddingPlan unknown(func, target("cuda:sm_87"));
+  EXPECT_EQ(padded<MatmulOp>(unknown, func, 0), "");
+  EXPECT_EQ(padded<MatmulOp>(unknown, func, 1), "1*13->16");
+  PaddingPlan known(func, target("cuda:sm_80"));
+  EXPECT_EQ(padded<MatmulOp>(known, func, 0), "1*10->16");
+}
+
+TEST_F(PaddingTest, CpusAndTypesWithoutUnitsWantNothing) {
+  func::FuncOp func = parse(R"(
+    func.func @f(%x: tensor<15x31xbf16>, %w: tensor<31x30xbf16>) -> tensor<15x30xf32> {
+      %0 = mpc.matmul %x, %w : (tensor<15x31xbf16>, tensor<31x30xbf16>) -> tensor<15x30xf32>
+      return %0 : tensor<15x30xf32>
+    })");
+  for (StringRef name : {"cpu:avx2", "cpu:avx512", "cpu:amx", "cuda:sm_75"})
+    EXPECT_TRUE(PaddingPlan(func, target(name)).isEmpty()) << name.str();
+  EXPECT_FALSE(PaddingPlan(func, target("cuda:sm_80")).isEmpty());
+}
+
+TEST_F(PaddingTest, OneSmallProductDoesNotMakeEverythingLarger) {
+  // Five rows would become eight in every value; the one product that gains is
+  // too small for that.
+  std::string text = R"(
+    func.func @f(%x: tensor<5x4096xf32>, %w: tensor<4096x8xbf16>) -> (tensor<5x8xf32>, tensor<5x4096xf32>) {
+      %0 = mpc.softmax %x axis(1) : tensor<5x4096xf32>
+)";
+  for (int i = 0; i < 8; ++i)
+    text += "      %" + std::to_string(i + 1) + " = mpc.softmax %" +
+            std::to_string(i) + " axis(1) : tensor<5x4096xf32>\n";
+  text += R"(
+      %h = mpc.cast %8 : tensor<5x4096xf32> to tensor<5x4096xbf16>
+      %y = mpc.matmul %h, %w : (tensor<5x4096xbf16>, tensor<4096x8xbf16>) -> tensor<5x8xf32>
+      return %y, %8 : tensor<5x8xf32>, tensor<5x4096xf32>
+    })";
+  func::FuncOp func = parse(text);
+  EXPECT_TRUE(PaddingPlan(func, target("cuda:sm_80")).isEmpty());
+}
+
+TEST_F(PaddingTest, PlacesBehindSomeOpsAreNotZero) {
+  func::FuncOp func = parse(R"(
+    func.func @f(%x: tensor<16x30xf32>, %b: tensor<30xf32>) -> tensor<16x30xf32> {
+      %0 = mpc.add %x, %b : (tensor<16x30xf32>, tensor<30xf32>) -> tensor<16x30xf32>
+      %1 = mpc.exp %0 : tensor<16x30xf32>
+      %2 = mpc.mul %1, %x : (tensor<16x30xf32>, tensor<16x30xf32>) -> tensor<16x30xf32>
+      return %2 : tensor<16x30xf32>
+    })");
+  auto lanes = [&](Operation *op, unsigned axis, ArrayRef<LaneState> operands) {
+    return resultLanes(op, paddableAxes(op)[axis], operands);
+  };
+  using enum LaneState;
+  Operation *add = *func.getOps<AddOp>().begin();
+  // New rows repeat the bias, new columns do not.
+  EXPECT_EQ(lanes(add, 0, {Zero, Finite}), Finite);
+  EXPECT_EQ(lanes(add, 1, {Zero, Zero}), Zero);
+  Operation *exp = *func.getOps<ExpOp>().begin();
+  EXPECT_EQ(lanes(exp, 0, {Zero}), Finite);
+  EXPECT_EQ(lanes(exp, 0, {Finite}), Any);
+  Operation *mul = *func.getOps<MulOp>().begin();
+  EXPECT_EQ(lanes(mul, 0, {Finite, Zero}), Zero);
+  EXPECT_EQ(lanes(mul, 0, {Any, Zero}), Any);
+}

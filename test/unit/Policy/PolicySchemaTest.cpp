@@ -1,0 +1,96 @@
+//===- PolicySchemaTest.cpp - the published schema and the reader ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// docs/policy.schema.json must list what PolicyReader reads, no more, no less.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Policy/Policy.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+#include "gtest/gtest.h"
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+using namespace llvm;
+using namespace mpc;
+using Json = nlohmann::json;
+
+namespace {
+
+Json schema() {
+  auto buffer = MemoryBuffer::getFile(MPC_POLICY_SCHEMA);
+  if (!buffer) {
+    ADD_FAILURE() << MPC_POLICY_SCHEMA << " cannot be read";
+    return Json::object();
+  }
+  StringRef text = (*buffer)->getBuffer();
+  return Json::parse(text.begin(), text.end(), nullptr,
+                     /*allow_exceptions=*/false);
+}
+
+std::set<std::string> keysOf(const Json &object) {
+  std::set<std::string> keys;
+  for (auto &[key, value] : object.items())
+    keys.insert(key);
+  return keys;
+}
+
+std::string errorOf(const Json &policy) {
+  Expected<Policy> read = Policy::parse(policy.dump(), "test.json");
+  return read ? "" : toString(read.takeError());
+}
+
+TEST(PolicySchemaTest, HasTheFieldsOfTheReader) {
+  std::set<std::string> fields;
+  for (StringRef field : Policy::fieldNames())
+    fields.insert(field.str());
+  EXPECT_EQ(keysOf(schema()["properties"]), fields);
+}
+
+/// Every value of an enum of the schema is read, and every name that the reader
+/// gives to a value is in the enum.
+TEST(PolicySchemaTest, HasTheTypesOfTheReader) {
+  Json defs = schema()["$defs"];
+  for (auto [field, definition] :
+       {std::pair("compute", "computeType"), std::pair("store", "storedType"),
+        std::pair("variable", "storedType"),
+        std::pair("output", "storedType")}) {
+    std::set<std::string> listed = defs[definition]["enum"];
+    for (const std::string &name : listed)
+      EXPECT_EQ(errorOf({{"name", "a"}, {field, name}}), "") << name;
+    for (PolicyType type : allPolicyTypes()) {
+      std::string name = stringify(type).str();
+      EXPECT_EQ(errorOf({{"name", "a"}, {field, name}}).empty(),
+                listed.count(name) == 1)
+          << field << " " << name;
+    }
+  }
+  std::set<std::string> forced = defs["forcedType"]["enum"];
+  for (const std::string &name : forced)
+    EXPECT_EQ(errorOf({{"name", "a"}, {"overrides", {{"op:add", name}}}}), "")
+        << name;
+  for (PolicyType type : allPolicyTypes())
+    EXPECT_EQ(forced.count(stringify(type).str()), 1u);
+}
+
+TEST(PolicySchemaTest, HasTheClassesAndAlgorithmsOfTheReader) {
+  Json properties = schema()["properties"];
+  std::set<std::string> classes = properties["default"]["enum"];
+  for (const std::string &name : classes)
+    EXPECT_TRUE(parsePrecisionClass(name)) << name;
+  for (int i = 0; i <= int(PrecisionClass::Ban); ++i)
+    EXPECT_EQ(classes.count(stringify(PrecisionClass(i)).str()), 1u);
+  EXPECT_EQ(properties["classes"]["propertyNames"]["enum"],
+            properties["default"]["enum"]);
+  std::set<std::string> algorithms = properties["algorithm"]["enum"];
+  EXPECT_EQ(algorithms.size(), 4u);
+  for (const std::string &name : algorithms)
+    EXPECT_TRUE(parsePolicyAlgorithm(name)) << name;
+}
+
+} // namespace

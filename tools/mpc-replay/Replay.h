@@ -1,0 +1,74 @@
+//===- Replay.h - recordings against the product ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each function takes one recording, builds the graphs that it speaks of, runs
+// mpc-assign-precision with the preset that imitates the recorded system and
+// compares types and casts. What the dialect cannot express is not covered; it
+// is never counted as agreement.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_REPLAY_REPLAY_H
+#define MPC_TOOLS_REPLAY_REPLAY_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace mpc::replay {
+
+using Json = nlohmann::json;
+
+/// The result of one recording.
+struct Tally {
+  int agree = 0, covered = 0, total = 0;
+  /// One line for each entry that disagrees, and for each that is not covered.
+  std::vector<std::string> disagreements, uncovered;
+
+  /// Counts an entry that was replayed; `difference` is empty where the product
+  /// did as recorded.
+  void note(const std::string &entry, const std::string &difference) {
+    ++total;
+    ++covered;
+    if (difference.empty())
+      ++agree;
+    else
+      disagreements.push_back(entry + ": " + difference);
+  }
+  /// Counts an entry that cannot be replayed.
+  void skip(const std::string &entry, const std::string &why) {
+    ++total;
+    uncovered.push_back(entry + ": " + why);
+  }
+};
+
+/// Runs mpc-assign-precision on every function of `module`. `sets` are
+/// overrides. The error holds the pass's diagnostics.
+llvm::Error assignPrecision(mlir::ModuleOp module, llvm::StringRef policy,
+                            llvm::ArrayRef<std::string> sets = {});
+
+/// The short name that recordings use for an element type: f32, bf16, i1 ...
+std::string shortName(mlir::Type element);
+/// The element type of a short name; null for one that the dialect lacks.
+mlir::Type parseShortName(llvm::StringRef name, mlir::MLIRContext *context);
+
+/// The preset that imitates a recording's system, device and 16-bit type.
+llvm::Expected<std::string> presetOf(const Json &recording);
+
+using Replayer = llvm::Expected<Tally>(const Json &, mlir::MLIRContext &);
+
+Replayer replayTorchOps, replayTorchModel, replayTorchPrograms;
+Replayer replayTensorFlowLists, replayTensorFlowGraphs;
+Replayer replayKerasPolicies, replayKerasLayers, replayKerasModels,
+    replayKerasMaps;
+
+} // namespace mpc::replay
+
+#endif // MPC_TOOLS_REPLAY_REPLAY_H

@@ -1,0 +1,31 @@
+//===- TorchRecord.h - what torch recorded ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_REPLAY_TORCHRECORD_H
+#define MPC_TOOLS_REPLAY_TORCHRECORD_H
+
+#include "TorchGraph.h"
+
+namespace mpc::replay {
+
+/// One op below autocast: "mm.default (f16, f16) -> f16".
+struct AtenOp {
+  std::string name; ///< without overload
+  std::vector<std::string> inputs, outputs;
+};
+
+/// Reads a recording's list of ops. Throws std::runtime_error for a line of
+/// another form.
+std::vector<AtenOp> parseAten(const Json &lines);
+
+/// Casts and compute types of recorded ops. Views and fillings are left out; a
+/// 16-bit operand of an op that computes in f32 counts as widened, whether a
+/// copy or the kernel widens it.
+Trace traceOf(std::vector<AtenOp> ops);
+
+} // namespace mpc::replay
+
+#endif // MPC_TOOLS_REPLAY_TORCHRECORD_H

@@ -1,0 +1,136 @@
+//===- main.cpp - replay recordings ---------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Walks a folder of recordings, replays each file by what it holds and prints
+// what agrees. Exit codes: 0 all that is covered agrees, 1 it does not or the
+// input cannot be read, 2 bad usage.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Replay.h"
+
+#include "mpc/InitAllDialects.h"
+#include "mpc/InitAllPasses.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+using namespace mpc::replay;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// How one kind of recording is told from the others.
+struct Format {
+  const char *system;
+  /// Fields that only this kind has.
+  std::vector<std::string> fields;
+  Replayer *replay;
+};
+
+const Format kFormats[] = {
+    {"torch.autocast", {"ops"}, replayTorchOps},
+    {"torch.autocast", {"model", "forward"}, replayTorchModel},
+    {"torch.autocast", {"programs"}, replayTorchPrograms},
+    {"TensorFlow grappler", {"AllowList"}, replayTensorFlowLists},
+    {"TensorFlow grappler", {"nodes"}, replayTensorFlowGraphs},
+    {"TensorFlow grappler", {"programs"}, replayTensorFlowGraphs},
+    {"keras dtype policies", {"policies"}, replayKerasPolicies},
+    {"keras dtype policies", {"layers"}, replayKerasLayers},
+    {"keras dtype policies", {"models"}, replayKerasModels},
+    {"keras dtype policies", {"fixed", "random"}, replayKerasMaps},
+};
+
+const Format *findFormat(const Json &recording) {
+  auto system = recording.find("system");
+  if (system == recording.end() || !system->is_string())
+    return nullptr;
+  for (const Format &format : kFormats)
+    if (*system == format.system &&
+        std::all_of(format.fields.begin(), format.fields.end(),
+                    [&](const std::string &field) {
+                      return recording.contains(field);
+                    }))
+      return &format;
+  return nullptr;
+}
+
+/// Prints what `file` gives. Returns whether all that is covered agrees, or
+/// nothing where the file cannot be read.
+std::optional<bool> replayFile(const fs::path &file, const std::string &shown,
+                               mlir::MLIRContext &context) {
+  std::ifstream in(file);
+  Json recording;
+  try {
+    recording = Json::parse(in);
+  } catch (const Json::parse_error &error) {
+    llvm::errs() << shown << ": " << error.what() << "\n";
+    return std::nullopt;
+  }
+  const Format *format = findFormat(recording);
+  if (!format) {
+    llvm::errs() << shown
+                 << ": holds no recording that is known here; its 'system' and "
+                    "fields fit no format of autocast or keras_policy\n";
+    return std::nullopt;
+  }
+  llvm::Expected<Tally> tally = Tally();
+  try {
+    tally = format->replay(recording, context);
+  } catch (const std::exception &error) { // a field of another form
+    llvm::errs() << shown << ": " << error.what() << "\n";
+    return std::nullopt;
+  }
+  if (!tally) {
+    llvm::errs() << shown << ": " << llvm::toString(tally.takeError()) << "\n";
+    return std::nullopt;
+  }
+  llvm::outs() << shown << ": " << tally->agree << " of " << tally->total
+               << " agree (" << tally->covered << " covered)\n";
+  for (const std::string &line : tally->disagreements)
+    llvm::outs() << "  differs: " << line << "\n";
+  for (const std::string &line : tally->uncovered)
+    llvm::outs() << "  not covered: " << line << "\n";
+  return tally->agree == tally->covered;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 2 || argv[1][0] == '-') {
+    llvm::errs() << "usage: mpc-replay FOLDER\n";
+    return 2;
+  }
+  fs::path folder = argv[1];
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (auto it = fs::recursive_directory_iterator(folder, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error))
+    if (it->path().extension() == ".json")
+      files.push_back(it->path());
+  if (error) {
+    llvm::errs() << folder.string() << ": " << error.message() << "\n";
+    return 1;
+  }
+  if (files.empty()) {
+    llvm::errs() << folder.string() << ": holds no .json file\n";
+    return 1;
+  }
+  std::sort(files.begin(), files.end());
+
+  mlir::DialectRegistry registry;
+  mpc::registerAllDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+
+  bool good = true;
+  for (const fs::path &file : files)
+    good &= replayFile(file, file.lexically_relative(folder).string(), context)
+                .value_or(false);
+  return good ? 0 : 1;
+}

@@ -1,0 +1,270 @@
+//===- Devices.cpp - mpc devices ------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Devices.h"
+
+#include "Commands.h"
+
+#include "mpc/Runtime/Device.h"
+#include "mpc/Target/CPU/CpuTarget.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <algorithm>
+#include <fstream>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+//===----------------------------------------------------------------------===//
+// Facts
+//===----------------------------------------------------------------------===//
+
+/// The processor's own name, or LLVM's name of its kind.
+static std::string cpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) != 0)
+      continue;
+    size_t at = line.find_first_not_of(" \t:", line.find(':'));
+    if (at != std::string::npos)
+      return line.substr(at);
+  }
+  return llvm::sys::getHostCPUName().str();
+}
+
+CpuReport tool::describeCpu(bool measure) {
+  // The features that a level of ours, or one to come, is made of.
+  static constexpr const char *kFeatures[] = {
+      "avx2",       "fma",      "f16c",     "avxvnni",    "avx512f",
+      "avx512bw",   "avx512dq", "avx512vl", "avx512vnni", "avx512bf16",
+      "avx512fp16", "amx-tile", "amx-bf16", "amx-int8",   "amx-fp16"};
+  CpuReport report;
+  report.name = cpuName();
+  report.cores = availableCores();
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  for (const char *feature : kFeatures)
+    if (features.lookup(feature))
+      report.features.push_back(feature);
+
+  llvm::SmallVector<CpuIsa> runnable = CpuTarget::available();
+  for (llvm::StringRef name : TargetInfo::names()) {
+    if (!name.consume_front("cpu:"))
+      continue;
+    IsaLevel level{name.str(), false, false};
+    if (std::optional<CpuTarget> target = CpuTarget::parse(name)) {
+      level.generated = true;
+      level.available = std::find(runnable.begin(), runnable.end(),
+                                  target->isa) != runnable.end();
+    } else {
+      level.available =
+          features.lookup(name == "amx" ? "amx-bf16" : name.str());
+    }
+    report.levels.push_back(std::move(level));
+  }
+  if (std::optional<CpuTarget> best = CpuTarget::host()) {
+    std::string isa = best->name().str();
+    report.target = TargetInfo::parse("cpu:" + isa);
+    if (measure)
+      report.ceilings = measureCeilings(isa, report.cores);
+  }
+  return report;
+}
+
+void tool::describeGpus(const Result<std::vector<GpuInfo>> &found,
+                        DeviceReport &report) {
+  if (!found.ok()) {
+    report.whyNoGpu = found.status().text();
+    return;
+  }
+  for (const GpuInfo &gpu : *found)
+    report.gpus.push_back(
+        {gpu, TargetInfo::parse("cuda:" + gpu.architecture())});
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+static Json fastTypes(const std::optional<TargetInfo> &target) {
+  Json types = Json::array();
+  if (target)
+    for (PolicyType type : target->fastTypes())
+      types.push_back(shortTypeName(type));
+  return types;
+}
+
+static Json policyFor(const std::optional<TargetInfo> &target) {
+  return target ? Json(bestPolicy(*target).policy) : Json(nullptr);
+}
+
+static Json toJson(const CpuReport &cpu) {
+  Json levels = Json::array();
+  for (const IsaLevel &level : cpu.levels)
+    levels.push_back({{"name", level.name},
+                      {"available", level.available},
+                      {"generated", level.generated}});
+  Json ceilings = Json::object();
+  if (cpu.ceilings) {
+    Json bandwidths = Json::array();
+    for (auto [size, rate] : cpu.ceilings->bytesPerSecond)
+      bandwidths.push_back(
+          {{"working_set", size}, {"gigabytes_per_second", rate * 1e-9}});
+    ceilings = {{"source", "measured"},
+                {"gflops", {{"f32", cpu.ceilings->flopsPerSecond * 1e-9}}},
+                {"bandwidths", bandwidths}};
+  }
+  std::string name = cpu.target ? cpu.target->name : "";
+  Json isa = nullptr;
+  if (cpu.target)
+    isa = name.substr(name.find(':') + 1);
+  return {{"name", cpu.name},
+          {"kind", "cpu"},
+          {"isa", isa},
+          {"levels", levels},
+          {"features", cpu.features},
+          {"cores", cpu.cores},
+          {"runs", cpu.target.has_value()},
+          {"fast_types", fastTypes(cpu.target)},
+          {"ceilings", ceilings},
+          {"policy", policyFor(cpu.target)}};
+}
+
+static Json toJson(const GpuReport &report) {
+  const GpuInfo &gpu = report.gpu;
+  Json ceilings = Json::object();
+  if (report.target && report.target->hasCeilings()) {
+    Json rates = Json::object();
+    for (PolicyType type : report.target->fastTypes())
+      rates[shortTypeName(type)] =
+          report.target->flopsPerSecond(type, /*aligned=*/true) * 1e-9;
+    ceilings = {{"source", "known"},
+                {"gflops", rates},
+                {"bandwidths",
+                 Json::array({{{"gigabytes_per_second",
+                                report.target->bytesPerSecond() * 1e-9}}})},
+                {"launch_microseconds", report.target->launchSeconds() * 1e6}};
+  }
+  return {{"name", gpu.name},
+          {"kind", "cuda"},
+          {"compute_capability", gpu.computeCapability()},
+          {"target", "cuda:" + gpu.architecture()},
+          {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.memoryBytes},
+          {"l2_bytes", gpu.l2Bytes},
+          // Programs for GPUs are planned, not yet run.
+          {"runs", false},
+          {"fast_types", fastTypes(report.target)},
+          {"ceilings", ceilings},
+          {"policy", policyFor(report.target)}};
+}
+
+Json tool::devicesToJson(const DeviceReport &report) {
+  Json devices = Json::array({toJson(report.cpu)});
+  for (const GpuReport &gpu : report.gpus)
+    devices.push_back(toJson(gpu));
+  Json document = {{"devices", devices}};
+  document["no_gpu"] =
+      report.whyNoGpu.empty() ? Json(nullptr) : Json(report.whyNoGpu);
+  return document;
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static std::string typeList(const std::optional<TargetInfo> &target) {
+  std::string text;
+  if (target)
+    for (PolicyType type : target->fastTypes())
+      text += (text.empty() ? "" : " ") + shortTypeName(type);
+  return text.empty() ? "not known" : text;
+}
+
+/// "262 kB".
+static std::string sizeText(size_t bytes) { return shortBytes(double(bytes)); }
+
+static std::string cpuText(const CpuReport &cpu) {
+  std::string text = "cpu: " + cpu.name + ", " + std::to_string(cpu.cores) +
+                     (cpu.cores == 1 ? " core\n" : " cores\n");
+  std::string features;
+  for (const std::string &feature : cpu.features)
+    features += " " + feature;
+  text += "  features:" + (features.empty() ? " none that count" : features) +
+          "\n  levels:";
+  for (const IsaLevel &level : cpu.levels)
+    text += " " + level.name + " (" +
+            (level.available ? "has it" : "lacks it") +
+            (level.generated ? "" : ", no code is generated for it") + ")" +
+            (&level == &cpu.levels.back() ? "" : ",");
+  text += "\n";
+  if (!cpu.target)
+    return text + "  runs nothing: compiled code needs AVX2, FMA and F16C\n";
+  text += "  compiles for: " + cpu.target->name +
+          "; fast types: " + typeList(cpu.target) + "\n";
+  if (cpu.ceilings) {
+    text += "  measured, all cores: " +
+            shortNumber(cpu.ceilings->flopsPerSecond * 1e-9) +
+            " GFLOP/s in f32; reads";
+    for (size_t i = 0; i < cpu.ceilings->bytesPerSecond.size(); ++i) {
+      auto [size, rate] = cpu.ceilings->bytesPerSecond[i];
+      text += (i ? ", " : " ") + shortNumber(rate * 1e-9) + " (" +
+              sizeText(size) + ")";
+    }
+    text += " GB/s\n";
+  }
+  PolicyChoice best = bestPolicy(*cpu.target);
+  return text + "  --policy auto: " + best.policy + ", since " + best.reason +
+         "\n";
+}
+
+static std::string gpuText(const GpuReport &report) {
+  const GpuInfo &gpu = report.gpu;
+  std::string text =
+      "cuda: " + gpu.name + ", compute capability " + gpu.computeCapability() +
+      ", " + std::to_string(gpu.multiprocessors) + " multiprocessors, " +
+      shortBytes(double(gpu.memoryBytes)) + "\n";
+  text += "  plans for: cuda:" + gpu.architecture() +
+          " (explain, lint, dump); fast types: " + typeList(report.target) +
+          "\n";
+  if (!report.target)
+    return text + "  this architecture is not known\n";
+  if (report.target->hasCeilings()) {
+    text += "  known:";
+    for (PolicyType type : report.target->fastTypes())
+      text +=
+          " " +
+          shortNumber(report.target->flopsPerSecond(type, /*aligned=*/true) *
+                      1e-12) +
+          " (" + shortTypeName(type) + ")";
+    text += " TFLOP/s; copies " +
+            shortNumber(report.target->bytesPerSecond() * 1e-9) + " GB/s\n";
+  }
+  PolicyChoice best = bestPolicy(*report.target);
+  return text + "  --policy auto: " + best.policy + ", since " + best.reason +
+         "\n";
+}
+
+std::string tool::devicesToText(const DeviceReport &report) {
+  std::string text = cpuText(report.cpu);
+  for (const GpuReport &gpu : report.gpus)
+    text += gpuText(gpu);
+  if (!report.whyNoGpu.empty())
+    text += "cuda: none: " + report.whyNoGpu + "\n";
+  text.pop_back();
+  return text;
+}
+
+int tool::devicesCommand(const DevicesArguments &arguments) {
+  Reporter reporter(arguments.common.json, arguments.common.quiet);
+  DeviceReport report;
+  report.cpu = describeCpu(!arguments.withoutCeilings);
+  describeGpus(listGpus(), report);
+  reporter.line(devicesToText(report));
+  reporter.document(devicesToJson(report));
+  return reporter.finish(kDone);
+}

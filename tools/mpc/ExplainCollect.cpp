@@ -1,0 +1,293 @@
+//===- ExplainCollect.cpp - read a report off the IR ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads attributes and types only: what decides is in the passes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Explanation.h"
+#include "Instrument.h"
+
+#include "JIT/Compiler.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+/// The element type's name: "f32"; MLIR prints unsigned integers as the runtime
+/// does.
+static std::string typeName(mlir::Type type) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << mlir::getElementTypeOrSelf(type);
+  return text;
+}
+
+static bool isNarrow(mlir::Type type) {
+  mlir::Type element = mlir::getElementTypeOrSelf(type);
+  return element.isF16() || element.isBF16();
+}
+
+/// What the op multiplies or evaluates in.
+static std::string computeType(mlir::Operation *op) {
+  if (auto contraction = mlir::dyn_cast<ContractionOpInterface>(op))
+    if (contraction.getComputeMode() != ComputeMode::native)
+      return stringifyComputeMode(contraction.getComputeMode()).str();
+  for (mlir::Value operand : op->getOperands())
+    if (mlir::isa<mlir::FloatType>(
+            mlir::getElementTypeOrSelf(operand.getType())))
+      return typeName(operand.getType());
+  return typeName(op->getResult(0).getType());
+}
+
+static std::optional<std::string> accumulateType(mlir::Operation *op) {
+  if (auto contraction = mlir::dyn_cast<ContractionOpInterface>(op))
+    return typeName(contraction.getAccumulateType());
+  if (auto reduction = mlir::dyn_cast<ReductionOpInterface>(op))
+    return typeName(reduction.getAccumulateType());
+  return std::nullopt;
+}
+
+static DecisionAttr decisionOf(mlir::Operation *op) {
+  return mlir::dyn_cast_if_present<DecisionAttr>(
+      op->getDiscardableAttr(MpcDialect::kDecisionAttr));
+}
+
+/// Whether the precision stage made this cast; the model's own carry a
+/// decision.
+static bool isInserted(CastOp cast) { return !decisionOf(cast); }
+
+/// The type in which memory holds `result`: its own, or the one narrow type to
+/// which all readers cast it.
+static std::string storageType(mlir::Value result) {
+  // A widening cast is its reader's own.
+  if (isNarrow(result.getType()))
+    return typeName(result.getType());
+  mlir::Type common;
+  for (mlir::Operation *reader : result.getUsers()) {
+    auto cast = mlir::dyn_cast<CastOp>(reader);
+    mlir::Type type = cast && isInserted(cast) ? cast.getType() : mlir::Type();
+    if (!type || (common && common != type))
+      return typeName(result.getType());
+    common = type;
+  }
+  return typeName(common ? common : result.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Decisions
+//===----------------------------------------------------------------------===//
+
+/// One sentence about a decision: what the rule says of `kind`, then what the
+/// compiler adds.
+static std::string sentence(DecisionAttr decision, const std::string &kind) {
+  std::string rule = decision.getRule().str();
+  std::string policy = "policy '" + decision.getList().str() + "'";
+  std::string text;
+  if (rule == "low")
+    text = policy + " computes " + kind + " in its narrow type";
+  else if (rule == "high")
+    text = policy + " computes " + kind + " in float32";
+  else if (rule == "follow")
+    text = kind + " follows its operands under " + policy;
+  else if (rule == "clear")
+    text = kind + " takes any type under " + policy;
+  else if (rule == "widest")
+    text = kind + " meets in the widest of its operands' types under " + policy;
+  else if (rule == "high_result")
+    text = policy + " sets the result of " + kind + " to float32";
+  else if (rule == "override" && decision.getOverride())
+    text = "override " + decision.getOverride().str();
+  else if (rule == "pin")
+    text = "the model fixes it";
+  else if (rule == "untouched")
+    text = policy + " does not touch it";
+  else
+    text = "rule '" + rule + "' of " + policy;
+  if (mlir::StringAttr reason = decision.getReason())
+    text += "; " + reason.str();
+  return text;
+}
+
+int64_t tool::countNarrowConstants(mlir::func::FuncOp function) {
+  int64_t count = 0;
+  function.walk(
+      [&](ConstantOp op) { count += isNarrow(op.getResult().getType()); });
+  return count;
+}
+
+static void explainConstant(ConstantOp op, Explanation &explanation) {
+  auto narrowing = mlir::dyn_cast_if_present<NarrowingAttr>(
+      op->getDiscardableAttr(MpcDialect::kNarrowingAttr));
+  if (!narrowing)
+    return;
+  explanation.constants.push_back(
+      {opName(op), typeName(op.getResult().getType()), narrowing.getCount(),
+       narrowing.getOverflowed(), narrowing.getFlushed(),
+       narrowing.getMaxError().getValueAsDouble(),
+       narrowing.getRmsError().getValueAsDouble()});
+}
+
+void tool::explainPrecision(mlir::func::FuncOp function,
+                            Explanation &explanation) {
+  auto text = [](mlir::StringAttr attribute) {
+    return attribute ? std::optional<std::string>(attribute.str())
+                     : std::nullopt;
+  };
+  for (mlir::Operation &op : function.getBody().front().without_terminator()) {
+    if (auto constant = mlir::dyn_cast<ConstantOp>(op)) {
+      explainConstant(constant, explanation);
+      continue;
+    }
+    if (op.getNumResults() == 0)
+      continue;
+    DecisionAttr decision = decisionOf(&op);
+    if (mlir::isa<CastOp>(op)) {
+      ++explanation.casts;
+      explanation.castBytes += operandAndResultBytes(&op);
+      // The model's own casts carry a decision; inserted ones are counted only.
+      if (!decision)
+        continue;
+    }
+    ExplainedOp explained;
+    explained.name = opName(&op);
+    explained.kind = opKind(&op);
+    explained.layer = opLayer(&op);
+    explained.location = describeLocation(op.getLoc()).where;
+    explained.compute = computeType(&op);
+    explained.accumulate = accumulateType(&op);
+    for (mlir::Value operand : op.getOperands())
+      explained.operands.push_back(typeName(operand.getType()));
+    for (mlir::Value result : op.getResults()) {
+      explained.results.push_back(typeName(result.getType()));
+      explained.storage.push_back(storageType(result));
+    }
+    if (decision) {
+      explained.rule = text(decision.getRule());
+      explained.override = text(decision.getOverride());
+      explained.reason = sentence(decision, explained.kind);
+      if (mlir::IntegerAttr cost = decision.getCost())
+        explained.cost = cost.getInt();
+    }
+    explanation.ops.push_back(std::move(explained));
+  }
+}
+
+void tool::explainPadding(mlir::func::FuncOp function,
+                          Explanation &explanation) {
+  function.walk([&](mlir::Operation *op) {
+    auto padding = mlir::dyn_cast_if_present<PaddingAttr>(
+        op->getDiscardableAttr(MpcDialect::kPaddingAttr));
+    if (padding)
+      explanation.padding.push_back({opName(op), padding.getFrom().vec(),
+                                     padding.getTo().vec(),
+                                     padding.getExtraFlops()});
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// What a user calls `value`: the input or the op that made it, across the
+/// borders of fusions and through casts.
+static std::string valueName(mlir::func::FuncOp function, mlir::Value value) {
+  while (true) {
+    if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(value)) {
+      mlir::Operation *parent = argument.getOwner()->getParentOp();
+      if (auto fusion = mlir::dyn_cast<FusionOp>(parent)) {
+        value = fusion.getInputs()[argument.getArgNumber()];
+        continue;
+      }
+      auto name = function.getArgAttrOfType<mlir::StringAttr>(
+          argument.getArgNumber(), MpcDialect::kNameAttr);
+      return name ? name.str()
+                  : "argument " + std::to_string(argument.getArgNumber());
+    }
+    auto result = mlir::cast<mlir::OpResult>(value);
+    if (auto fusion = mlir::dyn_cast<FusionOp>(result.getOwner())) {
+      value = fusion.getBody().front().getTerminator()->getOperand(
+          result.getResultNumber());
+      continue;
+    }
+    if (auto cast = mlir::dyn_cast<CastOp>(result.getOwner());
+        cast && isInserted(cast)) {
+      value = cast.getInput();
+      continue;
+    }
+    return opName(result.getOwner());
+  }
+}
+
+/// Whether a kernel with this body does nothing but convert and rearrange.
+static bool onlyConverts(FusionOp fusion) {
+  bool only = true;
+  fusion.getBody().walk([&](mlir::Operation *op) {
+    only &=
+        mlir::isa<CastOp, TransposeOp, ReshapeOp, PadOp, ConstantOp, YieldOp>(
+            op);
+  });
+  return only;
+}
+
+void tool::explainKernels(mlir::func::FuncOp function, const Program &program,
+                          Explanation &explanation) {
+  llvm::StringMap<std::string> kernelOf;
+  for (const Launch &launch : program.launches) {
+    explanation.kernels.push_back(
+        {launch.kernel, launch.kind, launch.ops, launch.bytes, launch.flops});
+    for (const std::string &op : launch.ops)
+      kernelOf.try_emplace(op, launch.kernel);
+  }
+  for (ExplainedOp &op : explanation.ops)
+    if (auto found = kernelOf.find(op.name); found != kernelOf.end())
+      op.kernel = found->second;
+
+  size_t index = 0;
+  for (auto fusion : function.getBody().front().getOps<FusionOp>()) {
+    if (index == explanation.kernels.size())
+      break;
+    ExplainedKernel &kernel = explanation.kernels[index];
+    bool alone = onlyConverts(fusion);
+    fusion.getBody().walk([&](CastOp cast) {
+      auto type = mlir::cast<mlir::RankedTensorType>(cast.getType());
+      ++kernel.casts;
+      explanation.castList.push_back({valueName(function, cast.getInput()),
+                                      typeName(cast.getInput().getType()),
+                                      typeName(type), type.getShape().vec(),
+                                      operandAndResultBytes(cast), index,
+                                      kernel.name, alone, !isInserted(cast)});
+    });
+    ++index;
+  }
+}
+
+ExplainedWhy tool::explainAccount(const std::string &name,
+                                  const WhyAccount &account) {
+  ExplainedWhy why;
+  why.name = name;
+  why.type = typeName(account.type);
+  for (const WhyStep &step : account.steps)
+    why.steps.push_back(
+        {step.text, step.op ? opName(step.op) : "",
+         step.op ? describeLocation(step.op->getLoc()).where : ""});
+  if (account.flip) {
+    if (account.flip->op)
+      why.flippedOp = opName(account.flip->op);
+    why.add = account.flip->add;
+    why.drop = account.flip->drop;
+    why.becomes = typeName(account.flip->becomes);
+  }
+  why.keeps = account.keeps;
+  why.bytesSaved = account.bytesSaved;
+  why.castBytes = account.castBytes;
+  return why;
+}

@@ -1,0 +1,121 @@
+//===- ExplainJson.cpp - a report as a document ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Explanation.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+
+template <typename T> static Json valueOrNull(const std::optional<T> &value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+static Json textOrNull(const std::string &text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+static Json toJson(const ExplainedOp &op) {
+  return {{"name", op.name},
+          {"kind", op.kind},
+          {"layer", op.layer},
+          {"location", op.location},
+          {"compute", op.compute},
+          {"accumulate", valueOrNull(op.accumulate)},
+          {"operands", op.operands},
+          {"results", op.results},
+          {"storage", op.storage},
+          {"rule", valueOrNull(op.rule)},
+          {"override", valueOrNull(op.override)},
+          {"reason", valueOrNull(op.reason)},
+          {"cost", valueOrNull(op.cost)},
+          {"kernel", valueOrNull(op.kernel)}};
+}
+
+static Json toJson(const ExplainedCast &cast) {
+  return {{"of", cast.of},         {"from", cast.from},
+          {"to", cast.to},         {"shape", cast.shape},
+          {"bytes", cast.bytes},   {"kernel", cast.kernel},
+          {"launch", cast.launch}, {"stands_alone", cast.standsAlone},
+          {"model", cast.ofModel}};
+}
+
+static Json toJson(const ExplainedConstant &constant) {
+  return {{"name", constant.name},
+          {"type", constant.type},
+          {"count", constant.count},
+          {"overflowed", constant.overflowed},
+          {"flushed", constant.flushed},
+          {"max_error", jsonNumber(constant.maxError)},
+          {"rms_error", jsonNumber(constant.rmsError)}};
+}
+
+static Json toJson(const ExplainedPadding &padding) {
+  return {{"op", padding.op},
+          {"from", padding.from},
+          {"to", padding.to},
+          {"extra_flops", padding.extraFlops}};
+}
+
+static Json toJson(const ExplainedKernel &kernel) {
+  return {{"name", kernel.name},   {"kind", kernel.kind},
+          {"ops", kernel.ops},     {"bytes", kernel.bytes},
+          {"flops", kernel.flops}, {"casts", kernel.casts}};
+}
+
+static Json toJson(const ExplainedWarning &warning) {
+  return {{"code", warning.code},
+          {"op", warning.op},
+          {"location", warning.location},
+          {"text", warning.text},
+          {"value", textOrNull(warning.value)},
+          {"fix", textOrNull(warning.fix)}};
+}
+
+static Json toJson(const ExplainedWhy &why) {
+  Json steps = Json::array();
+  for (const ExplainedWhy::Step &step : why.steps)
+    steps.push_back({{"text", step.text},
+                     {"op", textOrNull(step.op)},
+                     {"location", textOrNull(step.location)}});
+  Json flip = nullptr;
+  if (!why.becomes.empty())
+    flip = {{"op", textOrNull(why.flippedOp)},
+            {"sets", why.add},
+            {"drop", textOrNull(why.drop)},
+            {"becomes", why.becomes}};
+  return {{"name", why.name},
+          {"type", why.type},
+          {"steps", steps},
+          {"flip", flip},
+          {"keeps", textOrNull(why.keeps)},
+          {"bytes_saved", why.bytesSaved},
+          {"cast_bytes", why.castBytes}};
+}
+
+template <typename T> static Json toJson(const std::vector<T> &list) {
+  Json array = Json::array();
+  for (const T &entry : list)
+    array.push_back(toJson(entry));
+  return array;
+}
+
+Json tool::explanationToJson(const Explanation &explanation) {
+  Json document = {{"model", explanation.model},
+                   {"policy", explanation.policy},
+                   {"target", explanation.target},
+                   {"ops", toJson(explanation.ops)},
+                   {"casts", explanation.casts},
+                   {"cast_bytes", explanation.castBytes},
+                   {"cast_list", toJson(explanation.castList)},
+                   {"constants_precast", explanation.constantsPrecast},
+                   {"constants", toJson(explanation.constants)},
+                   {"padding", toJson(explanation.padding)},
+                   {"kernels", toJson(explanation.kernels)},
+                   {"warnings", toJson(explanation.warnings)}};
+  if (explanation.why)
+    document["why"] = toJson(*explanation.why);
+  return document;
+}

@@ -1,0 +1,147 @@
+//===- Explanation.h - what mpc explain reports -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Plain data, collected from the IR after several stages, then written as text
+// or as JSON.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_EXPLANATION_H
+#define MPC_TOOLS_MPC_EXPLANATION_H
+
+#include "Reporter.h"
+
+#include "mpc/Analysis/Why.h"
+#include "mpc/Runtime/Program.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+/// One op of the model and the decision about it.
+struct ExplainedOp {
+  std::string name, kind, layer, location;
+  /// What it multiplies or evaluates in; "tf32" where that is no type.
+  std::string compute;
+  std::optional<std::string> accumulate;
+  std::vector<std::string> operands, results;
+  /// The type in which memory holds each result: the far side of the cast that
+  /// all its readers share.
+  std::vector<std::string> storage;
+  std::optional<std::string> rule, override, reason;
+  /// Bytes that the decision saves each time the result passes memory.
+  std::optional<int64_t> cost;
+  std::optional<std::string> kernel;
+};
+
+/// One conversion that a kernel executes.
+struct ExplainedCast {
+  /// The value that is converted: an op's, an input's or a constant's name.
+  std::string of;
+  std::string from, to;
+  std::vector<int64_t> shape;
+  /// What it would read and write if it stood alone.
+  int64_t bytes = 0;
+  /// The launch it lives in and that launch's kernel.
+  size_t launch = 0;
+  std::string kernel;
+  /// Whether the kernel does nothing but convert and rearrange.
+  bool standsAlone = false;
+  /// Whether the model itself has the cast.
+  bool ofModel = false;
+};
+
+/// One constant that was rounded at compile time.
+struct ExplainedConstant {
+  std::string name, type;
+  int64_t count = 0, overflowed = 0, flushed = 0;
+  double maxError = 0, rmsError = 0;
+};
+
+/// One contraction that was padded.
+struct ExplainedPadding {
+  std::string op;
+  std::vector<int64_t> from, to;
+  int64_t extraFlops = 0;
+};
+
+/// One launch.
+struct ExplainedKernel {
+  std::string name, kind;
+  std::vector<std::string> ops;
+  int64_t bytes = 0, flops = 0;
+  /// Casts that it executes.
+  int64_t casts = 0;
+};
+
+struct ExplainedWarning {
+  std::string code, op, location, text;
+  /// What a lint adds; empty where the message is a diagnostic.
+  std::string value, fix;
+};
+
+/// The account of one value as strings, so that it outlives the IR.
+struct ExplainedWhy {
+  struct Step {
+    std::string text, op, location;
+  };
+  std::string name, type;
+  std::vector<Step> steps;
+  /// The change that was seen to change the type; `becomes` is empty where
+  /// there is none.
+  std::string flippedOp, drop, becomes;
+  std::vector<std::string> add;
+  std::string keeps;
+  int64_t bytesSaved = 0, castBytes = 0;
+};
+
+/// Everything about one model under one policy.
+struct Explanation {
+  std::string model, policy, target;
+  std::vector<ExplainedOp> ops;
+  /// mpc.cast ops after the precision stage, and what they would move alone.
+  int64_t casts = 0, castBytes = 0;
+  std::vector<ExplainedCast> castList;
+  int64_t constantsPrecast = 0;
+  std::vector<ExplainedConstant> constants;
+  std::vector<ExplainedPadding> padding;
+  std::vector<ExplainedKernel> kernels;
+  std::vector<ExplainedWarning> warnings;
+  std::optional<ExplainedWhy> why;
+};
+
+/// Number of narrow constants in `function`.
+int64_t countNarrowConstants(mlir::func::FuncOp function);
+
+/// Collects ops, casts and rounded constants after the precision stage.
+void explainPrecision(mlir::func::FuncOp function, Explanation &explanation);
+
+/// Collects padded contractions; `function` is after the pad stage or later.
+void explainPadding(mlir::func::FuncOp function, Explanation &explanation);
+
+/// Collects launches and the casts inside them: `function` is after the fuse
+/// stage, `program` what became of it. Launches stand in the order of fusions,
+/// copies after them.
+void explainKernels(mlir::func::FuncOp function, const Program &program,
+                    Explanation &explanation);
+
+/// The account with names and places in place of ops.
+ExplainedWhy explainAccount(const std::string &name, const WhyAccount &account);
+
+/// The document of cli.md.
+Json explanationToJson(const Explanation &explanation);
+
+/// The report for people, at most 100 columns wide.
+std::string explanationToText(const Explanation &explanation);
+
+/// The account of one value for people.
+std::string whyToText(const Explanation &explanation);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_EXPLANATION_H

@@ -1,0 +1,136 @@
+//===- FastPath.cpp - policies and what a device does fast ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FastPath.h"
+
+#include "mpc/Target/CPU/CpuTarget.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// "7.0".
+static std::string capabilityText(int tenfold) {
+  return std::to_string(tenfold / 10) + "." + std::to_string(tenfold % 10);
+}
+
+/// The least compute capability, times ten, that has units for `type`; 0 where
+/// none of those that are known has.
+static int leastCapability(PolicyType type) {
+  for (llvm::StringRef name : TargetInfo::names()) {
+    std::optional<TargetInfo> target = TargetInfo::parse(name);
+    if (target && target->kind == TargetInfo::Kind::Cuda &&
+        target->hasFastPath(type))
+      return target->computeCapability;
+  }
+  return 0;
+}
+
+std::optional<std::string> tool::describeSlowType(PolicyType type,
+                                                  const TargetInfo &target) {
+  if (target.hasFastPath(type))
+    return std::nullopt;
+  std::string name = stringify(type).str();
+  if (target.kind == TargetInfo::Kind::Cuda) {
+    std::string text = target.name + " has no tensor cores for " + name;
+    if (int least = leastCapability(type))
+      text += ", which need compute capability " + capabilityText(least) +
+              " or higher, not " + capabilityText(target.computeCapability);
+    return text + "; use --policy " + bestPolicy(target).policy +
+           " or another GPU";
+  }
+  if (isComputeMode(type))
+    return target.name + " has no unit for " + name +
+           ", so that contractions compute in float32; --policy float32 is "
+           "the same";
+  return target.name + " has no unit for " + name +
+         ": contractions widen it to float32, which saves memory traffic but "
+         "no arithmetic; use --policy float32 where arithmetic is what takes "
+         "the time";
+}
+
+PolicyChoice tool::bestPolicy(const TargetInfo &target) {
+  static constexpr std::pair<PolicyType, const char *> kByPreference[] = {
+      {PolicyType::BFloat16, "mixed_bfloat16"},
+      {PolicyType::Float16, "mixed_float16"},
+      {PolicyType::TensorFloat32, "tf32"}};
+  for (auto [type, policy] : kByPreference) {
+    if (!target.hasFastPath(type))
+      continue;
+    std::string reason = target.name + " has units for ";
+    reason += stringify(type).str();
+    if (target.hasCeilings()) {
+      double factor = target.flopsPerSecond(type, /*aligned=*/true) /
+                      target.flopsPerSecond(PolicyType::Float32,
+                                            /*aligned=*/true);
+      reason += ", " + shortNumber(factor) + " times as fast as float32";
+    }
+    return {policy, reason};
+  }
+  return {"float32",
+          target.name + " multiplies no narrower type faster than float32"};
+}
+
+std::string tool::targetNameOf(const CompileOptions &options) {
+  const std::string &cross = options.crossTarget;
+  if (cross.rfind("cuda:", 0) == 0)
+    return cross;
+  std::string level = !cross.empty() ? cross : options.isa;
+  // What the machine has counts only as far as code is generated for it.
+  if (level.empty())
+    level = CpuTarget::host().value_or(CpuTarget()).name().str();
+  return "cpu:" + level;
+}
+
+void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
+  if (options.policy != "auto")
+    return;
+  std::optional<TargetInfo> target = TargetInfo::parse(targetNameOf(options));
+  PolicyChoice choice =
+      target ? bestPolicy(*target)
+             : PolicyChoice{"float32", "nothing is known of the target"};
+  options.policy = choice.policy;
+  reporter.note("--policy auto is " + choice.policy + ": " + choice.reason);
+}
+
+void tool::warnOfSlowPolicy(const CompileOptions &options, Reporter &reporter) {
+  std::optional<TargetInfo> target = TargetInfo::parse(targetNameOf(options));
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (!policy) {
+    llvm::consumeError(policy.takeError());
+    return;
+  }
+  if (!target)
+    return;
+  std::optional<std::string> text =
+      describeSlowType(policy->getCompute(), *target);
+  if (!text)
+    return;
+  Diagnostic warning;
+  warning.severity = Diagnostic::Severity::Warning;
+  warning.stage = kNoFastPath;
+  warning.where = "--policy " + options.policy;
+  warning.text = *text;
+  reporter.hear(warning);
+}
+
+std::string tool::shortTypeName(PolicyType type) {
+  switch (type) {
+  case PolicyType::Float64:
+    return "f64";
+  case PolicyType::Float32:
+    return "f32";
+  case PolicyType::Float16:
+    return "f16";
+  case PolicyType::BFloat16:
+    return "bf16";
+  case PolicyType::Float8E4M3FN:
+    return "f8E4M3FN";
+  case PolicyType::Float8E5M2:
+    return "f8E5M2";
+  default:
+    return stringify(type).str();
+  }
+}

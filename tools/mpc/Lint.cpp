@@ -1,0 +1,89 @@
+//===- Lint.cpp - mpc lint ------------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lint.h"
+
+#include "Commands.h"
+#include "Instrument.h"
+
+#include "mpc/Analysis/Lint.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// The policy that the compile applies; the same reader as the pass's.
+static Result<Policy> loadPolicy(const CompileOptions &options) {
+  auto failure = [&](llvm::Error error) {
+    return Status(StatusCode::InvalidArgument, "--policy " + options.policy,
+                  llvm::toString(std::move(error)));
+  };
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (!policy)
+    return failure(policy.takeError());
+  for (const auto &[key, type] : options.sets)
+    if (llvm::Error error = policy->addOverride(key + "=" + type))
+      return failure(std::move(error));
+  return std::move(*policy);
+}
+
+Result<Json> tool::assignAndLint(Compiler &compiler, mlir::ModuleOp module,
+                                 const CompileOptions &options) {
+  NumericLint lint(Compiler::entry(module));
+  // The stage judges the policy first, with a message of its own.
+  if (Status status = compiler.runStages(module, "simplify", "precision");
+      !status.ok())
+    return status;
+  Result<Policy> policy = loadPolicy(options);
+  if (!policy.ok())
+    return policy.status();
+  Json warnings = Json::array();
+  for (const LintWarning &warning : lint.run(Compiler::entry(module), *policy))
+    warnings.push_back(
+        {{"code", warning.code},
+         {"op", opName(warning.op)},
+         {"location", describeLocation(warning.op->getLoc()).where},
+         {"value", warning.value},
+         {"text", warning.text},
+         {"fix", warning.fix}});
+  return warnings;
+}
+
+int tool::lintCommand(const LintArguments &arguments) {
+  // What a compile warns of, the lint tells better.
+  Reporter reporter(arguments.common.json, /*quiet=*/true);
+  Result<CompileOptions> options =
+      makeCompileOptions(arguments.common, reporter);
+  if (!options.ok())
+    return reporter.fail(options.status());
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*options);
+  if (!compiler.ok())
+    return reporter.fail(compiler.status());
+  Result<Compiler::Module> module = (*compiler)->import(arguments.common.model);
+  if (!module.ok())
+    return reporter.fail(module.status());
+  if (Status status = (*compiler)->runStages(**module, "import", "simplify");
+      !status.ok())
+    return reporter.fail(status);
+  Result<Json> warnings = assignAndLint(**compiler, **module, *options);
+  if (!warnings.ok())
+    return reporter.fail(warnings.status());
+
+  for (const Json &warning : *warnings) {
+    auto field = [&](const char *name) {
+      return warning[name].get<std::string>();
+    };
+    reporter.line(field("location") + ": " + field("code") + ": " +
+                  field("text"));
+    reporter.line("    fix: " + field("fix"));
+  }
+  size_t count = warnings->size();
+  reporter.line((count ? std::to_string(count) : "no") +
+                (count == 1 ? " warning" : " warnings") + " under policy '" +
+                options->policy + "'");
+  reporter.document(
+      {{"model", arguments.common.model}, {"warnings", *warnings}});
+  return reporter.finish(kDone);
+}
