@@ -3,13 +3,14 @@
 """Writes the documentation with its generated parts.
 
 usage: generate.py --tblgen mlir-tblgen [--include DIR...] --output DIR
-Copies docs/ to the output folder. A line `[generated NAME]` becomes what
+Copies the pages and schemas of docs/ to the output folder. A line `[generated NAME]` becomes what
 mlir-tblgen prints for NAME; generated headings stand below the one before them.
 Each NAME must be used by exactly one line.
 """
 import argparse
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -90,6 +91,8 @@ def main():
         target = args.output / page.relative_to(DOCS)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(expand(page, args.tblgen, args.include, used))
+    for schema in sorted(DOCS.rglob("*.json")):  # pages link to them
+        shutil.copy(schema, args.output / schema.relative_to(DOCS))
     if unused := PARTS.keys() - used:
         sys.exit(f"no page has a line [generated NAME] for {', '.join(sorted(unused))}")
 
