@@ -1,0 +1,373 @@
+//===- BlockRunner.cpp - runs the blocks of a launch ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockRunner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+using namespace mpc;
+using namespace mpc::host;
+
+static constexpr int kWarpSize = 32;
+/// Static shared memory of a block, and all of it, at most (sm_90).
+static constexpr size_t kStaticSharedBytes = 48 * 1024;
+static constexpr size_t kSharedBytes = 227 * 1024;
+/// Between shared arrays, so that an overrun of one does not meet another.
+static constexpr size_t kRedZoneBytes = 256;
+/// Below this offset lie static arrays with their red zones.
+static constexpr size_t kArenaBytes = 1024 * 1024;
+/// Floats of any width are NaNs where nothing has been written.
+static constexpr int kPoison = 0xff;
+
+static std::string triple(const int *values) {
+  return "(" + std::to_string(values[0]) + "," + std::to_string(values[1]) +
+         "," + std::to_string(values[2]) + ")";
+}
+
+BlockRunner::BlockRunner(const HostLaunch &launch, bool checks,
+                         AddressRange image)
+    : Interface{}, launch(launch), checks(checks), image(image),
+      checker({launch.block[0], launch.block[1], launch.block[2]}),
+      stacks(launch.block[0] * launch.block[1] * launch.block[2]),
+      arena(kArenaBytes),
+      count(launch.block[0] * launch.block[1] * launch.block[2]),
+      random(launch.seed) {
+  std::copy_n(launch.block, 3, blockSize);
+  std::copy_n(launch.grid, 3, gridSize);
+  fillTable();
+  threads.resize(count);
+  for (int i = 0; i < count; ++i) {
+    int x = i % blockSize[0], y = i / blockSize[0] % blockSize[1];
+    threads[i].where = {{x, y, i / blockSize[0] / blockSize[1]}, i};
+    threads[i].runner = this;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+void BlockRunner::setFailure(const Thread &thread, std::string sentence,
+                             int line, const void *caller) {
+  failure = Failure{"kernel '" + launch.kernel + "', block " + triple(block) +
+                        ", thread " + triple(thread.where.thread) + ": " +
+                        std::move(sentence),
+                    line, caller};
+}
+
+void BlockRunner::stop(std::string sentence, int line, const void *caller) {
+  setFailure(*running, std::move(sentence), line, caller);
+  // Never resumed again.
+  while (true)
+    running->fiber.suspend();
+}
+
+void BlockRunner::reportStuck() {
+  // Nobody can go on: some thread waits for one that ended or waits elsewhere.
+  auto describe = [](const Thread &thread) -> std::string {
+    if (thread.state == State::Ended)
+      return "has ended";
+    return std::string("waits at ") + thread.operation + " of line " +
+           std::to_string(thread.line);
+  };
+  for (const Thread &waiting : threads) {
+    if (waiting.state != State::AtWarpOperation)
+      continue;
+    for (const WarpOperation &operation : warps[waiting.where.number / 32])
+      for (int lane = 0; lane < kWarpSize; ++lane) {
+        if (!((operation.mask & ~operation.arrived) >> lane & 1))
+          continue;
+        int missing = waiting.where.number / 32 * 32 + lane;
+        std::string text = std::string("waits at ") + operation.name +
+                           " for lane " + std::to_string(lane);
+        text += missing < count
+                    ? ", thread " + triple(threads[missing].where.thread) +
+                          ", which " + describe(threads[missing])
+                    : ", which the block does not have";
+        return setFailure(waiting, text, operation.line);
+      }
+  }
+  for (const Thread &waiting : threads)
+    if (waiting.state == State::AtBarrier)
+      for (const Thread &other : threads)
+        if (other.state != State::AtBarrier)
+          return setFailure(waiting,
+                            "divergent barrier: waits for thread " +
+                                triple(other.where.thread) + ", which " +
+                                describe(other),
+                            waiting.line);
+}
+
+//===----------------------------------------------------------------------===//
+// Scheduling
+//===----------------------------------------------------------------------===//
+
+std::vector<int> BlockRunner::order(int size) {
+  std::vector<int> result(size);
+  std::iota(result.begin(), result.end(), 0);
+  if (launch.order == ThreadOrder::Descending)
+    std::reverse(result.begin(), result.end());
+  else if (launch.order == ThreadOrder::Shuffled)
+    std::shuffle(result.begin(), result.end(), random);
+  return result;
+}
+
+void BlockRunner::runThread(void *argument) {
+  auto *thread = static_cast<Thread *>(argument);
+  BlockRunner &runner = *thread->runner;
+  runner.kernel(runner.kernelArguments);
+  thread->state = State::Ended;
+  while (true)
+    thread->fiber.suspend();
+}
+
+bool BlockRunner::runBlock(int x, int y, int z) {
+  block[0] = x, block[1] = y, block[2] = z;
+  checker.beginBlock();
+  std::fill_n(arena.begin(), arenaUsed, static_cast<char>(kPoison));
+  arenaUsed = sharedBytes = 0;
+  sharedArrays.clear();
+  warps.assign((count + kWarpSize - 1) / kWarpSize, {});
+  arrived = 0;
+  for (Thread &thread : threads) {
+    thread.state = State::Ready;
+    thread.openCopies.clear();
+    thread.copyGroups.clear();
+    thread.warpStep = 0;
+    // Tops at one distance from each other would share a few cache sets.
+    size_t shift = thread.where.number * 192 % 4096;
+    thread.fiber.start(stacks.stack(thread.where.number),
+                       StackPool::kStackBytes - shift, &runThread, &thread);
+  }
+  while (true) {
+    bool progress = false, alive = false;
+    for (int i : order(count)) {
+      Thread &thread = threads[i];
+      alive |= thread.state != State::Ended;
+      if (thread.state != State::Ready)
+        continue;
+      progress = true;
+      running = &thread;
+      place = &thread.where;
+      thread.fiber.resume();
+      if (failure)
+        return false;
+    }
+    if (!alive)
+      return true;
+    if (!progress) {
+      reportStuck();
+      return false;
+    }
+  }
+}
+
+std::optional<BlockRunner::Failure>
+BlockRunner::run(void (*call)(void *const *), void *const *arguments) {
+  kernel = call;
+  kernelArguments = arguments;
+  if (!stacks.valid())
+    return Failure{"kernel '" + launch.kernel + "': no memory for the stacks",
+                   -1, nullptr};
+  arenaUsed = arena.size();
+  for (int i : order(gridSize[0] * gridSize[1] * gridSize[2]))
+    if (!runBlock(i % gridSize[0], i / gridSize[0] % gridSize[1],
+                  i / gridSize[0] / gridSize[1]))
+      break;
+  return failure;
+}
+
+void BlockRunner::wait(State state, const char *operation, int line) {
+  running->state = state;
+  running->operation = operation;
+  running->line = line;
+  running->fiber.suspend();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Accessor BlockRunner::accessor() const {
+  return {running->where.number, running->warpStep};
+}
+
+void BlockRunner::check(const void *at, size_t bytes, Access kind,
+                        const void *caller, int line) {
+  if (!checks || stacks.contains(at) || (at >= image.begin && at < image.end))
+    return;
+  std::string problem = checker.access(accessor(), at, bytes, kind);
+  if (!problem.empty())
+    stop(std::move(problem), line, caller);
+}
+
+char *BlockRunner::takeShared(size_t bytes) {
+  char *base = arena.data() + arenaUsed;
+  auto address = reinterpret_cast<uintptr_t>(base) + kRedZoneBytes;
+  address = (address + 127) / 128 * 128;
+  auto *result = reinterpret_cast<char *>(address);
+  sharedBytes += (bytes + 15) / 16 * 16;
+  if (sharedBytes > kSharedBytes)
+    return nullptr;
+  arenaUsed = result + bytes + kRedZoneBytes - arena.data();
+  return arenaUsed <= arena.size() ? result : nullptr;
+}
+
+void BlockRunner::land(const std::vector<Copy> &copies) {
+  for (const Copy &copy : copies) {
+    std::memcpy(copy.to, copy.from, copy.valid);
+    std::memset(static_cast<char *>(copy.to) + copy.valid, 0,
+                copy.bytes - copy.valid);
+    checker.endCopy(accessor(), copy.to, copy.bytes);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+void BlockRunner::fillTable() {
+  barrier = [](Interface *table, int line, bool condition) {
+    BlockRunner &runner = self(table);
+    Thread &mine = *runner.running;
+    mine.condition = condition;
+    mine.line = line;
+    for (const Thread &other : runner.threads)
+      if (other.state == State::AtBarrier) {
+        if (other.line != line)
+          runner.stop(
+              "divergent barrier: thread " + triple(other.where.thread) +
+                  " waits at the barrier of line " + std::to_string(other.line),
+              line);
+        break;
+      }
+    if (++runner.arrived < runner.count) {
+      runner.wait(State::AtBarrier, "barrier", line);
+    } else {
+      runner.arrived = 0;
+      runner.checker.barrier();
+      runner.barrierResult = static_cast<int>(
+          std::count_if(runner.threads.begin(), runner.threads.end(),
+                        [](const Thread &other) { return other.condition; }));
+      for (Thread &other : runner.threads)
+        other.state = State::Ready;
+    }
+    // Stays until all have come to the next barrier.
+    return runner.barrierResult;
+  };
+
+  warpOperation = [](Interface *table, const char *name, int line,
+                     unsigned mask, WarpFunction compute, void *operands) {
+    BlockRunner &runner = self(table);
+    Thread &mine = *runner.running;
+    int lane = mine.where.number % kWarpSize;
+    int first = mine.where.number - lane;
+    auto &pending = runner.warps[mine.where.number / kWarpSize];
+    if (!(mask >> lane & 1))
+      runner.stop(std::string(name) + " with a mask that lacks this lane",
+                  line);
+    // Lanes of another mask may pass this one by: whether all of its own come,
+    // the end shows.
+    auto found =
+        std::find_if(pending.begin(), pending.end(),
+                     [&](const auto &other) { return other.mask == mask; });
+    if (found == pending.end()) {
+      pending.push_back({name, line, mask, 0, {}});
+      found = std::prev(pending.end());
+    }
+    if (found->line != line || std::strcmp(found->name, name) != 0)
+      runner.stop(std::string("comes to ") + name +
+                      " while other lanes of its warp wait at " + found->name +
+                      " of line " + std::to_string(found->line),
+                  line);
+    found->arrived |= 1u << lane;
+    found->operands[lane] = operands;
+    if (found->arrived != mask) {
+      runner.wait(State::AtWarpOperation, name, line);
+      return;
+    }
+    compute(found->operands, mask);
+    pending.erase(found);
+    for (int i = 0; i < kWarpSize; ++i)
+      if (mask >> i & 1)
+        runner.threads[first + i].state = State::Ready;
+  };
+
+  orderWarp = [](Interface *table) { ++self(table).running->warpStep; };
+
+  sharedArray = [](Interface *table, const void *key, const char *name,
+                   unsigned long bytes, unsigned elementBytes,
+                   int line) -> void * {
+    BlockRunner &runner = self(table);
+    for (const SharedArray &array : runner.sharedArrays)
+      if (array.key == key)
+        return array.address;
+    char *address = runner.takeShared(bytes);
+    if (!address ||
+        (key && runner.sharedBytes >
+                    kStaticSharedBytes + runner.launch.dynamicSharedBytes))
+      runner.stop(std::string("shared '") + name + "' of " +
+                      std::to_string(bytes) +
+                      " bytes exceeds the shared memory of a block",
+                  line);
+    runner.checker.addArray({name, address, bytes, elementBytes,
+                             /*shared=*/true, /*writable=*/true,
+                             /*initialised=*/false});
+    runner.sharedArrays.push_back({key, address});
+    return address;
+  };
+
+  dynamicShared = [](Interface *table, unsigned elementBytes,
+                     int line) -> void * {
+    return table->sharedArray(table, nullptr, "dynamic",
+                              self(table).launch.dynamicSharedBytes,
+                              elementBytes, line);
+  };
+
+  access = [](Interface *table, const void *at, unsigned long bytes,
+              Access kind, const void *caller) {
+    self(table).check(at, bytes, kind, caller);
+  };
+
+  fence = [](Interface *table) { self(table).checker.fence(); };
+
+  copyAsync = [](Interface *table, void *shared, const void *global, int bytes,
+                 int valid, int line) {
+    BlockRunner &runner = self(table);
+    if (valid < 0 || valid > bytes)
+      runner.stop("copies " + std::to_string(valid) + " bytes of " +
+                      std::to_string(bytes),
+                  line);
+    if (reinterpret_cast<uintptr_t>(shared) % bytes != 0 ||
+        (valid > 0 && reinterpret_cast<uintptr_t>(global) % bytes != 0))
+      runner.stop("copies between misaligned addresses", line);
+    if (valid > 0)
+      runner.check(global, valid, Access::Read, nullptr, line);
+    runner.check(shared, bytes, Access::Write, nullptr, line);
+    std::memset(shared, kPoison, bytes);
+    runner.checker.beginCopy(shared, bytes);
+    runner.running->openCopies.push_back({shared, global, bytes, valid});
+  };
+
+  commitCopies = [](Interface *table) {
+    Thread &thread = *self(table).running;
+    thread.copyGroups.push_back(std::move(thread.openCopies));
+    thread.openCopies.clear();
+  };
+
+  waitCopies = [](Interface *table, int pending) {
+    BlockRunner &runner = self(table);
+    auto &groups = runner.running->copyGroups;
+    for (; static_cast<int>(groups.size()) > pending; groups.pop_front())
+      runner.land(groups.front());
+  };
+
+  fail = [](Interface *table, const char *sentence, int line) {
+    self(table).stop(sentence, line);
+  };
+}

@@ -1,0 +1,119 @@
+//===- BlockRunner.h - runs the blocks of a launch --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One block after another; in a block each thread is a fiber that runs to its
+// next barrier or warp operation. What a GPU would answer with a hang or with
+// undefined values ends the launch with a message instead.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_HOST_BLOCKRUNNER_H
+#define MPC_TARGET_CUDA_HOST_BLOCKRUNNER_H
+
+#include "Fiber.h"
+#include "MemoryChecker.h"
+
+#include "mpc/Target/CUDA/HostKernel.h"
+
+#include <deque>
+#include <optional>
+#include <random>
+
+namespace mpc::host {
+
+/// Memory of the loaded kernel itself: constant tables.
+struct AddressRange {
+  const char *begin = nullptr, *end = nullptr;
+};
+
+class BlockRunner : private Interface {
+public:
+  struct Failure {
+    /// One sentence with kernel, block and thread.
+    std::string text;
+    /// Line of the kernel's text; 0: look `caller` up.
+    int line;
+    const void *caller;
+  };
+
+  BlockRunner(const HostLaunch &launch, bool checks, AddressRange image);
+
+  MemoryChecker &memory() { return checker; }
+  /// What a kernel gets for this runner.
+  Interface *table() { return this; }
+  /// Runs the grid; the kernel is `call` with these arguments.
+  std::optional<Failure> run(void (*call)(void *const *),
+                             void *const *arguments);
+
+private:
+  enum class State { Ready, AtBarrier, AtWarpOperation, Ended };
+  struct Copy {
+    void *to;
+    const void *from;
+    int bytes, valid;
+  };
+  struct Thread {
+    Fiber fiber;
+    ThreadPlace where;
+    State state = State::Ready;
+    /// Where it waits.
+    int line = 0;
+    const char *operation = nullptr;
+    bool condition = false;
+    uint32_t warpStep = 0;
+    std::vector<Copy> openCopies;
+    std::deque<std::vector<Copy>> copyGroups;
+    BlockRunner *runner = nullptr;
+  };
+  struct WarpOperation {
+    const char *name;
+    int line;
+    unsigned mask, arrived;
+    void *operands[32];
+  };
+  struct SharedArray {
+    const void *key;
+    void *address;
+  };
+
+  bool runBlock(int x, int y, int z);
+  std::vector<int> order(int count);
+  void reportStuck();
+  void setFailure(const Thread &thread, std::string sentence, int line,
+                  const void *caller = nullptr);
+  [[noreturn]] void stop(std::string sentence, int line,
+                         const void *caller = nullptr);
+  void wait(State state, const char *operation, int line);
+  void check(const void *at, size_t bytes, Access kind, const void *caller,
+             int line = 0);
+  char *takeShared(size_t bytes);
+  void land(const std::vector<Copy> &copies);
+  Accessor accessor() const;
+  static void runThread(void *thread);
+  static BlockRunner &self(Interface *table) {
+    return *static_cast<BlockRunner *>(table);
+  }
+  void fillTable();
+
+  const HostLaunch &launch;
+  bool checks;
+  AddressRange image;
+  MemoryChecker checker;
+  StackPool stacks;
+  std::vector<Thread> threads;
+  Thread *running = nullptr;
+  std::vector<std::vector<WarpOperation>> warps;
+  std::vector<char> arena;
+  size_t arenaUsed = 0, sharedBytes = 0;
+  std::vector<SharedArray> sharedArrays;
+  int arrived = 0, barrierResult = 0, count = 0;
+  std::mt19937 random;
+  void (*kernel)(void *const *) = nullptr;
+  void *const *kernelArguments = nullptr;
+  std::optional<Failure> failure;
+};
+
+} // namespace mpc::host
+
+#endif // MPC_TARGET_CUDA_HOST_BLOCKRUNNER_H

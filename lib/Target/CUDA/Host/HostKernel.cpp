@@ -1,0 +1,394 @@
+//===- HostKernel.cpp - CUDA kernels on the host --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Target/CUDA/HostKernel.h"
+
+#include "BlockRunner.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <link.h>
+#include <map>
+#include <mutex>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace mpc;
+using namespace mpc::host;
+namespace fs = std::filesystem;
+
+/// What messages and the compiler call a kernel's text.
+static constexpr const char *kTextName = "kernel.cu";
+static constexpr size_t kGuardBytes = 4096;
+static constexpr unsigned char kPoison = 0xff;
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+/// Runs a program with its output in a file; its exit status, or -1 where it
+/// could not be started.
+static int runProgram(const std::vector<std::string> &words,
+                      const std::string &outputFile) {
+  std::vector<char *> arguments;
+  for (const std::string &word : words)
+    arguments.push_back(const_cast<char *>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                   O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputFile.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t process;
+  int failed = posix_spawnp(&process, arguments[0], &actions, nullptr,
+                            arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = -1;
+  if (failed || waitpid(process, &status, 0) != process || !WIFEXITED(status))
+    return -1;
+  return WEXITSTATUS(status);
+}
+
+static std::string readFile(const fs::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+static std::vector<std::string>
+compilerFlags(const HostKernelOptions &options) {
+  std::vector<std::string> flags = {
+      "-x", "c++", "-std=c++20", "-O1", "-g1", "-fPIC", "-fvisibility=hidden",
+      "-fno-exceptions", "-fno-rtti",
+      // No contraction but that which is written.
+      "-ffp-contract=off", "-fno-strict-aliasing", "-w"};
+  if (!options.checks)
+    return flags;
+  flags.insert(flags.end(),
+               {"-DMPC_HOST_CHECKS", "-fsanitize=thread", "-fsanitize=bounds",
+                "-fno-sanitize-recover=bounds"});
+  // x += y reads x as well, which matters where nobody has written x.
+  if (options.compiler.find("clang") != std::string::npos)
+    flags.insert(flags.end(), {"-mllvm", "-tsan-instrument-read-before-write"});
+  return flags;
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+struct HostModule::Loaded {
+  /// Set where the object owns the folder.
+  fs::path temporaryFolder;
+  fs::path library;
+  bool checks = true;
+  void *handle = nullptr;
+  void (*bind)(Interface *) = nullptr;
+  std::map<std::string, void (*)(void *const *)> kernels;
+  AddressRange image;
+
+  ~Loaded() {
+    if (handle)
+      dlclose(handle);
+    std::error_code ignored;
+    if (!temporaryFolder.empty())
+      fs::remove_all(temporaryFolder, ignored);
+  }
+};
+
+HostModule::HostModule() : loaded(std::make_unique<Loaded>()) {}
+HostModule::~HostModule() = default;
+HostModule::HostModule(HostModule &&) noexcept = default;
+HostModule &HostModule::operator=(HostModule &&) noexcept = default;
+
+/// Compiles `source` (whose first line tells how) to `base`.so.
+static Status build(const std::string &source, const fs::path &base,
+                    const HostKernelOptions &options) {
+  // Other processes may build the same: each writes files of its own and
+  // renames the library into place, the text after it.
+  std::string own = base.string() + "." + std::to_string(getpid());
+  std::string text = own + ".cpp", object = own + ".o", log = own + ".log";
+  std::ofstream(text, std::ios::binary) << source;
+  std::vector<std::string> compile = {options.compiler}, link = compile;
+  for (const std::string &flag : compilerFlags(options))
+    compile.push_back(flag);
+  compile.insert(compile.end(), {"-c", text, "-o", object});
+  link.insert(link.end(), {"-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", object,
+                           "-o", own + ".so", "-lm"});
+  int status = runProgram(compile, log);
+  if (status == 0)
+    status = runProgram(link, log);
+  Status result;
+  if (status == -1)
+    result = Status(StatusCode::Unavailable, options.compiler,
+                    "the host compiler for CUDA kernels cannot be started");
+  else if (status != 0)
+    result = Status(StatusCode::Internal, kTextName,
+                    "a kernel does not compile on the host: " + readFile(log));
+  std::error_code failed, ignored;
+  if (status == 0) {
+    fs::rename(own + ".so", base.string() + ".so", failed);
+    if (!failed)
+      fs::rename(text, base.string() + ".cpp", failed);
+    if (failed)
+      result =
+          Status(StatusCode::NotFound, base.string(),
+                 "a compiled kernel cannot be written: " + failed.message());
+  }
+  for (const std::string &file : {text, object, log, own + ".so"})
+    fs::remove(file, ignored);
+  return result;
+}
+
+static int collectImage(dl_phdr_info *info, size_t, void *data) {
+  auto *range = static_cast<AddressRange *>(data);
+  auto *base = reinterpret_cast<const char *>(info->dlpi_addr);
+  if (base != range->begin)
+    return 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i)
+    if (info->dlpi_phdr[i].p_type == PT_LOAD)
+      range->end = std::max(range->end, base + info->dlpi_phdr[i].p_vaddr +
+                                            info->dlpi_phdr[i].p_memsz);
+  return 1;
+}
+
+Result<HostModule> HostModule::compile(const std::string &text,
+                                       const std::vector<std::string> &kernels,
+                                       const HostKernelOptions &options) {
+  std::string source = "// " + options.compiler;
+  for (const std::string &flag : compilerFlags(options))
+    source += " " + flag;
+  source += "\n" + preludeText(PreludeSide::Host) + "#line 1 \"" + kTextName +
+            "\"\n" + text + "\n";
+  for (const std::string &kernel : kernels)
+    source += "MPC_HOST_ENTRY MPC_UNCHECKED void mpcHostCall_" + kernel +
+              "(void *const *arguments) { mpc::host::call(" + kernel +
+              ", arguments); }\n";
+
+  HostModule module;
+  Loaded &loaded = *module.loaded;
+  loaded.checks = options.checks;
+  fs::path folder = options.cacheFolder;
+  std::error_code failed;
+  if (folder.empty()) {
+    std::string pattern =
+        (fs::temp_directory_path(failed) / "mpc-kernel-XXXXXX").string();
+    if (!failed && mkdtemp(pattern.data()))
+      folder = loaded.temporaryFolder = pattern;
+  } else {
+    fs::create_directories(folder, failed);
+  }
+  if (failed || folder.empty())
+    return Status(StatusCode::NotFound, folder.string(),
+                  "no folder for compiled kernels can be made");
+
+  std::ostringstream name;
+  name << std::hex << std::hash<std::string>()(source);
+  fs::path base = folder / name.str();
+  loaded.library = base.string() + ".so";
+  // The hash only finds the entry; the text says whether it is the right one.
+  if (!fs::exists(loaded.library, failed) ||
+      readFile(base.string() + ".cpp") != source)
+    if (Status status = build(source, base, options); !status.ok())
+      return status;
+
+  loaded.handle = dlopen(loaded.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!loaded.handle)
+    return Status(StatusCode::Internal, loaded.library.string(),
+                  std::string("a compiled kernel does not load: ") + dlerror());
+  loaded.bind = reinterpret_cast<void (*)(Interface *)>(
+      dlsym(loaded.handle, "mpcHostBind"));
+  for (const std::string &kernel : kernels)
+    loaded.kernels[kernel] = reinterpret_cast<void (*)(void *const *)>(
+        dlsym(loaded.handle, ("mpcHostCall_" + kernel).c_str()));
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void *>(loaded.bind), &info)) {
+    loaded.image.begin = static_cast<const char *>(info.dli_fbase);
+    dl_iterate_phdr(collectImage, &loaded.image);
+  }
+  return module;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A copy of an array between guards.
+class GuardedArray {
+public:
+  GuardedArray(const HostArgument &argument) : argument(argument) {
+    size_t total = (argument.bytes + 2 * kGuardBytes + 255) / 256 * 256;
+    memory.reset(static_cast<unsigned char *>(std::aligned_alloc(256, total)));
+    std::memset(memory.get(), kPoison, total);
+    if (argument.kind != HostArgument::Kind::Output && argument.bytes)
+      std::memcpy(begin(), argument.data, argument.bytes);
+  }
+
+  unsigned char *begin() const { return memory.get() + kGuardBytes; }
+
+  /// One more parameter with the same data.
+  void share(const HostArgument &other) {
+    if (other.kind == argument.kind)
+      return;
+    if (argument.kind == HostArgument::Kind::Output && argument.bytes)
+      std::memcpy(begin(), argument.data, argument.bytes);
+    argument.kind = HostArgument::Kind::InOut;
+    argument.elementBytes = std::min(argument.elementBytes, other.elementBytes);
+  }
+
+  ArrayInfo info() const {
+    bool input = argument.kind == HostArgument::Kind::Input;
+    bool output = argument.kind == HostArgument::Kind::Output;
+    return {argument.name,          begin(),
+            argument.bytes,         argument.elementBytes,
+            /*shared=*/false,       /*writable=*/!input,
+            /*initialised=*/!output};
+  }
+
+  bool guardsIntact() const {
+    auto untouched = [](const unsigned char *from) {
+      return std::all_of(from, from + kGuardBytes,
+                         [](unsigned char byte) { return byte == kPoison; });
+    };
+    return untouched(memory.get()) && untouched(begin() + argument.bytes);
+  }
+  bool inputChanged() const {
+    return argument.kind == HostArgument::Kind::Input && argument.bytes &&
+           std::memcmp(begin(), argument.data, argument.bytes) != 0;
+  }
+
+  void copyBack() const {
+    if (argument.kind != HostArgument::Kind::Input && argument.bytes)
+      std::memcpy(argument.data, begin(), argument.bytes);
+  }
+
+  HostArgument argument;
+
+private:
+  struct Free {
+    void operator()(unsigned char *memory) const { std::free(memory); }
+  };
+  std::unique_ptr<unsigned char, Free> memory;
+};
+} // namespace
+
+/// The line of the kernel's text that holds an address of the library; 0 where
+/// nobody knows it.
+static int lineOf(const fs::path &library, const AddressRange &image,
+                  const void *caller) {
+  auto *address = static_cast<const char *>(caller);
+  if (address < image.begin || address >= image.end)
+    return 0;
+  std::ostringstream offset;
+  offset << "0x" << std::hex << address - image.begin - 1;
+  std::string log =
+      library.string() + "." + std::to_string(getpid()) + ".lines";
+  int line = 0;
+  if (runProgram({"addr2line", "-i", "-e", library.string(), offset.str()},
+                 log) == 0) {
+    std::string output = readFile(log), name = std::string(kTextName) + ":";
+    if (size_t found = output.find(name); found != std::string::npos)
+      line = std::atoi(output.c_str() + found + name.size());
+  }
+  std::error_code ignored;
+  fs::remove(log, ignored);
+  return line;
+}
+
+Status HostModule::launch(const std::string &kernel, HostLaunch launch,
+                          const std::vector<HostArgument> &arguments) const {
+  // A library that is loaded twice has one binding.
+  static std::mutex oneAtATime;
+  std::lock_guard lock(oneAtATime);
+
+  auto found = loaded->kernels.find(kernel);
+  if (found == loaded->kernels.end() || !found->second)
+    return Status(StatusCode::InvalidArgument, kernel,
+                  "no kernel of the module has this name");
+  auto product = [](const int *extents, int64_t limit) -> int64_t {
+    int64_t result = 1;
+    for (int i = 0; i < 3; ++i) {
+      if (extents[i] < 1 || extents[i] > limit)
+        return 0;
+      result *= extents[i];
+    }
+    return result <= limit ? result : 0;
+  };
+  if (!product(launch.block, 1024) || !product(launch.grid, INT32_MAX))
+    return Status(StatusCode::InvalidArgument, kernel,
+                  "a block has 1 to 1024 threads and a grid at least one "
+                  "block");
+  launch.kernel = kernel;
+
+  std::vector<GuardedArray> arrays;
+  arrays.reserve(arguments.size());
+  std::vector<void *> pointers(arguments.size()), values(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const HostArgument &argument = arguments[i];
+    values[i] = argument.data;
+    if (argument.kind == HostArgument::Kind::Scalar)
+      continue;
+    auto same = std::find_if(
+        arrays.begin(), arrays.end(), [&](const GuardedArray &array) {
+          return argument.bytes && array.argument.data == argument.data &&
+                 array.argument.bytes == argument.bytes;
+        });
+    if (same == arrays.end()) {
+      arrays.emplace_back(argument);
+      same = std::prev(arrays.end());
+    } else {
+      same->share(argument);
+    }
+    pointers[i] = same->begin();
+    values[i] = &pointers[i];
+  }
+
+  BlockRunner runner(launch, loaded->checks, loaded->image);
+  for (const GuardedArray &array : arrays)
+    runner.memory().addArray(array.info());
+  loaded->bind(runner.table());
+  auto failure = runner.run(found->second, values.data());
+  loaded->bind(nullptr);
+
+  Status status;
+  auto complain = [&](const std::string &text) {
+    if (status.ok())
+      status = Status(StatusCode::Internal, kernel,
+                      "kernel '" + kernel + "' " + text);
+  };
+  if (failure) {
+    int line = failure->line;
+    if (line == 0)
+      line = lineOf(loaded->library, loaded->image, failure->caller);
+    std::string where =
+        line > 0 ? std::string(kTextName) + ":" + std::to_string(line) : "";
+    status = Status(StatusCode::Internal, where, failure->text);
+  }
+  for (const GuardedArray &array : arrays) {
+    const std::string &name = array.argument.name;
+    if (!array.guardsIntact())
+      complain("writes outside '" + name + "'");
+    if (array.inputChanged())
+      complain("writes '" + name + "', which the launch passes as an input");
+    size_t unwritten = runner.memory().firstUnwritten(array.begin());
+    if (loaded->checks && unwritten < array.argument.bytes)
+      complain("does not write '" + name + "' at offset " +
+               std::to_string(unwritten));
+    array.copyBack();
+  }
+  return status;
+}

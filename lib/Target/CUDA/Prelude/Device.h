@@ -1,0 +1,388 @@
+//===- Device.h - the prelude on a GPU --------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// CUDA C++ for NVRTC and nvcc, sm_75 and later, without any include. Names are
+// documented in Prelude.h and, where they need more, in Host.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_PRELUDE_DEVICE_H
+#define MPC_TARGET_CUDA_PRELUDE_DEVICE_H
+
+#define MPC_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
+
+#define MPC_SHARED(type, name, extents)                                        \
+  __shared__ __align__(16) type name extents
+
+#define MPC_DYNAMIC_SHARED(type, name)                                         \
+  extern __shared__ __align__(16) unsigned char mpcDynamicShared[];            \
+  type *const name = reinterpret_cast<type *>(mpcDynamicShared)
+
+namespace mpc {
+
+//===----------------------------------------------------------------------===//
+// Where a thread is
+//===----------------------------------------------------------------------===//
+
+MPC_FUNCTION int threadX() { return static_cast<int>(threadIdx.x); }
+MPC_FUNCTION int threadY() { return static_cast<int>(threadIdx.y); }
+MPC_FUNCTION int threadZ() { return static_cast<int>(threadIdx.z); }
+MPC_FUNCTION int blockX() { return static_cast<int>(blockIdx.x); }
+MPC_FUNCTION int blockY() { return static_cast<int>(blockIdx.y); }
+MPC_FUNCTION int blockZ() { return static_cast<int>(blockIdx.z); }
+MPC_FUNCTION int blockSizeX() { return static_cast<int>(blockDim.x); }
+MPC_FUNCTION int blockSizeY() { return static_cast<int>(blockDim.y); }
+MPC_FUNCTION int blockSizeZ() { return static_cast<int>(blockDim.z); }
+MPC_FUNCTION int gridSizeX() { return static_cast<int>(gridDim.x); }
+MPC_FUNCTION int gridSizeY() { return static_cast<int>(gridDim.y); }
+MPC_FUNCTION int gridSizeZ() { return static_cast<int>(gridDim.z); }
+
+/// The thread's number in its block, first extent fastest.
+MPC_FUNCTION int threadNumber() {
+  return (threadZ() * blockSizeY() + threadY()) * blockSizeX() + threadX();
+}
+MPC_FUNCTION int lane() { return threadNumber() % kWarpSize; }
+MPC_FUNCTION int warp() { return threadNumber() / kWarpSize; }
+
+//===----------------------------------------------------------------------===//
+// Barriers and votes
+//===----------------------------------------------------------------------===//
+
+MPC_FUNCTION void barrier() { __syncthreads(); }
+MPC_FUNCTION int barrierCount(bool condition) {
+  return __syncthreads_count(condition);
+}
+MPC_FUNCTION bool barrierAny(bool condition) {
+  return __syncthreads_or(condition) != 0;
+}
+MPC_FUNCTION bool barrierAll(bool condition) {
+  return __syncthreads_and(condition) != 0;
+}
+MPC_FUNCTION void syncWarp() { __syncwarp(); }
+MPC_FUNCTION void fence() { __threadfence(); }
+
+MPC_FUNCTION unsigned ballot(bool condition, unsigned mask = kEveryLane) {
+  return __ballot_sync(mask, condition);
+}
+MPC_FUNCTION bool any(bool condition, unsigned mask = kEveryLane) {
+  return __any_sync(mask, condition) != 0;
+}
+MPC_FUNCTION bool all(bool condition, unsigned mask = kEveryLane) {
+  return __all_sync(mask, condition) != 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Shuffles
+//===----------------------------------------------------------------------===//
+
+namespace detail {
+/// Sends a value through `send` in words of 32 bits.
+template <typename T, typename Send>
+MPC_FUNCTION T wordByWord(T value, Send send) {
+  constexpr int count = (sizeof(T) + 3) / 4;
+  union Words {
+    unsigned words[count];
+    T value;
+  } data;
+  data.words[count - 1] = 0;
+  data.value = value;
+  for (int i = 0; i < count; ++i)
+    data.words[i] = send(data.words[i]);
+  return data.value;
+}
+} // namespace detail
+
+template <typename T>
+MPC_FUNCTION T shuffle(T value, int from, int width = kWarpSize) {
+  return detail::wordByWord(value, [=](unsigned word) {
+    return __shfl_sync(kEveryLane, word, from, width);
+  });
+}
+template <typename T>
+MPC_FUNCTION T shuffleUp(T value, int distance, int width = kWarpSize) {
+  return detail::wordByWord(value, [=](unsigned word) {
+    return __shfl_up_sync(kEveryLane, word, distance, width);
+  });
+}
+template <typename T>
+MPC_FUNCTION T shuffleDown(T value, int distance, int width = kWarpSize) {
+  return detail::wordByWord(value, [=](unsigned word) {
+    return __shfl_down_sync(kEveryLane, word, distance, width);
+  });
+}
+template <typename T>
+MPC_FUNCTION T shuffleXor(T value, int flip, int width = kWarpSize) {
+  return detail::wordByWord(value, [=](unsigned word) {
+    return __shfl_xor_sync(kEveryLane, word, flip, width);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Bits, conversions, arithmetic
+//===----------------------------------------------------------------------===//
+
+MPC_FUNCTION unsigned bitsOf(float x) { return __float_as_uint(x); }
+MPC_FUNCTION float floatOf(unsigned bits) { return __uint_as_float(bits); }
+
+MPC_FUNCTION float toFloat(float x) { return x; }
+MPC_FUNCTION float toFloat(half x) {
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x.bits));
+  return result;
+}
+MPC_FUNCTION float toFloat(bfloat16 x) {
+  return floatOf(static_cast<unsigned>(x.bits) << 16);
+}
+
+MPC_FUNCTION half toHalf(float x) {
+  half result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+  return result;
+}
+
+MPC_FUNCTION bfloat16 toBfloat16(float x) {
+  bfloat16 result;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+#else
+  unsigned bits = bitsOf(x);
+  unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  result.bits = static_cast<unsigned short>(x != x ? 0x7fffu : rounded);
+#endif
+  return result;
+}
+
+MPC_FUNCTION unsigned toTf32(float x) {
+#if __CUDA_ARCH__ >= 800
+  unsigned result;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(x));
+  return result;
+#else
+  return bitsOf(x);
+#endif
+}
+
+MPC_FUNCTION float fma(float x, float y, float z) { return __fmaf_rn(x, y, z); }
+MPC_FUNCTION double fma(double x, double y, double z) {
+  return __fma_rn(x, y, z);
+}
+MPC_FUNCTION float sqrt(float x) { return __fsqrt_rn(x); }
+MPC_FUNCTION float rem(float x, float y) { return fmodf(x, y); }
+MPC_FUNCTION float floor(float x) { return floorf(x); }
+MPC_FUNCTION float ceil(float x) { return ceilf(x); }
+MPC_FUNCTION float trunc(float x) { return truncf(x); }
+MPC_FUNCTION float roundEven(float x) { return rintf(x); }
+MPC_FUNCTION float abs(float x) { return floatOf(bitsOf(x) & 0x7fffffffu); }
+MPC_FUNCTION float copySign(float magnitude, float sign) {
+  return floatOf((bitsOf(magnitude) & 0x7fffffffu) |
+                 (bitsOf(sign) & 0x80000000u));
+}
+MPC_FUNCTION float exp2Fast(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+MPC_FUNCTION float rcpFast(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+template <int N, typename T> MPC_FUNCTION Vector<T, N> load(const T *from) {
+  return *reinterpret_cast<const Vector<T, N> *>(from);
+}
+
+template <int N, typename T>
+MPC_FUNCTION Vector<T, N> loadConstant(const T *from) {
+  union Data {
+    unsigned words[4];
+    unsigned short small;
+    unsigned char byte;
+    Vector<T, N> value;
+  } data;
+  if constexpr (sizeof(T) * N == 16)
+    asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(data.words[0]), "=r"(data.words[1]), "=r"(data.words[2]),
+          "=r"(data.words[3])
+        : "l"(from));
+  else if constexpr (sizeof(T) * N == 8)
+    asm("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+        : "=r"(data.words[0]), "=r"(data.words[1])
+        : "l"(from));
+  else if constexpr (sizeof(T) * N == 4)
+    asm("ld.global.nc.u32 %0, [%1];" : "=r"(data.words[0]) : "l"(from));
+  else
+    return load<N>(from);
+  return data.value;
+}
+
+template <typename T, int N>
+MPC_FUNCTION void store(T *to, const Vector<T, N> &value) {
+  *reinterpret_cast<Vector<T, N> *>(to) = value;
+}
+
+template <typename T> MPC_FUNCTION T atomicAdd(T *to, T value) {
+  return ::atomicAdd(to, value);
+}
+template <typename T> MPC_FUNCTION T atomicMaxInteger(T *to, T value) {
+  return ::atomicMax(to, value);
+}
+template <typename T> MPC_FUNCTION T atomicMinInteger(T *to, T value) {
+  return ::atomicMin(to, value);
+}
+template <typename T> MPC_FUNCTION T atomicExchange(T *to, T value) {
+  return ::atomicExch(to, value);
+}
+template <typename T>
+MPC_FUNCTION T atomicCompareExchange(T *to, T expected, T value) {
+  return ::atomicCAS(to, expected, value);
+}
+
+MPC_FUNCTION unsigned sharedAddress(const void *pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+template <int Bytes>
+MPC_FUNCTION void copyAsync(void *shared, const void *global,
+                            int valid = Bytes) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
+#if __CUDA_ARCH__ >= 800
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                     sharedAddress(shared)),
+                 "l"(global), "r"(valid)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
+                     sharedAddress(shared)),
+                 "l"(global), "n"(Bytes), "r"(valid)
+                 : "memory");
+#else
+  for (int i = 0; i < Bytes; ++i)
+    static_cast<unsigned char *>(shared)[i] =
+        i < valid ? static_cast<const unsigned char *>(global)[i] : 0;
+#endif
+}
+
+MPC_FUNCTION void commitCopies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+template <int Pending> MPC_FUNCTION void waitCopies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+#endif
+}
+
+//===----------------------------------------------------------------------===//
+// Matrices
+//===----------------------------------------------------------------------===//
+
+template <int Count>
+MPC_FUNCTION void loadMatrix(unsigned (&tiles)[Count], const void *row) {
+  static_assert(Count == 1 || Count == 2 || Count == 4);
+  unsigned from = sharedAddress(row);
+  if constexpr (Count == 1)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+                 : "=r"(tiles[0])
+                 : "r"(from)
+                 : "memory");
+  else if constexpr (Count == 2)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(tiles[0]), "=r"(tiles[1])
+                 : "r"(from)
+                 : "memory");
+  else
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+        : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]), "=r"(tiles[3])
+        : "r"(from)
+        : "memory");
+}
+
+template <int Count>
+MPC_FUNCTION void loadMatrixTransposed(unsigned (&tiles)[Count],
+                                       const void *row) {
+  static_assert(Count == 1 || Count == 2 || Count == 4);
+  unsigned from = sharedAddress(row);
+  if constexpr (Count == 1)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+                 : "=r"(tiles[0])
+                 : "r"(from)
+                 : "memory");
+  else if constexpr (Count == 2)
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+        : "=r"(tiles[0]), "=r"(tiles[1])
+        : "r"(from)
+        : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+                 "{%0, %1, %2, %3}, [%4];"
+                 : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]),
+                   "=r"(tiles[3])
+                 : "r"(from)
+                 : "memory");
+}
+
+namespace detail {
+template <typename T> constexpr bool isHalf = false;
+template <> constexpr bool isHalf<half> = true;
+} // namespace detail
+
+/// d += a * b on 16 x 8 x 16 elements of T.
+template <typename T>
+MPC_FUNCTION void mma(float (&d)[4], const unsigned (&a)[4],
+                      const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (detail::isHalf<T>)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  // Two halves of k; bfloat16 has no unit here, and no kernel asks for it.
+  if constexpr (detail::isHalf<T>) {
+    for (int i = 0; i < 2; ++i)
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+          "{%4, %5}, {%6}, {%0, %1, %2, %3};"
+          : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+          : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[i]));
+  } else {
+    __trap();
+  }
+#endif
+}
+
+/// d += a * b on 16 x 8 x 8 elements in tf32.
+MPC_FUNCTION void mmaTf32(float (&d)[4], const unsigned (&a)[4],
+                          const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  __trap();
+#endif
+}
+
+} // namespace mpc
+
+#endif // MPC_TARGET_CUDA_PRELUDE_DEVICE_H

@@ -1,0 +1,568 @@
+//===- Host.h - the prelude on a CPU ----------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each thread of a block is a fiber that runs up to its next barrier or warp
+// operation; the last lane that comes computes a warp operation for all. With
+// checks the kernel is compiled with -fsanitize=thread, whose callbacks
+// (HostChecks.h) lead to the runner: it knows the bounds of every array, who
+// touched a byte since the last barrier, and which bytes hold a value.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_PRELUDE_HOST_H
+#define MPC_TARGET_CUDA_PRELUDE_HOST_H
+
+#include "HostInterface.h"
+
+/// Functions that touch operand records of other lanes or the runner's memory.
+#define MPC_UNCHECKED __attribute__((no_sanitize("thread")))
+
+#define MPC_KERNEL(threads) extern "C" __attribute__((visibility("hidden")))
+
+#define MPC_SHARED(type, name, extents)                                        \
+  static char name##Key;                                                       \
+  using name##Array = type extents;                                            \
+  name##Array &name = *static_cast<name##Array *>(::mpc::host::sharedArray(    \
+      &name##Key, #name, sizeof(name##Array), sizeof(type)))
+
+#define MPC_DYNAMIC_SHARED(type, name)                                         \
+  type *const name =                                                           \
+      static_cast<type *>(::mpc::host::dynamicShared(sizeof(type)))
+
+namespace mpc {
+
+namespace host {
+/// Set when the kernel is loaded.
+static Interface *runner;
+
+MPC_UNCHECKED inline void *sharedArray(const void *key, const char *name,
+                                       unsigned long bytes,
+                                       unsigned elementBytes,
+                                       int line = __builtin_LINE()) {
+  return runner->sharedArray(runner, key, name, bytes, elementBytes, line);
+}
+MPC_UNCHECKED inline void *dynamicShared(unsigned elementBytes,
+                                         int line = __builtin_LINE()) {
+  return runner->dynamicShared(runner, elementBytes, line);
+}
+} // namespace host
+
+//===----------------------------------------------------------------------===//
+// Where a thread is
+//===----------------------------------------------------------------------===//
+
+MPC_UNCHECKED inline int threadX() { return host::runner->place->thread[0]; }
+MPC_UNCHECKED inline int threadY() { return host::runner->place->thread[1]; }
+MPC_UNCHECKED inline int threadZ() { return host::runner->place->thread[2]; }
+MPC_UNCHECKED inline int blockX() { return host::runner->block[0]; }
+MPC_UNCHECKED inline int blockY() { return host::runner->block[1]; }
+MPC_UNCHECKED inline int blockZ() { return host::runner->block[2]; }
+MPC_UNCHECKED inline int blockSizeX() { return host::runner->blockSize[0]; }
+MPC_UNCHECKED inline int blockSizeY() { return host::runner->blockSize[1]; }
+MPC_UNCHECKED inline int blockSizeZ() { return host::runner->blockSize[2]; }
+MPC_UNCHECKED inline int gridSizeX() { return host::runner->gridSize[0]; }
+MPC_UNCHECKED inline int gridSizeY() { return host::runner->gridSize[1]; }
+MPC_UNCHECKED inline int gridSizeZ() { return host::runner->gridSize[2]; }
+
+/// The thread's number in its block, first extent fastest.
+MPC_UNCHECKED inline int threadNumber() { return host::runner->place->number; }
+inline int lane() { return threadNumber() % kWarpSize; }
+inline int warp() { return threadNumber() / kWarpSize; }
+
+//===----------------------------------------------------------------------===//
+// Barriers and votes
+//===----------------------------------------------------------------------===//
+
+/// Every thread of the block has to come, all to the same call: one that ends
+/// or waits elsewhere is an error. Orders all accesses before and after it.
+MPC_UNCHECKED inline void barrier(int line = __builtin_LINE()) {
+  host::runner->barrier(host::runner, line, false);
+}
+MPC_UNCHECKED inline int barrierCount(bool condition,
+                                      int line = __builtin_LINE()) {
+  return host::runner->barrier(host::runner, line, condition);
+}
+inline bool barrierAny(bool condition, int line = __builtin_LINE()) {
+  return barrierCount(condition, line) != 0;
+}
+inline bool barrierAll(bool condition, int line = __builtin_LINE()) {
+  return barrierCount(!condition, line) == 0;
+}
+
+namespace host {
+/// Lets all lanes of a warp operation meet. `operands` takes the result.
+MPC_UNCHECKED inline void meet(const char *name, int line, unsigned mask,
+                               WarpFunction compute, void *operands) {
+  runner->warpOperation(runner, name, line, mask, compute, operands);
+}
+} // namespace host
+
+/// The one warp operation that orders accesses to memory.
+MPC_UNCHECKED inline void syncWarp(int line = __builtin_LINE()) {
+  char none = 0;
+  host::meet("syncWarp", line, kEveryLane, [](void **, unsigned) {}, &none);
+  host::runner->orderWarp(host::runner);
+}
+
+/// Makes the thread's writes visible to blocks that an atomic then tells.
+MPC_UNCHECKED inline void fence() { host::runner->fence(host::runner); }
+
+MPC_UNCHECKED inline unsigned ballot(bool condition, unsigned mask = kEveryLane,
+                                     int line = __builtin_LINE()) {
+  unsigned vote = condition;
+  host::meet(
+      "ballot", line, mask,
+      [](void **lanes, unsigned mask) MPC_UNCHECKED {
+        unsigned votes = 0;
+        for (int i = 0; i < kWarpSize; ++i)
+          if ((mask >> i) & 1)
+            votes |= *static_cast<unsigned *>(lanes[i]) << i;
+        for (int i = 0; i < kWarpSize; ++i)
+          if ((mask >> i) & 1)
+            *static_cast<unsigned *>(lanes[i]) = votes;
+      },
+      &vote);
+  return vote;
+}
+inline bool any(bool condition, unsigned mask = kEveryLane,
+                int line = __builtin_LINE()) {
+  return ballot(condition, mask, line) != 0;
+}
+inline bool all(bool condition, unsigned mask = kEveryLane,
+                int line = __builtin_LINE()) {
+  return ballot(condition, mask, line) == mask;
+}
+
+//===----------------------------------------------------------------------===//
+// Shuffles
+//===----------------------------------------------------------------------===//
+
+namespace host {
+template <typename T> struct Shuffled {
+  T value;
+  /// The lane whose value this lane gets.
+  int from;
+  T result;
+};
+
+/// `from` is a lane; outside 0..31 the lane keeps its own value.
+template <typename T>
+MPC_UNCHECKED inline T exchange(const char *name, T value, int from, int line) {
+  Shuffled<T> operands{value, from, value};
+  meet(
+      name, line, kEveryLane,
+      [](void **lanes, unsigned) MPC_UNCHECKED {
+        for (int i = 0; i < kWarpSize; ++i) {
+          auto *mine = static_cast<Shuffled<T> *>(lanes[i]);
+          mine->result = static_cast<Shuffled<T> *>(lanes[mine->from])->value;
+        }
+      },
+      &operands);
+  return operands.result;
+}
+} // namespace host
+
+/// The value of lane `from` of this lane's group of `width` (a power of two).
+template <typename T>
+inline T shuffle(T value, int from, int width = kWarpSize,
+                 int line = __builtin_LINE()) {
+  int group = lane() & ~(width - 1);
+  return host::exchange("shuffle", value, group + (from & (width - 1)), line);
+}
+/// The value of the lane `distance` below; lanes without one keep their own.
+template <typename T>
+inline T shuffleUp(T value, int distance, int width = kWarpSize,
+                   int line = __builtin_LINE()) {
+  int own = lane(), from = own - distance;
+  bool inside = from >= (own & ~(width - 1));
+  return host::exchange("shuffleUp", value, inside ? from : own, line);
+}
+/// The value of the lane `distance` above; lanes without one keep their own.
+template <typename T>
+inline T shuffleDown(T value, int distance, int width = kWarpSize,
+                     int line = __builtin_LINE()) {
+  int own = lane(), from = own + distance;
+  bool inside = from <= (own | (width - 1));
+  return host::exchange("shuffleDown", value, inside ? from : own, line);
+}
+/// The value of lane `lane ^ flip`; one in a later group of `width` is not
+/// there and leaves the lane its own.
+template <typename T>
+inline T shuffleXor(T value, int flip, int width = kWarpSize,
+                    int line = __builtin_LINE()) {
+  int own = lane(), from = own ^ flip;
+  bool inside = from < kWarpSize && from <= (own | (width - 1));
+  return host::exchange("shuffleXor", value, inside ? from : own, line);
+}
+
+//===----------------------------------------------------------------------===//
+// Bits, conversions, arithmetic
+//===----------------------------------------------------------------------===//
+
+inline unsigned bitsOf(float x) { return __builtin_bit_cast(unsigned, x); }
+inline float floatOf(unsigned bits) { return __builtin_bit_cast(float, bits); }
+
+inline float toFloat(float x) { return x; }
+inline float toFloat(half x) {
+  unsigned sign = static_cast<unsigned>(x.bits & 0x8000u) << 16;
+  unsigned exponent = (x.bits >> 10) & 0x1fu, mantissa = x.bits & 0x3ffu;
+  if (exponent == 0x1f)
+    return mantissa ? floatOf(0x7fffffffu) : floatOf(sign | 0x7f800000u);
+  if (exponent == 0)
+    return floatOf(sign | bitsOf(static_cast<float>(mantissa) * 0x1p-24f));
+  return floatOf(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+inline float toFloat(bfloat16 x) {
+  return floatOf(static_cast<unsigned>(x.bits) << 16);
+}
+
+/// Rounds to nearest, ties to even; NaNs become 0x7fff.
+inline half toHalf(float x) {
+  unsigned bits = bitsOf(x), magnitude = bits & 0x7fffffffu;
+  unsigned sign = (bits >> 16) & 0x8000u, result;
+  if (magnitude > 0x7f800000u)
+    return {0x7fff};
+  if (magnitude >= 0x47800000u) {
+    result = 0x7c00;
+  } else if (magnitude < 0x38800000u) {
+    // Subnormal: adding 1/2 leaves the result, rounded, in the low bits.
+    result = bitsOf(floatOf(magnitude) + 0.5f) - 0x3f000000u;
+  } else {
+    // A carry into the exponent gives the next power of two or infinity.
+    result =
+        (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+  }
+  return {static_cast<unsigned short>(sign | result)};
+}
+
+/// Rounds to nearest, ties to even; NaNs become 0x7fff.
+inline bfloat16 toBfloat16(float x) {
+  unsigned bits = bitsOf(x);
+  unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return {static_cast<unsigned short>(x != x ? 0x7fffu : rounded)};
+}
+
+/// Rounds to 10 bits of mantissa, ties away from zero, as the GPUs do.
+inline unsigned toTf32(float x) {
+  unsigned bits = bitsOf(x);
+  if ((bits & 0x7f800000u) == 0x7f800000u)
+    return x != x ? 0x7fffffffu : bits;
+  return (bits + 0x1000u) & 0xffffe000u;
+}
+
+inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+inline double fma(double x, double y, double z) {
+  return __builtin_fma(x, y, z);
+}
+inline float sqrt(float x) { return __builtin_sqrtf(x); }
+/// What is left of x after whole multiples of y, with the sign of x; exact.
+inline float rem(float x, float y) { return __builtin_fmodf(x, y); }
+inline float floor(float x) { return __builtin_floorf(x); }
+inline float ceil(float x) { return __builtin_ceilf(x); }
+inline float trunc(float x) { return __builtin_truncf(x); }
+inline float roundEven(float x) { return __builtin_rintf(x); }
+inline float abs(float x) { return floatOf(bitsOf(x) & 0x7fffffffu); }
+inline float copySign(float magnitude, float sign) {
+  return floatOf((bitsOf(magnitude) & 0x7fffffffu) |
+                 (bitsOf(sign) & 0x80000000u));
+}
+
+namespace host {
+/// A subnormal number as the fast functions see it.
+inline float flushed(float x) {
+  return (bitsOf(x) & 0x7f800000u) == 0 ? floatOf(bitsOf(x) & 0x80000000u) : x;
+}
+} // namespace host
+
+/// 2^x and 1/x to about two units in the last place, subnormal numbers as
+/// zeros: the only functions whose bits differ from a GPU's.
+inline float exp2Fast(float x) {
+  return host::flushed(
+      static_cast<float>(__builtin_exp2(double(host::flushed(x)))));
+}
+inline float rcpFast(float x) { return host::flushed(1.0f / host::flushed(x)); }
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+namespace host {
+MPC_UNCHECKED inline void checkAligned(const void *at, unsigned long bytes,
+                                       int line) {
+  if (reinterpret_cast<unsigned long>(at) % bytes != 0)
+    runner->fail(runner, "accesses several elements at a misaligned address",
+                 line);
+}
+} // namespace host
+
+/// N neighbours at once; the address is a multiple of their size in bytes.
+template <int N, typename T>
+MPC_UNCHECKED inline Vector<T, N> load(const T *from,
+                                       int line = __builtin_LINE()) {
+  Vector<T, N> result;
+  host::checkAligned(from, sizeof(result), line);
+  host::runner->access(host::runner, from, sizeof(result), host::Access::Read,
+                       __builtin_return_address(0));
+  __builtin_memcpy(&result, from, sizeof(result));
+  return result;
+}
+/// The same of global memory that no thread writes during the launch.
+template <int N, typename T>
+inline Vector<T, N> loadConstant(const T *from, int line = __builtin_LINE()) {
+  return load<N>(from, line);
+}
+template <typename T, int N>
+MPC_UNCHECKED inline void store(T *to, const Vector<T, N> &value,
+                                int line = __builtin_LINE()) {
+  host::checkAligned(to, sizeof(value), line);
+  host::runner->access(host::runner, to, sizeof(value), host::Access::Write,
+                       __builtin_return_address(0));
+  __builtin_memcpy(to, &value, sizeof(value));
+}
+
+namespace host {
+/// Fibers give way only at barriers and warp operations: what stands between
+/// is atomic.
+template <typename T, typename Change>
+MPC_UNCHECKED inline T change(T *at, Change next) {
+  runner->access(runner, at, sizeof(T), Access::Atomic,
+                 __builtin_return_address(0));
+  T old = *at;
+  *at = next(old);
+  return old;
+}
+} // namespace host
+
+template <typename T> inline T atomicAdd(T *to, T value) {
+  return host::change(to, [=](T old) { return old + value; });
+}
+template <typename T> inline T atomicMaxInteger(T *to, T value) {
+  return host::change(to, [=](T old) { return old > value ? old : value; });
+}
+template <typename T> inline T atomicMinInteger(T *to, T value) {
+  return host::change(to, [=](T old) { return old < value ? old : value; });
+}
+template <typename T> inline T atomicExchange(T *to, T value) {
+  return host::change(to, [=](T) { return value; });
+}
+template <typename T>
+inline T atomicCompareExchange(T *to, T expected, T value) {
+  return host::change(to, [=](T old) { return old == expected ? value : old; });
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+/// Copies `valid` bytes and fills the rest with zeros. The bytes land when this
+/// thread waits for them and hold NaNs before; other threads see them after a
+/// barrier that follows.
+template <int Bytes>
+MPC_UNCHECKED inline void copyAsync(void *shared, const void *global,
+                                    int valid = Bytes,
+                                    int line = __builtin_LINE()) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
+  host::runner->copyAsync(host::runner, shared, global, Bytes, valid, line);
+}
+/// Makes the thread's copies since the last call one group.
+MPC_UNCHECKED inline void commitCopies() {
+  host::runner->commitCopies(host::runner);
+}
+/// Waits until at most the last `Pending` groups of the thread are open.
+template <int Pending> MPC_UNCHECKED inline void waitCopies() {
+  host::runner->waitCopies(host::runner, Pending);
+}
+
+//===----------------------------------------------------------------------===//
+// Matrices
+//===----------------------------------------------------------------------===//
+
+namespace host {
+struct MatrixLoad {
+  const void *row;
+  unsigned tiles[4];
+};
+
+/// Tile i has its rows at the addresses of lanes 8 i .. 8 i + 7. Lane l gets
+/// elements 2 (l % 4) and the next of row l / 4, or of column l / 4 when
+/// transposed.
+template <int Count, bool Transposed>
+MPC_UNCHECKED inline void loadTiles(unsigned (&tiles)[Count], const void *row,
+                                    int line) {
+  static_assert(Count == 1 || Count == 2 || Count == 4);
+  if (lane() < 8 * Count) {
+    checkAligned(row, 16, line);
+    runner->access(runner, row, 16, Access::Read, __builtin_return_address(0));
+  }
+  MatrixLoad operands{row, {}};
+  meet(
+      Transposed ? "loadMatrixTransposed" : "loadMatrix", line, kEveryLane,
+      [](void **lanes, unsigned) MPC_UNCHECKED {
+        for (int tile = 0; tile < Count; ++tile)
+          for (int i = 0; i < kWarpSize; ++i) {
+            unsigned pair = 0;
+            for (int j = 0; j < 2; ++j) {
+              int group = i / 4, member = 2 * (i % 4) + j;
+              int row = Transposed ? member : group;
+              int column = Transposed ? group : member;
+              auto *from = static_cast<MatrixLoad *>(lanes[8 * tile + row]);
+              pair |= unsigned(static_cast<const unsigned short *>(
+                          from->row)[column])
+                      << (16 * j);
+            }
+            static_cast<MatrixLoad *>(lanes[i])->tiles[tile] = pair;
+          }
+      },
+      &operands);
+  for (int i = 0; i < Count; ++i)
+    tiles[i] = operands.tiles[i];
+}
+} // namespace host
+
+/// Loads tiles of 8 x 8 elements of 16 bits from shared memory; lanes
+/// 8 i .. 8 i + 7 name the rows of tile i.
+template <int Count>
+inline void loadMatrix(unsigned (&tiles)[Count], const void *row,
+                       int line = __builtin_LINE()) {
+  host::loadTiles<Count, false>(tiles, row, line);
+}
+template <int Count>
+inline void loadMatrixTransposed(unsigned (&tiles)[Count], const void *row,
+                                 int line = __builtin_LINE()) {
+  host::loadTiles<Count, true>(tiles, row, line);
+}
+
+namespace host {
+struct Product {
+  unsigned a[4], b[2];
+  float d[4];
+};
+
+/// Element `index` (0 or 1) of a register that holds two of T.
+template <typename T> inline float elementOf(unsigned pair, int index) {
+  return toFloat(T{static_cast<unsigned short>(pair >> (16 * index))});
+}
+
+/// a is 16 x K, b K x 8, d 16 x 8; the lane tables are those of the PTX manual:
+/// group g = lane / 4, member t = lane % 4. Sums in double, one rounding.
+template <int K, typename ReadA, typename ReadB>
+MPC_UNCHECKED inline void multiplyTiles(void **lanes, ReadA readA,
+                                        ReadB readB) {
+  float a[16][K], b[K][8];
+  for (int i = 0; i < kWarpSize; ++i) {
+    readA(*static_cast<Product *>(lanes[i]), i / 4, i % 4, a);
+    readB(*static_cast<Product *>(lanes[i]), i / 4, i % 4, b);
+  }
+  for (int i = 0; i < kWarpSize; ++i)
+    for (int j = 0; j < 4; ++j) {
+      int row = i / 4 + 8 * (j / 2), column = 2 * (i % 4) + j % 2;
+      auto *mine = static_cast<Product *>(lanes[i]);
+      double sum = mine->d[j];
+      for (int k = 0; k < K; ++k)
+        sum += double(a[row][k]) * double(b[k][column]);
+      mine->d[j] = static_cast<float>(sum);
+    }
+}
+
+MPC_UNCHECKED inline void multiply(const char *name, float (&d)[4],
+                                   const unsigned (&a)[4],
+                                   const unsigned (&b)[2], WarpFunction compute,
+                                   int line) {
+  Product operands;
+  __builtin_memcpy(operands.a, a, sizeof(a));
+  __builtin_memcpy(operands.b, b, sizeof(b));
+  __builtin_memcpy(operands.d, d, sizeof(d));
+  meet(name, line, kEveryLane, compute, &operands);
+  __builtin_memcpy(d, operands.d, sizeof(d));
+}
+} // namespace host
+
+/// d += a * b on 16 x 8 x 16 elements of T, half or bfloat16. With
+/// g = lane / 4 and t = lane % 4, two elements to a register: a[0], a[1] hold
+/// rows g and g + 8 at columns 2 t, 2 t + 1, a[2], a[3] the same at 2 t + 8;
+/// b[0], b[1] hold column g at rows 2 t, 2 t + 1 and 2 t + 8, 2 t + 9; d[0],
+/// d[1] are row g at columns 2 t, 2 t + 1, d[2], d[3] row g + 8.
+template <typename T>
+inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                int line = __builtin_LINE()) {
+  host::multiply(
+      "mma", d, a, b,
+      [](void **lanes, unsigned) MPC_UNCHECKED {
+        host::multiplyTiles<16>(
+            lanes,
+            [](const host::Product &p, int g, int t, float (&a)[16][16])
+                MPC_UNCHECKED {
+                  for (int i = 0; i < 8; ++i)
+                    a[g + 8 * ((i / 2) % 2)][2 * t + i % 2 + 8 * (i / 4)] =
+                        host::elementOf<T>(p.a[i / 2], i % 2);
+                },
+            [](const host::Product &p, int g, int t, float (&b)[16][8])
+                MPC_UNCHECKED {
+                  for (int i = 0; i < 4; ++i)
+                    b[2 * t + i % 2 + 8 * (i / 2)][g] =
+                        host::elementOf<T>(p.b[i / 2], i % 2);
+                });
+      },
+      line);
+}
+
+/// d += a * b on 16 x 8 x 8 elements in tf32 (the low 13 bits of a register do
+/// not count). a[0], a[1] hold rows g and g + 8 at column t, a[2], a[3] the
+/// same at t + 4; b[0], b[1] hold column g at rows t and t + 4; d as for mma.
+inline void mmaTf32(float (&d)[4], const unsigned (&a)[4],
+                    const unsigned (&b)[2], int line = __builtin_LINE()) {
+  host::multiply(
+      "mmaTf32", d, a, b,
+      [](void **lanes, unsigned) MPC_UNCHECKED {
+        host::multiplyTiles<8>(
+            lanes,
+            [](const host::Product &p, int g, int t, float (&a)[16][8])
+                MPC_UNCHECKED {
+                  for (int i = 0; i < 4; ++i)
+                    a[g + 8 * (i % 2)][t + 4 * (i / 2)] =
+                        floatOf(p.a[i] & 0xffffe000u);
+                },
+            [](const host::Product &p, int g, int t, float (&b)[8][8])
+                MPC_UNCHECKED {
+                  for (int i = 0; i < 2; ++i)
+                    b[t + 4 * i][g] = floatOf(p.b[i] & 0xffffe000u);
+                });
+      },
+      line);
+}
+
+//===----------------------------------------------------------------------===//
+// Entry of the runner
+//===----------------------------------------------------------------------===//
+
+namespace host {
+template <typename... Parameters> struct Call {
+  MPC_UNCHECKED Call(void (*kernel)(Parameters...), Parameters... values) {
+    kernel(values...);
+  }
+};
+
+/// Calls a kernel with arguments[i] pointing at its i-th parameter.
+template <typename... Parameters>
+MPC_UNCHECKED inline void call(void (*kernel)(Parameters...),
+                               void *const *arguments) {
+  int i = 0;
+  // Braces evaluate from left to right.
+  Call<Parameters...>{kernel, *static_cast<Parameters *>(arguments[i++])...};
+}
+} // namespace host
+
+} // namespace mpc
+
+#define MPC_HOST_ENTRY extern "C" __attribute__((visibility("default")))
+
+MPC_HOST_ENTRY MPC_UNCHECKED void mpcHostBind(mpc::host::Interface *runner) {
+  mpc::host::runner = runner;
+}
+
+#ifdef MPC_HOST_CHECKS
+#include "HostChecks.h"
+#endif
+
+#endif // MPC_TARGET_CUDA_PRELUDE_HOST_H

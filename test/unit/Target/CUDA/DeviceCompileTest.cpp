@@ -1,0 +1,90 @@
+//===- DeviceCompileTest.cpp - the kernels as CUDA ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The text that runs on the host compiles for GPUs behind the device prelude.
+// Needs NVRTC, which needs no GPU; skipped where there is none.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostKernelTesting.h"
+#include "TestKernels.h"
+
+#include <dlfcn.h>
+
+using namespace mpc;
+
+namespace {
+/// The few functions of NVRTC that the test calls, found at run time.
+class Nvrtc {
+public:
+  Nvrtc() {
+    for (const char *name : {"libnvrtc.so.13", "libnvrtc.so.12",
+                             "/usr/local/cuda/lib64/libnvrtc.so"})
+      if (!library)
+        library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+      return;
+    find(create, "nvrtcCreateProgram");
+    find(compile, "nvrtcCompileProgram");
+    find(logSize, "nvrtcGetProgramLogSize");
+    find(log, "nvrtcGetProgramLog");
+    find(cubinSize, "nvrtcGetCUBINSize");
+    find(destroy, "nvrtcDestroyProgram");
+  }
+
+  bool found() const { return library; }
+
+  /// Empty, or what the compiler says.
+  std::string errorsOf(const std::string &text, const char *architecture) {
+    void *program = nullptr;
+    create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
+    std::string target = std::string("--gpu-architecture=") + architecture;
+    const char *options[] = {target.c_str(), "--fmad=false", "--std=c++17"};
+    int status = compile(program, 3, options);
+    size_t size = 0;
+    logSize(program, &size);
+    std::string messages(size, '\0');
+    log(program, messages.data());
+    size_t code = 0;
+    if (status == 0)
+      cubinSize(program, &code);
+    destroy(&program);
+    return code ? "" : "no code: " + messages;
+  }
+
+private:
+  template <typename Function> void find(Function &function, const char *name) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+  }
+
+  void *library = nullptr;
+  int (*create)(void **, const char *, const char *, int, const char *const *,
+                const char *const *) = nullptr;
+  int (*compile)(void *, int, const char *const *) = nullptr;
+  int (*logSize)(void *, size_t *) = nullptr;
+  int (*log)(void *, char *) = nullptr;
+  int (*cubinSize)(void *, size_t *) = nullptr;
+  int (*destroy)(void **) = nullptr;
+};
+} // namespace
+
+TEST(DeviceCompile, EveryKernelOnEachGeneration) {
+  Nvrtc nvrtc;
+  if (!nvrtc.found())
+    GTEST_SKIP() << "libnvrtc is not installed";
+  std::string text = preludeText(PreludeSide::Device);
+  for (const std::string &kernels :
+       {std::string(kVectorAdd), std::string(kReduction),
+        std::string(kTranspose), std::string(kSoftmax), gemmText(true),
+        std::string(kConversions), std::string(kMath), std::string(kWarps),
+        std::string(kMatrices), std::string(kCopies)})
+    text += "#line 1 \"kernel.cu\"\n" + kernels;
+  for (const char *architecture : {"sm_75", "sm_80", "sm_90a"})
+    EXPECT_EQ(nvrtc.errorsOf(text, architecture), "") << architecture;
+}
+
+TEST(DeviceCompile, HeadersUseNothingFromOutside) {
+  for (PreludeSide side : {PreludeSide::Host, PreludeSide::Device})
+    EXPECT_EQ(preludeText(side).find("#include"), std::string::npos);
+}
