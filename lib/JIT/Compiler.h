@@ -21,6 +21,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,6 +62,12 @@ public:
   /// compiled, which leaves `module` as it was.
   Result<std::shared_ptr<Program>> generate(mlir::ModuleOp module,
                                             bool withCode);
+
+  /// The kernels of a planned module as a shared object for the target, which
+  /// need not be this machine's; completes the launches of its `program`. The
+  /// linker is a process of its own. Equal modules give equal bytes.
+  Result<std::vector<std::byte>> emitSharedObject(mlir::ModuleOp module,
+                                                  Program &program);
 
   /// Everything that was said so far.
   const std::vector<Diagnostic> &diagnostics() const { return said; }

@@ -27,8 +27,11 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 using namespace mlir;
 using namespace mpc;
@@ -90,6 +93,14 @@ static llvm::Error checkSymbols(llvm::MemoryBufferRef buffer) {
 // Set-up
 //===----------------------------------------------------------------------===//
 
+static void initializeTarget() {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+}
+
 static orc::JITTargetMachineBuilder
 targetMachineBuilder(const CpuTarget &target) {
   orc::JITTargetMachineBuilder builder(
@@ -135,11 +146,7 @@ static llvm::Error optimize(llvm::Module &module,
 
 llvm::Expected<std::unique_ptr<OrcJit>>
 OrcJit::create(const CpuTarget &target, unsigned compileThreads) {
-  static std::once_flag initialized;
-  std::call_once(initialized, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  });
+  initializeTarget();
   if (!llvm::is_contained(CpuTarget::available(), target.isa))
     return llvm::createStringError("this machine cannot run code for '%s'",
                                    target.name().str().c_str());
@@ -291,6 +298,37 @@ static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp module,
   return modules;
 }
 
+/// The functions of `module` as LLVM IR for `target`; null where the
+/// translation fails.
+static std::unique_ptr<llvm::Module> translate(ModuleOp module,
+                                               const CpuTarget &target,
+                                               llvm::TargetMachine &machine,
+                                               llvm::LLVMContext &context) {
+  context.setDiscardValueNames(true);
+  std::unique_ptr<llvm::Module> code =
+      translateModuleToLLVMIR(module, context, "kernels");
+  if (!code)
+    return nullptr;
+  code->setTargetTriple(machine.getTargetTriple());
+  code->setDataLayout(machine.createDataLayout());
+  std::string features = machine.getTargetFeatureString().str();
+  std::string width = std::to_string(32 * target.lanes());
+  for (llvm::Function &function : *code) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", target.llvmCpu());
+    function.addFnAttr("target-features", features);
+    function.addFnAttr("min-legal-vector-width", width);
+    function.addFnAttr("prefer-vector-width", width);
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+  return code;
+}
+
+static llvm::Error notTranslated() {
+  return llvm::createStringError("kernels could not be translated to LLVM IR");
+}
+
 llvm::Error OrcJit::add(ModuleOp module) {
   orc::SymbolLookupSet names;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
@@ -298,28 +336,12 @@ llvm::Error OrcJit::add(ModuleOp module) {
         function.getLinkage() != LLVM::Linkage::Internal)
       names.add(impl->jit->mangleAndIntern(function.getName()));
 
-  std::string features = impl->machine->getTargetFeatureString().str();
   for (OwningOpRef<ModuleOp> &part : split(module, impl->modules * 2)) {
     auto context = std::make_unique<llvm::LLVMContext>();
-    context->setDiscardValueNames(true);
     std::unique_ptr<llvm::Module> code =
-        translateModuleToLLVMIR(*part, *context, "kernels");
+        translate(*part, impl->target, *impl->machine, *context);
     if (!code)
-      return llvm::createStringError(
-          "kernels could not be translated to LLVM IR");
-    code->setTargetTriple(impl->machine->getTargetTriple());
-    code->setDataLayout(impl->machine->createDataLayout());
-    for (llvm::Function &function : *code) {
-      if (function.isDeclaration())
-        continue;
-      function.addFnAttr("target-cpu", impl->target.llvmCpu());
-      function.addFnAttr("target-features", features);
-      function.addFnAttr("min-legal-vector-width",
-                         std::to_string(32 * impl->target.lanes()));
-      function.addFnAttr("prefer-vector-width",
-                         std::to_string(32 * impl->target.lanes()));
-      function.addFnAttr(llvm::Attribute::NoUnwind);
-    }
+      return notTranslated();
     if (llvm::Error error = impl->jit->addIRModule(
             orc::ThreadSafeModule(std::move(code), std::move(context))))
       return error;
@@ -345,4 +367,66 @@ llvm::Expected<void *> OrcJit::lookup(llvm::StringRef name) {
   if (!address)
     return address.takeError();
   return address->toPtr<void *>();
+}
+
+//===----------------------------------------------------------------------===//
+// Ahead of time
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>>>
+mpc::compileObjects(ModuleOp module, const CpuTarget &target,
+                    unsigned threads) {
+  // Fixed, so that the code does not depend on the machine that compiles.
+  constexpr unsigned kParts = 8;
+  struct Part {
+    std::unique_ptr<llvm::LLVMContext> context =
+        std::make_unique<llvm::LLVMContext>();
+    std::unique_ptr<llvm::Module> code;
+    std::unique_ptr<llvm::MemoryBuffer> object;
+    std::string error;
+  };
+  initializeTarget();
+  auto machine = targetMachineBuilder(target).createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  std::vector<Part> parts;
+  for (OwningOpRef<ModuleOp> &piece : split(module, kParts)) {
+    Part part;
+    part.code = translate(*piece, target, **machine, *part.context);
+    if (!part.code)
+      return notTranslated();
+    parts.push_back(std::move(part));
+  }
+
+  auto compile = [&](Part &part) -> llvm::Error {
+    auto own = targetMachineBuilder(target).createTargetMachine();
+    if (!own)
+      return own.takeError();
+    if (llvm::Error error = optimize(*part.code, **own))
+      return error;
+    auto object = orc::SimpleCompiler(**own)(*part.code);
+    if (!object)
+      return object.takeError();
+    part.object = std::move(*object);
+    return checkSymbols(part.object->getMemBufferRef());
+  };
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i; (i = next++) < parts.size();)
+      parts[i].error = llvm::toString(compile(parts[i]));
+  };
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min<size_t>(threads, parts.size()); ++i)
+    helpers.emplace_back(work);
+  work();
+  for (std::thread &helper : helpers)
+    helper.join();
+
+  llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  for (Part &part : parts) {
+    if (!part.error.empty())
+      return llvm::createStringError(part.error);
+    objects.push_back(std::move(part.object));
+  }
+  return std::move(objects);
 }

@@ -53,6 +53,13 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+/// Compiles `module` as OrcJit::add does, for a machine that need not be this
+/// one, into relocatable objects. The objects and their order depend on the
+/// module and the target alone, not on `threads`.
+llvm::Expected<llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>>>
+compileObjects(mlir::ModuleOp module, const CpuTarget &target,
+               unsigned threads);
+
 } // namespace mpc
 
 #endif // MPC_LIB_JIT_ORCJIT_H

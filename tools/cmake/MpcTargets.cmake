@@ -4,6 +4,10 @@
 # tools may throw (CLI11 does).
 
 separate_arguments(MPC_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+set(MPC_COMPILER MLIR LLVM)
+if(MPC_RUNTIME_ONLY)
+  set(MPC_COMPILER "")
+endif()
 set(MPC_WARNINGS -Wall -Wextra -Wno-unused-parameter -Werror=deprecated-declarations
                  -Werror=return-type -Werror=unused-result)
 
@@ -79,8 +83,10 @@ function(mpc_unit_test name)
   endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   mpc_llvm_settings(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM GTest::gtest_main)
-  add_dependencies(${name} MpcTableGen)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} ${MPC_COMPILER} GTest::gtest_main)
+  if(NOT MPC_RUNTIME_ONLY)
+    add_dependencies(${name} MpcTableGen)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/unit)
   set_property(GLOBAL APPEND PROPERTY MPC_TEST_DEPENDS ${name})
 endfunction()

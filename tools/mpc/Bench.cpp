@@ -5,11 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ceilings.h"
-#include "Commands.h"
-#include "FastPath.h"
-#include "Inputs.h"
-
-#include "JIT/Compiler.h"
+#include "RunCommands.h"
+#include "StoredModel.h"
+#include "Subject.h"
 
 #include "mpc/Runtime/Executable.h"
 
@@ -109,63 +107,26 @@ static Status measure(const Executable &executable,
 
 int tool::benchCommand(const BenchArguments &arguments) {
   Reporter reporter(arguments.common.json, arguments.common.quiet);
-  Result<CompileOptions> options =
-      makeCompileOptions(arguments.common, reporter);
-  if (!options.ok())
-    return reporter.fail(options.status());
-  warnOfSlowPolicy(*options, reporter);
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return reporter.fail(device.status());
   Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
   if (!arrays.ok())
     return reporter.fail(arrays.status());
-  addInputShapes(*arrays, *options);
-
-  auto start = Clock::now();
-  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*options);
-  if (!compiler.ok())
-    return reporter.fail(compiler.status());
-  Result<Compiler::Module> module = (*compiler)->import(arguments.common.model);
-  if (!module.ok())
-    return reporter.fail(module.status());
-  std::vector<Buffer> inputs;
-  mlir::func::FuncOp entry = Compiler::entry(**module);
-  double compileMs = millisecondsSince(start);
-  if (arguments.inputs.empty()) {
-    Result<std::vector<Buffer>> drawn =
-        drawInputs(entry, arguments.common.seed);
-    if (!drawn.ok())
-      return reporter.fail(drawn.status());
-    inputs = std::move(*drawn);
-  } else if (std::vector<Status> problems =
-                 bindArrays(*arrays, argumentsOf(entry), "arg", inputs);
-             !problems.empty()) {
+  Subject subject;
+  std::vector<Status> problems = prepareSubject(
+      arguments.common, *arrays, /*draw=*/true, *device, reporter, subject);
+  if (!problems.empty())
     return reporter.fail(problems);
-  }
-  start = Clock::now();
-  if (Status status = (*compiler)->runStages(**module, "import", "plan");
-      !status.ok())
-    return reporter.fail(status);
-  Result<std::shared_ptr<Program>> program =
-      (*compiler)->generate(**module, device->needsCode());
-  if (!program.ok())
-    return reporter.fail(program.status());
-  compileMs += millisecondsSince(start);
-  Result<Executable> executable = Executable::create(*device, *program);
-  if (!executable.ok())
-    return reporter.fail(executable.status());
-  std::string isa = (*compiler)->target().name().str();
-  // The compiler's memory is not the model's.
-  module->release()->erase();
-  compiler->reset();
+  const Executable &executable = *subject.executable;
 
   Timing timing;
-  if (Status status = measure(*executable, inputs, arguments.runs, timing);
+  if (Status status =
+          measure(executable, subject.inputs, arguments.runs, timing);
       !status.ok())
     return reporter.fail(status);
-  const Program &plan = executable->program();
-  Ceilings ceilings = measureCeilings(isa, device->threads());
+  const Program &plan = executable.program();
+  Ceilings ceilings = measureCeilings(subject.isa, device->threads());
 
   double median = medianOf(timing.milliseconds);
   double least =
@@ -205,16 +166,18 @@ int tool::benchCommand(const BenchArguments &arguments) {
   reporter.line(
       formatTable(table, {false, false, true, true, true, true, true}));
   reporter.line("");
-  reporter.line("median " + shortNumber(median) + " ms, least " +
-                shortNumber(least) + " ms of " +
-                std::to_string(timing.milliseconds.size()) + " runs; " +
-                shortNumber(rate(double(plan.flops()))) + " GFLOP/s, " +
-                shortBytes(double(plan.bytesMoved())) + " moved; compiled in " +
-                shortNumber(compileMs) + " ms");
+  reporter.line(
+      "median " + shortNumber(median) + " ms, least " + shortNumber(least) +
+      " ms of " + std::to_string(timing.milliseconds.size()) + " runs; " +
+      shortNumber(rate(double(plan.flops()))) + " GFLOP/s, " +
+      shortBytes(double(plan.bytesMoved())) +
+      (isStoredModel(arguments.common.model) ? " moved; loaded in "
+                                             : " moved; compiled in ") +
+      shortNumber(subject.compileMs) + " ms");
   reporter.document({{"model", arguments.common.model},
-                     {"policy", options->policy},
+                     {"policy", subject.policy},
                      {"device", device->name()},
-                     {"isa", isa},
+                     {"isa", subject.isa},
                      {"threads", device->threads()},
                      {"runs", timing.milliseconds.size()},
                      {"median_ms", median},
@@ -222,7 +185,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
                      {"flops", plan.flops()},
                      {"gflops", rate(double(plan.flops()))},
                      {"bytes", plan.bytesMoved()},
-                     {"compile_ms", compileMs},
+                     {"compile_ms", subject.compileMs},
                      {"arena_bytes", plan.arenaBytes},
                      {"constant_bytes", plan.constantBytes()},
                      {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},

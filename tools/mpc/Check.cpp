@@ -12,6 +12,7 @@
 #include "FastPath.h"
 #include "Inputs.h"
 #include "Instrument.h"
+#include "StoredModel.h"
 
 #include "JIT/Compiler.h"
 
@@ -73,38 +74,6 @@ private:
 
 static mlir::RankedTensorType tensorType(mlir::Type type) {
   return mlir::cast<mlir::RankedTensorType>(type);
-}
-
-/// The type that a buffer's elements have in the interpreter.
-static mlir::RankedTensorType compilerType(const TensorType &type,
-                                           mlir::MLIRContext &context) {
-  mlir::Builder builder(&context);
-  mlir::Type element;
-  switch (type.element) {
-  case ElementType::F16:
-    element = builder.getF16Type();
-    break;
-  case ElementType::BF16:
-    element = builder.getBF16Type();
-    break;
-  case ElementType::F32:
-    element = builder.getF32Type();
-    break;
-  case ElementType::F64:
-    element = builder.getF64Type();
-    break;
-  default: {
-    unsigned width =
-        type.element == ElementType::I1 ? 1 : 8 * elementBytes(type.element);
-    bool isUnsigned =
-        type.element >= ElementType::UI8 && type.element <= ElementType::UI64;
-    element = builder.getIntegerType(width);
-    if (isUnsigned)
-      element = builder.getIntegerType(width, /*isSigned=*/false);
-    break;
-  }
-  }
-  return mlir::RankedTensorType::get(type.shape, element);
 }
 
 /// Whether an element is infinite or NaN that is finite in the reference. The
@@ -265,24 +234,13 @@ Status Checker::compareExpected(Json &document, bool &ok) {
   std::vector<std::vector<std::string>> table = {
       {"against " + arguments.expected, "max abs error", "rms rel error", ""}};
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const NamedArray *array = findArray(expected, outputs[i].name, "out", i);
-    if (!array)
-      return Status(StatusCode::InvalidArgument, arguments.expected,
-                    "has no array for output '" + outputs[i].name + "'");
-    if (array->data.type().shape != outputs[i].type.shape)
-      return Status(StatusCode::InvalidArgument, array->where,
-                    "has shape " + shapeToString(array->data.type().shape) +
-                        ", but output '" + outputs[i].name + "' has " +
-                        shapeToString(outputs[i].type.shape));
-    Tensor wanted =
-        Tensor::fromBytes(compilerType(array->data.type(), compiler->context()),
-                          array->data.data());
-    if (wanted.isFloat() != actual[i].isFloat())
-      return Status(
-          StatusCode::InvalidArgument, array->where,
-          "is " + std::string(elementTypeName(array->data.type().element)) +
-              ", but output '" + outputs[i].name + "' is " +
-              std::string(elementTypeName(outputs[i].type.element)));
+    Result<const NamedArray *> found =
+        wantedArray(expected, outputs[i], i, arguments.expected);
+    if (!found.ok())
+      return found.status();
+    const Buffer &data = (*found)->data;
+    Tensor wanted = Tensor::fromBytes(
+        compilerType(data.type(), compiler->context()), data.data());
     OutputError error =
         reference::compareOutput(actual[i], wanted, wanted, longestReduction,
                                  /*fatalIntegers=*/false);
@@ -413,5 +371,7 @@ int Checker::run() {
 }
 
 int tool::checkCommand(const CheckArguments &arguments) {
+  if (isStoredModel(arguments.common.model))
+    return checkStoredModel(arguments);
   return Checker(arguments).run();
 }

@@ -10,7 +10,7 @@
 #ifndef MPC_TOOLS_MPC_COMMANDS_H
 #define MPC_TOOLS_MPC_COMMANDS_H
 
-#include "Options.h"
+#include "RunCommands.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -19,12 +19,6 @@
 #include <vector>
 
 namespace mpc::tool {
-
-struct RunArguments {
-  CommonOptions common;
-  std::vector<std::string> inputs;
-  std::string output;
-};
 
 struct CheckArguments {
   CommonOptions common;
@@ -36,6 +30,11 @@ struct CheckArguments {
   std::function<void(mlir::ModuleOp)> afterPrecision;
 };
 
+struct CompileArguments {
+  CommonOptions common;
+  std::string output;
+};
+
 struct ExplainArguments {
   CommonOptions common;
   std::string why;
@@ -43,12 +42,6 @@ struct ExplainArguments {
 
 struct LintArguments {
   CommonOptions common;
-};
-
-struct BenchArguments {
-  CommonOptions common;
-  std::vector<std::string> inputs;
-  int runs = 0;
 };
 
 struct DevicesArguments {
@@ -62,11 +55,12 @@ struct DumpArguments {
   std::string after = "plan";
 };
 
-int runCommand(const RunArguments &options);
 int checkCommand(const CheckArguments &options);
+/// checkCommand() where MODEL is an .mpcx file.
+int checkStoredModel(const CheckArguments &options);
+int compileCommand(const CompileArguments &options);
 int explainCommand(const ExplainArguments &options);
 int lintCommand(const LintArguments &options);
-int benchCommand(const BenchArguments &options);
 int devicesCommand(const DevicesArguments &options);
 int dumpCommand(const DumpArguments &options);
 int passesCommand(const CommonOptions &options);

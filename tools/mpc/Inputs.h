@@ -7,10 +7,9 @@
 #ifndef MPC_TOOLS_MPC_INPUTS_H
 #define MPC_TOOLS_MPC_INPUTS_H
 
-#include "Npy.h"
+#include "Arrays.h"
 
 #include "mpc/JIT/Options.h"
-#include "mpc/Runtime/Program.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -20,29 +19,15 @@
 
 namespace mpc::tool {
 
-/// Reads what `--input` names: files `x.npz`, and single arrays `name=x.npy`.
-Result<std::vector<NamedArray>>
-loadArrays(const std::vector<std::string> &arguments);
-
 /// Tells the importer the shapes of `arrays`, so that symbolic dimensions need
 /// no
 /// --dim.
 void addInputShapes(const std::vector<NamedArray> &arrays,
                     CompileOptions &options);
 
-/// The arrays that `values` want, in their order: by name, else by position
-/// (`arg0`, `arg1`, ... or, with prefix "out", `out0`). Checks types and
-/// shapes; one problem per value. A 16-bit brain float may come as its bits
-/// (uint16) or as float32 that it holds exactly.
-std::vector<Status> bindArrays(const std::vector<NamedArray> &arrays,
-                               const std::vector<ProgramValue> &values,
-                               const std::string &prefix,
-                               std::vector<Buffer> &bound);
-
-/// The array of the value numbered `index`, or null.
-const NamedArray *findArray(const std::vector<NamedArray> &arrays,
-                            const std::string &name, const std::string &prefix,
-                            size_t index);
+/// The type that a buffer's elements have in the interpreter.
+mlir::RankedTensorType compilerType(const TensorType &type,
+                                    mlir::MLIRContext &context);
 
 /// Names and types of a function's arguments or results.
 std::vector<ProgramValue> argumentsOf(mlir::func::FuncOp function);

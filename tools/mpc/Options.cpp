@@ -6,9 +6,6 @@
 
 #include "Options.h"
 
-#include "CrashHandler.h"
-#include "FastPath.h"
-
 #include <CLI/CLI.hpp>
 
 #include <charconv>
@@ -16,9 +13,8 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Splits "KEY=VALUE" at its last '='; false where a side is empty.
-static bool splitPair(const std::string &text, std::string &key,
-                      std::string &value) {
+bool tool::splitPair(const std::string &text, std::string &key,
+                     std::string &value) {
   size_t at = text.rfind('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
     return false;
@@ -27,7 +23,7 @@ static bool splitPair(const std::string &text, std::string &key,
   return true;
 }
 
-static bool parseExtent(const std::string &text, int64_t &extent) {
+bool tool::parseExtent(const std::string &text, int64_t &extent) {
   auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), extent);
   return error == std::errc() && end == text.data() + text.size() && extent > 0;
@@ -123,56 +119,6 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->capture_default_str();
   command.add_option("--dump-dir", options.dumpDir,
                      "folder that receives the IR of every stage");
-}
-
-Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
-                                                Reporter &reporter) {
-  CompileOptions compile;
-  compile.policy = options.policy;
-  for (const std::string &text : options.sets) {
-    std::string key, type;
-    splitPair(text, key, type);
-    compile.sets.emplace_back(key, type);
-  }
-  for (const std::string &text : options.dims) {
-    std::string name, value;
-    int64_t extent = 0;
-    splitPair(text, name, value);
-    parseExtent(value, extent);
-    auto [entry, isNew] = compile.dims.emplace(name, extent);
-    if (!isNew && entry->second != extent)
-      return Status(StatusCode::InvalidArgument, "--dim " + name,
-                    "is given as " + std::to_string(entry->second) +
-                        " and as " + std::to_string(extent));
-  }
-  compile.batch = options.batch;
-  compile.isa = options.isa;
-  compile.castPlacement = options.castPlacement;
-  if (options.gemm == "library")
-    return Status(StatusCode::Unavailable, "--gemm library",
-                  "code for the CPU never calls a library; use --gemm own");
-  if (options.target.rfind("cuda:", 0) == 0) {
-    if (!options.isa.empty())
-      return Status(StatusCode::InvalidArgument, "--target " + options.target,
-                    "contradicts --isa " + options.isa + ", a CPU's");
-    compile.crossTarget = options.target;
-  } else if (!options.target.empty() && options.target != "cpu:native") {
-    std::string isa = options.target.substr(4);
-    if (!options.isa.empty() && options.isa != isa)
-      return Status(StatusCode::InvalidArgument, "--target " + options.target,
-                    "contradicts --isa " + options.isa);
-    compile.crossTarget = isa;
-  }
-  compile.rounding = options.rounding == "relaxed" ? RoundingMode::Relaxed
-                                                   : RoundingMode::Strict;
-  compile.dumpDir = options.dumpDir;
-  compile.threads = options.threads;
-  compile.onDiagnostic = [&reporter](const Diagnostic &message) {
-    reporter.hear(message);
-  };
-  compile.onStage = [](const std::string &stage) { noteStage(stage); };
-  resolveAutoPolicy(compile, reporter);
-  return compile;
 }
 
 Result<Device> tool::makeDevice(const CommonOptions &options) {

@@ -47,6 +47,11 @@ void addOutputOptions(CLI::App &command, CommonOptions &options);
 /// --quiet.
 void addModelOptions(CLI::App &command, CommonOptions &options);
 
+/// Splits "KEY=VALUE" at its last '='; false where a side is empty.
+bool splitPair(const std::string &text, std::string &key, std::string &value);
+/// Reads a positive number; false where `text` is none.
+bool parseExtent(const std::string &text, int64_t &extent);
+
 /// The compile that the flags ask for; messages go to `reporter`.
 Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
                                           Reporter &reporter);

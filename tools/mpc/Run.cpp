@@ -4,11 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Commands.h"
-#include "FastPath.h"
-#include "Inputs.h"
-
-#include "mpc/JIT/Engine.h"
+#include "RunCommands.h"
+#include "Subject.h"
 
 #include <chrono>
 
@@ -17,37 +14,24 @@ using namespace mpc::tool;
 
 int tool::runCommand(const RunArguments &options) {
   Reporter reporter(options.common.json, options.common.quiet);
-  Result<CompileOptions> compile = makeCompileOptions(options.common, reporter);
-  if (!compile.ok())
-    return reporter.fail(compile.status());
-  warnOfSlowPolicy(*compile, reporter);
-  Result<Device> device = makeDevice(options.common);
-  if (!device.ok())
-    return reporter.fail(device.status());
   Result<std::vector<NamedArray>> arrays = loadArrays(options.inputs);
   if (!arrays.ok())
     return reporter.fail(arrays.status());
-  addInputShapes(*arrays, *compile);
   if (!options.output.empty())
     if (Status status = checkWritable(options.output); !status.ok())
       return reporter.fail(status);
-
-  Result<Engine> engine = Engine::create(*device);
-  if (!engine.ok())
-    return reporter.fail(engine.status());
-  Result<Executable> executable =
-      engine->compileFile(options.common.model, *compile);
-  if (!executable.ok())
-    return reporter.fail(executable.status());
-
-  const Program &program = executable->program();
-  std::vector<Buffer> inputs;
-  if (std::vector<Status> problems =
-          bindArrays(*arrays, program.arguments, "arg", inputs);
+  Result<Device> device = makeDevice(options.common);
+  if (!device.ok())
+    return reporter.fail(device.status());
+  Subject subject;
+  if (std::vector<Status> problems = prepareSubject(
+          options.common, *arrays, /*draw=*/false, *device, reporter, subject);
       !problems.empty())
     return reporter.fail(problems);
+
+  const Program &program = subject.executable->program();
   auto start = std::chrono::steady_clock::now();
-  Result<std::vector<Buffer>> results = executable->run(inputs);
+  Result<std::vector<Buffer>> results = subject.executable->run(subject.inputs);
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
   if (!results.ok())

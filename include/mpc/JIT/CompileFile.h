@@ -1,0 +1,41 @@
+//===- CompileFile.h - compiling models into files --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Model in, .mpcx file out. Runtime/ExecutableFile.h reads what this writes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_JIT_COMPILEFILE_H
+#define MPC_JIT_COMPILEFILE_H
+
+#include "mpc/JIT/Options.h"
+#include "mpc/Runtime/ExecutableFile.h"
+
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// What was written.
+struct CompiledFile {
+  /// One entry per distinct target, in the order given.
+  std::vector<StoredTarget> targets;
+  /// Bytes of the file.
+  int64_t fileBytes = 0;
+};
+
+/// Compiles the model in `model` (as Engine::compileFile does) for every one of
+/// `targets` ("cpu:avx2", "cpu:avx512", "cpu:native") into the file `output`.
+/// A target need not be this machine's; "cpu:native" stands for the best level
+/// that this machine has. Equal input gives equal bytes. The file appears
+/// whole, by a rename, or not at all. `options.isa` and `options.crossTarget`
+/// are not read. Needs LLVM's linker, ld.lld, which it starts as a process.
+Result<CompiledFile> compileToFile(const std::string &model,
+                                   const std::string &output,
+                                   const std::vector<std::string> &targets,
+                                   const CompileOptions &options = {});
+
+} // namespace mpc
+
+#endif // MPC_JIT_COMPILEFILE_H

@@ -1,0 +1,53 @@
+//===- IndexBounds.cpp - what integer inputs may hold ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/IndexBounds.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallVector.h"
+
+using namespace mlir;
+using namespace mpc;
+
+std::optional<int64_t> mpc::indexBound(Value value) {
+  int64_t bound = INT64_MAX;
+  auto indexes = [&](Value data, int64_t axis) {
+    bound = std::min(bound, cast<ShapedType>(data.getType()).getDimSize(axis));
+  };
+  llvm::SmallPtrSet<Value, 16> seen;
+  SmallVector<Value> open = {value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    for (OpOperand &use : next.getUses()) {
+      Operation *op = use.getOwner();
+      bool isIndex = use.getOperandNumber() == 1;
+      if (auto gather = dyn_cast<GatherOp>(op); gather && isIndex)
+        indexes(gather.getInput(), gather.getAxis());
+      else if (auto gather = dyn_cast<GatherElementsOp>(op); gather && isIndex)
+        indexes(gather.getInput(), gather.getAxis());
+      else if (auto scatter = dyn_cast<ScatterElementsOp>(op);
+               scatter && isIndex)
+        indexes(scatter.getInput(), scatter.getAxis());
+      else if (isa<GatherNdOp, ScatterNdOp>(op) && isIndex) {
+        auto data = cast<ShapedType>(op->getOperand(0).getType());
+        for (int64_t axis = 0; axis < data.getRank(); ++axis)
+          indexes(op->getOperand(0), axis);
+      } else if (auto oneHot = dyn_cast<OneHotOp>(op);
+                 oneHot && use.getOperandNumber() == 0)
+        bound = std::min<int64_t>(bound, oneHot.getDepth());
+      else if (isa<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ConcatOp,
+                   CastOp, ReverseOp>(op))
+        open.push_back(op->getResult(0));
+    }
+  }
+  if (bound == INT64_MAX)
+    return std::nullopt;
+  return bound;
+}

@@ -1,0 +1,231 @@
+//===- CompileFile.cpp - compiling models into files ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/JIT/CompileFile.h"
+
+#include "Compiler.h"
+
+#include "Runtime/Container/Container.h"
+
+#include "mpc/Analysis/IndexBounds.h"
+#include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Reference/Compare.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace mpc;
+
+/// `target` with "native" replaced by this machine's level.
+static Result<std::string> concreteTarget(const std::string &target) {
+  if (target != "cpu:native") {
+    StringRef name = target;
+    if (!name.starts_with("cpu:") && !name.starts_with("cuda:"))
+      return Status(StatusCode::InvalidArgument, "target '" + target + "'",
+                    "is not cpu:native, cpu:ISA or cuda:sm_XX");
+    return target;
+  }
+  std::optional<CpuTarget> host = CpuTarget::host();
+  if (!host)
+    return Status(
+        StatusCode::Unavailable, "target 'cpu:native'",
+        "this machine lacks AVX2, FMA or F16C, which compiled code needs");
+  return "cpu:" + host->name().str();
+}
+
+/// Notes how the graph after Precision rounds.
+static void describeRounding(func::FuncOp entry,
+                             container::Contents &contents) {
+  llvm::DenseMap<Value, int64_t> depth;
+  entry.walk([&](Operation *op) {
+    int64_t longest = 0;
+    for (Value operand : op->getOperands())
+      longest = std::max(longest, depth.lookup(operand));
+    for (Value result : op->getResults()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      if (!type)
+        continue;
+      depth[result] = isa<ConstantOp>(op) ? 0 : longest + 1;
+      mpc::TensorType stored = runtimeType(type);
+      if (isFloat(stored.element) &&
+          elementBytes(stored.element) <= elementBytes(contents.narrowest)) {
+        // Of two types of one size the one with fewer digits counts.
+        bool coarser =
+            stored.element == ElementType::BF16 ||
+            elementBytes(stored.element) < elementBytes(contents.narrowest);
+        if (coarser)
+          contents.narrowest = stored.element;
+      }
+    }
+    contents.longestChain = std::max(contents.longestChain, longest);
+  });
+}
+
+/// The arguments or results of the planned program as the file has them.
+template <typename Op>
+static std::vector<StoredValue>
+storedValues(llvm::ArrayRef<Op> ops, const std::vector<ProgramValue> &values,
+             llvm::ArrayRef<int64_t> bounds) {
+  std::vector<StoredValue> stored;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Op op = ops[i];
+    std::string role;
+    if (auto attribute = op.getRoleAttr())
+      role = stringifyRoleKind(attribute.getKind()).str();
+    stored.push_back(
+        {value.name, value.type, role, i < bounds.size() ? bounds[i] : 0});
+  }
+  return stored;
+}
+
+namespace {
+
+/// The steps of one compile into a file.
+class FileCompiler {
+public:
+  FileCompiler(const std::string &model, const CompileOptions &options,
+               bool manyTargets)
+      : model(model), options(options), dumpDir(options.dumpDir),
+        manyTargets(manyTargets) {
+    contents.model = llvm::sys::path::filename(model).str();
+    contents.policy = llvm::sys::path::filename(options.policy).str();
+    contents.compiler = "mpc " MPC_VERSION ", LLVM " LLVM_VERSION_STRING;
+  }
+
+  Status add(const std::string &target);
+  Result<CompiledFile> write(const std::string &output);
+
+private:
+  const std::string &model;
+  CompileOptions options;
+  const std::string dumpDir;
+  /// Whether every target dumps into a folder of its own.
+  bool manyTargets;
+  container::Contents contents;
+  /// What the contents' spans refer to.
+  std::vector<std::vector<std::byte>> code;
+};
+
+} // namespace
+
+Status FileCompiler::add(const std::string &target) {
+  options.isa.clear();
+  StringRef name = target;
+  name.consume_front("cpu:");
+  options.crossTarget = name.str();
+  if (manyTargets && !dumpDir.empty())
+    options.dumpDir = dumpDir + "/" + options.crossTarget;
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
+  if (!compiler.ok())
+    return compiler.status();
+  Result<Compiler::Module> module = (*compiler)->import(model);
+  if (!module.ok())
+    return module.status();
+  llvm::SmallVector<int64_t> bounds;
+  func::FuncOp entry = Compiler::entry(**module);
+  for (BlockArgument argument : entry.getArguments())
+    bounds.push_back(indexBound(argument).value_or(0));
+  contents.longestReduction =
+      std::max(contents.longestReduction, reference::longestReduction(entry));
+  if (Status status = (*compiler)->runStages(**module, "import", "precision");
+      !status.ok())
+    return status;
+  describeRounding(Compiler::entry(**module), contents);
+  if (Status status = (*compiler)->runStages(**module, "precision", "plan");
+      !status.ok())
+    return status;
+  Result<std::shared_ptr<Program>> program =
+      (*compiler)->generate(**module, /*withCode=*/false);
+  if (!program.ok())
+    return program.status();
+  Result<std::vector<std::byte>> object =
+      (*compiler)->emitSharedObject(**module, **program);
+  if (!object.ok())
+    return object.status();
+
+  exe::ProgramOp op = *(*module)->getOps<exe::ProgramOp>().begin();
+  auto arguments = llvm::to_vector(op.getProgramArguments());
+  auto results = llvm::to_vector(op.getProgramResults());
+  contents.name = (*program)->name;
+  contents.arguments =
+      storedValues<exe::ArgumentOp>(arguments, (*program)->arguments, bounds);
+  contents.results =
+      storedValues<exe::ResultOp>(results, (*program)->results, {});
+  (*program)->target = target;
+  code.push_back(std::move(*object));
+  contents.programs.push_back({std::move(**program), {}});
+  return {};
+}
+
+Result<CompiledFile> FileCompiler::write(const std::string &output) {
+  for (auto [stored, object] : llvm::zip(contents.programs, code))
+    stored.code = object;
+  Result<std::vector<std::byte>> bytes = container::encode(contents);
+  if (!bytes.ok())
+    return bytes.status();
+  // What is written is what would be read.
+  Result<ExecutableFile> file = ExecutableFile::fromBytes(*bytes, output);
+  if (!file.ok())
+    return Status(StatusCode::Internal, output,
+                  "was made in a form that does not load: " +
+                      file.status().toString());
+
+  auto unwritable = [&](const std::string &why) {
+    return Status(StatusCode::NotFound, output, "cannot be written: " + why);
+  };
+  auto message = [](llvm::Error error) {
+    return llvm::errorToErrorCode(std::move(error)).message();
+  };
+  llvm::Expected<llvm::sys::fs::TempFile> temporary =
+      llvm::sys::fs::TempFile::create(output + ".%%%%%%%%",
+                                      llvm::sys::fs::all_read |
+                                          llvm::sys::fs::all_write);
+  if (!temporary)
+    return unwritable(message(temporary.takeError()));
+  llvm::raw_fd_ostream out(temporary->FD, /*shouldClose=*/false);
+  out.write(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+  out.flush();
+  if (out.has_error()) {
+    std::string why = out.error().message();
+    out.clear_error();
+    llvm::consumeError(temporary->discard());
+    return unwritable(why);
+  }
+  if (llvm::Error error = temporary->keep(output))
+    return unwritable(message(std::move(error)));
+  CompiledFile compiled;
+  compiled.targets.assign(file->targets().begin(), file->targets().end());
+  compiled.fileBytes = int64_t(bytes->size());
+  return compiled;
+}
+
+Result<CompiledFile> mpc::compileToFile(const std::string &model,
+                                        const std::string &output,
+                                        const std::vector<std::string> &targets,
+                                        const CompileOptions &options) {
+  std::vector<std::string> names;
+  for (const std::string &target : targets) {
+    Result<std::string> name = concreteTarget(target);
+    if (!name.ok())
+      return name.status();
+    if (!llvm::is_contained(names, *name))
+      names.push_back(*name);
+  }
+  if (names.empty())
+    return Status(StatusCode::InvalidArgument, output, "no target was given");
+  FileCompiler compiler(model, options, /*manyTargets=*/names.size() > 1);
+  for (const std::string &name : names)
+    if (Status status = compiler.add(name); !status.ok())
+      return status;
+  return compiler.write(output);
+}

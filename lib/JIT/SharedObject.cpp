@@ -1,0 +1,135 @@
+//===- SharedObject.cpp - kernels as a shared object ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compiler.h"
+
+#include "OrcJit.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <thread>
+
+using namespace mlir;
+using namespace mpc;
+
+/// The linker: LLVM's own folder first, then the command path.
+static Result<std::string> findLinker() {
+  for (auto [name, folder] : {std::pair("ld.lld", MPC_LLVM_TOOLS_DIR),
+                              {"ld.lld-22", ""},
+                              {"ld.lld", ""}}) {
+    SmallVector<StringRef, 1> folders;
+    if (*folder)
+      folders.push_back(folder);
+    if (auto found = llvm::sys::findProgramByName(name, folders))
+      return *found;
+  }
+  return Status(StatusCode::Unavailable, "ld.lld",
+                "is needed to write executables and was not found; install "
+                "lld-22");
+}
+
+static Status ioFailure(StringRef path, const std::string &why) {
+  return Status(StatusCode::NotFound, path.str(), "cannot be written: " + why);
+}
+
+static Status writeObject(StringRef path, const llvm::MemoryBuffer &object) {
+  std::error_code error;
+  llvm::raw_fd_ostream out(path, error);
+  if (error)
+    return ioFailure(path, error.message());
+  out << object.getBuffer();
+  out.close();
+  if (!out.has_error())
+    return {};
+  std::string why = out.error().message();
+  out.clear_error();
+  return ioFailure(path, why);
+}
+
+/// Links `objects` into a shared object that exports their functions. Names of
+/// files never get into it.
+static Result<std::vector<std::byte>>
+link(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects) {
+  Result<std::string> linker = findLinker();
+  if (!linker.ok())
+    return linker.status();
+  SmallString<128> folder;
+  if (std::error_code error =
+          llvm::sys::fs::createUniqueDirectory("mpc-link", folder))
+    return ioFailure("temporary folder", error.message());
+  llvm::scope_exit cleanUp(
+      [&] { (void)llvm::sys::fs::remove_directories(folder); });
+  auto pathOf = [&](const std::string &name) {
+    SmallString<128> path(folder);
+    llvm::sys::path::append(path, name);
+    return path.str().str();
+  };
+  std::string output = pathOf("kernels.so"), log = pathOf("log");
+  std::vector<std::string> words = {*linker,       "-shared",
+                                    "-Bsymbolic",  "--build-id=none",
+                                    "--strip-all", "--hash-style=gnu",
+                                    "-znow",       "-znoexecstack",
+                                    "-o",          output};
+  for (size_t i = 0; i < objects.size(); ++i) {
+    words.push_back(pathOf(std::to_string(i) + ".o"));
+    if (Status status = writeObject(words.back(), *objects[i]); !status.ok())
+      return status;
+  }
+  SmallVector<StringRef> arguments(words.begin(), words.end());
+  std::string message;
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
+                                          StringRef(log)};
+  int code = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt,
+                                       redirects, /*SecondsToWait=*/300,
+                                       /*MemoryLimit=*/0, &message);
+  if (code != 0) {
+    if (auto text = llvm::MemoryBuffer::getFile(log))
+      message += (*text)->getBuffer().split('\n').first;
+    return Status(StatusCode::Internal, *linker,
+                  "failed with code " + std::to_string(code) + ": " + message);
+  }
+  auto linked = llvm::MemoryBuffer::getFile(output);
+  if (!linked)
+    return Status(StatusCode::NotFound, output,
+                  "cannot be read: " + linked.getError().message());
+  StringRef bytes = (*linked)->getBuffer();
+  const auto *start = reinterpret_cast<const std::byte *>(bytes.data());
+  return std::vector<std::byte>(start, start + bytes.size());
+}
+
+Result<std::vector<std::byte>> Compiler::emitSharedObject(ModuleOp module,
+                                                          Program &program) {
+  enter("codegen");
+  SmallVector<KernelInfo> infos;
+  Result<Module> kernels = lowerInto(module, infos);
+  if (!kernels.ok())
+    return kernels.status();
+  llvm::StringMap<const KernelInfo *> byName;
+  for (const KernelInfo &info : infos)
+    byName[info.name] = &info;
+  for (Launch &launch : program.launches) {
+    const KernelInfo *info = byName.lookup(launch.kernel);
+    if (!info)
+      return Status(StatusCode::Internal, "codegen",
+                    "kernel '" + launch.kernel + "' was lost");
+    launch.items = info->items;
+    launch.grain = info->grain;
+    launch.scratchBytes = info->scratchBytes;
+  }
+  unsigned threads = options.threads > 0
+                         ? unsigned(options.threads)
+                         : std::max(1u, std::thread::hardware_concurrency());
+  auto objects = compileObjects(**kernels, cpu, threads);
+  if (!objects)
+    return Status(StatusCode::Internal, "codegen",
+                  llvm::toString(objects.takeError()));
+  return link(*objects);
+}

@@ -1,0 +1,96 @@
+//===- Container.h - the bytes of an .mpcx file -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A file is a header of 64 bytes, a FlatBuffers table (Executable.fbs) and
+// sections that start at multiples of 64. The header, little-endian:
+//
+//    0  magic, 8 bytes
+//    8  u32 format version
+//   12  u32 zero
+//   16  u64 bytes of the file
+//   24  u64 bytes of the table, which starts at byte 64
+//   32  SHA-256 of the file with these 32 bytes as zeros
+//
+// The format version stands for the kernels' signature too: code of another
+// version is never called.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_CONTAINER_CONTAINER_H
+#define MPC_LIB_RUNTIME_CONTAINER_CONTAINER_H
+
+#include "mpc/Runtime/ExecutableFile.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mpc::container {
+
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr size_t kHeaderBytes = 64;
+inline constexpr size_t kSectionAlignment = 64;
+/// Tables of real programs take some hundred bytes per launch.
+inline constexpr size_t kMostTableBytes = size_t(16) << 20;
+inline constexpr std::array<uint8_t, 8> kMagic = {0x7f, 'M',  'P',  'C',
+                                                  'X',  '\r', '\n', 0x1a};
+
+/// Where the header's fields are.
+enum HeaderOffset : size_t {
+  kVersionAt = 8,
+  kReservedAt = 12,
+  kFileBytesAt = 16,
+  kTableBytesAt = 24,
+  kDigestAt = 32,
+};
+
+using Digest = std::array<uint8_t, 32>;
+
+/// A program and its code, for one target.
+struct StoredProgram {
+  /// `target` is "cpu:avx512"; functions are null. Arguments and results are
+  /// those of the contents.
+  Program program;
+  /// A shared object that exports every kernel by its name.
+  std::span<const std::byte> code;
+};
+
+/// What a file says.
+struct Contents {
+  std::string name;
+  std::string model;
+  std::string policy;
+  std::string compiler;
+  int64_t longestReduction = 1;
+  ElementType narrowest = ElementType::F32;
+  int64_t longestChain = 1;
+  std::vector<StoredValue> arguments;
+  std::vector<StoredValue> results;
+  std::vector<StoredProgram> programs;
+};
+
+/// SHA-256 of a whole file as the header has it. `file` holds a header.
+Digest digestOf(std::span<const std::byte> file);
+
+/// The file of `contents`: equal contents give equal bytes. Constants that
+/// several targets share are stored once.
+Result<std::vector<std::byte>> encode(const Contents &contents);
+
+/// Checks the first bytes of a file: the magic, the version and that the sizes
+/// fit `fileBytes`. `where` names the file.
+Status checkHeader(std::span<const std::byte> header, uint64_t fileBytes,
+                   const std::string &where);
+
+/// Checks and reads a file. Constants and code refer to `bytes`, which starts
+/// at a multiple of 64 and which `owner` keeps alive.
+Result<Contents> decode(const std::shared_ptr<const void> &owner,
+                        std::span<const std::byte> bytes,
+                        const std::string &where);
+
+} // namespace mpc::container
+
+#endif // MPC_LIB_RUNTIME_CONTAINER_CONTAINER_H

@@ -1,0 +1,350 @@
+//===- Decode.cpp - reading an .mpcx file ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Nothing in a file is believed: FlatBuffers' verifier proves that the table's
+// references stay inside of it, the code below that its numbers make sense.
+// A table may refer to one list many times, so what is made of it is counted.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Container.h"
+
+#include "Executable_generated.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+using namespace mpc;
+using namespace mpc::container;
+
+static Status refuse(const std::string &where, std::string text) {
+  return Status(StatusCode::InvalidArgument, where, std::move(text));
+}
+
+/// The place of a part of a file.
+static std::string placeOf(const std::string &where, const char *part,
+                           size_t index) {
+  return where + ": " + part + " " + std::to_string(index);
+}
+
+template <typename T>
+static T readAt(std::span<const std::byte> bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(value));
+  return value;
+}
+
+Status container::checkHeader(std::span<const std::byte> header,
+                              uint64_t fileBytes, const std::string &where) {
+  if (header.size() < kHeaderBytes ||
+      std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0)
+    return refuse(where, "is no .mpcx file");
+  auto version = readAt<uint32_t>(header, kVersionAt);
+  if (version != kFormatVersion)
+    return refuse(where, "has format version " + std::to_string(version) +
+                             ", but this build reads version " +
+                             std::to_string(kFormatVersion) +
+                             "; compile the model again");
+  auto declared = readAt<uint64_t>(header, kFileBytesAt);
+  if (declared != fileBytes)
+    return refuse(where, "says that it has " + std::to_string(declared) +
+                             " bytes, but it has " + std::to_string(fileBytes) +
+                             ": it is damaged");
+  auto table = readAt<uint64_t>(header, kTableBytesAt);
+  if (table > kMostTableBytes || table > fileBytes - kHeaderBytes ||
+      readAt<uint32_t>(header, kReservedAt) != 0)
+    return refuse(where, "has a header that makes no sense: it is damaged");
+  return {};
+}
+
+namespace {
+
+using Strings = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
+
+class Decoder {
+public:
+  Decoder(const std::shared_ptr<const void> &owner,
+          std::span<const std::byte> bytes, const std::string &where)
+      : owner(owner), bytes(bytes), where(where) {}
+  Result<Contents> decode();
+
+private:
+  /// Counts `amount` more bytes of memory; fails where a table of this size
+  /// could not honestly ask for so much.
+  Status spend(size_t amount);
+  Status readString(const flatbuffers::String &from, std::string &to);
+  Status readType(const flatbuffers::String &element,
+                  const flatbuffers::Vector<int64_t> &shape,
+                  const std::string &place, TensorType &type);
+  Status
+  readValues(const flatbuffers::Vector<flatbuffers::Offset<fb::Value>> &from,
+             const char *part, std::vector<StoredValue> &to);
+  Status readSections();
+  Status readConstant(const fb::Constant &from, const std::string &place,
+                      ProgramConstant &to);
+  Status readLaunch(const fb::Launch &from, const std::string &place,
+                    Launch &to);
+  Status readTarget(const fb::Target &from, const std::string &place,
+                    StoredProgram &to);
+  Status checkMemory(const Program &program, const std::string &place);
+
+  const std::shared_ptr<const void> &owner;
+  std::span<const std::byte> bytes;
+  const std::string &where;
+  const fb::Executable *table = nullptr;
+  std::vector<std::span<const std::byte>> sections;
+  Contents contents;
+  size_t budget = 0;
+};
+
+} // namespace
+
+Status Decoder::spend(size_t amount) {
+  if (amount > budget)
+    return refuse(where, "has a table that repeats itself beyond measure");
+  budget -= amount;
+  return {};
+}
+
+Status Decoder::readString(const flatbuffers::String &from, std::string &to) {
+  if (Status status = spend(sizeof(to) + from.size()); !status.ok())
+    return status;
+  to.assign(from.data(), from.size());
+  return {};
+}
+
+Status Decoder::readType(const flatbuffers::String &element,
+                         const flatbuffers::Vector<int64_t> &shape,
+                         const std::string &place, TensorType &type) {
+  std::optional<ElementType> parsed =
+      parseElementType({element.data(), element.size()});
+  if (!parsed)
+    return refuse(place, "has an element type that is unknown");
+  if (Status status = spend(shape.size() * sizeof(int64_t)); !status.ok())
+    return status;
+  type.element = *parsed;
+  type.shape.assign(shape.begin(), shape.end());
+  if (!type.byteCount())
+    return refuse(place, "has a type without a size that fits in memory");
+  return {};
+}
+
+Status Decoder::readValues(
+    const flatbuffers::Vector<flatbuffers::Offset<fb::Value>> &from,
+    const char *part, std::vector<StoredValue> &to) {
+  for (const fb::Value *value : from) {
+    std::string place = placeOf(where, part, to.size());
+    StoredValue read;
+    if (Status status = spend(sizeof(read)); !status.ok())
+      return status;
+    if (Status status = readString(*value->name(), read.name); !status.ok())
+      return status;
+    if (Status status =
+            readType(*value->element(), *value->shape(), place, read.type);
+        !status.ok())
+      return status;
+    if (value->role())
+      if (Status status = readString(*value->role(), read.role); !status.ok())
+        return status;
+    read.integerBound = value->integer_bound();
+    if (read.integerBound < 0)
+      return refuse(place, "has a negative bound of its integers");
+    to.push_back(std::move(read));
+  }
+  return {};
+}
+
+Status Decoder::readSections() {
+  uint64_t first = kHeaderBytes + readAt<uint64_t>(bytes, kTableBytesAt);
+  for (const fb::Section *section : *table->sections()) {
+    uint64_t offset = section->offset(), size = section->bytes();
+    if (offset % kSectionAlignment != 0 || offset < first ||
+        size > bytes.size() || offset > bytes.size() - size)
+      return refuse(placeOf(where, "section", sections.size()),
+                    "reaches from byte " + std::to_string(offset) + " over " +
+                        std::to_string(size) + " bytes of " +
+                        std::to_string(bytes.size()));
+    if (Status status = spend(sizeof(bytes)); !status.ok())
+      return status;
+    sections.push_back(bytes.subspan(offset, size));
+  }
+  return {};
+}
+
+Status Decoder::readConstant(const fb::Constant &from, const std::string &place,
+                             ProgramConstant &to) {
+  if (Status status = spend(sizeof(to)); !status.ok())
+    return status;
+  if (Status status = readString(*from.name(), to.name); !status.ok())
+    return status;
+  if (Status status = readType(*from.element(), *from.shape(), place, to.type);
+      !status.ok())
+    return status;
+  if (from.section() >= sections.size())
+    return refuse(place, "refers to a section that does not exist");
+  std::span<const std::byte> section = sections[from.section()];
+  to.data = std::shared_ptr<const void>(owner, section.data());
+  to.bytes = int64_t(section.size());
+  return {};
+}
+
+Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
+                           Launch &to) {
+  if (Status status = spend(sizeof(to)); !status.ok())
+    return status;
+  if (Status status = readString(*from.kernel(), to.kernel); !status.ok())
+    return status;
+  if (Status status = readString(*from.kind(), to.kind); !status.ok())
+    return status;
+  for (uint32_t number : *from.ops()) {
+    if (number >= table->op_names()->size())
+      return refuse(place, "names an op that does not exist");
+    to.ops.emplace_back();
+    if (Status status =
+            readString(*table->op_names()->Get(number), to.ops.back());
+        !status.ok())
+      return status;
+  }
+  for (const fb::Buffer *buffer : *from.buffers()) {
+    if (Status status = spend(sizeof(BufferRef)); !status.ok())
+      return status;
+    if (buffer->kind() > uint8_t(BufferRef::Kind::Arena))
+      return refuse(place, "has a buffer of an unknown kind");
+    to.buffers.push_back({BufferRef::Kind(buffer->kind()), buffer->index(),
+                          buffer->offset(), buffer->bytes(),
+                          buffer->written()});
+  }
+  to.items = from.items();
+  to.grain = from.grain();
+  to.scratchBytes = from.scratch_bytes();
+  to.flops = from.flops();
+  to.bytes = from.bytes();
+  return {};
+}
+
+/// Fails where one run needs more memory than the machine has.
+Status Decoder::checkMemory(const Program &program, const std::string &place) {
+  int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
+  int64_t most =
+      pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 40;
+  int64_t needed = program.arenaBytes, scratch = 0;
+  bool fits = true;
+  for (const auto *list : {&program.arguments, &program.results})
+    for (const ProgramValue &value : *list)
+      fits &= !__builtin_add_overflow(needed, *value.type.byteCount(), &needed);
+  for (const Launch &launch : program.launches)
+    scratch = std::max(scratch, launch.scratchBytes);
+  fits &= !__builtin_add_overflow(needed, scratch, &needed);
+  if (fits && needed <= most)
+    return {};
+  return Status(StatusCode::ResourceExhausted, place,
+                "needs more memory for one run than the " +
+                    std::to_string(most) + " bytes of this machine");
+}
+
+Status Decoder::readTarget(const fb::Target &from, const std::string &place,
+                           StoredProgram &to) {
+  Program &program = to.program;
+  program.name = contents.name;
+  if (Status status = readString(*from.name(), program.target); !status.ok())
+    return status;
+  for (const auto &[stored, list] :
+       {std::pair(&contents.arguments, &program.arguments),
+        std::pair(&contents.results, &program.results)})
+    for (const StoredValue &value : *stored) {
+      if (Status status = spend(sizeof(ProgramValue) + value.name.size());
+          !status.ok())
+        return status;
+      list->push_back({value.name, value.type});
+    }
+  program.arenaBytes = from.arena_bytes();
+  for (const fb::Constant *constant : *from.constants()) {
+    ProgramConstant read;
+    if (Status status = readConstant(
+            *constant, placeOf(place, "constant", program.constants.size()),
+            read);
+        !status.ok())
+      return status;
+    program.constants.push_back(std::move(read));
+  }
+  for (const fb::Launch *launch : *from.launches()) {
+    Launch read;
+    if (Status status = readLaunch(
+            *launch, placeOf(place, "launch", program.launches.size()), read);
+        !status.ok())
+      return status;
+    program.launches.push_back(std::move(read));
+  }
+  if (from.code() >= sections.size())
+    return refuse(place, "refers to code that does not exist");
+  to.code = sections[from.code()];
+  if (Status status = validate(program, /*needsCode=*/false); !status.ok())
+    return refuse(place + ": " + status.where(), status.text());
+  return checkMemory(program, place);
+}
+
+Result<Contents> Decoder::decode() {
+  if (bytes.size() < kHeaderBytes)
+    return refuse(where, "is no .mpcx file");
+  if (Status status = checkHeader(bytes, bytes.size(), where); !status.ok())
+    return status;
+  if (digestOf(bytes) != readAt<Digest>(bytes, kDigestAt))
+    return refuse(where, "does not match its SHA-256: it is damaged");
+
+  auto tableBytes = size_t(readAt<uint64_t>(bytes, kTableBytesAt));
+  const auto *start =
+      reinterpret_cast<const uint8_t *>(bytes.data()) + kHeaderBytes;
+  flatbuffers::Verifier verifier(start, tableBytes, /*max_depth=*/8,
+                                 /*max_tables=*/1000000);
+  if (!fb::VerifyExecutableBuffer(verifier))
+    return refuse(where, "has a table that refers outside of itself");
+  table = fb::GetExecutable(start);
+  // Strings take 32 bytes here and four in the table.
+  budget = 64 * tableBytes + 4096;
+
+  for (auto [from, to] : {std::pair(table->name(), &contents.name),
+                          {table->model(), &contents.model},
+                          {table->policy(), &contents.policy},
+                          {table->compiler(), &contents.compiler}})
+    if (Status status = readString(*from, *to); !status.ok())
+      return status;
+  std::optional<ElementType> narrowest = parseElementType(
+      {table->narrowest()->data(), table->narrowest()->size()});
+  if (!narrowest || !isFloat(*narrowest) || table->longest_reduction() < 1 ||
+      table->longest_chain() < 0)
+    return refuse(where, "describes its rounding in a way that makes no sense");
+  contents.narrowest = *narrowest;
+  contents.longestReduction = table->longest_reduction();
+  contents.longestChain = table->longest_chain();
+  if (Status status = readSections(); !status.ok())
+    return status;
+  if (Status status =
+          readValues(*table->arguments(), "argument", contents.arguments);
+      !status.ok())
+    return status;
+  if (Status status = readValues(*table->results(), "result", contents.results);
+      !status.ok())
+    return status;
+  for (const fb::Target *target : *table->targets()) {
+    if (Status status = spend(sizeof(StoredProgram)); !status.ok())
+      return status;
+    contents.programs.emplace_back();
+    if (Status status = readTarget(
+            *target, placeOf(where, "target", contents.programs.size() - 1),
+            contents.programs.back());
+        !status.ok())
+      return status;
+  }
+  if (contents.programs.empty())
+    return refuse(where, "holds code for no target");
+  return std::move(contents);
+}
+
+Result<Contents> container::decode(const std::shared_ptr<const void> &owner,
+                                   std::span<const std::byte> bytes,
+                                   const std::string &where) {
+  return Decoder(owner, bytes, where).decode();
+}

@@ -1,0 +1,218 @@
+//===- Encode.cpp - writing an .mpcx file ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Container.h"
+
+#include "Executable_generated.h"
+
+#include "mpc/Runtime/Buffer.h"
+
+#include <nettle/sha2.h>
+
+#include <cstring>
+#include <map>
+
+using namespace mpc;
+using namespace mpc::container;
+
+// The header and the code are those of the machine that runs them.
+static_assert(std::endian::native == std::endian::little);
+static_assert(kSectionAlignment % kBufferAlignment == 0);
+
+Digest container::digestOf(std::span<const std::byte> file) {
+  static constexpr uint8_t zeros[sizeof(Digest)] = {};
+  auto at = [&](size_t offset) {
+    return reinterpret_cast<const uint8_t *>(file.data()) + offset;
+  };
+  sha256_ctx state;
+  sha256_init(&state);
+  sha256_update(&state, kDigestAt, at(0));
+  sha256_update(&state, sizeof(zeros), zeros);
+  sha256_update(&state, file.size() - kHeaderBytes, at(kHeaderBytes));
+  Digest digest;
+  sha256_digest(&state, digest.size(), digest.data());
+  return digest;
+}
+
+namespace {
+
+/// Builds one file.
+class Encoder {
+public:
+  explicit Encoder(const Contents &contents) : contents(contents) {}
+  Result<std::vector<std::byte>> build();
+
+private:
+  using Strings = std::vector<flatbuffers::Offset<flatbuffers::String>>;
+
+  uint32_t addSection(std::span<const std::byte> bytes);
+  std::vector<flatbuffers::Offset<fb::Value>>
+  addValues(const std::vector<StoredValue> &values);
+  flatbuffers::Offset<fb::Launch> addLaunch(const Launch &launch);
+  flatbuffers::Offset<fb::Target> addTarget(const StoredProgram &stored);
+  void buildTable(uint64_t tableBytes);
+
+  const Contents &contents;
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<std::span<const std::byte>> sections;
+  std::map<std::pair<size_t, Digest>, uint32_t> sectionOf;
+  std::vector<std::string> opNames;
+  std::map<std::string, uint32_t> opNumber;
+};
+
+uint64_t aligned(uint64_t offset) {
+  return (offset + kSectionAlignment - 1) / kSectionAlignment *
+         kSectionAlignment;
+}
+
+} // namespace
+
+uint32_t Encoder::addSection(std::span<const std::byte> bytes) {
+  Digest digest;
+  sha256_ctx state;
+  sha256_init(&state);
+  sha256_update(&state, bytes.size(),
+                reinterpret_cast<const uint8_t *>(bytes.data()));
+  sha256_digest(&state, digest.size(), digest.data());
+  auto [entry, isNew] = sectionOf.emplace(std::pair(bytes.size(), digest),
+                                          uint32_t(sections.size()));
+  if (isNew)
+    sections.push_back(bytes);
+  return entry->second;
+}
+
+std::vector<flatbuffers::Offset<fb::Value>>
+Encoder::addValues(const std::vector<StoredValue> &values) {
+  std::vector<flatbuffers::Offset<fb::Value>> list;
+  for (const StoredValue &value : values) {
+    auto name = builder.CreateString(value.name);
+    auto element = builder.CreateSharedString(
+        std::string(elementTypeName(value.type.element)));
+    auto shape = builder.CreateVector(value.type.shape);
+    auto role = builder.CreateSharedString(value.role);
+    list.push_back(fb::CreateValue(builder, name, element, shape, role,
+                                   value.integerBound));
+  }
+  return list;
+}
+
+flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
+  std::vector<uint32_t> ops;
+  for (const std::string &op : launch.ops) {
+    auto [entry, isNew] = opNumber.emplace(op, uint32_t(opNames.size()));
+    if (isNew)
+      opNames.push_back(op);
+    ops.push_back(entry->second);
+  }
+  std::vector<fb::Buffer> buffers;
+  for (const BufferRef &ref : launch.buffers)
+    buffers.emplace_back(uint8_t(ref.kind), ref.written, ref.index, ref.offset,
+                         ref.bytes);
+  auto kernel = builder.CreateSharedString(launch.kernel);
+  auto kind = builder.CreateSharedString(launch.kind);
+  auto opList = builder.CreateVector(ops);
+  auto bufferList = builder.CreateVectorOfStructs(buffers);
+  return fb::CreateLaunch(builder, kernel, kind, opList, bufferList,
+                          launch.items, launch.grain, launch.scratchBytes,
+                          launch.flops, launch.bytes);
+}
+
+flatbuffers::Offset<fb::Target>
+Encoder::addTarget(const StoredProgram &stored) {
+  const Program &program = stored.program;
+  std::vector<flatbuffers::Offset<fb::Constant>> constants;
+  for (const ProgramConstant &constant : program.constants) {
+    auto name = builder.CreateSharedString(constant.name);
+    auto element = builder.CreateSharedString(
+        std::string(elementTypeName(constant.type.element)));
+    auto shape = builder.CreateVector(constant.type.shape);
+    uint32_t section =
+        addSection({static_cast<const std::byte *>(constant.data.get()),
+                    size_t(constant.bytes)});
+    constants.push_back(
+        fb::CreateConstant(builder, name, element, shape, section));
+  }
+  std::vector<flatbuffers::Offset<fb::Launch>> launches;
+  for (const Launch &launch : program.launches)
+    launches.push_back(addLaunch(launch));
+  auto name = builder.CreateString(program.target);
+  auto constantList = builder.CreateVector(constants);
+  auto launchList = builder.CreateVector(launches);
+  return fb::CreateTarget(builder, name, program.arenaBytes, constantList,
+                          launchList, addSection(stored.code));
+}
+
+/// Makes the table for sections that follow one of `tableBytes`.
+void Encoder::buildTable(uint64_t tableBytes) {
+  builder.Clear();
+  sections.clear();
+  sectionOf.clear();
+  opNames.clear();
+  opNumber.clear();
+  std::vector<flatbuffers::Offset<fb::Target>> targets;
+  for (const StoredProgram &stored : contents.programs)
+    targets.push_back(addTarget(stored));
+  std::vector<fb::Section> places;
+  uint64_t end = kHeaderBytes + tableBytes;
+  for (std::span<const std::byte> section : sections) {
+    places.emplace_back(aligned(end), section.size());
+    end = aligned(end) + section.size();
+  }
+  auto name = builder.CreateString(contents.name);
+  auto model = builder.CreateString(contents.model);
+  auto policy = builder.CreateString(contents.policy);
+  auto compiler = builder.CreateString(contents.compiler);
+  auto narrowest = builder.CreateSharedString(
+      std::string(elementTypeName(contents.narrowest)));
+  auto arguments = builder.CreateVector(addValues(contents.arguments));
+  auto results = builder.CreateVector(addValues(contents.results));
+  auto targetList = builder.CreateVector(targets);
+  auto names = builder.CreateVectorOfStrings(opNames);
+  auto sectionList = builder.CreateVectorOfStructs(places);
+  builder.Finish(fb::CreateExecutable(builder, name, model, policy, compiler,
+                                      contents.longestReduction, narrowest,
+                                      contents.longestChain, arguments, results,
+                                      targetList, names, sectionList),
+                 fb::ExecutableIdentifier());
+}
+
+Result<std::vector<std::byte>> Encoder::build() {
+  // The table's size depends on nothing that its sections' places change.
+  buildTable(0);
+  uint64_t tableBytes = builder.GetSize();
+  if (tableBytes > kMostTableBytes)
+    return Status(StatusCode::InvalidArgument, contents.model,
+                  "takes a table of " + std::to_string(tableBytes) +
+                      " bytes, but a file holds at most " +
+                      std::to_string(kMostTableBytes));
+  buildTable(tableBytes);
+  uint64_t fileBytes = kHeaderBytes + tableBytes;
+  for (std::span<const std::byte> section : sections)
+    fileBytes = aligned(fileBytes) + section.size();
+
+  std::vector<std::byte> file(fileBytes);
+  auto put = [&](size_t offset, const auto &value) {
+    std::memcpy(file.data() + offset, &value, sizeof(value));
+  };
+  put(0, kMagic);
+  put(kVersionAt, kFormatVersion);
+  put(kFileBytesAt, fileBytes);
+  put(kTableBytesAt, tableBytes);
+  std::memcpy(file.data() + kHeaderBytes, builder.GetBufferPointer(),
+              tableBytes);
+  uint64_t end = kHeaderBytes + tableBytes;
+  for (std::span<const std::byte> section : sections) {
+    if (!section.empty())
+      std::memcpy(file.data() + aligned(end), section.data(), section.size());
+    end = aligned(end) + section.size();
+  }
+  put(kDigestAt, digestOf(file));
+  return file;
+}
+
+Result<std::vector<std::byte>> container::encode(const Contents &contents) {
+  return Encoder(contents).build();
+}

@@ -1,0 +1,231 @@
+//===- ExecutableFile.cpp - executables in files --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Runtime/ExecutableFile.h"
+
+#include "CodeObject.h"
+#include "Container.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+using namespace mpc;
+using namespace mpc::container;
+
+struct ExecutableFile::State {
+  /// The file's name in messages.
+  std::string where;
+  Contents contents;
+  std::vector<StoredTarget> targets;
+};
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+Result<ExecutableFile> ExecutableFile::decode(std::shared_ptr<const void> owner,
+                                              std::span<const std::byte> bytes,
+                                              const std::string &name) {
+  Result<Contents> contents = container::decode(owner, bytes, name);
+  if (!contents.ok())
+    return contents.status();
+  auto state = std::make_shared<State>();
+  state->where = name;
+  state->contents = std::move(*contents);
+  for (const StoredProgram &stored : state->contents.programs) {
+    const Program &program = stored.program;
+    std::set<std::string_view> kernels;
+    for (const Launch &launch : program.launches)
+      kernels.insert(launch.kernel);
+    state->targets.push_back({program.target, int64_t(kernels.size()),
+                              int64_t(stored.code.size()),
+                              program.constantBytes(), program.arenaBytes});
+  }
+  return ExecutableFile(std::move(state));
+}
+
+Result<ExecutableFile>
+ExecutableFile::fromBytes(std::span<const std::byte> bytes,
+                          const std::string &name) {
+  std::shared_ptr<void> memory = allocateAligned(bytes.size());
+  if (!memory)
+    return Status(StatusCode::ResourceExhausted, name,
+                  "no memory for its " + std::to_string(bytes.size()) +
+                      " bytes");
+  if (!bytes.empty())
+    std::memcpy(memory.get(), bytes.data(), bytes.size());
+  return decode(memory,
+                {static_cast<const std::byte *>(memory.get()), bytes.size()},
+                name);
+}
+
+namespace {
+
+/// A descriptor that is closed when it goes.
+struct OpenFile {
+  int descriptor;
+  ~OpenFile() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+};
+
+} // namespace
+
+/// Reads `bytes` bytes; false at an early end or an error.
+static bool readAll(int descriptor, std::byte *to, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    ssize_t got = ::read(descriptor, to + done, bytes - done);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return false;
+    done += size_t(got);
+  }
+  return true;
+}
+
+Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
+  auto unreadable = [&](const std::string &why) {
+    return Status(StatusCode::NotFound, path, "cannot be read: " + why);
+  };
+  // Without O_NONBLOCK a named pipe would wait for its writer.
+  OpenFile file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.descriptor < 0)
+    return unreadable(strerror(errno));
+  struct stat facts;
+  if (::fstat(file.descriptor, &facts) != 0)
+    return unreadable(strerror(errno));
+  if (!S_ISREG(facts.st_mode))
+    return unreadable("it is no regular file");
+  auto size = size_t(facts.st_size);
+  // The header decides before memory is taken for the rest.
+  std::array<std::byte, kHeaderBytes> header{};
+  size_t headerBytes = std::min(size, header.size());
+  if (!readAll(file.descriptor, header.data(), headerBytes))
+    return unreadable("it ends early");
+  if (Status status = checkHeader({header.data(), headerBytes}, size, path);
+      !status.ok())
+    return status;
+  std::shared_ptr<void> memory = allocateAligned(size);
+  if (!memory)
+    return Status(StatusCode::ResourceExhausted, path,
+                  "no memory for its " + std::to_string(size) + " bytes");
+  auto *bytes = static_cast<std::byte *>(memory.get());
+  std::memcpy(bytes, header.data(), kHeaderBytes);
+  if (!readAll(file.descriptor, bytes + kHeaderBytes, size - kHeaderBytes))
+    return unreadable("it ends early");
+  return decode(memory, {bytes, size}, path);
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+/// "cpu:avx512, cpu:avx2".
+template <typename List, typename Name>
+static std::string joined(const List &list, Name name) {
+  std::string text;
+  for (const auto &entry : list)
+    text += (text.empty() ? "" : ", ") + name(entry);
+  return text;
+}
+
+/// The program of the best level that this machine has and the file holds.
+static const StoredProgram *choose(const Contents &contents,
+                                   const std::string &isa) {
+  for (std::string_view level : detail::cpuLevels()) {
+    if (!isa.empty() && level != isa)
+      continue;
+    for (const StoredProgram &stored : contents.programs)
+      if (stored.program.target == "cpu:" + std::string(level))
+        return &stored;
+  }
+  return nullptr;
+}
+
+Result<Executable> ExecutableFile::load(Device device,
+                                        const LoadOptions &options) const {
+  const Contents &contents = state->contents;
+  const StoredProgram *stored = choose(contents, options.isa);
+  // What is not run need not suit the machine.
+  if (!stored && !device.needsCode() && options.isa.empty())
+    stored = &contents.programs.front();
+  if (!stored) {
+    std::string has = joined(contents.programs, [](const StoredProgram &s) {
+      return s.program.target;
+    });
+    std::string machine =
+        joined(detail::cpuLevels(), [](std::string_view level) {
+          return "cpu:" + std::string(level);
+        });
+    std::string wanted = options.isa.empty()
+                             ? std::string()
+                             : ", and cpu:" + options.isa + " was asked for";
+    return Status(StatusCode::Unavailable, state->where,
+                  "holds code for " + has + ", but this machine runs " +
+                      (machine.empty() ? "none of mpc's levels" : machine) +
+                      wanted);
+  }
+  auto program = std::make_shared<Program>(stored->program);
+  if (device.needsCode()) {
+    if (!options.trusted)
+      return Status(StatusCode::InvalidArgument, state->where,
+                    "holds machine code, which runs only where the caller says "
+                    "that the file is trusted (LoadOptions::trusted)");
+    if (Status status = detail::loadCode(
+            stored->code, state->where + ": " + program->target, *program);
+        !status.ok())
+      return status;
+  }
+  return Executable::create(std::move(device), std::move(program));
+}
+
+Result<Executable> mpc::loadExecutable(Device device, const std::string &path,
+                                       const LoadOptions &options) {
+  Result<ExecutableFile> file = ExecutableFile::open(path);
+  if (!file.ok())
+    return file.status();
+  return file->load(std::move(device), options);
+}
+
+//===----------------------------------------------------------------------===//
+// Facts
+//===----------------------------------------------------------------------===//
+
+const std::string &ExecutableFile::model() const {
+  return state->contents.model;
+}
+const std::string &ExecutableFile::policy() const {
+  return state->contents.policy;
+}
+const std::string &ExecutableFile::compiler() const {
+  return state->contents.compiler;
+}
+std::span<const StoredValue> ExecutableFile::arguments() const {
+  return state->contents.arguments;
+}
+std::span<const StoredValue> ExecutableFile::results() const {
+  return state->contents.results;
+}
+std::span<const StoredTarget> ExecutableFile::targets() const {
+  return state->targets;
+}
+int64_t ExecutableFile::longestReduction() const {
+  return state->contents.longestReduction;
+}
+ElementType ExecutableFile::narrowestType() const {
+  return state->contents.narrowest;
+}
+int64_t ExecutableFile::longestChain() const {
+  return state->contents.longestChain;
+}

@@ -1,0 +1,179 @@
+//===- CheckStored.cpp - mpc check on a compiled model --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A file has no graph to interpret, so the caller says what is right.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "Inputs.h"
+#include "StoredModel.h"
+
+#include "mpc/Reference/Compare.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <cmath>
+
+using namespace mpc;
+using namespace mpc::tool;
+using mpc::reference::OutputError;
+using mpc::reference::Tensor;
+
+/// Largest relative error of one rounding to `type`.
+static double unitRoundoff(ElementType type) {
+  switch (type) {
+  case ElementType::BF16:
+    return 0x1p-8;
+  case ElementType::F16:
+    return 0x1p-11;
+  case ElementType::F64:
+    return 0x1p-53;
+  default:
+    return 0x1p-24;
+  }
+}
+
+/// What takes the place of the oracle's second mode: every op in a row rounds
+/// once to the narrowest type, and such errors add up as a random walk does.
+static double predictedError(const ExecutableFile &file) {
+  return unitRoundoff(file.narrowestType()) *
+         std::sqrt(double(std::max<int64_t>(file.longestChain(), 1)));
+}
+
+namespace {
+
+/// One comparison with the caller's arrays.
+class StoredCheck {
+public:
+  StoredCheck(const CheckArguments &arguments, Reporter &reporter)
+      : arguments(arguments), reporter(reporter) {}
+  std::vector<Status> run(Json &document, bool &ok);
+
+private:
+  Status compare(const ExecutableFile &file, const Executable &executable,
+                 const std::vector<Buffer> &results, Json &document, bool &ok);
+
+  const CheckArguments &arguments;
+  Reporter &reporter;
+  std::vector<NamedArray> expected;
+};
+
+} // namespace
+
+Status StoredCheck::compare(const ExecutableFile &file,
+                            const Executable &executable,
+                            const std::vector<Buffer> &results, Json &document,
+                            bool &ok) {
+  const std::vector<ProgramValue> &outputs = executable.program().results;
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  double predicted = predictedError(file);
+  bool exactIntegers = elementBytes(file.narrowestType()) >= 4;
+  Json outputList = Json::array(), expectedList = Json::array();
+  std::vector<std::vector<std::string>> table = {
+      {"against " + arguments.expected, "max abs error", "rms rel error",
+       "tolerance", ""}};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Result<const NamedArray *> array =
+        wantedArray(expected, outputs[i], i, arguments.expected);
+    if (!array.ok())
+      return array.status();
+    Tensor wanted = Tensor::fromBytes(
+        compilerType((*array)->data.type(), context), (*array)->data.data());
+    Tensor actual = Tensor::fromBytes(compilerType(outputs[i].type, context),
+                                      results[i].data());
+    OutputError error = reference::compareOutput(
+        actual, wanted, wanted, file.longestReduction(), exactIntegers);
+    double tolerance = error.tolerance;
+    bool holds = error.ok;
+    if (actual.isFloat()) {
+      tolerance += 2 * predicted;
+      holds = error.mismatches == 0 && error.rmsRelativeError <= tolerance;
+    }
+    ok &= holds;
+    std::string type(elementTypeName(outputs[i].type.element));
+    Json entry = {{"name", outputs[i].name},
+                  {"shape", outputs[i].type.shape},
+                  {"type", type},
+                  {"max_abs_error", jsonNumber(error.maxAbsError)},
+                  {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
+                  {"tolerance", jsonNumber(tolerance)},
+                  {"mismatches", error.mismatches},
+                  {"ok", holds}};
+    outputList.push_back(entry);
+    expectedList.push_back(entry);
+    table.push_back({outputs[i].name, shortNumber(error.maxAbsError),
+                     shortNumber(error.rmsRelativeError),
+                     shortNumber(tolerance), holds ? "ok" : "OVER TOLERANCE"});
+  }
+  document["outputs"] = outputList;
+  document["expected"] = expectedList;
+  reporter.line(formatTable(table, {false, true, true, true, false}));
+  return {};
+}
+
+std::vector<Status> StoredCheck::run(Json &document, bool &ok) {
+  const std::string &model = arguments.common.model;
+  if (arguments.expected.empty())
+    return {Status(StatusCode::InvalidArgument, model,
+                   "has no graph to compute the answer from; give --expected")};
+  if (arguments.perOp)
+    return {Status(StatusCode::InvalidArgument, model,
+                   "is compiled already, --per-op needs the model itself")};
+  Result<ExecutableFile> file = openStoredModel(arguments.common);
+  if (!file.ok())
+    return {file.status()};
+  Result<Device> device = makeDevice(arguments.common);
+  if (!device.ok())
+    return {device.status()};
+  Result<Executable> executable =
+      loadStoredModel(*file, arguments.common, *device);
+  if (!executable.ok())
+    return {executable.status()};
+  Result<std::vector<NamedArray>> given = loadArrays(arguments.inputs);
+  if (!given.ok())
+    return {given.status()};
+  Result<std::vector<NamedArray>> read = loadArrays({arguments.expected});
+  if (!read.ok())
+    return {read.status()};
+  expected = std::move(*read);
+  std::vector<Buffer> inputs;
+  if (arguments.inputs.empty()) {
+    Result<std::vector<Buffer>> drawn =
+        drawValues(file->arguments(), arguments.common.seed);
+    if (!drawn.ok())
+      return {drawn.status()};
+    inputs = std::move(*drawn);
+  } else if (std::vector<Status> problems = bindArrays(
+                 *given, executable->program().arguments, "arg", inputs);
+             !problems.empty()) {
+    return problems;
+  }
+  Result<std::vector<Buffer>> results = executable->run(inputs);
+  if (!results.ok())
+    return {results.status()};
+  document = {{"model", model},
+              {"policy", file->policy()},
+              {"device", device->name()},
+              {"isa", levelOf(*executable)},
+              {"ok", false}};
+  if (Status status = compare(*file, *executable, *results, document, ok);
+      !status.ok())
+    return {status};
+  return {};
+}
+
+int tool::checkStoredModel(const CheckArguments &arguments) {
+  Reporter reporter(arguments.common.json, arguments.common.quiet);
+  Json document;
+  bool ok = true;
+  if (std::vector<Status> problems =
+          StoredCheck(arguments, reporter).run(document, ok);
+      !problems.empty())
+    return reporter.fail(problems);
+  document["ok"] = ok;
+  reporter.line(ok ? "all checks held" : "the check did not hold");
+  reporter.document(document);
+  return reporter.finish(ok ? kDone : kCheckFailed);
+}

@@ -1,0 +1,87 @@
+//===- Compile.cpp - mpc compile ------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "FastPath.h"
+#include "Npy.h"
+#include "StoredModel.h"
+
+#include "mpc/JIT/CompileFile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// The entries of "A,B,C".
+static std::vector<std::string> splitList(const std::string &text) {
+  std::vector<std::string> entries;
+  std::istringstream stream(text);
+  for (std::string entry; std::getline(stream, entry, ',');)
+    entries.push_back(entry);
+  return entries;
+}
+
+int tool::compileCommand(const CompileArguments &arguments) {
+  Reporter reporter(arguments.common.json, arguments.common.quiet);
+  CommonOptions common = arguments.common;
+  std::vector<std::string> targets =
+      splitList(common.target.empty() ? "cpu:native" : common.target);
+  if (!isStoredModel(arguments.output))
+    return reporter.fail(Status(StatusCode::InvalidArgument, arguments.output,
+                                "must end in .mpcx, by which run and bench "
+                                "know a compiled model"));
+  if (!common.isa.empty())
+    return reporter.fail(
+        Status(StatusCode::InvalidArgument, "--isa " + common.isa,
+               "is for running; compile takes --target cpu:" + common.isa));
+  if (Status status = checkWritable(arguments.output); !status.ok())
+    return reporter.fail(status);
+  // An automatic policy and warnings look at one target: the first.
+  common.target = targets.front();
+  Result<CompileOptions> options = makeCompileOptions(common, reporter);
+  if (!options.ok())
+    return reporter.fail(options.status());
+  warnOfSlowPolicy(*options, reporter);
+
+  auto start = std::chrono::steady_clock::now();
+  Result<CompiledFile> file =
+      compileToFile(common.model, arguments.output, targets, *options);
+  std::chrono::duration<double, std::milli> took =
+      std::chrono::steady_clock::now() - start;
+  if (!file.ok())
+    return reporter.fail(file.status());
+
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> table = {
+      {"target", "kernels", "code", "constants", "arena"}};
+  int64_t constantBytes = 0, arenaBytes = 0;
+  for (const StoredTarget &target : file->targets) {
+    list.push_back({{"name", target.name},
+                    {"kernels", target.kernels},
+                    {"code_bytes", target.codeBytes},
+                    {"constant_bytes", target.constantBytes},
+                    {"arena_bytes", target.arenaBytes}});
+    table.push_back({target.name, std::to_string(target.kernels),
+                     shortBytes(double(target.codeBytes)),
+                     shortBytes(double(target.constantBytes)),
+                     shortBytes(double(target.arenaBytes))});
+    constantBytes = std::max(constantBytes, target.constantBytes);
+    arenaBytes = std::max(arenaBytes, target.arenaBytes);
+  }
+  reporter.line(formatTable(table, {false, true, true, true, true}));
+  reporter.line(arguments.output + ": " + shortBytes(double(file->fileBytes)) +
+                " in " + shortNumber(took.count()) + " ms");
+  reporter.document({{"output", arguments.output},
+                     {"targets", list},
+                     {"constant_bytes", constantBytes},
+                     {"arena_bytes", arenaBytes},
+                     {"file_bytes", file->fileBytes},
+                     {"compile_ms", took.count()}});
+  return reporter.finish(kDone);
+}

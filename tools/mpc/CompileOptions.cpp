@@ -1,0 +1,62 @@
+//===- CompileOptions.cpp - flags of a compile ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CrashHandler.h"
+#include "FastPath.h"
+#include "Options.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+
+Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
+                                                Reporter &reporter) {
+  CompileOptions compile;
+  compile.policy = options.policy;
+  for (const std::string &text : options.sets) {
+    std::string key, type;
+    splitPair(text, key, type);
+    compile.sets.emplace_back(key, type);
+  }
+  for (const std::string &text : options.dims) {
+    std::string name, value;
+    int64_t extent = 0;
+    splitPair(text, name, value);
+    parseExtent(value, extent);
+    auto [entry, isNew] = compile.dims.emplace(name, extent);
+    if (!isNew && entry->second != extent)
+      return Status(StatusCode::InvalidArgument, "--dim " + name,
+                    "is given as " + std::to_string(entry->second) +
+                        " and as " + std::to_string(extent));
+  }
+  compile.batch = options.batch;
+  compile.isa = options.isa;
+  compile.castPlacement = options.castPlacement;
+  if (options.gemm == "library")
+    return Status(StatusCode::Unavailable, "--gemm library",
+                  "code for the CPU never calls a library; use --gemm own");
+  if (options.target.rfind("cuda:", 0) == 0) {
+    if (!options.isa.empty())
+      return Status(StatusCode::InvalidArgument, "--target " + options.target,
+                    "contradicts --isa " + options.isa + ", a CPU's");
+    compile.crossTarget = options.target;
+  } else if (!options.target.empty() && options.target != "cpu:native") {
+    std::string isa = options.target.substr(4);
+    if (!options.isa.empty() && options.isa != isa)
+      return Status(StatusCode::InvalidArgument, "--target " + options.target,
+                    "contradicts --isa " + options.isa);
+    compile.crossTarget = isa;
+  }
+  compile.rounding = options.rounding == "relaxed" ? RoundingMode::Relaxed
+                                                   : RoundingMode::Strict;
+  compile.dumpDir = options.dumpDir;
+  compile.threads = options.threads;
+  compile.onDiagnostic = [&reporter](const Diagnostic &message) {
+    reporter.hear(message);
+  };
+  compile.onStage = [](const std::string &stage) { noteStage(stage); };
+  resolveAutoPolicy(compile, reporter);
+  return compile;
+}

@@ -1,0 +1,105 @@
+//===- FullDriver.cpp - the sub-commands of a full build ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+
+#include <CLI/CLI.hpp>
+
+using namespace mpc::tool;
+
+namespace {
+
+/// All sub-commands' arguments.
+class FullDriver : public Driver {
+public:
+  void declare(CLI::App &app) override;
+
+private:
+  CommonOptions passes;
+  CheckArguments check;
+  CompileArguments compile;
+  ExplainArguments explain;
+  LintArguments lint;
+  DevicesArguments devices;
+  DumpArguments dump;
+};
+
+} // namespace
+
+void FullDriver::declare(CLI::App &app) {
+  declareRun(app);
+  CLI::App *command = app.add_subcommand(
+      "check", "compare the compiled model with the float64 oracle");
+  addOutputOptions(*command, check.common);
+  addModelOptions(*command, check.common);
+  command
+      ->add_option("--input,--inputs", check.inputs,
+                   "FILE.npz or NAME=FILE.npy (default: drawn by --seed)")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  command->add_option("--expected", check.expected,
+                      "FILE.npz to compare the outputs with as well");
+  command->add_flag("--per-op", check.perOp,
+                    "judge every op in an instrumented compile");
+  command->callback(
+      [this] { chosen = [this] { return checkCommand(check); }; });
+
+  command = app.add_subcommand(
+      "compile", "compile a model into an .mpcx file for one or more targets");
+  addOutputOptions(*command, compile.common);
+  addModelOptions(*command, compile.common);
+  command->get_option("--target")
+      ->description("targets with commas between: cpu:native, cpu:avx2, "
+                    "cpu:avx512 (default: cpu:native)");
+  command->add_option("-o,--output", compile.output, "the .mpcx file to write")
+      ->required();
+  command->callback(
+      [this] { chosen = [this] { return compileCommand(compile); }; });
+
+  command = app.add_subcommand("explain",
+                               "say in which type each op computes, and why");
+  addOutputOptions(*command, explain.common);
+  addModelOptions(*command, explain.common);
+  command->add_option("--why", explain.why,
+                      "only the op, input or output of this name: why it has "
+                      "its type, and what would change it");
+  command->callback(
+      [this] { chosen = [this] { return explainCommand(explain); }; });
+
+  command = app.add_subcommand(
+      "lint", "find what the policy's narrow types would break");
+  addOutputOptions(*command, lint.common);
+  addModelOptions(*command, lint.common);
+  command->callback([this] { chosen = [this] { return lintCommand(lint); }; });
+
+  declareBench(app);
+  command = app.add_subcommand(
+      "devices", "list the devices of this machine and what they do fast");
+  addOutputOptions(*command, devices.common);
+  command->add_flag("--quick", devices.withoutCeilings,
+                    "leave out the ceilings that are measured");
+  command->callback(
+      [this] { chosen = [this] { return devicesCommand(devices); }; });
+
+  command = app.add_subcommand("dump", "print the IR after a stage");
+  command->add_flag("--quiet", dump.common.quiet, "print no warnings");
+  addModelOptions(*command, dump.common);
+  command
+      ->add_option("--after", dump.after,
+                   "stage to stop after; `mpc passes` lists them")
+      ->capture_default_str();
+  command->callback([this] { chosen = [this] { return dumpCommand(dump); }; });
+
+  command = app.add_subcommand("passes", "list the stages and their passes");
+  addOutputOptions(*command, passes);
+  command->callback(
+      [this] { chosen = [this] { return passesCommand(passes); }; });
+}
+
+std::unique_ptr<Driver> mpc::tool::makeDriver() {
+  return std::make_unique<FullDriver>();
+}

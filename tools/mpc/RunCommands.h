@@ -1,0 +1,59 @@
+//===- RunCommands.h - the sub-commands that run ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Those that a build without a compiler has too. Sees neither LLVM nor MLIR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_RUNCOMMANDS_H
+#define MPC_TOOLS_MPC_RUNCOMMANDS_H
+
+#include "Options.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+struct RunArguments {
+  CommonOptions common;
+  std::vector<std::string> inputs;
+  std::string output;
+};
+
+struct BenchArguments {
+  CommonOptions common;
+  std::vector<std::string> inputs;
+  int runs = 0;
+};
+
+int runCommand(const RunArguments &options);
+int benchCommand(const BenchArguments &options);
+
+/// The sub-commands of a build and the one that was chosen.
+class Driver {
+public:
+  virtual ~Driver() = default;
+  /// Adds the sub-commands' flags to `app`. Parsing them sets `chosen`.
+  virtual void declare(CLI::App &app) = 0;
+
+  std::function<int()> chosen;
+
+protected:
+  void declareRun(CLI::App &app);
+  void declareBench(CLI::App &app);
+
+private:
+  RunArguments run;
+  BenchArguments bench;
+};
+
+/// The driver of this build.
+std::unique_ptr<Driver> makeDriver();
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_RUNCOMMANDS_H

@@ -1,0 +1,37 @@
+//===- RuntimeOnly.cpp - a build without a compiler -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What MPC_RUNTIME_ONLY puts in place of FullDriver.cpp and CompileSubject.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RunCommands.h"
+#include "Subject.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+
+namespace {
+
+class RuntimeDriver : public Driver {
+public:
+  void declare(CLI::App &app) override {
+    declareRun(app);
+    declareBench(app);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Driver> tool::makeDriver() {
+  return std::make_unique<RuntimeDriver>();
+}
+
+std::vector<Status> tool::compileSubject(const CommonOptions &options,
+                                         const std::vector<NamedArray> &, bool,
+                                         Device, Reporter &, Subject &) {
+  return {Status(StatusCode::Unavailable, options.model,
+                 "needs a compiler, which this build of mpc lacks; it runs "
+                 ".mpcx files")};
+}

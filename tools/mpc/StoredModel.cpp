@@ -1,0 +1,125 @@
+//===- StoredModel.cpp - models that are compiled already -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StoredModel.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <random>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+bool tool::isStoredModel(const std::string &path) {
+  return path.ends_with(".mpcx");
+}
+
+Result<ExecutableFile> tool::openStoredModel(const CommonOptions &options) {
+  const CommonOptions defaults;
+  std::pair<bool, const char *> fixed[] = {
+      {options.policy != defaults.policy, "--policy"},
+      {!options.sets.empty(), "--set"},
+      {!options.dims.empty(), "--dim"},
+      {options.batch.has_value(), "--batch"},
+      {!options.target.empty(), "--target"},
+      {options.rounding != defaults.rounding, "--rounding"},
+      {options.castPlacement != defaults.castPlacement, "--cast-placement"},
+      {options.gemm != defaults.gemm, "--gemm"},
+      {!options.dumpDir.empty(), "--dump-dir"}};
+  for (auto [given, flag] : fixed)
+    if (given)
+      return Status(StatusCode::InvalidArgument, options.model,
+                    std::string("is compiled already, ") + flag +
+                        " comes too late; give it to mpc compile");
+  return ExecutableFile::open(options.model);
+}
+
+Result<Executable> tool::loadStoredModel(const ExecutableFile &file,
+                                         const CommonOptions &options,
+                                         Device device) {
+  return file.load(std::move(device), {.trusted = true, .isa = options.isa});
+}
+
+std::string tool::levelOf(const Executable &executable) {
+  const std::string &target = executable.program().target;
+  return target.substr(target.find(':') + 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Drawing
+//===----------------------------------------------------------------------===//
+
+/// `value` as a brain float, rounded once: the step to f32 keeps in its last
+/// bit whether anything was lost.
+static uint16_t brainFloat(double value) {
+  auto single = static_cast<float>(value);
+  uint32_t bits = std::bit_cast<uint32_t>(single);
+  if (single != value) {
+    if (std::fabs(single) > std::fabs(value))
+      --bits;
+    bits |= 1;
+  }
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+Result<std::vector<Buffer>>
+tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
+  std::mt19937_64 bits(seed);
+  // The standard's distributions differ between libraries; these do not.
+  auto uniform = [&] { return double(bits() >> 11) * 0x1p-53; };
+  auto normal = [&] {
+    double radius = std::sqrt(-2 * std::log(1 - uniform()));
+    return radius * std::cos(2 * std::numbers::pi * uniform());
+  };
+  std::vector<Buffer> drawn;
+  for (const StoredValue &value : values) {
+    Result<Buffer> buffer = Buffer::allocate(value.type);
+    if (!buffer.ok())
+      return buffer.status();
+    auto fill = [&](auto sample, auto draw) {
+      for (auto &element : buffer->as<decltype(sample)>())
+        element = static_cast<decltype(sample)>(draw());
+    };
+    int64_t bound = value.integerBound > 0 ? value.integerBound : 2;
+    if (value.type.element == ElementType::I1)
+      bound = std::min<int64_t>(bound, 2);
+    auto integer = [&] { return int64_t(bits() % uint64_t(bound)); };
+    switch (value.type.element) {
+    case ElementType::F64:
+      fill(double(), normal);
+      break;
+    case ElementType::F32:
+      fill(float(), normal);
+      break;
+    case ElementType::F16:
+      fill(_Float16(), normal);
+      break;
+    case ElementType::BF16:
+      fill(uint16_t(), [&] { return brainFloat(normal()); });
+      break;
+    default:
+      switch (elementBytes(value.type.element)) {
+      case 1:
+        fill(uint8_t(), integer);
+        break;
+      case 2:
+        fill(uint16_t(), integer);
+        break;
+      case 4:
+        fill(uint32_t(), integer);
+        break;
+      default:
+        fill(uint64_t(), integer);
+        break;
+      }
+    }
+    drawn.push_back(std::move(*buffer));
+  }
+  return drawn;
+}

@@ -1,0 +1,43 @@
+//===- StoredModel.h - models that are compiled already ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the sub-commands do with an .mpcx file. Sees neither LLVM nor MLIR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_STOREDMODEL_H
+#define MPC_TOOLS_MPC_STOREDMODEL_H
+
+#include "Options.h"
+
+#include "mpc/Runtime/ExecutableFile.h"
+
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+/// Whether MODEL names an .mpcx file.
+bool isStoredModel(const std::string &path);
+
+/// Opens the file that MODEL names. Fails where a flag contradicts what was
+/// fixed when it was compiled.
+Result<ExecutableFile> openStoredModel(const CommonOptions &options);
+
+/// The executable of an opened file. Its code counts as trusted: who names a
+/// file on the command line wants it run.
+Result<Executable> loadStoredModel(const ExecutableFile &file,
+                                   const CommonOptions &options, Device device);
+
+/// Arrays for `values` by seed: floats standard normal, integers below their
+/// bound (0 or 1 where they have none), booleans fair.
+Result<std::vector<Buffer>> drawValues(std::span<const StoredValue> values,
+                                       uint64_t seed);
+
+/// The level of an executable's code: "avx512".
+std::string levelOf(const Executable &executable);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_STOREDMODEL_H

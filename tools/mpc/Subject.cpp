@@ -1,0 +1,53 @@
+//===- Subject.cpp - a model that is ready to run -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Subject.h"
+
+#include "StoredModel.h"
+
+#include <chrono>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+static std::vector<Status> loadSubject(const CommonOptions &options,
+                                       const std::vector<NamedArray> &arrays,
+                                       bool draw, Device device,
+                                       Subject &subject) {
+  auto start = std::chrono::steady_clock::now();
+  Result<ExecutableFile> file = openStoredModel(options);
+  if (!file.ok())
+    return {file.status()};
+  Result<Executable> executable =
+      loadStoredModel(*file, options, std::move(device));
+  if (!executable.ok())
+    return {executable.status()};
+  std::chrono::duration<double, std::milli> took =
+      std::chrono::steady_clock::now() - start;
+  subject.compileMs = took.count();
+  subject.executable = *executable;
+  subject.policy = file->policy();
+  subject.isa = levelOf(*executable);
+  if (!draw || !arrays.empty())
+    return bindArrays(arrays, executable->program().arguments, "arg",
+                      subject.inputs);
+  Result<std::vector<Buffer>> drawn =
+      drawValues(file->arguments(), options.seed);
+  if (!drawn.ok())
+    return {drawn.status()};
+  subject.inputs = std::move(*drawn);
+  return {};
+}
+
+std::vector<Status> tool::prepareSubject(const CommonOptions &options,
+                                         const std::vector<NamedArray> &arrays,
+                                         bool draw, Device device,
+                                         Reporter &reporter, Subject &subject) {
+  if (isStoredModel(options.model))
+    return loadSubject(options, arrays, draw, std::move(device), subject);
+  return compileSubject(options, arrays, draw, std::move(device), reporter,
+                        subject);
+}

@@ -1,0 +1,48 @@
+//===- Subject.h - a model that is ready to run -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_SUBJECT_H
+#define MPC_TOOLS_MPC_SUBJECT_H
+
+#include "Arrays.h"
+#include "Options.h"
+
+#include "mpc/Runtime/Executable.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+/// A model on a device with its data, and how it came to be.
+struct Subject {
+  std::optional<Executable> executable;
+  std::vector<Buffer> inputs;
+  std::string policy;
+  /// The level of its code: "avx512".
+  std::string isa;
+  /// Of the compile, or of the load where the model was compiled already.
+  double compileMs = 0;
+};
+
+/// Compiles the model, or loads it where it is an .mpcx file, and binds
+/// `arrays` to its inputs; with `draw` the inputs are drawn by seed where no
+/// array is given. Empty where all went well.
+std::vector<Status> prepareSubject(const CommonOptions &options,
+                                   const std::vector<NamedArray> &arrays,
+                                   bool draw, Device device, Reporter &reporter,
+                                   Subject &subject);
+
+/// prepareSubject() for a model that is not compiled yet.
+std::vector<Status> compileSubject(const CommonOptions &options,
+                                   const std::vector<NamedArray> &arrays,
+                                   bool draw, Device device, Reporter &reporter,
+                                   Subject &subject);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_SUBJECT_H
