@@ -8,6 +8,8 @@
 
 #include "mpc/Runtime/Buffer.h"
 
+#include <algorithm>
+
 using namespace mpc;
 
 int64_t Program::constantBytes() const {
@@ -29,6 +31,44 @@ int64_t Program::flops() const {
   for (const Launch &launch : launches)
     flops += launch.flops;
   return flops;
+}
+
+int64_t Program::liveArenaBytes() const {
+  struct Value {
+    int64_t begin, end;
+    size_t first, last;
+  };
+  std::vector<Value> values;
+  std::vector<size_t> standing; // numbers of values not yet written over
+  auto overlap = [](const Value &value, const BufferRef &ref) {
+    return value.begin < ref.offset + ref.bytes && ref.offset < value.end;
+  };
+  for (size_t step = 0; step < launches.size(); ++step)
+    for (bool writes : {false, true}) // a launch reads before it writes
+      for (const BufferRef &ref : launches[step].buffers) {
+        if (ref.kind != BufferRef::Kind::Arena || ref.written != writes)
+          continue;
+        if (!writes) {
+          for (size_t number : standing)
+            if (overlap(values[number], ref))
+              values[number].last = step;
+          continue;
+        }
+        std::erase_if(standing, [&](size_t number) {
+          return overlap(values[number], ref);
+        });
+        standing.push_back(values.size());
+        values.push_back({ref.offset, ref.offset + ref.bytes, step, step});
+      }
+  int64_t most = 0;
+  for (size_t step = 0; step < launches.size(); ++step) {
+    int64_t inUse = 0;
+    for (const Value &value : values)
+      if (value.first <= step && step <= value.last)
+        inUse += value.end - value.begin;
+    most = std::max(most, inUse);
+  }
+  return most;
 }
 
 static Status malformed(const std::string &where, std::string text) {

@@ -187,6 +187,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
                      {"bytes", plan.bytesMoved()},
                      {"compile_ms", subject.compileMs},
                      {"arena_bytes", plan.arenaBytes},
+                     {"arena_live_bytes", plan.liveArenaBytes()},
                      {"constant_bytes", plan.constantBytes()},
                      {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
                      {"ceilings",

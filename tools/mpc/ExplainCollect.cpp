@@ -247,6 +247,8 @@ void tool::explainKernels(mlir::func::FuncOp function, const Program &program,
     for (const std::string &op : launch.ops)
       kernelOf.try_emplace(op, launch.kernel);
   }
+  explanation.arenaBytes = program.arenaBytes;
+  explanation.arenaLiveBytes = program.liveArenaBytes();
   for (ExplainedOp &op : explanation.ops)
     if (auto found = kernelOf.find(op.name); found != kernelOf.end())
       op.kernel = found->second;

@@ -114,6 +114,8 @@ Json tool::explanationToJson(const Explanation &explanation) {
                    {"constants", toJson(explanation.constants)},
                    {"padding", toJson(explanation.padding)},
                    {"kernels", toJson(explanation.kernels)},
+                   {"arena_bytes", explanation.arenaBytes},
+                   {"arena_live_bytes", explanation.arenaLiveBytes},
                    {"warnings", toJson(explanation.warnings)}};
   if (explanation.why)
     document["why"] = toJson(*explanation.why);

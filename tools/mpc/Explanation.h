@@ -111,6 +111,9 @@ struct Explanation {
   std::vector<ExplainedConstant> constants;
   std::vector<ExplainedPadding> padding;
   std::vector<ExplainedKernel> kernels;
+  /// Memory for values between kernels, and the most of it that holds values
+  /// at one launch.
+  int64_t arenaBytes = 0, arenaLiveBytes = 0;
   std::vector<ExplainedWarning> warnings;
   std::optional<ExplainedWhy> why;
 };

@@ -91,6 +91,10 @@ struct Program {
   int64_t constantBytes() const;
   int64_t bytesMoved() const;
   int64_t flops() const;
+  /// The most bytes of the arena that hold values at one launch: written there
+  /// or before, and read there or later. No plan of these launches in this
+  /// order needs a smaller arena.
+  int64_t liveArenaBytes() const;
 };
 
 /// Checks that every reference lies inside what it refers to, that nothing

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <random>
 #include <tuple>
 
 using namespace mpc;
@@ -61,20 +62,80 @@ int64_t ArenaPlanner::place(const std::vector<int64_t> &order) {
 }
 
 void ArenaPlanner::plan() {
+  // Bytes in use at the busiest step of each buffer's life.
+  std::map<int64_t, int64_t> change;
+  for (const Buffer &buffer : buffers) {
+    change[buffer.first] += buffer.bytes;
+    change[buffer.last + 1] -= buffer.bytes;
+  }
+  std::map<int64_t, int64_t> inUse; // from a step up to the next key
+  int64_t sum = 0;
+  for (auto [step, bytes] : change)
+    inUse[step] = sum += bytes;
+  std::vector<int64_t> pressure;
+  for (const Buffer &buffer : buffers) {
+    int64_t most = 0;
+    for (auto at = inUse.lower_bound(buffer.first);
+         at != inUse.end() && at->first <= buffer.last; ++at)
+      most = std::max(most, at->second);
+    pressure.push_back(most);
+  }
+
   std::vector<int64_t> byTime(buffers.size());
   std::iota(byTime.begin(), byTime.end(), 0);
   std::sort(byTime.begin(), byTime.end(), [&](int64_t a, int64_t b) {
     return std::tie(buffers[a].first, a) < std::tie(buffers[b].first, b);
   });
-  std::vector<int64_t> bySize = byTime;
-  std::sort(bySize.begin(), bySize.end(), [&](int64_t a, int64_t b) {
-    return std::tie(buffers[b].bytes, buffers[a].first, a) <
-           std::tie(buffers[a].bytes, buffers[b].first, b);
-  });
-  // Neither order wins always: large first packs well, first come first served
-  // is exact for chains.
-  int64_t chain = place(byTime);
-  total = place(bySize);
-  if (chain < total)
-    total = place(byTime);
+  auto sortedBy = [&](auto key) {
+    std::vector<int64_t> order = byTime;
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      auto left = key(a), right = key(b);
+      return left == right
+                 ? std::tie(buffers[a].first, a) < std::tie(buffers[b].first, b)
+                 : left > right;
+    });
+    return order;
+  };
+  auto life = [&](int64_t number) {
+    return buffers[number].last - buffers[number].first;
+  };
+  // No order wins always: large first packs well, first come first served is
+  // exact for chains, long lives first keeps what stays at the bottom, and
+  // where the busiest steps are placed first nothing else is in their way.
+  std::vector<std::vector<int64_t>> orders = {
+      sortedBy([&](int64_t i) { return buffers[i].bytes; }), byTime,
+      sortedBy([&](int64_t i) { return std::pair(life(i), buffers[i].bytes); }),
+      sortedBy([&](int64_t i) {
+        return std::tuple(pressure[i], buffers[i].bytes, life(i));
+      }),
+      sortedBy([&](int64_t i) {
+        return std::tuple(pressure[i], life(i), buffers[i].bytes);
+      })};
+  int64_t bound = lowerBound();
+  std::vector<int64_t> best = orders.front();
+  total = place(best);
+  for (const std::vector<int64_t> &order : orders) {
+    if (int64_t end = place(order); end < total) {
+      total = end;
+      best = order;
+    }
+  }
+  // What is left to gain is looked for near the best order, always in the same
+  // way and in bounded time.
+  constexpr int64_t kMostSteps = 20'000'000;
+  int64_t count = static_cast<int64_t>(best.size());
+  int64_t tries = std::min<int64_t>(2000, kMostSteps / (count * count + 1));
+  std::minstd_rand random(1);
+  for (; tries > 0 && total > bound; --tries) {
+    std::vector<int64_t> order = best;
+    auto from = order.begin() + random() % count;
+    int64_t number = *from;
+    order.erase(from);
+    order.insert(order.begin() + random() % count, number);
+    if (int64_t end = place(order); end <= total) {
+      total = end;
+      best = order;
+    }
+  }
+  total = place(best);
 }
