@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Times mpc against ONNX Runtime fp32 on the same models, one thread, in one run.
 
-usage: compare.py FOLDER [--models NAME,...] [--policies P,...] [--rounds 3] [--markdown FILE] [--json FILE]
+usage: compare.py FOLDER [--models NAME,...] [--policies P,...] [--rounds 5] [--markdown FILE] [--json FILE]
 FOLDER holds model cases (NAME/model.onnx, NAME/inputs.npz). ONNX Runtime is installed
 into a private virtual environment (.venv) the first time. Rounds alternate between
 the two systems, and each keeps its best median, so that a busy moment hurts neither.
@@ -64,7 +64,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--models", default="mlp,bert-tiny,mnist-cnn,resnet")
     parser.add_argument("--policies", default="float32,mixed_bfloat16,mixed_float16")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--mpc", default=ROOT / "build" / "bin" / "mpc")
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path)
