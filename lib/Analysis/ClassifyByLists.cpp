@@ -9,7 +9,6 @@
 
 #include "PlanBuilder.h"
 
-#include "mpc/Analysis/IntegerValues.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -17,10 +16,9 @@ using namespace mlir;
 using namespace mpc;
 
 /// Whether `op` touches an f32 value that carries integers.
-static bool carriesIntegers(const PlanBuilder &builder,
-                            const IntegerValues &integers, Operation *op) {
+static bool carriesIntegers(const PlanBuilder &builder, Operation *op) {
   auto carries = [&](Value value) {
-    return builder.isEligible(value) && integers.contains(value);
+    return builder.isEligible(value) && builder.carriesIntegers(value);
   };
   return llvm::any_of(op->getOperands(), carries) ||
          llvm::any_of(op->getResults(), carries);
@@ -37,8 +35,7 @@ static void keepIntegers(PlanBuilder &builder, Operation *op) {
   plan.reason = "holds integers that 16 bits would round";
 }
 
-static LogicalResult classify(PlanBuilder &builder, Operation *op,
-                              const IntegerValues &integers) {
+static LogicalResult classify(PlanBuilder &builder, Operation *op) {
   auto precision = dyn_cast<PrecisionOpInterface>(op);
   if (!precision)
     return success();
@@ -48,7 +45,7 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op,
   OpPlan &plan = builder.planOf(op);
   if (*fixed) {
     if (!plan.override || storageBits(plan.override->type) >= 32 ||
-        !carriesIntegers(builder, integers, op))
+        !carriesIntegers(builder, op))
       return success();
     if (plan.override->key == PolicyOverride::Key::Name)
       return op->emitError()
@@ -75,7 +72,7 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op,
       family == FusionClass::Elementwise || family == FusionClass::Source;
   bool usesLow = plan.cls == PrecisionClass::Low;
   if (usesLow && storageBits(policy.getCompute()) < 32 &&
-      carriesIntegers(builder, integers, op)) {
+      carriesIntegers(builder, op)) {
     keepIntegers(builder, op);
     return success();
   }
@@ -112,10 +109,9 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op,
 }
 
 LogicalResult mpc::classifyByLists(PlanBuilder &builder) {
-  IntegerValues integers(builder.func);
   int64_t permitted = 0;
   for (Operation &op : builder.body()) {
-    if (failed(classify(builder, &op, integers)))
+    if (failed(classify(builder, &op)))
       return failure();
     const OpPlan *plan = builder.findPlan(&op);
     permitted += plan && plan->mode == ComputeMode::tf32;

@@ -11,7 +11,10 @@
 #ifndef MPC_LIB_ANALYSIS_PLANBUILDER_H
 #define MPC_LIB_ANALYSIS_PLANBUILDER_H
 
+#include "mpc/Analysis/IntegerValues.h"
 #include "mpc/Analysis/PrecisionPlan.h"
+
+#include <optional>
 
 namespace mpc {
 
@@ -64,6 +67,14 @@ public:
     plan.roundings[{op, index}] = type;
   }
 
+  /// Whether `value` carries integers that 16 bits may not hold. The function
+  /// is looked through at the first question; planning changes no op of it.
+  bool carriesIntegers(mlir::Value value) const {
+    if (!integers)
+      integers.emplace(func);
+    return integers->contains(value);
+  }
+
   /// The override that decides about `op`, or null. A diagnostic where
   /// overrides contradict each other.
   mlir::FailureOr<const PolicyOverride *> findOverride(mlir::Operation *op);
@@ -82,6 +93,7 @@ public:
 
 private:
   PrecisionPlan &plan;
+  mutable std::optional<IntegerValues> integers;
 };
 
 /// Whether `op` has a compute mode: matmul, conv, conv_transpose.

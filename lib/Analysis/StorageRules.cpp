@@ -9,7 +9,6 @@
 
 #include "StorageRules.h"
 
-#include "mpc/Analysis/IntegerValues.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -134,10 +133,9 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
 StorageRules::StorageRules(const PlanBuilder &builder,
                            const PlacementModel &model) {
   findUnrounded(builder);
-  IntegerValues integers(builder.func);
   for (Value value : model.getValues()) {
     std::optional<StorageRule> rule = ruleOf(builder, model, value);
-    if (!rule && integers.contains(value))
+    if (!rule && builder.carriesIntegers(value))
       rule = StorageRule{StorageLabel::High,
                          "it carries integers that 16 bits may not hold",
                          value.getDefiningOp(),

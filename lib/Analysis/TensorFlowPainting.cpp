@@ -11,7 +11,6 @@
 
 #include "PlanBuilder.h"
 
-#include "mpc/Analysis/IntegerValues.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/Painting.h"
 #include "mpc/Analysis/SourceOps.h"
@@ -80,8 +79,7 @@ class TensorFlowPlanner {
 public:
   explicit TensorFlowPlanner(PlanBuilder &builder)
       : builder(builder),
-        sources(builder.func, builder.policy, hasForeignSource),
-        integers(builder.func) {}
+        sources(builder.func, builder.policy, hasForeignSource) {}
 
   LogicalResult run();
 
@@ -100,7 +98,6 @@ private:
 
   PlanBuilder &builder;
   SourceOps sources;
-  IntegerValues integers;
   PaintGraph graph;
   /// The group of each node; the last node has none: it stands for readers that
   /// take no part.
@@ -163,7 +160,7 @@ PaintNode TensorFlowPlanner::makeNode(const SourceGroup &group,
       });
   for (Operation *op : group.members)
     for (Value result : op->getResults()) {
-      node.supportsNarrow &= !integers.contains(result);
+      node.supportsNarrow &= !builder.carriesIntegers(result);
       node.isPreserved |= llvm::is_contained(
           builder.body().getTerminator()->getOperands(), result);
     }

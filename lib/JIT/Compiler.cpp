@@ -373,6 +373,29 @@ Compiler::lowerInto(ModuleOp module, SmallVectorImpl<KernelInfo> &infos) {
   return kernels;
 }
 
+unsigned Compiler::threadCount() const {
+  return options.threads > 0
+             ? unsigned(options.threads)
+             : std::max(1u, std::thread::hardware_concurrency());
+}
+
+Status Compiler::completeLaunches(ArrayRef<KernelInfo> infos,
+                                  Program &program) {
+  llvm::StringMap<const KernelInfo *> byName;
+  for (const KernelInfo &info : infos)
+    byName[info.name] = &info;
+  for (Launch &launch : program.launches) {
+    const KernelInfo *info = byName.lookup(launch.kernel);
+    if (!info)
+      return Status(StatusCode::Internal, "codegen",
+                    "kernel '" + launch.kernel + "' was lost");
+    launch.items = info->items;
+    launch.grain = info->grain;
+    launch.scratchBytes = info->scratchBytes;
+  }
+  return {};
+}
+
 Status Compiler::compileKernels(ModuleOp module, Program &program) {
   if (Status status = checkHasCodegen(); !status.ok())
     return status;
@@ -383,34 +406,24 @@ Status Compiler::compileKernels(ModuleOp module, Program &program) {
   Result<Module> kernels = lowerInto(module, infos);
   if (!kernels.ok())
     return kernels.status();
-  unsigned threads = options.threads > 0
-                         ? unsigned(options.threads)
-                         : std::max(1u, std::thread::hardware_concurrency());
   auto internal = [](llvm::Error error) {
     return Status(StatusCode::Internal, "codegen",
                   llvm::toString(std::move(error)));
   };
-  llvm::Expected<std::unique_ptr<OrcJit>> jit = OrcJit::create(cpu, threads);
+  llvm::Expected<std::unique_ptr<OrcJit>> jit =
+      OrcJit::create(cpu, threadCount());
   if (!jit)
     return internal(jit.takeError());
   if (llvm::Error error = (*jit)->add(**kernels))
     return internal(std::move(error));
   std::shared_ptr<OrcJit> code = std::move(*jit);
-  llvm::StringMap<const KernelInfo *> byName;
-  for (const KernelInfo &info : infos)
-    byName[info.name] = &info;
+  if (Status status = completeLaunches(infos, program); !status.ok())
+    return status;
   for (Launch &launch : program.launches) {
-    const KernelInfo *info = byName.lookup(launch.kernel);
-    if (!info)
-      return Status(StatusCode::Internal, "codegen",
-                    "kernel '" + launch.kernel + "' was lost");
     llvm::Expected<void *> address = code->lookup(launch.kernel);
     if (!address)
       return internal(address.takeError());
     launch.function = reinterpret_cast<KernelFunction>(*address);
-    launch.items = info->items;
-    launch.grain = info->grain;
-    launch.scratchBytes = info->scratchBytes;
   }
   program.code = std::move(code);
   return {};

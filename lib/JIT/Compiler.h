@@ -88,6 +88,11 @@ private:
   Result<Module> lowerInto(mlir::ModuleOp module,
                            llvm::SmallVectorImpl<KernelInfo> &infos);
   Status compileKernels(mlir::ModuleOp module, Program &program);
+  /// Gives each launch the work that its kernel's code has.
+  static Status completeLaunches(llvm::ArrayRef<KernelInfo> infos,
+                                 Program &program);
+  /// Threads that compile.
+  unsigned threadCount() const;
 
   CompileOptions options;
   CpuTarget cpu;

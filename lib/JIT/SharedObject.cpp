@@ -9,13 +9,10 @@
 #include "OrcJit.h"
 
 #include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <thread>
 
 using namespace mlir;
 using namespace mpc;
@@ -112,22 +109,9 @@ Result<std::vector<std::byte>> Compiler::emitSharedObject(ModuleOp module,
   Result<Module> kernels = lowerInto(module, infos);
   if (!kernels.ok())
     return kernels.status();
-  llvm::StringMap<const KernelInfo *> byName;
-  for (const KernelInfo &info : infos)
-    byName[info.name] = &info;
-  for (Launch &launch : program.launches) {
-    const KernelInfo *info = byName.lookup(launch.kernel);
-    if (!info)
-      return Status(StatusCode::Internal, "codegen",
-                    "kernel '" + launch.kernel + "' was lost");
-    launch.items = info->items;
-    launch.grain = info->grain;
-    launch.scratchBytes = info->scratchBytes;
-  }
-  unsigned threads = options.threads > 0
-                         ? unsigned(options.threads)
-                         : std::max(1u, std::thread::hardware_concurrency());
-  auto objects = compileObjects(**kernels, cpu, threads);
+  if (Status status = completeLaunches(infos, program); !status.ok())
+    return status;
+  auto objects = compileObjects(**kernels, cpu, threadCount());
   if (!objects)
     return Status(StatusCode::Internal, "codegen",
                   llvm::toString(objects.takeError()));

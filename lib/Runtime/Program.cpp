@@ -60,14 +60,14 @@ int64_t Program::liveArenaBytes() const {
         standing.push_back(values.size());
         values.push_back({ref.offset, ref.offset + ref.bytes, step, step});
       }
-  int64_t most = 0;
-  for (size_t step = 0; step < launches.size(); ++step) {
-    int64_t inUse = 0;
-    for (const Value &value : values)
-      if (value.first <= step && step <= value.last)
-        inUse += value.end - value.begin;
-    most = std::max(most, inUse);
+  std::vector<int64_t> change(launches.size() + 1);
+  for (const Value &value : values) {
+    change[value.first] += value.end - value.begin;
+    change[value.last + 1] -= value.end - value.begin;
   }
+  int64_t inUse = 0, most = 0;
+  for (int64_t bytes : change)
+    most = std::max(most, inUse += bytes);
   return most;
 }
 

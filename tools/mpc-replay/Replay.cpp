@@ -58,7 +58,7 @@ Type mpc::replay::parseShortName(StringRef name, MLIRContext *context) {
       .Default(Type());
 }
 
-llvm::Expected<std::string> mpc::replay::presetOf(const Json &recording) {
+llvm::Expected<Policy> mpc::replay::presetOf(const Json &recording) {
   auto text = [&](const char *field) {
     auto it = recording.find(field);
     return it != recording.end() && it->is_string() ? it->get<std::string>()
@@ -70,15 +70,15 @@ llvm::Expected<std::string> mpc::replay::presetOf(const Json &recording) {
                                               : "";
   if (system == "torch.autocast" && (device == "cpu" || device == "cuda") &&
       !low.empty())
-    return "torch_autocast_" + device + "_" + low;
+    return Policy::load("torch_autocast_" + device + "_" + low);
   if (system == "TensorFlow grappler") {
     std::string mode = text("mode");
     if (mode == "auto_mixed_precision")
-      return std::string("tf_amp_gpu_float16");
+      return Policy::load("tf_amp_gpu_float16");
     if (mode == "auto_mixed_precision_onednn_bfloat16")
-      return std::string("tf_amp_onednn_bfloat16");
+      return Policy::load("tf_amp_onednn_bfloat16");
     if (mode == "auto_mixed_precision_cpu")
-      return std::string("tf_amp_cpu_float16");
+      return Policy::load("tf_amp_cpu_float16");
   }
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                  "no preset imitates system '" + system +

@@ -12,6 +12,8 @@
 #ifndef MPC_TOOLS_REPLAY_REPLAY_H
 #define MPC_TOOLS_REPLAY_REPLAY_H
 
+#include "mpc/Policy/Policy.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -60,7 +62,7 @@ std::string shortName(mlir::Type element);
 mlir::Type parseShortName(llvm::StringRef name, mlir::MLIRContext *context);
 
 /// The preset that imitates a recording's system, device and 16-bit type.
-llvm::Expected<std::string> presetOf(const Json &recording);
+llvm::Expected<Policy> presetOf(const Json &recording);
 
 using Replayer = llvm::Expected<Tally>(const Json &, mlir::MLIRContext &);
 

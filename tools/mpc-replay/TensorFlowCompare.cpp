@@ -272,7 +272,7 @@ static void compareTypes(const TensorFlowGraph &graph, const Json &json,
 /// What differs in one graph, in one line; empty where nothing does.
 static llvm::Expected<std::string> replayOne(const TensorFlowGraph &graph,
                                              const Json &json,
-                                             const std::string &preset,
+                                             llvm::StringRef preset,
                                              const std::string &low) {
   if (llvm::Error error = assignPrecision(*graph.module, preset))
     return std::move(error);
@@ -292,10 +292,7 @@ static llvm::Expected<std::string> replayOne(const TensorFlowGraph &graph,
 llvm::Expected<Tally>
 mpc::replay::replayTensorFlowGraphs(const Json &recording,
                                     MLIRContext &context) {
-  llvm::Expected<std::string> preset = presetOf(recording);
-  if (!preset)
-    return preset.takeError();
-  llvm::Expected<Policy> policy = Policy::load(*preset);
+  llvm::Expected<Policy> policy = presetOf(recording);
   if (!policy)
     return policy.takeError();
   std::string low =
@@ -311,7 +308,7 @@ mpc::replay::replayTensorFlowGraphs(const Json &recording,
       return llvm::Error::success();
     }
     llvm::Expected<std::string> difference =
-        replayOne(*graph, json, *preset, low);
+        replayOne(*graph, json, policy->getName(), low);
     if (!difference)
       return difference.takeError();
     tally.note(entry, *difference);

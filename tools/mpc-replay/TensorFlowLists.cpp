@@ -25,10 +25,7 @@ static std::string missing(const std::vector<std::string> &from,
 
 llvm::Expected<Tally> mpc::replay::replayTensorFlowLists(const Json &recording,
                                                          mlir::MLIRContext &) {
-  llvm::Expected<std::string> preset = presetOf(recording);
-  if (!preset)
-    return preset.takeError();
-  llvm::Expected<Policy> policy = Policy::load(*preset);
+  llvm::Expected<Policy> policy = presetOf(recording);
   if (!policy)
     return policy.takeError();
   const std::pair<const char *, const char *> lists[] = {

@@ -13,13 +13,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::replay;
 
-static llvm::Expected<Policy> loadPreset(const Json &recording) {
-  llvm::Expected<std::string> preset = presetOf(recording);
-  if (!preset)
-    return preset.takeError();
-  return Policy::load(*preset);
-}
-
 static void appendTypes(const TorchGraph &graph, const Object &object,
                         std::string &types) {
   if (object.kind == Object::Kind::Tensor)
@@ -169,7 +162,7 @@ static std::optional<bool> agreesWithLists(const Json &row,
 
 llvm::Expected<Tally> mpc::replay::replayTorchOps(const Json &recording,
                                                   MLIRContext &context) {
-  llvm::Expected<Policy> policy = loadPreset(recording);
+  llvm::Expected<Policy> policy = presetOf(recording);
   if (!policy)
     return policy.takeError();
   Tally tally;
@@ -272,7 +265,7 @@ static std::string replayProgram(const Json &program, const Json &recording,
 
 llvm::Expected<Tally> mpc::replay::replayTorchPrograms(const Json &recording,
                                                        MLIRContext &context) {
-  llvm::Expected<Policy> policy = loadPreset(recording);
+  llvm::Expected<Policy> policy = presetOf(recording);
   if (!policy)
     return policy.takeError();
   Tally tally;

@@ -408,10 +408,7 @@ Value Model::loss(Value y) {
 
 llvm::Expected<Tally> mpc::replay::replayTorchModel(const Json &recording,
                                                     MLIRContext &context) {
-  llvm::Expected<std::string> preset = presetOf(recording);
-  if (!preset)
-    return preset.takeError();
-  llvm::Expected<Policy> policy = Policy::load(*preset);
+  llvm::Expected<Policy> policy = presetOf(recording);
   if (!policy)
     return policy.takeError();
   Tally tally;
@@ -426,7 +423,8 @@ llvm::Expected<Tally> mpc::replay::replayTorchModel(const Json &recording,
     Model model(graph, recording);
     Value output = model.build();
     Value loss = model.loss(output);
-    if (llvm::Error error = graph.assign(*preset, {output, loss})) {
+    if (llvm::Error error =
+            graph.assign(policy->getName().str(), {output, loss})) {
       tally.note(name, llvm::toString(std::move(error)));
       return tally;
     }

@@ -12,19 +12,11 @@
 #include "mpc/Runtime/Executable.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <sys/resource.h>
 
 using namespace mpc;
 using namespace mpc::tool;
-
-using Clock = std::chrono::steady_clock;
-
-static double millisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start)
-      .count();
-}
 
 static double medianOf(std::vector<double> values) {
   if (values.empty())

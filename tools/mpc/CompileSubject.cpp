@@ -10,17 +10,8 @@
 
 #include "JIT/Compiler.h"
 
-#include <chrono>
-
 using namespace mpc;
 using namespace mpc::tool;
-
-using Clock = std::chrono::steady_clock;
-
-static double millisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start)
-      .count();
-}
 
 std::vector<Status> tool::compileSubject(const CommonOptions &common,
                                          const std::vector<NamedArray> &arrays,

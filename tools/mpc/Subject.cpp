@@ -8,16 +8,19 @@
 
 #include "StoredModel.h"
 
-#include <chrono>
-
 using namespace mpc;
 using namespace mpc::tool;
+
+double tool::millisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start)
+      .count();
+}
 
 static std::vector<Status> loadSubject(const CommonOptions &options,
                                        const std::vector<NamedArray> &arrays,
                                        bool draw, Device device,
                                        Subject &subject) {
-  auto start = std::chrono::steady_clock::now();
+  auto start = Clock::now();
   Result<ExecutableFile> file = openStoredModel(options);
   if (!file.ok())
     return {file.status()};
@@ -25,9 +28,7 @@ static std::vector<Status> loadSubject(const CommonOptions &options,
       loadStoredModel(*file, options, std::move(device));
   if (!executable.ok())
     return {executable.status()};
-  std::chrono::duration<double, std::milli> took =
-      std::chrono::steady_clock::now() - start;
-  subject.compileMs = took.count();
+  subject.compileMs = millisecondsSince(start);
   subject.executable = *executable;
   subject.policy = file->policy();
   subject.isa = levelOf(*executable);

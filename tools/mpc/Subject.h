@@ -12,6 +12,7 @@
 
 #include "mpc/Runtime/Executable.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ struct Subject {
   /// Of the compile, or of the load where the model was compiled already.
   double compileMs = 0;
 };
+
+using Clock = std::chrono::steady_clock;
+/// Time since `start`, in milliseconds.
+double millisecondsSince(Clock::time_point start);
 
 /// Compiles the model, or loads it where it is an .mpcx file, and binds
 /// `arrays` to its inputs; with `draw` the inputs are drawn by seed where no

@@ -7,7 +7,7 @@
 #include "mpc/Dialect/Exe/Transforms/ArenaPlanner.h"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <tuple>
@@ -23,15 +23,22 @@ int64_t ArenaPlanner::add(int64_t bytes, int64_t first, int64_t last) {
   return static_cast<int64_t>(buffers.size()) - 1;
 }
 
-int64_t ArenaPlanner::lowerBound() const {
-  std::map<int64_t, int64_t> change;
+std::map<int64_t, int64_t> ArenaPlanner::usage() const {
+  std::map<int64_t, int64_t> bytes;
   for (const Buffer &buffer : buffers) {
-    change[buffer.first] += buffer.bytes;
-    change[buffer.last + 1] -= buffer.bytes;
+    bytes[buffer.first] += buffer.bytes;
+    bytes[buffer.last + 1] -= buffer.bytes;
   }
-  int64_t inUse = 0, most = 0;
-  for (auto [step, bytes] : change)
-    most = std::max(most, inUse += bytes);
+  int64_t sum = 0;
+  for (auto &[step, change] : bytes)
+    change = sum += change;
+  return bytes;
+}
+
+int64_t ArenaPlanner::lowerBound() const {
+  int64_t most = 0;
+  for (auto [step, bytes] : usage())
+    most = std::max(most, bytes);
   return most;
 }
 
@@ -63,15 +70,7 @@ int64_t ArenaPlanner::place(const std::vector<int64_t> &order) {
 
 void ArenaPlanner::plan() {
   // Bytes in use at the busiest step of each buffer's life.
-  std::map<int64_t, int64_t> change;
-  for (const Buffer &buffer : buffers) {
-    change[buffer.first] += buffer.bytes;
-    change[buffer.last + 1] -= buffer.bytes;
-  }
-  std::map<int64_t, int64_t> inUse; // from a step up to the next key
-  int64_t sum = 0;
-  for (auto [step, bytes] : change)
-    inUse[step] = sum += bytes;
+  std::map<int64_t, int64_t> inUse = usage();
   std::vector<int64_t> pressure;
   for (const Buffer &buffer : buffers) {
     int64_t most = 0;
@@ -111,22 +110,20 @@ void ArenaPlanner::plan() {
       sortedBy([&](int64_t i) {
         return std::tuple(pressure[i], life(i), buffers[i].bytes);
       })};
-  int64_t bound = lowerBound();
-  std::vector<int64_t> best = orders.front();
-  total = place(best);
-  for (const std::vector<int64_t> &order : orders) {
+  std::vector<int64_t> best;
+  total = std::numeric_limits<int64_t>::max();
+  for (std::vector<int64_t> &order : orders)
     if (int64_t end = place(order); end < total) {
       total = end;
-      best = order;
+      best = std::move(order);
     }
-  }
   // What is left to gain is looked for near the best order, always in the same
   // way and in bounded time.
   constexpr int64_t kMostSteps = 20'000'000;
   int64_t count = static_cast<int64_t>(best.size());
   int64_t tries = std::min<int64_t>(2000, kMostSteps / (count * count + 1));
   std::minstd_rand random(1);
-  for (; tries > 0 && total > bound; --tries) {
+  for (int64_t bound = lowerBound(); tries > 0 && total > bound; --tries) {
     std::vector<int64_t> order = best;
     auto from = order.begin() + random() % count;
     int64_t number = *from;

@@ -10,6 +10,7 @@
 #define MPC_DIALECT_EXE_TRANSFORMS_ARENAPLANNER_H
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace mpc {
@@ -39,6 +40,8 @@ private:
   struct Buffer {
     int64_t bytes, first, last, offset;
   };
+  /// Bytes in use from each step on at which that changes.
+  std::map<int64_t, int64_t> usage() const;
   /// Places buffers in this order, each at the lowest offset that is free for
   /// its whole life, and returns the arena's size.
   int64_t place(const std::vector<int64_t> &order);
