@@ -2,6 +2,7 @@
 # FileCheck tests. Features name what a test needs beyond the tree: `shared-models`
 # (the folder of model cases beside the project), `shared-recordings` (what other systems did, beside
 # the project), `avx512`.
+import ctypes
 import os
 import pathlib
 
@@ -52,3 +53,23 @@ if pathlib.Path("/usr/share/libonnx-testdata/data/node").is_dir():
 cpu = pathlib.Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""
 if " avx512f " in cpu and " avx512bw " in cpu and " avx512vl " in cpu and " avx512dq " in cpu:
     config.available_features.add("avx512")
+
+# NVRTC makes code for GPUs without one; nvdisasm is PyPI's nvidia-cuda-nvdisasm in a virtual
+# environment (docs/Testing.md).
+try:
+    ctypes.CDLL("libnvrtc.so.13")
+    config.available_features.add("nvrtc")
+except OSError:
+    pass
+nvdisasm = sorted(pathlib.Path(config.mpc_source_dir).glob(".venv/*/lib/python3*/site-packages/nvidia/*/bin/nvdisasm"))
+if nvdisasm:
+    config.available_features.add("nvdisasm")
+    config.substitutions.append(("%nvdisasm", str(nvdisasm[0])))
+# What compiles keep for later ones stays inside the build.
+lit.llvm.llvm_config.with_environment("MPC_CACHE_DIR", os.path.join(config.mpc_build_dir, "test", "cache"))
+# A driver that needs no GPU, for programs that find it by LD_LIBRARY_PATH, and the toolkit's
+# header for those that have CUDA of their own.
+config.substitutions.append(("%recording_driver", os.path.join(config.mpc_build_dir, "test", "recording")))
+if any(os.path.exists(os.path.join(folder, "cuda.h"))
+       for folder in ("/usr/include", "/usr/local/include", "/usr/local/cuda/include")):
+    config.available_features.add("cuda-header")

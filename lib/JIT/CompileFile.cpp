@@ -6,8 +6,10 @@
 
 #include "mpc/JIT/CompileFile.h"
 
+#include "CompileCache.h"
 #include "Compiler.h"
 
+#include "Runtime/CUDA/KernelCompiler.h"
 #include "Runtime/Container/Container.h"
 
 #include "mpc/Analysis/IndexBounds.h"
@@ -103,7 +105,9 @@ public:
   }
 
   Status add(const std::string &target);
-  Result<CompiledFile> write(const std::string &output);
+  /// Completes a program for GPUs with its kernels and their machine code.
+  Status addCuda(Compiler &compiler, mlir::ModuleOp module, Program &program);
+  Result<std::vector<std::byte>> encode();
 
 private:
   const std::string &model;
@@ -117,6 +121,56 @@ private:
 };
 
 } // namespace
+
+/// Writes machine code and what the assembler said of it beside the stages' IR.
+static Status dumpCubins(llvm::ArrayRef<CudaCode::Binary> binaries,
+                         llvm::StringRef log, const std::string &folder) {
+  if (folder.empty())
+    return {};
+  auto write = [&](const std::string &name, llvm::StringRef text) {
+    std::string path = folder + "/" + name;
+    std::error_code error;
+    llvm::raw_fd_ostream out(path, error);
+    if (!error) {
+      out << text;
+      out.close();
+      error = out.error();
+      out.clear_error();
+    }
+    return error ? Status(StatusCode::NotFound, path,
+                          "cannot be written: " + error.message())
+                 : Status();
+  };
+  for (auto [i, binary] : llvm::enumerate(binaries))
+    if (Status status =
+            write("kernels-" + std::to_string(i) + ".cubin",
+                  {reinterpret_cast<const char *>(binary.cubin.data()),
+                   binary.cubin.size()});
+        !status.ok())
+      return status;
+  return write("ptxas.log", log);
+}
+
+Status FileCompiler::addCuda(Compiler &compiler, ModuleOp module,
+                             Program &program) {
+  if (Status status = compiler.generateCuda(module, program); !status.ok())
+    return status;
+  auto code = std::make_shared<CudaCode>(*program.cuda);
+  mpc::detail::KernelCompileOptions compile;
+  compile.threads = options.threads;
+  compile.verbose = !options.dumpDir.empty();
+  mpc::detail::KernelCompileReport report;
+  Result<std::vector<CudaCode::Binary>> binaries = mpc::detail::compileKernels(
+      *code, compiler.architecture(), compile, &report);
+  if (!binaries.ok())
+    return binaries.status();
+  if (Status status = dumpCubins(*binaries, report.log, options.dumpDir);
+      !status.ok())
+    return status;
+  code->binaries = std::move(*binaries);
+  program.cuda = std::move(code);
+  return {};
+}
 
 Status FileCompiler::add(const std::string &target) {
   options.isa.clear();
@@ -148,8 +202,13 @@ Status FileCompiler::add(const std::string &target) {
       (*compiler)->generate(**module, /*withCode=*/false);
   if (!program.ok())
     return program.status();
-  Result<std::vector<std::byte>> object =
-      (*compiler)->emitSharedObject(**module, **program);
+  // The code of a GPU lies in the program.
+  Result<std::vector<std::byte>> object = std::vector<std::byte>();
+  if ((*compiler)->architecture().empty())
+    object = (*compiler)->emitSharedObject(**module, **program);
+  else if (Status status = addCuda(**compiler, **module, **program);
+           !status.ok())
+    return status;
   if (!object.ok())
     return object.status();
 
@@ -167,14 +226,17 @@ Status FileCompiler::add(const std::string &target) {
   return {};
 }
 
-Result<CompiledFile> FileCompiler::write(const std::string &output) {
+Result<std::vector<std::byte>> FileCompiler::encode() {
   for (auto [stored, object] : llvm::zip(contents.programs, code))
     stored.code = object;
-  Result<std::vector<std::byte>> bytes = container::encode(contents);
-  if (!bytes.ok())
-    return bytes.status();
+  return container::encode(contents);
+}
+
+/// Writes a file whole or not at all.
+static Result<CompiledFile> writeFile(llvm::ArrayRef<std::byte> bytes,
+                                      const std::string &output) {
   // What is written is what would be read.
-  Result<ExecutableFile> file = ExecutableFile::fromBytes(*bytes, output);
+  Result<ExecutableFile> file = ExecutableFile::fromBytes(bytes, output);
   if (!file.ok())
     return Status(StatusCode::Internal, output,
                   "was made in a form that does not load: " +
@@ -193,7 +255,7 @@ Result<CompiledFile> FileCompiler::write(const std::string &output) {
   if (!temporary)
     return unwritable(message(temporary.takeError()));
   llvm::raw_fd_ostream out(temporary->FD, /*shouldClose=*/false);
-  out.write(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+  out.write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   out.flush();
   if (out.has_error()) {
     std::string why = out.error().message();
@@ -205,7 +267,7 @@ Result<CompiledFile> FileCompiler::write(const std::string &output) {
     return unwritable(message(std::move(error)));
   CompiledFile compiled;
   compiled.targets.assign(file->targets().begin(), file->targets().end());
-  compiled.fileBytes = int64_t(bytes->size());
+  compiled.fileBytes = int64_t(bytes.size());
   return compiled;
 }
 
@@ -223,9 +285,30 @@ Result<CompiledFile> mpc::compileToFile(const std::string &model,
   }
   if (names.empty())
     return Status(StatusCode::InvalidArgument, output, "no target was given");
-  FileCompiler compiler(model, options, /*manyTargets=*/names.size() > 1);
+  CompileCache cache(model, names, options);
+  if (std::optional<KeptCompile> kept = cache.find()) {
+    if (options.onDiagnostic)
+      for (const Diagnostic &message : kept->messages)
+        options.onDiagnostic(message);
+    return writeFile(kept->file, output);
+  }
+  KeptCompile made;
+  CompileOptions choices = options;
+  choices.onDiagnostic = [&](const Diagnostic &message) {
+    made.messages.push_back(message);
+    if (options.onDiagnostic)
+      options.onDiagnostic(message);
+  };
+  FileCompiler compiler(model, choices, /*manyTargets=*/names.size() > 1);
   for (const std::string &name : names)
     if (Status status = compiler.add(name); !status.ok())
       return status;
-  return compiler.write(output);
+  Result<std::vector<std::byte>> bytes = compiler.encode();
+  if (!bytes.ok())
+    return bytes.status();
+  made.file = std::move(*bytes);
+  Result<CompiledFile> written = writeFile(made.file, output);
+  if (written.ok())
+    cache.store(made);
+  return written;
 }

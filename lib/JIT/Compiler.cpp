@@ -40,8 +40,10 @@ Compiler::create(const CompileOptions &options) {
                     "is no architecture that is known: sm_60, sm_61, sm_70, "
                     "sm_72, sm_75, sm_80, sm_86 to sm_90, sm_100, sm_103, "
                     "sm_110, sm_120, sm_121");
-    return std::unique_ptr<Compiler>(
+    std::unique_ptr<Compiler> compiler(
         new Compiler(options, CpuTarget(), gpu->name));
+    compiler->gpuArchitecture = options.crossTarget.substr(5);
+    return compiler;
   }
   if (!options.crossTarget.empty()) {
     target = CpuTarget::parse(options.crossTarget);
@@ -78,6 +80,8 @@ Compiler::Compiler(const CompileOptions &options, CpuTarget cpu,
     pipeline.sets.push_back(key + "=" + type);
   pipeline.castPlacement = options.castPlacement;
   pipeline.relaxedRounding = options.rounding == RoundingMode::Relaxed;
+  pipeline.libraryGemms =
+      options.gemm == "library" && StringRef(target).starts_with("cuda:");
   pipeline.target = target;
 
   DialectRegistry registry;
@@ -305,6 +309,8 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
       arguments += " cast-placement=" + pipeline.castPlacement;
     if (pipeline.relaxedRounding)
       arguments += " relaxed=true";
+    if (pipeline.libraryGemms)
+      arguments += " library-gemms=true";
     if (!pipeline.sets.empty())
       arguments += " set=" + llvm::join(pipeline.sets, ",");
     out << "// next: mpc-opt --mpc-pipeline-" << next << "="
@@ -328,11 +334,12 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
 //===----------------------------------------------------------------------===//
 
 Status Compiler::checkHasCodegen() const {
-  if (StringRef(targetName()).starts_with("cpu:"))
+  if (gpuArchitecture.empty() || CudaTarget::parse(gpuArchitecture))
     return {};
-  return Status(StatusCode::Unavailable, "target '" + targetName() + "'",
-                "has no code generator yet: explain, lint and dump up to stage "
-                "plan work for it, use a cpu target for the rest");
+  return Status(StatusCode::Unavailable,
+                "target 'cuda:" + gpuArchitecture + "'",
+                "gets no code, which needs sm_75 or later; explain, lint and "
+                "dump up to stage plan work for it");
 }
 
 Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
@@ -343,13 +350,18 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
   if (failed(program))
     return failure(first);
   if (withCode)
-    if (Status status = compileKernels(module, **program); !status.ok())
+    if (Status status = gpuArchitecture.empty()
+                            ? compileKernels(module, **program)
+                            : generateCuda(module, **program);
+        !status.ok())
       return status;
   return *program;
 }
 
 Result<Compiler::Module> Compiler::lower(ModuleOp module) {
   enter("codegen");
+  if (!gpuArchitecture.empty())
+    return lowerToGpu(module);
   SmallVector<KernelInfo> infos;
   return lowerInto(module, infos);
 }

@@ -15,6 +15,7 @@
 #include "mpc/Runtime/Program.h"
 #include "mpc/Target/CPU/Codegen.h"
 #include "mpc/Target/CPU/CpuTarget.h"
+#include "mpc/Target/CUDA/CudaTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -42,8 +43,10 @@ public:
 
   mlir::MLIRContext &context() { return *ctx; }
   const CpuTarget &target() const { return cpu; }
-  /// "cpu:avx512", or "cuda:sm_80" where a compile plans for a GPU.
+  /// "cpu:avx512", or "cuda:sm_80" where a compile is for a GPU.
   const std::string &targetName() const { return pipeline.target; }
+  /// The GPU that code is made for: "sm_90a". Empty where it is for a CPU.
+  const std::string &architecture() const { return gpuArchitecture; }
   const PipelineOptions &pipelineOptions() const { return pipeline; }
 
   /// Reads a model file into a module with one function @main of mpc ops.
@@ -54,12 +57,12 @@ public:
   Status runStages(mlir::ModuleOp module, llvm::StringRef after,
                    llvm::StringRef last);
 
-  /// The kernels of a planned module in the LLVM dialect; `module` stays as it
-  /// was.
+  /// The kernels of a planned module as the target's back end has them last: in
+  /// the LLVM dialect, or as a gpu.module. `module` stays as it was.
   Result<Module> lower(mlir::ModuleOp module);
 
   /// Makes the program of a planned module; with `withCode` its kernels are
-  /// compiled, which leaves `module` as it was.
+  /// compiled, for a GPU into CUDA C++. Leaves `module` as it was.
   Result<std::shared_ptr<Program>> generate(mlir::ModuleOp module,
                                             bool withCode);
 
@@ -68,6 +71,10 @@ public:
   /// linker is a process of its own. Equal modules give equal bytes.
   Result<std::vector<std::byte>> emitSharedObject(mlir::ModuleOp module,
                                                   Program &program);
+
+  /// Completes the `program` of a planned module for a GPU with its kernels as
+  /// CUDA C++.
+  Status generateCuda(mlir::ModuleOp module, Program &program);
 
   /// Everything that was said so far.
   const std::vector<Diagnostic> &diagnostics() const { return said; }
@@ -80,6 +87,9 @@ private:
            const std::string &target);
   /// Fails, naming the target, where no code is generated for it.
   Status checkHasCodegen() const;
+  Result<Module> lowerToGpu(mlir::ModuleOp module);
+  /// Writes the kernels' text beside the stages' IR.
+  Status dumpCuda(const CudaCode &code);
   void hear(mlir::Diagnostic &message);
   void enter(llvm::StringRef stage);
   /// The failure of a step that began when `firstMessage` messages existed.
@@ -96,6 +106,7 @@ private:
 
   CompileOptions options;
   CpuTarget cpu;
+  std::string gpuArchitecture;
   PipelineOptions pipeline;
   std::unique_ptr<mlir::MLIRContext> ctx;
   std::string stage = "import";

@@ -11,7 +11,7 @@
 using namespace mpc;
 
 Result<Engine> Engine::create(Device device) {
-  if (device.needsCode() && !CpuTarget::host())
+  if (device.needsCode() && device.architecture().empty() && !CpuTarget::host())
     return Status(
         StatusCode::Unavailable, "cpu",
         "this machine lacks AVX2, FMA or F16C, which compiled code needs");
@@ -20,7 +20,10 @@ Result<Engine> Engine::create(Device device) {
 
 Result<Executable> Engine::compileFile(const std::string &path,
                                        const CompileOptions &options) const {
-  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
+  CompileOptions choices = options;
+  if (!target.architecture().empty())
+    choices.crossTarget = "cuda:" + target.architecture();
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(choices);
   if (!compiler.ok())
     return compiler.status();
   Result<Compiler::Module> module = (*compiler)->import(path);

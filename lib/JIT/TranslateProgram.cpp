@@ -62,8 +62,8 @@ public:
     for (exe::ConstantOp constant : op.getProgramConstants())
       if (failed(addConstant(constant)))
         return failure();
-    for (exe::LaunchOp launch : op.getLaunches())
-      if (failed(addLaunch(launch)))
+    for (exe::StepOpInterface step : op.getSteps())
+      if (failed(addStep(step)))
         return failure();
     return program;
   }
@@ -94,7 +94,7 @@ private:
     return success();
   }
 
-  FailureOr<BufferRef> resolve(exe::LaunchOp launch, Attribute attribute,
+  FailureOr<BufferRef> resolve(Operation *launch, Attribute attribute,
                                bool written) {
     BufferRef ref;
     ref.written = written;
@@ -107,7 +107,7 @@ private:
     auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute);
     auto found = symbol ? places.find(symbol.getValue()) : places.end();
     if (found == places.end())
-      return launch.emitError("buffer ") << attribute << " does not exist";
+      return launch->emitError("buffer ") << attribute << " does not exist";
     ref.kind = found->second.kind;
     ref.index = found->second.index;
     switch (ref.kind) {
@@ -126,9 +126,8 @@ private:
     return ref;
   }
 
-  LogicalResult addLaunch(exe::LaunchOp op) {
+  LogicalResult addStep(exe::StepOpInterface op) {
     Launch launch;
-    launch.kernel = op.getKernel().str();
     for (Attribute name : op.getOps())
       launch.ops.push_back(cast<StringAttr>(name).getValue().str());
     launch.flops = op.getFlops();
@@ -141,9 +140,48 @@ private:
           return failure();
         launch.buffers.push_back(*ref);
       }
-    launch.kind = kindOf(op, launch);
+    if (auto call = dyn_cast<exe::GemmOp>(*op)) {
+      launch.kernel = call.getName().str();
+      launch.kind = stringifyFusionKind(FusionKind::library).str();
+      launch.gemm = runtimeProblem(call.getProblem());
+    } else {
+      auto kernel = cast<exe::LaunchOp>(*op);
+      launch.kernel = kernel.getKernel().str();
+      launch.kind = kindOf(kernel, launch);
+    }
     program->launches.push_back(std::move(launch));
     return success();
+  }
+
+  static GemmProblem runtimeProblem(exe::ProblemAttr problem) {
+    GemmProblem result;
+    result.m = problem.getM();
+    result.n = problem.getN();
+    result.k = problem.getK();
+    result.batch = problem.getBatch();
+    auto element = [](Type type) {
+      return runtimeType(RankedTensorType::get({}, type)).element;
+    };
+    result.operand = element(problem.getOperandType());
+    result.result = element(problem.getResultType());
+    result.transposeA = problem.getTransposeA();
+    result.transposeB = problem.getTransposeB();
+    result.sharedA = problem.getSharedA();
+    result.sharedB = problem.getSharedB();
+    result.bias = problem.getBias();
+    result.residual = problem.getResidual();
+    result.tf32 = problem.getTf32();
+    switch (problem.getEpilogue()) {
+    case exe::Epilogue::none:
+      break;
+    case exe::Epilogue::relu:
+      result.activation = GemmProblem::Activation::Relu;
+      break;
+    case exe::Epilogue::gelu_tanh:
+      result.activation = GemmProblem::Activation::GeluTanh;
+      break;
+    }
+    return result;
   }
 
   /// The launch's kind as reports show it: the fusion's, or "copy" and

@@ -11,6 +11,7 @@
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Target/CPU/CpuTarget.h"
+#include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -87,7 +88,7 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
   // The slices of joint products are what the layout pass moves out of the way.
-  func.addPass(createMergeMatmulsPass());
+  func.addPass(createMergeContractionsPass());
   func.addPass(createAssignLayoutPass());
   // Transposed weights become constants before they are packed.
   addFoldConstants(func, options);
@@ -108,10 +109,16 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
 /// Every op ends in a region that becomes one kernel.
 static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  func.addPass(createFusePass());
+  FusePassOptions fuse;
+  fuse.target = options.target;
+  func.addPass(createFusePass(fuse));
   // Only inside fusions is a dropped rounding no change of what memory holds.
   if (options.relaxedRounding)
     func.addPass(createRelaxRoundingPass());
+  // Filters in the order of the kernels' loads; the fuser has seen the plain
+  // one.
+  if (StringRef(options.target).starts_with("cuda"))
+    func.addPass(createStoreFiltersPass());
   func.addPass(createCSEPass());
   addVerifier(func, "fuse");
 }
@@ -121,6 +128,9 @@ static void buildPlan(OpPassManager &pm, const PipelineOptions &options) {
   PlanPassOptions plan;
   plan.target = options.target;
   pm.addPass(createPlanPass(plan));
+  // Kernels and their buffers are known only now.
+  if (options.libraryGemms)
+    pm.addPass(createSelectGemmsPass());
 }
 
 static constexpr Stage kStages[] = {
@@ -170,6 +180,11 @@ struct StageFlags : PassPipelineOptions<StageFlags> {
   Option<std::string> castPlacement{*this, "cast-placement",
                                     llvm::cl::desc("mincut or propagate"),
                                     llvm::cl::init("mincut")};
+  Option<bool> libraryGemms{
+      *this, "library-gemms",
+      llvm::cl::desc(
+          "give products to the library where it has their epilogue"),
+      llvm::cl::init(false)};
   Option<bool> relaxed{
       *this, "relaxed",
       llvm::cl::desc("drop narrow-then-widen pairs inside kernels"),
@@ -179,6 +194,7 @@ struct StageFlags : PassPipelineOptions<StageFlags> {
     PipelineOptions options;
     options.castPlacement = castPlacement;
     options.relaxedRounding = relaxed;
+    options.libraryGemms = libraryGemms;
     options.policy = policy;
     options.sets.assign(sets.begin(), sets.end());
     options.target = target;

@@ -4,14 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/InitAllDialects.h"
 #include "mpc/InitAllPasses.h"
 #include "mpc/Pipelines/Pipelines.h"
+#include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -22,15 +25,17 @@
 using namespace mlir;
 
 void mpc::registerAllDialects(DialectRegistry &registry) {
-  registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect,
-                  arith::ArithDialect, cf::ControlFlowDialect,
-                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
-                  vector::VectorDialect, LLVM::LLVMDialect>();
+  registry
+      .insert<MpcDialect, exe::ExeDialect, cuda::CudaDialect, func::FuncDialect,
+              gpu::GPUDialect, arith::ArithDialect, cf::ControlFlowDialect,
+              math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+              vector::VectorDialect, LLVM::LLVMDialect>();
 }
 
 void mpc::registerAllPasses() {
   registerMpcPasses();
   registerMpcExePasses();
+  registerMpcTargetCUDAPasses();
   registerCanonicalizerPass();
   registerCSEPass();
   registerSymbolDCEPass();

@@ -6,6 +6,9 @@
 
 #include "mpc/Runtime/Buffer.h"
 
+#include "DeviceImpl.h"
+#include "mpc/Runtime/Stream.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -92,4 +95,100 @@ Result<Buffer> Buffer::fromHost(const TensorType &type,
                                    release();
                                });
   return Buffer(type, std::move(memory), *size);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory of devices
+//===----------------------------------------------------------------------===//
+
+/// The owner that a buffer of `device` records: none for host memory.
+static std::shared_ptr<detail::DeviceImpl> ownerFor(const Device &device) {
+  return device.hasOwnMemory() ? detail::DeviceAccess::impl(device) : nullptr;
+}
+
+Result<Buffer> Buffer::allocateOn(const Stream &stream,
+                                  const TensorType &type) {
+  if (!stream.device().hasOwnMemory())
+    return allocate(type);
+  Result<size_t> size = sizeOf(type);
+  if (!size.ok())
+    return size.status();
+  Result<std::shared_ptr<void>> memory =
+      detail::DeviceAccess::impl(stream.device())
+          ->allocate(*size, detail::DeviceAccess::impl(stream));
+  if (!memory.ok())
+    return memory.status();
+  return Buffer(type, std::move(*memory), *size, ownerFor(stream.device()));
+}
+
+Result<Buffer> Buffer::fromDevice(const Device &device, const TensorType &type,
+                                  uintptr_t address, size_t bytes,
+                                  std::function<void()> onRelease) {
+  auto data = std::span(reinterpret_cast<const std::byte *>(address), bytes);
+  if (address == 0 && bytes > 0)
+    return Status(StatusCode::InvalidArgument, "buffer",
+                  type.toString() + " was given no address");
+  Result<Buffer> buffer =
+      fromHost(type, data, HostMemory::Borrow, std::move(onRelease));
+  if (buffer.ok())
+    buffer->owner = ownerFor(device);
+  return buffer;
+}
+
+Result<Buffer> Buffer::allocatePinned(const Device &device,
+                                      const TensorType &type) {
+  Result<size_t> size = sizeOf(type);
+  if (!size.ok())
+    return size.status();
+  Result<std::shared_ptr<void>> memory =
+      detail::DeviceAccess::impl(device)->allocatePinned(*size);
+  if (!memory.ok())
+    return memory.status();
+  return Buffer(type, std::move(*memory), *size);
+}
+
+/// Whether bytes may be copied between buffers by way of `stream`'s device.
+static Status checkCopy(const Buffer &to, const Buffer &from,
+                        const Stream &stream) {
+  if (!to || !from)
+    return Status(StatusCode::InvalidArgument, "copy",
+                  "one of the buffers is null");
+  if (to.size() != from.size())
+    return Status(StatusCode::InvalidArgument, "copy",
+                  "the source has " + std::to_string(from.size()) +
+                      " bytes, but the destination " +
+                      std::to_string(to.size()));
+  auto elsewhere = [&](const Buffer &buffer) {
+    return buffer.onDevice() && detail::DeviceAccess::owner(buffer) !=
+                                    detail::DeviceAccess::impl(stream.device());
+  };
+  if (elsewhere(to) || elsewhere(from))
+    return Status(StatusCode::InvalidArgument, "copy",
+                  "a buffer lies on another device than the stream's, '" +
+                      stream.device().name() + "'");
+  return {};
+}
+
+Status Buffer::copyFrom(const Buffer &source, const Stream &stream) {
+  if (Status status = checkCopy(*this, source, stream); !status.ok())
+    return status;
+  return detail::DeviceAccess::impl(stream.device())
+      ->copy(bytes.get(), onDevice(), source.bytes.get(), source.onDevice(),
+             byteSize, *detail::DeviceAccess::impl(stream));
+}
+
+Result<Buffer> Buffer::toHost(const Stream &stream) const {
+  if (!*this)
+    return Status(StatusCode::InvalidArgument, "copy", "the buffer is null");
+  Result<Buffer> host = allocate(tensorType);
+  if (!host.ok())
+    return host;
+  Status status = checkCopy(*host, *this, stream);
+  if (status.ok())
+    status = detail::DeviceAccess::impl(stream.device())
+                 ->fetch(host->bytes.get(), bytes.get(), onDevice(), byteSize,
+                         *detail::DeviceAccess::impl(stream));
+  if (!status.ok())
+    return status;
+  return host;
 }

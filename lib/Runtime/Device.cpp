@@ -7,7 +7,11 @@
 #include "mpc/Runtime/Device.h"
 
 #include "CPU/CpuDevice.h"
+#include "CUDA/BlasLibrary.h"
+#include "CUDA/CudaDevice.h"
+#include "CUDA/KernelCompiler.h"
 #include "DeviceImpl.h"
+#include "Environment.h"
 #include "Null/NullDevice.h"
 
 #include <sched.h>
@@ -51,8 +55,44 @@ Result<Device> Device::cpu(const CpuDeviceOptions &options) {
   return Device(detail::createCpuDevice(threads));
 }
 
+Result<Device> Device::cuda(const CudaDeviceOptions &options) {
+  if (options.compileThreads < 0 ||
+      options.compileThreads > detail::kMostCpuThreads)
+    return Status(StatusCode::InvalidArgument, "compileThreads",
+                  "must lie between 0 and " +
+                      std::to_string(detail::kMostCpuThreads) + ", but is " +
+                      std::to_string(options.compileThreads));
+  Result<detail::CudaDriver> driver = detail::loadCudaDriver();
+  if (!driver.ok())
+    return driver.status();
+  detail::CudaServices services;
+  services.compile =
+      [threads = options.compileThreads](const CudaCode &code,
+                                         const std::string &architecture) {
+        detail::KernelCompileOptions choices;
+        choices.threads = threads;
+        return detail::compileKernels(code, architecture, choices);
+      };
+  services.openGemmLibrary = [](std::shared_ptr<detail::CudaContext> context)
+      -> Result<std::shared_ptr<detail::GemmLibrary>> {
+    Result<const detail::Blas *> blas = detail::installedBlas();
+    if (!blas.ok())
+      return blas.status();
+    std::string folder = detail::cacheFolder();
+    return detail::openBlasLibrary(**blas, std::move(context),
+                                   folder.empty() ? folder : folder + "/gemm");
+  };
+  Result<std::shared_ptr<detail::DeviceImpl>> impl =
+      detail::createCudaDevice(*driver, options, std::move(services));
+  if (!impl.ok())
+    return impl.status();
+  return Device(std::move(*impl));
+}
+
 Device Device::null() { return Device(detail::createNullDevice()); }
 
 const std::string &Device::name() const { return impl->name(); }
+const std::string &Device::architecture() const { return impl->architecture(); }
+bool Device::hasOwnMemory() const { return impl->hasOwnMemory(); }
 int Device::threads() const { return impl->threads(); }
 bool Device::needsCode() const { return impl->needsCode(); }

@@ -7,9 +7,14 @@
 #ifndef MPC_LIB_RUNTIME_DEVICEIMPL_H
 #define MPC_LIB_RUNTIME_DEVICEIMPL_H
 
+#include "mpc/Runtime/Buffer.h"
+#include "mpc/Runtime/Device.h"
 #include "mpc/Runtime/Program.h"
 #include "mpc/Runtime/Status.h"
+#include "mpc/Runtime/Stream.h"
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,17 +31,93 @@ struct Addresses {
   void *resolve(const BufferRef &ref) const;
 };
 
-/// One kind of device. `execute` may be called from several threads at once.
+/// What a Stream shares. This one is a device's in host memory: all work is
+/// done before the call that enqueues it returns.
+class StreamImpl {
+public:
+  virtual ~StreamImpl() = default;
+  virtual void *handle() const { return nullptr; }
+  virtual Status synchronize() { return {}; }
+  virtual Result<bool> finished() { return true; }
+  virtual Status waitFor(void *event);
+  virtual Status record(void *event);
+  virtual Status then(std::function<void(const Status &)> function);
+};
+
+/// A program made ready on a device. Members may be called from several threads
+/// at once; buffers are checked against the program.
+class LoadedProgram {
+public:
+  virtual ~LoadedProgram() = default;
+  /// Runs and waits. Buffers may lie in host memory. `milliseconds` has one
+  /// entry per launch or is empty.
+  virtual Status run(std::span<const Buffer> arguments,
+                     std::span<Buffer> results,
+                     std::span<double> milliseconds) = 0;
+  /// Enqueues on a stream of the same device. Buffers lie in its memory.
+  virtual Status enqueue(std::span<const Buffer> arguments,
+                         std::span<Buffer> results, StreamImpl &stream) = 0;
+  /// Enqueues runs, waits, and gives the milliseconds of each.
+  virtual Status timeRuns(std::span<const Buffer> arguments,
+                          std::span<Buffer> results, StreamImpl &stream,
+                          std::span<double> milliseconds);
+};
+
+/// One kind of device. Members may be called from several threads at once. A
+/// device in host memory implements `execute`; another one everything below.
 class DeviceImpl {
 public:
   virtual ~DeviceImpl() = default;
   virtual const std::string &name() const = 0;
   virtual int threads() const = 0;
   virtual bool needsCode() const = 0;
+  /// Whether a launch without a function of the host's is an error.
+  virtual bool needsFunctions() const { return needsCode(); }
+  virtual const std::string &architecture() const;
   /// Runs all launches of a validated program in order. `milliseconds` has one
   /// entry per launch or is empty.
   virtual Status execute(const Program &program, const Addresses &addresses,
-                         std::span<double> milliseconds) = 0;
+                         std::span<double> milliseconds);
+
+  virtual bool hasOwnMemory() const { return false; }
+  /// `self` is the shared handle to this device.
+  virtual Result<std::shared_ptr<LoadedProgram>>
+  load(std::shared_ptr<DeviceImpl> self,
+       std::shared_ptr<const Program> program);
+  virtual Result<std::shared_ptr<StreamImpl>> createStream();
+  virtual Result<std::shared_ptr<StreamImpl>> wrapStream(void *handle);
+  /// Memory of the device in the order of `stream`, which the result keeps.
+  virtual Result<std::shared_ptr<void>>
+  allocate(size_t bytes, std::shared_ptr<StreamImpl> stream);
+  virtual Result<std::shared_ptr<void>> allocatePinned(size_t bytes);
+  /// Enqueues a copy; the flags say which side lies on this device.
+  virtual Status copy(void *to, bool toDevice, const void *from,
+                      bool fromDevice, size_t bytes, StreamImpl &stream);
+  /// Copies to host memory and waits for the stream; nothing writes there
+  /// afterwards, whatever fails.
+  virtual Status fetch(void *to, const void *from, bool fromDevice,
+                       size_t bytes, StreamImpl &stream);
+};
+
+/// A program on a device in host memory: intermediate memory from a pool.
+std::shared_ptr<LoadedProgram>
+loadOnHost(std::shared_ptr<DeviceImpl> device,
+           std::shared_ptr<const Program> program);
+
+/// What the public handles hold.
+struct DeviceAccess {
+  static Device make(std::shared_ptr<DeviceImpl> impl) {
+    return Device(std::move(impl));
+  }
+  static const std::shared_ptr<DeviceImpl> &impl(const Device &device) {
+    return device.impl;
+  }
+  static const std::shared_ptr<StreamImpl> &impl(const Stream &stream) {
+    return stream.impl;
+  }
+  static const std::shared_ptr<DeviceImpl> &owner(const Buffer &buffer) {
+    return buffer.owner;
+  }
 };
 
 } // namespace mpc::detail

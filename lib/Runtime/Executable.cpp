@@ -8,45 +8,23 @@
 
 #include "DeviceImpl.h"
 
-#include <mutex>
-
 using namespace mpc;
-
-/// Blocks of arena memory that are free between runs: as many as ran at once.
-struct Executable::ArenaPool {
-  explicit ArenaPool(size_t bytes) : bytes(bytes) {}
-
-  std::shared_ptr<void> acquire() {
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      if (!free.empty()) {
-        std::shared_ptr<void> block = std::move(free.back());
-        free.pop_back();
-        return block;
-      }
-    }
-    return allocateAligned(bytes);
-  }
-  void release(std::shared_ptr<void> block) {
-    std::lock_guard<std::mutex> lock(mutex);
-    free.push_back(std::move(block));
-  }
-
-  const size_t bytes;
-  std::mutex mutex;
-  std::vector<std::shared_ptr<void>> free;
-};
 
 Result<Executable> Executable::create(Device device,
                                       std::shared_ptr<const Program> program) {
   if (!program)
     return Status(StatusCode::InvalidArgument, "executable",
                   "no program was given");
-  if (Status status = validate(*program, device.needsCode()); !status.ok())
+  const std::shared_ptr<detail::DeviceImpl> &impl =
+      detail::DeviceAccess::impl(device);
+  if (Status status = validate(*program, impl->needsFunctions()); !status.ok())
     return status;
-  auto arenas = std::make_shared<ArenaPool>(size_t(program->arenaBytes));
+  Result<std::shared_ptr<detail::LoadedProgram>> loaded =
+      impl->load(impl, program);
+  if (!loaded.ok())
+    return loaded.status();
   return Executable(std::make_shared<const State>(
-      State{std::move(device), std::move(program), std::move(arenas)}));
+      State{std::move(device), std::move(program), std::move(*loaded)}));
 }
 
 /// Checks the caller's buffers against the program's declaration.
@@ -69,6 +47,37 @@ static Status checkBuffers(const char *what,
   return {};
 }
 
+/// Checks that buffers lie where kernels of `device` find them.
+static Status checkMemory(const char *what,
+                          const std::vector<ProgramValue> &declared,
+                          std::span<const Buffer> given, const Device &device) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto &owner = detail::DeviceAccess::owner(given[i]);
+    if (owner && owner != detail::DeviceAccess::impl(device))
+      return Status(StatusCode::InvalidArgument,
+                    std::string(what) + " '" + declared[i].name + "'",
+                    "lies on another device than '" + device.name() +
+                        "', which runs the program");
+  }
+  return {};
+}
+
+Status Executable::check(std::span<const Buffer> arguments,
+                         std::span<const Buffer> results) const {
+  const Program &program = this->program();
+  if (Status status = checkBuffers("input", program.arguments, arguments);
+      !status.ok())
+    return status;
+  if (Status status = checkBuffers("output", program.results, results);
+      !status.ok())
+    return status;
+  if (Status status =
+          checkMemory("input", program.arguments, arguments, state->device);
+      !status.ok())
+    return status;
+  return checkMemory("output", program.results, results, state->device);
+}
+
 Result<std::vector<Buffer>> Executable::run(std::span<const Buffer> arguments,
                                             const RunOptions &options) const {
   std::vector<Buffer> results;
@@ -88,39 +97,67 @@ Status Executable::runInto(std::span<const Buffer> arguments,
                            std::span<Buffer> results,
                            const RunOptions &options) const {
   const Program &program = this->program();
-  if (Status status = checkBuffers("input", program.arguments, arguments);
-      !status.ok())
+  if (Status status = check(arguments, results); !status.ok())
     return status;
-  if (Status status = checkBuffers("output", program.results, results);
-      !status.ok())
-    return status;
-
-  detail::Addresses addresses;
-  addresses.arguments.reserve(arguments.size());
-  for (const Buffer &buffer : arguments)
-    addresses.arguments.push_back(const_cast<void *>(buffer.data()));
-  addresses.results.reserve(results.size());
-  for (Buffer &buffer : results)
-    addresses.results.push_back(buffer.data());
-  addresses.constants.reserve(program.constants.size());
-  for (const ProgramConstant &constant : program.constants)
-    addresses.constants.push_back(const_cast<void *>(constant.data.get()));
-
-  std::shared_ptr<void> arena = state->arenas->acquire();
-  if (!arena)
-    return Status(StatusCode::ResourceExhausted, program.name,
-                  "no memory for an arena of " +
-                      std::to_string(program.arenaBytes) + " bytes");
-  addresses.arena = arena.get();
 
   std::span<double> milliseconds;
   if (options.launchMilliseconds) {
     options.launchMilliseconds->assign(program.launches.size(), 0);
     milliseconds = *options.launchMilliseconds;
   }
-  Status status = state->device.impl->execute(program, addresses, milliseconds);
-  state->arenas->release(std::move(arena));
-  return status;
+  return state->loaded->run(arguments, results, milliseconds);
+}
+
+Status Executable::checkOn(std::span<const Buffer> arguments,
+                           std::span<const Buffer> results,
+                           const Stream &stream) const {
+  const Program &program = this->program();
+  if (Status status = check(arguments, results); !status.ok())
+    return status;
+  if (detail::DeviceAccess::impl(stream.device()) !=
+      detail::DeviceAccess::impl(state->device))
+    return Status(StatusCode::InvalidArgument, program.name,
+                  "the stream is on device '" + stream.device().name() +
+                      "', but the program is on another: '" +
+                      state->device.name() + "'");
+  if (!state->device.hasOwnMemory())
+    return {};
+  auto onDevice = [](const char *what,
+                     const std::vector<ProgramValue> &declared,
+                     std::span<const Buffer> given) -> Status {
+    for (size_t i = 0; i < given.size(); ++i)
+      if (!given[i].onDevice())
+        return Status(StatusCode::InvalidArgument,
+                      std::string(what) + " '" + declared[i].name + "'",
+                      "lies in host memory, but an asynchronous run takes "
+                      "buffers on the device; copy it there first");
+    return {};
+  };
+  if (Status status = onDevice("input", program.arguments, arguments);
+      !status.ok())
+    return status;
+  return onDevice("output", program.results, results);
+}
+
+Status Executable::runAsync(std::span<const Buffer> arguments,
+                            std::span<Buffer> results, const Stream &stream,
+                            std::function<void(const Status &)> onDone) const {
+  if (Status status = checkOn(arguments, results, stream); !status.ok())
+    return status;
+  detail::StreamImpl &queue = *detail::DeviceAccess::impl(stream);
+  if (Status status = state->loaded->enqueue(arguments, results, queue);
+      !status.ok())
+    return status;
+  return onDone ? queue.then(std::move(onDone)) : Status();
+}
+
+Status Executable::timeRuns(std::span<const Buffer> arguments,
+                            std::span<Buffer> results, const Stream &stream,
+                            std::span<double> milliseconds) const {
+  if (Status status = checkOn(arguments, results, stream); !status.ok())
+    return status;
+  return state->loaded->timeRuns(
+      arguments, results, *detail::DeviceAccess::impl(stream), milliseconds);
 }
 
 static int indexOf(const std::vector<ProgramValue> &values,

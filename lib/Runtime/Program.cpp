@@ -98,6 +98,36 @@ static std::optional<int64_t> extentOf(const Program &program,
   return std::nullopt;
 }
 
+/// That the buffers of a library call are those of its problem.
+static Status validateGemm(const Launch &launch, const std::string &where) {
+  std::optional<std::vector<int64_t>> bytes = launch.gemm->bufferBytes();
+  if (!bytes)
+    return malformed(where, "product " + launch.gemm->toString() +
+                                " has no size that fits in memory");
+  if (bytes->size() != launch.buffers.size())
+    return malformed(where, "has " + std::to_string(launch.buffers.size()) +
+                                " buffers, product " + launch.gemm->toString() +
+                                " has " + std::to_string(bytes->size()));
+  for (size_t i = 0; i < bytes->size(); ++i)
+    if (launch.buffers[i].bytes != (*bytes)[i] ||
+        launch.buffers[i].written != (i + 1 == bytes->size()))
+      return malformed(where, "buffer " + std::to_string(i) + " has " +
+                                  std::to_string(launch.buffers[i].bytes) +
+                                  " bytes, product " + launch.gemm->toString() +
+                                  " needs " + std::to_string((*bytes)[i]));
+  return {};
+}
+
+/// Whether CUDA could launch so many blocks of so many threads.
+static bool isLaunchable(const LaunchGrid &grid) {
+  static constexpr int64_t kMost[] = {INT32_MAX, 65535, 65535};
+  for (size_t i = 0; i < grid.blocks.size(); ++i)
+    if (grid.blocks[i] < 0 || grid.blocks[i] > kMost[i])
+      return false;
+  return grid.threads >= 1 && grid.threads <= 1024 && grid.sharedBytes >= 0 &&
+         grid.sharedBytes <= INT32_MAX;
+}
+
 Status mpc::validate(const Program &program, bool needsCode) {
   const std::string &self = program.name;
   if (program.arenaBytes < 0)
@@ -127,6 +157,9 @@ Status mpc::validate(const Program &program, bool needsCode) {
     const Launch &launch = program.launches[i];
     std::string where =
         self + ": launch " + std::to_string(i) + " (" + launch.kernel + ")";
+    if (launch.gemm)
+      if (Status status = validateGemm(launch, where); !status.ok())
+        return status;
     if (needsCode && !launch.function)
       return malformed(where, "has no code for this device");
     if (launch.items < 0 || launch.grain < 1 || launch.scratchBytes < 0)
@@ -134,6 +167,14 @@ Status mpc::validate(const Program &program, bool needsCode) {
           where, "items " + std::to_string(launch.items) + ", grain " +
                      std::to_string(launch.grain) + ", scratch " +
                      std::to_string(launch.scratchBytes) + " make no sense");
+    if (!isLaunchable(launch.grid))
+      return malformed(
+          where, "grid of " + std::to_string(launch.grid.blocks[0]) + "x" +
+                     std::to_string(launch.grid.blocks[1]) + "x" +
+                     std::to_string(launch.grid.blocks[2]) + " blocks of " +
+                     std::to_string(launch.grid.threads) + " threads with " +
+                     std::to_string(launch.grid.sharedBytes) +
+                     " bytes of shared memory makes no sense");
     for (size_t j = 0; j < launch.buffers.size(); ++j) {
       const BufferRef &ref = launch.buffers[j];
       std::string buffer = "buffer " + std::to_string(j);

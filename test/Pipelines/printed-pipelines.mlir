@@ -59,7 +59,7 @@
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
-// LAYOUT-NEXT: mpc-merge-matmuls,
+// LAYOUT-NEXT: mpc-merge-contractions,
 // LAYOUT-NEXT: mpc-assign-layout,
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
@@ -72,7 +72,7 @@
 
 // FUSE: builtin.module(
 // FUSE-NEXT: func.func(
-// FUSE-NEXT: mpc-fuse,
+// FUSE-NEXT: mpc-fuse{report=false target=cpu:avx512},
 // FUSE-NEXT: cse,
 // FUSE-NEXT: mpc-verify-stage{stage=fuse}
 // FUSE-NEXT: )

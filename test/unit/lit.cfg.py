@@ -12,6 +12,7 @@ config.test_format = lit.formats.GoogleTest(".", "Tests")
 config.environment["MPC_SOURCE_DIR"] = config.mpc_source_dir
 config.environment["MPC_BUILD_DIR"] = config.mpc_build_dir
 config.environment["OMP_WAIT_POLICY"] = "passive"
+config.environment["MPC_CACHE_DIR"] = os.path.join(config.mpc_build_dir, "test", "cache")
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -1,14 +1,24 @@
-//===- mpc-translate.cpp - foreign formats to mpc ----------------------===//
+//===- mpc-translate.cpp - foreign formats to mpc, kernels to CUDA --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Import/ONNX.h"
+#include "mpc/Target/CUDA/Codegen.h"
+#include "mpc/Target/CUDA/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 
@@ -20,7 +30,8 @@ using namespace mlir;
 
 namespace {
 
-/// Options of `--import-onnx`, as the mpc tool names them.
+/// Options of `--import-onnx`, as the mpc tool names them, and of
+/// `--mpc-to-cuda`.
 struct Flags {
   llvm::cl::list<std::string> dims{
       "dim", llvm::cl::desc("Extent of a symbolic dimension, as in batch=8"),
@@ -36,6 +47,11 @@ struct Flags {
   llvm::cl::opt<int64_t> batch{
       "batch", llvm::cl::desc("Extent of the inputs' first dimension"),
       llvm::cl::value_desc("N")};
+  llvm::cl::opt<std::string> target{
+      "target",
+      llvm::cl::desc("Architecture that kernels are generated for, as in "
+                     "sm_90a"),
+      llvm::cl::value_desc("sm_XX"), llvm::cl::init("sm_80")};
 };
 
 } // namespace
@@ -111,8 +127,47 @@ static LogicalResult readFlags(const Flags &flags, MLIRContext *context,
   return success();
 }
 
+/// Prints the kernels of a planned module, or of one whose kernels are written
+/// in the gpu dialect.
+static LogicalResult printCuda(Operation *op, StringRef target,
+                               raw_ostream &os) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    return op->emitError("is not a module");
+  PassManager passes(module.getContext());
+  mpc::ScheduleKernelsPassOptions schedule;
+  schedule.target = target.str();
+  passes.addPass(mpc::createScheduleKernelsPass(schedule));
+  mpc::LowerKernelsToGpuPassOptions lower;
+  lower.target = target.str();
+  passes.addPass(mpc::createLowerKernelsToGpuPass(lower));
+  if (failed(passes.run(module)))
+    return failure();
+  auto kernels = module.getOps<gpu::GPUModuleOp>();
+  if (kernels.empty())
+    return module.emitError("holds no kernel: neither a gpu.module nor a "
+                            "function with mpc.kernel_kind; run mpc-plan "
+                            "first");
+  for (gpu::GPUModuleOp group : kernels)
+    if (failed(mpc::emitCuda(group, os)))
+      return failure();
+  return success();
+}
+
 int main(int argc, char **argv) {
   Flags flags;
+  TranslateFromMLIRRegistration toCuda(
+      "mpc-to-cuda", "print kernels as CUDA C++ in terms of the prelude",
+      [&flags](Operation *op, llvm::raw_ostream &os) {
+        return printCuda(op, flags.target, os);
+      },
+      [](DialectRegistry &registry) {
+        registry.insert<mpc::MpcDialect, mpc::exe::ExeDialect,
+                        mpc::cuda::CudaDialect, func::FuncDialect,
+                        gpu::GPUDialect, arith::ArithDialect, math::MathDialect,
+                        memref::MemRefDialect, scf::SCFDialect,
+                        vector::VectorDialect>();
+      });
   TranslateToMLIRRegistration import(
       "import-onnx", "import an ONNX model",
       [&flags](const std::shared_ptr<llvm::SourceMgr> &sourceMgr,

@@ -87,16 +87,18 @@ static bool leftRange(const Tensor &actual, const Tensor &reference) {
 }
 
 Status Checker::prepare() {
-  Result<CompileOptions> compile =
-      makeCompileOptions(arguments.common, reporter);
+  CommonOptions common = arguments.common;
+  Result<Device> made = makeDevice(common);
+  if (!made.ok())
+    return made.status();
+  device = *made;
+  if (Status status = aimAt(*device, common); !status.ok())
+    return status;
+  Result<CompileOptions> compile = makeCompileOptions(common, reporter);
   if (!compile.ok())
     return compile.status();
   options = std::move(*compile);
   warnOfSlowPolicy(options, reporter);
-  Result<Device> made = makeDevice(arguments.common);
-  if (!made.ok())
-    return made.status();
-  device = *made;
   Result<std::vector<NamedArray>> given = loadArrays(arguments.inputs);
   if (!given.ok())
     return given.status();
@@ -356,7 +358,9 @@ int Checker::run() {
   Json document = {{"model", arguments.common.model},
                    {"policy", options.policy},
                    {"device", device->name()},
-                   {"isa", compiler->target().name().str()},
+                   {"isa", compiler->architecture().empty()
+                               ? compiler->target().name().str()
+                               : compiler->architecture()},
                    {"ok", false}};
   reportOutputs(document, ok);
   if (Status status = compareExpected(document, ok); !status.ok())

@@ -53,6 +53,8 @@ struct DevicesArguments {
 struct DumpArguments {
   CommonOptions common;
   std::string after = "plan";
+  /// Print the fuser's decisions instead of IR.
+  bool fusion = false;
 };
 
 int checkCommand(const CheckArguments &options);

@@ -42,11 +42,18 @@ int tool::compileCommand(const CompileArguments &arguments) {
                "is for running; compile takes --target cpu:" + common.isa));
   if (Status status = checkWritable(arguments.output); !status.ok())
     return reporter.fail(status);
-  // An automatic policy and warnings look at one target: the first.
+  // An automatic policy and warnings look at one target: the first. The library
+  // is a matter of those that are GPUs.
   common.target = targets.front();
+  bool forGpu = std::any_of(
+      targets.begin(), targets.end(),
+      [](const std::string &target) { return target.rfind("cuda:", 0) == 0; });
+  if (forGpu)
+    common.gemm = "own";
   Result<CompileOptions> options = makeCompileOptions(common, reporter);
   if (!options.ok())
     return reporter.fail(options.status());
+  options->gemm = arguments.common.gemm;
   warnOfSlowPolicy(*options, reporter);
 
   auto start = std::chrono::steady_clock::now();

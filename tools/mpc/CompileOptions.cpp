@@ -8,6 +8,9 @@
 #include "FastPath.h"
 #include "Options.h"
 
+#include "mpc/Target/CUDA/CudaTarget.h"
+#include "mpc/Target/CUDA/HostDevice.h"
+
 using namespace mpc;
 using namespace mpc::tool;
 
@@ -34,9 +37,12 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
   compile.batch = options.batch;
   compile.isa = options.isa;
   compile.castPlacement = options.castPlacement;
-  if (options.gemm == "library")
+  bool forGpu = options.target.rfind("cuda:", 0) == 0 ||
+                options.device.rfind("cuda", 0) == 0;
+  if (options.gemm == "library" && !forGpu)
     return Status(StatusCode::Unavailable, "--gemm library",
                   "code for the CPU never calls a library; use --gemm own");
+  compile.gemm = options.gemm;
   if (options.target.rfind("cuda:", 0) == 0) {
     if (!options.isa.empty())
       return Status(StatusCode::InvalidArgument, "--target " + options.target,
@@ -59,4 +65,37 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
   compile.onStage = [](const std::string &stage) { noteStage(stage); };
   resolveAutoPolicy(compile, reporter);
   return compile;
+}
+
+Status tool::aimAt(const Device &device, CommonOptions &options) {
+  if (device.architecture().empty()) {
+    if (options.target.rfind("cuda:", 0) != 0 || !device.needsCode())
+      return {};
+    return Status(StatusCode::InvalidArgument, "--target " + options.target,
+                  "runs on no CPU; use --device cuda where there is a GPU, or "
+                  "--device cuda-host");
+  }
+  std::string native = "cuda:" + device.architecture();
+  if (options.target.empty())
+    options.target = native;
+  // An "a" asks for more instructions of the same architecture.
+  if (options.target == native || options.target == native + "a")
+    return {};
+  return Status(StatusCode::InvalidArgument, "--target " + options.target,
+                "is not what device " + device.name() + " runs, which is " +
+                    native);
+}
+
+Result<Device> tool::makeHostDevice(const CommonOptions &options) {
+  HostDeviceOptions host;
+  if (!options.target.empty()) {
+    std::optional<CudaTarget> target = CudaTarget::parse(options.target);
+    if (!target)
+      return Status(StatusCode::Unavailable, "--target " + options.target,
+                    "is no architecture that code is generated for; cuda-host "
+                    "takes cuda:sm_75 and later");
+    host.architecture = target->name();
+  }
+  host.threads = options.threads;
+  return cudaHostDevice(host);
 }

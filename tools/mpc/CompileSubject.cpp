@@ -13,10 +13,13 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-std::vector<Status> tool::compileSubject(const CommonOptions &common,
+std::vector<Status> tool::compileSubject(const CommonOptions &given,
                                          const std::vector<NamedArray> &arrays,
                                          bool draw, Device device,
                                          Reporter &reporter, Subject &subject) {
+  CommonOptions common = given;
+  if (Status status = aimAt(device, common); !status.ok())
+    return {status};
   Result<CompileOptions> options = makeCompileOptions(common, reporter);
   if (!options.ok())
     return {options.status()};
@@ -56,7 +59,9 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
     return {executable.status()};
   subject.executable = *executable;
   subject.policy = options->policy;
-  subject.isa = (*compiler)->target().name().str();
+  subject.isa = (*compiler)->architecture();
+  if (subject.isa.empty())
+    subject.isa = (*compiler)->target().name().str();
   // The compiler goes here: its memory is not the model's.
   return {};
 }

@@ -10,6 +10,7 @@
 
 #include "mpc/Runtime/Device.h"
 #include "mpc/Target/CPU/CpuTarget.h"
+#include "mpc/Target/CUDA/CudaTarget.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
@@ -156,8 +157,7 @@ static Json toJson(const GpuReport &report) {
           {"multiprocessors", gpu.multiprocessors},
           {"memory_bytes", gpu.memoryBytes},
           {"l2_bytes", gpu.l2Bytes},
-          // Programs for GPUs are planned, not yet run.
-          {"runs", false},
+          {"runs", CudaTarget::parse(gpu.architecture()).has_value()},
           {"fast_types", fastTypes(report.target)},
           {"ceilings", ceilings},
           {"policy", policyFor(report.target)}};
@@ -228,11 +228,13 @@ static std::string gpuText(const GpuReport &report) {
       "cuda: " + gpu.name + ", compute capability " + gpu.computeCapability() +
       ", " + std::to_string(gpu.multiprocessors) + " multiprocessors, " +
       shortBytes(double(gpu.memoryBytes)) + "\n";
-  text += "  plans for: cuda:" + gpu.architecture() +
-          " (explain, lint, dump); fast types: " + typeList(report.target) +
-          "\n";
   if (!report.target)
     return text + "  this architecture is not known\n";
+  text += CudaTarget::parse(gpu.architecture())
+              ? "  compiles for: "
+              : "  runs nothing, which needs 7.5; plans for: ";
+  text += "cuda:" + gpu.architecture() +
+          "; fast types: " + typeList(report.target) + "\n";
   if (report.target->hasCeilings()) {
     text += "  known:";
     for (PolicyType type : report.target->fastTypes())

@@ -8,6 +8,9 @@
 
 #include "JIT/Compiler.h"
 
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -23,6 +26,28 @@ static std::string stageNames() {
   for (const Stage &stage : stages())
     names += ", " + stage.name.str();
   return names + ", codegen";
+}
+
+/// Runs the fuser on a module after Layout and prints what it decided, in
+/// order.
+static int dumpFusion(Compiler &compiler, mlir::ModuleOp module,
+                      Reporter &reporter) {
+  FusePassOptions fuse;
+  fuse.target = compiler.targetName();
+  fuse.report = true;
+  mlir::PassManager passes(module.getContext());
+  passes.addNestedPass<mlir::func::FuncOp>(createFusePass(fuse));
+  mlir::ScopedDiagnosticHandler handler(
+      module.getContext(), [&](mlir::Diagnostic &message) {
+        if (message.getSeverity() != mlir::DiagnosticSeverity::Remark)
+          return mlir::failure();
+        reporter.line(message.str());
+        return mlir::success();
+      });
+  if (failed(passes.run(module)))
+    return reporter.fail(Status(StatusCode::Internal, "fuse",
+                                "stage 'fuse' failed without a message"));
+  return reporter.finish(kDone);
 }
 
 int tool::dumpCommand(const DumpArguments &options) {
@@ -42,6 +67,12 @@ int tool::dumpCommand(const DumpArguments &options) {
   Result<Compiler::Module> module = (*compiler)->import(options.common.model);
   if (!module.ok())
     return reporter.fail(module.status());
+  if (options.fusion) {
+    if (Status status = (*compiler)->runStages(**module, "import", "layout");
+        !status.ok())
+      return reporter.fail(status);
+    return dumpFusion(**compiler, **module, reporter);
+  }
   bool toCode = options.after == "codegen";
   if (Status status = (*compiler)->runStages(**module, "import",
                                              toCode ? "plan" : options.after);

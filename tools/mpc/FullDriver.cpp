@@ -54,7 +54,8 @@ void FullDriver::declare(CLI::App &app) {
   addModelOptions(*command, compile.common);
   command->get_option("--target")
       ->description("targets with commas between: cpu:native, cpu:avx2, "
-                    "cpu:avx512 (default: cpu:native)");
+                    "cpu:avx512, cuda:sm_80, cuda:sm_90a, ... (default: "
+                    "cpu:native)");
   command->add_option("-o,--output", compile.output, "the .mpcx file to write")
       ->required();
   command->callback(
@@ -92,6 +93,9 @@ void FullDriver::declare(CLI::App &app) {
       ->add_option("--after", dump.after,
                    "stage to stop after; `mpc passes` lists them")
       ->capture_default_str();
+  command->add_flag("--dump-fusion", dump.fusion,
+                    "print what shares a kernel with what, and the time that "
+                    "the target's model says is saved, instead of IR");
   command->callback([this] { chosen = [this] { return dumpCommand(dump); }; });
 
   command = app.add_subcommand("passes", "list the stages and their passes");

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <cstdlib>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -56,6 +57,20 @@ static std::string checkTarget(const std::string &text) {
   return "'" + text + "' is not cpu:native, cpu:ISA or cuda:sm_XX";
 }
 
+/// Says what is wrong with a device's name.
+static std::string checkDevice(const std::string &text) {
+  for (const char *known : {"cpu", "cuda", "cuda-host", "null", "auto"})
+    if (text == known)
+      return {};
+  unsigned ordinal;
+  const char *end = text.data() + text.size();
+  if (text.rfind("cuda:", 0) == 0 && text.size() > 5)
+    if (auto [stop, error] = std::from_chars(text.data() + 5, end, ordinal);
+        error == std::errc() && stop == end && ordinal < 1024)
+      return {};
+  return "'" + text + "' is not cpu, cuda, cuda:N, cuda-host, null or auto";
+}
+
 void tool::addOutputOptions(CLI::App &command, CommonOptions &options) {
   command.add_flag("--json", options.json, "print one JSON document on stdout");
   command.add_flag("--quiet", options.quiet, "print no warnings");
@@ -72,8 +87,8 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->check(CLI::Range(1, 1024));
   command
       .add_option("--device", options.device,
-                  "cpu, cuda, cuda-host, null or auto")
-      ->check(CLI::IsMember({"cpu", "cuda", "cuda-host", "null", "auto"}))
+                  "cpu, cuda, cuda:N, cuda-host, null or auto")
+      ->check(CLI::Validator(checkDevice, "DEVICE"))
       ->capture_default_str();
   command
       .add_option("--isa", options.isa,
@@ -122,10 +137,22 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
 }
 
 Result<Device> tool::makeDevice(const CommonOptions &options) {
-  if (options.device == "cuda" || options.device == "cuda-host")
-    return Status(StatusCode::Unavailable, "--device " + options.device,
-                  "this version runs on the CPU only; use --device cpu");
+  bool gpuCode = options.target.rfind("cuda:", 0) == 0;
   if (options.device == "null")
     return Device::null();
-  return Device::cpu({.threads = options.threads});
+  if (options.device.rfind("cuda", 0) != 0)
+    return Device::cpu({.threads = options.threads});
+  if (!options.isa.empty() || (!gpuCode && !options.target.empty()))
+    return Status(StatusCode::InvalidArgument, "--device " + options.device,
+                  "contradicts " +
+                      (options.isa.empty() ? "--target " + options.target
+                                           : "--isa " + options.isa) +
+                      ", a CPU's");
+  if (options.device == "cuda-host")
+    return makeHostDevice(options);
+  CudaDeviceOptions cuda;
+  if (options.device.size() > 5)
+    cuda.ordinal = std::atoi(options.device.c_str() + 5);
+  cuda.compileThreads = options.threads;
+  return Device::cuda(cuda);
 }

@@ -58,6 +58,12 @@ Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
 
 /// The device that the flags ask for.
 Result<Device> makeDevice(const CommonOptions &options);
+/// The device that runs kernels for GPUs on the host, where this build has it.
+Result<Device> makeHostDevice(const CommonOptions &options);
+
+/// Sets the target where the device decides it. Fails where code for the
+/// options' target does not run on `device`.
+Status aimAt(const Device &device, CommonOptions &options);
 
 } // namespace mpc::tool
 

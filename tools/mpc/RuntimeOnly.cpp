@@ -35,3 +35,8 @@ std::vector<Status> tool::compileSubject(const CommonOptions &options,
                  "needs a compiler, which this build of mpc lacks; it runs "
                  ".mpcx files")};
 }
+
+Result<Device> tool::makeHostDevice(const CommonOptions &) {
+  return Status(StatusCode::Unavailable, "--device cuda-host",
+                "needs a compiler, which this build of mpc lacks");
+}

@@ -26,11 +26,13 @@ struct CompiledFile {
 };
 
 /// Compiles the model in `model` (as Engine::compileFile does) for every one of
-/// `targets` ("cpu:avx2", "cpu:avx512", "cpu:native") into the file `output`.
-/// A target need not be this machine's; "cpu:native" stands for the best level
-/// that this machine has. Equal input gives equal bytes. The file appears
-/// whole, by a rename, or not at all. `options.isa` and `options.crossTarget`
-/// are not read. Needs LLVM's linker, ld.lld, which it starts as a process.
+/// `targets` ("cpu:avx2", "cpu:avx512", "cpu:native", "cuda:sm_80",
+/// "cuda:sm_90a") into the file `output`. A target need not be this machine's;
+/// "cpu:native" stands for the best level that this machine has. Equal input
+/// gives equal bytes. The file appears whole, by a rename, or not at all.
+/// `options.isa` and `options.crossTarget` are not read. A target for CPUs
+/// needs LLVM's linker, ld.lld, which it starts as a process; one for GPUs
+/// needs NVRTC, no GPU.
 Result<CompiledFile> compileToFile(const std::string &model,
                                    const std::string &output,
                                    const std::vector<std::string> &targets,

@@ -22,13 +22,14 @@ namespace mpc {
 class Engine {
 public:
   /// An engine for `device`. Fails where code for this machine cannot be made
-  /// (below AVX2 with FMA and F16C).
+  /// (a CPU below AVX2 with FMA and F16C).
   static Result<Engine> create(Device device);
 
   /// Compiles the model in the file `path` (.onnx, or .mlir in mpc's own
-  /// dialect). Takes tens of milliseconds to seconds. On failure the status is
-  /// the first error and its notes are the others; all went to `onDiagnostic`
-  /// as well.
+  /// dialect) for the device; on one that is a GPU `options.isa` and
+  /// `options.crossTarget` are not read. Takes tens of milliseconds to seconds.
+  /// On failure the status is the first error and its notes are the others; all
+  /// went to `onDiagnostic` as well.
   Result<Executable> compileFile(const std::string &path,
                                  const CompileOptions &options = {}) const;
 

@@ -62,6 +62,9 @@ struct CompileOptions {
   /// compile stops before code generation. Empty means this machine.
   std::string crossTarget;
   RoundingMode rounding = RoundingMode::Strict;
+  /// Who computes matrix products on a GPU: "own" kernels, or "library", which
+  /// is cuBLASLt where it has the epilogue. Code for a CPU is always our own.
+  std::string gemm = "own";
   /// How values that no rule fixes get their types: "mincut" or "propagate".
   std::string castPlacement = "mincut";
   /// Folder that receives the IR after every stage; empty writes nothing.

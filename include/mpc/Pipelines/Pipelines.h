@@ -32,6 +32,8 @@ struct PipelineOptions {
   /// Target of every stage from precision on: `cpu:avx2`, `cpu:avx512`, or for
   /// planning alone `cuda:sm_XX` (mpc/Target/TargetInfo.h lists them).
   std::string target = "cpu:avx512";
+  /// Whether products go to the library where it has their epilogue (GPUs).
+  bool libraryGemms = false;
   /// Largest constant that folding may make, in bytes.
   int64_t maxFoldBytes = int64_t(64) << 20;
 };

@@ -9,14 +9,18 @@
 #ifndef MPC_RUNTIME_BUFFER_H
 #define MPC_RUNTIME_BUFFER_H
 
+#include "mpc/Runtime/Device.h"
 #include "mpc/Runtime/Status.h"
 #include "mpc/Runtime/TensorType.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 
 namespace mpc {
+
+class Stream;
 
 /// What becomes of host memory that a caller hands over.
 enum class HostMemory {
@@ -31,10 +35,11 @@ enum class HostMemory {
 /// Every allocation of mpc starts at a multiple of this.
 inline constexpr size_t kBufferAlignment = 64;
 
-/// A handle to the bytes of one tensor: contiguous, row-major, in host memory.
-/// Copies of the handle share the bytes, which live as long as the last copy.
-/// The handle may pass between threads; concurrent writes to the bytes are the
-/// caller's to order. A default-made handle is null.
+/// A handle to the bytes of one tensor: contiguous, row-major, in host memory
+/// or on a device that has memory of its own. Copies of the handle share the
+/// bytes, which live as long as the last copy. The handle may pass between
+/// threads; concurrent writes to the bytes are the caller's to order. A
+/// default-made handle is null.
 class Buffer {
 public:
   Buffer() = default;
@@ -58,25 +63,65 @@ public:
     return fromHost(type, std::as_bytes(values));
   }
 
+  /// Memory of `stream`'s device, in the order of the stream: it may be used by
+  /// what is enqueued there from now on, and is given back, without waiting,
+  /// behind what was enqueued there when the last copy goes. Not cleared. On a
+  /// device in host memory the same as allocate().
+  static Result<Buffer> allocateOn(const Stream &stream,
+                                   const TensorType &type);
+
+  /// Memory of the caller's on `device`: `bytes` from `address` (a
+  /// CUdeviceptr), aligned to one element. The caller keeps it until the last
+  /// copy is gone and all work on it is done; `onRelease` then runs as for
+  /// fromHost().
+  static Result<Buffer> fromDevice(const Device &device, const TensorType &type,
+                                   uintptr_t address, size_t bytes,
+                                   std::function<void()> onRelease = {});
+
+  /// Host memory that `device` copies from and to without a stop in between
+  /// (page-locked). Not cleared. A scarce good: for buffers that are used
+  /// often.
+  static Result<Buffer> allocatePinned(const Device &device,
+                                       const TensorType &type);
+
+  /// Enqueues a copy of `source`'s bytes into this buffer. One of the two may
+  /// lie in host memory; where that is not page-locked, the call may wait for
+  /// the stream. Both must stay alive and `source` unchanged until the stream
+  /// has passed. The sizes must agree.
+  Status copyFrom(const Buffer &source, const Stream &stream);
+
+  /// A copy in host memory of what `stream` has computed. Waits for the stream.
+  Result<Buffer> toHost(const Stream &stream) const;
+
   explicit operator bool() const { return bytes != nullptr; }
   const TensorType &type() const { return tensorType; }
-  void *data() { return bytes.get(); }
-  const void *data() const { return bytes.get(); }
   size_t size() const { return byteSize; }
-  /// The elements as `T`, which must have the element's size.
+  /// Whether the bytes lie in a device's own memory.
+  bool onDevice() const { return owner != nullptr; }
+  /// Address of the first byte, in host memory or in the device's.
+  uintptr_t address() const { return reinterpret_cast<uintptr_t>(bytes.get()); }
+  /// The bytes; null where they lie on a device.
+  void *data() { return owner ? nullptr : bytes.get(); }
+  const void *data() const { return owner ? nullptr : bytes.get(); }
+  /// The elements as `T`, which must have the element's size; none where they
+  /// lie on a device.
   template <typename T> std::span<T> as() {
-    return {static_cast<T *>(data()), byteSize / sizeof(T)};
+    return {static_cast<T *>(data()), owner ? 0 : byteSize / sizeof(T)};
   }
   template <typename T> std::span<const T> as() const {
-    return {static_cast<const T *>(data()), byteSize / sizeof(T)};
+    return {static_cast<const T *>(data()), owner ? 0 : byteSize / sizeof(T)};
   }
 
 private:
-  Buffer(TensorType type, std::shared_ptr<void> bytes, size_t byteSize)
-      : tensorType(std::move(type)), bytes(std::move(bytes)),
-        byteSize(byteSize) {}
+  friend struct detail::DeviceAccess;
+  Buffer(TensorType type, std::shared_ptr<void> bytes, size_t byteSize,
+         std::shared_ptr<detail::DeviceImpl> owner = nullptr)
+      : tensorType(std::move(type)), owner(std::move(owner)),
+        bytes(std::move(bytes)), byteSize(byteSize) {}
 
   TensorType tensorType;
+  /// The device whose own memory this is; null for host memory.
+  std::shared_ptr<detail::DeviceImpl> owner;
   std::shared_ptr<void> bytes;
   size_t byteSize = 0;
 };

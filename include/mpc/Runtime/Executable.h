@@ -12,30 +12,47 @@
 #include "mpc/Runtime/Buffer.h"
 #include "mpc/Runtime/Device.h"
 #include "mpc/Runtime/Program.h"
+#include "mpc/Runtime/Stream.h"
 
+#include <functional>
 #include <span>
 #include <vector>
 
 namespace mpc {
 
+namespace detail {
+class LoadedProgram;
+} // namespace detail
+
 /// Choices for one run.
 struct RunOptions {
   /// Where set, receives the milliseconds of each launch, in program order.
-  /// Timing costs two clock reads per launch.
+  /// Timing costs two clock reads per launch; on a GPU launches are then made
+  /// one by one, not as one graph.
   std::vector<double> *launchMilliseconds = nullptr;
 };
 
 /// A compiled model on a device. Copies share the program. `run` may be called
 /// from several threads at once: each call has its own intermediate memory,
-/// which is kept for later calls and freed with the last copy.
+/// which is kept for later calls and freed with the last copy, which waits for
+/// the runs that are under way.
+///
+/// On a GPU a run is one CUDA graph, captured at the first run on a set of
+/// buffers and replayed by later ones; another set of buffers costs some
+/// microseconds per launch the first time.
 class Executable {
 public:
-  /// Binds a program; fails where it is malformed.
+  /// Binds a program; fails where it is malformed. On a GPU this loads machine
+  /// code, which is compiled first where the program has none for the device
+  /// (seconds; Unavailable where the compiler is missing too), and uploads the
+  /// constants.
   static Result<Executable> create(Device device,
                                    std::shared_ptr<const Program> program);
 
   /// Runs on `arguments`, one per entry of program().arguments and of its exact
-  /// type, and returns new result buffers. Blocks until done.
+  /// type, and returns new result buffers in host memory. Blocks until done.
+  /// Arguments in host memory are copied to a device that has its own; work of
+  /// other streams on arguments there must be done.
   Result<std::vector<Buffer>> run(std::span<const Buffer> arguments,
                                   const RunOptions &options = {}) const;
 
@@ -45,6 +62,24 @@ public:
   Status runInto(std::span<const Buffer> arguments, std::span<Buffer> results,
                  const RunOptions &options = {}) const;
 
+  /// Enqueues a run on `stream` and returns. All buffers lie in the memory of
+  /// the stream's device, which is this executable's; they stay the caller's to
+  /// keep until the stream has passed (buffers allocated on the same stream may
+  /// go at once). Runs on one stream use the same intermediate memory, runs on
+  /// several streams at once memory of their own while there is enough. Makes
+  /// one graph launch and waits for nothing, but at the first run on a set of
+  /// buffers. `onDone` is called as Stream::then() says; a failure that is
+  /// returned is not reported there. The stream must not be under capture.
+  Status runAsync(std::span<const Buffer> arguments, std::span<Buffer> results,
+                  const Stream &stream,
+                  std::function<void(const Status &)> onDone = {}) const;
+
+  /// Runs as often as `milliseconds` is long, one run behind the other, and
+  /// gives the time of each: on a GPU by its own clock, without what the host
+  /// does meanwhile. Buffers and stream as for runAsync(); waits for the end.
+  Status timeRuns(std::span<const Buffer> arguments, std::span<Buffer> results,
+                  const Stream &stream, std::span<double> milliseconds) const;
+
   const Program &program() const { return *state->program; }
   const Device &device() const { return state->device; }
   /// Number of the argument or result of that name, or -1.
@@ -52,14 +87,19 @@ public:
   int resultIndex(const std::string &name) const;
 
 private:
-  struct ArenaPool;
   struct State {
     Device device;
     std::shared_ptr<const Program> program;
-    std::shared_ptr<ArenaPool> arenas;
+    std::shared_ptr<detail::LoadedProgram> loaded;
   };
   explicit Executable(std::shared_ptr<const State> state)
       : state(std::move(state)) {}
+  /// Whether the buffers fit the program and the device.
+  Status check(std::span<const Buffer> arguments,
+               std::span<const Buffer> results) const;
+  /// The same, and whether they may be used on `stream`.
+  Status checkOn(std::span<const Buffer> arguments,
+                 std::span<const Buffer> results, const Stream &stream) const;
 
   std::shared_ptr<const State> state;
 };

@@ -41,10 +41,11 @@ struct StoredValue {
 
 /// What the file holds for one target.
 struct StoredTarget {
-  /// "cpu:avx512".
+  /// "cpu:avx512", "cuda:sm_90a".
   std::string name;
   /// Distinct kernels.
   int64_t kernels = 0;
+  /// Machine code.
   int64_t codeBytes = 0;
   int64_t constantBytes = 0;
   int64_t arenaBytes = 0;
@@ -80,7 +81,9 @@ public:
   int64_t longestChain() const;
 
   /// An executable on `device` with the best code that the file has for it.
-  /// Loading code maps it into the process (under a millisecond). Fails where
+  /// Loading code maps it into the process (under a millisecond). A GPU without
+  /// machine code in the file takes the program for the next older architecture
+  /// and compiles its text (seconds, once per machine). Fails where
   /// the device runs code and `options.trusted` is not set, and where no target
   /// of the file suits this machine.
   Result<Executable> load(Device device, const LoadOptions &options = {}) const;

@@ -10,11 +10,15 @@
 #ifndef MPC_RUNTIME_PROGRAM_H
 #define MPC_RUNTIME_PROGRAM_H
 
+#include "mpc/Runtime/Gemm.h"
 #include "mpc/Runtime/Status.h"
 #include "mpc/Runtime/TensorType.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,9 +57,18 @@ struct BufferRef {
   bool written = false;
 };
 
-/// One kernel call.
+/// How a CUDA kernel is launched: blocks of `threads` in one dimension.
+struct LaunchGrid {
+  std::array<int64_t, 3> blocks = {1, 1, 1};
+  int64_t threads = 1;
+  /// Dynamic shared memory of a block, in bytes.
+  int64_t sharedBytes = 0;
+};
+
+/// One kernel call, or one product that a library computes.
 struct Launch {
-  /// The kernel's name; launches of the same code share it.
+  /// The kernel's name; launches of the same code share it. The product's name
+  /// where `gemm` is set.
   std::string kernel;
   /// "elementwise", "row", "contraction", ... as `mpc explain` lists them.
   std::string kind;
@@ -68,11 +81,38 @@ struct Launch {
   int64_t items = 1;
   /// Fewest items that are worth a thread of their own.
   int64_t grain = 1;
+  /// On a CPU private memory of each call; on a GPU one buffer of the launch's
+  /// own behind its other buffers, zero before the first run.
   int64_t scratchBytes = 0;
+  /// On a GPU, in place of items and grain.
+  LaunchGrid grid;
+  /// Set where a library computes the launch; its buffers are the problem's.
+  std::optional<GemmProblem> gemm;
   int64_t flops = 0;
   /// Bytes that the launch reads and writes: where a kernel reads only a part
   /// of a buffer (an embedding's rows), that part.
   int64_t bytes = 0;
+};
+
+/// The kernels of a program for NVIDIA GPUs.
+struct CudaCode {
+  struct Kernel {
+    std::string name;
+    /// CUDA C++ in terms of the prelude (mpc/Target/CUDA/HostKernel.h).
+    std::string source;
+  };
+  /// The text in front of every kernel when it is compiled for a GPU.
+  std::string prelude;
+  /// Each kernel once.
+  std::vector<Kernel> kernels;
+  /// Machine code for one architecture ("sm_90a"): cubins with the kernels they
+  /// hold.
+  struct Binary {
+    std::string architecture;
+    std::vector<std::string> kernels;
+    std::vector<std::byte> cubin;
+  };
+  std::vector<Binary> binaries;
 };
 
 /// A program for one device. Immutable once an Executable holds it.
@@ -87,6 +127,8 @@ struct Program {
   std::vector<Launch> launches;
   /// Keeps the memory that holds the kernels' code.
   std::shared_ptr<void> code;
+  /// Of a program for NVIDIA GPUs; else null.
+  std::shared_ptr<const CudaCode> cuda;
 
   int64_t constantBytes() const;
   int64_t bytesMoved() const;

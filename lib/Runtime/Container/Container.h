@@ -25,13 +25,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace mpc::container {
 
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr size_t kSectionAlignment = 64;
 /// Tables of real programs take some hundred bytes per launch.
@@ -50,13 +52,36 @@ enum HeaderOffset : size_t {
 
 using Digest = std::array<uint8_t, 32>;
 
+/// A program's kernels for GPUs where they lie in a file (CudaCode).
+struct StoredCuda {
+  struct Kernel {
+    std::string name;
+    std::span<const std::byte> source;
+  };
+  struct Binary {
+    std::string architecture;
+    std::vector<uint32_t> kernels;
+    std::span<const std::byte> cubin;
+  };
+  std::span<const std::byte> prelude;
+  std::vector<Kernel> kernels;
+  std::vector<Binary> binaries;
+
+  /// Bytes of machine code.
+  int64_t codeBytes() const;
+  std::shared_ptr<const CudaCode> copy() const;
+};
+
 /// A program and its code, for one target.
 struct StoredProgram {
-  /// `target` is "cpu:avx512"; functions are null. Arguments and results are
-  /// those of the contents.
+  /// `target` is "cpu:avx512" or "cuda:sm_90a"; functions are null. Arguments
+  /// and results are those of the contents. A program for GPUs to be written
+  /// holds its kernels; one that was read gets them from `cuda`.
   Program program;
-  /// A shared object that exports every kernel by its name.
+  /// For a CPU a shared object that exports every kernel by its name.
   std::span<const std::byte> code;
+  /// Set by decode() where the target is a GPU.
+  std::optional<StoredCuda> cuda = {};
 };
 
 /// What a file says.

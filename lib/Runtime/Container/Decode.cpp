@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 using namespace mpc;
 using namespace mpc::container;
@@ -85,8 +86,12 @@ private:
   Status readSections();
   Status readConstant(const fb::Constant &from, const std::string &place,
                       ProgramConstant &to);
+  Status readGemm(const fb::Gemm &from, const std::string &place,
+                  GemmProblem &to);
   Status readLaunch(const fb::Launch &from, const std::string &place,
                     Launch &to);
+  Status readCuda(const fb::Cuda &from, const std::string &place,
+                  StoredCuda &to);
   Status readTarget(const fb::Target &from, const std::string &place,
                     StoredProgram &to);
   Status checkMemory(const Program &program, const std::string &place);
@@ -191,6 +196,33 @@ Status Decoder::readConstant(const fb::Constant &from, const std::string &place,
   return {};
 }
 
+Status Decoder::readGemm(const fb::Gemm &from, const std::string &place,
+                         GemmProblem &to) {
+  auto parse = [](const flatbuffers::String &text) {
+    return parseElementType({text.data(), text.size()});
+  };
+  std::optional<ElementType> operand = parse(*from.operand()),
+                             result = parse(*from.result());
+  if (!operand || !result ||
+      from.activation() > uint8_t(GemmProblem::Activation::GeluTanh))
+    return refuse(place, "has a product of an unknown kind");
+  to.m = from.m();
+  to.n = from.n();
+  to.k = from.k();
+  to.batch = from.batch();
+  to.operand = *operand;
+  to.result = *result;
+  to.transposeA = from.transpose_a();
+  to.transposeB = from.transpose_b();
+  to.sharedA = from.shared_a();
+  to.sharedB = from.shared_b();
+  to.activation = GemmProblem::Activation(from.activation());
+  to.bias = from.bias();
+  to.residual = from.residual();
+  to.tf32 = from.tf32();
+  return {};
+}
+
 Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
                            Launch &to) {
   if (Status status = spend(sizeof(to)); !status.ok())
@@ -222,7 +254,95 @@ Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
   to.scratchBytes = from.scratch_bytes();
   to.flops = from.flops();
   to.bytes = from.bytes();
+  if (const fb::Grid *grid = from.grid())
+    to.grid = {{grid->blocks_x(), grid->blocks_y(), grid->blocks_z()},
+               grid->threads(),
+               grid->shared_bytes()};
+  if (!from.gemm())
+    return {};
+  return readGemm(*from.gemm(), place, to.gemm.emplace());
+}
+
+Status Decoder::readCuda(const fb::Cuda &from, const std::string &place,
+                         StoredCuda &to) {
+  // A copy of what a target refers to is no larger than the file, for honest
+  // files hold every text once.
+  size_t left = bytes.size();
+  auto take = [&](uint32_t number, std::span<const std::byte> &section) {
+    if (number >= sections.size())
+      return refuse(place, "refers to code that does not exist");
+    section = sections[number];
+    if (section.size() > left)
+      return refuse(place, "refers to more code than the file holds");
+    left -= section.size();
+    return Status();
+  };
+  if (Status status = take(from.prelude(), to.prelude); !status.ok())
+    return status;
+  for (const fb::Kernel *kernel : *from.kernels()) {
+    StoredCuda::Kernel &read = to.kernels.emplace_back();
+    if (Status status = spend(sizeof(read)); !status.ok())
+      return status;
+    if (Status status = readString(*kernel->name(), read.name); !status.ok())
+      return status;
+    if (Status status = take(kernel->source(), read.source); !status.ok())
+      return status;
+  }
+  for (const fb::Binary *binary : *from.binaries()) {
+    StoredCuda::Binary &read = to.binaries.emplace_back();
+    if (Status status = spend(sizeof(read) + 4 * binary->kernels()->size());
+        !status.ok())
+      return status;
+    if (Status status = readString(*binary->architecture(), read.architecture);
+        !status.ok())
+      return status;
+    for (uint32_t number : *binary->kernels()) {
+      if (number >= to.kernels.size())
+        return refuse(place, "has code for a kernel that does not exist");
+      read.kernels.push_back(number);
+    }
+    if (Status status = take(binary->code(), read.cubin); !status.ok())
+      return status;
+  }
   return {};
+}
+
+/// Fails where a launch for a GPU has no kernel.
+static Status checkKernels(const Program &program, const StoredCuda &cuda,
+                           const std::string &place) {
+  std::set<std::string_view> names;
+  for (const StoredCuda::Kernel &kernel : cuda.kernels)
+    names.insert(kernel.name);
+  for (const Launch &launch : program.launches)
+    if (!launch.gemm && !names.count(launch.kernel))
+      return refuse(place, "lacks kernel '" + launch.kernel + "'");
+  return {};
+}
+
+int64_t StoredCuda::codeBytes() const {
+  int64_t sum = 0;
+  for (const Binary &binary : binaries)
+    sum += int64_t(binary.cubin.size());
+  return sum;
+}
+
+std::shared_ptr<const CudaCode> StoredCuda::copy() const {
+  auto text = [](std::span<const std::byte> bytes) {
+    return std::string(reinterpret_cast<const char *>(bytes.data()),
+                       bytes.size());
+  };
+  auto code = std::make_shared<CudaCode>();
+  code->prelude = text(prelude);
+  for (const Kernel &kernel : kernels)
+    code->kernels.push_back({kernel.name, text(kernel.source)});
+  for (const Binary &binary : binaries) {
+    CudaCode::Binary &made = code->binaries.emplace_back();
+    made.architecture = binary.architecture;
+    for (uint32_t number : binary.kernels)
+      made.kernels.push_back(kernels[number].name);
+    made.cubin.assign(binary.cubin.begin(), binary.cubin.end());
+  }
+  return code;
 }
 
 /// Fails where one run needs more memory than the machine has.
@@ -281,6 +401,17 @@ Status Decoder::readTarget(const fb::Target &from, const std::string &place,
   if (from.code() >= sections.size())
     return refuse(place, "refers to code that does not exist");
   to.code = sections[from.code()];
+  bool forGpu = program.target.rfind("cuda:", 0) == 0;
+  if (forGpu != (from.cuda() != nullptr))
+    return refuse(place, forGpu ? "holds no kernels for GPUs"
+                                : "holds kernels for GPUs and is for none");
+  if (forGpu) {
+    if (Status status = readCuda(*from.cuda(), place, to.cuda.emplace());
+        !status.ok())
+      return status;
+    if (Status status = checkKernels(program, *to.cuda, place); !status.ok())
+      return status;
+  }
   if (Status status = validate(program, /*needsCode=*/false); !status.ok())
     return refuse(place + ": " + status.where(), status.text());
   return checkMemory(program, place);

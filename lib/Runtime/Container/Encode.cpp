@@ -51,7 +51,9 @@ private:
   uint32_t addSection(std::span<const std::byte> bytes);
   std::vector<flatbuffers::Offset<fb::Value>>
   addValues(const std::vector<StoredValue> &values);
+  flatbuffers::Offset<fb::Gemm> addGemm(const GemmProblem &gemm);
   flatbuffers::Offset<fb::Launch> addLaunch(const Launch &launch);
+  flatbuffers::Offset<fb::Cuda> addCuda(const CudaCode &code);
   flatbuffers::Offset<fb::Target> addTarget(const StoredProgram &stored);
   void buildTable(uint64_t tableBytes);
 
@@ -99,6 +101,44 @@ Encoder::addValues(const std::vector<StoredValue> &values) {
   return list;
 }
 
+flatbuffers::Offset<fb::Gemm> Encoder::addGemm(const GemmProblem &gemm) {
+  auto name = [&](ElementType type) {
+    return builder.CreateSharedString(std::string(elementTypeName(type)));
+  };
+  auto operand = name(gemm.operand), result = name(gemm.result);
+  return fb::CreateGemm(builder, gemm.m, gemm.n, gemm.k, gemm.batch, operand,
+                        result, gemm.transposeA, gemm.transposeB, gemm.sharedA,
+                        gemm.sharedB, uint8_t(gemm.activation), gemm.bias,
+                        gemm.residual, gemm.tf32);
+}
+
+flatbuffers::Offset<fb::Cuda> Encoder::addCuda(const CudaCode &code) {
+  auto addText = [&](const std::string &text) {
+    return addSection(std::as_bytes(std::span(text)));
+  };
+  std::map<std::string, uint32_t> numbers;
+  std::vector<flatbuffers::Offset<fb::Kernel>> kernels;
+  for (const CudaCode::Kernel &kernel : code.kernels) {
+    numbers.emplace(kernel.name, uint32_t(kernels.size()));
+    auto name = builder.CreateSharedString(kernel.name);
+    kernels.push_back(fb::CreateKernel(builder, name, addText(kernel.source)));
+  }
+  std::vector<flatbuffers::Offset<fb::Binary>> binaries;
+  for (const CudaCode::Binary &binary : code.binaries) {
+    std::vector<uint32_t> held;
+    for (const std::string &kernel : binary.kernels)
+      if (auto found = numbers.find(kernel); found != numbers.end())
+        held.push_back(found->second);
+    auto architecture = builder.CreateSharedString(binary.architecture);
+    auto list = builder.CreateVector(held);
+    binaries.push_back(fb::CreateBinary(builder, architecture, list,
+                                        addSection(binary.cubin)));
+  }
+  auto kernelList = builder.CreateVector(kernels);
+  auto binaryList = builder.CreateVector(binaries);
+  return fb::CreateCuda(builder, addText(code.prelude), kernelList, binaryList);
+}
+
 flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
   std::vector<uint32_t> ops;
   for (const std::string &op : launch.ops) {
@@ -115,9 +155,15 @@ flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
   auto kind = builder.CreateSharedString(launch.kind);
   auto opList = builder.CreateVector(ops);
   auto bufferList = builder.CreateVectorOfStructs(buffers);
+  const auto &blocks = launch.grid.blocks;
+  fb::Grid grid(blocks[0], blocks[1], blocks[2], launch.grid.threads,
+                launch.grid.sharedBytes);
+  flatbuffers::Offset<fb::Gemm> gemm;
+  if (launch.gemm)
+    gemm = addGemm(*launch.gemm);
   return fb::CreateLaunch(builder, kernel, kind, opList, bufferList,
                           launch.items, launch.grain, launch.scratchBytes,
-                          launch.flops, launch.bytes);
+                          launch.flops, launch.bytes, &grid, gemm);
 }
 
 flatbuffers::Offset<fb::Target>
@@ -141,8 +187,11 @@ Encoder::addTarget(const StoredProgram &stored) {
   auto name = builder.CreateString(program.target);
   auto constantList = builder.CreateVector(constants);
   auto launchList = builder.CreateVector(launches);
+  flatbuffers::Offset<fb::Cuda> cuda;
+  if (program.cuda)
+    cuda = addCuda(*program.cuda);
   return fb::CreateTarget(builder, name, program.arenaBytes, constantList,
-                          launchList, addSection(stored.code));
+                          launchList, addSection(stored.code), cuda);
 }
 
 /// Makes the table for sections that follow one of `tableBytes`.

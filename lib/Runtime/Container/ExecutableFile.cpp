@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -45,10 +46,12 @@ Result<ExecutableFile> ExecutableFile::decode(std::shared_ptr<const void> owner,
     const Program &program = stored.program;
     std::set<std::string_view> kernels;
     for (const Launch &launch : program.launches)
-      kernels.insert(launch.kernel);
-    state->targets.push_back({program.target, int64_t(kernels.size()),
-                              int64_t(stored.code.size()),
-                              program.constantBytes(), program.arenaBytes});
+      if (!launch.gemm)
+        kernels.insert(launch.kernel);
+    state->targets.push_back(
+        {program.target, int64_t(kernels.size()),
+         stored.cuda ? stored.cuda->codeBytes() : int64_t(stored.code.size()),
+         program.constantBytes(), program.arenaBytes});
   }
   return ExecutableFile(std::move(state));
 }
@@ -141,8 +144,8 @@ static std::string joined(const List &list, Name name) {
 }
 
 /// The program of the best level that this machine has and the file holds.
-static const StoredProgram *choose(const Contents &contents,
-                                   const std::string &isa) {
+static const StoredProgram *chooseForCpu(const Contents &contents,
+                                         const std::string &isa) {
   for (std::string_view level : detail::cpuLevels()) {
     if (!isa.empty() && level != isa)
       continue;
@@ -153,38 +156,81 @@ static const StoredProgram *choose(const Contents &contents,
   return nullptr;
 }
 
+/// How well a GPU suits a program: the compute capability that it was made for,
+/// times ten, more where that is exact; 0 where it cannot run it.
+static int suitability(const std::string &target,
+                       const std::string &architecture) {
+  if (target.rfind("cuda:sm_", 0) != 0)
+    return 0;
+  bool specific = target.back() == 'a' || target.back() == 'f';
+  int wanted = std::atoi(target.c_str() + 8);
+  int present = std::atoi(architecture.c_str() + 3);
+  // Instructions of one architecture alone run on that one alone.
+  if (wanted > present || (specific && wanted != present))
+    return 0;
+  return 10 * wanted + specific;
+}
+
+/// The program that was made for the GPU's architecture or else for the next
+/// older one, whose text is compiled anew.
+static const StoredProgram *chooseForGpu(const Contents &contents,
+                                         const std::string &architecture) {
+  const StoredProgram *best = nullptr;
+  int most = 0;
+  for (const StoredProgram &stored : contents.programs)
+    if (int suits = suitability(stored.program.target, architecture);
+        suits > most) {
+      best = &stored;
+      most = suits;
+    }
+  return best;
+}
+
+/// Why the device runs none of the file's programs.
+static Status noTarget(const Contents &contents, const Device &device,
+                       const std::string &isa, const std::string &where) {
+  std::string text =
+      "holds code for " + joined(contents.programs, [](const StoredProgram &s) {
+        return s.program.target;
+      });
+  if (!device.architecture().empty())
+    return Status(StatusCode::Unavailable, where,
+                  text + ", but device " + device.name() +
+                      " runs cuda:" + device.architecture() +
+                      "; compile the model for it as well");
+  std::string machine = joined(detail::cpuLevels(), [](std::string_view level) {
+    return "cpu:" + std::string(level);
+  });
+  return Status(StatusCode::Unavailable, where,
+                text + ", but this machine runs " +
+                    (machine.empty() ? "none of mpc's levels" : machine) +
+                    (isa.empty() ? std::string()
+                                 : ", and cpu:" + isa + " was asked for"));
+}
+
 Result<Executable> ExecutableFile::load(Device device,
                                         const LoadOptions &options) const {
   const Contents &contents = state->contents;
-  const StoredProgram *stored = choose(contents, options.isa);
+  bool onGpu = !device.architecture().empty();
+  const StoredProgram *stored =
+      onGpu ? chooseForGpu(contents, device.architecture())
+            : chooseForCpu(contents, options.isa);
   // What is not run need not suit the machine.
   if (!stored && !device.needsCode() && options.isa.empty())
     stored = &contents.programs.front();
-  if (!stored) {
-    std::string has = joined(contents.programs, [](const StoredProgram &s) {
-      return s.program.target;
-    });
-    std::string machine =
-        joined(detail::cpuLevels(), [](std::string_view level) {
-          return "cpu:" + std::string(level);
-        });
-    std::string wanted = options.isa.empty()
-                             ? std::string()
-                             : ", and cpu:" + options.isa + " was asked for";
-    return Status(StatusCode::Unavailable, state->where,
-                  "holds code for " + has + ", but this machine runs " +
-                      (machine.empty() ? "none of mpc's levels" : machine) +
-                      wanted);
-  }
+  if (!stored)
+    return noTarget(contents, device, options.isa, state->where);
   auto program = std::make_shared<Program>(stored->program);
   if (device.needsCode()) {
     if (!options.trusted)
       return Status(StatusCode::InvalidArgument, state->where,
                     "holds machine code, which runs only where the caller says "
                     "that the file is trusted (LoadOptions::trusted)");
-    if (Status status = detail::loadCode(
-            stored->code, state->where + ": " + program->target, *program);
-        !status.ok())
+    if (stored->cuda)
+      program->cuda = stored->cuda->copy();
+    else if (Status status = detail::loadCode(
+                 stored->code, state->where + ": " + program->target, *program);
+             !status.ok())
       return status;
   }
   return Executable::create(std::move(device), std::move(program));

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Kernel/MathExpansion.h"
 #include "ContractionEmitter.h"
-#include "MathExpansion.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -328,7 +328,7 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
 /// their sum; both are 0 for a row that keeps nothing.
 void AttentionEmitter::emitSoftmax(Value row, Value local) {
   Location loc = op.getLoc();
-  MathExpansion values(b, loc, target);
+  MathExpansion values(b, loc, elementTarget(target));
   int64_t wide = 2 * lanes, whole = positions - positions % wide;
   int64_t rest = positions - whole;
   auto type = VectorType::get({wide}, sumType);

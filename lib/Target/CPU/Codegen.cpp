@@ -34,41 +34,12 @@ static constexpr llvm::StringLiteral kKernelAttr = "mpc.kernel_kind";
 // Helpers that emitters share
 //===----------------------------------------------------------------------===//
 
-Type mpc::memoryElementType(Type type) {
-  auto integer = dyn_cast<IntegerType>(type);
-  if (!integer)
-    return type;
-  return IntegerType::get(type.getContext(), std::max(8u, integer.getWidth()));
-}
-
-MemRefType mpc::memoryType(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  // Bare pointers do not carry extents of 0; nothing is ever read or written
-  // there.
-  SmallVector<int64_t> shape;
-  for (int64_t extent : tensor.getShape())
-    shape.push_back(std::max<int64_t>(extent, 1));
-  return MemRefType::get(shape, memoryElementType(tensor.getElementType()));
-}
-
-ImplArguments::ImplArguments(func::FuncOp kernel, func::FuncOp impl) {
-  Block &entry = impl.getBody().front();
-  unsigned inputs = kernel.getNumArguments(), outputs = kernel.getNumResults();
-  for (unsigned i = 0; i < inputs; ++i)
-    inputMemrefs.push_back(entry.getArgument(i));
-  for (unsigned i = 0; i < outputs; ++i)
-    outputMemrefs.push_back(entry.getArgument(inputs + i));
-  begin = entry.getArgument(inputs + outputs);
-  end = entry.getArgument(inputs + outputs + 1);
-  scratch = entry.getArgument(inputs + outputs + 2);
-}
-
-int64_t mpc::grainOf(double cyclesPerItem) {
-  // Waking a thread takes some microseconds: a task should last several times
-  // that.
-  constexpr double kTaskCycles = 40000;
-  return std::max<int64_t>(
-      1, std::llround(kTaskCycles / std::max(cyclesPerItem, 1.0)));
+ElementTarget mpc::elementTarget(const CpuTarget &target) {
+  ElementTarget result;
+  result.lanes = target.lanes();
+  result.registers = target.registers();
+  result.hasScalef = target.isa == CpuIsa::Avx512;
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -167,7 +138,7 @@ emitKernel(func::FuncOp kernel, func::FuncOp impl, const CpuTarget &target) {
     return emitConvolution(kernel, impl, target);
   if (isa_and_present<AttentionOp>(anchor))
     return emitAttention(kernel, impl, target);
-  return emitLoops(kernel, impl, target);
+  return emitLoops(kernel, impl, elementTarget(target));
 }
 
 //===----------------------------------------------------------------------===//

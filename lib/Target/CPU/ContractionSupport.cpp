@@ -79,75 +79,10 @@ static Value stripReshapes(Value tensor) {
   return tensor;
 }
 
-/// For each value that is elementwise in the result of `anchor`, or a transpose
-/// of such a value: which of the result's dimensions each of its own is;
-/// nothing for a value that mixes two orders.
-static DenseMap<Value, std::optional<SmallVector<int64_t>>>
-findOrders(func::FuncOp kernel, Operation *anchor) {
-  DenseMap<Value, std::optional<SmallVector<int64_t>>> orders;
-  Value result = anchor->getResult(0);
-  int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
-  orders[result] = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
-    if (!isa<TransposeOp, ElementwiseOpInterface>(op))
-      continue;
-    std::optional<SmallVector<int64_t>> order;
-    bool reads = false, mixed = false;
-    for (Value operand : op.getOperands()) {
-      auto input = orders.find(operand);
-      if (input == orders.end())
-        continue;
-      mixed |= reads && order != input->second;
-      order = input->second;
-      reads = true;
-    }
-    if (!reads)
-      continue;
-    if (auto transpose = dyn_cast<TransposeOp>(op); transpose && order) {
-      SmallVector<int64_t> input = *order;
-      for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
-        (*order)[to] = input[from];
-    }
-    if (mixed)
-      order = std::nullopt;
-    orders[op.getResult(0)] = order;
-  }
-  return orders;
-}
-
 ContractionKernel::ContractionKernel(func::FuncOp kernel, func::FuncOp impl,
                                      Operation *anchor, const CpuTarget &target)
     : kernel(kernel), impl(impl), arguments(kernel, impl), anchor(anchor),
-      target(target) {
-  auto orders = findOrders(kernel, anchor);
-  for (Value value : kernel.getBody().front().getTerminator()->getOperands()) {
-    Value source = value;
-    while (!orders.contains(source) && source.getDefiningOp<ReshapeOp>())
-      source = source.getDefiningOp<ReshapeOp>().getInput();
-    stored.push_back({source, orders.lookup(source)});
-  }
-}
-
-LogicalResult ContractionKernel::checkResults() {
-  auto type = cast<RankedTensorType>(anchor->getResult(0).getType());
-  int64_t rank = type.getRank();
-  auto fits = [&](const Stored &output) {
-    if (!output.order || (rank > 0 && output.order->back() != rank - 1))
-      return false;
-    SmallVector<int64_t> shape;
-    for (int64_t dimension : *output.order)
-      shape.push_back(type.getDimSize(dimension));
-    return cast<RankedTensorType>(output.value.getType()).getShape() ==
-           ArrayRef<int64_t>(shape);
-  };
-  for (const Stored &output : stored)
-    if (!fits(output))
-      return anchor->emitError()
-             << "an epilogue result has the type " << output.value.getType()
-             << "; it must be elementwise in the contraction's result, " << type
-             << ", or a transpose of that which keeps the last dimension";
-  return success();
-}
+      target(target), stored(kernel, anchor) {}
 
 Value ContractionKernel::memoryOf(Value tensor) const {
   auto argument = dyn_cast<BlockArgument>(stripReshapes(tensor));
@@ -155,7 +90,7 @@ Value ContractionKernel::memoryOf(Value tensor) const {
 }
 
 ElementEmitter ContractionKernel::makeEmitter(OpBuilder &builder) const {
-  ElementEmitter emitter(builder, anchor->getLoc(), target);
+  ElementEmitter emitter(builder, anchor->getLoc(), elementTarget(target));
   func::FuncOp function = kernel;
   for (auto [argument, memref] :
        llvm::zip_equal(function.getArguments(), arguments.inputs()))
@@ -350,50 +285,6 @@ LogicalResult ContractionKernel::packPanel(OpBuilder &builder, Value tensor,
 // Epilogue
 //===----------------------------------------------------------------------===//
 
-Value ContractionKernel::outputMemory(OpBuilder &builder,
-                                      unsigned index) const {
-  Value output = arguments.outputs()[index];
-  auto type = cast<MemRefType>(output.getType());
-  ArrayRef<int64_t> shape =
-      cast<RankedTensorType>(stored[index].value.getType()).getShape();
-  if (type.getShape() == shape)
-    return output;
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size() - 1; i-- > 0;)
-    strides[i] = strides[i + 1] * shape[i + 1];
-  return memref::ReinterpretCastOp::create(
-      builder, anchor->getLoc(), MemRefType::get(shape, type.getElementType()),
-      output,
-      /*offset=*/0, shape, strides);
-}
-
-LogicalResult ContractionKernel::storeChunk(OpBuilder &builder,
-                                            ElementEmitter &emitter, Value sums,
-                                            ValueRange indices, int64_t lanes,
-                                            Value mask) const {
-  Location loc = anchor->getLoc();
-  Value result = anchor->getResult(0);
-  Type element = getElementTypeOrSelf(result.getType()),
-       carried = carriedType(element);
-  if (getElementTypeOrSelf(sums.getType()) != carried) {
-    Type type = carried;
-    if (auto vector = dyn_cast<VectorType>(sums.getType()))
-      type = vector.clone(carried);
-    sums = arith::TruncFOp::create(builder, loc, type, sums);
-  }
-  emitter.bindValue(result, emitter.round(sums, element));
-  for (auto [i, output] : llvm::enumerate(stored)) {
-    SmallVector<Value> at;
-    for (int64_t dimension : *output.order)
-      at.push_back(indices[dimension]);
-    FailureOr<Value> out = emitter.emit(output.value, at, lanes, mask);
-    if (failed(out))
-      return failure();
-    emitter.store(*out, outputMemory(builder, i), at, lanes, mask);
-  }
-  return success();
-}
-
 LogicalResult ContractionKernel::storeTile(OpBuilder &builder, Value tile,
                                            int64_t pitch, Value rowCount,
                                            Indices indices, unsigned columnDim,
@@ -416,8 +307,8 @@ LogicalResult ContractionKernel::storeTile(OpBuilder &builder, Value tile,
     SmallVector<Value> position = indices(row);
     position.insert(position.begin() + columnDim, math.add(column, offset));
     ElementEmitter emitter = makeEmitter(builder);
-    if (failed(storeChunk(builder, emitter, sums, position, chunk.lanes,
-                          maskOf(builder, loc, chunk))))
+    if (failed(stored.store(emitter, arguments.outputs(), sums, position,
+                            chunk.lanes, maskOf(builder, loc, chunk))))
       result = failure();
   };
   math.loop(math.constant(0), rowCount, 1, [&](Value row) {

@@ -11,12 +11,11 @@
 #ifndef MPC_LIB_TARGET_CPU_CONTRACTIONSUPPORT_H
 #define MPC_LIB_TARGET_CPU_CONTRACTIONSUPPORT_H
 
-#include "ElementEmitter.h"
-#include "IndexMath.h"
+#include "../Kernel/ElementEmitter.h"
+#include "../Kernel/IndexMath.h"
+#include "../Kernel/StoredResults.h"
 #include "KernelEmitters.h"
 #include "MicroKernel.h"
-
-#include <optional>
 
 namespace mpc {
 
@@ -48,10 +47,8 @@ public:
   ContractionKernel(mlir::func::FuncOp kernel, mlir::func::FuncOp impl,
                     mlir::Operation *anchor, const CpuTarget &target);
 
-  /// Checks that results are elementwise in the anchor's result, or transposes
-  /// of that which keep the last dimension, or reshapes of these; a diagnostic
-  /// otherwise.
-  mlir::LogicalResult checkResults();
+  /// StoredResults::check.
+  mlir::LogicalResult checkResults() const { return stored.check(); }
 
   /// The memref in which `tensor` lies: a kernel argument or a reshape of one;
   /// null for computed tensors. Reshapes keep the argument's memref type.
@@ -106,21 +103,7 @@ public:
   CpuTarget target;
 
 private:
-  mlir::LogicalResult storeChunk(mlir::OpBuilder &builder,
-                                 ElementEmitter &emitter, mlir::Value sums,
-                                 mlir::ValueRange indices, int64_t lanes,
-                                 mlir::Value mask) const;
-  mlir::Value outputMemory(mlir::OpBuilder &builder, unsigned index) const;
-
-  /// What an output stores.
-  struct Stored {
-    /// Reshapes stripped.
-    mlir::Value value;
-    /// The dimension of the anchor's result that each of its own is; nothing
-    /// where it does not come from that alone.
-    std::optional<llvm::SmallVector<int64_t>> order;
-  };
-  llvm::SmallVector<Stored> stored;
+  StoredResults stored;
 };
 
 } // namespace mpc

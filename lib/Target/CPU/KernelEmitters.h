@@ -18,37 +18,9 @@
 
 #include "mpc/Target/CPU/CpuTarget.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
+#include "../Kernel/KernelForm.h"
 
 namespace mpc {
-
-/// See KernelInfo.
-struct EmittedKernel {
-  int64_t items = 1, grain = 1, scratchBytes = 0;
-};
-
-/// Element type in memory: i8 for i1, signless for unsigned integers, else
-/// `type`.
-mlir::Type memoryElementType(mlir::Type type);
-
-/// The memref that holds a tensor of type `type`.
-mlir::MemRefType memoryType(mlir::Type type);
-
-/// The arguments of `impl`, by what they are.
-struct ImplArguments {
-  explicit ImplArguments(mlir::func::FuncOp kernel, mlir::func::FuncOp impl);
-  llvm::ArrayRef<mlir::Value> inputs() const { return inputMemrefs; }
-  llvm::ArrayRef<mlir::Value> outputs() const { return outputMemrefs; }
-  mlir::Value begin, end, scratch;
-
-private:
-  llvm::SmallVector<mlir::Value> inputMemrefs, outputMemrefs;
-};
-
-/// Smallest number of items whose work is worth a task, given the cost of one
-/// in cycles.
-int64_t grainOf(double cyclesPerItem);
 
 /// matmul with an elementwise epilogue.
 mlir::FailureOr<EmittedKernel> emitContraction(mlir::func::FuncOp kernel,
@@ -62,10 +34,8 @@ mlir::FailureOr<EmittedKernel> emitConvolution(mlir::func::FuncOp kernel,
 mlir::FailureOr<EmittedKernel> emitAttention(mlir::func::FuncOp kernel,
                                              mlir::func::FuncOp impl,
                                              const CpuTarget &target);
-/// Everything else: elementwise, data movement, reductions, rows, pools.
-mlir::FailureOr<EmittedKernel> emitLoops(mlir::func::FuncOp kernel,
-                                         mlir::func::FuncOp impl,
-                                         const CpuTarget &target);
+/// What the loops of this target are made of.
+ElementTarget elementTarget(const CpuTarget &target);
 
 } // namespace mpc
 

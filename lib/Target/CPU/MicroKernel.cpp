@@ -6,7 +6,7 @@
 
 #include "MicroKernel.h"
 
-#include "IndexMath.h"
+#include "../Kernel/IndexMath.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks every model of a folder under many policies.
 
-usage: check_policies.py MPC FOLDER [--models NAME,...] [--policies P,...]
+usage: check_policies.py MPC FOLDER [--models NAME,...] [--policies P,...] [--device D]
 FOLDER holds model cases (NAME/model.onnx or model.mlir, NAME/inputs.npz). Runs
-`mpc check` for each model under every built-in policy and under `bfloat16` with
-overrides per op, and closes with `N of M hold`; exit status 1 where one does not.
+`mpc check` for each model under every built-in policy and, on the CPU, under `bfloat16`
+with overrides per op, and closes with `N of M hold`; exit status 1 where one does not.
 """
 import argparse
 import json
@@ -40,6 +40,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--models", default="")
     parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
     total, held = 0, 0
@@ -47,13 +48,14 @@ def main():
         model = case / "model.onnx"
         if not model.exists() or (args.models and case.name not in args.models.split(",")):
             continue
-        base = [args.mpc, "check", model, "--json", "--quiet"]
+        base = [args.mpc, "check", model, "--json", "--quiet", "--device", args.device]
         if (case / "inputs.npz").exists():
             base += ["--inputs", case / "inputs.npz"]
-        kinds = kinds_of(base)
         jobs = [(policy, []) for policy in args.policies.split(",")]
+        kinds = kinds_of(base) if args.device == "cpu" else []
         sets = [f"op:{kind}={kind_type}" for kind, kind_type in OVERRIDES.items() if kind in kinds]
-        jobs.append(("bfloat16", [flag for text in sets for flag in ("--set", text)]))
+        if sets:
+            jobs.append(("bfloat16", [flag for text in sets for flag in ("--set", text)]))
         for policy, flags in jobs:
             total += 1
             done = run(base + ["--policy", policy] + flags)

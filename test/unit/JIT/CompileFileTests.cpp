@@ -216,7 +216,7 @@ TEST_F(CompileFileTest, FailuresLeaveNoFile) {
   EXPECT_EQ(failure(model, folder.string(), {"cpu:native"}).code(),
             StatusCode::NotFound);
   EXPECT_EQ(failure(model, path, {"cpu:sse2"}).code(), StatusCode::Unavailable);
-  EXPECT_EQ(failure(model, path, {"cuda:sm_80"}).code(),
+  EXPECT_EQ(failure(model, path, {"cuda:sm_70"}).code(),
             StatusCode::Unavailable);
   EXPECT_EQ(failure(model, path, {""}).code(), StatusCode::InvalidArgument);
   EXPECT_EQ(failure(model, path, {}).code(), StatusCode::InvalidArgument);

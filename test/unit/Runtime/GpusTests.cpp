@@ -9,7 +9,7 @@
 
 #include "mpc/Runtime/Gpus.h"
 
-#include "CudaDriver.h"
+#include "CUDA/CudaDriver.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,15 @@ int errorName(int error, const char **name) {
 }
 
 CudaDriver driverWithTwo() {
-  return {succeed, twoGpus, deviceOf, nameOf, attributeOf, memoryOf, errorName};
+  CudaDriver driver;
+  driver.init = succeed;
+  driver.deviceGetCount = twoGpus;
+  driver.deviceGet = deviceOf;
+  driver.deviceGetName = nameOf;
+  driver.deviceGetAttribute = attributeOf;
+  driver.deviceTotalMem = memoryOf;
+  driver.getErrorName = errorName;
+  return driver;
 }
 
 TEST(GpusTest, ListsWhatTheDriverSays) {

@@ -199,6 +199,47 @@ static void checkMath(Check &check) {
        HostArgument::output("smaller", smaller), HostArgument::scalar(n)});
 }
 
+static void checkPowers(Check &check) {
+  if (!check.compile(kPowers, {"powers", "saturate"}))
+    return;
+  std::vector<float> x = floats(1 << 14), y(x.rbegin(), x.rend());
+  int n = static_cast<int>(x.size());
+  // Exponents of all sizes, and small whole ones.
+  for (int i = 0; i < n; i += 3)
+    y[i] = static_cast<float>(i % 23 - 11);
+  std::vector<float> power(n), angle(n);
+  check.run("powers", grid(1, 64),
+            {HostArgument::input("x", x), HostArgument::input("y", y),
+             HostArgument::output("power", power),
+             HostArgument::output("angle", angle), HostArgument::scalar(n)});
+  std::vector<int> words(n);
+  std::vector<signed char> bytes(n);
+  std::vector<long long> wide(n);
+  check.run("saturate", grid(1, 64),
+            {HostArgument::input("x", x), HostArgument::output("words", words),
+             HostArgument::output("bytes", bytes),
+             HostArgument::output("wide", wide), HostArgument::scalar(n)});
+}
+
+static void checkLanes(Check &check) {
+  if (!check.compile(kLanes, {"lanes", "doubles"}))
+    return;
+  std::vector<float> x = {1.5f, -2.25f, 3.1f, -0.0f, 0.5f, -7, 2.9f, 1}, y(22);
+  std::vector<int> n = {1, -2, 30, 400}, m(9);
+  check.run("lanes", grid(1, 1),
+            {HostArgument::input("x", x), HostArgument::output("y", y),
+             HostArgument::input("n", n), HostArgument::output("m", m)});
+  std::vector<double> wide(32), sums(64);
+  for (int i = 0; i < 32; ++i)
+    wide[i] = (i % 2 ? 1 + 0x1p-11 : 1 + 0x1p-8) + 0x1p-40 * i;
+  std::vector<uint16_t> h(32), b(32);
+  std::vector<long long> whole(32);
+  check.run("doubles", grid(1, 32),
+            {HostArgument::input("x", wide), HostArgument::output("y", sums),
+             HostArgument::output("h", h), HostArgument::output("b", b),
+             HostArgument::output("n", whole)});
+}
+
 static void checkWarps(Check &check) {
   if (!check.compile(kWarps, {"shuffles", "wide", "votes", "atomics"}))
     return;
@@ -278,6 +319,8 @@ int main() {
   checkConversions(check);
   check.nansAreAlike = true;
   checkMath(check);
+  checkPowers(check);
+  checkLanes(check);
   check.nansAreAlike = false;
   checkWarps(check);
   checkMatrices(check);

@@ -17,6 +17,9 @@ using namespace mpc::exe;
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.cpp.inc"
 
+#include "mpc/Dialect/Exe/IR/ExeEnums.cpp.inc"
+#include "mpc/Dialect/Exe/IR/ExeInterfaces.cpp.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "mpc/Dialect/Exe/IR/ExeAttributes.cpp.inc"
 
@@ -141,4 +144,7 @@ SmallVector<exe::ConstantOp, 0> ProgramOp::getProgramConstants() {
 }
 SmallVector<LaunchOp, 0> ProgramOp::getLaunches() {
   return partsOf<LaunchOp>(*this);
+}
+SmallVector<StepOpInterface, 0> ProgramOp::getSteps() {
+  return partsOf<StepOpInterface>(*this);
 }

@@ -41,36 +41,44 @@ static bool overlap(Attribute a, Attribute b) {
          right.getOffset() < left.getOffset() + left.getBytes();
 }
 
+/// That every buffer exists, outputs may be written, and no output overlaps
+/// another buffer of the step.
+static LogicalResult verifyBuffers(StepOpInterface step) {
+  Operation *op = step;
+  auto program = cast<ProgramOp>(op->getParentOp());
+  for (Attribute buffer :
+       llvm::concat<const Attribute>(step.getInputs(), step.getOutputs()))
+    if (!bufferBytes(program, buffer))
+      return op->emitOpError()
+             << "uses buffer " << buffer
+             << ", which is no argument, result or constant of the program";
+  for (Attribute buffer : step.getOutputs())
+    if (auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer))
+      if (!isa<ResultOp>(SymbolTable::lookupSymbolIn(program, symbol)))
+        return op->emitOpError()
+               << "writes " << buffer << ", which is no result of the program";
+  for (auto [index, output] : llvm::enumerate(step.getOutputs())) {
+    for (Attribute input : step.getInputs())
+      if (overlap(input, output))
+        return op->emitOpError()
+               << "writes " << output << ", which overlaps its input " << input;
+    for (Attribute other : step.getOutputs().getValue().take_front(index))
+      if (overlap(other, output))
+        return op->emitOpError() << "writes " << output
+                                 << ", which overlaps its output " << other;
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // LaunchOp
 //===----------------------------------------------------------------------===//
 
 LogicalResult LaunchOp::verify() {
+  // C1, C2, C3
+  if (failed(verifyBuffers(cast<StepOpInterface>(getOperation()))))
+    return failure();
   auto program = cast<ProgramOp>((*this)->getParentOp());
-  // C1
-  for (Attribute buffer :
-       llvm::concat<const Attribute>(getInputs(), getOutputs()))
-    if (!bufferBytes(program, buffer))
-      return emitOpError()
-             << "uses buffer " << buffer
-             << ", which is no argument, result or constant of the program";
-  // C2
-  for (Attribute buffer : getOutputs())
-    if (auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer))
-      if (!isa<ResultOp>(SymbolTable::lookupSymbolIn(program, symbol)))
-        return emitOpError()
-               << "writes " << buffer << ", which is no result of the program";
-  // C3
-  for (auto [index, output] : llvm::enumerate(getOutputs())) {
-    for (Attribute input : getInputs())
-      if (overlap(input, output))
-        return emitOpError()
-               << "writes " << output << ", which overlaps its input " << input;
-    for (Attribute other : getOutputs().getValue().take_front(index))
-      if (overlap(other, output))
-        return emitOpError() << "writes " << output
-                             << ", which overlaps its output " << other;
-  }
   // C4
   auto module = program->getParentOfType<ModuleOp>();
   auto kernel = module
@@ -98,6 +106,65 @@ LogicalResult LaunchOp::verify() {
   if (failed(check("input", getInputs(), type.getInputs())))
     return failure();
   return check("output", getOutputs(), type.getResults());
+}
+
+//===----------------------------------------------------------------------===//
+// GemmOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProblemAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t m, int64_t n, int64_t k,
+                                  int64_t batch, Type operandType,
+                                  Type resultType, bool, bool, bool, bool,
+                                  Epilogue, bool, bool, bool) {
+  if (m < 1 || n < 1 || k < 1 || batch < 1)
+    return emitError() << "a product has positive extents, found m " << m
+                       << ", n " << n << ", k " << k << ", batch " << batch;
+  if (!isa<FloatType>(operandType) || !isa<FloatType>(resultType))
+    return emitError() << "a product is of floats, found " << operandType
+                       << " and " << resultType;
+  return success();
+}
+
+LogicalResult GemmOp::verify() {
+  // C2
+  if (failed(verifyBuffers(cast<StepOpInterface>(getOperation()))))
+    return failure();
+  ProblemAttr problem = getProblem();
+  // C3
+  if (problem.getResidual() && problem.getEpilogue() != Epilogue::none)
+    return emitOpError() << "has both a residual and the activation "
+                         << stringifyEpilogue(problem.getEpilogue());
+  // C1
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  auto bytes = [](Type type, int64_t count) {
+    return count * (type.getIntOrFloatBitWidth() / 8);
+  };
+  int64_t sums = problem.getBatch() * problem.getM() * problem.getN();
+  SmallVector<int64_t> expected = {
+      bytes(problem.getOperandType(),
+            (problem.getSharedA() ? 1 : problem.getBatch()) * problem.getM() *
+                problem.getK()),
+      bytes(problem.getOperandType(),
+            (problem.getSharedB() ? 1 : problem.getBatch()) * problem.getK() *
+                problem.getN())};
+  if (problem.getBias())
+    expected.push_back(bytes(problem.getResultType(), problem.getN()));
+  if (problem.getResidual())
+    expected.push_back(bytes(problem.getResultType(), sums));
+  expected.push_back(bytes(problem.getResultType(), sums));
+  SmallVector<Attribute> buffers(getInputs().getValue());
+  llvm::append_range(buffers, getOutputs());
+  if (buffers.size() != expected.size() || getOutputs().size() != 1)
+    return emitOpError() << "has " << getInputs().size() << " inputs and "
+                         << getOutputs().size() << " outputs, its problem has "
+                         << expected.size() - 1 << " and 1";
+  for (auto [buffer, size] : llvm::zip_equal(buffers, expected))
+    if (*bufferBytes(program, buffer) != size)
+      return emitOpError() << "buffer " << buffer << " has "
+                           << *bufferBytes(program, buffer)
+                           << " bytes, its problem needs " << size;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -131,7 +198,7 @@ LogicalResult ProgramOp::verify() {
     return emitOpError() << "has an arena of "
                          << static_cast<int64_t>(getArenaBytes()) << " bytes";
   for (Operation &op : getBody().getOps())
-    if (!isa<ArgumentOp, ResultOp, exe::ConstantOp, LaunchOp>(op))
+    if (!isa<ArgumentOp, ResultOp, exe::ConstantOp, StepOpInterface>(op))
       return op.emitOpError() << "is no part of a program";
   // C1
   if (failed(verifyIndices<ArgumentOp>(getProgramArguments())) ||
@@ -139,8 +206,8 @@ LogicalResult ProgramOp::verify() {
     return failure();
 
   SmallVector<ArenaAttr> live;
-  DenseMap<Attribute, LaunchOp> written;
-  for (LaunchOp launch : getLaunches()) {
+  DenseMap<Attribute, Operation *> written;
+  for (StepOpInterface launch : getSteps()) {
     for (Attribute buffer : llvm::concat<const Attribute>(
              launch.getInputs(), launch.getOutputs())) {
       // C2
@@ -151,7 +218,7 @@ LogicalResult ProgramOp::verify() {
           arena.getOffset() % kAlignment != 0 ||
           arena.getOffset() >
               static_cast<int64_t>(getArenaBytes()) - arena.getBytes())
-        return launch.emitOpError()
+        return launch->emitOpError()
                << "uses arena[" << arena.getOffset() << " : "
                << arena.getBytes() << "] of an arena of " << getArenaBytes()
                << " bytes aligned to " << kAlignment;
@@ -160,13 +227,13 @@ LogicalResult ProgramOp::verify() {
     for (Attribute buffer : launch.getInputs()) {
       if (auto arena = dyn_cast<ArenaAttr>(buffer)) {
         if (!holdsValue(live, arena))
-          return launch.emitOpError()
+          return launch->emitOpError()
                  << "reads arena[" << arena.getOffset() << " : "
                  << arena.getBytes() << "], which holds no value there";
       } else if (isa_and_present<ResultOp>(mlir::SymbolTable::lookupSymbolIn(
                      getOperation(), cast<FlatSymbolRefAttr>(buffer))) &&
                  !written.contains(buffer)) {
-        return launch.emitOpError()
+        return launch->emitOpError()
                << "reads result " << buffer << " before it is written";
       }
     }
@@ -181,8 +248,8 @@ LogicalResult ProgramOp::verify() {
       auto [entry, inserted] = written.insert({buffer, launch});
       if (!inserted) {
         InFlightDiagnostic diagnostic =
-            launch.emitOpError() << "writes result " << buffer << " again";
-        diagnostic.attachNote(entry->second.getLoc()) << "first written here";
+            launch->emitOpError() << "writes result " << buffer << " again";
+        diagnostic.attachNote(entry->second->getLoc()) << "first written here";
         return diagnostic;
       }
     }

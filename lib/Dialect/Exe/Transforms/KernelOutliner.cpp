@@ -56,6 +56,9 @@ func::FuncOp KernelOutliner::outline(FusionOp fusion) {
   IRMapping mapping;
   Block &body = fusion.getBody().front();
   mapping.map(body.getArguments(), kernel.getArguments());
+  for (auto [argument, operand] :
+       llvm::zip_equal(kernel.getArguments(), fusion->getOperands()))
+    argument.setLoc(operand.getLoc());
   for (Operation &op : body.without_terminator()) {
     Operation *copy = builder.clone(op, mapping);
     // What an op is called or why it has its types makes no other kernel.

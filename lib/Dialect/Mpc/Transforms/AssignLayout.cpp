@@ -25,10 +25,16 @@ using namespace mpc;
 
 namespace {
 
-/// Puts the op between a transpose to channels last and one back.
-template <typename OpTy> void makeChannelsLast(OpTy op) {
+/// Puts the op between a transpose to channels last and one back. `transposed`
+/// holds what was transposed for ops before it.
+template <typename OpTy>
+void makeChannelsLast(OpTy op, DenseMap<Value, Value> &transposed) {
   OpBuilder builder(op);
+  // What was padded is the contraction, not the transposes beside it.
+  Attribute padding = op->removeDiscardableAttr(MpcDialect::kPaddingAttr);
   OpEmitter emit(builder, op);
+  if (padding)
+    op->setDiscardableAttr(MpcDialect::kPaddingAttr, padding);
   int64_t rank = shapeOf(op.getInput()).size();
   SmallVector<int64_t> toLast = {0};
   for (int64_t d = 2; d < rank; ++d)
@@ -39,7 +45,10 @@ template <typename OpTy> void makeChannelsLast(OpTy op) {
   SmallVector<int64_t> shape;
   for (int64_t dimension : toLast)
     shape.push_back(type.getShape()[dimension]);
-  op.getInputMutable().assign(emit.transpose(op.getInput(), toLast));
+  Value &input = transposed[op.getInput()];
+  if (!input)
+    input = emit.transpose(op.getInput(), toLast);
+  op.getInputMutable().assign(input);
   op.setLayout(ImageLayout::channels_last);
   op.getResult().setType(RankedTensorType::get(shape, type.getElementType()));
 
@@ -60,11 +69,12 @@ struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
   }
 
   void runOnOperation() override {
+    DenseMap<Value, Value> transposed;
     getOperation().walk([&](Operation *op) {
       auto convert = [&](auto image) {
         if (image.getLayout() == ImageLayout::channels_last)
           return;
-        makeChannelsLast(image);
+        makeChannelsLast(image, transposed);
         ++numConverted;
       };
       if (auto conv = dyn_cast<ConvOp>(op)) {

@@ -2,13 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Groups the ops of each function (FuseRules.cpp) and moves every group into an
+// Groups the ops of each function (FuseRules.cpp,
+// FusionQueue.cpp) and moves every group into an
 // mpc.fusion. Legal because all ops are pure and groups never wait for each
 // other. The Fuse stage's only pass; mpc-plan reads its result.
 //
 //===----------------------------------------------------------------------===//
 
-#include "FusionGraph.h"
+#include "FusePrepare.h"
+#include "FusionQueue.h"
 #include "OpEmitter.h"
 
 #include "mpc/Analysis/Fusibility.h"
@@ -18,6 +20,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_FUSEPASS
@@ -49,100 +52,6 @@ std::string nameOf(Operation *op) {
   return text.empty() ? op->getName().stripDialect().str() : text;
 }
 
-/// A conversion to a wider float of a value that lies in memory in 16 bits.
-bool isWidening(CastOp cast) {
-  auto from = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getInput()));
-  auto to = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getResult()));
-  return from && to && from.getWidth() < to.getWidth();
-}
-
-/// Lets data move in 16 bits: a movement of a widened value becomes the
-/// widening of the moved value. In block order, so that casts travel as far as
-/// they can.
-void widenAfterMovement(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (!isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op))
-      continue;
-    auto cast = op.getOperand(0).getDefiningOp<CastOp>();
-    if (!cast || !isWidening(cast) || cast.getPinned())
-      continue;
-    OpBuilder builder(&op);
-    Operation *narrow = builder.clone(op);
-    narrow->setOperand(0, cast.getInput());
-    auto type = mlir::cast<RankedTensorType>(op.getResult(0).getType());
-    narrow->getResult(0).setType(
-        type.clone(getElementTypeOrSelf(cast.getInput())));
-    Operation *wide = builder.clone(*cast);
-    wide->setOperand(0, narrow->getResult(0));
-    wide->getResult(0).setType(type);
-    op.getResult(0).replaceAllUsesWith(wide->getResult(0));
-    op.erase();
-  }
-}
-
-/// Brings a narrowing cast back over movement that only it reads, to the op
-/// whose kernel can store 16 bits: the movement else keeps them apart.
-void narrowBeforeMovement(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    auto cast = dyn_cast<CastOp>(op);
-    if (!cast)
-      continue;
-    Type from = getElementTypeOrSelf(cast.getInput());
-    Type to = getElementTypeOrSelf(cast.getResult());
-    if (!isa<FloatType>(from) || !isa<FloatType>(to) ||
-        from.getIntOrFloatBitWidth() <= to.getIntOrFloatBitWidth())
-      continue;
-    SmallVector<Operation *> movements;
-    Value source = cast.getInput();
-    while (Operation *producer = source.getDefiningOp()) {
-      if (!source.hasOneUse() || !isa<ReshapeOp, TransposeOp>(producer))
-        break;
-      movements.push_back(producer);
-      source = producer->getOperand(0);
-    }
-    Operation *producer = source.getDefiningOp();
-    if (movements.empty() || !producer || !source.hasOneUse() ||
-        isa<ReshapeOp, TransposeOp, CastOp>(producer) ||
-        !absorbsResultCast(producer, FusionTarget()))
-      continue;
-    OpBuilder builder(movements.back());
-    Operation *narrow = builder.clone(op);
-    narrow->setOperand(0, source);
-    narrow->getResult(0).setType(
-        mlir::cast<RankedTensorType>(source.getType()).clone(to));
-    movements.back()->setOperand(0, narrow->getResult(0));
-    for (Operation *movement : movements) {
-      Value result = movement->getResult(0);
-      result.setType(mlir::cast<RankedTensorType>(result.getType()).clone(to));
-    }
-    cast.getResult().replaceAllUsesWith(movements.front()->getResult(0));
-    cast.erase();
-  }
-}
-
-/// Gives each reader of a widening cast its own, so that the wide value needs
-/// no memory.
-void repeatWideningCasts(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    auto cast = dyn_cast<CastOp>(op);
-    if (!cast || !isWidening(cast))
-      continue;
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : cast.getResult().getUses())
-      uses.push_back(&use);
-    DenseMap<Operation *, Value> copies;
-    for (OpOperand *use :
-         ArrayRef<OpOperand *>(uses).drop_front(uses.empty() ? 0 : 1)) {
-      if (use->getOwner() == uses.front()->getOwner())
-        continue;
-      Value &copy = copies[use->getOwner()];
-      if (!copy)
-        copy = OpBuilder(use->getOwner()).clone(*cast)->getResult(0);
-      use->set(copy);
-    }
-  }
-}
-
 /// Whether a constant operand of `op` can be an immediate in the kernel.
 bool takesImmediates(Operation *op) {
   auto fusion = dyn_cast<FusionOpInterface>(op);
@@ -161,6 +70,14 @@ bool takesImmediates(Operation *op) {
 struct FusePass : mpc::impl::FusePassBase<FusePass> {
   using Base::Base;
 
+  LogicalResult initialize(MLIRContext *context) override {
+    info = TargetInfo::parse(target);
+    if (!info)
+      return emitError(UnknownLoc::get(context))
+             << "mpc-fuse: '" << target << "' is no target that is known";
+    return success();
+  }
+
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (function.isExternal() || !function.getOps<FusionOp>().empty())
@@ -171,13 +88,14 @@ struct FusePass : mpc::impl::FusePassBase<FusePass> {
       return signalPassFailure();
     }
     Block &block = function.getBody().front();
-    widenAfterMovement(block);
-    narrowBeforeMovement(block);
-    repeatWideningCasts(block);
+    prepareFusion(block, *info);
     eraseDead(block);
 
     FusionGraph graph(block);
-    groupOps(graph, block);
+    std::vector<FusionDecision> decisions = groupOps(graph, block, *info);
+    if (report)
+      for (const FusionDecision &decision : decisions)
+        remark(decision);
     SmallVector<FusionGroup *> order = graph.inOrder();
     names.clear();
     Operation *terminator = block.getTerminator();
@@ -199,6 +117,26 @@ private:
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
         op.erase();
+  }
+
+  /// One decision, at the op that leads the kernel.
+  static void remark(const FusionDecision &decision) {
+    const FusionSaving &saving = decision.saving;
+    InFlightDiagnostic diag = decision.into->emitRemark();
+    std::string from = nameOf(decision.from), into = nameOf(decision.into);
+    StringRef kind = decision.from->getName().stripDialect();
+    if (decision.verdict == FusionDecision::Verdict::Taken)
+      diag << "'" << into << "' takes " << kind << " '" << from << "' as "
+           << nameOf(decision.step);
+    else
+      diag << "'" << into << "' leaves " << kind << " '" << from << "' as "
+           << nameOf(decision.step)
+           << (decision.verdict == FusionDecision::Verdict::Cycle
+                   ? ", a kernel lies between them"
+                   : ", it costs more than it saves");
+    diag << ": " << llvm::formatv("{0:f3}", saving.seconds * 1e6).str()
+         << " us, " << saving.bytes << " bytes, " << saving.launches
+         << (saving.launches == 1 ? " launch" : " launches");
   }
 
   /// A name that no other fusion of the function has.
@@ -264,6 +202,7 @@ private:
       op->dropAllUses();
   }
 
+  std::optional<TargetInfo> info;
   llvm::StringSet<> names;
 };
 

@@ -1,412 +1,276 @@
-//===- FuseRules.cpp - which ops share a kernel ---------------------------===//
+//===- FuseRules.cpp - which ops may share a kernel -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules of mpc-fuse. Each rule saves a value's way through memory; none
-// computes anything heavy twice.
+// The rules of mpc-fuse. Each allows a step that saves a value's way through
+// memory; none computes anything heavy twice.
 //
 //===----------------------------------------------------------------------===//
 
-#include "FusionGraph.h"
+#include "FuseRules.h"
+#include "FuseMovement.h"
 #include "OpEmitter.h"
 
-#include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
-
-#include <map>
 
 using namespace mlir;
 using namespace mpc;
 
-namespace {
-
 /// Kernels of more ops take long to compile and run out of registers.
-constexpr size_t kMostOps = 64;
+static constexpr size_t kMostOps = 64;
 
-/// Whether `joining` makes the kernel of `group` too large. A cast always fits:
-/// its placement counts on it (absorbsResultCast).
-bool isFull(FusionGroup *group, FusionGroup *joining) {
-  bool onlyCasts =
-      llvm::all_of(joining->ops, [](Operation *op) { return isa<CastOp>(op); });
-  return !onlyCasts && group->ops.size() + joining->ops.size() > kMostOps;
+/// Full-size values that a thread of a GPU can hold at once: vectors of four
+/// registers each, half of the 255 that it has.
+static constexpr size_t kMostLiveValues = 32;
+
+StringRef mpc::nameOf(FusionStep step) {
+  switch (step) {
+  case FusionStep::Operand:
+    return "operand";
+  case FusionStep::Epilogue:
+    return "epilogue";
+  case FusionStep::EpilogueOperand:
+    return "epilogue operand";
+  case FusionStep::Store:
+    return "store";
+  case FusionStep::Prologue:
+    return "prologue";
+  case FusionStep::Loop:
+    return "loop";
+  case FusionStep::Cast:
+    return "cast";
+  }
+  return "";
 }
 
-FusionClass classOf(Operation *op) {
-  auto fusion = dyn_cast<FusionOpInterface>(op);
-  return fusion ? fusion.getFusionClass() : FusionClass::Opaque;
+FuseRules::FuseRules(FusionGraph &graph, Block &block, const TargetInfo &target)
+    : graph(graph), cost(target, graph),
+      isGpu(target.kind == TargetInfo::Kind::Cuda) {
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
 }
 
-bool isElementwise(Operation *op) { return isa<ElementwiseOpInterface>(op); }
-
-/// Conversions cost nothing beside the memory they save.
-bool isFreeToRepeat(Operation *op) {
-  return isa<CastOp, IotaOp, BroadcastOp, SliceOp>(op);
-}
-
-/// Whether neighbours along the result's last dimension are neighbours (or the
-/// same element) in the operand too, so that loads stay vectors.
-bool keepsLastDimension(Operation *op) {
-  if (auto transpose = dyn_cast<TransposeOp>(op)) {
-    ArrayRef<int64_t> permutation = transpose.getPermutation();
-    return permutation.empty() ||
-           permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
-  }
-  if (auto slice = dyn_cast<SliceOp>(op))
-    return slice.getStrideValues().empty() ||
-           slice.getStrideValues().back() == 1;
-  if (auto gather = dyn_cast<GatherOp>(op))
-    return gather.getAxis() + 1 < shapeOf(gather.getInput()).size();
-  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-    ArrayRef<int64_t> from = shapeOf(reshape.getInput()), to = shapeOf(reshape);
-    return !from.empty() && !to.empty() && from.back() == to.back();
-  }
-  return isa<BroadcastOp, IotaOp>(op);
-}
-
-class Rules {
-public:
-  Rules(FusionGraph &graph, Block &block) : graph(graph) {
-    for (Operation &op : block.without_terminator())
-      ops.push_back(&op);
-  }
-
-  void run() {
-    for (Operation *op : ops)
-      classify(op);
-    eachAnchor({FusionClass::Contraction, FusionClass::Attention},
-               [&](FusionGroup *group) {
-                 for (Value operand : group->anchor->getOperands())
-                   takeMovement(group, operand);
-               });
-    eachAnchor({FusionClass::Contraction, FusionClass::Convolution,
-                FusionClass::Attention, FusionClass::Pool},
-               [&](FusionGroup *group) { growEpilogue(group); });
-    eachAnchor({FusionClass::Attention}, [&](FusionGroup *group) {
-      while (takeTransposedResult(group))
-        growEpilogue(group);
-    });
-    eachAnchor({FusionClass::RowWise, FusionClass::Reduction},
-               [&](FusionGroup *group) {
-                 growPrologue(group);
-                 growEpilogue(group);
-               });
-    for (Operation *op : ops)
-      joinLoops(op);
-    // A conversion that nothing took rides on any loop before it.
-    for (Operation *op : ops)
-      if (FusionGroup *group = graph.groupOf(op);
-          isa<CastOp>(op) && group->ops.size() == 1)
-        if (FusionGroup *source = graph.groupOf(op->getOperand(0));
-            isFree(source) && graph.isReadOnlyBy(source, group))
-          graph.merge(group, source);
-    widenAtReaders();
-    for (Operation *op : ops)
-      if (FusionGroup *group = graph.groupOf(op);
-          !group->anchor && !group->isLoose)
-        group->kind = isTransposing(group) ? FusionKind::transpose
-                                           : FusionKind::elementwise;
-  }
-
-private:
-  /// Gives a single op's group its kind.
-  void classify(Operation *op) {
+void FuseRules::classify() {
+  for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);
-    auto anchor = [&](FusionKind kind) {
-      group->kind = kind;
-      group->anchor = op;
-    };
     group->isLoose = isa<mpc::ConstantOp>(op) || isView(op);
-    switch (classOf(op)) {
+    std::optional<FusionKind> kind;
+    switch (familyOf(op)) {
     case FusionClass::Contraction:
-      return anchor(FusionKind::contraction);
+      kind = FusionKind::contraction;
+      break;
     case FusionClass::Convolution:
-      return anchor(isa<ConvOp>(op) ? FusionKind::convolution
-                                    : FusionKind::library);
+      kind = isa<ConvOp>(op) ? FusionKind::convolution : FusionKind::library;
+      break;
     case FusionClass::Attention:
-      return anchor(FusionKind::attention);
+      kind = FusionKind::attention;
+      break;
     case FusionClass::RowWise:
-      return anchor(FusionKind::row);
+      kind = FusionKind::row;
+      break;
     case FusionClass::Reduction:
     case FusionClass::Pool:
-      return anchor(FusionKind::reduce);
+      kind = FusionKind::reduce;
+      break;
     case FusionClass::Scan:
     case FusionClass::Recurrent:
     case FusionClass::Opaque:
-      return anchor(FusionKind::library);
+      kind = FusionKind::library;
+      break;
     default:
-      return;
+      break;
     }
+    if (!kind)
+      continue;
+    group->kind = *kind;
+    group->anchor = op;
   }
+}
 
-  void eachAnchor(ArrayRef<FusionClass> classes,
-                  llvm::function_ref<void(FusionGroup *)> grow) {
-    for (Operation *op : ops)
-      if (FusionGroup *group = graph.groupOf(op);
-          group->anchor == op && group->kind != FusionKind::library &&
-          llvm::is_contained(classes, classOf(op)))
-        grow(group);
-  }
+//===----------------------------------------------------------------------===//
+// Questions
+//===----------------------------------------------------------------------===//
 
-  /// A loop that no kernel has taken yet.
-  bool isFree(FusionGroup *group) {
-    return group && !group->isLoose && !group->anchor;
-  }
+/// A loop that no kernel has taken yet.
+bool FuseRules::isFree(FusionGroup *group) const {
+  return group && !group->isLoose && !group->anchor;
+}
 
-  /// Takes the elementwise ops of the group's shape that read its results, in
-  /// block order, so that each is seen after those it reads.
-  void growEpilogue(FusionGroup *group) {
-    std::map<int64_t, Operation *> readers;
-    auto addReaders = [&](Operation *op) {
-      for (Operation *user : op->getUsers())
-        readers[graph.positionOf(user)] = user;
-    };
-    llvm::for_each(group->ops, addReaders);
-    while (!readers.empty()) {
-      Operation *op = readers.begin()->second;
-      readers.erase(readers.begin());
-      FusionGroup *reader = graph.groupOf(op);
-      if (!isFree(reader) || reader->ops.size() != 1 || !isElementwise(op) ||
-          shapeOf(op->getResult(0)) != group->shape || isFull(group, reader))
-        continue;
-      if (graph.merge(group, reader)) {
-        takeProducers(group, op);
-        addReaders(op);
-      }
-    }
-  }
+/// Whether the group's kernel loads its operands through index maps.
+bool FuseRules::takesOperands(FusionGroup *group) const {
+  FusionClass family = familyOf(group->anchor);
+  return family == FusionClass::Contraction ||
+         family == FusionClass::Attention ||
+         (family == FusionClass::Convolution && isGpu);
+}
 
-  /// Takes the transpose that alone reads the group's only result, where rows
-  /// stay whole: the kernel then stores them elsewhere, at no cost. From here
-  /// on the group has the transpose's shape, and nothing in it reads the old
-  /// one.
-  bool takeTransposedResult(FusionGroup *group) {
-    SmallVector<Value> results = graph.resultsOf(group);
-    if (results.size() != 1 || !results.front().hasOneUse())
-      return false;
-    Operation *transpose = *results.front().user_begin();
-    FusionGroup *reader = graph.groupOf(transpose);
-    if (!isa<TransposeOp>(transpose) || !keepsLastDimension(transpose) ||
-        !isFree(reader) || reader->ops.size() != 1 ||
-        !graph.merge(group, reader))
-      return false;
-    group->shape = shapeOf(transpose->getResult(0));
-    return true;
-  }
-
-  /// Takes the index maps behind a contraction's operand: packing reads it
-  /// through them at no cost.
-  void takeMovement(FusionGroup *group, Value operand) {
-    FusionGroup *source = graph.groupOf(operand);
-    if (ReshapeOp reshape = reshapeToJoin(operand, group))
-      source = graph.groupOf(reshape.getInput());
-    if (!isFree(source) || source->ops.size() != 1)
-      return;
-    Operation *producer = source->ops.front();
-    bool fits = isa<TransposeOp, SliceOp>(producer)
-                    ? keepsLastDimension(producer)
-                    : isa<CastOp>(producer) && convertsMovement(producer);
-    if (fits && mergeThrough(group, operand, source))
-      takeMovement(group, producer->getOperand(0));
-  }
-
-  /// Whether the cast has a movement before it that would else share a kernel
-  /// with nothing but the cast.
-  bool convertsMovement(Operation *cast) {
-    FusionGroup *behind = graph.groupOf(cast->getOperand(0));
-    return isFree(behind) && behind->ops.size() == 1 &&
-           isa<TransposeOp, SliceOp>(behind->ops.front()) &&
-           keepsLastDimension(behind->ops.front()) &&
-           graph.isReadOnlyBy(behind, graph.groupOf(cast));
-  }
-
-  /// The reshape that makes `operand` and can be computed inside `group`: it
-  /// keeps the last extent, so that vectors stay whole, and nothing else reads
-  /// it.
-  ReshapeOp reshapeToJoin(Value operand, FusionGroup *group) {
-    auto reshape = operand.getDefiningOp<ReshapeOp>();
-    if (!reshape || !keepsLastDimension(reshape) ||
-        !graph.groupOf(operand)->isLoose ||
-        !graph.isReadOnlyBy(graph.groupOf(operand), group))
-      return {};
-    return reshape;
-  }
-
-  /// Merges `source`, which computes `operand` or the input of the reshape that
-  /// does, where nothing else reads it.
-  bool mergeThrough(FusionGroup *group, Value operand, FusionGroup *source) {
-    FusionGroup *between = graph.groupOf(operand);
-    if (between == source)
-      return graph.isReadOnlyBy(source, group) && graph.merge(group, source);
-    if (!graph.isReadOnlyBy(source, between))
-      return false;
-    between->isLoose = false;
-    if (graph.merge(between, source) && graph.merge(group, between))
-      return true;
-    // The pair stays a kernel of its own, a plain loop that ends in the
-    // reshape.
-    return false;
-  }
-
-  /// Whether `op` belongs to the epilogue of a kernel other than `group`, at
-  /// once or through elementwise ops that no kernel has taken yet. That kernel
-  /// would else store an unfinished value.
-  bool endsOtherKernel(Operation *op, FusionGroup *group) {
-    SmallVector<Operation *> pending = {op};
-    SmallPtrSet<Operation *, 8> seen;
-    while (!pending.empty()) {
-      Operation *next = pending.pop_back_val();
-      if (!isElementwise(next) || !seen.insert(next).second)
-        continue;
-      for (Value operand : next->getOperands()) {
-        FusionGroup *source = graph.groupOf(operand);
-        if (!source || source == group ||
-            source->shape != shapeOf(next->getResult(0)))
+/// The most values of the groups' shape that are alive at once when their ops
+/// run in block order.
+static size_t liveValues(const FusionGraph &graph, FusionGroup *group,
+                         FusionGroup *joining) {
+  auto isInside = [&](Operation *op) {
+    return graph.groupOf(op) == group || graph.groupOf(op) == joining;
+  };
+  // Where the last reader of each value stands; those read outside stay alive
+  // to the end.
+  SmallVector<std::pair<int64_t, int64_t>> ranges;
+  for (FusionGroup *half : {group, joining})
+    for (Operation *op : half->ops)
+      for (Value result : op->getResults()) {
+        if (elementCount(result) != productOf(group->shape))
           continue;
-        if (source->anchor && source->kind != FusionKind::library)
-          return true;
-        if (isFree(source) && source->ops.size() == 1)
-          pending.push_back(source->ops.front());
+        int64_t begin = graph.positionOf(op), end = begin;
+        for (Operation *user : result.getUsers())
+          end = std::max(end, isInside(user)
+                                  ? graph.positionOf(user)
+                                  : std::numeric_limits<int64_t>::max());
+        ranges.push_back({begin, end});
       }
-    }
+  size_t most = 0;
+  for (auto [begin, unused] : ranges)
+    most =
+        std::max<size_t>(most, llvm::count_if(ranges, [&](auto range) {
+                           return range.first <= begin && begin <= range.second;
+                         }));
+  return most;
+}
+
+/// Whether `joining` makes the kernel of `group` too large. A cast always fits:
+/// its placement counts on it (absorbsResultCast).
+bool FuseRules::isFull(FusionGroup *group, FusionGroup *joining) const {
+  if (llvm::all_of(joining->ops, [](Operation *op) { return isa<CastOp>(op); }))
     return false;
-  }
+  return group->ops.size() + joining->ops.size() > kMostOps ||
+         (isGpu && liveValues(graph, group, joining) > kMostLiveValues);
+}
 
-  /// Gives a widening cast to the kernel that reads it: the one that makes its
-  /// input then stores 16 bits.
-  void widenAtReaders() {
-    for (Operation *op : ops) {
-      auto cast = dyn_cast<CastOp>(op);
-      if (!cast || cast->use_empty() || !isWidening(cast))
-        continue;
-      OpOperand &use = *cast->getUses().begin();
-      FusionGroup *reader = graph.groupOf(use.getOwner());
-      if (reader && !reader->isLoose && reader != graph.groupOf(op) &&
-          graph.isReadOnlyBy(op, reader) &&
-          absorbsCast(use.getOwner(), use.getOperandNumber(), FusionTarget()))
-        graph.move(op, reader);
-    }
-  }
-
-  static bool isWidening(CastOp cast) {
-    auto from = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getInput()));
-    auto to = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getResult()));
-    return from && to && from.getWidth() < to.getWidth();
-  }
-
-  /// Takes what computes operands of `op`, a member of `group`: elementwise ops
-  /// of the group's shape, and index maps and conversions of any, where nothing
-  /// else reads them.
-  void takeProducers(FusionGroup *group, Operation *op) {
-    for (Value operand : op->getOperands()) {
+/// Whether `op` belongs to the epilogue of a kernel other than `group`, at once
+/// or through elementwise ops that no kernel has taken yet. That kernel would
+/// else store an unfinished value.
+bool FuseRules::endsOtherKernel(Operation *op, FusionGroup *group) const {
+  SmallVector<Operation *> pending = {op};
+  SmallPtrSet<Operation *, 8> seen;
+  while (!pending.empty()) {
+    Operation *next = pending.pop_back_val();
+    if (!isElementwise(next) || !seen.insert(next).second)
+      continue;
+    for (Value operand : next->getOperands()) {
       FusionGroup *source = graph.groupOf(operand);
-      if (!isFree(source) || source->ops.size() != 1 ||
-          !graph.isReadOnlyBy(source, group))
+      if (!source || source == group ||
+          source->shape != shapeOf(next->getResult(0)))
         continue;
-      Operation *producer = source->ops.front();
-      bool sameShape = shapeOf(operand) == group->shape;
-      bool fits = isElementwise(producer)
-                      ? sameShape || isFreeToRepeat(producer)
-                      : keepsLastDimension(producer);
-      if (fits && !endsOtherKernel(producer, group) &&
-          graph.merge(group, source))
-        takeProducers(group, producer);
+      if (source->anchor && source->kind != FusionKind::library)
+        return true;
+      if (isFree(source) && source->ops.size() == 1)
+        pending.push_back(source->ops.front());
     }
   }
+  return false;
+}
 
-  /// Takes what computes the anchor's first operand, also values that others
-  /// read as well where they have the shape of the group's results.
-  void growPrologue(FusionGroup *group) {
-    Operation *anchor = group->anchor;
-    Value input = anchor->getOperand(0);
-    bool mayYield = shapeOf(input) == group->shape &&
-                    classOf(anchor) == FusionClass::RowWise;
-    SmallVector<Value> pending = {input};
-    while (!pending.empty()) {
-      Value value = pending.pop_back_val();
-      FusionGroup *source = graph.groupOf(value);
-      if (!isFree(source) || source->ops.size() != 1)
-        continue;
-      Operation *producer = source->ops.front();
-      bool isOnlyReader = graph.isReadOnlyBy(source, group);
-      bool sameShape = shapeOf(value) == shapeOf(input);
-      bool fits = isElementwise(producer)
-                      ? (sameShape && (isOnlyReader || mayYield)) ||
-                            (isFreeToRepeat(producer) && isOnlyReader)
-                      : keepsLastDimension(producer) && isOnlyReader;
-      if (fits && graph.merge(group, source))
-        llvm::append_range(pending, producer->getOperands());
-    }
-  }
+/// Whether the cast has a movement before it that would else share a kernel
+/// with nothing but the cast.
+bool FuseRules::convertsMovement(Operation *cast) const {
+  FusionGroup *behind = graph.groupOf(cast->getOperand(0));
+  return isFree(behind) && behind->ops.size() == 1 &&
+         isa<TransposeOp, SliceOp>(behind->ops.front()) &&
+         keepsLastDimension(behind->ops.front()) &&
+         graph.isReadOnlyBy(behind, graph.groupOf(cast));
+}
 
-  /// Lets the loop of `op` join those that compute its operands.
-  void joinLoops(Operation *op) {
-    if (!isFree(graph.groupOf(op)))
-      return;
-    for (Value operand : op->getOperands()) {
-      FusionGroup *group = graph.groupOf(op), *source = graph.groupOf(operand);
-      if (!source || isFull(source, group))
-        continue;
-      if (ReshapeOp reshape = reshapeToJoin(operand, group)) {
-        FusionGroup *behind = graph.groupOf(reshape.getInput());
-        if (behind != group && isFree(behind) &&
-            !isLastDimensionMoved(behind) && isPlainLoop(behind) &&
-            classOf(op) != FusionClass::Gather)
-          mergeThrough(group, operand, behind);
-      } else if (source != group && isFree(source) &&
-                 mayJoin(op, operand, group, source)) {
-        graph.merge(group, source);
-      }
-    }
-  }
+/// Whether the cast narrows an argument of the function, which no kernel before
+/// it can do.
+bool FuseRules::convertsInput(Operation *cast) const {
+  return isGpu && isNarrowing(mlir::cast<CastOp>(cast)) &&
+         isa<BlockArgument>(behindReshapes(cast->getOperand(0)));
+}
 
-  /// Whether the loop `source`, which computes `operand` of `op` in `group`,
-  /// can be computed inside it.
-  bool mayJoin(Operation *op, Value operand, FusionGroup *group,
-               FusionGroup *source) {
-    // Loops of one shape side by side, with the results of both.
-    if (isElementwise(op) && source->shape == group->shape &&
-        isPlainLoop(source) && isPlainLoop(group))
-      return true;
-    if (!graph.isReadOnlyBy(source, group))
-      return false;
-    bool isRepeatable = llvm::all_of(source->ops, isFreeToRepeat);
-    if (elementCount(operand) < elementCount(op->getResult(0)) &&
-        !isRepeatable && !isa<PadOp, ConcatOp>(op))
-      return false;
-    // Gathers read their input at random, and so may compute an element often.
-    if (classOf(op) == FusionClass::Gather && !isRepeatable)
-      return false;
-    // Elementwise ops ride on any data movement but transposes of the last
-    // dimension, which have loops of their own; data movement rides on what
-    // keeps vectors.
-    return isElementwise(op) ? !isLastDimensionMoved(source)
-                             : isPlainLoop(source);
-  }
+/// Whether the kernel around `anchor` can load `operand`, the result of
+/// `producer`, by loading what `producer` reads.
+bool FuseRules::ridesOnOperand(Operation *producer, Operation *anchor,
+                               Value operand) const {
+  if (isa<CastOp>(producer))
+    return convertsMovement(producer) || convertsInput(producer);
+  if (isa<TransposeOp, SliceOp>(producer) && keepsLastDimension(producer))
+    return true;
+  if (!isGpu || isa<AttentionOp>(anchor))
+    return false;
+  // Images of few channels are loaded by elements in any order.
+  return keepsVectors(producer) ||
+         (isa<TransposeOp>(producer) && isa<ConvOp>(anchor) &&
+          hasShortRows(operand));
+}
 
-  /// Only elementwise ops of the group's own shape, and what keeps vectors.
-  bool isPlainLoop(FusionGroup *group) {
-    return llvm::all_of(group->ops, [](Operation *op) {
-      return isElementwise(op) || keepsLastDimension(op);
+/// The reshape's input, where the reshape makes `operand` and can be computed
+/// inside `group`: it keeps the last extent, so that vectors stay whole, and
+/// nothing else reads it.
+Value FuseRules::reshapeToJoin(Value operand, FusionGroup *group) const {
+  auto reshape = operand.getDefiningOp<ReshapeOp>();
+  if (!reshape || !keepsLastDimension(reshape) ||
+      !graph.groupOf(operand)->isLoose ||
+      !graph.isReadOnlyBy(graph.groupOf(operand), group))
+    return {};
+  return reshape.getInput();
+}
+
+/// Whether the loop `source`, which computes `operand` of `op` in `group`, can
+/// be computed inside it.
+bool FuseRules::mayJoin(Operation *op, Value operand, FusionGroup *group,
+                        FusionGroup *source) const {
+  // Loops of one shape side by side, with the results of both.
+  if (isElementwise(op) && source->shape == group->shape &&
+      isPlainLoop(source->ops) && isPlainLoop(group->ops))
+    return true;
+  if (!graph.isReadOnlyBy(source, group))
+    return false;
+  bool isRepeatable = llvm::all_of(source->ops, isFreeToRepeat);
+  if (elementCount(operand) < elementCount(op->getResult(0)) && !isRepeatable &&
+      !isa<PadOp, ConcatOp>(op))
+    return false;
+  // Gathers read their input at random, and so may compute an element often.
+  if (familyOf(op) == FusionClass::Gather && !isRepeatable)
+    return false;
+  // Elementwise ops ride on any data movement but transposes of the last
+  // dimension, which have loops of their own; data movement rides on what keeps
+  // vectors.
+  return isElementwise(op) ? !isLastDimensionMoved(source->ops)
+                           : isPlainLoop(source->ops);
+}
+
+/// The movement that alone reads the group's only result, so that the kernel
+/// can store elsewhere at no cost. Afterwards the group has the last one's
+/// shape, and nothing in it reads the old one.
+SmallVector<Operation *> FuseRules::storeChain(FusionGroup *group) const {
+  SmallVector<Value> results = graph.resultsOf(group);
+  if (results.size() != 1)
+    return {};
+  bool isConv = isa<ConvOp>(group->anchor);
+  SmallVector<Operation *> chain;
+  size_t length = 0;
+  for (Value value = results.front(); value.hasOneUse();
+       value = chain.back()->getResult(0)) {
+    Operation *reader = *value.user_begin();
+    FusionGroup *owner = graph.groupOf(reader);
+    if (!owner || owner->anchor || owner->ops.size() != 1)
+      break;
+    // Where the CPU stores a row elsewhere, it stores the whole row.
+    bool isMovement = isa<TransposeOp>(reader) &&
+                      (keepsLastDimension(reader) || (isGpu && isConv));
+    if (isGpu)
+      isMovement |= isa<SliceOp>(reader) && keepsLastDimension(reader);
+    bool isReshape = isGpu && isa<ReshapeOp>(reader);
+    if (!(isMovement && !owner->isLoose) && !isReshape)
+      break;
+    chain.push_back(reader);
+    // A reshape in the end belongs to the kernel where elementwise ops follow.
+    bool isFollowed = llvm::any_of(reader->getUsers(), [&](Operation *user) {
+      return isElementwise(user) && isFree(graph.groupOf(user));
     });
+    if (isMovement || (isFollowed && length > 0))
+      length = chain.size();
+    if (!isGpu)
+      break;
   }
-
-  bool isLastDimensionMoved(FusionGroup *group) {
-    return llvm::any_of(group->ops, [](Operation *op) {
-      return isa<TransposeOp>(op) && !keepsLastDimension(op);
-    });
-  }
-
-  bool isTransposing(FusionGroup *group) {
-    return llvm::any_of(group->ops,
-                        [](Operation *op) { return isa<TransposeOp>(op); });
-  }
-
-  FusionGraph &graph;
-  SmallVector<Operation *> ops;
-};
-
-} // namespace
-
-void mpc::groupOps(FusionGraph &graph, Block &block) {
-  Rules(graph, block).run();
+  chain.resize(length);
+  return chain;
 }

@@ -58,6 +58,8 @@ bool FusionGraph::merge(FusionGroup *into, FusionGroup *from) {
       }
   }
 
+  ++into->version;
+  ++from->version;
   for (Operation *op : from->ops)
     groups[op] = into;
   llvm::append_range(into->ops, from->ops);
@@ -112,6 +114,21 @@ bool FusionGraph::isReadOnlyBy(FusionGroup *group, FusionGroup *inside) const {
       return reader && (reader == group || reader == inside);
     });
   });
+}
+
+SmallVector<FusionGroup *> FusionGraph::readersOf(Value value) const {
+  SmallVector<FusionGroup *> readers;
+  for (Operation *user : value.getUsers()) {
+    FusionGroup *reader = groupOf(user);
+    if (reader && reader->isLoose)
+      for (Value view : user->getResults())
+        llvm::append_range(readers, readersOf(view));
+    else
+      readers.push_back(reader);
+  }
+  llvm::sort(readers);
+  readers.erase(llvm::unique(readers), readers.end());
+  return readers;
 }
 
 SmallVector<Value> FusionGraph::resultsOf(FusionGroup *group) const {

@@ -28,6 +28,9 @@ struct FusionGroup {
   llvm::ArrayRef<int64_t> shape;
   /// A constant or a view: never merged.
   bool isLoose = false;
+  /// Counts the merges, so that what was said about the group before is known
+  /// to be old.
+  int64_t version = 0;
   /// Place in the order of all groups; every group stands behind those it
   /// reads.
   int64_t place = 0;
@@ -58,6 +61,10 @@ public:
   /// return counts as outside.
   bool isReadOnlyBy(FusionGroup *group, FusionGroup *inside) const;
 
+  /// The groups that read `value`, behind views too; null stands for the
+  /// function's return.
+  llvm::SmallVector<FusionGroup *> readersOf(mlir::Value value) const;
+
   /// Values of the group that something outside reads, in block order.
   llvm::SmallVector<mlir::Value> resultsOf(FusionGroup *group) const;
 
@@ -74,9 +81,6 @@ private:
   llvm::DenseMap<mlir::Operation *, FusionGroup *> groups;
   llvm::DenseMap<mlir::Operation *, int64_t> position;
 };
-
-/// Decides which ops share a group.
-void groupOps(FusionGraph &graph, mlir::Block &block);
 
 } // namespace mpc
 

@@ -6,17 +6,11 @@
 
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
 
+#include "FuseMovement.h"
 #include "OpEmitter.h"
 
 using namespace mlir;
 using namespace mpc;
-
-/// The value behind reshapes.
-static Value behindReshapes(Value value) {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 std::optional<int64_t> mpc::contiguousOffset(SliceOp slice) {
   ArrayRef<int64_t> shape = shapeOf(slice.getInput()), sizes = slice.getSizes();

@@ -82,7 +82,10 @@ compilerFlags(const HostKernelOptions &options) {
                 "-fno-sanitize-recover=bounds"});
   // x += y reads x as well, which matters where nobody has written x.
   if (options.compiler.find("clang") != std::string::npos)
-    flags.insert(flags.end(), {"-mllvm", "-tsan-instrument-read-before-write"});
+    flags.insert(flags.end(),
+                 {"-mllvm", "-tsan-instrument-read-before-write", "-mllvm",
+                  // Nobody looks at the stack of calls.
+                  "-tsan-instrument-func-entry-exit=0"});
   return flags;
 }
 

@@ -19,6 +19,9 @@
   extern __shared__ __align__(16) unsigned char mpcDynamicShared[];            \
   type *const name = reinterpret_cast<type *>(mpcDynamicShared)
 
+#define MPC_DYNAMIC_SHARED_BYTES(name, elementBytes)                           \
+  MPC_DYNAMIC_SHARED(signed char, name)
+
 namespace mpc {
 
 //===----------------------------------------------------------------------===//
@@ -153,6 +156,27 @@ MPC_FUNCTION bfloat16 toBfloat16(float x) {
   return result;
 }
 
+MPC_FUNCTION unsigned packHalf(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  unsigned result;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+#else
+  return toHalf(low).bits | static_cast<unsigned>(toHalf(high).bits) << 16;
+#endif
+}
+
+MPC_FUNCTION unsigned packBfloat16(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  unsigned result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+#else
+  return toBfloat16(low).bits | static_cast<unsigned>(toBfloat16(high).bits)
+                                    << 16;
+#endif
+}
+
 MPC_FUNCTION unsigned toTf32(float x) {
 #if __CUDA_ARCH__ >= 800
   unsigned result;
@@ -193,8 +217,36 @@ MPC_FUNCTION float rcpFast(float x) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+namespace detail {
+/// A vector as the words that instructions move.
+template <typename T, int N> union VectorWords {
+  static constexpr int bytes = sizeof(Vector<T, N>);
+  MPC_FUNCTION VectorWords() {}
+  Vector<T, N> value;
+  uint4 quads[bytes >= 16 ? bytes / 16 : 1];
+  uint2 pair;
+  unsigned word;
+  unsigned short small;
+};
+} // namespace detail
+
 template <int N, typename T> MPC_FUNCTION Vector<T, N> load(const T *from) {
-  return *reinterpret_cast<const Vector<T, N> *>(from);
+  detail::VectorWords<T, N> data;
+  constexpr int bytes = sizeof(Vector<T, N>);
+  if constexpr (bytes % 16 == 0) {
+#pragma unroll
+    for (int i = 0; i < bytes / 16; ++i)
+      data.quads[i] = reinterpret_cast<const uint4 *>(from)[i];
+  } else if constexpr (bytes == 8) {
+    data.pair = *reinterpret_cast<const uint2 *>(from);
+  } else if constexpr (bytes == 4) {
+    data.word = *reinterpret_cast<const unsigned *>(from);
+  } else if constexpr (bytes == 2) {
+    data.small = *reinterpret_cast<const unsigned short *>(from);
+  } else {
+    data.value = *reinterpret_cast<const Vector<T, N> *>(from);
+  }
+  return data.value;
 }
 
 template <int N, typename T>
@@ -223,11 +275,38 @@ MPC_FUNCTION Vector<T, N> loadConstant(const T *from) {
 
 template <typename T, int N>
 MPC_FUNCTION void store(T *to, const Vector<T, N> &value) {
-  *reinterpret_cast<Vector<T, N> *>(to) = value;
+  detail::VectorWords<T, N> data;
+  data.value = value;
+  constexpr int bytes = sizeof(Vector<T, N>);
+  if constexpr (bytes % 16 == 0) {
+#pragma unroll
+    for (int i = 0; i < bytes / 16; ++i)
+      reinterpret_cast<uint4 *>(to)[i] = data.quads[i];
+  } else if constexpr (bytes == 8) {
+    *reinterpret_cast<uint2 *>(to) = data.pair;
+  } else if constexpr (bytes == 4) {
+    *reinterpret_cast<unsigned *>(to) = data.word;
+  } else if constexpr (bytes == 2) {
+    *reinterpret_cast<unsigned short *>(to) = data.small;
+  } else {
+    *reinterpret_cast<Vector<T, N> *>(to) = value;
+  }
 }
 
 template <typename T> MPC_FUNCTION T atomicAdd(T *to, T value) {
-  return ::atomicAdd(to, value);
+  // 64-bit sums are there for numbers without a sign alone; the bits agree.
+  if constexpr (static_cast<T>(0.5) == 0 && sizeof(T) == 8)
+    return static_cast<T>(
+        ::atomicAdd(reinterpret_cast<unsigned long long *>(to),
+                    static_cast<unsigned long long>(value)));
+  else
+    return ::atomicAdd(to, value);
+}
+template <typename T> MPC_FUNCTION T atomicAnd(T *to, T value) {
+  return ::atomicAnd(to, value);
+}
+template <typename T> MPC_FUNCTION T atomicOr(T *to, T value) {
+  return ::atomicOr(to, value);
 }
 template <typename T> MPC_FUNCTION T atomicMaxInteger(T *to, T value) {
   return ::atomicMax(to, value);
@@ -289,8 +368,8 @@ template <int Pending> MPC_FUNCTION void waitCopies() {
 // Matrices
 //===----------------------------------------------------------------------===//
 
-template <int Count>
-MPC_FUNCTION void loadMatrix(unsigned (&tiles)[Count], const void *row) {
+template <typename Word, int Count>
+MPC_FUNCTION void loadMatrix(Word (&tiles)[Count], const void *row) {
   static_assert(Count == 1 || Count == 2 || Count == 4);
   unsigned from = sharedAddress(row);
   if constexpr (Count == 1)
@@ -311,9 +390,8 @@ MPC_FUNCTION void loadMatrix(unsigned (&tiles)[Count], const void *row) {
         : "memory");
 }
 
-template <int Count>
-MPC_FUNCTION void loadMatrixTransposed(unsigned (&tiles)[Count],
-                                       const void *row) {
+template <typename Word, int Count>
+MPC_FUNCTION void loadMatrixTransposed(Word (&tiles)[Count], const void *row) {
   static_assert(Count == 1 || Count == 2 || Count == 4);
   unsigned from = sharedAddress(row);
   if constexpr (Count == 1)
@@ -342,9 +420,8 @@ template <> constexpr bool isHalf<half> = true;
 } // namespace detail
 
 /// d += a * b on 16 x 8 x 16 elements of T.
-template <typename T>
-MPC_FUNCTION void mma(float (&d)[4], const unsigned (&a)[4],
-                      const unsigned (&b)[2]) {
+template <typename T, typename Word>
+MPC_FUNCTION void mma(float (&d)[4], const Word (&a)[4], const Word (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   if constexpr (detail::isHalf<T>)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
@@ -370,9 +447,34 @@ MPC_FUNCTION void mma(float (&d)[4], const unsigned (&a)[4],
 #endif
 }
 
+/// d += a * b on 16 x 8 x 8 elements of half.
+template <typename T, typename Word>
+MPC_FUNCTION void mma(float (&d)[4], const Word (&a)[2], const Word (&b)[1]) {
+  static_assert(detail::isHalf<T>);
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+      "{%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+
+/// d += a * b on 16 x 8 x 4 elements in tf32.
+template <typename Word>
+MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[2],
+                          const Word (&b)[1]) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+      "{%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+#else
+  __trap();
+#endif
+}
+
 /// d += a * b on 16 x 8 x 8 elements in tf32.
-MPC_FUNCTION void mmaTf32(float (&d)[4], const unsigned (&a)[4],
-                          const unsigned (&b)[2]) {
+template <typename Word>
+MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[4],
+                          const Word (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
       "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"

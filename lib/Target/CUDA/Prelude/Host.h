@@ -30,6 +30,10 @@
   type *const name =                                                           \
       static_cast<type *>(::mpc::host::dynamicShared(sizeof(type)))
 
+#define MPC_DYNAMIC_SHARED_BYTES(name, elementBytes)                           \
+  signed char *const name =                                                    \
+      static_cast<signed char *>(::mpc::host::dynamicShared(elementBytes))
+
 namespace mpc {
 
 namespace host {
@@ -243,6 +247,15 @@ inline bfloat16 toBfloat16(float x) {
   return {static_cast<unsigned short>(x != x ? 0x7fffu : rounded)};
 }
 
+/// Two values rounded to 16 bits in one word.
+inline unsigned packHalf(float low, float high) {
+  return toHalf(low).bits | static_cast<unsigned>(toHalf(high).bits) << 16;
+}
+inline unsigned packBfloat16(float low, float high) {
+  return toBfloat16(low).bits | static_cast<unsigned>(toBfloat16(high).bits)
+                                    << 16;
+}
+
 /// Rounds to 10 bits of mantissa, ties away from zero, as the GPUs do.
 inline unsigned toTf32(float x) {
   unsigned bits = bitsOf(x);
@@ -296,12 +309,13 @@ MPC_UNCHECKED inline void checkAligned(const void *at, unsigned long bytes,
 }
 } // namespace host
 
-/// N neighbours at once; the address is a multiple of their size in bytes.
+/// N neighbours at once; the address is a multiple of their size in bytes, or
+/// of 16 where they are more.
 template <int N, typename T>
 MPC_UNCHECKED inline Vector<T, N> load(const T *from,
                                        int line = __builtin_LINE()) {
   Vector<T, N> result;
-  host::checkAligned(from, sizeof(result), line);
+  host::checkAligned(from, alignof(Vector<T, N>), line);
   host::runner->access(host::runner, from, sizeof(result), host::Access::Read,
                        __builtin_return_address(0));
   __builtin_memcpy(&result, from, sizeof(result));
@@ -315,7 +329,7 @@ inline Vector<T, N> loadConstant(const T *from, int line = __builtin_LINE()) {
 template <typename T, int N>
 MPC_UNCHECKED inline void store(T *to, const Vector<T, N> &value,
                                 int line = __builtin_LINE()) {
-  host::checkAligned(to, sizeof(value), line);
+  host::checkAligned(to, alignof(Vector<T, N>), line);
   host::runner->access(host::runner, to, sizeof(value), host::Access::Write,
                        __builtin_return_address(0));
   __builtin_memcpy(to, &value, sizeof(value));
@@ -336,6 +350,12 @@ MPC_UNCHECKED inline T change(T *at, Change next) {
 
 template <typename T> inline T atomicAdd(T *to, T value) {
   return host::change(to, [=](T old) { return old + value; });
+}
+template <typename T> inline T atomicAnd(T *to, T value) {
+  return host::change(to, [=](T old) { return static_cast<T>(old & value); });
+}
+template <typename T> inline T atomicOr(T *to, T value) {
+  return host::change(to, [=](T old) { return static_cast<T>(old | value); });
 }
 template <typename T> inline T atomicMaxInteger(T *to, T value) {
   return host::change(to, [=](T old) { return old > value ? old : value; });
@@ -387,8 +407,8 @@ struct MatrixLoad {
 /// Tile i has its rows at the addresses of lanes 8 i .. 8 i + 7. Lane l gets
 /// elements 2 (l % 4) and the next of row l / 4, or of column l / 4 when
 /// transposed.
-template <int Count, bool Transposed>
-MPC_UNCHECKED inline void loadTiles(unsigned (&tiles)[Count], const void *row,
+template <bool Transposed, typename Word, int Count>
+MPC_UNCHECKED inline void loadTiles(Word (&tiles)[Count], const void *row,
                                     int line) {
   static_assert(Count == 1 || Count == 2 || Count == 4);
   if (lane() < 8 * Count) {
@@ -416,21 +436,21 @@ MPC_UNCHECKED inline void loadTiles(unsigned (&tiles)[Count], const void *row,
       },
       &operands);
   for (int i = 0; i < Count; ++i)
-    tiles[i] = operands.tiles[i];
+    tiles[i] = static_cast<Word>(operands.tiles[i]);
 }
 } // namespace host
 
 /// Loads tiles of 8 x 8 elements of 16 bits from shared memory; lanes
 /// 8 i .. 8 i + 7 name the rows of tile i.
-template <int Count>
-inline void loadMatrix(unsigned (&tiles)[Count], const void *row,
+template <typename Word, int Count>
+inline void loadMatrix(Word (&tiles)[Count], const void *row,
                        int line = __builtin_LINE()) {
-  host::loadTiles<Count, false>(tiles, row, line);
+  host::loadTiles<false>(tiles, row, line);
 }
-template <int Count>
-inline void loadMatrixTransposed(unsigned (&tiles)[Count], const void *row,
+template <typename Word, int Count>
+inline void loadMatrixTransposed(Word (&tiles)[Count], const void *row,
                                  int line = __builtin_LINE()) {
-  host::loadTiles<Count, true>(tiles, row, line);
+  host::loadTiles<true>(tiles, row, line);
 }
 
 namespace host {
@@ -465,11 +485,12 @@ MPC_UNCHECKED inline void multiplyTiles(void **lanes, ReadA readA,
     }
 }
 
-MPC_UNCHECKED inline void multiply(const char *name, float (&d)[4],
-                                   const unsigned (&a)[4],
-                                   const unsigned (&b)[2], WarpFunction compute,
-                                   int line) {
-  Product operands;
+template <typename Word, int CountA, int CountB>
+MPC_UNCHECKED inline void
+multiply(const char *name, float (&d)[4], const Word (&a)[CountA],
+         const Word (&b)[CountB], WarpFunction compute, int line) {
+  static_assert(sizeof(Word) == 4);
+  Product operands = {};
   __builtin_memcpy(operands.a, a, sizeof(a));
   __builtin_memcpy(operands.b, b, sizeof(b));
   __builtin_memcpy(operands.d, d, sizeof(d));
@@ -482,10 +503,12 @@ MPC_UNCHECKED inline void multiply(const char *name, float (&d)[4],
 /// g = lane / 4 and t = lane % 4, two elements to a register: a[0], a[1] hold
 /// rows g and g + 8 at columns 2 t, 2 t + 1, a[2], a[3] the same at 2 t + 8;
 /// b[0], b[1] hold column g at rows 2 t, 2 t + 1 and 2 t + 8, 2 t + 9; d[0],
-/// d[1] are row g at columns 2 t, 2 t + 1, d[2], d[3] row g + 8.
-template <typename T>
-inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+/// d[1] are row g at columns 2 t, 2 t + 1, d[2], d[3] row g + 8. With two words
+/// of a and one of b: 16 x 8 x 8 elements of half, the first of those columns.
+template <typename T, typename Word, int CountA, int CountB>
+inline void mma(float (&d)[4], const Word (&a)[CountA], const Word (&b)[CountB],
                 int line = __builtin_LINE()) {
+  static_assert(CountA == 2 * CountB && CountA <= 4);
   host::multiply(
       "mma", d, a, b,
       [](void **lanes, unsigned) MPC_UNCHECKED {
@@ -510,8 +533,11 @@ inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
 /// d += a * b on 16 x 8 x 8 elements in tf32 (the low 13 bits of a register do
 /// not count). a[0], a[1] hold rows g and g + 8 at column t, a[2], a[3] the
 /// same at t + 4; b[0], b[1] hold column g at rows t and t + 4; d as for mma.
-inline void mmaTf32(float (&d)[4], const unsigned (&a)[4],
-                    const unsigned (&b)[2], int line = __builtin_LINE()) {
+/// With two words of a and one of b: 16 x 8 x 4 elements.
+template <typename Word, int CountA, int CountB>
+inline void mmaTf32(float (&d)[4], const Word (&a)[CountA],
+                    const Word (&b)[CountB], int line = __builtin_LINE()) {
+  static_assert(CountA == 2 * CountB && CountA <= 4);
   host::multiply(
       "mmaTf32", d, a, b,
       [](void **lanes, unsigned) MPC_UNCHECKED {

@@ -21,67 +21,28 @@ MPC_FUNCTION bool isFinite(float x) {
   return (bitsOf(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-/// A NaN wins; +0 is larger than -0.
+/// NaN, 0x7fffffff, where an operand is one; +0 is larger than -0.
 MPC_FUNCTION float maximum(float x, float y) {
-  if (isNan(x) || x > y)
-    return x;
-  if (isNan(y) || y > x)
-    return y;
-  return floatOf(bitsOf(x) & bitsOf(y));
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+  return result;
+#else
+  float larger = x > y ? x : y > x ? y : floatOf(bitsOf(x) & bitsOf(y));
+  return isNan(x) || isNan(y) ? floatOf(0x7fffffffu) : larger;
+#endif
 }
 
-/// A NaN wins; -0 is smaller than +0.
+/// NaN, 0x7fffffff, where an operand is one; -0 is smaller than +0.
 MPC_FUNCTION float minimum(float x, float y) {
-  if (isNan(x) || x < y)
-    return x;
-  if (isNan(y) || y < x)
-    return y;
-  return floatOf(bitsOf(x) | bitsOf(y));
-}
-
-//===----------------------------------------------------------------------===//
-// Atomic extremes
-//===----------------------------------------------------------------------===//
-
-MPC_FUNCTION int atomicMax(int *to, int value) {
-  return atomicMaxInteger(to, value);
-}
-MPC_FUNCTION unsigned atomicMax(unsigned *to, unsigned value) {
-  return atomicMaxInteger(to, value);
-}
-MPC_FUNCTION int atomicMin(int *to, int value) {
-  return atomicMinInteger(to, value);
-}
-MPC_FUNCTION unsigned atomicMin(unsigned *to, unsigned value) {
-  return atomicMinInteger(to, value);
-}
-
-namespace detail {
-/// Replaces *to by choose(*to, value) and gives what was there.
-template <typename Choose>
-MPC_FUNCTION float atomicChoose(float *to, float value, Choose choose) {
-  unsigned *word = reinterpret_cast<unsigned *>(to);
-  // An exchange that changes nothing reads without a race.
-  unsigned seen = atomicCompareExchange(word, 0u, 0u);
-  while (true) {
-    unsigned wanted = bitsOf(choose(floatOf(seen), value));
-    if (wanted == seen)
-      return floatOf(seen);
-    unsigned found = atomicCompareExchange(word, seen, wanted);
-    if (found == seen)
-      return floatOf(seen);
-    seen = found;
-  }
-}
-} // namespace detail
-
-MPC_FUNCTION float atomicMax(float *to, float value) {
-  return detail::atomicChoose(to, value,
-                              [](float x, float y) { return maximum(x, y); });
-}
-MPC_FUNCTION float atomicMin(float *to, float value) {
-  return detail::atomicChoose(to, value,
-                              [](float x, float y) { return minimum(x, y); });
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+  return result;
+#else
+  float smaller = x < y ? x : y < x ? y : floatOf(bitsOf(x) | bitsOf(y));
+  return isNan(x) || isNan(y) ? floatOf(0x7fffffffu) : smaller;
+#endif
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,28 +198,6 @@ MPC_FUNCTION float erf(float x) {
   p = fma(p, clamped, -1.12951511f);
   p = fma(p, clamped, 1.747197189e-4f);
   return copySign(1.0f - exp(p), x);
-}
-
-//===----------------------------------------------------------------------===//
-// Reductions of a warp: every lane takes part and gets the result
-//===----------------------------------------------------------------------===//
-
-MPC_FUNCTION float warpSum(float x) {
-  for (int step = kWarpSize / 2; step > 0; step /= 2)
-    x += shuffleXor(x, step);
-  return x;
-}
-
-MPC_FUNCTION float warpMax(float x) {
-  for (int step = kWarpSize / 2; step > 0; step /= 2)
-    x = maximum(x, shuffleXor(x, step));
-  return x;
-}
-
-MPC_FUNCTION float warpMin(float x) {
-  for (int step = kWarpSize / 2; step > 0; step /= 2)
-    x = minimum(x, shuffleXor(x, step));
-  return x;
 }
 
 } // namespace mpc

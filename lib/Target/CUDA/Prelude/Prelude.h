@@ -11,21 +11,30 @@
 // What both headers define, beside the types below:
 //   MPC_KERNEL(threads) void name(...)        a kernel for blocks of this size
 //   MPC_SHARED(type, name, [32][33])          an array of the block
-//   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, 16-byte
-//   aligned threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
+//   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, aligned to 16
+//   MPC_DYNAMIC_SHARED_BYTES(name, 2)         bytes, for elements of 2 or more
+//   threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
 //   barrier, barrierCount, barrierAny, barrierAll, syncWarp, fence
 //   shuffle, shuffleUp, shuffleDown, shuffleXor, ballot, any, all
 //   atomicAdd, atomicMax, atomicMin, atomicExchange, atomicCompareExchange
 //   load<N>, loadConstant<N>, store
 //   loadMatrix<Count>, loadMatrixTransposed<Count>, mma, mmaTf32
 //   copyAsync<Bytes>, commitCopies, waitCopies<Pending>
-//   toFloat, toHalf, toBfloat16, toTf32, bitsOf, floatOf
+//   toFloat, toHalf, toBfloat16, toTf32, packHalf, packBfloat16, bitsOf,
+//   floatOf
 //   fma, sqrt, rem, floor, ceil, trunc, roundEven, abs, copySign, exp2Fast,
 //   rcpFast
-// and, in Math.h, the same on both sides bit for bit: maximum, minimum, exp,
-// expm1, log, log1p, tanh, sigmoid, erf, warpSum, warpMax, warpMin; in
-// MathSpecial.h rsqrt, softplus, gelu, geluTanh, sinh, cosh, asinh, acosh,
-// atanh, sin, cos, tan, asin, acos, atan.
+// and, the same text on both sides:
+//   Math.h         maximum, minimum, exp, expm1, log, log1p, tanh, sigmoid, erf
+//   MathSpecial.h  rsqrt, softplus, gelu, geluTanh, sinh, cosh, asinh, acosh,
+//                  atanh, sin, cos, tan, asin, acos, atan
+//   MathPower.h    pow, atan2
+//   MathDouble.h   all of these on doubles, maximumNumber, minimumNumber
+//   Vector.h       operators and functions on Vectors, add, subtract, multiply
+//                  (wrapping), toInteger (saturating), bitcast, splat, select,
+//                  convert, shuffleLanes, ...
+//   Warp.h         warpSum, warpMax, warpMin, warpProduct, warpAnd, warpOr,
+//                  atomicMax, atomicMin
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +43,7 @@
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__) || defined(__CUDA__)
 #define MPC_FUNCTION __device__ __forceinline__
+#define MPC_ON_DEVICE
 #else
 #define MPC_FUNCTION inline
 #endif
@@ -53,9 +63,17 @@ struct bfloat16 {
   unsigned short bits;
 };
 
-/// N neighbours in memory that one instruction moves: at most 16 bytes.
-template <typename T, int N> struct alignas(sizeof(T) * N) Vector {
-  static_assert(sizeof(T) * N <= 16, "no access is wider than 128 bits");
+namespace detail {
+/// The largest power of two that divides `bytes`, at most 16: no access is
+/// wider than 128 bits.
+MPC_FUNCTION constexpr unsigned alignmentOf(unsigned bytes) {
+  return bytes % 16 == 0 ? 16 : bytes & (0u - bytes);
+}
+} // namespace detail
+
+/// N values that are neighbours in memory.
+template <typename T, int N>
+struct alignas(detail::alignmentOf(sizeof(T) * N)) Vector {
   T values[N];
   MPC_FUNCTION T &operator[](int i) { return values[i]; }
   MPC_FUNCTION const T &operator[](int i) const { return values[i]; }
@@ -69,7 +87,14 @@ template <typename T, int N> struct alignas(sizeof(T) * N) Vector {
 #include "Host.h"
 #endif
 
+// Each uses those before it.
+// clang-format off
 #include "Math.h"
 #include "MathSpecial.h"
+#include "MathPower.h"
+#include "MathDouble.h"
+#include "Vector.h"
+#include "Warp.h"
+// clang-format on
 
 #endif // MPC_TARGET_CUDA_PRELUDE_PRELUDE_H

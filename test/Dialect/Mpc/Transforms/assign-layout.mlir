@@ -135,3 +135,28 @@ func.func @packed_heads(%x: tensor<5x2x24xf32>) -> tensor<5x2x2x4xf32> {
   %5 = mpc.reshape %4 : tensor<5x2x8xf32> to tensor<5x2x2x4xf32>
   return %5 : tensor<5x2x2x4xf32>
 }
+
+// A note about padding stays with the contraction.
+// CHECK-LABEL: func.func @padded
+// CHECK: mpc.transpose %{{.+}} [0, 2, 3, 1] : tensor<1x4x8x8xf32>
+// CHECK: mpc.conv {{.*}}mpc.padding
+// CHECK: mpc.transpose %{{.+}} [0, 3, 1, 2] : tensor<1x8x8x4xf32>
+func.func @padded(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32> {
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) {mpc.padding = #mpc.padding<from = [1, 64, 4, 27], to = [1, 64, 4, 36], extra_flops = 4608>} : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32>
+  return %0 : tensor<1x4x8x8xf32>
+}
+
+// Two readers of one image share its transpose, also where they come from different
+// layers.
+// CHECK-LABEL: func.func @shared_image
+// CHECK: %[[LAST:.+]] = mpc.transpose %{{.+}} [0, 2, 3, 1]
+// CHECK-NOT: [0, 2, 3, 1]
+// CHECK: mpc.conv %[[LAST]]
+// CHECK-NOT: [0, 2, 3, 1]
+// CHECK: mpc.conv %[[LAST]]
+// CHECK: return
+func.func @shared_image(%x: tensor<1x4x8x8xf32>, %v: tensor<4x4x1x1xf32>, %w: tensor<4x4x3x3xf32>) -> (tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>) {
+  %0 = mpc.conv %x, %v strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) {mpc.layer = "a"} : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32>
+  %1 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) {mpc.layer = "b"} : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32>
+  return %0, %1 : tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>
+}

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Compiles a model at start-up and runs it from two threads.
-// usage: host MODEL POLICY
+// usage: host MODEL POLICY [cuda]
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,11 @@ static int fail(const mpc::Status &status) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3)
+  if (argc != 3 && argc != 4)
     return 2;
   // A device is shared by everything that runs on it.
-  mpc::Result<mpc::Device> device = mpc::Device::cpu({.threads = 2});
+  mpc::Result<mpc::Device> device =
+      argc == 4 ? mpc::Device::cuda() : mpc::Device::cpu({.threads = 2});
   if (!device.ok())
     return fail(device.status());
   mpc::Result<mpc::Engine> engine = mpc::Engine::create(*device);

@@ -207,11 +207,11 @@ TEST_F(ExecutableFileTest, TakesTheBestLevelOfThisMachine) {
 
 TEST_F(ExecutableFileTest, SaysWhichLevelsItHasWhereNoneFits) {
   ExecutableFile file = *ExecutableFile::fromBytes(
-      *encode(makeContents({"cpu:amx", "cuda:sm_80"})), "m.mpcx");
+      *encode(makeContents({"cpu:amx", "cpu:avx10"})), "m.mpcx");
   Status status = file.load(cpu, {.trusted = true}).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
   EXPECT_NE(status.toString().find(
-                "m.mpcx: holds code for cpu:amx, cuda:sm_80, but this machine "
+                "m.mpcx: holds code for cpu:amx, cpu:avx10, but this machine "
                 "runs cpu:"),
             std::string::npos)
       << status.toString();
@@ -222,10 +222,10 @@ TEST_F(ExecutableFileTest, SaysWhichLevelsItHasWhereNoneFits) {
 
 TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   Bytes file = makeFile();
-  file[kVersionAt] = std::byte{2};
+  file[kVersionAt] = std::byte{1};
   sign(file);
-  EXPECT_EQ(refusal(file), "m.mpcx: has format version 2, but this build reads "
-                           "version 1; compile the model again");
+  EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
+                           "version 2; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {

@@ -168,6 +168,22 @@ func.func private @k(%q: tensor<2x3x5x8xbf16>, %r: tensor<2x3x5x8xf32>)
 })");
 }
 
+// Rows that padding added are computed and not stored.
+TEST(AttentionKernel, StoresASlice) {
+  expectKernel(R"(
+func.func private @k(%q: tensor<2x3x12x8xbf16>, %k: tensor<2x3x12x8xbf16>, %m: tensor<12xi1>, %r: tensor<7x2x3x8xf32>)
+    -> (tensor<7x2x3x8xbf16>, tensor<2x2x12x8xf32>) attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %k, %k mask(%m) scale(2.500000e-01)
+    : (tensor<2x3x12x8xbf16>, tensor<2x3x12x8xbf16>, tensor<2x3x12x8xbf16>, tensor<12xi1>) -> tensor<2x3x12x8xf32>
+  %1 = mpc.slice %0 [0, 0, 2, 0] [2, 3, 7, 8] : tensor<2x3x12x8xf32> to tensor<2x3x7x8xf32>
+  %2 = mpc.transpose %1 [2, 0, 1, 3] : tensor<2x3x7x8xf32> to tensor<7x2x3x8xf32>
+  %3 = mpc.add %2, %r : (tensor<7x2x3x8xf32>, tensor<7x2x3x8xf32>) -> tensor<7x2x3x8xf32>
+  %4 = mpc.cast %3 : tensor<7x2x3x8xf32> to tensor<7x2x3x8xbf16>
+  %5 = mpc.slice %0 [0, 1, 0, 0] [2, 2, 12, 8] : tensor<2x3x12x8xf32> to tensor<2x2x12x8xf32>
+  return %4, %5 : tensor<7x2x3x8xbf16>, tensor<2x2x12x8xf32>
+})");
+}
+
 // A sum of the result with its own transpose needs elements that other work
 // items make: refused, whatever the shapes say.
 TEST(AttentionKernel, RefusesTwoOrdersAtOnce) {

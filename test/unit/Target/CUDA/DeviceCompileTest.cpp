@@ -78,7 +78,8 @@ TEST(DeviceCompile, EveryKernelOnEachGeneration) {
        {std::string(kVectorAdd), std::string(kReduction),
         std::string(kTranspose), std::string(kSoftmax), gemmText(true),
         std::string(kConversions), std::string(kMath), std::string(kWarps),
-        std::string(kMatrices), std::string(kCopies)})
+        std::string(kMatrices), std::string(kCopies), std::string(kPowers),
+        std::string(kLanes)})
     text += "#line 1 \"kernel.cu\"\n" + kernels;
   for (const char *architecture : {"sm_75", "sm_80", "sm_90a"})
     EXPECT_EQ(nvrtc.errorsOf(text, architecture), "") << architecture;

@@ -370,6 +370,53 @@ MPC_KERNEL(32) void copies(const float *x, float *early, float *late,
 }
 )";
 
+inline const char *const kPowers = R"(
+// pow, atan2 and saturating conversions
+MPC_KERNEL(64) void powers(const float *x, const float *y, float *power,
+                           float *angle, int n) {
+  for (int i = mpc::threadX(); i < n; i += 64) {
+    power[i] = mpc::pow(x[i], y[i]);
+    angle[i] = mpc::atan2(x[i], y[i]);
+  }
+}
+MPC_KERNEL(64) void saturate(const float *x, int *words, signed char *bytes,
+                             long long *wide, int n) {
+  for (int i = mpc::threadX(); i < n; i += 64) {
+    words[i] = mpc::toInteger<int>(x[i]);
+    bytes[i] = mpc::toInteger<signed char>(x[i]);
+    wide[i] = mpc::toInteger<long long>(x[i]);
+  }
+}
+)";
+
+inline const char *const kLanes = R"(
+// operators and functions on vectors
+MPC_KERNEL(32) void lanes(const float *x, float *y, const int *n, int *m) {
+  auto a = mpc::load<4>(x), b = mpc::load<4>(x + 4);
+  mpc::store(y, a * b + 0.5f);
+  mpc::store(y + 4, mpc::select(a > b, a, 0.0f));
+  mpc::store(y + 8, mpc::maximum(mpc::abs(a), 1.0f) - mpc::fma(a, b, -b));
+  mpc::store(y + 12, mpc::shuffleLanes<3, 4, 0, 7>(a, b));
+  mpc::store(y + 16, mpc::toFloat(mpc::toBfloat16(a)));
+  y[20] = mpc::sumOfLanes(a);
+  y[21] = mpc::maximumOfLanes(b);
+  auto c = mpc::load<4>(n);
+  mpc::store(m, (c + 2147483647) ^ (c << 3));
+  mpc::store(m + 4, mpc::withLane(mpc::convert<int>(mpc::firstLanes<4>(2)), 3,
+                                  7) + mpc::laneNumbers<4, int>());
+  m[8] = mpc::anyLane(c > 5) + 2 * mpc::allLanes(c > 5);
+}
+MPC_KERNEL(32) void doubles(const double *x, double *y, mpc::half *h,
+                            mpc::bfloat16 *b, long long *n) {
+  int i = mpc::threadX();
+  h[i] = mpc::toHalf(x[i]);
+  b[i] = mpc::toBfloat16(x[i]);
+  y[i] = mpc::warpSum(x[i], 8);
+  y[32 + i] = mpc::warpMax(x[i]);
+  n[i] = mpc::warpSum(static_cast<long long>(i) << 40);
+}
+)";
+
 } // namespace mpc
 
 #endif // MPC_TEST_UNIT_TARGET_CUDA_TESTKERNELS_H

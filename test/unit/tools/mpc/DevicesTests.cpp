@@ -64,12 +64,14 @@ TEST(DevicesTest, AKnownGpuHasFastTypesAndCeilings) {
   EXPECT_TRUE(has(ampere, "tf32"));
   EXPECT_TRUE(has(turing, "f16"));
   EXPECT_FALSE(has(turing, "bf16"));
+  EXPECT_EQ(document["devices"][1]["runs"], true);
   EXPECT_TRUE(document["no_gpu"].is_null());
 }
 
 TEST(DevicesTest, AnUnknownGpuIsListedWithoutFigures) {
   Json document = devicesToJson(reportWith(std::vector<GpuInfo>{gpuOf(5, 2)}));
   const Json &gpu = document["devices"][1];
+  EXPECT_EQ(gpu["runs"], false);
   EXPECT_EQ(gpu["compute_capability"], "5.2");
   EXPECT_TRUE(gpu["fast_types"].empty());
   EXPECT_TRUE(gpu["ceilings"].empty());

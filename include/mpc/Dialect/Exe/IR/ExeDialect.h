@@ -22,6 +22,8 @@
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h.inc"
 
+#include "mpc/Dialect/Exe/IR/ExeEnums.h.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "mpc/Dialect/Exe/IR/ExeAttributes.h.inc"
 

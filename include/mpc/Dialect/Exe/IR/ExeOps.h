@@ -14,9 +14,12 @@
 namespace mpc::exe {
 class ArgumentOp;
 class ConstantOp;
+class GemmOp;
 class LaunchOp;
 class ResultOp;
 } // namespace mpc::exe
+
+#include "mpc/Dialect/Exe/IR/ExeInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "mpc/Dialect/Exe/IR/ExeOps.h.inc"

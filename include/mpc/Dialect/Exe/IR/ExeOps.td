@@ -14,6 +14,19 @@ include "mpc/Dialect/Mpc/IR/MpcBase.td"
 
 class Exe_Op<string mnemonic, list<Trait> traits = []> : Op<Exe_Dialect, mnemonic, traits>;
 
+def Exe_StepOpInterface : OpInterface<"StepOpInterface"> {
+  let cppNamespace = "::mpc::exe";
+  let description = "What a program runs in order: a launch of a kernel, or a call of a library.";
+  let methods = [
+    InterfaceMethod<"Buffers that are read: symbols or arena ranges.",
+                    "::mlir::ArrayAttr", "getInputs">,
+    InterfaceMethod<"Buffers that are written.", "::mlir::ArrayAttr", "getOutputs">,
+    InterfaceMethod<"Names of the model's ops that are computed.", "::mlir::ArrayAttr", "getOps">,
+    InterfaceMethod<"Floating-point operations.", "uint64_t", "getFlops">,
+    InterfaceMethod<"Bytes read and written.", "uint64_t", "getBytes">,
+  ];
+}
+
 def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock,
                                        NoTerminator, NoRegionArguments]> {
   let summary = "Buffers and launches of one entry function";
@@ -51,6 +64,8 @@ def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, S
     ::llvm::SmallVector<::mpc::exe::ResultOp, 0> getProgramResults();
     ::llvm::SmallVector<::mpc::exe::ConstantOp, 0> getProgramConstants();
     ::llvm::SmallVector<::mpc::exe::LaunchOp, 0> getLaunches();
+    /// Launches and library calls, in order.
+    ::llvm::SmallVector<::mpc::exe::StepOpInterface, 0> getSteps();
   }];
 }
 
@@ -85,7 +100,7 @@ def Exe_ConstantOp : Exe_Op<"constant", [Symbol, HasParent<"ProgramOp">]> {
   }];
 }
 
-def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">]> {
+def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
   let summary = "Run one kernel";
   let description = [{
     `kernel` names a private function of the enclosing module from input tensors
@@ -104,6 +119,31 @@ def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">]> {
                        I64Attr:$flops, I64Attr:$bytes, ArrayAttr:$inputs, ArrayAttr:$outputs);
   let assemblyFormat = [{
     $kernel `kind` `(` custom<Kind>($kind) `)` `ops` `(` $ops `)` `flops` `(` $flops `)` `bytes` `(` $bytes `)`
+    custom<Buffers>($inputs, $outputs) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Exe_GemmOp : Exe_Op<"gemm", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
+  let summary = "A matrix product by the library, with its epilogue";
+  let description = [{
+    ```mlir
+    exe.gemm "fc_MatMul" #exe.problem<m = 32, n = 16, k = 784, operand_type = bf16, result_type = f32,
+                                      epilogue = relu, bias = true> ops(["fc/MatMul"]) flops(802816) bytes(78336)
+      (read @x, read @w, read @b, write @y)
+    ```
+    `result = epilogue(a * b + bias + residual)`, sums in f32 (f64 for f64
+    operands), rounded once to the result's type. Inputs are a, b, then the bias
+    (n elements) and the residual (as the result) where the problem has them.
+    - (C1) the inputs and the one output have the problem's numbers of bytes.
+    - (C2) every buffer is a symbol of the program or an arena range; the output
+      is a result or an arena range and overlaps no input.
+    - (C3) an activation goes without a residual.
+  }];
+  let arguments = (ins StrAttr:$name, Exe_ProblemAttr:$problem, StrArrayAttr:$ops,
+                       I64Attr:$flops, I64Attr:$bytes, ArrayAttr:$inputs, ArrayAttr:$outputs);
+  let assemblyFormat = [{
+    $name $problem `ops` `(` $ops `)` `flops` `(` $flops `)` `bytes` `(` $bytes `)`
     custom<Buffers>($inputs, $outputs) attr-dict
   }];
   let hasVerifier = 1;

@@ -51,4 +51,31 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
   ];
 }
 
+def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
+  let summary = "Let the library compute the products that it has epilogues for";
+  let description = [{
+    A launch whose kernel is one matrix product, at most with a bias, a residual, a
+    ReLU or a GELU in its tanh form, becomes an `exe.gemm`.
+
+    ```mlir
+    exe.launch @k_fc kind(contraction) ... (read @x, read @w, read @b, write @y)
+    // becomes
+    exe.gemm "fc" #exe.problem<m = 32, n = 16, k = 784, operand_type = bf16,
+      result_type = f32, epilogue = relu, bias = true> ... (read @x, read @w, read @b, write @y)
+    ```
+
+    Contract in: after mpc-plan. Contract out: the same buffers and order; kernels
+    that nothing launches are gone.
+    Numerics: sums in another order; a bias and a residual are added in either order.
+    Left alone, with a remark that says why: kernels that compute an operand, round
+    inside the epilogue, add a bias of another type than the result's (the library
+    would round it), or hold any other op.
+    Executed example: test/Dialect/Exe/Transforms/select-gemms.mlir.
+  }];
+  let dependentDialects = ["::mpc::exe::ExeDialect"];
+  let statistics = [
+    Statistic<"numGemms", "gemms", "products given to the library">,
+  ];
+}
+
 #endif // MPC_DIALECT_EXE_TRANSFORMS_PASSES

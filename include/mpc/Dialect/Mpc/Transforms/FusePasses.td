@@ -12,13 +12,14 @@ include "mlir/Pass/PassBase.td"
 def FusePass : Pass<"mpc-fuse", "::mlir::func::FuncOp"> {
   let summary = "Group ops into the regions that become kernels";
   let description = [{
-    Every op but constants and views ends inside an `mpc.fusion`. In this order:
-    contractions, convolutions, attention and pools take the elementwise ops of
-    their result's shape that follow, and attention also a transpose that alone
-    reads its result and keeps the last dimension; softmax, norms and reductions take
-    elementwise ops before and after them; what is left joins in loops of one
-    shape. Index maps and gathers ride with their only reader where they keep the
-    last dimension. A group may have several results, all of one shape.
+    Every op but constants and views ends inside an `mpc.fusion`. A priority queue
+    holds every pair of neighbours that may share a kernel, by the time that the
+    target's model says is saved: the bytes that stay out of memory, the launch,
+    less what is read or computed more often. Kernels around a contraction,
+    convolution, attention, pool, norm, softmax or reduction take what stands before
+    and behind them first, then what is left joins in loops of one shape. Index maps
+    and gathers ride with their only reader where they keep the last dimension. A
+    group may have several results, all of one shape.
 
     ```mlir
     %0 = mpc.matmul %x, %w ...
@@ -38,6 +39,12 @@ def FusePass : Pass<"mpc-fuse", "::mlir::func::FuncOp"> {
     Left alone: functions that hold fusions already.
     Executed example: test/Dialect/Mpc/Transforms/fuse.mlir.
   }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu:avx512\"",
+           "target whose model prices fusions: cpu:LEVEL or cuda:sm_XX">,
+    Option<"report", "report", "bool", /*default=*/"false",
+           "emit a remark for each decision">,
+  ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
     Statistic<"numFusions", "fusions", "regions made">,

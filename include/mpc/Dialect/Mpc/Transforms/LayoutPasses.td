@@ -72,7 +72,7 @@ def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
   ];
 }
 
-def MergeMatmulsPass : Pass<"mpc-merge-matmuls", "::mlir::func::FuncOp"> {
+def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp"> {
   let summary = "Multiply one left-hand side with several weights at once";
   let description = [{
     Matmuls of one left-hand side with constant matrices become one matmul with
@@ -94,7 +94,7 @@ def MergeMatmulsPass : Pass<"mpc-merge-matmuls", "::mlir::func::FuncOp"> {
     Numerics: unchanged: every column is computed as before.
     Left alone: results that meet each other in elementwise ops, as in gated
     layers, where the second product's epilogue takes the first.
-    Executed example: test/Dialect/Mpc/Transforms/merge-matmuls.mlir.
+    Executed example: test/Dialect/Mpc/Transforms/merge-contractions.mlir.
   }];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [

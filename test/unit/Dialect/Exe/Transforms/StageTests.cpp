@@ -78,7 +78,7 @@ protected:
     pm.enableVerifier();
     OpPassManager &function = pm.nest<func::FuncOp>();
     function.addPass(createDecomposePass());
-    function.addPass(createMergeMatmulsPass());
+    function.addPass(createMergeContractionsPass());
     function.addPass(createAssignLayoutPass());
     function.addPass(createPackConstantsPass());
     function.addPass(createFusePass());

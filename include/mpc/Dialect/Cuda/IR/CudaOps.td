@@ -1,0 +1,123 @@
+//===- CudaOps.td - the cuda dialect ------------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_CUDA_IR_CUDAOPS
+#define MPC_DIALECT_CUDA_IR_CUDAOPS
+
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Cuda_Dialect : Dialect {
+  let name = "cuda";
+  let cppNamespace = "::mpc::cuda";
+  let summary = "What kernels for NVIDIA GPUs have beside upstream dialects";
+  let description = [{
+    A kernel is a `gpu.func` in a `gpu.module`, made of gpu, scf, memref, vector,
+    arith and math; this dialect adds the functions of the prelude
+    (lib/Target/CUDA/Prelude) that those lack. Each op is one function there.
+    Fragments of the matrix units are memrefs of one dimension in private memory
+    (`memref.alloca`, or a subview of one), 32-bit words as the PTX manual lays
+    them out over the lanes of a warp.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class Cuda_Op<string mnemonic, list<Trait> traits = []> : Op<Cuda_Dialect, mnemonic, traits>;
+
+def Cuda_Value : AnyTypeOf<[AnySignlessInteger, AnyFloat, VectorOfAnyRankOf<[AnySignlessInteger, AnyFloat]>],
+                           "scalar or vector">;
+
+def Cuda_CallOp : Cuda_Op<"call", [Pure]> {
+  let summary = "Call a function of the prelude, lane by lane";
+  let description = [{
+    `callee` is the name without its namespace: `exp`, `gelu`, `warpSum`, `toTf32`.
+    ```mlir
+    %y = cuda.call "gelu"(%x) : (vector<4xf32>) -> vector<4xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$callee, Variadic<Cuda_Value>:$operands);
+  let results = (outs Cuda_Value:$result);
+  let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, $result)";
+}
+
+def Cuda_FragmentType : I32EnumAttr<"FragmentType", "operand type of a matrix product", [
+  I32EnumAttrCase<"f16", 0>, I32EnumAttrCase<"bf16", 1>, I32EnumAttrCase<"tf32", 2>]> {
+  let cppNamespace = "::mpc::cuda";
+  let genSpecializedAttr = 0;
+}
+def Cuda_FragmentTypeAttr : EnumAttr<Cuda_Dialect, Cuda_FragmentType, "fragment_type">;
+
+def Cuda_MmaOp : Cuda_Op<"mma", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "sums += a * b on a warp's fragments (mma.sync)";
+  let description = [{
+    `sums` is `memref<4xf32>`. f16 and bf16: m16n8k16 with `a` of 4 and `b` of 2
+    words, or m16n8k8 (f16 alone, all architectures) with 2 and 1. tf32: m16n8k8
+    with 4 and 2, or m16n8k4 with 2 and 1.
+    - (C1) the fragments have the words above.
+  }];
+  let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, AnyMemRef:$b, Cuda_FragmentTypeAttr:$type);
+  let assemblyFormat = "$sums `,` $a `,` $b `type` `(` custom<FragmentKind>($type) `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)";
+  let hasVerifier = 1;
+}
+
+def Cuda_LoadMatrixOp : Cuda_Op<"load_matrix", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Load 8x8 tiles of 16-bit elements from shared memory (ldmatrix)";
+  let description = [{
+    Lane l gives the address of row l % 8 of tile l / 8, 16-byte aligned; `tiles`
+    receives one word per tile.
+    - (C1) `tiles` has 1, 2 or 4 words of i32; `shared` lies in workgroup memory.
+  }];
+  let arguments = (ins AnyMemRef:$tiles, AnyMemRef:$shared, Variadic<Index>:$indices, UnitAttr:$transposed);
+  let assemblyFormat = [{
+    $tiles `,` $shared `[` $indices `]` (`transposed` $transposed^)? attr-dict `:` type($tiles) `,` type($shared)
+  }];
+  let hasVerifier = 1;
+}
+
+def Cuda_CopyAsyncOp : Cuda_Op<"copy_async", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Copy to shared memory without waiting (cp.async)";
+  let description = [{
+    `bytes` (4, 8 or 16) from `global` to `shared`, both aligned to `bytes`. Of
+    them `valid` (an i32, where given) are read; the rest of the destination
+    becomes zero. Lands no later than the `cuda.wait_copies` that waits for its group.
+    - (C1) `bytes` is 4, 8 or 16; `shared` lies in workgroup memory.
+  }];
+  let arguments = (ins AnyMemRef:$shared, Variadic<Index>:$shared_indices, AnyMemRef:$global,
+                       Variadic<Index>:$global_indices, Optional<I32>:$valid, I64Attr:$bytes);
+  let assemblyFormat = [{
+    $shared `[` $shared_indices `]` `,` $global `[` $global_indices `]` `bytes` `(` $bytes `)`
+    (`valid` `(` $valid^ `)`)? attr-dict `:` type($shared) `,` type($global)
+  }];
+  let hasVerifier = 1;
+}
+
+def Cuda_CommitCopiesOp : Cuda_Op<"commit_copies", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Close a group of asynchronous copies";
+  let assemblyFormat = "attr-dict";
+}
+
+def Cuda_WaitCopiesOp : Cuda_Op<"wait_copies", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Wait until at most `pending` groups of this thread's copies are under way";
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+def Cuda_SyncWarpOp : Cuda_Op<"sync_warp", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Order the memory accesses of a warp's lanes (__syncwarp)";
+  let assemblyFormat = "attr-dict";
+}
+
+def Cuda_FenceOp : Cuda_Op<"fence", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Make this thread's writes visible to the device (__threadfence)";
+  let description = [{
+    Between the writes of a block and the atomic that tells other blocks of them,
+    and between that atomic and the reads of the block it told.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // MPC_DIALECT_CUDA_IR_CUDAOPS

@@ -1,0 +1,38 @@
+//===- HostDevice.h - the device cuda-host ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs for GPUs on the host: HostKernel.h runs each kernel's text, a plain
+// routine the products of libraries.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_HOSTDEVICE_H
+#define MPC_TARGET_CUDA_HOSTDEVICE_H
+
+#include "mpc/Runtime/Device.h"
+#include "mpc/Target/CUDA/HostKernel.h"
+
+#include <string>
+
+namespace mpc {
+
+struct HostDeviceOptions {
+  /// The GPU that it stands for: programs are planned for it.
+  std::string architecture = "sm_80";
+  /// Compiled kernels are kept in `kernels.cacheFolder`; where that is empty,
+  /// in the user's cache.
+  HostKernelOptions kernels = {};
+  ThreadOrder order = ThreadOrder::Ascending;
+  /// Compilers that run at once; 0: one per core.
+  int threads = 0;
+};
+
+/// A device of name "cuda-host". Needs a host compiler where a program is run,
+/// and takes seconds for its kernels the first time. Runs one after another;
+/// for tests.
+Device cudaHostDevice(const HostDeviceOptions &options = {});
+
+} // namespace mpc
+
+#endif // MPC_TARGET_CUDA_HOSTDEVICE_H

@@ -1,0 +1,99 @@
+//===- Passes.td - passes of the CUDA backend ---------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_PASSES
+#define MPC_TARGET_CUDA_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
+  let summary = "Choose how each kernel runs on a GPU";
+  let description = [{
+    Every kernel (a function with `mpc.kernel_kind`) gets the attribute
+    `mpc.schedule`: the family that generates it, the extents of grid and block,
+    tile sizes and vector widths.
+
+    ```mlir
+    func.func private @k_relu(...) attributes {mpc.kernel_kind = ...}
+    // becomes
+    func.func private @k_relu(...) attributes {mpc.kernel_kind = ...,
+      mpc.schedule = {family = "map", blocks = [25, 1, 1], threads = 256, vector = 4}}
+    ```
+
+    Contract in: after mpc-plan. Contract out: every kernel has a schedule, or a
+    diagnostic names the op that no family generates.
+    Numerics: a schedule fixes the order of sums, nothing else.
+    Left alone: kernels that have a schedule.
+    Executed example: test/Target/CUDA/schedule-kernels.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
+           "architecture, as in sm_90a">,
+  ];
+  // Families write code to measure it.
+  let dependentDialects = [
+    "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def LowerKernelsToGpuPass : Pass<"mpc-lower-kernels-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "Turn scheduled kernels into the bodies of GPU kernels";
+  let description = [{
+    Each kernel becomes a `gpu.func` of the same name in `gpu.module @kernels`,
+    from memrefs of its inputs, then of its outputs, then a scratch buffer where
+    the schedule asks for one. The schedule decides everything; this pass writes
+    it out. `known_block_size` and `known_grid_size` hold the launch.
+
+    Contract in: after mpc-schedule-kernels. Contract out: a module with
+    `gpu.module @kernels` and the untouched `exe.program`, without kernels on tensors.
+    Numerics: as the kernel's ops say; sums in the order of the schedule.
+    Left alone: everything but kernels.
+    Executed example: test/Target/CUDA/lower-kernels-to-gpu.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
+           "architecture, as in sm_90a">,
+  ];
+  let dependentDialects = [
+    "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def StoreFiltersPass : Pass<"mpc-store-filters", "::mlir::func::FuncOp"> {
+  let summary = "Store constant filters as GPU kernels read them";
+  let description = [{
+    Constant filters of channels-last convolutions are stored with their channels
+    last; filters of one channel (depthwise) with their outputs last. The kernel
+    reads them through a transpose, which costs nothing there.
+
+    ```mlir
+    %w = mpc.constant dense_resource<w> : tensor<64x32x3x3xbf16>
+    mpc.fusion kind(convolution) (%a = %x, %f = %w) { mpc.conv %a, %f ... }
+    // becomes
+    %w = mpc.constant dense_resource<w.transposed> : tensor<64x3x3x32xbf16>
+    mpc.fusion kind(convolution) (%a = %x, %v = %w) {
+      %f = mpc.transpose %v [0, 3, 1, 2] ...
+      mpc.conv %a, %f ...
+    }
+    ```
+
+    Contract in: after mpc-fuse, before mpc-plan. Contract out: the same fusions.
+    Numerics: none.
+    Left alone: windows of one place, filters that are no constants or that a
+    fusion reads twice.
+    Executed example: test/Target/CUDA/store-filters.mlir.
+  }];
+  let statistics = [
+    Statistic<"numStored", "num-stored", "Number of filters stored in another order">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+#endif // MPC_TARGET_CUDA_PASSES

@@ -1,0 +1,124 @@
+//===- CudaDialect.cpp - the cuda dialect ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::cuda;
+
+#include "mpc/Dialect/Cuda/IR/CudaDialect.cpp.inc"
+#include "mpc/Dialect/Cuda/IR/CudaEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "mpc/Dialect/Cuda/IR/CudaAttributes.cpp.inc"
+
+void CudaDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "mpc/Dialect/Cuda/IR/CudaOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "mpc/Dialect/Cuda/IR/CudaAttributes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Operand types: the bare keyword
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseFragmentKind(OpAsmParser &parser,
+                                     FragmentTypeAttr &type) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<FragmentType> value = symbolizeFragmentType(keyword);
+  if (!value)
+    return parser.emitError(loc)
+           << "unknown operand type '" << keyword << "' of a matrix product";
+  type = FragmentTypeAttr::get(parser.getContext(), *value);
+  return success();
+}
+
+static void printFragmentKind(OpAsmPrinter &printer, Operation *,
+                              FragmentTypeAttr type) {
+  printer << stringifyFragmentType(type.getValue());
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+/// The words of a fragment, or -1 where the memref is none.
+static int64_t wordsOf(Value fragment, Type element) {
+  auto type = cast<MemRefType>(fragment.getType());
+  if (type.getRank() != 1 || !type.hasStaticShape() ||
+      type.getElementType() != element)
+    return -1;
+  return type.getDimSize(0);
+}
+
+static LogicalResult verifyShared(Operation *op, Value shared,
+                                  OperandRange indices) {
+  auto type = cast<MemRefType>(shared.getType());
+  auto space =
+      dyn_cast_if_present<gpu::AddressSpaceAttr>(type.getMemorySpace());
+  if (!space || space.getValue() != gpu::AddressSpace::Workgroup)
+    return op->emitOpError()
+           << "needs a buffer in workgroup memory, found " << type;
+  if (static_cast<int64_t>(indices.size()) != type.getRank())
+    return op->emitOpError()
+           << "has " << indices.size() << " indices for a buffer of rank "
+           << type.getRank();
+  return success();
+}
+
+LogicalResult MmaOp::verify() {
+  Type f32 = Float32Type::get(getContext());
+  Type i32 = IntegerType::get(getContext(), 32);
+  int64_t a = wordsOf(getA(), i32), b = wordsOf(getB(), i32);
+  // C1
+  if (wordsOf(getSums(), f32) != 4)
+    return emitOpError() << "needs sums of type memref<4xf32>, found "
+                         << getSums().getType();
+  bool fits = (a == 4 && b == 2) ||
+              (a == 2 && b == 1 && getType() != FragmentType::bf16);
+  if (!fits)
+    return emitOpError() << "has no instruction for "
+                         << stringifyFragmentType(getType()) << " fragments of "
+                         << getA().getType() << " and " << getB().getType();
+  return success();
+}
+
+LogicalResult LoadMatrixOp::verify() {
+  int64_t words = wordsOf(getTiles(), IntegerType::get(getContext(), 32));
+  // C1
+  if (words != 1 && words != 2 && words != 4)
+    return emitOpError() << "loads 1, 2 or 4 tiles into words of i32, found "
+                         << getTiles().getType();
+  return verifyShared(*this, getShared(), getIndices());
+}
+
+LogicalResult CopyAsyncOp::verify() {
+  // C1
+  if (int64_t bytes = getBytes(); bytes != 4 && bytes != 8 && bytes != 16)
+    return emitOpError() << "copies 4, 8 or 16 bytes, found " << bytes;
+  auto global = cast<MemRefType>(getGlobal().getType());
+  if (static_cast<int64_t>(getGlobalIndices().size()) != global.getRank())
+    return emitOpError() << "has " << getGlobalIndices().size()
+                         << " indices for a buffer of rank "
+                         << global.getRank();
+  return verifyShared(*this, getShared(), getSharedIndices());
+}
+
+#define GET_OP_CLASSES
+#include "mpc/Dialect/Cuda/IR/CudaOps.cpp.inc"

@@ -1,0 +1,190 @@
+//===- FuseCandidates.cpp - the steps by which groups grow ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Looks at a group's borders: operands that it could compute itself, and
+// readers that it could take in.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FuseMovement.h"
+#include "FuseRules.h"
+#include "OpEmitter.h"
+
+using namespace mlir;
+using namespace mpc;
+
+SmallVector<FusionCandidate> FuseRules::candidatesOf(FusionGroup *group) const {
+  Candidates candidates;
+  if (group->isLoose || group->ops.empty())
+    return candidates;
+  if (!group->anchor) {
+    addLoops(group, candidates);
+    return candidates;
+  }
+  if (group->kind == FusionKind::library)
+    return candidates;
+  FusionClass family = familyOf(group->anchor);
+  if (takesOperands(group)) {
+    addOperands(group, candidates);
+    if (isGpu || family == FusionClass::Attention)
+      addStore(group, candidates);
+  }
+  if (family == FusionClass::RowWise || family == FusionClass::Reduction)
+    addPrologue(group, candidates);
+  addEpilogue(group, candidates);
+  return candidates;
+}
+
+/// Index maps and casts behind the anchor's operands.
+void FuseRules::addOperands(FusionGroup *group, Candidates &candidates) const {
+  unsigned count =
+      isa<ConvOp>(group->anchor) ? 1 : group->anchor->getNumOperands();
+  SmallVector<std::pair<Value, unsigned>> pending;
+  for (unsigned index = 0; index < count; ++index)
+    pending.push_back({group->anchor->getOperand(index), index});
+  SmallPtrSet<Operation *, 8> seen;
+  while (!pending.empty()) {
+    auto [operand, index] = pending.pop_back_val();
+    FusionGroup *source = graph.groupOf(operand);
+    if (source == group) {
+      Operation *op = operand.getDefiningOp();
+      if (seen.insert(op).second)
+        for (Value behind : op->getOperands())
+          pending.push_back({behind, index});
+      continue;
+    }
+    FusionGroup *reader = group;
+    if (Value behind = reshapeToJoin(operand, group)) {
+      source = graph.groupOf(behind);
+      reader = graph.groupOf(operand);
+    }
+    if (!isFree(source) || source->ops.size() != 1 ||
+        !graph.isReadOnlyBy(source, reader) ||
+        !ridesOnOperand(source->ops.front(), group->anchor, operand))
+      continue;
+    candidates.push_back({FusionStep::Operand, group, source, operand,
+                          cost.ofOperand(group, source, index)});
+  }
+}
+
+/// Elementwise ops of the group's shape that read its results, and what
+/// computes their other operands: elementwise ops of that shape, and index maps
+/// and conversions of any, where nothing else reads them.
+void FuseRules::addEpilogue(FusionGroup *group, Candidates &candidates) const {
+  SmallPtrSet<Operation *, 16> before = {group->anchor};
+  SmallVector<Value> pending(group->anchor->getOperands());
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (op && graph.groupOf(op) == group && before.insert(op).second)
+      llvm::append_range(pending, op->getOperands());
+  }
+
+  SmallPtrSet<FusionGroup *, 8> seen;
+  for (Operation *op : group->ops) {
+    for (Operation *user : op->getUsers()) {
+      FusionGroup *reader = graph.groupOf(user);
+      if (!isFree(reader) || reader->ops.size() != 1 || !isElementwise(user) ||
+          shapeOf(user->getResult(0)) != group->shape ||
+          isFull(group, reader) || !seen.insert(reader).second)
+        continue;
+      candidates.push_back({FusionStep::Epilogue, group, reader, Value(),
+                            cost.ofMerge(group, reader)});
+    }
+    if (before.contains(op))
+      continue;
+    for (Value operand : op->getOperands()) {
+      FusionGroup *source = graph.groupOf(operand);
+      if (!isFree(source) || source->ops.size() != 1 ||
+          !graph.isReadOnlyBy(source, group))
+        continue;
+      Operation *producer = source->ops.front();
+      bool fits = isElementwise(producer) ? shapeOf(operand) == group->shape ||
+                                                isFreeToRepeat(producer)
+                                          : keepsLastDimension(producer);
+      if (fits && !endsOtherKernel(producer, group) &&
+          seen.insert(source).second)
+        candidates.push_back({FusionStep::EpilogueOperand, group, source,
+                              Value(), cost.ofMerge(group, source)});
+    }
+  }
+}
+
+void FuseRules::addStore(FusionGroup *group, Candidates &candidates) const {
+  SmallVector<Operation *> chain = storeChain(group);
+  if (chain.empty())
+    return;
+  // Reshapes cost nothing: the movement is what saves.
+  Operation *movement =
+      *llvm::find_if(chain, [](Operation *op) { return !isa<ReshapeOp>(op); });
+  FusionGroup *from = graph.groupOf(movement);
+  candidates.push_back({FusionStep::Store, group, from,
+                        chain.front()->getResult(0),
+                        cost.ofMerge(group, from)});
+}
+
+/// What computes the anchor's first operand, also values that others read as
+/// well where they have the shape of the group's results.
+void FuseRules::addPrologue(FusionGroup *group, Candidates &candidates) const {
+  Value input = group->anchor->getOperand(0);
+  bool isRow = familyOf(group->anchor) == FusionClass::RowWise;
+  bool mayYield = isRow && shapeOf(input) == group->shape;
+  SmallVector<Value> pending = {input};
+  SmallPtrSet<Operation *, 8> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    FusionGroup *source = graph.groupOf(value);
+    if (source == group) {
+      if (seen.insert(value.getDefiningOp()).second)
+        llvm::append_range(pending, value.getDefiningOp()->getOperands());
+      continue;
+    }
+    if (!isFree(source) || source->ops.size() != 1)
+      continue;
+    Operation *producer = source->ops.front();
+    bool isOnlyReader = graph.isReadOnlyBy(source, group);
+    bool sameShape = shapeOf(value) == shapeOf(input);
+    bool keepsRows = keepsLastDimension(producer) ||
+                     (isGpu && isRow && keepsVectors(producer));
+    bool fits = isElementwise(producer)
+                    ? (sameShape && (isOnlyReader || mayYield)) ||
+                          (isFreeToRepeat(producer) && isOnlyReader)
+                    : keepsRows && isOnlyReader;
+    if (fits)
+      candidates.push_back({FusionStep::Prologue, group, source, Value(),
+                            cost.ofMerge(group, source)});
+  }
+}
+
+/// Loops that compute operands of the group's ops, and for a lone conversion
+/// any loop before it.
+void FuseRules::addLoops(FusionGroup *group, Candidates &candidates) const {
+  for (Operation *op : group->ops) {
+    for (Value operand : op->getOperands()) {
+      FusionGroup *source = graph.groupOf(operand);
+      if (!source || source == group || isFull(source, group))
+        continue;
+      bool fits = false;
+      if (Value behind = reshapeToJoin(operand, group)) {
+        FusionGroup *maker = graph.groupOf(behind);
+        fits = maker != group && isFree(maker) &&
+               graph.isReadOnlyBy(maker, source) &&
+               !isLastDimensionMoved(maker->ops) && isPlainLoop(maker->ops) &&
+               familyOf(op) != FusionClass::Gather;
+        source = maker;
+      } else {
+        fits = isFree(source) && mayJoin(op, operand, group, source);
+      }
+      if (fits)
+        candidates.push_back({FusionStep::Loop, group, source, operand,
+                              cost.ofMerge(group, source)});
+    }
+  }
+  if (group->ops.size() != 1 || !isa<CastOp>(group->ops.front()))
+    return;
+  FusionGroup *source = graph.groupOf(group->ops.front()->getOperand(0));
+  if (isFree(source) && graph.isReadOnlyBy(source, group))
+    candidates.push_back({FusionStep::Cast, group, source, Value(),
+                          cost.ofMerge(group, source)});
+}

@@ -1,0 +1,59 @@
+//===- FuseMovement.h - ops that a kernel reads or stores through ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Questions about single ops that the fusion rules ask.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSEMOVEMENT_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSEMOVEMENT_H
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+namespace mpc {
+
+/// The op's family; one that the fuser does not know has a kernel of its own.
+FusionClass familyOf(mlir::Operation *op);
+
+inline bool isElementwise(mlir::Operation *op) {
+  return mlir::isa<ElementwiseOpInterface>(op);
+}
+
+/// Conversions cost nothing beside the memory they save.
+inline bool isFreeToRepeat(mlir::Operation *op) {
+  return mlir::isa<CastOp, IotaOp, BroadcastOp, SliceOp>(op);
+}
+
+/// A conversion to a wider float of a value that lies in memory in fewer bits.
+bool isWidening(CastOp cast);
+/// A conversion to a narrower float.
+bool isNarrowing(CastOp cast);
+
+/// Whether neighbours along the result's last dimension are neighbours (or the
+/// same element) in the operand too, so that loads stay vectors.
+bool keepsLastDimension(mlir::Operation *op);
+
+/// The same for a vector of 16 bytes of a concat or pad: it comes from one
+/// operand, or is the pad's value.
+bool keepsVectors(mlir::Operation *op);
+
+/// Whether the last dimension is no number of whole vectors of 16 bytes, so
+/// that elements are loaded one by one anyway.
+bool hasOddRows(mlir::Value value);
+
+/// The same, or so few elements that a vector holds them all.
+bool hasShortRows(mlir::Value value);
+
+/// Only elementwise ops, and what keeps vectors.
+bool isPlainLoop(llvm::ArrayRef<mlir::Operation *> ops);
+
+/// Whether one of the ops is a transpose that takes rows apart.
+bool isLastDimensionMoved(llvm::ArrayRef<mlir::Operation *> ops);
+
+/// The value behind reshapes.
+mlir::Value behindReshapes(mlir::Value value);
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSEMOVEMENT_H

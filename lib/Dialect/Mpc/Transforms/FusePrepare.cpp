@@ -1,0 +1,202 @@
+//===- FusePrepare.cpp - bring ops to where they fuse ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Runs before ops are grouped: afterwards none appears or moves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FusePrepare.h"
+#include "FuseMovement.h"
+#include "OpEmitter.h"
+
+#include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Mpc/Transforms/Views.h"
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Casts
+//===----------------------------------------------------------------------===//
+
+/// Lets data move in 16 bits: a movement of a widened value becomes the
+/// widening of the moved value. In block order, so that casts travel as far as
+/// they can.
+static void widenAfterMovement(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op))
+      continue;
+    auto cast = op.getOperand(0).getDefiningOp<CastOp>();
+    if (!cast || !isWidening(cast) || cast.getPinned())
+      continue;
+    OpBuilder builder(&op);
+    Operation *narrow = builder.clone(op);
+    narrow->setOperand(0, cast.getInput());
+    auto type = mlir::cast<RankedTensorType>(op.getResult(0).getType());
+    narrow->getResult(0).setType(
+        type.clone(getElementTypeOrSelf(cast.getInput())));
+    Operation *wide = builder.clone(*cast);
+    wide->setOperand(0, narrow->getResult(0));
+    wide->getResult(0).setType(type);
+    op.getResult(0).replaceAllUsesWith(wide->getResult(0));
+    op.erase();
+  }
+}
+
+/// Brings a narrowing cast back over movement that only it reads, to the op
+/// whose kernel can store 16 bits: the movement else keeps them apart.
+static void narrowBeforeMovement(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto cast = dyn_cast<CastOp>(op);
+    if (!cast || !isNarrowing(cast))
+      continue;
+    Type to = getElementTypeOrSelf(cast.getResult());
+    SmallVector<Operation *> movements;
+    Value source = cast.getInput();
+    while (Operation *producer = source.getDefiningOp()) {
+      if (!source.hasOneUse() || !isa<ReshapeOp, TransposeOp>(producer))
+        break;
+      movements.push_back(producer);
+      source = producer->getOperand(0);
+    }
+    Operation *producer = source.getDefiningOp();
+    if (movements.empty() || !producer || !source.hasOneUse() ||
+        isa<ReshapeOp, TransposeOp, CastOp>(producer) ||
+        !absorbsResultCast(producer, FusionTarget()))
+      continue;
+    OpBuilder builder(movements.back());
+    Operation *narrow = builder.clone(op);
+    narrow->setOperand(0, source);
+    narrow->getResult(0).setType(
+        mlir::cast<RankedTensorType>(source.getType()).clone(to));
+    movements.back()->setOperand(0, narrow->getResult(0));
+    for (Operation *movement : movements) {
+      Value result = movement->getResult(0);
+      result.setType(mlir::cast<RankedTensorType>(result.getType()).clone(to));
+    }
+    cast.getResult().replaceAllUsesWith(movements.front()->getResult(0));
+    cast.erase();
+  }
+}
+
+/// Gives each reader of a widening cast its own, so that the wide value needs
+/// no memory.
+static void repeatWideningCasts(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto cast = dyn_cast<CastOp>(op);
+    if (!cast || !isWidening(cast))
+      continue;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : cast.getResult().getUses())
+      uses.push_back(&use);
+    DenseMap<Operation *, Value> copies;
+    for (OpOperand *use :
+         ArrayRef<OpOperand *>(uses).drop_front(uses.empty() ? 0 : 1)) {
+      if (use->getOwner() == uses.front()->getOwner())
+        continue;
+      Value &copy = copies[use->getOwner()];
+      if (!copy)
+        copy = OpBuilder(use->getOwner()).clone(*cast)->getResult(0);
+      use->set(copy);
+    }
+  }
+}
+
+/// Reshapes a program input before the cast that narrows it, so that the kernel
+/// that reads the reshape can load the input itself.
+static void narrowInputsLast(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto reshape = dyn_cast<ReshapeOp>(op);
+    auto cast = reshape ? reshape.getInput().getDefiningOp<CastOp>() : CastOp();
+    if (!cast || !isNarrowing(cast) || cast.getPinned() ||
+        !isa<BlockArgument>(behindReshapes(cast.getInput())))
+      continue;
+    OpBuilder builder(&op);
+    Operation *wide = builder.clone(op);
+    wide->setOperand(0, cast.getInput());
+    wide->getResult(0).setType(
+        reshape.getType().clone(getElementTypeOrSelf(cast.getInput())));
+    Operation *narrow = builder.clone(*cast);
+    narrow->setOperand(0, wide->getResult(0));
+    narrow->getResult(0).setType(reshape.getType());
+    reshape.getResult().replaceAllUsesWith(narrow->getResult(0));
+    reshape.erase();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Movement with several readers
+//===----------------------------------------------------------------------===//
+
+/// Whether the cast narrows an argument of the function.
+static bool isInputCast(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  return cast && isNarrowing(cast) && !cast.getPinned() &&
+         isa<BlockArgument>(behindReshapes(cast.getInput()));
+}
+
+/// Whether the kernel of the reader loads what `op` makes by loading what `op`
+/// reads.
+static bool loadsThrough(OpOperand &use, Operation *op) {
+  Operation *reader = use.getOwner();
+  bool isFirst = use.getOperandNumber() == 0;
+  bool keepsRows = keepsLastDimension(op) || isa<CastOp>(op);
+  switch (familyOf(reader)) {
+  case FusionClass::Elementwise:
+    return keepsRows && shapeOf(reader->getResult(0)) == shapeOf(use.get());
+  case FusionClass::RowWise:
+    return isFirst && (keepsRows || keepsVectors(op));
+  case FusionClass::Attention:
+    return keepsRows && isa<SliceOp, TransposeOp, CastOp>(op);
+  case FusionClass::Contraction:
+    return keepsRows || keepsVectors(op);
+  case FusionClass::Convolution:
+    return isa<ConvOp>(reader) && isFirst && (keepsRows || keepsVectors(op));
+  default:
+    return false;
+  }
+}
+
+/// Gives each reader of a slice, concat, pad, transpose or cast of an input its
+/// own, where all of them load through it and that moves fewer bytes than one
+/// kernel would.
+static void repeatMovement(Block &block, const TargetInfo &target) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    bool isMovement = isa<SliceOp, ConcatOp, PadOp, TransposeOp>(op);
+    if (!(isMovement && !isView(&op)) && !isInputCast(&op))
+      continue;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op.getResult(0).getUses())
+      uses.push_back(&use);
+    if (uses.size() < 2 || !llvm::all_of(uses, [&](OpOperand *use) {
+          return loadsThrough(*use, &op);
+        }))
+      continue;
+    Value result = op.getResult(0);
+    int64_t made = byteCount(result.getType()), loaded = 0;
+    for (Value operand : op.getOperands())
+      loaded += std::min(elementCount(operand), elementCount(result)) *
+                bytesPerElement(getElementTypeOrSelf(operand));
+    // One kernel loads the operands and stores what all readers load; apart,
+    // every reader loads the operands.
+    auto readers = int64_t(uses.size());
+    double bytes = double(loaded + made + readers * made - readers * loaded);
+    double bandwidth = target.hasCeilings() ? target.bytesPerSecond() : 1;
+    if (bytes / bandwidth + target.launchSeconds() <= 0)
+      continue;
+    for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front())
+      use->set(OpBuilder(use->getOwner()).clone(op)->getResult(0));
+  }
+}
+
+void mpc::prepareFusion(Block &block, const TargetInfo &target) {
+  widenAfterMovement(block);
+  narrowBeforeMovement(block);
+  repeatWideningCasts(block);
+  // Kernels around the CPU's micro-kernels copy their operands instead.
+  if (target.kind == TargetInfo::Kind::Cuda) {
+    narrowInputsLast(block);
+    repeatMovement(block, target);
+  }
+}

@@ -1,0 +1,104 @@
+//===- FuseRules.h - which ops may share a kernel ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The steps by which groups grow. Rules say what a kernel can take; which step
+// goes first is the queue's choice (FusionQueue.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSERULES_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSERULES_H
+
+#include "FusionCost.h"
+
+namespace mpc {
+
+/// How ops come into a kernel, in the order in which equals go.
+enum class FusionStep {
+  /// Index maps and casts through which a contraction loads an operand.
+  Operand,
+  /// Elementwise ops that read the kernel's results.
+  Epilogue,
+  /// What computes other operands of the epilogue.
+  EpilogueOperand,
+  /// Movement behind the results: the kernel stores elsewhere.
+  Store,
+  /// What stands before a norm, softmax or reduction.
+  Prologue,
+  /// Two loops.
+  Loop,
+  /// A lone conversion and the loop that makes its input.
+  Cast,
+};
+
+llvm::StringRef nameOf(FusionStep step);
+
+/// One step that the rules allow.
+struct FusionCandidate {
+  FusionStep step;
+  /// The group that grows, and the one that joins it.
+  FusionGroup *into = nullptr, *from = nullptr;
+  /// What lies between the two, where they meet in it: the operand that is
+  /// taken, or the first movement behind a result.
+  mlir::Value operand;
+  FusionSaving saving;
+};
+
+class FuseRules {
+public:
+  FuseRules(FusionGraph &graph, mlir::Block &block, const TargetInfo &target);
+
+  /// Gives every group of one op its kind and anchor.
+  void classify();
+
+  /// The steps by which `group` can grow now.
+  llvm::SmallVector<FusionCandidate> candidatesOf(FusionGroup *group) const;
+
+  /// Takes a step. False where a third kernel lies between the two groups.
+  bool apply(const FusionCandidate &candidate);
+
+  /// Once nothing grows any more: widening casts go to their readers, and every
+  /// loop gets its kind.
+  void finish();
+
+  llvm::ArrayRef<mlir::Operation *> operations() const { return ops; }
+
+private:
+  bool isFree(FusionGroup *group) const;
+  bool takesOperands(FusionGroup *group) const;
+  bool isFull(FusionGroup *group, FusionGroup *joining) const;
+  bool endsOtherKernel(mlir::Operation *op, FusionGroup *group) const;
+  bool convertsMovement(mlir::Operation *cast) const;
+  bool convertsInput(mlir::Operation *cast) const;
+  bool ridesOnOperand(mlir::Operation *producer, mlir::Operation *anchor,
+                      mlir::Value operand) const;
+  bool mayJoin(mlir::Operation *op, mlir::Value operand, FusionGroup *group,
+               FusionGroup *source) const;
+  mlir::Value reshapeToJoin(mlir::Value operand, FusionGroup *group) const;
+  llvm::SmallVector<mlir::Operation *> storeChain(FusionGroup *group) const;
+
+  using Candidates = llvm::SmallVector<FusionCandidate>;
+  void addOperands(FusionGroup *group, Candidates &candidates) const;
+  void addEpilogue(FusionGroup *group, Candidates &candidates) const;
+  void addStore(FusionGroup *group, Candidates &candidates) const;
+  void addPrologue(FusionGroup *group, Candidates &candidates) const;
+  void addLoops(FusionGroup *group, Candidates &candidates) const;
+
+  bool mergeThrough(FusionGroup *group, mlir::Value operand,
+                    FusionGroup *source);
+  bool takeStore(FusionGroup *group);
+  void widenAtReaders();
+
+  FusionGraph &graph;
+  llvm::SmallVector<mlir::Operation *> ops;
+  FusionCost cost;
+  /// Whether kernels around matrix units load and store through index maps
+  /// element by element where they must: generated CUDA does, the CPU's
+  /// micro-kernels copy panels.
+  bool isGpu;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSERULES_H

@@ -1,0 +1,55 @@
+//===- FusionCost.h - the time that a fusion saves --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A model: bytes that stay out of memory at the target's bandwidth, launches,
+// less what is read more often.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSIONCOST_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSIONCOST_H
+
+#include "FusionGraph.h"
+
+#include "mpc/Target/TargetInfo.h"
+
+namespace mpc {
+
+/// What one fusion changes.
+struct FusionSaving {
+  /// Bytes that are neither written nor read any more.
+  int64_t bytes = 0;
+  /// Time by which a contraction that loads another operand takes longer.
+  double extraSeconds = 0;
+  /// Kernels that are no longer launched.
+  int64_t launches = 0;
+  /// Time saved; negative where the fusion costs more than it saves.
+  double seconds = 0;
+};
+
+class FusionCost {
+public:
+  FusionCost(const TargetInfo &target, const FusionGraph &graph);
+
+  /// What is saved where both groups become one kernel.
+  FusionSaving ofMerge(FusionGroup *into, FusionGroup *from) const;
+
+  /// The same where `from` makes what the anchor of `into` multiplies as its
+  /// operand `index`, so that the inputs of `from` are loaded once per block of
+  /// its result.
+  FusionSaving ofOperand(FusionGroup *into, FusionGroup *from,
+                         unsigned index) const;
+
+private:
+  double contractionSeconds(mlir::Operation *op,
+                            llvm::ArrayRef<double> operandBytes) const;
+
+  const FusionGraph &graph;
+  TargetInfo target;
+  double bytesPerSecond, launchSeconds;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSIONCOST_H

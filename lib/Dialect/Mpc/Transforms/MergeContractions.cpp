@@ -1,0 +1,265 @@
+//===- MergeContractions.cpp - several weights at once --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Joins matmuls of one left-hand side whose results only move afterwards. Legal
+// because columns of a product do not depend on each other. Runs before
+// mpc-assign-layout, which moves the slices out of the way.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpEmitter.h"
+
+#include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_MERGECONTRACTIONSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// One product and the elementwise ops that follow it alone.
+struct Branch {
+  MatmulOp matmul;
+  SmallVector<Operation *> chain;
+  Value end() {
+    return chain.empty() ? Value(matmul.getResult())
+                         : chain.back()->getResult(0);
+  }
+};
+
+/// Place of N among the extents of `#mpc.padding`.
+constexpr size_t kColumns = 2;
+
+/// The part of a layer path that all `branches` share.
+StringAttr commonLayer(ArrayRef<Branch> branches) {
+  StringRef common;
+  for (const auto &[index, branch] : llvm::enumerate(branches)) {
+    auto layer = dyn_cast_if_present<StringAttr>(
+        Branch(branch).matmul->getDiscardableAttr(MpcDialect::kLayerAttr));
+    if (!layer)
+      return {};
+    StringRef path = layer.getValue();
+    if (index == 0)
+      common = path;
+    while (common != path && !path.starts_with((common + "/").str()))
+      common = common.contains('/') ? common.rsplit('/').first : StringRef();
+    if (common.empty())
+      return {};
+  }
+  return StringAttr::get(Branch(branches.front()).matmul.getContext(), common);
+}
+
+/// Whether two ops differ in their operands at most.
+bool isSameOp(Operation *a, Operation *b) {
+  return a->getName() == b->getName() &&
+         a->getNumOperands() == b->getNumOperands() &&
+         a->getPropertiesAsAttribute() == b->getPropertiesAsAttribute() &&
+         getElementTypeOrSelf(a->getResult(0)) ==
+             getElementTypeOrSelf(b->getResult(0));
+}
+
+/// A constant operand of one branch is joined where it has a value per column.
+bool isPerColumn(Value operand, Value result) {
+  return !shapeOf(operand).empty() &&
+         shapeOf(operand).back() == shapeOf(result).back() &&
+         productOf(shapeOf(operand).drop_back()) == 1;
+}
+
+/// Whether the next op of every branch is the same elementwise op, with
+/// constants that can be joined.
+bool canExtend(MutableArrayRef<Branch> branches) {
+  Operation *first = nullptr;
+  for (Branch &branch : branches) {
+    Value value = branch.end();
+    if (!value.hasOneUse())
+      return false;
+    Operation *user = *value.user_begin();
+    if (!isa<ElementwiseOpInterface>(user) ||
+        shapeOf(user->getResult(0)) != shapeOf(value) ||
+        (first && !isSameOp(first, user)))
+      return false;
+    first = first ? first : user;
+    for (auto [index, operand] : llvm::enumerate(user->getOperands())) {
+      bool isChain = operand == value;
+      if (isChain != (first->getOperand(index) == branches.front().end()))
+        return false;
+      if (isChain || isPerColumn(operand, value))
+        if (isChain || constantOf(operand))
+          continue;
+      // One value for all columns: the same for all branches.
+      ElementsAttr constant = constantOf(operand);
+      if (!constant || constant != constantOf(first->getOperand(index)) ||
+          elementCount(operand) != 1)
+        return false;
+    }
+  }
+  return true;
+}
+
+/// Whether the branches' results go only where parts are read at no cost.
+bool onlyMove(MutableArrayRef<Branch> branches) {
+  return llvm::all_of(branches, [](Branch &branch) {
+    return llvm::all_of(branch.end().getUsers(), [](Operation *user) {
+      return isa<ReshapeOp, TransposeOp, SliceOp, AttentionOp>(user);
+    });
+  });
+}
+
+/// What mpc-pad-contractions did to all branches together; null where it did
+/// nothing.
+PaddingAttr joinPadding(ArrayRef<Branch> branches) {
+  SmallVector<int64_t> from, to;
+  int64_t extra = 0;
+  for (Branch branch : branches) {
+    auto padding = dyn_cast_if_present<PaddingAttr>(
+        branch.matmul->getDiscardableAttr(MpcDialect::kPaddingAttr));
+    if (!padding)
+      return {};
+    if (from.empty()) {
+      from.assign(padding.getFrom().begin(), padding.getFrom().end());
+      to.assign(padding.getTo().begin(), padding.getTo().end());
+    } else {
+      from[kColumns] += padding.getFrom()[kColumns];
+      to[kColumns] += padding.getTo()[kColumns];
+    }
+    extra += padding.getExtraFlops();
+  }
+  return PaddingAttr::get(Branch(branches.front()).matmul.getContext(), from,
+                          to, extra);
+}
+
+/// The joined constant, or null where bytes are missing.
+Value joinConstants(OpEmitter &emit, ArrayRef<ElementsAttr> attrs,
+                    int64_t axis) {
+  FailureOr<ElementsAttr> joined = concatConstants(attrs, axis);
+  return succeeded(joined) ? emit.constant(*joined) : Value();
+}
+
+struct MergeContractionsPass
+    : mpc::impl::MergeContractionsPassBase<MergeContractionsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (Block &block : getOperation().getBody()) {
+      using Key = std::tuple<Value, Attribute, Type, Type>;
+      llvm::MapVector<Key, SmallVector<Branch>> groups;
+      for (auto matmul : block.getOps<MatmulOp>())
+        if (!matmul.getPacked() && constantOf(matmul.getRhs()) &&
+            shapeOf(matmul.getRhs()).size() == 2)
+          groups[{matmul.getLhs(), matmul->getPropertiesAsAttribute(),
+                  getElementTypeOrSelf(matmul.getRhs()),
+                  getElementTypeOrSelf(matmul.getResult())}]
+              .push_back({matmul, {}});
+      for (auto &[key, branches] : groups)
+        if (branches.size() > 1)
+          merge(branches);
+    }
+  }
+
+private:
+  void merge(MutableArrayRef<Branch> branches) {
+    while (canExtend(branches))
+      for (Branch &branch : branches)
+        branch.chain.push_back(*branch.end().user_begin());
+    if (!onlyMove(branches))
+      return;
+
+    MatmulOp first = branches.front().matmul;
+    OpBuilder builder(first);
+    OpEmitter emit(builder, first);
+    SmallVector<Location> locations;
+    for (Branch &branch : branches)
+      locations.push_back(branch.matmul.getLoc());
+    emit.loc = FusedLoc::get(&getContext(), locations);
+
+    SmallVector<ElementsAttr> weights;
+    for (Branch &branch : branches)
+      weights.push_back(constantOf(branch.matmul.getRhs()));
+    Value weight =
+        joinConstants(emit, weights, first.getTransposeRhs() ? 0 : 1);
+    if (!weight)
+      return;
+    int64_t columns = shapeOf(weight)[first.getTransposeRhs() ? 0 : 1];
+    SmallVector<Operation *> made;
+    auto append = [&](Operation *model, ArrayRef<Value> operands, Value like) {
+      Operation *copy = builder.clone(*model);
+      copy->setOperands(operands);
+      copy->setLoc(emit.loc);
+      SmallVector<int64_t> shape(shapeOf(like));
+      shape.back() = columns;
+      copy->getResult(0).setType(RankedTensorType::get(
+          shape, getElementTypeOrSelf(copy->getResult(0))));
+      made.push_back(copy);
+      return copy->getResult(0);
+    };
+    Value value = append(first, {first.getLhs(), weight}, first.getResult());
+    value.getDefiningOp()->removeDiscardableAttr(MpcDialect::kPaddingAttr);
+    if (PaddingAttr padding = joinPadding(branches))
+      value.getDefiningOp()->setDiscardableAttr(MpcDialect::kPaddingAttr,
+                                                padding);
+    for (size_t step = 0; step < branches.front().chain.size(); ++step) {
+      Operation *model = branches.front().chain[step];
+      locations.clear();
+      for (Branch &branch : branches)
+        locations.push_back(branch.chain[step]->getLoc());
+      emit.loc = FusedLoc::get(&getContext(), locations);
+      Value chained = step == 0
+                          ? Value(first.getResult())
+                          : branches.front().chain[step - 1]->getResult(0);
+      SmallVector<Value> operands;
+      for (auto [index, operand] : llvm::enumerate(model->getOperands())) {
+        if (operand == chained) {
+          operands.push_back(value);
+        } else if (!isPerColumn(operand, chained)) {
+          operands.push_back(emit.constant(constantOf(operand)));
+        } else {
+          SmallVector<ElementsAttr> parts;
+          for (Branch &branch : branches) {
+            Value part = branch.chain[step]->getOperand(index);
+            SmallVector<int64_t> flat = {shapeOf(part).back()};
+            parts.push_back(constantOf(emit.reshape(part, flat)));
+          }
+          operands.push_back(joinConstants(emit, parts, 0));
+        }
+      }
+      if (llvm::is_contained(operands, Value())) {
+        for (Operation *op : llvm::reverse(made))
+          op->erase();
+        return;
+      }
+      value = append(model, operands, value);
+    }
+    StringAttr layer = commonLayer(branches);
+    for (Operation *op : made) {
+      op->removeDiscardableAttr(MpcDialect::kLayerAttr);
+      if (layer)
+        op->setDiscardableAttr(MpcDialect::kLayerAttr, layer);
+    }
+
+    int64_t begin = 0;
+    for (Branch &branch : branches) {
+      int64_t width = shapeOf(branch.end()).back();
+      OpEmitter part(builder, branch.matmul);
+      branch.end().replaceAllUsesWith(
+          part.sliceAxis(value, shapeOf(value).size() - 1, begin, width));
+      begin += width;
+    }
+    // The first matmul is where ops are inserted: it goes last of all.
+    for (Branch &branch : branches) {
+      for (Operation *op : llvm::reverse(branch.chain))
+        op->erase();
+      branch.matmul.erase();
+      ++numMerged;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,246 @@
+//===- CompileCache.cpp - finished compiles on disk -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompileCache.h"
+
+#include "Runtime/CUDA/Nvrtc.h"
+#include "Runtime/DiskCache.h"
+#include "Runtime/Environment.h"
+
+#include "mpc/Import/ExternalFiles.h"
+#include "mpc/Target/CUDA/HostKernel.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+using namespace mpc;
+namespace json = llvm::json;
+
+/// What tells this build of mpc from another of the same version: the size and
+/// the time of the file that holds this code. Empty where it cannot be told.
+static std::string buildIdentity() {
+  Dl_info info;
+  llvm::sys::fs::file_status status;
+  if (!dladdr(reinterpret_cast<void *>(&buildIdentity), &info) ||
+      !info.dli_fname)
+    return {};
+  std::string path = info.dli_fname;
+  // The name of the program itself is what it was called by.
+  if (llvm::sys::fs::status(path, status))
+    if (llvm::sys::fs::status("/proc/self/exe", status))
+      return {};
+  return std::to_string(status.getSize()) + " " +
+         std::to_string(
+             status.getLastModificationTime().time_since_epoch().count());
+}
+
+namespace {
+
+/// The parts of a key, in order.
+class KeyParts {
+public:
+  void add(std::string part) { parts.push_back(std::move(part)); }
+  void add(int64_t number) { add(std::to_string(number)); }
+  /// The file's bytes; false where it cannot be read.
+  bool addFile(const std::string &path) {
+    auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+    if (!file)
+      return false;
+    files.push_back(std::move(*file));
+    llvm::StringRef bytes = files.back()->getBuffer();
+    std::string_view view(bytes.data(), bytes.size());
+    // A digest in place of the bytes, so that all of them need not be kept.
+    add(detail::contentKey({&view, 1}));
+    return true;
+  }
+  llvm::StringRef lastFile() const { return files.back()->getBuffer(); }
+  std::string key() const {
+    std::vector<std::string_view> views(parts.begin(), parts.end());
+    return detail::contentKey(views);
+  }
+
+private:
+  std::vector<std::string> parts;
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> files;
+};
+
+} // namespace
+
+static bool addModel(KeyParts &parts, const std::string &model) {
+  if (!parts.addFile(model))
+    return false;
+  parts.add(llvm::sys::path::filename(model).str());
+  if (llvm::sys::path::extension(model) != ".onnx")
+    return true;
+  llvm::StringRef bytes = parts.lastFile();
+  auto external = onnxExternalFiles({bytes.data(), bytes.size()});
+  if (!external)
+    return false;
+  for (const std::string &name : *external) {
+    llvm::SmallString<256> path(llvm::sys::path::parent_path(model));
+    llvm::sys::path::append(path, name);
+    parts.add(name);
+    if (!parts.addFile(path.str().str()))
+      return false;
+  }
+  return true;
+}
+
+static bool addOptions(KeyParts &parts, const CompileOptions &options) {
+  parts.add(options.policy);
+  if (llvm::StringRef(options.policy).ends_with(".json") &&
+      !parts.addFile(options.policy))
+    return false;
+  parts.add(int64_t(options.sets.size()));
+  for (const auto &[name, type] : options.sets) {
+    parts.add(name);
+    parts.add(type);
+  }
+  parts.add(int64_t(options.dims.size()));
+  for (const auto &[name, extent] : options.dims) {
+    parts.add(name);
+    parts.add(extent);
+  }
+  parts.add(int64_t(options.inputShapes.size()));
+  for (const auto &[name, shape] : options.inputShapes) {
+    parts.add(name);
+    parts.add(int64_t(shape.size()));
+    for (int64_t extent : shape)
+      parts.add(extent);
+  }
+  parts.add(options.batch.value_or(-1));
+  parts.add(int64_t(options.rounding));
+  parts.add(options.castPlacement);
+  parts.add(options.gemm);
+  return true;
+}
+
+CompileCache::CompileCache(const std::string &model,
+                           const std::vector<std::string> &targets,
+                           const CompileOptions &options) {
+  std::string root = detail::cacheFolder();
+  std::string build = buildIdentity();
+  // Who asks for dumps wants the stages to run.
+  if (root.empty() || build.empty() || !options.dumpDir.empty())
+    return;
+  KeyParts parts;
+  parts.add("compile 1");
+  parts.add(MPC_VERSION);
+  parts.add(build);
+  parts.add(LLVM_VERSION_STRING);
+  bool forGpu = false;
+  for (const std::string &target : targets) {
+    parts.add(target);
+    forGpu |= llvm::StringRef(target).starts_with("cuda:");
+  }
+  if (forGpu) {
+    Result<const detail::Nvrtc *> nvrtc = detail::installedNvrtc();
+    if (!nvrtc.ok())
+      return;
+    parts.add((*nvrtc)->versionText);
+    parts.add(preludeText(PreludeSide::Device));
+  }
+  if (!addModel(parts, model) || !addOptions(parts, options))
+    return;
+  folder = root + "/compiles";
+  key = parts.key();
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+// An entry is the messages as JSON, their size in eight bytes before them, and
+// the file.
+
+static json::Value toJson(const Diagnostic &message) {
+  return json::Object{{"severity", int64_t(message.severity)},
+                      {"stage", message.stage},
+                      {"where", json::fixUTF8(message.where)},
+                      {"op", json::fixUTF8(message.op)},
+                      {"text", json::fixUTF8(message.text)},
+                      {"notes", json::Array([&] {
+                         json::Array notes;
+                         for (const std::string &note : message.notes)
+                           notes.push_back(json::fixUTF8(note));
+                         return notes;
+                       }())}};
+}
+
+static std::optional<Diagnostic> fromJson(const json::Value &value) {
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    return std::nullopt;
+  auto text = [&](const char *name) {
+    return object->getString(name).value_or("").str();
+  };
+  Diagnostic message;
+  message.severity =
+      Diagnostic::Severity(object->getInteger("severity").value_or(0));
+  message.stage = text("stage");
+  message.where = text("where");
+  message.op = text("op");
+  message.text = text("text");
+  if (const json::Array *notes = object->getArray("notes"))
+    for (const json::Value &note : *notes)
+      message.notes.push_back(note.getAsString().value_or("").str());
+  return message;
+}
+
+std::optional<KeptCompile> CompileCache::find() const {
+  if (key.empty())
+    return std::nullopt;
+  auto entry = detail::DiskCache(folder).find(key);
+  uint64_t size = 0;
+  if (!entry || entry->size() < sizeof(size))
+    return std::nullopt;
+  std::memcpy(&size, entry->data(), sizeof(size));
+  if (size > entry->size() - sizeof(size))
+    return std::nullopt;
+  llvm::StringRef text(
+      reinterpret_cast<const char *>(entry->data()) + sizeof(size), size);
+  auto parsed = json::parse(text);
+  if (!parsed) {
+    llvm::consumeError(parsed.takeError());
+    return std::nullopt;
+  }
+  KeptCompile kept;
+  const json::Array *list = parsed->getAsArray();
+  if (!list)
+    return std::nullopt;
+  for (const json::Value &value : *list)
+    if (auto message = fromJson(value))
+      kept.messages.push_back(std::move(*message));
+  kept.file.assign(entry->begin() + int64_t(sizeof(size) + size), entry->end());
+  return kept;
+}
+
+void CompileCache::store(const KeptCompile &compile) const {
+  if (key.empty())
+    return;
+  json::Array list;
+  for (const Diagnostic &message : compile.messages)
+    list.push_back(toJson(message));
+  std::string text;
+  llvm::raw_string_ostream(text) << json::Value(std::move(list));
+  uint64_t size = text.size();
+  std::vector<std::byte> entry(sizeof(size) + size + compile.file.size());
+  std::memcpy(entry.data(), &size, sizeof(size));
+  std::memcpy(entry.data() + sizeof(size), text.data(), size);
+  if (!compile.file.empty())
+    std::memcpy(entry.data() + sizeof(size) + size, compile.file.data(),
+                compile.file.size());
+  detail::DiskCache(folder).store(key, entry);
+}

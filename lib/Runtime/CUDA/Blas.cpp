@@ -1,0 +1,71 @@
+//===- Blas.cpp - entry points of cuBLASLt --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Blas.h"
+
+#include "../Environment.h"
+
+#include <dlfcn.h>
+
+#include <type_traits>
+
+using namespace mpc;
+using namespace mpc::detail;
+
+static Status unavailable(const std::string &text) {
+  return Status(StatusCode::Unavailable, "cublasLt", text);
+}
+
+Result<Blas> detail::loadBlas(const std::string &path) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return unavailable(dlerror());
+  Blas blas;
+  std::string missing;
+  visitBlasEntryPoints(blas, [&](const char *name, auto &function) {
+    void *address = dlsym(library, name);
+    if (!address && missing.empty())
+      missing = name;
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+  });
+  Status status;
+  if (!missing.empty())
+    status = unavailable(path + " lacks " + missing);
+  else if (size_t version = blas.version(); version < kLeastBlasVersion)
+    status =
+        unavailable(path + " is version " + std::to_string(version) + ", but " +
+                    std::to_string(kLeastBlasVersion) + " or later is needed");
+  if (status.ok())
+    return blas;
+  dlclose(library);
+  return status;
+}
+
+Result<const Blas *> detail::installedBlas() {
+  static const Result<Blas> found = []() -> Result<Blas> {
+    Status first;
+    for (const std::string &path :
+         cudaLibraryPaths({"libcublasLt.so.13", "libcublasLt.so.12"})) {
+      Result<Blas> blas = loadBlas(path);
+      if (blas.ok())
+        return blas;
+      if (first.ok())
+        first = blas.status();
+    }
+    return unavailable("no usable cuBLASLt was found (" + first.text() +
+                       "); install the CUDA toolkit or compile with "
+                       "--gemm=own");
+  }();
+  if (!found.ok())
+    return found.status();
+  return &*found;
+}
+
+std::string detail::describeBlasError(const Blas &blas, BlasResult error) {
+  const char *name = blas.statusName ? blas.statusName(error) : nullptr;
+  return name ? name : "error " + std::to_string(error);
+}

@@ -1,0 +1,146 @@
+//===- Blas.h - entry points of cuBLASLt ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The library is found at run time; its header is used by tests alone, which
+// compare the numbers below with it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_CUDA_BLAS_H
+#define MPC_LIB_RUNTIME_CUDA_BLAS_H
+
+#include "mpc/Runtime/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mpc::detail {
+
+/// A cublasStatus_t; 0 is success.
+using BlasResult = int;
+/// A cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t or
+/// cublasLtMatmulPreference_t.
+using BlasHandle = void *;
+
+/// cudaDataType_t and cublasComputeType_t.
+enum BlasType : int {
+  kBlasF32 = 0,
+  kBlasF64 = 1,
+  kBlasF16 = 2,
+  kBlasBf16 = 14,
+};
+enum BlasCompute : int {
+  kBlasCompute32F = 68,
+  kBlasCompute64F = 70,
+  kBlasCompute32FFastTf32 = 77,
+};
+/// cublasLtMatrixLayoutAttribute_t.
+enum BlasLayoutAttribute : int {
+  kBlasLayoutBatchCount = 5,
+  kBlasLayoutBatchStride = 6,
+};
+/// cublasLtMatmulDescAttributes_t.
+enum BlasDescAttribute : int {
+  kBlasDescTransA = 3,
+  kBlasDescTransB = 4,
+  kBlasDescEpilogue = 7,
+  kBlasDescBiasPointer = 8,
+};
+/// cublasLtMatmulPreferenceAttributes_t.
+enum BlasPreferenceAttribute : int { kBlasPreferenceWorkspace = 1 };
+/// cublasLtEpilogue_t.
+enum BlasEpilogue : uint32_t {
+  kBlasEpilogueDefault = 1,
+  kBlasEpilogueRelu = 2,
+  kBlasEpilogueBias = 4,
+  kBlasEpilogueGelu = 32,
+};
+/// cublasOperation_t.
+enum BlasOperation : int { kBlasPlain = 0, kBlasTransposed = 1 };
+
+/// cublasLtMatmulAlgo_t: opaque, valid for one problem, device and version.
+struct BlasAlgorithm {
+  uint64_t data[8] = {};
+};
+/// cublasLtMatmulHeuristicResult_t.
+struct BlasCandidate {
+  BlasAlgorithm algorithm;
+  size_t workspaceBytes = 0;
+  BlasResult state = 0;
+  float waves = 0;
+  int reserved[4] = {};
+};
+
+/// The library's functions, by the names of its interface. A table so that
+/// tests can put another library behind it.
+struct Blas {
+  BlasResult (*create)(BlasHandle *handle) = nullptr;
+  BlasResult (*destroy)(BlasHandle handle) = nullptr;
+  const char *(*statusName)(BlasResult status) = nullptr;
+  size_t (*version)() = nullptr;
+  BlasResult (*descCreate)(BlasHandle *desc, int compute, int scale) = nullptr;
+  BlasResult (*descDestroy)(BlasHandle desc) = nullptr;
+  BlasResult (*descSet)(BlasHandle desc, int attribute, const void *value,
+                        size_t bytes) = nullptr;
+  BlasResult (*layoutCreate)(BlasHandle *layout, int type, uint64_t rows,
+                             uint64_t columns, int64_t leading) = nullptr;
+  BlasResult (*layoutDestroy)(BlasHandle layout) = nullptr;
+  BlasResult (*layoutSet)(BlasHandle layout, int attribute, const void *value,
+                          size_t bytes) = nullptr;
+  BlasResult (*preferenceCreate)(BlasHandle *preference) = nullptr;
+  BlasResult (*preferenceDestroy)(BlasHandle preference) = nullptr;
+  BlasResult (*preferenceSet)(BlasHandle preference, int attribute,
+                              const void *value, size_t bytes) = nullptr;
+  BlasResult (*heuristic)(BlasHandle handle, BlasHandle desc, BlasHandle a,
+                          BlasHandle b, BlasHandle c, BlasHandle d,
+                          BlasHandle preference, int wanted,
+                          BlasCandidate *candidates, int *found) = nullptr;
+  BlasResult (*matmul)(BlasHandle handle, BlasHandle desc, const void *alpha,
+                       const void *a, BlasHandle layoutA, const void *b,
+                       BlasHandle layoutB, const void *beta, const void *c,
+                       BlasHandle layoutC, void *d, BlasHandle layoutD,
+                       const BlasAlgorithm *algorithm, void *workspace,
+                       size_t workspaceBytes, void *stream) = nullptr;
+};
+
+/// Calls `visit(name, function)` for every function of `blas`, a Blas.
+template <typename Table, typename Visit>
+void visitBlasEntryPoints(Table &blas, Visit &&visit) {
+  visit("cublasLtCreate", blas.create);
+  visit("cublasLtDestroy", blas.destroy);
+  visit("cublasLtGetStatusName", blas.statusName);
+  visit("cublasLtGetVersion", blas.version);
+  visit("cublasLtMatmulDescCreate", blas.descCreate);
+  visit("cublasLtMatmulDescDestroy", blas.descDestroy);
+  visit("cublasLtMatmulDescSetAttribute", blas.descSet);
+  visit("cublasLtMatrixLayoutCreate", blas.layoutCreate);
+  visit("cublasLtMatrixLayoutDestroy", blas.layoutDestroy);
+  visit("cublasLtMatrixLayoutSetAttribute", blas.layoutSet);
+  visit("cublasLtMatmulPreferenceCreate", blas.preferenceCreate);
+  visit("cublasLtMatmulPreferenceDestroy", blas.preferenceDestroy);
+  visit("cublasLtMatmulPreferenceSetAttribute", blas.preferenceSet);
+  visit("cublasLtMatmulAlgoGetHeuristic", blas.heuristic);
+  visit("cublasLtMatmul", blas.matmul);
+}
+
+/// The oldest version that is used, as the library counts (12.0).
+inline constexpr size_t kLeastBlasVersion = 120000;
+
+/// Loads the library `path`, which stays loaded. Unavailable, with the reason,
+/// where it is missing, another library, or older than kLeastBlasVersion.
+Result<Blas> loadBlas(const std::string &path);
+
+/// The library of this machine, searched once per process: Environment.h's
+/// paths for libcublasLt.so.13 and libcublasLt.so.12. The failure says how to
+/// do without.
+Result<const Blas *> installedBlas();
+
+/// "CUBLAS_STATUS_NOT_SUPPORTED".
+std::string describeBlasError(const Blas &blas, BlasResult error);
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_CUDA_BLAS_H

@@ -1,0 +1,97 @@
+//===- BlasLibrary.cpp - cuBLASLt for a device ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlasLibrary.h"
+
+#include "BlasTuner.h"
+
+#include <mutex>
+
+using namespace mpc;
+using namespace mpc::detail;
+
+namespace {
+
+class PreparedProduct : public PreparedGemm {
+public:
+  PreparedProduct(std::shared_ptr<BlasProduct> product,
+                  const BlasCandidate &candidate)
+      : product(std::move(product)), candidate(candidate) {}
+
+  int64_t workspaceBytes() const override {
+    return int64_t(candidate.workspaceBytes);
+  }
+  Status enqueue(std::span<const CuAddress> buffers, CuAddress workspace,
+                 CuHandle stream) override {
+    auto pointerTo = [](CuAddress address) {
+      return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
+    };
+    std::vector<void *> pointers;
+    pointers.reserve(buffers.size());
+    for (CuAddress address : buffers)
+      pointers.push_back(pointerTo(address));
+    std::lock_guard<std::mutex> lock(mutex);
+    return product->enqueue(pointers, candidate, pointerTo(workspace), stream);
+  }
+
+private:
+  std::shared_ptr<BlasProduct> product;
+  BlasCandidate candidate;
+  /// A product is used by one thread at a time.
+  std::mutex mutex;
+};
+
+class BlasLibrary : public GemmLibrary {
+public:
+  BlasLibrary(std::shared_ptr<CudaContext> context,
+              std::shared_ptr<BlasContext> blas,
+              std::shared_ptr<CudaStream> stream,
+              const std::string &cacheFolder)
+      : context(std::move(context)), blas(std::move(blas)),
+        stream(std::move(stream)),
+        tuner(this->context->driver(), this->context->gpu().name,
+              this->context->gpu().l2Bytes, DiskCache(cacheFolder)) {}
+
+  Result<std::shared_ptr<PreparedGemm>>
+  prepare(const GemmProblem &problem, const std::string &where) override;
+
+private:
+  std::shared_ptr<CudaContext> context;
+  std::shared_ptr<BlasContext> blas;
+  /// Where candidates are timed, one product at a time.
+  std::shared_ptr<CudaStream> stream;
+  std::mutex mutex;
+  BlasTuner tuner;
+};
+
+} // namespace
+
+Result<std::shared_ptr<PreparedGemm>>
+BlasLibrary::prepare(const GemmProblem &problem, const std::string &where) {
+  Result<std::shared_ptr<BlasProduct>> product =
+      BlasProduct::create(blas, problem);
+  if (!product.ok())
+    return product.status().withNote("in " + where);
+  std::lock_guard<std::mutex> lock(mutex);
+  Result<BlasCandidate> candidate = tuner.choose(**product, stream->handle());
+  if (!candidate.ok())
+    return candidate.status().withNote("in " + where);
+  return std::shared_ptr<PreparedGemm>(
+      std::make_shared<PreparedProduct>(std::move(*product), *candidate));
+}
+
+Result<std::shared_ptr<GemmLibrary>>
+detail::openBlasLibrary(const Blas &blas, std::shared_ptr<CudaContext> context,
+                        const std::string &cacheFolder) {
+  Result<std::shared_ptr<BlasContext>> handle = BlasContext::create(blas);
+  if (!handle.ok())
+    return handle.status();
+  Result<std::shared_ptr<CudaStream>> stream = CudaStream::create(context);
+  if (!stream.ok())
+    return stream.status();
+  return std::shared_ptr<GemmLibrary>(std::make_shared<BlasLibrary>(
+      std::move(context), std::move(*handle), std::move(*stream), cacheFolder));
+}

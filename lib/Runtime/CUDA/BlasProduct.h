@@ -1,0 +1,78 @@
+//===- BlasProduct.h - matrix products by cuBLASLt --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_CUDA_BLASPRODUCT_H
+#define MPC_LIB_RUNTIME_CUDA_BLASPRODUCT_H
+
+#include "Blas.h"
+
+#include "mpc/Runtime/Gemm.h"
+
+#include <memory>
+#include <span>
+
+namespace mpc::detail {
+
+/// A handle of the library, for the device whose context is current when it is
+/// made. Calls from several threads at once are fine.
+class BlasContext {
+public:
+  static Result<std::shared_ptr<BlasContext>> create(const Blas &blas);
+  ~BlasContext();
+  BlasContext(const BlasContext &) = delete;
+  BlasContext &operator=(const BlasContext &) = delete;
+
+  const Blas &library() const { return blas; }
+  BlasHandle handle() const { return raw; }
+
+private:
+  BlasContext(const Blas &blas, BlasHandle raw) : blas(blas), raw(raw) {}
+  const Blas &blas;
+  BlasHandle raw;
+};
+
+/// One problem, described to the library. The library is column-major: it gets
+/// d^T = b^T a^T, so that a row-major bias runs along the rows that it expects.
+class BlasProduct {
+public:
+  /// Most bytes of workspace that candidates may ask for (the library's own
+  /// advice for sm_90).
+  static constexpr size_t kWorkspaceBytes = size_t(32) << 20;
+
+  static Result<std::shared_ptr<BlasProduct>>
+  create(std::shared_ptr<BlasContext> context, const GemmProblem &problem);
+  ~BlasProduct();
+  BlasProduct(const BlasProduct &) = delete;
+  BlasProduct &operator=(const BlasProduct &) = delete;
+
+  const GemmProblem &problem() const { return gemm; }
+  const Blas &library() const { return context->library(); }
+  /// At most `most` ways to compute it, the library's favourite first.
+  Result<std::vector<BlasCandidate>> candidates(int most) const;
+
+  /// Enqueues the product on `stream`, by `candidate`. `buffers` are device
+  /// addresses in the problem's order, `workspace` has the candidate's bytes.
+  /// May be captured into a graph. Not from two threads at once.
+  Status enqueue(std::span<void *const> buffers, const BlasCandidate &candidate,
+                 void *workspace, void *stream) const;
+
+private:
+  BlasProduct(std::shared_ptr<BlasContext> context, const GemmProblem &problem)
+      : context(std::move(context)), gemm(problem) {}
+  Status describe();
+  Status layout(BlasHandle &handle, ElementType type, int64_t rows,
+                int64_t columns, bool shared);
+  Status check(BlasResult result, const char *call) const;
+
+  std::shared_ptr<BlasContext> context;
+  GemmProblem gemm;
+  BlasHandle desc = nullptr, layoutA = nullptr, layoutB = nullptr,
+             layoutD = nullptr;
+};
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_CUDA_BLASPRODUCT_H

@@ -1,0 +1,341 @@
+//===- CudaInstance.cpp - memory and graphs of one run --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaInstance.h"
+
+#include <algorithm>
+
+using namespace mpc;
+using namespace mpc::detail;
+
+Result<std::unique_ptr<CudaInstance>>
+CudaInstance::create(std::shared_ptr<CudaContext> context,
+                     const Program &program, const CudaLaunches &launches) {
+  const CudaDriver &cu = context->driver();
+  std::unique_ptr<CudaInstance> made(
+      new CudaInstance(context, program, launches));
+  Result<std::shared_ptr<CudaStream>> stream = CudaStream::create(context);
+  if (!stream.ok())
+    return stream.status();
+  made->stream = std::move(*stream);
+  made->last = made->stream->handle();
+  int64_t arena = alignOnDevice(program.arenaBytes);
+  int64_t scratch = launches.scratchBytes();
+  Result<std::shared_ptr<void>> block = context->allocate(
+      size_t(arena + scratch + launches.workspaceBytes()), made->last,
+      made->stream, program.name + ": intermediate memory");
+  if (!block.ok())
+    return block.status();
+  made->block = std::move(*block);
+  made->memory.arena = toCuAddress(made->block.get());
+  made->memory.scratch = made->memory.arena + CuAddress(arena);
+  made->memory.workspace = made->memory.scratch + CuAddress(scratch);
+  if (scratch)
+    if (Status status =
+            context->check(cu.memsetD8Async(made->memory.scratch, 0,
+                                            size_t(scratch), made->last),
+                           "cuMemsetD8Async", program.name);
+        !status.ok())
+      return status;
+  CuHandle event = nullptr;
+  if (Status status =
+          context->check(cu.eventCreate(&event, kCuEventDisableTiming),
+                         "cuEventCreate", program.name);
+      !status.ok())
+    return status;
+  made->done = CudaEvent(context, event);
+  // The first run, on whatever stream, waits for the memory above.
+  if (Status status = context->check(cu.eventRecord(event, made->last),
+                                     "cuEventRecord", program.name);
+      !status.ok())
+    return status;
+  return made;
+}
+
+CudaInstance::~CudaInstance() {
+  if (!done)
+    return;
+  CudaScope scope(*context);
+  if (scope.ok())
+    (void)context->driver().eventSynchronize(done.get());
+}
+
+Result<bool> CudaInstance::finished() const {
+  CuResult error = context->driver().eventQuery(done.get());
+  if (error == kCuNotReady)
+    return false;
+  if (Status status = context->check(error, "cuEventQuery", program.name);
+      !status.ok())
+    return asynchronousFailure(status);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+Result<CudaGraph> CudaInstance::capture() {
+  const CudaDriver &cu = context->driver();
+  CuHandle queue = stream->handle();
+  // Other threads of the host program may use the driver meanwhile.
+  if (Status status =
+          context->check(cu.streamBeginCapture(queue, kCuCaptureThreadLocal),
+                         "cuStreamBeginCapture", program.name);
+      !status.ok())
+    return status;
+  Status status = launchAll(queue, /*checked=*/false);
+  // A capture that began must end, whatever happened in it.
+  CuHandle handle = nullptr;
+  CuResult error = cu.streamEndCapture(queue, &handle);
+  CudaGraph graph(context, handle);
+  if (!status.ok())
+    return status;
+  if (Status ended = context->check(error, "cuStreamEndCapture", program.name);
+      !ended.ok())
+    return ended;
+  return graph;
+}
+
+Result<CuHandle> CudaInstance::graph() {
+  const CudaDriver &cu = context->driver();
+  std::vector<CuAddress> addresses = memory.arguments;
+  addresses.insert(addresses.end(), memory.results.begin(),
+                   memory.results.end());
+  ++uses;
+  for (CapturedGraph &captured : graphs)
+    if (captured.addresses == addresses) {
+      captured.lastUse = uses;
+      return captured.exec.get();
+    }
+  Result<CudaGraph> made = capture();
+  if (!made.ok())
+    return made.status();
+  CudaGraphExec exec;
+  if (graphs.size() >= kMostGraphs) {
+    auto oldest =
+        std::min_element(graphs.begin(), graphs.end(),
+                         [](const CapturedGraph &a, const CapturedGraph &b) {
+                           return a.lastUse < b.lastUse;
+                         });
+    // The launches are the same and only addresses differ, so that rewriting
+    // is possible and much cheaper; a library may still choose otherwise.
+    CuGraphUpdateResult result;
+    if (cu.graphExecUpdate(oldest->exec.get(), made->get(), &result) == 0)
+      exec = std::move(oldest->exec);
+    graphs.erase(oldest);
+  }
+  if (!exec) {
+    CuHandle handle = nullptr;
+    if (Status status =
+            context->check(cu.graphInstantiate(&handle, made->get(), 0),
+                           "cuGraphInstantiateWithFlags", program.name);
+        !status.ok())
+      return status;
+    exec = CudaGraphExec(context, handle);
+  }
+  CuHandle handle = exec.get();
+  graphs.push_back({std::move(addresses), std::move(exec), uses});
+  return handle;
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+/// A failure that shows only when the GPU is waited for belongs to no one call.
+Status CudaInstance::asynchronousFailure(Status status) const {
+  if (status.ok() || status.code() != StatusCode::Internal)
+    return status;
+  return status.withNote(
+      "a kernel of '" + program.name +
+      "' or other work on this GPU failed, which ends the use of the GPU in "
+      "this process; a device with checkLaunches names the kernel");
+}
+
+Status CudaInstance::launchAll(CuHandle queue, bool checked) {
+  for (size_t i = 0; i < launches.count(); ++i) {
+    if (Status status = launches.launch(i, memory, queue); !status.ok())
+      return status;
+    if (!checked)
+      continue;
+    if (Status status =
+            context->check(context->driver().streamSynchronize(queue),
+                           "the launch", launches.describe(i));
+        !status.ok())
+      return status;
+  }
+  return {};
+}
+
+Status CudaInstance::enqueue(std::span<const Buffer> arguments,
+                             std::span<const Buffer> results, CuHandle queue,
+                             bool checked) {
+  const CudaDriver &cu = context->driver();
+  auto addressesOf = [](std::span<const Buffer> buffers) {
+    std::vector<CuAddress> addresses;
+    addresses.reserve(buffers.size());
+    for (const Buffer &buffer : buffers)
+      addresses.push_back(CuAddress(buffer.address()));
+    return addresses;
+  };
+  memory.arguments = addressesOf(arguments);
+  memory.results = addressesOf(results);
+  CuHandle exec = nullptr;
+  if (!checked) {
+    Result<CuHandle> captured = graph();
+    if (!captured.ok())
+      return captured.status();
+    exec = *captured;
+  }
+  if (Status status =
+          context->check(cu.streamWaitEvent(queue, done.get(), /*flags=*/0),
+                         "cuStreamWaitEvent", program.name);
+      !status.ok())
+    return status;
+  Status status = checked ? launchAll(queue, checked)
+                          : context->check(cu.graphLaunch(exec, queue),
+                                           "cuGraphLaunch", program.name);
+  if (status.ok())
+    status = context->check(cu.eventRecord(done.get(), queue), "cuEventRecord",
+                            program.name);
+  // Without the event nothing says when the memory is free again.
+  if (!status.ok())
+    (void)cu.streamSynchronize(queue);
+  last = queue;
+  return status;
+}
+
+Status CudaInstance::prepareStaging() {
+  if (staging)
+    return {};
+  int64_t bytes = 0;
+  for (const auto *values : {&program.arguments, &program.results})
+    for (const ProgramValue &value : *values)
+      bytes += alignOnDevice(*value.type.byteCount());
+  Result<std::shared_ptr<void>> made =
+      context->allocate(size_t(bytes), stream->handle(), stream,
+                        program.name + ": inputs and outputs");
+  if (!made.ok())
+    return made.status();
+  staging = std::move(*made);
+  return {};
+}
+
+Status CudaInstance::launchTimed(CuHandle queue,
+                                 std::span<double> milliseconds) {
+  const CudaDriver &cu = context->driver();
+  std::vector<CudaEvent> events;
+  auto mark = [&]() -> Status {
+    CuHandle event = nullptr;
+    if (Status status = context->check(cu.eventCreate(&event, kCuEventDefault),
+                                       "cuEventCreate", program.name);
+        !status.ok())
+      return status;
+    events.emplace_back(context, event);
+    return context->check(cu.eventRecord(event, queue), "cuEventRecord",
+                          program.name);
+  };
+  if (Status status = mark(); !status.ok())
+    return status;
+  for (size_t i = 0; i < launches.count(); ++i) {
+    if (Status status = launches.launch(i, memory, queue); !status.ok())
+      return status;
+    if (Status status = mark(); !status.ok())
+      return status;
+  }
+  if (Status status = context->check(cu.streamSynchronize(queue),
+                                     "cuStreamSynchronize", program.name);
+      !status.ok())
+    return asynchronousFailure(status);
+  for (size_t i = 0; i < launches.count(); ++i) {
+    float elapsed = 0;
+    if (Status status = context->check(
+            cu.eventElapsedTime(&elapsed, events[i].get(), events[i + 1].get()),
+            "cuEventElapsedTime", program.name);
+        !status.ok())
+      return status;
+    milliseconds[i] = elapsed;
+  }
+  return {};
+}
+
+Status CudaInstance::transferAndLaunch(std::span<const Buffer> arguments,
+                                       std::span<Buffer> results,
+                                       std::span<double> milliseconds,
+                                       bool checked) {
+  const CudaDriver &cu = context->driver();
+  CuHandle queue = stream->handle();
+  CuAddress piece = toCuAddress(staging.get());
+  auto place = [&](const Buffer &buffer) {
+    CuAddress address = buffer.onDevice() ? CuAddress(buffer.address()) : piece;
+    piece += CuAddress(alignOnDevice(int64_t(buffer.size())));
+    return address;
+  };
+  memory.arguments.clear();
+  memory.results.clear();
+  for (const Buffer &buffer : arguments)
+    memory.arguments.push_back(place(buffer));
+  for (const Buffer &buffer : results)
+    memory.results.push_back(place(buffer));
+
+  CuHandle exec = nullptr;
+  if (milliseconds.empty() && !checked) {
+    Result<CuHandle> captured = graph();
+    if (!captured.ok())
+      return captured.status();
+    exec = *captured;
+  }
+  if (Status status =
+          context->check(cu.streamWaitEvent(queue, done.get(), /*flags=*/0),
+                         "cuStreamWaitEvent", program.name);
+      !status.ok())
+    return status;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].onDevice() && arguments[i].size())
+      if (Status status = context->check(
+              cu.memcpyHtoDAsync(memory.arguments[i], arguments[i].data(),
+                                 arguments[i].size(), queue),
+              "cuMemcpyHtoDAsync",
+              program.name + ": input '" + program.arguments[i].name + "'");
+          !status.ok())
+        return status;
+  Status status;
+  if (!milliseconds.empty())
+    status = launchTimed(queue, milliseconds);
+  else if (checked)
+    status = launchAll(queue, checked);
+  else
+    status = context->check(cu.graphLaunch(exec, queue), "cuGraphLaunch",
+                            program.name);
+  for (size_t i = 0; status.ok() && i < results.size(); ++i)
+    if (!results[i].onDevice() && results[i].size())
+      status = context->check(
+          cu.memcpyDtoHAsync(results[i].data(), memory.results[i],
+                             results[i].size(), queue),
+          "cuMemcpyDtoHAsync",
+          program.name + ": output '" + program.results[i].name + "'");
+  return status;
+}
+
+Status CudaInstance::run(std::span<const Buffer> arguments,
+                         std::span<Buffer> results,
+                         std::span<double> milliseconds, bool checked) {
+  const CudaDriver &cu = context->driver();
+  CuHandle queue = stream->handle();
+  last = queue;
+  bool fromHost = std::any_of(arguments.begin(), arguments.end(),
+                              [](const Buffer &b) { return !b.onDevice(); }) ||
+                  std::any_of(results.begin(), results.end(),
+                              [](const Buffer &b) { return !b.onDevice(); });
+  if (fromHost)
+    if (Status status = prepareStaging(); !status.ok())
+      return status;
+  Status status = transferAndLaunch(arguments, results, milliseconds, checked);
+  // Waits in any case: what was enqueued works on the caller's memory.
+  Status ended = context->check(cu.streamSynchronize(queue),
+                                "cuStreamSynchronize", program.name);
+  return status.ok() ? asynchronousFailure(ended) : status;
+}

@@ -1,0 +1,87 @@
+//===- CudaInstance.h - memory and graphs of one run ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The arena of one run at a time, and the program captured as graphs on it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_CUDA_CUDAINSTANCE_H
+#define MPC_LIB_RUNTIME_CUDA_CUDAINSTANCE_H
+
+#include "CudaLaunches.h"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace mpc::detail {
+
+/// Intermediate memory, and the program as a graph per set of buffers that it
+/// has run on. Used by one thread at a time, which has the context current.
+/// Runs follow each other: each waits, on the GPU, for the one before.
+class CudaInstance {
+public:
+  /// Graphs that are kept. A program that is fed from rotating buffers needs
+  /// one per set; beyond this number the longest unused one is rewritten.
+  static constexpr size_t kMostGraphs = 8;
+
+  static Result<std::unique_ptr<CudaInstance>>
+  create(std::shared_ptr<CudaContext> context, const Program &program,
+         const CudaLaunches &launches);
+  /// Waits for the last run.
+  ~CudaInstance();
+
+  /// Enqueues a run on `stream`. With `checked` it waits for every launch.
+  Status enqueue(std::span<const Buffer> arguments,
+                 std::span<const Buffer> results, CuHandle stream,
+                 bool checked);
+  /// Runs on a stream of its own and waits. Buffers may lie in host memory.
+  Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
+             std::span<double> milliseconds, bool checked);
+
+  /// The stream of the last run.
+  CuHandle lastStream() const { return last; }
+  /// Whether the last run is done.
+  Result<bool> finished() const;
+
+private:
+  CudaInstance(std::shared_ptr<CudaContext> context, const Program &program,
+               const CudaLaunches &launches)
+      : context(std::move(context)), program(program), launches(launches) {}
+  Status prepareStaging();
+  Result<CudaGraph> capture();
+  /// The executable graph for the addresses in `memory`.
+  Result<CuHandle> graph();
+  Status launchAll(CuHandle stream, bool checked);
+  Status launchTimed(CuHandle stream, std::span<double> milliseconds);
+  Status transferAndLaunch(std::span<const Buffer> arguments,
+                           std::span<Buffer> results,
+                           std::span<double> milliseconds, bool checked);
+  Status asynchronousFailure(Status status) const;
+
+  struct CapturedGraph {
+    std::vector<CuAddress> addresses;
+    CudaGraphExec exec;
+    uint64_t lastUse = 0;
+  };
+
+  std::shared_ptr<CudaContext> context;
+  const Program &program;
+  const CudaLaunches &launches;
+  std::shared_ptr<CudaStream> stream;
+  /// Recorded behind each run.
+  CudaEvent done;
+  /// Arena, scratch, workspace.
+  std::shared_ptr<void> block;
+  /// Device memory for arguments and results in host memory.
+  std::shared_ptr<void> staging;
+  RunMemory memory;
+  std::vector<CapturedGraph> graphs;
+  uint64_t uses = 0;
+  CuHandle last = nullptr;
+};
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_CUDA_CUDAINSTANCE_H

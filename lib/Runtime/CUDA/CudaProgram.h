@@ -1,0 +1,60 @@
+//===- CudaProgram.h - a program on a GPU -----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_CUDA_CUDAPROGRAM_H
+#define MPC_LIB_RUNTIME_CUDA_CUDAPROGRAM_H
+
+#include "CudaInstance.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace mpc::detail {
+
+/// Code and constants, and an instance per run that was under way at once.
+class CudaProgram : public LoadedProgram {
+public:
+  /// With `checked` every launch is waited for. `library` lives as long as the
+  /// program; null where no product needs it.
+  static Result<std::shared_ptr<LoadedProgram>>
+  create(std::shared_ptr<CudaContext> context,
+         std::shared_ptr<const Program> program, const CudaServices &services,
+         std::shared_ptr<GemmLibrary> library, bool checked);
+  ~CudaProgram() override;
+
+  Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
+             std::span<double> milliseconds) override;
+  Status enqueue(std::span<const Buffer> arguments, std::span<Buffer> results,
+                 StreamImpl &stream) override;
+  Status timeRuns(std::span<const Buffer> arguments, std::span<Buffer> results,
+                  StreamImpl &stream, std::span<double> milliseconds) override;
+
+private:
+  CudaProgram(std::shared_ptr<CudaContext> context,
+              std::shared_ptr<const Program> program,
+              std::shared_ptr<GemmLibrary> library, bool checked)
+      : context(std::move(context)), program(std::move(program)),
+        library(std::move(library)), checked(checked) {}
+  /// An instance for a run on `stream`: the one that last ran there, one whose
+  /// run is done, a new one, or, where memory for that is refused, one that is
+  /// still in use: the run then waits for it on the GPU.
+  Result<std::unique_ptr<CudaInstance>> acquire(CuHandle stream);
+  void release(std::unique_ptr<CudaInstance> instance);
+
+  std::shared_ptr<CudaContext> context;
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<GemmLibrary> library;
+  const bool checked;
+  std::unique_ptr<CudaLaunches> launches;
+  std::mutex mutex;
+  /// Those that no thread is enqueuing on; the last is the last used.
+  std::vector<std::unique_ptr<CudaInstance>> instances;
+};
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_CUDA_CUDAPROGRAM_H

@@ -1,0 +1,211 @@
+//===- KernelCompiler.cpp - CUDA C++ to machine code ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels are compiled in portions of a few: one costs the compiler's start and
+// the prelude's parse, all together would use one core.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCompiler.h"
+
+#include "../DiskCache.h"
+#include "../Environment.h"
+#include "Nvrtc.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+
+using namespace mpc;
+using namespace mpc::detail;
+
+/// A portion ends at the first of these.
+static constexpr size_t kMostKernels = 4;
+static constexpr size_t kMostCharacters = 24 * 1024;
+
+namespace {
+
+/// Kernels that are compiled together.
+struct Portion {
+  std::vector<const CudaCode::Kernel *> kernels;
+  size_t characters = 0;
+};
+
+/// One call of compileKernels.
+class KernelCompiler {
+public:
+  KernelCompiler(const CudaCode &code, const std::string &architecture,
+                 const KernelCompileOptions &options)
+      : code(code), architecture(architecture), options(options),
+        cache(!options.cached               ? ""
+              : options.cacheFolder.empty() ? defaultFolder()
+                                            : options.cacheFolder) {
+    flags = {"--gpu-architecture=" + architecture,
+             "--std=c++17",
+             "--fmad=false",
+             "--ftz=false",
+             "--prec-div=true",
+             "--prec-sqrt=true"};
+    if (options.verbose)
+      flags.push_back("--ptxas-options=-v");
+  }
+
+  Result<std::vector<CudaCode::Binary>> run(KernelCompileReport *report);
+
+private:
+  static std::string defaultFolder() {
+    std::string folder = cacheFolder();
+    return folder.empty() ? folder : folder + "/kernels";
+  }
+  std::string textOf(const std::vector<const CudaCode::Kernel *> &list) const;
+  Status compile(const Portion &portion, CudaCode::Binary &binary);
+  Status blame(const Portion &portion, const NvrtcOutput &output) const;
+
+  const CudaCode &code;
+  const std::string &architecture;
+  const KernelCompileOptions &options;
+  DiskCache cache;
+  const Nvrtc *nvrtc = nullptr;
+  std::vector<std::string> flags;
+  std::mutex mutex;
+  KernelCompileReport done;
+};
+
+} // namespace
+
+/// Every name of a kernel that `code` has machine code for.
+static std::map<std::string, const CudaCode::Binary *>
+readyKernels(const CudaCode &code, const std::string &architecture) {
+  std::map<std::string, const CudaCode::Binary *> ready;
+  for (const CudaCode::Binary &binary : code.binaries)
+    if (binary.architecture == architecture)
+      for (const std::string &kernel : binary.kernels)
+        ready[kernel] = &binary;
+  return ready;
+}
+
+std::string KernelCompiler::textOf(
+    const std::vector<const CudaCode::Kernel *> &list) const {
+  std::string text = code.prelude;
+  // Messages then name the kernel and its own lines.
+  for (const CudaCode::Kernel *kernel : list)
+    text += "\n#line 1 \"" + kernel->name + ".cu\"\n" + kernel->source;
+  return text + "\n";
+}
+
+Status KernelCompiler::blame(const Portion &portion,
+                             const NvrtcOutput &output) const {
+  auto failure = [&](const CudaCode::Kernel &kernel, const NvrtcOutput &why) {
+    std::string text = "does not compile for " + architecture + ": " +
+                       why.failure + (why.log.empty() ? "" : "\n" + why.log);
+    return Status(StatusCode::Internal, "kernel '" + kernel.name + "'", text);
+  };
+  // The assembler's messages name no kernel; alone each speaks for itself.
+  if (portion.kernels.size() > 1)
+    for (const CudaCode::Kernel *kernel : portion.kernels) {
+      NvrtcOutput alone = compileProgram(*nvrtc, textOf({kernel}), flags);
+      if (!alone.failure.empty())
+        return failure(*kernel, alone);
+    }
+  return failure(*portion.kernels.front(), output);
+}
+
+Status KernelCompiler::compile(const Portion &portion,
+                               CudaCode::Binary &binary) {
+  binary.architecture = architecture;
+  for (const CudaCode::Kernel *kernel : portion.kernels)
+    binary.kernels.push_back(kernel->name);
+  std::string text = textOf(portion.kernels);
+  std::vector<std::string_view> parts = {"kernels 1", nvrtc->versionText, text};
+  parts.insert(parts.end(), flags.begin(), flags.end());
+  std::string key = contentKey(parts);
+  if (auto kept = cache.find(key); kept && !options.verbose) {
+    binary.cubin = std::move(*kept);
+    std::lock_guard<std::mutex> lock(mutex);
+    ++done.fromCache;
+    return {};
+  }
+  NvrtcOutput output = compileProgram(*nvrtc, text, flags);
+  if (!output.failure.empty())
+    return blame(portion, output);
+  cache.store(key, output.cubin);
+  binary.cubin = std::move(output.cubin);
+  std::lock_guard<std::mutex> lock(mutex);
+  ++done.compiled;
+  done.log += output.log;
+  if (!output.log.empty())
+    done.log += "\n";
+  return {};
+}
+
+Result<std::vector<CudaCode::Binary>>
+KernelCompiler::run(KernelCompileReport *report) {
+  auto ready = readyKernels(code, architecture);
+  std::vector<CudaCode::Binary> binaries;
+  for (const CudaCode::Binary &binary : code.binaries)
+    if (binary.architecture == architecture)
+      binaries.push_back(binary);
+
+  std::vector<Portion> portions;
+  for (const CudaCode::Kernel &kernel : code.kernels) {
+    if (ready.count(kernel.name))
+      continue;
+    if (portions.empty() || portions.back().kernels.size() == kMostKernels ||
+        portions.back().characters + kernel.source.size() > kMostCharacters)
+      portions.emplace_back();
+    portions.back().kernels.push_back(&kernel);
+    portions.back().characters += kernel.source.size();
+  }
+  if (portions.empty())
+    return binaries;
+
+  nvrtc = options.nvrtc;
+  if (!nvrtc) {
+    Result<const Nvrtc *> installed = installedNvrtc();
+    if (!installed.ok())
+      return installed.status();
+    nvrtc = *installed;
+  }
+  if (Status status = checkArchitecture(*nvrtc, architecture); !status.ok())
+    return status;
+
+  size_t first = binaries.size();
+  binaries.resize(first + portions.size());
+  std::vector<Status> outcomes(portions.size());
+  std::atomic<size_t> next{0};
+  std::atomic<bool> failed{false};
+  auto work = [&] {
+    for (size_t i; (i = next++) < portions.size();) {
+      if (failed)
+        return;
+      outcomes[i] = compile(portions[i], binaries[first + i]);
+      if (!outcomes[i].ok())
+        failed = true;
+    }
+  };
+  size_t threads = options.threads > 0
+                       ? size_t(options.threads)
+                       : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min(threads, portions.size()); ++i)
+    helpers.emplace_back(work);
+  work();
+  for (std::thread &helper : helpers)
+    helper.join();
+  if (report)
+    *report = std::move(done);
+  for (const Status &status : outcomes)
+    if (!status.ok())
+      return status;
+  return binaries;
+}
+
+Result<std::vector<CudaCode::Binary>>
+detail::compileKernels(const CudaCode &code, const std::string &architecture,
+                       const KernelCompileOptions &options,
+                       KernelCompileReport *report) {
+  return KernelCompiler(code, architecture, options).run(report);
+}

@@ -1,0 +1,80 @@
+//===- Nvrtc.h - NVIDIA's run-time compiler ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The library is found at run time; none of its headers is used.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_CUDA_NVRTC_H
+#define MPC_LIB_RUNTIME_CUDA_NVRTC_H
+
+#include "mpc/Runtime/Status.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace mpc::detail {
+
+/// Functions of NVRTC's public interface; an nvrtcResult is an int and an
+/// nvrtcProgram a pointer. A table so that tests can put another compiler
+/// behind it. All may be called from several threads at once.
+struct Nvrtc {
+  int (*version)(int *major, int *minor) = nullptr;
+  int (*supportedCount)(int *count) = nullptr;
+  int (*supported)(int *architectures) = nullptr;
+  int (*create)(void **program, const char *text, const char *name,
+                int headerCount, const char *const *headers,
+                const char *const *headerNames) = nullptr;
+  int (*compile)(void *program, int optionCount,
+                 const char *const *options) = nullptr;
+  int (*logSize)(void *program, size_t *bytes) = nullptr;
+  int (*log)(void *program, char *text) = nullptr;
+  int (*cubinSize)(void *program, size_t *bytes) = nullptr;
+  int (*cubin)(void *program, char *bytes) = nullptr;
+  int (*destroy)(void **program) = nullptr;
+  const char *(*errorText)(int error) = nullptr;
+
+  /// "13.0": part of what names compiled code.
+  std::string versionText;
+  /// Compute capabilities, times ten, that it makes code for.
+  std::vector<int> architectures;
+};
+
+/// Asks a filled table for its version and architectures; fails where the
+/// compiler is older than 12.0. `library` names it in messages.
+Status identify(Nvrtc &nvrtc, const std::string &library);
+
+/// Loads the library `path`, which stays loaded.
+Result<Nvrtc> loadNvrtc(const std::string &path);
+
+/// The first of `paths` that can be loaded. Unavailable where none can.
+Result<Nvrtc> loadNvrtc(const std::vector<std::string> &paths);
+
+/// The compiler of this machine, searched once per process: Environment.h's
+/// paths for libnvrtc.so.13 and libnvrtc.so.12. Costs up to half a second where
+/// the file is not in the page cache.
+Result<const Nvrtc *> installedNvrtc();
+
+/// Fails, naming what the compiler supports, where it makes no code for
+/// `architecture` ("sm_90a").
+Status checkArchitecture(const Nvrtc &nvrtc, const std::string &architecture);
+
+/// What came of one program.
+struct NvrtcOutput {
+  /// Machine code; empty after a failure.
+  std::vector<std::byte> cubin;
+  /// The compiler's messages, also after success.
+  std::string log;
+  /// Why there is no code; empty after success.
+  std::string failure;
+};
+
+/// Compiles `text` for `architecture` with `options`.
+NvrtcOutput compileProgram(const Nvrtc &nvrtc, const std::string &text,
+                           const std::vector<std::string> &options);
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_CUDA_NVRTC_H

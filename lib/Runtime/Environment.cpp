@@ -1,0 +1,49 @@
+//===- Environment.cpp - what the environment says ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Environment.h"
+
+#include <cstdlib>
+
+using namespace mpc;
+
+/// The variable's value; empty where it is not set.
+static std::string variable(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string detail::cacheFolder() {
+  if (std::getenv("MPC_CACHE_DIR"))
+    return variable("MPC_CACHE_DIR");
+  if (std::string folder = variable("XDG_CACHE_HOME"); !folder.empty())
+    return folder + "/mpc";
+  std::string home = variable("HOME");
+  return home.empty() ? "" : home + "/.cache/mpc";
+}
+
+std::vector<std::string> detail::cudaFolders() {
+  std::vector<std::string> folders;
+  for (const char *name : {"MPC_CUDA_DIR", "CUDA_HOME", "CUDA_PATH"})
+    if (std::string folder = variable(name); !folder.empty())
+      folders.push_back(folder);
+  return folders;
+}
+
+std::vector<std::string>
+detail::cudaLibraryPaths(const std::vector<std::string> &names) {
+  std::vector<std::string> paths;
+  auto addFolder = [&](const std::string &root) {
+    for (const char *folder : {"/lib64/", "/lib/"})
+      for (const std::string &name : names)
+        paths.push_back(root + folder + name);
+  };
+  for (const std::string &root : cudaFolders())
+    addFolder(root);
+  paths.insert(paths.end(), names.begin(), names.end());
+  addFolder("/usr/local/cuda");
+  return paths;
+}

@@ -1,0 +1,185 @@
+//===- HostProgram.cpp - programs on devices in host memory ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the devices share whose kernels work on host memory: the pool of arenas,
+// and streams on which everything is done at once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceImpl.h"
+
+#include <chrono>
+#include <cstring>
+#include <mutex>
+
+using namespace mpc;
+using namespace mpc::detail;
+
+namespace {
+
+/// Blocks of arena memory that are free between runs: as many as ran at once.
+class ArenaPool {
+public:
+  explicit ArenaPool(size_t bytes) : bytes(bytes) {}
+
+  std::shared_ptr<void> acquire() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!free.empty()) {
+        std::shared_ptr<void> block = std::move(free.back());
+        free.pop_back();
+        return block;
+      }
+    }
+    return allocateAligned(bytes);
+  }
+  void release(std::shared_ptr<void> block) {
+    std::lock_guard<std::mutex> lock(mutex);
+    free.push_back(std::move(block));
+  }
+
+private:
+  const size_t bytes;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<void>> free;
+};
+
+class HostProgram : public LoadedProgram {
+public:
+  HostProgram(std::shared_ptr<DeviceImpl> device,
+              std::shared_ptr<const Program> program)
+      : device(std::move(device)), program(std::move(program)),
+        arenas(size_t(this->program->arenaBytes)) {}
+
+  Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
+             std::span<double> milliseconds) override;
+  Status enqueue(std::span<const Buffer> arguments, std::span<Buffer> results,
+                 StreamImpl &) override {
+    return run(arguments, results, {});
+  }
+
+private:
+  std::shared_ptr<DeviceImpl> device;
+  std::shared_ptr<const Program> program;
+  ArenaPool arenas;
+};
+
+} // namespace
+
+Status HostProgram::run(std::span<const Buffer> arguments,
+                        std::span<Buffer> results,
+                        std::span<double> milliseconds) {
+  Addresses addresses;
+  addresses.arguments.reserve(arguments.size());
+  for (const Buffer &buffer : arguments)
+    addresses.arguments.push_back(const_cast<void *>(buffer.data()));
+  addresses.results.reserve(results.size());
+  for (Buffer &buffer : results)
+    addresses.results.push_back(buffer.data());
+  addresses.constants.reserve(program->constants.size());
+  for (const ProgramConstant &constant : program->constants)
+    addresses.constants.push_back(const_cast<void *>(constant.data.get()));
+
+  std::shared_ptr<void> arena = arenas.acquire();
+  if (!arena)
+    return Status(StatusCode::ResourceExhausted, program->name,
+                  "no memory for an arena of " +
+                      std::to_string(program->arenaBytes) + " bytes");
+  addresses.arena = arena.get();
+  Status status = device->execute(*program, addresses, milliseconds);
+  arenas.release(std::move(arena));
+  return status;
+}
+
+std::shared_ptr<LoadedProgram>
+detail::loadOnHost(std::shared_ptr<DeviceImpl> device,
+                   std::shared_ptr<const Program> program) {
+  return std::make_shared<HostProgram>(std::move(device), std::move(program));
+}
+
+//===----------------------------------------------------------------------===//
+// What a device in host memory need not implement
+//===----------------------------------------------------------------------===//
+
+Status LoadedProgram::timeRuns(std::span<const Buffer> arguments,
+                               std::span<Buffer> results, StreamImpl &stream,
+                               std::span<double> milliseconds) {
+  for (double &entry : milliseconds) {
+    auto start = std::chrono::steady_clock::now();
+    if (Status status = enqueue(arguments, results, stream); !status.ok())
+      return status;
+    if (Status status = stream.synchronize(); !status.ok())
+      return status;
+    std::chrono::duration<double, std::milli> took =
+        std::chrono::steady_clock::now() - start;
+    entry = took.count();
+  }
+  return {};
+}
+
+const std::string &DeviceImpl::architecture() const {
+  static const std::string none;
+  return none;
+}
+
+Status DeviceImpl::execute(const Program &program, const Addresses &,
+                           std::span<double>) {
+  return Status(StatusCode::Internal, program.name,
+                "device '" + name() + "' runs no program in host memory");
+}
+
+Result<std::shared_ptr<LoadedProgram>>
+DeviceImpl::load(std::shared_ptr<DeviceImpl> self,
+                 std::shared_ptr<const Program> program) {
+  return loadOnHost(std::move(self), std::move(program));
+}
+
+Result<std::shared_ptr<StreamImpl>> DeviceImpl::createStream() {
+  return std::make_shared<StreamImpl>();
+}
+
+Result<std::shared_ptr<StreamImpl>> DeviceImpl::wrapStream(void *) {
+  return Status(StatusCode::InvalidArgument, "device '" + name() + "'",
+                "has no streams of a host program to take");
+}
+
+Result<std::shared_ptr<void>>
+DeviceImpl::allocate(size_t bytes, std::shared_ptr<StreamImpl>) {
+  return allocatePinned(bytes);
+}
+
+Result<std::shared_ptr<void>> DeviceImpl::allocatePinned(size_t bytes) {
+  std::shared_ptr<void> memory = allocateAligned(bytes);
+  if (!memory)
+    return Status(StatusCode::ResourceExhausted, "buffer",
+                  "no memory for " + std::to_string(bytes) + " bytes");
+  return memory;
+}
+
+Status DeviceImpl::copy(void *to, bool, const void *from, bool, size_t bytes,
+                        StreamImpl &) {
+  if (bytes)
+    std::memmove(to, from, bytes);
+  return {};
+}
+
+Status DeviceImpl::fetch(void *to, const void *from, bool fromDevice,
+                         size_t bytes, StreamImpl &stream) {
+  return copy(to, /*toDevice=*/false, from, fromDevice, bytes, stream);
+}
+
+Status StreamImpl::waitFor(void *) {
+  return Status(StatusCode::InvalidArgument, "stream",
+                "this device has no events of a host program to wait for");
+}
+
+Status StreamImpl::record(void *) {
+  return Status(StatusCode::InvalidArgument, "stream",
+                "this device has no events of a host program to record");
+}
+
+Status StreamImpl::then(std::function<void(const Status &)> function) {
+  function({});
+  return {};
+}

@@ -1,0 +1,26 @@
+//===- Description.h - what a kernel computes, in words ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CUDA_EMIT_DESCRIPTION_H
+#define MPC_LIB_TARGET_CUDA_EMIT_DESCRIPTION_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <string>
+
+namespace mpc {
+
+/// The function attribute with the comment that stands above a printed kernel;
+/// lines are separated by '\n'.
+inline constexpr llvm::StringLiteral kDescriptionAttr = "mpc.description";
+
+/// The ops that `kernel` fuses, with their names in the model, and the types
+/// of its arguments and results.
+std::string describeKernel(mlir::func::FuncOp kernel);
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CUDA_EMIT_DESCRIPTION_H

@@ -1,0 +1,88 @@
+//===- Expression.cpp - pieces of C++ text --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Expression.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mpc;
+using llvm::StringRef;
+
+/// The line that does not fit is broken at the space of least depth in
+/// parentheses, the last of those within the columns.
+static constexpr size_t kColumns = 80;
+
+std::string Expression::in(Precedence outer, bool closed) const {
+  // Shifts and bit operators with arithmetic inside are read wrongly.
+  bool bits = outer == Precedence::Shift ||
+              (outer >= Precedence::BitAnd && outer <= Precedence::BitOr);
+  bool enclose = precedence > outer || (closed && precedence == outer) ||
+                 (bits && precedence > Precedence::Unary) ||
+                 (outer == Precedence::Or && precedence == Precedence::And);
+  return enclose ? "(" + text + ")" : text;
+}
+
+void Expression::depend(const Expression &part) {
+  readsMemory |= part.readsMemory;
+  for (const std::string &variable : part.variables)
+    if (!reads(variable))
+      variables.push_back(variable);
+}
+
+bool Expression::reads(StringRef variable) const {
+  return llvm::is_contained(variables, variable);
+}
+
+Expression mpc::binary(const Expression &x, StringRef op, const Expression &y,
+                       Precedence precedence) {
+  Expression result(x.in(precedence) + " " + op.str() + " " +
+                        y.in(precedence, /*closed=*/true),
+                    precedence);
+  result.depend(x);
+  result.depend(y);
+  return result;
+}
+
+Expression mpc::call(StringRef name, llvm::ArrayRef<Expression> arguments) {
+  Expression result;
+  for (const Expression &argument : arguments) {
+    result.text += (result.text.empty() ? "" : ", ") + argument.text;
+    result.depend(argument);
+  }
+  result.text = name.str() + "(" + result.text + ")";
+  return result;
+}
+
+std::string mpc::wrapped(StringRef line, int indent) {
+  std::string result(indent, ' ');
+  size_t column = indent;
+  while (column + line.size() > kColumns) {
+    size_t best = StringRef::npos;
+    int depth = 0, bestDepth = 0;
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (column + i > kColumns && best != StringRef::npos)
+        break;
+      if (line[i] == '(' || line[i] == '[' || line[i] == '{')
+        ++depth;
+      else if (line[i] == ')' || line[i] == ']' || line[i] == '}')
+        --depth;
+      // An operator stays at the end of its line.
+      bool breakable = line[i] == ' ' && i >= 8 &&
+                       StringRef(",;=+-*/%<>|&?:").contains(line[i - 1]);
+      if (breakable && (best == StringRef::npos || depth <= bestDepth)) {
+        best = i;
+        bestDepth = depth;
+      }
+    }
+    if (best == StringRef::npos)
+      break;
+    result += line.take_front(best);
+    result += "\n" + std::string(indent + 4, ' ');
+    column = indent + 4;
+    line = line.drop_front(best + 1);
+  }
+  return result + line.str();
+}

@@ -1,0 +1,157 @@
+//===- PrintVectors.cpp - short vectors in registers ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelPrinter.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// "mpc::shuffleLanes<0, 2>": the lanes of one or two vectors in a new order.
+static std::string lanePicker(ArrayRef<int64_t> lanes) {
+  std::string text = "mpc::shuffleLanes<";
+  for (auto [i, lane] : llvm::enumerate(lanes))
+    text += (i ? ", " : "") + std::to_string(lane);
+  return text + ">";
+}
+
+static StringRef reductionName(vector::CombiningKind kind) {
+  switch (kind) {
+  case vector::CombiningKind::ADD:
+    return "sumOfLanes";
+  case vector::CombiningKind::MUL:
+    return "productOfLanes";
+  case vector::CombiningKind::MAXIMUMF:
+  case vector::CombiningKind::MAXSI:
+    return "maximumOfLanes";
+  case vector::CombiningKind::MINIMUMF:
+  case vector::CombiningKind::MINSI:
+    return "minimumOfLanes";
+  case vector::CombiningKind::AND:
+    return "allLanes";
+  case vector::CombiningKind::OR:
+    return "anyLane";
+  default:
+    return {};
+  }
+}
+
+bool KernelPrinter::printVector(Operation *op) {
+  if (auto broadcast = dyn_cast<vector::BroadcastOp>(op)) {
+    if (isa<VectorType>(broadcast.getSourceType()))
+      return false;
+    Expression lane = take(broadcast.getSource());
+    lane.splat = true;
+    // The scalar itself is what is named; a splat costs nothing to repeat.
+    if (!broadcast->hasOneUse() || !inlines(broadcast, lane)) {
+      lane = takeSimple(broadcast.getSource(), "lane");
+      lane.splat = true;
+      values[broadcast] = lane;
+    } else {
+      values[broadcast] = lane;
+      waiting.push_back(broadcast);
+    }
+    return true;
+  }
+  if (auto extract = dyn_cast<vector::ExtractOp>(op)) {
+    if (extract.getNumIndices() != 1 || isa<VectorType>(extract.getType()))
+      return false;
+    Expression vector = takeWhole(extract.getSource());
+    bool isDynamic = extract.hasDynamicPosition();
+    Expression lane =
+        isDynamic ? take(extract.getDynamicPosition().front())
+                  : Expression(std::to_string(extract.getStaticPosition()[0]));
+    Expression result(vector.in(Precedence::Primary) + "[" + lane.text + "]");
+    result.depend(vector);
+    result.depend(lane);
+    define(extract, result);
+    return true;
+  }
+  if (auto insert = dyn_cast<vector::InsertOp>(op)) {
+    if (insert.getStaticPosition().size() != 1 ||
+        isa<VectorType>(insert.getValueToStoreType()))
+      return false;
+    Expression lane =
+        insert.hasDynamicPosition()
+            ? take(insert.getDynamicPosition().front())
+            : Expression(std::to_string(insert.getStaticPosition()[0]));
+    Expression vector = takeWhole(insert.getDest());
+    Expression value = take(insert.getValueToStore());
+    define(insert, call("mpc::withLane", {vector, lane, value}));
+    return true;
+  }
+  if (auto elements = dyn_cast<vector::FromElementsOp>(op)) {
+    Expression result;
+    for (Value element : elements.getElements()) {
+      Expression lane = take(element);
+      result.text += (result.text.empty() ? "" : ", ") + lane.text;
+      result.depend(lane);
+    }
+    result.text = typeName(elements.getType(), op) + "{" + result.text + "}";
+    define(elements, result);
+    return true;
+  }
+  if (auto shuffle = dyn_cast<vector::ShuffleOp>(op)) {
+    Expression first = takeWhole(shuffle.getV1());
+    SmallVector<Expression> operands = {first};
+    int64_t lanes = shuffle.getV1VectorType().getDimSize(0);
+    bool both = llvm::any_of(shuffle.getMask(),
+                             [&](int64_t lane) { return lane >= lanes; });
+    Expression second = takeWhole(shuffle.getV2());
+    if (both)
+      operands.push_back(second);
+    define(shuffle, call(lanePicker(shuffle.getMask()), operands));
+    return true;
+  }
+  if (auto slice = dyn_cast<vector::ExtractStridedSliceOp>(op)) {
+    int64_t begin = cast<IntegerAttr>(slice.getOffsets()[0]).getInt();
+    SmallVector<int64_t> lanes;
+    for (int64_t i = 0; i < cast<VectorType>(slice.getType()).getDimSize(0);
+         ++i)
+      lanes.push_back(begin + i);
+    define(slice, call(lanePicker(lanes), takeWhole(slice.getSource())));
+    return true;
+  }
+  if (auto cast = dyn_cast<vector::BitCastOp>(op)) {
+    define(cast, call("mpc::bitcast<" + typeName(cast.getType(), op) + ">",
+                      takeWhole(cast.getSource())));
+    return true;
+  }
+  if (auto step = dyn_cast<vector::StepOp>(op)) {
+    VectorType type = step.getType();
+    define(step,
+           Expression("mpc::laneNumbers<" + std::to_string(type.getDimSize(0)) +
+                      ", " + typeName(type.getElementType(), op) + ">()"));
+    return true;
+  }
+  if (auto mask = dyn_cast<vector::ConstantMaskOp>(op)) {
+    define(mask,
+           Expression("mpc::firstLanes<" +
+                      std::to_string(mask.getType().getDimSize(0)) + ">(" +
+                      std::to_string(mask.getMaskDimSizes()[0]) + ")"));
+    return true;
+  }
+  if (auto mask = dyn_cast<vector::CreateMaskOp>(op)) {
+    std::string lanes = std::to_string(mask.getType().getDimSize(0));
+    define(mask, call("mpc::firstLanes<" + lanes + ">",
+                      take(mask.getOperands().front())));
+    return true;
+  }
+  if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {
+    StringRef name = reductionName(reduction.getKind());
+    if (name.empty())
+      return false;
+    Expression result =
+        call(("mpc::" + name).str(), takeWhole(reduction.getVector()));
+    if (Value start = reduction.getAcc()) {
+      if (name != "sumOfLanes" || !reduction.getType().isF32())
+        return false;
+      result = binary(take(start), "+", result, Precedence::Sum);
+    }
+    define(reduction, result);
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,195 @@
+//===- LowerKernelsToGpu.cpp - the bodies of GPU kernels ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Makes the shell of each gpu.func and lets the schedule's family fill it.
+// After mpc-schedule-kernels; emitCuda prints the result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emit/Description.h"
+#include "Schedules/Schedule.h"
+
+#include "Target/Kernel/ElementMemory.h"
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Target/CUDA/Codegen.h"
+#include "mpc/Target/CUDA/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <limits>
+
+namespace mpc {
+#define GEN_PASS_DEF_LOWERKERNELSTOGPUPASS
+#include "mpc/Target/CUDA/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+static constexpr llvm::StringLiteral kSharedAttr = "mpc.dynamic_shared";
+static constexpr llvm::StringLiteral kScratchAttr = "mpc.scratch";
+
+SmallVector<CudaKernelInfo> mpc::cudaKernels(ModuleOp module) {
+  SmallVector<CudaKernelInfo> kernels;
+  module.walk([&](gpu::GPUFuncOp function) {
+    CudaKernelInfo info;
+    info.name = function.getName().str();
+    if (auto grid = function.getKnownGridSize())
+      llvm::copy(*grid, info.blocks.begin());
+    if (auto block = function.getKnownBlockSize())
+      info.threads = block->front();
+    auto number = [&](StringRef name) -> int64_t {
+      auto attribute = function->getAttrOfType<IntegerAttr>(name);
+      return attribute ? attribute.getInt() : 0;
+    };
+    info.sharedBytes = number(kSharedAttr);
+    info.scratchBytes = number(kScratchAttr);
+    kernels.push_back(info);
+  });
+  return kernels;
+}
+
+namespace {
+struct LowerKernelsToGpuPass
+    : mpc::impl::LowerKernelsToGpuPassBase<LowerKernelsToGpuPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<CudaTarget> architecture = CudaTarget::parse(target);
+    if (!architecture) {
+      module.emitError()
+          << "kernels are generated for sm_75 and later, not for '" << target
+          << "'";
+      return signalPassFailure();
+    }
+    SmallVector<func::FuncOp> kernels;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr("mpc.kernel_kind") && !function.isExternal())
+        kernels.push_back(function);
+    if (kernels.empty())
+      return markAllAnalysesPreserved();
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                    builder.getUnitAttr());
+    auto gpuModule =
+        gpu::GPUModuleOp::create(builder, module.getLoc(), kCudaModuleName);
+    builder.setInsertionPointToStart(gpuModule.getBody());
+    for (func::FuncOp kernel : kernels) {
+      if (failed(lower(kernel, builder, *architecture))) {
+        kernel.emitError() << "no code could be generated for kernel '"
+                           << kernel.getName() << "'";
+        return signalPassFailure();
+      }
+      kernel.erase();
+    }
+  }
+
+private:
+  static LogicalResult lower(func::FuncOp kernel, OpBuilder &builder,
+                             const CudaTarget &architecture) {
+    FailureOr<Schedule> schedule = Schedule::of(kernel);
+    if (failed(schedule))
+      return failure();
+    const KernelFamily *family = nullptr;
+    for (const auto &candidate : kernelFamilies())
+      if (candidate->name() == schedule->family)
+        family = candidate.get();
+    if (!family)
+      return kernel.emitError()
+             << "no family of kernels is called '" << schedule->family << "'";
+
+    SmallVector<Type> types;
+    SmallVector<Location> locations;
+    for (BlockArgument argument : kernel.getArguments()) {
+      types.push_back(memoryType(argument.getType()));
+      locations.push_back(argument.getLoc());
+    }
+    for (OpOperand &result :
+         kernel.getBody().front().getTerminator()->getOpOperands()) {
+      types.push_back(memoryType(result.get().getType()));
+      locations.push_back(result.get().getLoc());
+    }
+    if (schedule->scratchBytes) {
+      types.push_back(
+          MemRefType::get({schedule->scratchBytes}, builder.getI8Type()));
+      locations.push_back(NameLoc::get(builder.getStringAttr("scratch")));
+    }
+    auto function = gpu::GPUFuncOp::create(
+        builder, kernel.getLoc(), kernel.getName(),
+        FunctionType::get(kernel.getContext(), types, {}));
+    function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                      builder.getUnitAttr());
+    function.setKnownGridSize(
+        SmallVector<int32_t>(schedule->blocks.begin(), schedule->blocks.end()));
+    function.setKnownBlockSize(
+        SmallVector<int32_t>{static_cast<int32_t>(schedule->threads), 1, 1});
+    if (schedule->sharedBytes)
+      function->setAttr(kSharedAttr,
+                        builder.getI64IntegerAttr(schedule->sharedBytes));
+    if (schedule->scratchBytes)
+      function->setAttr(kScratchAttr,
+                        builder.getI64IntegerAttr(schedule->scratchBytes));
+    if (needsWideIndices(function, *schedule))
+      function->setAttr("mpc.index64", builder.getUnitAttr());
+    // How many arguments the kernel only reads.
+    function->setAttr("mpc.inputs",
+                      builder.getI64IntegerAttr(kernel.getNumArguments()));
+    function->setAttr(kDescriptionAttr,
+                      builder.getStringAttr(describeKernel(kernel)));
+    Block &body = function.getBody().front();
+    for (auto [argument, location] : llvm::zip(body.getArguments(), locations))
+      argument.setLoc(location);
+    OpBuilder inside = OpBuilder::atBlockEnd(&body);
+    auto terminator = gpu::ReturnOp::create(inside, kernel.getLoc());
+    inside.setInsertionPoint(terminator);
+
+    // Values that are no op's result carry no name of the model.
+    GpuKernel state{kernel,    function, architecture,
+                    *schedule, inside,   builder.getUnknownLoc(),
+                    {},        {},       {}};
+    unsigned inputs = kernel.getNumArguments(),
+             outputs = kernel.getNumResults();
+    for (unsigned i = 0; i < inputs; ++i)
+      state.inputs.push_back(body.getArgument(i));
+    for (unsigned i = 0; i < outputs; ++i)
+      state.outputs.push_back(body.getArgument(inputs + i));
+    if (schedule->scratchBytes)
+      state.scratch = body.getArgument(inputs + outputs);
+    if (failed(family->emit(state)))
+      return failure();
+    // Families write what they need where they need it: a cast back to the type
+    // that a value had, the same index twice.
+    (void)applyPatternsGreedily(function, FrozenRewritePatternSet());
+    IRRewriter rewriter(kernel.getContext());
+    DominanceInfo dominance(function);
+    eliminateCommonSubExpressions(rewriter, dominance, function);
+    return success();
+  }
+
+  /// Whether an index of the kernel may pass what 32 bits hold.
+  static bool needsWideIndices(gpu::GPUFuncOp function,
+                               const Schedule &schedule) {
+    constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+    int64_t threads = schedule.threads;
+    for (int64_t blocks : schedule.blocks)
+      threads *= blocks;
+    return threads > kLargest ||
+           llvm::any_of(function.getArgumentTypes(), [&](Type type) {
+             auto memref = dyn_cast<MemRefType>(type);
+             return memref && memref.getNumElements() > kLargest;
+           });
+  }
+};
+} // namespace

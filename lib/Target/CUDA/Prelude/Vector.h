@@ -1,0 +1,526 @@
+//===- Vector.h - vectors lane by lane, and integers ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One text for both sides. Operators and functions on vectors are those of the
+// scalars in each lane; a scalar operand stands for equal lanes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_PRELUDE_VECTOR_H
+#define MPC_TARGET_CUDA_PRELUDE_VECTOR_H
+
+namespace mpc {
+
+namespace detail {
+template <typename T> struct LanesOf {
+  static constexpr int count = 0;
+  using Lane = T;
+};
+template <typename T, int N> struct LanesOf<Vector<T, N>> {
+  static constexpr int count = N;
+  using Lane = T;
+};
+MPC_FUNCTION constexpr int larger(int x, int y) { return x > y ? x : y; }
+
+/// Lanes of the vectors among the types; 0 where all are scalars.
+template <typename... Ts> struct CommonLanes {
+  static constexpr int count = 0;
+};
+template <typename T, typename... Rest> struct CommonLanes<T, Rest...> {
+  static constexpr int count =
+      larger(LanesOf<T>::count, CommonLanes<Rest...>::count);
+};
+
+/// A template parameter that is only there for vectors.
+template <bool Holds> struct When {};
+template <> struct When<true> {
+  using Type = int;
+};
+template <typename... Ts>
+using ForVectors = typename When<(CommonLanes<Ts...>::count > 0)>::Type;
+
+template <typename T> MPC_FUNCTION T laneOf(const T &x, int) { return x; }
+template <typename T, int N>
+MPC_FUNCTION T laneOf(const Vector<T, N> &x, int i) {
+  return x.values[i];
+}
+
+/// The lane type of the first vector.
+template <typename A, typename B, bool FirstIsVector> struct FirstLane {
+  using Type = typename LanesOf<A>::Lane;
+};
+template <typename A, typename B> struct FirstLane<A, B, false> {
+  using Type = typename LanesOf<B>::Lane;
+};
+template <typename A, typename B>
+using CommonLane = typename FirstLane<A, B, (LanesOf<A>::count > 0)>::Type;
+
+template <typename T> constexpr bool isInteger = false;
+template <> inline constexpr bool isInteger<signed char> = true;
+template <> inline constexpr bool isInteger<unsigned char> = true;
+template <> inline constexpr bool isInteger<short> = true;
+template <> inline constexpr bool isInteger<unsigned short> = true;
+template <> inline constexpr bool isInteger<int> = true;
+template <> inline constexpr bool isInteger<unsigned> = true;
+template <> inline constexpr bool isInteger<long long> = true;
+template <> inline constexpr bool isInteger<unsigned long long> = true;
+
+template <typename T> struct Unsigned {
+  using Type = T;
+};
+template <> struct Unsigned<signed char> {
+  using Type = unsigned char;
+};
+template <> struct Unsigned<short> {
+  using Type = unsigned short;
+};
+template <> struct Unsigned<int> {
+  using Type = unsigned;
+};
+template <> struct Unsigned<long long> {
+  using Type = unsigned long long;
+};
+/// Takes no part in the deduction of T.
+template <typename T> struct Exactly {
+  using Type = T;
+};
+template <typename T> using Same = typename Exactly<T>::Type;
+} // namespace detail
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+/// Sums, differences and products that wrap around.
+template <typename T> MPC_FUNCTION T add(T x, detail::Same<T> y) {
+  using U = typename detail::Unsigned<T>::Type;
+  return static_cast<T>(static_cast<U>(x) + static_cast<U>(y));
+}
+template <typename T> MPC_FUNCTION T subtract(T x, detail::Same<T> y) {
+  using U = typename detail::Unsigned<T>::Type;
+  return static_cast<T>(static_cast<U>(x) - static_cast<U>(y));
+}
+template <typename T> MPC_FUNCTION T multiply(T x, detail::Same<T> y) {
+  // Short types would become int.
+  using U = typename detail::Unsigned<T>::Type;
+  return static_cast<T>(1u * static_cast<U>(x) * static_cast<U>(y));
+}
+
+namespace detail {
+template <typename T> using ForIntegers = typename When<isInteger<T>>::Type;
+} // namespace detail
+
+template <typename T, detail::ForIntegers<T> = 0>
+MPC_FUNCTION T maximum(T x, detail::Same<T> y) {
+  return x > y ? x : y;
+}
+template <typename T, detail::ForIntegers<T> = 0>
+MPC_FUNCTION T minimum(T x, detail::Same<T> y) {
+  return x < y ? x : y;
+}
+template <typename T, detail::ForIntegers<T> = 0> MPC_FUNCTION T abs(T x) {
+  return x < 0 ? subtract<T>(0, x) : x;
+}
+/// x / y rounded up, for x >= 0 and y > 0.
+template <typename T> MPC_FUNCTION T ceilDivide(T x, detail::Same<T> y) {
+  return (x + y - 1) / y;
+}
+
+//===----------------------------------------------------------------------===//
+// Bits and values that literals lack
+//===----------------------------------------------------------------------===//
+
+/// The same bits as another type of the same size.
+template <typename To, typename From> MPC_FUNCTION To bitcast(const From &x) {
+  static_assert(sizeof(To) == sizeof(From));
+  union Bits {
+    MPC_FUNCTION Bits() {}
+    From from;
+    To to;
+  } bits;
+  bits.from = x;
+  return bits.to;
+}
+
+template <typename T = float> MPC_FUNCTION T infinity() {
+  return static_cast<T>(floatOf(0x7f800000u));
+}
+template <typename T = float> MPC_FUNCTION T nan() {
+  return static_cast<T>(floatOf(0x7fc00000u));
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons that operators lack
+//===----------------------------------------------------------------------===//
+
+#define MPC_COMPARISON(name, holds)                                            \
+  MPC_FUNCTION bool name(float x, float y) { return holds; }                   \
+  MPC_FUNCTION bool name(double x, double y) { return holds; }
+MPC_COMPARISON(ordered, (x == x && y == y))
+MPC_COMPARISON(anyNan, x != x || y != y)
+// Unequal, and none is NaN.
+MPC_COMPARISON(differs, (x < y || x > y))
+MPC_COMPARISON(equalOrNan, !(x < y || x > y))
+#undef MPC_COMPARISON
+
+//===----------------------------------------------------------------------===//
+// Floats to integers
+//===----------------------------------------------------------------------===//
+
+namespace detail {
+/// 2^(bits of T, without the sign) as T's range ends there.
+template <typename Integer, typename Float> MPC_FUNCTION Float beyondRange() {
+  constexpr bool isSigned = static_cast<Integer>(-1) < static_cast<Integer>(0);
+  constexpr int bits = 8 * sizeof(Integer) - (isSigned ? 1 : 0);
+  return static_cast<Float>(1ull << (bits - 1)) * static_cast<Float>(2);
+}
+} // namespace detail
+
+/// Towards zero; what does not fit becomes the nearest number that does, NaN 0.
+template <typename Integer, typename Float,
+          typename detail::When<detail::isInteger<Integer> &&
+                                detail::LanesOf<Float>::count == 0>::Type = 0>
+MPC_FUNCTION Integer toInteger(Float x) {
+  constexpr bool isSigned = static_cast<Integer>(-1) < static_cast<Integer>(0);
+  constexpr Integer largest = static_cast<Integer>(
+      isSigned ? (1ull << (8 * sizeof(Integer) - 1)) - 1 : ~0ull);
+  constexpr Integer smallest =
+      isSigned ? static_cast<Integer>(-largest - 1) : static_cast<Integer>(0);
+  const Float beyond = detail::beyondRange<Integer, Float>();
+  if (x != x)
+    return 0;
+  if (x >= beyond)
+    return largest;
+  if (x <= (isSigned ? -beyond : static_cast<Float>(0)))
+    return smallest;
+  return static_cast<Integer>(x);
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors: operators
+//===----------------------------------------------------------------------===//
+
+/// Result lanes have the vectors' type.
+#define MPC_VECTOR_OPERATOR(sign, onIntegers)                                  \
+  template <typename A, typename B, detail::ForVectors<A, B> = 0>              \
+  MPC_FUNCTION auto operator sign(const A &x, const B &y) {                    \
+    using T = detail::CommonLane<A, B>;                                        \
+    constexpr int count = detail::CommonLanes<A, B>::count;                    \
+    Vector<T, count> result;                                                   \
+    _Pragma("unroll") for (int i = 0; i < count; ++i) {                        \
+      T a = static_cast<T>(detail::laneOf(x, i));                              \
+      T b = static_cast<T>(detail::laneOf(y, i));                              \
+      if constexpr (detail::isInteger<T>)                                      \
+        result.values[i] = static_cast<T>(onIntegers);                         \
+      else                                                                     \
+        result.values[i] = a sign b;                                           \
+    }                                                                          \
+    return result;                                                             \
+  }
+MPC_VECTOR_OPERATOR(+, (add<T>(a, b)))
+MPC_VECTOR_OPERATOR(-, (subtract<T>(a, b)))
+MPC_VECTOR_OPERATOR(*, (multiply<T>(a, b)))
+MPC_VECTOR_OPERATOR(/, (a / b))
+#undef MPC_VECTOR_OPERATOR
+
+#define MPC_VECTOR_BITS(sign)                                                  \
+  template <typename A, typename B, detail::ForVectors<A, B> = 0>              \
+  MPC_FUNCTION auto operator sign(const A &x, const B &y) {                    \
+    using T = detail::CommonLane<A, B>;                                        \
+    constexpr int count = detail::CommonLanes<A, B>::count;                    \
+    Vector<T, count> result;                                                   \
+    _Pragma("unroll") for (int i = 0; i < count; ++i) result.values[i] =       \
+        static_cast<T>(detail::laneOf(x, i) sign detail::laneOf(y, i));        \
+    return result;                                                             \
+  }
+MPC_VECTOR_BITS(%)
+MPC_VECTOR_BITS(&)
+MPC_VECTOR_BITS(|)
+MPC_VECTOR_BITS(^)
+MPC_VECTOR_BITS(<<)
+MPC_VECTOR_BITS(>>)
+#undef MPC_VECTOR_BITS
+
+#define MPC_VECTOR_COMPARISON(sign)                                            \
+  template <typename A, typename B, detail::ForVectors<A, B> = 0>              \
+  MPC_FUNCTION auto operator sign(const A &x, const B &y) {                    \
+    constexpr int count = detail::CommonLanes<A, B>::count;                    \
+    Vector<bool, count> result;                                                \
+    _Pragma("unroll") for (int i = 0; i < count; ++i) result.values[i] =       \
+        detail::laneOf(x, i) sign detail::laneOf(y, i);                        \
+    return result;                                                             \
+  }
+MPC_VECTOR_COMPARISON(==)
+MPC_VECTOR_COMPARISON(!=)
+MPC_VECTOR_COMPARISON(<)
+MPC_VECTOR_COMPARISON(<=)
+MPC_VECTOR_COMPARISON(>)
+MPC_VECTOR_COMPARISON(>=)
+#undef MPC_VECTOR_COMPARISON
+
+template <typename T, int N>
+MPC_FUNCTION Vector<T, N> operator-(const Vector<T, N> &x) {
+  Vector<T, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    result.values[i] = -x.values[i];
+  return result;
+}
+template <int N>
+MPC_FUNCTION Vector<bool, N> operator!(const Vector<bool, N> &x) {
+  Vector<bool, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    result.values[i] = !x.values[i];
+  return result;
+}
+template <typename T, int N, typename B>
+MPC_FUNCTION void operator+=(Vector<T, N> &x, const B &y) {
+  x = x + y;
+}
+template <typename T, int N, typename B>
+MPC_FUNCTION void operator-=(Vector<T, N> &x, const B &y) {
+  x = x - y;
+}
+template <typename T, int N, typename B>
+MPC_FUNCTION void operator*=(Vector<T, N> &x, const B &y) {
+  x = x * y;
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors: functions
+//===----------------------------------------------------------------------===//
+
+#define MPC_LANEWISE_1(name)                                                   \
+  template <typename T, int N> MPC_FUNCTION auto name(const Vector<T, N> &x) { \
+    Vector<decltype(name(x.values[0])), N> result;                             \
+    _Pragma("unroll") for (int i = 0; i < N; ++i) result.values[i] =           \
+        name(x.values[i]);                                                     \
+    return result;                                                             \
+  }
+#define MPC_LANEWISE_2(name)                                                   \
+  template <typename A, typename B, detail::ForVectors<A, B> = 0>              \
+  MPC_FUNCTION auto name(const A &x, const B &y) {                             \
+    constexpr int count = detail::CommonLanes<A, B>::count;                    \
+    Vector<decltype(name(detail::laneOf(x, 0), detail::laneOf(y, 0))), count>  \
+        result;                                                                \
+    _Pragma("unroll") for (int i = 0; i < count; ++i) result.values[i] =       \
+        name(detail::laneOf(x, i), detail::laneOf(y, i));                      \
+    return result;                                                             \
+  }
+MPC_LANEWISE_1(abs)
+MPC_LANEWISE_1(acos)
+MPC_LANEWISE_1(acosh)
+MPC_LANEWISE_1(asin)
+MPC_LANEWISE_1(asinh)
+MPC_LANEWISE_1(atan)
+MPC_LANEWISE_1(atanh)
+MPC_LANEWISE_1(ceil)
+MPC_LANEWISE_1(cos)
+MPC_LANEWISE_1(cosh)
+MPC_LANEWISE_1(erf)
+MPC_LANEWISE_1(exp)
+MPC_LANEWISE_1(exp2Fast)
+MPC_LANEWISE_1(expm1)
+MPC_LANEWISE_1(floor)
+MPC_LANEWISE_1(gelu)
+MPC_LANEWISE_1(geluTanh)
+MPC_LANEWISE_1(isFinite)
+MPC_LANEWISE_1(isNan)
+MPC_LANEWISE_1(log)
+MPC_LANEWISE_1(log1p)
+MPC_LANEWISE_1(rcpFast)
+MPC_LANEWISE_1(roundEven)
+MPC_LANEWISE_1(rsqrt)
+MPC_LANEWISE_1(sigmoid)
+MPC_LANEWISE_1(sin)
+MPC_LANEWISE_1(sinh)
+MPC_LANEWISE_1(softplus)
+MPC_LANEWISE_1(sqrt)
+MPC_LANEWISE_1(tan)
+MPC_LANEWISE_1(tanh)
+MPC_LANEWISE_1(toBfloat16)
+MPC_LANEWISE_1(toFloat)
+MPC_LANEWISE_1(toHalf)
+MPC_LANEWISE_1(toTf32)
+MPC_LANEWISE_1(trunc)
+MPC_LANEWISE_2(anyNan)
+MPC_LANEWISE_2(atan2)
+MPC_LANEWISE_2(copySign)
+MPC_LANEWISE_2(differs)
+MPC_LANEWISE_2(equalOrNan)
+MPC_LANEWISE_2(maximum)
+MPC_LANEWISE_2(minimum)
+MPC_LANEWISE_2(maximumNumber)
+MPC_LANEWISE_2(minimumNumber)
+MPC_LANEWISE_2(ordered)
+MPC_LANEWISE_2(pow)
+MPC_LANEWISE_2(rem)
+#undef MPC_LANEWISE_1
+#undef MPC_LANEWISE_2
+
+template <typename A, typename B, typename C, detail::ForVectors<A, B, C> = 0>
+MPC_FUNCTION auto fma(const A &x, const B &y, const C &z) {
+  constexpr int count = detail::CommonLanes<A, B, C>::count;
+  Vector<decltype(fma(detail::laneOf(x, 0), detail::laneOf(y, 0),
+                      detail::laneOf(z, 0))),
+         count>
+      result;
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+    result.values[i] =
+        fma(detail::laneOf(x, i), detail::laneOf(y, i), detail::laneOf(z, i));
+  return result;
+}
+
+/// condition ? x : y in each lane; x or y is a vector.
+template <typename C, typename A, typename B, detail::ForVectors<A, B> = 0>
+MPC_FUNCTION auto select(const C &condition, const A &x, const B &y) {
+  using T = detail::CommonLane<A, B>;
+  constexpr int count = detail::CommonLanes<A, B>::count;
+  Vector<T, count> result;
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+    result.values[i] = detail::laneOf(condition, i)
+                           ? static_cast<T>(detail::laneOf(x, i))
+                           : static_cast<T>(detail::laneOf(y, i));
+  return result;
+}
+
+/// Each lane as another arithmetic type.
+template <typename To, typename T, int N>
+MPC_FUNCTION Vector<To, N> convert(const Vector<T, N> &x) {
+  Vector<To, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    result.values[i] = static_cast<To>(x.values[i]);
+  return result;
+}
+template <typename Integer, typename T, int N>
+MPC_FUNCTION Vector<Integer, N> toInteger(const Vector<T, N> &x) {
+  Vector<Integer, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    result.values[i] = toInteger<Integer>(x.values[i]);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors: lanes
+//===----------------------------------------------------------------------===//
+
+namespace detail {
+/// Names a type where the two differ.
+template <typename T, typename From> struct Other {
+  using type = From;
+};
+template <typename T> struct Other<T, T> {};
+} // namespace detail
+
+template <int N, typename T> MPC_FUNCTION Vector<T, N> splat(T x) {
+  Vector<T, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    result.values[i] = x;
+  return result;
+}
+/// Of another type than the literal's.
+template <int N, typename T, typename From,
+          typename = typename detail::Other<T, From>::type>
+MPC_FUNCTION Vector<T, N> splat(From x) {
+  return splat<N>(static_cast<T>(x));
+}
+/// 0, 1, ...
+template <int N, typename T> MPC_FUNCTION Vector<T, N> laneNumbers() {
+  Vector<T, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    result.values[i] = static_cast<T>(i);
+  return result;
+}
+/// True in the first `count` lanes.
+template <int N> MPC_FUNCTION Vector<bool, N> firstLanes(int count) {
+  Vector<bool, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    result.values[i] = i < count;
+  return result;
+}
+template <typename T, int N>
+MPC_FUNCTION Vector<T, N> withLane(Vector<T, N> x, int lane,
+                                   detail::Same<T> value) {
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    if (i == lane)
+      x.values[i] = value;
+  return x;
+}
+template <int... Lanes, typename T, int N>
+MPC_FUNCTION Vector<T, sizeof...(Lanes)> shuffleLanes(const Vector<T, N> &x) {
+  return {x.values[Lanes]...};
+}
+/// Lanes from N on are those of y.
+template <int... Lanes, typename T, int N, int M>
+MPC_FUNCTION Vector<T, sizeof...(Lanes)> shuffleLanes(const Vector<T, N> &x,
+                                                      const Vector<T, M> &y) {
+  return {(Lanes < N ? x.values[Lanes < N ? Lanes : 0]
+                     : y.values[Lanes < N ? 0 : Lanes - N])...};
+}
+
+/// From the first lane to the last.
+template <typename T, int N> MPC_FUNCTION T sumOfLanes(const Vector<T, N> &x) {
+  T result = x.values[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i)
+    if constexpr (detail::isInteger<T>)
+      result = add<T>(result, x.values[i]);
+    else
+      result = result + x.values[i];
+  return result;
+}
+template <typename T, int N>
+MPC_FUNCTION T productOfLanes(const Vector<T, N> &x) {
+  T result = x.values[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i)
+    if constexpr (detail::isInteger<T>)
+      result = multiply<T>(result, x.values[i]);
+    else
+      result = result * x.values[i];
+  return result;
+}
+template <typename T, int N>
+MPC_FUNCTION T maximumOfLanes(const Vector<T, N> &x) {
+  T result = x.values[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i)
+    result = maximum(result, x.values[i]);
+  return result;
+}
+template <typename T, int N>
+MPC_FUNCTION T minimumOfLanes(const Vector<T, N> &x) {
+  T result = x.values[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i)
+    result = minimum(result, x.values[i]);
+  return result;
+}
+template <typename T, int N> MPC_FUNCTION T anyLane(const Vector<T, N> &x) {
+  T result = x.values[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i)
+    result = static_cast<T>(result | x.values[i]);
+  return result;
+}
+template <typename T, int N> MPC_FUNCTION T allLanes(const Vector<T, N> &x) {
+  T result = x.values[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i)
+    result = static_cast<T>(result & x.values[i]);
+  return result;
+}
+
+} // namespace mpc
+
+#endif // MPC_TARGET_CUDA_PRELUDE_VECTOR_H

@@ -1,0 +1,66 @@
+//===- ScheduleKernels.cpp - how each kernel runs -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Asks the families in order. After mpc-plan; mpc-lower-kernels-to-gpu carries
+// the schedules out.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedules/Schedule.h"
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Target/CUDA/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_SCHEDULEKERNELSPASS
+#include "mpc/Target/CUDA/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+struct ScheduleKernelsPass
+    : mpc::impl::ScheduleKernelsPassBase<ScheduleKernelsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<CudaTarget> architecture = CudaTarget::parse(target);
+    if (!architecture) {
+      module.emitError()
+          << "kernels are generated for sm_75 and later, not for '" << target
+          << "'";
+      return signalPassFailure();
+    }
+    for (auto kernel : module.getOps<func::FuncOp>())
+      if (kernel->hasAttr("mpc.kernel_kind") && !kernel.isExternal() &&
+          !kernel->hasAttr(Schedule::kAttr) &&
+          failed(schedule(kernel, *architecture)))
+        return signalPassFailure();
+  }
+
+private:
+  static LogicalResult schedule(func::FuncOp kernel,
+                                const CudaTarget &architecture) {
+    for (const auto &family : kernelFamilies())
+      if (std::optional<Schedule> schedule =
+              family->schedule(kernel, architecture)) {
+        schedule->family = family->name().str();
+        kernel->setAttr(Schedule::kAttr,
+                        schedule->toAttribute(kernel.getContext()));
+        return success();
+      }
+    return kernel.emitError() << "kernel '" << kernel.getName()
+                              << "' has no form on " << architecture.name();
+  }
+};
+} // namespace

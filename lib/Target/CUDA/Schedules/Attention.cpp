@@ -1,0 +1,153 @@
+//===- Attention.cpp - attention with an online softmax -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionKernel.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Blocks of one grid; a block per row tile, piece of columns and head.
+static int64_t countBlocks(const AttentionSizes &sizes, int64_t rows,
+                           int64_t columns) {
+  return sizes.heads * llvm::divideCeil(sizes.length, rows) *
+         llvm::divideCeil(sizes.width, columns);
+}
+
+static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes) {
+  Type type = attentionSumType(op);
+  bool isDouble = type.isF64();
+  Schedule schedule;
+  schedule.threads = 128;
+  // Vectors of 16 bytes; eight threads share 1, 2 or 4 rows.
+  int64_t lanes = isDouble ? 2 : 4, groups = schedule.threads / 8;
+  int64_t rowsPerThread = std::min<int64_t>(
+      isDouble ? 2 : 4,
+      llvm::PowerOf2Ceil(llvm::divideCeil(sizes.length, groups)));
+  int64_t rows = groups * rowsPerThread, keys = 32;
+  int64_t depth = std::clamp<int64_t>(llvm::alignTo(sizes.depth, lanes), lanes,
+                                      isDouble ? 32 : 64);
+  int64_t columns = std::min<int64_t>(llvm::alignTo(sizes.width, 8 * lanes),
+                                      isDouble ? 32 : 128);
+  schedule.blocks[0] = countBlocks(sizes, rows, columns);
+  schedule.sharedBytes = (rows * (depth + lanes) + keys * (depth + lanes) +
+                          keys * columns + rows * (keys + lanes)) *
+                         (isDouble ? 8 : 4);
+  schedule.parameters = {{"rows", rows},
+                         {"keys", keys},
+                         {"depth", depth},
+                         {"columns", columns},
+                         {"lanes", lanes}};
+  return schedule;
+}
+
+/// Whether a weight rounded to the operands' type is as exact as what is
+/// stored: then one 16-bit value of it will do, else as many as hold the
+/// mantissa of an f32.
+static bool storesNarrow(func::FuncOp kernel, Type element) {
+  return llvm::all_of(kernel.getResultTypes(), [&](Type type) {
+    auto stored = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+    return stored && stored.getFPMantissaWidth() <=
+                         cast<FloatType>(element).getFPMantissaWidth();
+  });
+}
+
+/// Columns whose fragments are loaded at once: they take a register each.
+static int64_t pieceColumns(int64_t columns) {
+  // Wide sums leave few.
+  for (int64_t piece : {64, 48, 32})
+    if (columns % piece == 0 && (columns <= 128 || piece <= 32))
+      return piece;
+  return columns <= 112 ? columns : 16;
+}
+
+/// nullopt where the matrix units do not have the type, or tiles do not fit.
+static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
+                                           const AttentionSizes &sizes,
+                                           const CudaTarget &target) {
+  Type element = getElementTypeOrSelf(op.getQuery().getType());
+  if (!element.isF16() && !(element.isBF16() && target.hasBf16()))
+    return std::nullopt;
+  if (sizes.depth < 1 || sizes.depth > 256 || sizes.width > 256 ||
+      sizes.positions < 1)
+    return std::nullopt;
+  int64_t depth = llvm::alignTo(sizes.depth, 16),
+          columns = llvm::alignTo(sizes.width, 16);
+  int64_t keys = std::min<int64_t>(std::max(depth, columns) > 128 ? 32 : 64,
+                                   llvm::alignTo(sizes.positions, 16));
+  bool copies = target.hasAsyncCopies() &&
+                AttentionKernel::asyncBytes(op.getKey()) &&
+                AttentionKernel::asyncBytes(op.getValue());
+  int64_t stages = copies ? 2 : 1;
+  // Beside the sums, wide values leave no room for the query.
+  bool keepsQuery = depth <= 128 && depth + columns <= 320;
+  int64_t tileBytes = stages * keys * (depth + columns + 16) * 2;
+  int64_t warps = std::min<int64_t>(4, llvm::divideCeil(sizes.length, 16));
+  auto sharedBytes = [&] {
+    int64_t queryBytes = 16 * warps * (depth + 8) * 2;
+    int64_t resultBytes = 16 * warps * (columns + 8) * 4;
+    return std::max(keepsQuery ? std::max(tileBytes, queryBytes)
+                               : tileBytes + queryBytes,
+                    resultBytes);
+  };
+  // Few heads: smaller blocks reach more multiprocessors.
+  while (warps > 1 && (sharedBytes() > target.sharedBytesPerBlock() ||
+                       2 * countBlocks(sizes, 16 * warps, columns) <=
+                           target.multiprocessors()))
+    warps = llvm::divideCeil(warps, 2);
+  if (sharedBytes() > target.sharedBytesPerBlock())
+    return std::nullopt;
+  Schedule schedule;
+  schedule.threads = 32 * warps;
+  schedule.blocks[0] = countBlocks(sizes, 16 * warps, columns);
+  schedule.sharedBytes = sharedBytes();
+  schedule.parameters = {
+      {"rows", 16 * warps},
+      {"keys", keys},
+      {"depth", depth},
+      {"columns", columns},
+      {"piece_columns", pieceColumns(columns)},
+      {"stages", stages},
+      {"async_query", target.hasAsyncCopies() &&
+                          AttentionKernel::asyncBytes(op.getQuery()) > 0},
+      {"query_in_registers", keepsQuery},
+      {"weight_pieces", storesNarrow(kernel, element) ? 1
+                        : element.isF16()             ? 2
+                                                      : 3},
+      {"matrix_units", 1}};
+  return schedule;
+}
+
+namespace {
+class AttentionFamily : public KernelFamily {
+public:
+  StringRef name() const override { return "attention"; }
+
+  std::optional<Schedule> schedule(func::FuncOp kernel,
+                                   const CudaTarget &target) const override {
+    AttentionOp op = attentionOf(kernel);
+    if (!op || elementCount(op.getResult()) == 0)
+      return std::nullopt;
+    AttentionSizes sizes(op);
+    if (std::optional<Schedule> schedule =
+            scheduleMma(kernel, op, sizes, target))
+      return schedule;
+    return scheduleFma(op, sizes);
+  }
+
+  LogicalResult emit(GpuKernel &kernel) const override {
+    AttentionKernel attention(kernel, attentionOf(kernel.kernel));
+    return kernel.schedule.parameters.count("matrix_units")
+               ? emitAttentionByMma(attention)
+               : emitAttentionByFma(attention);
+  }
+};
+} // namespace
+
+std::unique_ptr<KernelFamily> mpc::createAttentionFamily() {
+  return std::make_unique<AttentionFamily>();
+}

@@ -1,0 +1,325 @@
+//===- AttentionFma.cpp - attention by fused multiply-adds ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// For f32, f64 and whatever the matrix units do not have. Eight neighbouring
+// lanes share a group of query rows: each computes the scores of every eighth
+// key of a tile and holds the sums of every eighth vector of value columns.
+// Long keys go through shared memory in pieces, wide values are spread over
+// blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionKernel.h"
+
+#include "Mma.h"
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+/// Threads that share a row.
+constexpr int64_t kRowThreads = 8;
+
+class FmaAttention {
+public:
+  explicit FmaAttention(AttentionKernel &attention)
+      : k(attention.kernel), a(attention), b(a.b), math(a.math), v(a.values) {
+    const Schedule &schedule = k.schedule;
+    rows = schedule["rows"];
+    keys = schedule["keys"];
+    depth = schedule["depth"];
+    columns = schedule["columns"];
+    lanes = schedule["lanes"];
+    groups = schedule.threads / kRowThreads;
+    rowsPerThread = rows / groups;
+    keysPerThread = keys / kRowThreads;
+    vectors = columns / (lanes * kRowThreads);
+    pieces = std::max<int64_t>(1, llvm::divideCeil(a.sizes.depth, depth));
+  }
+
+  LogicalResult emit();
+
+private:
+  void makeTiles();
+  LogicalResult emitScores(Value firstKey);
+  void addProducts();
+  LogicalResult softmax(Value firstKey);
+  void addValues();
+  LogicalResult emitResults();
+
+  Value constant(double value) { return v.constant(a.sumType, value); }
+  Value infinity() {
+    return constant(-std::numeric_limits<double>::infinity());
+  }
+  /// Row `i` of the thread in the block's tile.
+  Value rowOf(Value i) { return math.add(group, math.mul(i, groups)); }
+  Value vectorAt(Value memory, Value row, Value column) {
+    return vector::LoadOp::create(b, k.loc, VectorType::get({lanes}, a.sumType),
+                                  memory, ValueRange{row, column});
+  }
+  Value lane(Value vector, int64_t position) {
+    return vector::ExtractOp::create(b, k.loc, vector, position);
+  }
+  /// Joins a row's values over the threads that share it.
+  Value joined(Value value, llvm::function_ref<Value(Value, Value)> join) {
+    for (int64_t flip = 1; flip < kRowThreads; flip *= 2)
+      value = join(value, a.shuffleXor(value, flip));
+    return value;
+  }
+  LogicalResult fill(Value tensor, ValueRange leading, Value row, Value column,
+                     Value memory, int64_t tileRows, int64_t tileColumns) {
+    return a.fill(
+        {tensor, leading, row, column, memory, {}, tileRows, tileColumns});
+  }
+
+  GpuKernel &k;
+  AttentionKernel &a;
+  OpBuilder &b;
+  IndexMath &math;
+  MathExpansion &v;
+  int64_t rows, keys, depth, columns, lanes, groups, rowsPerThread,
+      keysPerThread, vectors, pieces;
+  /// Tiles in shared memory.
+  Value query, key, value, weights;
+  /// Of the thread: scores [row][key], sums [row][column], the running maximum
+  /// and total of each row.
+  Value scores, sums, largest, total;
+  Value group, member;
+};
+} // namespace
+
+void FmaAttention::makeTiles() {
+  Value bytes = dynamicShared(k);
+  int64_t size = a.sumType.getIntOrFloatBitWidth() / 8, offset = 0;
+  auto tile = [&](int64_t tileRows, int64_t pitch, StringRef name) {
+    Value view =
+        sharedView(k, bytes, offset, {tileRows, pitch}, a.sumType, name);
+    offset += tileRows * pitch * size;
+    return view;
+  };
+  // The pitch moves neighbouring rows to different banks.
+  query = tile(rows, depth + lanes, "query_tile");
+  key = tile(keys, depth + lanes, "key_tile");
+  value = tile(keys, columns, "value_tile");
+  weights = tile(rows, keys + lanes, "weights");
+}
+
+LogicalResult FmaAttention::emit() {
+  a.placeBlock(rows, columns);
+  group = k.named(math.div(a.thread, kRowThreads), "group");
+  member = k.named(math.rem(a.thread, kRowThreads), "member");
+  makeTiles();
+  scores = k.local({rowsPerThread, keysPerThread}, a.sumType, "scores");
+  sums = k.local({rowsPerThread, vectors * lanes}, a.sumType, "sums");
+  largest = k.local({rowsPerThread}, a.sumType, "largest");
+  total = k.local({rowsPerThread}, a.sumType, "total");
+  unrolled(k, rowsPerThread, "i", [&](Value i) {
+    a.store(infinity(), largest, i);
+    a.store(constant(0), total, i);
+    unrolled(k, vectors * lanes, "j",
+             [&](Value j) { a.store(constant(0), sums, {i, j}); });
+  });
+  if (pieces == 1 && failed(fill(a.op.getQuery(), a.head, a.firstRow,
+                                 math.constant(0), query, rows, depth)))
+    return failure();
+
+  LogicalResult status = success();
+  Value end = a.keyEnd(math.add(a.firstRow, rows));
+  math.loop(math.constant(0), end, keys, [&](Value first) {
+    k.named(first, "first_key");
+    if (failed(emitScores(first)) ||
+        failed(fill(a.op.getValue(), a.keyHead, first, a.firstColumn, value,
+                    keys, columns)) ||
+        failed(softmax(first)))
+      status = failure();
+    k.barrier();
+    addValues();
+    // Nobody fills the tiles again before all have read them.
+    k.barrier();
+  });
+  return succeeded(status) ? emitResults() : failure();
+}
+
+LogicalResult FmaAttention::emitScores(Value firstKey) {
+  unrolled(k, rowsPerThread, "i", [&](Value i) {
+    unrolled(k, keysPerThread, "j",
+             [&](Value j) { a.store(constant(0), scores, {i, j}); });
+  });
+  if (pieces == 1) {
+    if (failed(fill(a.op.getKey(), a.keyHead, firstKey, math.constant(0), key,
+                    keys, depth)))
+      return failure();
+    k.barrier();
+    addProducts();
+    return success();
+  }
+  LogicalResult status = success();
+  math.loop(math.constant(0), math.constant(a.sizes.depth), depth,
+            [&](Value first) {
+              k.named(first, "first_depth");
+              if (failed(fill(a.op.getQuery(), a.head, a.firstRow, first, query,
+                              rows, depth)) ||
+                  failed(fill(a.op.getKey(), a.keyHead, firstKey, first, key,
+                              keys, depth)))
+                status = failure();
+              k.barrier();
+              addProducts();
+              k.barrier();
+            });
+  return status;
+}
+
+/// scores += query tile * key tile.
+void FmaAttention::addProducts() {
+  auto loop = scf::ForOp::create(b, k.loc, math.constant(0),
+                                 math.constant(depth), math.constant(lanes));
+  k.named(loop.getInductionVar(), "d");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  Value d = loop.getInductionVar();
+  SmallVector<Value> queries;
+  for (int64_t i = 0; i < rowsPerThread; ++i)
+    queries.push_back(
+        k.named(vectorAt(query, rowOf(math.constant(i)), d), "query_part"));
+  unrolled(k, keysPerThread, "j", [&](Value j) {
+    Value part =
+        k.named(vectorAt(key, math.add(member, math.mul(j, kRowThreads)), d),
+                "key_part");
+    for (int64_t i = 0; i < rowsPerThread; ++i) {
+      SmallVector<Value> at = {math.constant(i), j};
+      Value sum = a.load(scores, at);
+      for (int64_t e = 0; e < lanes; ++e)
+        sum = v.fma(lane(queries[i], e), lane(part, e), sum);
+      a.store(sum, scores, at);
+    }
+  });
+}
+
+/// Turns the thread's scores into weights, which all threads of the row need.
+LogicalResult FmaAttention::softmax(Value firstKey) {
+  LogicalResult status = success();
+  unrolled(k, rowsPerThread, "i", [&](Value i) {
+    Value row = k.named(math.add(a.firstRow, rowOf(i)), "row");
+    Value before = a.load(largest, i);
+    k.named(before, "before");
+    unrolled(k, keysPerThread, "j", [&](Value j) {
+      Value column = k.named(
+          math.add(firstKey, math.add(member, math.mul(j, kRowThreads))),
+          "position");
+      Value score = a.masked(a.load(scores, {i, j}), row, column);
+      if (!score) {
+        status = failure();
+        return;
+      }
+      score = k.named(a.bounded(score, row, column), "score");
+      a.store(score, scores, {i, j});
+      a.store(arith::MaximumFOp::create(b, k.loc, a.load(largest, i), score),
+              largest, i);
+    });
+    Value maximum = joined(a.load(largest, i), [&](Value x, Value y) -> Value {
+      return arith::MaximumFOp::create(b, k.loc, x, y);
+    });
+    k.named(maximum, "maximum");
+    a.store(maximum, largest, i);
+    // Subtracting -inf from -inf would give NaN instead of nothing.
+    Value empty = v.compare(arith::CmpFPredicate::OEQ, maximum,
+                            -std::numeric_limits<double>::infinity());
+    Value shift = k.named(v.select(empty, 0.0, maximum), "shift");
+    Value shrink = k.named(v.exp(v.sub(before, shift)), "shrink");
+    a.store(v.mul(a.load(total, i), shrink), total, i);
+    unrolled(k, keysPerThread, "j", [&](Value j) {
+      Value weight =
+          k.named(v.exp(v.sub(a.load(scores, {i, j}), shift)), "weight");
+      a.store(v.add(a.load(total, i), weight), total, i);
+      a.store(weight, weights,
+              {rowOf(i), math.add(member, math.mul(j, kRowThreads))});
+    });
+    unrolled(k, vectors * lanes, "j", [&](Value j) {
+      a.store(v.mul(a.load(sums, {i, j}), shrink), sums, {i, j});
+    });
+  });
+  return status;
+}
+
+/// sums += weights * value tile.
+void FmaAttention::addValues() {
+  auto loop = scf::ForOp::create(b, k.loc, math.constant(0),
+                                 math.constant(keys), math.constant(1));
+  Value t = k.named(loop.getInductionVar(), "t");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  SmallVector<Value> weight;
+  for (int64_t i = 0; i < rowsPerThread; ++i)
+    weight.push_back(
+        k.named(a.load(weights, {rowOf(math.constant(i)), t}), "weight"));
+  unrolled(k, vectors, "j", [&](Value j) {
+    Value column = math.mul(math.add(member, math.mul(j, kRowThreads)), lanes);
+    Value part = k.named(vectorAt(value, t, column), "value_part");
+    for (int64_t i = 0; i < rowsPerThread; ++i)
+      for (int64_t e = 0; e < lanes; ++e) {
+        SmallVector<Value> at = {math.constant(i),
+                                 math.add(math.mul(j, lanes), e)};
+        a.store(v.fma(weight[i], lane(part, e), a.load(sums, at)), sums, at);
+      }
+  });
+}
+
+LogicalResult FmaAttention::emitResults() {
+  LogicalResult status = success();
+  int64_t stored = a.storeLanes(lanes);
+  unrolled(k, rowsPerThread, "i", [&](Value i) {
+    Value row = k.named(math.add(a.firstRow, rowOf(i)), "row");
+    Value sum = joined(a.load(total, i),
+                       [&](Value x, Value y) -> Value { return v.add(x, y); });
+    Value empty = v.compare(arith::CmpFPredicate::OEQ, a.load(largest, i),
+                            -std::numeric_limits<double>::infinity());
+    // A row that keeps no position is zero.
+    Value inverse =
+        k.named(v.select(empty, 0.0, v.div(constant(1.0), sum)), "inverse");
+    auto ifInside = [&](Value condition, llvm::function_ref<void()> body) {
+      auto branch = scf::IfOp::create(b, k.loc, condition,
+                                      /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(branch.thenBlock()->getTerminator());
+      body();
+    };
+    ifInside(math.less(row, a.sizes.length), [&] {
+      unrolled(k, vectors * lanes / stored, "j", [&](Value j) {
+        // Vector number j / (lanes / stored) of the thread, part of it.
+        int64_t parts = lanes / stored;
+        Value first = math.mul(j, stored);
+        Value column =
+            math.add(math.mul(math.add(member, math.mul(math.div(j, parts),
+                                                        kRowThreads)),
+                              lanes),
+                     math.mul(math.rem(j, parts), stored));
+        column = k.named(math.add(a.firstColumn, column), "column");
+        ifInside(math.less(column, a.sizes.width), [&] {
+          SmallVector<Value> results;
+          for (int64_t e = 0; e < stored; ++e)
+            results.push_back(
+                v.mul(a.load(sums, {i, math.add(first, e)}), inverse));
+          Value result = results.front();
+          if (stored > 1)
+            result = vector::FromElementsOp::create(
+                b, k.loc, VectorType::get({stored}, a.sumType), results);
+          if (failed(a.store(result, row, column, stored)))
+            status = failure();
+        });
+      });
+    });
+  });
+  return status;
+}
+
+LogicalResult mpc::emitAttentionByFma(AttentionKernel &attention) {
+  return FmaAttention(attention).emit();
+}

@@ -1,0 +1,43 @@
+//===- Convolution.cpp - convolutions on the matrix units -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An implicit product of matrices on the main loop of Gemm.cpp: the left tile
+// is gathered from the input by addresses computed from the output pixel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConvolutionDepthwise.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+class ConvolutionFamily : public KernelFamily {
+public:
+  StringRef name() const override { return "convolution"; }
+  std::optional<Schedule> schedule(func::FuncOp kernel,
+                                   const CudaTarget &target) const override {
+    std::optional<GemmProblem> problem =
+        GemmProblem::convolution(kernel, target);
+    if (!problem)
+      return std::nullopt;
+    if (std::optional<Schedule> schedule = scheduleDepthwise(kernel, *problem))
+      return schedule;
+    return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
+  }
+  LogicalResult emit(GpuKernel &kernel) const override {
+    std::optional<GemmProblem> problem =
+        GemmProblem::convolution(kernel.kernel, kernel.target);
+    if (!problem)
+      return failure();
+    return kernel.schedule.parameters.contains("depthwise")
+               ? emitDepthwise(kernel, *problem)
+               : emitGemm(kernel, *problem);
+  }
+};
+} // namespace
+
+std::unique_ptr<KernelFamily> mpc::createConvolutionFamily() {
+  return std::make_unique<ConvolutionFamily>();
+}

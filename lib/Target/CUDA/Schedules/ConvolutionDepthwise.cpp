@@ -1,0 +1,168 @@
+//===- ConvolutionDepthwise.cpp - a filter for each channel ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Nothing is shared between channels, so there is no product of matrices: a
+// thread takes neighbouring channels of one pixel and walks the window.
+// Neighbouring pixels find the input in the first-level cache.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConvolutionDepthwise.h"
+#include "ConvolutionShape.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static constexpr int64_t kThreads = 128;
+
+std::optional<Schedule> mpc::scheduleDepthwise(func::FuncOp kernel,
+                                               const GemmProblem &problem) {
+  auto op = cast<ConvOp>(problem.anchor);
+  ConvolutionShape shape = *ConvolutionShape::of(op);
+  if (shape.groups == 1 || shape.groupChannels() != 1)
+    return std::nullopt;
+  // The epilogue sees all channels as columns.
+  std::optional<GemmEpilogue> epilogue =
+      GemmEpilogue::of(kernel, problem, shape.outputs);
+  if (!epilogue)
+    return std::nullopt;
+  // Channels of several outputs each are read one by one.
+  int64_t lanes = shape.groupOutputs() == 1
+                      ? alignedRunOf(op.getInput(), epilogue->lanes)
+                      : 1;
+  Schedule schedule;
+  int64_t items = shape.pixels() * shape.outputs / lanes;
+  if (items > INT32_MAX)
+    return std::nullopt;
+  schedule.parameters["depthwise"] = 1;
+  schedule.parameters["lanes"] = lanes;
+  schedule.threads = kThreads;
+  schedule.blocks[0] = llvm::divideCeil(items, kThreads);
+  return schedule;
+}
+
+LogicalResult mpc::emitDepthwise(GpuKernel &kernel,
+                                 const GemmProblem &problem) {
+  auto op = cast<ConvOp>(problem.anchor);
+  ConvolutionShape shape = *ConvolutionShape::of(op);
+  std::optional<GemmEpilogue> epilogue =
+      GemmEpilogue::of(kernel.kernel, problem, shape.outputs);
+  if (!epilogue)
+    return failure();
+  int64_t lanes = kernel.schedule["lanes"];
+  epilogue->lanes = lanes;
+  OpBuilder &b = kernel.builder;
+  Location loc = kernel.loc;
+  IndexMath math{b, loc};
+  int64_t pixels = shape.pixels(), perPixel = shape.outputs / lanes;
+  Value item = kernel.named(
+      math.add(math.mul(kernel.block(), kThreads), kernel.thread()), "item");
+  OpBuilder::InsertionGuard outer(b);
+  if (pixels * perPixel % kThreads != 0) {
+    auto inRange =
+        scf::IfOp::create(b, loc, math.less(item, pixels * perPixel));
+    b.setInsertionPoint(inRange.thenBlock()->getTerminator());
+  }
+  // Channels are fastest in memory, or pixels.
+  Value number =
+      shape.channelsLast ? math.div(item, perPixel) : math.rem(item, pixels);
+  Value column = math.mul(shape.channelsLast ? math.rem(item, perPixel)
+                                             : math.div(item, pixels),
+                          lanes);
+  kernel.named(column, "column");
+  SmallVector<Value> pixel = math.delinearize(
+      number, {shape.batch, shape.out[0], shape.out[1], shape.out[2]});
+  Value channel = math.div(column, shape.groupOutputs());
+
+  Type f32 = b.getF32Type(), type = lanesOf(f32, lanes);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  auto loop = scf::ForOp::create(b, loc, math.constant(0),
+                                 math.constant(shape.windowSize()),
+                                 math.constant(1), zero);
+  kernel.named(loop.getInductionVar(), "place");
+  kernel.named(loop.getRegionIterArg(0), "sum");
+  // Filters stored with outputs last are read in vectors.
+  std::optional<StridedView> filterView = StridedView::of(op.getFilter());
+  bool together = filterView && lanes > 1 &&
+                  filterView->alignedRun(0, shape.outputs, lanes) == lanes;
+  LogicalResult result = success();
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> place =
+        math.delinearize(loop.getInductionVar(), shape.window);
+    ConvolutionShape::Position position =
+        shape.inputPosition(math, pixel, place);
+    static constexpr StringRef kNames[] = {"inputD", "inputH", "inputW"};
+    for (unsigned dim = 3 - shape.rank; dim < 3; ++dim)
+      named(math, position.spatial[dim], kNames[dim]);
+    Value sum = loop.getRegionIterArg(0);
+    auto step = [&]() -> Value {
+      ElementEmitter emitter(b, op.getLoc(), cudaElementTarget());
+      for (auto [argument, memref] :
+           llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
+        emitter.bindMemory(argument, memref);
+      FailureOr<Value> input = emitter.emit(
+          op.getInput(),
+          shape.indices(pixel.front(), position.spatial, channel), lanes);
+      SmallVector<Value> at = {column, math.constant(0)};
+      llvm::append_range(at, ArrayRef<Value>(place).take_back(shape.rank));
+      if (failed(input)) {
+        result = failure();
+        return sum;
+      }
+      if (together) {
+        Value memory = kernel.inputs[filterView->argument.getArgNumber()];
+        Value offset = math.constant(filterView->offset);
+        for (auto [index, stride] : llvm::zip_equal(at, filterView->strides))
+          if (stride)
+            offset = math.add(offset, math.mul(index, stride));
+        Value filter = emitter.load(
+            math.flatten(memory),
+            getElementTypeOrSelf(op.getFilter().getType()), offset, lanes);
+        return math::FmaOp::create(b, loc, *input, filter, sum);
+      }
+      SmallVector<Value> weights;
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        at.front() = math.add(column, lane);
+        FailureOr<Value> weight = emitter.emit(op.getFilter(), at, 1);
+        if (failed(weight)) {
+          result = failure();
+          return sum;
+        }
+        weights.push_back(*weight);
+      }
+      Value filter = weights.front();
+      if (lanes > 1)
+        filter = vector::FromElementsOp::create(b, loc, cast<VectorType>(type),
+                                                weights);
+      return math::FmaOp::create(b, loc, *input, filter, sum);
+    };
+    Value next;
+    if (position.inside) {
+      auto branch = scf::IfOp::create(b, loc, TypeRange{type}, position.inside,
+                                      /*addThenBlock=*/true,
+                                      /*addElseBlock=*/true);
+      OpBuilder::InsertionGuard inside(b);
+      b.setInsertionPointToEnd(branch.thenBlock());
+      scf::YieldOp::create(b, loc, step());
+      b.setInsertionPointToEnd(branch.elseBlock());
+      scf::YieldOp::create(b, loc, sum);
+      next = branch.getResult(0);
+    } else {
+      next = step();
+    }
+    b.setInsertionPointToEnd(loop.getBody());
+    scf::YieldOp::create(b, loc, next);
+  }
+  if (failed(result))
+    return failure();
+  return epilogue->emit(
+      kernel, loop.getResult(0),
+      shape.indices(pixel.front(), ValueRange(pixel).drop_front(), column));
+}

@@ -1,0 +1,156 @@
+//===- ConvolutionProblem.cpp - convolutions as products of matrices ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rows are output pixels, columns output channels; k runs over the window and,
+// fastest, over the channels of a group. Batches are groups.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConvolutionShape.h"
+#include "Gemm.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+/// The input at the pixels that a window covers.
+class ImageOperand : public GemmOperand {
+public:
+  ImageOperand(Value input, const ConvolutionShape &shape, int64_t tileBytes)
+      : shape(shape), view(StridedView::of(input)) {
+    tensor = input;
+    rows = shape.pixels();
+    depth = shape.windowSize() * shape.groupChannels();
+    int64_t most = powerOfTwoIn(shape.groupChannels(), 16 / tileBytes);
+    // Neighbouring threads read neighbouring pixels where those are neighbours
+    // in memory.
+    alongDepth = shape.channelsLast;
+    if (view) {
+      argument = view->argument;
+      unsigned dim = shape.channelDim();
+      alongDepth |= view->strides[dim] == 1;
+      chunk = alongDepth ? view->alignedRun(dim, shape.channels, most) : 1;
+    } else if (alongDepth) {
+      chunk = alignedRunOf(input, most);
+    }
+  }
+
+  OperandPlace locate(const IndexMath &math, ValueRange batch, Value row,
+                      Value k) const override {
+    SmallVector<Value> pixel = math.delinearize(
+        row, {shape.batch, shape.out[0], shape.out[1], shape.out[2]});
+    SmallVector<Value> window =
+        math.delinearize(math.div(k, shape.groupChannels()), shape.window);
+    Value channel = math.add(math.mul(batch.front(), shape.groupChannels()),
+                             math.rem(k, shape.groupChannels()));
+    ConvolutionShape::Position position =
+        shape.inputPosition(math, pixel, window);
+    static constexpr StringRef kNames[] = {"inputD", "inputH", "inputW"};
+    for (unsigned dim = 3 - shape.rank; dim < 3; ++dim)
+      named(math, position.spatial[dim], kNames[dim]);
+    named(math, pixel.front(), "image");
+    named(math, channel, "channel");
+    OperandPlace place;
+    place.inside = position.inside;
+    place.indices = shape.indices(pixel.front(), position.spatial, channel);
+    if (!view)
+      return place;
+    place.offset = math.constant(view->offset);
+    for (auto [index, stride] : llvm::zip_equal(place.indices, view->strides))
+      if (stride)
+        place.offset = math.add(place.offset, math.mul(index, stride));
+    return place;
+  }
+
+private:
+  ConvolutionShape shape;
+  std::optional<StridedView> view;
+};
+
+/// The filter, `[outputs, channels of a group, window...]`.
+class FilterOperand : public GemmOperand {
+public:
+  FilterOperand(Value filter, const ConvolutionShape &shape, int64_t tileBytes)
+      : shape(shape), view(StridedView::of(filter)) {
+    tensor = filter;
+    rows = shape.groupOutputs();
+    depth = shape.windowSize() * shape.groupChannels();
+    if (!view)
+      return;
+    argument = view->argument;
+    if (view->strides[0] == 1 && shape.groupChannels() > 1) {
+      alongDepth = false;
+      chunk = view->alignedRun(0, shape.groupOutputs(), 16 / tileBytes);
+    } else {
+      chunk = view->alignedRun(1, shape.groupChannels(), 16 / tileBytes);
+    }
+  }
+
+  OperandPlace locate(const IndexMath &math, ValueRange batch, Value row,
+                      Value k) const override {
+    OperandPlace place;
+    place.indices = {
+        math.add(math.mul(batch.front(), shape.groupOutputs()), row),
+        math.rem(k, shape.groupChannels())};
+    SmallVector<Value> window =
+        math.delinearize(math.div(k, shape.groupChannels()), shape.window);
+    llvm::append_range(place.indices,
+                       ArrayRef<Value>(window).take_back(shape.rank));
+    if (!view)
+      return place;
+    place.offset = math.constant(view->offset);
+    for (auto [index, stride] : llvm::zip_equal(place.indices, view->strides))
+      if (stride)
+        place.offset = math.add(place.offset, math.mul(index, stride));
+    return place;
+  }
+
+private:
+  ConvolutionShape shape;
+  std::optional<StridedView> view;
+};
+} // namespace
+
+std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
+                                                    const CudaTarget &target) {
+  ConvOp op;
+  int64_t contractions = 0;
+  kernel.walk([&](ContractionOpInterface found) {
+    ++contractions;
+    op = dyn_cast<ConvOp>(found.getOperation());
+  });
+  if (contractions != 1 || !op || op.getPacked())
+    return std::nullopt;
+  std::optional<ConvolutionShape> found = ConvolutionShape::of(op);
+  Type result = getElementTypeOrSelf(op.getResult().getType());
+  GemmProblem problem;
+  if (!found || op.getAccumulate().value_or(result).isF64() ||
+      !chooseUnit(getElementTypeOrSelf(op.getInput().getType()), result,
+                  op.getCompute(), target, problem))
+    return std::nullopt;
+  const ConvolutionShape &shape = *found;
+  problem.anchor = op;
+  problem.batchShape = {shape.groups};
+  problem.batches = shape.groups;
+  problem.m = shape.pixels();
+  problem.n = shape.groupOutputs();
+  problem.k = shape.windowSize() * shape.groupChannels();
+  if (problem.m == 0 || problem.n == 0 || problem.k == 0)
+    return std::nullopt;
+  int64_t tileBytes = problem.tileType.getIntOrFloatBitWidth() / 8;
+  problem.lhs = std::make_unique<ImageOperand>(op.getInput(), shape, tileBytes);
+  problem.rhs =
+      std::make_unique<FilterOperand>(op.getFilter(), shape, tileBytes);
+  problem.columnsLast = shape.channelsLast;
+  problem.resultIndices = [shape](const IndexMath &math, ValueRange batch,
+                                  Value row, Value column) {
+    SmallVector<Value> pixel = math.delinearize(
+        row, {shape.batch, shape.out[0], shape.out[1], shape.out[2]});
+    Value channel =
+        math.add(math.mul(batch.front(), shape.groupOutputs()), column);
+    return shape.indices(pixel.front(), ValueRange(pixel).drop_front(),
+                         channel);
+  };
+  return problem;
+}

@@ -1,0 +1,69 @@
+//===- ConvolutionShape.cpp - the extents of a convolution ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConvolutionShape.h"
+
+using namespace mlir;
+using namespace mpc;
+
+std::optional<ConvolutionShape> ConvolutionShape::of(ConvOp op) {
+  auto input = cast<RankedTensorType>(op.getInput().getType());
+  auto result = cast<RankedTensorType>(op.getResult().getType());
+  ConvolutionShape shape;
+  shape.rank = input.getRank() - 2;
+  if (shape.rank < 1 || shape.rank > 3)
+    return std::nullopt;
+  shape.channelsLast = op.getLayout() == ImageLayout::channels_last;
+  shape.batch = input.getDimSize(0);
+  shape.channels = input.getDimSize(shape.channelDim());
+  shape.outputs = result.getDimSize(shape.channelDim());
+  shape.groups = op.getGroups();
+  SmallVector<int64_t> window = op.getWindowShape();
+  for (unsigned i = 0; i < shape.rank; ++i) {
+    unsigned to = 3 - shape.rank + i, from = shape.spatialDim(to);
+    shape.in[to] = input.getDimSize(from);
+    shape.out[to] = result.getDimSize(from);
+    shape.window[to] = window[i];
+    shape.stride[to] = op.getStrides()[i];
+    shape.dilation[to] = op.getDilations()[i];
+    shape.pad[to] = op.getPadLow()[i];
+  }
+  return shape;
+}
+
+ConvolutionShape::Position
+ConvolutionShape::inputPosition(const IndexMath &math, ValueRange pixel,
+                                ValueRange place) const {
+  Position position;
+  for (unsigned dim = 0; dim < 3; ++dim) {
+    Value at = math.add(math.mul(pixel[dim + 1], stride[dim]),
+                        math.mul(place[dim], dilation[dim]));
+    if (pad[dim])
+      at = math.sub(at, math.constant(pad[dim]));
+    position.spatial[dim] = at;
+    int64_t reach =
+        (out[dim] - 1) * stride[dim] + (window[dim] - 1) * dilation[dim] + 1;
+    if (pad[dim] == 0 && reach <= in[dim])
+      continue;
+    // As unsigned numbers, positions in front are beyond the end too.
+    Value fits = math.less(at, in[dim]);
+    position.inside = position.inside ? math.b.createOrFold<arith::AndIOp>(
+                                            math.loc, position.inside, fits)
+                                      : fits;
+  }
+  return position;
+}
+
+SmallVector<Value> ConvolutionShape::indices(Value image, ValueRange spatial,
+                                             Value channel) const {
+  SmallVector<Value> result = {image};
+  if (!channelsLast)
+    result.push_back(channel);
+  llvm::append_range(result, spatial.take_back(rank));
+  if (channelsLast)
+    result.push_back(channel);
+  return result;
+}

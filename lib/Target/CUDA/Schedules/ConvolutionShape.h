@@ -1,0 +1,59 @@
+//===- ConvolutionShape.h - the extents of a convolution --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_CONVOLUTIONSHAPE_H
+#define MPC_LIB_TARGET_CUDA_SCHEDULES_CONVOLUTIONSHAPE_H
+
+#include "Target/Kernel/IndexMath.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <array>
+
+namespace mpc {
+
+/// A convolution of one to three spatial dimensions; missing ones have extent 1
+/// and stand in front.
+struct ConvolutionShape {
+  using Spatial = std::array<int64_t, 3>;
+
+  unsigned rank = 0;
+  bool channelsLast = true;
+  int64_t batch = 0, channels = 0, outputs = 0, groups = 1;
+  Spatial in{1, 1, 1}, out{1, 1, 1}, window{1, 1, 1}, stride{1, 1, 1},
+      dilation{1, 1, 1}, pad{0, 0, 0};
+
+  /// nullopt for other ranks.
+  static std::optional<ConvolutionShape> of(ConvOp op);
+
+  int64_t groupChannels() const { return channels / groups; }
+  int64_t groupOutputs() const { return outputs / groups; }
+  int64_t windowSize() const { return window[0] * window[1] * window[2]; }
+  int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
+
+  /// Dimension number of the channels of input and result, and of spatial
+  /// dimension `dim` (0 to 2; at least 3 - rank).
+  unsigned channelDim() const { return channelsLast ? rank + 1 : 1; }
+  unsigned spatialDim(unsigned dim) const {
+    return dim + rank - 3 + (channelsLast ? 1 : 2);
+  }
+
+  /// The input position that an output pixel [n, d, h, w] reads at a place
+  /// [d, h, w] of the window, and whether it exists (null: always).
+  struct Position {
+    std::array<mlir::Value, 3> spatial;
+    mlir::Value inside;
+  };
+  Position inputPosition(const IndexMath &math, mlir::ValueRange pixel,
+                         mlir::ValueRange place) const;
+  /// Indices of the input or the result.
+  llvm::SmallVector<mlir::Value> indices(mlir::Value image,
+                                         mlir::ValueRange spatial,
+                                         mlir::Value channel) const;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CUDA_SCHEDULES_CONVOLUTIONSHAPE_H

@@ -1,0 +1,224 @@
+//===- Gemm.h - products of matrices as GPU kernels -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A matmul or a convolution seen as products of matrices of m rows by k and of
+// n columns by k, one per batch, and the pieces that its kernel is made of:
+// operands that say where their elements are, a pipeline that brings tiles of
+// them to shared memory, a unit that multiplies tiles, and an epilogue.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H
+#define MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H
+
+#include "Mma.h"
+#include "StridedView.h"
+
+#include "Target/Kernel/ElementEmitter.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <vector>
+
+namespace mpc {
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// Where a chunk of an operand stands.
+struct OperandPlace {
+  /// Element of the argument's memory; null for computed operands.
+  mlir::Value offset;
+  /// Indices of the tensor; for computed operands.
+  llvm::SmallVector<mlir::Value> indices;
+  /// Whether it exists (i1); zeros are read where not. Null: always.
+  mlir::Value inside;
+};
+
+/// One side of a product: an element for every row (m of the left side, n of
+/// the right one) and k.
+class GemmOperand {
+public:
+  virtual ~GemmOperand() = default;
+
+  mlir::Value tensor;
+  int64_t rows = 0, depth = 0;
+  /// Whether neighbours in memory run along k, else along the rows.
+  bool alongDepth = true;
+  /// Neighbours that are read in one piece from positions that are multiples of
+  /// this; divides the extent of that direction.
+  int64_t chunk = 1;
+  /// The kernel argument whose memory is read; null where the elements are
+  /// computed.
+  mlir::BlockArgument argument;
+
+  mlir::Type elementType() const {
+    return mlir::getElementTypeOrSelf(tensor.getType());
+  }
+  virtual OperandPlace locate(const IndexMath &math, mlir::ValueRange batch,
+                              mlir::Value row, mlir::Value k) const = 0;
+};
+
+//===----------------------------------------------------------------------===//
+// Problems
+//===----------------------------------------------------------------------===//
+
+/// What multiplies: 16-bit or tf32 matrix units, or fused multiply-adds of f32.
+enum class GemmUnitKind { Mma16, MmaTf32, Fma };
+
+struct GemmProblem {
+  mlir::Operation *anchor = nullptr;
+  /// Extents over which a batch number runs.
+  llvm::SmallVector<int64_t> batchShape;
+  int64_t batches = 1, m = 0, n = 0, k = 0;
+  std::unique_ptr<GemmOperand> lhs, rhs;
+  GemmUnitKind unit = GemmUnitKind::Fma;
+  /// Type of the elements in shared memory.
+  mlir::Type tileType;
+  /// Whether columns are the last dimension of the anchor's result.
+  bool columnsLast = true;
+  /// Indices of the anchor's result.
+  std::function<llvm::SmallVector<mlir::Value>(
+      const IndexMath &, mlir::ValueRange batch, mlir::Value row,
+      mlir::Value column)>
+      resultIndices;
+
+  /// The product that `kernel` is made around (a matmul); null where it has
+  /// none or one of types that no unit multiplies.
+  static std::optional<GemmProblem> matmul(mlir::func::FuncOp kernel,
+                                           const CudaTarget &target);
+  /// The same for a convolution.
+  static std::optional<GemmProblem> convolution(mlir::func::FuncOp kernel,
+                                                const CudaTarget &target);
+};
+
+/// The unit and tile type for operands of type `element`; false where there is
+/// none.
+bool chooseUnit(mlir::Type element, mlir::Type result, ComputeMode compute,
+                const CudaTarget &target, GemmProblem &problem);
+
+//===----------------------------------------------------------------------===//
+// Epilogues
+//===----------------------------------------------------------------------===//
+
+/// What becomes of the sums on their way to the outputs: elementwise ops,
+/// transposes, reshapes, slices.
+class GemmEpilogue {
+public:
+  /// nullopt where an output is something else. Runs of columns begin at
+  /// multiples of their length in `columns` (the problem's n for 0).
+  static std::optional<GemmEpilogue> of(mlir::func::FuncOp kernel,
+                                        const GemmProblem &problem,
+                                        int64_t columns = 0);
+
+  /// Columns that are computed together.
+  int64_t lanes = 1;
+  /// Whether neighbours in the first output's memory are rows.
+  bool rowsFastest = false;
+
+  /// Stores what `sums` (f32, scalar or `lanes` columns) gives at a place of
+  /// the anchor's result.
+  mlir::LogicalResult emit(GpuKernel &kernel, mlir::Value sums,
+                           mlir::ValueRange indices) const;
+
+private:
+  /// The indices of the same element under another shape.
+  static llvm::SmallVector<mlir::Value>
+  reshapeIndices(const IndexMath &math, llvm::ArrayRef<mlir::Value> indices,
+                 llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
+
+  /// Whether `output` is computed from `step`.
+  bool reaches(mlir::Value step, mlir::Value output) const;
+  /// Whether an index lies in the slice that `step` is; null: always.
+  static mlir::Value insideSlice(const IndexMath &math, mlir::Value step,
+                                 llvm::ArrayRef<mlir::Value> place);
+
+  mlir::Operation *anchor = nullptr;
+  /// Reshapes and slices that the result reaches, in order: what goes into them
+  /// is emitted before what comes out.
+  llvm::SmallVector<mlir::Value> steps;
+  /// For every value reached the operand that it comes from; null for the
+  /// anchor's result.
+  llvm::DenseMap<mlir::Value, mlir::Value> parents;
+};
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// How a product is cut. Kept in the schedule under these names.
+struct GemmTiles {
+  int64_t m = 0, n = 0, k = 0, warpsM = 1, warpsN = 1, stages = 1;
+  /// Blocks that share one tile of the result, each a part of k; the last one
+  /// to finish adds up.
+  int64_t splits = 1;
+
+  int64_t threads() const { return warpsM * warpsN * 32; }
+  int64_t warpM() const { return m / warpsM; }
+  int64_t warpN() const { return n / warpsN; }
+  /// Elements between lines of a tile in shared memory, free of bank conflicts.
+  static int64_t pitch(const GemmProblem &problem, const GemmOperand &operand,
+                       int64_t rows, int64_t depth);
+  /// Bytes of one stage of the left tile, of the right tile, of the whole
+  /// pipeline, of the warps' results between sums and epilogue.
+  int64_t lhsBytes(const GemmProblem &problem) const;
+  int64_t rhsBytes(const GemmProblem &problem) const;
+  int64_t pipelineBytes(const GemmProblem &problem) const;
+  /// Rows of a warp's tile that are handed to the epilogue at once.
+  int64_t handedRows(const GemmProblem &problem) const;
+  int64_t sharedBytes(const GemmProblem &problem) const;
+  /// Tiles of the result, in all batches.
+  int64_t tileCount(const GemmProblem &problem) const;
+  /// The scratch buffer of split products: a counter per tile, then the sums of
+  /// every block; 0 without splits.
+  int64_t counterBytes(const GemmProblem &problem) const;
+  int64_t scratchBytes(const GemmProblem &problem) const;
+
+  /// All tiles that fit a problem and target, and the best of them.
+  static std::vector<GemmTiles> candidates(const GemmProblem &problem,
+                                           const CudaTarget &target);
+  static GemmTiles choose(const GemmProblem &problem, const CudaTarget &target);
+  static GemmTiles of(const Schedule &schedule);
+  void addTo(Schedule &schedule) const;
+};
+
+/// The schedule of a problem's kernel; nullopt where the epilogue does
+/// something else, or for too many blocks.
+std::optional<Schedule> scheduleGemm(mlir::func::FuncOp kernel,
+                                     const GemmProblem &problem,
+                                     const GemmTiles &tiles);
+/// Its body.
+mlir::LogicalResult emitGemm(GpuKernel &kernel, const GemmProblem &problem);
+
+//===----------------------------------------------------------------------===//
+// Units
+//===----------------------------------------------------------------------===//
+
+/// Multiplies the tiles of a block. A warp's sums leave it row by row.
+class GemmUnit {
+public:
+  virtual ~GemmUnit() = default;
+  /// Private arrays and zeros in the sums.
+  virtual void prepare() = 0;
+  /// Adds the product of two tiles.
+  virtual void accumulate(const WarpOperand &lhs, const WarpOperand &rhs) = 0;
+  /// Writes the sums of step `step` to the warp's array `slab` of [rows][warpN
+  /// + padding], from row `row` on.
+  virtual void deposit(mlir::Value step, mlir::Value slab, mlir::Value warp,
+                       mlir::Value row) = 0;
+  /// Rows of the slab that one step writes.
+  virtual int64_t rowsPerStep() const = 0;
+  /// The row of the warp's tile that row `row` of all steps' rows is.
+  virtual mlir::Value rowOf(mlir::Value row) = 0;
+};
+
+std::unique_ptr<GemmUnit> makeMmaUnit(GpuKernel &kernel, const GemmTiles &tiles,
+                                      cuda::FragmentType type);
+std::unique_ptr<GemmUnit> makeFmaUnit(GpuKernel &kernel,
+                                      const GemmProblem &problem,
+                                      const GemmTiles &tiles);
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H

@@ -1,0 +1,235 @@
+//===- GemmEpilogue.cpp - from sums to outputs ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gemm.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Columns that one thread takes through the epilogue at most: two accesses of
+/// 128 bits in f32, one in 16-bit types.
+static constexpr int64_t kMostLanes = 8;
+
+static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getShape();
+}
+
+namespace {
+/// How a value's elements are arranged against the anchor's result: the moves
+/// on the way, each a permutation or, with a marker in front, a shape (-1) or
+/// offsets and extents (-2).
+using Moves = SmallVector<SmallVector<int64_t>>;
+} // namespace
+
+std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
+                                             const GemmProblem &problem,
+                                             int64_t columns) {
+  GemmEpilogue epilogue;
+  epilogue.anchor = problem.anchor;
+  Value result = problem.anchor->getResult(0);
+  llvm::DenseMap<Value, Moves> moves;
+  llvm::DenseMap<Value, int64_t> runs;
+  /// Values whose last dimension is the columns.
+  llvm::DenseMap<Value, bool> columnsLast;
+  moves[result] = {};
+  epilogue.parents[result] = {};
+  columnsLast[result] = problem.columnsLast;
+  runs[result] = problem.columnsLast
+                     ? powerOfTwoIn(columns ? columns : problem.n, kMostLanes)
+                     : 1;
+
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    Value parent;
+    for (Value operand : op.getOperands()) {
+      if (!moves.contains(operand))
+        continue;
+      // An element that comes from two places of the result cannot be computed
+      // from one sum.
+      if (parent && moves[parent] != moves[operand])
+        return std::nullopt;
+      parent = operand;
+    }
+    if (!parent)
+      continue;
+    Value value = op.getResult(0);
+    Moves path = moves[parent];
+    bool last = columnsLast[parent];
+    if (auto transpose = dyn_cast<TransposeOp>(op)) {
+      path.push_back(llvm::to_vector(transpose.getPermutation()));
+      last &= transpose.getPermutation().back() + 1 ==
+              static_cast<int64_t>(shapeOfTensor(value).size());
+    } else if (auto slice = dyn_cast<SliceOp>(op)) {
+      if (llvm::any_of(slice.getStrideValues(),
+                       [](int64_t stride) { return stride != 1; }))
+        return std::nullopt;
+      SmallVector<int64_t> entry = {-2};
+      llvm::append_range(entry, slice.getOffsets());
+      llvm::append_range(entry, shapeOfTensor(value));
+      path.push_back(entry);
+      int64_t run = last && !shapeOfTensor(value).empty()
+                        ? powerOfTwoIn(slice.getOffsets().back(),
+                                       powerOfTwoIn(shapeOfTensor(value).back(),
+                                                    kMostLanes))
+                        : 1;
+      runs[value] = alignedRunOf(parent, run, runs);
+      epilogue.steps.push_back(value);
+    } else if (isa<ReshapeOp>(op)) {
+      SmallVector<int64_t> entry = {-1};
+      llvm::append_range(entry, shapeOfTensor(value));
+      path.push_back(entry);
+      runs[value] = last && !shapeOfTensor(value).empty()
+                        ? powerOfTwoIn(shapeOfTensor(value).back(),
+                                       alignedRunOf(parent, kMostLanes, runs))
+                        : 1;
+      epilogue.steps.push_back(value);
+    } else if (!isa<ElementwiseOpInterface>(op) ||
+               shapeOfTensor(value) != shapeOfTensor(parent)) {
+      return std::nullopt;
+    }
+    moves[value] = path;
+    columnsLast[value] = last;
+    epilogue.parents[value] = parent;
+  }
+
+  epilogue.lanes = runs[result];
+  auto outputs = kernel.getBody().front().getTerminator()->getOperands();
+  auto limit = [&](Value value) {
+    if (!columnsLast[value])
+      epilogue.lanes = 1;
+    else
+      epilogue.lanes =
+          std::min(epilogue.lanes, alignedRunOf(value, epilogue.lanes, runs));
+  };
+  for (Value step : epilogue.steps) {
+    limit(step.getDefiningOp()->getOperand(0));
+    limit(step);
+  }
+  for (Value output : outputs) {
+    if (!moves.contains(output))
+      return std::nullopt;
+    limit(output);
+  }
+  epilogue.rowsFastest = !columnsLast[outputs.front()];
+  return epilogue;
+}
+
+LogicalResult GemmEpilogue::emit(GpuKernel &kernel, Value sums,
+                                 ValueRange indices) const {
+  OpBuilder &b = kernel.builder;
+  Location loc = anchor->getLoc();
+  IndexMath math{b, loc};
+  ElementEmitter emitter(b, loc, cudaElementTarget());
+  for (auto [argument, memref] :
+       llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
+    emitter.bindMemory(argument, memref);
+  Value result = anchor->getResult(0);
+  emitter.bindValue(
+      result, emitter.round(sums, getElementTypeOrSelf(result.getType())));
+
+  llvm::DenseMap<Value, SmallVector<Value>> places;
+  places[result] = SmallVector<Value>(indices);
+  auto placeOf = [&](auto &&self, Value value) -> SmallVector<Value> {
+    if (auto known = places.find(value); known != places.end())
+      return known->second;
+    Value parent = parents.lookup(value);
+    SmallVector<Value> from = self(self, parent), at = from;
+    if (auto transpose = value.getDefiningOp<TransposeOp>()) {
+      for (auto [to, dim] : llvm::enumerate(transpose.getPermutation()))
+        at[to] = from[dim];
+    } else if (auto slice = value.getDefiningOp<SliceOp>()) {
+      for (auto [index, offset] : llvm::zip(at, slice.getOffsets()))
+        index = math.sub(index, math.constant(offset));
+    } else if (value.getDefiningOp<ReshapeOp>()) {
+      at = reshapeIndices(math, from, shapeOfTensor(parent),
+                          shapeOfTensor(value));
+    }
+    places[value] = at;
+    return at;
+  };
+  auto emitAt = [&](Value value) {
+    return emitter.emit(value, placeOf(placeOf, value), lanes);
+  };
+  auto outputs = kernel.kernel.getBody().front().getTerminator()->getOperands();
+  for (auto [output, memref] : llvm::zip_equal(outputs, kernel.outputs)) {
+    OpBuilder::InsertionGuard guard(b);
+    for (Value step : steps) {
+      if (!reaches(step, output))
+        continue;
+      FailureOr<Value> value = emitAt(step.getDefiningOp()->getOperand(0));
+      if (failed(value))
+        return failure();
+      // What a slice leaves out goes no further.
+      if (Value inside = insideSlice(math, step, placeOf(placeOf, step))) {
+        auto branch = scf::IfOp::create(b, loc, inside);
+        b.setInsertionPoint(branch.thenBlock()->getTerminator());
+      }
+      emitter.bindValue(step, *value);
+    }
+    FailureOr<Value> value = emitAt(output);
+    if (failed(value))
+      return failure();
+    emitter.store(*value, memref, placeOf(placeOf, output), lanes);
+    for (Value step : steps)
+      emitter.unbind(step);
+    places.clear();
+    places[result] = SmallVector<Value>(indices);
+  }
+  return success();
+}
+
+bool GemmEpilogue::reaches(Value step, Value output) const {
+  SmallVector<Value> work = {output};
+  llvm::DenseSet<Value> visited;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (value == step)
+      return true;
+    if (value.getDefiningOp() && parents.contains(value) &&
+        visited.insert(value).second)
+      llvm::append_range(work, value.getDefiningOp()->getOperands());
+  }
+  return false;
+}
+
+Value GemmEpilogue::insideSlice(const IndexMath &math, Value step,
+                                ArrayRef<Value> place) {
+  auto slice = step.getDefiningOp<SliceOp>();
+  if (!slice)
+    return {};
+  Value inside;
+  ArrayRef<int64_t> from = shapeOfTensor(slice.getInput());
+  for (auto [dim, extent] : llvm::enumerate(shapeOfTensor(step))) {
+    if (extent == from[dim])
+      continue;
+    // As unsigned numbers, indices in front are beyond the end too.
+    Value fits = math.less(place[dim], extent);
+    inside = inside ? math.b.createOrFold<arith::AndIOp>(math.loc, inside, fits)
+                    : fits;
+  }
+  return inside;
+}
+
+SmallVector<Value> GemmEpilogue::reshapeIndices(const IndexMath &math,
+                                                ArrayRef<Value> indices,
+                                                ArrayRef<int64_t> from,
+                                                ArrayRef<int64_t> to) {
+  // Dimensions that agree in front or behind keep their indices.
+  size_t front = 0, back = 0;
+  while (front < from.size() && front < to.size() && from[front] == to[front])
+    ++front;
+  while (back + front < from.size() && back + front < to.size() &&
+         from[from.size() - 1 - back] == to[to.size() - 1 - back])
+    ++back;
+  Value position = math.constant(0);
+  for (size_t i = front; i < from.size() - back; ++i)
+    position = math.add(math.mul(position, from[i]), indices[i]);
+  SmallVector<Value> result(indices.take_front(front));
+  llvm::append_range(
+      result,
+      math.delinearize(position, to.slice(front, to.size() - back - front)));
+  llvm::append_range(result, indices.take_back(back));
+  return result;
+}

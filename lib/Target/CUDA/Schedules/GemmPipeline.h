@@ -1,0 +1,49 @@
+//===- GemmPipeline.h - tiles on their way to shared memory -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMPIPELINE_H
+#define MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMPIPELINE_H
+
+#include "Gemm.h"
+
+namespace mpc {
+
+/// Brings tiles of one operand to shared memory: by asynchronous copies where
+/// the argument's memory holds what is multiplied and the target has them, else
+/// through registers.
+class TileLoader {
+public:
+  /// Tiles of `rows` by `depth`; `tile` is [stages][lines][pitch].
+  TileLoader(GpuKernel &kernel, const GemmProblem &problem,
+             const GemmOperand &operand, mlir::Value tile, int64_t rows,
+             int64_t depth);
+
+  /// The block's threads load the tile at `row`, `k` to `stage`.
+  mlir::LogicalResult load(mlir::ValueRange batch, mlir::Value row,
+                           mlir::Value k, mlir::Value stage);
+  bool isAsync() const { return async; }
+  /// The operand as the warp whose rows begin at `row` reads it.
+  WarpOperand operandAt(mlir::Value stage, mlir::Value row) const;
+
+private:
+  mlir::LogicalResult loadChunk(mlir::ValueRange batch, mlir::Value row,
+                                mlir::Value k, mlir::Value stage,
+                                mlir::Value number);
+  /// The chunk as it is stored in shared memory.
+  mlir::FailureOr<mlir::Value> read(const OperandPlace &place);
+  IndexMath math() const { return {kernel.builder, kernel.loc}; }
+
+  GpuKernel &kernel;
+  const GemmProblem &problem;
+  const GemmOperand &operand;
+  mlir::Value tile, memory;
+  int64_t rows, depth, chunk;
+  bool async = false;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMPIPELINE_H

@@ -1,0 +1,196 @@
+//===- GemmProblem.cpp - matmuls as products of matrices ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gemm.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getShape();
+}
+
+static int64_t product(ArrayRef<int64_t> extents) {
+  int64_t count = 1;
+  for (int64_t extent : extents)
+    count *= extent;
+  return count;
+}
+
+bool mpc::chooseUnit(Type element, Type result, ComputeMode compute,
+                     const CudaTarget &target, GemmProblem &problem) {
+  if (!element.isF16() && !element.isBF16() && !element.isF32())
+    return false;
+  if (!result.isF16() && !result.isBF16() && !result.isF32())
+    return false;
+  problem.tileType = element;
+  if (element.isF32())
+    problem.unit = compute == ComputeMode::tf32 && target.hasTf32()
+                       ? GemmUnitKind::MmaTf32
+                       : GemmUnitKind::Fma;
+  else
+    problem.unit = GemmUnitKind::Mma16;
+  // Older matrix units have no bfloat16: its values are exact in f32.
+  if (element.isBF16() && !target.hasBf16()) {
+    problem.tileType = Float32Type::get(element.getContext());
+    problem.unit = GemmUnitKind::Fma;
+  }
+  return true;
+}
+
+namespace {
+/// [batch..., rows, depth], or [batch..., depth, rows].
+class MatrixOperand : public GemmOperand {
+public:
+  /// `flattened`: batch dimensions are rows.
+  MatrixOperand(Value operand, bool depthLast, bool flattened, size_t batchRank,
+                int64_t tileBytes) {
+    tensor = operand;
+    alongDepth = depthLast;
+    this->batchRank = batchRank;
+    ArrayRef<int64_t> shape = shapeOfTensor(operand);
+    size_t rank = shape.size();
+    batchShape.assign(shape.begin(), shape.end() - 2);
+    rowShape = {shape[rank - (depthLast ? 2 : 1)]};
+    depth = shape[rank - (depthLast ? 1 : 2)];
+    if (flattened) {
+      rowShape.insert(rowShape.begin(), batchShape.begin(), batchShape.end());
+      batchShape.clear();
+    }
+    rows = product(rowShape);
+
+    int64_t most = 16 / tileBytes;
+    view = StridedView::of(operand);
+    if (view && view->strides.back() != 1 && shape.back() != 1) {
+      // Neighbours may stand in the other direction.
+      if (view->strides[rank - 2] == 1 && rowShape.size() == 1)
+        alongDepth = !depthLast;
+      lastDimension = false;
+    }
+    if (view) {
+      unsigned dim = lastDimension ? rank - 1 : rank - 2;
+      chunk = view->alignedRun(dim, shape[dim], most);
+      argument = view->argument;
+      rowStride = view->joinedStride(shape, depthLast ? 0 : rank - 1,
+                                     depthLast ? rank - 1 : rank);
+      if (!flattened)
+        rowStride = view->strides[rank - (depthLast ? 2 : 1)];
+      depthStride = view->strides[rank - (depthLast ? 1 : 2)];
+    } else {
+      chunk = alignedRunOf(operand, most);
+    }
+    this->depthLast = depthLast;
+  }
+
+  OperandPlace locate(const IndexMath &math, ValueRange batch, Value row,
+                      Value k) const override {
+    OperandPlace place;
+    if (!view) {
+      place.indices = batchIndices(math, batch);
+      SmallVector<Value> rowIndices = math.delinearize(row, rowShape);
+      if (!depthLast)
+        place.indices.push_back(k);
+      llvm::append_range(place.indices, rowIndices);
+      if (depthLast)
+        place.indices.push_back(k);
+      return place;
+    }
+    Value offset = math.constant(view->offset);
+    for (auto [index, stride] :
+         llvm::zip(batchIndices(math, batch), view->strides))
+      offset = math.add(offset, math.mul(index, stride));
+    if (rowStride) {
+      offset = math.add(offset, math.mul(row, *rowStride));
+    } else {
+      SmallVector<Value> rowIndices = math.delinearize(row, rowShape);
+      for (auto [index, stride] : llvm::zip(rowIndices, view->strides))
+        offset = math.add(offset, math.mul(index, stride));
+    }
+    place.offset = math.add(offset, math.mul(k, depthStride));
+    return place;
+  }
+
+private:
+  /// The operand's batch dimensions broadcast to those of the result.
+  SmallVector<Value> batchIndices(const IndexMath &math,
+                                  ValueRange batch) const {
+    SmallVector<Value> indices;
+    size_t missing = batchRank - batchShape.size();
+    for (auto [i, extent] : llvm::enumerate(batchShape))
+      indices.push_back(extent == 1 ? math.constant(0) : batch[missing + i]);
+    return indices;
+  }
+
+  std::optional<StridedView> view;
+  SmallVector<int64_t> batchShape, rowShape;
+  size_t batchRank = 0;
+  bool depthLast = true, lastDimension = true;
+  std::optional<int64_t> rowStride;
+  int64_t depthStride = 0;
+};
+} // namespace
+
+std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
+                                               const CudaTarget &target) {
+  MatmulOp op;
+  int64_t contractions = 0;
+  kernel.walk([&](ContractionOpInterface found) {
+    ++contractions;
+    op = dyn_cast<MatmulOp>(found.getOperation());
+  });
+  if (contractions != 1 || !op || op.getPacked())
+    return std::nullopt;
+  auto lhs = cast<RankedTensorType>(op.getLhs().getType());
+  auto rhs = cast<RankedTensorType>(op.getRhs().getType());
+  auto result = cast<RankedTensorType>(op.getResult().getType());
+  GemmProblem problem;
+  if (result.getRank() < 2 || product(result.getShape()) == 0 ||
+      op.getAccumulate().value_or(result.getElementType()).isF64() ||
+      !chooseUnit(lhs.getElementType(), result.getElementType(),
+                  op.getCompute(), target, problem))
+    return std::nullopt;
+  problem.anchor = op;
+  int64_t rank = result.getRank();
+  problem.m = result.getDimSize(rank - 2);
+  problem.n = result.getDimSize(rank - 1);
+  problem.k = lhs.getDimSize(lhs.getRank() - (op.getTransposeLhs() ? 2 : 1));
+  if (problem.k == 0)
+    return std::nullopt;
+  SmallVector<int64_t> rowShape = {problem.m};
+  problem.batchShape.assign(result.getShape().begin(),
+                            result.getShape().end() - 2);
+
+  // Batch dimensions that the right side does not have are more rows.
+  bool flattened =
+      !op.getTransposeLhs() &&
+      lhs.getShape().drop_back(2) == ArrayRef<int64_t>(problem.batchShape) &&
+      product(rhs.getShape().drop_back(2)) == 1;
+  if (flattened) {
+    rowShape.insert(rowShape.begin(), problem.batchShape.begin(),
+                    problem.batchShape.end());
+    problem.m = product(rowShape);
+    problem.batchShape.clear();
+  }
+  problem.batches = product(problem.batchShape);
+  int64_t tileBytes = problem.tileType.getIntOrFloatBitWidth() / 8;
+  problem.lhs = std::make_unique<MatrixOperand>(
+      op.getLhs(), !op.getTransposeLhs(), flattened, problem.batchShape.size(),
+      tileBytes);
+  // With all batch dimensions of extent 1 the right side has one matrix.
+  size_t batchRank =
+      std::max<size_t>(problem.batchShape.size(), rhs.getRank() - 2);
+  problem.rhs = std::make_unique<MatrixOperand>(
+      op.getRhs(), op.getTransposeRhs(), /*flattened=*/false, batchRank,
+      tileBytes);
+  problem.resultIndices = [rowShape](const IndexMath &math, ValueRange batch,
+                                     Value row, Value column) {
+    SmallVector<Value> indices(batch);
+    llvm::append_range(indices, math.delinearize(row, rowShape));
+    indices.push_back(column);
+    return indices;
+  };
+  return problem;
+}

@@ -1,0 +1,216 @@
+//===- GemmUnits.cpp - what multiplies tiles ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gemm.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Matrix units
+//===----------------------------------------------------------------------===//
+
+class MmaUnit : public GemmUnit {
+public:
+  MmaUnit(GpuKernel &kernel, const GemmTiles &tiles, cuda::FragmentType type)
+      : kernel(kernel), tiles(tiles), mma(kernel, type) {}
+
+  void prepare() override {
+    int64_t rows = tiles.warpM() / 16, columns = tiles.warpN() / 8;
+    sums = mma.sums(rows, columns, "sums");
+    left = mma.leftFragments(rows, "a");
+    right = mma.rightFragments(columns, "b");
+    mma.fill(sums, 0);
+  }
+
+  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs) override {
+    mma.accumulate(sums, left, right, lhs, rhs, tiles.k);
+  }
+
+  void deposit(Value step, Value slab, Value warp, Value row) override {
+    OpBuilder &b = kernel.builder;
+    IndexMath math{b, kernel.loc};
+    auto pairType = VectorType::get({2}, b.getF32Type());
+    Value group = mma.group(), pair = mma.pair();
+    unrolled(kernel, tiles.warpN() / 8, "j", [&](Value j) {
+      Value column = math.add(math.mul(j, 8), pair);
+      for (int64_t half = 0; half < 2; ++half) {
+        SmallVector<Value> words;
+        for (int64_t e = 0; e < 2; ++e)
+          words.push_back(memref::LoadOp::create(
+              b, kernel.loc, sums,
+              ValueRange{step, j, math.constant(2 * half + e)}));
+        Value both =
+            vector::FromElementsOp::create(b, kernel.loc, pairType, words);
+        vector::StoreOp::create(
+            b, kernel.loc, both, slab,
+            ValueRange{warp, math.add(math.add(row, 8 * half), group), column});
+      }
+    });
+  }
+
+  int64_t rowsPerStep() const override { return 16; }
+  Value rowOf(Value row) override { return row; }
+
+private:
+  GpuKernel &kernel;
+  GemmTiles tiles;
+  WarpMma mma;
+  Value sums, left, right;
+};
+
+//===----------------------------------------------------------------------===//
+// Fused multiply-adds
+//===----------------------------------------------------------------------===//
+
+/// Lanes form 4 rows by 8 columns; each has warpM / 4 by warpN / 8 sums. Four
+/// positions along k are read at once.
+class FmaUnit : public GemmUnit {
+public:
+  FmaUnit(GpuKernel &kernel, const GemmProblem &problem, const GemmTiles &tiles)
+      : kernel(kernel), tiles(tiles), lhsAlongDepth(problem.lhs->alongDepth),
+        rhsAlongDepth(problem.rhs->alongDepth) {}
+
+  void prepare() override {
+    OpBuilder &b = kernel.builder;
+    Type f32 = b.getF32Type();
+    sums = kernel.local({rows(), columns()}, f32, "sums");
+    left = kernel.local({rows(), 4}, f32, "a");
+    right = kernel.local({columns(), 4}, f32, "b");
+    Value zero = arith::ConstantOp::create(b, kernel.loc, b.getF32FloatAttr(0));
+    unrolled(kernel, rows(), "i", [&](Value i) {
+      unrolled(kernel, columns(), "j", [&](Value j) {
+        memref::StoreOp::create(b, kernel.loc, zero, sums, ValueRange{i, j});
+      });
+    });
+  }
+
+  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs) override {
+    OpBuilder &b = kernel.builder;
+    unrolled(kernel, tiles.k / 4, "step", [&](Value step) {
+      Value k = named(math(), math().mul(step, 4), "k");
+      read(left, lhs, rows(), laneRow(), 4, k);
+      read(right, rhs, columns(), laneColumn(), 8, k);
+      unrolled(kernel, 4, "s", [&](Value s) {
+        unrolled(kernel, rows(), "i", [&](Value i) {
+          unrolled(kernel, columns(), "j", [&](Value j) {
+            auto load = [&](Value from, Value x, Value y) -> Value {
+              return memref::LoadOp::create(b, kernel.loc, from,
+                                            ValueRange{x, y});
+            };
+            Value sum =
+                math::FmaOp::create(b, kernel.loc, load(left, i, s),
+                                    load(right, j, s), load(sums, i, j));
+            memref::StoreOp::create(b, kernel.loc, sum, sums, ValueRange{i, j});
+          });
+        });
+      });
+    });
+  }
+
+  void deposit(Value step, Value slab, Value warp, Value row) override {
+    OpBuilder &b = kernel.builder;
+    unrolled(kernel, columns(), "j", [&](Value j) {
+      Value sum =
+          memref::LoadOp::create(b, kernel.loc, sums, ValueRange{step, j});
+      Value column = place(laneColumn(), 8, j, rhsAlongDepth);
+      memref::StoreOp::create(
+          b, kernel.loc, sum, slab,
+          ValueRange{warp, math().add(row, laneRow()), column});
+    });
+  }
+
+  int64_t rowsPerStep() const override { return 4; }
+  Value rowOf(Value row) override {
+    return place(math().rem(row, 4), 4, math().div(row, 4), lhsAlongDepth);
+  }
+
+private:
+  IndexMath math() { return {kernel.builder, kernel.loc}; }
+  int64_t rows() const { return tiles.warpM() / 4; }
+  int64_t columns() const { return tiles.warpN() / 8; }
+  Value lane() {
+    return gpu::LaneIdOp::create(kernel.builder, kernel.loc, IntegerAttr());
+  }
+  Value laneRow() { return named(math(), math().div(lane(), 8), "laneRow"); }
+  Value laneColumn() {
+    return named(math(), math().rem(lane(), 8), "laneColumn");
+  }
+
+  /// The row (column) of the warp's tile that element `i` of a lane is, of
+  /// `lanes` lanes in that direction. Groups of four stay together where they
+  /// are read together.
+  Value place(Value lane, int64_t lanes, Value i, bool alongDepth) {
+    if (alongDepth)
+      return math().add(lane, math().mul(i, lanes));
+    Value group = math().mul(math().div(i, 4), 4 * lanes);
+    return math().add(math().add(group, math().mul(lane, 4)), math().rem(i, 4));
+  }
+
+  void read(Value to, const WarpOperand &from, int64_t count, Value lane,
+            int64_t lanes, Value k) {
+    OpBuilder &b = kernel.builder;
+    auto type = VectorType::get({4}, b.getF32Type());
+    auto spread = [&](Value vector, llvm::function_ref<Value(int64_t)> row,
+                      llvm::function_ref<Value(int64_t)> step) {
+      for (int64_t e = 0; e < 4; ++e) {
+        Value element = vector::ExtractOp::create(b, kernel.loc, vector, e);
+        memref::StoreOp::create(b, kernel.loc, element, to,
+                                ValueRange{row(e), step(e)});
+      }
+    };
+    if (from.alongDepth) {
+      unrolled(kernel, count, "i", [&](Value i) {
+        SmallVector<Value> at(from.leading);
+        at.append({math().add(from.row, place(lane, lanes, i, true)), k});
+        Value vector =
+            vector::LoadOp::create(b, kernel.loc, type, from.tile, at);
+        spread(
+            vector, [&](int64_t) { return i; },
+            [&](int64_t e) { return math().constant(e); });
+      });
+      return;
+    }
+    unrolled(kernel, 4, "s", [&](Value s) {
+      unrolled(kernel, count / 4, "i", [&](Value i) {
+        SmallVector<Value> at(from.leading);
+        Value first = math().mul(i, 4);
+        at.append({math().add(k, s),
+                   math().add(from.row, place(lane, lanes, first, false))});
+        Value vector =
+            vector::LoadOp::create(b, kernel.loc, type, from.tile, at);
+        spread(
+            vector, [&](int64_t e) { return math().add(first, e); },
+            [&](int64_t) { return s; });
+      });
+    });
+  }
+
+  GpuKernel &kernel;
+  GemmTiles tiles;
+  bool lhsAlongDepth, rhsAlongDepth;
+  Value sums, left, right;
+};
+
+} // namespace
+
+std::unique_ptr<GemmUnit> mpc::makeMmaUnit(GpuKernel &kernel,
+                                           const GemmTiles &tiles,
+                                           cuda::FragmentType type) {
+  return std::make_unique<MmaUnit>(kernel, tiles, type);
+}
+
+std::unique_ptr<GemmUnit> mpc::makeFmaUnit(GpuKernel &kernel,
+                                           const GemmProblem &problem,
+                                           const GemmTiles &tiles) {
+  return std::make_unique<FmaUnit>(kernel, problem, tiles);
+}

@@ -1,0 +1,97 @@
+//===- Reduction.cpp - columns, and few long rows -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The same kernels where the last dimension stays: neighbouring threads take
+// neighbouring columns, and several lines of threads share the rows of a
+// column.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowPlan.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static constexpr int64_t kMostKept = 32;
+static constexpr int64_t kThreadsPerProcessor = 1024;
+static constexpr int64_t kWarp = 32, kMostThreads = 512;
+/// Positions that are worth a line of threads, or a block, of their own.
+static constexpr int64_t kLeastShare = 4, kLeastSteps = 8;
+/// Blocks that fill a multiprocessor.
+static constexpr int64_t kBlocksPerProcessor = 4;
+/// Static shared memory for joining columns.
+static constexpr int64_t kJoinBytes = 32 * 1024;
+
+namespace {
+class ReductionFamily : public KernelFamily {
+public:
+  StringRef name() const override { return "reduction"; }
+
+  std::optional<Schedule> schedule(func::FuncOp kernel,
+                                   const CudaTarget &target) const override {
+    std::unique_ptr<RowPlan> plan = RowPlan::of(kernel);
+    if (!plan || !plan->form().isVertical())
+      return std::nullopt;
+    RowGeometry geometry;
+    geometry.vector = plan->lanes();
+    int64_t items = std::max<int64_t>(plan->items(geometry.vector), 1);
+    geometry.items = std::min<int64_t>(
+        kWarp, llvm::PowerOf2Ceil(static_cast<uint64_t>(items)));
+    geometry.group = chooseGroup(*plan, geometry, items, target);
+    if (geometry.group == 1)
+      geometry.items = std::min<int64_t>(
+          4 * kWarp, llvm::PowerOf2Ceil(static_cast<uint64_t>(items)));
+    int64_t blocks = llvm::divideCeil(items, geometry.items);
+    if (plan->isOneWalk())
+      geometry.splits = std::max<int64_t>(
+          1, std::min<int64_t>(
+                 llvm::divideCeil(
+                     kBlocksPerProcessor * target.multiprocessors(), blocks),
+                 plan->length() / (geometry.group * kLeastSteps)));
+    geometry.steps =
+        llvm::divideCeil(plan->length(), geometry.group * geometry.splits);
+    int64_t kept = llvm::divideCeil(plan->keptBytes(), int64_t{4});
+    if (kept && geometry.steps * geometry.vector * kept <= kMostKept)
+      geometry.keep = RowKeep::Registers;
+    Schedule schedule;
+    geometry.addTo(schedule);
+    schedule.blocks[0] = blocks;
+    if (geometry.splits > 1) {
+      schedule.blocks[1] = geometry.splits;
+      schedule.scratchBytes = RowScratch(*plan, geometry).bytes;
+    }
+    return schedule;
+  }
+
+  LogicalResult emit(GpuKernel &kernel) const override {
+    return emitRows(kernel);
+  }
+
+private:
+  static int64_t chooseGroup(const RowPlan &plan, const RowGeometry &geometry,
+                             int64_t items, const CudaTarget &target) {
+    int64_t wanted = target.multiprocessors() * kThreadsPerProcessor;
+    int64_t kept = llvm::divideCeil(plan.keptBytes(), int64_t{4});
+    int64_t group = 1;
+    auto share = [&] { return llvm::divideCeil(plan.length(), group); };
+    // Each op may carry two numbers per column.
+    auto joins = [&] {
+      return 2 * static_cast<int64_t>(plan.form().ops.size()) * 2 * group *
+             geometry.items * geometry.vector * plan.carriedBytes();
+    };
+    while (geometry.items * group < kMostThreads && joins() <= kJoinBytes &&
+           share() > kLeastShare &&
+           (items * group < wanted ||
+            share() * geometry.vector * kept > kMostKept))
+      group *= 2;
+    return group;
+  }
+};
+} // namespace
+
+std::unique_ptr<KernelFamily> mpc::createReductionFamily() {
+  return std::make_unique<ReductionFamily>();
+}

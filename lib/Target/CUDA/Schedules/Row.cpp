@@ -1,0 +1,139 @@
+//===- Row.cpp - rows in registers or shared memory -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Softmax, norms and reductions along the last dimension. Short rows are shared
+// by the lanes of a warp, long ones by a block. What is read more than once
+// stays in registers, in shared memory where a row is too long for those, and
+// is read again where it is longer still.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowPlan.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Elements that a thread keeps in registers: at most, and where a row has the
+/// threads of a warp at hand. Many loads of 16 bytes under way at once hide the
+/// latency of memory better than more threads with fewer each.
+static constexpr int64_t kMostKept = 32, kKeptInWarp = 16;
+/// Threads of a multiprocessor that keep it busy.
+static constexpr int64_t kThreadsPerProcessor = 1024;
+static constexpr int64_t kWarp = 32, kMostThreads = 1024;
+/// Rows that blocks share: threads and fewest vectors of each, and blocks that
+/// fill a multiprocessor.
+static constexpr int64_t kSplitThreads = 256, kLeastSteps = 4,
+                         kBlocksPerProcessor = 4;
+
+/// Threads for a row of `vectors`.
+static int64_t chooseGroup(const RowPlan &plan, int64_t vector,
+                           const CudaTarget &target) {
+  auto vectors = static_cast<int64_t>(llvm::divideCeil(plan.length(), vector));
+  auto share = [&](int64_t group) -> int64_t {
+    return llvm::divideCeil(vectors, group) * vector;
+  };
+  int64_t kept =
+      std::max<int64_t>(1, llvm::divideCeil(plan.keptBytes(), int64_t{4}));
+  int64_t group = 1;
+  // A warp that reads a row should at least read whole sectors of it.
+  while (group < vectors && group < 4)
+    group *= 2;
+  // Within a warp joining is cheap; beyond it costs a barrier.
+  while (group < kMostThreads &&
+         share(group) * kept > (group < kWarp ? kKeptInWarp : kMostKept))
+    group *= 2;
+  // Few rows: more threads for each.
+  int64_t wanted = target.multiprocessors() * kThreadsPerProcessor;
+  while (group < kMostThreads && group < vectors &&
+         plan.rowCount() * group < wanted && share(group) > vector)
+    group *= 2;
+  return group;
+}
+
+/// Blocks that share a row where there are few and long ones and one walk is
+/// all.
+static int64_t chooseSplits(const RowPlan &plan, int64_t vector,
+                            const CudaTarget &target) {
+  if (!plan.isOneWalk() || plan.rowCount() == 0)
+    return 1;
+  int64_t vectors = plan.length() / vector;
+  int64_t wanted = llvm::divideCeil(
+      kBlocksPerProcessor * target.multiprocessors(), plan.rowCount());
+  return std::min(wanted, vectors / (kSplitThreads * kLeastSteps));
+}
+
+/// Items of a block.
+static int64_t chooseItems(int64_t group, int64_t rows,
+                           const CudaTarget &target) {
+  if (group > kWarp)
+    return 1;
+  int64_t items = 4 * kWarp / group;
+  while (items * group > kWarp && rows < 2 * target.multiprocessors() * items)
+    items /= 2;
+  return items;
+}
+
+namespace {
+class RowFamily : public KernelFamily {
+public:
+  StringRef name() const override { return "row"; }
+
+  std::optional<Schedule> schedule(func::FuncOp kernel,
+                                   const CudaTarget &target) const override {
+    std::unique_ptr<RowPlan> plan = RowPlan::of(kernel);
+    if (!plan || plan->form().isVertical())
+      return std::nullopt;
+    Schedule schedule;
+    RowGeometry geometry;
+    geometry.vector = plan->lanes();
+    geometry.group = chooseGroup(*plan, geometry.vector, target);
+    int64_t kept = llvm::divideCeil(plan->keptBytes(), int64_t{4});
+    auto stepsAt = [&](int64_t vector) {
+      return llvm::divideCeil(plan->length(), geometry.group * vector);
+    };
+    if (kept) {
+      int64_t bytes = plan->keptBytes() * geometry.group * geometry.vector *
+                      stepsAt(geometry.vector);
+      if (stepsAt(geometry.vector) * geometry.vector * kept <= kMostKept) {
+        geometry.keep = RowKeep::Registers;
+      } else if (bytes + kReserved <= target.sharedBytesPerBlock()) {
+        geometry.keep = RowKeep::Shared;
+        geometry.vector = std::min(geometry.vector, 16 / plan->carriedBytes());
+        schedule.sharedBytes = plan->keptBytes() * geometry.group *
+                               geometry.vector * stepsAt(geometry.vector);
+      }
+    }
+    int64_t splits = chooseSplits(*plan, geometry.vector, target);
+    if (splits > 1) {
+      geometry.group = kSplitThreads;
+      geometry.splits = splits;
+    }
+    geometry.steps =
+        llvm::divideCeil(stepsAt(geometry.vector), geometry.splits);
+    geometry.items = chooseItems(geometry.group, plan->rowCount(), target);
+    geometry.addTo(schedule);
+    if (geometry.splits > 1) {
+      schedule.blocks[1] = geometry.splits;
+      schedule.scratchBytes = RowScratch(*plan, geometry).bytes;
+    }
+    schedule.blocks[0] = std::max<int64_t>(
+        1, llvm::divideCeil(plan->rowCount(), geometry.items));
+    return schedule;
+  }
+
+  LogicalResult emit(GpuKernel &kernel) const override {
+    return emitRows(kernel);
+  }
+
+private:
+  /// Shared memory for what the warps of a block tell each other.
+  static constexpr int64_t kReserved = 2048;
+};
+} // namespace
+
+std::unique_ptr<KernelFamily> mpc::createRowFamily() {
+  return std::make_unique<RowFamily>();
+}

@@ -1,0 +1,286 @@
+//===- RowPlan.cpp - what a row kernel on a GPU is made of ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowPlan.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Geometry
+//===----------------------------------------------------------------------===//
+
+RowGeometry::RowGeometry(const Schedule &schedule)
+    : group(schedule["group"]), items(schedule["items"]),
+      vector(schedule["vector"]), steps(schedule["steps"]),
+      splits(schedule["splits"]), keep(static_cast<RowKeep>(schedule["keep"])) {
+}
+
+void RowGeometry::addTo(Schedule &schedule) const {
+  schedule.threads = group * items;
+  schedule.parameters["group"] = group;
+  schedule.parameters["items"] = items;
+  schedule.parameters["vector"] = vector;
+  schedule.parameters["steps"] = steps;
+  schedule.parameters["splits"] = splits;
+  schedule.parameters["keep"] = static_cast<int64_t>(keep);
+}
+
+//===----------------------------------------------------------------------===//
+// What is kept
+//===----------------------------------------------------------------------===//
+
+static bool isReduce(Operation *op) {
+  return isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
+             ArgmaxOp, ArgminOp>(op);
+}
+
+namespace {
+/// The full tensors that a walk reads.
+class Reach {
+public:
+  Reach(const RowForm &form, const llvm::DenseSet<Value> &stops)
+      : form(form), stops(stops) {}
+
+  void visit(Value tensor) {
+    if (shapeOf(tensor) != ArrayRef<int64_t>(form.shape) || isPerRow(tensor) ||
+        !full.insert(tensor))
+      return;
+    Operation *op = tensor.getDefiningOp();
+    if (!op || stops.contains(tensor))
+      return;
+    if (!isa<ElementwiseOpInterface>(op) && !llvm::is_contained(form.ops, op))
+      return moves(op);
+    for (Value operand : op->getOperands())
+      visit(operand);
+  }
+
+  /// What is read at the walk's own place.
+  llvm::SetVector<Value> full;
+  /// What is (also) read at another.
+  llvm::DenseSet<Value> moved;
+
+private:
+  /// With extents of 1 it may have the full shape.
+  bool isPerRow(Value tensor) const {
+    auto found = form.dependent.find(tensor);
+    return found != form.dependent.end() && !found->second;
+  }
+  void moves(Operation *op) {
+    for (Value operand : op->getOperands())
+      if (moved.insert(operand).second && operand.getDefiningOp())
+        moves(operand.getDefiningOp());
+  }
+
+  const RowForm &form;
+  const llvm::DenseSet<Value> &stops;
+};
+} // namespace
+
+void RowPlan::findKept() {
+  // One walk per reducing op, the last one for what is stored at the end.
+  SmallVector<SmallVector<Value>> walks;
+  for (Operation *op : rows.ops)
+    walks.push_back({op->getOperand(0)});
+  for (const RowResult &result : results())
+    if (isEarly(result.row))
+      walks.front().push_back(result.row);
+  walks.emplace_back();
+  for (const RowResult &result : results())
+    if (!isEarly(result.row) && !isPerRow(result.row))
+      walks.back().push_back(result.row);
+  oneWalk = walks.back().empty() && llvm::all_of(rows.ops, [&](Operation *op) {
+              return isReduce(op) && isEarly(op->getOperand(0));
+            });
+  if (oneWalk)
+    return;
+
+  auto reach = [&](size_t walk, const llvm::DenseSet<Value> &stops) {
+    Reach reached(rows, stops);
+    for (Value tensor : walks[walk])
+      reached.visit(tensor);
+    return reached;
+  };
+  llvm::DenseSet<Value> stops, moved = readBeside;
+  for (size_t walk = 0; walk < walks.size(); ++walk)
+    for (Value tensor : reach(walk, {}).moved)
+      moved.insert(tensor);
+  auto keep = [&](Value tensor, size_t walk) {
+    if (moved.contains(tensor) || tensor.getDefiningOp<ConstantOp>() ||
+        !stops.insert(tensor).second)
+      return;
+    keptTensors.push_back({tensor, walk});
+  };
+  // The inputs of ops that read them more than once.
+  for (auto [walk, op] : llvm::enumerate(rows.ops)) {
+    Value input = op->getOperand(0);
+    bool again = !isReduce(op);
+    for (size_t later = walk + 1; later < walks.size() && !again; ++later)
+      again = reach(later, stops).full.contains(input);
+    if (again)
+      keep(input, walk);
+  }
+  // What several walks read beside.
+  llvm::MapVector<Value, SmallVector<size_t>> readers;
+  for (size_t walk = 0; walk < walks.size(); ++walk) {
+    // A kept tensor is computed once, where its walk comes first.
+    llvm::DenseSet<Value> known;
+    for (auto [tensor, first] : keptTensors)
+      if (first < walk)
+        known.insert(tensor);
+    for (Value tensor : reach(walk, known).full)
+      if (!known.contains(tensor) && !stops.contains(tensor) &&
+          (!tensor.getDefiningOp() ||
+           (!isa<ElementwiseOpInterface>(tensor.getDefiningOp()) &&
+            !llvm::is_contained(rows.ops, tensor.getDefiningOp()))))
+        readers[tensor].push_back(walk);
+  }
+  for (auto &[tensor, by] : readers)
+    if (by.size() > 1)
+      keep(tensor, by.front());
+}
+
+SmallVector<Type> RowPlan::partials(Operation *op) const {
+  if (!isa<ArgmaxOp, ArgminOp>(op))
+    return {carriedType(accumulatorType(op))};
+  // Positions are carried in 32 bits where that is enough.
+  bool narrow = rowLength < std::numeric_limits<int32_t>::max();
+  return {carriedType(getElementTypeOrSelf(op->getOperand(0).getType())),
+          IntegerType::get(op->getContext(), narrow ? 32 : 64)};
+}
+
+RowScratch::RowScratch(const RowPlan &plan, const RowGeometry &geometry) {
+  blocks = std::max<int64_t>(
+      1, llvm::divideCeil(plan.items(geometry.vector), geometry.items));
+  lanes = blocks * geometry.items *
+          (plan.form().isVertical() ? geometry.vector : 1);
+  bytes = llvm::alignTo(4 * blocks, 16);
+  for (Operation *op : plan.form().ops)
+    for (Type type : plan.partials(op)) {
+      offsets.push_back(bytes);
+      bytes =
+          llvm::alignTo(bytes + geometry.splits * lanes *
+                                    bytesPerElement(memoryElementType(type)),
+                        16);
+    }
+}
+
+int64_t RowPlan::keptBytes() const {
+  int64_t bytes = 0;
+  for (auto [tensor, walk] : keptTensors)
+    bytes +=
+        bytesPerElement(carriedType(getElementTypeOrSelf(tensor.getType())));
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+/// Whether a reducing op has part in `tensor`.
+static bool dependsOnRows(Value tensor, llvm::DenseSet<Value> &visited) {
+  Operation *op = tensor.getDefiningOp();
+  if (!op || !visited.insert(tensor).second)
+    return false;
+  return isa<ReductionOpInterface>(op) ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return dependsOnRows(operand, visited);
+         });
+}
+
+static bool dependsOnRows(Value tensor) {
+  llvm::DenseSet<Value> visited;
+  return dependsOnRows(tensor, visited);
+}
+
+static bool isMovement(Operation *op) {
+  auto slice = dyn_cast_or_null<SliceOp>(op);
+  return isa_and_nonnull<ReshapeOp, TransposeOp>(op) ||
+         (slice && llvm::all_of(slice.getStrideValues(),
+                                [](int64_t stride) { return stride == 1; }));
+}
+
+/// A result may be elementwise in a tensor that is moved once the rows are
+/// done.
+LogicalResult RowPlan::findMovement(RowResult &result) const {
+  Value moved;
+  llvm::SetVector<Value> work;
+  work.insert(result.result);
+  for (size_t i = 0; i < work.size(); ++i) {
+    Operation *op = work[i].getDefiningOp();
+    if (!op || !dependsOnRows(work[i]))
+      continue;
+    if (isMovement(op)) {
+      if (moved || shapeOf(work[i]) != shapeOf(result.result))
+        return failure();
+      moved = work[i];
+    } else if (isa<ElementwiseOpInterface>(op)) {
+      work.insert(op->operand_begin(), op->operand_end());
+    } else {
+      return failure();
+    }
+  }
+  if (!moved)
+    return failure();
+  Value row = moved;
+  for (; isMovement(row.getDefiningOp());
+       row = row.getDefiningOp()->getOperand(0))
+    result.movement.insert(result.movement.begin(), row.getDefiningOp());
+  result.row = row;
+  return success();
+}
+
+LogicalResult RowPlan::analyze(bool withMovement) {
+  OpBuilder builder(copy->getContext());
+  ElementEmitter emitter(builder, copy->getLoc(), cudaElementTarget());
+  for (BlockArgument argument : copy->getArguments())
+    emitter.bindMemory(argument, argument);
+  rows = RowForm();
+  rows.takesPositions = true;
+  rowResults.clear();
+  SmallVector<Root> roots;
+  for (Value value : copy->getBody().front().getTerminator()->getOperands()) {
+    RowResult result{value, value, {}};
+    if (withMovement && failed(findMovement(result)))
+      result = {value, value, {}};
+    // Beside the moved tensor only what no row has part in.
+    if (!result.movement.empty()) {
+      llvm::SetVector<Value> work;
+      work.insert(value);
+      for (size_t i = 0; i < work.size(); ++i)
+        if (Operation *op = work[i].getDefiningOp();
+            op && work[i] != result.moved())
+          work.insert(op->operand_begin(), op->operand_end());
+      for (Value beside : work)
+        if (beside != result.moved())
+          readBeside.insert(beside);
+    }
+    roots.push_back({result.row, {}});
+    rowResults.push_back(std::move(result));
+  }
+  return roots.empty() ? failure() : rows.analyze(emitter, roots);
+}
+
+std::unique_ptr<RowPlan> RowPlan::of(func::FuncOp kernel) {
+  auto plan = std::make_unique<RowPlan>();
+  plan->copy = kernel.clone();
+  expandGroupedNorms(plan->function());
+  collapseDimensions(plan->function());
+  if (failed(plan->analyze(/*withMovement=*/false)) &&
+      failed(plan->analyze(/*withMovement=*/true)))
+    return nullptr;
+  for (auto [dim, extent] : llvm::enumerate(plan->rows.shape))
+    (plan->rows.isAxis(dim) ? plan->rowLength : plan->count) *= extent;
+  plan->findKept();
+  plan->findLanes();
+  return plan;
+}

@@ -1,0 +1,158 @@
+//===- Schedule.cpp - how kernels run on a GPU ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedule.h"
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// The attribute
+//===----------------------------------------------------------------------===//
+
+DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
+  Builder b(context);
+  NamedAttrList entries;
+  entries.set("family", b.getStringAttr(family));
+  entries.set("blocks", b.getDenseI64ArrayAttr(blocks));
+  entries.set("threads", b.getI64IntegerAttr(threads));
+  if (sharedBytes)
+    entries.set("shared_bytes", b.getI64IntegerAttr(sharedBytes));
+  if (scratchBytes)
+    entries.set("scratch_bytes", b.getI64IntegerAttr(scratchBytes));
+  for (const auto &[name, value] : parameters)
+    entries.set(name, b.getI64IntegerAttr(value));
+  return entries.getDictionary(context);
+}
+
+FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
+  auto entries = kernel->getAttrOfType<DictionaryAttr>(kAttr);
+  if (!entries)
+    return kernel.emitError() << "kernel '" << kernel.getName() << "' has no "
+                              << kAttr << "; run mpc-schedule-kernels first";
+  Schedule schedule;
+  for (NamedAttribute entry : entries) {
+    StringRef name = entry.getName();
+    if (auto text = dyn_cast<StringAttr>(entry.getValue());
+        text && name == "family") {
+      schedule.family = text.str();
+    } else if (auto extents = dyn_cast<DenseI64ArrayAttr>(entry.getValue());
+               extents && name == "blocks" && extents.size() == 3) {
+      llvm::copy(extents.asArrayRef(), schedule.blocks.begin());
+    } else if (auto number = dyn_cast<IntegerAttr>(entry.getValue())) {
+      if (name == "threads")
+        schedule.threads = number.getInt();
+      else if (name == "shared_bytes")
+        schedule.sharedBytes = number.getInt();
+      else if (name == "scratch_bytes")
+        schedule.scratchBytes = number.getInt();
+      else
+        schedule.parameters[name.str()] = number.getInt();
+    } else {
+      return kernel.emitError()
+             << "kernel '" << kernel.getName() << "' has a " << kAttr
+             << " whose entry '" << name << "' is " << entry.getValue();
+    }
+  }
+  return schedule;
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of kernels
+//===----------------------------------------------------------------------===//
+
+Value GpuKernel::thread() {
+  return gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+}
+
+Value GpuKernel::block(gpu::Dimension dimension) {
+  return gpu::BlockIdOp::create(builder, loc, dimension);
+}
+
+Value GpuKernel::shared(ArrayRef<int64_t> shape, Type type, StringRef name) {
+  auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
+                                          gpu::AddressSpace::Workgroup);
+  return function.addWorkgroupAttribution(
+      MemRefType::get(shape, type, MemRefLayoutAttrInterface(), space),
+      NameLoc::get(builder.getStringAttr(name)));
+}
+
+Value GpuKernel::local(ArrayRef<int64_t> shape, Type type, StringRef name) {
+  return memref::AllocaOp::create(builder,
+                                  NameLoc::get(builder.getStringAttr(name)),
+                                  MemRefType::get(shape, type));
+}
+
+void GpuKernel::barrier() { gpu::BarrierOp::create(builder, loc); }
+
+Value GpuKernel::named(Value value, StringRef name) {
+  value.setLoc(NameLoc::get(builder.getStringAttr(name)));
+  return value;
+}
+
+MemoryTrial::MemoryTrial(func::FuncOp kernel)
+    : builder(kernel.getContext()),
+      module(ModuleOp::create(builder.getUnknownLoc())) {
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes())
+    types.push_back(memoryType(type));
+  for (Type type : kernel.getResultTypes())
+    types.push_back(memoryType(type));
+  types.append({MemRefType::get({ShapedType::kDynamic}, builder.getI8Type()),
+                builder.getIndexType()});
+  Location loc = builder.getUnknownLoc();
+  builder.setInsertionPointToStart(module->getBody());
+  auto function = func::FuncOp::create(
+      builder, loc, "trial", FunctionType::get(kernel.getContext(), types, {}));
+  Block *entry = function.addEntryBlock();
+  builder.setInsertionPointToStart(entry);
+  builder.setInsertionPoint(func::ReturnOp::create(builder, loc));
+  for (BlockArgument argument : entry->getArguments().drop_back(2))
+    (argument.getArgNumber() < kernel.getNumArguments() ? memory.inputs
+                                                        : memory.outputs)
+        .push_back(argument);
+  memory.scratch = entry->getArguments().drop_back().back();
+  item = entry->getArguments().back();
+}
+
+ElementTarget mpc::cudaElementTarget() {
+  ElementTarget target;
+  target.lanes = 4;
+  target.registers = 32;
+  target.has16BitTypes = true;
+  target.alignedVectors = true;
+  target.privateScratch = false;
+  target.call = [](OpBuilder &builder, Location loc, StringRef name,
+                   ValueRange arguments) -> Value {
+    return cuda::CallOp::create(builder, loc, arguments.front().getType(), name,
+                                arguments);
+  };
+  return target;
+}
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {
+  static const auto *families = [] {
+    auto *list = new SmallVector<std::unique_ptr<KernelFamily>>;
+    list->push_back(createGemmFamily());
+    list->push_back(createConvolutionFamily());
+    list->push_back(createAttentionFamily());
+    list->push_back(createRowFamily());
+    list->push_back(createReductionFamily());
+    list->push_back(createTransposeFamily());
+    list->push_back(createMapFamily());
+    list->push_back(createLoopFamily());
+    return list;
+  }();
+  return *families;
+}

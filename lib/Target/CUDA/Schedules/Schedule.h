@@ -1,0 +1,137 @@
+//===- Schedule.h - how kernels run on a GPU --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The families of kernels. A family first chooses a schedule for a kernel on
+// tensors (mpc-schedule-kernels), then writes the kernel's body by it
+// (mpc-lower-kernels-to-gpu).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_SCHEDULE_H
+#define MPC_LIB_TARGET_CUDA_SCHEDULES_SCHEDULE_H
+
+#include "Target/Kernel/KernelForm.h"
+
+#include "mpc/Target/CUDA/CudaTarget.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace mpc {
+
+/// What mpc-schedule-kernels decides about one kernel.
+struct Schedule {
+  /// The family's name.
+  std::string family;
+  std::array<int64_t, 3> blocks = {1, 1, 1};
+  int64_t threads = 128;
+  /// Bytes of a block's dynamic shared memory, and of the scratch buffer in
+  /// global memory (CudaKernelInfo).
+  int64_t sharedBytes = 0, scratchBytes = 0;
+  /// The family's own numbers by name: tile extents, vector widths, stages.
+  std::map<std::string, int64_t> parameters;
+
+  /// The function attribute `mpc.schedule`.
+  static constexpr llvm::StringLiteral kAttr = "mpc.schedule";
+  mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;
+  /// Fails, with a diagnostic, where `kernel` has no well-formed schedule.
+  static mlir::FailureOr<Schedule> of(mlir::func::FuncOp kernel);
+
+  int64_t operator[](llvm::StringRef name) const {
+    return parameters.at(name.str());
+  }
+};
+
+/// One kernel while its body is written.
+struct GpuKernel {
+  /// The kernel on tensors; left alone.
+  mlir::func::FuncOp kernel;
+  /// The function to fill; its body is empty but for the terminator.
+  mlir::gpu::GPUFuncOp function;
+  const CudaTarget &target;
+  const Schedule &schedule;
+  /// Stands before the terminator.
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  /// Memory of the kernel's arguments and results (memoryType), and the scratch
+  /// buffer (null where the schedule has none).
+  llvm::SmallVector<mlir::Value> inputs, outputs;
+  mlir::Value scratch;
+
+  /// The index of this thread in its block, of this block in the grid.
+  mlir::Value thread();
+  mlir::Value block(mlir::gpu::Dimension dimension = mlir::gpu::Dimension::x);
+  /// A shared array of the block, in static shared memory.
+  mlir::Value shared(llvm::ArrayRef<int64_t> shape, mlir::Type type,
+                     llvm::StringRef name);
+  /// A private array of the thread.
+  mlir::Value local(llvm::ArrayRef<int64_t> shape, mlir::Type type,
+                    llvm::StringRef name);
+  void barrier();
+  /// `value` shown under `name` in the printed kernel.
+  mlir::Value named(mlir::Value value, llvm::StringRef name);
+};
+
+/// A function on the memory of a kernel, beside its module, that code is
+/// written into to be measured.
+struct MemoryTrial {
+  explicit MemoryTrial(mlir::func::FuncOp kernel);
+
+  mlir::OpBuilder builder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  KernelMemory memory;
+  /// A position of which nothing is known.
+  mlir::Value item;
+};
+
+/// Element code for GPU kernels: the prelude's functions, 16-bit types.
+ElementTarget cudaElementTarget();
+
+/// Marks a loop whose iterations are printed as `#pragma unroll`.
+inline constexpr llvm::StringLiteral kUnrollAttr = "mpc.unroll";
+
+class KernelFamily {
+public:
+  virtual ~KernelFamily() = default;
+  virtual llvm::StringRef name() const = 0;
+  /// How `kernel` would run; nullopt where this family does not generate it.
+  virtual std::optional<Schedule> schedule(mlir::func::FuncOp kernel,
+                                           const CudaTarget &target) const = 0;
+  /// Writes the body that the schedule describes. Diagnostics go to the op that
+  /// cannot be generated.
+  virtual mlir::LogicalResult emit(GpuKernel &kernel) const = 0;
+};
+
+/// All families in the order in which they are asked, the most specific first.
+llvm::ArrayRef<std::unique_ptr<KernelFamily>> kernelFamilies();
+
+// Contractions (Gemm*.cpp), convolutions (Convolution*.cpp), attention
+// (Attention*.cpp).
+std::unique_ptr<KernelFamily> createGemmFamily();
+std::unique_ptr<KernelFamily> createConvolutionFamily();
+std::unique_ptr<KernelFamily> createAttentionFamily();
+/// Rows in registers or shared memory: softmax, norms, reductions (Row*.cpp).
+std::unique_ptr<KernelFamily> createRowFamily();
+/// Reductions over other than the last dimension, and over few long rows
+/// (Reduction*.cpp).
+std::unique_ptr<KernelFamily> createReductionFamily();
+/// Transposes through shared memory (Transpose*.cpp).
+std::unique_ptr<KernelFamily> createTransposeFamily();
+/// Elementwise, movement, gathers, pools: a vector per thread (Map*.cpp).
+std::unique_ptr<KernelFamily> createMapFamily();
+/// What is left: items of the loop kernels, one per thread (Loop*.cpp).
+std::unique_ptr<KernelFamily> createLoopFamily();
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CUDA_SCHEDULES_SCHEDULE_H

@@ -1,0 +1,204 @@
+//===- StridedView.cpp - tensors that are views of an argument ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StridedView.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getShape();
+}
+
+int64_t mpc::powerOfTwoIn(int64_t value, int64_t most) {
+  int64_t power = most;
+  while (power > 1 && value % power != 0)
+    power /= 2;
+  return power;
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+/// The dimensions whose extent is not 1.
+static SmallVector<unsigned> longDimensions(ArrayRef<int64_t> shape) {
+  SmallVector<unsigned> dimensions;
+  for (auto [i, extent] : llvm::enumerate(shape))
+    if (extent != 1)
+      dimensions.push_back(i);
+  return dimensions;
+}
+
+/// The strides of the same elements under another shape: dimensions are joined
+/// where memory runs on from one to the next, and cut where they end together.
+static std::optional<SmallVector<int64_t>>
+reshapeStrides(ArrayRef<int64_t> from, ArrayRef<int64_t> strides,
+               ArrayRef<int64_t> to) {
+  SmallVector<int64_t> result(to.size(), 0);
+  SmallVector<unsigned> inputs = longDimensions(from),
+                        outputs = longDimensions(to);
+  while (!inputs.empty()) {
+    // One group of dimensions with as many elements on both sides.
+    int64_t stride = strides[inputs.back()], next = stride;
+    int64_t fromCount = 1, toCount = 1;
+    do {
+      if (fromCount <= toCount) {
+        unsigned dimension = inputs.pop_back_val();
+        if (strides[dimension] != next)
+          return std::nullopt;
+        fromCount *= from[dimension];
+        next = strides[dimension] * from[dimension];
+      } else {
+        unsigned dimension = outputs.pop_back_val();
+        result[dimension] = stride * toCount;
+        toCount *= to[dimension];
+      }
+    } while (fromCount != toCount);
+  }
+  return result;
+}
+
+std::optional<StridedView> StridedView::of(Value tensor) {
+  ArrayRef<int64_t> shape = shapeOfTensor(tensor);
+  if (llvm::is_contained(shape, 0))
+    return std::nullopt;
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    StridedView view;
+    view.argument = argument;
+    view.strides.assign(shape.size(), 0);
+    int64_t stride = 1;
+    for (size_t i = shape.size(); i-- > 0;) {
+      view.strides[i] = shape[i] == 1 ? 0 : stride;
+      stride *= shape[i];
+    }
+    return view;
+  }
+  Operation *op = tensor.getDefiningOp();
+  if (!isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op))
+    return std::nullopt;
+  Value input = op->getOperand(0);
+  std::optional<StridedView> view = of(input);
+  if (!view)
+    return std::nullopt;
+  ArrayRef<int64_t> from = shapeOfTensor(input);
+  SmallVector<int64_t> strides(shape.size(), 0);
+  if (isa<ReshapeOp>(op)) {
+    std::optional<SmallVector<int64_t>> reshaped =
+        reshapeStrides(from, view->strides, shape);
+    if (!reshaped)
+      return std::nullopt;
+    strides = *reshaped;
+  } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
+    for (auto [to, dim] : llvm::enumerate(transpose.getPermutation()))
+      strides[to] = view->strides[dim];
+  } else if (auto slice = dyn_cast<SliceOp>(op)) {
+    for (size_t i = 0; i < shape.size(); ++i) {
+      view->offset += slice.getOffsets()[i] * view->strides[i];
+      strides[i] =
+          shape[i] == 1 ? 0 : view->strides[i] * slice.getStrideValues()[i];
+    }
+  } else {
+    // Extents of 1 have stride 0, and so have dimensions that are added.
+    size_t added = shape.size() - from.size();
+    for (size_t i = 0; i < from.size(); ++i)
+      strides[added + i] = view->strides[i];
+  }
+  view->strides = strides;
+  return view;
+}
+
+int64_t StridedView::alignedRun(unsigned dim, int64_t extent,
+                                int64_t most) const {
+  if (extent != 1 && strides[dim] != 1)
+    return 1;
+  int64_t run = powerOfTwoIn(extent, powerOfTwoIn(offset, most));
+  for (auto [i, stride] : llvm::enumerate(strides))
+    if (i != dim)
+      run = powerOfTwoIn(stride, run);
+  return run;
+}
+
+std::optional<int64_t> StridedView::joinedStride(ArrayRef<int64_t> shape,
+                                                 unsigned begin,
+                                                 unsigned end) const {
+  int64_t stride = -1, next = 0;
+  for (unsigned i = end; i-- > begin;) {
+    if (shape[i] == 1)
+      continue;
+    if (stride < 0)
+      stride = strides[i];
+    else if (strides[i] != next)
+      return std::nullopt;
+    next = strides[i] * shape[i];
+  }
+  return std::max<int64_t>(stride, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Aligned vectors of computed tensors
+//===----------------------------------------------------------------------===//
+
+static int64_t alignedRun(Value tensor, int64_t most,
+                          const llvm::DenseMap<Value, int64_t> &known,
+                          llvm::DenseMap<Value, int64_t> &found) {
+  if (auto entry = known.find(tensor); entry != known.end())
+    return std::min(entry->second, most);
+  if (auto entry = found.find(tensor); entry != found.end())
+    return std::min(entry->second, most);
+  ArrayRef<int64_t> shape = shapeOfTensor(tensor);
+  if (shape.empty() || shape.back() == 1)
+    return most;
+  Operation *op = tensor.getDefiningOp();
+  int64_t run = powerOfTwoIn(shape.back(), most);
+  if (op) {
+    auto operand = [&](Value value, int64_t limit) {
+      return alignedRun(value, limit, known, found);
+    };
+    run = llvm::TypeSwitch<Operation *, int64_t>(op)
+              .Case<ElementwiseOpInterface, BroadcastOp>([&](auto) {
+                int64_t least = run;
+                for (Value value : op->getOperands())
+                  least = operand(value, least);
+                return least;
+              })
+              .Case([&](ConstantOp) { return run; })
+              .Case([&](ReshapeOp reshape) {
+                Value input = reshape.getInput();
+                if (isa<BlockArgument>(input))
+                  return run;
+                ArrayRef<int64_t> from = shapeOfTensor(input);
+                return !from.empty() && from.back() == shape.back()
+                           ? operand(input, run)
+                           : int64_t(1);
+              })
+              .Case([&](TransposeOp transpose) {
+                return transpose.getPermutation().back() + 1 ==
+                               static_cast<int64_t>(shape.size())
+                           ? operand(transpose.getInput(), run)
+                           : int64_t(1);
+              })
+              .Case([&](SliceOp slice) {
+                if (slice.getStrideValues().back() != 1)
+                  return int64_t(1);
+                return operand(slice.getInput(),
+                               powerOfTwoIn(slice.getOffsets().back(), run));
+              })
+              .Default([](Operation *) { return int64_t(1); });
+  }
+  found[tensor] = run;
+  return run;
+}
+
+int64_t mpc::alignedRunOf(Value tensor, int64_t most,
+                          const llvm::DenseMap<Value, int64_t> &known) {
+  llvm::DenseMap<Value, int64_t> found;
+  return alignedRun(tensor, most, known, found);
+}

@@ -1,0 +1,245 @@
+//===- Transpose.cpp - tiles through shared memory ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Transposes that move the last dimension, and elementwise work around them: a
+// block reads a tile along the inputs' last dimension and writes it along the
+// results', so that both sides are coalesced. Rows of the tile are padded by
+// one bank.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedule.h"
+
+#include "Target/Kernel/LoopKernels.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+constexpr int64_t kThreads = 256;
+/// Shorter dimensions fill tiles too badly.
+constexpr int64_t kShortest = 8;
+
+/// A kernel of transposes while it is scheduled or written.
+class TransposeKernel {
+public:
+  TransposeKernel(func::FuncOp kernel, OpBuilder &builder,
+                  ArrayRef<Value> inputs, ArrayRef<Value> outputs);
+  ~TransposeKernel() { copy.erase(); }
+
+  bool applies();
+  /// The edge of a tile: a warp moves 128 bytes of the widest tensor, or 64
+  /// elements.
+  int64_t tile();
+  int64_t blocks(int64_t tile) { return productOf(counts(tile)); }
+  LogicalResult emit(GpuKernel &kernel);
+
+private:
+  /// Tiles along the two dimensions, positions along the others.
+  SmallVector<int64_t> counts(int64_t tile);
+  /// Calls `body` for the places of a tile that this thread has: its offsets
+  /// along the fast and the slow dimension.
+  void walk(GpuKernel &kernel, int64_t tile, StringRef name,
+            llvm::function_ref<void(Value fast, Value slow)> body);
+  /// `body` where both positions lie inside.
+  void guarded(ArrayRef<Value> indices, int64_t tile,
+               llvm::function_ref<void()> body);
+
+  func::FuncOp copy;
+  OpBuilder &builder;
+  ElementEmitter emitter;
+  SmallVector<Root> roots;
+  SmallVector<TransposeOp> transposes;
+  SmallVector<int64_t> shape;
+  /// The result's dimension that is the inputs' last one.
+  int64_t line = -1;
+};
+} // namespace
+
+TransposeKernel::TransposeKernel(func::FuncOp kernel, OpBuilder &builder,
+                                 ArrayRef<Value> inputs,
+                                 ArrayRef<Value> outputs)
+    : copy(kernel.clone()), builder(builder),
+      emitter(builder, builder.getUnknownLoc(), cudaElementTarget()) {
+  for (auto [argument, memref] : llvm::zip(copy.getArguments(), inputs))
+    emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
+  Operation *terminator = copy.getBody().front().getTerminator();
+  for (auto [result, memref] : llvm::zip(terminator->getOperands(), outputs)) {
+    // Results lie in memory under any shape.
+    Value tensor = result;
+    while (auto reshape = tensor.getDefiningOp<ReshapeOp>())
+      tensor = reshape.getInput();
+    roots.push_back({tensor, emitter.viewAs(memref, shapeOf(tensor))});
+  }
+}
+
+bool TransposeKernel::applies() {
+  if (roots.empty())
+    return false;
+  shape.assign(shapeOf(roots.front().tensor));
+  for (const Root &root : roots)
+    if (shapeOf(root.tensor) != ArrayRef<int64_t>(shape))
+      return false;
+  FailureOr<int64_t> found = findTransposes(emitter, roots, transposes);
+  if (failed(found) || productOf(shape) == 0)
+    return false;
+  line = *found;
+  return shape[line] >= kShortest && shape.back() >= kShortest;
+}
+
+int64_t TransposeKernel::tile() {
+  int64_t bits = 8;
+  for (TransposeOp transpose : transposes)
+    bits = std::max<int64_t>(
+        bits, memoryElementType(getElementTypeOrSelf(transpose.getResult()))
+                  .getIntOrFloatBitWidth());
+  return bits <= 16 && shape[line] > 32 && shape.back() > 32 ? 64 : 32;
+}
+
+SmallVector<int64_t> TransposeKernel::counts(int64_t tile) {
+  SmallVector<int64_t> counts(shape);
+  counts[line] = llvm::divideCeil(shape[line], tile);
+  counts.back() = llvm::divideCeil(shape.back(), tile);
+  return counts;
+}
+
+void TransposeKernel::walk(
+    GpuKernel &kernel, int64_t tile, StringRef name,
+    llvm::function_ref<void(Value fast, Value slow)> body) {
+  IndexMath math{builder, kernel.loc};
+  Value thread = kernel.thread(), fast = math.rem(thread, tile),
+        first = math.div(thread, tile);
+  // All loads of a thread are under way before the first store.
+  int64_t step = kernel.schedule.threads / tile;
+  auto loop = scf::ForOp::create(builder, kernel.loc, math.constant(0),
+                                 math.constant(tile), math.constant(step));
+  loop->setAttr(kUnrollAttr, builder.getUnitAttr());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  body(fast, kernel.named(math.add(first, loop.getInductionVar()), name));
+}
+
+void TransposeKernel::guarded(ArrayRef<Value> indices, int64_t tile,
+                              llvm::function_ref<void()> body) {
+  IndexMath math{builder, emitter.getLoc()};
+  ValueMath values(builder, emitter.getLoc());
+  Value inside;
+  for (size_t dim : {static_cast<size_t>(line), shape.size() - 1}) {
+    if (shape[dim] % tile == 0)
+      continue;
+    Value fits = math.less(indices[dim], shape[dim]);
+    inside = inside ? values.bitAnd(inside, fits) : fits;
+  }
+  if (!inside)
+    return body();
+  auto branch = scf::IfOp::create(builder, emitter.getLoc(), inside);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  body();
+}
+
+LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
+  int64_t tile = kernel.schedule["tile"];
+  IndexMath math{builder, kernel.loc};
+  SmallVector<Value> tiles;
+  for (TransposeOp transpose : transposes) {
+    Type type = memoryElementType(getElementTypeOrSelf(transpose.getResult()));
+    // Reads go down a column: each row begins one bank further on.
+    int64_t pad = std::max<int64_t>(32 / type.getIntOrFloatBitWidth(), 1);
+    tiles.push_back(kernel.shared({tile, tile + pad}, type, "tile"));
+  }
+  SmallVector<Value> corner = math.delinearize(kernel.block(), counts(tile));
+  Value firstLine = math.mul(corner[line], tile),
+        firstLast = math.mul(corner.back(), tile);
+  auto at = [&](Value offsetLine, Value offsetLast) {
+    SmallVector<Value> indices(corner);
+    indices[line] = math.add(firstLine, offsetLine);
+    indices.back() = math.add(firstLast, offsetLast);
+    return indices;
+  };
+
+  LogicalResult result = success();
+  walk(kernel, tile, "row", [&](Value fast, Value slow) {
+    SmallVector<Value> indices = at(fast, slow);
+    guarded(indices, tile, [&] {
+      for (auto [transpose, shared] : llvm::zip(transposes, tiles)) {
+        SmallVector<Value> source(indices.size());
+        for (auto [dim, from] : llvm::enumerate(transpose.getPermutation()))
+          source[from] = indices[dim];
+        FailureOr<Value> value = emitter.emit(transpose.getInput(), source, 1);
+        if (failed(value)) {
+          result = failure();
+          return;
+        }
+        emitter.store(*value, shared, {slow, fast}, 1);
+      }
+    });
+  });
+  kernel.barrier();
+  walk(kernel, tile, "row", [&](Value fast, Value slow) {
+    SmallVector<Value> indices = at(slow, fast);
+    guarded(indices, tile, [&] {
+      for (auto [transpose, shared] : llvm::zip(transposes, tiles)) {
+        Type type = getElementTypeOrSelf(transpose.getResult());
+        emitter.bindValue(transpose.getResult(),
+                          emitter.load(shared, type, {fast, slow}, 1));
+      }
+      SmallVector<Value> values;
+      for (const Root &root : roots) {
+        FailureOr<Value> value = emitter.emit(root.tensor, indices, 1);
+        if (failed(value)) {
+          result = failure();
+          return;
+        }
+        values.push_back(*value);
+      }
+      for (auto [root, value] : llvm::zip(roots, values))
+        emitter.store(value, root.memref, indices, 1);
+    });
+  });
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The family
+//===----------------------------------------------------------------------===//
+
+namespace {
+class TransposeFamily : public KernelFamily {
+public:
+  StringRef name() const override { return "transpose"; }
+
+  std::optional<Schedule> schedule(func::FuncOp kernel,
+                                   const CudaTarget &target) const override {
+    MemoryTrial trial(kernel);
+    TransposeKernel transpose(kernel, trial.builder, trial.memory.inputs,
+                              trial.memory.outputs);
+    if (!transpose.applies())
+      return std::nullopt;
+    int64_t tile = transpose.tile();
+    Schedule schedule;
+    schedule.parameters["tile"] = tile;
+    schedule.threads = kThreads;
+    schedule.blocks[0] = transpose.blocks(tile);
+    return schedule;
+  }
+
+  LogicalResult emit(GpuKernel &kernel) const override {
+    TransposeKernel transpose(kernel.kernel, kernel.builder, kernel.inputs,
+                              kernel.outputs);
+    if (!transpose.applies())
+      return kernel.kernel.emitError()
+             << "kernel '" << kernel.kernel.getName()
+             << "' has no transpose that tiles are made for";
+    return transpose.emit(kernel);
+  }
+};
+} // namespace
+
+std::unique_ptr<KernelFamily> mpc::createTransposeFamily() {
+  return std::make_unique<TransposeFamily>();
+}

@@ -1,0 +1,466 @@
+//===- ElementEmitter.cpp - bindings, memory access, dispatch -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementEmitter.h"
+
+#include "IndexMath.h"
+#include "MathExpansion.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Cached values per tensor; older ones are recomputed when asked for again.
+static constexpr size_t kCachedValues = 64;
+
+Type mpc::carriedType(Type elementType) {
+  if (elementType.isF16() || elementType.isBF16())
+    return Float32Type::get(elementType.getContext());
+  if (auto integer = dyn_cast<IntegerType>(elementType))
+    return IntegerType::get(elementType.getContext(), integer.getWidth());
+  return elementType;
+}
+
+Type mpc::lanesOf(Type scalar, int64_t lanes) {
+  return lanes == 1 ? scalar : Type(VectorType::get({lanes}, scalar));
+}
+
+ElementEmitter::ElementEmitter(OpBuilder &builder, Location loc,
+                               const ElementTarget &target)
+    : builder(builder), loc(loc), target(target) {}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+void ElementEmitter::bindMemory(Value tensor, Value memref) {
+  unbind(tensor);
+  memory[tensor] = memref;
+}
+
+void ElementEmitter::bindValue(Value tensor, Value ssa) {
+  unbind(tensor);
+  values[tensor] = ssa;
+}
+
+void ElementEmitter::bindSource(Value tensor, Source source) {
+  unbind(tensor);
+  sources[tensor] = std::move(source);
+}
+
+void ElementEmitter::unbind(Value tensor) {
+  memory.erase(tensor);
+  values.erase(tensor);
+  sources.erase(tensor);
+  // Anything computed so far may depend on the binding.
+  cache.clear();
+}
+
+bool ElementEmitter::isBound(Value tensor) const {
+  return memory.contains(tensor) || values.contains(tensor) ||
+         sources.contains(tensor);
+}
+
+Value ElementEmitter::index(int64_t value) {
+  Block *block = builder.getInsertionBlock();
+  while (Operation *parent = block->getParentOp()) {
+    if (isa<FunctionOpInterface>(parent) || !parent->getBlock())
+      break;
+    block = parent->getBlock();
+  }
+  if (block != constantBlock) {
+    indexConstants.clear();
+    constantBlock = block;
+  }
+  Value &constant = indexConstants[value];
+  if (!constant) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(block);
+    constant = arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  return constant;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value ElementEmitter::splat(Value value, int64_t lanes) {
+  if (lanes == 1 || isa<VectorType>(value.getType()))
+    return value;
+  Value vector = vector::BroadcastOp::create(
+      builder, loc, lanesOf(value.getType(), lanes), value);
+  if (Type type = rounded.lookup(value))
+    rounded[vector] = type;
+  return vector;
+}
+
+Value ElementEmitter::asPatterns(Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (!type.getElementType().isBF16() || target.has16BitTypes)
+    return memref;
+  Value &view = patterns[memref];
+  if (!view) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(memref);
+    // Both types lower to the same pointer, and the cast to nothing.
+    auto integers = MemRefType::get(type.getShape(), builder.getI16Type());
+    view = UnrealizedConversionCastOp::create(builder, loc, integers, memref)
+               .getResult(0);
+  }
+  return view;
+}
+
+bool ElementEmitter::isMovedAtOnce(Value memref, ValueRange indices,
+                                   int64_t lanes) const {
+  if (!target.alignedVectors)
+    return true;
+  int64_t offset = 0;
+  SmallVector<int64_t> strides;
+  if (failed(cast<MemRefType>(memref.getType())
+                 .getStridesAndOffset(strides, offset)) ||
+      ShapedType::isDynamic(offset) || offset % lanes != 0)
+    return false;
+  return llvm::all_of(llvm::zip(indices, strides), [&](auto at) {
+    auto [index, stride] = at;
+    return !ShapedType::isDynamic(stride) &&
+           knownDivisor(index) % lanes * (stride % lanes) % lanes == 0;
+  });
+}
+
+Value ElementEmitter::load(Value memref, Type elementType, ValueRange indices,
+                           int64_t lanes, Value mask) {
+  memref = asPatterns(memref);
+  Type stored = cast<MemRefType>(memref.getType()).getElementType();
+  Value raw;
+  if (lanes == 1) {
+    raw = memref::LoadOp::create(builder, loc, memref, indices);
+  } else if (!isMovedAtOnce(memref, indices, lanes)) {
+    SmallVector<Value> elements, at(indices);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      at.back() = IndexMath{builder, loc}.add(indices.back(), lane);
+      elements.push_back(memref::LoadOp::create(builder, loc, memref, at));
+    }
+    raw = vector::FromElementsOp::create(
+        builder, loc, VectorType::get({lanes}, stored), elements);
+  } else {
+    auto type = VectorType::get({lanes}, stored);
+    if (mask) {
+      Value zero =
+          arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+      raw = vector::MaskedLoadOp::create(builder, loc, type, memref, indices,
+                                         mask, zero);
+    } else {
+      raw = vector::LoadOp::create(builder, loc, type, memref, indices);
+    }
+  }
+  ValueMath math(builder, loc);
+  if (elementType.isBF16() && !target.has16BitTypes) {
+    Value pattern = math.extendUnsigned(raw, builder.getI32Type());
+    Value wide =
+        math.fromBits(math.shiftLeft(pattern, 16), builder.getF32Type());
+    rounded[wide] = elementType;
+    return wide;
+  }
+  if (elementType.isF16() || elementType.isBF16()) {
+    Value wide = math.extendFloat(raw, builder.getF32Type());
+    rounded[wide] = elementType;
+    return wide;
+  }
+  if (elementType.isInteger(1) && !stored.isInteger(1))
+    return math.compare(arith::CmpIPredicate::ne, raw,
+                        math.integer(raw.getType(), 0));
+  return raw;
+}
+
+Value ElementEmitter::round(Value value, Type elementType) {
+  if (!elementType.isBF16() && !elementType.isF16())
+    return value;
+  if (rounded.lookup(value) == elementType)
+    return value;
+  ValueMath math(builder, loc);
+  Value result;
+  if (target.has16BitTypes)
+    result = math.extendFloat(math.truncateFloat(value, elementType),
+                              builder.getF32Type());
+  else
+    result =
+        elementType.isBF16() ? math.roundToBf16(value) : math.roundToF16(value);
+  rounded[result] = elementType;
+  return result;
+}
+
+void ElementEmitter::store(Value value, Value memref, ValueRange indices,
+                           int64_t lanes, Value mask) {
+  Type stored = cast<MemRefType>(memref.getType()).getElementType();
+  ValueMath math(builder, loc);
+  value = splat(value, lanes);
+  if (stored.isBF16() && !target.has16BitTypes) {
+    memref = asPatterns(memref);
+    Value exact = round(value, stored);
+    value = math.truncateInt(math.shiftRight(math.bits(exact), 16),
+                             builder.getI16Type());
+  } else if (stored.isF16() || stored.isBF16()) {
+    // What was rounded to the type already is stored as it is.
+    auto wide = value.getDefiningOp<arith::ExtFOp>();
+    bool isExact = wide && getElementTypeOrSelf(wide.getIn()) == stored;
+    value = isExact ? wide.getIn() : math.truncateFloat(value, stored);
+  } else if (getElementTypeOrSelf(value.getType()).isInteger(1) &&
+             !stored.isInteger(1)) {
+    value = math.extendUnsigned(value, stored);
+  }
+  if (lanes == 1) {
+    memref::StoreOp::create(builder, loc, value, memref, indices);
+  } else if (!isMovedAtOnce(memref, indices, lanes)) {
+    SmallVector<Value> at(indices);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      at.back() = IndexMath{builder, loc}.add(indices.back(), lane);
+      Value element = vector::ExtractOp::create(builder, loc, value, lane);
+      memref::StoreOp::create(builder, loc, element, memref, at);
+    }
+  } else if (mask)
+    vector::MaskedStoreOp::create(builder, loc, memref, indices, mask, value);
+  else
+    vector::StoreOp::create(builder, loc, value, memref, indices);
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+Value ElementEmitter::lookUp(Value tensor, const Request &at) const {
+  auto found = cache.find(tensor);
+  if (found == cache.end())
+    return {};
+  for (const CacheEntry &entry : llvm::reverse(found->second)) {
+    if (entry.lanes != at.lanes || entry.mask != at.mask ||
+        !llvm::equal(entry.indices, at.indices))
+      continue;
+    // It must have been computed in this block or one around it.
+    Block *home = Value(entry.value).getParentBlock();
+    for (Block *block = builder.getInsertionBlock(); block;) {
+      if (block == home)
+        return entry.value;
+      Operation *parent = block->getParentOp();
+      block = parent ? parent->getBlock() : nullptr;
+    }
+  }
+  return {};
+}
+
+FailureOr<Value> ElementEmitter::emit(Value tensor, ValueRange indices,
+                                      int64_t lanes, Value mask) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+  return emitIn(tensor, indices, lanes, {0, shape.empty() ? 1 : shape.back()},
+                mask);
+}
+
+FailureOr<Value> ElementEmitter::emitIn(Value tensor, ValueRange indices,
+                                        int64_t lanes, LaneRange range,
+                                        Value mask) {
+  return emitRequest(tensor, Request{indices, lanes, mask, range});
+}
+
+FailureOr<Value> ElementEmitter::emitRequest(Value tensor, const Request &at) {
+  if (Value bound = values.lookup(tensor))
+    return splat(bound, at.lanes);
+  if (Value known = lookUp(tensor, at))
+    return known;
+  Type elementType = getElementTypeOrSelf(tensor.getType());
+  Result result = failure();
+  if (Value memref = memory.lookup(tensor)) {
+    result = load(memref, elementType, at.indices, at.lanes, at.mask);
+  } else if (auto source = sources.find(tensor); source != sources.end()) {
+    Source call = source->second;
+    result = call(at.indices, at.lanes, at.mask);
+    if (succeeded(result))
+      result = splat(*result, at.lanes);
+  } else {
+    result = emitDefinition(tensor, at);
+    if (Operation *op = tensor.getDefiningOp(); succeeded(result))
+      name(*result, op);
+  }
+  if (failed(result))
+    return failure();
+  SmallVector<CacheEntry, 2> &entries = cache[tensor];
+  if (entries.size() >= kCachedValues)
+    entries.erase(entries.begin());
+  entries.push_back(
+      {SmallVector<Value, 4>(at.indices), at.lanes, at.mask, *result});
+  return result;
+}
+
+void ElementEmitter::name(Value value, Operation *op) {
+  // Only what was made for this very op: others have their names already.
+  Operation *made = value.getDefiningOp();
+  if (op && made && made->getLoc() == loc &&
+      !made->hasTrait<OpTrait::ConstantLike>())
+    made->setLoc(op->getLoc());
+}
+
+FailureOr<Value> ElementEmitter::emitDefinition(Value tensor,
+                                                const Request &at) {
+  Operation *op = tensor.getDefiningOp();
+  if (!op)
+    return emitError(loc, "kernel argument has no memory"), failure();
+  if (isa<ConstantOp>(op))
+    return emitConstant(op, at);
+  if (isa<ElementwiseOpInterface>(op))
+    return emitElementwise(op, at);
+  return emitIndexing(op, at);
+}
+
+FailureOr<Value> ElementEmitter::emitScalar(Value tensor, ValueRange indices,
+                                            int64_t lanes) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+  // Scalars may also be tensors of extents 1.
+  SmallVector<Value> zeros(indices.empty() ? shape.size() : 0);
+  for (Value &zero : zeros)
+    zero = index(0);
+  Request at{indices.empty() ? ValueRange(zeros) : indices,
+             1,
+             {},
+             {0, shape.empty() ? 1 : shape.back()}};
+  Result value = emitRequest(tensor, at);
+  if (failed(value))
+    return failure();
+  return splat(*value, lanes);
+}
+
+FailureOr<Value> ElementEmitter::emitPerLane(Value tensor, const Request &at) {
+  if (at.lanes == 1)
+    return emitDefinition(tensor, at);
+  IndexMath math{builder, loc};
+  Type elementType = getElementTypeOrSelf(tensor.getType());
+  SmallVector<Value> lanes;
+  SmallVector<Value> indices(at.indices);
+  for (int64_t lane = 0; lane < at.lanes; ++lane) {
+    indices.back() = math.add(at.indices.back(), lane);
+    // A masked lane may lie outside; it reads the first lane's element instead.
+    if (at.mask && lane > 0) {
+      Value keep = vector::ExtractOp::create(builder, loc, at.mask, lane);
+      indices.back() = arith::SelectOp::create(
+          builder, loc, keep, indices.back(), at.indices.back());
+    }
+    Result value = emitScalar(tensor, indices, 1);
+    if (failed(value))
+      return failure();
+    lanes.push_back(*value);
+  }
+  Value joined = vector::FromElementsOp::create(
+      builder, loc, VectorType::get({at.lanes}, lanes.front().getType()),
+      lanes);
+  if (elementType.isBF16() || elementType.isF16())
+    rounded[joined] = elementType;
+  return joined;
+}
+
+FailureOr<Value> ElementEmitter::emitOperand(Value operand, const Request &at) {
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(operand.getType()).getShape();
+  SmallVector<Value, 6> indices(at.indices.take_back(shape.size()));
+  for (auto [extent, index] : llvm::zip(shape, indices))
+    if (extent == 1)
+      index = this->index(0);
+  // The result may have extent 1 there as well; then `lanes` is 1 anyway.
+  if (shape.empty() || shape.back() == 1)
+    return emitScalar(operand, indices, at.lanes);
+  return emitRequest(operand, Request{indices, at.lanes, at.mask, at.range});
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+FailureOr<Value> ElementEmitter::emitConstant(Operation *op,
+                                              const Request &at) {
+  auto constant = cast<ConstantOp>(op);
+  auto tensorType = cast<RankedTensorType>(constant.getResult().getType());
+  Type elementType = tensorType.getElementType();
+  Type type = carriedType(elementType);
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+  if (failed(bytes))
+    return op->emitError("constant's data is missing or has the wrong size"),
+           failure();
+  ValueMath math(builder, loc);
+
+  auto element = [&](int64_t position) -> Attribute {
+    if (isa<FloatType>(elementType)) {
+      unsigned width = elementType.getIntOrFloatBitWidth();
+      const char *data = bytes->bytes().data() + position * (width / 8);
+      APInt bits(width, 0);
+      std::memcpy(const_cast<uint64_t *>(bits.getRawData()), data, width / 8);
+      APFloat value(cast<FloatType>(elementType).getFloatSemantics(), bits);
+      bool lost = false;
+      value.convert(cast<FloatType>(type).getFloatSemantics(),
+                    APFloat::rmNearestTiesToEven, &lost);
+      return builder.getFloatAttr(type, value);
+    }
+    unsigned width = type.getIntOrFloatBitWidth(),
+             size = std::max(1u, width / 8);
+    uint64_t value = 0;
+    std::memcpy(&value, bytes->bytes().data() + position * size, size);
+    return builder.getIntegerAttr(
+        type, APInt(width, value, false, /*implicitTrunc=*/true));
+  };
+
+  int64_t count = tensorType.getNumElements();
+  if (count == 1 || splatValue(constant.getValue())) {
+    Value scalar = arith::ConstantOp::create(builder, loc, type,
+                                             cast<TypedAttr>(element(0)));
+    Value value = splat(scalar, at.lanes);
+    if (elementType.isBF16() || elementType.isF16())
+      rounded[value] = elementType;
+    return value;
+  }
+
+  // Others become a table beside the function, in carried form.
+  Value &table = globals[op];
+  if (!table || table.getParentRegion()->getParentOfType<ModuleOp>() == nullptr)
+    table = {};
+  if (!table) {
+    SmallVector<Attribute> elements;
+    bool boolean = elementType.isInteger(1);
+    for (int64_t i = 0; i < count; ++i) {
+      Attribute value = element(i);
+      if (boolean)
+        value = builder.getI8IntegerAttr(
+            cast<IntegerAttr>(value).getValue().getZExtValue());
+      elements.push_back(value);
+    }
+    Type stored = boolean ? Type(builder.getI8Type()) : type;
+    auto memref = MemRefType::get(tensorType.getShape(), stored);
+    auto data = DenseElementsAttr::get(
+        RankedTensorType::get(tensorType.getShape(), stored), elements);
+    Operation *function = builder.getInsertionBlock()->getParentOp();
+    while (!isa<FunctionOpInterface>(function))
+      function = function->getParentOp();
+    Operation *module = function->getParentOp();
+    std::string name;
+    unsigned counter = 0;
+    do {
+      name = (SymbolTable::getSymbolName(function).getValue() + "_table" +
+              Twine(counter++))
+                 .str();
+    } while (SymbolTable::lookupSymbolIn(module, name));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(function);
+    memref::GlobalOp::create(
+        builder, loc, name, builder.getStringAttr("private"), memref, data,
+        /*constant=*/true, /*alignment=*/builder.getI64IntegerAttr(64));
+    builder.setInsertionPointToStart(&function->getRegion(0).front());
+    table = memref::GetGlobalOp::create(builder, loc, memref, name);
+  }
+  Type loadType = isa<FloatType>(elementType) ? type : elementType;
+  Value value = load(table, loadType, at.indices, at.lanes, at.mask);
+  if (elementType.isBF16() || elementType.isF16())
+    rounded[value] = elementType;
+  return value;
+}

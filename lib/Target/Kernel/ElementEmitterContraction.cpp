@@ -1,0 +1,161 @@
+//===- ElementEmitterContraction.cpp - products at one result element -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A matrix product or convolution whose result is asked for element by element:
+// the form for types and shapes that no faster kernel takes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Window.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+/// Sums products of carried values in a contraction's accumulate type.
+class ProductSum {
+public:
+  ProductSum(ElementEmitter &emitter, ContractionOpInterface op)
+      : emitter(emitter), math(emitter.getBuilder(), emitter.getLoc()),
+        accumulator(op.getAccumulateType()), type(carriedType(accumulator)) {}
+
+  Value zero() {
+    return isa<FloatType>(type) ? math.constant(type, 0)
+                                : math.integer(type, 0);
+  }
+
+  FailureOr<Carried> add(ValueRange sums, FailureOr<Value> x,
+                         FailureOr<Value> y) {
+    if (failed(x) || failed(y))
+      return failure();
+    Value sum;
+    if (isa<FloatType>(type)) {
+      sum = math.fma(toAccumulator(math, *x, accumulator),
+                     toAccumulator(math, *y, accumulator), sums[0]);
+    } else {
+      OpBuilder &b = emitter.getBuilder();
+      Value product =
+          arith::MulIOp::create(b, emitter.getLoc(), widen(*x), widen(*y));
+      sum = math.addInt(sums[0], product);
+    }
+    return Carried{emitter.round(sum, accumulator)};
+  }
+
+  Value finish(Value sum, Type elementType) {
+    if (getElementTypeOrSelf(sum.getType()).isF64() && !elementType.isF64())
+      sum = elementType.isF32() ? math.truncateFloat(sum, elementType)
+                                : math.truncateToOdd(sum);
+    return emitter.round(sum, elementType);
+  }
+
+private:
+  Value widen(Value x) {
+    unsigned width = type.getIntOrFloatBitWidth();
+    if (getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth() >= width)
+      return x;
+    return accumulator.isUnsignedInteger() ? math.extendUnsigned(x, type)
+                                           : math.extendSigned(x, type);
+  }
+
+  ElementEmitter &emitter;
+  ValueMath math;
+  Type accumulator, type;
+};
+} // namespace
+
+FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
+  auto matmul = cast<MatmulOp>(op);
+  if (matmul.getPacked())
+    return op->emitOpError("has a packed operand, which only contraction "
+                           "kernels read"),
+           failure();
+  if (at.lanes > 1)
+    return emitPerLane(matmul.getResult(), at);
+  Value lhs = matmul.getLhs(), rhs = matmul.getRhs();
+  bool lhsTransposed = matmul.getTransposeLhs(),
+       rhsTransposed = matmul.getTransposeRhs();
+  ProductSum product(*this, matmul);
+  // The operand's own batch indices, then its row and column.
+  auto element = [&](Value operand, Value row, Value column) {
+    ArrayRef<int64_t> shape = shapeOf(operand);
+    SmallVector<Value> indices(
+        at.indices.drop_back(2).take_back(shape.size() - 2));
+    for (auto [extent, index] : llvm::zip(shape, indices))
+      if (extent == 1)
+        index = this->index(0);
+    indices.append({row, column});
+    return emit(operand, indices, 1);
+  };
+  Value row = at.indices[at.indices.size() - 2], column = at.indices.back();
+  int64_t depth = shapeOf(lhs)[shapeOf(lhs).size() - (lhsTransposed ? 2 : 1)];
+  FailureOr<Carried> sum = carryLoop(
+      *this, index(0), index(depth), 1, product.zero(),
+      [&](Value k, ValueRange sums) {
+        return product.add(
+            sums, lhsTransposed ? element(lhs, k, row) : element(lhs, row, k),
+            rhsTransposed ? element(rhs, column, k) : element(rhs, k, column));
+      });
+  if (failed(sum))
+    return failure();
+  return product.finish(sum->front(),
+                        getElementTypeOrSelf(op->getResult(0).getType()));
+}
+
+FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
+  auto conv = cast<ConvOp>(op);
+  if (conv.getPacked())
+    return op->emitOpError("has a packed filter, which only contraction "
+                           "kernels read"),
+           failure();
+  if (at.lanes > 1)
+    return emitPerLane(conv.getResult(), at);
+  WindowShape shape(conv, conv.getWindowShape());
+  ArrayRef<int64_t> input = shapeOf(conv.getInput()),
+                    result = shapeOf(conv.getResult());
+  size_t count = shape.window.size(), firstSpatial = shape.channelsLast ? 1 : 2,
+         channelDim = shape.channelsLast ? count + 1 : 1;
+  int64_t groups = std::max<int64_t>(conv.getGroups(), 1),
+          groupOutputs = conv.getOutputChannels() / groups,
+          groupInputs = input[channelDim] / groups;
+  IndexMath math{builder, loc};
+  SmallVector<WindowDimension> window;
+  for (size_t dim = 0; dim < count; ++dim)
+    window.push_back(shape.at(math, dim, at.indices[firstSpatial + dim],
+                              input[firstSpatial + dim],
+                              result[firstSpatial + dim]));
+  Value channel = at.indices[channelDim];
+  Value firstInput =
+      groups == 1 ? index(0)
+                  : math.mul(math.div(channel, groupOutputs), groupInputs);
+  ProductSum product(*this, conv);
+  SmallVector<Value> from(at.indices), weight(count + 2);
+  weight[0] = channel;
+  auto nest = [&](auto &&self, size_t dim,
+                  ValueRange sums) -> FailureOr<Carried> {
+    if (dim == count)
+      return carryLoop(*this, index(0), index(groupInputs), 1, sums,
+                       [&](Value c, ValueRange carried) {
+                         from[channelDim] = math.add(firstInput, c);
+                         weight[1] = c;
+                         return product.add(carried,
+                                            emit(conv.getInput(), from, 1),
+                                            emit(conv.getFilter(), weight, 1));
+                       });
+    const WindowDimension &range = window[dim];
+    return carryLoop(*this, range.begin, range.end, 1, sums,
+                     [&](Value k, ValueRange carried) {
+                       from[firstSpatial + dim] =
+                           math.add(range.start, math.mul(k, range.dilation));
+                       weight[2 + dim] = k;
+                       return self(self, dim + 1, carried);
+                     });
+  };
+  FailureOr<Carried> sum = nest(nest, 0, product.zero());
+  if (failed(sum))
+    return failure();
+  return product.finish(sum->front(),
+                        getElementTypeOrSelf(op->getResult(0).getType()));
+}

@@ -1,0 +1,416 @@
+//===- ElementEmitterElementwise.cpp - elementwise ops and casts ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementEmitter.h"
+#include "MathExpansion.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+using arith::CmpFPredicate;
+using arith::CmpIPredicate;
+
+namespace {
+/// One elementwise op on carried values.
+class Elementwise : public MathExpansion {
+public:
+  Elementwise(ElementEmitter &emitter, Operation *op, ArrayRef<Value> operands)
+      : MathExpansion(emitter.getBuilder(), emitter.getLoc(),
+                      emitter.getTarget()),
+        op(op), operands(operands),
+        from(getElementTypeOrSelf(op->getOperand(0).getType())),
+        to(getElementTypeOrSelf(op->getResult(0).getType())) {}
+
+  /// Null where the op is none of these.
+  Value emit();
+
+private:
+  Value emitFloat();
+  Value emitInteger();
+  Value emitCompare(ComparePredicate predicate);
+  Value emitCast();
+  Value floatToInteger(Value x);
+  Value integerToFloat(Value x);
+  Value emitPow(Value x, Value y);
+  Value divideIntegers(Value x, Value y, bool remainder);
+  Value powerOfIntegers(Value x, Value y);
+  Value shiftIntegers(Value x, Value y, bool left);
+  Value smaller(Value x, Value y, bool larger);
+  bool isUnsigned(Type type) const {
+    return type.isUnsignedInteger() || type.isInteger(1);
+  }
+  template <typename Op> Value unary(Value x) { return Op::create(b, loc, x); }
+  template <typename Op> Value binary() {
+    return Op::create(b, loc, operands[0], operands[1]);
+  }
+
+  Operation *op;
+  ArrayRef<Value> operands;
+  Type from, to;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Floats
+//===----------------------------------------------------------------------===//
+
+/// The number that all elements of `value` are, where it is a constant.
+static std::optional<double> splatOf(Value value) {
+  while (auto cast = value.getDefiningOp<CastOp>())
+    value = cast.getInput();
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant ? splatValue(constant.getValue()) : std::nullopt;
+}
+
+Value Elementwise::emitPow(Value x, Value y) {
+  // Exponents whose power is a few exactly rounded steps.
+  std::optional<double> exponent = splatOf(op->getOperand(1));
+  if (exponent == 1.0)
+    return x;
+  if (exponent == 2.0)
+    return mul(x, x);
+  if (exponent == 3.0)
+    return mul(mul(x, x), x);
+  if (exponent == -1.0)
+    return div(constant(x.getType(), 1.0), x);
+  return pow(x, y);
+}
+
+Value Elementwise::emitFloat() {
+  Value x = operands[0], y = operands.size() > 1 ? operands[1] : Value();
+  Type type = x.getType();
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](AddOp) { return add(x, y); })
+      .Case([&](SubOp) { return sub(x, y); })
+      .Case([&](MulOp) { return mul(x, y); })
+      .Case([&](DivOp) { return div(x, y); })
+      .Case([&](MaxOp) { return binary<arith::MaximumFOp>(); })
+      .Case([&](MinOp) { return binary<arith::MinimumFOp>(); })
+      .Case([&](PowOp) { return emitPow(x, y); })
+      .Case([&](Atan2Op) { return atan2(x, y); })
+      .Case([&](RemOp) { return fmod(x, y); })
+      .Case([&](AbsOp) { return abs(x); })
+      .Case([&](NegOp) { return neg(x); })
+      .Case([&](SignOp) {
+        Value positive = compare(CmpFPredicate::OGT, x, 0.0);
+        Value negative = compare(CmpFPredicate::OLT, x, 0.0);
+        return select(positive, 1.0, select(negative, -1.0, x));
+      })
+      .Case([&](FloorOp) { return unary<math::FloorOp>(x); })
+      .Case([&](CeilOp) { return unary<math::CeilOp>(x); })
+      .Case([&](RoundOp) { return unary<math::RoundEvenOp>(x); })
+      .Case([&](ExpOp) { return exp(x); })
+      .Case([&](Expm1Op) { return expm1(x); })
+      .Case([&](LogOp) { return log(x); })
+      .Case([&](Log1pOp) { return log1p(x); })
+      .Case([&](SqrtOp) { return sqrt(x); })
+      .Case([&](RsqrtOp) { return div(constant(type, 1.0), sqrt(x)); })
+      .Case([&](ReciprocalOp) { return div(constant(type, 1.0), x); })
+      .Case([&](SinOp) { return sin(x); })
+      .Case([&](CosOp) { return cos(x); })
+      .Case([&](TanOp) { return tan(x); })
+      .Case([&](AsinOp) { return asin(x); })
+      .Case([&](AcosOp) { return acos(x); })
+      .Case([&](AtanOp) { return atan(x); })
+      .Case([&](SinhOp) { return sinh(x); })
+      .Case([&](CoshOp) { return cosh(x); })
+      .Case([&](AsinhOp) { return asinh(x); })
+      .Case([&](AcoshOp) { return acosh(x); })
+      .Case([&](AtanhOp) { return atanh(x); })
+      .Case([&](TanhOp) { return tanh(x); })
+      .Case([&](SigmoidOp) { return sigmoid(x); })
+      .Case([&](ErfOp) { return erf(x); })
+      .Case([&](ReluOp) {
+        // Also turns -0 into 0; NaN stays.
+        return select(compare(CmpFPredicate::OLE, x, 0.0), 0.0, x);
+      })
+      .Case([&](SiluOp) { return mul(x, sigmoid(x)); })
+      .Case([&](SoftplusOp) { return softplus(x); })
+      .Case([&](GeluOp gelu) {
+        return gelu.getForm() == GeluForm::erf ? this->gelu(x) : geluTanh(x);
+      })
+      .Case([&](LeakyReluOp leaky) {
+        Value scaled = mul(x, leaky.getAlpha().convertToDouble());
+        return select(compare(CmpFPredicate::OGE, x, 0.0), x, scaled);
+      })
+      .Case([&](EluOp elu) {
+        Value scaled = mul(expm1(x), elu.getAlpha().convertToDouble());
+        return select(compare(CmpFPredicate::OGE, x, 0.0), x, scaled);
+      })
+      .Case([&](IsNanOp) { return compare(CmpFPredicate::UNO, x, x); })
+      .Case([&](IsInfOp isInf) -> Value {
+        double infinity = std::numeric_limits<double>::infinity();
+        if (isInf.getPositive() && isInf.getNegative())
+          return compare(CmpFPredicate::OEQ, abs(x), infinity);
+        if (!isInf.getPositive() && !isInf.getNegative())
+          return integer(withElement(type, b.getI1Type()), 0);
+        return compare(CmpFPredicate::OEQ, x,
+                       isInf.getPositive() ? infinity : -infinity);
+      })
+      .Case([&](ClampOp) -> Value {
+        Value low = arith::MaximumFOp::create(b, loc, x, y);
+        return arith::MinimumFOp::create(b, loc, low, operands[2]);
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+Value Elementwise::smaller(Value x, Value y, bool larger) {
+  if (to.isInteger(1))
+    return larger ? bitOr(x, y) : bitAnd(x, y);
+  if (isUnsigned(to))
+    return larger ? Value(arith::MaxUIOp::create(b, loc, x, y))
+                  : Value(arith::MinUIOp::create(b, loc, x, y));
+  return larger ? Value(arith::MaxSIOp::create(b, loc, x, y))
+                : Value(arith::MinSIOp::create(b, loc, x, y));
+}
+
+Value Elementwise::divideIntegers(Value x, Value y, bool remainder) {
+  Type type = x.getType();
+  Value zero = integer(type, 0), one = integer(type, 1);
+  Value byZero = compare(CmpIPredicate::eq, y, zero);
+  Value divisor = select(byZero, one, y), quotient, rest;
+  if (isUnsigned(to)) {
+    quotient = arith::DivUIOp::create(b, loc, x, divisor);
+    rest = arith::RemUIOp::create(b, loc, x, divisor);
+    return select(byZero, zero, remainder ? rest : quotient);
+  }
+  // The lowest value over -1 traps: -1 is treated apart.
+  Value byMinusOne = compare(CmpIPredicate::eq, divisor, integer(type, -1));
+  divisor = select(byMinusOne, one, divisor);
+  if (remainder) {
+    rest = arith::RemSIOp::create(b, loc, x, divisor);
+    return select(byZero, zero, rest);
+  }
+  quotient = arith::DivSIOp::create(b, loc, x, divisor);
+  quotient = select(byMinusOne, subInt(zero, x), quotient);
+  return select(byZero, zero, quotient);
+}
+
+Value Elementwise::shiftIntegers(Value x, Value y, bool left) {
+  Type type = x.getType();
+  int64_t width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  Value limit = integer(type, width), zero = integer(type, 0);
+  // i1 cannot hold its own width; there only a shift by 0 keeps anything.
+  Value inside = width == 1 ? compare(CmpIPredicate::eq, y, zero)
+                            : compare(CmpIPredicate::ult, y, limit);
+  Value amount = select(inside, y, zero);
+  Value shifted = left ? Value(arith::ShLIOp::create(b, loc, x, amount))
+                       : Value(arith::ShRUIOp::create(b, loc, x, amount));
+  return select(inside, shifted, zero);
+}
+
+Value Elementwise::powerOfIntegers(Value x, Value y) {
+  Type type = x.getType();
+  Value zero = integer(type, 0), one = integer(type, 1);
+  int64_t width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  Value power = one, square = x;
+  // By the bits of the exponent; a vector runs all of them, at most its width.
+  auto loop = scf::WhileOp::create(
+      b, loc, TypeRange{type, type, type}, ValueRange{power, square, y},
+      [&](OpBuilder &, Location, ValueRange state) {
+        Value more = compare(CmpIPredicate::ne, state[2], zero);
+        if (isa<VectorType>(type))
+          more = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
+                                             more);
+        scf::ConditionOp::create(b, loc, more, state);
+      },
+      [&](OpBuilder &, Location, ValueRange state) {
+        Value bit = compare(CmpIPredicate::ne, bitAnd(state[2], 1), zero);
+        Value product = arith::MulIOp::create(b, loc, state[0], state[1]);
+        Value next = select(bit, product, state[0]);
+        Value squared = arith::MulIOp::create(b, loc, state[1], state[1]);
+        Value rest = width == 1 ? zero : shiftRight(state[2], 1);
+        scf::YieldOp::create(b, loc, ValueRange{next, squared, rest});
+      });
+  Value result = loop.getResult(0);
+  if (isUnsigned(to))
+    return result;
+  // A negative exponent: the truncated reciprocal.
+  Value odd = compare(CmpIPredicate::ne, bitAnd(y, 1), zero);
+  Value minusOne = compare(CmpIPredicate::eq, x, integer(type, -1));
+  Value unit = compare(CmpIPredicate::eq, x, one);
+  Value reciprocal =
+      select(unit, one, select(minusOne, select(odd, x, one), zero));
+  return select(compare(CmpIPredicate::slt, y, zero), reciprocal, result);
+}
+
+Value Elementwise::emitInteger() {
+  Value x = operands[0], y = operands.size() > 1 ? operands[1] : Value();
+  Type type = x.getType();
+  bool noSign = isUnsigned(to);
+  Value zero = integer(type, 0);
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](AddOp) { return addInt(x, y); })
+      .Case([&](SubOp) { return subInt(x, y); })
+      .Case([&](MulOp) { return binary<arith::MulIOp>(); })
+      .Case([&](DivOp) { return divideIntegers(x, y, /*remainder=*/false); })
+      .Case([&](RemOp) { return divideIntegers(x, y, /*remainder=*/true); })
+      .Case([&](PowOp) { return powerOfIntegers(x, y); })
+      .Case([&](MaxOp) { return smaller(x, y, /*larger=*/true); })
+      .Case([&](MinOp) { return smaller(x, y, /*larger=*/false); })
+      .Case([&](AndOp) { return bitAnd(x, y); })
+      .Case([&](OrOp) { return bitOr(x, y); })
+      .Case([&](XorOp) { return bitXor(x, y); })
+      .Case([&](ShiftLeftOp) { return shiftIntegers(x, y, /*left=*/true); })
+      .Case([&](ShiftRightOp) { return shiftIntegers(x, y, /*left=*/false); })
+      .Case([&](NotOp) { return bitXor(x, -1); })
+      .Case([&](NegOp) { return subInt(zero, x); })
+      .Case([&](AbsOp) {
+        return noSign ? x
+                      : select(compare(CmpIPredicate::slt, x, zero),
+                               subInt(zero, x), x);
+      })
+      .Case([&](SignOp) {
+        Value one = integer(type, 1);
+        Value nonZero = select(compare(CmpIPredicate::ne, x, zero), one, zero);
+        if (noSign)
+          return nonZero;
+        Value minusOne = integer(type, -1);
+        return select(compare(CmpIPredicate::slt, x, zero), minusOne, nonZero);
+      })
+      .Case([&](ReluOp) {
+        return noSign ? x : smaller(x, zero, /*larger=*/true);
+      })
+      .Case([&](ClampOp) {
+        return smaller(smaller(x, y, /*larger=*/true), operands[2],
+                       /*larger=*/false);
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Comparison and conversion
+//===----------------------------------------------------------------------===//
+
+Value Elementwise::emitCompare(ComparePredicate predicate) {
+  if (isa<FloatType>(from)) {
+    static constexpr CmpFPredicate predicates[] = {
+        CmpFPredicate::OEQ, CmpFPredicate::UNE, CmpFPredicate::OLT,
+        CmpFPredicate::OLE, CmpFPredicate::OGT, CmpFPredicate::OGE};
+    return compare(predicates[static_cast<unsigned>(predicate)], operands[0],
+                   operands[1]);
+  }
+  static constexpr CmpIPredicate signedPredicates[] = {
+      CmpIPredicate::eq,  CmpIPredicate::ne,  CmpIPredicate::slt,
+      CmpIPredicate::sle, CmpIPredicate::sgt, CmpIPredicate::sge};
+  static constexpr CmpIPredicate unsignedPredicates[] = {
+      CmpIPredicate::eq,  CmpIPredicate::ne,  CmpIPredicate::ult,
+      CmpIPredicate::ule, CmpIPredicate::ugt, CmpIPredicate::uge};
+  unsigned index = static_cast<unsigned>(predicate);
+  return compare(isUnsigned(from) ? unsignedPredicates[index]
+                                  : signedPredicates[index],
+                 operands[0], operands[1]);
+}
+
+Value Elementwise::floatToInteger(Value x) {
+  if (to.isInteger(1))
+    return compare(CmpFPredicate::UNE, x, 0.0);
+  // The saturating conversion of LLVM: ends of the range outside it, 0 for NaN.
+  Type type =
+      withElement(x.getType(), b.getIntegerType(to.getIntOrFloatBitWidth()));
+  // Targets with functions of their own saturate in arith's conversions too.
+  if (target.call)
+    return isUnsigned(to) ? Value(arith::FPToUIOp::create(b, loc, type, x))
+                          : Value(arith::FPToSIOp::create(b, loc, type, x));
+  StringRef name = isUnsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
+  return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name),
+                                       ValueRange{x})
+      .getResult(0);
+}
+
+Value Elementwise::integerToFloat(Value x) {
+  Type source = getElementTypeOrSelf(x.getType());
+  bool narrow = to.isF16() || to.isBF16();
+  // Integers that f32 holds exactly convert directly; wider ones on the way to
+  // 16 bits go through f64, so that only one rounding counts.
+  bool direct = !narrow || source.getIntOrFloatBitWidth() <= 16;
+  Type element =
+      to.isF64() || !direct ? Type(b.getF64Type()) : Type(b.getF32Type());
+  Type type = withElement(x.getType(), element);
+  Value value = isUnsigned(from)
+                    ? Value(arith::UIToFPOp::create(b, loc, type, x))
+                    : Value(arith::SIToFPOp::create(b, loc, type, x));
+  return narrow && !direct ? truncateToOdd(value) : value;
+}
+
+Value Elementwise::emitCast() {
+  Value x = operands[0];
+  bool fromFloat = isa<FloatType>(from), toFloat = isa<FloatType>(to);
+  if (fromFloat && toFloat) {
+    if (from.isF64() && !to.isF64())
+      return to.isF32() ? truncateFloat(x, to) : truncateToOdd(x);
+    return to.isF64() && !from.isF64() ? extendFloat(x, to) : x;
+  }
+  if (fromFloat)
+    return floatToInteger(x);
+  if (toFloat)
+    return integerToFloat(x);
+  unsigned fromWidth = from.getIntOrFloatBitWidth(),
+           toWidth = to.getIntOrFloatBitWidth();
+  if (toWidth == 1)
+    return fromWidth == 1
+               ? x
+               : compare(CmpIPredicate::ne, x, integer(x.getType(), 0));
+  Type element = b.getIntegerType(toWidth);
+  if (toWidth < fromWidth)
+    return truncateInt(x, element);
+  if (toWidth > fromWidth)
+    return isUnsigned(from) ? extendUnsigned(x, element)
+                            : extendSigned(x, element);
+  return x;
+}
+
+Value Elementwise::emit() {
+  if (auto compare = dyn_cast<CompareOp>(op))
+    return emitCompare(compare.getPredicate());
+  if (isa<SelectOp>(op))
+    return select(operands[0], operands[1], operands[2]);
+  if (isa<CastOp>(op))
+    return emitCast();
+  return isa<FloatType>(from) ? emitFloat() : emitInteger();
+}
+
+FailureOr<Value> ElementEmitter::emitElementwise(Operation *op,
+                                                 const Request &at) {
+  SmallVector<Value, 3> operands;
+  for (Value operand : op->getOperands()) {
+    Result value = emitOperand(operand, at);
+    if (failed(value))
+      return failure();
+    operands.push_back(*value);
+  }
+  Value value = Elementwise(*this, op, operands).emit();
+  if (!value)
+    return op->emitOpError("cannot be generated with element type ")
+               << getElementTypeOrSelf(op->getOperand(0).getType()),
+           failure();
+  // A choice between exact values is exact.
+  Type elementType = getElementTypeOrSelf(op->getResult(0).getType());
+  bool exact = isa<SelectOp, MaxOp, MinOp, ClampOp, AbsOp, NegOp, SignOp,
+                   FloorOp, CeilOp, RoundOp, ReluOp>(op) ||
+               (isa<CastOp>(op) &&
+                op->getOperand(0).getType() == op->getResult(0).getType());
+  if (exact && isa<FloatType>(elementType) && !elementType.isF32() &&
+      !elementType.isF64()) {
+    rounded[value] = elementType;
+    return value;
+  }
+  return round(value, elementType);
+}

@@ -1,0 +1,482 @@
+//===- ElementEmitterIndexing.cpp - views, index maps and gathers ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each op becomes arithmetic on indices and a request to its operand. A vector
+// along the last dimension stays whole where the op keeps that dimension;
+// otherwise it is taken apart into lanes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "IndexingRules.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mpc;
+using arith::CmpIPredicate;
+
+bool ElementEmitter::startsAtMultiple(const Request &at) const {
+  return target.alignedVectors && !at.indices.empty() &&
+         knownDivisor(at.indices.back()) % at.lanes == 0;
+}
+
+static LaneRange fullRange(Value tensor) {
+  ArrayRef<int64_t> shape = shapeOf(tensor);
+  return {0, shape.empty() ? 1 : shape.back()};
+}
+
+bool mpc::gathersWholeRows(Operation *op) {
+  return TypeSwitch<Operation *, bool>(op)
+      .Case([](GatherOp gather) {
+        return static_cast<int64_t>(gather.getAxis()) + 1 <
+               static_cast<int64_t>(shapeOf(gather.getInput()).size());
+      })
+      .Case([](GatherNdOp gather) {
+        int64_t tuple = shapeOf(gather.getIndices()).back();
+        return static_cast<int64_t>(gather.getBatchDims()) + tuple <
+               static_cast<int64_t>(shapeOf(gather.getInput()).size());
+      })
+      .Default([](Operation *) { return false; });
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+/// Number of trailing dimensions whose extents agree.
+static size_t commonSuffix(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  size_t count = 0;
+  while (count < a.size() && count < b.size() &&
+         a[a.size() - 1 - count] == b[b.size() - 1 - count])
+    ++count;
+  return count;
+}
+
+Value ElementEmitter::viewAs(Value memref, ArrayRef<int64_t> shape) {
+  auto type = cast<MemRefType>(memref.getType());
+  // Memory of an empty tensor has extents of at least 1.
+  SmallVector<int64_t> extents;
+  for (int64_t extent : shape)
+    extents.push_back(std::max<int64_t>(extent, 1));
+  shape = extents;
+  if (type.getShape() == shape)
+    return memref;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(memref);
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return memref::ReinterpretCastOp::create(
+      builder, loc, MemRefType::get(shape, type.getElementType()), memref,
+      /*offset=*/0, shape, strides);
+}
+
+FailureOr<Value> ElementEmitter::emitReshape(Operation *op, const Request &at) {
+  auto reshape = cast<ReshapeOp>(op);
+  Value input = reshape.getInput();
+  ArrayRef<int64_t> from = shapeOf(input), to = shapeOf(reshape.getResult());
+  if (Value memref = memory.lookup(input)) {
+    Value view = viewAs(memref, to);
+    memory[reshape.getResult()] = view;
+    return load(view, getElementTypeOrSelf(input.getType()), at.indices,
+                at.lanes, at.mask);
+  }
+  size_t suffix = commonSuffix(from, to);
+  bool whole =
+      suffix > 0 || (startsAtMultiple(at) && to.back() % at.lanes == 0 &&
+                     !from.empty() && from.back() % at.lanes == 0);
+  if (at.lanes > 1 && !whole)
+    return emitPerLane(reshape.getResult(), at);
+  IndexMath math{builder, loc};
+  Value position = index(0);
+  for (size_t i = 0; i < to.size() - suffix; ++i)
+    position = math.add(math.mul(position, to[i]),
+                        to[i] == 1 ? index(0) : at.indices[i]);
+  SmallVector<Value> indices =
+      math.delinearize(position, from.drop_back(suffix));
+  for (auto [extent, value] : llvm::zip(from, indices))
+    if (extent == 1)
+      value = index(0);
+  llvm::append_range(indices, at.indices.take_back(suffix));
+  LaneRange range = suffix > 0 ? at.range : fullRange(input);
+  return emitRequest(input, Request{indices, at.lanes, at.mask, range});
+}
+
+//===----------------------------------------------------------------------===//
+// Concat and pad
+//===----------------------------------------------------------------------===//
+
+FailureOr<Value> ElementEmitter::emitConcat(Operation *op, const Request &at) {
+  auto concat = cast<ConcatOp>(op);
+  size_t axis = concat.getAxis(), rank = shapeOf(concat.getResult()).size();
+  bool last = axis + 1 == rank;
+  IndexMath math{builder, loc};
+  SmallVector<int64_t> begins;
+  SmallVector<Value> inputs;
+  int64_t end = 0;
+  for (Value input : concat.getInputs()) {
+    if (shapeOf(input)[axis] == 0)
+      continue;
+    inputs.push_back(input);
+    begins.push_back(end);
+    end += shapeOf(input)[axis];
+  }
+  begins.push_back(end);
+
+  auto part = [&](size_t i) -> Result {
+    SmallVector<Value> indices(at.indices);
+    indices[axis] = math.sub(indices[axis], index(begins[i]));
+    LaneRange range = last ? shift(at.range, -begins[i]) : at.range;
+    if (last)
+      range = {std::max<int64_t>(range.begin, 0),
+               std::min(range.end, begins[i + 1] - begins[i])};
+    return emitRequest(inputs[i], Request{indices, at.lanes, at.mask, range});
+  };
+  if (last)
+    for (size_t i = 0; i + 1 < begins.size(); ++i)
+      if (at.range.begin >= begins[i] && at.range.end <= begins[i + 1])
+        return part(i);
+  bool whole = startsAtMultiple(at) && llvm::all_of(begins, [&](int64_t begin) {
+                 return begin % at.lanes == 0;
+               });
+  if (last && at.lanes > 1 && !whole)
+    return emitPerLane(concat.getResult(), at);
+
+  // A tree of branches over the parts [first, limit).
+  Type type = lanesOf(
+      carriedType(getElementTypeOrSelf(op->getResult(0).getType())), at.lanes);
+  auto choose = [&](auto &&self, size_t first, size_t limit) -> Result {
+    if (limit - first == 1)
+      return part(first);
+    size_t middle = (first + limit) / 2;
+    Value below =
+        arith::CmpIOp::create(builder, loc, CmpIPredicate::ult,
+                              at.indices[axis], index(begins[middle]));
+    auto branch =
+        scf::IfOp::create(builder, loc, TypeRange{type}, below,
+                          /*addThenBlock=*/true, /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    for (bool lower : {true, false}) {
+      builder.setInsertionPointToEnd(lower ? branch.thenBlock()
+                                           : branch.elseBlock());
+      Result value =
+          lower ? self(self, first, middle) : self(self, middle, limit);
+      if (failed(value))
+        return failure();
+      scf::YieldOp::create(builder, loc, *value);
+    }
+    return branch.getResult(0);
+  };
+  return choose(choose, 0, begins.size() - 1);
+}
+
+FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
+  auto pad = cast<PadOp>(op);
+  Value input = pad.getInput();
+  ArrayRef<int64_t> shape = shapeOf(input);
+  IndexMath math{builder, loc};
+  ValueMath values(builder, loc);
+  SmallVector<Value> indices;
+  LaneRange range = fullRange(input);
+  Value inside;
+  bool never = false;
+  auto require = [&](Value condition) {
+    inside = inside ? values.bitAnd(inside, condition) : condition;
+  };
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    int64_t low = pad.getLow()[dim], extent = shape[dim];
+    int64_t interior = pad.getInterior() ? (*pad.getInterior())[dim] : 0;
+    int64_t padded = shapeOf(pad.getResult())[dim];
+    bool isLast = dim + 1 == shape.size();
+    // Positions that are asked for, counted from the input's first element.
+    LaneRange asked = isLast ? at.range : LaneRange{0, padded};
+    asked = shift(asked, -low);
+    Value position = math.sub(at.indices[dim], index(low));
+    if (interior == 0 && asked.begin >= 0 && asked.end <= extent) {
+      indices.push_back(position);
+      if (isLast)
+        range = asked;
+      continue;
+    }
+    bool constant = pad.getMode() == PadMode::constant;
+    if (constant && (extent == 0 || asked.end <= 0 ||
+                     asked.begin >= (extent - 1) * (interior + 1) + 1)) {
+      never = true;
+      break;
+    }
+    bool whole = startsAtMultiple(at) && constant && interior == 0 &&
+                 low % at.lanes == 0 && extent % at.lanes == 0;
+    if (isLast && at.lanes > 1 && !whole)
+      return emitPerLane(pad.getResult(), at);
+    if (constant) {
+      // A negative position is a huge unsigned one.
+      Value end = index((extent - 1) * (interior + 1) + 1);
+      require(arith::CmpIOp::create(builder, loc, CmpIPredicate::ult, position,
+                                    end));
+      if (interior > 0) {
+        require(arith::CmpIOp::create(builder, loc, CmpIPredicate::eq,
+                                      math.rem(position, interior + 1),
+                                      index(0)));
+        position = math.div(position, interior + 1);
+      }
+      indices.push_back(position);
+      continue;
+    }
+    if (extent == 0)
+      return op->emitOpError("repeats elements of an empty dimension"),
+             failure();
+    Value zero = index(0), lastIndex = index(extent - 1);
+    if (pad.getMode() == PadMode::edge) {
+      position = arith::MaxSIOp::create(builder, loc, position, zero);
+      position = arith::MinSIOp::create(builder, loc, position, lastIndex);
+    } else {
+      int64_t period = pad.getMode() == PadMode::wrap
+                           ? extent
+                           : std::max<int64_t>(2 * (extent - 1), 1);
+      // Low padding rounded up to whole periods keeps the dividend positive.
+      int64_t lift = low > 0 ? (low + period - 1) / period * period : 0;
+      position = math.rem(math.add(position, lift), period);
+      if (pad.getMode() == PadMode::reflect) {
+        Value mirrored = math.sub(index(period), position);
+        Value far = arith::CmpIOp::create(builder, loc, CmpIPredicate::ugt,
+                                          position, lastIndex);
+        position =
+            arith::SelectOp::create(builder, loc, far, mirrored, position);
+      }
+    }
+    indices.push_back(position);
+  }
+  if (never)
+    return emitScalar(pad.getValue(), {}, at.lanes);
+  Request inner{indices, at.lanes, at.mask, range};
+  if (!inside)
+    return emitRequest(input, inner);
+  Type type =
+      lanesOf(carriedType(getElementTypeOrSelf(input.getType())), at.lanes);
+  auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, inside,
+                                  /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  for (bool yes : {true, false}) {
+    builder.setInsertionPointToEnd(yes ? branch.thenBlock()
+                                       : branch.elseBlock());
+    Result value = yes ? emitRequest(input, inner)
+                       : emitScalar(pad.getValue(), {}, at.lanes);
+    if (failed(value))
+      return failure();
+    scf::YieldOp::create(builder, loc, *value);
+  }
+  return branch.getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Gathers and positions
+//===----------------------------------------------------------------------===//
+
+Value ElementEmitter::normalizeIndex(Value raw, int64_t extent, bool clamp) {
+  Value position =
+      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), raw);
+  Value negative = arith::CmpIOp::create(builder, loc, CmpIPredicate::slt,
+                                         position, index(0));
+  Value fromEnd = arith::AddIOp::create(builder, loc, position, index(extent));
+  position = arith::SelectOp::create(builder, loc, negative, fromEnd, position);
+  if (!clamp)
+    return position;
+  position = arith::MaxSIOp::create(builder, loc, position, index(0));
+  return arith::MinSIOp::create(builder, loc, position, index(extent - 1));
+}
+
+FailureOr<Value> ElementEmitter::emitGather(Operation *op, const Request &at) {
+  Value input = op->getOperand(0), table = op->getOperand(1);
+  ArrayRef<int64_t> shape = shapeOf(input);
+  if (productOf(shape) == 0)
+    return op->emitOpError()
+               << "takes elements of an empty tensor " << input.getType(),
+           failure();
+  bool whole = gathersWholeRows(op);
+  if (at.lanes > 1 && !whole)
+    return emitPerLane(op->getResult(0), at);
+  ValueRange out = at.indices;
+  SmallVector<Value> indices;
+  auto position = [&](ValueRange tableIndices, int64_t extent) -> Result {
+    Result raw = emitScalar(table, tableIndices, 1);
+    if (failed(raw))
+      return failure();
+    return normalizeIndex(*raw, extent, /*clamp=*/true);
+  };
+  if (auto gather = dyn_cast<GatherOp>(op)) {
+    size_t axis = gather.getAxis(), count = shapeOf(table).size();
+    Result chosen = position(out.slice(axis, count), shape[axis]);
+    if (failed(chosen))
+      return failure();
+    llvm::append_range(indices, out.take_front(axis));
+    indices.push_back(*chosen);
+    llvm::append_range(indices, out.drop_front(axis + count));
+  } else if (auto gather = dyn_cast<GatherElementsOp>(op)) {
+    Result chosen = position(out, shape[gather.getAxis()]);
+    if (failed(chosen))
+      return failure();
+    llvm::append_range(indices, out);
+    indices[gather.getAxis()] = *chosen;
+  } else {
+    auto gatherNd = cast<GatherNdOp>(op);
+    size_t outer = shapeOf(table).size() - 1, batch = gatherNd.getBatchDims();
+    int64_t tuple = shapeOf(table).back();
+    llvm::append_range(indices, out.take_front(batch));
+    SmallVector<Value> tableIndices(out.take_front(outer));
+    tableIndices.push_back({});
+    for (int64_t i = 0; i < tuple; ++i) {
+      tableIndices.back() = index(i);
+      Result chosen = position(tableIndices, shape[batch + i]);
+      if (failed(chosen))
+        return failure();
+      indices.push_back(*chosen);
+    }
+    llvm::append_range(indices, out.drop_front(outer));
+  }
+  LaneRange range = whole ? at.range : fullRange(input);
+  return emitRequest(input, Request{indices, at.lanes, at.mask, range});
+}
+
+/// start, start + 1, ... as i64 lanes (a scalar for one lane).
+static Value positions(OpBuilder &builder, Location loc, Value start,
+                       int64_t lanes) {
+  Value first =
+      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), start);
+  if (lanes == 1)
+    return first;
+  auto type = VectorType::get({lanes}, builder.getI64Type());
+  SmallVector<int64_t> steps = llvm::to_vector(llvm::seq<int64_t>(0, lanes));
+  Value step = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>(steps)));
+  Value base = vector::BroadcastOp::create(builder, loc, type, first);
+  return arith::AddIOp::create(builder, loc, base, step);
+}
+
+FailureOr<Value> ElementEmitter::emitOneHot(Operation *op, const Request &at) {
+  auto oneHot = cast<OneHotOp>(op);
+  size_t axis = oneHot.getAxis();
+  bool last = axis + 1 == at.indices.size();
+  SmallVector<Value> indices(at.indices);
+  indices.erase(indices.begin() + axis);
+  Value table = oneHot.getIndices();
+  // Along the new axis the lanes share one index, elsewhere one position.
+  Result raw =
+      last ? emitScalar(table, indices, 1)
+           : emitRequest(table, Request{indices, at.lanes, at.mask, at.range});
+  if (failed(raw))
+    return failure();
+  ValueMath math(builder, loc);
+  Value chosen = *raw;
+  if (!getElementTypeOrSelf(chosen.getType()).isInteger(64))
+    chosen = math.extendSigned(chosen, builder.getI64Type());
+  chosen = splat(chosen, at.lanes);
+  Value negative = math.compare(CmpIPredicate::slt, chosen,
+                                math.integer(chosen.getType(), 0));
+  chosen =
+      math.select(negative, math.addInt(chosen, oneHot.getDepth()), chosen);
+  Value place =
+      last ? positions(builder, loc, at.indices[axis], at.lanes)
+           : splat(positions(builder, loc, at.indices[axis], 1), at.lanes);
+  Value hit = math.compare(CmpIPredicate::eq, chosen, place);
+  Result on = emitScalar(oneHot.getOn(), {}, at.lanes);
+  Result off = emitScalar(oneHot.getOff(), {}, at.lanes);
+  if (failed(on) || failed(off))
+    return failure();
+  return math.select(hit, *on, *off);
+}
+
+FailureOr<Value> ElementEmitter::emitIota(Operation *op, const Request &at) {
+  auto iota = cast<IotaOp>(op);
+  size_t axis = iota.getAxis();
+  bool last = axis + 1 == at.indices.size();
+  Value place =
+      last ? positions(builder, loc, at.indices[axis], at.lanes)
+           : splat(positions(builder, loc, at.indices[axis], 1), at.lanes);
+  Type elementType = getElementTypeOrSelf(iota.getResult().getType());
+  Type type = carriedType(elementType);
+  ValueMath math(builder, loc);
+  if (isa<FloatType>(type)) {
+    Value value = arith::SIToFPOp::create(
+        builder, loc, ValueMath::withElement(place.getType(), type), place);
+    return round(value, elementType);
+  }
+  return type.isInteger(64) ? place : math.truncateInt(place, type);
+}
+
+//===----------------------------------------------------------------------===//
+// Dispatch
+//===----------------------------------------------------------------------===//
+
+FailureOr<Value> ElementEmitter::emitIndexing(Operation *op,
+                                              const Request &at) {
+  IndexMath math{builder, loc};
+  SmallVector<Value> indices(at.indices);
+  return TypeSwitch<Operation *, Result>(op)
+      .Case([&](ReshapeOp) { return emitReshape(op, at); })
+      .Case([&](TransposeOp transpose) -> Result {
+        ArrayRef<int64_t> permutation = transpose.getPermutation();
+        size_t rank = permutation.size();
+        bool keeps =
+            rank == 0 || permutation.back() == static_cast<int64_t>(rank) - 1;
+        if (at.lanes > 1 && !keeps)
+          return emitPerLane(transpose.getResult(), at);
+        for (size_t i = 0; i < rank; ++i)
+          indices[permutation[i]] = at.indices[i];
+        LaneRange range = keeps ? at.range : fullRange(transpose.getInput());
+        return emitRequest(transpose.getInput(),
+                           Request{indices, at.lanes, at.mask, range});
+      })
+      .Case([&](BroadcastOp broadcast) {
+        return emitOperand(broadcast.getInput(), at);
+      })
+      .Case([&](SliceOp slice) -> Result {
+        SmallVector<int64_t> strides = slice.getStrideValues();
+        if (at.lanes > 1 && strides.back() != 1)
+          return emitPerLane(slice.getResult(), at);
+        for (auto [dim, offset] : llvm::enumerate(slice.getOffsets()))
+          indices[dim] = math.add(math.mul(indices[dim], strides[dim]), offset);
+        LaneRange range = fullRange(slice.getInput());
+        if (!strides.empty() && strides.back() == 1)
+          range = shift(at.range, slice.getOffsets().back());
+        return emitRequest(slice.getInput(),
+                           Request{indices, at.lanes, at.mask, range});
+      })
+      .Case([&](ReverseOp reverse) -> Result {
+        ArrayRef<int64_t> shape = shapeOf(reverse.getInput());
+        LaneRange range = at.range;
+        bool swap = false;
+        for (int64_t axis : reverse.getAxes()) {
+          bool last = axis + 1 == static_cast<int64_t>(shape.size());
+          if (last && at.mask)
+            return emitPerLane(reverse.getResult(), at);
+          indices[axis] = math.sub(index(shape[axis] - (last ? at.lanes : 1)),
+                                   indices[axis]);
+          if (last) {
+            swap = at.lanes > 1;
+            range = {shape[axis] - at.range.end, shape[axis] - at.range.begin};
+          }
+        }
+        Result value = emitRequest(reverse.getInput(),
+                                   Request{indices, at.lanes, at.mask, range});
+        if (failed(value) || !swap)
+          return value;
+        SmallVector<int64_t> order;
+        for (int64_t lane = at.lanes; lane-- > 0;)
+          order.push_back(lane);
+        return Value(
+            vector::ShuffleOp::create(builder, loc, *value, *value, order));
+      })
+      .Case([&](ConcatOp) { return emitConcat(op, at); })
+      .Case([&](PadOp) { return emitPad(op, at); })
+      .Case<GatherOp, GatherElementsOp, GatherNdOp>(
+          [&](auto) { return emitGather(op, at); })
+      .Case([&](OneHotOp) { return emitOneHot(op, at); })
+      .Case([&](IotaOp) { return emitIota(op, at); })
+      .Default([&](Operation *) { return emitComputed(op, at); });
+}

@@ -1,0 +1,204 @@
+//===- ElementEmitterQuestions.cpp - contiguity and cost of elements ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What loop kernels ask before they choose vectors: where a last dimension
+// breaks, whether a vector of it is contiguous, what an element costs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "IndexingRules.h"
+
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+/// Collects the breaks of a tensor's last dimension.
+class BreakFinder {
+public:
+  explicit BreakFinder(const ElementEmitter &emitter) : emitter(emitter) {}
+
+  /// Adds the breaks of `tensor`, whose position p stands at p * sign + offset.
+  void visit(Value tensor, int64_t offset, int64_t sign,
+             llvm::SmallSet<int64_t, 8> &breaks) {
+    if (emitter.isBound(tensor) ||
+        !visited.insert({tensor, offset * 2 + (sign > 0)}).second)
+      return;
+    Operation *op = tensor.getDefiningOp();
+    if (!op || shapeOf(tensor).empty())
+      return;
+    int64_t extent = shapeOf(tensor).back(), rank = shapeOf(tensor).size();
+    auto mark = [&](int64_t position) {
+      if (position > 0 && position < extent)
+        breaks.insert(position * sign + offset);
+    };
+    auto operand = [&](Value value, int64_t shift = 0) {
+      if (!shapeOf(value).empty() && shapeOf(value).back() != 1)
+        visit(value, offset + shift * sign, sign, breaks);
+    };
+    if (auto concat = dyn_cast<ConcatOp>(op)) {
+      int64_t begin = 0;
+      for (Value input : concat.getInputs()) {
+        operand(input, begin);
+        if (static_cast<int64_t>(concat.getAxis()) + 1 == rank)
+          mark(begin += shapeOf(input).back());
+      }
+    } else if (auto pad = dyn_cast<PadOp>(op)) {
+      int64_t low = pad.getLow().back();
+      mark(low);
+      mark(low + shapeOf(pad.getInput()).back());
+      operand(pad.getInput(), low);
+    } else if (auto slice = dyn_cast<SliceOp>(op)) {
+      if (slice.getStrideValues().back() == 1)
+        operand(slice.getInput(), -slice.getOffsets().back());
+    } else if (auto reverse = dyn_cast<ReverseOp>(op)) {
+      if (llvm::is_contained(reverse.getAxes(), rank - 1))
+        visit(reverse.getInput(), offset + extent * sign, -sign, breaks);
+      else
+        operand(reverse.getInput());
+    } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
+      if (transpose.getPermutation().back() == rank - 1)
+        operand(transpose.getInput());
+    } else if (isa<GatherOp, GatherNdOp>(op)) {
+      if (gathersWholeRows(op))
+        operand(op->getOperand(0));
+    } else if (isa<ElementwiseOpInterface, ReductionOpInterface, BroadcastOp,
+                   ReshapeOp, MaxPoolOp, AvgPoolOp, BatchNormOp>(op)) {
+      for (Value value : op->getOperands())
+        if (!shapeOf(value).empty() && shapeOf(value).back() == extent)
+          operand(value);
+    }
+  }
+
+private:
+  const ElementEmitter &emitter;
+  llvm::DenseSet<std::pair<Value, int64_t>> visited;
+};
+} // namespace
+
+SmallVector<int64_t> ElementEmitter::breaksOf(Value tensor) {
+  llvm::SmallSet<int64_t, 8> breaks;
+  BreakFinder(*this).visit(tensor, 0, 1, breaks);
+  ArrayRef<int64_t> shape = shapeOf(tensor);
+  SmallVector<int64_t> sorted;
+  for (int64_t position : breaks)
+    if (position > 0 && position < shape.back())
+      sorted.push_back(position);
+  llvm::sort(sorted);
+  return sorted;
+}
+
+static bool contiguous(const ElementEmitter &emitter, Value tensor,
+                       LaneRange range,
+                       llvm::DenseSet<std::pair<Value, int64_t>> &visited) {
+  ArrayRef<int64_t> shape = shapeOf(tensor);
+  if (shape.empty() || shape.back() == 1 || emitter.isBound(tensor) ||
+      !visited.insert({tensor, range.begin}).second)
+    return true;
+  Operation *op = tensor.getDefiningOp();
+  if (!op || isa<ConstantOp, IotaOp>(op))
+    return true;
+  int64_t rank = shape.size();
+  auto operand = [&](Value value, LaneRange at) {
+    return contiguous(emitter, value, at, visited);
+  };
+  return TypeSwitch<Operation *, bool>(op)
+      .Case([&](ReshapeOp reshape) {
+        if (emitter.memoryOf(reshape.getInput()))
+          return true;
+        ArrayRef<int64_t> from = shapeOf(reshape.getInput());
+        return !from.empty() && from.back() == shape.back() &&
+               operand(reshape.getInput(), range);
+      })
+      .Case([&](TransposeOp transpose) {
+        return transpose.getPermutation().back() == rank - 1 &&
+               operand(transpose.getInput(), range);
+      })
+      .Case([&](SliceOp slice) {
+        return slice.getStrideValues().back() == 1 &&
+               operand(slice.getInput(),
+                       shift(range, slice.getOffsets().back()));
+      })
+      .Case([&](ReverseOp reverse) {
+        bool last = llvm::is_contained(reverse.getAxes(), rank - 1);
+        return operand(reverse.getInput(),
+                       last ? LaneRange{shape.back() - range.end,
+                                        shape.back() - range.begin}
+                            : range);
+      })
+      .Case([&](ConcatOp concat) {
+        if (static_cast<int64_t>(concat.getAxis()) + 1 < rank)
+          return llvm::all_of(concat.getInputs(),
+                              [&](Value v) { return operand(v, range); });
+        int64_t begin = 0;
+        for (Value input : concat.getInputs()) {
+          int64_t end = begin + shapeOf(input).back();
+          if (range.begin >= begin && range.end <= end)
+            return operand(input, shift(range, -begin));
+          begin = end;
+        }
+        return false;
+      })
+      .Case([&](PadOp pad) {
+        int64_t low = pad.getLow().back(),
+                extent = shapeOf(pad.getInput()).back();
+        LaneRange asked = shift(range, -low);
+        bool interior = pad.getInterior() && pad.getInterior()->back() > 0;
+        if (!interior && asked.begin >= 0 && asked.end <= extent)
+          return operand(pad.getInput(), asked);
+        return pad.getMode() == PadMode::constant && !interior &&
+               (asked.end <= 0 || asked.begin >= extent);
+      })
+      .Case<GatherOp, GatherNdOp>([&](auto gather) {
+        return gathersWholeRows(gather) && operand(gather.getInput(), range);
+      })
+      .Case([&](OneHotOp oneHot) {
+        return static_cast<int64_t>(oneHot.getAxis()) == rank - 1 ||
+               operand(oneHot.getIndices(), range);
+      })
+      .Case<MaxPoolOp, AvgPoolOp>([&](auto pool) {
+        return pool.getLayout() == ImageLayout::channels_last &&
+               operand(pool.getInput(), range);
+      })
+      .Case<ElementwiseOpInterface, BroadcastOp, BatchNormOp>([&](auto) {
+        return llvm::all_of(op->getOperands(),
+                            [&](Value v) { return operand(v, range); });
+      })
+      .Case([&](ReductionOpInterface reduction) {
+        int64_t last = shapeOf(op->getOperand(0)).size() - 1;
+        return !llvm::is_contained(reduction.getReductionAxes(), last) &&
+               operand(op->getOperand(0), range);
+      })
+      .Default([](Operation *) { return false; });
+}
+
+bool ElementEmitter::isContiguous(Value tensor, LaneRange range) {
+  llvm::DenseSet<std::pair<Value, int64_t>> visited;
+  return contiguous(*this, tensor, range, visited);
+}
+
+int64_t ElementEmitter::costOf(Value tensor) {
+  llvm::DenseSet<Value> visited;
+  SmallVector<Value> work = {tensor};
+  int64_t cost = 0;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || isBound(value) || isa<ConstantOp>(op) ||
+        !visited.insert(value).second)
+      continue;
+    auto elementwise = dyn_cast<ElementwiseOpInterface>(op);
+    cost += elementwise ? std::max<int64_t>(elementwise.getFlopsPerElement(), 1)
+                        : 2;
+    if (auto reduction = dyn_cast<ReductionOpInterface>(op))
+      cost += 2 * reduction.getReductionSize();
+    else if (isa<MaxPoolOp, AvgPoolOp>(op))
+      cost += cast<CostOpInterface>(op).getFlops() /
+              std::max<int64_t>(elementCount(op->getResult(0)), 1);
+    llvm::append_range(work, op->getOperands());
+  }
+  return cost;
+}

@@ -1,0 +1,59 @@
+//===- IndexMath.cpp - what is known of index values ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "IndexMath.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Chains of index arithmetic are short; longer ones are not followed.
+static constexpr int kMaxDepth = 24;
+
+static int64_t divisorOf(Value index, int depth) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return std::abs(*constant);
+  if (depth == 0)
+    return 1;
+  auto of = [&](Value value) { return divisorOf(value, depth - 1); };
+  if (auto argument = dyn_cast<BlockArgument>(index)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || argument != loop.getInductionVar())
+      return 1;
+    return std::gcd(of(loop.getLowerBound()), of(loop.getStep()));
+  }
+  // A product of divisors is only a hint and must not overflow.
+  constexpr int64_t kLargest = int64_t(1) << 20;
+  return TypeSwitch<Operation *, int64_t>(index.getDefiningOp())
+      .Case<arith::AddIOp, arith::SubIOp, arith::MinUIOp, arith::MaxUIOp,
+            arith::MinSIOp, arith::MaxSIOp>(
+          [&](auto op) { return std::gcd(of(op.getLhs()), of(op.getRhs())); })
+      .Case([&](arith::MulIOp op) {
+        return std::min(of(op.getLhs()), kLargest) *
+               std::min(of(op.getRhs()), kLargest);
+      })
+      .Case([&](arith::RemUIOp op) {
+        return std::gcd(of(op.getLhs()), of(op.getRhs()));
+      })
+      .Case([&](arith::DivUIOp op) -> int64_t {
+        std::optional<int64_t> divisor = getConstantIntValue(op.getRhs());
+        int64_t dividend = of(op.getLhs());
+        return divisor && *divisor > 0 && dividend % *divisor == 0
+                   ? dividend / *divisor
+                   : 1;
+      })
+      .Case([&](arith::SelectOp op) {
+        return std::gcd(of(op.getTrueValue()), of(op.getFalseValue()));
+      })
+      .Case([&](arith::IndexCastOp op) { return of(op.getIn()); })
+      .Default([](Operation *) { return int64_t(1); });
+}
+
+int64_t mpc::knownDivisor(Value index) { return divisorOf(index, kMaxDepth); }

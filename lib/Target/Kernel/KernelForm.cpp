@@ -1,0 +1,32 @@
+//===- KernelForm.cpp - kernels as functions on memory --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelForm.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+ImplArguments::ImplArguments(func::FuncOp kernel, func::FuncOp impl) {
+  Block &entry = impl.getBody().front();
+  unsigned inputs = kernel.getNumArguments(), outputs = kernel.getNumResults();
+  for (unsigned i = 0; i < inputs; ++i)
+    inputMemrefs.push_back(entry.getArgument(i));
+  for (unsigned i = 0; i < outputs; ++i)
+    outputMemrefs.push_back(entry.getArgument(inputs + i));
+  begin = entry.getArgument(inputs + outputs);
+  end = entry.getArgument(inputs + outputs + 1);
+  scratch = entry.getArgument(inputs + outputs + 2);
+}
+
+int64_t mpc::grainOf(double cyclesPerItem) {
+  // Waking a thread takes some microseconds: a task should last several times
+  // that.
+  constexpr double kTaskCycles = 40000;
+  return std::max<int64_t>(
+      1, std::llround(kTaskCycles / std::max(cyclesPerItem, 1.0)));
+}

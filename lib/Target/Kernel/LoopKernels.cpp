@@ -1,0 +1,319 @@
+//===- LoopKernels.cpp - kernels without a contraction --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A kernel is cut into phases. Most are one phase whose items run in parallel:
+// a map (elementwise, data movement, reductions and pools that are computed
+// where they are asked for) or rows (softmax, norms). Whatever does not fit is
+// run by several phases, one after the other, through scratch memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoopKernels.h"
+
+#include "llvm/ADT/ScopeExit.h"
+
+using namespace mlir;
+using namespace mpc;
+
+Value LoopContext::allocate(ArrayRef<int64_t> shape, Type type) {
+  int64_t offset = llvm::alignTo(scratchBytes, 64);
+  scratchBytes = offset + productOf(shape) * bytesPerElement(type);
+  IndexMath math{builder, loc};
+  Value flat = math.view(scratch, offset, productOf(shape), type);
+  return emitter.viewAs(flat, shape);
+}
+
+namespace {
+/// Decides on phases and emits them.
+class LoopKernel {
+public:
+  LoopKernel(func::FuncOp kernel, OpBuilder &builder,
+             const KernelMemory &memory, ItemRunner &runner,
+             const ElementTarget &target)
+      : kernel(kernel), builder(builder), memory(memory), runner(runner),
+        emitter(builder, kernel.getLoc(), target),
+        context{builder, kernel.getLoc(), target, emitter, memory.scratch} {}
+
+  /// The bytes of scratch memory that the code uses.
+  FailureOr<int64_t> run();
+
+private:
+  using Work = std::unique_ptr<Phase>;
+
+  void bindArguments();
+  /// One phase for everything, or null.
+  Work singlePhase();
+  LogicalResult emitParallel(ArrayRef<Work> phases);
+  LogicalResult emitSerial();
+  LogicalResult emitInOrder(Phase &phase);
+  Value memoryFor(Value tensor);
+
+  func::FuncOp kernel;
+  OpBuilder &builder;
+  const KernelMemory &memory;
+  ItemRunner &runner;
+  ElementEmitter emitter;
+  LoopContext context;
+  SmallVector<Root> roots;
+};
+} // namespace
+
+void LoopKernel::bindArguments() {
+  for (auto [argument, memref] :
+       llvm::zip(kernel.getArguments(), memory.inputs))
+    emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
+  Operation *terminator = kernel.getBody().front().getTerminator();
+  for (auto [result, memref] :
+       llvm::zip(terminator->getOperands(), memory.outputs))
+    roots.push_back({result, emitter.viewAs(memref, shapeOf(result))});
+}
+
+/// Ops that are a phase of their own.
+static bool isOpaque(Operation *op) {
+  return isa<CumsumOp, TopKOp, ScatterElementsOp, ScatterNdOp, AttentionOp>(op);
+}
+
+/// Ops that are never emitted element by element.
+static bool needsPhase(Operation *op) {
+  return isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op) ||
+         isOpaque(op);
+}
+
+/// Fewer lines than this are too few threads to copy a scatter's input.
+static constexpr int64_t kFewLines = 32;
+
+/// Ops that cost more than a few instructions per result element.
+static bool isComputed(Operation *op) {
+  return isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
+             ArgmaxOp, ArgminOp, MaxPoolOp, AvgPoolOp, MatmulOp, ConvOp>(op);
+}
+
+bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {
+  // A computed value may be asked for once per element of a root: broadcasting
+  // or a second reduction above it would compute it again and again.
+  llvm::DenseSet<Value> visited;
+  SmallVector<Value> work;
+  int64_t size = elementCount(roots.front().tensor);
+  for (const Root &root : roots)
+    work.push_back(root.tensor);
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || emitter.isBound(value) || !visited.insert(value).second)
+      continue;
+    if (needsPhase(op))
+      return false;
+    if (isComputed(op)) {
+      if (elementCount(op->getResult(0)) < size)
+        return false;
+      // What it reads is asked for more than once per element.
+      llvm::DenseSet<Value> seen;
+      SmallVector<Value> below(op->getOperands());
+      while (!below.empty()) {
+        Value operand = below.pop_back_val();
+        Operation *definition = operand.getDefiningOp();
+        if (!definition || emitter.isBound(operand) ||
+            !seen.insert(operand).second)
+          continue;
+        if (needsPhase(definition) || isComputed(definition))
+          return false;
+        llvm::append_range(below, definition->getOperands());
+      }
+      continue;
+    }
+    llvm::append_range(work, op->getOperands());
+  }
+  return true;
+}
+
+LoopKernel::Work LoopKernel::singlePhase() {
+  bool sameShape = llvm::all_of(roots, [&](const Root &root) {
+    return shapeOf(root.tensor) == shapeOf(roots[0].tensor);
+  });
+  if (sameShape && isMap(emitter, roots))
+    return makeMapPhase(context, roots);
+  if (Work rows = makeRowPhase(context, roots))
+    return rows;
+  // An op that is a phase of its own, whose results are all that is wanted.
+  Operation *op = roots.front().tensor.getDefiningOp();
+  if (!op || !isOpaque(op))
+    return nullptr;
+  SmallVector<Value> memrefs(op->getNumResults());
+  for (const Root &root : roots) {
+    if (root.tensor.getDefiningOp() != op)
+      return nullptr;
+    Value &memref = memrefs[cast<OpResult>(root.tensor).getResultNumber()];
+    if (memref)
+      return nullptr;
+    memref = root.memref;
+  }
+  if (llvm::is_contained(memrefs, Value()))
+    return nullptr;
+  for (Operation &other : kernel.getBody().front())
+    if (&other != op && (needsPhase(&other) || isComputed(&other)))
+      return nullptr;
+  // A scatter of few lines is copied in parallel first.
+  Work phase = makeOpaquePhase(context, op, memrefs);
+  bool isScatter = isa<ScatterElementsOp, ScatterNdOp>(op);
+  if (isScatter && context.target.lanes == 1 && phase->cost().items < kFewLines)
+    return nullptr;
+  return phase;
+}
+
+LogicalResult LoopKernel::emitParallel(ArrayRef<Work> phases) {
+  SmallVector<PhaseCost> costs;
+  for (const Work &phase : phases)
+    costs.push_back(phase->cost());
+  LogicalResult result = success();
+  runner.parallel(builder, context.loc, costs, [&](size_t phase, Value item) {
+    if (succeeded(result))
+      result = phases[phase]->emit(item);
+  });
+  return result;
+}
+
+LogicalResult LoopKernel::emitInOrder(Phase &phase) {
+  LogicalResult result = success();
+  runner.inOrder(builder, context.loc, phase.cost(),
+                 [&](Value item) { result = phase.emit(item); });
+  return result;
+}
+
+/// The output that `tensor` is written to, or private memory.
+Value LoopKernel::memoryFor(Value tensor) {
+  for (const Root &root : roots)
+    if (root.tensor == tensor)
+      return root.memref;
+  return context.allocate(
+      shapeOf(tensor),
+      memoryElementType(getElementTypeOrSelf(tensor.getType())));
+}
+
+LogicalResult LoopKernel::emitSerial() {
+  // Values that get memory: results of ops that need a phase, computed values
+  // that are read more often than there are elements of them.
+  for (Operation &op : kernel.getBody().front()) {
+    if (op.getNumResults() == 0 || (!needsPhase(&op) && !isComputed(&op)))
+      continue;
+    SmallVector<Value> memrefs;
+    for (Value result : op.getResults())
+      memrefs.push_back(memoryFor(result));
+    Work phase;
+    if (context.target.lanes == 1 && isa<ScatterElementsOp, ScatterNdOp>(op)) {
+      Work copy = makeMapPhase(context, Root{op.getOperand(0), memrefs[0]});
+      if (failed(emitInOrder(*copy)))
+        return failure();
+      phase = makeScatterPhase(context, &op, memrefs[0], /*copies=*/false);
+    } else if (isOpaque(&op)) {
+      phase = makeOpaquePhase(context, &op, memrefs);
+    } else {
+      Root root{op.getResult(0), memrefs.front()};
+      phase = isComputed(&op) ? makeMapPhase(context, root)
+                              : makeRowPhase(context, root);
+    }
+    if (!phase)
+      return op.emitOpError("has no form as loops");
+    if (failed(emitInOrder(*phase)))
+      return failure();
+    for (auto [result, memref] : llvm::zip(op.getResults(), memrefs))
+      emitter.bindMemory(result, memref);
+  }
+  for (const Root &root : roots) {
+    if (emitter.memoryOf(root.tensor) == root.memref)
+      continue;
+    Work phase = makeMapPhase(context, root);
+    if (failed(emitInOrder(*phase)))
+      return failure();
+  }
+  return success();
+}
+
+FailureOr<int64_t> LoopKernel::run() {
+  bindArguments();
+  SmallVector<Work> phases;
+  if (Work phase = roots.empty() ? nullptr : singlePhase())
+    phases.push_back(std::move(phase));
+  else if (llvm::all_of(roots,
+                        [&](const Root &root) { return isMap(emitter, root); }))
+    for (const Root &root : roots)
+      phases.push_back(makeMapPhase(context, root));
+  bool serial = phases.empty() && !roots.empty();
+  if (failed(serial ? emitSerial() : emitParallel(phases)))
+    return failure();
+  return context.scratchBytes;
+}
+
+FailureOr<int64_t> mpc::emitLoops(func::FuncOp kernel, OpBuilder &builder,
+                                  const KernelMemory &memory,
+                                  ItemRunner &runner,
+                                  const ElementTarget &target) {
+  // The kernel itself stays as it is.
+  func::FuncOp copy = kernel.clone();
+  llvm::scope_exit erase([&] { copy.erase(); });
+  // Only values of the model's ops carry its names.
+  copy->setLoc(builder.getUnknownLoc());
+  expandGroupedNorms(copy);
+  collapseDimensions(copy);
+  return LoopKernel(copy, builder, memory, runner, target).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Items of calls
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Runs the items [begin, end) of a call; phases that depend on each other are
+/// one item.
+class CallRunner : public ItemRunner {
+public:
+  CallRunner(Value begin, Value end) : begin(begin), end(end) {}
+
+  void parallel(OpBuilder &builder, Location loc, ArrayRef<PhaseCost> phases,
+                llvm::function_ref<void(size_t, Value)> body) override {
+    IndexMath math{builder, loc};
+    double cycles = 1;
+    kernel.items = 0;
+    for (auto [i, phase] : llvm::enumerate(phases)) {
+      auto clip = [&](Value position) {
+        return math.min(math.subOrZero(position, kernel.items), phase.items);
+      };
+      bool alone = phases.size() == 1;
+      math.loop(alone ? begin : clip(begin), alone ? end : clip(end), 1,
+                [&](Value item) { body(i, item); });
+      kernel.items += phase.items;
+      cycles = std::max(cycles, phase.cyclesPerItem);
+    }
+    kernel.grain = grainOf(cycles);
+  }
+
+  void inOrder(OpBuilder &builder, Location loc, const PhaseCost &phase,
+               llvm::function_ref<void(Value)> body) override {
+    IndexMath math{builder, loc};
+    math.loop(math.constant(0), math.constant(phase.items), 1, body);
+  }
+
+  EmittedKernel kernel;
+
+private:
+  Value begin, end;
+};
+} // namespace
+
+FailureOr<EmittedKernel> mpc::emitLoops(func::FuncOp kernel, func::FuncOp impl,
+                                        const ElementTarget &target) {
+  ImplArguments arguments(kernel, impl);
+  KernelMemory memory;
+  llvm::append_range(memory.inputs, arguments.inputs());
+  llvm::append_range(memory.outputs, arguments.outputs());
+  memory.scratch = arguments.scratch;
+  OpBuilder builder(impl.getContext());
+  builder.setInsertionPoint(impl.getBody().front().getTerminator());
+  CallRunner runner(arguments.begin, arguments.end);
+  FailureOr<int64_t> scratch =
+      emitLoops(kernel, builder, memory, runner, target);
+  if (failed(scratch))
+    return failure();
+  runner.kernel.scratchBytes = *scratch;
+  return runner.kernel;
+}

@@ -1,0 +1,271 @@
+//===- LoopKernelsMap.cpp - elementwise and data movement kernels ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every root is written element by element, in vectors along the last
+// dimension. Where a transposition moves the last dimension, square tiles are
+// transposed in registers instead.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoopKernels.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+/// Work of one item where a line is cut into blocks, in instructions, and the
+/// most elements of a block.
+constexpr int64_t kBlockWork = 32768;
+constexpr int64_t kLongestBlock = 2048;
+
+class MapPhase : public Phase {
+public:
+  MapPhase(LoopContext &context, ArrayRef<Root> roots)
+      : context(context), emitter(context.emitter), roots(roots),
+        shape(shapeOf(roots.front().tensor)) {
+    for (const Root &root : roots)
+      tensors.push_back(root.tensor);
+    if (shape.empty() || context.target.lanes == 1)
+      segments.push_back({{0, 1}, 1});
+    else
+      segments = planLanes(emitter, tensors, shape.back());
+    // Without vectors each element is an item of its own.
+    perElement = shape.empty() || context.target.lanes == 1;
+    outer.assign(shape.begin(), perElement ? shape.end() : shape.end() - 1);
+    if (segments.size() != 1 || perElement)
+      return;
+    int64_t lanes = segments.front().lanes;
+    int64_t length = std::min(kLongestBlock, kBlockWork / elementCost());
+    block = std::max<int64_t>(length / lanes, 1) * lanes;
+    if (shape.back() >= 2 * block)
+      blocks = llvm::divideCeil(shape.back(), block);
+  }
+
+  PhaseCost cost() override {
+    int64_t lanes = segments.empty() ? 1 : segments.front().lanes;
+    double cycles = 0.4 + static_cast<double>(elementCost()) /
+                              static_cast<double>(std::min<int64_t>(lanes, 16));
+    int64_t line = perElement ? 1 : shape.back();
+    return {productOf(outer) * blocks,
+            cycles * static_cast<double>(line) / static_cast<double>(blocks)};
+  }
+
+  LogicalResult emit(Value item) override {
+    if (elementCount(roots.front().tensor) == 0)
+      return success();
+    IndexMath math{context.builder, context.loc};
+    Value row = math.div(item, blocks);
+    SmallVector<Value> indices = math.delinearize(row, outer);
+    if (perElement)
+      return store(indices, 1, {0, shape.empty() ? 1 : shape.back()});
+    indices.push_back({});
+    LogicalResult result = success();
+    auto at = [&](Value position, const LaneSegment &segment) {
+      indices.back() = position;
+      if (succeeded(result))
+        result = store(indices, segment.lanes, segment.range);
+    };
+    if (blocks > 1) {
+      const LaneSegment &segment = segments.front();
+      Value first = math.mul(math.rem(item, blocks), block);
+      Value limit = math.min(math.add(first, block), shape.back());
+      bool overlaps = shape.back() % segment.lanes != 0;
+      math.loop(first, limit, segment.lanes, [&](Value position) {
+        at(overlaps ? math.min(position, shape.back() - segment.lanes)
+                    : position,
+           segment);
+      });
+      return result;
+    }
+    for (const LaneSegment &segment : segments)
+      forEachVector(emitter, segment,
+                    [&](Value position) { at(position, segment); });
+    return result;
+  }
+
+private:
+  /// Rough instructions per element of all roots.
+  int64_t elementCost() {
+    int64_t cost = 1;
+    for (Value tensor : tensors)
+      cost += emitter.costOf(tensor);
+    return cost;
+  }
+
+  LogicalResult store(ValueRange indices, int64_t lanes, LaneRange range) {
+    // Everything is computed before the first store, so that loads are shared.
+    SmallVector<Value> values;
+    for (const Root &root : roots) {
+      FailureOr<Value> value =
+          emitter.emitIn(root.tensor, indices, lanes, range);
+      if (failed(value))
+        return failure();
+      values.push_back(*value);
+    }
+    for (auto [root, value] : llvm::zip(roots, values))
+      emitter.store(value, root.memref, indices, lanes);
+    return success();
+  }
+
+  LoopContext &context;
+  ElementEmitter &emitter;
+  SmallVector<Root> roots;
+  SmallVector<Value> tensors;
+  SmallVector<int64_t> shape, outer;
+  SmallVector<LaneSegment> segments;
+  /// Elements of a block, and blocks of a line.
+  int64_t block = 1, blocks = 1;
+  bool perElement = false;
+};
+
+//===----------------------------------------------------------------------===//
+// Transposition
+//===----------------------------------------------------------------------===//
+
+/// Dimension `line` of the result is the last one of every transposed input.
+class TilePhase : public Phase {
+public:
+  TilePhase(LoopContext &context, ArrayRef<Root> roots,
+            ArrayRef<TransposeOp> transposes, int64_t line)
+      : context(context), emitter(context.emitter), roots(roots),
+        transposes(transposes), shape(shapeOf(roots.front().tensor)),
+        line(line) {
+    int64_t limit = std::min({context.target.lanes, shape[line], shape.back()});
+    while (tile * 2 <= limit)
+      tile *= 2;
+    for (auto [dim, extent] : llvm::enumerate(shape)) {
+      bool tiled = static_cast<int64_t>(dim) == line || dim + 1 == shape.size();
+      counts.push_back(tiled ? llvm::divideCeil(extent, tile) : extent);
+    }
+  }
+
+  PhaseCost cost() override {
+    return {productOf(counts), 4.0 * static_cast<double>(tile * tile) / 8};
+  }
+
+  LogicalResult emit(Value item) override {
+    IndexMath math{context.builder, context.loc};
+    SmallVector<Value> indices = math.delinearize(item, counts);
+    // The last tile of a dimension ends with it and may overlap its neighbour.
+    for (size_t dim : {static_cast<size_t>(line), shape.size() - 1}) {
+      Value first = math.mul(indices[dim], tile);
+      indices[dim] =
+          shape[dim] % tile ? math.min(first, shape[dim] - tile) : first;
+    }
+    return emitTile(indices);
+  }
+
+private:
+  LogicalResult emitTile(ArrayRef<Value> corner) {
+    IndexMath math{context.builder, context.loc};
+    SmallVector<SmallVector<Value>> columns;
+    for (TransposeOp transpose : transposes) {
+      ArrayRef<int64_t> permutation = transpose.getPermutation();
+      SmallVector<Value> rows;
+      for (int64_t i = 0; i < tile; ++i) {
+        SmallVector<Value> at(corner), source(corner.size());
+        at.back() = math.add(corner.back(), i);
+        for (auto [dim, from] : llvm::enumerate(permutation))
+          source[from] = at[dim];
+        FailureOr<Value> value =
+            emitter.emit(transpose.getInput(), source, tile);
+        if (failed(value))
+          return failure();
+        rows.push_back(*value);
+      }
+      columns.push_back(transposeTile(rows));
+    }
+    for (int64_t i = 0; i < tile; ++i) {
+      SmallVector<Value> at(corner);
+      at[line] = math.add(corner[line], i);
+      for (auto [transpose, values] : llvm::zip(transposes, columns))
+        emitter.bindValue(transpose.getResult(), values[i]);
+      for (const Root &root : roots) {
+        FailureOr<Value> value = emitter.emit(root.tensor, at, tile);
+        if (failed(value))
+          return failure();
+        emitter.store(*value, root.memref, at, tile);
+      }
+    }
+    for (TransposeOp transpose : transposes)
+      emitter.unbind(transpose.getResult());
+    return success();
+  }
+
+  /// log2(tile) rounds of interleaving vector i with vector i + tile / 2.
+  SmallVector<Value> transposeTile(SmallVector<Value> rows) {
+    SmallVector<int64_t> low, high;
+    for (int64_t i = 0; i < tile / 2; ++i) {
+      low.append({i, tile + i});
+      high.append({tile / 2 + i, tile + tile / 2 + i});
+    }
+    for (int64_t stride = 1; stride < tile; stride *= 2) {
+      SmallVector<Value> next;
+      for (int64_t i = 0; i < tile / 2; ++i)
+        for (const SmallVector<int64_t> &order : {low, high})
+          next.push_back(vector::ShuffleOp::create(context.builder, context.loc,
+                                                   rows[i], rows[i + tile / 2],
+                                                   order));
+      rows = next;
+    }
+    return rows;
+  }
+
+  LoopContext &context;
+  ElementEmitter &emitter;
+  SmallVector<Root> roots;
+  SmallVector<TransposeOp> transposes;
+  SmallVector<int64_t> shape, counts;
+  int64_t line, tile = 1;
+};
+} // namespace
+
+FailureOr<int64_t>
+mpc::findTransposes(ElementEmitter &emitter, ArrayRef<Root> roots,
+                    SmallVectorImpl<TransposeOp> &transposes) {
+  ArrayRef<int64_t> shape = shapeOf(roots.front().tensor);
+  int64_t line = -1;
+  llvm::DenseSet<Value> visited;
+  SmallVector<Value> work;
+  for (const Root &root : roots)
+    work.push_back(root.tensor);
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!visited.insert(value).second || emitter.isBound(value) || !op ||
+        isa<ConstantOp>(op))
+      continue;
+    if (auto transpose = dyn_cast<TransposeOp>(op)) {
+      ArrayRef<int64_t> permutation = transpose.getPermutation();
+      int64_t last = static_cast<int64_t>(permutation.size()) - 1;
+      int64_t place = llvm::find(permutation, last) - permutation.begin();
+      LaneRange all{0, shapeOf(transpose.getInput()).back()};
+      if (place == last || (line >= 0 && line != place) ||
+          shapeOf(value) != shape ||
+          !emitter.isContiguous(transpose.getInput(), all))
+        return failure();
+      line = place;
+      transposes.push_back(transpose);
+      continue;
+    }
+    if (!isa<ElementwiseOpInterface>(op))
+      return failure();
+    llvm::append_range(work, op->getOperands());
+  }
+  if (line < 0 || shape[line] < 4 || shape.back() < 4)
+    return failure();
+  return line;
+}
+
+std::unique_ptr<Phase> mpc::makeMapPhase(LoopContext &context,
+                                         ArrayRef<Root> roots) {
+  SmallVector<TransposeOp> transposes;
+  FailureOr<int64_t> line = findTransposes(context.emitter, roots, transposes);
+  if (succeeded(line) && context.target.lanes > 1)
+    return std::make_unique<TilePhase>(context, roots, transposes, *line);
+  return std::make_unique<MapPhase>(context, roots);
+}

@@ -1,0 +1,376 @@
+//===- LoopKernelsReduction.cpp - vectors, carried loops, reductions ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoopKernels.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Vectors along a last dimension
+//===----------------------------------------------------------------------===//
+
+/// More pieces than this are walked element by element instead.
+static constexpr size_t kMaxSegments = 16;
+
+/// Widest carried type among the values that `tensors` are computed from.
+static int64_t widestBits(ElementEmitter &emitter, ArrayRef<Value> tensors) {
+  llvm::DenseSet<Value> visited;
+  SmallVector<Value> work(tensors);
+  int64_t bits = 8;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!visited.insert(value).second)
+      continue;
+    Type type = carriedType(getElementTypeOrSelf(value.getType()));
+    if (!shapeOf(value).empty() && shapeOf(value).back() != 1)
+      bits = std::max<int64_t>(bits, type.getIntOrFloatBitWidth());
+    Operation *op = value.getDefiningOp();
+    if (op && !emitter.isBound(value))
+      llvm::append_range(work, op->getOperands());
+  }
+  return bits;
+}
+
+/// The power of two whose vectors cover `size` positions with the least work.
+static int64_t chooseLanes(int64_t size, int64_t widest) {
+  int64_t best = 1, bestCost = std::numeric_limits<int64_t>::max();
+  for (int64_t lanes = widest; lanes >= 1; lanes /= 2) {
+    if (lanes > size)
+      continue;
+    // An iteration costs about as much as eight lanes.
+    int64_t cost = llvm::divideCeil(size, lanes) * (lanes + 8);
+    if (cost < bestCost) {
+      best = lanes;
+      bestCost = cost;
+    }
+  }
+  return best;
+}
+
+SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
+                                        ArrayRef<Value> tensors,
+                                        int64_t extent) {
+  if (extent == 0)
+    return {};
+  int64_t cost = 0;
+  SmallVector<int64_t> breaks;
+  for (Value tensor : tensors) {
+    cost += emitter.costOf(tensor);
+    llvm::append_range(breaks, emitter.breaksOf(tensor));
+  }
+  llvm::sort(breaks);
+  breaks.erase(llvm::unique(breaks), breaks.end());
+  if (breaks.size() > kMaxSegments)
+    breaks.clear();
+  breaks.push_back(extent);
+
+  // Several registers side by side hide latencies, as far as registers last.
+  const ElementTarget &target = emitter.getTarget();
+  int64_t registers = target.registers >= 32 || cost <= 8 ? 4 : 2;
+  if (target.lanes == 1 || target.alignedVectors)
+    registers = 1;
+  int64_t widest = target.lanes * registers;
+  if (widestBits(emitter, tensors) > 32)
+    widest /= 2;
+
+  SmallVector<LaneSegment> segments;
+  int64_t begin = 0;
+  for (int64_t end : breaks) {
+    LaneRange range{begin, end};
+    bool whole = llvm::all_of(tensors, [&](Value tensor) {
+      return emitter.isContiguous(tensor, range);
+    });
+    int64_t lanes = 1;
+    if (target.alignedVectors)
+      // Whole vectors only: the last one may not overlap the one before.
+      while (whole && lanes * 2 <= widest && range.begin % (lanes * 2) == 0 &&
+             range.size() % (lanes * 2) == 0)
+        lanes *= 2;
+    else if (whole)
+      lanes = chooseLanes(range.size(), widest);
+    else if (cost > 12)
+      // Gathering lanes pays where much is computed on them.
+      lanes = chooseLanes(range.size(), target.lanes);
+    segments.push_back({range, lanes});
+    begin = end;
+  }
+  return segments;
+}
+
+void mpc::forEachVector(ElementEmitter &emitter, const LaneSegment &segment,
+                        llvm::function_ref<void(Value)> body) {
+  IndexMath math{emitter.getBuilder(), emitter.getLoc()};
+  int64_t size = segment.range.size();
+  if (size == 0)
+    return;
+  if (size == segment.lanes)
+    return body(emitter.index(segment.range.begin));
+  bool overlaps = size % segment.lanes != 0;
+  math.loop(emitter.index(segment.range.begin),
+            emitter.index(segment.range.end), segment.lanes, [&](Value first) {
+              body(overlaps ? math.min(first, segment.range.end - segment.lanes)
+                            : first);
+            });
+}
+
+//===----------------------------------------------------------------------===//
+// Loops with carried values
+//===----------------------------------------------------------------------===//
+
+FailureOr<Carried>
+mpc::carryLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
+               ValueRange initial,
+               llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
+  std::optional<int64_t> first = getConstantIntValue(begin),
+                         limit = getConstantIntValue(end);
+  if (first && limit) {
+    if (*first >= *limit)
+      return Carried(initial);
+    if (*first + step >= *limit)
+      return body(begin, initial);
+  }
+  OpBuilder &builder = emitter.getBuilder();
+  auto loop = scf::ForOp::create(builder, emitter.getLoc(), begin, end,
+                                 emitter.index(step), initial);
+  OpBuilder::InsertionGuard guard(builder);
+  if (initial.empty())
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+  else
+    builder.setInsertionPointToEnd(loop.getBody());
+  FailureOr<Carried> next =
+      body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (failed(next))
+    return failure();
+  if (!initial.empty())
+    scf::YieldOp::create(builder, emitter.getLoc(), *next);
+  return Carried(loop.getResults());
+}
+
+Value mpc::keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered) {
+  if (covered == 0)
+    return {};
+  OpBuilder &builder = emitter.getBuilder();
+  SmallVector<bool> keep(lanes, true);
+  std::fill_n(keep.begin(), covered, false);
+  auto type = VectorType::get({lanes}, builder.getI1Type());
+  return arith::ConstantOp::create(
+      builder, emitter.getLoc(),
+      DenseElementsAttr::get(type, ArrayRef<bool>(keep)));
+}
+
+Carried
+mpc::joinLanes(ElementEmitter &emitter, ValueRange vectors,
+               llvm::function_ref<Carried(ValueRange, ValueRange)> join) {
+  OpBuilder &builder = emitter.getBuilder();
+  Location loc = emitter.getLoc();
+  Carried values(vectors);
+  auto type = dyn_cast<VectorType>(values.front().getType());
+  if (!type)
+    return values;
+  for (int64_t lanes = type.getNumElements(); lanes > 1; lanes /= 2) {
+    SmallVector<int64_t> low =
+        llvm::to_vector(llvm::seq<int64_t>(0, lanes / 2));
+    SmallVector<int64_t> high =
+        llvm::to_vector(llvm::seq<int64_t>(lanes / 2, lanes));
+    Carried lower, upper;
+    for (Value value : values) {
+      lower.push_back(
+          vector::ShuffleOp::create(builder, loc, value, value, low));
+      upper.push_back(
+          vector::ShuffleOp::create(builder, loc, value, value, high));
+    }
+    values = join(lower, upper);
+  }
+  for (Value &value : values)
+    value = vector::ExtractOp::create(builder, loc, value, 0);
+  return values;
+}
+
+FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
+                                      LaneRange range,
+                                      ArrayRef<LaneSegment> segments) {
+  OpBuilder &builder = emitter.getBuilder();
+  Location loc = emitter.getLoc();
+  int64_t last = static_cast<int64_t>(shape.size()) - 1;
+  bool horizontal = llvm::is_contained(axes, last);
+  SmallVector<Value> at(indices);
+
+  auto splat = [&](int64_t width) {
+    Carried start;
+    for (Value value : initial)
+      start.push_back(
+          width == 1 || isa<VectorType>(value.getType())
+              ? value
+              : Value(vector::BroadcastOp::create(
+                    builder, loc, lanesOf(value.getType(), width), value)));
+    return start;
+  };
+  // Loops over the axes but the last dimension, then `inner`.
+  auto nest = [&](auto &&self, size_t depth, ValueRange sums,
+                  auto &&inner) -> FailureOr<Carried> {
+    if (depth == axes.size() || axes[depth] == last)
+      return inner(sums);
+    return carryLoop(emitter, emitter.index(0),
+                     emitter.index(shape[axes[depth]]), 1, sums,
+                     [&](Value iv, ValueRange carried) {
+                       at[axes[depth]] = iv;
+                       return self(self, depth + 1, carried, inner);
+                     });
+  };
+  if (!horizontal)
+    return nest(nest, 0, splat(lanes),
+                [&](ValueRange sums) -> FailureOr<Carried> {
+                  return body({at, lanes, range, {}}, sums);
+                });
+
+  Carried total = llvm::to_vector<4>(initial);
+  for (const LaneSegment &segment : segments) {
+    int64_t width = segment.lanes, size = segment.range.size();
+    int64_t whole = size / width * width;
+    auto walk = [&](ValueRange sums) -> FailureOr<Carried> {
+      FailureOr<Carried> result =
+          carryLoop(emitter, emitter.index(segment.range.begin),
+                    emitter.index(segment.range.begin + whole), width, sums,
+                    [&](Value iv, ValueRange carried) {
+                      at[last] = iv;
+                      return body({at, width, segment.range, {}}, carried);
+                    });
+      if (failed(result) || whole == size)
+        return result;
+      // The rest by one vector that ends with the segment.
+      at[last] = emitter.index(segment.range.end - width);
+      Value keep = keepMask(emitter, width, width - (size - whole));
+      return body({at, width, segment.range, keep}, *result);
+    };
+    FailureOr<Carried> sums = nest(nest, 0, splat(width), walk);
+    if (failed(sums))
+      return failure();
+    if (initial.empty())
+      continue;
+    Carried joined = joinLanes(emitter, *sums, join);
+    total = segments.size() == 1 ? joined : join(total, joined);
+  }
+  return total;
+}
+
+//===----------------------------------------------------------------------===//
+// Reduce ops
+//===----------------------------------------------------------------------===//
+
+Type mpc::accumulatorType(Operation *op) {
+  return cast<ReductionOpInterface>(op).getAccumulateType();
+}
+
+Value mpc::reductionIdentity(ValueMath &math, Operation *op, Type type,
+                             Type elementType) {
+  bool isFloat = isa<FloatType>(type);
+  if (isa<ReduceProdOp>(op))
+    return isFloat ? math.constant(type, 1) : math.integer(type, 1);
+  if (!isa<ReduceMaxOp, ReduceMinOp>(op))
+    return isFloat ? math.constant(type, 0) : math.integer(type, 0);
+  bool largest = isa<ReduceMaxOp>(op);
+  if (isFloat) {
+    double infinity = std::numeric_limits<double>::infinity();
+    return math.constant(type, largest ? -infinity : infinity);
+  }
+  unsigned width = type.getIntOrFloatBitWidth();
+  APInt end =
+      isUnsignedElement(elementType)
+          ? (largest ? APInt::getMinValue(width) : APInt::getMaxValue(width))
+          : (largest ? APInt::getSignedMinValue(width)
+                     : APInt::getSignedMaxValue(width));
+  return math.integer(type, end.getSExtValue());
+}
+
+Value mpc::reductionStep(ValueMath &math, Operation *op, Value x, Value y,
+                         Type elementType) {
+  OpBuilder &b = math.getBuilder();
+  Location loc = math.getLoc();
+  bool isFloat = isa<FloatType>(getElementTypeOrSelf(x.getType()));
+  if (isa<ReduceProdOp>(op))
+    return isFloat ? math.mul(x, y)
+                   : Value(arith::MulIOp::create(b, loc, x, y));
+  if (isa<ReduceMaxOp, ReduceMinOp>(op)) {
+    bool largest = isa<ReduceMaxOp>(op);
+    if (isFloat)
+      return largest ? Value(arith::MaximumFOp::create(b, loc, x, y))
+                     : Value(arith::MinimumFOp::create(b, loc, x, y));
+    if (elementType.isInteger(1))
+      return largest ? math.bitOr(x, y) : math.bitAnd(x, y);
+    if (isUnsignedElement(elementType))
+      return largest ? Value(arith::MaxUIOp::create(b, loc, x, y))
+                     : Value(arith::MinUIOp::create(b, loc, x, y));
+    return largest ? Value(arith::MaxSIOp::create(b, loc, x, y))
+                   : Value(arith::MinSIOp::create(b, loc, x, y));
+  }
+  return isFloat ? math.add(x, y) : math.addInt(x, y);
+}
+
+Value mpc::toAccumulator(ValueMath &math, Value value, Type accumulator) {
+  Type scalar = carriedType(accumulator);
+  if (scalar.isF64() && getElementTypeOrSelf(value.getType()).isF32())
+    return math.extendFloat(value, scalar);
+  return value;
+}
+
+FailureOr<Carried> mpc::accumulateAt(ElementEmitter &emitter, Operation *op,
+                                     const ReductionLoop::Place &place,
+                                     ValueRange sums) {
+  Value input = op->getOperand(0);
+  Type elementType = getElementTypeOrSelf(input.getType()),
+       accumulator = accumulatorType(op);
+  FailureOr<Value> value =
+      emitter.emitIn(input, place.indices, place.lanes, place.range);
+  if (failed(value))
+    return failure();
+  ValueMath math(emitter.getBuilder(), emitter.getLoc());
+  Value element = toAccumulator(math, *value, accumulator);
+  if (place.keep) {
+    Value scalar = reductionIdentity(
+        math, op, getElementTypeOrSelf(element.getType()), elementType);
+    Value identity = vector::BroadcastOp::create(
+        emitter.getBuilder(), emitter.getLoc(), element.getType(), scalar);
+    element = math.select(place.keep, element, identity);
+  }
+  Value sum = reductionStep(math, op, sums.front(), element, elementType);
+  if (!isa<ReduceMaxOp, ReduceMinOp>(op))
+    sum = emitter.round(sum, accumulator);
+  return Carried(1, sum);
+}
+
+Value mpc::finishReduction(ElementEmitter &emitter, Operation *op, Value sum) {
+  ValueMath math(emitter.getBuilder(), emitter.getLoc());
+  Type accumulator = accumulatorType(op);
+  Type elementType = getElementTypeOrSelf(op->getResult(0).getType());
+  int64_t count = cast<ReductionOpInterface>(op).getReductionSize();
+  if (isa<ReduceMeanOp>(op)) {
+    if (isa<FloatType>(elementType)) {
+      sum = emitter.round(math.div(sum, math.constant(sum.getType(), count)),
+                          accumulator);
+    } else if (getElementTypeOrSelf(sum.getType()).getIntOrFloatBitWidth() >
+               1) {
+      Value divisor = math.integer(sum.getType(), std::max<int64_t>(count, 1));
+      OpBuilder &b = emitter.getBuilder();
+      sum =
+          isUnsignedElement(elementType)
+              ? Value(arith::DivUIOp::create(b, emitter.getLoc(), sum, divisor))
+              : Value(
+                    arith::DivSIOp::create(b, emitter.getLoc(), sum, divisor));
+    } else if (count > 1) {
+      sum = math.integer(sum.getType(), 0);
+    }
+  }
+  if (getElementTypeOrSelf(sum.getType()).isF64() && !elementType.isF64())
+    sum = elementType.isF32() ? math.truncateFloat(sum, elementType)
+                              : math.truncateToOdd(sum);
+  return emitter.round(sum, elementType);
+}

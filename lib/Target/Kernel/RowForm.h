@@ -1,0 +1,64 @@
+//===- RowForm.h - what a row kernel has to look like ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Private to this folder.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_KERNEL_ROWFORM_H
+#define MPC_LIB_TARGET_KERNEL_ROWFORM_H
+
+#include "LoopKernels.h"
+
+namespace mpc {
+
+/// The row structure of a kernel body.
+struct RowForm {
+  llvm::SmallVector<int64_t> shape, axes;
+  /// The reducing ops, operands first.
+  llvm::SmallVector<mlir::Operation *> ops;
+  /// Reshapes of values that exist once per row.
+  llvm::SmallVector<ReshapeOp> reshapes;
+  /// Values that depend on a reducing op: true where there is one per element.
+  llvm::DenseMap<mlir::Value, bool> dependent;
+  /// Whether argmax and argmin count as reducing ops; set before `analyze`.
+  bool takesPositions = false;
+
+  bool isVertical() const {
+    return !llvm::is_contained(axes, static_cast<int64_t>(shape.size()) - 1);
+  }
+  bool isAxis(size_t dim) const {
+    return llvm::is_contained(axes, static_cast<int64_t>(dim));
+  }
+  /// The shape of one number per row, with extent 1 for (without) the axes.
+  llvm::SmallVector<int64_t> rowShape(bool keepDims) const {
+    llvm::SmallVector<int64_t> result;
+    for (auto [dim, extent] : llvm::enumerate(shape))
+      if (!isAxis(dim))
+        result.push_back(extent);
+      else if (keepDims)
+        result.push_back(1);
+    return result;
+  }
+
+  /// Indices of a value that exists once per row and has `shape`, in the row of
+  /// the full-rank indices `at` (entries at the axes do not count).
+  llvm::SmallVector<mlir::Value>
+  rowIndices(ElementEmitter &emitter, mlir::ValueRange at,
+             llvm::ArrayRef<int64_t> shape) const;
+
+  /// Fails where the ops that `roots` need are not of this form.
+  mlir::LogicalResult analyze(const ElementEmitter &emitter,
+                              llvm::ArrayRef<Root> roots);
+
+private:
+  mlir::LogicalResult addRowOp(mlir::Operation *op);
+  mlir::LogicalResult addDependent(mlir::Operation *op);
+  /// Whether a per-row operand broadcasts to the full shape along its rows.
+  bool alignsWithRows(llvm::ArrayRef<int64_t> operand) const;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_KERNEL_ROWFORM_H

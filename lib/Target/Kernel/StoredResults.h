@@ -1,0 +1,68 @@
+//===- StoredResults.h - what kernels around a contraction store *- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A contraction's epilogue: elementwise ops, transposes and slices that keep
+// rows whole, and reshapes between the sums and the kernel's outputs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_KERNEL_STOREDRESULTS_H
+#define MPC_LIB_TARGET_KERNEL_STOREDRESULTS_H
+
+#include "ElementEmitter.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
+
+namespace mpc {
+
+/// How the elements of a value are those of a contraction's result: which of
+/// the result's dimensions each of its own is, and where it begins there.
+struct ResultOrder {
+  llvm::SmallVector<int64_t> dimensions, first, shape;
+  bool operator==(const ResultOrder &other) const = default;
+};
+
+/// What one output of a kernel stores.
+struct StoredResult {
+  /// Reshapes stripped.
+  mlir::Value value;
+  /// Nothing where it does not come from the anchor's result in one order.
+  std::optional<ResultOrder> order;
+};
+
+class StoredResults {
+public:
+  StoredResults(mlir::func::FuncOp kernel, mlir::Operation *anchor);
+
+  /// Checks that results are elementwise in the anchor's result, or transposes
+  /// and slices of that which keep the last dimension, or reshapes of these; a
+  /// diagnostic otherwise.
+  mlir::LogicalResult check() const;
+  /// The same without a diagnostic.
+  bool fits() const;
+
+  /// Takes `sums` (a scalar or vector in the type of sums) at `indices` of the
+  /// anchor's result through the epilogue to `outputs`. Outputs that are slices
+  /// store what lies in them.
+  mlir::LogicalResult store(ElementEmitter &emitter,
+                            llvm::ArrayRef<mlir::Value> outputs,
+                            mlir::Value sums, mlir::ValueRange indices,
+                            int64_t lanes, mlir::Value mask = {}) const;
+
+  llvm::ArrayRef<StoredResult> all() const { return results; }
+
+private:
+  bool fits(const StoredResult &result) const;
+  mlir::Value outputMemory(ElementEmitter &emitter, mlir::Value output,
+                           unsigned index) const;
+
+  mlir::Operation *anchor;
+  llvm::SmallVector<StoredResult> results;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_KERNEL_STOREDRESULTS_H

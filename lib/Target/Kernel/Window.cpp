@@ -1,0 +1,46 @@
+//===- Window.cpp - sliding windows at one output position ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Window.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// ceil(max(x, 0) / divisor).
+static Value ceilDivision(IndexMath &math, Value x, int64_t divisor) {
+  Value positive =
+      math.b.createOrFold<arith::MaxSIOp>(math.loc, x, math.constant(0));
+  return math.div(math.add(positive, divisor - 1), divisor);
+}
+
+WindowDimension WindowShape::at(IndexMath &math, size_t dim, Value output,
+                                int64_t inputExtent,
+                                int64_t outputExtent) const {
+  int64_t positions = window[dim], stride = strides[dim], before = low[dim],
+          dilation = dilations[dim];
+  WindowDimension result;
+  result.dilation = dilation;
+  Value scaled = math.mul(output, stride);
+  result.start = math.sub(scaled, math.constant(before));
+  // The bounds that every position of the output satisfies are constants.
+  int64_t lastStart = (outputExtent - 1) * stride,
+          reach = (positions - 1) * dilation;
+  Value limit = math.constant(positions);
+  auto upTo = [&](int64_t extent) {
+    if (lastStart + reach < extent)
+      return limit;
+    Value count =
+        ceilDivision(math, math.sub(math.constant(extent), scaled), dilation);
+    return math.b.createOrFold<arith::MinSIOp>(math.loc, count, limit);
+  };
+  result.begin =
+      before == 0 ? math.constant(0)
+                  : ceilDivision(math, math.sub(math.constant(before), scaled),
+                                 dilation);
+  result.end = upTo(inputExtent + before);
+  result.padded = upTo(inputExtent + before + high[dim]);
+  return result;
+}

@@ -1,0 +1,95 @@
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-merge-contractions))' | FileCheck %s
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-merge-contractions,mpc-merge-contractions))' | FileCheck %s
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-merge-contractions))' --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
+
+// Weights and biases stand side by side; the common cast follows the joint sum, and
+// the layer is what the parts share.
+// CHECK-LABEL: func.func @projections
+// CHECK-DAG: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00, 5.000000e+00], [3.000000e+00, 4.000000e+00, 6.000000e+00]]> : tensor<2x3xf32>
+// CHECK-DAG: %[[B:.+]] = mpc.constant dense<[7.000000e+00, 8.000000e+00, 9.000000e+00]> : tensor<3xf32>
+// CHECK-DAG: %[[PRODUCT:.+]] = mpc.matmul %{{.+}}, %[[W]] {mpc.layer = "block/attention"} : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+// CHECK: %[[SUM:.+]] = mpc.add %[[PRODUCT]], %[[B]]
+// CHECK: %[[NARROW:.+]] = mpc.cast %[[SUM]]
+// CHECK-DAG: %[[Q:.+]] = mpc.slice %[[NARROW]] [0, 0] [4, 2]
+// CHECK-DAG: %[[K:.+]] = mpc.slice %[[NARROW]] [0, 2] [4, 1]
+// CHECK: mpc.reshape %[[Q]]
+// CHECK: mpc.transpose %[[K]]
+// CHECK-NOT: mpc.matmul
+// LOC: mpc.matmul {{.*}} loc(#[[JOINT:.+]])
+// LOC-DAG: #[[FIRST:.+]] = loc("q/MatMul")
+// LOC-DAG: #[[SECOND:.+]] = loc("k/MatMul")
+// LOC: #[[JOINT]] = loc(fused[#[[FIRST]], #[[SECOND]]])
+func.func @projections(%x: tensor<4x2xf32>) -> (tensor<2x4xbf16>, tensor<1x4xbf16>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
+  %bq = mpc.constant dense<[7.0, 8.0]> : tensor<2xf32>
+  %bk = mpc.constant dense<[9.0]> : tensor<1xf32>
+  %0 = mpc.matmul %x, %wq {mpc.layer = "block/attention/q"} : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32> loc("q/MatMul")
+  %1 = mpc.matmul %x, %wk {mpc.layer = "block/attention/k"} : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32> loc("k/MatMul")
+  %2 = mpc.add %0, %bq : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %3 = mpc.add %1, %bk : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
+  %4 = mpc.cast %2 : tensor<4x2xf32> to tensor<4x2xbf16>
+  %5 = mpc.cast %3 : tensor<4x1xf32> to tensor<4x1xbf16>
+  %6 = mpc.reshape %4 : tensor<4x2xbf16> to tensor<2x4xbf16>
+  %7 = mpc.transpose %5 [1, 0] : tensor<4x1xbf16> to tensor<1x4xbf16>
+  return %6, %7 : tensor<2x4xbf16>, tensor<1x4xbf16>
+}
+
+// Weights that are stored the other way round join along their rows.
+// CHECK-LABEL: func.func @transposed_weights
+// CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]> : tensor<2x2xf32>
+// CHECK: mpc.matmul %{{.+}}, %[[W]] transpose_rhs
+// CHECK-NOT: mpc.matmul
+func.func @transposed_weights(%x: tensor<4x2xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %a = mpc.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32>
+  %b = mpc.constant dense<[[3.0, 4.0]]> : tensor<1x2xf32>
+  %0 = mpc.matmul %x, %a transpose_rhs : (tensor<4x2xf32>, tensor<1x2xf32>) -> tensor<4x1xf32>
+  %1 = mpc.matmul %x, %b transpose_rhs : (tensor<4x2xf32>, tensor<1x2xf32>) -> tensor<4x1xf32>
+  %2 = mpc.reshape %0 : tensor<4x1xf32> to tensor<4xf32>
+  %3 = mpc.reshape %1 : tensor<4x1xf32> to tensor<4xf32>
+  return %2, %3 : tensor<4xf32>, tensor<4xf32>
+}
+
+// A gate multiplies the other part: the second product's epilogue does that better.
+// CHECK-LABEL: func.func @gated
+// CHECK-COUNT-2: mpc.matmul
+// CHECK-NOT: mpc.slice
+// CHECK: return
+func.func @gated(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  %a = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %b = mpc.constant dense<[[5.0, 6.0], [7.0, 8.0]]> : tensor<2x2xf32>
+  %0 = mpc.matmul %x, %a : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %x, %b : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %2 = mpc.silu %0 : tensor<4x2xf32>
+  %3 = mpc.mul %2, %1 : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %3 : tensor<4x2xf32>
+}
+
+// Different inputs, and weights that are arguments, stay apart.
+// CHECK-LABEL: func.func @nothing_in_common
+// CHECK-COUNT-3: mpc.matmul
+// CHECK-NOT: mpc.slice
+// CHECK: return
+func.func @nothing_in_common(%x: tensor<4x2xf32>, %y: tensor<4x2xf32>, %w: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %a = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %0 = mpc.matmul %x, %a : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %y, %a : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %2 = mpc.matmul %x, %w : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %3 = mpc.reshape %0 : tensor<4x2xf32> to tensor<8xf32>
+  %4 = mpc.reshape %1 : tensor<4x2xf32> to tensor<8xf32>
+  %5 = mpc.reshape %2 : tensor<4x2xf32> to tensor<8xf32>
+  return %3, %4, %5 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// The joint product's record of padding covers all of its parts.
+// CHECK-LABEL: @padding_is_added_up(
+// CHECK: mpc.matmul {{.*}} {mpc.padding = #mpc.padding<from = [1, 8, 27, 8], to = [1, 8, 32, 8], extra_flops = 640>}
+func.func @padding_is_added_up(%x: tensor<8x8xbf16>) -> (tensor<16x8xbf16>, tensor<16x8xbf16>) {
+  %v = mpc.constant dense<1.0> : tensor<8x16xbf16>
+  %w = mpc.constant dense<2.0> : tensor<8x16xbf16>
+  %0 = mpc.matmul %x, %v {mpc.padding = #mpc.padding<from = [1, 8, 13, 8], to = [1, 8, 16, 8], extra_flops = 384>} : (tensor<8x8xbf16>, tensor<8x16xbf16>) -> tensor<8x16xbf16>
+  %1 = mpc.matmul %x, %w {mpc.padding = #mpc.padding<from = [1, 8, 14, 8], to = [1, 8, 16, 8], extra_flops = 256>} : (tensor<8x8xbf16>, tensor<8x16xbf16>) -> tensor<8x16xbf16>
+  %2 = mpc.transpose %0 [1, 0] : tensor<8x16xbf16> to tensor<16x8xbf16>
+  %3 = mpc.transpose %1 [1, 0] : tensor<8x16xbf16> to tensor<16x8xbf16>
+  return %2, %3 : tensor<16x8xbf16>, tensor<16x8xbf16>
+}

@@ -1,0 +1,91 @@
+// RUN: mpc-opt %s --mpc-schedule-kernels --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-schedule-kernels --mpc-schedule-kernels=target=sm_90a --split-input-file | FileCheck %s
+
+// Maps move 128 bits per thread and access: four f32, eight bf16.
+
+// CHECK-LABEL: @f32_map
+// CHECK-SAME: mpc.schedule = {blocks = array<i64: 1024, 1, 1>, family = "map", threads = 256 : i64, vector = 4 : i64}
+func.func private @f32_map(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.exp %x : tensor<1024x1024xf32>
+  return %0 : tensor<1024x1024xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @narrow_map
+// CHECK-SAME: family = "map"
+// CHECK-SAME: vector = 8 : i64
+func.func private @narrow_map(%x: tensor<64x32xbf16>) -> tensor<64x32xf32>
+    attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.cast %x : tensor<64x32xbf16> to tensor<64x32xf32>
+  return %0 : tensor<64x32xf32>
+}
+
+// -----
+
+// An offset that is no multiple of a vector leaves elements one by one on the
+// side of the input; lines that are none leave them on both.
+
+// CHECK-LABEL: @odd_lines
+// CHECK-SAME: family = "map"
+// CHECK-SAME: vector = 1 : i64
+func.func private @odd_lines(%x: tensor<64x33xf32>, %b: tensor<33xf32>)
+    -> tensor<64x33xf32> attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.add %x, %b : (tensor<64x33xf32>, tensor<33xf32>) -> tensor<64x33xf32>
+  return %0 : tensor<64x33xf32>
+}
+
+// -----
+
+// Results of several shapes have widths of their own.
+
+// CHECK-LABEL: @two_shapes
+// CHECK-SAME: family = "map"
+// CHECK-SAME: vector = 4 : i64, vector_1 = 1 : i64
+func.func private @two_shapes(%x: tensor<64x32xf32>, %y: tensor<4x3x5xf32>, %z: tensor<5xf32>)
+    -> (tensor<64x32xf32>, tensor<4x3x5xf32>) attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.neg %x : tensor<64x32xf32>
+  %1 = mpc.slice %0 [0, 0] [1, 5] : tensor<64x32xf32> to tensor<1x5xf32>
+  %2 = mpc.add %y, %1 : (tensor<4x3x5xf32>, tensor<1x5xf32>) -> tensor<4x3x5xf32>
+  return %0, %2 : tensor<64x32xf32>, tensor<4x3x5xf32>
+}
+
+// -----
+
+// A last dimension that moves goes through shared memory.
+
+// CHECK-LABEL: @turned
+// CHECK-SAME: family = "transpose"
+// CHECK-SAME: tile = 32 : i64
+func.func private @turned(%x: tensor<100x70xf32>) -> tensor<70x100xf32>
+    attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.transpose %x [1, 0] : tensor<100x70xf32> to tensor<70x100xf32>
+  return %0 : tensor<70x100xf32>
+}
+
+// -----
+
+// Phases in order are one block's work and pass values through scratch memory.
+
+// CHECK-LABEL: @phases
+// CHECK-SAME: blocks = array<i64: 1, 1, 1>, family = "loop", scratch_bytes = 240 : i64
+func.func private @phases(%x: tensor<6x10xf32>) -> tensor<6x10xf32>
+    attributes {mpc.kernel_kind = "opaque"} {
+  %0 = mpc.cumsum %x axis(1) : tensor<6x10xf32>
+  %1 = mpc.cumsum %0 axis(0) : tensor<6x10xf32>
+  return %1 : tensor<6x10xf32>
+}
+
+// -----
+
+// A schedule that is there is left alone.
+
+// CHECK-LABEL: @scheduled
+// CHECK-SAME: mpc.schedule = {blocks = array<i64: 7, 1, 1>, family = "loop", threads = 32 : i64}
+func.func private @scheduled(%x: tensor<8xf32>) -> tensor<8xf32>
+    attributes {mpc.kernel_kind = "elementwise",
+                mpc.schedule = {blocks = array<i64: 7, 1, 1>, family = "loop", threads = 32 : i64}} {
+  %0 = mpc.neg %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -1,0 +1,70 @@
+// RUN: mpc-opt %s --mpc-schedule-kernels | FileCheck %s
+
+// How row kernels and reductions are spread over threads.
+
+// A few lanes share a short row.
+// CHECK-LABEL: func.func private @short_rows
+// CHECK-SAME: mpc.schedule = {blocks = array<i64: 3125, 1, 1>, family = "row", group = 4 : i64, items = 32 : i64, keep = 1 : i64, splits = 1 : i64, steps = 4 : i64, threads = 128 : i64, vector = 4 : i64}
+func.func private @short_rows(%x: tensor<100000x64xf32>) -> tensor<100000x64xf32> attributes {mpc.kernel_kind = "row"} {
+  %0 = mpc.softmax %x axis(1) : tensor<100000x64xf32>
+  return %0 : tensor<100000x64xf32>
+}
+
+// A warp takes a row, which it reads by 16 bytes a lane.
+// CHECK-LABEL: func.func private @warp_per_row
+// CHECK-SAME: blocks = array<i64: 4096, 1, 1>, family = "row", group = 32 : i64, items = 4 : i64, keep = 1 : i64, splits = 1 : i64, steps = 3 : i64, threads = 128 : i64, vector = 8 : i64}
+func.func private @warp_per_row(%x: tensor<16384x768xbf16>, %s: tensor<768xf32>) -> tensor<16384x768xbf16> attributes {mpc.kernel_kind = "row"} {
+  %0 = mpc.cast %x : tensor<16384x768xbf16> to tensor<16384x768xf32>
+  %1 = mpc.rms_norm %0, %s axis(1) epsilon(1.0e-5) : (tensor<16384x768xf32>, tensor<768xf32>) -> tensor<16384x768xf32>
+  %2 = mpc.cast %1 : tensor<16384x768xf32> to tensor<16384x768xbf16>
+  return %2 : tensor<16384x768xbf16>
+}
+
+// Rows of odd length are not aligned.
+// CHECK-LABEL: func.func private @odd_rows
+// CHECK-SAME: family = "row"
+// CHECK-SAME: vector = 1 : i64
+func.func private @odd_rows(%x: tensor<512x197xbf16>) -> tensor<512x197xbf16> attributes {mpc.kernel_kind = "row"} {
+  %0 = mpc.softmax %x axis(1) : tensor<512x197xbf16>
+  return %0 : tensor<512x197xbf16>
+}
+
+// A block takes a row that stays in registers.
+// CHECK-LABEL: func.func private @block_per_row
+// CHECK-SAME: blocks = array<i64: 8192, 1, 1>, family = "row", group = 128 : i64, items = 1 : i64, keep = 1 : i64, splits = 1 : i64, steps = 4 : i64, threads = 128 : i64, vector = 8 : i64}
+func.func private @block_per_row(%x: tensor<8192x4096xbf16>) -> tensor<8192x4096xbf16> attributes {mpc.kernel_kind = "row"} {
+  %0 = mpc.cast %x : tensor<8192x4096xbf16> to tensor<8192x4096xf32>
+  %1 = mpc.softmax %0 axis(1) : tensor<8192x4096xf32>
+  %2 = mpc.cast %1 : tensor<8192x4096xf32> to tensor<8192x4096xbf16>
+  return %2 : tensor<8192x4096xbf16>
+}
+
+// Longer ones lie in shared memory, still longer ones are read again.
+// CHECK-LABEL: func.func private @row_in_shared_memory
+// CHECK-SAME: keep = 2 : i64, shared_bytes = 163840 : i64, splits = 1 : i64, steps = 10 : i64, threads = 1024 : i64, vector = 4 : i64}
+func.func private @row_in_shared_memory(%x: tensor<512x40000xf32>) -> tensor<512x40000xf32> attributes {mpc.kernel_kind = "row"} {
+  %0 = mpc.softmax %x axis(1) : tensor<512x40000xf32>
+  return %0 : tensor<512x40000xf32>
+}
+// CHECK-LABEL: func.func private @row_read_again
+// CHECK-SAME: keep = 0 : i64, splits = 1 : i64, steps = 13 : i64
+func.func private @row_read_again(%x: tensor<512x50000xf32>) -> tensor<512x50000xf32> attributes {mpc.kernel_kind = "row"} {
+  %0 = mpc.softmax %x axis(1) : tensor<512x50000xf32>
+  return %0 : tensor<512x50000xf32>
+}
+
+// Neighbouring threads take neighbouring columns.
+// CHECK-LABEL: func.func private @columns
+// CHECK-SAME: family = "reduction", group = [[lines:[0-9]+]] : i64, items = 32 : i64
+func.func private @columns(%x: tensor<64x128x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "reduce"} {
+  %0 = mpc.reduce_sum %x axes([1]) : tensor<64x128x512xf32> -> tensor<64x512xf32>
+  return %0 : tensor<64x512xf32>
+}
+
+// Blocks share one long row.
+// CHECK-LABEL: func.func private @total
+// CHECK-SAME: blocks = array<i64: 1, 244, 1>, family = "row", group = 256 : i64, items = 1 : i64, keep = 0 : i64, scratch_bytes = 992 : i64, splits = 244 : i64, steps = 5 : i64, threads = 256 : i64, vector = 4 : i64}
+func.func private @total(%x: tensor<1000000xf32>) -> tensor<f32> attributes {mpc.kernel_kind = "reduce"} {
+  %0 = mpc.reduce_sum %x axes([0]) : tensor<1000000xf32> -> tensor<f32>
+  return %0 : tensor<f32>
+}

@@ -1,0 +1,49 @@
+// RUN: mpc-opt --pass-pipeline='builtin.module(func.func(mpc-store-filters))' %s | FileCheck %s
+// RUN: mpc-opt --pass-pipeline='builtin.module(func.func(mpc-store-filters,mpc-store-filters))' %s | FileCheck %s
+
+// Channels come last, and the kernel sees the filter as before.
+// CHECK-LABEL: func.func @channels_last(
+// CHECK-SAME: %[[X:.*]]: tensor<1x4x4x2xf32>
+// CHECK: %[[W:.*]] = mpc.constant dense<{{\[\[\[\[}}1.000000e+00, 3.000000e+00], [2.000000e+00, 4.000000e+00]]]]> : tensor<1x1x2x2xf32>
+// CHECK: mpc.fusion {{.*}}(%[[A:.*]] = %[[X]] : tensor<1x4x4x2xf32>, %[[V:.*]] = %[[W]] : tensor<1x1x2x2xf32>)
+// CHECK: %[[F:.*]] = mpc.transpose %[[V]] [0, 3, 1, 2] : tensor<1x1x2x2xf32> to tensor<1x2x1x2xf32>
+// CHECK: mpc.conv %[[A]], %[[F]]
+func.func @channels_last(%x: tensor<1x4x4x2xf32>) -> tensor<1x4x3x1xf32> {
+  %w = mpc.constant dense<[[[[1.0, 2.0]], [[3.0, 4.0]]]]> : tensor<1x2x1x2xf32>
+  %y = mpc.fusion kind(convolution) name("c") (%a = %x : tensor<1x4x4x2xf32>, %f = %w : tensor<1x2x1x2xf32>) -> tensor<1x4x3x1xf32> {
+    %0 = mpc.conv %a, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x4x4x2xf32>, tensor<1x2x1x2xf32>) -> tensor<1x4x3x1xf32>
+    mpc.yield %0 : tensor<1x4x3x1xf32>
+  }
+  return %y : tensor<1x4x3x1xf32>
+}
+
+// Filters of one channel are read along their outputs.
+// CHECK-LABEL: func.func @depthwise(
+// CHECK: mpc.constant {{.*}} : tensor<1x2x1x2xf32>
+// CHECK: mpc.transpose %{{.*}} [3, 2, 0, 1] : tensor<1x2x1x2xf32> to tensor<2x1x1x2xf32>
+func.func @depthwise(%x: tensor<1x4x4x2xf32>) -> tensor<1x4x3x2xf32> {
+  %w = mpc.constant dense<[[[[1.0, 2.0]]], [[[3.0, 4.0]]]]> : tensor<2x1x1x2xf32>
+  %y = mpc.fusion kind(convolution) name("c") (%a = %x : tensor<1x4x4x2xf32>, %f = %w : tensor<2x1x1x2xf32>) -> tensor<1x4x3x2xf32> {
+    %0 = mpc.conv %a, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) groups(2) layout(channels_last) : (tensor<1x4x4x2xf32>, tensor<2x1x1x2xf32>) -> tensor<1x4x3x2xf32>
+    mpc.yield %0 : tensor<1x4x3x2xf32>
+  }
+  return %y : tensor<1x4x3x2xf32>
+}
+
+// A window of one place has its channels last already; other filters are not
+// known here.
+// CHECK-LABEL: func.func @left_alone(
+// CHECK-NOT: mpc.transpose
+// CHECK: return
+func.func @left_alone(%x: tensor<1x4x4x2xf32>, %v: tensor<1x2x1x2xf32>) -> (tensor<1x4x4x1xf32>, tensor<1x4x3x1xf32>) {
+  %w = mpc.constant dense<[[[[1.0]], [[3.0]]]]> : tensor<1x2x1x1xf32>
+  %y = mpc.fusion kind(convolution) name("c") (%a = %x : tensor<1x4x4x2xf32>, %f = %w : tensor<1x2x1x1xf32>) -> tensor<1x4x4x1xf32> {
+    %0 = mpc.conv %a, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x4x4x2xf32>, tensor<1x2x1x1xf32>) -> tensor<1x4x4x1xf32>
+    mpc.yield %0 : tensor<1x4x4x1xf32>
+  }
+  %z = mpc.fusion kind(convolution) name("d") (%a = %x : tensor<1x4x4x2xf32>, %f = %v : tensor<1x2x1x2xf32>) -> tensor<1x4x3x1xf32> {
+    %0 = mpc.conv %a, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x4x4x2xf32>, tensor<1x2x1x2xf32>) -> tensor<1x4x3x1xf32>
+    mpc.yield %0 : tensor<1x4x3x1xf32>
+  }
+  return %y, %z : tensor<1x4x4x1xf32>, tensor<1x4x3x1xf32>
+}

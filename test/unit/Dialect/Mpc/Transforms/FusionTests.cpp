@@ -1,0 +1,235 @@
+//===- FusionTests.cpp - groups, costs and the queue ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dialect/Mpc/Transforms/FusionQueue.h"
+
+#include "RandomGraph.h"
+
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Reference/Interpreter.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+class FusionTest : public ::testing::Test {
+protected:
+  FusionTest() {
+    context.loadDialect<MpcDialect, func::FuncDialect>();
+    context.disableMultithreading();
+  }
+
+  OwningOpRef<ModuleOp> parse(StringRef text) {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    return module;
+  }
+
+  static Block &blockOf(ModuleOp module) {
+    return module.lookupSymbol<func::FuncOp>("main").getBody().front();
+  }
+
+  /// The op number `index` of the block.
+  static Operation *opAt(Block &block, int index) {
+    return &*std::next(block.begin(), index);
+  }
+
+  void apply(ModuleOp module, std::unique_ptr<Pass> pass) {
+    PassManager manager(&context);
+    manager.addNestedPass<func::FuncOp>(std::move(pass));
+    ASSERT_TRUE(succeeded(manager.run(module)));
+  }
+
+  /// Fuses for the GPU and compares every function with itself before, in the
+  /// rounding that its types declare.
+  void expectSameValues(ModuleOp module, unsigned seed) {
+    reference::InterpretOptions options;
+    options.rounding = reference::Rounding::Declared;
+    OwningOpRef<ModuleOp> before = cast<ModuleOp>(module->clone());
+    FusePassOptions fuse;
+    fuse.target = gpu.name;
+    apply(module, createFusePass(fuse));
+    std::mt19937 engine(seed);
+    std::normal_distribution<double> normal;
+    for (auto [oldFunc, newFunc] : llvm::zip_equal(
+             before->getOps<func::FuncOp>(), module.getOps<func::FuncOp>())) {
+      SmallVector<reference::Tensor> arguments;
+      for (Type type : oldFunc.getArgumentTypes()) {
+        reference::Tensor tensor(cast<RankedTensorType>(type));
+        for (double &value : tensor.floats())
+          value = reference::roundTo(normal(engine), tensor.getElementType());
+        arguments.push_back(std::move(tensor));
+      }
+      auto expected = reference::interpret(oldFunc, arguments, options);
+      auto actual = reference::interpret(newFunc, arguments, options);
+      ASSERT_TRUE(succeeded(expected) && succeeded(actual));
+      for (auto [left, right] : llvm::zip_equal(*expected, *actual))
+        for (auto [a, b] : llvm::zip_equal(left.floats(), right.floats()))
+          ASSERT_TRUE(a == b || (a != a && b != b)) << a << " and " << b;
+    }
+  }
+
+  MLIRContext context;
+  TargetInfo gpu = *TargetInfo::parse("cuda:sm_80");
+  TargetInfo cpu = *TargetInfo::parse("cpu:avx512");
+};
+
+TEST_F(FusionTest, ReadersAreSeenBehindViews) {
+  OwningOpRef<ModuleOp> module = parse(R"(
+  func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+    %0 = mpc.exp %x : tensor<4x8xf32>
+    %1 = mpc.reshape %0 : tensor<4x8xf32> to tensor<32xf32>
+    %2 = mpc.tanh %1 : tensor<32xf32>
+    return %0 : tensor<4x8xf32>
+  })");
+  Block &block = blockOf(*module);
+  FusionGraph graph(block);
+  FuseRules(graph, block, gpu).classify();
+  SmallVector<FusionGroup *> readers =
+      graph.readersOf(opAt(block, 0)->getResult(0));
+  EXPECT_EQ(readers.size(), 2u);
+  EXPECT_TRUE(llvm::is_contained(readers, graph.groupOf(opAt(block, 2))));
+  // The function's return.
+  EXPECT_TRUE(llvm::is_contained(readers, nullptr));
+}
+
+TEST_F(FusionTest, AMergeSavesWhatNeedNotBeStored) {
+  // The sum is read by both others: a merge with one saves one read, and what
+  // both read is loaded once.
+  OwningOpRef<ModuleOp> module = parse(R"(
+  func.func @main(%x: tensor<1024xf32>, %y: tensor<1024xf32>) -> (tensor<1024xf32>, tensor<1024xf32>) {
+    %0 = mpc.add %x, %y : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
+    %1 = mpc.mul %0, %y : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
+    %2 = mpc.exp %0 : tensor<1024xf32>
+    return %1, %2 : tensor<1024xf32>, tensor<1024xf32>
+  })");
+  Block &block = blockOf(*module);
+  FusionGraph graph(block);
+  FuseRules(graph, block, gpu).classify();
+  FusionCost cost(gpu, graph);
+  auto group = [&](int index) { return graph.groupOf(opAt(block, index)); };
+  FusionSaving first = cost.ofMerge(group(1), group(0));
+  EXPECT_EQ(first.bytes, 2 * 4096);
+  EXPECT_EQ(first.launches, 1);
+  EXPECT_DOUBLE_EQ(first.seconds,
+                   2 * 4096 / gpu.bytesPerSecond() + gpu.launchSeconds());
+  // Now the sum lies in one kernel but for the exponential.
+  ASSERT_TRUE(graph.merge(group(1), group(0)));
+  FusionSaving second = cost.ofMerge(group(2), group(0));
+  EXPECT_EQ(second.bytes, 2 * 4096);
+  // A CPU launches nothing.
+  FusionCost plain(cpu, graph);
+  EXPECT_DOUBLE_EQ(plain.ofMerge(group(2), group(0)).seconds,
+                   2 * 4096 / cpu.bytesPerSecond());
+}
+
+TEST_F(FusionTest, AnOperandInWiderTypeIsLoadedByEachBlockOfColumns) {
+  auto saved = [&](int64_t columns) {
+    std::string n = std::to_string(columns);
+    OwningOpRef<ModuleOp> module = parse(
+        "func.func @main(%x: tensor<4096x768xf32>, %w: tensor<768x" + n +
+        "xbf16>) -> tensor<4096x" + n +
+        "xf32> {\n"
+        "%0 = mpc.cast %x : tensor<4096x768xf32> to tensor<4096x768xbf16>\n"
+        "%1 = mpc.matmul %0, %w : (tensor<4096x768xbf16>, tensor<768x" +
+        n + "xbf16>) -> tensor<4096x" + n +
+        "xf32>\n"
+        "return %1 : tensor<4096x" +
+        n + "xf32>\n}");
+    Block &block = blockOf(*module);
+    FusionGraph graph(block);
+    FuseRules(graph, block, gpu).classify();
+    return FusionCost(gpu, graph)
+        .ofOperand(graph.groupOf(opAt(block, 1)), graph.groupOf(opAt(block, 0)),
+                   0);
+  };
+  FusionSaving narrow = saved(256), wide = saved(65536);
+  // One block loads the input once, whatever type it has.
+  double kernel = 6. * 4096 * 768 / gpu.bytesPerSecond() + gpu.launchSeconds();
+  EXPECT_GT(narrow.seconds, 0);
+  EXPECT_LE(narrow.seconds, kernel);
+  EXPECT_LT(wide.seconds, 0);
+  EXPECT_EQ(narrow.bytes, wide.bytes);
+}
+
+TEST_F(FusionTest, TheLargestSavingGoesFirst) {
+  // Three products with a bias each, of rising width.
+  OwningOpRef<ModuleOp> module = parse(R"(
+  func.func @main(%x: tensor<64x32xf32>, %a: tensor<32x8xf32>, %b: tensor<32x64xf32>, %c: tensor<32x512xf32>, %s: tensor<1xf32>)
+      -> (tensor<64x8xf32>, tensor<64x64xf32>, tensor<64x512xf32>) {
+    %0 = mpc.matmul %x, %a : (tensor<64x32xf32>, tensor<32x8xf32>) -> tensor<64x8xf32>
+    %1 = mpc.add %0, %s : (tensor<64x8xf32>, tensor<1xf32>) -> tensor<64x8xf32>
+    %2 = mpc.matmul %x, %b : (tensor<64x32xf32>, tensor<32x64xf32>) -> tensor<64x64xf32>
+    %3 = mpc.add %2, %s : (tensor<64x64xf32>, tensor<1xf32>) -> tensor<64x64xf32>
+    %4 = mpc.matmul %x, %c : (tensor<64x32xf32>, tensor<32x512xf32>) -> tensor<64x512xf32>
+    %5 = mpc.add %4, %s : (tensor<64x512xf32>, tensor<1xf32>) -> tensor<64x512xf32>
+    return %1, %3, %5 : tensor<64x8xf32>, tensor<64x64xf32>, tensor<64x512xf32>
+  })");
+  Block &block = blockOf(*module);
+  FusionGraph graph(block);
+  std::vector<FusionDecision> decisions = groupOps(graph, block, gpu);
+  ASSERT_EQ(decisions.size(), 3u);
+  for (int i : {0, 1, 2})
+    EXPECT_EQ(decisions[i].into, opAt(block, 4 - 2 * i)) << i;
+}
+
+TEST_F(FusionTest, GroupsPartitionTheBlockInAnOrderThatWorks) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    OwningOpRef<ModuleOp> module =
+        parse(test::RandomGraph(seed, /*size=*/32, /*ops=*/25).text());
+    Block &block = blockOf(*module);
+    for (const TargetInfo &target : {gpu, cpu}) {
+      FusionGraph graph(block);
+      for (const FusionDecision &decision : groupOps(graph, block, target))
+        EXPECT_EQ(decision.verdict == FusionDecision::Verdict::CostsMore,
+                  decision.saving.seconds < 0);
+      DenseMap<Operation *, size_t> place;
+      for (auto [index, group] : llvm::enumerate(graph.inOrder()))
+        for (Operation *op : group->ops)
+          EXPECT_TRUE(place.try_emplace(op, index).second);
+      for (Operation &op : block.without_terminator()) {
+        ASSERT_TRUE(place.contains(&op));
+        for (Value operand : op.getOperands())
+          if (Operation *source = operand.getDefiningOp())
+            EXPECT_LE(place[source], place[&op]);
+      }
+    }
+  }
+}
+
+TEST_F(FusionTest, KernelsForAGpuKeepDeclaredValues) {
+  AssignPrecisionPassOptions assign;
+  assign.target = gpu.name;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    OwningOpRef<ModuleOp> module =
+        parse(test::RandomGraph(seed, /*size=*/16, /*ops=*/15).text());
+    assign.policy = seed % 2 ? "mixed_bfloat16" : "mixed_float16";
+    apply(*module, createAssignPrecisionPass(assign));
+    expectSameValues(*module, seed);
+  }
+}
+
+TEST_F(FusionTest, MovementInsideKernelsKeepsValues) {
+  // What the lit test shows: casts, slices, pads, concats and transposes before
+  // and behind the products.
+  auto buffer = llvm::MemoryBuffer::getFile(MPC_PASS_TESTS "/fuse-cuda.mlir");
+  ASSERT_TRUE(bool(buffer));
+  OwningOpRef<ModuleOp> module = parse((*buffer)->getBuffer());
+  expectSameValues(*module, /*seed=*/1);
+}
+
+} // namespace

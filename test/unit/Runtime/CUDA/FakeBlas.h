@@ -1,0 +1,49 @@
+//===- FakeBlas.h - a cuBLASLt that computes on the host --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Behaves as the library's documentation says, column-major and all, on host
+// addresses. Counts what is alive, and fails on demand.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TEST_UNIT_RUNTIME_CUDA_FAKEBLAS_H
+#define MPC_TEST_UNIT_RUNTIME_CUDA_FAKEBLAS_H
+
+#include "CUDA/Blas.h"
+
+#include <string>
+#include <vector>
+
+namespace mpc::testing {
+
+/// One fake at a time: the table's functions find it here.
+class FakeBlas {
+public:
+  FakeBlas();
+  ~FakeBlas();
+  FakeBlas(const FakeBlas &) = delete;
+  FakeBlas &operator=(const FakeBlas &) = delete;
+
+  detail::Blas table;
+  /// Names of the calls made, in order.
+  std::vector<std::string> calls;
+  /// Handles, descriptions, layouts and preferences that were not destroyed.
+  int alive = 0;
+  /// The call with this number, from 0, fails; -1: none does.
+  int failing = -1;
+  /// Candidates that the heuristic gives, and which of them cannot run.
+  int candidates = 3, refused = -1;
+  /// Workspaces and streams that products were given.
+  std::vector<void *> workspaces, streams;
+  /// Algorithms that products ran with.
+  std::vector<uint64_t> algorithms;
+  size_t version = 130100;
+
+  /// Notes a call; whether it has to fail.
+  bool fails(const char *name);
+};
+
+} // namespace mpc::testing
+
+#endif // MPC_TEST_UNIT_RUNTIME_CUDA_FAKEBLAS_H

@@ -1,0 +1,291 @@
+//===- RecordingStreams.cpp - streams and graphs of a recorded GPU --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecordingState.h"
+
+#include <cstring>
+
+using namespace mpc;
+using namespace mpc::detail;
+using namespace mpc::recording;
+using namespace mpc::recording::inside;
+
+//===----------------------------------------------------------------------===//
+// Streams and events
+//===----------------------------------------------------------------------===//
+
+CuResult inside::streamCreate(CuHandle *stream, unsigned) {
+  return call("cuStreamCreate", "", Needs::ContextOutsideOfCapture, [&] {
+    Object object;
+    object.kind = "stream";
+    object.queue = std::make_shared<Queue>();
+    state().queues.insert(object.queue);
+    *stream = add(std::move(object));
+    return 0;
+  });
+}
+
+CuResult inside::streamDestroy(CuHandle stream) {
+  // Its work is still done: the queue stays.
+  return destroy("cuStreamDestroy", stream, "stream");
+}
+
+CuResult inside::streamSynchronize(CuHandle stream) {
+  return callAnyway("cuStreamSynchronize", "", Needs::ContextOutsideOfCapture,
+                    [&] {
+                      std::shared_ptr<Queue> queue = queueOf(stream);
+                      if (!queue)
+                        return 400;
+                      drain(queue);
+                      return 0;
+                    });
+}
+
+CuResult inside::streamQuery(CuHandle stream) {
+  return call("cuStreamQuery", "", Needs::ContextOutsideOfCapture, [&] {
+    std::shared_ptr<Queue> queue = queueOf(stream);
+    if (!queue)
+      return 400;
+    return queue->work.empty() ? 0 : int(kCuNotReady);
+  });
+}
+
+CuResult inside::streamWaitEvent(CuHandle stream, CuHandle event, unsigned) {
+  return call("cuStreamWaitEvent", "", Needs::Context, [&] {
+    Object *object = find(event, "event");
+    std::shared_ptr<Queue> queue = queueOf(stream);
+    if (!object || !queue)
+      return 400;
+    // An event that was never recorded holds nothing up.
+    if (object->marker)
+      queue->work.push_back({nullptr, object->marker});
+    return 0;
+  });
+}
+
+CuResult inside::streamAddCallback(CuHandle stream, CuCallback callback,
+                                   void *data, unsigned) {
+  return call("cuStreamAddCallback", "", Needs::Context, [&] {
+    return enqueue(stream, "callback",
+                   [=] { callback(stream, state().stickyError, data); });
+  });
+}
+
+CuResult inside::streamIsCapturing(CuHandle stream, int *status) {
+  return call("cuStreamIsCapturing", "", Needs::Context, [&] {
+    std::shared_ptr<Queue> queue = queueOf(stream);
+    if (!queue)
+      return 400;
+    *status = queue->capture ? 1 : 0;
+    return 0;
+  });
+}
+
+CuResult inside::streamBeginCapture(CuHandle stream, int) {
+  return call("cuStreamBeginCapture", "", Needs::Context, [&] {
+    std::shared_ptr<Queue> queue = queueOf(stream);
+    if (!queue || queue == state().defaultQueue || queue->capture)
+      return 900;
+    queue->capture = std::make_shared<Graph>();
+    ++captures;
+    return 0;
+  });
+}
+
+CuResult inside::streamEndCapture(CuHandle stream, CuHandle *graph) {
+  std::lock_guard<std::recursive_mutex> lock(state().mutex);
+  CuResult error = record("cuStreamEndCapture", "", Needs::Context);
+  *graph = nullptr;
+  std::shared_ptr<Queue> queue = queueOf(stream);
+  if (!queue || !queue->capture)
+    return 900;
+  --captures;
+  Object object;
+  object.kind = "graph";
+  object.graph = std::exchange(queue->capture, nullptr);
+  // A capture that was invalidated gives no graph.
+  if (error)
+    return error;
+  *graph = add(std::move(object));
+  return 0;
+}
+
+CuResult inside::eventCreate(CuHandle *event, unsigned) {
+  return call("cuEventCreate", "", Needs::ContextOutsideOfCapture, [&] {
+    Object object;
+    object.kind = "event";
+    *event = add(std::move(object));
+    return 0;
+  });
+}
+
+CuResult inside::eventDestroy(CuHandle event) {
+  return destroy("cuEventDestroy", event, "event");
+}
+
+CuResult inside::eventRecord(CuHandle event, CuHandle stream) {
+  return call("cuEventRecord", "", Needs::Context, [&] {
+    Object *object = find(event, "event");
+    std::shared_ptr<Queue> queue = queueOf(stream);
+    if (!object || !queue)
+      return 400;
+    auto marker = std::make_shared<Marker>();
+    marker->queue = queue;
+    object->marker = marker;
+    return enqueue(stream, "event", [marker] { marker->done = true; });
+  });
+}
+
+CuResult inside::eventQuery(CuHandle event) {
+  return call("cuEventQuery", "", Needs::ContextOutsideOfCapture, [&] {
+    Object *object = find(event, "event");
+    if (!object)
+      return 400;
+    bool done = !object->marker || object->marker->done;
+    return done ? 0 : int(kCuNotReady);
+  });
+}
+
+CuResult inside::eventSynchronize(CuHandle event) {
+  return callAnyway("cuEventSynchronize", "", Needs::ContextOutsideOfCapture,
+                    [&] {
+                      Object *object = find(event, "event");
+                      if (!object)
+                        return 400;
+                      if (object->marker)
+                        drain(object->marker->queue, object->marker);
+                      return 0;
+                    });
+}
+
+CuResult inside::eventElapsedTime(float *milliseconds, CuHandle start,
+                                  CuHandle end) {
+  return call("cuEventElapsedTime", "", Needs::Context, [&] {
+    for (CuHandle handle : {start, end}) {
+      Object *object = find(handle, "event");
+      if (!object)
+        return 400;
+      if (!object->marker || !object->marker->done)
+        return int(kCuNotReady);
+    }
+    *milliseconds = 0.25f;
+    return 0;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs and kernels
+//===----------------------------------------------------------------------===//
+
+CuResult inside::graphDestroy(CuHandle graph) {
+  return destroy("cuGraphDestroy", graph, "graph");
+}
+
+CuResult inside::graphInstantiate(CuHandle *exec, CuHandle graph,
+                                  unsigned long long) {
+  return call("cuGraphInstantiateWithFlags", "", Needs::Context, [&] {
+    Object *object = find(graph, "graph");
+    if (!object)
+      return 400;
+    Object made;
+    made.kind = "executable graph";
+    made.graph = std::make_shared<Graph>(*object->graph);
+    *exec = add(std::move(made));
+    return 0;
+  });
+}
+
+CuResult inside::graphExecUpdate(CuHandle exec, CuHandle graph,
+                                 CuGraphUpdateResult *result) {
+  return call("cuGraphExecUpdate", "", Needs::Context, [&] {
+    Object *object = find(exec, "executable graph");
+    Object *source = find(graph, "graph");
+    if (!object || !source)
+      return 400;
+    bool same = state().machine.graphUpdates &&
+                object->graph->nodes.size() == source->graph->nodes.size();
+    for (size_t i = 0; same && i < object->graph->nodes.size(); ++i)
+      same = object->graph->nodes[i].kernel == source->graph->nodes[i].kernel;
+    result->result = same ? 0 : 1;
+    // What is enqueued keeps the nodes that it has.
+    if (same)
+      object->graph = std::make_shared<Graph>(*source->graph);
+    return same ? 0 : int(kCuGraphUpdateFailure);
+  });
+}
+
+CuResult inside::graphExecDestroy(CuHandle exec) {
+  return destroy("cuGraphExecDestroy", exec, "executable graph");
+}
+
+static thread_local bool runningGraph = false;
+
+CuResult inside::graphLaunch(CuHandle exec, CuHandle stream) {
+  return call("cuGraphLaunch", "", Needs::Context, [&] {
+    Object *object = find(exec, "executable graph");
+    if (!object)
+      return 400;
+    return enqueue(stream, "graph", [graph = object->graph] {
+      runningGraph = true;
+      for (const Node &node : graph->nodes)
+        node.run();
+      runningGraph = false;
+    });
+  });
+}
+
+/// What a launch does when the GPU comes to it.
+static void runKernel(KernelRun run) {
+  State &all = state();
+  if (all.stickyError)
+    return;
+  auto failing = all.machine.failingKernels.find(run.kernel);
+  if (failing != all.machine.failingKernels.end()) {
+    all.stickyError = failing->second;
+    return;
+  }
+  run.inGraph = runningGraph;
+  std::vector<void *> parameters;
+  for (uint64_t parameter : run.parameters) {
+    requireMemory(parameter, 0, "kernel " + run.kernel);
+    parameters.push_back(at(parameter));
+  }
+  auto body = all.machine.kernels.find(run.kernel);
+  if (body != all.machine.kernels.end() && body->second)
+    body->second(parameters);
+  all.runs.push_back(std::move(run));
+}
+
+CuResult inside::launchKernel(CuHandle function, unsigned gridX, unsigned gridY,
+                              unsigned gridZ, unsigned blockX, unsigned blockY,
+                              unsigned blockZ, unsigned sharedBytes,
+                              CuHandle stream, void **parameters, void **) {
+  Object *object = nullptr;
+  {
+    std::lock_guard<std::recursive_mutex> lock(state().mutex);
+    object = find(function, "function");
+  }
+  std::string name = object ? object->function.name : "?";
+  std::string detail = name + " blocks " + std::to_string(gridX) + "x" +
+                       std::to_string(gridY) + "x" + std::to_string(gridZ) +
+                       " threads " + std::to_string(blockX) + " shared " +
+                       std::to_string(sharedBytes);
+  return call("cuLaunchKernel", detail, Needs::Context, [&] {
+    if (!object)
+      return 400;
+    uint64_t threads = uint64_t(blockX) * blockY * blockZ;
+    if (!gridX || !gridY || !gridZ || !threads || threads > 1024)
+      return int(kCuInvalidValue);
+    KernelRun run = {
+        name, {gridX, gridY, gridZ}, unsigned(threads), sharedBytes, {}, false};
+    for (int i = 0; i < object->function.parameters; ++i) {
+      uint64_t value = 0;
+      std::memcpy(&value, parameters[i], sizeof(value));
+      run.parameters.push_back(value);
+    }
+    return enqueue(stream, name, [run] { runKernel(run); });
+  });
+}

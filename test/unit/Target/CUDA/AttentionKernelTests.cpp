@@ -1,0 +1,288 @@
+//===- AttentionKernelTests.cpp - emitted attention kernels ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaKernelRunner.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+
+#include <limits>
+
+using namespace mpc;
+
+namespace {
+/// Query [batch, heads, s, d], key [batch, groups, t, d], value [batch, groups,
+/// t, e], and what is made of them.
+struct Case {
+  int64_t batch, heads, groups, s, t, d, e;
+  std::string type;
+  /// The mask's tensor type without "tensor<>".
+  std::string mask = "";
+  std::string flags = "";
+  /// What the result is cast to before it is stored.
+  std::string stored = "f32";
+
+  std::string text() const {
+    auto tensor = [&](int64_t h, int64_t rows, int64_t columns,
+                      const std::string &element) {
+      return llvm::formatv("tensor<{0}x{1}x{2}x{3}x{4}>", batch, h, rows,
+                           columns, element)
+          .str();
+    };
+    std::string q = tensor(heads, s, d, type), k = tensor(groups, t, d, type),
+                v = tensor(groups, t, e, type);
+    std::string inner = type == "f64" ? "f64" : "f32";
+    std::string r = tensor(heads, s, e, inner);
+    std::string out = tensor(heads, s, e, stored);
+    std::string argument = mask.empty() ? "" : ", %m: tensor<" + mask + ">";
+    std::string use = mask.empty() ? "" : " mask(%m)";
+    std::string maskType = mask.empty() ? "" : ", tensor<" + mask + ">";
+    std::string end = stored == inner ? "return %0 : " + r
+                                      : "%1 = mpc.cast %0 : " + r + " to " +
+                                            out + "\nreturn %1 : " + out;
+    return llvm::formatv(
+        "func.func private @k(%q: {0}, %k: {1}, %v: {2}{3}) -> {4} attributes "
+        "{{mpc.kernel_kind = \"attention\"} {{\n%0 = mpc.attention %q, %k, "
+        "%v{5} scale(2.500000e-01) {6} : ({0}, {1}, {2}{7}) -> {8}\n{9}\n}\n",
+        q, k, v, argument, out, use, flags, maskType, r, end);
+  }
+};
+} // namespace
+
+static CudaKernelCheck attentionCheck(const char *target = "sm_80") {
+  CudaKernelCheck check;
+  check.target = *CudaTarget::parse(target);
+  check.family = "attention";
+  return check;
+}
+
+static void expectCases(llvm::ArrayRef<Case> cases,
+                        const CudaKernelCheck &check = attentionCheck()) {
+  CudaKernelBatch batch;
+  for (const Case &each : cases)
+    batch.add(each.text(), check);
+  batch.expect();
+}
+
+// Extents of 1, odd, prime, at tiles' edges and beside them.
+TEST(CudaAttention, ShapesOnMatrixUnits) {
+  expectCases({
+      {1, 1, 1, 1, 1, 1, 1, "bf16"},
+      {2, 1, 1, 17, 3, 3, 5, "f16"},
+      {1, 2, 2, 16, 16, 16, 16, "bf16", "", "", "bf16"},
+      {1, 2, 2, 33, 64, 64, 64, "f16", "", "", "f16"},
+      {1, 1, 1, 65, 130, 24, 40, "bf16", "", "", "bf16"},
+      {1, 1, 1, 7, 67, 96, 72, "bf16", "", "", "f16"},
+      {1, 1, 1, 64, 65, 128, 128, "f16", "", "", "bf16"},
+      {1, 1, 1, 18, 34, 256, 256, "bf16", "", "", "bf16"},
+      {1, 1, 1, 5, 40, 8, 208, "bf16", "", "", "bf16"},
+      // Rows of 4 and 8 bytes are copied in such pieces.
+      {1, 1, 1, 20, 20, 6, 12, "bf16"},
+  });
+}
+
+TEST(CudaAttention, ShapesByFma) {
+  expectCases({
+      {1, 1, 1, 1, 1, 1, 1, "f32"},
+      {2, 3, 3, 20, 20, 16, 16, "f32"},
+      {1, 1, 1, 67, 33, 64, 64, "f32"},
+      {1, 1, 1, 17, 31, 65, 7, "f32"},
+      {1, 1, 1, 3, 5, 200, 300, "f32"},
+      {1, 2, 2, 9, 11, 7, 5, "f64", "", "", "f64"},
+      {1, 1, 1, 40, 40, 40, 66, "f64", "", "causal", "f64"},
+      // Wider than what the matrix units' form takes.
+      {1, 1, 1, 3, 4, 300, 8, "bf16"},
+  });
+}
+
+// No depth and no position: the mean of the values, and zeros.
+TEST(CudaAttention, ZeroSized) {
+  expectCases({
+      {1, 2, 2, 5, 6, 0, 8, "bf16"},
+      {1, 2, 2, 5, 0, 8, 8, "bf16"},
+      {1, 2, 2, 5, 0, 8, 8, "f32"},
+  });
+}
+
+TEST(CudaAttention, HeadsShareKeys) {
+  expectCases({
+      {2, 6, 2, 10, 12, 8, 8, "f32"},
+      {2, 6, 2, 10, 12, 8, 8, "bf16"},
+      {2, 6, 1, 10, 12, 8, 8, "f16"},
+  });
+}
+
+TEST(CudaAttention, Masks) {
+  expectCases({
+      {2, 3, 3, 10, 45, 8, 8, "f32", "2x1x10x45xf32"},
+      {2, 3, 3, 10, 45, 8, 8, "bf16", "2x1x1x45xf32"},
+      {2, 3, 3, 10, 45, 8, 8, "bf16", "45xbf16"},
+      {2, 3, 3, 10, 45, 8, 8, "f16", "10x1xf16"},
+      {2, 3, 3, 10, 46, 8, 8, "bf16", "2x1x10x46xi1"},
+      {2, 3, 3, 10, 45, 8, 8, "f32", "2x3x10x45xi1"},
+      {1, 2, 2, 70, 70, 8, 8, "bf16", "70x70xi1", "causal", "bf16"},
+  });
+}
+
+// More queries than keys: the first rows keep nothing and give zeros. Fewer:
+// the last query sees all keys.
+TEST(CudaAttention, Causal) {
+  expectCases({
+      {1, 2, 2, 100, 100, 8, 8, "bf16", "", "causal", "bf16"},
+      {1, 2, 2, 10, 145, 8, 8, "bf16", "", "causal"},
+      {1, 2, 2, 90, 6, 8, 8, "f16", "", "causal"},
+      {1, 2, 2, 40, 40, 8, 8, "f32", "", "causal"},
+      {1, 2, 2, 80, 6, 8, 8, "f32", "", "causal"},
+  });
+}
+
+// A row whose positions are all masked gives zeros, not NaN.
+TEST(CudaAttention, RowsThatKeepNothing) {
+  CudaKernelCheck check = attentionCheck();
+  check.adjust = [](unsigned index, reference::Tensor &tensor) {
+    if (index != 3)
+      return;
+    int64_t row = tensor.getShape().back();
+    for (int64_t i = 0; i < 3 * row; ++i)
+      if (tensor.isFloat())
+        tensor.floats()[i] = -std::numeric_limits<double>::infinity();
+      else
+        tensor.ints()[i] = 0;
+  };
+  expectCases(
+      {
+          {1, 2, 2, 10, 85, 8, 8, "f32", "1x1x10x85xf32"},
+          {1, 2, 2, 10, 85, 8, 8, "bf16", "1x1x10x85xf32"},
+          {1, 2, 2, 10, 85, 8, 8, "bf16", "1x1x10x85xi1"},
+      },
+      check);
+}
+
+// A mask of the lowest finite number leaves a row's mean where it covers the
+// whole row.
+TEST(CudaAttention, LowestFiniteMask) {
+  CudaKernelCheck check = attentionCheck();
+  check.adjust = [](unsigned index, reference::Tensor &tensor) {
+    if (index == 3)
+      for (int64_t i = 0; i < 2 * tensor.getShape().back(); ++i)
+        tensor.floats()[i] = -std::numeric_limits<float>::max();
+  };
+  expectCases(
+      {
+          {1, 1, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32"},
+          {1, 1, 1, 10, 85, 8, 8, "bf16", "1x1x10x85xf32"},
+      },
+      check);
+}
+
+// Scores far from zero neither overflow nor vanish.
+TEST(CudaAttention, LargeScores) {
+  CudaKernelCheck check = attentionCheck();
+  check.scale = 20.0;
+  expectCases({{1, 2, 2, 10, 85, 16, 8, "f32"},
+               {1, 2, 2, 10, 85, 16, 8, "bf16", "", "", "bf16"}},
+              check);
+}
+
+// Without asynchronous copies, and without bf16 on the matrix units.
+TEST(CudaAttention, OlderArchitecture) {
+  expectCases({{1, 2, 2, 40, 70, 24, 16, "f16", "", "", "f16"},
+               {1, 2, 2, 20, 30, 16, 16, "bf16", "", "", "bf16"}},
+              attentionCheck("sm_75"));
+}
+
+/// A kernel that reads query, key and value out of one packed tensor
+/// [batch, length, 3 * heads * width] and stores heads behind positions.
+static std::string packed(int64_t batch, int64_t length, int64_t heads,
+                          int64_t width, const std::string &type) {
+  auto tensor = [&](llvm::ArrayRef<int64_t> shape, const std::string &element) {
+    std::string text = "tensor<";
+    for (int64_t extent : shape)
+      text += std::to_string(extent) + "x";
+    return text + element + ">";
+  };
+  int64_t all = heads * width;
+  std::string x = tensor({batch, length, 3 * all}, type),
+              split = tensor({batch, length, 3 * heads, width}, type),
+              part = tensor({batch, length, heads, width}, type),
+              head = tensor({batch, heads, length, width}, type),
+              wide = tensor({batch, heads, length, width}, "f32"),
+              back = tensor({batch, length, heads, width}, "f32"),
+              joined = tensor({batch, length, all}, "f32"),
+              out = tensor({batch, length, all}, type);
+  std::string text = "func.func private @k(%x: " + x + ", %r: " + joined +
+                     ") -> " + out +
+                     " attributes {mpc.kernel_kind = \"attention\"} {\n"
+                     "%s = mpc.reshape %x : " +
+                     x + " to " + split + "\n";
+  for (int64_t i = 0; i < 3; ++i)
+    text += llvm::formatv("%p{0} = mpc.slice %s [0, 0, {1}, 0] [{2}, {3}, {4}, "
+                          "{5}] : {6} to {7}\n%h{0} = mpc.transpose %p{0} [0, "
+                          "2, 1, 3] : {7} to {8}\n",
+                          i, i * heads, batch, length, heads, width, split,
+                          part, head);
+  text += llvm::formatv(
+      "%a = mpc.attention %h0, %h1, %h2 scale(3.000000e-01) : ({0}, {0}, {0}) "
+      "-> {1}\n%t = mpc.transpose %a [0, 2, 1, 3] : {1} to {2}\n"
+      "%q = mpc.reshape %r : {3} to {2}\n"
+      "%u = mpc.add %t, %q : ({2}, {2}) -> {2}\n"
+      "%c = mpc.cast %u : {2} to {4}\n%o = mpc.reshape %c : {4} to {5}\n"
+      "return %o : {5}\n}\n",
+      head, wide, back, joined, part, out);
+  return text;
+}
+
+TEST(CudaAttention, ReadsPackedOperands) {
+  CudaKernelBatch batch;
+  batch.add(packed(2, 33, 3, 16, "bf16"), attentionCheck());
+  batch.add(packed(1, 70, 2, 24, "f16"), attentionCheck());
+  batch.add(packed(2, 21, 2, 5, "bf16"), attentionCheck());
+  batch.add(packed(2, 33, 3, 12, "f32"), attentionCheck());
+  batch.expect();
+}
+
+// Rows that padding added are computed and not stored.
+TEST(CudaAttention, StoresASlice) {
+  expectCudaKernel(R"(
+func.func private @k(%q: tensor<2x3x12x8xbf16>, %k: tensor<2x3x12x8xbf16>, %m: tensor<12xi1>, %r: tensor<7x2x3x8xf32>)
+    -> (tensor<7x2x3x8xbf16>, tensor<2x2x12x8xf32>) attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %k, %k mask(%m) scale(2.500000e-01)
+    : (tensor<2x3x12x8xbf16>, tensor<2x3x12x8xbf16>, tensor<2x3x12x8xbf16>, tensor<12xi1>) -> tensor<2x3x12x8xf32>
+  %1 = mpc.slice %0 [0, 0, 2, 0] [2, 3, 7, 8] : tensor<2x3x12x8xf32> to tensor<2x3x7x8xf32>
+  %2 = mpc.transpose %1 [2, 0, 1, 3] : tensor<2x3x7x8xf32> to tensor<7x2x3x8xf32>
+  %3 = mpc.add %2, %r : (tensor<7x2x3x8xf32>, tensor<7x2x3x8xf32>) -> tensor<7x2x3x8xf32>
+  %4 = mpc.cast %3 : tensor<7x2x3x8xf32> to tensor<7x2x3x8xbf16>
+  %5 = mpc.slice %0 [0, 1, 0, 0] [2, 2, 12, 8] : tensor<2x3x12x8xf32> to tensor<2x2x12x8xf32>
+  return %4, %5 : tensor<7x2x3x8xbf16>, tensor<2x2x12x8xf32>
+})",
+                   attentionCheck());
+}
+
+// Operands that are computed on the way in: f32 in memory, 16 bits multiplied.
+TEST(CudaAttention, ConvertsOperands) {
+  expectCudaKernel(R"(
+func.func private @k(%q: tensor<2x20x16xf32>, %k: tensor<2x37x16xbf16>, %v: tensor<2x37x16xf32>)
+    -> tensor<2x20x16xbf16> attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.cast %q : tensor<2x20x16xf32> to tensor<2x20x16xbf16>
+  %1 = mpc.cast %v : tensor<2x37x16xf32> to tensor<2x37x16xbf16>
+  %2 = mpc.attention %0, %k, %1 scale(2.500000e-01)
+    : (tensor<2x20x16xbf16>, tensor<2x37x16xbf16>, tensor<2x37x16xbf16>) -> tensor<2x20x16xf32>
+  %3 = mpc.cast %2 : tensor<2x20x16xf32> to tensor<2x20x16xbf16>
+  return %3 : tensor<2x20x16xbf16>
+})",
+                   attentionCheck());
+}
+
+// The fast form is taken, and whole tiles are not masked.
+TEST(CudaAttention, PrintsMatrixUnitsAndPipelines) {
+  Case narrow{1, 2, 2, 128, 128, 64, 64, "bf16", "", "", "bf16"};
+  CudaText text = cudaText(narrow.text(), *CudaTarget::parse("sm_80"));
+  ASSERT_EQ(text.error, "");
+  EXPECT_NE(text.text.find("mpc::mma<mpc::bfloat16>"), std::string::npos);
+  EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
+  EXPECT_NE(text.text.find("mpc::loadMatrixTransposed"), std::string::npos);
+  EXPECT_EQ(text.text.find("position"), std::string::npos);
+}

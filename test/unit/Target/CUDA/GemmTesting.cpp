@@ -1,0 +1,60 @@
+//===- GemmTesting.cpp - products cut as a test wants them ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmTesting.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mpc;
+
+ParsedGemm::ParsedGemm(const std::string &text, const CudaTarget &target) {
+  DialectRegistry registry;
+  registry.insert<MpcDialect, func::FuncDialect>();
+  context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  module = parseSourceString<ModuleOp>(text, context.get());
+  if (!module) {
+    ADD_FAILURE() << "cannot parse\n" << text;
+    return;
+  }
+  kernel = module->lookupSymbol<func::FuncOp>("k");
+  problem = GemmProblem::matmul(kernel, target);
+  if (!problem)
+    problem = GemmProblem::convolution(kernel, target);
+}
+
+std::vector<GemmTiles> mpc::tilesOf(const std::string &text,
+                                    const CudaTarget &target) {
+  ParsedGemm gemm(text, target);
+  return gemm.problem ? GemmTiles::candidates(*gemm.problem, target)
+                      : std::vector<GemmTiles>();
+}
+
+ForcedGemm mpc::withTiles(const std::string &text, size_t number,
+                          const CudaTarget &target) {
+  ParsedGemm gemm(text, target);
+  ForcedGemm result;
+  std::optional<Schedule> schedule =
+      scheduleGemm(gemm.kernel, *gemm.problem,
+                   GemmTiles::candidates(*gemm.problem, target).at(number));
+  if (!schedule) {
+    ADD_FAILURE() << "no schedule for\n" << text;
+    return result;
+  }
+  schedule->family =
+      isa<MatmulOp>(gemm.problem->anchor) ? "gemm" : "convolution";
+  result.schedule = *schedule;
+  gemm.kernel->setAttr(Schedule::kAttr,
+                       schedule->toAttribute(gemm.context.get()));
+  llvm::raw_string_ostream os(result.text);
+  gemm.module->print(os);
+  return result;
+}

@@ -1,0 +1,41 @@
+//===- GemmTesting.h - products cut as a test wants them --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TEST_UNIT_TARGET_CUDA_GEMMTESTING_H
+#define MPC_TEST_UNIT_TARGET_CUDA_GEMMTESTING_H
+
+#include "Target/CUDA/Schedules/Gemm.h"
+
+#include <functional>
+#include <string>
+
+namespace mpc {
+
+/// The problem of a kernel `@k`, with the module that it stands in.
+struct ParsedGemm {
+  ParsedGemm(const std::string &text, const CudaTarget &target);
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp kernel;
+  std::optional<GemmProblem> problem;
+};
+
+/// Tiles that a kernel may be cut into.
+std::vector<GemmTiles> tilesOf(const std::string &text,
+                               const CudaTarget &target);
+
+/// A kernel whose schedule is fixed.
+struct ForcedGemm {
+  std::string text;
+  Schedule schedule;
+};
+/// The kernel `text` cut into its tiles number `number`.
+ForcedGemm withTiles(const std::string &text, size_t number,
+                     const CudaTarget &target);
+
+} // namespace mpc
+
+#endif // MPC_TEST_UNIT_TARGET_CUDA_GEMMTESTING_H

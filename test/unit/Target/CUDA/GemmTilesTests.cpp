@@ -1,0 +1,121 @@
+//===- GemmTilesTests.cpp - how products are cut --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmTesting.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+
+#include <set>
+
+using namespace mpc;
+
+static std::string product(int64_t m, int64_t k, int64_t n, const char *type,
+                           const char *flags = "") {
+  return llvm::formatv(
+      "func.func private @k(%x: tensor<{0}x{1}x{3}>, %w: tensor<{1}x{2}x{3}>) "
+      "-> tensor<{0}x{2}xf32> attributes {{mpc.kernel_kind = "
+      "\"contraction\"} {{\n%0 = mpc.matmul %x, %w {4} : "
+      "(tensor<{0}x{1}x{3}>, tensor<{1}x{2}x{3}>) -> "
+      "tensor<{0}x{2}xf32>\nreturn %0 : tensor<{0}x{2}xf32>\n}\n",
+      m, k, n, type, flags);
+}
+
+TEST(GemmTiles, FitTheSharedMemoryOfEveryArchitecture) {
+  for (const char *name : {"sm_75", "sm_80", "sm_86", "sm_90a", "sm_120"}) {
+    CudaTarget target = *CudaTarget::parse(name);
+    for (const char *type : {"f16", "bf16", "f32"}) {
+      ParsedGemm gemm(product(4096, 4096, 4096, type), target);
+      ASSERT_TRUE(gemm.problem);
+      std::vector<GemmTiles> all = GemmTiles::candidates(*gemm.problem, target);
+      EXPECT_FALSE(all.empty());
+      for (const GemmTiles &tiles : all) {
+        EXPECT_LE(tiles.sharedBytes(*gemm.problem),
+                  target.sharedBytesPerBlock())
+            << name << " " << type << " " << tiles.m << "x" << tiles.n;
+        EXPECT_EQ(tiles.warpM() % tiles.handedRows(*gemm.problem), 0);
+        EXPECT_LE(tiles.threads(), 256);
+      }
+    }
+  }
+}
+
+/// ldmatrix reads 16 bytes of eight lines at once: in eight different groups of
+/// four banks.
+TEST(GemmTiles, LinesOfATileLieInDifferentBanks) {
+  CudaTarget target;
+  ParsedGemm gemm(product(4096, 4096, 4096, "bf16"), target);
+  for (const GemmTiles &tiles : GemmTiles::candidates(*gemm.problem, target))
+    for (const GemmOperand *operand :
+         {gemm.problem->lhs.get(), gemm.problem->rhs.get()}) {
+      int64_t rows = operand == gemm.problem->lhs.get() ? tiles.m : tiles.n;
+      int64_t bytes =
+          2 * GemmTiles::pitch(*gemm.problem, *operand, rows, tiles.k);
+      EXPECT_EQ(bytes % 16, 0);
+      std::set<int64_t> banks;
+      for (int64_t line = 0; line < 8; ++line)
+        banks.insert(line * bytes / 16 % 8);
+      EXPECT_EQ(banks.size(), 8u) << tiles.m << "x" << tiles.n;
+    }
+}
+
+TEST(GemmTiles, LargeProductsTakeLargeTilesAndSmallOnesFillTheDevice) {
+  CudaTarget target = *CudaTarget::parse("sm_90a");
+  auto chosen = [&](int64_t m, int64_t k, int64_t n) {
+    ParsedGemm gemm(product(m, k, n, "bf16"), target);
+    return GemmTiles::choose(*gemm.problem, target);
+  };
+  GemmTiles large = chosen(8192, 4096, 4096);
+  EXPECT_GE(large.m * large.n, 128 * 128);
+  EXPECT_GE(large.stages, 3);
+  GemmTiles small = chosen(64, 512, 256);
+  EXPECT_LE(small.m * small.n, 64 * 32);
+  // No stage is ahead of the last step.
+  EXPECT_EQ(chosen(64, 16, 64).stages, 1);
+}
+
+TEST(GemmTiles, LongProductsOfFewTilesAreSplitEvenly) {
+  CudaTarget target;
+  auto splits = [&](int64_t m, int64_t k, int64_t n) {
+    ParsedGemm gemm(product(m, k, n, "bf16"), target);
+    GemmTiles tiles = GemmTiles::choose(*gemm.problem, target);
+    EXPECT_LE(
+        tiles.tileCount(*gemm.problem) * tiles.splits,
+        std::max(target.multiprocessors(), tiles.tileCount(*gemm.problem)));
+    EXPECT_EQ((k + tiles.k - 1) / tiles.k % tiles.splits, 0);
+    EXPECT_EQ(tiles.scratchBytes(*gemm.problem) > 0, tiles.splits > 1);
+    return tiles.splits;
+  };
+  EXPECT_GT(splits(32, 9216, 128), 4);
+  // Short products and those that fill the device stay whole.
+  EXPECT_EQ(splits(64, 512, 128), 1);
+  EXPECT_EQ(splits(4096, 4096, 4096), 1);
+}
+
+TEST(GemmTiles, TypesChooseTheUnit) {
+  auto unit = [](const char *type, const char *flags, const char *target) {
+    CudaTarget architecture = *CudaTarget::parse(target);
+    ParsedGemm gemm(product(64, 64, 64, type, flags), architecture);
+    return gemm.problem->unit;
+  };
+  auto chooses = [](const char *type) {
+    std::string text = product(64, 64, 64, type);
+    size_t result = text.find("xf32>");
+    while (result != std::string::npos) {
+      text.replace(result, 5, "xf64>");
+      result = text.find("xf32>");
+    }
+    return ParsedGemm(text, CudaTarget()).problem.has_value();
+  };
+  EXPECT_EQ(unit("f16", "", "sm_75"), GemmUnitKind::Mma16);
+  EXPECT_EQ(unit("bf16", "", "sm_75"), GemmUnitKind::Fma);
+  EXPECT_EQ(unit("bf16", "", "sm_80"), GemmUnitKind::Mma16);
+  EXPECT_EQ(unit("f32", "", "sm_80"), GemmUnitKind::Fma);
+  EXPECT_EQ(unit("f32", "compute(tf32)", "sm_80"), GemmUnitKind::MmaTf32);
+  EXPECT_EQ(unit("f32", "compute(tf32)", "sm_75"), GemmUnitKind::Fma);
+  // f64 and integers have no unit.
+  EXPECT_FALSE(chooses("f64"));
+}

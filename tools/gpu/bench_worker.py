@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One peer of bench.py: times one workload in a process of its own.
+
+usage: bench_worker.py SYSTEM WORKLOAD PACK
+
+SYSTEM is torch-eager, torch-compile or jax. Prepares and warms up, then answers each line
+on standard input with one line of JSON: the median of a round.
+"""
+import json
+import os
+import pathlib
+import sys
+
+import workloads
+
+REPLAYS = 25
+# Inputs take turns, so that none is found in the 60 MB of L2.
+ROTATED_BYTES = 256 << 20
+
+
+def stand_ins():
+    """What make_models.py imports, without its data and exporters: gives the network."""
+    import types
+    import numpy
+    caught = {}
+
+    def write_onnx_case(folder, model, inputs, *rest, **options):
+        caught["case"] = (model, inputs)
+    casekit = types.ModuleType("casekit")
+    casekit.SEED, casekit.write_onnx_case, casekit.write_readme = 1, write_onnx_case, lambda *rest: None
+    fashion = types.ModuleType("fashion")
+    generator = numpy.random.default_rng(1)
+    fashion.fashion_mnist = lambda which: (generator.integers(0, 256, (2000, 28, 28), dtype=numpy.uint8),
+                                           generator.integers(0, 10, 2000))
+    fashion.pixels = lambda images, shape: (images / 255).astype(numpy.float32).reshape(len(images), *shape)
+    fashion.train = lambda network, *rest, **options: network
+    fashion.classifier_facts = lambda *rest, **options: {}
+    sys.modules |= {"casekit": casekit, "fashion": fashion}
+    return caught
+
+
+def model_case(name, pack):
+    """The network of a model case and its inputs as tensors on the GPU."""
+    import tempfile
+    import torch
+    caught = stand_ins()
+    sys.path.insert(0, str(pathlib.Path(pack) / "bench"))
+    import make_models
+    with tempfile.TemporaryDirectory() as folder:
+        make_models.CASES[name](pathlib.Path(folder))
+    model, inputs = caught["case"]
+    return model.eval().cuda(), [torch.as_tensor(array).cuda() for array in inputs.values()]
+
+
+def torch_timer(system, name, pack):
+    import torch
+    known = {workload.name: workload for workload in workloads.workloads()}
+    torch.manual_seed(1)
+    torch.set_grad_enabled(False)
+    if name in known:
+        function, policy = workloads.torch_function(known[name].torch), None
+        sample = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for shape in known[name].shapes.values()]
+    else:
+        function, sample = model_case(name, pack)
+        policy = torch.bfloat16
+    if system == "torch-compile":
+        # Graphs are captured here, over inputs that stay where they are.
+        function = torch.compile(function, mode="max-autotune-no-cudagraphs", fullgraph=name in known)
+    size = sum(tensor.numel() * tensor.element_size() for tensor in sample)
+    sets = [sample] + [[torch.randn_like(t) if t.is_floating_point() else t.clone() for t in sample]
+                       for _ in range(min(32, ROTATED_BYTES // max(size, 1)))]
+
+    def run(inputs):
+        if policy is None:
+            return function(*inputs)
+        with torch.autocast("cuda", policy):
+            return function(*inputs)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for inputs in sets[:3]:
+            run(inputs)
+    torch.cuda.synchronize()
+    graphs = []
+    for inputs in sets:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = run(inputs)
+        graphs.append((graph, result))
+
+    def measure():
+        times = []
+        for replay in range(REPLAYS + 5):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            graphs[replay % len(graphs)][0].replay()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end))
+        return sorted(times[5:])
+    return measure, torch.__version__
+
+
+def jax_timer(name):
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    import time
+    import jax
+    import jax.numpy as jnp
+    workload = {workload.name: workload for workload in workloads.workloads()}[name]
+    function = jax.jit(workloads.jax_function(workload.jax))
+    sets = []
+    for seed in range(min(33, 1 + ROTATED_BYTES // workload.bytes())):
+        keys = jax.random.split(jax.random.key(seed), len(workload.shapes))
+        sets.append([jax.random.normal(key, shape, jnp.bfloat16)
+                     for key, shape in zip(keys, workload.shapes.values())])
+    for inputs in sets[:3]:
+        jax.block_until_ready(function(*inputs))
+
+    def measure():
+        # Launches in a row hide what the host adds to each.
+        times = []
+        for _ in range(REPLAYS):
+            start = time.perf_counter()
+            results = [function(*sets[i % len(sets)]) for i in range(20)]
+            jax.block_until_ready(results)
+            times.append((time.perf_counter() - start) / 20 * 1e3)
+        return sorted(times)
+    return measure, jax.__version__
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    system, name, pack = sys.argv[1:]
+    measure, version = jax_timer(name) if system == "jax" else torch_timer(system, name, pack)
+    print(json.dumps({"ready": True, "version": version}), flush=True)
+    for _ in sys.stdin:
+        times = measure()
+        print(json.dumps({"median_ms": times[len(times) // 2], "min_ms": times[0]}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Unpacks what pack.sh made and builds the runtime with the packages in it.
+# usage: build-runtime.sh [PACK=build-gpu/pack.tar.xz] [FOLDER=build-gpu-run]
+# Afterwards FOLDER/pack is the pack and FOLDER/mpc the driver.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+archive=${1:-build-gpu/pack.tar.xz}
+folder=${2:-build-gpu-run}
+if [ ! -f "$archive" ]; then
+  echo "there is no $archive; make it with tools/gpu/pack.sh" >&2
+  exit 1
+fi
+mkdir -p "$folder"
+[ "$folder/pack" -nt "$archive" ] || { tar -C "$folder" -xf "$archive" && touch "$folder/pack"; }
+
+root=$(realpath "$folder")/pack/sysroot
+libraries=$root/usr/lib/x86_64-linux-gnu
+export PATH=$root/usr/bin:$PATH LD_LIBRARY_PATH=$libraries:${LD_LIBRARY_PATH:-}
+export PKG_CONFIG_LIBDIR=$libraries/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
+cmake -S . -B "$folder/build" -G Ninja -DMPC_RUNTIME_ONLY=ON -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_CXX_COMPILER=g++ -DCMAKE_PREFIX_PATH="$root/usr" \
+  -DFLATBUFFERS_INCLUDE_DIR="$root/usr/include" > "$folder/build.log" || {
+  tail -20 "$folder/build.log" >&2
+  exit 1
+}
+ninja -C "$folder/build" >> "$folder/build.log" || {
+  tail -20 "$folder/build.log" >&2
+  exit 1
+}
+# A driver that finds the pack's libraries wherever it is called from.
+driver=$(find "$(realpath "$folder")/build" -name mpc -type f -perm -u+x | head -1)
+cat > "$folder/mpc" <<END
+#!/usr/bin/env bash
+LD_LIBRARY_PATH="$libraries:\${LD_LIBRARY_PATH:-}" exec "$driver" "\$@"
+END
+chmod +x "$folder/mpc"

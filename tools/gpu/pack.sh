@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Packs what check.sh and bench.sh need on a machine that has a GPU but neither LLVM nor
+# a network: compiled models with stored answers, and the packages that the runtime is
+# built with. usage: pack.sh MODELS [FOLDER=build-gpu]
+#
+# MODELS holds model cases (NAME/model.onnx, inputs.npz, expected.npz). Needs build/bin/mpc.
+# Writes FOLDER/pack.tar.xz, at most 45 MiB.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+if [ $# -lt 1 ]; then
+  sed -n '3,9p' "$0"
+  exit 2
+fi
+models=$(realpath "$1")
+folder=${2:-build-gpu}
+mpc=build/bin/mpc
+targets=cuda:sm_80,cuda:sm_90a
+policies=(float32 tf32 mixed_float16 mixed_bfloat16)
+pack=$folder/pack
+limit=$((45 * 1024 * 1024))
+rm -rf "$pack"
+mkdir -p "$pack/models" "$pack/bench" "$pack/sysroot"
+
+# Weights of one model repeat in its files: the archiver's window spans them, so the
+# files of one model lie side by side.
+for case in "$models"/*/model.onnx; do
+  name=$(basename "$(dirname "$case")")
+  [ -f "$models/$name/expected.npz" ] || continue
+  mkdir -p "$pack/models/$name"
+  cp "$models/$name/inputs.npz" "$models/$name/expected.npz" "$pack/models/$name/"
+  for policy in "${policies[@]}"; do
+    echo "$name, $policy" >&2
+    $mpc compile "$case" --policy "$policy" --target "$targets" \
+      -o "$pack/models/$name/$policy.mpcx" > /dev/null
+    # The tolerance is the oracle's and holds for every device.
+    $mpc check "$case" --policy "$policy" --inputs "$models/$name/inputs.npz" --json \
+      > "$pack/models/$name/$policy.json"
+  done
+done
+
+python3 tools/gpu/workloads.py "$pack/bench"
+for text in "$pack"/bench/*.mlir; do
+  for gemm in library own; do
+    $mpc compile "$text" --target "$targets" --gemm "$gemm" -o "${text%.mlir}.$gemm.mpcx" \
+      > /dev/null
+  done
+done
+if [ -f "$models/make_models.py" ]; then
+  cp "$models/make_models.py" "$pack/bench/"
+fi
+
+# Packages, path by path.
+packages=(libcli11-dev libflatbuffers-dev flatbuffers-compiler nlohmann-json3-dev nettle-dev
+  libnettle8 libzip-dev libzip4 libbz2-1.0 libssl3 zlib1g libgtest-dev pkgconf pkgconf-bin
+  libpkgconf3)
+for package in "${packages[@]}"; do
+  dpkg -L "$package" 2>/dev/null | while read -r path; do
+    case $path in
+    /usr/share/doc/* | /usr/share/man/* | *.a) [[ $path == */libg*.a ]] || continue ;;
+    esac
+    if [ ! -d "$path" ] || [ -L "$path" ]; then
+      cp --parents -P "$path" "$pack/sysroot/"
+    fi
+  done
+done
+[ ! -x build/bin/prelude-check ] || cp build/bin/prelude-check "$pack/"
+
+tar -C "$folder" -c pack | xz -9e -T1 > "$folder/pack.tar.xz"
+size=$(stat -c %s "$folder/pack.tar.xz")
+echo "$folder/pack.tar.xz: $size bytes"
+if [ "$size" -gt "$limit" ]; then
+  echo "the pack takes $size bytes, more than $limit: leave models out" >&2
+  exit 1
+fi
