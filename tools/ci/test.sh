@@ -4,4 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export CCACHE_SLOPPINESS=pch_defines,time_macros
+# The disassembler by which tests read the machine code of GPU kernels; they are
+# skipped where it cannot be had.
+if [ ! -d .venv/sass ]; then
+  { python3 -m venv .venv/sass &&
+    .venv/sass/bin/pip install --quiet --retries 1 --timeout 20 nvidia-cuda-nvdisasm; } ||
+    rm -rf .venv/sass
+fi
 cmake --build --preset default --target check-mpc

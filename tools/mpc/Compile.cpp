@@ -22,8 +22,9 @@ using namespace mpc::tool;
 static std::vector<std::string> splitList(const std::string &text) {
   std::vector<std::string> entries;
   std::istringstream stream(text);
+  // Further architectures may go without "cuda:".
   for (std::string entry; std::getline(stream, entry, ',');)
-    entries.push_back(entry);
+    entries.push_back(entry.rfind("sm_", 0) == 0 ? "cuda:" + entry : entry);
   return entries;
 }
 

@@ -67,13 +67,9 @@ struct LowerKernelsToGpuPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::optional<CudaTarget> architecture = CudaTarget::parse(target);
-    if (!architecture) {
-      module.emitError()
-          << "kernels are generated for sm_75 and later, not for '" << target
-          << "'";
+    FailureOr<CudaTarget> architecture = parseTarget(module, target);
+    if (failed(architecture))
       return signalPassFailure();
-    }
     SmallVector<func::FuncOp> kernels;
     for (auto function : module.getOps<func::FuncOp>())
       if (function->hasAttr("mpc.kernel_kind") && !function.isExternal())

@@ -34,13 +34,9 @@ struct ScheduleKernelsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::optional<CudaTarget> architecture = CudaTarget::parse(target);
-    if (!architecture) {
-      module.emitError()
-          << "kernels are generated for sm_75 and later, not for '" << target
-          << "'";
+    FailureOr<CudaTarget> architecture = parseTarget(module, target);
+    if (failed(architecture))
       return signalPassFailure();
-    }
     for (auto kernel : module.getOps<func::FuncOp>())
       if (kernel->hasAttr("mpc.kernel_kind") && !kernel.isExternal() &&
           !kernel->hasAttr(Schedule::kAttr) &&

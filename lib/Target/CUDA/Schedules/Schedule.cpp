@@ -137,6 +137,14 @@ ElementTarget mpc::cudaElementTarget() {
   return target;
 }
 
+FailureOr<CudaTarget> mpc::parseTarget(Operation *module, StringRef name) {
+  if (std::optional<CudaTarget> target = CudaTarget::parse(name))
+    return *target;
+  return module->emitError()
+         << "kernels are generated for sm_75 and later, not for '" << name
+         << "'";
+}
+
 //===----------------------------------------------------------------------===//
 // Families
 //===----------------------------------------------------------------------===//

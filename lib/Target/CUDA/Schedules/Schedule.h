@@ -94,6 +94,11 @@ struct MemoryTrial {
   mlir::Value item;
 };
 
+/// The target that a pass's option names; a diagnostic at `module` where
+/// kernels are not generated for it.
+mlir::FailureOr<CudaTarget> parseTarget(mlir::Operation *module,
+                                        llvm::StringRef name);
+
 /// Element code for GPU kernels: the prelude's functions, 16-bit types.
 ElementTarget cudaElementTarget();
 

@@ -6,6 +6,8 @@
 
 #include "KernelRunner.h"
 
+#include "../KernelValues.h"
+
 #include "JIT/OrcJit.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
@@ -40,40 +42,6 @@ GuardedMemory::GuardedMemory(int64_t bytes, int64_t alignment) {
 
 GuardedMemory::~GuardedMemory() { munmap(mapping, mapped); }
 
-static Tensor draw(RankedTensorType type, std::mt19937_64 &engine,
-                   double scale) {
-  Tensor tensor(type);
-  std::normal_distribution<double> normal(0.0, scale);
-  for (double &value : tensor.floats())
-    value = reference::roundTo(normal(engine), type.getElementType());
-  bool isBool = type.getElementType().isInteger(1);
-  std::uniform_int_distribution<int64_t> integers(isBool ? 0 : -9,
-                                                  isBool ? 1 : 9);
-  for (int64_t &value : tensor.ints())
-    value = reference::wrapTo(integers(engine), type.getElementType());
-  return tensor;
-}
-
-static std::string describe(unsigned index, const Tensor &actual,
-                            const Tensor &expected,
-                            const reference::OutputError &error) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << "result " << index << ": rms error " << error.rmsRelativeError
-         << ", tolerance " << error.tolerance << ", mismatches "
-         << error.mismatches;
-  int64_t shown = 0;
-  for (int64_t i = 0; i < actual.size() && shown < 4; ++i) {
-    double a = actual.isFloat() ? actual.floats()[i] : actual.ints()[i];
-    double e = expected.isFloat() ? expected.floats()[i] : expected.ints()[i];
-    if (std::abs(a - e) <= 1e-3 * std::abs(e) + 1e-6)
-      continue;
-    stream << "; [" << i << "] is " << a << " instead of " << e;
-    ++shown;
-  }
-  return text;
-}
-
 std::string mpc::checkKernel(StringRef text, const CpuTarget &target,
                              const KernelCheck &check) {
   DialectRegistry registry;
@@ -94,7 +62,7 @@ std::string mpc::checkKernel(StringRef text, const CpuTarget &target,
   SmallVector<Tensor> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     arguments.push_back(
-        draw(cast<RankedTensorType>(type), engine, check.scale));
+        drawTensor(cast<RankedTensorType>(type), engine, check.scale));
     if (check.adjust)
       check.adjust(i, arguments.back());
   }
@@ -168,7 +136,7 @@ std::string mpc::checkKernel(StringRef text, const CpuTarget &target,
     reference::OutputError error = reference::compareOutput(
         actual, (*exact)[i], (*declared)[i], longest, /*fatalIntegers=*/true);
     if (!error.ok)
-      return describe(i, actual, (*exact)[i], error);
+      return describeError(i, actual, (*exact)[i], error);
   }
   return {};
 }

@@ -6,6 +6,8 @@
 
 #include "CudaKernelRunner.h"
 
+#include "../KernelValues.h"
+
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Compare.h"
@@ -91,40 +93,6 @@ CudaText mpc::cudaText(StringRef text, const CudaTarget &target) {
 // Values
 //===----------------------------------------------------------------------===//
 
-static Tensor draw(RankedTensorType type, std::mt19937_64 &engine,
-                   double scale) {
-  Tensor tensor(type);
-  std::normal_distribution<double> normal(0.0, scale);
-  for (double &value : tensor.floats())
-    value = reference::roundTo(normal(engine), type.getElementType());
-  bool isBool = type.getElementType().isInteger(1);
-  std::uniform_int_distribution<int64_t> integers(isBool ? 0 : -9,
-                                                  isBool ? 1 : 9);
-  for (int64_t &value : tensor.ints())
-    value = reference::wrapTo(integers(engine), type.getElementType());
-  return tensor;
-}
-
-static std::string describe(unsigned index, const Tensor &actual,
-                            const Tensor &expected,
-                            const reference::OutputError &error) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << "result " << index << ": rms error " << error.rmsRelativeError
-         << ", tolerance " << error.tolerance << ", mismatches "
-         << error.mismatches;
-  int64_t shown = 0;
-  for (int64_t i = 0; i < actual.size() && shown < 4; ++i) {
-    double a = actual.isFloat() ? actual.floats()[i] : actual.ints()[i];
-    double e = expected.isFloat() ? expected.floats()[i] : expected.ints()[i];
-    if (std::abs(a - e) <= 1e-3 * std::abs(e) + 1e-6)
-      continue;
-    stream << "; [" << i << "] is " << a << " instead of " << e;
-    ++shown;
-  }
-  return text;
-}
-
 /// Aligned as device memory is, so that vectors are where kernels expect them.
 static size_t elementBytes(RankedTensorType type) {
   return (type.getElementTypeBitWidth() + 7) / 8;
@@ -154,7 +122,7 @@ LogicalResult CudaKernelBatch::Kernel::interpret(func::FuncOp kernel,
                                                  std::mt19937_64 &engine) {
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     arguments.push_back(
-        draw(cast<RankedTensorType>(type), engine, check.scale));
+        drawTensor(cast<RankedTensorType>(type), engine, check.scale));
     if (check.adjust)
       check.adjust(i, arguments.back());
   }
@@ -272,7 +240,7 @@ std::string CudaKernelBatch::Kernel::run(const HostModule &module) {
     reference::OutputError difference = reference::compareOutput(
         actual, expected, declared[i], longest, /*fatalIntegers=*/true);
     if (!difference.ok)
-      return describe(i, actual, expected, difference);
+      return describeError(i, actual, expected, difference);
   }
   return {};
 }

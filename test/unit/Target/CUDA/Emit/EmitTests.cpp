@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernels written in IR by hand: each form of the printer, run on the host.
-// What the text looks like is checked in test/Target/CUDA/emit-*.mlir.
+// What the text looks like is checked in test/Target/CUDA/Emit.
 //
 //===----------------------------------------------------------------------===//
 
