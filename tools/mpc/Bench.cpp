@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <sys/resource.h>
 
 using namespace mpc;
@@ -163,7 +164,10 @@ int tool::benchCommand(const BenchArguments &arguments) {
       !status.ok())
     return reporter.fail(status);
   const Program &plan = executable.program();
-  Ceilings ceilings = measureCeilings(subject.isa, device->threads());
+  // Ceilings are measured where the kernels run, which is the processor alone.
+  std::optional<Ceilings> ceilings;
+  if (device->architecture().empty())
+    ceilings = measureCeilings(subject.isa, device->threads());
 
   double median = medianOf(timing.milliseconds);
   double least =
@@ -174,31 +178,39 @@ int tool::benchCommand(const BenchArguments &arguments) {
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
 
-  Json bandwidths = Json::array();
-  for (auto [size, rate] : ceilings.bytesPerSecond)
-    bandwidths.push_back(
-        {{"working_set", size}, {"gigabytes_per_second", rate * 1e-9}});
+  Json bounds;
+  if (ceilings) {
+    Json bandwidths = Json::array();
+    for (auto [size, rate] : ceilings->bytesPerSecond)
+      bandwidths.push_back(
+          {{"working_set", size}, {"gigabytes_per_second", rate * 1e-9}});
+    bounds = {{"gflops", ceilings->flopsPerSecond * 1e-9},
+              {"bandwidths", bandwidths}};
+  }
   Json kernels = Json::array();
   std::vector<std::vector<std::string>> table = {
       {"kernel", "kind", "count", "ms", "GFLOP/s", "GB/s", "of ceiling"}};
   for (const KernelRow &row : timing.kernels) {
     double ms = medianOf(row.milliseconds);
     // Per launch: what one launch reads decides which cache could hold it.
-    double atLeast = ceilings.leastSeconds(double(row.flops) / row.count,
-                                           double(row.bytes) / row.count);
+    double atLeast = ceilings
+                         ? ceilings->leastSeconds(double(row.flops) / row.count,
+                                                  double(row.bytes) / row.count)
+                         : 0;
     double fraction = ms > 0 ? atLeast * row.count * 1e3 / ms : 0;
-    kernels.push_back({{"name", row.name},
-                       {"kind", row.kind},
-                       {"count", row.count},
-                       {"median_ms", ms},
-                       {"flops", row.flops},
-                       {"bytes", row.bytes},
-                       {"fraction_of_ceiling", fraction}});
-    table.push_back({row.name, row.kind, std::to_string(row.count),
-                     shortNumber(ms),
-                     shortNumber(ms > 0 ? double(row.flops) / ms * 1e-6 : 0),
-                     shortNumber(ms > 0 ? double(row.bytes) / ms * 1e-6 : 0),
-                     std::to_string(int(fraction * 100 + 0.5)) + " %"});
+    kernels.push_back(
+        {{"name", row.name},
+         {"kind", row.kind},
+         {"count", row.count},
+         {"median_ms", ms},
+         {"flops", row.flops},
+         {"bytes", row.bytes},
+         {"fraction_of_ceiling", ceilings ? Json(fraction) : Json()}});
+    table.push_back(
+        {row.name, row.kind, std::to_string(row.count), shortNumber(ms),
+         shortNumber(ms > 0 ? double(row.flops) / ms * 1e-6 : 0),
+         shortNumber(ms > 0 ? double(row.bytes) / ms * 1e-6 : 0),
+         ceilings ? std::to_string(int(fraction * 100 + 0.5)) + " %" : "-"});
   }
   reporter.line(
       formatTable(table, {false, false, true, true, true, true, true}));
@@ -227,9 +239,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
                      {"arena_live_bytes", plan.liveArenaBytes()},
                      {"constant_bytes", plan.constantBytes()},
                      {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
-                     {"ceilings",
-                      {{"gflops", ceilings.flopsPerSecond * 1e-9},
-                       {"bandwidths", bandwidths}}},
+                     {"ceilings", bounds},
                      {"kernels", kernels}});
   return reporter.finish(kDone);
 }

@@ -8,11 +8,34 @@
 #include "FastPath.h"
 #include "Options.h"
 
+#include "mpc/Runtime/Gpus.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
 #include "mpc/Target/CUDA/HostDevice.h"
 
+#include <cstdlib>
+
 using namespace mpc;
 using namespace mpc::tool;
+
+/// What commands that run nothing plan for: the device's architecture where a
+/// GPU is named and no target; empty where there is nothing to add.
+static Result<std::string> targetOfDevice(const CommonOptions &options) {
+  if (!options.target.empty() || options.device.rfind("cuda", 0) != 0)
+    return options.target;
+  if (options.device == "cuda-host")
+    return "cuda:" + HostDeviceOptions().architecture;
+  Result<std::vector<GpuInfo>> gpus = listGpus();
+  if (!gpus.ok())
+    return gpus.status();
+  size_t number = options.device == "cuda"
+                      ? 0
+                      : size_t(std::atoi(options.device.c_str() + 5));
+  if (number >= gpus->size())
+    return Status(StatusCode::Unavailable, "--device " + options.device,
+                  "the driver finds " + std::to_string(gpus->size()) +
+                      " GPUs on this machine, numbered from 0");
+  return "cuda:" + gpus->at(number).architecture();
+}
 
 Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
                                                 Reporter &reporter) {
@@ -43,11 +66,14 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
     return Status(StatusCode::Unavailable, "--gemm library",
                   "code for the CPU never calls a library; use --gemm own");
   compile.gemm = options.gemm;
-  if (options.target.rfind("cuda:", 0) == 0) {
+  Result<std::string> target = targetOfDevice(options);
+  if (!target.ok())
+    return target.status();
+  if (target->rfind("cuda:", 0) == 0) {
     if (!options.isa.empty())
-      return Status(StatusCode::InvalidArgument, "--target " + options.target,
+      return Status(StatusCode::InvalidArgument, "--target " + *target,
                     "contradicts --isa " + options.isa + ", a CPU's");
-    compile.crossTarget = options.target;
+    compile.crossTarget = *target;
   } else if (!options.target.empty() && options.target != "cpu:native") {
     std::string isa = options.target.substr(4);
     if (!options.isa.empty() && options.isa != isa)
