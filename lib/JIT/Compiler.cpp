@@ -366,16 +366,20 @@ Result<Compiler::Module> Compiler::lower(ModuleOp module) {
   return lowerInto(module, infos);
 }
 
+Compiler::Module Compiler::copyKernels(ModuleOp module) {
+  Module kernels = ModuleOp::create(module.getLoc());
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPrivate())
+      kernels->push_back(function->clone());
+  return kernels;
+}
+
 Result<Compiler::Module>
 Compiler::lowerInto(ModuleOp module, SmallVectorImpl<KernelInfo> &infos) {
   if (Status status = checkHasCodegen(); !status.ok())
     return status;
   size_t first = said.size();
-  // Lowering works in place; the planned module stays readable for reports.
-  Module kernels = ModuleOp::create(module.getLoc());
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPrivate())
-      kernels->push_back(function->clone());
+  Module kernels = copyKernels(module);
   FailureOr<SmallVector<KernelInfo>> lowered = lowerKernels(*kernels, cpu);
   if (failed(lowered))
     return failure(first);

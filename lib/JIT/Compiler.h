@@ -95,6 +95,9 @@ private:
   /// The failure of a step that began when `firstMessage` messages existed.
   Status failure(size_t firstMessage) const;
   Status dump(mlir::ModuleOp module, llvm::StringRef stage);
+  /// The kernels of a planned module by themselves: lowering works in place,
+  /// and the planned module stays readable for reports.
+  static Module copyKernels(mlir::ModuleOp module);
   Result<Module> lowerInto(mlir::ModuleOp module,
                            llvm::SmallVectorImpl<KernelInfo> &infos);
   Status compileKernels(mlir::ModuleOp module, Program &program);

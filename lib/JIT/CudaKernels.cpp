@@ -23,11 +23,7 @@ Result<Compiler::Module> Compiler::lowerToGpu(ModuleOp module) {
   if (Status status = checkHasCodegen(); !status.ok())
     return status;
   size_t first = said.size();
-  // Lowering works in place; the planned module stays readable for reports.
-  Module kernels = ModuleOp::create(module.getLoc());
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPrivate())
-      kernels->push_back(function->clone());
+  Module kernels = copyKernels(module);
   PassManager passes(ctx.get(), ModuleOp::getOperationName());
   passes.addPass(createScheduleKernelsPass({gpuArchitecture}));
   passes.addPass(createLowerKernelsToGpuPass({gpuArchitecture}));

@@ -184,16 +184,7 @@ Status CudaInstance::enqueue(std::span<const Buffer> arguments,
   memory.arguments = addressesOf(arguments);
   memory.results = addressesOf(results);
   CuHandle exec = nullptr;
-  if (!checked) {
-    Result<CuHandle> captured = graph();
-    if (!captured.ok())
-      return captured.status();
-    exec = *captured;
-  }
-  if (Status status =
-          context->check(cu.streamWaitEvent(queue, done.get(), /*flags=*/0),
-                         "cuStreamWaitEvent", program.name);
-      !status.ok())
+  if (Status status = begin(queue, /*asGraph=*/!checked, exec); !status.ok())
     return status;
   Status status = checked ? launchAll(queue, checked)
                           : context->check(cu.graphLaunch(exec, queue),
@@ -206,6 +197,18 @@ Status CudaInstance::enqueue(std::span<const Buffer> arguments,
     (void)cu.streamSynchronize(queue);
   last = queue;
   return status;
+}
+
+Status CudaInstance::begin(CuHandle queue, bool asGraph, CuHandle &exec) {
+  if (asGraph) {
+    Result<CuHandle> captured = graph();
+    if (!captured.ok())
+      return captured.status();
+    exec = *captured;
+  }
+  return context->check(
+      context->driver().streamWaitEvent(queue, done.get(), /*flags=*/0),
+      "cuStreamWaitEvent", program.name);
 }
 
 Status CudaInstance::prepareStaging() {
@@ -282,16 +285,8 @@ Status CudaInstance::transferAndLaunch(std::span<const Buffer> arguments,
     memory.results.push_back(place(buffer));
 
   CuHandle exec = nullptr;
-  if (milliseconds.empty() && !checked) {
-    Result<CuHandle> captured = graph();
-    if (!captured.ok())
-      return captured.status();
-    exec = *captured;
-  }
-  if (Status status =
-          context->check(cu.streamWaitEvent(queue, done.get(), /*flags=*/0),
-                         "cuStreamWaitEvent", program.name);
-      !status.ok())
+  bool asGraph = milliseconds.empty() && !checked;
+  if (Status status = begin(queue, asGraph, exec); !status.ok())
     return status;
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].onDevice() && arguments[i].size())

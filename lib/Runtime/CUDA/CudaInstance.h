@@ -49,6 +49,9 @@ private:
   CudaInstance(std::shared_ptr<CudaContext> context, const Program &program,
                const CudaLaunches &launches)
       : context(std::move(context)), program(program), launches(launches) {}
+  /// Lets `queue` wait for the run before; with `asGraph` the graph for the
+  /// addresses in `memory` goes to `exec`.
+  Status begin(CuHandle queue, bool asGraph, CuHandle &exec);
   Status prepareStaging();
   Result<CudaGraph> capture();
   /// The executable graph for the addresses in `memory`.

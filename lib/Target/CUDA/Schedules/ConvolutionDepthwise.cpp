@@ -118,13 +118,10 @@ LogicalResult mpc::emitDepthwise(GpuKernel &kernel,
       }
       if (together) {
         Value memory = kernel.inputs[filterView->argument.getArgNumber()];
-        Value offset = math.constant(filterView->offset);
-        for (auto [index, stride] : llvm::zip_equal(at, filterView->strides))
-          if (stride)
-            offset = math.add(offset, math.mul(index, stride));
-        Value filter = emitter.load(
-            math.flatten(memory),
-            getElementTypeOrSelf(op.getFilter().getType()), offset, lanes);
+        Value filter =
+            emitter.load(math.flatten(memory),
+                         getElementTypeOrSelf(op.getFilter().getType()),
+                         filterView->offsetAt(math, at), lanes);
         return math::FmaOp::create(b, loc, *input, filter, sum);
       }
       SmallVector<Value> weights;

@@ -54,12 +54,8 @@ public:
     OperandPlace place;
     place.inside = position.inside;
     place.indices = shape.indices(pixel.front(), position.spatial, channel);
-    if (!view)
-      return place;
-    place.offset = math.constant(view->offset);
-    for (auto [index, stride] : llvm::zip_equal(place.indices, view->strides))
-      if (stride)
-        place.offset = math.add(place.offset, math.mul(index, stride));
+    if (view)
+      place.offset = view->offsetAt(math, place.indices);
     return place;
   }
 
@@ -97,12 +93,8 @@ public:
         math.delinearize(math.div(k, shape.groupChannels()), shape.window);
     llvm::append_range(place.indices,
                        ArrayRef<Value>(window).take_back(shape.rank));
-    if (!view)
-      return place;
-    place.offset = math.constant(view->offset);
-    for (auto [index, stride] : llvm::zip_equal(place.indices, view->strides))
-      if (stride)
-        place.offset = math.add(place.offset, math.mul(index, stride));
+    if (view)
+      place.offset = view->offsetAt(math, place.indices);
     return place;
   }
 
@@ -114,13 +106,8 @@ private:
 
 std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
                                                     const CudaTarget &target) {
-  ConvOp op;
-  int64_t contractions = 0;
-  kernel.walk([&](ContractionOpInterface found) {
-    ++contractions;
-    op = dyn_cast<ConvOp>(found.getOperation());
-  });
-  if (contractions != 1 || !op || op.getPacked())
+  auto op = dyn_cast_if_present<ConvOp>(soleContraction(kernel));
+  if (!op || op.getPacked())
     return std::nullopt;
   std::optional<ConvolutionShape> found = ConvolutionShape::of(op);
   Type result = getElementTypeOrSelf(op.getResult().getType());

@@ -93,6 +93,9 @@ struct GemmProblem {
                                                 const CudaTarget &target);
 };
 
+/// The one contraction of a kernel; null where it has none or several.
+mlir::Operation *soleContraction(mlir::func::FuncOp kernel);
+
 /// The unit and tile type for operands of type `element`; false where there is
 /// none.
 bool chooseUnit(mlir::Type element, mlir::Type result, ComputeMode compute,

@@ -133,15 +133,20 @@ private:
 };
 } // namespace
 
-std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
-                                               const CudaTarget &target) {
-  MatmulOp op;
+Operation *mpc::soleContraction(func::FuncOp kernel) {
+  Operation *sole = nullptr;
   int64_t contractions = 0;
   kernel.walk([&](ContractionOpInterface found) {
     ++contractions;
-    op = dyn_cast<MatmulOp>(found.getOperation());
+    sole = found.getOperation();
   });
-  if (contractions != 1 || !op || op.getPacked())
+  return contractions == 1 ? sole : nullptr;
+}
+
+std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
+                                               const CudaTarget &target) {
+  auto op = dyn_cast_if_present<MatmulOp>(soleContraction(kernel));
+  if (!op || op.getPacked())
     return std::nullopt;
   auto lhs = cast<RankedTensorType>(op.getLhs().getType());
   auto rhs = cast<RankedTensorType>(op.getRhs().getType());

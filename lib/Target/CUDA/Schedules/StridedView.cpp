@@ -126,6 +126,14 @@ int64_t StridedView::alignedRun(unsigned dim, int64_t extent,
   return run;
 }
 
+Value StridedView::offsetAt(const IndexMath &math, ValueRange indices) const {
+  Value position = math.constant(offset);
+  for (auto [index, stride] : llvm::zip_equal(indices, strides))
+    if (stride)
+      position = math.add(position, math.mul(index, stride));
+  return position;
+}
+
 std::optional<int64_t> StridedView::joinedStride(ArrayRef<int64_t> shape,
                                                  unsigned begin,
                                                  unsigned end) const {

@@ -12,6 +12,8 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_STRIDEDVIEW_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_STRIDEDVIEW_H
 
+#include "Target/Kernel/IndexMath.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseMap.h"
@@ -34,6 +36,9 @@ struct StridedView {
   /// `dim` that begin at multiples of it are contiguous and aligned to their
   /// length; `extent` is the dimension's.
   int64_t alignedRun(unsigned dim, int64_t extent, int64_t most) const;
+
+  /// The position in the argument of the element at `indices`.
+  mlir::Value offsetAt(const IndexMath &math, mlir::ValueRange indices) const;
 
   /// The stride of dimensions [begin, end) seen as one, where there is one.
   std::optional<int64_t> joinedStride(llvm::ArrayRef<int64_t> shape,
