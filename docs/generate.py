@@ -21,11 +21,14 @@ INCLUDE = DOCS.parent / "include"
 PARTS = {
     "mpc-ops": ("mpc/Dialect/Mpc/IR/MpcOps.td", ["-gen-op-doc", "-dialect=mpc"]),
     "mpc-attributes": ("mpc/Dialect/Mpc/IR/MpcBase.td", ["-gen-attrdef-doc", "-attrdefs-dialect=mpc"]),
+    "mpc-training-ops": ("mpc/Dialect/Mpc/IR/MpcTrainingOps.td", ["-gen-op-doc", "-dialect=mpc"]),
+    "mpc-training-interfaces": ("mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.td", ["-gen-op-interface-docs"]),
     "mpc-interfaces": ("mpc/Dialect/Mpc/IR/MpcInterfaces.td", ["-gen-op-interface-docs"]),
     "cuda-ops": ("mpc/Dialect/Cuda/IR/CudaOps.td", ["-gen-op-doc", "-dialect=cuda"]),
     "exe-attributes": ("mpc/Dialect/Exe/IR/ExeBase.td", ["-gen-attrdef-doc", "-attrdefs-dialect=exe"]),
     "exe-ops": ("mpc/Dialect/Exe/IR/ExeOps.td", ["-gen-op-doc", "-dialect=exe"]),
     "mpc-passes": ("mpc/Dialect/Mpc/Transforms/Passes.td", ["-gen-pass-doc"]),
+    "training-passes": ("mpc/Dialect/Mpc/Training/Passes.td", ["-gen-pass-doc"]),
     "cuda-passes": ("mpc/Target/CUDA/Passes.td", ["-gen-pass-doc"]),
     "exe-passes": ("mpc/Dialect/Exe/Transforms/Passes.td", ["-gen-pass-doc"]),
 }

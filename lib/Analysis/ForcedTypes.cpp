@@ -10,7 +10,8 @@
 #include "PlanBuilder.h"
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -110,7 +111,7 @@ FailureOr<bool> PlanBuilder::keepModelTypes(Operation *op,
 //===----------------------------------------------------------------------===//
 
 bool mpc::hasComputeMode(Operation *op) {
-  return isa<MatmulOp, ConvOp, ConvTransposeOp>(op);
+  return isa<ContractionOpInterface>(op);
 }
 
 static ComputeMode toComputeMode(PolicyType type) {
@@ -145,7 +146,7 @@ LogicalResult mpc::checkComputeType(PlanBuilder &builder, Operation *op,
     return op->emitError() << source << " forces " << stringify(type) << " on '"
                            << name << "', but " << kind
                            << " has no compute mode; tf32, bf16x2 and bf16x3 "
-                              "are for matmul, conv and conv_transpose";
+                              "are for contractions";
   }
   if (type != PolicyType::TensorFloat32 && !builder.target.splitsIntoBFloat16)
     return op->emitError() << source << " forces " << stringify(type) << " on '"
@@ -214,6 +215,14 @@ FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
 //===----------------------------------------------------------------------===//
 
 bool mpc::isParameter(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    RoleAttr role =
+        func ? StepFunction(func).argumentRole(argument.getArgNumber())
+             : RoleAttr();
+    return role && (role.getKind() == RoleKind::parameter ||
+                    role.getKind() == RoleKind::statistics);
+  }
   auto constant = value.getDefiningOp<ConstantOp>();
   return constant && elementCount(value) > 1 &&
          cast<RankedTensorType>(value.getType()).getRank() > 0;
@@ -230,7 +239,15 @@ FailureOr<const Policy *> mpc::layerPolicyOf(PlanBuilder &builder,
   return *policy;
 }
 
+/// Losses, gradients and the new values of states are no outputs of the model.
+static bool isModelOutput(const StepFunction &step, unsigned result) {
+  RoleAttr role = step.resultRole(result);
+  return !role || (role.getKind() == RoleKind::output &&
+                   !step.resultName(result).ends_with(".gradient"));
+}
+
 void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {
+  StepFunction step(builder.func);
   FloatType output = toFloatType(builder.policy.getOutput(), builder.context());
   for (Operation &op : builder.body()) {
     bool isReturn = isa<func::ReturnOp>(op);
@@ -244,9 +261,13 @@ void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {
       Value value = operand.get();
       if (!builder.isEligible(value))
         continue;
-      if (variable.getWidth() < 32 && isParameter(value))
+      // Updates read masters and return them.
+      bool keepsMaster = isa<BlockArgument>(value) &&
+                         isa<OptimizerOpInterface, func::ReturnOp>(op);
+      if (variable.getWidth() < 32 && isParameter(value) && !keepsMaster)
         builder.setRounding(&op, operand.getOperandNumber(), variable);
-      else if (isReturn && output.getWidth() < 32)
+      else if (isReturn && output.getWidth() < 32 &&
+               isModelOutput(step, operand.getOperandNumber()))
         builder.setRounding(&op, operand.getOperandNumber(), output);
     }
   }

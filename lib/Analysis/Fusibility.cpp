@@ -6,7 +6,7 @@
 
 #include "mpc/Analysis/Fusibility.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -81,6 +81,9 @@ bool mpc::absorbsCast(Operation *op, unsigned index,
 }
 
 bool mpc::absorbsResultCast(Operation *op, const FusionTarget &target) {
+  // Partial sums of a filter's gradient meet in memory, in f32.
+  if (isa<ConvFilterGradientOp>(op))
+    return false;
   switch (classOf(op)) {
   case FusionClass::Source:
   case FusionClass::Elementwise:

@@ -24,7 +24,7 @@
 #include "PlanBuilder.h"
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -56,7 +56,7 @@ static FloatType arrivingType(PlanBuilder &builder, Operation *op,
 }
 
 static bool upcasts(Operation *op, PolicyType variable) {
-  return isa<BatchNormOp>(op) ||
+  return isa<BatchNormOp, BatchNormTrainingOp>(op) ||
          (isa<LayerNormOp>(op) && storageBits(variable) >= 32);
 }
 

@@ -14,6 +14,7 @@
 
 #include "PlanBuilder.h"
 
+#include "mpc/Analysis/TrainingTypes.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -61,7 +62,8 @@ Reading mpc::readingOf(const PrecisionPlan &plan, OpOperand &use) {
 FloatType mpc::bornType(const PrecisionPlan &plan, Value value) {
   Operation *op = value.getDefiningOp();
   const OpPlan *opPlan = op ? planFor(plan, op) : nullptr;
-  if (!opPlan || opPlan->role == OpPlan::Role::Untouched)
+  if (!opPlan || opPlan->role == OpPlan::Role::Untouched ||
+      !isPrecisionResult(value))
     return Float32Type::get(value.getContext());
   return opPlan->role == OpPlan::Role::Move ? FloatType() : opPlan->result;
 }

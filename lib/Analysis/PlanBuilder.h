@@ -96,7 +96,7 @@ private:
   mutable std::optional<IntegerValues> integers;
 };
 
-/// Whether `op` has a compute mode: matmul, conv, conv_transpose.
+/// Whether `op` has a compute mode, as contractions have.
 bool hasComputeMode(mlir::Operation *op);
 
 /// Checks that `op` can compute in `type`, which `source` asks for (an override
@@ -125,13 +125,17 @@ mlir::FailureOr<bool> planFixed(PlanBuilder &builder, mlir::Operation *op);
 mlir::FailureOr<const Policy *> layerPolicyOf(PlanBuilder &builder,
                                               mlir::Operation *op);
 
-/// Whether `value` is a constant that holds a parameter, not a literal of the
-/// graph.
+/// Whether `value` holds a parameter: an argument that training replaces or a
+/// constant that is no literal of the graph.
 bool isParameter(mlir::Value value);
 
 /// Rounds parameters to the variable type of the policy (of the reader's layer)
 /// where that is narrower than f32, and outputs to the policy's output type.
 void roundVariablesAndOutputs(PlanBuilder &builder);
+
+/// After every op has its plan: keeps losses and what surrounds updates in f32,
+/// and rounds the gradients of parameters that are read in 16 bits alone.
+void settleTraining(PlanBuilder &builder);
 
 /// Gives each op role, compute and result type by overrides, pins and the
 /// policy's classes.

@@ -157,6 +157,8 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   case PolicyAlgorithm::MinimumCut:
     planned = classifyByLists(builder);
     if (succeeded(planned)) {
+      // What updates read weighs in the cut.
+      settleTraining(builder);
       if (placement == CastPlacement::MinimumCut)
         placeByMinimumCut(builder);
       else
@@ -175,6 +177,8 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   }
   if (failed(planned))
     return failure();
+  if (policy.getAlgorithm() != PolicyAlgorithm::MinimumCut)
+    settleTraining(builder);
   roundVariablesAndOutputs(builder);
   for (Value value : plan.eligible)
     if (!value.getDefiningOp<ConstantOp>() && !plan.reasons.contains(value))

@@ -14,7 +14,7 @@
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/Painting.h"
 #include "mpc/Analysis/SourceOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -212,7 +212,8 @@ void TensorFlowPlanner::narrow(const SourceGroup &group, FloatType type) {
       continue;
     OpPlan &plan = builder.planOf(op);
     bool contraction = isContraction(op);
-    bool computesWide = !contraction && (inside || isa<BatchNormOp>(op));
+    bool computesWide =
+        !contraction && (inside || isa<BatchNormOp, BatchNormTrainingOp>(op));
     plan.role = contraction ? OpPlan::Role::Multiply : OpPlan::Role::Compute;
     plan.compute = computesWide ? builder.wide : type;
     plan.result = contraction && !sumsNarrow ? builder.wide : plan.compute;

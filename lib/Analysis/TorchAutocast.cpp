@@ -33,7 +33,7 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/SourceOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -85,8 +85,8 @@ private:
 
 /// Whether autocast leaves the parameters of `op` out of its choice (R7).
 static bool isNorm(Operation *op) {
-  return isa<LayerNormOp, RmsNormOp, GroupNormOp, BatchNormOp, InstanceNormOp>(
-      op);
+  return isa<LayerNormOp, RmsNormOp, GroupNormOp, BatchNormOp,
+             BatchNormTrainingOp, InstanceNormOp>(op);
 }
 
 /// Whether `op` only moves elements.

@@ -11,6 +11,7 @@
 #include "Runtime/Environment.h"
 
 #include "mpc/Import/ExternalFiles.h"
+#include "mpc/Pipelines/Pipelines.h"
 #include "mpc/Target/CUDA/HostKernel.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -124,6 +125,9 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
   parts.add(int64_t(options.rounding));
   parts.add(options.castPlacement);
   parts.add(options.gemm);
+  PipelineOptions training;
+  training.training = options.training;
+  parts.add(options.training ? printFlags(training) : "");
   return true;
 }
 

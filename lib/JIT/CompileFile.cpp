@@ -13,7 +13,6 @@
 #include "Runtime/Container/Container.h"
 
 #include "mpc/Analysis/IndexBounds.h"
-#include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Reference/Compare.h"
 
@@ -74,19 +73,14 @@ static void describeRounding(func::FuncOp entry,
 }
 
 /// The arguments or results of the planned program as the file has them.
-template <typename Op>
 static std::vector<StoredValue>
-storedValues(llvm::ArrayRef<Op> ops, const std::vector<ProgramValue> &values,
+storedValues(const std::vector<ProgramValue> &values,
              llvm::ArrayRef<int64_t> bounds) {
   std::vector<StoredValue> stored;
-  for (auto [i, value] : llvm::enumerate(values)) {
-    Op op = ops[i];
-    std::string role;
-    if (auto attribute = op.getRoleAttr())
-      role = stringifyRoleKind(attribute.getKind()).str();
-    stored.push_back(
-        {value.name, value.type, role, i < bounds.size() ? bounds[i] : 0});
-  }
+  for (auto [i, value] : llvm::enumerate(values))
+    stored.push_back({value.name, value.type, value.role,
+                      i < bounds.size() ? bounds[i] : 0, value.field,
+                      value.alias, value.initial, value.labels});
   return stored;
 }
 
@@ -212,14 +206,9 @@ Status FileCompiler::add(const std::string &target) {
   if (!object.ok())
     return object.status();
 
-  exe::ProgramOp op = *(*module)->getOps<exe::ProgramOp>().begin();
-  auto arguments = llvm::to_vector(op.getProgramArguments());
-  auto results = llvm::to_vector(op.getProgramResults());
   contents.name = (*program)->name;
-  contents.arguments =
-      storedValues<exe::ArgumentOp>(arguments, (*program)->arguments, bounds);
-  contents.results =
-      storedValues<exe::ResultOp>(results, (*program)->results, {});
+  contents.arguments = storedValues((*program)->arguments, bounds);
+  contents.results = storedValues((*program)->results, {});
   (*program)->target = target;
   code.push_back(std::move(*object));
   contents.programs.push_back({std::move(**program), {}});

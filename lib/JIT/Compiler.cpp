@@ -10,6 +10,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
 #include "mpc/Target/CPU/Codegen.h"
 #include "mpc/Target/TargetInfo.h"
@@ -83,9 +84,11 @@ Compiler::Compiler(const CompileOptions &options, CpuTarget cpu,
   pipeline.libraryGemms =
       options.gemm == "library" && StringRef(target).starts_with("cuda:");
   pipeline.target = target;
+  pipeline.training = options.training;
 
   DialectRegistry registry;
   registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect>();
+  registerVjpModels(registry);
   registerCodegenDialects(registry);
   // Threads are spent in code generation; passes take milliseconds.
   ctx =
@@ -249,7 +252,7 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
   if (last == "import")
     return {};
   for (const mpc::Stage &step : stages()) {
-    if (running) {
+    if (running && step.runsFor(pipeline)) {
       enter(step.name);
       size_t first = said.size();
       PassManager passes(ctx.get(), ModuleOp::getOperationName());
@@ -296,26 +299,15 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
   StringRef next;
   bool here = name == "import";
   for (const mpc::Stage &step : stages()) {
-    if (here) {
+    if (here && step.runsFor(pipeline)) {
       next = step.name;
       break;
     }
-    here = step.name == name;
+    here |= step.name == name;
   }
-  if (!next.empty()) {
-    std::string arguments =
-        "policy=" + pipeline.policy + " target=" + pipeline.target;
-    if (pipeline.castPlacement != "mincut")
-      arguments += " cast-placement=" + pipeline.castPlacement;
-    if (pipeline.relaxedRounding)
-      arguments += " relaxed=true";
-    if (pipeline.libraryGemms)
-      arguments += " library-gemms=true";
-    if (!pipeline.sets.empty())
-      arguments += " set=" + llvm::join(pipeline.sets, ",");
+  if (!next.empty())
     out << "// next: mpc-opt --mpc-pipeline-" << next << "="
-        << shellQuoted(arguments) << " " << fileName << "\n";
-  }
+        << shellQuoted(printFlags(pipeline)) << " " << fileName << "\n";
   module->print(out, OpPrintingFlags().enableDebugInfo(/*enable=*/true,
                                                        /*prettyForm=*/false));
   out << "\n";

@@ -50,14 +50,29 @@ public:
     for (exe::ArgumentOp argument : op.getProgramArguments()) {
       places[argument.getSymName()] = {BufferRef::Kind::Argument,
                                        int64_t(program->arguments.size())};
-      program->arguments.push_back(
-          {argument.getName().str(), runtimeType(argument.getTensorType())});
+      ProgramValue value = portValue(argument);
+      if (auto labels = argument->getAttrOfType<ArrayAttr>("mpc.labels"))
+        for (auto label : labels.getAsRange<StringAttr>())
+          value.labels.push_back(label.str());
+      if (ElementsAttr initial = argument.getInitialAttr()) {
+        FailureOr<ConstantBytes> bytes = ConstantBytes::get(initial);
+        if (failed(bytes) ||
+            int64_t(bytes->bytes().size()) != value.type.byteCount())
+          return argument.emitError("the initial value of argument '")
+                 << value.name << "' has no data";
+        value.initial = copyOf(bytes->bytes());
+        if (!value.initial)
+          return argument.emitError("no memory for the initial value of '")
+                 << value.name << "'";
+      }
+      program->arguments.push_back(std::move(value));
     }
     for (exe::ResultOp result : op.getProgramResults()) {
       places[result.getSymName()] = {BufferRef::Kind::Result,
                                      int64_t(program->results.size())};
-      program->results.push_back(
-          {result.getName().str(), runtimeType(result.getTensorType())});
+      program->results.push_back(portValue(result));
+      if (FlatSymbolRefAttr alias = result.getAliasAttr())
+        program->results.back().alias = places[alias.getValue()].index;
     }
     for (exe::ConstantOp constant : op.getProgramConstants())
       if (failed(addConstant(constant)))
@@ -74,18 +89,36 @@ private:
     int64_t index;
   };
 
+  template <typename PortOp> static ProgramValue portValue(PortOp port) {
+    ProgramValue value;
+    value.name = port.getName().str();
+    value.type = runtimeType(port.getTensorType());
+    if (RoleAttr role = port.getRoleAttr()) {
+      value.role = stringifyRoleKind(role.getKind()).str();
+      if (role.getField())
+        value.field = role.getField().getValue().str();
+    }
+    return value;
+  }
+
+  /// Aligned memory with these bytes; null where memory is refused.
+  static std::shared_ptr<void> copyOf(ArrayRef<char> bytes) {
+    std::shared_ptr<void> data = allocateAligned(bytes.size());
+    if (data && !bytes.empty()) // the address of no bytes may be null
+      std::memcpy(data.get(), bytes.data(), bytes.size());
+    return data;
+  }
+
   LogicalResult addConstant(exe::ConstantOp constant) {
     FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
     if (failed(bytes))
       return constant.emitError("constant '")
              << constant.getSymName() << "' has no data";
     size_t size = bytes->bytes().size();
-    std::shared_ptr<void> data = allocateAligned(size);
+    std::shared_ptr<void> data = copyOf(bytes->bytes());
     if (!data)
       return constant.emitError("no memory for ")
              << size << " bytes of a constant";
-    if (size) // the address of no bytes may be null
-      std::memcpy(data.get(), bytes->bytes().data(), size);
     places[constant.getSymName()] = {BufferRef::Kind::Constant,
                                      int64_t(program->constants.size())};
     program->constants.push_back({constant.getSymName().str(),

@@ -8,8 +8,12 @@
 
 #include "mpc/Pipelines/Pipelines.h"
 
+#include "Flags.h"
+
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
+#include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Policy/Policy.h"
 #include "mpc/Target/CPU/CpuTarget.h"
 #include "mpc/Target/CUDA/Passes.h"
 
@@ -33,6 +37,38 @@ static void addFoldConstants(OpPassManager &func,
   func.addPass(createFoldConstantsPass(fold));
 }
 
+/// Whether the part of a step runs the model with the behaviour that it has in
+/// training: dropout, batch statistics.
+static bool trains(const TrainingOptions &training) {
+  return training.part == TrainingPart::Step ||
+         training.part == TrainingPart::ForwardBackward;
+}
+
+/// As passes' options hold lists.
+static SmallVector<std::string> list(ArrayRef<std::string> texts) {
+  return SmallVector<std::string>(texts);
+}
+
+/// Weights are arguments, dropouts are back in the model.
+static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
+  const TrainingOptions training = options.training.value_or(TrainingOptions());
+  OpPassManager &func = pm.nest<func::FuncOp>();
+  LiftParametersPassOptions lift;
+  lift.freeze = list(training.freeze);
+  lift.trainable = list(training.trainable);
+  lift.statistics = trains(training);
+  lift.momentum = training.statisticsMomentum;
+  if (training.initialSeed)
+    lift.seed = int64_t(*training.initialSeed);
+  func.addPass(createLiftParametersPass(lift));
+  if (trains(training) && !training.dropout.empty()) {
+    InsertDropoutPassOptions dropout;
+    dropout.at = list(dropoutTexts(training));
+    func.addPass(createInsertDropoutPass(dropout));
+  }
+  addVerifier(func, "lift");
+}
+
 /// Static shapes, folded shape arithmetic, composites recognised.
 static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
@@ -54,6 +90,48 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   addVerifier(func, "simplify");
 }
 
+/// The loss, its gradients, and what the optimizer makes of them.
+static void buildDifferentiate(OpPassManager &pm,
+                               const PipelineOptions &options) {
+  const TrainingOptions training = options.training.value_or(TrainingOptions());
+  OpPassManager &func = pm.nest<func::FuncOp>();
+  if (training.part != TrainingPart::Apply) {
+    AttachLossPassOptions loss;
+    loss.loss = training.loss.kind;
+    loss.output = training.loss.output;
+    loss.labels = training.loss.labels;
+    loss.labelSmoothing = training.loss.labelSmoothing;
+    if (training.loss.ignoreIndex)
+      loss.ignoreIndex = std::to_string(*training.loss.ignoreIndex);
+    loss.delta = training.loss.delta;
+    func.addPass(createAttachLossPass(loss));
+  }
+  if (trains(training))
+    func.addPass(createDifferentiatePass());
+  if (training.part != TrainingPart::Evaluate) {
+    AttachOptimizerPassOptions attach;
+    attach.part = partName(training.part).str();
+    attach.optimizer = training.optimizer.kind;
+    attach.form = training.optimizer.form;
+    attach.numbers = list(numberTexts(training));
+    attach.weightDecay = training.optimizer.weightDecay.value_or(-1);
+    attach.learningRate = training.schedule.base;
+    attach.schedule = training.schedule.kind;
+    attach.warmup = training.schedule.warmup;
+    attach.steps = training.schedule.steps;
+    attach.finalRate = training.schedule.final;
+    attach.period = training.schedule.period;
+    attach.gamma = training.schedule.gamma;
+    func.addPass(createAttachOptimizerPass(attach));
+  }
+  func.addPass(createCanonicalizerPass());
+  func.addPass(createCSEPass());
+  // Constants that derivatives repeat are one after CSE; ops on them may be.
+  if (trains(training))
+    func.addPass(createShareRepeatedOpsPass());
+  addVerifier(func, "differentiate");
+}
+
 /// Every value gets its storage type, every op its compute and accumulate type.
 static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
@@ -65,6 +143,37 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   func.addPass(createAssignPrecisionPass(assign));
   func.addPass(createCSEPass());
   addVerifier(func, "precision");
+  // Types say which parameters are read in 16 bits.
+  if (options.training)
+    func.addPass(createCopyParametersPass());
+}
+
+/// Whether the policy multiplies in f16, whose gradients need a loss scale.
+static bool multipliesHalves(const PipelineOptions &options) {
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (policy)
+    return policy->getCompute() == PolicyType::Float16;
+  // The precision stage has said why.
+  llvm::consumeError(policy.takeError());
+  return false;
+}
+
+/// The loss is scaled, gradients are checked, steps are predicated.
+static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
+  const TrainingOptions training = options.training.value_or(TrainingOptions());
+  OpPassManager &func = pm.nest<func::FuncOp>();
+  ScaleLossPassOptions scale;
+  scale.lossScale = training.lossScale;
+  // A function of updates alone does not show the types of the backward pass.
+  if (scale.lossScale.empty())
+    scale.lossScale = multipliesHalves(options) ? "dynamic" : "none";
+  scale.clipNorm = training.clipNorm.value_or(0);
+  scale.clipValue = training.clipValue.value_or(0);
+  scale.accumulate = training.accumulate;
+  func.addPass(createScaleLossPass(scale));
+  func.addPass(createCanonicalizerPass());
+  func.addPass(createCSEPass());
+  addVerifier(func, "loss-scale");
 }
 
 /// Contractions have the extents that the target's matrix units want.
@@ -134,10 +243,16 @@ static void buildPlan(OpPassManager &pm, const PipelineOptions &options) {
 }
 
 static constexpr Stage kStages[] = {
+    {"lift", "Weights and running statistics as arguments of a training step",
+     buildLift, /*training=*/true},
     {"simplify", "Static shapes, folded constants, recognised composites",
      buildSimplify},
+    {"differentiate", "A loss, its gradients and the optimizer's updates",
+     buildDifferentiate, /*training=*/true},
     {"precision", "Storage, compute and accumulate types by policy",
      buildPrecision},
+    {"loss-scale", "Scaled loss, checked gradients, predicated updates",
+     buildLossScale, /*training=*/true},
     {"pad", "Extents that the target's matrix units want, where that pays",
      buildPad},
     {"layout", "Data layout per value, constants packed for the target",
@@ -158,56 +273,9 @@ const Stage *mpc::findStage(StringRef name) {
 void mpc::buildPipeline(OpPassManager &pm, StringRef last,
                         const PipelineOptions &options) {
   for (const Stage &stage : kStages) {
-    stage.build(pm, options);
+    if (stage.runsFor(options))
+      stage.build(pm, options);
     if (stage.name == last)
       return;
   }
-}
-
-namespace {
-/// PipelineOptions as flags of `--mpc-pipeline-<stage>`.
-struct StageFlags : PassPipelineOptions<StageFlags> {
-  Option<std::string> policy{*this, "policy",
-                             llvm::cl::desc("policy name or file"),
-                             llvm::cl::init("float32")};
-  ListOption<std::string> sets{*this, "set",
-                               llvm::cl::desc("overrides KEY=TYPE")};
-  Option<std::string> target{*this, "target",
-                             llvm::cl::desc("cpu:avx2, cpu:avx512 or "
-                                            "cuda:sm_XX"),
-                             llvm::cl::init("cpu:avx512")};
-
-  Option<std::string> castPlacement{*this, "cast-placement",
-                                    llvm::cl::desc("mincut or propagate"),
-                                    llvm::cl::init("mincut")};
-  Option<bool> libraryGemms{
-      *this, "library-gemms",
-      llvm::cl::desc(
-          "give products to the library where it has their epilogue"),
-      llvm::cl::init(false)};
-  Option<bool> relaxed{
-      *this, "relaxed",
-      llvm::cl::desc("drop narrow-then-widen pairs inside kernels"),
-      llvm::cl::init(false)};
-
-  PipelineOptions get() const {
-    PipelineOptions options;
-    options.castPlacement = castPlacement;
-    options.relaxedRounding = relaxed;
-    options.libraryGemms = libraryGemms;
-    options.policy = policy;
-    options.sets.assign(sets.begin(), sets.end());
-    options.target = target;
-    return options;
-  }
-};
-} // namespace
-
-void mpc::registerPipelines() {
-  for (const Stage &stage : kStages)
-    PassPipelineRegistration<StageFlags>(
-        ("mpc-pipeline-" + stage.name).str(), stage.description,
-        [build = stage.build](OpPassManager &pm, const StageFlags &flags) {
-          build(pm, flags.get());
-        });
 }

@@ -7,7 +7,9 @@
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
+#include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/InitAllDialects.h"
 #include "mpc/InitAllPasses.h"
 #include "mpc/Pipelines/Pipelines.h"
@@ -30,10 +32,12 @@ void mpc::registerAllDialects(DialectRegistry &registry) {
               gpu::GPUDialect, arith::ArithDialect, cf::ControlFlowDialect,
               math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
               vector::VectorDialect, LLVM::LLVMDialect>();
+  registerVjpModels(registry);
 }
 
 void mpc::registerAllPasses() {
   registerMpcPasses();
+  registerMpcTrainingPasses();
   registerMpcExePasses();
   registerMpcTargetCUDAPasses();
   registerCanonicalizerPass();

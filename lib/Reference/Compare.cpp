@@ -6,7 +6,7 @@
 
 #include "mpc/Reference/Compare.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include <cmath>
 #include <limits>
@@ -122,12 +122,32 @@ static int64_t sumLength(Operation *op) {
   if (auto attention = dyn_cast<AttentionOp>(op))
     return std::max(attention.getQuery().getType().getShape().back(),
                     attention.getContractionSize());
+  // One product sums over each of the four extents.
+  if (auto gradient = dyn_cast<AttentionGradientOp>(op)) {
+    ArrayRef<int64_t> query = gradient.getQuery().getType().getShape();
+    return std::max({query.back(), query[query.size() - 2],
+                     gradient.getValue().getType().getShape().back(),
+                     gradient.getContractionSize()});
+  }
   if (auto contraction = dyn_cast<ContractionOpInterface>(op))
     return contraction.getContractionSize();
   if (auto reduction = dyn_cast<ReductionOpInterface>(op))
     return reduction.getReductionSize();
   if (auto pool = dyn_cast<AvgPoolOp>(op))
     return productOf(pool.getWindow());
+  if (isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
+          MeanAbsoluteErrorOp, HuberOp>(op))
+    return elementCount(op->getOperand(0));
+  if (auto norm = dyn_cast<BatchNormTrainingOp>(op)) {
+    ArrayRef<int64_t> shape = norm.getInput().getType().getShape();
+    return shape[0] * productOf(shape.drop_front(2));
+  }
+  if (auto norm = dyn_cast<GlobalNormOp>(op)) {
+    int64_t total = 0;
+    for (Value gradient : norm.getGradients())
+      total += elementCount(gradient);
+    return total;
+  }
   if (isa<LstmOp, GruOp, RnnOp>(op)) {
     ArrayRef<int64_t> input =
         cast<RankedTensorType>(op->getOperand(0).getType()).getShape();

@@ -1,4 +1,4 @@
-//===- Contraction.cpp - matmul and attention -----------------------------===//
+//===- Contraction.cpp - matmul -------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,7 +7,6 @@
 #include "Evaluation.h"
 #include "MatrixProduct.h"
 #include "Packing.h"
-#include "RoundingKernels.h"
 #include "StridedLoop.h"
 
 using namespace mlir;
@@ -136,108 +135,6 @@ FailureOr<bool> mpc::reference::evaluateMatmul(Evaluation &evaluation) {
   if (!matmul)
     return false;
   evaluateMatmulOp(matmul, evaluation);
-  evaluation.roundResults();
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-/// Applies the mask to a row of scores and turns it into probabilities. `kept`
-/// says whether position t takes part; a row without one becomes zeros.
-template <typename Kept, typename Round>
-static void maskedSoftmax(MutableArrayRef<double> row, Kept kept, Round round) {
-  double largest = -std::numeric_limits<double>::infinity();
-  for (auto [t, score] : llvm::enumerate(row)) {
-    if (!kept(t))
-      score = -std::numeric_limits<double>::infinity();
-    largest = maximum(largest, score);
-  }
-  if (std::isinf(largest) && largest < 0) {
-    llvm::fill(row, 0.0);
-    return;
-  }
-  double sum = 0;
-  for (double &score : row) {
-    score = round(std::exp(round(score - largest)));
-    sum = round(sum + score);
-  }
-  for (double &score : row)
-    score = round(score / sum);
-}
-
-static void evaluateAttentionOp(AttentionOp op, Evaluation &evaluation) {
-  const Tensor &query = evaluation.operand(0), &key = evaluation.operand(1),
-               &value = evaluation.operand(2);
-  const Tensor *mask = evaluation.find(op.getMask());
-  Tensor &result = evaluation.addResult();
-  size_t rank = query.getRank();
-  ArrayRef<int64_t> shape = query.getShape();
-  int64_t heads = shape[rank - 3], length = shape[rank - 2],
-          width = shape[rank - 1];
-  int64_t groups = key.getShape()[rank - 3],
-          positions = key.getShape()[rank - 2];
-  int64_t valueWidth = value.getShape()[rank - 1];
-  double scale = op.getScale().convertToDouble();
-  bool causal = op.getCausal();
-  Type inner = query.getElementType().isF64()
-                   ? query.getElementType()
-                   : Type(Float32Type::get(op.getContext()));
-  ProductRules rules{evaluation.rounding, inner};
-
-  // One matrix per batch entry and head; the mask gives the offset of its rows.
-  SmallVector<int64_t> matrices(shape.drop_back(2));
-  SmallVector<int64_t> scoreShape(matrices);
-  scoreShape.append({length, positions});
-  SmallVector<int64_t> maskStrides(scoreShape.size(), 0);
-  if (mask)
-    maskStrides = broadcastStrides(mask->getShape(), scoreShape);
-  SmallVector<int64_t> maskOuter(ArrayRef(maskStrides).drop_back(2));
-  int64_t maskRow = maskStrides[rank - 2], maskColumn = maskStrides[rank - 1];
-
-  std::vector<double> scores(length * positions);
-  StridedLoop<1> loop(matrices, {maskOuter});
-  loop.run([&](int64_t matrix, const std::array<int64_t, 1> &at) {
-    int64_t batch = matrix / heads, head = matrix % heads;
-    // Query head h reads key head h * G / H.
-    int64_t keyMatrix = batch * groups + head * groups / heads;
-    multiplyMatrices(
-        length, width, positions,
-        {query.floats().data() + matrix * length * width, width, 1},
-        {key.floats().data() + keyMatrix * positions * width, 1, width},
-        scores.data(), rules);
-    withRounding(evaluation.rounding, inner, [&](auto round) {
-      for (int64_t s = 0; s < length; ++s) {
-        MutableArrayRef<double> row(scores.data() + s * positions, positions);
-        int64_t maskBase = at[0] + s * maskRow;
-        for (auto [t, score] : llvm::enumerate(row)) {
-          score = round(score * scale);
-          if (mask && mask->isFloat())
-            score = round(score + mask->floats()[maskBase + t * maskColumn]);
-        }
-        auto kept = [&](int64_t t) {
-          if (causal && t > s + positions - length)
-            return false;
-          return !mask || mask->isFloat() ||
-                 mask->ints()[maskBase + t * maskColumn] != 0;
-        };
-        maskedSoftmax(row, kept, round);
-      }
-    });
-    multiplyMatrices(
-        length, positions, valueWidth, {scores.data(), positions, 1},
-        {value.floats().data() + keyMatrix * positions * valueWidth, valueWidth,
-         1},
-        result.floats().data() + matrix * length * valueWidth, rules);
-  });
-}
-
-FailureOr<bool> mpc::reference::evaluateAttention(Evaluation &evaluation) {
-  auto attention = dyn_cast<AttentionOp>(evaluation.op);
-  if (!attention)
-    return false;
-  evaluateAttentionOp(attention, evaluation);
   evaluation.roundResults();
   return true;
 }

@@ -8,80 +8,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluation.h"
+#include "Image.h"
 #include "MatrixProduct.h"
 #include "Packing.h"
 #include "RoundingKernels.h"
-#include "StridedLoop.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
-
-namespace {
-
-/// Extents of an image tensor, whatever its layout.
-struct ImageShape {
-  ImageShape(ArrayRef<int64_t> shape, ImageLayout layout) : batch(shape[0]) {
-    bool last = layout == ImageLayout::channels_last;
-    channels = last ? shape.back() : shape[1];
-    spatial = SmallVector<int64_t>(last ? shape.drop_front().drop_back()
-                                        : shape.drop_front(2));
-    pixels = productOf(spatial);
-  }
-
-  int64_t batch, channels, pixels;
-  SmallVector<int64_t> spatial;
-};
-
-/// Enumerates the input pixels under a window.
-class SlidingWindow {
-public:
-  SlidingWindow(ArrayRef<int64_t> input, ArrayRef<int64_t> output,
-                ArrayRef<int64_t> window, ArrayRef<int64_t> strides,
-                ArrayRef<int64_t> padLow, ArrayRef<int64_t> padHigh,
-                ArrayRef<int64_t> dilations)
-      : input(input), output(output), strides(strides), padLow(padLow),
-        padHigh(padHigh), inputStrides(rowMajorStrides(input)) {
-    size = productOf(window);
-    offsets.resize(size * window.size());
-    for (int64_t position = 0; position < size; ++position)
-      for (int64_t dim = window.size(), rest = position; dim-- > 0;
-           rest /= window[dim])
-        offsets[position * window.size() + dim] =
-            rest % window[dim] * dilations[dim];
-  }
-
-  /// Calls `fn(window position, linear input pixel or -1, in the padded
-  /// extent)` for every position of the window at output pixel `pixel`.
-  template <typename Fn> void visit(int64_t pixel, Fn fn) const {
-    size_t rank = input.size();
-    SmallVector<int64_t, 4> base(rank);
-    for (size_t dim = rank; dim-- > 0; pixel /= output[dim])
-      base[dim] = pixel % output[dim] * strides[dim] - padLow[dim];
-    const int64_t *offset = offsets.data();
-    for (int64_t position = 0; position < size; ++position, offset += rank) {
-      int64_t linear = 0;
-      bool inside = true, padded = true;
-      for (size_t dim = 0; dim < rank; ++dim) {
-        int64_t at = base[dim] + offset[dim];
-        inside &= at >= 0 && at < input[dim];
-        padded &= at < input[dim] + padHigh[dim];
-        linear += at * inputStrides[dim];
-      }
-      fn(position, inside ? linear : -1, padded);
-    }
-  }
-
-  /// Number of window positions.
-  int64_t size;
-
-private:
-  ArrayRef<int64_t> input, output, strides, padLow, padHigh;
-  SmallVector<int64_t> inputStrides;
-  std::vector<int64_t> offsets;
-};
-
-} // namespace
 
 /// Swaps pixel-major [batch][pixels][channels] and channel-major
 /// [batch][channels][pixels] images.
@@ -254,41 +188,6 @@ FailureOr<bool> mpc::reference::evaluateConvolution(Evaluation &evaluation) {
 //===----------------------------------------------------------------------===//
 // Pooling
 //===----------------------------------------------------------------------===//
-
-/// Calls `fn(result offset, input offsets, padded positions)` for every result
-/// element; `input offsets` are the elements under its window that exist,
-/// `padded positions` the number of window positions inside the padded extent.
-template <typename OpTy, typename Fn>
-static void forEachWindow(OpTy op, const Tensor &input, const Tensor &result,
-                          Fn fn) {
-  ImageLayout layout = op.getLayout();
-  bool channelsLast = layout == ImageLayout::channels_last;
-  ImageShape in(input.getShape(), layout), out(result.getShape(), layout);
-  SlidingWindow window(in.spatial, out.spatial, op.getWindow(), op.getStrides(),
-                       op.getPadLow(), op.getPadHigh(), op.getDilations());
-  SmallVector<int64_t> pixels, offsets;
-  for (int64_t pixel = 0; pixel < out.pixels; ++pixel) {
-    pixels.clear();
-    int64_t paddedCount = 0;
-    window.visit(pixel, [&](int64_t, int64_t at, bool padded) {
-      paddedCount += padded;
-      if (at >= 0)
-        pixels.push_back(at);
-    });
-    offsets.resize(pixels.size());
-    for (int64_t image = 0; image < in.batch; ++image)
-      for (int64_t channel = 0; channel < in.channels; ++channel) {
-        auto offset = [&](const ImageShape &shape, int64_t at) {
-          return channelsLast
-                     ? (image * shape.pixels + at) * shape.channels + channel
-                     : (image * shape.channels + channel) * shape.pixels + at;
-        };
-        for (auto [target, at] : llvm::zip_equal(offsets, pixels))
-          target = offset(in, at);
-        fn(offset(out, pixel), ArrayRef<int64_t>(offsets), paddedCount);
-      }
-  }
-}
 
 static void evaluateMaxPool(MaxPoolOp op, Evaluation &evaluation) {
   const Tensor &input = evaluation.operand(0);

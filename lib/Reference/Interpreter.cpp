@@ -154,7 +154,9 @@ static LogicalResult evaluateOp(Operation *op,
   for (auto *family :
        {evaluateTensorOp, evaluateUnary, evaluateBinary, evaluateMatmul,
         evaluateConvolution, evaluatePool, evaluateAttention, evaluateReduction,
-        evaluateNormalization, evaluateGatherScatter, evaluateRecurrent}) {
+        evaluateNormalization, evaluateGatherScatter, evaluateRecurrent,
+        evaluateOptimizer, evaluateTrainingState, evaluateLoss,
+        evaluateTrainingForm, evaluateWindowGradient}) {
     FailureOr<bool> done = family(evaluation);
     if (failed(done))
       return failure();

@@ -8,6 +8,9 @@
 
 #include "DeviceImpl.h"
 
+#include <algorithm>
+#include <utility>
+
 using namespace mpc;
 
 Result<Executable> Executable::create(Device device,
@@ -43,6 +46,58 @@ static Status checkBuffers(const char *what,
       return Status(StatusCode::InvalidArgument, where,
                     "must be " + declared[i].type.toString() + ", but " +
                         given[i].type().toString() + " was given");
+  }
+  return {};
+}
+
+/// Makes results that replace arguments those arguments' buffers. What the
+/// program writes must not be another argument as well.
+static Status bindReplaced(const Program &program,
+                           std::span<const Buffer> arguments,
+                           std::span<Buffer> results) {
+  // Wrong numbers are reported with the types.
+  if (arguments.size() != program.arguments.size() ||
+      results.size() != program.results.size())
+    return {};
+  bool replacesAny = false;
+  for (size_t i = 0; i < results.size(); ++i) {
+    int64_t alias = program.results[i].alias;
+    if (alias < 0)
+      continue;
+    replacesAny = true;
+    const Buffer &argument = arguments[size_t(alias)];
+    if (results[i] && results[i].address() != argument.address())
+      return Status(StatusCode::InvalidArgument,
+                    "output '" + program.results[i].name + "'",
+                    "replaces input '" + program.arguments[size_t(alias)].name +
+                        "', but another buffer was given; give the input's or "
+                        "a null one");
+    results[i] = argument;
+  }
+  if (!replacesAny)
+    return {};
+  std::vector<std::pair<uintptr_t, size_t>> places;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i] && arguments[i].size())
+      places.emplace_back(arguments[i].address(), i);
+  std::sort(places.begin(), places.end());
+  auto isReplaced = [&](size_t argument) {
+    return std::any_of(program.results.begin(), program.results.end(),
+                       [&](const ProgramValue &value) {
+                         return value.alias == int64_t(argument);
+                       });
+  };
+  for (size_t i = 1; i < places.size(); ++i) {
+    auto [before, first] = places[i - 1];
+    auto [address, second] = places[i];
+    if (address - before < arguments[first].size() &&
+        (isReplaced(first) || isReplaced(second)))
+      return Status(StatusCode::InvalidArgument,
+                    "input '" + program.arguments[second].name + "'",
+                    "shares memory with input '" +
+                        program.arguments[first].name +
+                        "', but the program writes one of them; give each a "
+                        "buffer of its own");
   }
   return {};
 }
@@ -83,6 +138,10 @@ Result<std::vector<Buffer>> Executable::run(std::span<const Buffer> arguments,
   std::vector<Buffer> results;
   results.reserve(program().results.size());
   for (const ProgramValue &value : program().results) {
+    if (value.alias >= 0) { // runInto() gives it the argument's
+      results.emplace_back();
+      continue;
+    }
     Result<Buffer> buffer = Buffer::allocate(value.type);
     if (!buffer.ok())
       return buffer.status();
@@ -97,6 +156,8 @@ Status Executable::runInto(std::span<const Buffer> arguments,
                            std::span<Buffer> results,
                            const RunOptions &options) const {
   const Program &program = this->program();
+  if (Status status = bindReplaced(program, arguments, results); !status.ok())
+    return status;
   if (Status status = check(arguments, results); !status.ok())
     return status;
 
@@ -142,6 +203,8 @@ Status Executable::checkOn(std::span<const Buffer> arguments,
 Status Executable::runAsync(std::span<const Buffer> arguments,
                             std::span<Buffer> results, const Stream &stream,
                             std::function<void(const Status &)> onDone) const {
+  if (Status status = bindReplaced(program(), arguments, results); !status.ok())
+    return status;
   if (Status status = checkOn(arguments, results, stream); !status.ok())
     return status;
   detail::StreamImpl &queue = *detail::DeviceAccess::impl(stream);
@@ -154,6 +217,8 @@ Status Executable::runAsync(std::span<const Buffer> arguments,
 Status Executable::timeRuns(std::span<const Buffer> arguments,
                             std::span<Buffer> results, const Stream &stream,
                             std::span<double> milliseconds) const {
+  if (Status status = bindReplaced(program(), arguments, results); !status.ok())
+    return status;
   if (Status status = checkOn(arguments, results, stream); !status.ok())
     return status;
   return state->loaded->timeRuns(

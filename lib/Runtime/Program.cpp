@@ -54,6 +54,16 @@ int64_t Program::liveArenaBytes() const {
               values[number].last = step;
           continue;
         }
+        // Written in place: the value goes on.
+        auto same =
+            std::find_if(standing.begin(), standing.end(), [&](size_t number) {
+              const Value &value = values[number];
+              return value.last == step && value.first < step &&
+                     value.begin == ref.offset &&
+                     value.end == ref.offset + ref.bytes;
+            });
+        if (same != standing.end())
+          continue;
         std::erase_if(standing, [&](size_t number) {
           return overlap(values[number], ref);
         });
@@ -98,6 +108,36 @@ static std::optional<int64_t> extentOf(const Program &program,
   return std::nullopt;
 }
 
+/// That results replace arguments of their types, each at most once.
+static Status validateAliases(const Program &program) {
+  std::vector<bool> replaced(program.arguments.size());
+  for (const ProgramValue &value : program.arguments)
+    if (value.alias != -1)
+      return malformed(program.name + ": " + value.name,
+                       "is an argument and replaces argument " +
+                           std::to_string(value.alias));
+  for (const ProgramValue &value : program.results) {
+    if (value.alias == -1)
+      continue;
+    std::string where = program.name + ": " + value.name;
+    if (value.alias < 0 || value.alias >= int64_t(program.arguments.size()))
+      return malformed(where, "replaces argument " +
+                                  std::to_string(value.alias) +
+                                  ", but there are " +
+                                  std::to_string(program.arguments.size()));
+    const ProgramValue &argument = program.arguments[size_t(value.alias)];
+    if (argument.type != value.type)
+      return malformed(where, "of type " + value.type.toString() +
+                                  " replaces argument '" + argument.name +
+                                  "' of type " + argument.type.toString());
+    if (replaced[size_t(value.alias)])
+      return malformed(where, "replaces argument '" + argument.name +
+                                  "', which another result replaces");
+    replaced[size_t(value.alias)] = true;
+  }
+  return {};
+}
+
 /// That the buffers of a library call are those of its problem.
 static Status validateGemm(const Launch &launch, const std::string &where) {
   std::optional<std::vector<int64_t>> bytes = launch.gemm->bufferBytes();
@@ -139,6 +179,13 @@ Status mpc::validate(const Program &program, bool needsCode) {
         return malformed(self + ": " + value.name,
                          "type " + value.type.toString() +
                              " has no size that fits in memory");
+  for (const ProgramValue &value : program.arguments)
+    if (reinterpret_cast<uintptr_t>(value.initial.get()) % kBufferAlignment !=
+        0)
+      return malformed(self + ": " + value.name,
+                       "initial value is not aligned to 64 bytes");
+  if (Status status = validateAliases(program); !status.ok())
+    return status;
   for (const ProgramConstant &constant : program.constants) {
     // A packed constant holds more than its type's bytes, never fewer.
     std::optional<int64_t> bytes = constant.type.byteCount();

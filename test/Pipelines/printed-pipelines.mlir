@@ -9,6 +9,8 @@
 // RUN: mpc-opt %s --mpc-pipeline-layout=target=cpu:avx2 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=LAYOUT -DCOLUMNS=16
 // RUN: mpc-opt %s --mpc-pipeline-fuse --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=FUSE
 // RUN: mpc-opt %s --mpc-pipeline-fuse --mpc-pipeline-plan=target=cpu:avx2 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PLAN
+// RUN: mpc-opt %s "--mpc-pipeline-lift=training=step dropout=fc/Add=0.5" "--mpc-pipeline-differentiate=training=evaluate loss=huber delta=0.5" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=EVALUATE
+// RUN: mpc-opt %s "--mpc-pipeline-loss-scale=training=forward-backward policy=mixed_float16 loss-scale=torch,init=1024 clip-norm=1" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=SCALE
 
 // RUN: mpc-opt %s --mpc-pipeline-simplify "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16" --mpc-pipeline-pad --mpc-pipeline-layout --mpc-pipeline-fuse --mpc-pipeline-plan --dump-pass-pipeline -o %t.direct.mlir 2> %t.pipeline
 // RUN: bash -c "mpc-opt %s --pass-pipeline=\"$(grep -v 'Pass Manager' %t.pipeline)\"" | diff - %t.direct.mlir
@@ -40,6 +42,29 @@
 
 // OPTIONS: mpc-assign-precision{cast-placement=mincut policy=mixed_bfloat16 remarks=false set={op:relu=float32,name:fc/Add=bfloat16} target=cpu:avx2},
 
+// EVALUATE: builtin.module(
+// EVALUATE-NEXT: func.func(
+// EVALUATE-NEXT: mpc-lift-parameters{ momentum=1.000000e-01 seed=-1 statistics=true },
+// EVALUATE-NEXT: mpc-insert-dropout{at={fc/Add=0.5}},
+// EVALUATE-NEXT: mpc-verify-stage{stage=lift}
+// EVALUATE-NEXT: ),
+// EVALUATE-NEXT: func.func(
+// EVALUATE-NEXT: mpc-attach-loss{delta=5.000000e-01 ignore-index= label-smoothing=0.000000e+00 labels= loss=huber output=},
+// EVALUATE-NEXT: canonicalize{
+// EVALUATE-NEXT: cse,
+// EVALUATE-NEXT: mpc-verify-stage{stage=differentiate}
+// EVALUATE-NEXT: )
+// EVALUATE-NEXT: )
+
+// SCALE: builtin.module(
+// SCALE-NEXT: func.func(
+// SCALE-NEXT: mpc-scale-loss{accumulate=1 clip-norm=1.000000e+00 clip-value=0.000000e+00 loss-scale=torch,init=1024},
+// SCALE-NEXT: canonicalize{
+// SCALE-NEXT: cse,
+// SCALE-NEXT: mpc-verify-stage{stage=loss-scale}
+// SCALE-NEXT: )
+// SCALE-NEXT: )
+
 // PAD: builtin.module(
 // PAD-NEXT: func.func(
 // PAD-NEXT: mpc-pad-contractions{target=cuda:sm_80},
@@ -55,7 +80,7 @@
 
 // LAYOUT: builtin.module(
 // LAYOUT-NEXT: func.func(
-// LAYOUT-NEXT: mpc-decompose{max-steps=1024},
+// LAYOUT-NEXT: mpc-decompose{{[{] ?}}max-steps=1024},
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,

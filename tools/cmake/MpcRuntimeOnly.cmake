@@ -10,6 +10,7 @@ pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 include(tools/cmake/MpcTargets.cmake)
 include_directories(include)
 add_subdirectory(lib/Runtime)
+add_subdirectory(lib/Support)
 # Kernels on the host, for tests.
 add_subdirectory(lib/Target/CUDA)
 add_subdirectory(tools/mpc)

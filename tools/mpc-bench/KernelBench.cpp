@@ -2,14 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// usage: mpc-kernel-bench [avx2|avx512] [filter | MxKxN] [object file]
+// usage: mpc-kernel-bench [avx2|avx512] [filter | MxKxN | FILE.mlir]
+//        [object file]
 // Prints GFLOP/s of one thread beside the multiply-add ceiling measured in the
-// same run.
+// same run. FILE holds a plan (mpc dump --after plan): each of its kernels is
+// timed.
 //
 //===----------------------------------------------------------------------===//
 
 #include "JIT/OrcJit.h"
 #include "Target/CPU/KernelEmitters.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Target/CPU/Codegen.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -94,6 +98,48 @@ func.func private @k(%x: tensor<{0}x{1}x{2}x{5}>, %w: tensor<{4}x{5}>) -> tensor
 )",
                        batch, m, k, n, rhs, type,
                        transposed ? "transpose_rhs" : "")
+      .str();
+}
+
+/// A product of operands that nobody has packed. `order` says, as BLAS does,
+/// how each is stored: "nn", "nt" (the right one transposed), "tn".
+std::string plainMatmul(int64_t m, int64_t k, int64_t n, StringRef type,
+                        StringRef order) {
+  bool left = order[0] == 't', right = order[1] == 't';
+  return llvm::formatv(R"(
+func.func private @k(%x: tensor<{0}x{1}x{4}>, %w: tensor<{2}x{3}x{4}>) -> tensor<{5}x{6}xf32>
+    attributes {{mpc.kernel_kind = "contraction"} {{
+  %0 = mpc.matmul %x, %w {7} {8} : (tensor<{0}x{1}x{4}>, tensor<{2}x{3}x{4}>) -> tensor<{5}x{6}xf32>
+  return %0 : tensor<{5}x{6}xf32>
+}
+)",
+                       left ? k : m, left ? m : k, right ? n : k, right ? k : n,
+                       type, m, n, left ? "transpose_lhs" : "",
+                       right ? "transpose_rhs" : "")
+      .str();
+}
+
+/// A convolution, or the gradient of its filter, of operands that nobody has
+/// packed.
+std::string plainConv(int64_t n, int64_t size, int64_t c, int64_t o,
+                      int64_t window, int64_t pad, StringRef type,
+                      bool gradient) {
+  int64_t out = size + 2 * pad - window + 1;
+  std::string image = llvm::formatv("tensor<{0}x{1}x{1}x{2}x{3}>", n, size, c,
+                                    type),
+              filter = llvm::formatv("tensor<{0}x{1}x{2}x{2}x", o, c, window),
+              result = llvm::formatv("tensor<{0}x{1}x{1}x{2}x", n, out, o);
+  std::string second = (gradient ? result : filter) + type.str() + ">";
+  result = (gradient ? filter : result) + "f32>";
+  return llvm::formatv(R"(
+func.func private @k(%x: {0}, %w: {1}) -> {2} attributes {{mpc.kernel_kind = "convolution"} {{
+  %0 = mpc.{3} %x, %w strides([1, 1]) pad([{4}, {4}], [{4}, {4}]) dilations([1, 1]) layout(channels_last)
+    : ({0}, {1}) -> {2}
+  return %0 : {2}
+}
+)",
+                       image, second, result,
+                       gradient ? "conv_filter_gradient" : "conv", pad)
       .str();
 }
 
@@ -203,6 +249,35 @@ std::vector<Case> cases(const CpuTarget &target, StringRef filter) {
            conv(c.n, c.size, c.c, c.o, c.window, c.stride, c.pad, type, target),
            2.0 * c.n * out * out * c.o * c.c * c.window * c.window});
     }
+  // Training: forward, gradient of the rows, gradient of the weights.
+  int64_t products[][3] = {{1024, 784, 1024},
+                           {1024, 1024, 1024},
+                           {784, 2048, 1024},
+                           {256, 9216, 128},
+                           {9216, 256, 128}};
+  for (auto [m, k, n] : products)
+    for (StringRef order : {"nn", "nt", "tn"})
+      for (StringRef type : {"f32", "bf16", "f16"})
+        list.push_back(
+            {llvm::formatv("product {0} {1}x{2}x{3} {4}", order, m, k, n, type),
+             plainMatmul(m, k, n, type, order), 2.0 * m * k * n});
+  struct {
+    int64_t n, size, c, o, window, pad;
+  } trained[] = {{16, 28, 1, 32, 3, 0},
+                 {16, 26, 32, 64, 3, 0},
+                 {2, 56, 64, 64, 3, 1},
+                 {2, 7, 512, 512, 3, 1}};
+  for (auto c : trained)
+    for (bool gradient : {false, true})
+      for (StringRef type : {"f32", "bf16", "f16"}) {
+        int64_t out = c.size + 2 * c.pad - c.window + 1;
+        list.push_back(
+            {llvm::formatv("{0} {1}x{2}x{2}x{3} o{4} {5}x{5} {6}",
+                           gradient ? "filter gradient" : "trained conv", c.n,
+                           c.size, c.c, c.o, c.window, type),
+             plainConv(c.n, c.size, c.c, c.o, c.window, c.pad, type, gradient),
+             2.0 * c.n * out * out * c.o * c.c * c.window * c.window});
+      }
   list.push_back({"depthwise 56x56x128 3x3", depthwise(56, 128, 3, 1),
                   2.0 * 56 * 56 * 128 * 9});
   for (StringRef type : {"f32", "bf16"}) {
@@ -214,15 +289,43 @@ std::vector<Case> cases(const CpuTarget &target, StringRef filter) {
   return list;
 }
 
-/// Elements drawn from a normal distribution in the type's bits.
+/// The kernels of a plan.
+std::vector<Case> kernelsOf(StringRef path) {
+  DialectRegistry registry;
+  registerCodegenDialects(registry);
+  registry.insert<exe::ExeDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
+  std::vector<Case> list;
+  if (!module)
+    return list;
+  for (auto kernel : module->getOps<func::FuncOp>()) {
+    if (!kernel->hasAttr(MpcDialect::kKernelKindAttr))
+      continue;
+    Case found{kernel.getName().str(), "", 0};
+    kernel.walk([&](CostOpInterface op) {
+      found.flops += static_cast<double>(op.getFlops());
+    });
+    kernel.setName("k");
+    llvm::raw_string_ostream stream(found.text);
+    kernel.print(stream);
+    list.push_back(found);
+  }
+  return list;
+}
+
+/// Elements drawn from a normal distribution in the type's bits; integers are
+/// 0.
 /// The second one is scaled as weights are.
 std::vector<char> draw(RankedTensorType type, unsigned index) {
   std::mt19937 engine(1);
   std::normal_distribution<float> normal(0.0f, index == 1 ? 0.05f : 1.0f);
   Type element = type.getElementType();
   int64_t count = type.getNumElements(),
-          width = element.getIntOrFloatBitWidth() / 8;
+          width = (element.getIntOrFloatBitWidth() + 7) / 8;
   std::vector<char> bytes(count * width + 128);
+  if (!isa<FloatType>(element))
+    return bytes;
   for (int64_t i = 0; i < count; ++i) {
     llvm::APFloat value(normal(engine));
     bool lost;
@@ -290,8 +393,9 @@ int main(int argc, char **argv) {
     return 2;
   }
   StringRef filter = argc > 2 ? argv[2] : "";
-  for (const Case &test : cases(*target, filter)) {
-    if (!StringRef(test.name).contains(filter))
+  bool isFile = filter.ends_with(".mlir");
+  for (const Case &test : isFile ? kernelsOf(filter) : cases(*target, filter)) {
+    if (!isFile && !StringRef(test.name).contains(filter))
       continue;
     DialectRegistry registry;
     registerCodegenDialects(registry);

@@ -2,10 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each function takes one recording, builds the graphs that it speaks of, runs
-// mpc-assign-precision with the preset that imitates the recorded system and
-// compares types and casts. What the dialect cannot express is not covered; it
-// is never counted as agreement.
+// Each function takes one recording and builds the graphs that it speaks of.
+// Of autocast and dtype policies it runs mpc-assign-precision with the preset
+// that imitates the recorded system and compares types and casts; of loss
+// scalers and optimizers it runs the stages on a training step, executes it and
+// compares numbers. What the dialect cannot express is not covered; it is never
+// counted as agreement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +23,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +36,8 @@ struct Tally {
   int agree = 0, covered = 0, total = 0;
   /// One line for each entry that disagrees, and for each that is not covered.
   std::vector<std::string> disagreements, uncovered;
+  /// How many entries differ on purpose, by the reason; they are not covered.
+  std::map<std::string, int> deliberate;
 
   /// Counts an entry that was replayed; `difference` is empty where the product
   /// did as recorded.
@@ -43,6 +48,12 @@ struct Tally {
       ++agree;
     else
       disagreements.push_back(entry + ": " + difference);
+  }
+  /// Counts an entry in which the product does otherwise than the recorded
+  /// system, and is right to.
+  void differOnPurpose(const std::string &why) {
+    ++total;
+    ++deliberate[why];
   }
   /// Counts an entry that cannot be replayed.
   void skip(const std::string &entry, const std::string &why) {
@@ -70,6 +81,9 @@ Replayer replayTorchOps, replayTorchModel, replayTorchPrograms;
 Replayer replayTensorFlowLists, replayTensorFlowGraphs;
 Replayer replayKerasPolicies, replayKerasLayers, replayKerasModels,
     replayKerasMaps;
+Replayer replayLossScale, replayLossScaleTrace;
+/// The field "stream" holds the gradients' file, not its name.
+Replayer replayOptimizer;
 
 } // namespace mpc::replay
 

@@ -27,6 +27,7 @@ namespace {
 
 /// How one kind of recording is told from the others.
 struct Format {
+  /// Null where recordings do not say.
   const char *system;
   /// Fields that only this kind has.
   std::vector<std::string> fields;
@@ -44,14 +45,23 @@ const Format kFormats[] = {
     {"keras dtype policies", {"layers"}, replayKerasLayers},
     {"keras dtype policies", {"models"}, replayKerasModels},
     {"keras dtype policies", {"fixed", "random"}, replayKerasMaps},
+    {"torch.amp.GradScaler", {"steps"}, replayLossScale},
+    {"torch.amp.GradScaler", {"events"}, replayLossScaleTrace},
+    {"keras.optimizers.LossScaleOptimizer", {"steps"}, replayLossScale},
+    {"keras.optimizers.LossScaleOptimizer", {"events"}, replayLossScaleTrace},
+    {"tf_keras.mixed_precision.LossScaleOptimizer", {"steps"}, replayLossScale},
+    {"tf_keras.mixed_precision.LossScaleOptimizer",
+     {"events"},
+     replayLossScaleTrace},
+    {nullptr, {"optimizer", "options", "recorded"}, replayOptimizer},
 };
 
 const Format *findFormat(const Json &recording) {
   auto system = recording.find("system");
-  if (system == recording.end() || !system->is_string())
-    return nullptr;
+  bool says = system != recording.end() && system->is_string();
   for (const Format &format : kFormats)
-    if (*system == format.system &&
+    if (says == (format.system != nullptr) &&
+        (!says || *system == format.system) &&
         std::all_of(format.fields.begin(), format.fields.end(),
                     [&](const std::string &field) {
                       return recording.contains(field);
@@ -60,23 +70,37 @@ const Format *findFormat(const Json &recording) {
   return nullptr;
 }
 
-/// Prints what `file` gives. Returns whether all that is covered agrees, or
-/// nothing where the file cannot be read.
+/// A file of gradients that recordings share.
+bool isStream(const Json &file) {
+  return file.is_object() && file.contains("gradients") &&
+         file.contains("initial") && !file.contains("recorded");
+}
+
+/// Prints what `file` gives and adds it to `sum`. Returns whether all that is
+/// covered agrees, or nothing where the file cannot be read.
 std::optional<bool> replayFile(const fs::path &file, const std::string &shown,
-                               mlir::MLIRContext &context) {
-  std::ifstream in(file);
+                               mlir::MLIRContext &context, Tally &sum) {
   Json recording;
   try {
+    std::ifstream in(file);
     recording = Json::parse(in);
-  } catch (const Json::parse_error &error) {
+    if (isStream(recording))
+      return true;
+    if (auto stream = recording.find("stream"); stream != recording.end()) {
+      std::ifstream other(file.parent_path() / stream->get<std::string>());
+      *stream = Json::parse(other);
+    }
+  } catch (const Json::exception &error) {
     llvm::errs() << shown << ": " << error.what() << "\n";
     return std::nullopt;
   }
   const Format *format = findFormat(recording);
   if (!format) {
-    llvm::errs() << shown
-                 << ": holds no recording that is known here; its 'system' and "
-                    "fields fit no format of autocast or keras_policy\n";
+    llvm::errs()
+        << shown
+        << ": holds no recording that is known here; its 'system' and "
+           "fields fit no format of autocast, keras_policy, loss_scale "
+           "or optimizers\n";
     return std::nullopt;
   }
   llvm::Expected<Tally> tally = Tally();
@@ -92,10 +116,16 @@ std::optional<bool> replayFile(const fs::path &file, const std::string &shown,
   }
   llvm::outs() << shown << ": " << tally->agree << " of " << tally->total
                << " agree (" << tally->covered << " covered)\n";
+  for (const auto &[why, count] : tally->deliberate)
+    llvm::outs() << "  deliberate difference: " << count << " steps: " << why
+                 << "\n";
   for (const std::string &line : tally->disagreements)
     llvm::outs() << "  differs: " << line << "\n";
   for (const std::string &line : tally->uncovered)
     llvm::outs() << "  not covered: " << line << "\n";
+  sum.agree += tally->agree;
+  sum.total += tally->total;
+  sum.covered += tally->covered;
   return tally->agree == tally->covered;
 }
 
@@ -129,8 +159,13 @@ int main(int argc, char **argv) {
   context.loadAllAvailableDialects();
 
   bool good = true;
+  Tally sum;
   for (const fs::path &file : files)
-    good &= replayFile(file, file.lexically_relative(folder).string(), context)
-                .value_or(false);
+    good &=
+        replayFile(file, file.lexically_relative(folder).string(), context, sum)
+            .value_or(false);
+  if (files.size() > 1)
+    llvm::outs() << "all files: " << sum.agree << " of " << sum.total
+                 << " agree (" << sum.covered << " covered)\n";
   return good ? 0 : 1;
 }

@@ -7,9 +7,8 @@
 #ifndef MPC_TOOLS_MPC_ARRAYS_H
 #define MPC_TOOLS_MPC_ARRAYS_H
 
-#include "Npy.h"
-
 #include "mpc/Runtime/Program.h"
+#include "mpc/Support/Npy.h"
 
 #include <string>
 #include <vector>

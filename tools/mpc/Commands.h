@@ -55,6 +55,9 @@ struct DumpArguments {
   std::string after = "plan";
   /// Print the fuser's decisions instead of IR.
   bool fusion = false;
+  /// A part of a training step and its flags ("step optimizer=sgd"); empty for
+  /// the model itself.
+  std::string training;
 };
 
 int checkCommand(const CheckArguments &options);

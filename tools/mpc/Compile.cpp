@@ -6,10 +6,10 @@
 
 #include "Commands.h"
 #include "FastPath.h"
-#include "Npy.h"
 #include "StoredModel.h"
 
 #include "mpc/JIT/CompileFile.h"
+#include "mpc/Support/Npy.h"
 
 #include <algorithm>
 #include <chrono>

@@ -9,6 +9,7 @@
 #include "JIT/Compiler.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Pipelines/TrainingFlags.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -55,10 +56,27 @@ int tool::dumpCommand(const DumpArguments &options) {
   Result<CompileOptions> compile = makeCompileOptions(options.common, reporter);
   if (!compile.ok())
     return reporter.fail(compile.status());
+  if (!options.training.empty()) {
+    llvm::Expected<TrainingOptions> training = parseTraining(options.training);
+    if (!training) {
+      reporter.fail(Status(StatusCode::InvalidArgument,
+                           "--training " + options.training,
+                           llvm::toString(training.takeError())));
+      return kBadUsage;
+    }
+    compile->training = *training;
+  }
   if (!isStage(options.after)) {
     reporter.fail(Status(StatusCode::InvalidArgument,
                          "--after " + options.after,
                          "is no stage; there are " + stageNames()));
+    return kBadUsage;
+  }
+  if (const Stage *stage = findStage(options.after);
+      stage && stage->training && !compile->training) {
+    reporter.fail(Status(StatusCode::InvalidArgument,
+                         "--after " + options.after,
+                         "is a stage of training; add --training step"));
     return kBadUsage;
   }
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*compile);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Train.h"
 
 #include <CLI/CLI.hpp>
 
@@ -25,6 +26,7 @@ private:
   LintArguments lint;
   DevicesArguments devices;
   DumpArguments dump;
+  TrainArguments train;
 };
 
 } // namespace
@@ -77,6 +79,12 @@ void FullDriver::declare(CLI::App &app) {
   addModelOptions(*command, lint.common);
   command->callback([this] { chosen = [this] { return lintCommand(lint); }; });
 
+  command = app.add_subcommand(
+      "train", "train a model on labelled examples, in mixed precision");
+  addTrainFlags(*command, train);
+  command->callback(
+      [this] { chosen = [this] { return trainCommand(train); }; });
+
   declareBench(app);
   command = app.add_subcommand(
       "devices", "list the devices of this machine and what they do fast");
@@ -93,6 +101,10 @@ void FullDriver::declare(CLI::App &app) {
       ->add_option("--after", dump.after,
                    "stage to stop after; `mpc passes` lists them")
       ->capture_default_str();
+  command->add_option("--training", dump.training,
+                      "dump a part of a training step: step, "
+                      "forward-backward, apply or evaluate, and flags of "
+                      "mpc-pipeline-lift behind it (\"step optimizer=sgd\")");
   command->add_flag("--dump-fusion", dump.fusion,
                     "print what shares a kernel with what, and the time that "
                     "the target's model says is saved, instead of IR");

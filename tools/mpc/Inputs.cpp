@@ -11,6 +11,7 @@
 #include "JIT/Compiler.h"
 
 #include "mpc/Analysis/IndexBounds.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 using namespace mpc;
@@ -92,5 +93,17 @@ Result<std::vector<Buffer>> tool::drawInputs(mlir::func::FuncOp function,
   for (auto [i, value] : llvm::enumerate(argumentsOf(function)))
     values.push_back({value.name, value.type, /*role=*/"",
                       indexBound(function.getArgument(i)).value_or(0)});
-  return drawValues(values, seed);
+  Result<std::vector<Buffer>> drawn = drawValues(values, seed);
+  if (!drawn.ok())
+    return drawn;
+  // Parameters begin with the values that the model came with.
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto initial = function.getArgAttrOfType<mlir::ElementsAttr>(
+            i, MpcDialect::kInitialAttr)) {
+      mlir::FailureOr<ConstantBytes> bytes = ConstantBytes::get(initial);
+      std::span<char> target = (*drawn)[i].as<char>();
+      if (mlir::succeeded(bytes) && bytes->bytes().size() == target.size())
+        std::copy(bytes->bytes().begin(), bytes->bytes().end(), target.begin());
+    }
+  return drawn;
 }

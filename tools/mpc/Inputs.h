@@ -35,7 +35,8 @@ std::vector<ProgramValue> resultsOf(mlir::func::FuncOp function);
 
 /// Inputs for `function` by seed: floats standard normal, integers inside the
 /// range that their consumers allow (the extent that a gather indexes, the
-/// classes of a one-hot; else 0 or 1), booleans fair.
+/// classes of a one-hot; else 0 or 1), booleans fair. Arguments with an
+/// mpc.initial take that.
 Result<std::vector<Buffer>> drawInputs(mlir::func::FuncOp function,
                                        uint64_t seed);
 

@@ -7,6 +7,8 @@
 #ifndef MPC_JIT_OPTIONS_H
 #define MPC_JIT_OPTIONS_H
 
+#include "mpc/Training/Options.h"
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -67,6 +69,8 @@ struct CompileOptions {
   std::string gemm = "own";
   /// How values that no rule fixes get their types: "mincut" or "propagate".
   std::string castPlacement = "mincut";
+  /// Set: what is compiled is this part of a training step of the model.
+  std::optional<TrainingOptions> training;
   /// Folder that receives the IR after every stage; empty writes nothing.
   std::string dumpDir;
   /// Threads that compile; 0 means all cores.

@@ -10,10 +10,13 @@
 #ifndef MPC_PIPELINES_PIPELINES_H
 #define MPC_PIPELINES_PIPELINES_H
 
+#include "mpc/Training/Options.h"
+
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +39,13 @@ struct PipelineOptions {
   bool libraryGemms = false;
   /// Largest constant that folding may make, in bytes.
   int64_t maxFoldBytes = int64_t(64) << 20;
+  /// Set: the model becomes this part of a training step.
+  std::optional<TrainingOptions> training;
 };
+
+/// The flags of `mpc-pipeline-<stage>` that say the same as `options`:
+/// "policy=float32 target=cpu:avx512 training=step ...".
+std::string printFlags(const PipelineOptions &options);
 
 /// A stage: IR in, IR out, with a contract that `mpc-verify-stage` checks.
 struct Stage {
@@ -44,15 +53,23 @@ struct Stage {
   llvm::StringLiteral description;
   /// Adds the stage's passes to a pass manager on builtin.module.
   void (*build)(mlir::OpPassManager &pm, const PipelineOptions &options);
+  /// Whether the stage belongs to a training step only.
+  bool training = false;
+
+  /// Whether a compile with these options runs the stage.
+  bool runsFor(const PipelineOptions &options) const {
+    return !training || options.training;
+  }
 };
 
-/// The stages after import, in order.
+/// The stages after import, in order, those of training among them.
 llvm::ArrayRef<Stage> stages();
 
 /// The stage called `name`, or null.
 const Stage *findStage(llvm::StringRef name);
 
-/// Adds every stage up to and including `last`; `last` must name a stage.
+/// Adds every stage that runs for `options` up to and including `last`; `last`
+/// must name a stage.
 void buildPipeline(mlir::OpPassManager &pm, llvm::StringRef last,
                    const PipelineOptions &options);
 

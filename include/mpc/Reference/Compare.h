@@ -45,8 +45,8 @@ OutputError compareOutput(const Tensor &actual, const Tensor &reference,
                           bool fatalIntegers);
 
 /// Number of terms of the longest sum in `function`: contractions, reductions,
-/// norms, softmax, attention, pools, and recurrent products over all steps.
-/// At least 1.
+/// norms, softmax, attention, pools, losses, and recurrent products over all
+/// steps. At least 1.
 int64_t longestReduction(mlir::func::FuncOp function);
 
 /// rms(actual - expected) / rms(expected); absolute where `expected` is all 0.

@@ -52,13 +52,17 @@ public:
   /// Runs on `arguments`, one per entry of program().arguments and of its exact
   /// type, and returns new result buffers in host memory. Blocks until done.
   /// Arguments in host memory are copied to a device that has its own; work of
-  /// other streams on arguments there must be done.
+  /// other streams on arguments there must be done. A result that replaces an
+  /// argument (ProgramValue::alias) is that argument's buffer, which the run
+  /// writes.
   Result<std::vector<Buffer>> run(std::span<const Buffer> arguments,
                                   const RunOptions &options = {}) const;
 
   /// The same into the caller's buffers, which must have the results' types and
-  /// overlap neither each other nor an argument. After the first call it takes
-  /// no memory but some words per buffer.
+  /// overlap neither each other nor an argument. A result that replaces an
+  /// argument is the argument's buffer; a null one becomes it. Two runs that
+  /// write the same buffer must not overlap in time. After the first call it
+  /// takes no memory but some words per buffer.
   Status runInto(std::span<const Buffer> arguments, std::span<Buffer> results,
                  const RunOptions &options = {}) const;
 

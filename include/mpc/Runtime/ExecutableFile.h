@@ -37,6 +37,11 @@ struct StoredValue {
   /// Integers of this argument must lie in [0, integerBound): they index
   /// something. 0 where nothing is known.
   int64_t integerBound = 0;
+  /// As in ProgramValue.
+  std::string field = {};
+  int64_t alias = -1;
+  std::shared_ptr<const void> initial = {};
+  std::vector<std::string> labels = {};
 };
 
 /// What the file holds for one target.

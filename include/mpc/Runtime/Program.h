@@ -34,6 +34,22 @@ using KernelFunction = void (*)(void *const *buffers, int64_t begin,
 struct ProgramValue {
   std::string name;
   TensorType type;
+  /// What it is: "input", "label", "parameter", "parameter_copy", "statistics",
+  /// "optimizer_state", "optimizer_step", "loss_scale_state", "rng_state",
+  /// "output" or "loss"; empty where the model does not say.
+  std::string role = {};
+  /// Of role loss_scale_state: "scale", "good_steps", ...; else empty.
+  std::string field = {};
+  /// Of a result that is the new contents of an argument's buffer: the number
+  /// of that argument, which has the same type. -1 for a buffer of its own.
+  int64_t alias = -1;
+  /// Of an argument: the value to begin with, type.byteCount() bytes aligned
+  /// to kBufferAlignment; null where the model gives none. Shared, never
+  /// written.
+  std::shared_ptr<const void> initial = {};
+  /// Of the field "overflow" of a loss scale's state: the gradients in the
+  /// order that its first number counts, each with the op that made it.
+  std::vector<std::string> labels = {};
 };
 
 /// A constant's bytes, aligned to kBufferAlignment. Shared, never written.
@@ -140,9 +156,10 @@ struct Program {
 };
 
 /// Checks that every reference lies inside what it refers to, that nothing
-/// writes an argument or a constant, that results' and constants' sizes fit
-/// their types and that counts are positive. `needsCode` asks for a function in
-/// every launch.
+/// writes an argument (but as the result that replaces it) or a constant, that
+/// an argument is replaced by at most one result, of its type, that results'
+/// and constants' sizes fit their types and that counts are positive.
+/// `needsCode` asks for a function in every launch.
 Status validate(const Program &program, bool needsCode);
 
 } // namespace mpc

@@ -4,7 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Importer.h"
 #include "NodeImport.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
 #include <limits>
 
@@ -20,14 +23,49 @@ static LogicalResult convertTranspose(NodeImport &n) {
   return n.result(n.transpose(x, n.intsAttr("perm", reversed)));
 }
 
+/// Under a changed batch, data of the model that repeats one row for each
+/// example of the old batch (a class token, which exporters expand): as many
+/// rows as the new one has. Any other value as it is.
+static Value rebindRows(NodeImport &n, Value value) {
+  int64_t from = n.importer.oldBatch, to = n.importer.newBatch;
+  auto constant = value.getDefiningOp<ConstantOp>();
+  if (from == to || !constant || n.rank(value) < 2 || n.dim(value, 0) != from)
+    return value;
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getElementTypeBitWidth() % 8 != 0)
+    return value;
+  FailureOr<ConstantBytes> data = ConstantBytes::get(constant.getValue());
+  if (failed(data))
+    return value;
+  ArrayRef<char> bytes = data->bytes(),
+                 row = bytes.take_front(bytes.size() / size_t(from));
+  for (int64_t i = 1; i < from; ++i)
+    if (bytes.slice(size_t(i) * row.size(), row.size()) != row)
+      return value;
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() = 1;
+  // The row keeps the name of the data, which training calls it by.
+  auto name = dyn_cast<NameLoc>(constant.getLoc());
+  OpBuilder builder(constant);
+  auto single = ConstantOp::create(
+      builder, constant.getLoc(),
+      makeConstant(RankedTensorType::get(shape, type.getElementType()), row,
+                   name ? name.getName().getValue() : "constant"));
+  shape.front() = to;
+  return n.broadcast(single.getResult(), shape);
+}
+
 static LogicalResult convertConcat(NodeImport &n) {
   SmallVector<Value> values = n.ins();
   if (n.failed())
     return failure();
   if (!n.hasAttr("axis"))
     return n.error() << "attribute 'axis' is missing";
-  return n.result(
-      n.concat(values, n.axisAttr("axis", 0, n.rank(values.front()))));
+  int64_t axis = n.axisAttr("axis", 0, n.rank(values.front()));
+  if (axis != 0)
+    for (Value &value : values)
+      value = rebindRows(n, value);
+  return n.result(n.concat(values, axis));
 }
 
 /// Sizes of the parts: given, or `count` equal ones of which the last may be

@@ -6,7 +6,9 @@
 
 #include "Importer.h"
 #include "NodeImport.h"
+
 #include "TensorReader.h"
+#include <utility>
 
 using namespace mlir;
 using namespace mpc;
@@ -34,21 +36,29 @@ static LogicalResult convertSize(NodeImport &n) {
 }
 
 /// Under a changed batch, the extent that fits `count` elements where the model
-/// has the old one in front (alone, or merged with other dimensions).
+/// has the old one (alone, or merged with other dimensions): in front, else
+/// where it stands alone, else in the first place where it fits.
 static void rebindBatch(NodeImport &n, SmallVectorImpl<int64_t> &shape,
                         int64_t count) {
   int64_t from = n.importer.oldBatch, to = n.importer.newBatch;
-  if (from == to || from < 1 || shape.empty() || shape.front() < 1 ||
-      shape.front() % from != 0)
-    return;
   std::optional<int64_t> wanted = checkedCount(shape);
-  if (!wanted || *wanted == count)
+  if (from == to || from < 1 || shape.empty() || !wanted || *wanted == count)
     return;
-  int64_t extent = shape.front() / from * to;
-  SmallVector<int64_t> changed(shape.begin(), shape.end());
-  changed.front() = extent;
-  if (checkedCount(changed) == count)
-    shape.front() = extent;
+  auto rebind = [&](int64_t &extent) {
+    if (extent < 1 || extent % from != 0)
+      return false;
+    int64_t old = std::exchange(extent, extent / from * to);
+    if (checkedCount(shape) == count)
+      return true;
+    extent = old;
+    return false;
+  };
+  if (rebind(shape.front()) || from == 1)
+    return;
+  for (bool alone : {true, false})
+    for (int64_t &extent : shape)
+      if ((extent == from || !alone) && rebind(extent))
+        return;
 }
 
 static LogicalResult convertReshape(NodeImport &n) {
@@ -78,15 +88,19 @@ static LogicalResult convertReshape(NodeImport &n) {
   }
   int64_t count = elementCount(x);
   if (inferred >= 0) {
-    if (n.importer.oldBatch != n.importer.newBatch && known != 0 &&
-        count % known != 0) {
-      // With -1 elsewhere, the old batch in front no longer divides the
-      // elements.
-      int64_t from = n.importer.oldBatch;
-      if (inferred != 0 && shape.front() > 0 && shape.front() % from == 0) {
-        known = known / shape.front();
-        shape.front() = shape.front() / from * n.importer.newBatch;
-        known *= shape.front();
+    // With -1 elsewhere, the old batch in front follows the new one; data of
+    // the model has no batch, unless nothing else divides its elements.
+    int64_t from = n.importer.oldBatch, to = n.importer.newBatch;
+    int64_t front = shape.front();
+    if (from != to && inferred != 0 && front > 0 && front % from == 0) {
+      int64_t changed = known / front * (front / from * to);
+      bool isBatch = front == from || from > 1;
+      bool isData = x.getDefiningOp<ConstantOp>() != nullptr;
+      if (known % front == 0 && changed > 0 &&
+          ((isBatch && !isData && count % changed == 0) ||
+           count % known != 0)) {
+        shape.front() = front / from * to;
+        known = changed;
       }
     }
     if (known == 0 || count % known != 0)

@@ -217,7 +217,8 @@ Status CudaInstance::prepareStaging() {
   int64_t bytes = 0;
   for (const auto *values : {&program.arguments, &program.results})
     for (const ProgramValue &value : *values)
-      bytes += alignOnDevice(*value.type.byteCount());
+      if (value.alias < 0)
+        bytes += alignOnDevice(*value.type.byteCount());
   Result<std::shared_ptr<void>> made =
       context->allocate(size_t(bytes), stream->handle(), stream,
                         program.name + ": inputs and outputs");
@@ -281,8 +282,11 @@ Status CudaInstance::transferAndLaunch(std::span<const Buffer> arguments,
   memory.results.clear();
   for (const Buffer &buffer : arguments)
     memory.arguments.push_back(place(buffer));
-  for (const Buffer &buffer : results)
-    memory.results.push_back(place(buffer));
+  for (size_t i = 0; i < results.size(); ++i) {
+    int64_t alias = program.results[i].alias;
+    memory.results.push_back(alias < 0 ? place(results[i])
+                                       : memory.arguments[size_t(alias)]);
+  }
 
   CuHandle exec = nullptr;
   bool asGraph = milliseconds.empty() && !checked;

@@ -157,6 +157,27 @@ Status Decoder::readValues(
     read.integerBound = value->integer_bound();
     if (read.integerBound < 0)
       return refuse(place, "has a negative bound of its integers");
+    if (value->field())
+      if (Status status = readString(*value->field(), read.field); !status.ok())
+        return status;
+    read.alias = value->alias();
+    if (int64_t number = value->initial(); number != -1) {
+      if (number < 0 || size_t(number) >= sections.size())
+        return refuse(place, "refers to a section that does not exist");
+      std::span<const std::byte> section = sections[size_t(number)];
+      if (int64_t(section.size()) != *read.type.byteCount())
+        return refuse(place, "of type " + read.type.toString() +
+                                 " begins with a value of " +
+                                 std::to_string(section.size()) + " bytes");
+      read.initial = std::shared_ptr<const void>(owner, section.data());
+    }
+    if (value->labels())
+      for (const flatbuffers::String *label : *value->labels()) {
+        read.labels.emplace_back();
+        if (Status status = readString(*label, read.labels.back());
+            !status.ok())
+          return status;
+      }
     to.push_back(std::move(read));
   }
   return {};
@@ -375,10 +396,15 @@ Status Decoder::readTarget(const fb::Target &from, const std::string &place,
        {std::pair(&contents.arguments, &program.arguments),
         std::pair(&contents.results, &program.results)})
     for (const StoredValue &value : *stored) {
-      if (Status status = spend(sizeof(ProgramValue) + value.name.size());
+      size_t words = 0;
+      for (const std::string &label : value.labels)
+        words += sizeof(label) + label.size();
+      if (Status status = spend(sizeof(ProgramValue) + value.name.size() +
+                                value.role.size() + value.field.size() + words);
           !status.ok())
         return status;
-      list->push_back({value.name, value.type});
+      list->push_back({value.name, value.type, value.role, value.field,
+                       value.alias, value.initial, value.labels});
     }
   program.arenaBytes = from.arena_bytes();
   for (const fb::Constant *constant : *from.constants()) {

@@ -95,8 +95,19 @@ Encoder::addValues(const std::vector<StoredValue> &values) {
         std::string(elementTypeName(value.type.element)));
     auto shape = builder.CreateVector(value.type.shape);
     auto role = builder.CreateSharedString(value.role);
+    auto field = builder.CreateSharedString(value.field);
+    int64_t initial = -1;
+    if (value.initial)
+      initial = addSection({static_cast<const std::byte *>(value.initial.get()),
+                            size_t(*value.type.byteCount())});
+    flatbuffers::Offset<
+        flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>>
+        labels;
+    if (!value.labels.empty())
+      labels = builder.CreateVectorOfStrings(value.labels);
     list.push_back(fb::CreateValue(builder, name, element, shape, role,
-                                   value.integerBound));
+                                   value.integerBound, field, value.alias,
+                                   initial, labels));
   }
   return list;
 }
@@ -204,6 +215,9 @@ void Encoder::buildTable(uint64_t tableBytes) {
   std::vector<flatbuffers::Offset<fb::Target>> targets;
   for (const StoredProgram &stored : contents.programs)
     targets.push_back(addTarget(stored));
+  auto arguments = builder.CreateVector(addValues(contents.arguments));
+  auto results = builder.CreateVector(addValues(contents.results));
+  // All sections are known.
   std::vector<fb::Section> places;
   uint64_t end = kHeaderBytes + tableBytes;
   for (std::span<const std::byte> section : sections) {
@@ -216,8 +230,6 @@ void Encoder::buildTable(uint64_t tableBytes) {
   auto compiler = builder.CreateString(contents.compiler);
   auto narrowest = builder.CreateSharedString(
       std::string(elementTypeName(contents.narrowest)));
-  auto arguments = builder.CreateVector(addValues(contents.arguments));
-  auto results = builder.CreateVector(addValues(contents.results));
   auto targetList = builder.CreateVector(targets);
   auto names = builder.CreateVectorOfStrings(opNames);
   auto sectionList = builder.CreateVectorOfStructs(places);

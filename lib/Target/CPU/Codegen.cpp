@@ -13,8 +13,9 @@
 #include "KernelEmitters.h"
 #include "Lowering.h"
 
+#include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -120,7 +121,7 @@ emitKernel(func::FuncOp kernel, func::FuncOp impl, const CpuTarget &target) {
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (failed(checkComputeMode(op)))
       return WalkResult::interrupt();
-    if (!isa<MatmulOp, ConvOp, AttentionOp>(op))
+    if (!isa<MatmulOp, ConvOp, ConvFilterGradientOp, AttentionOp>(op))
       return WalkResult::advance();
     if (anchor) {
       op->emitError() << "kernel '" << kernel.getName()
@@ -136,6 +137,8 @@ emitKernel(func::FuncOp kernel, func::FuncOp impl, const CpuTarget &target) {
     return emitContraction(kernel, impl, target);
   if (isa_and_present<ConvOp>(anchor))
     return emitConvolution(kernel, impl, target);
+  if (isa_and_present<ConvFilterGradientOp>(anchor))
+    return emitFilterGradient(kernel, impl, target);
   if (isa_and_present<AttentionOp>(anchor))
     return emitAttention(kernel, impl, target);
   return emitLoops(kernel, impl, elementTarget(target));
@@ -145,8 +148,20 @@ emitKernel(func::FuncOp kernel, func::FuncOp impl, const CpuTarget &target) {
 // C interface
 //===----------------------------------------------------------------------===//
 
+/// Which of a kernel's buffers no other one may be: all, but results and the
+/// arguments that they may lie over.
+static SmallVector<bool> buffersApart(func::FuncOp kernel) {
+  bool inPlace = kernel->hasAttr(exe::kInPlaceAttr);
+  SmallVector<bool> apart;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    apart.push_back(!exe::isWrittenInPlace(kernel, i));
+  apart.append(kernel.getNumResults(), !inPlace);
+  return apart;
+}
+
 /// Unpacks the buffer array and calls the kernel's body, which gets inlined.
-static LogicalResult createWrapper(ModuleOp module, StringRef name) {
+static LogicalResult createWrapper(ModuleOp module, StringRef name,
+                                   ArrayRef<bool> apart) {
   auto impl = module.lookupSymbol<LLVM::LLVMFuncOp>((name + "_impl").str());
   if (!impl)
     return module.emitError()
@@ -175,10 +190,10 @@ static LogicalResult createWrapper(ModuleOp module, StringRef name) {
   LLVM::CallOp::create(builder, loc, impl, operands);
   LLVM::ReturnOp::create(builder, loc, ValueRange{});
 
-  // Neither inputs nor scratch are ever the memory of an output.
+  // Scratch is never another buffer's memory.
   impl.setLinkage(LLVM::Linkage::Internal);
   for (unsigned i = 0; i < impl.getNumArguments(); ++i)
-    if (i < buffers || i + 1 == impl.getNumArguments())
+    if (i < buffers ? apart[i] : i + 1 == impl.getNumArguments())
       impl.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
                       builder.getUnitAttr());
   return success();
@@ -209,6 +224,7 @@ FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
       kernels.push_back(function);
 
   SmallVector<KernelInfo> infos;
+  SmallVector<SmallVector<bool>> apart;
   for (func::FuncOp kernel : kernels) {
     if (failed(checkSignature(kernel)))
       return failure();
@@ -222,12 +238,13 @@ FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
     setScratchType(impl, emitted->scratchBytes);
     infos.push_back({kernel.getName().str(), emitted->items, emitted->grain,
                      emitted->scratchBytes});
+    apart.push_back(buffersApart(kernel));
     kernel.erase();
   }
   if (failed(lowerToLlvm(module)))
     return failure();
-  for (const KernelInfo &info : infos)
-    if (failed(createWrapper(module, info.name)))
+  for (auto [info, buffers] : llvm::zip_equal(infos, apart))
+    if (failed(createWrapper(module, info.name, buffers)))
       return failure();
   return infos;
 }

@@ -65,12 +65,13 @@ int64_t mpc::tailVectors(const Panel &panel, int64_t used, int64_t lanes) {
 }
 
 namespace {
-class MatmulEmitter {
+class MatmulEmitter : ProductShape {
 public:
   MatmulEmitter(func::FuncOp kernel, func::FuncOp impl,
-                const MatrixProduct &product, const CpuTarget &target)
-      : context(kernel, impl, product.op, target), product(product),
-        op(product.op), target(target),
+                const MatrixProduct &product, const ProductShape &shape,
+                const CpuTarget &target)
+      : ProductShape(shape), context(kernel, impl, product.op, target),
+        product(product), op(product.op), target(target),
         b(impl.getBody().front().getTerminator()), math{b, op->getLoc()} {}
 
   FailureOr<EmittedKernel> run() {
@@ -100,7 +101,9 @@ private:
   void emitSums(int64_t rows, int64_t vectors, Value base);
 
   /// Indices of an operand's batch dimensions for the current batch.
-  SmallVector<Value> batchIndices(ArrayRef<int64_t> operandBatch);
+  SmallVector<Value> batchIndices(ArrayRef<int64_t> operandBatch) {
+    return ProductShape::batchIndices(math, operandBatch, batchPosition);
+  }
   /// Row-major position of those indices.
   Value batchOffset(ArrayRef<int64_t> operandBatch);
 
@@ -112,15 +115,8 @@ private:
   IndexMath math;
   LogicalResult status = success();
 
-  // The product: batch x [m, depth] x [depth, n].
-  Type sumType;
-  int64_t batch = 1, m = 0, n = 0, depth = 0;
-  SmallVector<int64_t> batchShape, lhsBatch, rhsBatch;
-  /// Batch dimensions of the result count as rows (the right side has none).
-  bool flattened = false;
-  SmallVector<int64_t> rowShape; // extents that a row number runs over
-
   // Operands.
+  Type sumType;
   bool rowsInPlace = false, transposedRows = false, packedPanels = false;
   Panel panel; // offset is set per item
   int64_t columns = 0, panels = 0, lanes = 0;
@@ -139,39 +135,59 @@ private:
 };
 } // namespace
 
+FailureOr<ProductShape> ProductShape::get(const MatrixProduct &product) {
+  auto lhs = cast<RankedTensorType>(product.lhs.getType());
+  auto rhs = cast<RankedTensorType>(product.rhs.getType());
+  auto result = cast<RankedTensorType>(product.op->getResult(0).getType());
+  int64_t rank = result.getRank();
+  if (rank < 2)
+    return product.op->emitError()
+           << "code generation takes results of rank 2 or more, not " << result;
+  ProductShape shape;
+  shape.m = result.getDimSize(rank - 2);
+  shape.n = result.getDimSize(rank - 1);
+  shape.depth = lhs.getDimSize(lhs.getRank() - (product.transposeLhs ? 2 : 1));
+  shape.batchShape.assign(result.getShape().begin(),
+                          result.getShape().end() - 2);
+  shape.lhsBatch.assign(lhs.getShape().begin(), lhs.getShape().end() - 2);
+  if (!product.packed)
+    shape.rhsBatch.assign(rhs.getShape().begin(), rhs.getShape().end() - 2);
+
+  // Batch dimensions that the right side does not have are more rows.
+  shape.flattened =
+      !product.transposeLhs && shape.lhsBatch == shape.batchShape &&
+      llvm::all_of(shape.rhsBatch, [](int64_t extent) { return extent == 1; });
+  shape.rowShape = {shape.m};
+  if (shape.flattened) {
+    shape.rowShape = shape.batchShape;
+    shape.rowShape.push_back(shape.m);
+    shape.m = productOf(shape.rowShape);
+  } else {
+    shape.batch = productOf(shape.batchShape);
+  }
+  return shape;
+}
+
+SmallVector<Value> ProductShape::batchIndices(IndexMath &math,
+                                              ArrayRef<int64_t> operandBatch,
+                                              ArrayRef<Value> position) const {
+  SmallVector<Value> indices;
+  for (size_t i = 0; i < operandBatch.size(); ++i) {
+    bool repeated = operandBatch[i] == 1 || position.empty();
+    size_t dim = i + batchShape.size() - operandBatch.size();
+    indices.push_back(repeated ? math.constant(0) : position[dim]);
+  }
+  return indices;
+}
+
 LogicalResult MatmulEmitter::analyze() {
   auto lhs = cast<RankedTensorType>(product.lhs.getType());
   auto rhs = cast<RankedTensorType>(product.rhs.getType());
-  auto result = cast<RankedTensorType>(op->getResult(0).getType());
   sumType = sumTypeOf(op);
   lanes = vectorLanes(sumType, target);
-  int64_t rank = result.getRank();
-  if (rank < 2)
-    return op->emitError()
-           << "code generation takes results of rank 2 or more, not " << result;
-  m = result.getDimSize(rank - 2);
-  n = result.getDimSize(rank - 1);
   transposedRows = product.transposeLhs;
-  depth = lhs.getDimSize(lhs.getRank() - (transposedRows ? 2 : 1));
-  batchShape.assign(result.getShape().begin(), result.getShape().end() - 2);
-  lhsBatch.assign(lhs.getShape().begin(), lhs.getShape().end() - 2);
   PackedAttr packed = product.packed;
   packedPanels = packed != nullptr;
-  if (!packedPanels)
-    rhsBatch.assign(rhs.getShape().begin(), rhs.getShape().end() - 2);
-
-  // Batch dimensions that the right side does not have are more rows.
-  flattened =
-      !transposedRows && lhsBatch == batchShape &&
-      llvm::all_of(rhsBatch, [](int64_t extent) { return extent == 1; });
-  rowShape = {m};
-  if (flattened) {
-    rowShape = batchShape;
-    rowShape.push_back(m);
-    m = productOf(rowShape);
-  } else {
-    batch = productOf(batchShape);
-  }
 
   columns = target.blockColumns();
   if (packedPanels) {
@@ -227,16 +243,6 @@ void MatmulEmitter::chooseGroups() {
     blocksPerGroup = llvm::divideCeil(blocksPerGroup, 2);
   rowGroups = llvm::divideCeil(split.blocks, blocksPerGroup);
   panelGroups = llvm::divideCeil(panels, panelsPerGroup);
-}
-
-SmallVector<Value> MatmulEmitter::batchIndices(ArrayRef<int64_t> operandBatch) {
-  SmallVector<Value> indices;
-  for (size_t i = 0; i < operandBatch.size(); ++i) {
-    size_t position = i + batchShape.size() - operandBatch.size();
-    bool repeated = operandBatch[i] == 1 || batchPosition.empty();
-    indices.push_back(repeated ? math.constant(0) : batchPosition[position]);
-  }
-  return indices;
 }
 
 Value MatmulEmitter::batchOffset(ArrayRef<int64_t> operandBatch) {
@@ -400,7 +406,12 @@ FailureOr<EmittedKernel> mpc::emitMatrixProduct(func::FuncOp kernel,
                                                 const CpuTarget &target) {
   if (elementCount(product.op->getResult(0)) == 0)
     return EmittedKernel{0, 1, 0};
-  return MatmulEmitter(kernel, impl, product, target).run();
+  FailureOr<ProductShape> shape = ProductShape::get(product);
+  if (failed(shape))
+    return failure();
+  if (isBlockedProduct(product, *shape))
+    return emitBlockedProduct(kernel, impl, product, *shape, target);
+  return MatmulEmitter(kernel, impl, product, *shape, target).run();
 }
 
 FailureOr<EmittedKernel> mpc::emitContraction(func::FuncOp kernel,

@@ -34,6 +34,36 @@ struct MatrixProduct {
   PackedAttr packed;
 };
 
+/// A product's extents: batch x [m, depth] x [depth, n].
+struct ProductShape {
+  /// Fails with a diagnostic for results of rank below 2.
+  static mlir::FailureOr<ProductShape> get(const MatrixProduct &product);
+
+  /// Indices of an operand's batch dimensions for the batch at `position`
+  /// (empty: the first).
+  llvm::SmallVector<mlir::Value>
+  batchIndices(IndexMath &math, llvm::ArrayRef<int64_t> operandBatch,
+               llvm::ArrayRef<mlir::Value> position) const;
+
+  int64_t batch = 1, m = 0, n = 0, depth = 0;
+  llvm::SmallVector<int64_t> batchShape, lhsBatch, rhsBatch;
+  /// Batch dimensions of the result count as rows (the right side has none).
+  bool flattened = false;
+  /// Extents that a row number runs over.
+  llvm::SmallVector<int64_t> rowShape;
+};
+
+/// Whether a product of operands that no one has packed is worth being cut
+/// along its depth as well.
+bool isBlockedProduct(const MatrixProduct &product, const ProductShape &shape);
+
+/// Emits the kernel around a product that is cut along its depth as well.
+mlir::FailureOr<EmittedKernel> emitBlockedProduct(mlir::func::FuncOp kernel,
+                                                  mlir::func::FuncOp impl,
+                                                  const MatrixProduct &product,
+                                                  const ProductShape &shape,
+                                                  const CpuTarget &target);
+
 /// Emits the kernel around `product`.
 mlir::FailureOr<EmittedKernel> emitMatrixProduct(mlir::func::FuncOp kernel,
                                                  mlir::func::FuncOp impl,

@@ -127,7 +127,7 @@ static void storeLanes(OpBuilder &builder, Location loc, Value value,
 LogicalResult ContractionKernel::packRows(OpBuilder &builder, Value tensor,
                                           Indices indices, Value rowCount,
                                           int64_t extent, Value memory,
-                                          int64_t pitch) const {
+                                          int64_t pitch, Value first) const {
   Location loc = anchor->getLoc();
   IndexMath math{builder, loc};
   Type sumType = cast<MemRefType>(memory.getType()).getElementType();
@@ -139,7 +139,7 @@ LogicalResult ContractionKernel::packRows(OpBuilder &builder, Value tensor,
     auto copy = [&](Value column, const Chunk &chunk) {
       ElementEmitter emitter = makeEmitter(builder);
       SmallVector<Value> at(leading);
-      at.push_back(column);
+      at.push_back(first ? math.add(first, column) : column);
       FailureOr<Value> value =
           emitter.emit(tensor, at, chunk.lanes, maskOf(builder, loc, chunk));
       if (failed(value)) {
@@ -189,16 +189,31 @@ LogicalResult ContractionKernel::packColumns(OpBuilder &builder, Value tensor,
   return result;
 }
 
-LogicalResult ContractionKernel::packPanel(OpBuilder &builder, Value tensor,
-                                           ValueRange leading, bool transposed,
-                                           Value panel, int64_t columns,
-                                           Value memory, Value offset) const {
+LogicalResult ContractionKernel::copyRun(OpBuilder &builder, Value tensor,
+                                         ValueRange indices, int64_t lanes,
+                                         Value memory, Value at) const {
+  ElementEmitter emitter = makeEmitter(builder);
+  FailureOr<Value> value = emitter.emit(tensor, indices, lanes);
+  if (failed(value))
+    return failure();
+  Type sumType = cast<MemRefType>(memory.getType()).getElementType();
+  storeLanes(builder, anchor->getLoc(), toSumType(builder, *value, sumType),
+             memory, at);
+  return success();
+}
+
+LogicalResult
+ContractionKernel::packPanel(OpBuilder &builder, Value tensor,
+                             ValueRange leading, bool transposed, Value panel,
+                             int64_t columns, Value memory, Value offset,
+                             std::optional<DepthRange> range) const {
   Location loc = anchor->getLoc();
   IndexMath math{builder, loc};
   Type sumType = cast<MemRefType>(memory.getType()).getElementType();
   int64_t lanes = vectorLanes(sumType, target);
   auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
-  int64_t depth = shape[shape.size() - (transposed ? 1 : 2)];
+  int64_t depth =
+      range ? range->count : shape[shape.size() - (transposed ? 1 : 2)];
   int64_t width = shape[shape.size() - (transposed ? 2 : 1)];
   int64_t panels = llvm::divideCeil(width, columns),
           rest = width - (panels - 1) * columns;
@@ -207,6 +222,8 @@ LogicalResult ContractionKernel::packPanel(OpBuilder &builder, Value tensor,
   auto emitAt = [&](Value k, Value n, int64_t count) -> Value {
     ElementEmitter emitter = makeEmitter(builder);
     SmallVector<Value> at(leading);
+    if (range)
+      k = math.add(range->first, k);
     at.append({transposed ? n : k, transposed ? k : n});
     FailureOr<Value> value = emitter.emit(tensor, at, count);
     if (failed(value)) {

@@ -65,12 +65,13 @@ public:
   using Indices =
       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value row)>;
 
-  /// Copies `rowCount` rows of `extent` elements along the last dimension of
-  /// `tensor` to `target[row * pitch]` in the type of sums.
+  /// Copies `rowCount` rows of `extent` elements, from `first` on (null: 0),
+  /// along the last dimension of `tensor` to `target[row * pitch]` in the type
+  /// of sums.
   mlir::LogicalResult packRows(mlir::OpBuilder &builder, mlir::Value tensor,
                                Indices indices, mlir::Value rowCount,
                                int64_t extent, mlir::Value target,
-                               int64_t pitch) const;
+                               int64_t pitch, mlir::Value first = {}) const;
 
   /// Copies `rows` consecutive columns from `column` on, `extent` times, to
   /// `target[k * pitch]`: for operands stored the other way round. `indices`
@@ -80,13 +81,26 @@ public:
                                   int64_t rows, int64_t extent,
                                   mlir::Value target, int64_t pitch) const;
 
+  /// Copies `lanes` elements at `indices` to `target[at]` in the type of sums.
+  mlir::LogicalResult copyRun(mlir::OpBuilder &builder, mlir::Value tensor,
+                              mlir::ValueRange indices, int64_t lanes,
+                              mlir::Value target, mlir::Value at) const;
+
+  /// Positions of K: `count` from `first` on.
+  struct DepthRange {
+    mlir::Value first;
+    int64_t count;
+  };
+
   /// Packs panel number `panel` of the last two dimensions of `tensor`, `[K,
-  /// N]` or with `transposed` `[N, K]`, to `target[offset + k * columns]`.
+  /// N]` or with `transposed` `[N, K]`, to `target[offset + k * columns]`, k
+  /// counted from the start of `range` (all of K where there is none).
   /// `leading` are the indices of the other dimensions.
-  mlir::LogicalResult packPanel(mlir::OpBuilder &builder, mlir::Value tensor,
-                                mlir::ValueRange leading, bool transposed,
-                                mlir::Value panel, int64_t columns,
-                                mlir::Value target, mlir::Value offset) const;
+  mlir::LogicalResult
+  packPanel(mlir::OpBuilder &builder, mlir::Value tensor,
+            mlir::ValueRange leading, bool transposed, mlir::Value panel,
+            int64_t columns, mlir::Value target, mlir::Value offset,
+            std::optional<DepthRange> range = std::nullopt) const;
 
   /// Takes `columns` sums of each of `rowCount` rows from `tile[row * pitch]`
   /// through the epilogue to the outputs. `indices` gives the result's indices

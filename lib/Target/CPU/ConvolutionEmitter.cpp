@@ -12,6 +12,7 @@
 #include "ContractionEmitter.h"
 #include "ConvolutionGeometry.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -51,6 +52,8 @@ private:
   LogicalResult analyze();
   void chooseItems();
   void packFilter();
+  void packStoredFilter(Value memory);
+  void packFilterElement(Value number, Value local, Value k, Value column);
   void emit();
   void emitItem(Value item);
   void emitPanel(Value number, Value strip, Value region);
@@ -147,33 +150,79 @@ void ConvEmitter::chooseItems() {
                  stripsPerItem * rowSplit.largest());
 }
 
+/// Packs column `column` of panel `number` at `k`, which counts window
+/// positions and, within them, channels.
+void ConvEmitter::packFilterElement(Value number, Value local, Value k,
+                                    Value column) {
+  Value group = math.div(number, panelsOfGroup);
+  Value output = math.min(math.add(math.mul(local, columns), column),
+                          g.groupOutputs() - 1);
+  SmallVector<Value> window =
+      math.delinearize(math.div(k, g.groupChannels()), g.window);
+  SmallVector<Value> at{math.add(math.mul(group, g.groupOutputs()), output),
+                        math.rem(k, g.groupChannels())};
+  llvm::append_range(at, ArrayRef<Value>(window).take_back(g.spatialRank));
+  Value target = math.add(math.mul(number, g.depth()), k);
+  if (failed(context.copyRun(b, op.getFilter(), at, 1, panel.memory,
+                             math.add(math.mul(target, columns), column))))
+    status = failure();
+}
+
 /// A filter that is no packed constant is packed once per call.
 void ConvEmitter::packFilter() {
+  if (Value memory = context.memoryOf(op.getFilter()))
+    return packStoredFilter(math.flatten(memory));
   math.loop(panels, [&](Value number) {
-    Value group = math.div(number, panelsOfGroup),
-          local = math.rem(number, panelsOfGroup);
-    Value base = math.mul(number, g.depth() * columns);
-    math.loop(g.windowSize(), [&](Value position) {
-      SmallVector<Value> window = math.delinearize(position, g.window);
-      math.loop(g.groupChannels(), [&](Value channel) {
-        Value k = math.add(math.mul(position, g.groupChannels()), channel);
-        math.loop(columns, [&](Value j) {
-          Value output = math.min(math.add(math.mul(local, columns), j),
-                                  g.groupOutputs() - 1);
-          SmallVector<Value> at{
-              math.add(math.mul(group, g.groupOutputs()), output), channel};
-          llvm::append_range(at,
-                             ArrayRef<Value>(window).take_back(g.spatialRank));
-          ElementEmitter emitter = context.makeEmitter(b);
-          FailureOr<Value> value = emitter.emit(op.getFilter(), at, 1);
-          if (failed(value)) {
-            status = failure();
-            return;
-          }
-          memref::StoreOp::create(
-              b, op.getLoc(), context.toSumType(b, *value, sumType),
-              panel.memory, math.add(math.add(base, math.mul(k, columns)), j));
-        });
+    Value local = math.rem(number, panelsOfGroup);
+    math.loop(g.depth(), [&](Value k) {
+      math.loop(columns, [&](Value column) {
+        packFilterElement(number, local, k, column);
+      });
+    });
+  });
+}
+
+/// The same from memory: squares of outputs times neighbours in memory, which
+/// are window positions of one channel, are transposed in registers.
+void ConvEmitter::packStoredFilter(Value memory) {
+  int64_t depth = g.depth(), whole = depth - depth % lanes;
+  Type element = getElementTypeOrSelf(op.getFilter().getType());
+  auto placeOf = [&](Value position) {
+    Value channel = math.div(position, g.windowSize());
+    return math.add(
+        math.mul(math.rem(position, g.windowSize()), g.groupChannels()),
+        channel);
+  };
+  math.loop(panels, [&](Value number) {
+    Value local = math.rem(number, panelsOfGroup);
+    Value firstOutput =
+        math.mul(math.div(number, panelsOfGroup), g.groupOutputs());
+    Value start = math.mul(number, depth * columns);
+    math.loop(math.constant(0), math.constant(whole), lanes, [&](Value from) {
+      math.loop(
+          math.constant(0), math.constant(columns), lanes, [&](Value column) {
+            ElementEmitter emitter = context.makeEmitter(b);
+            SmallVector<Value> rows;
+            for (int64_t i = 0; i < lanes; ++i) {
+              Value output = math.add(math.mul(local, columns), column);
+              output = math.min(math.add(output, i), g.groupOutputs() - 1);
+              Value at = math.add(
+                  math.mul(math.add(firstOutput, output), depth), from);
+              rows.push_back(context.toSumType(
+                  b, emitter.load(memory, element, at, lanes), sumType));
+            }
+            for (auto [i, values] :
+                 llvm::enumerate(transposeVectors(b, op.getLoc(), rows))) {
+              Value k = placeOf(math.add(from, i));
+              vector::StoreOp::create(
+                  b, op.getLoc(), values, panel.memory,
+                  math.add(math.add(start, column), math.mul(k, columns)));
+            }
+          });
+    });
+    math.loop(math.constant(whole), math.constant(depth), 1, [&](Value from) {
+      math.loop(columns, [&](Value column) {
+        packFilterElement(number, local, placeOf(from), column);
       });
     });
   });

@@ -11,9 +11,13 @@
 using namespace mlir;
 using namespace mpc;
 
-FailureOr<ConvolutionGeometry> ConvolutionGeometry::get(ConvOp op) {
-  auto input = cast<RankedTensorType>(op.getInput().getType());
-  auto result = cast<RankedTensorType>(op.getResult().getType());
+/// The geometry of `op`, which slides `window` over images of type `input` and
+/// has positions as in `result`.
+template <typename OpTy>
+static FailureOr<ConvolutionGeometry>
+geometryOf(OpTy op, Value image, Value positions, ArrayRef<int64_t> window) {
+  auto input = cast<RankedTensorType>(image.getType());
+  auto result = cast<RankedTensorType>(positions.getType());
   ConvolutionGeometry g;
   int64_t rank = input.getRank() - 2;
   if (rank < 1 || rank > 3)
@@ -27,7 +31,6 @@ FailureOr<ConvolutionGeometry> ConvolutionGeometry::get(ConvOp op) {
   g.channels = input.getDimSize(g.channelDim());
   g.outputs = result.getDimSize(g.channelDim());
   g.groups = op.getGroups();
-  SmallVector<int64_t> window = op.getWindowShape();
   for (int64_t i = 0; i < rank; ++i) {
     int64_t to = 3 - rank + i, from = g.channelsLast ? 1 + i : 2 + i;
     g.in[to] = input.getDimSize(from);
@@ -38,6 +41,17 @@ FailureOr<ConvolutionGeometry> ConvolutionGeometry::get(ConvOp op) {
     g.pad[to] = op.getPadLow()[i];
   }
   return g;
+}
+
+FailureOr<ConvolutionGeometry> ConvolutionGeometry::get(ConvOp op) {
+  return geometryOf(op, op.getInput(), op.getResult(), op.getWindowShape());
+}
+
+FailureOr<ConvolutionGeometry>
+ConvolutionGeometry::get(ConvFilterGradientOp op) {
+  auto filter = cast<RankedTensorType>(op.getResult().getType());
+  return geometryOf(op, op.getInput(), op.getGradient(),
+                    filter.getShape().drop_front(2));
 }
 
 bool ConvolutionGeometry::needsNoPadding() const {

@@ -13,7 +13,7 @@
 
 #include "ContractionSupport.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include <array>
 
@@ -25,6 +25,8 @@ using Spatial = std::array<int64_t, 3>;
 struct ConvolutionGeometry {
   /// Fails with a diagnostic for more than three spatial dimensions.
   static mlir::FailureOr<ConvolutionGeometry> get(ConvOp op);
+  /// That of the convolution whose filter's gradient `op` is.
+  static mlir::FailureOr<ConvolutionGeometry> get(ConvFilterGradientOp op);
 
   unsigned spatialRank = 0;
   bool channelsLast = true;

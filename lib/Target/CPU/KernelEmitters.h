@@ -30,6 +30,10 @@ mlir::FailureOr<EmittedKernel> emitContraction(mlir::func::FuncOp kernel,
 mlir::FailureOr<EmittedKernel> emitConvolution(mlir::func::FuncOp kernel,
                                                mlir::func::FuncOp impl,
                                                const CpuTarget &target);
+/// conv_filter_gradient with an elementwise epilogue.
+mlir::FailureOr<EmittedKernel> emitFilterGradient(mlir::func::FuncOp kernel,
+                                                  mlir::func::FuncOp impl,
+                                                  const CpuTarget &target);
 /// attention with an elementwise epilogue.
 mlir::FailureOr<EmittedKernel> emitAttention(mlir::func::FuncOp kernel,
                                              mlir::func::FuncOp impl,

@@ -83,7 +83,7 @@ private:
     if (depth == loops.size())
       return step(row, column, sums, 0);
     const KLoop &loop = loops[depth];
-    int64_t panelStride = panel.columns;
+    int64_t panelStride = panel.pitch ? panel.pitch : panel.columns;
     for (const KLoop &inner : loops.drop_front(depth + 1))
       panelStride *= inner.extent;
     bool last = depth + 1 == loops.size();
@@ -250,4 +250,21 @@ void mpc::storeSums(OpBuilder &builder, Location loc, const SumBlock &block,
     for (int64_t v = 0; v < block.vectors; ++v)
       vector::StoreOp::create(builder, loc, sums[r * block.vectors + v], tile,
                               math.add(offset, r * pitch + v * block.lanes));
+}
+
+void mpc::addToSums(OpBuilder &builder, Location loc, const SumBlock &block,
+                    ValueRange sums, Value tile, int64_t pitch, Value offset) {
+  IndexMath math{builder, loc};
+  auto type = VectorType::get({block.lanes}, block.type);
+  for (int64_t r = 0; r < block.rows(); ++r)
+    for (int64_t v = 0; v < block.vectors; ++v) {
+      Value at = math.add(offset, r * pitch + v * block.lanes);
+      Value before = vector::LoadOp::create(builder, loc, type, tile, at);
+      Value added = sums[r * block.vectors + v];
+      Value sum =
+          isa<FloatType>(block.type)
+              ? Value(arith::AddFOp::create(builder, loc, before, added))
+              : Value(arith::AddIOp::create(builder, loc, before, added));
+      vector::StoreOp::create(builder, loc, sum, tile, at);
+    }
 }

@@ -31,6 +31,7 @@ struct Panel {
   mlir::Value memory; ///< one-dimensional
   mlir::Value offset; ///< of its first element
   int64_t columns = 0;
+  int64_t pitch = 0; ///< elements between k and k + 1; 0: the columns
   PanelForm form = PanelForm::Plain;
 };
 
@@ -70,6 +71,11 @@ emitMicroKernel(mlir::OpBuilder &builder, mlir::Location loc,
 void storeSums(mlir::OpBuilder &builder, mlir::Location loc,
                const SumBlock &block, mlir::ValueRange sums, mlir::Value tile,
                int64_t pitch, mlir::Value offset = {});
+
+/// Adds sums to those at `tile[offset + row * pitch]`.
+void addToSums(mlir::OpBuilder &builder, mlir::Location loc,
+               const SumBlock &block, mlir::ValueRange sums, mlir::Value tile,
+               int64_t pitch, mlir::Value offset);
 
 /// How `extent` rows are cut into blocks of at most `most` rows of almost equal
 /// size: the first `larger` blocks have `rows + 1` rows, the others `rows`.

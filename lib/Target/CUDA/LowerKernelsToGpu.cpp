@@ -13,6 +13,7 @@
 #include "Target/Kernel/ElementMemory.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Target/CUDA/Codegen.h"
 #include "mpc/Target/CUDA/Passes.h"
@@ -139,6 +140,8 @@ private:
                         builder.getI64IntegerAttr(schedule->scratchBytes));
     if (needsWideIndices(function, *schedule))
       function->setAttr("mpc.index64", builder.getUnitAttr());
+    if (kernel->hasAttr(exe::kInPlaceAttr))
+      function->setAttr("mpc.in_place", builder.getUnitAttr());
     // How many arguments the kernel only reads.
     function->setAttr("mpc.inputs",
                       builder.getI64IntegerAttr(kernel.getNumArguments()));

@@ -10,6 +10,7 @@
 #include "Schedules/Schedule.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Target/CUDA/Passes.h"
 
@@ -47,7 +48,13 @@ struct ScheduleKernelsPass
 private:
   static LogicalResult schedule(func::FuncOp kernel,
                                 const CudaTarget &architecture) {
-    for (const auto &family : kernelFamilies())
+    // Only one family lets scalars lie over what all blocks read.
+    auto kind = kernel->getAttrOfType<FusionKindAttr>("mpc.kernel_kind");
+    bool renewsInPlace = kind && kind.getValue() == FusionKind::update &&
+                         kernel->hasAttr(exe::kInPlaceAttr);
+    for (const auto &family : kernelFamilies()) {
+      if (renewsInPlace && family->name() != "update")
+        continue;
       if (std::optional<Schedule> schedule =
               family->schedule(kernel, architecture)) {
         schedule->family = family->name().str();
@@ -55,6 +62,7 @@ private:
                         schedule->toAttribute(kernel.getContext()));
         return success();
       }
+    }
     return kernel.emitError() << "kernel '" << kernel.getName()
                               << "' has no form on " << architecture.name();
   }

@@ -147,6 +147,8 @@ private:
   Result emitReduce(mlir::Operation *op, const Request &at);
   Result emitArgReduce(mlir::Operation *op, const Request &at);
   Result emitPool(mlir::Operation *op, const Request &at);
+  Result emitPoolGradient(mlir::Operation *op, const Request &at);
+  Result emitRandomBits(mlir::Operation *op, const Request &at);
   Result emitMatmul(mlir::Operation *op, const Request &at);
   Result emitConv(mlir::Operation *op, const Request &at);
   Result emitBatchNorm(mlir::Operation *op, const Request &at);

@@ -9,6 +9,7 @@
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -384,6 +385,8 @@ Value Elementwise::emit() {
     return select(operands[0], operands[1], operands[2]);
   if (isa<CastOp>(op))
     return emitCast();
+  if (isa<StopGradientOp>(op))
+    return operands[0];
   return isa<FloatType>(from) ? emitFloat() : emitInteger();
 }
 
@@ -404,7 +407,7 @@ FailureOr<Value> ElementEmitter::emitElementwise(Operation *op,
   // A choice between exact values is exact.
   Type elementType = getElementTypeOrSelf(op->getResult(0).getType());
   bool exact = isa<SelectOp, MaxOp, MinOp, ClampOp, AbsOp, NegOp, SignOp,
-                   FloorOp, CeilOp, RoundOp, ReluOp>(op) ||
+                   FloorOp, CeilOp, RoundOp, ReluOp, StopGradientOp>(op) ||
                (isa<CastOp>(op) &&
                 op->getOperand(0).getType() == op->getResult(0).getType());
   if (exact && isa<FloatType>(elementType) && !elementType.isF32() &&

@@ -9,6 +9,8 @@
 
 #include "IndexingRules.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -66,7 +68,8 @@ public:
       if (gathersWholeRows(op))
         operand(op->getOperand(0));
     } else if (isa<ElementwiseOpInterface, ReductionOpInterface, BroadcastOp,
-                   ReshapeOp, MaxPoolOp, AvgPoolOp, BatchNormOp>(op)) {
+                   ReshapeOp, MaxPoolOp, AvgPoolOp, MaxPoolGradientOp,
+                   AvgPoolGradientOp, BatchNormOp>(op)) {
       for (Value value : op->getOperands())
         if (!shapeOf(value).empty() && shapeOf(value).back() == extent)
           operand(value);
@@ -99,7 +102,7 @@ static bool contiguous(const ElementEmitter &emitter, Value tensor,
       !visited.insert({tensor, range.begin}).second)
     return true;
   Operation *op = tensor.getDefiningOp();
-  if (!op || isa<ConstantOp, IotaOp>(op))
+  if (!op || isa<ConstantOp, IotaOp, RandomBitsOp>(op))
     return true;
   int64_t rank = shape.size();
   auto operand = [&](Value value, LaneRange at) {
@@ -163,6 +166,11 @@ static bool contiguous(const ElementEmitter &emitter, Value tensor,
         return pool.getLayout() == ImageLayout::channels_last &&
                operand(pool.getInput(), range);
       })
+      .Case<MaxPoolGradientOp, AvgPoolGradientOp>([&](auto pool) {
+        return pool.getLayout() == ImageLayout::channels_last &&
+               llvm::all_of(op->getOperands(),
+                            [&](Value v) { return operand(v, range); });
+      })
       .Case<ElementwiseOpInterface, BroadcastOp, BatchNormOp>([&](auto) {
         return llvm::all_of(op->getOperands(),
                             [&](Value v) { return operand(v, range); });
@@ -195,7 +203,8 @@ int64_t ElementEmitter::costOf(Value tensor) {
                         : 2;
     if (auto reduction = dyn_cast<ReductionOpInterface>(op))
       cost += 2 * reduction.getReductionSize();
-    else if (isa<MaxPoolOp, AvgPoolOp>(op))
+    else if (isa<MaxPoolOp, AvgPoolOp, MaxPoolGradientOp, AvgPoolGradientOp,
+                 RandomBitsOp>(op))
       cost += cast<CostOpInterface>(op).getFlops() /
               std::max<int64_t>(elementCount(op->getResult(0)), 1);
     llvm::append_range(work, op->getOperands());

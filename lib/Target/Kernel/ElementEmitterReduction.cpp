@@ -9,6 +9,8 @@
 
 #include "LoopKernels.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -25,6 +27,10 @@ FailureOr<Value> ElementEmitter::emitComputed(Operation *op,
     return emitArgReduce(op, at);
   if (isa<MaxPoolOp, AvgPoolOp>(op))
     return emitPool(op, at);
+  if (isa<MaxPoolGradientOp, AvgPoolGradientOp>(op))
+    return emitPoolGradient(op, at);
+  if (isa<RandomBitsOp>(op))
+    return emitRandomBits(op, at);
   if (isa<BatchNormOp>(op))
     return emitBatchNorm(op, at);
   if (isa<MatmulOp>(op))

@@ -9,7 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopKernels.h"
+#include "GradientChecks.h"
+#include "KernelParts.h"
+
+#include "mpc/Dialect/Exe/IR/InPlace.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "llvm/ADT/ScopeExit.h"
 
@@ -33,7 +37,9 @@ public:
              const ElementTarget &target)
       : kernel(kernel), builder(builder), memory(memory), runner(runner),
         emitter(builder, kernel.getLoc(), target),
-        context{builder, kernel.getLoc(), target, emitter, memory.scratch} {}
+        context{builder, kernel.getLoc(), target, emitter, memory.scratch} {
+    context.inPlace = kernel->hasAttr(exe::kInPlaceAttr);
+  }
 
   /// The bytes of scratch memory that the code uses.
   FailureOr<int64_t> run();
@@ -42,8 +48,11 @@ private:
   using Work = std::unique_ptr<Phase>;
 
   void bindArguments();
-  /// One phase for everything, or null.
-  Work singlePhase();
+  /// One phase for `wanted`, or null.
+  Work singlePhase(ArrayRef<Root> wanted);
+  /// Phases that can be run in any order; none where there are no such.
+  SmallVector<Work> independentPhases();
+  void emitScalars();
   LogicalResult emitParallel(ArrayRef<Work> phases);
   LogicalResult emitSerial();
   LogicalResult emitInOrder(Phase &phase);
@@ -74,10 +83,15 @@ static bool isOpaque(Operation *op) {
   return isa<CumsumOp, TopKOp, ScatterElementsOp, ScatterNdOp, AttentionOp>(op);
 }
 
+/// Ops that two phases of their own compute.
+static bool isCheck(Operation *op) {
+  return isa<AllFiniteOp, GlobalNormOp>(op);
+}
+
 /// Ops that are never emitted element by element.
 static bool needsPhase(Operation *op) {
   return isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op) ||
-         isOpaque(op);
+         isOpaque(op) || isCheck(op);
 }
 
 /// Fewer lines than this are too few threads to copy a scatter's input.
@@ -86,7 +100,8 @@ static constexpr int64_t kFewLines = 32;
 /// Ops that cost more than a few instructions per result element.
 static bool isComputed(Operation *op) {
   return isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
-             ArgmaxOp, ArgminOp, MaxPoolOp, AvgPoolOp, MatmulOp, ConvOp>(op);
+             ArgmaxOp, ArgminOp, MaxPoolOp, AvgPoolOp, MaxPoolGradientOp,
+             AvgPoolGradientOp, MatmulOp, ConvOp>(op);
 }
 
 bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {
@@ -127,20 +142,20 @@ bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {
   return true;
 }
 
-LoopKernel::Work LoopKernel::singlePhase() {
-  bool sameShape = llvm::all_of(roots, [&](const Root &root) {
-    return shapeOf(root.tensor) == shapeOf(roots[0].tensor);
+LoopKernel::Work LoopKernel::singlePhase(ArrayRef<Root> wanted) {
+  bool sameShape = llvm::all_of(wanted, [&](const Root &root) {
+    return shapeOf(root.tensor) == shapeOf(wanted[0].tensor);
   });
-  if (sameShape && isMap(emitter, roots))
-    return makeMapPhase(context, roots);
-  if (Work rows = makeRowPhase(context, roots))
+  if (sameShape && isMap(emitter, wanted))
+    return makeMapPhase(context, wanted);
+  if (Work rows = makeRowPhase(context, wanted))
     return rows;
   // An op that is a phase of its own, whose results are all that is wanted.
-  Operation *op = roots.front().tensor.getDefiningOp();
+  Operation *op = wanted.front().tensor.getDefiningOp();
   if (!op || !isOpaque(op))
     return nullptr;
   SmallVector<Value> memrefs(op->getNumResults());
-  for (const Root &root : roots) {
+  for (const Root &root : wanted) {
     if (root.tensor.getDefiningOp() != op)
       return nullptr;
     Value &memref = memrefs[cast<OpResult>(root.tensor).getResultNumber()];
@@ -159,6 +174,59 @@ LoopKernel::Work LoopKernel::singlePhase() {
   if (isScatter && context.target.lanes == 1 && phase->cost().items < kFewLines)
     return nullptr;
   return phase;
+}
+
+/// Roots by their shapes.
+static SmallVector<SmallVector<Root>> groupByShape(ArrayRef<Root> roots) {
+  SmallVector<SmallVector<Root>> groups;
+  for (const Root &root : roots) {
+    auto group = llvm::find_if(groups, [&](ArrayRef<Root> group) {
+      return shapeOf(group.front().tensor) == shapeOf(root.tensor);
+    });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), SmallVector<Root>());
+    group->push_back(root);
+  }
+  return groups;
+}
+
+SmallVector<LoopKernel::Work> LoopKernel::independentPhases() {
+  SmallVector<Work> phases;
+  for (const KernelPart &part : partsOf(kernel)) {
+    SmallVector<Root> wanted;
+    for (unsigned result : part.results)
+      wanted.push_back(roots[result]);
+    if (wanted.empty())
+      continue;
+    if (Work phase = singlePhase(wanted)) {
+      phases.push_back(std::move(phase));
+      continue;
+    }
+    for (ArrayRef<Root> group : groupByShape(wanted)) {
+      if (!isMap(emitter, group))
+        return {};
+      phases.push_back(makeMapPhase(context, group));
+    }
+  }
+  return phases;
+}
+
+/// Computes what does not change over a tensor once per call: reading it again
+/// for each vector could not be avoided where results lie over arguments.
+void LoopKernel::emitScalars() {
+  llvm::DenseSet<Value> known;
+  for (BlockArgument argument : kernel.getArguments())
+    if (shapeOf(argument).empty())
+      known.insert(argument);
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    bool isScalar = isa<ConstantOp, ElementwiseOpInterface>(op) &&
+                    shapeOf(op.getResult(0)).empty() &&
+                    llvm::all_of(op.getOperands(), [&](Value operand) {
+                      return known.contains(operand);
+                    });
+    if (isScalar && succeeded(emitter.emit(op.getResult(0), {}, 1)))
+      known.insert(op.getResult(0));
+  }
 }
 
 LogicalResult LoopKernel::emitParallel(ArrayRef<Work> phases) {
@@ -199,6 +267,14 @@ LogicalResult LoopKernel::emitSerial() {
     SmallVector<Value> memrefs;
     for (Value result : op.getResults())
       memrefs.push_back(memoryFor(result));
+    if (isCheck(&op)) {
+      for (const Work &phase : makeCheckPhases(context, &op, memrefs))
+        if (failed(emitInOrder(*phase)))
+          return failure();
+      for (auto [result, memref] : llvm::zip(op.getResults(), memrefs))
+        emitter.bindMemory(result, memref);
+      continue;
+    }
     Work phase;
     if (context.target.lanes == 1 && isa<ScatterElementsOp, ScatterNdOp>(op)) {
       Work copy = makeMapPhase(context, Root{op.getOperand(0), memrefs[0]});
@@ -219,26 +295,22 @@ LogicalResult LoopKernel::emitSerial() {
     for (auto [result, memref] : llvm::zip(op.getResults(), memrefs))
       emitter.bindMemory(result, memref);
   }
-  for (const Root &root : roots) {
-    if (emitter.memoryOf(root.tensor) == root.memref)
-      continue;
-    Work phase = makeMapPhase(context, root);
-    if (failed(emitInOrder(*phase)))
+  SmallVector<Root> rest;
+  for (const Root &root : roots)
+    if (emitter.memoryOf(root.tensor) != root.memref)
+      rest.push_back(root);
+  for (ArrayRef<Root> group : groupByShape(rest))
+    if (failed(emitInOrder(*makeMapPhase(context, group))))
       return failure();
-  }
   return success();
 }
 
 FailureOr<int64_t> LoopKernel::run() {
   bindArguments();
-  SmallVector<Work> phases;
-  if (Work phase = roots.empty() ? nullptr : singlePhase())
-    phases.push_back(std::move(phase));
-  else if (llvm::all_of(roots,
-                        [&](const Root &root) { return isMap(emitter, root); }))
-    for (const Root &root : roots)
-      phases.push_back(makeMapPhase(context, root));
+  SmallVector<Work> phases = independentPhases();
   bool serial = phases.empty() && !roots.empty();
+  if (!serial && context.target.lanes > 1)
+    emitScalars();
   if (failed(serial ? emitSerial() : emitParallel(phases)))
     return failure();
   return context.scratchBytes;

@@ -138,6 +138,9 @@ struct LoopContext {
   ElementEmitter &emitter;
   mlir::Value scratch;
   int64_t scratchBytes = 0;
+  /// Whether results may lie over arguments (exe.in_place): an element's
+  /// operands are read before anything is written there.
+  bool inPlace = false;
 
   /// Private memory for a tensor of carried (`type` scalar) or stored elements.
   mlir::Value allocate(llvm::ArrayRef<int64_t> shape, mlir::Type type);

@@ -8,7 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopKernels.h"
+#include "KernelParts.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/SetVector.h"
@@ -19,7 +21,8 @@ using namespace mpc;
 namespace {
 class Collapser {
 public:
-  explicit Collapser(func::FuncOp kernel) : kernel(kernel) {}
+  Collapser(func::FuncOp kernel, const KernelPart &part)
+      : kernel(kernel), values(part.values) {}
   void run();
 
 private:
@@ -34,7 +37,7 @@ private:
 
   func::FuncOp kernel;
   llvm::SetVector<Value> values;
-  SmallVector<Operation *> reducing;
+  SmallVector<Operation *> ops, reducing;
   SmallVector<int64_t> full;
   /// The new dimension of each old one.
   SmallVector<size_t> group;
@@ -47,17 +50,31 @@ static bool isReduce(Operation *op) {
 }
 
 bool Collapser::collect() {
-  for (BlockArgument argument : kernel.getArguments())
-    values.insert(argument);
+  auto isOurs = [&](Value value) { return values.contains(value); };
   for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (!llvm::any_of(op.getOperands(), isOurs) &&
+        !llvm::any_of(op.getResults(), isOurs))
+      continue;
+    // What is random at an element hangs on its row-major position alone.
+    if (isShapeless(&op))
+      continue;
     if (!isa<ElementwiseOpInterface, BroadcastOp, ConstantOp, SoftmaxOp,
              LogSoftmaxOp, LayerNormOp, RmsNormOp>(op) &&
         !isReduce(&op))
       return false;
     if (isa<ReductionOpInterface>(op))
       reducing.push_back(&op);
-    for (Value result : op.getResults())
-      values.insert(result);
+    ops.push_back(&op);
+  }
+  // The state of random numbers and the record of a check stay what they are.
+  for (Value value : values) {
+    Operation *op = value.getDefiningOp();
+    bool isRecord = op && isa<AllFiniteOp>(op);
+    bool isState = llvm::any_of(value.getUsers(), [](Operation *user) {
+      return isa<RandomBitsOp>(user);
+    });
+    if (isRecord || isState)
+      return false;
   }
   return keepDimensions();
 }
@@ -92,15 +109,15 @@ bool Collapser::keepDimensions() {
       continue;
     return false;
   }
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
+  for (Operation *op : ops) {
     bool hasDropped = false, hasFull = false;
     auto look = [&](Value value) {
       hasDropped |= shapeOf(value) == ArrayRef<int64_t>(dropped);
       hasFull |= shapeOf(value) == shape;
     };
-    llvm::for_each(op.getOperands(), look);
-    llvm::for_each(op.getResults(), look);
-    if (hasDropped && hasFull && !llvm::is_contained(dropping, &op))
+    llvm::for_each(op->getOperands(), look);
+    llvm::for_each(op->getResults(), look);
+    if (hasDropped && hasFull && !llvm::is_contained(dropping, op))
       return false;
     if (isa<ConstantOp>(op) && hasDropped)
       return false;
@@ -219,7 +236,10 @@ void Collapser::run() {
     rewrite();
 }
 
-void mpc::collapseDimensions(func::FuncOp kernel) { Collapser(kernel).run(); }
+void mpc::collapseDimensions(func::FuncOp kernel) {
+  for (const KernelPart &part : partsOf(kernel))
+    Collapser(kernel, part).run();
+}
 
 //===----------------------------------------------------------------------===//
 // group_norm and instance_norm

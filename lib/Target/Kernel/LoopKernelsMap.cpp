@@ -41,8 +41,9 @@ public:
     int64_t lanes = segments.front().lanes;
     int64_t length = std::min(kLongestBlock, kBlockWork / elementCost());
     block = std::max<int64_t>(length / lanes, 1) * lanes;
+    // The last block is the longest, so that its vectors stay inside.
     if (shape.back() >= 2 * block)
-      blocks = llvm::divideCeil(shape.back(), block);
+      blocks = shape.back() / block;
   }
 
   PhaseCost cost() override {
@@ -63,28 +64,19 @@ public:
     if (perElement)
       return store(indices, 1, {0, shape.empty() ? 1 : shape.back()});
     indices.push_back({});
-    LogicalResult result = success();
-    auto at = [&](Value position, const LaneSegment &segment) {
-      indices.back() = position;
-      if (succeeded(result))
-        result = store(indices, segment.lanes, segment.range);
-    };
     if (blocks > 1) {
-      const LaneSegment &segment = segments.front();
-      Value first = math.mul(math.rem(item, blocks), block);
-      Value limit = math.min(math.add(first, block), shape.back());
-      bool overlaps = shape.back() % segment.lanes != 0;
-      math.loop(first, limit, segment.lanes, [&](Value position) {
-        at(overlaps ? math.min(position, shape.back() - segment.lanes)
-                    : position,
-           segment);
-      });
-      return result;
+      Value number = math.rem(item, blocks), first = math.mul(number, block);
+      Value isLast = math.less(math.constant(blocks - 2), number);
+      Value limit = arith::SelectOp::create(context.builder, context.loc,
+                                            isLast, math.constant(shape.back()),
+                                            math.add(first, block));
+      return walk(indices, segments.front(), first, limit, isLast);
     }
     for (const LaneSegment &segment : segments)
-      forEachVector(emitter, segment,
-                    [&](Value position) { at(position, segment); });
-    return result;
+      if (failed(walk(indices, segment, math.constant(segment.range.begin),
+                      math.constant(segment.range.end), {})))
+        return failure();
+    return success();
   }
 
 private:
@@ -96,9 +88,81 @@ private:
     return cost;
   }
 
-  LogicalResult store(ValueRange indices, int64_t lanes, LaneRange range) {
-    // Everything is computed before the first store, so that loads are shared.
-    SmallVector<Value> values;
+  /// The vectors of `segment` in [first, limit). `isLast` says whether that
+  /// reaches the segment's end (null: yes).
+  LogicalResult walk(SmallVectorImpl<Value> &indices,
+                     const LaneSegment &segment, Value first, Value limit,
+                     Value isLast) {
+    IndexMath math{context.builder, context.loc};
+    int64_t lanes = segment.lanes, last = segment.range.end - lanes,
+            rest = segment.range.size() % lanes;
+    LogicalResult result = success();
+    auto at = [&](Value position) {
+      indices.back() = position;
+      if (succeeded(result))
+        result = store(indices, lanes, segment.range);
+    };
+    if (segment.range.size() == lanes) {
+      at(emitter.index(segment.range.begin));
+      return result;
+    }
+    if (rest == 0 || !context.inPlace) {
+      math.loop(first, limit, lanes, [&](Value position) {
+        at(rest ? math.min(position, last) : position);
+      });
+      return result;
+    }
+    // The last vector overlaps the one before: it is computed while nothing
+    // has been overwritten yet.
+    Carried values;
+    auto compute = [&] {
+      indices.back() = emitter.index(last);
+      FailureOr<Carried> computed =
+          this->compute(indices, lanes, segment.range);
+      if (failed(computed))
+        result = failure();
+      else
+        values = *computed;
+    };
+    if (isLast) {
+      OpBuilder &b = context.builder;
+      SmallVector<Type> types;
+      for (const Root &root : roots)
+        types.push_back(lanesOf(
+            carriedType(getElementTypeOrSelf(root.tensor.getType())), lanes));
+      auto branch =
+          scf::IfOp::create(b, context.loc, types, isLast, true, true);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(branch.thenBlock());
+        compute();
+        if (failed(result))
+          return failure();
+        scf::YieldOp::create(b, context.loc, values);
+        b.setInsertionPointToEnd(branch.elseBlock());
+        SmallVector<Value> zeros;
+        for (Type type : types)
+          zeros.push_back(
+              arith::ConstantOp::create(b, context.loc, b.getZeroAttr(type)));
+        scf::YieldOp::create(b, context.loc, zeros);
+      }
+      values.assign(branch.getResults().begin(), branch.getResults().end());
+    } else {
+      compute();
+    }
+    math.loop(first, math.min(limit, segment.range.end - rest), lanes, at);
+    indices.back() = emitter.index(last);
+    auto finish = [&] { write(values, indices, lanes); };
+    if (isLast)
+      math.branch(isLast, finish, [] {});
+    else
+      finish();
+    return result;
+  }
+
+  FailureOr<Carried> compute(ValueRange indices, int64_t lanes,
+                             LaneRange range) {
+    Carried values;
     for (const Root &root : roots) {
       FailureOr<Value> value =
           emitter.emitIn(root.tensor, indices, lanes, range);
@@ -106,8 +170,20 @@ private:
         return failure();
       values.push_back(*value);
     }
+    return values;
+  }
+
+  void write(ValueRange values, ValueRange indices, int64_t lanes) {
     for (auto [root, value] : llvm::zip(roots, values))
       emitter.store(value, root.memref, indices, lanes);
+  }
+
+  LogicalResult store(ValueRange indices, int64_t lanes, LaneRange range) {
+    // Everything is computed before the first store, so that loads are shared.
+    FailureOr<Carried> values = compute(indices, lanes, range);
+    if (failed(values))
+      return failure();
+    write(*values, indices, lanes);
     return success();
   }
 

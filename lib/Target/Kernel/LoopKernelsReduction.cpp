@@ -6,6 +6,8 @@
 
 #include "LoopKernels.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -34,7 +36,8 @@ static int64_t widestBits(ElementEmitter &emitter, ArrayRef<Value> tensors) {
     if (!shapeOf(value).empty() && shapeOf(value).back() != 1)
       bits = std::max<int64_t>(bits, type.getIntOrFloatBitWidth());
     Operation *op = value.getDefiningOp();
-    if (op && !emitter.isBound(value))
+    // The state of random numbers is not walked along.
+    if (op && !emitter.isBound(value) && !isa<RandomBitsOp>(op))
       llvm::append_range(work, op->getOperands());
   }
   return bits;

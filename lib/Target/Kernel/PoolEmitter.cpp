@@ -81,26 +81,7 @@ FailureOr<Value> ElementEmitter::emitPool(Operation *op, const Request &at) {
   if (!average)
     return result;
 
-  Value elements = indexMath.constant(1);
-  for (const WindowDimension &range : window) {
-    Value extent = range.padded;
-    if (!average.getCountIncludePad()) {
-      extent = indexMath.sub(range.end, range.begin);
-      extent = builder.createOrFold<arith::MaxSIOp>(loc, extent,
-                                                    indexMath.constant(0));
-    }
-    elements = builder.createOrFold<arith::MulIOp>(loc, elements, extent);
-  }
-  // A window wholly in the padding has nothing to average.
-  elements = builder.createOrFold<arith::MaxSIOp>(loc, elements,
-                                                  indexMath.constant(1));
-  Value divisor;
-  if (std::optional<int64_t> known = getConstantIntValue(elements)) {
-    divisor = math.constant(type, static_cast<double>(*known));
-  } else {
-    Value wide = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
-                                            elements);
-    divisor = arith::SIToFPOp::create(builder, loc, type, wide);
-  }
+  Value divisor =
+      countedElements(indexMath, window, average.getCountIncludePad(), type);
   return round(math.div(result, splat(divisor, at.lanes)), elementType);
 }

@@ -6,6 +6,8 @@
 
 #include "RowForm.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -125,7 +127,8 @@ LogicalResult RowForm::analyze(const ElementEmitter &emitter,
       continue;
     }
     if (isa<CumsumOp, TopKOp, ScatterElementsOp, ScatterNdOp, ArgmaxOp,
-            ArgminOp, MaxPoolOp, AvgPoolOp>(op))
+            ArgminOp, MaxPoolOp, AvgPoolOp, MaxPoolGradientOp,
+            AvgPoolGradientOp, AllFiniteOp, GlobalNormOp>(op))
       return failure();
     if (llvm::any_of(op->getOperands(),
                      [&](Value v) { return dependent.contains(v); }) &&

@@ -44,3 +44,25 @@ WindowDimension WindowShape::at(IndexMath &math, size_t dim, Value output,
   result.padded = upTo(inputExtent + before + high[dim]);
   return result;
 }
+
+Value mpc::countedElements(IndexMath &math, ArrayRef<WindowDimension> window,
+                           bool includesPadding, Type type) {
+  OpBuilder &b = math.b;
+  Value elements = math.constant(1);
+  for (const WindowDimension &range : window) {
+    Value extent = range.padded;
+    if (!includesPadding) {
+      extent = math.sub(range.end, range.begin);
+      extent =
+          b.createOrFold<arith::MaxSIOp>(math.loc, extent, math.constant(0));
+    }
+    elements = b.createOrFold<arith::MulIOp>(math.loc, elements, extent);
+  }
+  elements =
+      b.createOrFold<arith::MaxSIOp>(math.loc, elements, math.constant(1));
+  if (std::optional<int64_t> known = getConstantIntValue(elements))
+    return ValueMath(b, math.loc).constant(type, static_cast<double>(*known));
+  Value wide =
+      arith::IndexCastOp::create(b, math.loc, b.getI64Type(), elements);
+  return arith::SIToFPOp::create(b, math.loc, type, wide);
+}

@@ -41,6 +41,12 @@ struct WindowShape {
   bool channelsLast;
 };
 
+/// How many elements the window of an average counts, at least 1, as a float of
+/// `type`: a window wholly in the padding has nothing to average.
+mlir::Value countedElements(IndexMath &math,
+                            llvm::ArrayRef<WindowDimension> window,
+                            bool includesPadding, mlir::Type type);
+
 } // namespace mpc
 
 #endif // MPC_LIB_TARGET_KERNEL_WINDOW_H

@@ -108,4 +108,44 @@ TEST_F(CompareTest, LongestReductionLooksIntoFusionsAndAttention) {
   EXPECT_EQ(longestReduction(module->lookupSymbol<func::FuncOp>("f")), 20);
 }
 
+TEST_F(CompareTest, LongestReductionCountsTrainingOps) {
+  auto longestOf = [&](const std::string &arguments, const std::string &op) {
+    module = parseSourceString<ModuleOp>(
+        "func.func @f(" + arguments + ") {\n" + op + "\n  return\n}", &context);
+    EXPECT_TRUE(module) << messages;
+    return module ? longestReduction(module->lookupSymbol<func::FuncOp>("f"))
+                  : 0;
+  };
+  // The mean runs over 6 elements, the norm over 6 + 4, a channel's statistics
+  // over 8, the filter's gradient over 2 x 4 positions.
+  EXPECT_EQ(longestOf("%x: tensor<2x3xf32>",
+                      "%0 = mpc.huber %x, %x : (tensor<2x3xf32>, "
+                      "tensor<2x3xf32>) -> tensor<f32>"),
+            6);
+  EXPECT_EQ(longestOf("%x: tensor<2x3xf32>, %y: tensor<4xf16>",
+                      "%0 = mpc.global_norm %x, %y : (tensor<2x3xf32>, "
+                      "tensor<4xf16>) -> tensor<f32>"),
+            10);
+  EXPECT_EQ(longestOf("%x: tensor<2x3x4xf32>, %c: tensor<3xf32>",
+                      "%0:3 = mpc.batch_norm_training %x, %c, %c, %c, %c "
+                      "epsilon(0.1) momentum(0.1) : (tensor<2x3x4xf32>, "
+                      "tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, "
+                      "tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, "
+                      "tensor<3xf32>)"),
+            8);
+  EXPECT_EQ(longestOf("%x: tensor<2x3x4xf32>, %g: tensor<2x5x4xf32>",
+                      "%0 = mpc.conv_filter_gradient %x, %g strides([1]) "
+                      "pad([0], [0]) dilations([1]) : (tensor<2x3x4xf32>, "
+                      "tensor<2x5x4xf32>) -> tensor<5x3x1xf32>"),
+            8);
+  EXPECT_EQ(longestOf("%q: tensor<1x3x4xf32>, %k: tensor<1x2x4xf32>, %v: "
+                      "tensor<1x2x9xf32>, %g: tensor<1x3x9xf32>",
+                      "%0:3 = mpc.attention_gradient %q, %k, %v, %g scale(1.0) "
+                      ": (tensor<1x3x4xf32>, tensor<1x2x4xf32>, "
+                      "tensor<1x2x9xf32>, tensor<1x3x9xf32>) -> "
+                      "(tensor<1x3x4xf32>, tensor<1x2x4xf32>, "
+                      "tensor<1x2x9xf32>)"),
+            9);
+}
+
 } // namespace

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs test/Dialect/Mpc/ops.mlir, which has every op of the dialect.
+// Runs test/Dialect/Mpc/ops.mlir and training-ops.mlir, which have every op of
+// the dialect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,9 @@ namespace {
 class EveryOpTest : public ReferenceTest {
 protected:
   EveryOpTest() {
-    module = parseSourceFile<ModuleOp>(
-        MPC_SOURCE_DIR "/test/Dialect/Mpc/ops.mlir", &context);
+    for (const char *file : {"ops.mlir", "training-ops.mlir"})
+      modules.push_back(parseSourceFile<ModuleOp>(
+          std::string(MPC_SOURCE_DIR "/test/Dialect/Mpc/") + file, &context));
   }
 
   /// Normal floats, small integers.
@@ -39,8 +41,15 @@ protected:
   /// Runs every function; `check` sees each result.
   void runAll(Rounding rounding,
               function_ref<void(Operation *, const Tensor &)> check) {
-    ASSERT_TRUE(module) << messages;
-    for (auto function : module->getOps<func::FuncOp>()) {
+    for (OwningOpRef<ModuleOp> &module : modules) {
+      ASSERT_TRUE(module) << messages;
+      runFunctions(*module, rounding, check);
+    }
+  }
+
+  void runFunctions(ModuleOp module, Rounding rounding,
+                    function_ref<void(Operation *, const Tensor &)> check) {
+    for (auto function : module.getOps<func::FuncOp>()) {
       SmallVector<Tensor> arguments;
       for (Type argument : function.getArgumentTypes())
         arguments.push_back(draw(cast<RankedTensorType>(argument)));
@@ -59,6 +68,7 @@ protected:
     }
   }
 
+  SmallVector<OwningOpRef<ModuleOp>> modules;
   llvm::StringSet<> seen;
 };
 

@@ -21,6 +21,8 @@ namespace mpc {
 ///   void name(void *const *buffers, int64_t begin, int64_t end, void *scratch)
 /// `buffers` holds inputs, then outputs; every output element is written once
 /// all of `[0, items)` has been run, in any split and order, also concurrently.
+/// Outputs are apart from inputs, but for inputs that the kernel's
+/// `exe.in_place` names: an output may lie exactly over those.
 struct KernelInfo {
   std::string name;
   /// Number of independent work items.

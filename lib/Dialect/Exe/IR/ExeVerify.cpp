@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Exe/IR/InPlace.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -33,6 +34,16 @@ static std::optional<int64_t> bufferBytes(ProgramOp program, Attribute buffer) {
   return std::nullopt;
 }
 
+/// The buffer that `buffer` names: a result with an alias is its argument's.
+static Attribute memoryOf(ProgramOp program, Attribute buffer) {
+  if (auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer))
+    if (auto result = dyn_cast_if_present<ResultOp>(
+            SymbolTable::lookupSymbolIn(program, symbol)))
+      if (FlatSymbolRefAttr alias = result.getAliasAttr())
+        return alias;
+  return buffer;
+}
+
 static bool overlap(Attribute a, Attribute b) {
   auto left = dyn_cast<ArenaAttr>(a), right = dyn_cast<ArenaAttr>(b);
   if (!left || !right)
@@ -41,8 +52,38 @@ static bool overlap(Attribute a, Attribute b) {
          right.getOffset() < left.getOffset() + left.getBytes();
 }
 
+/// The kernel that a launch names, where it is a function on tensors; null
+/// where it is not there or already code.
+static func::FuncOp tensorKernel(LaunchOp launch) {
+  auto module = launch->getParentOfType<ModuleOp>();
+  auto kernel =
+      module ? dyn_cast_if_present<func::FuncOp>(
+                   SymbolTable::lookupSymbolIn(module, launch.getKernelAttr()))
+             : func::FuncOp();
+  if (!kernel ||
+      !llvm::all_of(kernel.getArgumentTypes(), llvm::IsaPred<RankedTensorType>))
+    return {};
+  return kernel;
+}
+
+/// Whether output `output` may have the buffer of input `input`.
+static bool mayShare(StepOpInterface step, unsigned input, unsigned output) {
+  auto launch = dyn_cast<LaunchOp>(*step);
+  if (!launch)
+    return false;
+  func::FuncOp kernel = tensorKernel(launch);
+  if (!kernel || kernel.isExternal() || input >= kernel.getNumArguments() ||
+      output >= kernel.getNumResults())
+    return true;
+  auto program = cast<ProgramOp>(launch->getParentOp());
+  return isWrittenInPlace(kernel, input) &&
+         mayWriteInPlace(
+             kernel, input, output,
+             storesScalarsLast(launch.getKind(), program.getTarget()));
+}
+
 /// That every buffer exists, outputs may be written, and no output overlaps
-/// another buffer of the step.
+/// another buffer of the step, but an input that it may share.
 static LogicalResult verifyBuffers(StepOpInterface step) {
   Operation *op = step;
   auto program = cast<ProgramOp>(op->getParentOp());
@@ -57,15 +98,30 @@ static LogicalResult verifyBuffers(StepOpInterface step) {
       if (!isa<ResultOp>(SymbolTable::lookupSymbolIn(program, symbol)))
         return op->emitOpError()
                << "writes " << buffer << ", which is no result of the program";
+  auto memoriesOf = [&](ArrayAttr buffers) {
+    return llvm::map_to_vector(
+        buffers, [&](Attribute buffer) { return memoryOf(program, buffer); });
+  };
+  SmallVector<Attribute> read = memoriesOf(step.getInputs()),
+                         written = memoriesOf(step.getOutputs());
   for (auto [index, output] : llvm::enumerate(step.getOutputs())) {
-    for (Attribute input : step.getInputs())
-      if (overlap(input, output))
+    for (auto [number, input] : llvm::enumerate(step.getInputs())) {
+      bool isSame = read[number] == written[index];
+      if (!overlap(read[number], written[index]) ||
+          (isSame && mayShare(step, number, index)))
+        continue;
+      InFlightDiagnostic diagnostic = op->emitOpError()
+                                      << "writes " << output
+                                      << ", which overlaps its input " << input;
+      if (isSame)
+        diagnostic << ", and its kernel does not work in place there";
+      return diagnostic;
+    }
+    for (size_t other = 0; other < index; ++other)
+      if (overlap(written[other], written[index]))
         return op->emitOpError()
-               << "writes " << output << ", which overlaps its input " << input;
-    for (Attribute other : step.getOutputs().getValue().take_front(index))
-      if (overlap(other, output))
-        return op->emitOpError() << "writes " << output
-                                 << ", which overlaps its output " << other;
+               << "writes " << output << ", which overlaps its output "
+               << step.getOutputs()[other];
   }
   return success();
 }
@@ -80,13 +136,8 @@ LogicalResult LaunchOp::verify() {
     return failure();
   auto program = cast<ProgramOp>((*this)->getParentOp());
   // C4
-  auto module = program->getParentOfType<ModuleOp>();
-  auto kernel = module
-                    ? dyn_cast_if_present<func::FuncOp>(
-                          SymbolTable::lookupSymbolIn(module, getKernelAttr()))
-                    : func::FuncOp();
-  if (!kernel ||
-      !llvm::all_of(kernel.getArgumentTypes(), llvm::IsaPred<RankedTensorType>))
+  func::FuncOp kernel = tensorKernel(*this);
+  if (!kernel)
     return success();
   FunctionType type = kernel.getFunctionType();
   auto check = [&](StringRef what, ArrayAttr buffers,
@@ -205,6 +256,29 @@ LogicalResult ProgramOp::verify() {
       failed(verifyIndices<ResultOp>(getProgramResults())))
     return failure();
 
+  // C5
+  DenseMap<Attribute, ResultOp> replaced;
+  for (ResultOp result : getProgramResults()) {
+    FlatSymbolRefAttr alias = result.getAliasAttr();
+    if (!alias)
+      continue;
+    auto argument = dyn_cast_if_present<ArgumentOp>(
+        mlir::SymbolTable::lookupSymbolIn(getOperation(), alias));
+    if (!argument)
+      return result.emitOpError()
+             << "has alias " << alias << ", which is no argument";
+    if (argument.getTensorType() != result.getTensorType())
+      return result.emitOpError()
+             << "of type " << result.getTensorType() << " has alias " << alias
+             << " of type " << argument.getTensorType();
+    if (auto [entry, inserted] = replaced.insert({alias, result}); !inserted) {
+      InFlightDiagnostic diagnostic =
+          result.emitOpError() << "has alias " << alias << ", as another has";
+      diagnostic.attachNote(entry->second.getLoc()) << "the other result";
+      return diagnostic;
+    }
+  }
+
   SmallVector<ArenaAttr> live;
   DenseMap<Attribute, Operation *> written;
   for (StepOpInterface launch : getSteps()) {
@@ -231,10 +305,22 @@ LogicalResult ProgramOp::verify() {
                  << "reads arena[" << arena.getOffset() << " : "
                  << arena.getBytes() << "], which holds no value there";
       } else if (isa_and_present<ResultOp>(mlir::SymbolTable::lookupSymbolIn(
-                     getOperation(), cast<FlatSymbolRefAttr>(buffer))) &&
-                 !written.contains(buffer)) {
-        return launch->emitOpError()
-               << "reads result " << buffer << " before it is written";
+                     getOperation(), cast<FlatSymbolRefAttr>(buffer)))) {
+        if (!written.contains(buffer))
+          return launch->emitOpError()
+                 << "reads result " << buffer << " before it is written";
+      } else if (ResultOp result = replaced.lookup(buffer)) {
+        // C6
+        auto writer =
+            written.find(FlatSymbolRefAttr::get(result.getSymNameAttr()));
+        if (writer == written.end())
+          continue;
+        InFlightDiagnostic diagnostic =
+            launch->emitOpError()
+            << "reads argument " << buffer << " after result @"
+            << result.getSymName() << " replaced it";
+        diagnostic.attachNote(writer->second->getLoc()) << "written here";
+        return diagnostic;
       }
     }
     for (Attribute buffer : launch.getOutputs()) {
@@ -255,7 +341,8 @@ LogicalResult ProgramOp::verify() {
     }
   }
   for (ResultOp result : getProgramResults())
-    if (!written.contains(FlatSymbolRefAttr::get(result.getSymNameAttr())))
+    if (!result.getAliasAttr() &&
+        !written.contains(FlatSymbolRefAttr::get(result.getSymNameAttr())))
       return result.emitOpError() << "is written by no launch";
   return success();
 }

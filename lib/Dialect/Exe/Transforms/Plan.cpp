@@ -4,13 +4,15 @@
 //
 // Outlines fusions (KernelOutliner.cpp) and gives every value a place: symbols
 // for what the caller sees, the arena (ArenaPlanner.cpp) for the rest. Reads
-// the output of mpc-fuse; nothing moves between buffers afterwards.
+// the output of mpc-fuse; nothing moves between buffers afterwards. Results
+// that replace arguments are written in place where no kernel needs the old
+// contents any more (ReplacedArguments.cpp, InPlace.h).
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelOutliner.h"
+#include "ProgramPlanner.h"
+#include "ReplacedArguments.h"
 
-#include "mpc/Dialect/Exe/Transforms/ArenaPlanner.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
 
@@ -23,85 +25,6 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-
-/// Where a value lies: in a named buffer, or at an offset in the buffer of
-/// `root`.
-struct Place {
-  FlatSymbolRefAttr symbol;
-  Value root;
-  int64_t offset = 0;
-};
-
-/// A kernel call before buffers have places.
-struct PlannedLaunch {
-  func::FuncOp kernel;
-  FusionOp fusion; // null for a copy
-  Location loc;
-  SmallVector<Value> inputs;
-  /// A result symbol, or the value that the kernel computes.
-  SmallVector<Value> outputs;
-  FlatSymbolRefAttr copyTarget;
-};
-
-class ProgramPlanner {
-public:
-  ProgramPlanner(func::FuncOp function, KernelOutliner &outliner,
-                 StringRef target)
-      : function(function), outliner(outliner), builder(function),
-        program(exe::ProgramOp::create(builder, function.getLoc(),
-                                       function.getName(), target,
-                                       /*arenaBytes=*/0)) {
-    builder.setInsertionPointToStart(&program.getBody().front());
-  }
-
-  LogicalResult run() {
-    if (failed(checkBody()))
-      return failure();
-    declarePorts();
-    collect();
-    placeInArena();
-    for (const PlannedLaunch &launch : launches)
-      emitLaunch(launch);
-    return success();
-  }
-
-  exe::ProgramOp getProgram() { return program; }
-
-private:
-  LogicalResult checkBody();
-  void declarePorts();
-  void collect();
-  void placeInArena();
-  void emitLaunch(PlannedLaunch launch);
-
-  /// A symbol of the program made of `name` that is still free.
-  std::string uniqueSymbol(StringRef name);
-  FlatSymbolRefAttr constantSymbol(mpc::ConstantOp constant);
-  Place placeOf(Value value);
-  Attribute bufferOf(Value value);
-  /// Whether `value` may be computed straight into a result's buffer.
-  bool canBeResult(Value value);
-
-  func::FuncOp function;
-  KernelOutliner &outliner;
-  OpBuilder builder;
-  exe::ProgramOp program;
-  llvm::StringSet<> symbols;
-  SmallVector<FlatSymbolRefAttr> argumentSymbols, resultSymbols;
-  DenseMap<Attribute, FlatSymbolRefAttr> constantSymbols;
-  /// Values whose buffer is a result's.
-  DenseMap<Value, FlatSymbolRefAttr> resultOf;
-  /// Operands of concats that are views: their part of the concat's buffer.
-  DenseMap<Value, Place> partOf;
-  SmallVector<PlannedLaunch> launches;
-  DenseMap<Value, int64_t> arenaOffset;
-};
-
-Value behindReshapes(Value value) {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 /// A port's name in the model.
 StringRef portName(DictionaryAttr attributes) {
@@ -116,6 +39,28 @@ RoleAttr portRole(DictionaryAttr attributes) {
 }
 
 } // namespace
+
+ProgramPlanner::ProgramPlanner(func::FuncOp function, KernelOutliner &outliner,
+                               StringRef target)
+    : function(function), outliner(outliner), builder(function),
+      program(exe::ProgramOp::create(builder, function.getLoc(),
+                                     function.getName(), target,
+                                     /*arenaBytes=*/0)),
+      aliases(aliasesOf(function)) {
+  builder.setInsertionPointToStart(&program.getBody().front());
+}
+
+LogicalResult ProgramPlanner::run() {
+  if (failed(checkBody()))
+    return failure();
+  orderReplacements(function, aliases);
+  declarePorts();
+  collect();
+  placeInArena();
+  for (const PlannedLaunch &launch : launches)
+    emitLaunch(launch);
+  return success();
+}
 
 LogicalResult ProgramPlanner::checkBody() {
   if (!function.getBody().hasOneBlock())
@@ -153,10 +98,15 @@ void ProgramPlanner::declarePorts() {
     DictionaryAttr attributes = function.getArgAttrDict(index);
     std::string name = nameOf(attributes, "arg", index),
                 symbol = uniqueSymbol(name);
-    exe::ArgumentOp::create(
+    auto port = exe::ArgumentOp::create(
         builder, argument.getLoc(), builder.getStringAttr(symbol),
         TypeAttr::get(argument.getType()), builder.getI64IntegerAttr(index),
-        builder.getStringAttr(name), portRole(attributes));
+        builder.getStringAttr(name), portRole(attributes),
+        attributes ? attributes.getAs<ElementsAttr>(MpcDialect::kInitialAttr)
+                   : ElementsAttr());
+    // What mpc-scale-loss says about the numbers in a record of overflows.
+    if (attributes && attributes.contains("mpc.labels"))
+      port->setAttr("mpc.labels", attributes.get("mpc.labels"));
     argumentSymbols.push_back(
         FlatSymbolRefAttr::get(builder.getContext(), symbol));
   }
@@ -167,63 +117,12 @@ void ProgramPlanner::declarePorts() {
     exe::ResultOp::create(builder, function.getLoc(),
                           builder.getStringAttr(symbol), TypeAttr::get(type),
                           builder.getI64IntegerAttr(index),
-                          builder.getStringAttr(name), portRole(attributes));
+                          builder.getStringAttr(name), portRole(attributes),
+                          aliases[index] < 0 ? FlatSymbolRefAttr()
+                                             : argumentSymbols[aliases[index]]);
     resultSymbols.push_back(
         FlatSymbolRefAttr::get(builder.getContext(), symbol));
   }
-}
-
-FlatSymbolRefAttr ProgramPlanner::constantSymbol(mpc::ConstantOp constant) {
-  FlatSymbolRefAttr &symbol = constantSymbols[constant.getValue()];
-  if (symbol)
-    return symbol;
-  StringRef name = "constant";
-  if (auto named = dyn_cast<NameLoc>(constant.getLoc());
-      named && !named.getName().empty())
-    name = named.getName();
-  std::string unique = uniqueSymbol(name);
-  exe::ConstantOp::create(builder, constant.getLoc(), unique,
-                          constant.getValue());
-  return symbol = FlatSymbolRefAttr::get(builder.getContext(), unique);
-}
-
-Place ProgramPlanner::placeOf(Value value) {
-  int64_t offset = 0;
-  while (true) {
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      return {argumentSymbols[argument.getArgNumber()], {}, offset};
-    if (auto constant = value.getDefiningOp<mpc::ConstantOp>())
-      return {constantSymbol(constant), {}, offset};
-    if (auto reshape = value.getDefiningOp<ReshapeOp>()) {
-      value = reshape.getInput();
-    } else if (auto slice = value.getDefiningOp<SliceOp>()) {
-      offset += *contiguousOffset(slice);
-      value = slice.getInput();
-    } else if (auto part = partOf.find(value); part != partOf.end()) {
-      offset += part->second.offset;
-      value = part->second.root;
-    } else if (FlatSymbolRefAttr symbol = resultOf.lookup(value)) {
-      return {symbol, {}, offset};
-    } else {
-      return {{}, value, offset};
-    }
-  }
-}
-
-bool ProgramPlanner::canBeResult(Value value) {
-  if (!value.getDefiningOp<FusionOp>() || partOf.contains(value) ||
-      resultOf.contains(value))
-    return false;
-  // Parts of a buffer are addressed in the arena only.
-  SmallVector<Value> names = {value};
-  for (size_t i = 0; i < names.size(); ++i)
-    for (Operation *user : names[i].getUsers()) {
-      if (auto reshape = dyn_cast<ReshapeOp>(user))
-        names.push_back(reshape.getResult());
-      else if (isa<SliceOp, ConcatOp>(user))
-        return false;
-    }
-  return true;
 }
 
 void ProgramPlanner::collect() {
@@ -231,7 +130,7 @@ void ProgramPlanner::collect() {
   for (auto concat : block.getOps<ConcatOp>()) {
     int64_t offset = 0;
     for (Value input : concat.getInputs()) {
-      partOf[behindReshapes(input)] = {{}, concat.getResult(), offset};
+      partOf[reshapedFrom(input)] = {{}, concat.getResult(), offset};
       offset += byteCount(input.getType());
     }
   }
@@ -243,12 +142,15 @@ void ProgramPlanner::collect() {
                         SmallVector<Value>(fusion.getOutputs()),
                         {}});
   // Copies come last, so that each value that can has its result's buffer
-  // first.
+  // first, and no launch reads an argument that a copy replaces.
   SmallVector<std::pair<Value, FlatSymbolRefAttr>> copies;
-  for (auto [value, symbol] :
-       llvm::zip_equal(block.getTerminator()->getOperands(), resultSymbols)) {
-    Value source = behindReshapes(value);
-    if (canBeResult(source))
+  for (auto [value, symbol, alias] : llvm::zip_equal(
+           block.getTerminator()->getOperands(), resultSymbols, aliases)) {
+    Value source = reshapedFrom(value);
+    if (alias >= 0 && source == function.getArgument(alias))
+      continue;
+    if (canBeResult(source) &&
+        (alias < 0 || canReplace(cast<OpResult>(source), alias)))
       resultOf[source] = symbol;
     else
       copies.push_back({value, symbol});
@@ -261,44 +163,8 @@ void ProgramPlanner::collect() {
   }
 }
 
-void ProgramPlanner::placeInArena() {
-  struct Life {
-    int64_t first, last;
-  };
-  llvm::MapVector<Value, Life> lives;
-  auto use = [&](Value value, int64_t step) {
-    Place place = placeOf(value);
-    if (place.symbol)
-      return;
-    auto [entry, inserted] = lives.insert({place.root, {step, step}});
-    entry->second.first = std::min(entry->second.first, step);
-    entry->second.last = std::max(entry->second.last, step);
-  };
-  for (auto [step, launch] : llvm::enumerate(launches)) {
-    for (Value value : launch.inputs)
-      use(value, step);
-    for (Value value : launch.outputs)
-      use(value, step);
-  }
-  ArenaPlanner planner(exe::ProgramOp::kAlignment);
-  for (auto &[root, life] : lives)
-    planner.add(byteCount(root.getType()), life.first, life.last);
-  planner.plan();
-  for (auto [number, entry] : llvm::enumerate(lives))
-    arenaOffset[entry.first] = planner.offsetOf(number);
-  program.setArenaBytes(planner.arenaBytes());
-}
-
-Attribute ProgramPlanner::bufferOf(Value value) {
-  Place place = placeOf(value);
-  if (place.symbol)
-    return place.symbol;
-  return exe::ArenaAttr::get(builder.getContext(),
-                             arenaOffset.lookup(place.root) + place.offset,
-                             byteCount(value.getType()));
-}
-
 void ProgramPlanner::emitLaunch(PlannedLaunch launch) {
+  markInPlace(launch);
   SmallVector<Attribute> inputs, outputs;
   for (Value value : launch.inputs)
     inputs.push_back(bufferOf(value));

@@ -377,8 +377,6 @@ Type AttentionOp::getAccumulateType() {
   return element.isF64() ? element : Float32Type::get(getContext());
 }
 
-ComputeMode AttentionOp::getComputeMode() { return ComputeMode::native; }
-
 LogicalResult AttentionOp::verify() {
   // Verifiers run before type inference is checked; what follows relies on it.
   if (failed(mlir::detail::verifyInferredResultTypes(*this)))

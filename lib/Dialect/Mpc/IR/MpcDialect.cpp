@@ -29,6 +29,8 @@ using namespace mpc;
 
 namespace mpc {
 void registerMpcDialectOperations(MpcDialect *dialect);
+/// MpcTraining.cpp.
+void registerTrainingOps(MpcDialect *dialect);
 } // namespace mpc
 
 #define GET_OP_DEFS_REGISTRATION
@@ -36,6 +38,7 @@ void registerMpcDialectOperations(MpcDialect *dialect);
 
 void MpcDialect::initialize() {
   registerMpcDialectOperations(this);
+  registerTrainingOps(this);
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"

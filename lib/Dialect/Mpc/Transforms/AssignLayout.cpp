@@ -11,9 +11,11 @@
 #include "AssignLayout.h"
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_ASSIGNLAYOUTPASS
@@ -25,31 +27,37 @@ using namespace mpc;
 
 namespace {
 
-/// Puts the op between a transpose to channels last and one back. `transposed`
-/// holds what was transposed for ops before it.
+/// Puts the op between transposes of `images`, some of its operands, to
+/// channels last and one of its result back (where that is an image).
+/// `transposed` holds what was transposed for ops before it.
 template <typename OpTy>
-void makeChannelsLast(OpTy op, DenseMap<Value, Value> &transposed) {
+void makeChannelsLast(OpTy op, ArrayRef<OpOperand *> images, bool resultIsImage,
+                      DenseMap<Value, Value> &transposed) {
   OpBuilder builder(op);
   // What was padded is the contraction, not the transposes beside it.
   Attribute padding = op->removeDiscardableAttr(MpcDialect::kPaddingAttr);
   OpEmitter emit(builder, op);
   if (padding)
     op->setDiscardableAttr(MpcDialect::kPaddingAttr, padding);
-  int64_t rank = shapeOf(op.getInput()).size();
+  int64_t rank = shapeOf(images.front()->get()).size();
   SmallVector<int64_t> toLast = {0};
   for (int64_t d = 2; d < rank; ++d)
     toLast.push_back(d);
   toLast.push_back(1);
 
+  for (OpOperand *image : images) {
+    Value &last = transposed[image->get()];
+    if (!last)
+      last = emit.transpose(image->get(), toLast);
+    image->set(last);
+  }
+  op.setLayout(ImageLayout::channels_last);
+  if (!resultIsImage)
+    return;
   auto type = cast<RankedTensorType>(op.getType());
   SmallVector<int64_t> shape;
   for (int64_t dimension : toLast)
     shape.push_back(type.getShape()[dimension]);
-  Value &input = transposed[op.getInput()];
-  if (!input)
-    input = emit.transpose(op.getInput(), toLast);
-  op.getInputMutable().assign(input);
-  op.setLayout(ImageLayout::channels_last);
   op.getResult().setType(RankedTensorType::get(shape, type.getElementType()));
 
   builder.setInsertionPointAfter(op);
@@ -71,20 +79,31 @@ struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
   void runOnOperation() override {
     DenseMap<Value, Value> transposed;
     getOperation().walk([&](Operation *op) {
-      auto convert = [&](auto image) {
+      auto convert = [&](auto image, ArrayRef<OpOperand *> images,
+                         bool resultIsImage = true) {
         if (image.getLayout() == ImageLayout::channels_last)
           return;
-        makeChannelsLast(image, transposed);
+        makeChannelsLast(image, images, resultIsImage, transposed);
         ++numConverted;
       };
-      if (auto conv = dyn_cast<ConvOp>(op)) {
-        if (!conv.getPacked())
-          convert(conv);
-      } else if (auto pool = dyn_cast<MaxPoolOp>(op)) {
-        convert(pool);
-      } else if (auto pool = dyn_cast<AvgPoolOp>(op)) {
-        convert(pool);
-      }
+      TypeSwitch<Operation *>(op)
+          .Case([&](ConvOp conv) {
+            if (!conv.getPacked())
+              convert(conv, &conv.getInputMutable());
+          })
+          .Case([&](ConvFilterGradientOp conv) {
+            convert(conv, {&conv.getInputMutable(), &conv.getGradientMutable()},
+                    /*resultIsImage=*/false);
+          })
+          .Case<MaxPoolOp, AvgPoolOp>(
+              [&](auto pool) { convert(pool, &pool.getInputMutable()); })
+          .Case([&](MaxPoolGradientOp pool) {
+            convert(pool,
+                    {&pool.getInputMutable(), &pool.getGradientMutable()});
+          })
+          .Case([&](AvgPoolGradientOp pool) {
+            convert(pool, &pool.getGradientMutable());
+          });
     });
     // Folding stays off: this pass moves data and changes no value.
     GreedyRewriteConfig config;

@@ -12,6 +12,7 @@
 #include "NarrowConstant.h"
 
 #include "mpc/Analysis/PrecisionPlan.h"
+#include "mpc/Analysis/TrainingTypes.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
@@ -225,7 +226,7 @@ void PlanApplier::applyTo(Operation *op) {
     resultType = opPlan->result;
   if (resultType != wide)
     for (Value result : op->getResults())
-      if (plan.isEligible(result))
+      if (plan.isEligible(result) && isPrecisionResult(result))
         result.setType(withElement(result, resultType));
   if (role == OpPlan::Role::Multiply && opPlan->compute != wide)
     ++narrowed;

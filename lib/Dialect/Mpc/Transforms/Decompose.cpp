@@ -4,13 +4,15 @@
 //
 // Rewrites composites into ops that every target has kernels for. First pass of
 // the Layout stage: its slices and reshapes are what the later ones clean up.
-// Recurrent ops: DecomposeRecurrent.cpp.
+// Recurrent ops: DecomposeRecurrent.cpp; updates: DecomposeUpdate.cpp; losses
+// and training forms: DecomposeTraining.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Decompose.h"
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -200,6 +202,15 @@ Value decompose(OpEmitter &emit, ConvTransposeOp op) {
 // The pass
 //===----------------------------------------------------------------------===//
 
+bool isComposite(Operation *op) {
+  return isa<BatchNormOp, GroupNormOp, InstanceNormOp, ConvTransposeOp, LstmOp,
+             GruOp, RnnOp>(op) ||
+         isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
+             MeanAbsoluteErrorOp, HuberOp, DropoutOp, BatchNormTrainingOp,
+             AttentionGradientOp, StopGradientOp, GradientSeedOp>(op) ||
+         isa<OptimizerOpInterface, LearningRateOp, LossScaleUpdateOp>(op);
+}
+
 struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
   using Base::Base;
 
@@ -214,8 +225,8 @@ struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
   void runOnOperation() override {
     SmallVector<Operation *> composites;
     getOperation().walk([&](Operation *op) {
-      if (isa<BatchNormOp, GroupNormOp, InstanceNormOp, ConvTransposeOp, LstmOp,
-              GruOp, RnnOp>(op))
+      if (isComposite(op) &&
+          !llvm::is_contained(keep, op->getName().stripDialect()))
         composites.push_back(op);
     });
     for (Operation *op : composites) {
@@ -234,10 +245,15 @@ struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
                 return SmallVector<Value>{
                     decomposeGroups(emit, norm, shapeOf(norm.getInput())[1])};
               })
-              .Default([&](Operation *recurrent) {
-                if (shapeOf(recurrent->getOperand(0))[0] > maxSteps)
+              .Case<LstmOp, GruOp, RnnOp>([&](auto recurrent) {
+                if (shapeOf(recurrent.getInput())[0] > maxSteps)
                   return SmallVector<Value>();
                 return unrollRecurrent(builder, recurrent);
+              })
+              .Default([&](Operation *other) {
+                SmallVector<Value> update = decomposeUpdate(builder, other);
+                return update.empty() ? decomposeTraining(builder, other)
+                                      : update;
               });
       if (values.empty())
         continue;

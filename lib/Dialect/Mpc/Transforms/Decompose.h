@@ -16,6 +16,16 @@ namespace mpc {
 llvm::SmallVector<mlir::Value> unrollRecurrent(mlir::OpBuilder &builder,
                                                mlir::Operation *op);
 
+/// The values that stand for the results of an optimizer, learning_rate or
+/// loss_scale.update, computed before it; empty for any other op.
+llvm::SmallVector<mlir::Value> decomposeUpdate(mlir::OpBuilder &builder,
+                                               mlir::Operation *op);
+
+/// The values that stand for the results of a loss, a training form, a seed or
+/// the gradient of attention, computed before it; empty for any other op.
+llvm::SmallVector<mlir::Value> decomposeTraining(mlir::OpBuilder &builder,
+                                                 mlir::Operation *op);
+
 } // namespace mpc
 
 #endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_DECOMPOSE_H

@@ -147,6 +147,8 @@ private:
     if (group->ops.size() == 1 && isa<CastOp>(leader) &&
         llvm::all_of(leader->getOperands(), isInput))
       base = "input_cast";
+    if (group->isJoint)
+      base = group->kind == FusionKind::update ? "update" : "check";
     std::string name = base;
     for (int64_t i = 1; !names.insert(name).second; ++i)
       name = base + "_" + std::to_string(i);

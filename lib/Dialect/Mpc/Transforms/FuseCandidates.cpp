@@ -16,7 +16,7 @@ using namespace mpc;
 
 SmallVector<FusionCandidate> FuseRules::candidatesOf(FusionGroup *group) const {
   Candidates candidates;
-  if (group->isLoose || group->ops.empty())
+  if (group->isLoose || group->isJoint || group->ops.empty())
     return candidates;
   if (!group->anchor) {
     addLoops(group, candidates);
@@ -100,9 +100,11 @@ void FuseRules::addEpilogue(FusionGroup *group, Candidates &candidates) const {
           !graph.isReadOnlyBy(source, group))
         continue;
       Operation *producer = source->ops.front();
-      bool fits = isElementwise(producer) ? shapeOf(operand) == group->shape ||
-                                                isFreeToRepeat(producer)
-                                          : keepsLastDimension(producer);
+      bool fits = isElementwise(producer)
+                      ? shapeOf(operand) == group->shape ||
+                            isFreeToRepeat(producer) || isScalarOnGpu(operand)
+                      : keepsLastDimension(producer) ||
+                            (isGpu && isa<OneHotOp>(producer));
       if (fits && !endsOtherKernel(producer, group) &&
           seen.insert(source).second)
         candidates.push_back({FusionStep::EpilogueOperand, group, source,
@@ -149,7 +151,8 @@ void FuseRules::addPrologue(FusionGroup *group, Candidates &candidates) const {
                      (isGpu && isRow && keepsVectors(producer));
     bool fits = isElementwise(producer)
                     ? (sameShape && (isOnlyReader || mayYield)) ||
-                          (isFreeToRepeat(producer) && isOnlyReader)
+                          ((isFreeToRepeat(producer) || isScalarOnGpu(value)) &&
+                           isOnlyReader)
                     : keepsRows && isOnlyReader;
     if (fits)
       candidates.push_back({FusionStep::Prologue, group, source, Value(),

@@ -11,7 +11,10 @@
 #include "OpEmitter.h"
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
+
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -190,10 +193,40 @@ static void repeatMovement(Block &block, const TargetInfo &target) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+/// Gives the checks of gradients their own copy of the scalar arithmetic that
+/// they unscale by: the updates, which wait for the checks, read it too, and it
+/// would else be a kernel before both.
+static void repeatScalarsForChecks(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isa<AllFiniteOp, GlobalNormOp>(op))
+      continue;
+    OpBuilder builder(&op);
+    IRMapping copies;
+    auto repeat = [&](auto &&self, Value value) -> Value {
+      Operation *producer = value.getDefiningOp();
+      if (!producer || !isElementwise(producer) || elementCount(value) != 1)
+        return value;
+      if (Value copy = copies.lookupOrNull(value))
+        return copy;
+      for (Value operand : producer->getOperands())
+        copies.map(operand, self(self, operand));
+      return builder.clone(*producer, copies)->getResult(0);
+    };
+    for (OpOperand &operand : op.getOpOperands())
+      if (shapeOf(operand.get()).empty() && !operand.get().hasOneUse())
+        operand.set(repeat(repeat, operand.get()));
+  }
+}
+
 void mpc::prepareFusion(Block &block, const TargetInfo &target) {
   widenAfterMovement(block);
   narrowBeforeMovement(block);
   repeatWideningCasts(block);
+  repeatScalarsForChecks(block);
   // Kernels around the CPU's micro-kernels copy their operands instead.
   if (target.kind == TargetInfo::Kind::Cuda) {
     narrowInputsLast(block);

@@ -44,7 +44,7 @@ StringRef mpc::nameOf(FusionStep step) {
 }
 
 FuseRules::FuseRules(FusionGraph &graph, Block &block, const TargetInfo &target)
-    : graph(graph), cost(target, graph),
+    : graph(graph), block(block), cost(target, graph),
       isGpu(target.kind == TargetInfo::Kind::Cuda) {
   for (Operation &op : block.without_terminator())
     ops.push_back(&op);
@@ -85,6 +85,8 @@ void FuseRules::classify() {
     group->kind = *kind;
     group->anchor = op;
   }
+  joinUpdates();
+  joinChecks();
 }
 
 //===----------------------------------------------------------------------===//
@@ -93,7 +95,12 @@ void FuseRules::classify() {
 
 /// A loop that no kernel has taken yet.
 bool FuseRules::isFree(FusionGroup *group) const {
-  return group && !group->isLoose && !group->anchor;
+  return group && !group->isLoose && !group->isJoint && !group->anchor;
+}
+
+/// Whether every thread of a GPU may compute `value` anew: a launch costs more.
+bool FuseRules::isScalarOnGpu(Value value) const {
+  return isGpu && elementCount(value) == 1;
 }
 
 /// Whether the group's kernel loads its operands through index maps.
@@ -221,9 +228,15 @@ bool FuseRules::mayJoin(Operation *op, Value operand, FusionGroup *group,
   if (isElementwise(op) && source->shape == group->shape &&
       isPlainLoop(source->ops) && isPlainLoop(group->ops))
     return true;
+  // What a movement's kernel stores it stores narrow as well
+  // (absorbsResultCast).
+  if (isa<CastOp>(op) && source->shape == group->shape &&
+      !isLastDimensionMoved(source->ops) && isPlainLoop(group->ops))
+    return true;
   if (!graph.isReadOnlyBy(source, group))
     return false;
-  bool isRepeatable = llvm::all_of(source->ops, isFreeToRepeat);
+  bool isRepeatable =
+      llvm::all_of(source->ops, isFreeToRepeat) || isScalarOnGpu(operand);
   if (elementCount(operand) < elementCount(op->getResult(0)) && !isRepeatable &&
       !isa<PadOp, ConcatOp>(op))
     return false;

@@ -66,6 +66,7 @@ public:
 
 private:
   bool isFree(FusionGroup *group) const;
+  bool isScalarOnGpu(mlir::Value value) const;
   bool takesOperands(FusionGroup *group) const;
   bool isFull(FusionGroup *group, FusionGroup *joining) const;
   bool endsOtherKernel(mlir::Operation *op, FusionGroup *group) const;
@@ -85,12 +86,21 @@ private:
   void addPrologue(FusionGroup *group, Candidates &candidates) const;
   void addLoops(FusionGroup *group, Candidates &candidates) const;
 
+  // Kernels of several tensors (FuseUpdates.cpp) and of several kernels
+  // (FuseJoin.cpp).
+  void joinUpdates();
+  void joinChecks();
+  void joinRows();
+  void joinRowSums();
+  void joinSums();
+  void joinInto(llvm::ArrayRef<mlir::Operation *> members, FusionKind kind);
   bool mergeThrough(FusionGroup *group, mlir::Value operand,
                     FusionGroup *source);
   bool takeStore(FusionGroup *group);
   void widenAtReaders();
 
   FusionGraph &graph;
+  mlir::Block &block;
   llvm::SmallVector<mlir::Operation *> ops;
   FusionCost cost;
   /// Whether kernels around matrix units load and store through index maps

@@ -70,10 +70,15 @@ void FuseRules::widenAtReaders() {
 }
 
 void FuseRules::finish() {
+  if (isGpu) {
+    joinRows();
+    joinRowSums();
+    joinSums();
+  }
   widenAtReaders();
   for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);
-    if (group->anchor || group->isLoose)
+    if (group->anchor || group->isLoose || group->isJoint)
       continue;
     bool moves = llvm::any_of(
         group->ops, [](Operation *member) { return isa<TransposeOp>(member); });

@@ -28,6 +28,9 @@ struct FusionGroup {
   llvm::ArrayRef<int64_t> shape;
   /// A constant or a view: never merged.
   bool isLoose = false;
+  /// Complete from the start: the updates of the state, and the checks of the
+  /// gradients. Results have shapes of their own.
+  bool isJoint = false;
   /// Counts the merges, so that what was said about the group before is known
   /// to be old.
   int64_t version = 0;

@@ -8,9 +8,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
 #include "mpc/Policy/Policy.h"
+
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -23,13 +27,26 @@ namespace mpc {
 namespace {
 
 /// The stages that have a contract on functions, in order.
-enum class StageKind { Import, Simplify, Precision, Pad, Layout, Fuse };
+enum class StageKind {
+  Import,
+  Lift,
+  Simplify,
+  Differentiate,
+  Precision,
+  LossScale,
+  Pad,
+  Layout,
+  Fuse
+};
 
 std::optional<StageKind> parseStage(StringRef name) {
   return llvm::StringSwitch<std::optional<StageKind>>(name)
       .Case("import", StageKind::Import)
+      .Case("lift", StageKind::Lift)
       .Case("simplify", StageKind::Simplify)
+      .Case("differentiate", StageKind::Differentiate)
       .Case("precision", StageKind::Precision)
+      .Case("loss-scale", StageKind::LossScale)
       .Case("pad", StageKind::Pad)
       .Case("layout", StageKind::Layout)
       .Case("fuse", StageKind::Fuse)
@@ -74,6 +91,89 @@ LogicalResult checkSignature(func::FuncOp func) {
     if (failed(check(func.getResultAttrDict(i), "result", i)))
       return failure();
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+/// Every parameter has a name of its own and a value to begin with.
+LogicalResult checkParameters(const StepFunction &step) {
+  func::FuncOp func = step.getFunction();
+  llvm::StringSet<> names;
+  for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
+    unsigned i = parameter.getArgNumber();
+    StringRef name = step.argumentName(i);
+    auto initial =
+        func.getArgAttrOfType<ElementsAttr>(i, MpcDialect::kInitialAttr);
+    if (!initial || initial.getType() != parameter.getType())
+      return func.emitOpError() << "parameter '" << name << "' (argument " << i
+                                << ") has no '" << MpcDialect::kInitialAttr
+                                << "' of its type " << parameter.getType();
+    if (!names.insert(name).second)
+      return func.emitOpError() << "has two parameters '" << name << "'";
+  }
+  return success();
+}
+
+/// A loss is a wide scalar.
+LogicalResult checkLosses(const StepFunction &step) {
+  func::FuncOp func = step.getFunction();
+  for (unsigned i : step.results(RoleKind::loss)) {
+    auto type = dyn_cast<RankedTensorType>(func.getResultTypes()[i]);
+    if (!type || type.getRank() != 0 ||
+        !isa<Float32Type, Float64Type>(type.getElementType()))
+      return func.emitOpError() << "loss '" << step.resultName(i) << "' is "
+                                << func.getResultTypes()[i]
+                                << "; a loss is a scalar in f32 or f64";
+  }
+  return success();
+}
+
+/// Where one parameter is trained, all are: each has a gradient or the result
+/// that replaces it.
+LogicalResult checkTrained(const StepFunction &step) {
+  SmallVector<BlockArgument> left;
+  SmallVector<BlockArgument> parameters = step.arguments(RoleKind::parameter);
+  for (BlockArgument parameter : parameters) {
+    StringRef name = step.argumentName(parameter.getArgNumber());
+    if (!step.updateOf(parameter) &&
+        !step.findResult(RoleKind::output, (name + ".gradient").str()))
+      left.push_back(parameter);
+  }
+  if (left.empty() || left.size() == parameters.size())
+    return success();
+  unsigned i = left.front().getArgNumber();
+  return step.getFunction().emitOpError()
+         << "parameter '" << step.argumentName(i) << "' (argument " << i
+         << ") is neither replaced nor has it a gradient";
+}
+
+/// What replaces an argument is called as the argument is.
+LogicalResult checkReplacements(const StepFunction &step) {
+  func::FuncOp func = step.getFunction();
+  for (BlockArgument argument : func.getArguments()) {
+    unsigned i = argument.getArgNumber();
+    std::optional<unsigned> result = step.updateOf(argument);
+    if (!result || (step.argumentRole(i) == step.resultRole(*result) &&
+                    step.argumentName(i) == step.resultName(*result)))
+      continue;
+    return func.emitOpError()
+           << "result '" << step.resultName(*result) << "' of role "
+           << step.resultRole(*result) << " replaces argument '"
+           << step.argumentName(i) << "' of role " << step.argumentRole(i);
+  }
+  return success();
+}
+
+LogicalResult checkTraining(func::FuncOp func, StageKind kind) {
+  StepFunction step(func);
+  if (kind == StageKind::Lift && failed(checkParameters(step)))
+    return failure();
+  if (kind >= StageKind::Differentiate &&
+      (failed(checkLosses(step)) || failed(checkReplacements(step))))
+    return failure();
+  return kind == StageKind::Differentiate ? checkTrained(step) : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -231,7 +331,8 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
     if (!kind)
       return emitError(UnknownLoc::get(context))
              << "unknown stage '" << stage
-             << "'; use import, simplify, precision, pad, layout or fuse";
+             << "'; use import, lift, simplify, differentiate, precision, "
+                "loss-scale, pad, layout or fuse";
     return success();
   }
 
@@ -246,6 +347,8 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
     // Later stages make ops of their own, which no policy has seen.
     if (*kind == StageKind::Precision && failed(checkDecision(op)))
       return failure();
+    if (*kind >= StageKind::LossScale && isa<GradientSeedOp>(op))
+      return op->emitOpError("is left after the loss-scale stage");
     if (*kind >= StageKind::Pad && failed(checkPadding(op)))
       return failure();
     if (*kind >= StageKind::Layout && failed(checkLayout(op)))
@@ -264,7 +367,8 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
       func.emitOpError("has more than one block");
       return signalPassFailure();
     }
-    bool failedAny = failed(checkSignature(func));
+    bool failedAny = failed(checkSignature(func)) ||
+                     (func.isPublic() && failed(checkTraining(func, *kind)));
     func.getBody().walk([&](Operation *op) {
       if (!isa<YieldOp>(op))
         failedAny |= failed(check(op));

@@ -102,6 +102,8 @@ void KernelPrinter::printSignature(raw_ostream &os) {
   if (auto count = kernel->getAttrOfType<IntegerAttr>("mpc.inputs"))
     inputs = count.getInt();
   bool hasScratch = kernel->hasAttr("mpc.scratch");
+  // Results may lie over arguments.
+  bool isInPlace = kernel->hasAttr("mpc.in_place");
 
   std::string head = "MPC_KERNEL(" + std::to_string(threads) + ") void " +
                      kernel.getName().str() + "(";
@@ -122,9 +124,9 @@ void KernelPrinter::printSignature(raw_ostream &os) {
       wanted = isInput ? "x" : "y";
     std::string name = names.add(wanted);
     buffers[argument] = {name};
-    parameters.push_back((isInput ? "const " : "") +
-                         typeName(type.getElementType(), kernel) + " *" +
-                         (isScratch ? "" : "__restrict__ ") + name);
+    parameters.push_back(
+        (isInput ? "const " : "") + typeName(type.getElementType(), kernel) +
+        " *" + (isScratch || isInPlace ? "" : "__restrict__ ") + name);
   }
   size_t length = head.size() + 3;
   for (const std::string &parameter : parameters)

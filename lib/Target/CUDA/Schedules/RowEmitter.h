@@ -113,6 +113,7 @@ private:
   /// Stores results at a place of the row form.
   mlir::FailureOr<Carried> store(llvm::ArrayRef<Stored> stores,
                                  mlir::ValueRange indices, int64_t lanes);
+  mlir::FailureOr<Carried> storePerRow(llvm::ArrayRef<Stored> stores);
   mlir::LogicalResult storeMoved(const Stored &stored, mlir::Value value,
                                  mlir::ValueRange indices, int64_t lanes);
   mlir::Value spread(mlir::Value value);

@@ -113,6 +113,28 @@ LogicalResult RowEmitter::storeMoved(const Stored &stored, Value value,
   return success(succeeded(done));
 }
 
+/// Everything is computed before the first store: results may lie over what
+/// others read.
+FailureOr<Carried> RowEmitter::storePerRow(ArrayRef<Stored> stores) {
+  int64_t lanes = form.isVertical() ? geometry.vector : 1;
+  SmallVector<SmallVector<Value>> places;
+  SmallVector<Value> values;
+  for (const Stored &stored : stores) {
+    places.push_back(form.rowIndices(emitter, at, shapeOf(stored.row())));
+    FailureOr<Value> value = emitter.emit(stored.row(), places.back(), lanes);
+    if (failed(value))
+      return failure();
+    values.push_back(*value);
+  }
+  for (auto [stored, value, place] : llvm::zip(stores, values, places)) {
+    if (stored.result->movement.empty())
+      emitter.store(value, stored.memref, place, lanes);
+    else if (failed(storeMoved(stored, value, place, lanes)))
+      return failure();
+  }
+  return Carried{};
+}
+
 LogicalResult RowEmitter::storeResults() {
   SmallVector<Stored> perRow, full;
   for (const Stored &stored : results) {
@@ -126,14 +148,8 @@ LogicalResult RowEmitter::storeResults() {
                       : first         ? first
                                       : active;
     FailureOr<Carried> done =
-        guarded(condition, {}, [&]() -> FailureOr<Carried> {
-          for (const Stored &stored : perRow)
-            if (failed(store(
-                    stored, form.rowIndices(emitter, at, shapeOf(stored.row())),
-                    form.isVertical() ? geometry.vector : 1)))
-              return failure();
-          return Carried{};
-        });
+        guarded(condition, {},
+                [&]() -> FailureOr<Carried> { return storePerRow(perRow); });
     if (failed(done))
       return failure();
   }

@@ -8,6 +8,7 @@
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -73,7 +74,11 @@ Value GpuKernel::thread() {
 }
 
 Value GpuKernel::block(gpu::Dimension dimension) {
-  return gpu::BlockIdOp::create(builder, loc, dimension);
+  Value block = gpu::BlockIdOp::create(builder, loc, dimension);
+  if (firstBlock == 0 || dimension != gpu::Dimension::x)
+    return block;
+  Value first = arith::ConstantIndexOp::create(builder, loc, firstBlock);
+  return arith::SubIOp::create(builder, loc, block, first);
 }
 
 Value GpuKernel::shared(ArrayRef<int64_t> shape, Type type, StringRef name) {
@@ -155,9 +160,12 @@ ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {
     list->push_back(createGemmFamily());
     list->push_back(createConvolutionFamily());
     list->push_back(createAttentionFamily());
+    list->push_back(createFilterFamily());
     list->push_back(createRowFamily());
     list->push_back(createReductionFamily());
     list->push_back(createTransposeFamily());
+    list->push_back(createUpdateFamily());
+    list->push_back(createCheckFamily());
     list->push_back(createMapFamily());
     list->push_back(createLoopFamily());
     return list;

@@ -67,6 +67,8 @@ struct GpuKernel {
   /// buffer (null where the schedule has none).
   llvm::SmallVector<mlir::Value> inputs, outputs;
   mlir::Value scratch;
+  /// Where the kernel is a part of a larger one: the first of its blocks.
+  int64_t firstBlock = 0;
 
   /// The index of this thread in its block, of this block in the grid.
   mlir::Value thread();
@@ -125,6 +127,8 @@ llvm::ArrayRef<std::unique_ptr<KernelFamily>> kernelFamilies();
 std::unique_ptr<KernelFamily> createGemmFamily();
 std::unique_ptr<KernelFamily> createConvolutionFamily();
 std::unique_ptr<KernelFamily> createAttentionFamily();
+/// Gradients of convolution filters (FilterGradient.cpp).
+std::unique_ptr<KernelFamily> createFilterFamily();
 /// Rows in registers or shared memory: softmax, norms, reductions (Row*.cpp).
 std::unique_ptr<KernelFamily> createRowFamily();
 /// Reductions over other than the last dimension, and over few long rows
@@ -132,6 +136,10 @@ std::unique_ptr<KernelFamily> createRowFamily();
 std::unique_ptr<KernelFamily> createReductionFamily();
 /// Transposes through shared memory (Transpose*.cpp).
 std::unique_ptr<KernelFamily> createTransposeFamily();
+/// Parameters and states of a training step, of any shapes (Update*.cpp).
+std::unique_ptr<KernelFamily> createUpdateFamily();
+/// Whether gradients are finite, and their norm (Check*.cpp).
+std::unique_ptr<KernelFamily> createCheckFamily();
 /// Elementwise, movement, gathers, pools: a vector per thread (Map*.cpp).
 std::unique_ptr<KernelFamily> createMapFamily();
 /// What is left: items of the loop kernels, one per thread (Loop*.cpp).

@@ -119,3 +119,65 @@ exe.program @bad_buffer target("cpu") arena(64) {
   // expected-error @below {{expected 'write' or 'read' before a buffer}}
   exe.launch @k kind(row) ops([]) flops(0) bytes(0) (arena[0 : 16])
 }
+
+// -----
+
+func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = mpc.reverse %x axes([0]) : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+exe.program @launch_c3_not_in_place target("cpu") arena(0) {
+  exe.argument @w : tensor<4xf32> input(0) name("w")
+  exe.result @w1 : tensor<4xf32> output(0) name("w") alias(@w)
+  // expected-error @below {{'exe.launch' op writes @w1, which overlaps its input @w, and its kernel does not work in place there}}
+  exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (read @w, write @w1)
+}
+
+// -----
+
+// The emitter has to know of it.
+func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = mpc.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+exe.program @launch_c3_not_marked target("cpu") arena(64) {
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 16])
+  // expected-error @below {{'exe.launch' op writes #exe.arena<0, 16>, which overlaps its input #exe.arena<0, 16>, and its kernel does not work in place there}}
+  exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (read arena[0 : 16], write arena[0 : 16])
+}
+
+// -----
+
+exe.program @program_c5 target("cpu") arena(0) {
+  // expected-error @below {{'exe.result' op has alias @x, which is no argument}}
+  exe.result @y : tensor<4xf32> output(0) name("y") alias(@x)
+}
+
+// -----
+
+exe.program @program_c5_type target("cpu") arena(0) {
+  exe.argument @x : tensor<4xi32> input(0) name("x")
+  // expected-error @below {{'exe.result' op of type 'tensor<4xf32>' has alias @x of type 'tensor<4xi32>'}}
+  exe.result @y : tensor<4xf32> output(0) name("y") alias(@x)
+}
+
+// -----
+
+exe.program @program_c5_twice target("cpu") arena(0) {
+  exe.argument @x : tensor<4xf32> input(0) name("x")
+  // expected-note @below {{the other result}}
+  exe.result @y : tensor<4xf32> output(0) name("y") alias(@x)
+  // expected-error @below {{'exe.result' op has alias @x, as another has}}
+  exe.result @z : tensor<4xf32> output(1) name("z") alias(@x)
+}
+
+// -----
+
+exe.program @program_c6 target("cpu") arena(64) {
+  exe.argument @w : tensor<4xf32> input(0) name("w")
+  exe.result @w1 : tensor<4xf32> output(0) name("w") alias(@w)
+  // expected-note @below {{written here}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @w1)
+  // expected-error @below {{'exe.launch' op reads argument @w after result @w1 replaced it}}
+  exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (read @w, write arena[0 : 16])
+}

@@ -160,3 +160,19 @@ func.func @shared_image(%x: tensor<1x4x8x8xf32>, %v: tensor<4x4x1x1xf32>, %w: te
   %1 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) {mpc.layer = "b"} : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32>
   return %0, %1 : tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>
 }
+
+// Backward ops follow their forward ops: the image is transposed once, and nothing in between.
+// CHECK-LABEL: func.func @gradients
+// CHECK-SAME: %[[X:[^:]+]]: tensor<2x4x8x8xf32>, %[[G:[^:]+]]: tensor<2x6x3x3xf32>
+// CHECK-COUNT-2: mpc.transpose
+// CHECK-NOT: mpc.transpose
+// CHECK: %[[DY:.+]] = mpc.max_pool_gradient {{.*}} layout({{ *}}channels_last){{.*}} -> tensor<2x6x6x6xf32>
+// CHECK-NOT: mpc.transpose
+// CHECK: mpc.conv_filter_gradient %{{.+}}, %[[DY]] {{.*}} layout({{ *}}channels_last){{.*}} -> tensor<6x4x3x3xf32>
+// CHECK: return
+func.func @gradients(%x: tensor<2x4x8x8xf32>, %g: tensor<2x6x3x3xf32>, %w: tensor<6x4x3x3xf32>) -> tensor<6x4x3x3xf32> {
+  %y = mpc.conv %x, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<2x4x8x8xf32>, tensor<6x4x3x3xf32>) -> tensor<2x6x6x6xf32>
+  %dy = mpc.max_pool_gradient %y, %g window([2, 2]) strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<2x6x6x6xf32>, tensor<2x6x3x3xf32>) -> tensor<2x6x6x6xf32>
+  %dw = mpc.conv_filter_gradient %x, %dy strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<2x4x8x8xf32>, tensor<2x6x6x6xf32>) -> tensor<6x4x3x3xf32>
+  return %dw : tensor<6x4x3x3xf32>
+}

@@ -54,17 +54,9 @@ func.func @layer_in_float8(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // A compute mode is a way to multiply matrices.
 func.func @mode_of_relu(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-error @unknown {{override 'name:no_mode=tf32' forces tf32 on 'no_mode', but relu has no compute mode; tf32, bf16x2 and bf16x3 are for matmul, conv and conv_transpose}}
+  // expected-error @unknown {{override 'name:no_mode=tf32' forces tf32 on 'no_mode', but relu has no compute mode; tf32, bf16x2 and bf16x3 are for contractions}}
   %0 = mpc.relu %x : tensor<4x4xf32> loc("no_mode")
   return %0 : tensor<4x4xf32>
-}
-
-// -----
-
-func.func @mode_of_attention(%q: tensor<4x8x8xf32>) -> tensor<4x8x8xf32> {
-  // expected-error @unknown {{override 'name:attend=tf32' forces tf32 on 'attend', but attention has no compute mode}}
-  %0 = mpc.attention %q, %q, %q scale(0.125) : (tensor<4x8x8xf32>, tensor<4x8x8xf32>, tensor<4x8x8xf32>) -> tensor<4x8x8xf32> loc("attend")
-  return %0 : tensor<4x8x8xf32>
 }
 
 // -----

@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-verify-stage=stage=simplify --verify-diagnostics --split-input-file
 // RUN: not mpc-opt %s --mpc-verify-stage=stage=late --split-input-file 2>&1 | FileCheck %s
 
-// CHECK: unknown stage 'late'; use import, simplify, precision, pad, layout or fuse
+// CHECK: unknown stage 'late'; use import, lift, simplify, differentiate, precision, loss-scale, pad, layout or fuse
 
 // expected-error @below {{argument 0 lacks 'mpc.role'}}
 func.func @no_role(%x: tensor<4xf32>) {

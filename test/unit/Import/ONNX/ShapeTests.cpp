@@ -120,6 +120,53 @@ TEST(Batch, FollowsWhereAnotherExtentIsInferred) {
   EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{9, 6}));
 }
 
+// The new batch is a multiple of the old one: both readings fit, and the
+// model's own extents stay.
+TEST(Batch, FollowsWhereTheOldOneFitsAsWell) {
+  Import import;
+  import.options.batch = 8;
+  ASSERT_TRUE(import.run(reshapeModel({4, 2, -1}))) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{8, 2, 3}));
+}
+
+// Sequences before examples: the batch is the second dimension.
+TEST(Batch, FollowsBehindAnotherDimension) {
+  ModelBuilder b;
+  b.input("x", {4, 2, 3});
+  b.ints("shape", {6, 4, 1});
+  b.output("y");
+  ModelBuilder::intsAttr(b.node("Transpose", {"x"}, {"t"}), "perm", {1, 2, 0});
+  b.node("Reshape", {"t", "shape"}, {"y"});
+  Import import;
+  import.options.batch = 9;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{6, 9, 1}));
+}
+
+// A class token that the exporter has repeated for each example.
+TEST(Batch, RepeatedRowsFollow) {
+  ModelBuilder b;
+  b.input("x", {2, 3, 2});
+  b.floats("token", {2, 1, 2}, {5, 6, 5, 6});
+  b.output("y");
+  ModelBuilder::intAttr(b.node("Concat", {"token", "x"}, {"y"}), "axis", 1);
+  Import import;
+  import.options.batch = 4;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{4, 4, 2}));
+}
+
+TEST(Batch, DifferentRowsAreNoBatch) {
+  ModelBuilder b;
+  b.input("x", {2, 3, 2});
+  b.floats("token", {2, 1, 2}, {5, 6, 5, 7});
+  b.output("y");
+  ModelBuilder::intAttr(b.node("Concat", {"token", "x"}, {"y"}), "axis", 1);
+  Import import;
+  import.options.batch = 4;
+  EXPECT_FALSE(import.run(b));
+}
+
 TEST(Batch, WithTwoLeadingExtentsIsRefused) {
   ModelBuilder b;
   b.input("x", {4, 2});

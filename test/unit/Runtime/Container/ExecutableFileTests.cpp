@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -176,6 +177,46 @@ TEST_F(ExecutableFileTest, KeepsEveryFact) {
   EXPECT_EQ(add.function, nullptr);
 }
 
+TEST_F(ExecutableFileTest, KeepsWhatAStepNeeds) {
+  Contents contents = makeContents({"cpu:avx2", "cpu:avx512"});
+  std::shared_ptr<void> initial = allocateAligned(32);
+  std::memset(initial.get(), 1, 32);
+  contents.arguments[0].role = "loss_scale_state";
+  contents.arguments[0].field = "scale";
+  contents.arguments[0].initial = initial;
+  contents.arguments[0].labels = {"fc1.weight (op fc1)", "fc1.bias"};
+  contents.results[0].alias = 0;
+  Bytes bytes = *encode(contents);
+  // One copy of the value for both targets.
+  std::array<std::byte, 32> value;
+  value.fill(std::byte{1});
+  auto found =
+      std::search(bytes.begin(), bytes.end(), value.begin(), value.end());
+  ASSERT_NE(found, bytes.end());
+  EXPECT_EQ(std::search(found + 1, bytes.end(), value.begin(), value.end()),
+            bytes.end());
+  Result<ExecutableFile> file = ExecutableFile::fromBytes(bytes, "m.mpcx");
+  ASSERT_TRUE(file.ok()) << file.status().toString();
+  EXPECT_EQ(file->arguments()[0].field, "scale");
+  EXPECT_EQ(file->results()[0].alias, 0);
+  Result<Executable> loaded = file->load(Device::null());
+  ASSERT_TRUE(loaded.ok()) << loaded.status().toString();
+  const ProgramValue &argument = loaded->program().arguments[0];
+  EXPECT_EQ(argument.role, "loss_scale_state");
+  EXPECT_EQ(argument.field, "scale");
+  EXPECT_EQ(argument.alias, -1);
+  EXPECT_EQ(argument.labels, contents.arguments[0].labels);
+  ASSERT_TRUE(argument.initial);
+  EXPECT_EQ(std::memcmp(argument.initial.get(), initial.get(), 32), 0);
+  EXPECT_EQ(loaded->program().results[0].alias, 0);
+
+  contents.results[0].alias = 1;
+  EXPECT_NE(refusal(*encode(contents)), "");
+  contents.results[0].alias = 0;
+  contents.arguments[0].type.shape = {16};
+  EXPECT_NE(refusal(*encode(contents)), "");
+}
+
 TEST_F(ExecutableFileTest, EqualContentsGiveEqualBytes) {
   EXPECT_EQ(makeFile(), makeFile());
 }
@@ -225,7 +266,7 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   file[kVersionAt] = std::byte{1};
   sign(file);
   EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 2; compile the model again");
+                           "version 3; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {

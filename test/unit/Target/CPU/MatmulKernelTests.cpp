@@ -139,6 +139,28 @@ TEST(MatmulKernel, BatchesBroadcast) {
                      "transpose_lhs transpose_rhs"));
 }
 
+// Products that are cut along their depth: whole chunks and a rest, operands in
+// either order, groups of rows and panels that do not come out even.
+TEST(MatmulKernel, DeepProducts) {
+  expectKernel(plain("70x1030xf32", "1030x75xf32", "70x75xf32"));
+  expectKernel(
+      plain("1030x70xf32", "1030x75xf32", "70x75xf32", "transpose_lhs"));
+  expectKernel(
+      plain("70x1024xf32", "75x1024xf32", "70x75xf32", "transpose_rhs"));
+  expectKernel(
+      plain("1000x130xbf16", "1000x42xbf16", "130x42xbf16", "transpose_lhs"));
+  expectKernel(
+      plain("30x1024xf16", "300x1024xf16", "30x300xf32", "transpose_rhs"));
+  expectKernel(plain("2x600x40xbf16", "2x180x600xbf16", "2x40x180xf32",
+                     "transpose_lhs transpose_rhs"));
+  expectKernel(plain("2x30x600xf32", "600x120xf32", "2x30x120xf32"));
+  expectKernel(
+      plain("40x90xf32", "40x1300xf32", "90x1300xf32", "transpose_lhs"));
+  expectKernel(
+      plain("600x60xf64", "600x130xf64", "60x130xf64", "transpose_lhs"));
+  expectKernel(plain("60x600xi32", "600x130xi32", "60x130xi32"));
+}
+
 TEST(MatmulKernel, WideAndIntegerTypes) {
   expectKernel(plain("17x33xf64", "33x50xf64", "17x50xf64"));
   expectKernel(plain("17x33xf64", "50x33xf64", "17x50xf64", "transpose_rhs"));

@@ -45,7 +45,10 @@ def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, S
       `kAlignment`.
     - (C3) an arena range that is read is covered by ranges that earlier launches
       wrote and of which no launch between wrote over any part.
-    - (C4) every result is written by exactly one launch.
+    - (C4) every result is written by exactly one launch; one with an alias by at
+      most one.
+    - (C5) an alias is an argument of the result's type, and of no other result.
+    - (C6) an argument is not read after the launch that writes its alias.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$target, I64Attr:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
@@ -69,24 +72,40 @@ def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, S
   }];
 }
 
-class Exe_PortOp<string mnemonic, string place> : Exe_Op<mnemonic, [Symbol, HasParent<"ProgramOp">]> {
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<RankedTensorOf<[AnyType]>>:$type,
-                       I64Attr:$index, StrAttr:$name, OptionalAttr<Mpc_RoleAttr>:$role);
-  let assemblyFormat = "$sym_name `:` $type `" # place # [{` `(` $index `)` `name` `(` $name `)`
-    (`role` `(` $role^ `)`)? attr-dict}];
+class Exe_PortOp<string mnemonic> : Exe_Op<mnemonic, [Symbol, HasParent<"ProgramOp">]> {
+  dag common = (ins SymbolNameAttr:$sym_name, TypeAttrOf<RankedTensorOf<[AnyType]>>:$type,
+                    I64Attr:$index, StrAttr:$name, OptionalAttr<Mpc_RoleAttr>:$role);
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() {
       return ::mlir::cast<::mlir::RankedTensorType>(getType());
     }
   }];
 }
-def Exe_ArgumentOp : Exe_PortOp<"argument", "input"> {
-  let summary = "A buffer that the caller supplies; never written";
-  let description = "`name` is the model's name of the input; the symbol is unique in the program.";
+def Exe_ArgumentOp : Exe_PortOp<"argument"> {
+  let summary = "A buffer that the caller supplies";
+  let description = [{
+    `name` is the model's name of the input; the symbol is unique in the program.
+    Never written but as the result that has it as its alias. `initial` is the
+    value that training begins with.
+  }];
+  let arguments = !con(common, (ins OptionalAttr<ElementsAttr>:$initial));
+  let assemblyFormat = [{
+    $sym_name `:` $type `input` `(` $index `)` `name` `(` $name `)`
+    (`role` `(` $role^ `)`)? (`initial` `(` $initial^ `)`)? attr-dict
+  }];
 }
-def Exe_ResultOp : Exe_PortOp<"result", "output"> {
+def Exe_ResultOp : Exe_PortOp<"result"> {
   let summary = "A buffer that the program fills";
-  let description = "`name` is the model's name of the output; the symbol is unique in the program.";
+  let description = [{
+    `name` is the model's name of the output; the symbol is unique in the program.
+    A result with an `alias` is the buffer of that argument: its new contents,
+    or, where no launch writes it, the old ones.
+  }];
+  let arguments = !con(common, (ins OptionalAttr<FlatSymbolRefAttr>:$alias));
+  let assemblyFormat = [{
+    $sym_name `:` $type `output` `(` $index `)` `name` `(` $name `)`
+    (`role` `(` $role^ `)`)? (`alias` `(` $alias^ `)`)? attr-dict
+  }];
 }
 
 def Exe_ConstantOp : Exe_Op<"constant", [Symbol, HasParent<"ProgramOp">]> {
@@ -112,7 +131,9 @@ def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">, Exe_StepOpInterface
     reads and writes.
     - (C1) every buffer is a symbol of the program or an arena range.
     - (C2) outputs are results or arena ranges.
-    - (C3) no output range overlaps an input's or another output's.
+    - (C3) no output range overlaps another output's, and none an input's, but one
+      that is exactly the input's and that the kernel may write in place
+      (InPlace.h).
     - (C4) where the kernel is a function on tensors, numbers and sizes agree.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Mpc_FusionKindAttr:$kind, StrArrayAttr:$ops,

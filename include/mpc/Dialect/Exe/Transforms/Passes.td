@@ -35,6 +35,12 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
     verifies. Values that are returned are written to their result at once; a value
     that is returned twice, or that is an argument, a constant or a view, is copied
     by a kernel that returns its argument.
+    A result that replaces an argument (`mpc.alias`) is written over it by the
+    launch that computes it, where no later launch reads the old contents and this
+    one reads them element by element (mpc/Dialect/Exe/IR/InPlace.h; its kernel is
+    then marked `exe.in_place`); else it is copied at the end. The launch moves
+    behind other readers where it can, and old contents that are returned are
+    copied first.
     Arena offsets come from the values' lifetimes in launch order.
     Numerics: unchanged.
     Executed example: test/Dialect/Exe/Transforms/plan.mlir.

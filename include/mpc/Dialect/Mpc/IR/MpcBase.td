@@ -44,6 +44,11 @@ def Mpc_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kSourceAttr = "mpc.source";
     static constexpr ::llvm::StringLiteral kPaddingAttr = "mpc.padding";
     static constexpr ::llvm::StringLiteral kNarrowingAttr = "mpc.narrowing";
+    /// On private functions: the family of the kernel that they are.
+    static constexpr ::llvm::StringLiteral kKernelKindAttr = "mpc.kernel_kind";
+    /// On arguments of role parameter: an elements attribute, the value that
+    /// training begins with.
+    static constexpr ::llvm::StringLiteral kInitialAttr = "mpc.initial";
   }];
 }
 
@@ -114,6 +119,19 @@ def Mpc_FusionKind : Mpc_Enum<"FusionKind", "family of the kernel that a fusion 
     I32EnumAttrCase<"convolution", 5>, I32EnumAttrCase<"attention", 6>,
     I32EnumAttrCase<"update", 7>, I32EnumAttrCase<"library", 8>]>;
 def Mpc_FusionKindAttr : Mpc_EnumAttr<Mpc_FusionKind, "fusion_kind">;
+
+def Mpc_OptimizerForm : Mpc_Enum<"OptimizerForm", "whose formula an optimizer follows", [
+    I32EnumAttrCase<"torch", 0>, I32EnumAttrCase<"keras", 1>]>;
+def Mpc_OptimizerFormAttr : Mpc_EnumAttr<Mpc_OptimizerForm, "optimizer_form">;
+
+def Mpc_UnscaleMode : Mpc_Enum<"UnscaleMode", "how a gradient loses its scale", [
+    I32EnumAttrCase<"multiply", 0>, I32EnumAttrCase<"divide", 1>]>;
+def Mpc_UnscaleModeAttr : Mpc_EnumAttr<Mpc_UnscaleMode, "unscale_mode">;
+
+def Mpc_ScheduleKind : Mpc_Enum<"ScheduleKind", "how the learning rate changes", [
+    I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"step", 1>,
+    I32EnumAttrCase<"cosine", 2>, I32EnumAttrCase<"linear", 3>]>;
+def Mpc_ScheduleKindAttr : Mpc_EnumAttr<Mpc_ScheduleKind, "schedule_kind">;
 
 def Mpc_RoleKind : Mpc_Enum<"RoleKind", "what a function argument or result is", [
     I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"label", 1>, I32EnumAttrCase<"parameter", 2>,

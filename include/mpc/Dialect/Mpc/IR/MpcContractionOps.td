@@ -9,9 +9,6 @@
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
-defvar Mpc_Compute = DefaultValuedAttr<Mpc_ComputeModeAttr, "::mpc::ComputeMode::native">;
-defvar Mpc_Layout = DefaultValuedAttr<Mpc_ImageLayoutAttr, "::mpc::ImageLayout::channels_first">;
-
 def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     "2 * getContractionSize() * ::mpc::elementCount(getResult())",
     [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface>]> {
@@ -30,7 +27,7 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
   }];
   let arguments = (ins Mpc_Tensor:$lhs, Mpc_Tensor:$rhs, UnitAttr:$transpose_lhs,
                        UnitAttr:$transpose_rhs, OptionalAttr<TypeAttr>:$accumulate,
-                       Mpc_Compute:$compute, OptionalAttr<Mpc_PackedAttr>:$packed);
+                       Mpc_ComputeDefault:$compute, OptionalAttr<Mpc_PackedAttr>:$packed);
   let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = [{
     $lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)? (`transpose_rhs` $transpose_rhs^)?
@@ -64,9 +61,9 @@ def Mpc_ConvOp : Mpc_WideningOp<"conv", "Convolution",
   let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$filter,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pad_low,
                        DenseI64ArrayAttr:$pad_high, DenseI64ArrayAttr:$dilations,
-                       DefaultValuedAttr<I64Attr, "1">:$groups, Mpc_Layout:$layout,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, Mpc_ImageLayoutDefault:$layout,
                        OptionalAttr<DenseI64ArrayAttr>:$window,
-                       OptionalAttr<TypeAttr>:$accumulate, Mpc_Compute:$compute,
+                       OptionalAttr<TypeAttr>:$accumulate, Mpc_ComputeDefault:$compute,
                        OptionalAttr<Mpc_PackedAttr>:$packed);
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = [{
@@ -98,7 +95,7 @@ def Mpc_ConvTransposeOp : Mpc_WideningOp<"conv_transpose", "Convolution",
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pad_low,
                        DenseI64ArrayAttr:$pad_high, DenseI64ArrayAttr:$dilations,
                        DenseI64ArrayAttr:$output_padding, DefaultValuedAttr<I64Attr, "1">:$groups,
-                       OptionalAttr<TypeAttr>:$accumulate, Mpc_Compute:$compute);
+                       OptionalAttr<TypeAttr>:$accumulate, Mpc_ComputeDefault:$compute);
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = [{
     $input `,` $filter `strides` `(` $strides `)` `pad` `(` $pad_low `,` $pad_high `)`
@@ -111,7 +108,7 @@ def Mpc_ConvTransposeOp : Mpc_WideningOp<"conv_transpose", "Convolution",
 
 def Mpc_AttentionOp : Mpc_WideningOp<"attention", "Attention",
     "4 * getContractionSize() * ::mpc::elementCount(getQuery())",
-    [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface, ["getAccumulateType", "getComputeMode"]>]> {
+    [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface, ["getAccumulateType"]>]> {
   let summary = "softmax(scale * query * key^T + mask) * value, softmax in f32";
   let description = [{
     Query `[..., H, S, D]`, key `[..., G, T, D]`, value `[..., G, T, E]`, result
@@ -124,11 +121,12 @@ def Mpc_AttentionOp : Mpc_WideningOp<"attention", "Attention",
     - (C3) the mask broadcasts to the scores and is i1 or float.
   }];
   let arguments = (ins Mpc_FloatTensor:$query, Mpc_FloatTensor:$key, Mpc_FloatTensor:$value,
-                       Optional<Mpc_Tensor>:$mask, F64Attr:$scale, UnitAttr:$causal);
+                       Optional<Mpc_Tensor>:$mask, F64Attr:$scale, UnitAttr:$causal,
+                       Mpc_ComputeDefault:$compute);
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? `scale` `(` $scale `)` (`causal` $causal^)?
-    attr-dict `:` functional-type(operands, results)
+    (`compute` `(` custom<EnumKeyword>($compute)^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = members # [{
@@ -156,7 +154,7 @@ class Mpc_PoolOp<string mnemonic, string text>
 def Mpc_MaxPoolOp : Mpc_PoolOp<"max_pool", "Maximum over a sliding window; padding never wins"> {
   let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$pad_low, DenseI64ArrayAttr:$pad_high,
-                       DenseI64ArrayAttr:$dilations, UnitAttr:$ceil_mode, Mpc_Layout:$layout);
+                       DenseI64ArrayAttr:$dilations, UnitAttr:$ceil_mode, Mpc_ImageLayoutDefault:$layout);
   let assemblyFormat = [{
     $input `window` `(` $window `)` `strides` `(` $strides `)` `pad` `(` $pad_low `,` $pad_high `)`
     `dilations` `(` $dilations `)` (`ceil_mode` $ceil_mode^)? (`layout` `(` custom<EnumKeyword>($layout)^ `)`)?
@@ -168,7 +166,7 @@ def Mpc_AvgPoolOp : Mpc_PoolOp<"avg_pool", "Mean over a sliding window"> {
   let arguments = (ins Mpc_FloatTensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$pad_low, DenseI64ArrayAttr:$pad_high,
                        DenseI64ArrayAttr:$dilations, UnitAttr:$ceil_mode,
-                       UnitAttr:$count_include_pad, Mpc_Layout:$layout);
+                       UnitAttr:$count_include_pad, Mpc_ImageLayoutDefault:$layout);
   let assemblyFormat = [{
     $input `window` `(` $window `)` `strides` `(` $strides `)` `pad` `(` $pad_low `,` $pad_high `)`
     `dilations` `(` $dilations `)` (`ceil_mode` $ceil_mode^)? (`count_include_pad` $count_include_pad^)?

@@ -15,6 +15,11 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mpc/Dialect/Mpc/IR/MpcBase.td"
 include "mpc/Dialect/Mpc/IR/MpcInterfaces.td"
 
+/// How a contraction multiplies, and the order of an image's dimensions, where
+/// nothing is said.
+defvar Mpc_ComputeDefault = DefaultValuedAttr<Mpc_ComputeModeAttr, "::mpc::ComputeMode::native">;
+defvar Mpc_ImageLayoutDefault = DefaultValuedAttr<Mpc_ImageLayoutAttr, "::mpc::ImageLayout::channels_first">;
+
 /// A pure op of fusion class `cls` whose cost is `flops` (a C++ expression over
 /// the op).
 class Mpc_Op<string mnemonic, string cls, string flops, list<Trait> traits = []>

@@ -52,19 +52,30 @@ def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
       rearranged, else a conv over the input with zeros between its elements.
     - `lstm`, `gru`, `rnn`: one matmul for the input of all steps, then one matmul
       and the cell's elementwise ops per step, up to `max-steps` steps.
+    - `optimizer.*`, `learning_rate`, `loss_scale.update`: elementwise ops per
+      tensor and float64 scalars, which are one for all tensors after CSE.
+    - Losses: log_softmax or elementwise terms, then reductions to a scalar.
+    - `dropout`: `random_bits`, a comparison and a product.
+    - `batch_norm_training`: means per channel, a product and a sum.
+    - `attention_gradient`: the probabilities anew, then four products.
+    - `stop_gradient` goes, `gradient_seed` becomes 1.
 
     Contract in: static shapes, precision assigned. Contract out: none of these ops
-    is left, apart from recurrent ones of more steps.
+    is left, apart from recurrent ones of more steps and those that `keep` names.
     Numerics: 16-bit norms compute in f32 and round once at the end; recurrent ops
     keep their states in the result's type and round them to the operands' type
     where the next product reads them. batch_norm multiplies by
     `scale / sqrt(variance + epsilon)`, which rounds in another place than the
-    formula does, by at most a few units in the last place.
-    Executed example: test/Dialect/Mpc/Transforms/decompose.mlir.
+    formula does, by at most a few units in the last place. Optimizers and loss
+    scales round where their descriptions say, to the bit.
+    Executed examples: test/Dialect/Mpc/Transforms/decompose.mlir,
+    decompose-update.mlir and decompose-training.mlir.
   }];
   let options = [
     Option<"maxSteps", "max-steps", "int64_t", /*default=*/"1024",
            "longest sequence of a recurrent op that is unrolled, in steps; from 1 on">,
+    ListOption<"keep", "keep", "std::string",
+               "names of ops, without mpc., that stay: the target has kernels for them">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [

@@ -71,9 +71,16 @@ def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
     Each stage keeps the promises of those before it.
     - `import`, `simplify`: ops of mpc in one block, static shapes, no fusions, no
       decisions; arguments and results of @main have roles and names.
+    - `lift`: as `import`; every parameter has a name of its own and an
+      `mpc.initial` of its type.
+    - `differentiate`: as `simplify`; where gradients are computed the loss is a
+      scalar, and every parameter either has the result that replaces it or its
+      gradient.
     - `precision`: every op that a policy can name carries a decision, inserted
       casts excepted; softmax and log_softmax compute in f32 or f64, unless an
       override or the model's own types say otherwise.
+    - `loss-scale`: no `mpc.gradient_seed`; every result that replaces an argument
+      has its role and name; losses and parameters are f32 or f64.
     - `pad`: `mpc.padding` stands on contractions only, with the four extents before
       and after, of which none shrinks.
     - `layout`: convolutions and pools are channels_last; a packed right-hand side
@@ -87,7 +94,7 @@ def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"stage", "stage", "std::string", /*default=*/"\"import\"",
-           "import, simplify, precision, pad, layout or fuse">,
+           "import, lift, simplify, differentiate, precision, loss-scale, pad, layout or fuse">,
   ];
   let statistics = [Statistic<"numChecked", "ops", "ops checked">];
 }

@@ -1,0 +1,39 @@
+//===- Differentiate.h - reverse-mode differentiation -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From a function with a loss to the gradients of its parameters.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_TRAINING_DIFFERENTIATE_H
+#define MPC_DIALECT_MPC_TRAINING_DIFFERENTIATE_H
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mpc {
+
+/// What differentiation did.
+struct DifferentiationCounts {
+  int64_t parameters = 0; ///< gradients appended
+  int64_t vjps = 0;       ///< ops whose derivative was written
+  int64_t unrolled = 0;   ///< recurrent ops taken apart first
+};
+
+/// Appends to `function` (one block) the gradient of the sum of its results of
+/// role loss with respect to each argument of role parameter: a result of role
+/// output named `PARAMETER.gradient`, of the parameter's type. The cotangent of
+/// each loss is an mpc.gradient_seed. Backward ops stand behind the forward
+/// ones, with the location and mpc.layer of the op they differentiate.
+/// Recurrent ops between a parameter and a loss are unrolled. A parameter that
+/// the losses do not depend on has a zero gradient, with a remark. A function
+/// without a loss stays as it is. Fails with a diagnostic at an op on the way
+/// from a parameter to a loss that has no derivative.
+mlir::FailureOr<DifferentiationCounts>
+differentiate(mlir::func::FuncOp function);
+
+} // namespace mpc
+
+#endif // MPC_DIALECT_MPC_TRAINING_DIFFERENTIATE_H

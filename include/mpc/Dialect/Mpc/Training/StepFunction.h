@@ -1,0 +1,82 @@
+//===- StepFunction.h - the interface of a training step --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roles of a function's arguments and results, read and appended. Passes that
+// build a step only append, so that the numbers in mpc.alias stay right.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_TRAINING_STEPFUNCTION_H
+#define MPC_DIALECT_MPC_TRAINING_STEPFUNCTION_H
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
+
+namespace mpc {
+
+/// A view of a function of one block; cheap to make, owns nothing.
+class StepFunction {
+public:
+  explicit StepFunction(mlir::func::FuncOp function) : function(function) {}
+
+  mlir::func::FuncOp getFunction() const { return function; }
+  mlir::Block &body() const { return getFunction().getBody().front(); }
+  mlir::func::ReturnOp terminator() const;
+  /// A builder in front of the terminator.
+  mlir::OpBuilder atEnd() const;
+
+  /// What an argument or a result is for; null without a role.
+  RoleAttr argumentRole(unsigned index) const;
+  RoleAttr resultRole(unsigned index) const;
+  /// Its mpc.name; empty without one.
+  llvm::StringRef argumentName(unsigned index) const;
+  llvm::StringRef resultName(unsigned index) const;
+
+  /// The arguments of a role, in order.
+  llvm::SmallVector<mlir::BlockArgument> arguments(RoleKind kind) const;
+  /// The numbers of the results of a role, in order.
+  llvm::SmallVector<unsigned> results(RoleKind kind) const;
+  /// The argument of this role and name; null where there is none.
+  mlir::BlockArgument findArgument(RoleKind kind, llvm::StringRef name) const;
+  /// The number of the result of this role and name.
+  std::optional<unsigned> findResult(RoleKind kind, llvm::StringRef name) const;
+  /// The argument that carries this field of the loss scale's state; null
+  /// where there is none.
+  mlir::BlockArgument findField(llvm::StringRef field) const;
+  /// The result that replaces the argument.
+  std::optional<unsigned> updateOf(mlir::BlockArgument argument) const;
+
+  /// The value that a result returns.
+  mlir::Value result(unsigned index) const;
+  void setResult(unsigned index, mlir::Value value) const;
+
+  /// Appends an argument. `initial`, where there, is the value it begins with;
+  /// `field` goes with loss_scale_state.
+  mlir::BlockArgument appendArgument(mlir::Type type, RoleKind kind,
+                                     llvm::StringRef name,
+                                     mlir::ElementsAttr initial = {},
+                                     llvm::StringRef field = {}) const;
+  /// Appends a result and gives its number.
+  unsigned appendResult(mlir::Value value, RoleKind kind,
+                        llvm::StringRef name) const;
+  /// Appends the result that replaces `argument` in place, or gives the one
+  /// that does already another value: same role, field and name.
+  unsigned setUpdate(mlir::BlockArgument argument, mlir::Value value) const;
+  /// Removes a result.
+  void eraseResult(unsigned index) const;
+
+private:
+  /// An op is a reference: reading through it asks for one that is not const.
+  mutable mlir::func::FuncOp function;
+};
+
+/// A tensor of no dimensions that holds `value`.
+mlir::ElementsAttr scalarOf(mlir::Type elementType, double value);
+
+} // namespace mpc
+
+#endif // MPC_DIALECT_MPC_TRAINING_STEPFUNCTION_H

@@ -1,0 +1,43 @@
+//===- OnnxWeights.h - models with other weights ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Puts trained values in the place of an ONNX model's initialisers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_IMPORT_ONNXWEIGHTS_H
+#define MPC_IMPORT_ONNXWEIGHTS_H
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace mpc {
+
+/// The new value of a float32 initialiser; the memory is the caller's.
+struct OnnxWeight {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::span<const float> values;
+};
+
+/// What went wrong: the place and one sentence. Empty text is success.
+struct OnnxWeightsFailure {
+  std::string where, text;
+};
+
+/// The bytes of the model in the file `path` with `weights` in the place of the
+/// initialisers (or results of Constant nodes) of their names. Everything else
+/// stays, what this reader does not know included. `folder` is where the result
+/// will lie: a model whose other tensors are in files beside it can be written
+/// there only. Fails where a weight has no tensor of its name and shape.
+std::variant<std::string, OnnxWeightsFailure>
+replaceOnnxWeights(const std::string &path, std::span<const OnnxWeight> weights,
+                   const std::string &folder);
+
+} // namespace mpc
+
+#endif // MPC_IMPORT_ONNXWEIGHTS_H

@@ -1,0 +1,52 @@
+//===- Checkpoint.h - the state of a training run in files ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A checkpoint is one safetensors file with a SHA-256 of itself inside, so that
+// other programs can read the weights and a torn file is seen.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TRAINING_CHECKPOINT_H
+#define MPC_TRAINING_CHECKPOINT_H
+
+#include "mpc/Training/Dataset.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// Tensors by name, in host memory, and facts about the run as text.
+struct Checkpoint {
+  /// Training steps that were done.
+  int64_t step = 0;
+  std::vector<NamedTensor> tensors;
+  std::map<std::string, std::string> facts;
+};
+
+/// A checkpoint as it was found.
+struct FoundCheckpoint {
+  Checkpoint checkpoint;
+  /// Its file.
+  std::string path;
+  /// Why newer files of the folder were passed over.
+  std::vector<Status> passedOver;
+};
+
+/// Writes `checkpoint` into `folder`, which is made where it is missing, as
+/// `step-<number>.safetensors`, and gives the file's path. The file appears
+/// whole or not at all, also where the process is killed; only then are older
+/// ones deleted, all but the newest of them. One run at a time may write into a
+/// folder.
+Result<std::string> saveCheckpoint(const std::string &folder,
+                                   const Checkpoint &checkpoint);
+
+/// Reads the newest file of `folder` that is intact. Reading is safe on any
+/// bytes. NotFound where there is none, with the reasons as notes.
+Result<FoundCheckpoint> loadCheckpoint(const std::string &folder);
+
+} // namespace mpc
+
+#endif // MPC_TRAINING_CHECKPOINT_H

@@ -1,0 +1,219 @@
+//===- Trainer.h - training a model -----------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compiles the steps of a model's training, keeps what they read and write from
+// step to step, and runs them: one by one for a loop of the host's own, or all
+// by fit(). Includes nothing of LLVM or MLIR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TRAINING_TRAINER_H
+#define MPC_TRAINING_TRAINER_H
+
+#include "mpc/JIT/Options.h"
+#include "mpc/Runtime/Device.h"
+#include "mpc/Runtime/Program.h"
+#include "mpc/Training/Checkpoint.h"
+#include "mpc/Training/Dataset.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// Sums over some batches.
+struct TrainingMetrics {
+  int64_t batches = 0;
+  /// Mean of the batches' losses; NaN without one.
+  double loss = 0;
+  /// Share of examples whose largest output is at their label; absent where
+  /// labels are no classes.
+  std::optional<double> accuracy;
+};
+
+/// The loss scale as the device has it.
+struct LossScaleReport {
+  /// 1 where training is not scaled.
+  double scale = 1;
+  int64_t skippedSteps = 0;
+  /// Of the last skipped step: the first gradient that was not finite, with the
+  /// op that made it, and how many of its elements were not. Empty and 0 before
+  /// the first.
+  std::string overflowed;
+  int64_t overflowedElements = 0;
+};
+
+/// One line of news from fit().
+struct FitProgress {
+  /// Updates so far, and in all.
+  int64_t step = 0, steps = 0;
+  /// The epoch that runs, from 1, and of how many.
+  int64_t epoch = 0, epochs = 0;
+  /// Since the last line.
+  TrainingMetrics train;
+  LossScaleReport lossScale;
+  double samplesPerSecond = 0;
+  double secondsLeft = 0;
+  /// Whether the line ends an interval of FitOptions::logEvery or an epoch;
+  /// others come more often, for a display.
+  bool logged = true;
+};
+
+/// What an epoch gave.
+struct EpochReport {
+  int64_t epoch = 0;
+  TrainingMetrics train;
+  /// Absent without test data.
+  std::optional<TrainingMetrics> test;
+};
+
+struct FitOptions {
+  /// Passes over the data; of each the examples that fill no batch are left
+  /// out.
+  int64_t epochs = 1;
+  /// Set: ends after that many updates, counted from the very first.
+  std::optional<int64_t> steps;
+  /// Whether each epoch has an order of its own (epochOrder()), and its seed.
+  bool shuffle = true;
+  uint64_t seed = 0;
+  /// Of inputs; absent takes Dataset::unitRange() of the training data.
+  std::optional<Normalization> normalization;
+  /// Judged after each epoch; null for none. Must live as long as the call.
+  const Dataset *test = nullptr;
+  /// Ends after so many epochs without a lower test loss; 0 never does.
+  int64_t patience = 0;
+  /// Updates between two lines of news.
+  int64_t logEvery = 100;
+  /// Seconds between further news, for a display; 0 for none. On a GPU each
+  /// costs a wait.
+  double displayEvery = 0;
+  /// Folder of checkpoints; empty writes none. One is written after each epoch,
+  /// every `checkpointEvery` updates (0 for none in between), and at the end.
+  std::string checkpoints;
+  int64_t checkpointEvery = 0;
+  /// Continue from the newest intact checkpoint of the folder. What follows is
+  /// bit for bit what would have followed there.
+  bool resume = false;
+  /// Called on the calling thread.
+  std::function<void(const FitProgress &)> onProgress;
+  std::function<void(const EpochReport &)> onEpoch;
+  std::function<void(const std::string &)> onNote;
+  /// Asked after each update; true ends the call behind a last checkpoint.
+  std::function<bool()> shouldStop;
+};
+
+struct FitReport {
+  /// Updates from the very first.
+  int64_t steps = 0;
+  /// All epochs that ended, those before a resume included.
+  std::vector<EpochReport> epochs;
+  /// Of the last epoch, ended or not.
+  TrainingMetrics train;
+  /// At the end; absent without test data.
+  std::optional<TrainingMetrics> test;
+  LossScaleReport lossScale;
+  /// Of this call.
+  double seconds = 0;
+  int64_t samples = 0;
+  /// No loss of an interval was finite, or the loss scale fell through a floor
+  /// that its preset calls an error; training stopped there.
+  bool diverged = false;
+  /// The test loss had stopped falling.
+  bool stoppedEarly = false;
+  /// The last checkpoint's file.
+  std::string checkpoint;
+};
+
+/// A model in training on one device. Calls are the caller's to order; a
+/// trainer may pass between threads. It owns parameters and state, on the
+/// device. On a GPU a step is enqueued and nothing waits, but where a number is
+/// asked for.
+class Trainer {
+public:
+  /// Compiles the step of the model in the file `model` (.onnx, or .mlir in
+  /// mpc's own dialect) for `device`. `options.training` must be set; its
+  /// `part` is not read. `options.batch` says how many examples a step takes;
+  /// without it the model's own number. `seed` is dropout's. Takes tens of
+  /// milliseconds to seconds; what else is compiled, is when it is first
+  /// needed. Fails as Engine::compileFile() does.
+  static Result<Trainer> create(const Device &device, const std::string &model,
+                                const CompileOptions &options,
+                                uint64_t seed = 0);
+  Trainer(Trainer &&) noexcept;
+  Trainer &operator=(Trainer &&) noexcept;
+  ~Trainer();
+
+  /// What a batch consists of: the inputs in order, then the labels.
+  std::span<const ProgramValue> batchTypes() const;
+  /// Examples in a batch.
+  int64_t batch() const;
+
+  /// A batcher that makes batches for step() from `data`.
+  Result<Batcher> batcher(const Dataset &data,
+                          const Normalization &normalization) const;
+
+  /// Runs forward and backward on a batch (buffers in host memory, of
+  /// batchTypes()) and updates the parameters; under accumulation only with the
+  /// last batch of each window.
+  Status step(std::span<const Buffer> batch);
+
+  /// The first half of a step: loss, outputs and gradients, which stay on the
+  /// device.
+  Status forwardBackward(std::span<const Buffer> batch);
+  /// The second half: check, clip, update and the new loss scale.
+  Status apply();
+  /// The gradients that forwardBackward() gave, as apply() would read them:
+  /// multiplied by the loss scale, under accumulation summed over the window.
+  /// Named "PARAMETER.gradient", in host memory. Waits for the device.
+  Result<std::vector<NamedTensor>> gradients() const;
+
+  /// Loss and accuracy since the last call. Waits for the device.
+  Result<TrainingMetrics> takeMetrics();
+  Result<LossScaleReport> lossScale() const;
+
+  /// Loss and accuracy over `data` with dropout off and running statistics.
+  /// Compiles on its first call, and once more where the last batch is smaller;
+  /// a model in mpc's own text, whose batch is fixed, leaves that one out.
+  Result<TrainingMetrics> evaluate(const Dataset &data,
+                                   const Normalization &normalization);
+
+  /// Trains on `data` as the options say.
+  Result<FitReport> fit(const Dataset &data, const FitOptions &options);
+
+  /// Copies, in host memory, of everything that steps keep but 16-bit copies of
+  /// parameters: parameters, statistics, optimizer and loss-scale state.
+  Result<std::vector<NamedTensor>> state() const;
+  /// The parameters and statistics alone: what the trained model is.
+  Result<std::vector<NamedTensor>> weights() const;
+  /// Replaces all of state(): names and types must be the same. 16-bit copies
+  /// follow.
+  Status setState(std::span<const NamedTensor> tensors);
+
+  /// Writes the model, which must be an .onnx file, with the present weights.
+  Status exportOnnx(const std::string &path) const;
+  /// Whether exportOnnx() would find what it needs; writes nothing.
+  Status checkExport(const std::string &path) const;
+
+  /// The compiled step; without one (accumulation) the forward and backward
+  /// part.
+  const Program &program() const;
+
+  /// Internal.
+  struct Impl;
+
+private:
+  explicit Trainer(std::unique_ptr<Impl> impl);
+  Result<std::string> encodeOnnx(const std::string &path) const;
+
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace mpc
+
+#endif // MPC_TRAINING_TRAINER_H

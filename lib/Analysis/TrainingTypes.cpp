@@ -1,0 +1,142 @@
+//===- TrainingTypes.cpp - types that training fixes ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Losses, learning rates, norms of gradients and updates compute in f32
+// whatever the policy; masters, states and running statistics stay f32.
+//
+// A gradient has the type of what it is the gradient of: where every reader
+// takes a parameter in 16 bits, the chain rule goes through a cast to 16 bits,
+// whose cotangent is 16 bits wide. So the gradient is rounded before it reaches
+// the update or leaves the function.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlacementModel.h"
+#include "PlanBuilder.h"
+
+#include "mpc/Analysis/TrainingTypes.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Ops whose types the policy leaves alone
+//===----------------------------------------------------------------------===//
+
+bool mpc::isPrecisionResult(Value result) {
+  Operation *op = result.getDefiningOp();
+  if (isa_and_present<BatchNormTrainingOp>(op))
+    return result == op->getResult(0);
+  return !isa_and_present<OptimizerOpInterface>(op);
+}
+
+static bool isLoss(Operation *op) {
+  return isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
+             MeanAbsoluteErrorOp, HuberOp>(op);
+}
+
+/// Whether `op` keeps the books of a step: what it computes is not the model's.
+static bool keepsBooks(Operation *op) {
+  return isa<OptimizerOpInterface, LearningRateOp, GlobalNormOp>(op);
+}
+
+/// Makes `op` compute in f32, its results among the values that are stored so.
+static void computeWide(PlanBuilder &builder, Operation *op) {
+  OpPlan &plan = builder.planOf(op);
+  plan.role = OpPlan::Role::Compute;
+  plan.compute = plan.result = builder.wide;
+  plan.cls = PrecisionClass::High;
+  plan.rule = stringify(PrecisionClass::High).str();
+  plan.reason.clear();
+  plan.override = nullptr;
+  for (Value result : op->getResults())
+    if (builder.isEligible(result))
+      builder.setStorage(result, builder.wide);
+}
+
+static void settleOp(PlanBuilder &builder, Operation *op) {
+  const OpPlan *plan = builder.findPlan(op);
+  if (!plan || plan->role == OpPlan::Role::Untouched)
+    return;
+  if (keepsBooks(op) || (isLoss(op) && !plan->override)) {
+    if (plan->compute != builder.wide)
+      computeWide(builder, op);
+    return;
+  }
+  // The gradients of attention have the types of what they are gradients of.
+  FloatType compute = plan->compute;
+  if (isa<AttentionGradientOp>(op) && compute && compute.getWidth() < 32) {
+    builder.planOf(op).result = compute;
+    for (Value result : op->getResults())
+      builder.setStorage(result, compute);
+  }
+  for (Value result : op->getResults())
+    if (builder.isEligible(result) && !isPrecisionResult(result))
+      builder.setStorage(result, builder.wide);
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients of parameters
+//===----------------------------------------------------------------------===//
+
+/// Adds the types in which ops other than updates read `value`, under another
+/// shape as well; f32 stands for all readers that do not round.
+static void collectReadTypes(const PlanBuilder &builder, Value value,
+                             llvm::SmallSetVector<FloatType, 2> &types) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *op = use.getOwner();
+    if (isa<OptimizerOpInterface>(op))
+      continue;
+    Reading reading = readingOf(builder.getPlan(), use);
+    if (reading.kind == Reading::Kind::Narrow)
+      types.insert(reading.type);
+    else if (reading.kind == Reading::Kind::Moved &&
+             isa<ReshapeOp, TransposeOp>(op))
+      collectReadTypes(builder, op->getResult(0), types);
+    else
+      types.insert(builder.wide);
+  }
+}
+
+/// The one 16-bit type in which `parameter` is read, or null.
+static FloatType narrowTypeOf(const PlanBuilder &builder, Value parameter) {
+  llvm::SmallSetVector<FloatType, 2> types;
+  collectReadTypes(builder, parameter, types);
+  if (types.size() != 1 || types.contains(builder.wide))
+    return {};
+  return types.front();
+}
+
+static void roundGradients(PlanBuilder &builder) {
+  StepFunction step(builder.func);
+  for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
+    FloatType type = narrowTypeOf(builder, parameter);
+    if (!type)
+      continue;
+    for (Operation *user : parameter.getUsers()) {
+      auto update = dyn_cast<OptimizerOpInterface>(user);
+      if (!update || update.getParameter() != parameter ||
+          !builder.isEligible(update.getGradientMutable().get()))
+        continue;
+      OpPlan &plan = builder.planOf(user);
+      if (plan.override || plan.role == OpPlan::Role::Untouched)
+        continue;
+      plan.compute = type;
+      plan.reason = "the gradient has the type in which the parameter is read";
+    }
+    StringRef name = step.argumentName(parameter.getArgNumber());
+    if (std::optional<unsigned> index =
+            step.findResult(RoleKind::output, (name + ".gradient").str());
+        index && builder.isEligible(step.result(*index)))
+      builder.setRounding(step.terminator(), *index, type);
+  }
+}
+
+void mpc::settleTraining(PlanBuilder &builder) {
+  for (Operation &op : builder.body())
+    settleOp(builder, &op);
+  roundGradients(builder);
+}

@@ -1,0 +1,139 @@
+//===- InPlace.cpp - results over a kernel's inputs -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Exe/IR/InPlace.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Ops that are computed element by element wherever they are asked for:
+/// nothing is kept, and nothing is read or written in tiles.
+static bool isComputedInPassing(Operation *op) {
+  return isa<ElementwiseOpInterface, ReshapeOp, BroadcastOp, SliceOp, PadOp,
+             ConcatOp, IotaOp, mpc::ConstantOp, func::ReturnOp>(op);
+}
+
+bool exe::storesScalarsLast(FusionKind kind, StringRef target) {
+  return kind == FusionKind::update && target.starts_with("cuda");
+}
+
+/// Whether `op` is a sum that nothing asks for more often than it has elements:
+/// it is computed where it is needed.
+static bool isSummedInPassing(Operation *op) {
+  if (!isa<ReduceSumOp, ReduceMeanOp>(op))
+    return false;
+  SmallVector<Value> work = {op->getResult(0)};
+  int64_t count = elementCount(work.front());
+  llvm::SmallDenseSet<Value> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (elementCount(value) > count)
+      return false;
+    if (!seen.insert(value).second)
+      continue;
+    for (Operation *user : value.getUsers()) {
+      if (isa<ReduceSumOp, ReduceMeanOp>(user))
+        return false;
+      llvm::append_range(work, user->getResults());
+    }
+  }
+  return true;
+}
+
+/// Whether an op computes `value`.
+static bool isMade(Value value) {
+  return value.getDefiningOp() && !value.getDefiningOp<mpc::ConstantOp>();
+}
+
+/// Whether `value` is computed from scalars alone.
+static bool isMadeOfScalars(Value value) {
+  SmallVector<Value> work = {value};
+  llvm::SmallDenseSet<Value> seen;
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    if (cast<RankedTensorType>(next.getType()).getRank() != 0)
+      return false;
+    if (Operation *op = next.getDefiningOp(); op && seen.insert(next).second)
+      llvm::append_range(work, op->getOperands());
+  }
+  return true;
+}
+
+/// Whether the kernel is one of updates, which sums gradients beside what it
+/// renews.
+static bool isUpdate(func::FuncOp kernel) {
+  auto kind =
+      kernel->getAttrOfType<FusionKindAttr>(MpcDialect::kKernelKindAttr);
+  return kind && kind.getValue() == FusionKind::update;
+}
+
+bool exe::mayWriteInPlace(func::FuncOp kernel, unsigned argument,
+                          unsigned result, bool scalarsLast) {
+  auto type = dyn_cast<RankedTensorType>(kernel.getArgumentTypes()[argument]);
+  auto written = dyn_cast<RankedTensorType>(kernel.getResultTypes()[result]);
+  if (!type || !written || elementCount(type) != elementCount(written) ||
+      bytesPerElement(type.getElementType()) !=
+          bytesPerElement(written.getElementType()))
+    return false;
+  if (!kernel.getBody().hasOneBlock() ||
+      !llvm::all_of(kernel.getBody().front(), [&](Operation &op) {
+        return isComputedInPassing(&op) ||
+               (isUpdate(kernel) && isSummedInPassing(&op));
+      }))
+    return false;
+
+  ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
+  if (scalarsLast && type.getRank() == 0 && written.getRank() == 0 &&
+      isMadeOfScalars(results[result]) && llvm::all_of(results, isMade))
+    return true;
+
+  // Everything that the argument reaches, element by element.
+  SmallVector<Value> work = {kernel.getArgument(argument)};
+  llvm::SmallDenseSet<Value> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<func::ReturnOp>(user)) {
+        // Results of another shape are computed at other times.
+        if (cast<RankedTensorType>(value.getType()).getShape() !=
+            written.getShape())
+          return false;
+        continue;
+      }
+      if (!isa<ElementwiseOpInterface, ReshapeOp>(user))
+        return false;
+      for (Value reached : user->getResults()) {
+        if (!isa<ReshapeOp>(user) &&
+            cast<RankedTensorType>(reached.getType()).getShape() !=
+                cast<RankedTensorType>(value.getType()).getShape())
+          return false;
+        work.push_back(reached);
+      }
+    }
+  }
+  return true;
+}
+
+bool exe::isWrittenInPlace(func::FuncOp kernel, unsigned argument) {
+  auto marked = kernel->getAttrOfType<DenseI64ArrayAttr>(kInPlaceAttr);
+  return marked && llvm::is_contained(marked.asArrayRef(), argument);
+}
+
+void exe::setWrittenInPlace(func::FuncOp kernel, unsigned argument) {
+  if (isWrittenInPlace(kernel, argument))
+    return;
+  SmallVector<int64_t> numbers;
+  if (auto marked = kernel->getAttrOfType<DenseI64ArrayAttr>(kInPlaceAttr))
+    numbers.assign(marked.asArrayRef().begin(), marked.asArrayRef().end());
+  numbers.insert(llvm::upper_bound(numbers, argument), argument);
+  kernel->setAttr(kInPlaceAttr,
+                  DenseI64ArrayAttr::get(kernel.getContext(), numbers));
+}

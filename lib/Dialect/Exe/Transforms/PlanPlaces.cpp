@@ -1,0 +1,234 @@
+//===- PlanPlaces.cpp - where a program's values lie ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Symbols for what the caller sees, the arena (ArenaPlanner.cpp) for the rest;
+// what may lie over what a kernel reads (InPlace.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgramPlanner.h"
+
+#include "mpc/Dialect/Exe/IR/InPlace.h"
+#include "mpc/Dialect/Exe/Transforms/ArenaPlanner.h"
+#include "mpc/Dialect/Mpc/Transforms/Views.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Values and buffers
+//===----------------------------------------------------------------------===//
+
+FlatSymbolRefAttr ProgramPlanner::constantSymbol(mpc::ConstantOp constant) {
+  FlatSymbolRefAttr &symbol = constantSymbols[constant.getValue()];
+  if (symbol)
+    return symbol;
+  StringRef name = "constant";
+  if (auto named = dyn_cast<NameLoc>(constant.getLoc());
+      named && !named.getName().empty())
+    name = named.getName();
+  std::string unique = uniqueSymbol(name);
+  exe::ConstantOp::create(builder, constant.getLoc(), unique,
+                          constant.getValue());
+  return symbol = FlatSymbolRefAttr::get(builder.getContext(), unique);
+}
+
+Place ProgramPlanner::placeOf(Value value) {
+  int64_t offset = 0;
+  while (true) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return {argumentSymbols[argument.getArgNumber()], {}, offset};
+    if (auto constant = value.getDefiningOp<mpc::ConstantOp>())
+      return {constantSymbol(constant), {}, offset};
+    if (auto reshape = value.getDefiningOp<ReshapeOp>()) {
+      value = reshape.getInput();
+    } else if (auto slice = value.getDefiningOp<SliceOp>()) {
+      offset += *contiguousOffset(slice);
+      value = slice.getInput();
+    } else if (auto part = partOf.find(value); part != partOf.end()) {
+      offset += part->second.offset;
+      value = part->second.root;
+    } else if (FlatSymbolRefAttr symbol = resultOf.lookup(value)) {
+      return {symbol, {}, offset};
+    } else {
+      return {{}, value, offset};
+    }
+  }
+}
+
+bool ProgramPlanner::canBeResult(Value value) {
+  if (!value.getDefiningOp<FusionOp>() || partOf.contains(value) ||
+      resultOf.contains(value))
+    return false;
+  // Parts of a buffer are addressed in the arena only.
+  SmallVector<Value> names = {value};
+  for (size_t i = 0; i < names.size(); ++i)
+    for (Operation *user : names[i].getUsers()) {
+      if (auto reshape = dyn_cast<ReshapeOp>(user))
+        names.push_back(reshape.getResult());
+      else if (isa<SliceOp, ConcatOp>(user))
+        return false;
+    }
+  return true;
+}
+
+Attribute ProgramPlanner::bufferOf(Value value) {
+  Place place = placeOf(value);
+  if (place.symbol)
+    return place.symbol;
+  return exe::ArenaAttr::get(builder.getContext(),
+                             arenaOffset.lookup(place.root) + place.offset,
+                             byteCount(value.getType()));
+}
+
+//===----------------------------------------------------------------------===//
+// Results over operands
+//===----------------------------------------------------------------------===//
+
+bool ProgramPlanner::worksInPlace(PlannedLaunch &launch, const Place &buffer,
+                                  unsigned output) {
+  bool scalarsLast =
+      launch.fusion && exe::storesScalarsLast(FusionOp(launch.fusion).getKind(),
+                                              program.getTarget());
+  for (auto [number, input] : llvm::enumerate(launch.inputs)) {
+    Place place = placeOf(input);
+    if (place.symbol != buffer.symbol || place.root != buffer.root)
+      continue;
+    // A part of the buffer is read at other places than it is written.
+    if (place.offset != buffer.offset ||
+        byteCount(input.getType()) !=
+            byteCount(launch.kernel.getResultTypes()[output]) ||
+        !exe::mayWriteInPlace(launch.kernel, number, output, scalarsLast))
+      return false;
+  }
+  return true;
+}
+
+bool ProgramPlanner::canReplace(OpResult value, unsigned number) {
+  Place argument = placeOf(function.getArgument(number));
+  bool isWritten = false;
+  for (PlannedLaunch &launch : launches) {
+    if (launch.fusion == value.getOwner()) {
+      if (!worksInPlace(launch, argument, value.getResultNumber()))
+        return false;
+      isWritten = true;
+    } else if (isWritten) {
+      // The old contents are gone.
+      for (Value input : launch.inputs)
+        if (placeOf(input).symbol == argument.symbol)
+          return false;
+    }
+  }
+  return true;
+}
+
+void ProgramPlanner::markInPlace(const PlannedLaunch &launch) {
+  auto memoryOf = [&](Value value) {
+    Place place = placeOf(value);
+    auto result = llvm::find(resultSymbols, place.symbol);
+    if (result != resultSymbols.end())
+      if (int64_t alias = aliases[result - resultSymbols.begin()]; alias >= 0)
+        return Attribute(argumentSymbols[alias]);
+    return bufferOf(value);
+  };
+  llvm::SmallDenseSet<Attribute> written;
+  for (Value output : launch.outputs)
+    written.insert(memoryOf(output));
+  for (auto [number, input] : llvm::enumerate(launch.inputs))
+    if (written.contains(memoryOf(input)))
+      exe::setWrittenInPlace(launch.kernel, number);
+}
+
+//===----------------------------------------------------------------------===//
+// The arena
+//===----------------------------------------------------------------------===//
+
+void ProgramPlanner::placeInArena() {
+  Lives lives;
+  auto use = [&](Value value, int64_t step) {
+    Place place = placeOf(value);
+    if (place.symbol)
+      return;
+    auto [entry, inserted] = lives.insert({place.root, {step, step}});
+    entry->second.first = std::min(entry->second.first, step);
+    entry->second.last = std::max(entry->second.last, step);
+  };
+  for (auto [step, launch] : llvm::enumerate(launches)) {
+    for (Value value : launch.inputs)
+      use(value, step);
+    for (Value value : launch.outputs)
+      use(value, step);
+  }
+  // Kernels that work in place cannot be told that their memory is apart, so
+  // that only programs that keep much alive, training steps, have them.
+  DenseMap<Value, Value> over;
+  if (llvm::any_of(aliases, [](int64_t alias) { return alias >= 0; }))
+    over = overwriteAtPeaks(lives);
+  ArenaPlanner planner(exe::ProgramOp::kAlignment);
+  DenseMap<Value, int64_t> numbers;
+  for (auto &[root, life] : lives)
+    if (!over.contains(root))
+      numbers[root] =
+          planner.add(byteCount(root.getType()), life.first, life.last);
+  planner.plan();
+  for (auto &[root, life] : lives) {
+    Value buffer = root;
+    while (Value under = over.lookup(buffer))
+      buffer = under;
+    arenaOffset[root] = planner.offsetOf(numbers.lookup(buffer));
+  }
+  program.setArenaBytes(planner.arenaBytes());
+}
+
+DenseMap<Value, Value> ProgramPlanner::overwriteAtPeaks(Lives &lives) {
+  DenseMap<Value, Value> over;
+  auto underneath = [&](Value value) {
+    while (Value under = over.lookup(value))
+      value = under;
+    return value;
+  };
+  while (true) {
+    // Bytes in use at each step.
+    SmallVector<int64_t> inUse(launches.size() + 1);
+    for (auto &[root, life] : lives)
+      if (!over.contains(root)) {
+        inUse[life.first] += byteCount(root.getType());
+        inUse[life.last + 1] -= byteCount(root.getType());
+      }
+    std::partial_sum(inUse.begin(), inUse.end(), inUse.begin());
+    int64_t peak = *llvm::max_element(inUse);
+    bool changed = false;
+    for (auto [step, launch] : llvm::enumerate(launches)) {
+      if (inUse[step] != peak)
+        continue;
+      for (auto [number, output] : llvm::enumerate(launch.outputs)) {
+        // A part of another value's buffer stays where it belongs, and what
+        // nobody reads would leave the operand's place to a second output.
+        auto own = lives.find(output);
+        if (own == lives.end() || over.contains(output) ||
+            own->second.last == static_cast<int64_t>(step))
+          continue;
+        for (Value input : launch.inputs) {
+          Place place = placeOf(input);
+          if (!place.root || place.offset != 0)
+            continue;
+          Value buffer = underneath(place.root);
+          Life &life = lives.find(buffer)->second;
+          if (life.last != static_cast<int64_t>(step) ||
+              byteCount(buffer.getType()) != byteCount(output.getType()) ||
+              !worksInPlace(launch, place, number))
+            continue;
+          over[output] = buffer;
+          life.last = own->second.last;
+          changed = true;
+          break;
+        }
+      }
+    }
+    if (!changed)
+      return over;
+  }
+}

@@ -1,0 +1,258 @@
+//===- AttachLoss.cpp - a label and a loss --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Contract in: Simplify's, where a softmax is one op. Contract out: one result
+// of role loss. Runs before Differentiate, which starts at that result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/Training/Passes.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_ATTACHLOSSPASS
+#include "mpc/Dialect/Mpc/Training/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+enum class LossKind {
+  SoftmaxCrossEntropy,
+  SigmoidCrossEntropy,
+  MeanSquaredError,
+  MeanAbsoluteError,
+  Huber,
+};
+
+std::optional<LossKind> parseLoss(StringRef name) {
+  return llvm::StringSwitch<std::optional<LossKind>>(name)
+      .Case("softmax_cross_entropy", LossKind::SoftmaxCrossEntropy)
+      .Case("sigmoid_cross_entropy", LossKind::SigmoidCrossEntropy)
+      .Case("mean_squared_error", LossKind::MeanSquaredError)
+      .Case("mean_absolute_error", LossKind::MeanAbsoluteError)
+      .Case("huber", LossKind::Huber)
+      .Default(std::nullopt);
+}
+
+StringRef opNameOf(LossKind kind) {
+  switch (kind) {
+  case LossKind::SoftmaxCrossEntropy:
+    return SoftmaxCrossEntropyOp::getOperationName();
+  case LossKind::SigmoidCrossEntropy:
+    return SigmoidCrossEntropyOp::getOperationName();
+  case LossKind::MeanSquaredError:
+    return MeanSquaredErrorOp::getOperationName();
+  case LossKind::MeanAbsoluteError:
+    return MeanAbsoluteErrorOp::getOperationName();
+  case LossKind::Huber:
+    return HuberOp::getOperationName();
+  }
+  return {};
+}
+
+int64_t rankOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getRank();
+}
+
+/// The axis of the classes: the last, in images [N, C, H, W] the channels.
+int64_t classAxis(Value predictions) {
+  int64_t rank = rankOf(predictions);
+  return rank == 4 ? 1 : rank - 1;
+}
+
+/// `name`, with as many underscores behind it as tell it from every argument's
+/// and result's.
+std::string unusedName(const StepFunction &step, StringRef name) {
+  func::FuncOp func = step.getFunction();
+  llvm::StringSet<> used;
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    used.insert(step.argumentName(i));
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    used.insert(step.resultName(i));
+  std::string unused = name.str();
+  while (used.contains(unused))
+    unused += "_";
+  return unused;
+}
+
+/// The op behind `value` whose work the loss does itself, or null.
+Operation *terminalActivation(Value value, LossKind kind) {
+  while (auto cast = value.getDefiningOp<CastOp>())
+    value = cast.getInput();
+  Operation *op = value.getDefiningOp();
+  if (kind == LossKind::SigmoidCrossEntropy)
+    return isa_and_present<SigmoidOp>(op) ? op : nullptr;
+  if (kind != LossKind::SoftmaxCrossEntropy)
+    return nullptr;
+  int64_t axis = -1;
+  if (auto softmax = dyn_cast_if_present<SoftmaxOp>(op))
+    axis = softmax.getAxis();
+  else if (auto softmax = dyn_cast_if_present<LogSoftmaxOp>(op))
+    axis = softmax.getAxis();
+  return axis == classAxis(value) ? op : nullptr;
+}
+
+struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    auto fail = [&] { return emitError(UnknownLoc::get(context)); };
+    std::optional<LossKind> parsed = parseLoss(loss);
+    if (!parsed)
+      return fail() << "unknown loss '" << loss
+                    << "'; use softmax_cross_entropy, sigmoid_cross_entropy, "
+                       "mean_squared_error, mean_absolute_error or huber";
+    kind = *parsed;
+    if (!llvm::is_contained({"", "classes", "dense"}, StringRef(labels)))
+      return fail() << "unknown labels '" << labels
+                    << "'; use classes or dense";
+    bool isSoftmax = kind == LossKind::SoftmaxCrossEntropy;
+    hasClasses = labels.empty() ? isSoftmax : labels == "classes";
+    if (hasClasses && !isSoftmax)
+      return fail() << "loss '" << loss << "' takes dense labels, not classes";
+    if (!ignoreIndex.empty()) {
+      int64_t number = 0;
+      if (StringRef(ignoreIndex).getAsInteger(10, number))
+        return fail() << "the ignored class is '" << ignoreIndex
+                      << "', which is no integer";
+      if (!hasClasses)
+        return fail() << "only labels that are classes have an ignored class";
+      ignored = number;
+    }
+    return success();
+  }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (func.isDeclaration() || !func.isPublic())
+      return;
+    if (failed(attach(StepFunction(func))))
+      signalPassFailure();
+  }
+
+  LogicalResult attach(const StepFunction &step) {
+    func::FuncOp func = step.getFunction();
+    if (!step.results(RoleKind::loss).empty())
+      return func.emitError() << "there is a loss already";
+    FailureOr<unsigned> index = judgedOutput(step);
+    if (failed(index))
+      return failure();
+    Value predictions = step.result(*index);
+    auto element =
+        dyn_cast<FloatType>(getElementTypeOrSelf(predictions.getType()));
+    if (!element)
+      return func.emitError()
+             << "output '" << step.resultName(*index) << "' of type "
+             << predictions.getType() << " has no loss; it must be float";
+    OpBuilder builder = step.atEnd();
+    Location loc =
+        NameLoc::get(builder.getStringAttr("loss"), predictions.getLoc());
+    if (Operation *activation = terminalActivation(predictions, kind)) {
+      activation->emitRemark()
+          << "loss '" << loss << "' reads what '" << mpc::opName(activation)
+          << "' reads: it computes the " << activation->getName().stripDialect()
+          << " itself";
+      predictions = activation->getOperand(0);
+    }
+    predictions = prepare(builder, loc, predictions);
+    if (kind == LossKind::SoftmaxCrossEntropy && rankOf(predictions) == 0)
+      return func.emitError() << "output '" << step.resultName(*index)
+                              << "' is a scalar, which has no classes";
+    auto type = cast<RankedTensorType>(predictions.getType());
+    if (hasClasses)
+      type = RankedTensorType::get(type.getShape().drop_back(),
+                                   builder.getI32Type());
+    BlockArgument label =
+        step.appendArgument(type, RoleKind::label, unusedName(step, "label"));
+    FailureOr<Operation *> op = createChecked(
+        builder, loc, opNameOf(kind),
+        RankedTensorType::get({}, getElementTypeOrSelf(predictions.getType())),
+        {predictions, label}, attributes(builder));
+    if (failed(op))
+      return failure();
+    Builder names(&getContext());
+    LogicalResult inserted = func.insertResult(
+        0, (*op)->getResult(0).getType(),
+        names.getDictionaryAttr(
+            {names.getNamedAttr(
+                 MpcDialect::kRoleAttr,
+                 RoleAttr::get(&getContext(), RoleKind::loss, StringAttr())),
+             names.getNamedAttr(
+                 MpcDialect::kNameAttr,
+                 names.getStringAttr(unusedName(step, "loss")))}));
+    step.terminator()->insertOperands(0, (*op)->getResult(0));
+    return inserted;
+  }
+
+  /// The number of the result that is judged.
+  FailureOr<unsigned> judgedOutput(const StepFunction &step) {
+    SmallVector<unsigned> outputs = step.results(RoleKind::output);
+    SmallVector<StringRef> known;
+    for (unsigned index : outputs) {
+      if (!output.empty() && step.resultName(index) == output)
+        return index;
+      known.push_back(step.resultName(index));
+    }
+    if (output.empty() && outputs.size() == 1)
+      return outputs.front();
+    InFlightDiagnostic diag = step.getFunction().emitError();
+    if (output.empty())
+      diag << "there are " << outputs.size()
+           << " outputs; say which one the loss judges: ";
+    else
+      diag << "the loss judges output '" << output << "', but there are ";
+    diag << llvm::join(known, ", ");
+    return failure();
+  }
+
+  /// The predictions in the loss's type, classes last.
+  Value prepare(OpBuilder &builder, Location loc, Value predictions) {
+    auto type = cast<RankedTensorType>(predictions.getType());
+    if (type.getElementTypeBitWidth() < 32)
+      predictions = CastOp::create(
+          builder, loc, type.clone(builder.getF32Type()), predictions);
+    int64_t rank = type.getRank(), axis = rank ? classAxis(predictions) : 0;
+    if (kind != LossKind::SoftmaxCrossEntropy || axis + 1 >= rank)
+      return predictions;
+    SmallVector<int64_t> order, shape;
+    for (int64_t i = 0; i < rank; ++i)
+      if (i != axis)
+        order.push_back(i);
+    order.push_back(axis);
+    for (int64_t i : order)
+      shape.push_back(type.getDimSize(i));
+    return TransposeOp::create(
+        builder, loc,
+        RankedTensorType::get(shape,
+                              getElementTypeOrSelf(predictions.getType())),
+        predictions, order);
+  }
+
+  SmallVector<NamedAttribute> attributes(Builder &builder) {
+    SmallVector<NamedAttribute> list;
+    if (kind == LossKind::SoftmaxCrossEntropy) {
+      list.push_back(builder.getNamedAttr(
+          "label_smoothing", builder.getF64FloatAttr(labelSmoothing)));
+      if (ignored)
+        list.push_back(builder.getNamedAttr(
+            "ignore_index", builder.getI64IntegerAttr(*ignored)));
+    }
+    if (kind == LossKind::Huber)
+      list.push_back(
+          builder.getNamedAttr("delta", builder.getF64FloatAttr(delta)));
+    return list;
+  }
+
+  LossKind kind = LossKind::SoftmaxCrossEntropy;
+  bool hasClasses = true;
+  std::optional<int64_t> ignored;
+};
+
+} // namespace

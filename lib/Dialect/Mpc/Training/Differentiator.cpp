@@ -1,0 +1,210 @@
+//===- Differentiator.cpp - reverse-mode differentiation ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Walks the ops from the losses back, each with the sum of what its users gave
+// its results, and appends the parameters' gradients.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Transforms/Decompose.h"
+#include "Cotangents.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/Training/Differentiate.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+class Differentiator {
+public:
+  explicit Differentiator(func::FuncOp function)
+      : function(function), step(function), block(step.body()),
+        builder(block.getTerminator()), cotangents(builder) {}
+
+  FailureOr<DifferentiationCounts> run();
+
+private:
+  LogicalResult seedLosses(ArrayRef<unsigned> losses);
+  void markActive();
+  LogicalResult unrollRecurrentOps();
+  LogicalResult writeVjp(Operation *op, ArrayRef<Value> results);
+  void appendGradients();
+  LogicalResult hasNoDerivative(Operation *op);
+
+  /// Whether a value is a float that depends on a parameter.
+  bool isActive(Value value) const { return active.contains(value); }
+
+  func::FuncOp function;
+  StepFunction step;
+  Block &block;
+  OpBuilder builder;
+  Cotangents cotangents;
+  DenseSet<Value> active;
+  DifferentiationCounts counts;
+};
+
+} // namespace
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value));
+}
+
+void Differentiator::markActive() {
+  active.clear();
+  for (BlockArgument parameter : step.arguments(RoleKind::parameter))
+    if (isFloat(parameter))
+      active.insert(parameter);
+  for (Operation &op : block) {
+    if (isa<StopGradientOp>(op) ||
+        llvm::none_of(op.getOperands(), [&](Value v) { return isActive(v); }))
+      continue;
+    for (Value result : op.getResults())
+      if (isFloat(result))
+        active.insert(result);
+  }
+}
+
+LogicalResult Differentiator::unrollRecurrentOps() {
+  SmallVector<Operation *> recurrent;
+  for (Operation &op : block)
+    if (isa<LstmOp, GruOp, RnnOp>(op) &&
+        llvm::any_of(op.getResults(), [&](Value v) { return isActive(v); }))
+      recurrent.push_back(&op);
+  for (Operation *op : recurrent) {
+    OpBuilder before(op);
+    SmallVector<Value> values = unrollRecurrent(before, op);
+    if (values.empty())
+      return op->emitOpError("cannot be unrolled over no steps");
+    op->replaceAllUsesWith(values);
+    op->erase();
+    ++counts.unrolled;
+  }
+  if (!recurrent.empty())
+    markActive();
+  return success();
+}
+
+LogicalResult Differentiator::seedLosses(ArrayRef<unsigned> losses) {
+  Value seed;
+  bool reached = false;
+  for (unsigned index : losses) {
+    Value loss = step.result(index);
+    auto type = dyn_cast<RankedTensorType>(loss.getType());
+    if (!type || type.getRank() != 0 || !isFloat(loss))
+      return function.emitOpError()
+             << "returns a loss of type " << loss.getType()
+             << ", expected a float tensor without dimensions";
+    if (!isActive(loss))
+      continue;
+    reached = true;
+    if (!seed || seed.getType() != loss.getType())
+      seed = GradientSeedOp::create(builder, loss.getLoc(), loss.getType());
+    cotangents.add(loss, seed);
+  }
+  if (!reached)
+    return function.emitOpError("has a loss that depends on no parameter");
+  return success();
+}
+
+LogicalResult Differentiator::hasNoDerivative(Operation *op) {
+  InFlightDiagnostic diagnostic = op->emitOpError(
+      "has no derivative and lies between a parameter and the loss; put an "
+      "mpc.stop_gradient in front of it or freeze what it depends on");
+  for (Value operand : op->getOperands())
+    if (isActive(operand)) {
+      diagnostic.attachNote(operand.getLoc())
+          << "this value depends on a parameter";
+      break;
+    }
+  return diagnostic;
+}
+
+LogicalResult Differentiator::writeVjp(Operation *op, ArrayRef<Value> results) {
+  auto model = dyn_cast<VjpOpInterface>(op);
+  if (!model)
+    return hasNoDerivative(op);
+  SmallVector<bool> needed = llvm::map_to_vector(
+      op->getOperands(), [&](Value v) { return isActive(v); });
+  SmallVector<Value> given(op->getNumOperands());
+  Operation *before = block.getTerminator()->getPrevNode();
+  if (failed(model.buildVjp(builder, results, needed, given)))
+    return failure();
+  // Of what the forward op carries, the layer holds for its derivative too.
+  Attribute layer = op->getDiscardableAttr(MpcDialect::kLayerAttr);
+  for (Operation *made = before->getNextNode(); made != block.getTerminator();
+       made = made->getNextNode()) {
+    made->setDiscardableAttrs(ArrayRef<NamedAttribute>());
+    if (layer && !isa<ConstantOp>(made))
+      made->setDiscardableAttr(MpcDialect::kLayerAttr, layer);
+  }
+  for (auto [operand, value] : llvm::zip_equal(op->getOperands(), given))
+    if (value)
+      cotangents.add(operand, value);
+  ++counts.vjps;
+  return success();
+}
+
+void Differentiator::appendGradients() {
+  for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
+    StringRef name = step.argumentName(parameter.getArgNumber());
+    Value gradient = isFloat(parameter) ? cotangents.take(parameter) : Value();
+    if (!gradient) {
+      if (!isFloat(parameter))
+        continue;
+      emitRemark(function.getLoc()) << "the loss does not depend on parameter '"
+                                    << name << "': its gradient is zero";
+      auto type = cast<RankedTensorType>(parameter.getType());
+      gradient = mpc::ConstantOp::create(builder, parameter.getLoc(),
+                                         makeSplat(type, 0.0));
+    }
+    step.appendResult(gradient, RoleKind::output, (name + ".gradient").str());
+    ++counts.parameters;
+  }
+}
+
+FailureOr<DifferentiationCounts> Differentiator::run() {
+  SmallVector<unsigned> losses = step.results(RoleKind::loss);
+  if (losses.empty())
+    return counts;
+  markActive();
+  if (failed(unrollRecurrentOps()) || failed(seedLosses(losses)))
+    return failure();
+
+  // The ops as they stand: what is appended meanwhile is not differentiated.
+  SmallVector<Operation *> forward;
+  for (Operation &op : block.without_terminator())
+    forward.push_back(&op);
+  for (Operation *op : llvm::reverse(forward)) {
+    SmallVector<Value> results = llvm::map_to_vector(
+        op->getResults(), [&](Value v) { return cotangents.take(v); });
+    if (llvm::none_of(results, [](Value v) { return bool(v); }) ||
+        llvm::none_of(op->getOperands(), [&](Value v) { return isActive(v); }))
+      continue;
+    if (cotangents.addSlice(op, results))
+      ++counts.vjps;
+    else if (failed(writeVjp(op, results)))
+      return failure();
+  }
+  appendGradients();
+  // What was written for nothing: terms that were joined, unread scalars.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (&op == forward.back())
+      break;
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  }
+  return counts;
+}
+
+FailureOr<DifferentiationCounts> mpc::differentiate(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
+    return DifferentiationCounts();
+  return Differentiator(function).run();
+}

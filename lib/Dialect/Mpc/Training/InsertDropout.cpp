@@ -1,0 +1,108 @@
+//===- InsertDropout.cpp - dropouts that an export has lost ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Contract in: a forward function. Contract out: dropouts behind the named
+// ops, each with a stream of its own, and a counted random state. Runs before
+// Simplify, which joins ops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/Training/Passes.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_INSERTDROPOUTPASS
+#include "mpc/Dialect/Mpc/Training/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+struct Place {
+  std::string name;
+  double probability = 0;
+};
+
+/// The last op that carries `name` as a node or as its layer, or null.
+Operation *lastNamed(Block &body, StringRef name) {
+  for (Operation &op : llvm::reverse(body.without_terminator()))
+    if (!isa<ConstantOp>(op) && op.getNumResults() == 1 &&
+        (llvm::is_contained(opNames(&op), name) || layerPath(&op) == name))
+      return &op;
+  return nullptr;
+}
+
+/// The random state of the function: its own, or a new one that counts steps.
+BlockArgument randomState(const StepFunction &step) {
+  SmallVector<BlockArgument> states = step.arguments(RoleKind::rng_state);
+  if (!states.empty())
+    return states.front();
+  OpBuilder builder = step.atEnd();
+  auto type = RankedTensorType::get({2}, builder.getI64Type());
+  BlockArgument state = step.appendArgument(
+      type, RoleKind::rng_state, "rng",
+      DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 0}));
+  Location loc = NameLoc::get(builder.getStringAttr("rng"));
+  Value one = ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 1}));
+  step.setUpdate(state, AddOp::create(builder, loc, type, state, one));
+  return state;
+}
+
+struct InsertDropoutPass : mpc::impl::InsertDropoutPassBase<InsertDropoutPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    places.clear();
+    for (StringRef text : at) {
+      auto [name, digits] = text.rsplit('=');
+      Place place{name.str()};
+      if (name.empty() || digits.getAsDouble(place.probability) ||
+          !(place.probability >= 0 && place.probability < 1))
+        return emitError(UnknownLoc::get(context))
+               << "dropout '" << text
+               << "' is not NAME=PROBABILITY with a probability in [0, 1)";
+      places.push_back(std::move(place));
+    }
+    return success();
+  }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (func.isDeclaration() || !func.isPublic() || places.empty())
+      return;
+    StepFunction step(func);
+    int64_t stream = llvm::range_size(step.body().getOps<DropoutOp>());
+    for (const Place &place : places) {
+      Operation *op = lastNamed(step.body(), place.name);
+      if (!op ||
+          !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))) {
+        func.emitError() << "dropout behind '" << place.name
+                         << "': there is no such op or layer with a float "
+                            "result; mpc explain lists the names";
+        return signalPassFailure();
+      }
+      BlockArgument state = randomState(step);
+      OpBuilder builder(op->getContext());
+      builder.setInsertionPointAfter(op);
+      Value input = op->getResult(0);
+      auto dropout = DropoutOp::create(
+          builder, NameLoc::get(builder.getStringAttr(place.name + "/dropout")),
+          input.getType(), input, state,
+          builder.getF64FloatAttr(place.probability),
+          builder.getI64IntegerAttr(stream++));
+      if (Attribute layer = op->getAttr(MpcDialect::kLayerAttr))
+        dropout->setAttr(MpcDialect::kLayerAttr, layer);
+      input.replaceAllUsesExcept(dropout.getResult(), dropout);
+      ++numInserted;
+    }
+  }
+
+  SmallVector<Place> places;
+};
+
+} // namespace

@@ -1,0 +1,544 @@
+//===- LossScaling.cpp - scaled losses and predicated steps ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// All new ops are made at the end of the block, in front of the return; a
+// topological sort then puts optimizers behind the flags that they read.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LossScaling.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Gradients of a parameter carry its name and this end.
+static constexpr StringLiteral kGradientSuffix = ".gradient";
+
+LossScaling::LossScaling(func::FuncOp function, const LossScalePreset &preset,
+                         const GradientOptions &options)
+    : step(function), preset(preset), options(options), builder(step.atEnd()),
+      loc(NameLoc::get(builder.getStringAttr("loss_scale"),
+                       function.getLoc())) {
+  for (Operation &op : step.body()) {
+    if (auto seed = dyn_cast<GradientSeedOp>(op))
+      seeds.push_back(seed);
+    if (auto optimizer = dyn_cast<OptimizerOpInterface>(op);
+        optimizer && optimizer.getWhenMutable().empty() &&
+        optimizer.getUnscaleMutable().empty())
+      optimizers.push_back(optimizer);
+  }
+}
+
+bool LossScaling::applies() const {
+  return !seeds.empty() || !optimizers.empty();
+}
+
+bool LossScaling::accumulatesMicroSteps() const {
+  return options.accumulate > 1 &&
+         preset.accumulation == LossScalePreset::Accumulation::MicroStep;
+}
+
+LogicalResult LossScaling::run() {
+  collectGroups();
+  if (failed(check()))
+    return failure();
+  findScale();
+  scaleSeeds();
+  if (optimizers.empty()) {
+    accumulateReturned();
+    return success();
+  }
+  for (Group &group : groups) {
+    checkGradients(group);
+    if (accumulatesMicroSteps())
+      accumulateMicroSteps(group);
+    else
+      unscaleGradients(group);
+    countSteps(group);
+  }
+  resetAccumulators();
+  if (allFinite) {
+    updateScale();
+    recordOverflow();
+    holdStatistics();
+  }
+  sortTopologically(&step.body());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reading the function
+//===----------------------------------------------------------------------===//
+
+void LossScaling::collectGroups() {
+  for (OptimizerOpInterface optimizer : optimizers) {
+    Group *group = llvm::find_if(groups, [&](const Group &candidate) {
+      return candidate.step == optimizer.getStep();
+    });
+    if (group == groups.end()) {
+      groups.emplace_back();
+      group = &groups.back();
+      group->step = optimizer.getStep();
+    }
+    group->optimizers.push_back(optimizer);
+  }
+  // Arguments come first, in their order; then results of ops, in theirs.
+  auto comesBefore = [](Value lhs, Value rhs) {
+    auto left = dyn_cast<BlockArgument>(lhs),
+         right = dyn_cast<BlockArgument>(rhs);
+    if (left && right)
+      return left.getArgNumber() < right.getArgNumber();
+    if (left || right)
+      return bool(left);
+    return lhs.getDefiningOp()->isBeforeInBlock(rhs.getDefiningOp());
+  };
+  for (Group &group : groups) {
+    llvm::SmallVector<std::pair<Value, std::string>> found;
+    for (OptimizerOpInterface optimizer : group.optimizers) {
+      Value gradient = optimizer.getGradientMutable().get();
+      if (llvm::any_of(found,
+                       [&](auto &seen) { return seen.first == gradient; }))
+        continue;
+      auto argument = dyn_cast<BlockArgument>(optimizer.getParameter());
+      StringRef name =
+          argument ? step.argumentName(argument.getArgNumber()) : StringRef();
+      found.push_back({gradient, name.empty() ? "parameter" : name.str()});
+    }
+    llvm::sort(found, [&](auto &lhs, auto &rhs) {
+      return comesBefore(lhs.first, rhs.first);
+    });
+    for (auto &[gradient, name] : found) {
+      group.gradients.push_back(gradient);
+      group.names.push_back(name);
+    }
+  }
+}
+
+LogicalResult LossScaling::check() const {
+  func::FuncOp function = step.getFunction();
+  if (options.accumulate < 1)
+    return function.emitError() << "accumulation takes a window of 1 micro "
+                                << "step or more, found " << options.accumulate;
+  if ((options.clipNorm && !(*options.clipNorm > 0)) ||
+      (options.clipValue && !(*options.clipValue > 0)))
+    return function.emitError() << "clipping takes a positive limit, found "
+                                << (options.clipNorm && !(*options.clipNorm > 0)
+                                        ? *options.clipNorm
+                                        : *options.clipValue);
+  if (accumulatesMicroSteps()) {
+    if (optimizers.empty())
+      return function.emitError()
+             << "accumulation by micro step needs backward pass and optimizers "
+                "in one function; compile the whole step or choose "
+                "accumulation=window";
+    if (groups.size() > 1)
+      return function.emitError()
+             << "accumulation by micro step takes one step counter, found "
+             << groups.size();
+  } else if (options.accumulate > 1 && !seeds.empty() && !optimizers.empty()) {
+    return function.emitError()
+           << "accumulation over a window of " << options.accumulate
+           << " needs backward pass and optimizers in two functions; compile "
+              "the parts apart or choose accumulation=micro_step";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+template <typename OpTy, typename... Args>
+Value LossScaling::create(Args &&...args) {
+  return OpTy::create(builder, loc, std::forward<Args>(args)...)->getResult(0);
+}
+
+Value LossScaling::constant(Type element, double value) {
+  return create<mpc::ConstantOp>(scalarOf(element, value));
+}
+
+Value LossScaling::zerosOf(Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  return create<BroadcastOp>(type, constant(type.getElementType(), 0));
+}
+
+Value LossScaling::castTo(Value value, Type element) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getElementType() == element)
+    return value;
+  return create<CastOp>(type.clone(element), value, /*pinned=*/false);
+}
+
+Value LossScaling::inverseScale() {
+  if (inverse)
+    return inverse;
+  Type element = preset.unscale == LossScalePreset::Unscale::Reciprocal64
+                     ? Type(builder.getF64Type())
+                     : Type(builder.getF32Type());
+  inverse = castTo(create<DivOp>(constant(element, 1), castTo(scale, element)),
+                   builder.getF32Type());
+  return inverse;
+}
+
+Value LossScaling::clipFactor(Value norm) {
+  Type f32 = builder.getF32Type();
+  if (preset.clip == LossScalePreset::Clip::Torch)
+    norm = create<AddOp>(norm, constant(f32, 1e-6));
+  Value ratio = create<DivOp>(constant(f32, *options.clipNorm), norm);
+  return create<MinOp>(ratio, constant(f32, 1));
+}
+
+Value LossScaling::isFinite(Value value) {
+  // Norms are never negative.
+  return create<CompareOp>(
+      ComparePredicate::le, value,
+      constant(builder.getF32Type(), std::numeric_limits<float>::max()));
+}
+
+Value LossScaling::unscaled(OptimizerOpInterface optimizer) {
+  Type element = getElementTypeOrSelf(optimizer.getParameter());
+  Value gradient = castTo(optimizer.getGradientMutable().get(), element);
+  if (!scale)
+    return gradient;
+  if (preset.unscale == LossScalePreset::Unscale::Divide)
+    return create<DivOp>(gradient, castTo(scale, element));
+  return create<MulOp>(gradient, castTo(inverseScale(), element));
+}
+
+BlockArgument LossScaling::field(StringRef name, Type type,
+                                 ElementsAttr initial) {
+  if (BlockArgument argument = step.findField(name))
+    return argument;
+  return step.appendArgument(type, RoleKind::loss_scale_state,
+                             ("loss_scale." + name).str(), initial, name);
+}
+
+BlockArgument LossScaling::counter(StringRef name, unsigned width,
+                                   int64_t initial) {
+  Type element = builder.getIntegerType(width);
+  return field(name, RankedTensorType::get({}, element),
+               scalarOf(element, double(initial)));
+}
+
+//===----------------------------------------------------------------------===//
+// The backward pass
+//===----------------------------------------------------------------------===//
+
+void LossScaling::findScale() {
+  Type f32 = builder.getF32Type();
+  if (preset.isDynamic())
+    scale = field("scale", RankedTensorType::get({}, f32),
+                  scalarOf(f32, preset.init));
+  else if (preset.scales())
+    scale = constant(f32, preset.init);
+}
+
+void LossScaling::scaleSeeds() {
+  for (GradientSeedOp seed : seeds) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(seed);
+    auto type = cast<RankedTensorType>(seed.getResult().getType());
+    Type element = type.getElementType();
+    // A scale that is constant was made at the end of the block.
+    Value value = isa_and_nonnull<BlockArgument>(scale)
+                      ? castTo(scale, element)
+                      : constant(element, preset.init);
+    if (options.accumulate > 1 && !accumulatesMicroSteps())
+      value =
+          create<DivOp>(value, constant(element, double(options.accumulate)));
+    if (type.getRank() != 0)
+      value = create<BroadcastOp>(type, value);
+    seed.replaceAllUsesWith(value);
+    seed.erase();
+  }
+}
+
+void LossScaling::accumulateReturned() {
+  if (options.accumulate == 1)
+    return;
+  for (unsigned i = step.getFunction().getNumResults(); i-- > 0;) {
+    RoleAttr role = step.resultRole(i);
+    std::string name = step.resultName(i).str();
+    if (!role || role.getKind() != RoleKind::output ||
+        !StringRef(name).ends_with(kGradientSuffix))
+      continue;
+    Value gradient = step.result(i);
+    step.eraseResult(i);
+    BlockArgument sum = step.appendArgument(gradient.getType(),
+                                            RoleKind::optimizer_state, name);
+    step.setUpdate(sum, create<AddOp>(sum, gradient));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The updates
+//===----------------------------------------------------------------------===//
+
+void LossScaling::checkGradients(Group &group) {
+  if (!preset.checks())
+    return;
+  bool afterUnscale = scale && preset.check == LossScalePreset::Check::Unscaled;
+  bool divides = preset.unscale == LossScalePreset::Unscale::Divide;
+  SmallVector<StringRef> names(group.names.begin(), group.names.end());
+  auto finite = AllFiniteOp::create(
+      builder, loc, RankedTensorType::get({}, builder.getI1Type()),
+      RankedTensorType::get({2}, builder.getI64Type()), group.gradients,
+      !afterUnscale ? Value()
+      : divides     ? scale
+                    : inverseScale(),
+      builder.getStrArrayAttr(names),
+      afterUnscale && divides ? UnscaleMode::divide : UnscaleMode::multiply);
+  group.finite = finite.getFinite();
+  group.record = finite.getRecord();
+  group.when = group.finite;
+}
+
+void LossScaling::unscaleGradients(Group &group) {
+  Value unscale;
+  UnscaleMode mode = UnscaleMode::multiply;
+  if (scale && preset.unscale == LossScalePreset::Unscale::Divide) {
+    unscale = scale;
+    mode = UnscaleMode::divide;
+  } else if (scale) {
+    unscale = inverseScale();
+  }
+  if (options.clipNorm) {
+    Value norm =
+        create<GlobalNormOp>(RankedTensorType::get({}, builder.getF32Type()),
+                             group.gradients, unscale, mode);
+    Value factor = clipFactor(norm);
+    unscale = scale ? create<MulOp>(inverseScale(), factor) : factor;
+    mode = UnscaleMode::multiply;
+    if (group.finite) {
+      group.finite = create<AndOp>(group.finite, isFinite(norm));
+      group.when = group.finite;
+    }
+  }
+  if (group.finite)
+    allFinite =
+        allFinite ? create<AndOp>(allFinite, group.finite) : group.finite;
+
+  for (OptimizerOpInterface optimizer : group.optimizers) {
+    if (group.when)
+      optimizer.getWhenMutable().assign(group.when);
+    if (options.clipValue) {
+      Type element = getElementTypeOrSelf(optimizer.getParameter());
+      Value gradient = castTo(optimizer.getGradientMutable().get(), element);
+      if (unscale && mode == UnscaleMode::divide)
+        gradient = create<DivOp>(gradient, castTo(unscale, element));
+      else if (unscale)
+        gradient = create<MulOp>(gradient, castTo(unscale, element));
+      optimizer.getGradientMutable().set(
+          create<ClampOp>(gradient, constant(element, -*options.clipValue),
+                          constant(element, *options.clipValue)));
+      continue;
+    }
+    if (!unscale)
+      continue;
+    optimizer.getUnscaleMutable().assign(unscale);
+    optimizer->setAttr("unscale_mode",
+                       UnscaleModeAttr::get(builder.getContext(), mode));
+  }
+}
+
+void LossScaling::accumulateMicroSteps(Group &group) {
+  Type i32 = builder.getI32Type();
+  BlockArgument done = counter("micro_steps", 32);
+  Value next = create<AddOp>(done, constant(i32, 1));
+  Value full = create<CompareOp>(ComparePredicate::ge, next,
+                                 constant(i32, double(options.accumulate)));
+  allFinite = group.finite;
+  auto whereFinite = [&](Value then, Value otherwise) -> Value {
+    return group.finite ? create<SelectOp>(group.finite, then, otherwise)
+                        : then;
+  };
+  step.setUpdate(
+      done, whereFinite(create<SelectOp>(full, constant(i32, 0), next), done));
+  group.when = group.finite ? create<AndOp>(group.finite, full) : full;
+
+  SmallVector<Value> means;
+  for (OptimizerOpInterface optimizer : group.optimizers) {
+    Value gradient = unscaled(optimizer);
+    auto parameter = dyn_cast<BlockArgument>(optimizer.getParameter());
+    std::string name = (parameter ? step.argumentName(parameter.getArgNumber())
+                                  : StringRef("parameter"))
+                           .str() +
+                       kGradientSuffix.str();
+    BlockArgument sum = step.appendArgument(gradient.getType(),
+                                            RoleKind::optimizer_state, name);
+    Value newSum = create<AddOp>(gradient, sum);
+    step.setUpdate(
+        sum,
+        whereFinite(create<SelectOp>(
+                        full, constant(getElementTypeOrSelf(sum), 0), newSum),
+                    sum));
+    means.push_back(
+        create<DivOp>(newSum, constant(getElementTypeOrSelf(newSum),
+                                       double(options.accumulate))));
+  }
+  Value factor;
+  if (options.clipNorm) {
+    Value norm =
+        create<GlobalNormOp>(RankedTensorType::get({}, builder.getF32Type()),
+                             means, Value(), UnscaleMode::multiply);
+    factor = clipFactor(norm);
+    if (group.finite)
+      group.when = create<AndOp>(group.when, isFinite(norm));
+  }
+  for (auto [optimizer, mean] : llvm::zip_equal(group.optimizers, means)) {
+    OptimizerOpInterface op = optimizer;
+    Value gradient = mean;
+    Type element = getElementTypeOrSelf(gradient);
+    op.getWhenMutable().assign(group.when);
+    if (factor && !options.clipValue)
+      op.getUnscaleMutable().assign(factor);
+    else if (factor)
+      gradient = create<MulOp>(gradient, castTo(factor, element));
+    if (options.clipValue)
+      gradient =
+          create<ClampOp>(gradient, constant(element, -*options.clipValue),
+                          constant(element, *options.clipValue));
+    op.getGradientMutable().set(gradient);
+  }
+}
+
+void LossScaling::resetAccumulators() {
+  if (options.accumulate == 1 || accumulatesMicroSteps())
+    return;
+  for (BlockArgument argument : step.arguments(RoleKind::optimizer_state))
+    if (step.argumentName(argument.getArgNumber()).ends_with(kGradientSuffix))
+      step.setUpdate(argument, zerosOf(argument));
+}
+
+void LossScaling::countSteps(Group &group) {
+  auto argument = dyn_cast<BlockArgument>(group.step);
+  if (!argument || !step.argumentRole(argument.getArgNumber()))
+    return;
+  std::optional<unsigned> update = step.updateOf(argument);
+  Value next = update
+                   ? step.result(*update)
+                   : create<AddOp>(argument, constant(builder.getI64Type(), 1));
+  // Where a window is not full, no step was attempted.
+  bool holds = preset.countOnSkip == LossScalePreset::CountOnSkip::Hold ||
+               accumulatesMicroSteps();
+  if (group.when && holds)
+    next = create<SelectOp>(group.when, next, argument);
+  step.setUpdate(argument, next);
+}
+
+//===----------------------------------------------------------------------===//
+// The state
+//===----------------------------------------------------------------------===//
+
+void LossScaling::updateScale() {
+  if (!preset.isDynamic())
+    return;
+  auto scaleArgument = cast<BlockArgument>(scale);
+  BlockArgument goodSteps = counter("good_steps", 32);
+  BlockArgument left;
+  if (preset.hysteresis > 1)
+    left = counter("hysteresis_left", 32, preset.hysteresis);
+  auto limit = [&](std::optional<double> value) {
+    return value ? builder.getF64FloatAttr(*value) : FloatAttr();
+  };
+  auto update = LossScaleUpdateOp::create(
+      builder, loc, scale.getType(), goodSteps.getType(),
+      left ? left.getType() : Type(), scale, goodSteps, left, allFinite,
+      llvm::APFloat(preset.growth), llvm::APFloat(preset.backoff),
+      uint64_t(preset.interval), limit(preset.min), limit(preset.max),
+      preset.keepFinite, uint64_t(preset.hysteresis), preset.refillHysteresis);
+  step.setUpdate(scaleArgument, update.getNewScale());
+  step.setUpdate(goodSteps, update.getNewGoodSteps());
+  if (left)
+    step.setUpdate(left, update.getNewHysteresisLeft());
+}
+
+/// What a record's number of this gradient means: "fc1.weight (op fc1/MatMul,
+/// layer fc1)".
+static std::string labelOf(StringRef name, Value gradient) {
+  while (auto cast = gradient.getDefiningOp<CastOp>())
+    gradient = cast.getInput();
+  Operation *producer = gradient.getDefiningOp();
+  if (!producer)
+    return name.str();
+  StringRef op = producer->getName().getStringRef();
+  producer->getLoc()->walk([&](Location location) {
+    auto named = dyn_cast<NameLoc>(location);
+    if (!named)
+      return WalkResult::advance();
+    op = named.getName().getValue();
+    return WalkResult::interrupt();
+  });
+  std::string label = (name + " (op " + op).str();
+  if (auto layer = producer->getAttrOfType<StringAttr>(MpcDialect::kLayerAttr))
+    label += ", layer " + layer.getValue().str();
+  return label + ")";
+}
+
+void LossScaling::recordOverflow() {
+  Type i64 = builder.getI64Type();
+  auto recordType = RankedTensorType::get({2}, i64);
+  auto pair = [&](int64_t first, int64_t second) {
+    return create<mpc::ConstantOp>(cast<ElementsAttr>(
+        DenseElementsAttr::get(recordType, ArrayRef<int64_t>{first, second})));
+  };
+  BlockArgument skipped = counter("skipped_steps", 64);
+  BlockArgument overflow =
+      field("overflow", recordType,
+            DenseElementsAttr::get(recordType, ArrayRef<int64_t>{-1, 0}));
+  BlockArgument overflowStep = counter("overflow_step", 64, -1);
+
+  // Numbers run on from group to group; the first group that has one gives the
+  // number, the counts are added.
+  Value record;
+  SmallVector<Attribute> labels;
+  for (Group &group : groups) {
+    Value numbered = group.record;
+    if (!labels.empty()) {
+      // A record without a tensor keeps its -1.
+      Value offset = create<SelectOp>(
+          create<CompareOp>(ComparePredicate::ge, numbered, pair(0, 0)),
+          pair(int64_t(labels.size()), 0), pair(0, 0));
+      numbered = create<AddOp>(numbered, offset);
+      Value isFirst =
+          create<CompareOp>(ComparePredicate::ge, record, pair(0, 1));
+      Value either = create<SelectOp>(isFirst, record, numbered);
+      // (number, count): the number of either, the counts' sum.
+      Value sum = create<AddOp>(create<MaxOp>(record, pair(0, 0)),
+                                create<MaxOp>(numbered, pair(0, 0)));
+      Value isCount = create<mpc::ConstantOp>(cast<ElementsAttr>(
+          DenseElementsAttr::get(recordType.clone(builder.getI1Type()),
+                                 ArrayRef<bool>{false, true})));
+      numbered = create<SelectOp>(isCount, sum, either);
+    }
+    record = numbered;
+    for (auto [name, gradient] : llvm::zip_equal(group.names, group.gradients))
+      labels.push_back(builder.getStringAttr(labelOf(name, gradient)));
+  }
+  step.getFunction().setArgAttr(overflow.getArgNumber(), "mpc.labels",
+                                builder.getArrayAttr(labels));
+  step.setUpdate(overflow, create<SelectOp>(allFinite, overflow, record));
+
+  // Before this step, steps were attempted: applied ones and, where those do
+  // not count, skipped ones.
+  Value attempted = groups.front().step;
+  if (preset.countOnSkip == LossScalePreset::CountOnSkip::Hold)
+    attempted = create<AddOp>(attempted, skipped);
+  step.setUpdate(overflowStep,
+                 create<SelectOp>(allFinite, overflowStep, attempted));
+  step.setUpdate(skipped,
+                 create<SelectOp>(allFinite, skipped,
+                                  create<AddOp>(skipped, constant(i64, 1))));
+}
+
+void LossScaling::holdStatistics() {
+  for (BlockArgument argument : step.arguments(RoleKind::statistics))
+    if (std::optional<unsigned> update = step.updateOf(argument))
+      step.setUpdate(argument, create<SelectOp>(allFinite, step.result(*update),
+                                                argument));
+}

@@ -1,0 +1,49 @@
+//===- NameFilter.h - parameters by name or regex ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRAINING_NAMEFILTER_H
+#define MPC_LIB_DIALECT_MPC_TRAINING_NAMEFILTER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace re2 {
+class RE2;
+}
+
+namespace mpc {
+
+/// A list of names and regular expressions (RE2's) that match a whole name.
+/// Remembers which of them never matched.
+class NameFilter {
+public:
+  /// Fails where a pattern is neither a name nor a regular expression.
+  static llvm::Expected<NameFilter> create(llvm::ArrayRef<std::string> texts);
+
+  bool empty() const { return patterns.empty(); }
+  bool matches(llvm::StringRef name);
+  /// Whether the name itself, not a pattern, is in the list.
+  bool isListed(llvm::StringRef name) const;
+  /// The first pattern that no name has matched so far; empty where all have.
+  llvm::StringRef unmatched() const;
+
+private:
+  struct Pattern {
+    std::string text;
+    std::shared_ptr<re2::RE2> regex;
+    bool used = false;
+  };
+  std::vector<Pattern> patterns;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRAINING_NAMEFILTER_H

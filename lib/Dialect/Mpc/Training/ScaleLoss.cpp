@@ -1,0 +1,86 @@
+//===- ScaleLoss.cpp - mpc-scale-loss -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Chooses the preset and rewrites every function that holds a part of a
+// training step. Runs after precision: gradients are checked as the optimizers
+// see them, rounded to the compute type.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LossScaling.h"
+
+#include "mpc/Dialect/Mpc/Training/Passes.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_SCALELOSSPASS
+#include "mpc/Dialect/Mpc/Training/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+/// Whether an op's result has the float type.
+template <typename FloatTy> bool hasValueOf(func::FuncOp function) {
+  return function
+      .walk([](Operation *op) {
+        return llvm::any_of(op->getResultTypes(),
+                            [](Type type) {
+                              return isa<FloatTy>(getElementTypeOrSelf(type));
+                            })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Scales that do not fit the types are allowed, but said.
+void warnOfTypes(func::FuncOp function, const LossScalePreset &preset) {
+  if (!preset.scales() && hasValueOf<Float16Type>(function))
+    function.emitWarning()
+        << "has f16 values and no loss scale: gradients below 2^-24 become 0; "
+           "the loss scale 'dynamic' keeps them";
+  else if (preset.scales() && !hasValueOf<Float16Type>(function) &&
+           hasValueOf<BFloat16Type>(function))
+    function.emitWarning()
+        << "has the loss scale '" << preset.name
+        << "' and no f16 value: bf16 has the range of f32 and needs none";
+}
+
+struct ScaleLossPass : mpc::impl::ScaleLossPassBase<ScaleLossPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (!function.getBody().hasOneBlock())
+      return markAllAnalysesPreserved();
+    std::string text = lossScale;
+    if (text.empty())
+      text = hasValueOf<Float16Type>(function) ? "torch" : "none";
+    std::string error;
+    std::optional<LossScalePreset> preset = LossScalePreset::parse(text, error);
+    if (!preset) {
+      function.emitError() << error;
+      return signalPassFailure();
+    }
+    GradientOptions gradients;
+    gradients.accumulate = accumulate;
+    if (clipNorm != 0)
+      gradients.clipNorm = clipNorm;
+    if (clipValue != 0)
+      gradients.clipValue = clipValue;
+    LossScaling scaling(function, *preset, gradients);
+    if (!scaling.applies())
+      return markAllAnalysesPreserved();
+    if (scaling.seedCount() > 0)
+      warnOfTypes(function, *preset);
+    if (failed(scaling.run()))
+      return signalPassFailure();
+    numSeeds += scaling.seedCount();
+    numUpdates += scaling.updateCount();
+  }
+};
+
+} // namespace

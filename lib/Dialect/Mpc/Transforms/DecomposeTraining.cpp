@@ -1,0 +1,341 @@
+//===- DecomposeTraining.cpp - take losses and training forms apart -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Losses, dropout, batch norm on a batch's own statistics and the gradient of
+// attention, as elementwise ops, reductions and products.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decompose.h"
+#include "ScalarEmitter.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// The type that sums of `element` run in.
+Type sumType(Type element) {
+  return element.getIntOrFloatBitWidth() < 32
+             ? Float32Type::get(element.getContext())
+             : element;
+}
+
+SmallVector<int64_t> allAxes(Value value) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
+}
+
+template <typename OpTy>
+Value reduce(ScalarEmitter &emit, Value value, ArrayRef<int64_t> axes,
+             bool keepDims = false) {
+  SmallVector<int64_t> shape;
+  for (auto [axis, extent] : llvm::enumerate(shapeOf(value)))
+    if (!llvm::is_contained(axes, static_cast<int64_t>(axis)))
+      shape.push_back(extent);
+    else if (keepDims)
+      shape.push_back(1);
+  return emit.create<OpTy>(
+      RankedTensorType::get(shape, getElementTypeOrSelf(value)), value,
+      emit.builder.getDenseI64ArrayAttr(axes),
+      keepDims ? emit.builder.getUnitAttr() : UnitAttr(), TypeAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Losses
+//===----------------------------------------------------------------------===//
+
+/// `[..., classes]`: whether a column is the row's class.
+Value isClass(ScalarEmitter &emit, Value targets, int64_t classes) {
+  SmallVector<int64_t> shape(shapeOf(targets));
+  shape.push_back(1);
+  Value columns = emit.create<IotaOp>(
+      RankedTensorType::get({classes}, getElementTypeOrSelf(targets)), 0);
+  return emit.compare(ComparePredicate::eq, emit.reshape(targets, shape),
+                      columns);
+}
+
+Value lossOf(ScalarEmitter &emit, SoftmaxCrossEntropyOp op) {
+  Value predictions = op.getPredictions(), targets = op.getTargets();
+  int64_t axis = shapeOf(predictions).size() - 1;
+  int64_t classes = shapeOf(predictions).back();
+  double smoothing = op.getLabelSmoothing().convertToDouble();
+  double share = smoothing / static_cast<double>(classes);
+  Value logs = emit.create<LogSoftmaxOp>(predictions.getType(), predictions,
+                                         emit.builder.getI64IntegerAttr(axis));
+  if (isa<FloatType>(getElementTypeOrSelf(targets))) {
+    if (smoothing != 0)
+      targets = emit.add(emit.scale(targets, 1 - smoothing),
+                         emit.number(share, targets));
+    Value rows = reduce<ReduceSumOp>(emit, emit.mul(targets, logs), axis);
+    return emit.neg(reduce<ReduceMeanOp>(emit, rows, allAxes(rows)));
+  }
+
+  Value picked =
+      emit.select(isClass(emit, targets, classes), logs, emit.number(0, logs));
+  Value rows = reduce<ReduceSumOp>(emit, picked, axis);
+  if (smoothing != 0)
+    rows = emit.add(emit.scale(rows, 1 - smoothing),
+                    emit.scale(reduce<ReduceSumOp>(emit, logs, axis), share));
+  if (!op.getIgnoreIndex())
+    return emit.neg(reduce<ReduceMeanOp>(emit, rows, allAxes(rows)));
+  Value counted = emit.compare(ComparePredicate::ne, targets,
+                               emit.integer(*op.getIgnoreIndex(), targets));
+  rows = emit.select(counted, rows, emit.number(0, rows));
+  Value count = reduce<ReduceSumOp>(
+      emit, emit.cast(counted, getElementTypeOrSelf(rows)), allAxes(rows));
+  Value total = reduce<ReduceSumOp>(emit, rows, allAxes(rows));
+  return emit.neg(emit.div(total, count));
+}
+
+/// What the mean of a regression loss runs over.
+Value termsOf(ScalarEmitter &emit, Operation *op) {
+  Value x = op->getOperand(0), z = op->getOperand(1);
+  if (isa<SigmoidCrossEntropyOp>(op)) {
+    Value linear = emit.sub(emit.unary<ReluOp>(x), emit.mul(x, z));
+    Value decay = emit.unary<ExpOp>(emit.neg(emit.abs(x)));
+    return emit.add(linear, emit.unary<Log1pOp>(decay));
+  }
+  Value difference = emit.sub(x, z);
+  if (isa<MeanSquaredErrorOp>(op))
+    return emit.mul(difference, difference);
+  Value distance = emit.abs(difference);
+  auto huber = dyn_cast<HuberOp>(op);
+  if (!huber)
+    return distance;
+  double delta = huber.getDelta().convertToDouble();
+  Value limit = emit.number(delta, distance);
+  Value linear =
+      emit.mul(limit, emit.sub(distance, emit.number(delta / 2, distance)));
+  Value square = emit.scale(emit.mul(difference, difference), 0.5);
+  return emit.select(emit.compare(ComparePredicate::le, distance, limit),
+                     square, linear);
+}
+
+//===----------------------------------------------------------------------===//
+// Training forms
+//===----------------------------------------------------------------------===//
+
+Value decompose(ScalarEmitter &emit, DropoutOp op) {
+  Type element = getElementTypeOrSelf(op.getInput()), wide = sumType(element);
+  ArrayRef<int64_t> shape = shapeOf(op.getInput());
+  double probability = op.getProbability().convertToDouble();
+  auto limit = static_cast<int64_t>(std::min(
+      std::nearbyint(std::ldexp(probability, 32)), std::ldexp(1.0, 32) - 1));
+  Type word = emit.builder.getI32Type();
+  Value bits = emit.create<RandomBitsOp>(RankedTensorType::get(shape, word),
+                                         op.getState(), op.getStreamAttr());
+  // Unsigned order is signed order with the highest bit turned over.
+  constexpr int64_t lowest = std::numeric_limits<int32_t>::min();
+  Value ordered = emit.binary<XorOp>(bits, emit.integer(lowest, bits));
+  Value kept = emit.compare(ComparePredicate::ge, ordered,
+                            emit.integer(limit + lowest, bits));
+  Value scaled =
+      emit.scale(emit.cast(op.getInput(), wide), 1 / (1 - probability));
+  return emit.cast(emit.select(kept, scaled, emit.number(0, scaled)), element);
+}
+
+SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormTrainingOp op) {
+  Type element = getElementTypeOrSelf(op.getInput()), wide = sumType(element);
+  Value input = emit.cast(op.getInput(), wide);
+  ArrayRef<int64_t> shape = shapeOf(input);
+  SmallVector<int64_t> axes = allAxes(input);
+  axes.erase(axes.begin() + 1);
+  SmallVector<int64_t> channels = {shape[1]}, spread(shape.size(), 1);
+  spread[1] = shape[1];
+  auto perChannel = [&](Value value) {
+    return emit.reshape(emit.cast(value, wide), spread);
+  };
+
+  Value mean = reduce<ReduceMeanOp>(emit, input, axes, /*keepDims=*/true);
+  Value centred = emit.sub(input, mean);
+  Value variance = reduce<ReduceMeanOp>(emit, emit.mul(centred, centred), axes,
+                                        /*keepDims=*/true);
+  Value root = emit.sqrt(emit.add(
+      variance, emit.number(op.getEpsilon().convertToDouble(), variance)));
+  Value factor = emit.div(perChannel(op.getScale()), root);
+  Value result = emit.add(emit.mul(centred, factor), perChannel(op.getBias()));
+
+  Type statistics = getElementTypeOrSelf(op.getMean());
+  double momentum = op.getMomentum().convertToDouble();
+  auto count = static_cast<double>(shape[0] * productOf(shape.drop_front(2)));
+  auto blend = [&](Value old, Value batch) {
+    return emit.add(emit.scale(old, 1 - momentum), emit.scale(batch, momentum));
+  };
+  auto ofBatch = [&](Value value) {
+    return emit.cast(emit.reshape(value, channels), statistics);
+  };
+  return {
+      emit.cast(result, element), blend(op.getMean(), ofBatch(mean)),
+      blend(op.getVariance(),
+            emit.scale(ofBatch(variance), count / std::max(count - 1, 1.0)))};
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// The gradient of attention, over tensors of `[..., groups, heads per group,
+/// rows, columns]`: the heads that share a key broadcast along one dimension.
+class AttentionGradient {
+public:
+  AttentionGradient(ScalarEmitter &emit, AttentionGradientOp op)
+      : emit(emit), op(op), narrow(getElementTypeOrSelf(op.getQuery())),
+        wide(sumType(narrow)) {
+    ArrayRef<int64_t> query = shapeOf(op.getQuery());
+    heads = query[query.size() - 3];
+    groups = shapeOf(op.getKey())[query.size() - 3];
+    length = query[query.size() - 2];
+    positions = shapeOf(op.getKey())[query.size() - 2];
+    scale = op.getScale().convertToDouble();
+  }
+
+  SmallVector<Value> build() {
+    Value query = perGroup(op.getQuery()), key = perGroup(op.getKey()),
+          value = perGroup(op.getValue()),
+          gradient = perGroup(emit.cast(op.getGradient(), narrow));
+    Value p = probabilities(query, key);
+    Value factor = emit.cast(p, narrow);
+    Value valueGradient = product(factor, gradient, /*transposeLhs=*/true);
+
+    Value d = product(gradient, value, false, /*transposeRhs=*/true);
+    int64_t last = shapeOf(p).size() - 1;
+    Value mean = reduce<ReduceSumOp>(emit, emit.mul(p, d), last,
+                                     /*keepDims=*/true);
+    factor = emit.cast(emit.mul(p, emit.sub(d, mean)), narrow);
+    Value queryGradient = emit.scale(product(factor, key), scale);
+    Value keyGradient =
+        emit.scale(product(factor, query, /*transposeLhs=*/true), scale);
+    return {result(queryGradient, op.getQueryGradient(), false),
+            result(keyGradient, op.getKeyGradient(), true),
+            result(valueGradient, op.getValueGradient(), true)};
+  }
+
+private:
+  /// [..., H, rows, columns] -> [..., G, H / G, rows, columns].
+  Value perGroup(Value value) {
+    SmallVector<int64_t> shape(shapeOf(value));
+    if (groups == heads)
+      return value;
+    int64_t at = shape.size() - 3, members = shape[at] / groups;
+    shape[at] = groups;
+    shape.insert(shape.begin() + at + 1, members);
+    return emit.reshape(value, shape);
+  }
+
+  /// A product of matrices with leading dimensions that broadcast.
+  Value product(Value lhs, Value rhs, bool transposeLhs = false,
+                bool transposeRhs = false) {
+    ArrayRef<int64_t> left = shapeOf(lhs), right = shapeOf(rhs);
+    size_t rank = left.size();
+    SmallVector<int64_t> shape;
+    for (size_t i = 0; i + 2 < rank; ++i)
+      shape.push_back(std::max(left[i], right[i]));
+    shape.push_back(left[rank - (transposeLhs ? 1 : 2)]);
+    shape.push_back(right[rank - (transposeRhs ? 2 : 1)]);
+    return emit.create<MatmulOp>(RankedTensorType::get(shape, wide), lhs, rhs,
+                                 transposeLhs, transposeRhs, TypeAttr(),
+                                 op.getCompute(), PackedAttr());
+  }
+
+  /// The mask with the dimensions of the scores.
+  Value alignedMask() {
+    Value mask = op.getMask();
+    SmallVector<int64_t> shape(shapeOf(op.getQuery()).size(), 1);
+    llvm::copy(llvm::reverse(shapeOf(mask)), shape.rbegin());
+    int64_t at = shape.size() - 3;
+    if (groups != heads) {
+      bool shared = shape[at] == 1;
+      shape.insert(shape.begin() + at + 1, shared ? 1 : heads / groups);
+      shape[at] = shared ? 1 : groups;
+    }
+    return emit.reshape(mask, shape);
+  }
+
+  Value probabilities(Value query, Value key) {
+    Value scores =
+        emit.scale(product(query, key, false, /*transposeRhs=*/true), scale);
+    Value kept;
+    if (op.getMask()) {
+      Value mask = alignedMask();
+      if (isa<FloatType>(getElementTypeOrSelf(mask)))
+        scores = emit.add(scores, emit.cast(mask, wide));
+      else
+        kept = mask;
+    }
+    if (op.getCausal()) {
+      Value causal = lowerTriangle();
+      kept = kept ? emit.binary<AndOp>(causal, kept) : causal;
+    }
+    Value floor = emit.number(-std::numeric_limits<double>::infinity(), scores);
+    if (kept)
+      scores = emit.select(kept, scores, floor);
+    int64_t last = shapeOf(scores).size() - 1;
+    Value p = emit.create<SoftmaxOp>(scores.getType(), scores,
+                                     emit.builder.getI64IntegerAttr(last));
+    if (!op.getMask() && length <= positions)
+      return p;
+    // A row without a kept position is all zero.
+    Value largest = reduce<ReduceMaxOp>(emit, scores, last, /*keepDims=*/true);
+    Value empty = emit.compare(ComparePredicate::eq, largest, floor);
+    return emit.select(empty, emit.number(0, p), p);
+  }
+
+  /// `[S, T]`: t <= s + T - S.
+  Value lowerTriangle() {
+    Type index = emit.builder.getI32Type();
+    Value rows =
+        emit.create<IotaOp>(RankedTensorType::get({length, 1}, index), 0);
+    Value columns =
+        emit.create<IotaOp>(RankedTensorType::get({positions}, index), 0);
+    Value limit = emit.add(rows, emit.integer(positions - length, rows));
+    return emit.compare(ComparePredicate::le, columns, limit);
+  }
+
+  /// Sums the heads of a group where they share the operand; in the operand's
+  /// shape and type.
+  Value result(Value value, Value like, bool shared) {
+    if (groups != heads && shared)
+      value = reduce<ReduceSumOp>(
+          emit, value, static_cast<int64_t>(shapeOf(value).size()) - 3);
+    return emit.cast(emit.reshape(value, shapeOf(like)),
+                     getElementTypeOrSelf(like));
+  }
+
+  ScalarEmitter &emit;
+  AttentionGradientOp op;
+  Type narrow, wide;
+  int64_t heads, groups, length, positions;
+  double scale;
+};
+
+} // namespace
+
+SmallVector<Value> mpc::decomposeTraining(OpBuilder &builder, Operation *op) {
+  using Values = SmallVector<Value>;
+  ScalarEmitter emit(builder, op);
+  return TypeSwitch<Operation *, Values>(op)
+      .Case([&](SoftmaxCrossEntropyOp loss) {
+        return Values{lossOf(emit, loss)};
+      })
+      .Case<SigmoidCrossEntropyOp, MeanSquaredErrorOp, MeanAbsoluteErrorOp,
+            HuberOp>([&](auto loss) {
+        Value terms = termsOf(emit, loss);
+        return Values{reduce<ReduceMeanOp>(emit, terms, allAxes(terms))};
+      })
+      .Case([&](DropoutOp dropout) { return Values{decompose(emit, dropout)}; })
+      .Case([&](BatchNormTrainingOp norm) { return decompose(emit, norm); })
+      .Case([&](AttentionGradientOp attention) {
+        return AttentionGradient(emit, attention).build();
+      })
+      .Case([&](StopGradientOp stop) { return Values{stop.getInput()}; })
+      .Case([&](GradientSeedOp seed) {
+        auto type = cast<RankedTensorType>(seed.getType());
+        return Values{emit.splat(type.getShape(), type.getElementType(), 1.0)};
+      })
+      .Default([](Operation *) { return Values(); });
+}

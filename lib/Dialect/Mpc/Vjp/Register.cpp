@@ -1,0 +1,50 @@
+//===- Register.cpp - registration of the derivatives ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "VjpBuilder.h"
+
+#include "mpc/Dialect/Mpc/Vjp/Vjp.h"
+
+using namespace mlir;
+using namespace mpc;
+
+void mpc::registerVjpModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, MpcDialect *) {
+    attachUnaryVjps(context);
+    attachBinaryVjps(context);
+    attachContractionVjps(context);
+    attachPoolVjps(context);
+    attachAttentionVjps(context);
+    attachReductionVjps(context);
+    attachNormalizationVjps(context);
+    attachMovementVjps(context);
+    attachGatherVjps(context);
+    attachScatterVjps(context);
+    attachLossVjps(context);
+  });
+}
+
+ArrayRef<StringRef> mpc::nonDifferentiableOps() {
+  static constexpr StringRef kNames[] = {
+      // No float goes in.
+      "mpc.and", "mpc.constant", "mpc.gradient_seed", "mpc.iota",
+      "mpc.learning_rate", "mpc.not", "mpc.or", "mpc.random_bits",
+      "mpc.shift_left", "mpc.shift_right", "mpc.xor",
+      // No float comes out.
+      "mpc.all_finite", "mpc.argmax", "mpc.argmin", "mpc.compare", "mpc.is_inf",
+      "mpc.is_nan",
+      // The end of a step.
+      "mpc.global_norm", "mpc.loss_scale.update", "mpc.optimizer.adagrad",
+      "mpc.optimizer.adam", "mpc.optimizer.rmsprop", "mpc.optimizer.sgd",
+      // Derivatives: there are no second ones.
+      "mpc.attention_gradient", "mpc.avg_pool_gradient",
+      "mpc.conv_filter_gradient", "mpc.max_pool_gradient",
+      // Unrolled first.
+      "mpc.gru", "mpc.lstm", "mpc.rnn",
+      // Later stages.
+      "mpc.fusion", "mpc.yield"};
+  return kNames;
+}

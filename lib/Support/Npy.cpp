@@ -1,0 +1,441 @@
+//===- Npy.cpp - NumPy's array files --------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The header is a Python dictionary literal. Only the subset that NumPy writes
+// for plain arrays is read: three known keys, a type string, a boolean and a
+// tuple of integers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Support/Npy.h"
+
+#include <array>
+#include <bit>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace mpc;
+
+static_assert(std::endian::native == std::endian::little,
+              "arrays are kept in little-endian order");
+
+static Status badArray(const std::string &where, std::string text) {
+  return Status(StatusCode::InvalidArgument, where, std::move(text));
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct TypeCode {
+  std::string_view code;
+  ElementType type;
+};
+
+/// Codes that are written, and read back; other spellings of byte order and of
+/// one-byte types are normalised first.
+constexpr std::array<TypeCode, 13> kTypeCodes{{
+    {"|b1", ElementType::I1},
+    {"|i1", ElementType::I8},
+    {"<i2", ElementType::I16},
+    {"<i4", ElementType::I32},
+    {"<i8", ElementType::I64},
+    {"|u1", ElementType::UI8},
+    {"<u2", ElementType::UI16},
+    {"<u4", ElementType::UI32},
+    {"<u8", ElementType::UI64},
+    {"<f2", ElementType::F16},
+    {"<V2", ElementType::BF16},
+    {"<f4", ElementType::F32},
+    {"<f8", ElementType::F64},
+}};
+
+Result<ElementType> parseTypeCode(std::string_view code,
+                                  const std::string &where) {
+  std::string normal(code);
+  if (normal.size() >= 2 && std::isalpha(static_cast<unsigned char>(normal[0])))
+    normal = "=" + normal;
+  if (normal.size() == 3 && normal[0] == '>' && normal[2] != '1')
+    return badArray(where,
+                    "array of type '" + std::string(code) +
+                        "' is big-endian; save it in little-endian order");
+  if (normal.size() == 3) {
+    bool oneByte = normal[2] == '1';
+    normal[0] = oneByte ? '|' : '<';
+  }
+  for (const TypeCode &entry : kTypeCodes)
+    if (entry.code == normal)
+      return entry.type;
+  return badArray(
+      where,
+      "array of type '" + std::string(code) +
+          "' is not read; use bool, int8..64, uint8..64, float16, bfloat16 "
+          "(as <V2 or uint16), float32 or float64");
+}
+
+std::string_view typeCode(ElementType type) {
+  for (const TypeCode &entry : kTypeCodes)
+    if (entry.type == type)
+      return entry.code;
+  return "|V1";
+}
+
+//===----------------------------------------------------------------------===//
+// Header
+//===----------------------------------------------------------------------===//
+
+/// Reads the dictionary literal of a header.
+class HeaderParser {
+public:
+  HeaderParser(std::string_view text, std::string where)
+      : text(text), where(std::move(where)) {}
+
+  Result<NpyHeader> parse() {
+    NpyHeader header;
+    bool sawType = false, sawOrder = false, sawShape = false;
+    if (!eat('{'))
+      return fail("does not begin with '{'");
+    while (!eat('}')) {
+      std::string key;
+      if (!parseString(key) || !eat(':'))
+        return fail("has no key where one must stand");
+      if (key == "descr" && !sawType) {
+        std::string code;
+        if (peek() == '[')
+          return fail("describes a structured array; save one array per field");
+        if (!parseString(code))
+          return fail("has a type that is no string");
+        Result<ElementType> type = parseTypeCode(code, where);
+        if (!type.ok())
+          return type.status();
+        header.type.element = *type;
+        sawType = true;
+      } else if (key == "fortran_order" && !sawOrder) {
+        if (!parseBool(header.fortranOrder))
+          return fail("has a fortran_order that is neither True nor False");
+        sawOrder = true;
+      } else if (key == "shape" && !sawShape) {
+        if (Status status = parseShape(header.type.shape); !status.ok())
+          return status;
+        sawShape = true;
+      } else {
+        return fail("has the unexpected key '" + key.substr(0, 40) + "'");
+      }
+      if (!eat(',') && peek() != '}')
+        return fail("has no ',' after the value of '" + key + "'");
+    }
+    skipSpace();
+    if (at != text.size())
+      return fail("goes on after '}'");
+    if (!sawType || !sawOrder || !sawShape)
+      return fail("lacks descr, fortran_order or shape");
+    return header;
+  }
+
+private:
+  Status fail(const std::string &why) {
+    return badArray(where, "the .npy header " + why);
+  }
+  void skipSpace() {
+    while (at < text.size() &&
+           std::isspace(static_cast<unsigned char>(text[at])))
+      ++at;
+  }
+  char peek() {
+    skipSpace();
+    return at < text.size() ? text[at] : '\0';
+  }
+  bool eat(char wanted) {
+    if (peek() != wanted)
+      return false;
+    ++at;
+    return true;
+  }
+  bool parseString(std::string &out) {
+    char quote = peek();
+    if (quote != '\'' && quote != '"')
+      return false;
+    size_t end = text.find(quote, at + 1);
+    if (end == std::string_view::npos)
+      return false;
+    out = std::string(text.substr(at + 1, end - at - 1));
+    at = end + 1;
+    return out.find('\\') == std::string::npos;
+  }
+  bool parseBool(bool &out) {
+    skipSpace();
+    for (auto [word, value] :
+         {std::pair<std::string_view, bool>{"True", true}, {"False", false}})
+      if (text.substr(at, word.size()) == word) {
+        at += word.size();
+        out = value;
+        return true;
+      }
+    return false;
+  }
+  Status parseShape(std::vector<int64_t> &shape) {
+    if (!eat('('))
+      return fail("has a shape that is no tuple");
+    while (!eat(')')) {
+      skipSpace();
+      size_t start = at;
+      int64_t extent = 0;
+      for (; at < text.size() &&
+             std::isdigit(static_cast<unsigned char>(text[at]));
+           ++at)
+        if (__builtin_mul_overflow(extent, int64_t(10), &extent) ||
+            __builtin_add_overflow(extent, int64_t(text[at] - '0'), &extent))
+          return fail("has an extent that does not fit in 63 bits");
+      if (at == start)
+        return fail("has a shape with something that is no extent");
+      if (at < text.size() && text[at] == 'L')
+        ++at;
+      shape.push_back(extent);
+      if (shape.size() > 32)
+        return fail("has more than 32 dimensions");
+      if (!eat(',') && peek() != ')')
+        return fail("has no ',' between two extents");
+    }
+    return {};
+  }
+
+  std::string_view text;
+  std::string where;
+  size_t at = 0;
+};
+
+} // namespace
+
+Result<NpyHeader> mpc::parseNpyHeader(std::string_view prefix,
+                                      const std::string &where) {
+  constexpr std::string_view kMagic("\x93NUMPY", 6);
+  if (prefix.size() < 10 || prefix.substr(0, 6) != kMagic)
+    return badArray(where,
+                    "is no .npy array: it does not begin with NumPy's mark");
+  auto byte = [&](size_t i) {
+    return size_t(static_cast<unsigned char>(prefix[i]));
+  };
+  size_t major = byte(6), lengthBytes = major == 1 ? 2 : 4;
+  if (major < 1 || major > 3)
+    return badArray(where, "is a .npy array of version " +
+                               std::to_string(major) +
+                               ", but versions 1 to 3 are read");
+  size_t start = 8 + lengthBytes;
+  if (prefix.size() < start)
+    return badArray(where, "ends inside the .npy header");
+  size_t length = 0;
+  for (size_t i = 0; i < lengthBytes; ++i)
+    length |= byte(8 + i) << (8 * i);
+  if (length > kMostNpyHeader - start)
+    return badArray(where, "has a .npy header of " + std::to_string(length) +
+                               " bytes; at most " +
+                               std::to_string(kMostNpyHeader - start) +
+                               " are read");
+  if (prefix.size() - start < length)
+    return badArray(where, "ends inside the .npy header");
+  Result<NpyHeader> header =
+      HeaderParser(prefix.substr(start, length), where).parse();
+  if (!header.ok())
+    return header;
+  header->dataOffset = start + length;
+  return header;
+}
+
+std::string mpc::makeNpyHeader(const TensorType &type) {
+  std::string dictionary = "{'descr': '" + std::string(typeCode(type.element)) +
+                           "', 'fortran_order': False, 'shape': (";
+  for (size_t i = 0; i < type.shape.size(); ++i)
+    dictionary += (i ? ", " : "") + std::to_string(type.shape[i]);
+  dictionary += type.shape.size() == 1 ? ",), }" : "), }";
+  size_t unpadded = 10 + dictionary.size() + 1;
+  dictionary.append((64 - unpadded % 64) % 64, ' ');
+  dictionary += '\n';
+  // 32 extents of 19 digits stay far below the 65,535 bytes of version 1.
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(dictionary.size() & 0xff);
+  header += static_cast<char>(dictionary.size() >> 8);
+  return header + dictionary;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+/// Puts column-major elements into row-major order.
+static Result<Buffer> toRowMajor(const Buffer &columns) {
+  Result<Buffer> rows = Buffer::allocate(columns.type());
+  if (!rows.ok())
+    return rows;
+  const std::vector<int64_t> &shape = columns.type().shape;
+  size_t rank = shape.size(),
+         width = size_t(elementBytes(columns.type().element));
+  std::vector<int64_t> index(rank, 0), strides(rank, 1);
+  for (size_t i = 1; i < rank; ++i)
+    strides[i] = strides[i - 1] * shape[i - 1];
+  int64_t count = *columns.type().elementCount(), from = 0;
+  auto *out = static_cast<char *>(rows->data());
+  const auto *in = static_cast<const char *>(columns.data());
+  for (int64_t to = 0; to < count; ++to) {
+    std::memcpy(out + to * width, in + from * width, width);
+    for (size_t i = rank; i-- > 0;) {
+      from += strides[i];
+      if (++index[i] < shape[i])
+        break;
+      from -= strides[i] * shape[i];
+      index[i] = 0;
+    }
+  }
+  return rows;
+}
+
+Result<Buffer> mpc::readNpyFrom(const ByteSource &source, uint64_t totalBytes,
+                                const std::string &where) {
+  // Magic and length first, then exactly the header.
+  std::string prefix(size_t(std::min<uint64_t>(totalBytes, 12)), '\0');
+  if (Status status = source(prefix.data(), prefix.size()); !status.ok())
+    return status;
+  size_t wanted = prefix.size();
+  if (prefix.size() == 12) {
+    auto byte = [&](size_t i) {
+      return size_t(static_cast<unsigned char>(prefix[i]));
+    };
+    size_t length =
+        byte(6) == 1 ? byte(8) | byte(9) << 8
+                     : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
+    wanted = std::min<uint64_t>(
+        std::min(length + (byte(6) == 1 ? 10 : 12), kMostNpyHeader),
+        totalBytes);
+  }
+  if (wanted > prefix.size()) {
+    prefix.resize(wanted);
+    if (Status status = source(prefix.data() + 12, wanted - 12); !status.ok())
+      return status;
+  }
+  Result<NpyHeader> header = parseNpyHeader(prefix, where);
+  if (!header.ok())
+    return header.status();
+  std::optional<int64_t> bytes = header->type.byteCount();
+  if (!bytes || uint64_t(*bytes) != totalBytes - header->dataOffset)
+    return badArray(where, "declares " + header->type.toString() +
+                               ", but holds " +
+                               std::to_string(totalBytes - header->dataOffset) +
+                               " bytes of elements");
+  Result<Buffer> data = Buffer::allocate(header->type);
+  if (!data.ok())
+    return Status(data.status().code(), where, data.status().text());
+  // What was read beyond a short header are elements already.
+  size_t early = std::min<size_t>(
+      prefix.size() - std::min(header->dataOffset, prefix.size()),
+      data->size());
+  std::memcpy(data->data(), prefix.data() + prefix.size() - early, early);
+  if (Status status = source(static_cast<char *>(data->data()) + early,
+                             data->size() - early);
+      !status.ok())
+    return status;
+  if (header->type.element == ElementType::I1)
+    for (uint8_t &value : data->as<uint8_t>())
+      value = value != 0;
+  if (header->fortranOrder && header->type.shape.size() > 1)
+    return toRowMajor(*data);
+  return data;
+}
+
+namespace {
+
+/// Closes a file descriptor at the end of a scope.
+struct FileHandle {
+  int descriptor = -1;
+  ~FileHandle() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+};
+
+} // namespace
+
+Result<Buffer> mpc::readNpy(const std::string &path) {
+  FileHandle file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.descriptor < 0)
+    return Status(StatusCode::NotFound, path,
+                  std::string("cannot be opened: ") + strerror(errno));
+  struct stat facts;
+  if (::fstat(file.descriptor, &facts) != 0 || !S_ISREG(facts.st_mode))
+    return Status(StatusCode::InvalidArgument, path, "is no regular file");
+  auto source = [&](void *out, size_t bytes) -> Status {
+    auto *at = static_cast<char *>(out);
+    while (bytes > 0) {
+      ssize_t got = ::read(file.descriptor, at, bytes);
+      if (got < 0 && errno == EINTR)
+        continue;
+      if (got <= 0)
+        return Status(StatusCode::InvalidArgument, path,
+                      "ends before its last element");
+      at += got;
+      bytes -= size_t(got);
+    }
+    return {};
+  };
+  return readNpyFrom(source, uint64_t(facts.st_size), path);
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+Status mpc::checkWritable(const std::string &path) {
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+    return Status(StatusCode::InvalidArgument, path,
+                  "is a folder; name a file");
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "."
+                       : slash == 0               ? "/"
+                                                  : path.substr(0, slash);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return Status(StatusCode::NotFound, path,
+                  "cannot be written, folder '" + folder +
+                      "': " + strerror(errno));
+  return {};
+}
+
+Status mpc::writeNpy(const std::string &path, const Buffer &data) {
+  if (Status status = checkWritable(path); !status.ok())
+    return status;
+  std::string temporary = path + ".XXXXXX";
+  FileHandle file{::mkostemp(temporary.data(), O_CLOEXEC)};
+  if (file.descriptor < 0)
+    return Status(StatusCode::NotFound, path,
+                  std::string("cannot be written: ") + strerror(errno));
+  auto write = [&](const void *from, size_t bytes) {
+    const auto *at = static_cast<const char *>(from);
+    while (bytes > 0) {
+      ssize_t put = ::write(file.descriptor, at, bytes);
+      if (put < 0 && errno == EINTR)
+        continue;
+      if (put <= 0)
+        return false;
+      at += put;
+      bytes -= size_t(put);
+    }
+    return true;
+  };
+  std::string header = makeNpyHeader(data.type());
+  bool done = write(header.data(), header.size()) &&
+              write(data.data(), data.size()) &&
+              ::fchmod(file.descriptor, 0644) == 0 &&
+              ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (done)
+    return {};
+  int reason = errno;
+  ::unlink(temporary.c_str());
+  return Status(StatusCode::NotFound, path,
+                std::string("cannot be written: ") + strerror(reason));
+}

@@ -1,0 +1,345 @@
+//===- Update.cpp - many tensors by one kernel ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels of kind update: new parameters and states of a training step. Blocks
+// stand side by side: each tensor, with the state that is renewed along with
+// it, has a range of them. A part that sums a gradient first is a row kernel.
+// What all elements have in common (learning rate, corrections, the factor that
+// unscales) is computed by one thread of each block and passed through shared
+// memory. Results may lie in the memory of arguments: an element is read before
+// it is written by the same thread, and scalars are written by the block that
+// is the last to read them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MapKernel.h"
+#include "RowPlan.h"
+#include "UpdateParts.h"
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static constexpr int64_t kThreads = 256, kFewThreads = 64;
+/// Threads of a block where a part reduces: lines and columns of a sum over
+/// columns.
+static constexpr int64_t kRowThreads = 256, kLines = 8;
+/// Blocks that fill a multiprocessor, and vectors that a thread computes at
+/// most: beyond that the scalars cost nothing more.
+static constexpr int64_t kBlocksPerProcessor = 16, kMostSteps = 16;
+
+static std::string numbered(StringRef name, size_t part, size_t group) {
+  std::string text = name.str();
+  if (part > 0 || group > 0)
+    text += "_" + std::to_string(part);
+  if (group > 0)
+    text += "_" + std::to_string(group);
+  return text;
+}
+
+/// How a part that reduces is spread over threads; nullopt for other parts.
+static std::optional<RowGeometry> geometryOf(const RowPlan *plan) {
+  if (!plan)
+    return std::nullopt;
+  RowGeometry geometry;
+  geometry.vector = plan->lanes();
+  bool isVertical = plan->form().isVertical();
+  geometry.group = isVertical ? kLines : kRowThreads;
+  geometry.items = kRowThreads / geometry.group;
+  geometry.steps = llvm::divideCeil(
+      plan->length(), geometry.group * (isVertical ? 1 : geometry.vector));
+  return geometry;
+}
+
+/// The row form of a part that reduces; null for other parts.
+static std::unique_ptr<RowPlan> rowsOf(func::FuncOp part) {
+  bool reduces = llvm::any_of(part.getBody().front(), [](Operation &op) {
+    return isa<ReduceSumOp, ReduceMeanOp>(op);
+  });
+  return reduces ? RowPlan::of(part) : nullptr;
+}
+
+namespace {
+class UpdateFamily : public KernelFamily {
+public:
+  StringRef name() const override { return "update"; }
+  std::optional<Schedule> schedule(func::FuncOp kernel,
+                                   const CudaTarget &target) const override;
+  LogicalResult emit(GpuKernel &kernel) const override;
+};
+
+/// Writes the parts of one kernel.
+class UpdateEmitter {
+public:
+  UpdateEmitter(GpuKernel &kernel, const UpdateParts &parts)
+      : kernel(kernel), parts(parts) {}
+  LogicalResult run();
+
+private:
+  LogicalResult emitScalars();
+  void returnScalars(ArrayRef<Value> sharedScalars);
+  LogicalResult emitPart(size_t number, const UpdatePart &part);
+  SmallVector<Value> memoryOf(ArrayRef<Value> values) const;
+  /// Moves the builder into a new `if`.
+  void enter(Value condition);
+
+  GpuKernel &kernel;
+  const UpdateParts &parts;
+  /// Where arguments, scalars and results lie.
+  DenseMap<Value, Value> memory;
+  int64_t nextBlock = 0;
+};
+} // namespace
+
+std::optional<Schedule> UpdateFamily::schedule(func::FuncOp kernel,
+                                               const CudaTarget &target) const {
+  auto kind = kernel->getAttrOfType<FusionKindAttr>("mpc.kernel_kind");
+  if (!kind || kind.getValue() != FusionKind::update)
+    return std::nullopt;
+  std::optional<UpdateParts> parts = UpdateParts::of(kernel);
+  if (!parts)
+    return std::nullopt;
+  if (parts->scalars.function &&
+      !MapKernel::chooseWidth(*parts->scalars.function, 0))
+    return std::nullopt;
+
+  Schedule schedule;
+  // Threads of each part, or the blocks of one that reduces.
+  SmallVector<int64_t> items, rowBlocks;
+  for (auto [number, part] : llvm::enumerate(parts->tensors)) {
+    std::unique_ptr<RowPlan> rows = rowsOf(*part.function);
+    if (std::optional<RowGeometry> geometry = geometryOf(rows.get())) {
+      items.push_back(0);
+      rowBlocks.push_back(
+          llvm::divideCeil(rows->items(geometry->vector), geometry->items));
+      continue;
+    }
+    rowBlocks.push_back(0);
+    MemoryTrial trial(*part.function);
+    MapKernel map(*part.function, trial.builder, trial.memory.inputs,
+                  trial.memory.outputs);
+    if (!map.applies())
+      return std::nullopt;
+    items.push_back(0);
+    for (size_t group = 0; group < map.groups(); ++group) {
+      std::optional<MapKernel::Width> width =
+          MapKernel::chooseWidth(*part.function, group);
+      if (!width)
+        return std::nullopt;
+      schedule.parameters[numbered("vector", number, group)] = width->lanes;
+      items.back() = std::max(items.back(), width->items);
+    }
+  }
+
+  int64_t all = 0;
+  for (int64_t count : items)
+    all += count;
+  bool few = all < 2 * kThreads * target.multiprocessors();
+  bool hasRows = llvm::any_of(rowBlocks, [](int64_t count) { return count; });
+  schedule.threads = hasRows ? kRowThreads : few ? kFewThreads : kThreads;
+  int64_t steps = std::clamp<int64_t>(
+      llvm::divideCeil(all, schedule.threads * kBlocksPerProcessor *
+                                target.multiprocessors()),
+      1, kMostSteps);
+  int64_t blocks = 0;
+  for (auto [number, count] : llvm::enumerate(items)) {
+    int64_t own = rowBlocks[number];
+    if (own == 0)
+      own = llvm::divideCeil(count, schedule.threads * steps);
+    schedule.parameters[numbered("part", number, 0)] = own;
+    blocks += own;
+  }
+  schedule.blocks[0] = std::max<int64_t>(blocks, 1);
+  bool returnsScalars = llvm::any_of(kernel.getResultTypes(), [](Type type) {
+    return cast<RankedTensorType>(type).getRank() == 0;
+  });
+  if (returnsScalars && blocks > 1)
+    schedule.scratchBytes = sizeof(int32_t);
+  return schedule;
+}
+
+LogicalResult UpdateFamily::emit(GpuKernel &kernel) const {
+  std::optional<UpdateParts> parts = UpdateParts::of(kernel.kernel);
+  return parts ? UpdateEmitter(kernel, *parts).run() : failure();
+}
+
+SmallVector<Value> UpdateEmitter::memoryOf(ArrayRef<Value> values) const {
+  SmallVector<Value> memrefs;
+  for (Value value : values)
+    memrefs.push_back(memory.lookup(value));
+  return memrefs;
+}
+
+void UpdateEmitter::enter(Value condition) {
+  auto inside = scf::IfOp::create(kernel.builder, kernel.loc, condition);
+  kernel.builder.setInsertionPoint(inside.thenBlock()->getTerminator());
+}
+
+LogicalResult UpdateEmitter::run() {
+  for (auto [argument, memref] :
+       llvm::zip(kernel.kernel.getArguments(), kernel.inputs))
+    memory[argument] = memref;
+  if (parts.scalars.function && failed(emitScalars()))
+    return failure();
+  Operation *terminator = kernel.kernel.getBody().front().getTerminator();
+  for (auto [value, memref] :
+       llvm::zip(terminator->getOperands(), kernel.outputs))
+    memory.try_emplace(value, memref);
+  for (auto [number, part] : llvm::enumerate(parts.tensors))
+    if (failed(emitPart(number, part)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+/// The name of the op that makes the value in the model, or `otherwise`.
+static std::string nameOf(Value value, StringRef otherwise) {
+  if (auto named = dyn_cast<NameLoc>(value.getLoc());
+      named && !named.getName().empty())
+    return named.getName().str();
+  return otherwise.str();
+}
+
+LogicalResult UpdateEmitter::emitScalars() {
+  const UpdatePart &part = parts.scalars;
+  SmallVector<Value> inputs = memoryOf(part.inputs), sharedScalars;
+  for (Value scalar : part.outputs) {
+    Type element = cast<RankedTensorType>(scalar.getType()).getElementType();
+    sharedScalars.push_back(kernel.shared({}, memoryElementType(element),
+                                          nameOf(scalar, "common")));
+  }
+  {
+    OpBuilder::InsertionGuard guard(kernel.builder);
+    IndexMath math{kernel.builder, kernel.loc};
+    enter(math.less(kernel.thread(), 1));
+    MapKernel map(*part.function, kernel.builder, inputs, sharedScalars);
+    if (failed(map.emit(0, 1, math.constant(0), [](Value, StringRef) {})))
+      return failure();
+    returnScalars(sharedScalars);
+  }
+  kernel.barrier();
+  for (auto [scalar, memref] : llvm::zip(part.outputs, sharedScalars))
+    memory[scalar] = memref;
+  return success();
+}
+
+/// The last of the blocks to have read all scalars stores those that the
+/// kernel returns.
+void UpdateEmitter::returnScalars(ArrayRef<Value> sharedScalars) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  SmallVector<std::pair<Value, Value>> stores;
+  Operation *terminator = kernel.kernel.getBody().front().getTerminator();
+  for (auto [value, memref] :
+       llvm::zip(terminator->getOperands(), kernel.outputs))
+    for (auto [scalar, lies] : llvm::zip(parts.scalars.outputs, sharedScalars))
+      if (scalar == value)
+        stores.push_back({lies, memref});
+  if (stores.empty())
+    return;
+  OpBuilder::InsertionGuard guard(builder);
+  Value counter;
+  if (kernel.scratch) {
+    IndexMath math{builder, loc};
+    Type i32 = builder.getI32Type();
+    counter = kernel.named(math.view(kernel.scratch, 0, 1, i32), "counter");
+    cuda::FenceOp::create(builder, loc);
+    Value one = arith::ConstantIntOp::create(builder, loc, i32, 1);
+    Value before =
+        memref::AtomicRMWOp::create(builder, loc, arith::AtomicRMWKind::addi,
+                                    one, counter, math.constant(0));
+    Value last = arith::ConstantIntOp::create(builder, loc, i32,
+                                              kernel.schedule.blocks[0] - 1);
+    enter(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, before,
+                                last));
+    memref::StoreOp::create(builder, loc,
+                            arith::ConstantIntOp::create(builder, loc, i32, 0),
+                            counter, math.constant(0));
+  }
+  for (auto [from, to] : stores) {
+    Value value = memref::LoadOp::create(builder, loc, from);
+    memref::StoreOp::create(builder, loc, value, to);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+LogicalResult UpdateEmitter::emitPart(size_t number, const UpdatePart &part) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  IndexMath math{builder, loc};
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t threads = kernel.schedule.threads, first = nextBlock,
+          blocks = kernel.schedule[numbered("part", number, 0)];
+  nextBlock += blocks;
+  if (blocks == 0)
+    return success();
+  // The blocks [first, nextBlock).
+  Value block = kernel.block();
+  if (first > 0 && nextBlock < kernel.schedule.blocks[0])
+    enter(arith::AndIOp::create(builder, loc,
+                                math.less(math.constant(first - 1), block),
+                                math.less(block, nextBlock)));
+  else if (first > 0)
+    enter(math.less(math.constant(first - 1), block));
+  else if (nextBlock < kernel.schedule.blocks[0])
+    enter(math.less(block, nextBlock));
+  std::unique_ptr<RowPlan> rows = rowsOf(*part.function);
+  if (std::optional<RowGeometry> geometry = geometryOf(rows.get())) {
+    Schedule schedule;
+    geometry->addTo(schedule);
+    schedule.blocks[0] = blocks;
+    GpuKernel own{*part.function,
+                  kernel.function,
+                  kernel.target,
+                  schedule,
+                  builder,
+                  loc,
+                  memoryOf(part.inputs),
+                  memoryOf(part.outputs),
+                  /*scratch=*/{},
+                  /*firstBlock=*/first};
+    return emitRows(own);
+  }
+  block = math.sub(block, math.constant(first));
+  Value start = math.add(math.mul(block, threads), kernel.thread());
+
+  MapKernel map(*part.function, builder, memoryOf(part.inputs),
+                memoryOf(part.outputs));
+  for (size_t group = 0; group < map.groups(); ++group) {
+    int64_t lanes = kernel.schedule[numbered("vector", number, group)],
+            items = map.items(group, lanes);
+    LogicalResult result = success();
+    auto body = [&](Value item) {
+      auto setName = [&](Value value, StringRef name) {
+        if (value != item && value != start && value.getLoc() == loc)
+          kernel.named(value, name);
+      };
+      result = map.emit(group, lanes, item, setName);
+    };
+    if (items > threads * blocks) {
+      math.loop(start, math.constant(items), threads * blocks, body);
+    } else if (items > 0) {
+      OpBuilder::InsertionGuard inner(builder);
+      if (items < threads * blocks)
+        enter(math.less(start, items));
+      body(start);
+    }
+    if (failed(result))
+      return failure();
+  }
+  return success();
+}
+
+std::unique_ptr<KernelFamily> mpc::createUpdateFamily() {
+  return std::make_unique<UpdateFamily>();
+}

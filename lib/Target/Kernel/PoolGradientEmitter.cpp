@@ -1,0 +1,205 @@
+//===- PoolGradientEmitter.cpp - gradients of pools at an input element ---===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An input element sums what the windows that hold it give it. So elements are
+// independent of each other, and there is nothing to add to in memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Window.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+using namespace mlir;
+using namespace mpc;
+using arith::CmpFPredicate;
+
+namespace {
+/// The outputs whose windows may hold one input position, along one dimension.
+struct HoldingWindows {
+  /// Output positions [begin, end).
+  Value begin, end;
+  /// Whether there is exactly one, `begin`, whatever the position.
+  bool isSingle = false;
+};
+
+HoldingWindows windowsAround(IndexMath &math, const WindowShape &pool,
+                             size_t dim, Value input, int64_t inputExtent,
+                             int64_t outputExtent) {
+  int64_t stride = pool.strides[dim], low = pool.low[dim],
+          reach = (pool.window[dim] - 1) * pool.dilations[dim];
+  Value shifted = math.add(input, low);
+  HoldingWindows result;
+  result.isSingle =
+      reach + 1 == stride && (inputExtent - 1 + low) / stride < outputExtent;
+  Value last = math.div(shifted, stride);
+  if (result.isSingle) {
+    result.begin = last;
+    result.end = math.add(last, 1);
+    return result;
+  }
+  // ceil((shifted - reach) / stride), and not below 0.
+  result.begin =
+      math.div(math.add(math.subOrZero(shifted, reach), stride - 1), stride);
+  result.end = math.min(math.add(last, 1), outputExtent);
+  return result;
+}
+} // namespace
+
+FailureOr<Value> ElementEmitter::emitPoolGradient(Operation *op,
+                                                  const Request &at) {
+  auto average = dyn_cast<AvgPoolGradientOp>(op);
+  auto largest = dyn_cast<MaxPoolGradientOp>(op);
+  WindowShape pool = average ? WindowShape(average, average.getWindow())
+                             : WindowShape(largest, largest.getWindow());
+  if (at.lanes > 1 && !pool.channelsLast)
+    return emitPerLane(op->getResult(0), at);
+  Value gradient = average ? average.getGradient() : largest.getGradient();
+  ArrayRef<int64_t> in = shapeOf(op->getResult(0)), out = shapeOf(gradient);
+  size_t firstSpatial = pool.channelsLast ? 1 : 2, count = pool.window.size();
+  Type elementType = getElementTypeOrSelf(gradient.getType());
+  Type type = lanesOf(carriedType(elementType), at.lanes);
+  IndexMath indexMath{builder, loc};
+  ValueMath math(builder, loc);
+
+  Value own;
+  if (largest) {
+    Result value = emitRequest(largest.getInput(), at);
+    if (failed(value))
+      return failure();
+    own = *value;
+  }
+  // The output that is looked at, where the element stands in its window, and
+  // whether it stands there at all (null: yes).
+  SmallVector<Value> outputs(at.indices), place(count);
+  Value inside;
+
+  /// Whether the element is the one that its window chose.
+  auto isChosen = [&](ArrayRef<WindowDimension> window) -> Result {
+    // Carried as integers of the elements' width, all ones for yes: vectors of
+    // single bits do not live well in loops.
+    Type flag = ValueMath::withElement(
+        type, builder.getIntegerType(
+                  getElementTypeOrSelf(type).getIntOrFloatBitWidth()));
+    Value ownPlace = index(0);
+    for (size_t dim = 0; dim < count; ++dim)
+      ownPlace =
+          indexMath.add(indexMath.mul(ownPlace, pool.window[dim]), place[dim]);
+    SmallVector<Value> from(at.indices);
+    auto nest = [&](auto &&self, size_t dim, Value position,
+                    ValueRange chosen) -> FailureOr<Carried> {
+      if (dim == count) {
+        Result other = emitRequest(largest->getOperand(0),
+                                   Request{from, at.lanes, at.mask, at.range});
+        if (failed(other))
+          return failure();
+        // It beats an earlier element that is smaller, or a number where it is
+        // NaN, and a later one that is not larger.
+        Value earlier =
+            math.bitAnd(math.compare(CmpFPredicate::ULT, *other, own),
+                        math.compare(CmpFPredicate::ORD, *other, *other));
+        Value later = math.bitOr(math.compare(CmpFPredicate::OLE, *other, own),
+                                 math.compare(CmpFPredicate::UNO, own, own));
+        Value beats =
+            math.select(indexMath.less(position, ownPlace), earlier, later);
+        return Carried{math.select(beats, chosen[0], math.integer(flag, 0))};
+      }
+      const WindowDimension &range = window[dim];
+      return carryLoop(*this, range.begin, range.end, 1, chosen,
+                       [&](Value k, ValueRange carried) {
+                         from[firstSpatial + dim] = indexMath.add(
+                             range.start, indexMath.mul(k, range.dilation));
+                         Value next = indexMath.add(
+                             indexMath.mul(position, pool.window[dim]), k);
+                         return self(self, dim + 1, next, carried);
+                       });
+    };
+    FailureOr<Carried> chosen = nest(nest, 0, index(0), math.integer(flag, -1));
+    if (failed(chosen))
+      return failure();
+    return math.compare(arith::CmpIPredicate::ne, chosen->front(),
+                        math.integer(flag, 0));
+  };
+
+  /// What one window gives the element.
+  auto share = [&]() -> Result {
+    Result given =
+        emitRequest(gradient, Request{outputs, at.lanes, at.mask, at.range});
+    if (failed(given))
+      return failure();
+    SmallVector<WindowDimension> window;
+    for (size_t dim = 0; dim < count; ++dim)
+      window.push_back(pool.at(indexMath, dim, outputs[firstSpatial + dim],
+                               in[firstSpatial + dim],
+                               out[firstSpatial + dim]));
+    if (average)
+      return math.div(
+          *given,
+          splat(countedElements(indexMath, window, average.getCountIncludePad(),
+                                getElementTypeOrSelf(type)),
+                at.lanes));
+    Result chosen = isChosen(window);
+    if (failed(chosen))
+      return failure();
+    return math.select(*chosen, *given, math.constant(type, 0));
+  };
+
+  auto nest = [&](auto &&self, size_t dim,
+                  ValueRange sums) -> FailureOr<Carried> {
+    if (dim == count) {
+      auto add = [&]() -> Result {
+        Result value = share();
+        if (failed(value))
+          return failure();
+        return math.add(sums[0], *value);
+      };
+      if (!inside) {
+        Result sum = add();
+        if (failed(sum))
+          return failure();
+        return Carried{*sum};
+      }
+      auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, inside,
+                                      /*addThenBlock=*/true,
+                                      /*addElseBlock=*/true);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToEnd(branch.thenBlock());
+      Result sum = add();
+      if (failed(sum))
+        return failure();
+      scf::YieldOp::create(builder, loc, *sum);
+      builder.setInsertionPointToEnd(branch.elseBlock());
+      scf::YieldOp::create(builder, loc, sums[0]);
+      return Carried{branch.getResult(0)};
+    }
+    Value input = at.indices[firstSpatial + dim];
+    int64_t stride = pool.strides[dim], dilation = pool.dilations[dim];
+    HoldingWindows windows =
+        windowsAround(indexMath, pool, dim, input, in[firstSpatial + dim],
+                      out[firstSpatial + dim]);
+    auto body = [&](Value output, ValueRange carried) -> FailureOr<Carried> {
+      Value outer = inside;
+      Value distance = indexMath.sub(indexMath.add(input, pool.low[dim]),
+                                     indexMath.mul(output, stride));
+      // A dilated window has holes.
+      if (dilation > 1) {
+        Value hit = math.compare(arith::CmpIPredicate::eq,
+                                 indexMath.rem(distance, dilation), index(0));
+        inside = inside ? math.bitAnd(inside, hit) : hit;
+      }
+      outputs[firstSpatial + dim] = output;
+      place[dim] = indexMath.div(distance, dilation);
+      FailureOr<Carried> next = self(self, dim + 1, carried);
+      inside = outer;
+      return next;
+    };
+    return windows.isSingle
+               ? body(windows.begin, sums)
+               : carryLoop(*this, windows.begin, windows.end, 1, sums, body);
+  };
+  FailureOr<Carried> sums = nest(nest, 0, math.constant(type, 0));
+  if (failed(sums))
+    return failure();
+  return round(sums->front(), elementType);
+}

@@ -1,0 +1,112 @@
+//===- Evaluate.cpp - judging a model in training -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Elements.h"
+#include "TrainerImpl.h"
+
+#include <numeric>
+
+using namespace mpc;
+using namespace mpc::training;
+
+Result<Batcher>
+Trainer::Impl::batcherFor(const BoundProgram &program, const Dataset &data,
+                          const Normalization &normalization) const {
+  std::vector<std::string> names;
+  std::vector<TensorType> types;
+  for (const ProgramValue &value : program.batchTypes()) {
+    names.push_back(value.name);
+    types.push_back(value.type);
+  }
+  TensorType label = types.back();
+  names.pop_back();
+  types.pop_back();
+  int64_t classes = 0;
+  if (comparable(program))
+    classes = program.result(judged(program)).type().shape.back();
+  return Batcher::create(data, std::move(names), std::move(types),
+                         std::move(label), normalization, classes, ignored());
+}
+
+Result<Batcher> Trainer::batcher(const Dataset &data,
+                                 const Normalization &normalization) const {
+  return impl->batcherFor(impl->first ? *impl->first : *impl->forward, data,
+                          normalization);
+}
+
+Result<BoundProgram *> Trainer::Impl::evaluator(int64_t batch) {
+  auto found = evaluators.find(batch);
+  if (found == evaluators.end()) {
+    Result<BoundProgram> made = compile(TrainingPart::Evaluate, batch);
+    if (!made.ok())
+      return made.status();
+    found = evaluators.emplace(batch, std::move(*made)).first;
+  }
+  // The update renews the copies that the training reads. Another one, which
+  // only evaluation reads, follows here.
+  const BoundProgram &writer = first ? *first : *update;
+  for (const ProgramValue &value : found->second.program().arguments)
+    if (value.role == "parameter_copy" && !writer.replaces(value.name))
+      if (Status status = state.renewCopies(&value.name); !status.ok())
+        return status;
+  return &found->second;
+}
+
+Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
+                                          const Normalization &normalization) {
+  Totals totals;
+  double loss = 0;
+  int64_t usual = batch(), at = 0;
+  std::vector<int64_t> rows;
+  while (at < data.size()) {
+    int64_t size = std::min(usual, data.size() - at);
+    Result<BoundProgram *> program = impl->evaluator(size);
+    if (!program.ok())
+      return program.status();
+    BoundProgram &judge = **program;
+    // A model in mpc's own text has the batch that it has.
+    if (judge.batchTypes().front().type.shape.front() != size)
+      break;
+    Result<Batcher> batcher = impl->batcherFor(judge, data, normalization);
+    if (!batcher.ok())
+      return batcher.status();
+    // Batches of this size follow each other.
+    for (; at + size <= data.size(); at += size) {
+      rows.resize(size_t(size));
+      std::iota(rows.begin(), rows.end(), at);
+      Result<std::vector<Buffer>> arrays = batcher->gather(rows);
+      if (!arrays.ok())
+        return arrays.status();
+      if (Status status = judge.run(*arrays, impl->state); !status.ok())
+        return status;
+      Result<Buffer> value =
+          impl->state.toHost(judge.result(judge.resultOf("loss")));
+      if (!value.ok())
+        return value.status();
+      Buffer output;
+      if (impl->comparable(judge)) {
+        Result<Buffer> host =
+            impl->state.toHost(judge.result(impl->judged(judge)));
+        if (!host.ok())
+          return host.status();
+        output = *host;
+      }
+      double mean = std::numeric_limits<double>::quiet_NaN();
+      readElements(*value, 0, value->size(), [&](double v) { mean = v; });
+      totals.add(mean, output, arrays->back(), impl->ignored());
+      loss += mean * double(size);
+    }
+  }
+  if (at == 0)
+    return Status(StatusCode::InvalidArgument, data.name(),
+                  "has " + std::to_string(data.size()) +
+                      " examples, but the model takes batches of " +
+                      std::to_string(usual));
+  // A smaller last batch weighs less.
+  TrainingMetrics metrics = totals.metrics();
+  metrics.loss = loss / double(at);
+  return metrics;
+}

@@ -1,0 +1,45 @@
+//===- Export.cpp - trained models as ONNX --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorFile.h"
+#include "TrainerImpl.h"
+
+#include "mpc/Import/OnnxWeights.h"
+
+#include <filesystem>
+
+using namespace mpc;
+
+Result<std::string> Trainer::encodeOnnx(const std::string &path) const {
+  if (!std::string_view(impl->model).ends_with(".onnx"))
+    return Status(StatusCode::InvalidArgument, path,
+                  "cannot be made from " + impl->model +
+                      ": only a model that came as .onnx is exported as one");
+  Result<std::vector<NamedTensor>> trained = weights();
+  if (!trained.ok())
+    return trained.status();
+  std::vector<OnnxWeight> values;
+  for (const NamedTensor &tensor : *trained)
+    values.push_back(
+        {tensor.name, tensor.data.type().shape, tensor.data.as<float>()});
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  auto made = replaceOnnxWeights(impl->model, values, folder);
+  if (const auto *failure = std::get_if<OnnxWeightsFailure>(&made))
+    return Status(StatusCode::InvalidArgument, failure->where, failure->text);
+  return std::move(std::get<std::string>(made));
+}
+
+Status Trainer::checkExport(const std::string &path) const {
+  Result<std::string> bytes = encodeOnnx(path);
+  return bytes.ok() ? Status() : bytes.status();
+}
+
+Status Trainer::exportOnnx(const std::string &path) const {
+  Result<std::string> bytes = encodeOnnx(path);
+  if (!bytes.ok())
+    return bytes.status();
+  return training::writeFileWhole(path, *bytes);
+}

@@ -1,0 +1,346 @@
+//===- Fit.cpp - a whole training -----------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BatchStream.h"
+#include "Position.h"
+
+#include "mpc/Training/LossScale.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+using namespace mpc;
+using namespace mpc::training;
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+/// Facts of a checkpoint.
+static constexpr const char *kPositionKey = "mpc.position";
+static constexpr const char *kSettingsKey = "mpc.settings";
+
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+namespace {
+
+/// One call of fit().
+class Fitting {
+public:
+  Fitting(Trainer &trainer, Trainer::Impl &impl, const Dataset &data,
+          const FitOptions &options)
+      : trainer(trainer), impl(impl), data(data), options(options),
+        normalization(options.normalization.value_or(data.unitRange())) {}
+
+  Result<FitReport> run();
+
+private:
+  Status prepare();
+  Status resume();
+  Status train();
+  Status oneUpdate(BatchStream &stream);
+  /// Reads what the device has done into the totals.
+  Status look();
+  Status tell(bool logged);
+  Status endEpoch();
+  Status checkpoint();
+  /// What the order of batches depends on: a resumed run must have the same.
+  Json settings() const;
+  bool done() const {
+    return position.epoch >= options.epochs ||
+           (options.steps && position.step >= *options.steps);
+  }
+
+  Trainer &trainer;
+  Trainer::Impl &impl;
+  const Dataset &data;
+  const FitOptions &options;
+  Normalization normalization;
+  std::optional<Batcher> batcher;
+  std::optional<LossScalePreset> preset;
+  int64_t skippedBefore = 0;
+  int64_t accumulate = 1, stepsPerEpoch = 0, totalSteps = 0;
+  Position position;
+  FitReport report;
+  Clock::time_point start, intervalStart;
+  int64_t startStep = 0, intervalStep = 0;
+  /// The step of the last checkpoint, -1 before the first.
+  int64_t saved = -1;
+};
+
+} // namespace
+
+Json Fitting::settings() const {
+  return {{"batch", trainer.batch()},
+          {"accumulate", accumulate},
+          {"examples", data.size()},
+          {"shuffle", options.shuffle},
+          {"seed", options.seed}};
+}
+
+//===----------------------------------------------------------------------===//
+// The run
+//===----------------------------------------------------------------------===//
+
+Status Fitting::prepare() {
+  std::string ignored;
+  preset = LossScalePreset::parse(impl.options.training->lossScale, ignored);
+  Result<Batcher> made = trainer.batcher(data, normalization);
+  if (!made.ok())
+    return made.status();
+  batcher = std::move(*made);
+  accumulate = std::max<int64_t>(1, impl.options.training->accumulate);
+  stepsPerEpoch = data.size() / (trainer.batch() * accumulate);
+  if (stepsPerEpoch == 0)
+    return Status(StatusCode::InvalidArgument, data.name(),
+                  "has " + std::to_string(data.size()) +
+                      " examples, but one update takes " +
+                      std::to_string(trainer.batch() * accumulate) +
+                      "; use a smaller batch");
+  totalSteps = stepsPerEpoch * options.epochs;
+  if (options.steps)
+    totalSteps = std::min(totalSteps, *options.steps);
+  if (options.resume)
+    return resume();
+  if (!options.checkpoints.empty() && loadCheckpoint(options.checkpoints).ok())
+    return Status(StatusCode::InvalidArgument, options.checkpoints,
+                  "holds checkpoints of an earlier run; resume it or name "
+                  "another folder");
+  return {};
+}
+
+Status Fitting::resume() {
+  Result<FoundCheckpoint> found = loadCheckpoint(options.checkpoints);
+  if (!found.ok())
+    return found.status();
+  Checkpoint &checkpoint = found->checkpoint;
+  Json then = Json::parse(checkpoint.facts[kSettingsKey], nullptr,
+                          /*allow_exceptions=*/false),
+       now = settings();
+  for (const auto &[key, value] : now.items()) {
+    Json was = then.is_object() ? then.value(key, Json()) : Json();
+    if (was != value)
+      return Status(StatusCode::InvalidArgument, found->path,
+                    "is of a run with " + key + " " + was.dump() +
+                        ", but this one has " + value.dump());
+  }
+  if (!decodePosition(checkpoint.facts[kPositionKey], checkpoint.step,
+                      position))
+    return Status(StatusCode::InvalidArgument, found->path,
+                  "does not say where its run stood");
+  if (Status status = trainer.setState(checkpoint.tensors); !status.ok())
+    return Status(status.code(), found->path + ": " + status.where(),
+                  status.text());
+  report.checkpoint = found->path;
+  saved = position.step;
+  if (options.onNote) {
+    for (const Status &status : found->passedOver)
+      options.onNote("passed over " + status.toString());
+    options.onNote("resumed from " + found->path);
+  }
+  return {};
+}
+
+Status Fitting::look() {
+  if (Status status = impl.drain(); !status.ok())
+    return status;
+  position.interval.add(impl.totals);
+  impl.totals = {};
+  return {};
+}
+
+Status Fitting::oneUpdate(BatchStream &stream) {
+  for (int64_t i = 0; i < accumulate; ++i) {
+    Result<BatchStream::Batch> batch = stream.next();
+    if (!batch.ok())
+      return batch.status();
+    if (Status status = trainer.step(batch->arrays); !status.ok())
+      return status;
+  }
+  ++position.step;
+  ++position.stepInEpoch;
+  return {};
+}
+
+Status Fitting::tell(bool logged) {
+  if (Status status = look(); !status.ok())
+    return status;
+  Result<LossScaleReport> scale = trainer.lossScale();
+  if (!scale.ok())
+    return scale.status();
+  FitProgress progress;
+  progress.step = position.step;
+  progress.steps = totalSteps;
+  progress.epoch = position.epoch + 1;
+  progress.epochs = options.epochs;
+  progress.train = position.interval.metrics();
+  progress.lossScale = *scale;
+  double samples = double(trainer.batch() * accumulate);
+  double took = secondsSince(intervalStart);
+  if (took > 0)
+    progress.samplesPerSecond =
+        double(position.step - intervalStep) * samples / took;
+  double all = secondsSince(start);
+  if (position.step > startStep)
+    progress.secondsLeft = double(totalSteps - position.step) * all /
+                           double(position.step - startStep);
+  progress.logged = logged;
+  if (options.onProgress)
+    options.onProgress(progress);
+  if (!logged)
+    return {};
+  report.diverged =
+      position.interval.batches > 0 && position.interval.finite == 0;
+  if (scale->skippedSteps > skippedBefore && preset &&
+      preset->endsAt(float(scale->scale))) {
+    report.diverged = true;
+    if (options.onNote)
+      options.onNote("steps are skipped although the loss scale is at its "
+                     "floor; the last gradient that overflowed is " +
+                     scale->overflowed);
+  }
+  skippedBefore = scale->skippedSteps;
+  position.epochTotals.add(position.interval);
+  position.interval = {};
+  intervalStart = Clock::now();
+  intervalStep = position.step;
+  return {};
+}
+
+Status Fitting::endEpoch() {
+  EpochReport epoch;
+  epoch.epoch = position.epoch + 1;
+  epoch.train = position.epochSoFar().metrics();
+  if (options.test) {
+    Result<TrainingMetrics> judged =
+        trainer.evaluate(*options.test, normalization);
+    if (!judged.ok())
+      return judged.status();
+    epoch.test = *judged;
+    if (judged->loss < position.bestTestLoss) {
+      position.bestTestLoss = judged->loss;
+      position.epochsWithoutBest = 0;
+    } else {
+      ++position.epochsWithoutBest;
+    }
+  }
+  report.train = epoch.train;
+  if (options.onEpoch)
+    options.onEpoch(epoch);
+  position.epochs.push_back(std::move(epoch));
+  ++position.epoch;
+  position.stepInEpoch = 0;
+  position.epochTotals = position.interval = {};
+  report.stoppedEarly =
+      options.patience > 0 && position.epochsWithoutBest >= options.patience;
+  // Evaluation is no part of the speed of training.
+  intervalStart = Clock::now();
+  return {};
+}
+
+Status Fitting::checkpoint() {
+  // Numbers that are lost are not worth keeping in place of good ones.
+  if (options.checkpoints.empty() || saved == position.step || report.diverged)
+    return {};
+  if (Status status = look(); !status.ok())
+    return status;
+  Checkpoint checkpoint;
+  checkpoint.step = position.step;
+  Result<std::vector<NamedTensor>> tensors = trainer.state();
+  if (!tensors.ok())
+    return tensors.status();
+  checkpoint.tensors = std::move(*tensors);
+  checkpoint.facts[kPositionKey] = encodePosition(position);
+  checkpoint.facts[kSettingsKey] = settings().dump();
+  Result<std::string> path = saveCheckpoint(options.checkpoints, checkpoint);
+  if (!path.ok())
+    return path.status();
+  report.checkpoint = *path;
+  saved = position.step;
+  return {};
+}
+
+Status Fitting::train() {
+  BatchStream stream(*batcher, options.seed, options.shuffle,
+                     stepsPerEpoch * accumulate, position.epoch,
+                     position.stepInEpoch * accumulate);
+  auto lastTold = Clock::now();
+  while (!done() && !report.diverged && !report.stoppedEarly) {
+    if (Status status = oneUpdate(stream); !status.ok())
+      return status;
+    bool epochEnds = position.stepInEpoch == stepsPerEpoch;
+    bool logs = epochEnds || position.step % options.logEvery == 0;
+    bool shows = options.displayEvery > 0 &&
+                 secondsSince(lastTold) > options.displayEvery;
+    if (logs || shows) {
+      lastTold = Clock::now();
+      if (Status status = tell(logs); !status.ok())
+        return status;
+    }
+    if (epochEnds)
+      if (Status status = endEpoch(); !status.ok())
+        return status;
+    bool stops = options.shouldStop && options.shouldStop();
+    if (epochEnds || stops ||
+        (options.checkpointEvery > 0 &&
+         position.step % options.checkpointEvery == 0))
+      if (Status status = checkpoint(); !status.ok())
+        return status;
+    if (stops)
+      break;
+  }
+  return {};
+}
+
+Result<FitReport> Fitting::run() {
+  if (options.epochs < 1 || options.logEvery < 1)
+    return Status(StatusCode::InvalidArgument, "fit",
+                  "needs at least one epoch and a log interval of one");
+  if (options.resume && options.checkpoints.empty())
+    return Status(StatusCode::InvalidArgument, "resume",
+                  "needs the folder of the checkpoints");
+  if (Status status = prepare(); !status.ok())
+    return status;
+  impl.totals = {};
+  start = intervalStart = Clock::now();
+  startStep = intervalStep = position.step;
+  if (Result<LossScaleReport> scale = trainer.lossScale(); scale.ok())
+    skippedBefore = scale->skippedSteps;
+  if (Status status = train(); !status.ok())
+    return status;
+  if (Status status = look(); !status.ok())
+    return status;
+  if (position.stepInEpoch > 0) {
+    report.train = position.epochSoFar().metrics();
+    if (options.test && !report.diverged) {
+      Result<TrainingMetrics> judged =
+          trainer.evaluate(*options.test, normalization);
+      if (!judged.ok())
+        return judged.status();
+      report.test = *judged;
+    }
+  } else if (!position.epochs.empty()) {
+    report.train = position.epochs.back().train;
+    report.test = position.epochs.back().test;
+  }
+  if (Status status = checkpoint(); !status.ok())
+    return status;
+  Result<LossScaleReport> scale = trainer.lossScale();
+  if (!scale.ok())
+    return scale.status();
+  report.lossScale = *scale;
+  report.steps = position.step;
+  report.epochs = position.epochs;
+  report.seconds = secondsSince(start);
+  report.samples = (position.step - startStep) * trainer.batch() * accumulate;
+  return report;
+}
+
+Result<FitReport> Trainer::fit(const Dataset &data, const FitOptions &options) {
+  return Fitting(*this, *impl, data, options).run();
+}

@@ -1,0 +1,23 @@
+//===- Idx.h - the array files of MNIST -------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TRAINING_IDX_H
+#define MPC_LIB_TRAINING_IDX_H
+
+#include "mpc/Runtime/Buffer.h"
+
+#include <string>
+
+namespace mpc::training {
+
+/// Reads an idx file, plain or gzipped: two zero bytes, a type, the number of
+/// dimensions, big-endian extents, then the elements, big-endian too. Files are
+/// untrusted: sizes are judged before memory is taken.
+Result<Buffer> readIdx(const std::string &path);
+
+} // namespace mpc::training
+
+#endif // MPC_LIB_TRAINING_IDX_H

@@ -1,0 +1,248 @@
+//===- Session.cpp - compiled parts and the state they share --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Session.h"
+
+#include "llvm/ADT/APFloat.h"
+
+#include <cstring>
+
+using namespace mpc;
+using namespace mpc::training;
+
+static constexpr std::string_view kCopySuffix = ".copy";
+
+Result<SharedState> SharedState::create(const Device &device, uint64_t seed) {
+  SharedState state(device);
+  state.seed = seed;
+  if (device.hasOwnMemory()) {
+    Result<Stream> stream = Stream::create(device);
+    if (!stream.ok())
+      return stream.status();
+    state.queue = std::move(*stream);
+  }
+  return state;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Result<Buffer> SharedState::allocate(const TensorType &type) const {
+  return queue ? Buffer::allocateOn(*queue, type) : Buffer::allocate(type);
+}
+
+Result<Buffer> SharedState::toHost(const Buffer &buffer) const {
+  if (queue)
+    return buffer.toHost(*queue);
+  return Buffer::fromHost(
+      buffer.type(),
+      {static_cast<const std::byte *>(buffer.data()), buffer.size()});
+}
+
+Status SharedState::assign(const Entry &entry, const Buffer &bytes) {
+  Buffer target = entry.buffer;
+  if (!queue) {
+    if (target.size() > 0)
+      std::memcpy(target.data(), bytes.data(), target.size());
+    return {};
+  }
+  if (Status status = target.copyFrom(bytes, *queue); !status.ok())
+    return status;
+  return queue->synchronize();
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+const SharedState::Entry *SharedState::find(const std::string &name) const {
+  auto found = byName.find(name);
+  return found == byName.end() ? nullptr : &list[found->second];
+}
+
+Result<Buffer> SharedState::initialValue(const ProgramValue &value) const {
+  Result<Buffer> buffer = Buffer::allocate(value.type);
+  if (!buffer.ok())
+    return buffer;
+  if (value.initial && buffer->size() > 0)
+    std::memcpy(buffer->data(), value.initial.get(), buffer->size());
+  // The generator's state is the seed, then the number of the step.
+  if (value.role == "rng_state" && value.type.element == ElementType::I64 &&
+      buffer->size() > 0)
+    buffer->as<int64_t>()[0] = int64_t(seed);
+  return buffer;
+}
+
+Result<Buffer> SharedState::bindArgument(const ProgramValue &value,
+                                         bool keeps) {
+  if (const Entry *known = find(value.name)) {
+    if (known->value.type == value.type)
+      return known->buffer;
+    return Status(StatusCode::Internal, "state '" + value.name + "'",
+                  "is " + known->value.type.toString() +
+                      " in one part of the training and " +
+                      value.type.toString() + " in another");
+  }
+  Result<Buffer> first = initialValue(value);
+  if (!first.ok())
+    return first;
+  Buffer buffer = *first;
+  if (queue) {
+    Result<Buffer> made = allocate(value.type);
+    if (!made.ok())
+      return made;
+    buffer = *made;
+  }
+  byName[value.name] = list.size();
+  list.push_back({value, buffer, keeps});
+  if (queue)
+    if (Status status = assign(list.back(), *first); !status.ok())
+      return status;
+  return buffer;
+}
+
+Result<Buffer> SharedState::bindResult(const ProgramValue &value) {
+  Result<Buffer> buffer = allocate(value.type);
+  if (!buffer.ok())
+    return buffer;
+  byName[value.name] = list.size();
+  list.push_back({value, *buffer, /*kept=*/false});
+  return buffer;
+}
+
+Status SharedState::renewCopies(const std::string *only) {
+  for (const Entry &entry : list) {
+    const std::string &name = entry.value.name;
+    if (entry.value.role != "parameter_copy" || (only && name != *only))
+      continue;
+    std::string master(name, 0, name.rfind(kCopySuffix));
+    const Entry *source = find(master);
+    ElementType element = entry.value.type.element;
+    bool half = element == ElementType::F16;
+    if (!source || source->value.type.element != ElementType::F32 ||
+        source->value.type.shape != entry.value.type.shape ||
+        !(half || element == ElementType::BF16))
+      return Status(StatusCode::Internal, "state '" + name + "'",
+                    "is a copy of no parameter of its shape");
+    Result<Buffer> from = toHost(source->buffer);
+    if (!from.ok())
+      return from.status();
+    Result<Buffer> to = Buffer::allocate(entry.value.type);
+    if (!to.ok())
+      return to.status();
+    std::span<const float> values = from->as<float>();
+    std::span<uint16_t> bits = to->as<uint16_t>();
+    const llvm::fltSemantics &format =
+        half ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat();
+    for (size_t i = 0; i < bits.size(); ++i) {
+      llvm::APFloat value(values[i]);
+      bool lost;
+      (void)value.convert(format, llvm::APFloat::rmNearestTiesToEven, &lost);
+      bits[i] = uint16_t(value.bitcastToAPInt().getZExtValue());
+    }
+    if (Status status = assign(entry, *to); !status.ok())
+      return status;
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+Result<BoundProgram> BoundProgram::create(const Executable &executable,
+                                          SharedState &state, bool keeps) {
+  BoundProgram bound(executable);
+  const Program &program = executable.program();
+  std::vector<size_t> labels;
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    const ProgramValue &value = program.arguments[i];
+    // Gradients come as what another part gave, not with the batch.
+    bool gradient = std::string_view(value.name).ends_with(".gradient");
+    bool input = value.role == "input" && !(gradient && state.find(value.name));
+    if (input || value.role == "label") {
+      (input ? bound.batchArguments : labels).push_back(i);
+      Result<Buffer> buffer = state.allocate(value.type);
+      if (!buffer.ok())
+        return buffer.status();
+      bound.arguments.push_back(*buffer);
+      continue;
+    }
+    Result<Buffer> buffer = state.bindArgument(value, keeps);
+    if (!buffer.ok())
+      return buffer.status();
+    bound.arguments.push_back(*buffer);
+  }
+  bound.batchArguments.insert(bound.batchArguments.end(), labels.begin(),
+                              labels.end());
+  for (size_t i : bound.batchArguments)
+    bound.batch.push_back(program.arguments[i]);
+  for (const ProgramValue &value : program.results) {
+    if (value.alias >= 0) {
+      bound.results.push_back(bound.arguments[size_t(value.alias)]);
+      continue;
+    }
+    Result<Buffer> buffer = state.bindResult(value);
+    if (!buffer.ok())
+      return buffer.status();
+    bound.results.push_back(*buffer);
+  }
+  return bound;
+}
+
+int BoundProgram::resultOf(const std::string &role,
+                           const std::string &name) const {
+  const std::vector<ProgramValue> &values = program().results;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i].role == role && (name.empty() || values[i].name == name))
+      return int(i);
+  return -1;
+}
+
+bool BoundProgram::replaces(const std::string &argument) const {
+  for (const ProgramValue &value : program().results)
+    if (value.alias >= 0 &&
+        program().arguments[size_t(value.alias)].name == argument)
+      return true;
+  return false;
+}
+
+Status BoundProgram::check(std::span<const Buffer> buffers) const {
+  if (buffers.size() != batch.size())
+    return Status(StatusCode::InvalidArgument, "batch",
+                  "takes " + std::to_string(batch.size()) +
+                      " arrays (inputs, then labels), but " +
+                      std::to_string(buffers.size()) + " were given");
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    std::string where = "batch, '" + batch[i].name + "'";
+    if (!buffers[i] || buffers[i].onDevice())
+      return Status(StatusCode::InvalidArgument, where,
+                    "must lie in host memory");
+    if (!(buffers[i].type() == batch[i].type))
+      return Status(StatusCode::InvalidArgument, where,
+                    "is " + buffers[i].type().toString() +
+                        ", but the model takes " + batch[i].type.toString());
+  }
+  return {};
+}
+
+Status BoundProgram::run(std::span<const Buffer> buffers,
+                         const SharedState &state) {
+  if (Status status = check(buffers); !status.ok())
+    return status;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    Buffer &argument = arguments[batchArguments[i]];
+    if (!state.stream())
+      argument = buffers[i];
+    else if (Status status = argument.copyFrom(buffers[i], *state.stream());
+             !status.ok())
+      return status;
+  }
+  if (state.stream())
+    return executable.runAsync(arguments, results, *state.stream());
+  return executable.runInto(arguments, results);
+}

@@ -1,0 +1,77 @@
+//===- State.cpp - what a trainer keeps, as tensors -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TrainerImpl.h"
+
+using namespace mpc;
+using namespace mpc::training;
+
+Result<std::vector<NamedTensor>> Trainer::state() const {
+  std::vector<NamedTensor> tensors;
+  for (const SharedState::Entry &entry : impl->state.entries()) {
+    if (!entry.kept || entry.value.role == "parameter_copy")
+      continue;
+    Result<Buffer> host = impl->state.toHost(entry.buffer);
+    if (!host.ok())
+      return host.status();
+    tensors.push_back({entry.value.name, std::move(*host)});
+  }
+  return tensors;
+}
+
+Result<std::vector<NamedTensor>> Trainer::weights() const {
+  Result<std::vector<NamedTensor>> all = state();
+  if (!all.ok())
+    return all;
+  std::erase_if(*all, [&](const NamedTensor &tensor) {
+    const std::string &role = impl->state.find(tensor.name)->value.role;
+    return role != "parameter" && role != "statistics";
+  });
+  return all;
+}
+
+Status Trainer::setState(std::span<const NamedTensor> tensors) {
+  std::map<std::string, const NamedTensor *> given;
+  for (const NamedTensor &tensor : tensors)
+    given[tensor.name] = &tensor;
+  auto bad = [](const std::string &name, const std::string &text) {
+    return Status(StatusCode::InvalidArgument, "state '" + name + "'", text);
+  };
+  // All is checked before anything changes.
+  size_t wanted = 0;
+  for (const SharedState::Entry &entry : impl->state.entries()) {
+    if (!entry.kept || entry.value.role == "parameter_copy")
+      continue;
+    ++wanted;
+    auto found = given.find(entry.value.name);
+    if (found == given.end())
+      return bad(entry.value.name,
+                 "is missing; the run that is continued was of another model, "
+                 "optimizer or loss scale");
+    const Buffer &data = found->second->data;
+    if (!data || data.onDevice() || !(data.type() == entry.value.type))
+      return bad(entry.value.name,
+                 "is " + (data ? data.type().toString() : "null") +
+                     ", but this training has " + entry.value.type.toString());
+  }
+  if (wanted != given.size())
+    for (const auto &[name, tensor] : given) {
+      const SharedState::Entry *entry = impl->state.find(name);
+      if (!entry || !entry->kept)
+        return bad(name, "is no state of this training; the run that is "
+                         "continued was of another model, optimizer or loss "
+                         "scale");
+    }
+  for (const SharedState::Entry &entry : impl->state.entries()) {
+    auto found = given.find(entry.value.name);
+    if (!entry.kept || found == given.end())
+      continue;
+    if (Status status = impl->state.assign(entry, found->second->data);
+        !status.ok())
+      return status;
+  }
+  return impl->state.renewCopies();
+}

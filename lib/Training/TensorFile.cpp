@@ -1,0 +1,278 @@
+//===- TensorFile.cpp - safetensors files with a digest -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorFile.h"
+
+#include <nettle/sha2.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+
+using namespace mpc;
+using namespace mpc::training;
+using Json = nlohmann::json;
+
+/// As the format's own library.
+static constexpr uint64_t kMostHeader = 100'000'000;
+static constexpr size_t kDigits = 2 * SHA256_DIGEST_SIZE;
+
+namespace {
+
+struct Dtype {
+  std::string_view name;
+  ElementType type;
+};
+constexpr std::array<Dtype, 13> kDtypes{{
+    {"BOOL", ElementType::I1},
+    {"I8", ElementType::I8},
+    {"I16", ElementType::I16},
+    {"I32", ElementType::I32},
+    {"I64", ElementType::I64},
+    {"U8", ElementType::UI8},
+    {"U16", ElementType::UI16},
+    {"U32", ElementType::UI32},
+    {"U64", ElementType::UI64},
+    {"F16", ElementType::F16},
+    {"BF16", ElementType::BF16},
+    {"F32", ElementType::F32},
+    {"F64", ElementType::F64},
+}};
+
+/// The digest of a file, its own digits (from `hole` on, where it is not npos)
+/// read as zeros, in hexadecimal.
+std::string digestOf(std::string_view bytes, size_t hole) {
+  sha256_ctx state;
+  sha256_init(&state);
+  auto add = [&](std::string_view part) {
+    sha256_update(&state, part.size(),
+                  reinterpret_cast<const uint8_t *>(part.data()));
+  };
+  add(bytes.substr(0, hole));
+  if (hole != std::string_view::npos) {
+    add(std::string(kDigits, '0'));
+    add(bytes.substr(hole + kDigits));
+  }
+  std::array<uint8_t, SHA256_DIGEST_SIZE> digest;
+  sha256_digest(&state, digest.size(), digest.data());
+  std::string text;
+  for (uint8_t byte : digest) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+} // namespace
+
+Result<std::string> training::encodeTensorFile(const TensorFile &file) {
+  nlohmann::ordered_json header, metadata;
+  for (const auto &[key, value] : file.metadata)
+    metadata[key] = value;
+  metadata["sha256"] = std::string(kDigits, '0');
+  header["__metadata__"] = metadata;
+  uint64_t offset = 0;
+  std::set<std::string> names = {"__metadata__"};
+  for (const NamedTensor &tensor : file.tensors) {
+    const TensorType &type = tensor.data.type();
+    if (!names.insert(tensor.name).second || tensor.data.onDevice())
+      return Status(StatusCode::Internal, "tensor '" + tensor.name + "'",
+                    "is given twice or does not lie in host memory");
+    const Dtype *dtype =
+        std::find_if(kDtypes.begin(), kDtypes.end(), [&](const Dtype &entry) {
+          return entry.type == type.element;
+        });
+    uint64_t end = offset + tensor.data.size();
+    header[tensor.name] = {{"dtype", dtype->name},
+                           {"shape", type.shape},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text =
+      header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() > kMostHeader)
+    return Status(StatusCode::InvalidArgument, "checkpoint",
+                  "has a header of " + std::to_string(text.size()) +
+                      " bytes; at most " + std::to_string(kMostHeader) +
+                      " are read");
+  std::string bytes(8, '\0');
+  uint64_t size = text.size();
+  std::memcpy(bytes.data(), &size, sizeof(size));
+  bytes += text;
+  bytes.reserve(bytes.size() + offset);
+  for (const NamedTensor &tensor : file.tensors)
+    bytes.append(static_cast<const char *>(tensor.data.data()),
+                 tensor.data.size());
+  // The header names the digest once, in the metadata, which stands first.
+  constexpr std::string_view kKey = "\"sha256\":\"";
+  size_t hole = bytes.find(kKey);
+  if (file.metadata.contains("sha256") || hole == std::string::npos)
+    return Status(StatusCode::Internal, "checkpoint",
+                  "has metadata that takes the digest's place");
+  hole += kKey.size();
+  std::string digest = digestOf(bytes, hole);
+  bytes.replace(hole, kDigits, digest);
+  return bytes;
+}
+
+namespace {
+
+/// Checks a header and takes its tensors.
+class Decoder {
+public:
+  Decoder(std::string_view bytes, const std::string &where)
+      : bytes(bytes), where(where) {}
+
+  Result<TensorFile> decode(bool needsDigest);
+
+private:
+  Status bad(const std::string &text) const {
+    return Status(StatusCode::InvalidArgument, where, text);
+  }
+  Status readMetadata(const Json &entries);
+  Status readTensor(const std::string &name, const Json &entry);
+  Status checkDigest(std::string_view header, bool needed);
+
+  std::string_view bytes, data;
+  std::string where;
+  TensorFile file;
+  /// First and last byte of each tensor, to see that none overlap.
+  std::set<std::pair<uint64_t, uint64_t>> taken;
+};
+
+} // namespace
+
+Status Decoder::readMetadata(const Json &entries) {
+  if (!entries.is_object())
+    return bad("has a __metadata__ that is no object");
+  for (const auto &[key, value] : entries.items()) {
+    if (!value.is_string())
+      return bad("has metadata '" + key.substr(0, 100) + "' that is no string");
+    file.metadata[key] = value.get_ref<const std::string &>();
+  }
+  return {};
+}
+
+Status Decoder::readTensor(const std::string &name, const Json &entry) {
+  std::string what = "tensor '" + name.substr(0, 200) + "' ";
+  auto field = [&](const char *key) {
+    auto found = entry.is_object() ? entry.find(key) : entry.end();
+    return found == entry.end() ? Json() : *found;
+  };
+  Json dtype = field("dtype"), shape = field("shape"),
+       offsets = field("data_offsets");
+  auto isCount = [](const Json &value) {
+    return value.is_number_unsigned() &&
+           value.get<uint64_t>() <= uint64_t(INT64_MAX);
+  };
+  if (!dtype.is_string() || !shape.is_array() || shape.size() > 32 ||
+      !offsets.is_array() || offsets.size() != 2 ||
+      !std::all_of(shape.begin(), shape.end(), isCount) ||
+      !std::all_of(offsets.begin(), offsets.end(), isCount))
+    return bad(what + "lacks a dtype, a shape of at most 32 extents or two "
+                      "data_offsets");
+  const auto &wanted = dtype.get_ref<const std::string &>();
+  const Dtype *known =
+      std::find_if(kDtypes.begin(), kDtypes.end(),
+                   [&](const Dtype &entry) { return entry.name == wanted; });
+  if (known == kDtypes.end())
+    return bad(what + "has the dtype '" + wanted.substr(0, 40) +
+               "', which is not read");
+  TensorType type{known->type, {}};
+  for (const Json &extent : shape)
+    type.shape.push_back(extent.get<int64_t>());
+  std::optional<int64_t> size = type.byteCount();
+  auto begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
+  if (!size || begin > end || end > data.size() ||
+      end - begin != uint64_t(*size))
+    return bad(what + "is " + type.toString() + ", but its offsets are [" +
+               std::to_string(begin) + ", " + std::to_string(end) + ") of " +
+               std::to_string(data.size()) + " bytes");
+  if (begin < end) {
+    auto after = taken.lower_bound({begin, 0});
+    bool overlaps = after != taken.end() && after->first < end;
+    if (after != taken.begin())
+      overlaps |= std::prev(after)->second > begin;
+    if (overlaps)
+      return bad(what + "overlaps another");
+    taken.insert({begin, end});
+  }
+  Result<Buffer> buffer = Buffer::fromHost(
+      type, std::as_bytes(std::span(data.substr(begin, end - begin))));
+  if (!buffer.ok())
+    return Status(buffer.status().code(), where, what + buffer.status().text());
+  file.tensors.push_back({name, std::move(*buffer)});
+  return {};
+}
+
+Status Decoder::checkDigest(std::string_view header, bool needed) {
+  auto found = file.metadata.find("sha256");
+  if (found == file.metadata.end())
+    return needed ? bad("has no digest (metadata sha256)") : Status();
+  std::string digest = found->second;
+  file.metadata.erase(found);
+  std::string key = "\"sha256\":\"" + digest + "\"";
+  size_t at = header.find(key);
+  if (digest.size() != kDigits || at == std::string_view::npos)
+    return bad("has a digest in a form that is not read");
+  size_t hole =
+      size_t(header.data() - bytes.data()) + at + key.size() - kDigits - 1;
+  if (digestOf(bytes, hole) != digest)
+    return bad("is damaged: its bytes do not have the digest that it states");
+  return {};
+}
+
+Result<TensorFile> Decoder::decode(bool needsDigest) {
+  uint64_t length = 0;
+  if (bytes.size() < sizeof(length))
+    return bad("is too short for a safetensors file");
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  if (length > kMostHeader || length > bytes.size() - sizeof(length))
+    return bad("states a header of " + std::to_string(length) +
+               " bytes, but is a file of " + std::to_string(bytes.size()));
+  std::string_view text = bytes.substr(sizeof(length), length);
+  data = bytes.substr(sizeof(length) + length);
+  // Two entries of one name would hide each other.
+  std::vector<std::set<std::string>> keys;
+  bool twice = false;
+  Json header = Json::parse(
+      text,
+      [&](int, Json::parse_event_t event, Json &parsed) {
+        if (event == Json::parse_event_t::object_start)
+          keys.emplace_back();
+        else if (event == Json::parse_event_t::object_end)
+          keys.pop_back();
+        else if (event == Json::parse_event_t::key)
+          twice |=
+              !keys.back().insert(parsed.get_ref<const std::string &>()).second;
+        return true;
+      },
+      /*allow_exceptions=*/false);
+  if (!header.is_object())
+    return bad("has a header that is no JSON object");
+  if (twice)
+    return bad("has a header in which a name stands twice");
+  if (auto found = header.find("__metadata__"); found != header.end())
+    if (Status status = readMetadata(*found); !status.ok())
+      return status;
+  // What is damaged is said first: all else may follow from it.
+  if (Status status = checkDigest(text, needsDigest); !status.ok())
+    return status;
+  for (const auto &[name, entry] : header.items())
+    if (name != "__metadata__")
+      if (Status status = readTensor(name, entry); !status.ok())
+        return status;
+  return std::move(file);
+}
+
+Result<TensorFile> training::decodeTensorFile(std::string_view bytes,
+                                              const std::string &where,
+                                              bool needsDigest) {
+  return Decoder(bytes, where).decode(needsDigest);
+}

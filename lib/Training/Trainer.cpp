@@ -1,0 +1,335 @@
+//===- Trainer.cpp - training a model -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TrainerImpl.h"
+
+#include "Elements.h"
+
+#include "mpc/Training/LossScale.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace mpc;
+using namespace mpc::training;
+
+//===----------------------------------------------------------------------===//
+// Metrics
+//===----------------------------------------------------------------------===//
+
+void Totals::add(double value, const Buffer &output, const Buffer &labels,
+                 int64_t ignored) {
+  ++batches;
+  finite += std::isfinite(value);
+  loss += value;
+  if (!output)
+    return;
+  std::span<const float> scores = output.as<float>();
+  std::vector<int64_t> wanted;
+  readElements(labels, 0, labels.size(),
+               [&](double label) { wanted.push_back(int64_t(label)); });
+  size_t classes = wanted.empty() ? 0 : scores.size() / wanted.size();
+  for (size_t row = 0; classes > 0 && row < wanted.size(); ++row) {
+    if (ignored >= 0 && wanted[row] == ignored)
+      continue;
+    std::span<const float> line = scores.subspan(row * classes, classes);
+    auto best = std::max_element(line.begin(), line.end());
+    hits += best - line.begin() == wanted[row];
+    ++examples;
+  }
+}
+
+void Totals::add(const Totals &other) {
+  batches += other.batches;
+  finite += other.finite;
+  loss += other.loss;
+  hits += other.hits;
+  examples += other.examples;
+}
+
+TrainingMetrics Totals::metrics() const {
+  TrainingMetrics metrics;
+  metrics.batches = batches;
+  metrics.loss = batches > 0 ? loss / double(batches)
+                             : std::numeric_limits<double>::quiet_NaN();
+  if (examples > 0)
+    metrics.accuracy = double(hits) / double(examples);
+  return metrics;
+}
+
+//===----------------------------------------------------------------------===//
+// Making one
+//===----------------------------------------------------------------------===//
+
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+Trainer::Trainer(Trainer &&) noexcept = default;
+Trainer &Trainer::operator=(Trainer &&) noexcept = default;
+Trainer::~Trainer() {
+  // Enqueued copies read memory that goes with this.
+  if (impl && impl->state.stream())
+    (void)impl->state.stream()->synchronize();
+}
+
+Result<BoundProgram> Trainer::Impl::compile(TrainingPart part,
+                                            std::optional<int64_t> batch) {
+  CompileOptions choices = options;
+  choices.training->part = part;
+  if (batch)
+    choices.batch = batch;
+  Result<Executable> executable = engine.compileFile(model, choices);
+  if (!executable.ok())
+    return executable.status();
+  return BoundProgram::create(*executable, state,
+                              /*keeps=*/part != TrainingPart::Evaluate);
+}
+
+/// Whether accumulation checks every batch: its step adds up by itself.
+static bool addsUpInSteps(const std::string &lossScale) {
+  std::string why;
+  std::optional<LossScalePreset> preset =
+      LossScalePreset::parse(lossScale, why);
+  // The compile reports a text that is none.
+  return preset &&
+         preset->accumulation == LossScalePreset::Accumulation::MicroStep;
+}
+
+Result<Trainer> Trainer::create(const Device &device, const std::string &model,
+                                const CompileOptions &options, uint64_t seed) {
+  if (!options.training)
+    return Status(StatusCode::InvalidArgument, "CompileOptions::training",
+                  "must say what a training step is made of");
+  Result<Engine> engine = Engine::create(device);
+  if (!engine.ok())
+    return engine.status();
+  Result<SharedState> state = SharedState::create(device, seed);
+  if (!state.ok())
+    return state.status();
+  auto impl = std::make_unique<Impl>(*engine, std::move(*state));
+  impl->model = model;
+  impl->options = options;
+  bool whole = options.training->accumulate <= 1 ||
+               addsUpInSteps(options.training->lossScale);
+  Result<BoundProgram> first = impl->compile(
+      whole ? TrainingPart::Step : TrainingPart::ForwardBackward, {});
+  if (!first.ok())
+    return first.status();
+  auto program = std::make_unique<BoundProgram>(std::move(*first));
+  const std::vector<ProgramValue> &types = program->batchTypes();
+  if (types.size() < 2 || types.back().role != "label" ||
+      types.front().type.shape.empty() || program->resultOf("loss") < 0)
+    return Status(StatusCode::InvalidArgument, model,
+                  "has no input with a batch dimension, no label or no loss to "
+                  "train with");
+  (whole ? impl->first : impl->forward) = std::move(program);
+  if (!whole)
+    if (Status status = impl->needHalves(); !status.ok())
+      return status;
+  if (Status status = impl->state.renewCopies(); !status.ok())
+    return status;
+  return Trainer(std::move(impl));
+}
+
+Status Trainer::Impl::needHalves() {
+  for (auto [part, place] : {std::pair{TrainingPart::ForwardBackward, &forward},
+                             std::pair{TrainingPart::Apply, &update}}) {
+    if (*place)
+      continue;
+    Result<BoundProgram> made = compile(part, {});
+    if (!made.ok())
+      return made.status();
+    *place = std::make_unique<BoundProgram>(std::move(*made));
+  }
+  return state.renewCopies();
+}
+
+std::span<const ProgramValue> Trainer::batchTypes() const {
+  return (impl->first ? impl->first : impl->forward)->batchTypes();
+}
+
+int64_t Trainer::batch() const { return batchTypes()[0].type.shape.front(); }
+
+const Program &Trainer::program() const {
+  return (impl->first ? impl->first : impl->forward)->program();
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+int Trainer::Impl::judged(const BoundProgram &program) const {
+  return program.resultOf("output", options.training->loss.output);
+}
+
+bool Trainer::Impl::comparable(const BoundProgram &program) const {
+  int index = judged(program);
+  const TensorType &label = program.batchTypes().back().type;
+  if (index < 0 || isFloat(label.element))
+    return false;
+  const TensorType &output = program.result(index).type();
+  return output.element == ElementType::F32 &&
+         output.shape.size() == label.shape.size() + 1;
+}
+
+/// The one number in a buffer in host memory.
+static double scalarOf(const Buffer &buffer) {
+  double number = std::numeric_limits<double>::quiet_NaN();
+  readElements(buffer, 0, buffer.size(), [&](double value) { number = value; });
+  return number;
+}
+
+Result<Trainer::Impl::Pending>
+Trainer::Impl::stage(std::span<const Buffer> batch, const Buffer &loss,
+                     const Buffer &output) {
+  Pending next;
+  if (!spare.empty()) {
+    next = std::move(spare.back());
+    spare.pop_back();
+  } else {
+    next.batch.resize(batch.size());
+    std::vector<std::pair<const Buffer *, Buffer *>> places = {
+        {&loss, &next.loss}, {&output, &next.output}};
+    for (size_t i = 0; i < batch.size(); ++i)
+      places.emplace_back(&batch[i], &next.batch[i]);
+    for (auto [like, place] : places) {
+      if (!*like)
+        continue;
+      Result<Buffer> made =
+          Buffer::allocatePinned(state.device(), like->type());
+      if (!made.ok())
+        return made.status();
+      *place = *made;
+    }
+  }
+  for (size_t i = 0; i < batch.size(); ++i)
+    if (batch[i].data())
+      std::memcpy(next.batch[i].data(), batch[i].data(), batch[i].size());
+  return next;
+}
+
+Status Trainer::Impl::runForward(BoundProgram &program,
+                                 std::span<const Buffer> batch) {
+  if (Status status = program.check(batch); !status.ok())
+    return status;
+  const Buffer &loss = program.result(program.resultOf("loss"));
+  Buffer output;
+  if (comparable(program))
+    output = program.result(judged(program));
+  if (!state.stream()) {
+    if (Status status = program.run(batch, state); !status.ok())
+      return status;
+    totals.add(scalarOf(loss), output, batch.back(), ignored());
+    return {};
+  }
+  Result<Pending> staged = stage(batch, loss, output);
+  if (!staged.ok())
+    return staged.status();
+  if (Status status = program.run(staged->batch, state); !status.ok())
+    return status;
+  for (auto [from, to] :
+       {std::pair{loss, staged->loss}, std::pair{output, staged->output}})
+    if (from)
+      if (Status status = to.copyFrom(from, *state.stream()); !status.ok())
+        return status;
+  pending.push_back(std::move(*staged));
+  // Page-locked memory is scarce.
+  constexpr size_t kMostPending = 64, kMostBytes = size_t(64) << 20;
+  size_t bytes = 0;
+  for (const Buffer &buffer : batch)
+    bytes += buffer.size();
+  if (pending.size() >= kMostPending || bytes * pending.size() > kMostBytes)
+    return drain();
+  return {};
+}
+
+Status Trainer::Impl::drain() {
+  if (pending.empty())
+    return {};
+  if (Status status = state.stream()->synchronize(); !status.ok())
+    return status;
+  for (Pending &step : pending) {
+    totals.add(scalarOf(step.loss), step.output, step.batch.back(), ignored());
+    spare.push_back(std::move(step));
+  }
+  pending.clear();
+  return {};
+}
+
+Status Trainer::step(std::span<const Buffer> batch) {
+  if (impl->first)
+    return impl->runForward(*impl->first, batch);
+  if (Status status = forwardBackward(batch); !status.ok())
+    return status;
+  if (++impl->inWindow < impl->options.training->accumulate)
+    return {};
+  return apply();
+}
+
+Status Trainer::forwardBackward(std::span<const Buffer> batch) {
+  if (Status status = impl->needHalves(); !status.ok())
+    return status;
+  return impl->runForward(*impl->forward, batch);
+}
+
+Status Trainer::apply() {
+  if (Status status = impl->needHalves(); !status.ok())
+    return status;
+  impl->inWindow = 0;
+  return impl->update->run({}, impl->state);
+}
+
+Result<std::vector<NamedTensor>> Trainer::gradients() const {
+  std::vector<NamedTensor> gradients;
+  if (!impl->forward)
+    return gradients;
+  const std::vector<ProgramValue> &values = impl->forward->program().results;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::string_view(values[i].name).ends_with(".gradient"))
+      continue;
+    Result<Buffer> host = impl->state.toHost(impl->forward->result(int(i)));
+    if (!host.ok())
+      return host.status();
+    gradients.push_back({values[i].name, std::move(*host)});
+  }
+  return gradients;
+}
+
+Result<TrainingMetrics> Trainer::takeMetrics() {
+  if (Status status = impl->drain(); !status.ok())
+    return status;
+  TrainingMetrics metrics = impl->totals.metrics();
+  impl->totals = {};
+  return metrics;
+}
+
+Result<LossScaleReport> Trainer::lossScale() const {
+  LossScaleReport report;
+  for (const SharedState::Entry &entry : impl->state.entries()) {
+    if (entry.value.role != "loss_scale_state" || !entry.kept)
+      continue;
+    Result<Buffer> host = impl->state.toHost(entry.buffer);
+    if (!host.ok())
+      return host.status();
+    std::vector<double> numbers;
+    readElements(*host, 0, host->size(),
+                 [&](double value) { numbers.push_back(value); });
+    const std::string &field = entry.value.field;
+    if (numbers.empty())
+      continue;
+    if (field == "scale")
+      report.scale = numbers[0];
+    else if (field == "skipped_steps")
+      report.skippedSteps = int64_t(numbers[0]);
+    else if (field == "overflow" && numbers.size() == 2 && numbers[1] > 0) {
+      const std::vector<std::string> &labels = entry.value.labels;
+      size_t at = size_t(numbers[0]);
+      report.overflowed = numbers[0] >= 0 && at < labels.size()
+                              ? labels[at]
+                              : "gradient " + std::to_string(int64_t(at));
+      report.overflowedElements = int64_t(numbers[1]);
+    }
+  }
+  return report;
+}

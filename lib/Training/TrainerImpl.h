@@ -1,0 +1,98 @@
+//===- TrainerImpl.h - what a trainer holds ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TRAINING_TRAINERIMPL_H
+#define MPC_LIB_TRAINING_TRAINERIMPL_H
+
+#include "Session.h"
+
+#include "mpc/Training/Trainer.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+namespace mpc {
+
+namespace training {
+
+/// Sums of losses and hits; what a TrainingMetrics is made of.
+struct Totals {
+  int64_t batches = 0, finite = 0;
+  double loss = 0;
+  /// Of examples with a class label.
+  int64_t hits = 0, examples = 0;
+
+  /// Adds a batch: its loss, and the judged output with its labels where these
+  /// are classes (else `output` is null). Labels equal to `ignored` count for
+  /// nothing. All in host memory.
+  void add(double value, const Buffer &output, const Buffer &labels,
+           int64_t ignored);
+  void add(const Totals &other);
+  TrainingMetrics metrics() const;
+};
+
+} // namespace training
+
+struct Trainer::Impl {
+  Impl(Engine engine, training::SharedState state)
+      : engine(std::move(engine)), state(std::move(state)) {}
+
+  Engine engine;
+  std::string model;
+  CompileOptions options;
+  training::SharedState state;
+
+  /// The whole step, or under accumulation its first half.
+  std::unique_ptr<training::BoundProgram> first;
+  /// Forward and backward alone, and the update alone.
+  std::unique_ptr<training::BoundProgram> forward, update;
+  /// Evaluation by number of examples.
+  std::map<int64_t, training::BoundProgram> evaluators;
+
+  /// Batches since the last update.
+  int64_t inWindow = 0;
+  training::Totals totals;
+
+  /// A step on a GPU that the host has not looked at yet: its batch and what it
+  /// gave, in page-locked memory. Valid once the stream has passed.
+  struct Pending {
+    Buffer loss, output;
+    std::vector<Buffer> batch;
+  };
+  std::vector<Pending> pending;
+  /// Memory for later steps.
+  std::vector<Pending> spare;
+
+  Result<training::BoundProgram> compile(TrainingPart part,
+                                         std::optional<int64_t> batch);
+  /// Compiles what forwardBackward() and apply() run.
+  Status needHalves();
+  Status runForward(training::BoundProgram &program,
+                    std::span<const Buffer> batch);
+  /// Memory for a step, with a copy of its batch.
+  Result<Pending> stage(std::span<const Buffer> batch, const Buffer &loss,
+                        const Buffer &output);
+  /// Reads what is pending into `totals`.
+  Status drain();
+  /// A batcher for that program's batches.
+  Result<Batcher> batcherFor(const training::BoundProgram &program,
+                             const Dataset &data,
+                             const Normalization &normalization) const;
+  /// The program that evaluates so many examples.
+  Result<training::BoundProgram *> evaluator(int64_t batch);
+  /// The result that labels judge, or -1.
+  int judged(const training::BoundProgram &program) const;
+  /// Whether labels are classes that such an output can be compared with.
+  bool comparable(const training::BoundProgram &program) const;
+  int64_t ignored() const {
+    return options.training->loss.ignoreIndex.value_or(-1);
+  }
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_TRAINING_TRAINERIMPL_H

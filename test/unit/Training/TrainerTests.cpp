@@ -1,0 +1,325 @@
+//===- TrainerTests.cpp - tests of training on the CPU --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Training/Trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+
+using namespace mpc;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kBatch = 16, kFeatures = 12, kClasses = 3;
+
+/// Two layers whose weights --init draws.
+constexpr const char *kModel = R"(
+func.func @main(%x: tensor<16x12xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<16x3xf32> {mpc.role = #mpc.role<output>, mpc.name = "logits"}) {
+  %w1 = mpc.constant dense<0.0> : tensor<12x24xf32> loc("w1")
+  %b1 = mpc.constant dense<0.0> : tensor<24xf32> loc("b1")
+  %w2 = mpc.constant dense<0.0> : tensor<24x3xf32> loc("w2")
+  %b2 = mpc.constant dense<0.0> : tensor<3xf32> loc("b2")
+  %0 = mpc.matmul %x, %w1 : (tensor<16x12xf32>, tensor<12x24xf32>) -> tensor<16x24xf32> loc("fc1")
+  %1 = mpc.add %0, %b1 : (tensor<16x24xf32>, tensor<24xf32>) -> tensor<16x24xf32> loc("fc1_bias")
+  %2 = mpc.relu %1 : tensor<16x24xf32> loc("act")
+  %3 = mpc.matmul %2, %w2 : (tensor<16x24xf32>, tensor<24x3xf32>) -> tensor<16x3xf32> loc("fc2")
+  %4 = mpc.add %3, %b2 : (tensor<16x3xf32>, tensor<3xf32>) -> tensor<16x3xf32> loc("fc2_bias")
+  return %4 : tensor<16x3xf32>
+}
+)";
+
+/// Points around one centre per class.
+Dataset points(int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> x;
+  std::vector<int32_t> y;
+  for (int64_t i = 0; i < count; ++i) {
+    auto label = int32_t(random() % kClasses);
+    y.push_back(label);
+    for (int64_t k = 0; k < kFeatures; ++k)
+      x.push_back((k % kClasses == label ? 1.0f : 0.0f) + normal(random));
+  }
+  return *Dataset::fromArrays(
+      {{"x",
+        *Buffer::fromValues<float>({ElementType::F32, {count, kFeatures}}, x)}},
+      *Buffer::fromValues<int32_t>({ElementType::I32, {count}}, y));
+}
+
+class TrainerTest : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string name =
+        testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(name.begin(), name.end(), '/', '-');
+    folder = fs::temp_directory_path() /
+             ("mpc-trainer-" + std::to_string(::getpid()) + "-" + name);
+    fs::create_directories(folder);
+    model = (folder / "model.mlir").string();
+    std::ofstream(model) << kModel;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  Result<Trainer> tryTrainer(const CompileOptions &options) {
+    return Trainer::create(*Device::cpu({.threads = 2}), model, options);
+  }
+  Trainer makeTrainer(const CompileOptions &options) {
+    Result<Trainer> trainer = tryTrainer(options);
+    if (!trainer.ok()) {
+      std::string why = trainer.status().toString();
+      for (const std::string &note : trainer.status().notes())
+        why += "\n  " + note;
+      throw std::runtime_error(why);
+    }
+    return std::move(*trainer);
+  }
+  static CompileOptions options(const std::string &policy) {
+    CompileOptions options;
+    options.policy = policy;
+    options.training.emplace();
+    options.training->initialSeed = 1;
+    options.training->schedule.base = 0.01;
+    return options;
+  }
+
+  fs::path folder;
+  std::string model;
+};
+
+bool sameBits(const std::vector<NamedTensor> &a,
+              const std::vector<NamedTensor> &b) {
+  if (a.size() != b.size())
+    return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i].name != b[i].name ||
+        !std::ranges::equal(a[i].data.as<uint8_t>(), b[i].data.as<uint8_t>()))
+      return false;
+  return true;
+}
+
+FitReport fit(Trainer &trainer, const Dataset &data,
+              const FitOptions &options) {
+  Result<FitReport> report = trainer.fit(data, options);
+  EXPECT_TRUE(report.ok()) << report.status().toString();
+  return report.ok() ? *report : FitReport();
+}
+
+class TrainerPolicyTest : public TrainerTest,
+                          public testing::WithParamInterface<const char *> {};
+
+} // namespace
+
+INSTANTIATE_TEST_SUITE_P(Policies, TrainerPolicyTest,
+                         testing::Values("float32", "mixed_float16",
+                                         "mixed_bfloat16"));
+
+TEST_P(TrainerPolicyTest, LearnsAndJudges) {
+  Trainer trainer = makeTrainer(options(GetParam()));
+  Dataset data = points(320, 1), test = points(64, 2);
+  TrainingMetrics before = *trainer.evaluate(test, {});
+  FitOptions choices;
+  choices.epochs = 8;
+  choices.test = &test;
+  FitReport report = fit(trainer, data, choices);
+  EXPECT_EQ(report.steps, 160);
+  ASSERT_EQ(report.epochs.size(), 8u);
+  // Guessing costs log 3; the points are far easier than that.
+  EXPECT_LT(report.epochs.back().test->loss, 0.5 * before.loss);
+  EXPECT_GT(*report.epochs.back().test->accuracy, 0.8);
+  EXPECT_LT(report.train.loss, report.epochs.front().train.loss);
+}
+
+TEST_P(TrainerPolicyTest, ResumesToTheBit) {
+  Dataset data = points(100, 1), test = points(32, 2);
+  FitOptions choices;
+  choices.seed = 7;
+  choices.test = &test;
+  choices.epochs = 3;
+  choices.logEvery = 4;
+  Trainer straight = makeTrainer(options(GetParam()));
+  FitReport whole = fit(straight, data, choices);
+
+  // One epoch and a bit, so that the second run begins inside of an epoch.
+  choices.checkpoints = (folder / "run").string();
+  choices.steps = 9;
+  {
+    Trainer first = makeTrainer(options(GetParam()));
+    EXPECT_EQ(fit(first, data, choices).steps, 9);
+  }
+  choices.steps.reset();
+  choices.resume = true;
+  Trainer second = makeTrainer(options(GetParam()));
+  FitReport resumed = fit(second, data, choices);
+  EXPECT_TRUE(sameBits(*straight.state(), *second.state()));
+  EXPECT_EQ(resumed.steps, whole.steps);
+  ASSERT_EQ(resumed.epochs.size(), whole.epochs.size());
+  for (size_t i = 0; i < whole.epochs.size(); ++i) {
+    EXPECT_EQ(resumed.epochs[i].train.loss, whole.epochs[i].train.loss) << i;
+    EXPECT_EQ(resumed.epochs[i].test->loss, whole.epochs[i].test->loss) << i;
+  }
+}
+
+TEST_P(TrainerPolicyTest, HalvesAreTheWholeStep) {
+  Trainer whole = makeTrainer(options(GetParam())),
+          halves = makeTrainer(options(GetParam()));
+  Dataset data = points(64, 3);
+  Batcher batcher = *whole.batcher(data, {});
+  for (int64_t begin = 0; begin < 64; begin += kBatch) {
+    std::vector<int64_t> rows;
+    for (int64_t i = begin; i < begin + kBatch; ++i)
+      rows.push_back(i);
+    std::vector<Buffer> batch = *batcher.gather(rows);
+    ASSERT_TRUE(whole.step(batch).ok());
+    Status status = halves.forwardBackward(batch);
+    ASSERT_TRUE(status.ok()) << status.toString();
+    Result<std::vector<NamedTensor>> gradients = halves.gradients();
+    ASSERT_TRUE(gradients.ok());
+    EXPECT_EQ(gradients->size(), 4u);
+    status = halves.apply();
+    ASSERT_TRUE(status.ok()) << status.toString();
+  }
+  EXPECT_TRUE(sameBits(*whole.weights(), *halves.weights()));
+  EXPECT_EQ(whole.takeMetrics()->loss, halves.takeMetrics()->loss);
+}
+
+TEST_F(TrainerTest, GradientsAreOfTheLoss) {
+  Trainer trainer = makeTrainer(options("float32"));
+  Dataset data = points(kBatch, 4);
+  std::vector<int64_t> rows(kBatch);
+  for (int64_t i = 0; i < kBatch; ++i)
+    rows[size_t(i)] = i;
+  std::vector<Buffer> batch = *trainer.batcher(data, {})->gather(rows);
+  ASSERT_TRUE(trainer.forwardBackward(batch).ok());
+  std::vector<NamedTensor> gradients = *trainer.gradients();
+  // The gradient of a softmax's bias is the mean of what the probabilities
+  // exceed the labels by: it sums to zero.
+  auto bias = std::find_if(
+      gradients.begin(), gradients.end(),
+      [](const NamedTensor &t) { return t.name == "b2.gradient"; });
+  ASSERT_NE(bias, gradients.end());
+  double sum = 0, size = 0;
+  for (float value : bias->data.as<float>()) {
+    sum += value;
+    size += std::fabs(value);
+  }
+  EXPECT_GT(size, 0);
+  EXPECT_NEAR(sum, 0, kClasses * std::ldexp(size, -23));
+}
+
+TEST_F(TrainerTest, AccumulationAveragesBatches) {
+  CompileOptions choices = options("float32");
+  choices.training->accumulate = 2;
+  choices.training->optimizer.kind = "sgd";
+  Trainer trainer = makeTrainer(choices);
+  Dataset data = points(64, 5);
+  std::vector<NamedTensor> before = *trainer.weights();
+  Batcher batcher = *trainer.batcher(data, {});
+  auto batchAt = [&](int64_t begin) {
+    std::vector<int64_t> rows;
+    for (int64_t i = begin; i < begin + kBatch; ++i)
+      rows.push_back(i);
+    return *batcher.gather(rows);
+  };
+  ASSERT_TRUE(trainer.step(batchAt(0)).ok());
+  EXPECT_TRUE(sameBits(before, *trainer.weights())) << "updated too early";
+  ASSERT_TRUE(trainer.step(batchAt(kBatch)).ok());
+  EXPECT_FALSE(sameBits(before, *trainer.weights()));
+  // A fit takes two batches an update, four batches in all.
+  FitOptions fitting;
+  EXPECT_EQ(fit(trainer, data, fitting).steps, 2);
+}
+
+TEST_F(TrainerTest, StopsWhereItIsTold) {
+  Dataset data = points(160, 6);
+  FitOptions choices;
+  choices.epochs = 100;
+  choices.checkpoints = (folder / "run").string();
+  int asked = 0;
+  choices.shouldStop = [&] { return ++asked == 4; };
+  Trainer trainer = makeTrainer(options("float32"));
+  FitReport report = fit(trainer, data, choices);
+  EXPECT_EQ(report.steps, 4);
+  EXPECT_EQ(loadCheckpoint(choices.checkpoints)->checkpoint.step, 4);
+
+  // A second run must not write over what the first left.
+  Trainer other = makeTrainer(options("float32"));
+  Result<FitReport> again = other.fit(data, choices);
+  ASSERT_FALSE(again.ok());
+  EXPECT_NE(again.status().text().find("earlier run"), std::string::npos);
+  // Nor continue it in another order.
+  choices.resume = true;
+  choices.seed = 1;
+  again = other.fit(data, choices);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.status().text(),
+            "is of a run with seed 0, but this one has 1");
+}
+
+TEST_F(TrainerTest, PatienceEndsTheTraining) {
+  Dataset data = points(32, 6), test = points(32, 7);
+  CompileOptions still = options("float32");
+  still.training->schedule.base = 0;
+  Trainer trainer = makeTrainer(still);
+  FitOptions choices;
+  choices.epochs = 50;
+  choices.test = &test;
+  choices.patience = 2;
+  FitReport report = fit(trainer, data, choices);
+  EXPECT_TRUE(report.stoppedEarly);
+  EXPECT_EQ(report.epochs.size(), 3u);
+}
+
+TEST_F(TrainerTest, SaysThatItDiverged) {
+  Dataset data = points(160, 6);
+  CompileOptions wild = options("float32");
+  wild.training->optimizer.kind = "sgd";
+  wild.training->schedule.base = 1e30;
+  Trainer trainer = makeTrainer(wild);
+  FitOptions choices;
+  choices.epochs = 5;
+  choices.logEvery = 5;
+  choices.checkpoints = (folder / "run").string();
+  FitReport report = fit(trainer, data, choices);
+  EXPECT_TRUE(report.diverged);
+  EXPECT_LT(report.steps, 50);
+}
+
+TEST_F(TrainerTest, RefusesStateOfAnotherTraining) {
+  Trainer adam = makeTrainer(options("float32"));
+  CompileOptions other = options("float32");
+  other.training->optimizer.kind = "sgd";
+  Trainer sgd = makeTrainer(other);
+  std::vector<NamedTensor> before = *adam.state();
+  Status status = adam.setState(*sgd.state());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.text().find("is missing"), std::string::npos);
+  status = sgd.setState(*adam.state());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.text().find("is no state"), std::string::npos);
+  EXPECT_TRUE(sameBits(before, *adam.state()));
+}
+
+TEST_F(TrainerTest, RefusesBatchesOfAnotherType) {
+  Trainer trainer = makeTrainer(options("float32"));
+  std::vector<Buffer> none;
+  EXPECT_FALSE(trainer.step(none).ok());
+  std::vector<Buffer> wrong = {
+      *Buffer::allocate({ElementType::F32, {kBatch, kFeatures + 1}}),
+      *Buffer::allocate({ElementType::I32, {kBatch}})};
+  Status status = trainer.step(wrong);
+  EXPECT_EQ(status.toString(), "batch, 'x': is f32[16,13], but the model takes "
+                               "f32[16,12]");
+  CompileOptions noTraining;
+  EXPECT_FALSE(tryTrainer(noTraining).ok());
+}

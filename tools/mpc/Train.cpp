@@ -1,0 +1,332 @@
+//===- Train.cpp - mpc train ----------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Train.h"
+
+#include "Commands.h"
+#include "FastPath.h"
+#include "StoredModel.h"
+
+#include "JIT/Compiler.h"
+#include "mpc/Support/Npy.h"
+
+#include <cmath>
+#include <csignal>
+#include <sys/resource.h>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+//===----------------------------------------------------------------------===//
+// Stopping
+//===----------------------------------------------------------------------===//
+
+static volatile std::sig_atomic_t stopAsked = 0;
+
+namespace {
+
+/// While it lives, an interrupt or a termination ends the training behind a
+/// last checkpoint; a second one ends the process at once.
+class StopOnSignal {
+public:
+  StopOnSignal() {
+    stopAsked = 0;
+    for (auto [signal, old] : {std::pair{SIGINT, &oldInterrupt},
+                               std::pair{SIGTERM, &oldTerminate}}) {
+      struct sigaction action{};
+      action.sa_handler = [](int) { stopAsked = 1; };
+      action.sa_flags = SA_RESETHAND;
+      ::sigaction(signal, &action, old);
+    }
+  }
+  ~StopOnSignal() {
+    ::sigaction(SIGINT, &oldInterrupt, nullptr);
+    ::sigaction(SIGTERM, &oldTerminate, nullptr);
+  }
+
+private:
+  struct sigaction oldInterrupt{}, oldTerminate{};
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// From flags to a trainer
+//===----------------------------------------------------------------------===//
+
+static Result<Normalization> makeNormalization(const std::string &text,
+                                               const Dataset &data) {
+  if (text == "unit")
+    return data.unitRange();
+  if (text == "standard")
+    return data.standard();
+  if (text == "none")
+    return Normalization();
+  size_t slash = text.find('/');
+  Normalization result = data.unitRange();
+  char *end = nullptr;
+  result.mean = std::strtod(text.c_str(), &end);
+  bool usable =
+      slash != std::string::npos && slash > 0 && end == text.c_str() + slash;
+  if (usable) {
+    result.deviation = std::strtod(text.c_str() + slash + 1, &end);
+    usable = slash + 1 < text.size() && *end == '\0' &&
+             std::isfinite(result.mean) && result.deviation > 0 &&
+             std::isfinite(result.deviation);
+  }
+  if (!usable)
+    return Status(StatusCode::InvalidArgument, "--normalize " + text,
+                  "is not unit, standard, none or MEAN/DEVIATION with a "
+                  "positive deviation");
+  return result;
+}
+
+/// Examples in a batch of the model, from the model alone.
+static Result<int64_t> batchOf(const CompileOptions &options,
+                               const std::string &model) {
+  if (options.batch)
+    return *options.batch;
+  CompileOptions plain = options;
+  plain.training.reset();
+  plain.dumpDir.clear();
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(plain);
+  if (!compiler.ok())
+    return compiler.status();
+  Result<Compiler::Module> module = (*compiler)->import(model);
+  if (!module.ok())
+    return module.status();
+  for (mlir::Type type : Compiler::entry(**module).getArgumentTypes())
+    if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type))
+      if (tensor.getRank() > 0)
+        return tensor.getDimSize(0);
+  return Status(StatusCode::InvalidArgument, model,
+                "has no input with a batch dimension");
+}
+
+/// Gives a schedule that ends with the training its end.
+static Status completeSchedule(const TrainArguments &arguments,
+                               const Dataset &data, CompileOptions &options) {
+  ScheduleOptions &schedule = options.training->schedule;
+  bool ends = schedule.kind == "cosine" || schedule.kind == "linear";
+  if (!ends || schedule.steps > 0)
+    return {};
+  Result<int64_t> batch = batchOf(options, arguments.common.model);
+  if (!batch.ok())
+    return batch.status();
+  schedule.steps =
+      data.size() / (*batch * options.training->accumulate) * arguments.epochs;
+  if (arguments.steps)
+    schedule.steps = std::min(schedule.steps, *arguments.steps);
+  return {};
+}
+
+static Result<Trainer> makeTrainer(const TrainArguments &arguments,
+                                   const Dataset &data, Reporter &reporter) {
+  Result<Device> device = makeDevice(arguments.common);
+  if (!device.ok())
+    return device.status();
+  CommonOptions common = arguments.common;
+  if (Status status = aimAt(*device, common); !status.ok())
+    return status;
+  Result<CompileOptions> options = makeCompileOptions(common, reporter);
+  if (!options.ok())
+    return options.status();
+  warnOfSlowPolicy(*options, reporter);
+  Result<TrainingOptions> training = makeTrainingOptions(arguments.step);
+  if (!training.ok())
+    return training.status();
+  options->training = std::move(*training);
+  if (Status status = completeSchedule(arguments, data, *options); !status.ok())
+    return status;
+  return Trainer::create(*device, common.model, *options, common.seed);
+}
+
+//===----------------------------------------------------------------------===//
+// News
+//===----------------------------------------------------------------------===//
+
+static Json orNull(const std::optional<double> &value) {
+  return value ? Json(jsonNumber(*value)) : Json(nullptr);
+}
+
+static Json progressDocument(const FitProgress &progress) {
+  Json document = {
+      {"step", progress.step},
+      {"epoch", progress.epoch},
+      {"loss", jsonNumber(progress.train.loss)},
+      {"accuracy", orNull(progress.train.accuracy)},
+      {"loss_scale", jsonNumber(progress.lossScale.scale)},
+      {"skipped_steps", progress.lossScale.skippedSteps},
+      {"samples_per_second", jsonNumber(progress.samplesPerSecond)}};
+  if (!progress.lossScale.overflowed.empty())
+    document["overflowed"] = progress.lossScale.overflowed;
+  return document;
+}
+
+static std::string describeMetrics(const std::string &what,
+                                   const TrainingMetrics &metrics) {
+  char text[96];
+  if (metrics.accuracy)
+    std::snprintf(text, sizeof(text), "%s loss %.4f, accuracy %.2f %%",
+                  what.c_str(), metrics.loss, 100 * *metrics.accuracy);
+  else
+    std::snprintf(text, sizeof(text), "%s loss %.4f", what.c_str(),
+                  metrics.loss);
+  return text;
+}
+
+static std::string describeEpoch(const EpochReport &epoch) {
+  std::string text = "epoch " + std::to_string(epoch.epoch) + ": " +
+                     describeMetrics("training", epoch.train);
+  if (epoch.test)
+    text += "; " + describeMetrics("test", *epoch.test);
+  return text;
+}
+
+static Json finalDocument(const FitReport &report) {
+  std::optional<double> testLoss, testAccuracy;
+  if (report.test) {
+    testLoss = report.test->loss;
+    testAccuracy = report.test->accuracy;
+  }
+  Json epochs = Json::array();
+  for (const EpochReport &epoch : report.epochs) {
+    Json entry = {{"epoch", epoch.epoch},
+                  {"train_loss", jsonNumber(epoch.train.loss)},
+                  {"train_accuracy", orNull(epoch.train.accuracy)}};
+    if (epoch.test) {
+      entry["test_loss"] = jsonNumber(epoch.test->loss);
+      entry["test_accuracy"] = orNull(epoch.test->accuracy);
+    }
+    epochs.push_back(entry);
+  }
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  double speed =
+      report.seconds > 0 ? double(report.samples) / report.seconds : 0;
+  return {{"final", true},
+          {"steps", report.steps},
+          {"train_loss", jsonNumber(report.train.loss)},
+          {"train_accuracy", orNull(report.train.accuracy)},
+          {"test_loss", orNull(testLoss)},
+          {"test_accuracy", orNull(testAccuracy)},
+          {"skipped_steps", report.lossScale.skippedSteps},
+          {"loss_scale", jsonNumber(report.lossScale.scale)},
+          {"overflowed", report.lossScale.overflowed.empty()
+                             ? Json(nullptr)
+                             : Json(report.lossScale.overflowed)},
+          {"seconds", report.seconds},
+          {"samples_per_second", jsonNumber(speed)},
+          {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
+          {"checkpoint",
+           report.checkpoint.empty() ? Json(nullptr) : Json(report.checkpoint)},
+          {"diverged", report.diverged},
+          {"stopped_early", report.stoppedEarly},
+          {"epochs", epochs}};
+}
+
+static void printCurves(const FitReport &report,
+                        const std::vector<double> &losses, Reporter &reporter) {
+  std::vector<double> accuracies;
+  for (const EpochReport &epoch : report.epochs)
+    if (epoch.test && epoch.test->accuracy)
+      accuracies.push_back(*epoch.test->accuracy);
+  for (const std::string &curve :
+       {plotCurve("training loss per interval", losses),
+        plotCurve("test accuracy per epoch", accuracies)})
+    if (!curve.empty())
+      reporter.line("\n" + curve);
+}
+
+//===----------------------------------------------------------------------===//
+// The command
+//===----------------------------------------------------------------------===//
+
+int tool::trainCommand(const TrainArguments &arguments) {
+  Reporter reporter(arguments.common.json, arguments.common.quiet);
+  if (isStoredModel(arguments.common.model))
+    return reporter.fail(Status(StatusCode::InvalidArgument,
+                                arguments.common.model,
+                                "is compiled already; train the model that it "
+                                "was made from"));
+  if (!arguments.exported.empty())
+    if (Status status = checkWritable(arguments.exported); !status.ok())
+      return reporter.fail(status);
+  Result<Dataset> data = Dataset::read(arguments.data, "train");
+  if (!data.ok())
+    return reporter.fail(data.status());
+  Result<Dataset> test = Dataset::read(arguments.data, "test");
+  if (!test.ok() && test.status().code() != StatusCode::NotFound)
+    return reporter.fail(test.status());
+  Result<Normalization> normalization =
+      makeNormalization(arguments.normalize, *data);
+  if (!normalization.ok())
+    return reporter.fail(normalization.status());
+  Result<Trainer> trainer = makeTrainer(arguments, *data, reporter);
+  if (!trainer.ok())
+    return reporter.fail(trainer.status());
+
+  // Said before the hours that a training may take.
+  if (!arguments.exported.empty())
+    if (Status status = trainer->checkExport(arguments.exported); !status.ok())
+      return reporter.fail(status);
+
+  ProgressLine bar(!arguments.common.quiet && !arguments.common.json);
+  std::vector<double> losses;
+  FitOptions options;
+  options.epochs = arguments.epochs;
+  options.steps = arguments.steps;
+  options.shuffle = !arguments.inOrder;
+  options.seed = arguments.common.seed;
+  options.normalization = *normalization;
+  options.test = test.ok() ? &*test : nullptr;
+  options.patience = arguments.patience;
+  options.logEvery = arguments.logEvery;
+  options.displayEvery = bar.shown() ? 0.25 : 0;
+  options.checkpoints = arguments.checkpoint;
+  options.checkpointEvery = arguments.checkpointEvery;
+  options.resume = arguments.resume;
+  options.onProgress = [&](const FitProgress &progress) {
+    bar.show(progress);
+    if (!progress.logged)
+      return;
+    losses.push_back(progress.train.loss);
+    reporter.document(progressDocument(progress));
+    if (!bar.shown())
+      reporter.line(describeProgress(progress));
+    std::fflush(stdout);
+  };
+  options.onEpoch = [&](const EpochReport &epoch) {
+    bar.clear();
+    reporter.line(describeEpoch(epoch));
+  };
+  options.onNote = [&](const std::string &text) {
+    bar.clear();
+    reporter.note(text);
+  };
+  StopOnSignal stopper;
+  options.shouldStop = [] { return stopAsked != 0; };
+  Result<FitReport> report = trainer->fit(*data, options);
+  bar.clear();
+  if (!report.ok())
+    return reporter.fail(report.status());
+
+  if (!arguments.exported.empty() && !report->diverged)
+    if (Status status = trainer->exportOnnx(arguments.exported); !status.ok())
+      return reporter.fail(status);
+  if (!arguments.common.quiet)
+    printCurves(*report, losses, reporter);
+  if (!report->lossScale.overflowed.empty())
+    reporter.note("the last skipped step overflowed in " +
+                  report->lossScale.overflowed);
+  reporter.document(finalDocument(*report));
+  if (report->diverged) {
+    reporter.note("training diverged: no loss of the last interval is finite; "
+                  "lower --lr, or give a --loss-scale");
+    return reporter.finish(kCheckFailed);
+  }
+  return reporter.finish(kDone);
+}

@@ -1,0 +1,90 @@
+//===- Train.h - mpc train --------------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_TRAIN_H
+#define MPC_TOOLS_MPC_TRAIN_H
+
+#include "Options.h"
+
+#include "mpc/Training/Trainer.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mpc::tool {
+
+/// The flags that say what a training step is made of.
+struct TrainingFlags {
+  /// KIND[,field=value...].
+  std::string loss = "softmax_cross_entropy";
+  std::string optimizer = "adam";
+  std::string schedule = "constant";
+  double rate = 1e-3;
+  std::optional<double> weightDecay, clipNorm, clipValue;
+  int64_t accumulate = 1;
+  std::string lossScale;
+  std::string init = "file";
+  std::vector<std::string> dropout, freeze, trainable;
+};
+
+struct TrainArguments {
+  CommonOptions common;
+  TrainingFlags step;
+  std::string data;
+  std::string normalize = "unit";
+  int64_t epochs = 1;
+  std::optional<int64_t> steps;
+  bool inOrder = false;
+  int64_t patience = 0;
+  int64_t logEvery = 100;
+  std::string checkpoint;
+  int64_t checkpointEvery = 0;
+  bool resume = false;
+  std::string exported;
+};
+
+/// Adds the flags that say what a training step is made of.
+void addTrainingFlags(CLI::App &command, TrainingFlags &flags);
+/// Adds every flag of `mpc train`.
+void addTrainFlags(CLI::App &command, TrainArguments &arguments);
+
+/// The training that the flags ask for. A schedule that ends with the training
+/// has steps = 0 where the flags do not say how many.
+Result<TrainingOptions> makeTrainingOptions(const TrainingFlags &flags);
+
+int trainCommand(const TrainArguments &arguments);
+
+/// What a terminal shows while a training runs: one line that is written over,
+/// with a bar, numbers and the time left. Writes nothing where stderr is no
+/// terminal.
+class ProgressLine {
+public:
+  explicit ProgressLine(bool enabled);
+  ~ProgressLine() { clear(); }
+  bool shown() const { return enabled; }
+  void show(const FitProgress &progress);
+  /// Removes the line, so that other text can come.
+  void clear();
+
+private:
+  bool enabled;
+  bool visible = false;
+};
+
+/// "epoch 1/3, step 200/1404, loss 0.512, ...": a line of news.
+std::string describeProgress(const FitProgress &progress);
+
+/// A curve as text: `rows` lines of `columns` characters with an axis at the
+/// left, the points averaged where there are more than columns.
+std::string plotCurve(const std::string &title,
+                      const std::vector<double> &points, int columns = 60,
+                      int rows = 10);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_TRAIN_H

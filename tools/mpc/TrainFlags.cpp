@@ -1,0 +1,345 @@
+//===- TrainFlags.cpp - flags of a training -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Train.h"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+//===----------------------------------------------------------------------===//
+// KIND[,field=value...]
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A kind and its fields as the flag gave them.
+struct KindText {
+  std::string kind;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+
+} // namespace
+
+static Status badFlag(const std::string &flag, const std::string &text) {
+  return Status(StatusCode::InvalidArgument, flag, text);
+}
+
+static Result<KindText> splitKind(const std::string &flag,
+                                  const std::string &text) {
+  KindText result;
+  size_t at = text.find(',');
+  result.kind = text.substr(0, at);
+  while (at != std::string::npos) {
+    size_t next = text.find(',', at + 1);
+    std::string part =
+        text.substr(at + 1, next == std::string::npos ? next : next - at - 1);
+    std::string key, value;
+    if (!splitPair(part, key, value))
+      return badFlag(flag, "'" + part + "' is not FIELD=VALUE");
+    result.fields.emplace_back(key, value);
+    at = next;
+  }
+  return result;
+}
+
+static std::optional<double> parseDouble(const std::string &text) {
+  double value = 0;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+using FieldSetters =
+    std::map<std::string, std::function<bool(const std::string &)>>;
+
+/// Applies each field by its setter, which says whether the value is usable.
+static Status setFields(const std::string &flag, const KindText &text,
+                        const FieldSetters &setters) {
+  for (const auto &[key, value] : text.fields) {
+    auto setter = setters.find(key);
+    if (setter == setters.end()) {
+      std::string known;
+      for (const auto &entry : setters)
+        known += (known.empty() ? "" : ", ") + entry.first;
+      return badFlag(flag, "'" + key + "' is no field of " + text.kind +
+                               "; it has " + known);
+    }
+    if (!setter->second(value))
+      return badFlag(flag, "'" + value + "' is no value for " + key);
+  }
+  return {};
+}
+
+static std::function<bool(const std::string &)> number(double &field) {
+  return [&field](const std::string &text) {
+    std::optional<double> value = parseDouble(text);
+    field = value.value_or(field);
+    return value.has_value();
+  };
+}
+
+static std::function<bool(const std::string &)> integer(int64_t &field) {
+  return [&field](const std::string &text) {
+    auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), field);
+    return error == std::errc() && end == text.data() + text.size() &&
+           field >= 0;
+  };
+}
+
+static std::function<bool(const std::string &)> word(std::string &field) {
+  return [&field](const std::string &text) {
+    field = text;
+    return true;
+  };
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+static Status setLoss(const std::string &text, LossOptions &loss) {
+  Result<KindText> split = splitKind("--loss", text);
+  if (!split.ok())
+    return split.status();
+  loss.kind = split->kind;
+  FieldSetters setters = {{"output", word(loss.output)},
+                          {"labels", word(loss.labels)}};
+  if (loss.kind.ends_with("cross_entropy"))
+    setters["label_smoothing"] = number(loss.labelSmoothing);
+  if (loss.kind == "softmax_cross_entropy")
+    setters["ignore_index"] = [&](const std::string &value) {
+      int64_t index = 0;
+      bool usable = integer(index)(value);
+      loss.ignoreIndex = index;
+      return usable;
+    };
+  if (loss.kind == "huber")
+    setters["delta"] = number(loss.delta);
+  return setFields("--loss", *split, setters);
+}
+
+static Status setOptimizer(const std::string &text,
+                           OptimizerOptions &optimizer) {
+  Result<KindText> split = splitKind("--optimizer", text);
+  if (!split.ok())
+    return split.status();
+  optimizer.kind = split->kind;
+  // The optimizers' own numbers are theirs to check.
+  for (const auto &[key, value] : split->fields) {
+    std::optional<double> parsed = parseDouble(value);
+    if (key == "form")
+      optimizer.form = value;
+    else if (parsed)
+      optimizer.numbers[key] = *parsed;
+    else
+      return badFlag("--optimizer", "'" + value + "' is no number for " + key);
+  }
+  return {};
+}
+
+static Status setSchedule(const std::string &text, ScheduleOptions &schedule) {
+  Result<KindText> split = splitKind("--schedule", text);
+  if (!split.ok())
+    return split.status();
+  schedule.kind = split->kind;
+  FieldSetters setters = {{"warmup", integer(schedule.warmup)}};
+  if (schedule.kind == "cosine" || schedule.kind == "linear") {
+    setters["steps"] = integer(schedule.steps);
+    setters["final"] = number(schedule.final);
+  } else if (schedule.kind == "step") {
+    setters["period"] = integer(schedule.period);
+    setters["gamma"] = number(schedule.gamma);
+  }
+  return setFields("--schedule", *split, setters);
+}
+
+Result<TrainingOptions> tool::makeTrainingOptions(const TrainingFlags &flags) {
+  TrainingOptions options;
+  if (Status status = setLoss(flags.loss, options.loss); !status.ok())
+    return status;
+  if (Status status = setOptimizer(flags.optimizer, options.optimizer);
+      !status.ok())
+    return status;
+  if (Status status = setSchedule(flags.schedule, options.schedule);
+      !status.ok())
+    return status;
+  options.schedule.base = flags.rate;
+  options.optimizer.weightDecay = flags.weightDecay;
+  options.clipNorm = flags.clipNorm;
+  options.clipValue = flags.clipValue;
+  options.accumulate = flags.accumulate;
+  options.lossScale = flags.lossScale;
+  options.freeze = flags.freeze;
+  options.trainable = flags.trainable;
+  if (flags.init != "file") {
+    int64_t seed = 0;
+    if (!integer(seed)(flags.init))
+      return badFlag("--init",
+                     "'" + flags.init + "' is neither file nor a seed");
+    options.initialSeed = uint64_t(seed);
+  }
+  for (const std::string &text : flags.dropout) {
+    std::string name, value;
+    std::optional<double> probability;
+    if (splitPair(text, name, value))
+      probability = parseDouble(value);
+    if (!probability || *probability < 0 || *probability >= 1)
+      return badFlag("--dropout",
+                     "'" + text + "' is not NAME=P with P in [0, 1)");
+    options.dropout[name] = *probability;
+  }
+  return options;
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+/// A list that takes one value per use of the flag.
+static void addList(CLI::App &command, const char *flag,
+                    std::vector<std::string> &list, const char *text) {
+  command.add_option(flag, list, text)
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+}
+
+/// KIND, checked, and whatever follows the first comma.
+static CLI::Validator kindOf(std::vector<std::string> kinds) {
+  return CLI::Validator(
+      [kinds](std::string &text) {
+        std::string kind = text.substr(0, text.find(',')), known;
+        for (const std::string &name : kinds) {
+          if (kind == name)
+            return std::string();
+          known += (known.empty() ? "" : ", ") + name;
+        }
+        return "'" + kind + "' is not one of " + known;
+      },
+      "KIND[,field=value...]");
+}
+
+void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
+  command
+      .add_option("--loss", flags.loss,
+                  "softmax_cross_entropy, sigmoid_cross_entropy, "
+                  "mean_squared_error, mean_absolute_error or huber; fields: "
+                  "output, labels, label_smoothing, ignore_index, delta")
+      ->check(kindOf({"softmax_cross_entropy", "sigmoid_cross_entropy",
+                      "mean_squared_error", "mean_absolute_error", "huber"}))
+      ->capture_default_str();
+  command
+      .add_option("--optimizer", flags.optimizer,
+                  "sgd, adam, adamw, rmsprop or adagrad; fields: its own "
+                  "numbers (momentum, beta1, epsilon, ...) and form=torch or "
+                  "keras")
+      ->check(kindOf({"sgd", "adam", "adamw", "rmsprop", "adagrad"}))
+      ->capture_default_str();
+  command.add_option("--lr", flags.rate, "learning rate")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      .add_option("--schedule", flags.schedule,
+                  "constant, step, cosine or linear; fields: warmup, steps, "
+                  "final, period, gamma, in updates (default end: that of the "
+                  "training)")
+      ->check(kindOf({"constant", "step", "cosine", "linear"}))
+      ->capture_default_str();
+  command
+      .add_option("--weight-decay", flags.weightDecay,
+                  "weight decay; decoupled for adamw")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--clip-norm", flags.clipNorm,
+                  "largest global norm of the gradients")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--clip-value", flags.clipValue,
+                  "largest magnitude of a gradient's elements")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--accumulate", flags.accumulate,
+                  "batches whose gradients are averaged into one update")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->capture_default_str();
+  command.add_option("--loss-scale", flags.lossScale,
+                     "PRESET[,field=value...]: dynamic, torch, keras3, "
+                     "tf_keras, apex, static=N or none (default: dynamic for "
+                     "policies that compute in float16, else none)");
+  command
+      .add_option("--init", flags.init,
+                  "file, or a seed from which parameters are drawn")
+      ->capture_default_str();
+  addList(command, "--dropout", flags.dropout,
+          "NAME=P: put a dropout behind that op or value");
+  addList(command, "--freeze", flags.freeze,
+          "parameter, by name or regular expression, that stays as it is");
+  addList(command, "--trainable", flags.trainable,
+          "parameter, by name or regular expression, that alone is trained");
+}
+
+void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
+  addOutputOptions(command, arguments.common);
+  addModelOptions(command, arguments.common);
+  command.get_option("--json")->description("print JSON lines on stdout");
+  command.get_option("--seed")->description(
+      "seed of the order of examples and of dropout");
+  command.get_option("--batch")->description(
+      "examples in a batch (default: the model's)");
+  addTrainingFlags(command, arguments.step);
+  command
+      .add_option("--data", arguments.data,
+                  "folder with idx files (plain or .gz) of MNIST's names, or "
+                  "with train.npz and test.npz; or FILE.npz with x_train, "
+                  "y_train, x_test, y_test")
+      ->required();
+  command
+      .add_option("--normalize", arguments.normalize,
+                  "unit (bytes to [0, 1]), standard (mean 0, deviation 1), "
+                  "none, or MEAN/DEVIATION of the unit range")
+      ->capture_default_str();
+  command.add_option("--epochs", arguments.epochs, "passes over the data")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
+      ->capture_default_str();
+  command
+      .add_option("--steps", arguments.steps,
+                  "end after so many updates, those before a resume included")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+  command.add_flag("--in-order", arguments.inOrder,
+                   "do not shuffle the examples");
+  command
+      .add_option("--patience", arguments.patience,
+                  "end after so many epochs without a lower test loss")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
+  command
+      .add_option("--log-every", arguments.logEvery,
+                  "updates between two lines of news")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
+      ->capture_default_str();
+  command.add_option("--checkpoint", arguments.checkpoint,
+                     "folder of checkpoints, written after each epoch");
+  command
+      .add_option("--checkpoint-every", arguments.checkpointEvery,
+                  "write one after so many updates as well")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 40));
+  command
+      .add_flag("--resume", arguments.resume,
+                "continue from the newest intact checkpoint")
+      ->needs("--checkpoint");
+  command.add_option("--export", arguments.exported,
+                     "FILE.onnx that receives the model with what was learnt");
+}
