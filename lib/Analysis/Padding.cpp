@@ -11,6 +11,7 @@
 #include "mpc/Analysis/Padding.h"
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -327,6 +328,12 @@ double PaddingPlan::seconds(const Families &families) const {
     }
     total += 2 * size * (growth - 1) / target.bytesPerSecond();
   }
+  // A constant is padded once; a parameter changes, and what pads it is a
+  // kernel of its own.
+  for (ArrayRef<int> dims : parameters)
+    if (llvm::any_of(
+            dims, [&](int node) { return families.count(find(node).family); }))
+      total += target.launchSeconds();
   return total;
 }
 
@@ -441,5 +448,15 @@ PaddingPlan::PaddingPlan(func::FuncOp func, const TargetInfo &target)
   for (Operation &op : body)
     for (Value result : op.getResults())
       addStored(result);
+  StepFunction step(func);
+  for (RoleKind kind : {RoleKind::parameter, RoleKind::parameter_copy})
+    for (BlockArgument argument : step.arguments(kind)) {
+      SmallVector<int> dims;
+      for (unsigned dim = 0; dim < shapeOf(argument).size(); ++dim)
+        if (auto entry = places.find({argument, dim}); entry != places.end())
+          dims.push_back(entry->second);
+      if (!dims.empty())
+        parameters.push_back(dims);
+    }
   choose();
 }

@@ -10,15 +10,13 @@
 
 #include "mpc/Support/Npy.h"
 
+#include "mpc/Support/Files.h"
+
 #include <array>
 #include <bit>
 #include <cctype>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 using namespace mpc;
 
@@ -348,94 +346,20 @@ Result<Buffer> mpc::readNpyFrom(const ByteSource &source, uint64_t totalBytes,
   return data;
 }
 
-namespace {
-
-/// Closes a file descriptor at the end of a scope.
-struct FileHandle {
-  int descriptor = -1;
-  ~FileHandle() {
-    if (descriptor >= 0)
-      ::close(descriptor);
-  }
-};
-
-} // namespace
-
 Result<Buffer> mpc::readNpy(const std::string &path) {
-  FileHandle file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.descriptor < 0)
-    return Status(StatusCode::NotFound, path,
-                  std::string("cannot be opened: ") + strerror(errno));
-  struct stat facts;
-  if (::fstat(file.descriptor, &facts) != 0 || !S_ISREG(facts.st_mode))
-    return Status(StatusCode::InvalidArgument, path, "is no regular file");
-  auto source = [&](void *out, size_t bytes) -> Status {
-    auto *at = static_cast<char *>(out);
-    while (bytes > 0) {
-      ssize_t got = ::read(file.descriptor, at, bytes);
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got <= 0)
-        return Status(StatusCode::InvalidArgument, path,
-                      "ends before its last element");
-      at += got;
-      bytes -= size_t(got);
-    }
-    return {};
-  };
-  return readNpyFrom(source, uint64_t(facts.st_size), path);
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.ok())
+    return file.status();
+  auto source = [&](void *out, size_t bytes) { return file->read(out, bytes); };
+  return readNpyFrom(source, file->size(), path);
 }
 
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
 
-Status mpc::checkWritable(const std::string &path) {
-  struct stat facts;
-  if (::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
-    return Status(StatusCode::InvalidArgument, path,
-                  "is a folder; name a file");
-  size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? "."
-                       : slash == 0               ? "/"
-                                                  : path.substr(0, slash);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    return Status(StatusCode::NotFound, path,
-                  "cannot be written, folder '" + folder +
-                      "': " + strerror(errno));
-  return {};
-}
-
 Status mpc::writeNpy(const std::string &path, const Buffer &data) {
-  if (Status status = checkWritable(path); !status.ok())
-    return status;
-  std::string temporary = path + ".XXXXXX";
-  FileHandle file{::mkostemp(temporary.data(), O_CLOEXEC)};
-  if (file.descriptor < 0)
-    return Status(StatusCode::NotFound, path,
-                  std::string("cannot be written: ") + strerror(errno));
-  auto write = [&](const void *from, size_t bytes) {
-    const auto *at = static_cast<const char *>(from);
-    while (bytes > 0) {
-      ssize_t put = ::write(file.descriptor, at, bytes);
-      if (put < 0 && errno == EINTR)
-        continue;
-      if (put <= 0)
-        return false;
-      at += put;
-      bytes -= size_t(put);
-    }
-    return true;
-  };
-  std::string header = makeNpyHeader(data.type());
-  bool done = write(header.data(), header.size()) &&
-              write(data.data(), data.size()) &&
-              ::fchmod(file.descriptor, 0644) == 0 &&
-              ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (done)
-    return {};
-  int reason = errno;
-  ::unlink(temporary.c_str());
-  return Status(StatusCode::NotFound, path,
-                std::string("cannot be written: ") + strerror(reason));
+  return writeWholeFile(
+      path, {makeNpyHeader(data.type()),
+             {static_cast<const char *>(data.data()), data.size()}});
 }

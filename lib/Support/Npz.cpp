@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Support/Files.h"
 #include "mpc/Support/Npy.h"
 
 #include <zip.h>

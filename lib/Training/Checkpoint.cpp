@@ -8,6 +8,8 @@
 
 #include "TensorFile.h"
 
+#include "mpc/Support/Files.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -92,7 +94,7 @@ Result<std::string> mpc::saveCheckpoint(const std::string &folder,
   std::snprintf(name, sizeof(name), "step-%012lld.safetensors",
                 static_cast<long long>(checkpoint.step));
   std::string path = (fs::path(folder) / name).string();
-  if (Status status = training::writeFileWhole(path, *bytes); !status.ok())
+  if (Status status = writeWholeFile(path, {*bytes}); !status.ok())
     return status;
 
   // The new file is on the disk; the one before it stays in case it is damaged
@@ -113,7 +115,7 @@ Result<std::string> mpc::saveCheckpoint(const std::string &folder,
 }
 
 static Result<Checkpoint> readCheckpoint(const std::string &path) {
-  Result<std::string> bytes = training::readFileBytes(path);
+  Result<std::string> bytes = readWholeFile(path);
   if (!bytes.ok())
     return bytes.status();
   Result<training::TensorFile> file =

@@ -8,6 +8,7 @@
 #include "TrainerImpl.h"
 
 #include "mpc/Import/OnnxWeights.h"
+#include "mpc/Support/Files.h"
 
 #include <filesystem>
 
@@ -41,5 +42,5 @@ Status Trainer::exportOnnx(const std::string &path) const {
   Result<std::string> bytes = encodeOnnx(path);
   if (!bytes.ok())
     return bytes.status();
-  return training::writeFileWhole(path, *bytes);
+  return writeWholeFile(path, {*bytes});
 }

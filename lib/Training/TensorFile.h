@@ -35,14 +35,6 @@ Result<std::string> encodeTensorFile(const TensorFile &file);
 Result<TensorFile> decodeTensorFile(std::string_view bytes,
                                     const std::string &where, bool needsDigest);
 
-/// Reads a whole regular file.
-Result<std::string> readFileBytes(const std::string &path);
-
-/// Writes a file that is there whole, under its name, or not at all, even where
-/// the process or the machine stops in between: a temporary file beside it is
-/// written, flushed to the disk and renamed.
-Status writeFileWhole(const std::string &path, std::string_view bytes);
-
 } // namespace mpc::training
 
 #endif // MPC_LIB_TRAINING_TENSORFILE_H

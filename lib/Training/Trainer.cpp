@@ -328,7 +328,7 @@ Result<LossScaleReport> Trainer::lossScale() const {
       report.overflowed = numbers[0] >= 0 && at < labels.size()
                               ? labels[at]
                               : "gradient " + std::to_string(int64_t(at));
-      report.overflowedElements = int64_t(numbers[1]);
+      report.overflowedTensors = int64_t(numbers[1]);
     }
   }
   return report;

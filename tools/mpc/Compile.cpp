@@ -9,7 +9,7 @@
 #include "StoredModel.h"
 
 #include "mpc/JIT/CompileFile.h"
-#include "mpc/Support/Npy.h"
+#include "mpc/Support/Files.h"
 
 #include <algorithm>
 #include <chrono>

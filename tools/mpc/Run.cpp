@@ -7,6 +7,8 @@
 #include "RunCommands.h"
 #include "Subject.h"
 
+#include "mpc/Support/Files.h"
+
 #include <chrono>
 
 using namespace mpc;

@@ -11,7 +11,7 @@
 #include "StoredModel.h"
 
 #include "JIT/Compiler.h"
-#include "mpc/Support/Npy.h"
+#include "mpc/Support/Files.h"
 
 #include <cmath>
 #include <csignal>

@@ -96,8 +96,8 @@ private:
   bool wins(const Contraction &contraction, const Families &families) const;
   double seconds(const Contraction &contraction,
                  const Families &families) const;
-  /// Seconds of all contractions, and of moving what padding adds to values
-  /// that lie in memory.
+  /// Seconds of all contractions, of moving what padding adds to values that
+  /// lie in memory, and of padding parameters anew in every run.
   double seconds(const Families &families) const;
   void choose();
   /// A chosen family that does not pay, or nullopt.
@@ -111,6 +111,9 @@ private:
   /// Values that lie in memory, with the dimensions that have a family.
   std::vector<std::pair<int64_t, llvm::SmallVector<std::pair<int, int64_t>>>>
       stored;
+  /// The dimensions, one or more, of each argument that is a parameter or a
+  /// copy of one.
+  std::vector<llvm::SmallVector<int>> parameters;
   Families chosen;
   int64_t refused = 0;
 };

@@ -58,10 +58,6 @@ Status writeNpy(const std::string &path, const Buffer &data);
 /// by a rename, so that a failure leaves nothing, or the old file.
 Status writeNpz(const std::string &path, const std::vector<NamedArray> &arrays);
 
-/// Fails where a file at `path` could not be made: the folder is missing or not
-/// writable, or `path` is a folder. Writes nothing.
-Status checkWritable(const std::string &path);
-
 /// A source of bytes: fills `out` completely, or fails.
 using ByteSource = std::function<Status(void *out, size_t bytes)>;
 

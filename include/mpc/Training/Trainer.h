@@ -43,10 +43,10 @@ struct LossScaleReport {
   double scale = 1;
   int64_t skippedSteps = 0;
   /// Of the last skipped step: the first gradient that was not finite, with the
-  /// op that made it, and how many of its elements were not. Empty and 0 before
-  /// the first.
+  /// op that made it, and how many gradients were not. Empty and 0 before the
+  /// first.
   std::string overflowed;
-  int64_t overflowedElements = 0;
+  int64_t overflowedTensors = 0;
 };
 
 /// One line of news from fit().

@@ -177,6 +177,30 @@ TEST_F(PaddingTest, OneSmallProductDoesNotMakeEverythingLarger) {
   EXPECT_TRUE(PaddingPlan(func, target("cuda:sm_80")).isEmpty());
 }
 
+TEST_F(PaddingTest, ParametersArePaddedAnewInEveryRun) {
+  // The gain of one small product is less than the kernel that would pad its
+  // weights each time; that of a large one is more.
+  auto isPadded = [&](int64_t rows, StringRef role) {
+    std::string text =
+        (Twine(R"(
+    func.func @f(%x: tensor<)") +
+         Twine(rows) + R"(x512xbf16>,
+                 %w: tensor<512x10xbf16> {mpc.role = #mpc.role<)" +
+         role + R"(>}) -> tensor<)" + Twine(rows) + R"(x10xf32> {
+      %0 = mpc.matmul %x, %w : (tensor<)" +
+         Twine(rows) + R"(x512xbf16>, tensor<512x10xbf16>) -> tensor<)" +
+         Twine(rows) + R"(x10xf32>
+      return %0 : tensor<)" +
+         Twine(rows) + R"(x10xf32>
+    })")
+            .str();
+    return !PaddingPlan(parse(text), target("cuda:sm_80")).isEmpty();
+  };
+  EXPECT_TRUE(isPadded(32, "input"));
+  EXPECT_FALSE(isPadded(32, "parameter_copy"));
+  EXPECT_TRUE(isPadded(1 << 18, "parameter_copy"));
+}
+
 TEST_F(PaddingTest, PlacesBehindSomeOpsAreNotZero) {
   func::FuncOp func = parse(R"(
     func.func @f(%x: tensor<16x30xf32>, %b: tensor<30xf32>) -> tensor<16x30xf32> {

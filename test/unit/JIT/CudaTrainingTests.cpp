@@ -59,6 +59,27 @@ func.func @main(%x: tensor<4x2x10x10xf32> {mpc.role = #mpc.role<input>, mpc.name
 }
 )";
 
+/// Channels last with biases: the filters' kernels sum them as well.
+constexpr char kBiasedCnn[] = R"(
+func.func @main(%x: tensor<4x10x10x1xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<4x10xf32> {mpc.role = #mpc.role<output>, mpc.name = "logits"}) {
+  %f1 = mpc.constant dense<0.05> : tensor<8x1x3x3xf32> loc("conv1/weight")
+  %b1 = mpc.constant dense<0.5> : tensor<8xf32> loc("conv1/bias")
+  %f2 = mpc.constant dense<0.02> : tensor<4x8x3x3xf32> loc("conv2/weight")
+  %b2 = mpc.constant dense<0.25> : tensor<4xf32> loc("conv2/bias")
+  %w = mpc.constant dense<0.02> : tensor<36x10xf32> loc("fc/weight")
+  %0 = mpc.conv %x, %f1 strides([1, 1]) pad([1, 1], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<4x10x10x1xf32>, tensor<8x1x3x3xf32>) -> tensor<4x9x9x8xf32> loc("conv1")
+  %1 = mpc.add %0, %b1 : (tensor<4x9x9x8xf32>, tensor<8xf32>) -> tensor<4x9x9x8xf32> loc("conv1")
+  %2 = mpc.relu %1 : tensor<4x9x9x8xf32>
+  %3 = mpc.conv %2, %f2 strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<4x9x9x8xf32>, tensor<4x8x3x3xf32>) -> tensor<4x7x7x4xf32> loc("conv2")
+  %4 = mpc.add %3, %b2 : (tensor<4x7x7x4xf32>, tensor<4xf32>) -> tensor<4x7x7x4xf32> loc("conv2")
+  %5 = mpc.max_pool %4 window([2, 2]) strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : tensor<4x7x7x4xf32> -> tensor<4x3x3x4xf32>
+  %6 = mpc.reshape %5 : tensor<4x3x3x4xf32> to tensor<4x36xf32>
+  %7 = mpc.matmul %6, %w : (tensor<4x36xf32>, tensor<36x10xf32>) -> tensor<4x10xf32> loc("fc")
+  return %7 : tensor<4x10xf32>
+}
+)";
+
 constexpr char kNorm[] = R"(
 func.func @main(%x: tensor<16x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<16x10xf32> {mpc.role = #mpc.role<output>, mpc.name = "logits"}) {
@@ -176,6 +197,36 @@ TEST_F(CudaTraining, ScaledAndClippedStep) {
 
 TEST_F(CudaTraining, StepOfAConvolutionNetwork) {
   compare(write(kCnn), stepOptions(), 4 * 64 * 9);
+}
+
+TEST_F(CudaTraining, StepOfConvolutionsWithBiases) {
+  compare(write(kBiasedCnn), stepOptions(), 4 * 81 * 9);
+}
+
+// The filters' kernels narrow images and, for the check, what they store. The
+// scale is small enough that no gradient overflows and the step counts. The
+// first step makes the copies of the weights that the second one reads.
+TEST_F(CudaTraining, StepOfConvolutionsInSixteenBits) {
+  std::string path = write(kBiasedCnn);
+  for (const char *policy : {"mixed_bfloat16", "mixed_float16"}) {
+    CompileOptions options = stepOptions();
+    options.policy = policy;
+    options.training->lossScale = "dynamic,init=16";
+    Engine host = *Engine::create(cudaHostDevice());
+    Result<Executable> kernels = host.compileFile(path, options);
+    ASSERT_TRUE(kernels.ok()) << kernels.status().toString();
+    std::vector<Buffer> before = train(*kernels, 0), after = train(*kernels, 2);
+    const auto &values = kernels->program().arguments;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i].role != "parameter")
+        continue;
+      EXPECT_NE(std::memcmp(before[i].data(), after[i].data(), after[i].size()),
+                0)
+          << policy << ' ' << values[i].name;
+      for (float value : after[i].as<float>())
+        EXPECT_TRUE(std::isfinite(value)) << values[i].name;
+    }
+  }
 }
 
 TEST_F(CudaTraining, StepWithANorm) {

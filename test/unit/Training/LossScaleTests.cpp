@@ -176,7 +176,7 @@ TEST_F(LossScaleTest, AnOverflowIsNamedAndChangesNothing) {
         << report->overflowed;
     EXPECT_NE(report->overflowed.find("layer body/first"), std::string::npos)
         << report->overflowed;
-    EXPECT_EQ(report->overflowedElements, 1);
+    EXPECT_EQ(report->overflowedTensors, 1);
     EXPECT_EQ(report->scale, std::ldexp(1.0, 16 - int(skipped)));
   }
   EXPECT_GE(skipped, 1);

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All new ops are made at the end of the block, in front of the return; a
-// topological sort then puts optimizers behind the flags that they read.
+// topological sort then puts optimizers behind the flags that they read. What
+// happens to the state: LossScalingState.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -152,11 +153,6 @@ LogicalResult LossScaling::check() const {
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
-
-template <typename OpTy, typename... Args>
-Value LossScaling::create(Args &&...args) {
-  return OpTy::create(builder, loc, std::forward<Args>(args)...)->getResult(0);
-}
 
 Value LossScaling::constant(Type element, double value) {
   return create<mpc::ConstantOp>(scalarOf(element, value));
@@ -429,116 +425,4 @@ void LossScaling::countSteps(Group &group) {
   if (group.when && holds)
     next = create<SelectOp>(group.when, next, argument);
   step.setUpdate(argument, next);
-}
-
-//===----------------------------------------------------------------------===//
-// The state
-//===----------------------------------------------------------------------===//
-
-void LossScaling::updateScale() {
-  if (!preset.isDynamic())
-    return;
-  auto scaleArgument = cast<BlockArgument>(scale);
-  BlockArgument goodSteps = counter("good_steps", 32);
-  BlockArgument left;
-  if (preset.hysteresis > 1)
-    left = counter("hysteresis_left", 32, preset.hysteresis);
-  auto limit = [&](std::optional<double> value) {
-    return value ? builder.getF64FloatAttr(*value) : FloatAttr();
-  };
-  auto update = LossScaleUpdateOp::create(
-      builder, loc, scale.getType(), goodSteps.getType(),
-      left ? left.getType() : Type(), scale, goodSteps, left, allFinite,
-      llvm::APFloat(preset.growth), llvm::APFloat(preset.backoff),
-      uint64_t(preset.interval), limit(preset.min), limit(preset.max),
-      preset.keepFinite, uint64_t(preset.hysteresis), preset.refillHysteresis);
-  step.setUpdate(scaleArgument, update.getNewScale());
-  step.setUpdate(goodSteps, update.getNewGoodSteps());
-  if (left)
-    step.setUpdate(left, update.getNewHysteresisLeft());
-}
-
-/// What a record's number of this gradient means: "fc1.weight (op fc1/MatMul,
-/// layer fc1)".
-static std::string labelOf(StringRef name, Value gradient) {
-  while (auto cast = gradient.getDefiningOp<CastOp>())
-    gradient = cast.getInput();
-  Operation *producer = gradient.getDefiningOp();
-  if (!producer)
-    return name.str();
-  StringRef op = producer->getName().getStringRef();
-  producer->getLoc()->walk([&](Location location) {
-    auto named = dyn_cast<NameLoc>(location);
-    if (!named)
-      return WalkResult::advance();
-    op = named.getName().getValue();
-    return WalkResult::interrupt();
-  });
-  std::string label = (name + " (op " + op).str();
-  if (auto layer = producer->getAttrOfType<StringAttr>(MpcDialect::kLayerAttr))
-    label += ", layer " + layer.getValue().str();
-  return label + ")";
-}
-
-void LossScaling::recordOverflow() {
-  Type i64 = builder.getI64Type();
-  auto recordType = RankedTensorType::get({2}, i64);
-  auto pair = [&](int64_t first, int64_t second) {
-    return create<mpc::ConstantOp>(cast<ElementsAttr>(
-        DenseElementsAttr::get(recordType, ArrayRef<int64_t>{first, second})));
-  };
-  BlockArgument skipped = counter("skipped_steps", 64);
-  BlockArgument overflow =
-      field("overflow", recordType,
-            DenseElementsAttr::get(recordType, ArrayRef<int64_t>{-1, 0}));
-  BlockArgument overflowStep = counter("overflow_step", 64, -1);
-
-  // Numbers run on from group to group; the first group that has one gives the
-  // number, the counts are added.
-  Value record;
-  SmallVector<Attribute> labels;
-  for (Group &group : groups) {
-    Value numbered = group.record;
-    if (!labels.empty()) {
-      // A record without a tensor keeps its -1.
-      Value offset = create<SelectOp>(
-          create<CompareOp>(ComparePredicate::ge, numbered, pair(0, 0)),
-          pair(int64_t(labels.size()), 0), pair(0, 0));
-      numbered = create<AddOp>(numbered, offset);
-      Value isFirst =
-          create<CompareOp>(ComparePredicate::ge, record, pair(0, 1));
-      Value either = create<SelectOp>(isFirst, record, numbered);
-      // (number, count): the number of either, the counts' sum.
-      Value sum = create<AddOp>(create<MaxOp>(record, pair(0, 0)),
-                                create<MaxOp>(numbered, pair(0, 0)));
-      Value isCount = create<mpc::ConstantOp>(cast<ElementsAttr>(
-          DenseElementsAttr::get(recordType.clone(builder.getI1Type()),
-                                 ArrayRef<bool>{false, true})));
-      numbered = create<SelectOp>(isCount, sum, either);
-    }
-    record = numbered;
-    for (auto [name, gradient] : llvm::zip_equal(group.names, group.gradients))
-      labels.push_back(builder.getStringAttr(labelOf(name, gradient)));
-  }
-  step.getFunction().setArgAttr(overflow.getArgNumber(), "mpc.labels",
-                                builder.getArrayAttr(labels));
-  step.setUpdate(overflow, create<SelectOp>(allFinite, overflow, record));
-
-  // Before this step, steps were attempted: applied ones and, where those do
-  // not count, skipped ones.
-  Value attempted = groups.front().step;
-  if (preset.countOnSkip == LossScalePreset::CountOnSkip::Hold)
-    attempted = create<AddOp>(attempted, skipped);
-  step.setUpdate(overflowStep,
-                 create<SelectOp>(allFinite, overflowStep, attempted));
-  step.setUpdate(skipped,
-                 create<SelectOp>(allFinite, skipped,
-                                  create<AddOp>(skipped, constant(i64, 1))));
-}
-
-void LossScaling::holdStatistics() {
-  for (BlockArgument argument : step.arguments(RoleKind::statistics))
-    if (std::optional<unsigned> update = step.updateOf(argument))
-      step.setUpdate(argument, create<SelectOp>(allFinite, step.result(*update),
-                                                argument));
 }

@@ -76,7 +76,11 @@ private:
   //===--------------------------------------------------------------------===//
   // Values
   //===--------------------------------------------------------------------===//
-  template <typename OpTy, typename... Args> mlir::Value create(Args &&...args);
+  template <typename OpTy, typename... Args>
+  mlir::Value create(Args &&...args) {
+    return OpTy::create(builder, loc, std::forward<Args>(args)...)
+        ->getResult(0);
+  }
   mlir::Value constant(mlir::Type element, double value);
   mlir::Value zerosOf(mlir::Value tensor);
   mlir::Value castTo(mlir::Value value, mlir::Type element);

@@ -5,14 +5,17 @@
 // Once all kernels have grown, some that stand side by side become one launch
 // on a GPU: softmaxes of the same rows with the sums over these rows, as a loss
 // and its gradient have them; sums over rows with what they are made of and go
-// into, as the gradient of a norm has them; and the small sums that a step ends
-// in, which run beside the updates.
+// into, as the gradient of a norm has them; the gradients of a convolution's
+// filter and bias; and the small sums that a step ends in, which run beside the
+// updates.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FuseMovement.h"
 #include "FuseRules.h"
 #include "OpEmitter.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -112,6 +115,82 @@ void FuseRules::joinRowSums() {
           grows = true;
           break;
         }
+    }
+  }
+}
+
+/// The cast that alone reads `value`, as a kernel of its own.
+static CastOp onlyCast(FusionGraph &graph, Value value) {
+  if (!value.hasOneUse())
+    return {};
+  auto cast = dyn_cast<CastOp>(*value.user_begin());
+  FusionGroup *group = cast ? graph.groupOf(cast.getOperation()) : nullptr;
+  return group && group->ops.size() == 1 && !group->isJoint ? cast : CastOp();
+}
+
+/// Whether `op` sums f32 over all dimensions of an image but its channels.
+static bool sumsChannels(ReduceSumOp op, ImageLayout layout) {
+  int64_t rank = op.getInput().getType().getRank();
+  SmallVector<int64_t> axes;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != (layout == ImageLayout::channels_last ? rank - 1 : 1))
+      axes.push_back(d);
+  return op.getAxes() == ArrayRef<int64_t>(axes) && !op.getKeepDims() &&
+         op.getInput().getType().getElementType().isF32() &&
+         op.getResult().getType().getElementType().isF32() &&
+         op.getAccumulate().value_or(Float32Type::get(op.getContext())).isF32();
+}
+
+/// The kernel of a filter's gradient reads every gradient, so it sums them for
+/// the bias as well. It narrows the image that it loads and what it stores.
+void FuseRules::joinFilters() {
+  for (Operation *op : ops) {
+    auto filter = dyn_cast<ConvFilterGradientOp>(op);
+    if (!filter)
+      continue;
+    FusionGroup *group = graph.groupOf(op);
+    if (auto cast = filter.getInput().getDefiningOp<CastOp>())
+      if (FusionGroup *source = graph.groupOf(cast.getOperation());
+          convertsInput(cast) && source->ops.size() == 1 &&
+          graph.isReadOnlyBy(source, group))
+        graph.merge(group, source);
+    if (!filter.getResult().getType().getElementType().isF32() ||
+        elementCount(filter.getInput()) == 0)
+      continue;
+    if (CastOp cast = onlyCast(graph, filter.getResult());
+        cast && isNarrowing(cast))
+      graph.merge(group, graph.groupOf(cast.getOperation()));
+
+    SmallVector<Operation *> readers(filter.getGradient().getUsers());
+    for (size_t i = 0; i < readers.size(); ++i) {
+      if (auto cast = dyn_cast<CastOp>(readers[i]);
+          cast && isWidening(cast) && cast->hasOneUse())
+        readers.push_back(*cast->user_begin());
+      auto sum = dyn_cast<ReduceSumOp>(readers[i]);
+      if (!sum || !sumsChannels(sum, filter.getLayout()))
+        continue;
+      auto cast = sum.getInput() == filter.getGradient()
+                      ? CastOp()
+                      : sum.getInput().getDefiningOp<CastOp>();
+      FusionGroup *sums = graph.groupOf(sum.getOperation());
+      if (!sums || sums->anchor != sum || sums->isJoint ||
+          !llvm::all_of(sums->ops,
+                        [&](Operation *member) {
+                          return member == sum || member == cast;
+                        }) ||
+          !graph.merge(group, sums))
+        continue;
+      // The filter's gradient reads what is widened through memory.
+      if (FusionGroup *widened =
+              cast ? graph.groupOf(cast.getOperation()) : group;
+          widened->ops.size() == 1)
+        graph.merge(group, widened);
+      else if (widened != group)
+        graph.move(cast, group);
+      if (CastOp narrow = onlyCast(graph, sum.getResult());
+          narrow && isNarrowing(narrow))
+        graph.merge(group, graph.groupOf(narrow.getOperation()));
+      break;
     }
   }
 }

@@ -155,6 +155,8 @@ static bool loadsThrough(OpOperand &use, Operation *op) {
   case FusionClass::Contraction:
     return keepsRows || keepsVectors(op);
   case FusionClass::Convolution:
+    if (isa<ConvFilterGradientOp>(reader))
+      return isFirst && isa<CastOp>(op);
     return isa<ConvOp>(reader) && isFirst && (keepsRows || keepsVectors(op));
   default:
     return false;

@@ -92,6 +92,7 @@ private:
   void joinChecks();
   void joinRows();
   void joinRowSums();
+  void joinFilters();
   void joinSums();
   void joinInto(llvm::ArrayRef<mlir::Operation *> members, FusionKind kind);
   bool mergeThrough(FusionGroup *group, mlir::Value operand,

@@ -73,6 +73,7 @@ void FuseRules::finish() {
   if (isGpu) {
     joinRows();
     joinRowSums();
+    joinFilters();
     joinSums();
   }
   widenAtReaders();

@@ -78,8 +78,11 @@ static double finish(const GemmProblem &problem, Number sum, const void *bias,
   return sum;
 }
 
-void mpc::computeGemm(const GemmProblem &problem,
-                      std::span<void *const> buffers) {
+Status mpc::computeGemm(const GemmProblem &problem,
+                        std::span<void *const> buffers) {
+  if (!isFloat(problem.operand) || !isFloat(problem.result))
+    return Status(StatusCode::Unavailable, problem.toString(),
+                  "has operands or a result that are no floats");
   int64_t m = problem.m, n = problem.n, k = problem.k;
   // Both with k contiguous.
   std::vector<double> a =
@@ -110,4 +113,5 @@ void mpc::computeGemm(const GemmProblem &problem,
       storeNumber(d, problem.result, index, value);
     }
   }
+  return {};
 }

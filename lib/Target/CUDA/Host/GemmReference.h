@@ -8,6 +8,7 @@
 #define MPC_LIB_TARGET_CUDA_HOST_GEMMREFERENCE_H
 
 #include "mpc/Runtime/Gemm.h"
+#include "mpc/Runtime/Status.h"
 
 #include <span>
 
@@ -16,8 +17,9 @@ namespace mpc {
 /// What cuBLASLt computes for `problem`, where there is no GPU: sums in f64,
 /// rounded to f32 (f64 operands: kept) before the epilogue. `buffers` are host
 /// addresses in the problem's order. Written to be read, not to be fast: uses
-/// all cores, some 10^9 multiplications per second each.
-void computeGemm(const GemmProblem &problem, std::span<void *const> buffers);
+/// all cores, some 10^9 multiplications per second each. The result may lie
+/// where the residual does. Fails where a type is no float.
+Status computeGemm(const GemmProblem &problem, std::span<void *const> buffers);
 
 } // namespace mpc
 

@@ -6,7 +6,7 @@
 
 #include "mpc/Target/CUDA/HostDevice.h"
 
-#include "HostGemm.h"
+#include "GemmReference.h"
 
 #include "Runtime/DeviceImpl.h"
 #include "Runtime/Environment.h"
@@ -35,7 +35,7 @@ struct Common {
 };
 
 /// One program, ready to run: a device in host memory for this program alone.
-/// What a library would compute is HostGemm.h's.
+/// What a library would compute is GemmReference.h's.
 class HostRunner : public DeviceImpl {
 public:
   explicit HostRunner(std::shared_ptr<const Common> common)
@@ -224,7 +224,7 @@ Status HostRunner::execute(const Program &program, const Addresses &addresses,
       std::vector<void *> buffers;
       for (const BufferRef &ref : launch.buffers)
         buffers.push_back(addresses.resolve(ref));
-      status = host::runGemm(*launch.gemm, buffers);
+      status = computeGemm(*launch.gemm, buffers);
     } else {
       status = runLaunch(launch, addresses, scratch[i]);
     }

@@ -6,6 +6,8 @@
 
 #include "AttentionKernel.h"
 
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -45,19 +47,40 @@ static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes) {
   return schedule;
 }
 
-/// Whether a weight rounded to the operands' type is as exact as what is
-/// stored: then one 16-bit value of it will do, else as many as hold the
-/// mantissa of an f32.
-static bool storesNarrow(func::FuncOp kernel, Type element) {
-  return llvm::all_of(kernel.getResultTypes(), [&](Type type) {
-    auto stored = dyn_cast<FloatType>(getElementTypeOrSelf(type));
-    return stored && stored.getFPMantissaWidth() <=
-                         cast<FloatType>(element).getFPMantissaWidth();
+/// The type in which the matrix units multiply the operands; nullopt where they
+/// do not.
+static std::optional<cuda::FragmentType>
+fragmentType(AttentionOp op, const CudaTarget &target) {
+  Type element = getElementTypeOrSelf(op.getQuery().getType());
+  if (element.isF16())
+    return cuda::FragmentType::f16;
+  if (element.isBF16() && target.hasBf16())
+    return cuda::FragmentType::bf16;
+  if (element.isF32() && op.getCompute() == ComputeMode::tf32 &&
+      target.hasTf32())
+    return cuda::FragmentType::tf32;
+  return std::nullopt;
+}
+
+/// Values that a weight is multiplied as. One where the op says so (tf32) or
+/// where a weight rounded to the operands' 16 bits is as exact as what is
+/// stored, else as many as hold the mantissa of an f32.
+static int64_t weightPieces(func::FuncOp kernel, cuda::FragmentType type) {
+  if (type == cuda::FragmentType::tf32)
+    return 1;
+  bool isHalf = type == cuda::FragmentType::f16;
+  bool storesNarrow = llvm::all_of(kernel.getResultTypes(), [&](Type result) {
+    auto stored = dyn_cast<FloatType>(getElementTypeOrSelf(result));
+    return stored && stored.getFPMantissaWidth() <= (isHalf ? 11u : 8u);
   });
+  return storesNarrow ? 1 : isHalf ? 2 : 3;
 }
 
 /// Columns whose fragments are loaded at once: they take a register each.
-static int64_t pieceColumns(int64_t columns) {
+static int64_t pieceColumns(int64_t columns, bool isTf32) {
+  // The query in tf32 takes twice the registers.
+  if (isTf32 && columns > 64)
+    return 16;
   // Wide sums leave few.
   for (int64_t piece : {64, 48, 32})
     if (columns % piece == 0 && (columns <= 128 || piece <= 32))
@@ -69,26 +92,30 @@ static int64_t pieceColumns(int64_t columns) {
 static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
                                            const AttentionSizes &sizes,
                                            const CudaTarget &target) {
-  Type element = getElementTypeOrSelf(op.getQuery().getType());
-  if (!element.isF16() && !(element.isBF16() && target.hasBf16()))
+  std::optional<cuda::FragmentType> type = fragmentType(op, target);
+  if (!type)
     return std::nullopt;
   if (sizes.depth < 1 || sizes.depth > 256 || sizes.width > 256 ||
       sizes.positions < 1)
     return std::nullopt;
-  int64_t depth = llvm::alignTo(sizes.depth, 16),
+  bool isTf32 = *type == cuda::FragmentType::tf32;
+  int64_t bytes = isTf32 ? 4 : 2, skew = 16 / bytes;
+  int64_t depth = llvm::alignTo(sizes.depth, isTf32 ? 8 : 16),
           columns = llvm::alignTo(sizes.width, 16);
-  int64_t keys = std::min<int64_t>(std::max(depth, columns) > 128 ? 32 : 64,
-                                   llvm::alignTo(sizes.positions, 16));
+  // As many bytes of tiles for each type.
+  int64_t keys =
+      std::min<int64_t>((std::max(depth, columns) > 128 ? 64 : 128) / bytes,
+                        llvm::alignTo(sizes.positions, 16));
   bool copies = target.hasAsyncCopies() &&
                 AttentionKernel::asyncBytes(op.getKey()) &&
                 AttentionKernel::asyncBytes(op.getValue());
   int64_t stages = copies ? 2 : 1;
   // Beside the sums, wide values leave no room for the query.
-  bool keepsQuery = depth <= 128 && depth + columns <= 320;
-  int64_t tileBytes = stages * keys * (depth + columns + 16) * 2;
+  bool keepsQuery = depth <= 128 && depth + columns <= (isTf32 ? 256 : 320);
+  int64_t tileBytes = stages * keys * (depth + columns + 2 * skew) * bytes;
   int64_t warps = std::min<int64_t>(4, llvm::divideCeil(sizes.length, 16));
   auto sharedBytes = [&] {
-    int64_t queryBytes = 16 * warps * (depth + 8) * 2;
+    int64_t queryBytes = 16 * warps * (depth + skew) * bytes;
     int64_t resultBytes = 16 * warps * (columns + 8) * 4;
     return std::max(keepsQuery ? std::max(tileBytes, queryBytes)
                                : tileBytes + queryBytes,
@@ -110,14 +137,12 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
       {"keys", keys},
       {"depth", depth},
       {"columns", columns},
-      {"piece_columns", pieceColumns(columns)},
+      {"piece_columns", pieceColumns(columns, isTf32)},
       {"stages", stages},
       {"async_query", target.hasAsyncCopies() &&
                           AttentionKernel::asyncBytes(op.getQuery()) > 0},
       {"query_in_registers", keepsQuery},
-      {"weight_pieces", storesNarrow(kernel, element) ? 1
-                        : element.isF16()             ? 2
-                                                      : 3},
+      {"weight_pieces", weightPieces(kernel, *type)},
       {"matrix_units", 1}};
   return schedule;
 }

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For f32, f64 and whatever the matrix units do not have. Eight neighbouring
-// lanes share a group of query rows: each computes the scores of every eighth
-// key of a tile and holds the sums of every eighth vector of value columns.
-// Long keys go through shared memory in pieces, wide values are spread over
-// blocks.
+// For f32, f64 and whatever else the matrix units do not multiply. Eight
+// neighbouring lanes share a group of query rows: each computes the scores of
+// every eighth key of a tile and holds the sums of every eighth vector of value
+// columns. Long keys go through shared memory in pieces, wide values are spread
+// over blocks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -224,9 +224,16 @@ LogicalResult AttentionKernel::fill(const Tile &tile) {
   return status;
 }
 
+static int64_t elementBytesOf(Value tensor) {
+  return getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth() / 8;
+}
+
 int64_t AttentionKernel::asyncBytes(Value tensor) {
   std::optional<StridedView> view = StridedView::of(tensor);
-  int64_t bytes = view ? 2 * vectorWidth(*view, tensor, 8) : 2;
+  if (!view)
+    return 0;
+  int64_t size = elementBytesOf(tensor);
+  int64_t bytes = size * vectorWidth(*view, tensor, 16 / size);
   return bytes >= 4 ? bytes : 0;
 }
 
@@ -235,7 +242,8 @@ void AttentionKernel::copyAsync(const Tile &tile) {
   int64_t bytes = asyncBytes(tile.tensor);
   auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
   int64_t rows = shape[shape.size() - 2];
-  eachChunk(tile, bytes / 2, [&](Value row, Value column) {
+  int64_t lanes = bytes / elementBytesOf(tile.tensor);
+  eachChunk(tile, lanes, [&](Value row, Value column) {
     SmallVector<Value> from(tile.leading), to(tile.at);
     to.append({row, column});
     Value valid, sourceRow = math.add(tile.firstRow, row);

@@ -69,8 +69,8 @@ public:
   mlir::LogicalResult fill(const Tile &tile);
   /// The same by asynchronous copies (asyncBytes).
   void copyAsync(const Tile &tile);
-  /// Bytes that one asynchronous copy of a 16-bit operand moves; 0 where it has
-  /// to be loaded element by element.
+  /// Bytes that one asynchronous copy of an operand moves; 0 where it has to be
+  /// loaded element by element.
   static int64_t asyncBytes(mlir::Value tensor);
 
   /// `score` times the scale (where `scaled`), with the mask's value or minus

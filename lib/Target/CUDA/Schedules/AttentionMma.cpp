@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For f16 and bf16. A warp owns 16 query rows: their fragments, scores, sums,
-// maxima and totals stay in registers while tiles of key and value pass through
-// shared memory, the next one copied while the present one is used. Weights go
-// from the scores' registers straight into the second product: as one 16-bit
-// value where the results are stored in 16 bits, else as a sum of several.
+// For f16, bf16 and tf32. A warp owns 16 query rows: their fragments, scores,
+// sums, maxima and totals stay in registers while tiles of key and value pass
+// through shared memory, the next one copied while the present one is used.
+// Weights go from the scores' registers straight into the second product: as
+// one value in tf32 and where the results are stored in 16 bits, else as a sum
+// of several.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +25,14 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// Rows that a warp owns, and 16-bit elements behind each row of a tile, which
+/// Rows that a warp owns, and sums behind each row of the result's tile, which
 /// move neighbouring rows to different banks.
-constexpr int64_t kWarpRows = 16, kSkew = 8;
+constexpr int64_t kWarpRows = 16, kResultSkew = 8;
 class MmaAttention {
 public:
   explicit MmaAttention(AttentionKernel &attention)
       : k(attention.kernel), a(attention), b(a.b), math(a.math), v(a.values),
-        mma(k, fragmentType(a.op)),
+        type(fragmentType(a.op)), mma(k, type),
         element(getElementTypeOrSelf(a.op.getQuery().getType())) {
     const Schedule &schedule = k.schedule;
     rows = schedule["rows"];
@@ -39,6 +40,8 @@ public:
     depth = schedule["depth"];
     columns = schedule["columns"];
     stages = schedule["stages"];
+    bytes = element.getIntOrFloatBitWidth() / 8;
+    skew = 16 / bytes;
     weightPieces = schedule["weight_pieces"];
     pieceColumns = schedule["piece_columns"];
     keepsQuery = schedule["query_in_registers"];
@@ -54,9 +57,10 @@ public:
 
 private:
   static cuda::FragmentType fragmentType(AttentionOp op) {
-    return getElementTypeOrSelf(op.getQuery().getType()).isF16()
-               ? cuda::FragmentType::f16
-               : cuda::FragmentType::bf16;
+    Type element = getElementTypeOrSelf(op.getQuery().getType());
+    if (element.isF32())
+      return cuda::FragmentType::tf32;
+    return element.isF16() ? cuda::FragmentType::f16 : cuda::FragmentType::bf16;
   }
 
   LogicalResult loadQuery();
@@ -66,6 +70,8 @@ private:
   LogicalResult maskScores(Value firstKey);
   void softmax();
   void packWeights(Value step, int64_t piece, Value words);
+  void packWeightsTf32(Value step, Value words);
+  void loadValues(Value words, Value stage, Value step, Value firstColumn);
   void multiplyValues(Value stage);
   LogicalResult emitResults();
 
@@ -102,9 +108,13 @@ private:
   OpBuilder &b;
   IndexMath &math;
   MathExpansion &v;
+  cuda::FragmentType type;
   WarpMma mma;
   Type element;
   int64_t rows, keys, depth, columns, stages, weightPieces, pieceColumns;
+  /// Of an element, and elements behind each row of a tile, which move
+  /// neighbouring rows to different banks.
+  int64_t bytes, skew;
   double scale;
   bool foldsScale, keepsQuery;
   /// Tiles in shared memory, [stage][position][column].
@@ -124,12 +134,11 @@ LogicalResult MmaAttention::emit() {
   pair = k.named(mma.pair(), "pair");
   warpRow = k.named(math.mul(warp, kWarpRows), "warp_row");
   sharedBytes = dynamicShared(k);
-  int64_t keyBytes = stages * keys * (depth + kSkew) * 2;
-  keyTile = sharedView(k, sharedBytes, 0, {stages, keys, depth + kSkew},
-                       element, "key_tile");
-  valueTile =
-      sharedView(k, sharedBytes, keyBytes, {stages, keys, columns + kSkew},
-                 element, "value_tile");
+  int64_t keyBytes = stages * keys * (depth + skew) * bytes;
+  keyTile = sharedView(k, sharedBytes, 0, {stages, keys, depth + skew}, element,
+                       "key_tile");
+  valueTile = sharedView(k, sharedBytes, keyBytes,
+                         {stages, keys, columns + skew}, element, "value_tile");
   if (failed(loadQuery()))
     return failure();
 
@@ -185,8 +194,8 @@ LogicalResult MmaAttention::emit() {
 /// Brings the block's query rows into shared memory and on into registers where
 /// they fit; the tiles of the keys then take their place.
 LogicalResult MmaAttention::loadQuery() {
-  int64_t pitch = depth + kSkew, steps = depth / mma.depth();
-  int64_t tileBytes = stages * keys * (pitch + columns + kSkew) * 2;
+  int64_t pitch = depth + skew, steps = depth / mma.depth();
+  int64_t tileBytes = stages * keys * (pitch + columns + skew) * bytes;
   queryTile = sharedView(k, sharedBytes, keepsQuery ? 0 : tileBytes,
                          {rows, pitch}, element, "query_tile");
   AttentionKernel::Tile query{
@@ -368,6 +377,36 @@ void MmaAttention::packWeights(Value step, int64_t piece, Value words) {
   });
 }
 
+/// The weights of positions [8 step, 8 step + 8), rounded to tf32, as a left
+/// fragment. A lane holds those of positions `pair` and `pair + 1`; where the
+/// fragment has columns t and t + 4 of the lane, these two stand.
+void MmaAttention::packWeightsTf32(Value step, Value words) {
+  Value zero = math.constant(0);
+  each(4, "word", [&](Value word) {
+    Value e = math.add(math.mul(math.rem(word, 2), 2), math.div(word, 2));
+    Value weight = a.load(scores, {zero, step, e});
+    a.store(call("toTf32", b.getI32Type(), weight), words, {zero, word});
+  });
+}
+
+/// The values of a step's positions as right fragments, from `firstColumn` on;
+/// tf32 has the positions in packWeightsTf32's order.
+void MmaAttention::loadValues(Value words, Value stage, Value step,
+                              Value firstColumn) {
+  Value first = math.mul(step, mma.depth());
+  if (type != cuda::FragmentType::tf32)
+    return mma.loadRight(words, {valueTile, false, {stage}, firstColumn},
+                         first);
+  each(pieceColumns / 8, "j", [&](Value j) {
+    Value column = math.add(math.add(firstColumn, math.mul(j, 8)), group);
+    each(2, "word", [&](Value word) {
+      Value position = math.add(math.add(first, pair), word);
+      Value value = a.load(valueTile, {stage, position, column});
+      a.store(call("toTf32", b.getI32Type(), value), words, {j, word});
+    });
+  });
+}
+
 /// sums += weights * value tile.
 void MmaAttention::multiplyValues(Value stage) {
   SmallVector<Value> weightWords;
@@ -377,11 +416,12 @@ void MmaAttention::multiplyValues(Value stage) {
   Value valueWords = mma.rightFragments(pieceColumns / 8, "value_words");
   each(keys / mma.depth(), "step", [&](Value step) {
     for (int64_t piece = 0; piece < weightPieces; ++piece)
-      packWeights(step, piece, weightWords[piece]);
+      if (type == cuda::FragmentType::tf32)
+        packWeightsTf32(step, weightWords[piece]);
+      else
+        packWeights(step, piece, weightWords[piece]);
     each(columns / pieceColumns, "piece", [&](Value piece) {
-      mma.loadRight(valueWords,
-                    {valueTile, false, {stage}, math.mul(piece, pieceColumns)},
-                    math.mul(step, mma.depth()));
+      loadValues(valueWords, stage, step, math.mul(piece, pieceColumns));
       for (Value words : weightWords)
         mma.multiply(slotOf(k, sums, piece), words, valueWords);
     });
@@ -392,8 +432,8 @@ void MmaAttention::multiplyValues(Value stage) {
 /// whole rows for the epilogue.
 LogicalResult MmaAttention::emitResults() {
   Value zero = math.constant(0);
-  Value tile = sharedView(k, sharedBytes, 0, {rows, columns + kSkew}, a.sumType,
-                          "result_tile");
+  Value tile = sharedView(k, sharedBytes, 0, {rows, columns + kResultSkew},
+                          a.sumType, "result_tile");
   // A block without keys has copies under way that nobody waited for.
   if (stages == 2)
     cuda::WaitCopiesOp::create(b, k.loc, 0);

@@ -7,14 +7,15 @@
 // input channels. Lines of output positions are split over blocks; each leaves
 // its sums in the scratch buffer, and the last one adds them in order.
 //
+// Where the kernel also sums the gradient itself, a bias' gradient, this is one
+// more input channel with a window of one place, an image of ones.
+//
 //===----------------------------------------------------------------------===//
 
+#include "FilterProblem.h"
 #include "Schedule.h"
 
-#include "Target/Kernel/LoopKernels.h"
-
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -23,33 +24,15 @@ using namespace mlir;
 using namespace mpc;
 using arith::CmpIPredicate;
 
-static constexpr int64_t kThreads = 128, kTile = 4;
+static constexpr int64_t kThreads = 128;
 /// Threads that keep a multiprocessor busy, and blocks that add to one sum.
 static constexpr int64_t kThreadsPerProcessor = 1024, kMostSplits = 256;
 
 namespace {
-/// One op and how its sums are shared.
-struct FilterProblem {
-  explicit FilterProblem(ConvFilterGradientOp op);
-  /// Null where `kernel` is something else.
-  static ConvFilterGradientOp opOf(func::FuncOp kernel);
-
-  ConvFilterGradientOp op;
-  bool channelsLast;
-  int64_t batch, inputs, outputs, groupInputs, groupOutputs;
-  SmallVector<int64_t> extents, positions, window;
-  /// Output and input channels of a thread, threads in all, lines of positions.
-  int64_t rows, lanes, items, lines;
-  Type type;
-
-  SmallVector<Value> place(Value image, Value channel,
-                           ArrayRef<Value> spatial) const;
-};
-
 class FilterEmitter {
 public:
-  FilterEmitter(GpuKernel &kernel, ConvFilterGradientOp op)
-      : kernel(kernel), problem(op), builder(kernel.builder), loc(kernel.loc),
+  FilterEmitter(GpuKernel &kernel, const FilterOps &ops)
+      : kernel(kernel), problem(ops), builder(kernel.builder), loc(kernel.loc),
         emitter(builder, loc, cudaElementTarget()), math(builder, loc),
         index{builder, loc} {}
   LogicalResult run();
@@ -59,6 +42,8 @@ private:
   Carried addAt(Value image, ArrayRef<Value> at, ValueRange sums);
   void finishSplit(ValueRange sums);
   void store(ValueRange sums);
+  void storeFilter(ValueRange sums, size_t result);
+  void storeBias(ValueRange sums, size_t result);
   void enter(Value condition);
   Value constant(int64_t value) { return index.constant(value); }
 
@@ -70,9 +55,10 @@ private:
   ValueMath math;
   IndexMath index;
   Value input, gradient;
-  /// The thread's item and whether it exists (null: always), its first output
-  /// and input channel, the first input channel of its group, its window place.
-  Value item, active, output, channel, groupStart;
+  /// The thread's item, whether it exists (null: always) and is of the bias
+  /// (null: there is none), its first output and input channel, the first input
+  /// channel of its group, its window place.
+  Value item, active, isBias, output, channel, groupStart;
   SmallVector<Value> windowPlace;
 };
 
@@ -82,69 +68,17 @@ public:
   std::optional<Schedule> schedule(func::FuncOp kernel,
                                    const CudaTarget &target) const override;
   LogicalResult emit(GpuKernel &kernel) const override {
-    return FilterEmitter(kernel, FilterProblem::opOf(kernel.kernel)).run();
+    return FilterEmitter(kernel, *FilterOps::of(kernel.kernel)).run();
   }
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// The problem
-//===----------------------------------------------------------------------===//
-
-ConvFilterGradientOp FilterProblem::opOf(func::FuncOp kernel) {
-  Block &body = kernel.getBody().front();
-  auto op = dyn_cast<ConvFilterGradientOp>(body.front());
-  if (!op || op->getNextNode() != body.getTerminator() ||
-      !isa<BlockArgument>(op.getInput()) ||
-      !isa<BlockArgument>(op.getGradient()) ||
-      body.getTerminator()->getNumOperands() != 1)
-    return {};
-  return op;
-}
-
-FilterProblem::FilterProblem(ConvFilterGradientOp op)
-    : op(op), channelsLast(op.getLayout() == ImageLayout::channels_last) {
-  ArrayRef<int64_t> input = shapeOf(op.getInput()),
-                    gradient = shapeOf(op.getGradient()),
-                    result = shapeOf(op.getResult());
-  size_t spatial = input.size() - 2;
-  auto spatialOf = [&](ArrayRef<int64_t> shape) {
-    return SmallVector<int64_t>(shape.slice(channelsLast ? 1 : 2, spatial));
-  };
-  batch = input.front();
-  inputs = input[channelsLast ? spatial + 1 : 1];
-  outputs = gradient[channelsLast ? spatial + 1 : 1];
-  extents = spatialOf(input);
-  positions = spatialOf(gradient);
-  window.assign(result.begin() + 2, result.end());
-  groupInputs = result[1];
-  groupOutputs = outputs / std::max<int64_t>(op.getGroups(), 1);
-  rows = groupOutputs % kTile == 0 ? kTile : 1;
-  lanes = channelsLast && groupInputs % kTile == 0 ? kTile : 1;
-  items = outputs / rows * (groupInputs / lanes) * productOf(window);
-  lines = batch * productOf(ArrayRef<int64_t>(positions).drop_back());
-  Type element = getElementTypeOrSelf(op.getResult());
-  type = element.isF64() ? element : Float32Type::get(op.getContext());
-}
-
-/// An index into an image.
-SmallVector<Value> FilterProblem::place(Value image, Value channel,
-                                        ArrayRef<Value> spatial) const {
-  SmallVector<Value> indices = {image};
-  if (!channelsLast)
-    indices.push_back(channel);
-  llvm::append_range(indices, spatial);
-  if (channelsLast)
-    indices.push_back(channel);
-  return indices;
-}
-
 std::optional<Schedule> FilterFamily::schedule(func::FuncOp kernel,
                                                const CudaTarget &target) const {
-  ConvFilterGradientOp op = FilterProblem::opOf(kernel);
-  if (!op)
+  std::optional<FilterOps> ops = FilterOps::of(kernel);
+  if (!ops)
     return std::nullopt;
-  FilterProblem problem(op);
+  FilterProblem problem(*ops);
   Schedule schedule;
   schedule.threads = kThreads;
   schedule.blocks[0] =
@@ -178,20 +112,28 @@ void FilterEmitter::enter(Value condition) {
 LogicalResult FilterEmitter::run() {
   if (problem.items == 0)
     return success();
-  ConvFilterGradientOp op = problem.op;
-  input = kernel.inputs[cast<BlockArgument>(op.getInput()).getArgNumber()];
-  gradient =
-      kernel.inputs[cast<BlockArgument>(op.getGradient()).getArgNumber()];
+  input = kernel.inputs[problem.ops.input.getArgNumber()];
+  gradient = kernel.inputs[problem.ops.gradient.getArgNumber()];
   item = index.add(index.mul(kernel.block(), kThreads), kernel.thread());
   if (problem.items % kThreads) {
     active = index.less(item, problem.items);
     item = index.min(item, problem.items - 1);
   }
   kernel.named(item, "item");
+  Value place = item;
+  if (problem.ops.bias) {
+    // The window's first place, the first input channels.
+    isBias =
+        math.compare(CmpIPredicate::uge, item, constant(problem.filterItems));
+    place = math.select(isBias,
+                        index.mul(index.add(item, -problem.filterItems),
+                                  problem.groupInputs / problem.lanes),
+                        item);
+  }
   SmallVector<int64_t> counts = problem.window;
   counts.push_back(problem.outputs / problem.rows);
   counts.push_back(problem.groupInputs / problem.lanes);
-  SmallVector<Value> places = index.delinearize(item, counts);
+  SmallVector<Value> places = index.delinearize(place, counts);
   channel = index.mul(places.pop_back_val(), problem.lanes);
   output = index.mul(places.pop_back_val(), problem.rows);
   windowPlace = places;
@@ -248,10 +190,14 @@ Carried FilterEmitter::addAt(Value image, ArrayRef<Value> at, ValueRange sums) {
                             index.mul(windowPlace[d], op.getDilations()[d]));
     int64_t pad = op.getPadLow()[d];
     place = pad > 0 ? index.sub(place, constant(pad)) : index.add(place, -pad);
-    from.push_back(place);
     int64_t reach = (problem.positions[d] - 1) * op.getStrides()[d] +
                     (problem.window[d] - 1) * op.getDilations()[d] - pad;
-    if (pad <= 0 && reach < problem.extents[d])
+    bool isChecked = pad > 0 || reach >= problem.extents[d];
+    // The ones of a bias are everywhere.
+    if (isBias && isChecked)
+      place = math.select(isBias, constant(0), place);
+    from.push_back(place);
+    if (!isChecked)
       continue;
     Value isInside = index.less(place, problem.extents[d]);
     inside = inside ? math.bitAnd(inside, isInside) : isInside;
@@ -260,9 +206,13 @@ Carried FilterEmitter::addAt(Value image, ArrayRef<Value> at, ValueRange sums) {
   auto add = [&]() -> Carried {
     Type element = getElementTypeOrSelf(op.getInput());
     Value x =
-        emitter.load(input, element,
+        emitter.load(input, getElementTypeOrSelf(problem.ops.input),
                      problem.place(image, index.add(groupStart, channel), from),
                      problem.lanes);
+    if (problem.ops.narrowed)
+      x = emitter.round(x, element);
+    if (isBias)
+      x = math.select(isBias, math.constant(x.getType(), 1), x);
     Carried next;
     for (int64_t row = 0; row < problem.rows; ++row) {
       Value g =
@@ -292,7 +242,21 @@ Carried FilterEmitter::addAt(Value image, ArrayRef<Value> at, ValueRange sums) {
 }
 
 void FilterEmitter::store(ValueRange sums) {
-  Type element = getElementTypeOrSelf(problem.op.getResult());
+  for (auto [number, op] : llvm::enumerate(problem.ops.results)) {
+    OpBuilder::InsertionGuard guard(builder);
+    if (op == problem.ops.bias) {
+      enter(isBias);
+      storeBias(sums, number);
+    } else {
+      if (isBias)
+        enter(index.less(item, problem.filterItems));
+      storeFilter(sums, number);
+    }
+  }
+}
+
+void FilterEmitter::storeFilter(ValueRange sums, size_t result) {
+  Type element = getElementTypeOrSelf(kernel.kernel.getResultTypes()[result]);
   for (auto [row, sum] : llvm::enumerate(sums))
     for (int64_t lane = 0; lane < problem.lanes; ++lane) {
       Value value = sum;
@@ -302,9 +266,21 @@ void FilterEmitter::store(ValueRange sums) {
           index.add(output, static_cast<int64_t>(row)),
           index.add(channel, lane)};
       llvm::append_range(indices, windowPlace);
-      emitter.store(emitter.round(value, element), kernel.outputs[0], indices,
-                    1);
+      emitter.store(emitter.round(value, element), kernel.outputs[result],
+                    indices, 1);
     }
+}
+
+/// All input channels of the item have the same sums.
+void FilterEmitter::storeBias(ValueRange sums, size_t result) {
+  Type element = getElementTypeOrSelf(kernel.kernel.getResultTypes()[result]);
+  for (auto [row, sum] : llvm::enumerate(sums)) {
+    Value value = sum;
+    if (problem.lanes > 1)
+      value = vector::ExtractOp::create(builder, loc, sum, int64_t(0));
+    emitter.store(emitter.round(value, element), kernel.outputs[result],
+                  index.add(output, static_cast<int64_t>(row)), 1);
+  }
 }
 
 /// Leaves the sums for the last block of the item, which adds all of them.

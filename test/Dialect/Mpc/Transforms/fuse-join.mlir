@@ -66,3 +66,55 @@ func.func @row_sums(%x: tensor<64x128xf32>) -> (tensor<64x1xf32>, tensor<64x128x
   %5 = mpc.mul %1, %4 : (tensor<64x128xf32>, tensor<64x1xf32>) -> tensor<64x128xf32>
   return %4, %5 : tensor<64x1xf32>, tensor<64x128xf32>
 }
+
+// The gradients of a filter and of the bias behind it are sums of one tensor: the kernel of
+// the first makes both, narrows the image that it reads, and stores what the update widens.
+// CHECK-LABEL: func.func @filter_and_bias
+// CHECK: mpc.fusion kind(library)
+// CHECK-SAME: tensor<8x28x28x1xf32>
+// CHECK-SAME: -> (tensor<32x1x3x3xbf16>, tensor<32xf32>)
+// CHECK-NOT: mpc.fusion
+// CHECK: return
+// CPU-LABEL: func.func @filter_and_bias
+// CPU-COUNT-4: mpc.fusion
+// CPU-NOT: mpc.fusion
+// CPU: return
+func.func @filter_and_bias(%x: tensor<8x28x28x1xf32>, %g: tensor<8x26x26x32xbf16>)
+    -> (tensor<32x1x3x3xbf16>, tensor<32xf32>) {
+  %image = mpc.cast %x : tensor<8x28x28x1xf32> to tensor<8x28x28x1xbf16>
+  %f = mpc.conv_filter_gradient %image, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<8x28x28x1xbf16>, tensor<8x26x26x32xbf16>) -> tensor<32x1x3x3xf32>
+  %narrow = mpc.cast %f : tensor<32x1x3x3xf32> to tensor<32x1x3x3xbf16>
+  %wide = mpc.cast %g : tensor<8x26x26x32xbf16> to tensor<8x26x26x32xf32>
+  %b = mpc.reduce_sum %wide axes([0, 1, 2]) : tensor<8x26x26x32xf32> -> tensor<32xf32>
+  return %narrow, %b : tensor<32x1x3x3xbf16>, tensor<32xf32>
+}
+
+// The kernel that makes a gradient could also store it widened for the bias' sum; it stores
+// it once, in 16 bits.
+// CHECK-LABEL: func.func @filter_and_bias_of_made_gradient
+// CHECK: mpc.fusion kind(elementwise) {{.*}} -> tensor<8x26x26x32xbf16>
+// CHECK: mpc.fusion kind(library)
+// CHECK-SAME: -> (tensor<32xf32>, tensor<32x1x3x3xf32>)
+// CHECK-NOT: mpc.fusion
+// CHECK: return
+func.func @filter_and_bias_of_made_gradient(%x: tensor<8x28x28x1xbf16>, %y: tensor<8x26x26x32xf32>)
+    -> (tensor<32x1x3x3xf32>, tensor<32xf32>) {
+  %made = mpc.relu %y : tensor<8x26x26x32xf32>
+  %g = mpc.cast %made : tensor<8x26x26x32xf32> to tensor<8x26x26x32xbf16>
+  %wide = mpc.cast %g : tensor<8x26x26x32xbf16> to tensor<8x26x26x32xf32>
+  %b = mpc.reduce_sum %wide axes([0, 1, 2]) : tensor<8x26x26x32xf32> -> tensor<32xf32>
+  %f = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<8x28x28x1xbf16>, tensor<8x26x26x32xbf16>) -> tensor<32x1x3x3xf32>
+  return %f, %b : tensor<32x1x3x3xf32>, tensor<32xf32>
+}
+
+// Sums over other dimensions are no bias.
+// CHECK-LABEL: func.func @filter_and_other_sum
+// CHECK-COUNT-2: mpc.fusion
+// CHECK-NOT: mpc.fusion
+// CHECK: return
+func.func @filter_and_other_sum(%x: tensor<8x28x28x1xf32>, %g: tensor<8x26x26x32xf32>)
+    -> (tensor<32x1x3x3xf32>, tensor<8xf32>) {
+  %f = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<8x28x28x1xf32>, tensor<8x26x26x32xf32>) -> tensor<32x1x3x3xf32>
+  %b = mpc.reduce_sum %g axes([1, 2, 3]) : tensor<8x26x26x32xf32> -> tensor<8xf32>
+  return %f, %b : tensor<32x1x3x3xf32>, tensor<8xf32>
+}

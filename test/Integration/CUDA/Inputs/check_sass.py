@@ -4,10 +4,10 @@
 
 usage: check_sass.py NVDISASM MPC MODEL [--policy P] [--architecture sm_80] [FLAG...]
 Compiles MODEL with its machine code beside the IR and holds each kernel to what its kind
-promises under a narrow type: contractions and convolutions multiply on tensor cores, with no
-FFMA in between or in a loop that does; elementwise kernels read 64 or 128 bits at a time where their text
-does; no kernel spills registers into local memory, but those of SPILLS. Prints one line per
-kernel and closes with `N kernels, N wrong`.
+promises under a narrow type: contractions, convolutions and attention multiply on tensor
+cores, the first two with no FFMA in between or in a loop that does; elementwise kernels
+read 64 or 128 bits at a time where their text does; no kernel spills registers into local
+memory, but those of SPILLS. Prints one line per kernel and closes with `N kernels, N wrong`.
 """
 import argparse
 import json
@@ -81,9 +81,9 @@ def main():
                 count += 1
                 kind, wrong, cores = kinds.get(name, "unknown"), [], 0
                 whole = "\n".join(lines)
+                if kind in ("contraction", "convolution", "attention") and not TENSOR_CORES.search(whole):
+                    wrong.append("no tensor cores")
                 if kind in ("contraction", "convolution"):
-                    if not TENSOR_CORES.search(whole):
-                        wrong.append("no tensor cores")
                     places = [number for number, line in enumerate(lines) if TENSOR_CORES.search(line)]
                     # Few steps are unrolled into straight code, many are a loop.
                     parts = [lines[places[0]:places[-1]]] if places else []

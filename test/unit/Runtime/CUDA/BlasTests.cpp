@@ -130,7 +130,7 @@ void expectEqual(const GemmProblem &problem) {
     EXPECT_EQ(blas.streams.back(), &stream);
     EXPECT_EQ(blas.workspaces.back(), &engine);
     EXPECT_EQ(blas.algorithms.back(), 1u);
-    computeGemm(problem, reference);
+    ASSERT_TRUE(computeGemm(problem, reference).ok());
 
     // Both sum in f64; the fake rounds once, the reference to f32 before the
     // epilogue as well: one unit of the result's type apart at most.

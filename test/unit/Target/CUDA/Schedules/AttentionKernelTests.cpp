@@ -84,6 +84,55 @@ TEST(CudaAttention, ShapesOnMatrixUnits) {
   });
 }
 
+/// What f32 attention says where tf32 is permitted.
+static const std::string kTf32 = "compute(tf32)";
+
+// The same in f32, whose operands and weights are rounded to tf32.
+TEST(CudaAttention, ShapesInTf32) {
+  expectCases({
+      {1, 1, 1, 1, 1, 1, 1, "f32", "", kTf32},
+      {2, 1, 1, 17, 3, 3, 5, "f32", "", kTf32},
+      {1, 2, 2, 16, 16, 16, 16, "f32", "", kTf32},
+      {1, 2, 2, 33, 64, 64, 64, "f32", "", kTf32},
+      {1, 1, 1, 65, 130, 24, 40, "f32", "", kTf32},
+      {1, 1, 1, 7, 67, 96, 72, "f32", "", kTf32, "bf16"},
+      {1, 1, 1, 64, 65, 128, 128, "f32", "", kTf32},
+      // The query stays in shared memory.
+      {1, 1, 1, 33, 31, 136, 120, "f32", "", kTf32},
+      {1, 1, 1, 18, 34, 256, 256, "f32", "", kTf32},
+      {1, 1, 1, 5, 40, 8, 208, "f32", "", kTf32},
+      // Rows of 4, 8 and 12 bytes are copied in such pieces.
+      {1, 1, 1, 20, 20, 1, 2, "f32", "", kTf32},
+      {1, 1, 1, 20, 20, 6, 3, "f32", "", kTf32},
+  });
+}
+
+// Grouped heads, masks of either kind, the diagonal, alone and together.
+TEST(CudaAttention, MasksInTf32) {
+  expectCases({
+      {2, 6, 2, 10, 12, 8, 8, "f32", "", kTf32},
+      {2, 6, 1, 10, 45, 8, 8, "f32", "2x1x10x45xf32", kTf32},
+      {2, 3, 3, 10, 45, 8, 8, "f32", "45xf16", kTf32},
+      {2, 3, 3, 10, 46, 8, 8, "f32", "2x1x10x46xi1", kTf32},
+      {1, 2, 2, 70, 70, 8, 8, "f32", "70x70xi1", "causal " + kTf32},
+      {1, 2, 2, 100, 100, 8, 8, "f32", "", "causal " + kTf32},
+      {1, 2, 1, 10, 145, 8, 8, "f32", "", "causal " + kTf32},
+      {1, 2, 2, 90, 6, 8, 8, "f32", "", "causal " + kTf32},
+  });
+}
+
+// What the matrix units' form does not take is computed in f32: wide heads, no
+// depth, no position, and architectures without tf32.
+TEST(CudaAttention, Tf32ByFma) {
+  expectCases({
+      {1, 1, 1, 3, 4, 300, 8, "f32", "", kTf32},
+      {1, 2, 2, 5, 6, 0, 8, "f32", "", kTf32},
+      {1, 2, 2, 5, 0, 8, 8, "f32", "", kTf32},
+  });
+  expectCases({{1, 2, 2, 20, 30, 16, 16, "f32", "", kTf32}},
+              attentionCheck("sm_75"));
+}
+
 TEST(CudaAttention, ShapesByFma) {
   expectCases({
       {1, 1, 1, 1, 1, 1, 1, "f32"},
@@ -155,6 +204,8 @@ TEST(CudaAttention, RowsThatKeepNothing) {
   expectCases(
       {
           {1, 2, 2, 10, 85, 8, 8, "f32", "1x1x10x85xf32"},
+          {1, 2, 2, 10, 85, 8, 8, "f32", "1x1x10x85xf32", kTf32},
+          {1, 2, 2, 10, 85, 8, 8, "f32", "1x1x10x85xi1", kTf32},
           {1, 2, 2, 10, 85, 8, 8, "bf16", "1x1x10x85xf32"},
           {1, 2, 2, 10, 85, 8, 8, "bf16", "1x1x10x85xi1"},
       },
@@ -173,6 +224,7 @@ TEST(CudaAttention, LowestFiniteMask) {
   expectCases(
       {
           {1, 1, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32"},
+          {1, 1, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32", kTf32},
           {1, 1, 1, 10, 85, 8, 8, "bf16", "1x1x10x85xf32"},
       },
       check);
@@ -183,6 +235,7 @@ TEST(CudaAttention, LargeScores) {
   CudaKernelCheck check = attentionCheck();
   check.scale = 20.0;
   expectCases({{1, 2, 2, 10, 85, 16, 8, "f32"},
+               {1, 2, 2, 10, 85, 16, 8, "f32", "", kTf32},
                {1, 2, 2, 10, 85, 16, 8, "bf16", "", "", "bf16"}},
               check);
 }
@@ -197,7 +250,8 @@ TEST(CudaAttention, OlderArchitecture) {
 /// A kernel that reads query, key and value out of one packed tensor
 /// [batch, length, 3 * heads * width] and stores heads behind positions.
 static std::string packed(int64_t batch, int64_t length, int64_t heads,
-                          int64_t width, const std::string &type) {
+                          int64_t width, const std::string &type,
+                          const std::string &flags = "") {
   auto tensor = [&](llvm::ArrayRef<int64_t> shape, const std::string &element) {
     std::string text = "tensor<";
     for (int64_t extent : shape)
@@ -225,13 +279,13 @@ static std::string packed(int64_t batch, int64_t length, int64_t heads,
                           i, i * heads, batch, length, heads, width, split,
                           part, head);
   text += llvm::formatv(
-      "%a = mpc.attention %h0, %h1, %h2 scale(3.000000e-01) : ({0}, {0}, {0}) "
-      "-> {1}\n%t = mpc.transpose %a [0, 2, 1, 3] : {1} to {2}\n"
+      "%a = mpc.attention %h0, %h1, %h2 scale(3.000000e-01) {6} : ({0}, {0}, "
+      "{0}) -> {1}\n%t = mpc.transpose %a [0, 2, 1, 3] : {1} to {2}\n"
       "%q = mpc.reshape %r : {3} to {2}\n"
       "%u = mpc.add %t, %q : ({2}, {2}) -> {2}\n"
       "%c = mpc.cast %u : {2} to {4}\n%o = mpc.reshape %c : {4} to {5}\n"
       "return %o : {5}\n}\n",
-      head, wide, back, joined, part, out);
+      head, wide, back, joined, part, out, flags);
   return text;
 }
 
@@ -241,6 +295,8 @@ TEST(CudaAttention, ReadsPackedOperands) {
   batch.add(packed(1, 70, 2, 24, "f16"), attentionCheck());
   batch.add(packed(2, 21, 2, 5, "bf16"), attentionCheck());
   batch.add(packed(2, 33, 3, 12, "f32"), attentionCheck());
+  batch.add(packed(2, 33, 3, 12, "f32", kTf32), attentionCheck());
+  batch.add(packed(1, 21, 2, 5, "f32", kTf32), attentionCheck());
   batch.expect();
 }
 
@@ -285,4 +341,20 @@ TEST(CudaAttention, PrintsMatrixUnitsAndPipelines) {
   EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
   EXPECT_NE(text.text.find("mpc::loadMatrixTransposed"), std::string::npos);
   EXPECT_EQ(text.text.find("position"), std::string::npos);
+}
+
+TEST(CudaAttention, PrintsTf32) {
+  Case wide{1, 2, 2, 128, 128, 64, 64, "f32", "", kTf32};
+  CudaText text = cudaText(wide.text(), *CudaTarget::parse("sm_80"));
+  ASSERT_EQ(text.error, "");
+  EXPECT_NE(text.text.find("mpc::mmaTf32("), std::string::npos);
+  EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
+  EXPECT_EQ(text.text.find("position"), std::string::npos);
+  // f32 stays f32 without the permission, and where there is no tf32.
+  text = cudaText(wide.text(), *CudaTarget::parse("sm_75"));
+  EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
+  EXPECT_NE(text.text.find("mpc::fma("), std::string::npos);
+  wide.flags = "";
+  text = cudaText(wide.text(), *CudaTarget::parse("sm_80"));
+  EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
 }

@@ -78,3 +78,103 @@ TEST(CudaFilterGradient, TypesAndSplits) {
                         {"$T", type},
                         {"$R", result}});
 }
+
+/// A filter's gradient and, first, a bias' one: the image of $S narrowed to $T,
+/// the gradient of $T summed in f32; both stored as $R.
+static const char *const kFilterAndBias = R"(
+func.func private @k(%x: tensor<$Ix$S>, %g: tensor<$Gx$T>) -> (tensor<$Ox$R>, tensor<$Fx$R>)
+    attributes {mpc.kernel_kind = "library"} {
+  $X
+  $B
+  %b = mpc.reduce_sum %w axes([$A]) : tensor<$Gxf32> -> tensor<$Oxf32>
+  %f = mpc.conv_filter_gradient %n, %g $W : (tensor<$Ix$T>, tensor<$Gx$T>) -> tensor<$Fxf32>
+  $C
+})";
+
+namespace {
+struct BiasCase {
+  const char *image, *gradient, *filter, *outputs, *axes, *attributes;
+};
+} // namespace
+
+/// Adds the case with the given element types.
+static void addBias(FamilyBatch &batch, const BiasCase &at,
+                    const std::string &image, const std::string &type,
+                    const std::string &result) {
+  auto cast = [](std::string name, std::string of, std::string shape,
+                 std::string from, std::string to) {
+    return "%" + name + " = mpc.cast %" + of + " : tensor<" + shape + "x" +
+           from + "> to tensor<" + shape + "x" + to + ">\n";
+  };
+  std::string text = kFilterAndBias;
+  auto put = [&](const std::string &key, const std::string &value) {
+    text = substitute(text, {{key, value}});
+  };
+  bool isNarrowed = image != type, isWidened = type != "f32",
+       isStored = result != "f32";
+  put("$X", isNarrowed ? cast("n", "x", at.image, image, type) : "");
+  put("$B", isWidened ? cast("w", "g", at.gradient, type, "f32") : "");
+  put("$C", (isStored ? cast("rb", "b", at.outputs, "f32", result) +
+                            cast("rf", "f", at.filter, "f32", result)
+                      : std::string()) +
+                "return " + (isStored ? "%rb, %rf" : "%b, %f") +
+                " : tensor<$Ox$R>, tensor<$Fx$R>");
+  if (!isNarrowed)
+    put("%n", "%x");
+  if (!isWidened)
+    put("%w", "%g");
+  batch.add(text, {{"$I", at.image},
+                   {"$G", at.gradient},
+                   {"$F", at.filter},
+                   {"$O", at.outputs},
+                   {"$A", at.axes},
+                   {"$W", at.attributes},
+                   {"$S", image},
+                   {"$T", type},
+                   {"$R", result}});
+}
+
+// Windows that reach over every side, where the bias counts positions that the
+// filter does not; channels that fill tiles and others; both layouts; groups;
+// one block and many.
+TEST(CudaFilterGradient, WithTheBias) {
+  FamilyBatch batch("filter");
+  const BiasCase cases[] = {
+      {"2x3x8x9", "2x4x8x9", "4x3x3x3", "4", "0, 2, 3",
+       "strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1])"},
+      {"3x9x7x5", "3x4x3x6", "6x5x3x3", "6", "0, 1, 2",
+       "strides([2, 3]) pad([1, 1], [0, 1]) dilations([1, 1]) "
+       "layout(channels_last)"},
+      {"2x8x9x8", "2x6x7x12", "12x8x3x3", "12", "0, 1, 2",
+       "strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) "
+       "layout(channels_last)"},
+      {"2x6x6x8", "2x6x6x12", "12x2x3x3", "12", "0, 1, 2",
+       "strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) groups(4) "
+       "layout(channels_last)"},
+      {"4x16x16x1", "4x14x14x8", "8x1x3x3", "8", "0, 1, 2",
+       "strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) "
+       "layout(channels_last)"},
+      {"2x3x20", "2x4x10", "4x3x4", "4", "0, 2",
+       "strides([2]) pad([1], [1]) dilations([1])"},
+  };
+  for (const BiasCase &at : cases)
+    addBias(batch, at, "f32", "f32", "f32");
+  addBias(batch, cases[2], "bf16", "bf16", "f32");
+  addBias(batch, cases[4], "f32", "bf16", "f32");
+  addBias(batch, cases[4], "f32", "f16", "f16");
+}
+
+// The image narrowed and the result stored narrow without a bias.
+TEST(CudaFilterGradient, Casts) {
+  FamilyBatch batch("filter");
+  for (const char *type : {"f16", "bf16"})
+    batch.add(R"(
+func.func private @k(%x: tensor<2x8x8x4xf32>, %g: tensor<2x6x6x8x$T>) -> tensor<8x4x3x3x$T>
+    attributes {mpc.kernel_kind = "library"} {
+  %0 = mpc.cast %x : tensor<2x8x8x4xf32> to tensor<2x8x8x4x$T>
+  %1 = mpc.conv_filter_gradient %0, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<2x8x8x4x$T>, tensor<2x6x6x8x$T>) -> tensor<8x4x3x3xf32>
+  %2 = mpc.cast %1 : tensor<8x4x3x3xf32> to tensor<8x4x3x3x$T>
+  return %2 : tensor<8x4x3x3x$T>
+})",
+              {{"$T", type}});
+}

@@ -1,0 +1,145 @@
+//===- Files.cpp - reading and writing whole files ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Support/Files.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace mpc;
+
+/// The folder that a file of this name lies in.
+static std::string folderOf(const std::string &path) {
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+Result<InputFile> InputFile::open(const std::string &path) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return Status(StatusCode::NotFound, path,
+                  std::string("cannot be opened: ") + strerror(errno));
+  InputFile file(path, descriptor, 0);
+  struct stat facts;
+  if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode))
+    return Status(StatusCode::InvalidArgument, path, "is no regular file");
+  file.bytes = uint64_t(facts.st_size);
+  return file;
+}
+
+InputFile::InputFile(InputFile &&other) noexcept
+    : path(std::move(other.path)),
+      descriptor(std::exchange(other.descriptor, -1)), bytes(other.bytes) {}
+
+InputFile::~InputFile() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+}
+
+Status InputFile::read(void *out, size_t count) {
+  auto *at = static_cast<char *>(out);
+  while (count > 0) {
+    ssize_t got = ::read(descriptor, at, count);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return Status(StatusCode::InvalidArgument, path,
+                    "ends before its last element");
+    at += got;
+    count -= size_t(got);
+  }
+  return {};
+}
+
+Result<std::string> mpc::readWholeFile(const std::string &path) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.ok())
+    return file.status();
+  std::string bytes(file->size(), '\0');
+  if (Status status = file->read(bytes.data(), bytes.size()); !status.ok())
+    return status;
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+/// Writes all of `bytes`; an errno where that fails, else 0.
+static int writeAll(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put <= 0)
+      return put < 0 ? errno : ENOSPC;
+    bytes.remove_prefix(size_t(put));
+  }
+  return 0;
+}
+
+/// Fills the temporary file and gives it its name; an errno where that fails.
+static int fillAndRename(int descriptor, const std::string &temporary,
+                         const std::string &path,
+                         std::initializer_list<std::string_view> parts) {
+  for (std::string_view part : parts)
+    if (int reason = writeAll(descriptor, part))
+      return reason;
+  // The name must not reach the disk before the bytes.
+  if (::fchmod(descriptor, 0644) != 0 || ::fsync(descriptor) != 0 ||
+      ::rename(temporary.c_str(), path.c_str()) != 0)
+    return errno;
+  return 0;
+}
+
+Status mpc::writeWholeFile(const std::string &path,
+                           std::initializer_list<std::string_view> parts) {
+  if (Status status = checkWritable(path); !status.ok())
+    return status;
+  std::string temporary = path + ".XXXXXX";
+  int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
+  int reason = descriptor < 0
+                   ? errno
+                   : fillAndRename(descriptor, temporary, path, parts);
+  if (descriptor >= 0) {
+    ::close(descriptor);
+    if (reason)
+      ::unlink(temporary.c_str());
+  }
+  if (reason)
+    return Status(StatusCode::NotFound, path,
+                  std::string("cannot be written: ") + strerror(reason));
+  // The folder's entry as well; a file system that cannot flush a folder keeps
+  // it in order itself.
+  int folder = ::open(folderOf(path).c_str(), O_RDONLY | O_CLOEXEC);
+  if (folder >= 0) {
+    (void)::fsync(folder);
+    ::close(folder);
+  }
+  return {};
+}
+
+Status mpc::checkWritable(const std::string &path) {
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+    return Status(StatusCode::InvalidArgument, path,
+                  "is a folder; name a file");
+  std::string folder = folderOf(path);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return Status(StatusCode::NotFound, path,
+                  "cannot be written, folder '" + folder +
+                      "': " + strerror(errno));
+  return {};
+}

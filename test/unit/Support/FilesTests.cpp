@@ -1,0 +1,70 @@
+//===- FilesTests.cpp - tests of reading and writing whole files ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Support/Files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+using namespace mpc;
+namespace fs = std::filesystem;
+
+namespace {
+
+class Files : public testing::Test {
+protected:
+  Files() : folder(fs::path(testing::TempDir()) / "mpc-files") {
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+  }
+  ~Files() override { fs::remove_all(folder); }
+  std::string path(const char *name) const { return (folder / name).string(); }
+  size_t entries() const {
+    return size_t(std::distance(fs::directory_iterator(folder),
+                                fs::directory_iterator()));
+  }
+
+  fs::path folder;
+};
+
+TEST_F(Files, PartsStandOneBehindTheOther) {
+  std::string file = path("a");
+  ASSERT_TRUE(writeWholeFile(file, {"first ", "", "second"}).ok());
+  EXPECT_EQ(*readWholeFile(file), "first second");
+  ASSERT_TRUE(writeWholeFile(file, {"new"}).ok());
+  EXPECT_EQ(*readWholeFile(file), "new");
+  EXPECT_EQ(entries(), 1u) << "a temporary file stayed";
+}
+
+TEST_F(Files, AFailureLeavesNothing) {
+  fs::create_directory(folder / "taken");
+  Status status = writeWholeFile(path("taken"), {"bytes"});
+  EXPECT_NE(status.toString().find("is a folder; name a file"),
+            std::string::npos);
+  status = writeWholeFile(path("missing/file"), {"bytes"});
+  EXPECT_NE(status.toString().find("cannot be written"), std::string::npos);
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(Files, ReadingEndsWhereTheFileDoes) {
+  ASSERT_TRUE(writeWholeFile(path("a"), {"12345"}).ok());
+  Result<InputFile> file = InputFile::open(path("a"));
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->size(), 5u);
+  char out[4];
+  EXPECT_TRUE(file->read(out, 3).ok());
+  EXPECT_FALSE(file->read(out, 3).ok());
+}
+
+TEST_F(Files, OnlyRegularFilesAreRead) {
+  EXPECT_EQ(InputFile::open(path("none")).status().code(),
+            StatusCode::NotFound);
+  EXPECT_EQ(InputFile::open(folder.string()).status().code(),
+            StatusCode::InvalidArgument);
+}
+
+} // namespace
