@@ -148,7 +148,10 @@ LogicalResult mpc::checkComputeType(PlanBuilder &builder, Operation *op,
                            << " has no compute mode; tf32, bf16x2 and bf16x3 "
                               "are for contractions";
   }
-  if (type != PolicyType::TensorFloat32 && !builder.target.splitsIntoBFloat16)
+  bool isPermitted =
+      type == PolicyType::TensorFloat32 ||
+      (type == PolicyType::BFloat16x3 && builder.target.permitsBFloat16Terms);
+  if (!isPermitted && !builder.target.splitsIntoBFloat16)
     return op->emitError() << source << " forces " << stringify(type) << " on '"
                            << name
                            << "', but the target has no kernel for it "

@@ -29,6 +29,7 @@ std::optional<FusionTarget> FusionTarget::parse(StringRef name) {
     level.drop_front(3).consumeInteger(10, version);
     FusionTarget target;
     target.roundsToTensorFloat32 = version >= 80;
+    target.permitsBFloat16Terms = true;
     return target;
   }
   if (kind != "cpu")

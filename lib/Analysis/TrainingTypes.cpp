@@ -94,7 +94,7 @@ static void collectReadTypes(const PlanBuilder &builder, Value value,
     if (reading.kind == Reading::Kind::Narrow)
       types.insert(reading.type);
     else if (reading.kind == Reading::Kind::Moved &&
-             isa<ReshapeOp, TransposeOp>(op))
+             isa<ReshapeOp, TransposeOp, ConcatOp>(op))
       collectReadTypes(builder, op->getResult(0), types);
     else
       types.insert(builder.wide);

@@ -180,14 +180,21 @@ Status FileCompiler::add(const std::string &target) {
   if (!module.ok())
     return module.status();
   llvm::SmallVector<int64_t> bounds;
-  func::FuncOp entry = Compiler::entry(**module);
-  for (BlockArgument argument : entry.getArguments())
-    bounds.push_back(indexBound(argument).value_or(0));
-  contents.longestReduction =
-      std::max(contents.longestReduction, reference::longestReduction(entry));
+  auto describeSums = [&] {
+    func::FuncOp entry = Compiler::entry(**module);
+    for (BlockArgument argument : entry.getArguments())
+      bounds.push_back(indexBound(argument).value_or(0));
+    contents.longestReduction =
+        std::max(contents.longestReduction, reference::longestReduction(entry));
+  };
+  if (!options.training)
+    describeSums();
   if (Status status = (*compiler)->runStages(**module, "import", "precision");
       !status.ok())
     return status;
+  // Labels and gradients are not in the model.
+  if (options.training)
+    describeSums();
   describeRounding(Compiler::entry(**module), contents);
   if (Status status = (*compiler)->runStages(**module, "precision", "plan");
       !status.ok())

@@ -28,6 +28,10 @@ mpc::TensorType mpc::runtimeType(RankedTensorType type) {
     result.element = ElementType::F32;
   else if (element.isF64())
     result.element = ElementType::F64;
+  else if (isa<Float8E4M3FNType>(element))
+    result.element = ElementType::F8E4M3FN;
+  else if (isa<Float8E5M2Type>(element))
+    result.element = ElementType::F8E5M2;
   else if (auto integer = dyn_cast<IntegerType>(element)) {
     std::string name = (integer.isUnsigned() ? "ui" : "i") +
                        std::to_string(integer.getWidth());
@@ -195,7 +199,8 @@ private:
     auto element = [](Type type) {
       return runtimeType(RankedTensorType::get({}, type)).element;
     };
-    result.operand = element(problem.getOperandType());
+    result.operandA = element(problem.getOperandType());
+    result.operandB = element(problem.typeOfB());
     result.result = element(problem.getResultType());
     result.transposeA = problem.getTransposeA();
     result.transposeB = problem.getTransposeB();
@@ -203,18 +208,51 @@ private:
     result.sharedB = problem.getSharedB();
     result.bias = problem.getBias();
     result.residual = problem.getResidual();
-    result.tf32 = problem.getTf32();
-    switch (problem.getEpilogue()) {
-    case exe::Epilogue::none:
+    result.auxiliary = problem.getAuxiliary();
+    result.scales = problem.getScales();
+    result.resultScale = problem.getResultScale();
+    result.amax = problem.getAmax();
+    result.activation = runtimeActivation(problem.getEpilogue());
+    switch (problem.getCompute()) {
+    case exe::Compute::native:
       break;
-    case exe::Epilogue::relu:
-      result.activation = GemmProblem::Activation::Relu;
+    case exe::Compute::tf32:
+      result.compute = GemmProblem::Compute::Tf32;
       break;
-    case exe::Epilogue::gelu_tanh:
-      result.activation = GemmProblem::Activation::GeluTanh;
+    case exe::Compute::bf16x9:
+      result.compute = GemmProblem::Compute::Bf16x9;
+      break;
+    }
+    switch (problem.getBiasGradient()) {
+    case exe::BiasGradient::none:
+      break;
+    case exe::BiasGradient::a:
+      result.biasGradient = GemmProblem::BiasGradient::A;
+      break;
+    case exe::BiasGradient::b:
+      result.biasGradient = GemmProblem::BiasGradient::B;
+      break;
+    case exe::BiasGradient::result:
+      result.biasGradient = GemmProblem::BiasGradient::Result;
       break;
     }
     return result;
+  }
+
+  static GemmProblem::Activation runtimeActivation(exe::Epilogue epilogue) {
+    switch (epilogue) {
+    case exe::Epilogue::none:
+      return GemmProblem::Activation::None;
+    case exe::Epilogue::relu:
+      return GemmProblem::Activation::Relu;
+    case exe::Epilogue::gelu_tanh:
+      return GemmProblem::Activation::GeluTanh;
+    case exe::Epilogue::relu_gradient:
+      return GemmProblem::Activation::ReluGradient;
+    case exe::Epilogue::gelu_tanh_gradient:
+      return GemmProblem::Activation::GeluTanhGradient;
+    }
+    llvm_unreachable("an epilogue without a name");
   }
 
   /// The launch's kind as reports show it: the fusion's, or "copy" and

@@ -44,6 +44,10 @@ static bool trains(const TrainingOptions &training) {
          training.part == TrainingPart::ForwardBackward;
 }
 
+static bool isCuda(const PipelineOptions &options) {
+  return StringRef(options.target).starts_with("cuda");
+}
+
 /// As passes' options hold lists.
 static SmallVector<std::string> list(ArrayRef<std::string> texts) {
   return SmallVector<std::string>(texts);
@@ -95,6 +99,13 @@ static void buildDifferentiate(OpPassManager &pm,
                                const PipelineOptions &options) {
   const TrainingOptions training = options.training.value_or(TrainingOptions());
   OpPassManager &func = pm.nest<func::FuncOp>();
+  // A GPU's kernels load weights that lie apart as one; on a CPU they would be
+  // copied together in every step.
+  if (trains(training) && isCuda(options)) {
+    MergeContractionsPassOptions merge;
+    merge.parameters = true;
+    func.addPass(createMergeContractionsPass(merge));
+  }
   if (training.part != TrainingPart::Apply) {
     AttachLossPassOptions loss;
     loss.loss = training.loss.kind;
@@ -192,7 +203,12 @@ static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
 /// last and constants in tile layout.
 static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  func.addPass(createDecomposePass());
+  // The fuser of a GPU takes the gradient of a norm as one row kernel, and a
+  // kernel has a form for that of attention.
+  DecomposePassOptions decompose;
+  if (isCuda(options))
+    decompose.keep = list({"attention_gradient", "norm_gradient"});
+  func.addPass(createDecomposePass(decompose));
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
@@ -221,12 +237,18 @@ static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   FusePassOptions fuse;
   fuse.target = options.target;
   func.addPass(createFusePass(fuse));
+  // Inside its kernel the gradient of a norm is sums over rows.
+  if (isCuda(options)) {
+    DecomposePassOptions decompose;
+    decompose.keep = list({"attention_gradient"});
+    func.addPass(createDecomposePass(decompose));
+  }
   // Only inside fusions is a dropped rounding no change of what memory holds.
   if (options.relaxedRounding)
     func.addPass(createRelaxRoundingPass());
   // Filters in the order of the kernels' loads; the fuser has seen the plain
   // one.
-  if (StringRef(options.target).starts_with("cuda"))
+  if (isCuda(options))
     func.addPass(createStoreFiltersPass());
   func.addPass(createCSEPass());
   addVerifier(func, "fuse");

@@ -6,6 +6,7 @@
 
 #include "Evaluation.h"
 #include "RoundingKernels.h"
+#include "StridedLoop.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
@@ -139,6 +140,116 @@ static void evaluateBatchNormTraining(BatchNormTrainingOp op,
                });
 }
 
+//===----------------------------------------------------------------------===//
+// Gradients of norms
+//===----------------------------------------------------------------------===//
+
+static void evaluateNormGradient(NormGradientOp op, Evaluation &evaluation) {
+  const Tensor &input = evaluation.operand(0), &scale = evaluation.operand(1);
+  ArrayRef<double> dy = evaluation.operand(2).floats();
+  for (int i = 0; i < 2; ++i)
+    evaluation.addResult();
+  MutableArrayRef<double> dx = evaluation.results[0].floats(),
+                          dscale = evaluation.results[1].floats();
+  ArrayRef<int64_t> rowShape = input.getShape().drop_front(op.getAxis());
+  int64_t count = productOf(rowShape);
+  auto size = static_cast<double>(count);
+  // Where the scale of each element of a row stands.
+  std::vector<int64_t> scaleAt(count);
+  StridedLoop<1> loop(rowShape, {broadcastStrides(scale.getShape(), rowShape)});
+  loop.run([&](int64_t position, const std::array<int64_t, 1> &at) {
+    scaleAt[position] = at[0];
+  });
+  bool isCentred = !op.getRootMeanSquare();
+
+  withRounding(
+      evaluation.rounding, computeType(input.getElementType()),
+      [&](auto round) {
+        double epsilon = round(op.getEpsilon().convertToDouble());
+        std::vector<double> normal(count), scaled(count);
+        auto meanOf = [&](auto value) {
+          double sum = 0;
+          for (int64_t i = 0; i < count; ++i)
+            sum = round(sum + value(i));
+          return round(sum / size);
+        };
+        for (int64_t base = 0; base < input.size(); base += count) {
+          auto x = [&](int64_t i) { return input.floats()[base + i]; };
+          double mean = isCentred ? meanOf(x) : 0;
+          for (int64_t i = 0; i < count; ++i)
+            normal[i] = round(x(i) - mean);
+          double square =
+              meanOf([&](int64_t i) { return round(normal[i] * normal[i]); });
+          double factor = round(1 / std::sqrt(round(square + epsilon)));
+          for (int64_t i = 0; i < count; ++i) {
+            normal[i] = round(normal[i] * factor);
+            double &sum = dscale[scaleAt[i]];
+            sum = round(sum + round(dy[base + i] * normal[i]));
+            scaled[i] = round(dy[base + i] * scale.floats()[scaleAt[i]]);
+          }
+          double along =
+              meanOf([&](int64_t i) { return round(scaled[i] * normal[i]); });
+          double shift =
+              isCentred ? meanOf([&](int64_t i) { return scaled[i]; }) : 0;
+          for (int64_t i = 0; i < count; ++i)
+            dx[base + i] = round(
+                round(round(scaled[i] - shift) - round(normal[i] * along)) *
+                factor);
+        }
+      });
+}
+
+static void evaluateBatchNormGradient(BatchNormGradientOp op,
+                                      Evaluation &evaluation) {
+  const Tensor &input = evaluation.operand(0);
+  ArrayRef<double> x = input.floats(), scale = evaluation.operand(1).floats(),
+                   dy = evaluation.operand(2).floats();
+  for (int i = 0; i < 3; ++i)
+    evaluation.addResult();
+  MutableArrayRef<double> dx = evaluation.results[0].floats(),
+                          dscale = evaluation.results[1].floats(),
+                          dbias = evaluation.results[2].floats();
+  int64_t channels = input.getShape()[1];
+  int64_t pixels = productOf(input.getShape().drop_front(2));
+  auto channelOf = [&](int64_t i) { return i / pixels % channels; };
+  auto count = static_cast<double>(input.getShape()[0] * pixels);
+  std::vector<double> mean(channels), factor(channels);
+
+  withRounding(
+      evaluation.rounding, computeType(input.getElementType()),
+      [&](auto round) {
+        for (int64_t i = 0; i < input.size(); ++i)
+          mean[channelOf(i)] = round(mean[channelOf(i)] + x[i]);
+        for (double &sum : mean)
+          sum = round(sum / count);
+        for (int64_t i = 0; i < input.size(); ++i) {
+          double &sum = factor[channelOf(i)];
+          double centred = round(x[i] - mean[channelOf(i)]);
+          sum = round(sum + round(centred * centred));
+        }
+        double epsilon = round(op.getEpsilon().convertToDouble());
+        for (double &sum : factor)
+          sum =
+              round(1 / round(std::sqrt(round(round(sum / count) + epsilon))));
+        auto normal = [&](int64_t i) {
+          int64_t c = channelOf(i);
+          return round(round(x[i] - mean[c]) * factor[c]);
+        };
+        for (int64_t i = 0; i < input.size(); ++i) {
+          int64_t c = channelOf(i);
+          dbias[c] = round(dbias[c] + dy[i]);
+          dscale[c] = round(dscale[c] + round(dy[i] * normal(i)));
+        }
+        double share = round(1 / count);
+        for (int64_t i = 0; i < input.size(); ++i) {
+          int64_t c = channelOf(i);
+          double rest = round(round(dy[i] - round(dbias[c] * share)) -
+                              round(normal(i) * round(dscale[c] * share)));
+          dx[i] = round(rest * round(scale[c] * factor[c]));
+        }
+      });
+}
+
 FailureOr<bool> mpc::reference::evaluateTrainingForm(Evaluation &evaluation) {
   Operation *op = evaluation.op;
   if (isa<StopGradientOp>(op))
@@ -151,6 +262,10 @@ FailureOr<bool> mpc::reference::evaluateTrainingForm(Evaluation &evaluation) {
     evaluateDropout(dropout, evaluation);
   else if (auto norm = dyn_cast<BatchNormTrainingOp>(op))
     evaluateBatchNormTraining(norm, evaluation);
+  else if (auto gradient = dyn_cast<NormGradientOp>(op))
+    evaluateNormGradient(gradient, evaluation);
+  else if (auto batch = dyn_cast<BatchNormGradientOp>(op))
+    evaluateBatchNormGradient(batch, evaluation);
   else
     return false;
   evaluation.roundResults();

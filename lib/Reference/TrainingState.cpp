@@ -90,13 +90,18 @@ static void evaluateGlobalNorm(GlobalNormOp op, Evaluation &evaluation) {
   auto unscaled = unscaling(op, evaluation);
   Tensor &result = evaluation.addResult();
   withRounding(evaluation.rounding, result.getElementType(), [&](auto round) {
-    double sum = 0;
-    for (size_t i = 0; i < gradientCount(op, op.getUnscale()); ++i)
+    double total = 0;
+    for (size_t i = 0; i < gradientCount(op, op.getUnscale()); ++i) {
+      double sum = 0;
       for (double gradient : evaluation.operand(i).floats()) {
         double value = round(unscaled(gradient));
-        sum = round(sum + round(value * value));
+        sum = round(std::fma(value, value, sum));
       }
-    result.floats()[0] = round(std::sqrt(sum));
+      double norm = round(std::sqrt(sum));
+      total =
+          round(op.getOfNorms() ? std::fma(norm, norm, total) : total + sum);
+    }
+    result.floats()[0] = round(std::sqrt(total));
   });
 }
 

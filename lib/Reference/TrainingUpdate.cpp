@@ -33,6 +33,13 @@ struct StepNumbers {
 /// The states of one element, in the order of getStateNames().
 using States = std::array<double *, 3>;
 
+/// The gradient of one element, and what it was before it was rounded.
+struct Gradient {
+  double rounded, exact;
+
+  operator double() const { return rounded; }
+};
+
 /// `from` moves to `to` by a constant share.
 template <typename Round> struct Move {
   Move(double share, bool fused, Round round)
@@ -40,7 +47,11 @@ template <typename Round> struct Move {
         factor(round(nearStart ? share : 1 - share)), round(round) {}
 
   double operator()(double from, double to) const {
-    double way = round(to - from) * factor;
+    return along(round(to - from), from, to);
+  }
+  /// The way is `distance`, the difference of the two.
+  double along(double distance, double from, double to) const {
+    double way = distance * factor;
     if (!fused)
       way = round(way);
     return nearStart ? round(from + way) : round(to - way);
@@ -105,9 +116,13 @@ static auto formula(OptimizerAdamOp op, StepNumbers step, Round round) {
   double epsilon = round(op.getEpsilon().convertToDouble());
   Move<Round> move1(1 - beta1, fuse == "first", round);
   Move<Round> move2(1 - beta2, /*fused=*/false, round);
-  return [=](double w, double g, States states) {
+  bool fusesUnscale = keras && fuse == "first";
+  return [=](double w, Gradient gradient, States states) {
     double &m = *states[0], &v = *states[1];
-    m = blends ? round(round(keep1 * m) + share1 * g) : move1(m, g);
+    double g = gradient;
+    double distance = round((fusesUnscale ? gradient.exact : g) - m);
+    m = blends ? round(round(keep1 * m) + share1 * g)
+               : move1.along(distance, m, g);
     v = keras ? move2(v, round(g * g))
               : round(round(keep2 * v) + round(round(share2 * g) * g));
     double square = v;
@@ -181,12 +196,14 @@ static void updateElements(OpTy op, Evaluation &evaluation, Round round) {
   double decay = op.getWeightDecay().convertToDouble();
   double coupled = op.getDecoupled() ? 0 : round(decay);
   double shrink = op.getDecoupled() ? round(1 - rate * decay) : 1;
+  bool isProduct = unscale && !divides && !op.getMaximize() && coupled == 0;
   auto update = formula(op, step, round);
   size_t states = op.getStates().size();
   for (int64_t i = 0; i < gradient.size(); ++i) {
     double g = gradient.floats()[i];
+    double product = g * scale;
     if (unscale)
-      g = divides ? round(g / scale) : round(g * scale);
+      g = divides ? round(g / scale) : round(product);
     if (op.getMaximize())
       g = -g;
     double &w = evaluation.results[0].floats()[i];
@@ -197,7 +214,7 @@ static void updateElements(OpTy op, Evaluation &evaluation, Round round) {
     States element{};
     for (size_t s = 0; s < states; ++s)
       element[s] = &evaluation.results[1 + s].floats()[i];
-    w = update(w, g, element);
+    w = update(w, Gradient{g, isProduct ? product : g}, element);
   }
 }
 

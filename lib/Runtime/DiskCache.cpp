@@ -8,7 +8,7 @@
 
 #include "DiskCache.h"
 
-#include <nettle/sha2.h>
+#include "Sha256.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -27,10 +27,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Digest = std::array<uint8_t, SHA256_DIGEST_SIZE>;
 constexpr std::array<uint8_t, 8> kMagic = {'M', 'P', 'C', 'K',
                                            'E', 'P', 'T', 1};
-constexpr size_t kHeaderBytes = kMagic.size() + sizeof(Digest);
+constexpr size_t kHeaderBytes = kMagic.size() + sizeof(Sha256Digest);
 
 /// A descriptor that is closed when it goes.
 struct File {
@@ -43,36 +42,16 @@ struct File {
 
 } // namespace
 
-static Digest digestOf(std::span<const std::byte> bytes) {
-  sha256_ctx state;
-  sha256_init(&state);
-  sha256_update(&state, bytes.size(),
-                reinterpret_cast<const uint8_t *>(bytes.data()));
-  Digest digest;
-  sha256_digest(&state, digest.size(), digest.data());
-  return digest;
-}
-
 std::string mpc::detail::contentKey(std::span<const std::string_view> parts) {
-  sha256_ctx state;
-  sha256_init(&state);
-  for (std::string_view part : parts) {
-    uint64_t size = part.size();
-    std::array<uint8_t, sizeof(size)> length;
-    std::memcpy(length.data(), &size, sizeof(size));
-    sha256_update(&state, length.size(), length.data());
-    sha256_update(&state, part.size(),
-                  reinterpret_cast<const uint8_t *>(part.data()));
+  std::vector<uint64_t> lengths;
+  for (std::string_view part : parts)
+    lengths.push_back(part.size());
+  std::vector<std::span<const std::byte>> bytes;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    bytes.push_back(std::as_bytes(std::span(&lengths[i], 1)));
+    bytes.push_back(std::as_bytes(std::span(parts[i])));
   }
-  Digest digest;
-  sha256_digest(&state, digest.size(), digest.data());
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (uint8_t byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
+  return toHex(sha256OfParts(bytes));
 }
 
 std::string DiskCache::pathOf(const std::string &key) const {
@@ -123,7 +102,7 @@ DiskCache::find(const std::string &key) const {
     if (readAll(file.descriptor, header.data(), header.size()) &&
         std::memcmp(header.data(), kMagic.data(), kMagic.size()) == 0 &&
         readAll(file.descriptor, bytes.data(), bytes.size())) {
-      Digest digest = digestOf(bytes);
+      Sha256Digest digest = sha256(bytes);
       if (std::memcmp(header.data() + kMagic.size(), digest.data(),
                       digest.size()) == 0)
         return bytes;
@@ -148,7 +127,7 @@ bool DiskCache::store(const std::string &key,
   {
     File file{
         ::open(own.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
-    Digest digest = digestOf(bytes);
+    Sha256Digest digest = sha256(bytes);
     written = file.descriptor >= 0 &&
               writeAll(file.descriptor, kMagic.data(), kMagic.size()) &&
               writeAll(file.descriptor, digest.data(), digest.size()) &&

@@ -8,52 +8,173 @@
 
 using namespace mpc;
 
-std::optional<std::vector<int64_t>> GemmProblem::bufferBytes() const {
-  if (m < 1 || n < 1 || k < 1 || batch < 1)
+/// Bits that lines of ReLU's auxiliary buffer begin at multiples of.
+static constexpr int64_t kMaskBits = 128;
+
+ElementType GemmProblem::biasType() const {
+  bool isWide = result == ElementType::F32 || isFloat8(result);
+  return isFloat8(operandA) && isWide ? ElementType::BF16 : result;
+}
+
+int64_t GemmProblem::auxiliaryPitch() const {
+  return isRelu() ? (n + kMaskBits - 1) / kMaskBits * kMaskBits : n;
+}
+
+std::optional<std::vector<GemmProblem::Slot>> GemmProblem::slots() const {
+  // The pitch of a mask must not overflow either.
+  if (m < 1 || n < 1 || k < 1 || batch < 1 || n > INT64_MAX - kMaskBits)
     return std::nullopt;
-  auto bytesOf = [](ElementType type, std::vector<int64_t> extents) {
-    return TensorType{type, std::move(extents)}.byteCount();
+  std::vector<Slot> list;
+  bool fits = true;
+  auto add = [&](Role role, ElementType type, std::vector<int64_t> extents,
+                 bool written = false) {
+    std::optional<int64_t> bytes =
+        TensorType{type, std::move(extents)}.byteCount();
+    fits &= bytes.has_value();
+    list.push_back({role, type, bytes.value_or(0), written});
   };
-  std::vector<std::optional<int64_t>> sizes = {
-      bytesOf(operand, {sharedA ? 1 : batch, m, k}),
-      bytesOf(operand, {sharedB ? 1 : batch, k, n})};
-  if (bias)
-    sizes.push_back(bytesOf(result, {n}));
-  if (residual)
-    sizes.push_back(bytesOf(result, {batch, m, n}));
-  sizes.push_back(bytesOf(result, {batch, m, n}));
-  std::vector<int64_t> bytes;
-  for (std::optional<int64_t> size : sizes) {
-    if (!size)
-      return std::nullopt;
-    bytes.push_back(*size);
+  auto addAuxiliary = [&](bool written) {
+    if (isRelu())
+      add(Role::Auxiliary, ElementType::UI8, {batch, m, auxiliaryPitch() / 8},
+          written);
+    else
+      add(Role::Auxiliary, result, {batch, m, n}, written);
+  };
+  add(Role::A, operandA, {sharedA ? 1 : batch, m, k});
+  add(Role::B, operandB, {sharedB ? 1 : batch, k, n});
+  if (scales) {
+    add(Role::ScaleA, ElementType::F32, {});
+    add(Role::ScaleB, ElementType::F32, {});
   }
-  return bytes;
+  if (bias)
+    add(Role::Bias, biasType(), {n});
+  if (residual)
+    add(Role::Residual, result, {batch, m, n});
+  if (isGradient())
+    addAuxiliary(/*written=*/false);
+  if (resultScale)
+    add(Role::ResultScale, ElementType::F32, {});
+  add(Role::Result, result, {batch, m, n}, /*written=*/true);
+  if (auxiliary)
+    addAuxiliary(/*written=*/true);
+  if (biasGradient != BiasGradient::None)
+    add(Role::BiasGradient, result, {biasGradient == BiasGradient::A ? m : n},
+        /*written=*/true);
+  if (amax)
+    add(Role::Amax, ElementType::F32, {}, /*written=*/true);
+  if (!fits)
+    return std::nullopt;
+  return list;
+}
+
+/// "relu", as toString and messages spell it.
+static const char *nameOf(GemmProblem::Activation activation) {
+  switch (activation) {
+  case GemmProblem::Activation::None:
+    return "none";
+  case GemmProblem::Activation::Relu:
+    return "relu";
+  case GemmProblem::Activation::GeluTanh:
+    return "gelu";
+  case GemmProblem::Activation::ReluGradient:
+    return "relu gradient";
+  case GemmProblem::Activation::GeluTanhGradient:
+    return "gelu gradient";
+  }
+  return "";
+}
+
+/// The part of obstacle() that is about 8-bit floats.
+static std::string obstacleOf8Bits(const GemmProblem &p) {
+  bool narrowA = isFloat8(p.operandA), narrowB = isFloat8(p.operandB);
+  if (!narrowA && !narrowB) {
+    if (p.scales)
+      return "scales operands that are not of 8 bits";
+    if (isFloat8(p.result))
+      return "gives 8 bits from operands that are not of 8 bits";
+    return p.operandA == p.operandB ? "" : "has operands of two types";
+  }
+  if (!narrowA || !narrowB)
+    return "has one operand of 8 bits and one of more";
+  if (p.operandA == ElementType::F8E5M2 && p.operandB == ElementType::F8E5M2)
+    return "has two operands of type f8E5M2";
+  if (p.result == ElementType::F64)
+    return "gives f64 from operands of 8 bits";
+  if (p.result == ElementType::F8E5M2 && p.operandA == p.operandB)
+    return "gives f8E5M2 from operands of type f8E4M3FN";
+  if (p.transposeA || !p.transposeB)
+    return "has 8-bit operands that do not lie as [m, k] and [n, k]";
+  if (p.m % 16 || p.n % 16 || p.k % 16)
+    return "has 8-bit operands whose extents are no multiples of 16";
+  if (p.isGradient() || p.auxiliary ||
+      p.biasGradient != GemmProblem::BiasGradient::None)
+    return "has a gradient's epilogue on operands of 8 bits";
+  if (p.residual && isFloat8(p.result))
+    return "has a residual and a result of 8 bits";
+  return "";
+}
+
+std::string GemmProblem::obstacle() const {
+  if (!isFloat(operandA) || !isFloat(operandB) || !isFloat(result))
+    return "has operands or a result that are no floats";
+  if ((resultScale || amax) && !isFloat8(result))
+    return "scales or measures a result that is not of 8 bits";
+  if (std::string text = obstacleOf8Bits(*this); !text.empty())
+    return text;
+  if (compute != Compute::Native && operandA != ElementType::F32)
+    return "rounds operands that are not f32";
+  bool hasActivation = activation != Activation::None;
+  if (residual && hasActivation)
+    return std::string("has both a residual and the activation ") +
+           nameOf(activation);
+  if (bias && isGradient())
+    return std::string("has both a bias and the activation ") +
+           nameOf(activation);
+  if (auxiliary && (!hasActivation || isGradient()))
+    return "keeps what a gradient needs, but has no activation";
+  if ((auxiliary || isGradient()) && !isRelu() && n % 8)
+    return "has an auxiliary buffer whose lines of " + std::to_string(n) +
+           " elements are no multiples of 8";
+  if (biasGradient == BiasGradient::None)
+    return "";
+  if (batch != 1)
+    return "has a bias gradient and " + std::to_string(batch) + " batches";
+  if (biasGradient == BiasGradient::Result)
+    return isGradient() ? "" : "sums a result that is no activation's gradient";
+  if (hasActivation || bias || residual)
+    return "sums an operand and has another epilogue";
+  return "";
 }
 
 std::string GemmProblem::toString() const {
-  std::string text(elementTypeName(operand));
+  std::string text(elementTypeName(operandA));
+  if (operandA != operandB)
+    text += " by " + std::string(elementTypeName(operandB));
   text += ' ';
   if (batch > 1)
     text += std::to_string(batch) + "x";
   text += std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
-  if (tf32)
+  if (compute == Compute::Tf32)
     text += " tf32";
-  if (transposeA)
-    text += ", transposed a";
-  if (transposeB)
-    text += ", transposed b";
-  if (sharedA)
-    text += ", shared a";
-  if (sharedB)
-    text += ", shared b";
-  if (bias)
-    text += ", bias";
-  if (residual)
-    text += ", residual";
-  if (activation == Activation::Relu)
-    text += ", relu";
-  if (activation == Activation::GeluTanh)
-    text += ", gelu";
+  if (compute == Compute::Bf16x9)
+    text += " bf16x9";
+  auto note = [&](bool holds, const char *what) {
+    if (holds)
+      text += std::string(", ") + what;
+  };
+  note(transposeA, "transposed a");
+  note(transposeB, "transposed b");
+  note(sharedA, "shared a");
+  note(sharedB, "shared b");
+  note(scales, "scales");
+  note(bias, "bias");
+  note(residual, "residual");
+  note(activation != Activation::None, nameOf(activation));
+  note(auxiliary, "auxiliary");
+  note(biasGradient == BiasGradient::A, "sum of a");
+  note(biasGradient == BiasGradient::B, "sum of b");
+  note(biasGradient == BiasGradient::Result, "sum of the result");
+  note(resultScale, "result scale");
+  note(amax, "amax");
   return text + ", " + std::string(elementTypeName(result));
 }

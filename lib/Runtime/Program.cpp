@@ -138,23 +138,32 @@ static Status validateAliases(const Program &program) {
   return {};
 }
 
-/// That the buffers of a library call are those of its problem.
+/// That a library has the product and its buffers are the problem's.
 static Status validateGemm(const Launch &launch, const std::string &where) {
-  std::optional<std::vector<int64_t>> bytes = launch.gemm->bufferBytes();
-  if (!bytes)
-    return malformed(where, "product " + launch.gemm->toString() +
+  const GemmProblem &gemm = *launch.gemm;
+  std::optional<std::vector<GemmProblem::Slot>> slots = gemm.slots();
+  if (!slots)
+    return malformed(where, "product " + gemm.toString() +
                                 " has no size that fits in memory");
-  if (bytes->size() != launch.buffers.size())
+  if (std::string text = gemm.obstacle(); !text.empty())
+    return malformed(where, "product " + gemm.toString() + " " + text);
+  if (slots->size() != launch.buffers.size())
     return malformed(where, "has " + std::to_string(launch.buffers.size()) +
-                                " buffers, product " + launch.gemm->toString() +
-                                " has " + std::to_string(bytes->size()));
-  for (size_t i = 0; i < bytes->size(); ++i)
-    if (launch.buffers[i].bytes != (*bytes)[i] ||
-        launch.buffers[i].written != (i + 1 == bytes->size()))
-      return malformed(where, "buffer " + std::to_string(i) + " has " +
-                                  std::to_string(launch.buffers[i].bytes) +
-                                  " bytes, product " + launch.gemm->toString() +
-                                  " needs " + std::to_string((*bytes)[i]));
+                                " buffers, product " + gemm.toString() +
+                                " has " + std::to_string(slots->size()));
+  for (size_t i = 0; i < slots->size(); ++i) {
+    const BufferRef &ref = launch.buffers[i];
+    const GemmProblem::Slot &slot = (*slots)[i];
+    std::string buffer = "buffer " + std::to_string(i);
+    if (ref.bytes != slot.bytes)
+      return malformed(where, buffer + " has " + std::to_string(ref.bytes) +
+                                  " bytes, product " + gemm.toString() +
+                                  " needs " + std::to_string(slot.bytes));
+    if (ref.written != slot.written)
+      return malformed(
+          where, buffer + " is " + (ref.written ? "written" : "read") +
+                     ", which product " + gemm.toString() + " does not do");
+  }
   return {};
 }
 

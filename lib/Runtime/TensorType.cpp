@@ -19,7 +19,7 @@ struct ElementFacts {
 };
 
 /// In the order of the enumeration.
-constexpr std::array<ElementFacts, 13> kElements{{
+constexpr std::array<ElementFacts, 15> kElements{{
     {ElementType::I1, "i1", 1},
     {ElementType::I8, "i8", 1},
     {ElementType::I16, "i16", 2},
@@ -33,6 +33,8 @@ constexpr std::array<ElementFacts, 13> kElements{{
     {ElementType::BF16, "bf16", 2},
     {ElementType::F32, "f32", 4},
     {ElementType::F64, "f64", 8},
+    {ElementType::F8E4M3FN, "f8E4M3FN", 1},
+    {ElementType::F8E5M2, "f8E5M2", 1},
 }};
 
 const ElementFacts &facts(ElementType type) {
@@ -55,6 +57,8 @@ std::optional<ElementType> mpc::parseElementType(std::string_view name) {
 int64_t mpc::elementBytes(ElementType type) { return facts(type).bytes; }
 
 bool mpc::isFloat(ElementType type) { return type >= ElementType::F16; }
+
+bool mpc::isFloat8(ElementType type) { return type >= ElementType::F8E4M3FN; }
 
 std::optional<int64_t> TensorType::elementCount() const {
   int64_t count = 1;

@@ -12,7 +12,7 @@
 namespace mpc::training {
 
 /// Calls `function` with the C++ type of `element`, as a null pointer of it;
-/// returns false where there is none (f16, bf16).
+/// returns false where there is none (floats of 16 or 8 bits).
 template <typename F> bool withElement(ElementType element, F function) {
   switch (element) {
   case ElementType::I1:
@@ -38,6 +38,8 @@ template <typename F> bool withElement(ElementType element, F function) {
     return function(static_cast<const double *>(nullptr)), true;
   case ElementType::F16:
   case ElementType::BF16:
+  case ElementType::F8E4M3FN:
+  case ElementType::F8E5M2:
     return false;
   }
   return false;

@@ -6,7 +6,8 @@
 
 #include "TensorFile.h"
 
-#include <nettle/sha2.h>
+#include "../Runtime/Sha256.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using Json = nlohmann::json;
 
 /// As the format's own library.
 static constexpr uint64_t kMostHeader = 100'000'000;
-static constexpr size_t kDigits = 2 * SHA256_DIGEST_SIZE;
+static constexpr size_t kDigits = 2 * sizeof(detail::Sha256Digest);
 
 namespace {
 
@@ -47,25 +48,14 @@ constexpr std::array<Dtype, 13> kDtypes{{
 /// The digest of a file, its own digits (from `hole` on, where it is not npos)
 /// read as zeros, in hexadecimal.
 std::string digestOf(std::string_view bytes, size_t hole) {
-  sha256_ctx state;
-  sha256_init(&state);
-  auto add = [&](std::string_view part) {
-    sha256_update(&state, part.size(),
-                  reinterpret_cast<const uint8_t *>(part.data()));
-  };
-  add(bytes.substr(0, hole));
-  if (hole != std::string_view::npos) {
-    add(std::string(kDigits, '0'));
-    add(bytes.substr(hole + kDigits));
-  }
-  std::array<uint8_t, SHA256_DIGEST_SIZE> digest;
-  sha256_digest(&state, digest.size(), digest.data());
-  std::string text;
-  for (uint8_t byte : digest) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
+  std::string zeros(kDigits, '0');
+  std::vector<std::string_view> parts = {bytes.substr(0, hole)};
+  if (hole != std::string_view::npos)
+    parts.insert(parts.end(), {zeros, bytes.substr(hole + kDigits)});
+  std::vector<std::span<const std::byte>> spans;
+  for (std::string_view part : parts)
+    spans.push_back(std::as_bytes(std::span(part)));
+  return detail::toHex(detail::sha256OfParts(spans));
 }
 
 } // namespace

@@ -84,7 +84,7 @@
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
-// LAYOUT-NEXT: mpc-merge-contractions,
+// LAYOUT-NEXT: mpc-merge-contractions{parameters=false},
 // LAYOUT-NEXT: mpc-assign-layout,
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{

@@ -8,6 +8,7 @@ Every workload's result is kept in OUT/bench-parts/NAME.json; what is there is n
 again. Writes OUT/bench.json and OUT/bench.md once nothing is left, else exits with 75.
 """
 import argparse
+import dataclasses
 import json
 import pathlib
 import select
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 
+import training
 import workloads
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -22,6 +24,29 @@ MODELS = ["mlp", "mnist-cnn", "resnet", "unet-small", "bert-tiny", "gpt-tiny", "
 # Measured on one H200: a large device copy, and 8192^3 in bf16 on random data.
 COPY_BYTES, MATRIX_FLOPS = 4.3e12, 788e12
 LEFT = 75
+SYSTEMS = ["mpc (library)", "mpc (own)", "torch-eager", "torch-graph", "torch-compile", "jax"]
+
+
+@dataclasses.dataclass
+class Task:
+    """`name` is the peers' name too. `data` names the training step whose weights and batch
+    mpc is given; where it is empty, mpc draws for itself."""
+    name: str
+    title: str
+    files: dict
+    peers: list
+    flops: int = 0
+    bytes: int = 0
+    data: str = ""
+    # Whether products must end before the bytes are moved, as an update's gradients.
+    in_turn: bool = False
+
+    def part(self):
+        return self.name.replace(":", ".")
+
+    def floor_ms(self):
+        times = [self.flops / MATRIX_FLOPS, self.bytes / COPY_BYTES]
+        return 1e3 * (sum(times) if self.in_turn else max(times))
 
 
 class Peer:
@@ -57,25 +82,31 @@ class Peer:
             self.process.wait(timeout=60)
 
 
-def time_mpc(driver, file):
-    done = subprocess.run([driver, "bench", file, "--device", "cuda", "--json"], capture_output=True, text=True,
+def time_mpc(driver, file, data):
+    given = ["--inputs", data] if data else []
+    done = subprocess.run([driver, "bench", file, "--device", "cuda", "--json", *given], capture_output=True, text=True,
                           check=False)
     if done.returncode:
         return {"error": (done.stderr or done.stdout).strip()[-400:]}
     return json.loads(done.stdout)
 
 
-def measure(name, files, systems, arguments, deadline):
+def measure(task, arguments, deadline):
     """Rounds of all systems in turn; the median of each system's rounds."""
-    log_path = arguments.out / "bench-parts" / f"{name}.log"
-    with open(log_path, "w", encoding="utf-8") as log:
-        peers = [Peer(system, name, arguments.pack, log) for system in systems]
+    files = task.files
+    stem = arguments.out / "bench-parts" / task.part()
+    data = stem.with_name(f"{task.part()}.npz") if task.data else None
+    with open(stem.with_name(f"{task.part()}.log"), "w", encoding="utf-8") as log:
+        if data:
+            # Where that fails, mpc says that there is no such file.
+            subprocess.run([sys.executable, HERE / "training.py", "data", task.data, data], stderr=log, check=False)
+        peers = [Peer(system, task.name, arguments.pack, log) for system in task.peers]
         for peer in peers:
             peer.version = peer.answer(deadline).get("version")
         rows = {f"mpc ({label})": {"medians": []} for label in files}
         for _ in range(arguments.rounds):
             for label, file in files.items():
-                answer = time_mpc(arguments.mpc, file)
+                answer = time_mpc(arguments.mpc, file, data)
                 row = rows[f"mpc ({label})"]
                 if "median_ms" in answer:
                     row["medians"].append(answer["median_ms"])
@@ -88,6 +119,8 @@ def measure(name, files, systems, arguments, deadline):
             rows[peer.system] = {"medians": peer.medians, "version": peer.version}
             if peer.error:
                 rows[peer.system]["error"] = peer.error
+    if data:
+        data.unlink(missing_ok=True)
     for row in rows.values():
         ordered = sorted(row["medians"])
         row["median_ms"] = ordered[len(ordered) // 2] if ordered else None
@@ -95,21 +128,28 @@ def measure(name, files, systems, arguments, deadline):
 
 
 def tasks(pack):
-    """(name, title, files by label, peers, floating-point operations, bytes)."""
+    """What there is to time, in order."""
+    def files_of(stem, flops):
+        # Without products there is nothing for a library.
+        return {gemm: stem.with_name(f"{stem.name}.{gemm}.mpcx") for gemm in ("library", "own")[0 if flops else 1:]}
+
     for workload in workloads.workloads():
-        files = {gemm: pack / "bench" / f"{workload.name}.{gemm}.mpcx" for gemm in ("library", "own")}
-        if not workload.flops:
-            files.pop("library")
-        yield (workload.name, workload.title, files, ["torch-eager", "torch-compile", "jax"], workload.flops,
-               workload.bytes())
+        yield Task(workload.name, workload.title, files_of(pack / "bench" / workload.name, workload.flops),
+                   ["torch-eager", "torch-compile", "jax"], workload.flops, workload.bytes())
+    for workload in training.workloads():
+        for kind in ("bfloat16", "float16"):
+            yield Task(f"{workload.name}:{kind}", f"{workload.title}, a step in {kind}",
+                       files_of(pack / "training" / f"{workload.name}.mixed_{kind}", workload.flops),
+                       ["torch-eager", "torch-graph", "torch-compile", "jax"], workload.flops, workload.bytes(),
+                       workload.name, in_turn=True)
     for name in MODELS:
         file = pack / "models" / name / "mixed_bfloat16.mpcx"
         if file.exists() and (pack / "bench" / "make_models.py").exists():
-            yield name, f"{name}, forward", {"own": file}, ["torch-eager", "torch-compile"], 0, 0
+            yield Task(name, f"{name}, forward", {"own": file}, ["torch-eager", "torch-compile"])
 
 
 def table(results):
-    systems = ["mpc (library)", "mpc (own)", "torch-eager", "torch-compile", "jax"]
+    systems = SYSTEMS
     lines = ["| workload | " + " | ".join(f"{system}, us" for system in systems) + " | floor, us | of floor | best peer |",
              "|---" * (len(systems) + 4) + "|"]
     for entry in results:
@@ -138,17 +178,17 @@ def main():
     parts.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + arguments.seconds
     results = []
-    for name, title, files, peers, flops, moved in tasks(arguments.pack):
-        part = parts / f"{name}.json"
+    for task in tasks(arguments.pack):
+        part = parts / f"{task.part()}.json"
         if not part.exists():
             # Compiling a workload for all peers takes a minute or two.
             if deadline - time.monotonic() < 120:
-                print(f"time is up before {name}; call again")
+                print(f"time is up before {task.name}; call again")
                 return LEFT
-            rows = measure(name, files, peers, arguments, deadline)
-            floor = 1e3 * max(flops / MATRIX_FLOPS, moved / COPY_BYTES)
-            part.write_text(json.dumps({"name": name, "title": title, "flops": flops, "bytes": moved,
-                                        "floor_ms": floor, "systems": rows}), encoding="utf-8")
+            rows = measure(task, arguments, deadline)
+            part.write_text(json.dumps({"name": task.name, "title": task.title, "flops": task.flops,
+                                        "bytes": task.bytes, "floor_ms": task.floor_ms(), "systems": rows}),
+                            encoding="utf-8")
         results.append(json.loads(part.read_text(encoding="utf-8")))
     (arguments.out / "bench.json").write_text(json.dumps({"device": arguments.device, "workloads": results}, indent=1) + "\n",
                                               encoding="utf-8")

@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One peer of bench.py: times one workload in a process of its own.
 
-usage: bench_worker.py SYSTEM WORKLOAD PACK
+usage: bench_worker.py SYSTEM WORKLOAD PACK [DEVICE=cuda]
 
-SYSTEM is torch-eager, torch-compile or jax. Prepares and warms up, then answers each line
-on standard input with one line of JSON: the median of a round.
+SYSTEM is torch-eager, torch-compile or jax, for training steps also torch-graph; their
+WORKLOAD has the type behind a colon (g1-mlp:bfloat16). Prepares and warms up, then answers
+each line on standard input with one line of JSON: the median of a round. DEVICE cpu is for
+tests: it takes the small training steps and captures no graph.
 """
 import json
 import os
 import pathlib
 import sys
 
+import training
+import training_peers
 import workloads
 
 REPLAYS = 25
@@ -128,11 +132,99 @@ def jax_timer(name):
     return measure, jax.__version__
 
 
+def training_data(name, device):
+    """(workload, what it is given, type)."""
+    import numpy
+    name, _, kind = name.partition(":")
+    workload = training.find(name, small=device == "cpu")
+    return workload, workload.draw(numpy.random.default_rng(1)), kind
+
+
+def torch_training_timer(system, name, device):
+    """torch-eager: the loop as users write it, which the host runs ahead of; the others replay
+    a graph of the whole step."""
+    import torch
+    torch.manual_seed(1)
+    torch.backends.cudnn.benchmark = True
+    workload, drawn, kind = training_data(name, device)
+    step = training_peers.TorchStep(workload, drawn, device, kind, compiled=system == "torch-compile")
+    if device == "cpu":
+        step()
+        return row_timer(step, lambda: None), torch.__version__
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(11):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    once = step
+    if system != "torch-eager":
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            kept = step()
+
+        def once():
+            graph.replay()
+            return kept
+
+    def measure():
+        for _ in range(5):
+            once()
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(REPLAYS + 1)]
+        events[0].record()
+        for event in events[1:]:
+            once()
+            event.record()
+        events[-1].synchronize()
+        return sorted(begin.elapsed_time(end) for begin, end in zip(events, events[1:]))
+    return measure, torch.__version__
+
+
+def jax_training_timer(name, device):
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    import jax
+    workload, drawn, kind = training_data(name, device)
+    step, state, (x, label) = training_peers.jax_step(workload, drawn, kind)
+    last = [state]
+
+    def once():
+        last[0], value = step(last[0], x, label)
+        return value
+    for _ in range(3):
+        once()
+    return row_timer(once, lambda: jax.block_until_ready(last[0])), jax.__version__
+
+
+def row_timer(once, wait):
+    """Times rows of 20 calls by the host's clock; `wait` ends a row."""
+    import time
+
+    def measure():
+        times = []
+        for _ in range(REPLAYS):
+            wait()
+            start = time.perf_counter()
+            for _ in range(20):
+                once()
+            wait()
+            times.append((time.perf_counter() - start) / 20 * 1e3)
+        return sorted(times)
+    return measure
+
+
+def timer(system, name, pack, device="cuda"):
+    if ":" in name:
+        if system == "jax":
+            return jax_training_timer(name, device)
+        return torch_training_timer(system, name, device)
+    return jax_timer(name) if system == "jax" else torch_timer(system, name, pack)
+
+
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
-    system, name, pack = sys.argv[1:]
-    measure, version = jax_timer(name) if system == "jax" else torch_timer(system, name, pack)
+    measure, version = timer(*sys.argv[1:])
     print(json.dumps({"ready": True, "version": version}), flush=True)
     for _ in sys.stdin:
         times = measure()

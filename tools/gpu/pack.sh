@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Packs what check.sh and bench.sh need on a machine that has a GPU but neither LLVM nor
-# a network: compiled models with stored answers, and the packages that the runtime is
-# built with. usage: pack.sh MODELS [FOLDER=build-gpu]
+# a network: compiled models and training steps with stored answers, and the packages that
+# the runtime is built with. usage: pack.sh MODELS [FOLDER=build-gpu]
 #
 # MODELS holds model cases (NAME/model.onnx, inputs.npz, expected.npz). Needs build/bin/mpc.
 # Writes FOLDER/pack.tar.xz, at most 45 MiB.
@@ -20,7 +20,7 @@ policies=(float32 tf32 mixed_float16 mixed_bfloat16)
 pack=$folder/pack
 limit=$((45 * 1024 * 1024))
 rm -rf "$pack"
-mkdir -p "$pack/models" "$pack/bench" "$pack/sysroot"
+mkdir -p "$pack/models" "$pack/steps" "$pack/bench" "$pack/training" "$pack/sysroot"
 
 # Weights of one model repeat in its files: the archiver's window spans them, so the
 # files of one model lie side by side.
@@ -46,6 +46,19 @@ for text in "$pack"/bench/*.mlir; do
       > /dev/null
   done
 done
+python3 tools/gpu/training.py models "$pack/training"
+for text in "$pack"/training/*.mlir; do
+  flags=$(cat "${text%.mlir}.flags")
+  for policy in mixed_float16 mixed_bfloat16; do
+    for gemm in library own; do
+      case $(basename "$text"),$gemm in g11-*,library) continue ;; esac
+      echo "$(basename "$text" .mlir), $policy, $gemm" >&2
+      $mpc compile "$text" --training "$flags" --policy "$policy" --target "$targets" \
+        --gemm "$gemm" -o "${text%.mlir}.$policy.$gemm.mpcx" > /dev/null
+    done
+  done
+done
+tools/gpu/pack-steps.sh "$pack/steps" "$targets"
 if [ -f "$models/make_models.py" ]; then
   cp "$models/make_models.py" "$pack/bench/"
 fi
@@ -64,7 +77,9 @@ for package in "${packages[@]}"; do
     fi
   done
 done
-[ ! -x build/bin/prelude-check ] || cp build/bin/prelude-check "$pack/"
+for program in prelude-check product-check; do
+  [ ! -x "build/bin/$program" ] || cp "build/bin/$program" "$pack/"
+done
 
 tar -C "$folder" -c pack | xz -9e -T1 > "$folder/pack.tar.xz"
 size=$(stat -c %s "$folder/pack.tar.xz")

@@ -46,14 +46,10 @@ bool mpc::replay::isSame(const std::vector<double> &lhs,
 
 double mpc::replay::ulpsApart(const std::vector<double> &found,
                               const std::vector<double> &recorded,
-                              const std::vector<double> &before,
                               const std::string &type) {
   if (found.size() != recorded.size())
     return std::numeric_limits<double>::infinity();
   double largest = 0, distance = 0;
-  for (double value : before)
-    if (std::isfinite(value))
-      largest = std::max(largest, std::abs(value));
   for (auto [mine, theirs] : llvm::zip(found, recorded)) {
     if (isSame(mine, theirs)) {
       if (std::isfinite(theirs))

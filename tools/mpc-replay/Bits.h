@@ -27,12 +27,10 @@ bool isSame(double lhs, double rhs);
 bool isSame(const std::vector<double> &lhs, const std::vector<double> &rhs);
 
 /// How far two tensors of the type "f32" or "f64" are apart, in units in the
-/// last place of the largest element that the recorded tensor has, or had
-/// `before`, where that is not empty. Infinite where one has a NaN or an
-/// infinity that the other has not.
+/// last place of the largest element that the recorded tensor has. Infinite
+/// where one has a NaN or an infinity that the other has not.
 double ulpsApart(const std::vector<double> &found,
-                 const std::vector<double> &recorded,
-                 const std::vector<double> &before, const std::string &type);
+                 const std::vector<double> &recorded, const std::string &type);
 
 /// A number for messages: short, and its bits where it is a float32.
 std::string show(const std::vector<double> &values);

@@ -22,12 +22,6 @@ using namespace mpc::replay;
 /// tensor's largest element.
 static constexpr double kUpdateUlps = 2;
 
-/// What clipping adds: each system's norm is within 1 ulp of the exact one, so
-/// that two norms are at most 2 apart and the factors, half a binade further,
-/// 3; a second moment has the factor twice, rounded to at most twice its
-/// largest.
-static constexpr double kClipUlps = 6;
-
 namespace {
 
 std::vector<double> bitsOf(const Json &row, const char *field) {
@@ -69,7 +63,6 @@ private:
       return after.takeError();
 
     difference.clear();
-    clipsOtherwise = false;
     compareScale(row, *after);
     compareVerdicts(row, *after);
     compareGradients(row, *after);
@@ -79,9 +72,6 @@ private:
     if (std::string why = purposeOf(row, *after, scaleBefore);
         !difference.empty() && !why.empty())
       tally.differOnPurpose(why);
-    else if (difference.empty() && clipsOtherwise)
-      tally.differOnPurpose("squares are added in another order, so that the "
-                            "clipping factor is rounded otherwise");
     else
       tally.note(entry, difference);
     carryOver(row, *after);
@@ -190,14 +180,8 @@ private:
   void compareUpdate(const std::string &name,
                      const std::vector<double> &recorded, const Values &after) {
     const std::vector<double> &found = after.at(name);
-    double apart = ulpsApart(found, recorded, {}, run.spec.type);
-    if (apart <= kUpdateUlps)
-      return;
-    // The factor is off in what takes part in the sum, not in what is left.
-    if (run.clips && ulpsApart(found, recorded, values.at(name),
-                               run.spec.type) <= kUpdateUlps + kClipUlps)
-      clipsOtherwise = true;
-    else
+    double apart = ulpsApart(found, recorded, run.spec.type);
+    if (!(apart <= kUpdateUlps))
       differ(llvm::formatv("{0} is {1} ulp of its largest element off: {2}, "
                            "recorded {3}",
                            name, apart, show(found), show(recorded)));
@@ -256,9 +240,6 @@ private:
   /// What the next step starts from.
   Values values;
   std::string difference;
-  /// Whether an update is farther off than it may be, and no farther than
-  /// another norm explains.
-  bool clipsOtherwise = false;
   /// Whether the momentum that the step starts from was never written.
   bool uninitialised = false;
 };

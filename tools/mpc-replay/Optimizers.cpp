@@ -79,7 +79,7 @@ private:
     for (const char *part : {"parameters", "state"})
       for (const auto &[name, bits] : row.at(part).items()) {
         std::vector<double> recorded = fromBits(bits);
-        double apart = ulpsApart(values.at(own(name)), recorded, {}, spec.type);
+        double apart = ulpsApart(values.at(own(name)), recorded, spec.type);
         if (apart > kUlpsOfStep * steps)
           return llvm::formatv("{0} is {1} ulp of its largest element off: "
                                "{2}, recorded {3}",

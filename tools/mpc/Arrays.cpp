@@ -6,6 +6,8 @@
 
 #include "Arrays.h"
 
+#include "KeptState.h"
+
 #include <cstring>
 #include <optional>
 
@@ -151,6 +153,8 @@ std::vector<Status> tool::bindArrays(const std::vector<NamedArray> &arrays,
   for (size_t i = 0; i < values.size(); ++i) {
     const NamedArray *array = findArray(arrays, values[i].name, prefix, i);
     if (!array) {
+      if (beginsByItself(values[i]))
+        continue;
       problems.emplace_back(
           StatusCode::InvalidArgument, "input '" + values[i].name + "'",
           "no array was given for it; add " + values[i].type.toString() +
@@ -160,5 +164,8 @@ std::vector<Status> tool::bindArrays(const std::vector<NamedArray> &arrays,
     if (Status status = bindArray(*array, values[i], bound[i]); !status.ok())
       problems.push_back(std::move(status));
   }
+  if (problems.empty())
+    if (Status status = beginState(values, bound); !status.ok())
+      problems.push_back(std::move(status));
   return problems;
 }

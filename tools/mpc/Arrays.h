@@ -23,6 +23,7 @@ loadArrays(const std::vector<std::string> &arguments);
 /// (`arg0`, `arg1`, ... or, with prefix "out", `out0`). Checks types and
 /// shapes; one problem per value. A 16-bit brain float may come as its bits
 /// (uint16) or as float32 that it holds exactly.
+/// What a training step keeps may be left out: it then is as at the start.
 std::vector<Status> bindArrays(const std::vector<NamedArray> &arrays,
                                const std::vector<ProgramValue> &values,
                                const std::string &prefix,

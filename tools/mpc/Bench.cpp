@@ -63,6 +63,10 @@ static Status measureOnDevice(const Executable &executable,
     arguments.push_back(std::move(*buffer));
   }
   for (const ProgramValue &value : executable.program().results) {
+    if (value.alias >= 0) { // takes the argument's place
+      results.push_back(arguments[size_t(value.alias)]);
+      continue;
+    }
     Result<Buffer> buffer = Buffer::allocateOn(*stream, value.type);
     if (!buffer.ok())
       return buffer.status();

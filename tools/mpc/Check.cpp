@@ -377,5 +377,7 @@ int Checker::run() {
 int tool::checkCommand(const CheckArguments &arguments) {
   if (isStoredModel(arguments.common.model))
     return checkStoredModel(arguments);
+  if (!arguments.training.empty())
+    return checkTraining(arguments);
   return Checker(arguments).run();
 }

@@ -24,6 +24,10 @@ struct CheckArguments {
   CommonOptions common;
   std::vector<std::string> inputs;
   std::string expected;
+  /// A part of a training step and its flags; empty for the model itself.
+  std::string training;
+  /// Folder that receives what a training step was given and the answers.
+  std::string save;
   bool perOp = false;
   /// Changes the module between the oracle's second run and the rest of the
   /// compile. Tests put faults in here to see them caught; no flag sets it.
@@ -33,6 +37,8 @@ struct CheckArguments {
 struct CompileArguments {
   CommonOptions common;
   std::string output;
+  /// A part of a training step and its flags; empty for the model itself.
+  std::string training;
 };
 
 struct ExplainArguments {
@@ -63,6 +69,8 @@ struct DumpArguments {
 int checkCommand(const CheckArguments &options);
 /// checkCommand() where MODEL is an .mpcx file.
 int checkStoredModel(const CheckArguments &options);
+/// checkCommand() where a training step is judged.
+int checkTraining(const CheckArguments &options);
 int compileCommand(const CompileArguments &options);
 int explainCommand(const ExplainArguments &options);
 int lintCommand(const LintArguments &options);

@@ -54,6 +54,10 @@ int tool::compileCommand(const CompileArguments &arguments) {
   Result<CompileOptions> options = makeCompileOptions(common, reporter);
   if (!options.ok())
     return reporter.fail(options.status());
+  if (Status status = setTraining(arguments.training, *options); !status.ok()) {
+    reporter.fail(status);
+    return kBadUsage;
+  }
   options->gemm = arguments.common.gemm;
   warnOfSlowPolicy(*options, reporter);
 

@@ -8,6 +8,7 @@
 #include "FastPath.h"
 #include "Options.h"
 
+#include "mpc/Pipelines/TrainingFlags.h"
 #include "mpc/Runtime/Gpus.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
 #include "mpc/Target/CUDA/HostDevice.h"
@@ -91,6 +92,17 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
   compile.onStage = [](const std::string &stage) { noteStage(stage); };
   resolveAutoPolicy(compile, reporter);
   return compile;
+}
+
+Status tool::setTraining(const std::string &text, CompileOptions &compile) {
+  if (text.empty())
+    return {};
+  llvm::Expected<TrainingOptions> training = parseTraining(text);
+  if (!training)
+    return Status(StatusCode::InvalidArgument, "--training " + text,
+                  llvm::toString(training.takeError()));
+  compile.training = std::move(*training);
+  return {};
 }
 
 Status tool::aimAt(const Device &device, CommonOptions &options) {

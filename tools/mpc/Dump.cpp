@@ -9,7 +9,6 @@
 #include "JIT/Compiler.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
-#include "mpc/Pipelines/TrainingFlags.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -56,15 +55,9 @@ int tool::dumpCommand(const DumpArguments &options) {
   Result<CompileOptions> compile = makeCompileOptions(options.common, reporter);
   if (!compile.ok())
     return reporter.fail(compile.status());
-  if (!options.training.empty()) {
-    llvm::Expected<TrainingOptions> training = parseTraining(options.training);
-    if (!training) {
-      reporter.fail(Status(StatusCode::InvalidArgument,
-                           "--training " + options.training,
-                           llvm::toString(training.takeError())));
-      return kBadUsage;
-    }
-    compile->training = *training;
+  if (Status status = setTraining(options.training, *compile); !status.ok()) {
+    reporter.fail(status);
+    return kBadUsage;
   }
   if (!isStage(options.after)) {
     reporter.fail(Status(StatusCode::InvalidArgument,

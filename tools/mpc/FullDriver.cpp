@@ -47,6 +47,18 @@ void FullDriver::declare(CLI::App &app) {
                       "FILE.npz to compare the outputs with as well");
   command->add_flag("--per-op", check.perOp,
                     "judge every op in an instrumented compile");
+  command
+      ->add_option("--training", check.training,
+                   "judge a part of a training step, from the start: step, "
+                   "forward-backward, apply or evaluate, and flags behind it "
+                   "(\"step optimizer=sgd\")")
+      ->excludes("--per-op")
+      ->excludes("--expected");
+  command
+      ->add_option("--save", check.save,
+                   "folder that receives inputs.npz, what the step was given, "
+                   "and expected.npz, the oracle's answers in float64")
+      ->needs("--training");
   command->callback(
       [this] { chosen = [this] { return checkCommand(check); }; });
 
@@ -60,6 +72,10 @@ void FullDriver::declare(CLI::App &app) {
                     "cpu:native)");
   command->add_option("-o,--output", compile.output, "the .mpcx file to write")
       ->required();
+  command->add_option("--training", compile.training,
+                      "compile a part of a training step: step, "
+                      "forward-backward, apply or evaluate, and flags behind "
+                      "it (\"step optimizer=sgd\")");
   command->callback(
       [this] { chosen = [this] { return compileCommand(compile); }; });
 

@@ -56,6 +56,10 @@ bool parseExtent(const std::string &text, int64_t &extent);
 Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
                                           Reporter &reporter);
 
+/// Makes `compile` that of a part of a training step, from the text of
+/// --training: "step optimizer=sgd".
+Status setTraining(const std::string &text, CompileOptions &compile);
+
 /// The device that the flags ask for.
 Result<Device> makeDevice(const CommonOptions &options);
 /// The device that runs kernels for GPUs on the host, where this build has it.

@@ -6,8 +6,9 @@
 
 #include "StoredModel.h"
 
+#include "KeptState.h"
+
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -55,19 +56,6 @@ std::string tool::levelOf(const Executable &executable) {
 // Drawing
 //===----------------------------------------------------------------------===//
 
-/// `value` as a brain float, rounded once: the step to f32 keeps in its last
-/// bit whether anything was lost.
-static uint16_t brainFloat(double value) {
-  auto single = static_cast<float>(value);
-  uint32_t bits = std::bit_cast<uint32_t>(single);
-  if (single != value) {
-    if (std::fabs(single) > std::fabs(value))
-      --bits;
-    bits |= 1;
-  }
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 Result<std::vector<Buffer>>
 tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
   std::mt19937_64 bits(seed);
@@ -78,7 +66,17 @@ tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
     return radius * std::cos(2 * std::numbers::pi * uniform());
   };
   std::vector<Buffer> drawn;
+  std::vector<ProgramValue> kept;
   for (const StoredValue &value : values) {
+    kept.push_back({.name = value.name,
+                    .type = value.type,
+                    .role = value.role,
+                    .initial = value.initial});
+    // States are no numbers that one may draw: second moments have a sign.
+    if (beginsByItself(kept.back())) {
+      drawn.emplace_back();
+      continue;
+    }
     Result<Buffer> buffer = Buffer::allocate(value.type);
     if (!buffer.ok())
       return buffer.status();
@@ -121,5 +119,7 @@ tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
     }
     drawn.push_back(std::move(*buffer));
   }
+  if (Status status = beginState(kept, drawn); !status.ok())
+    return status;
   return drawn;
 }

@@ -31,7 +31,8 @@ Result<Executable> loadStoredModel(const ExecutableFile &file,
                                    const CommonOptions &options, Device device);
 
 /// Arrays for `values` by seed: floats standard normal, integers below their
-/// bound (0 or 1 where they have none), booleans fair.
+/// bound (0 or 1 where they have none), booleans fair. What a training
+/// step keeps is as at the start.
 Result<std::vector<Buffer>> drawValues(std::span<const StoredValue> values,
                                        uint64_t seed);
 

@@ -30,6 +30,10 @@ struct FusionTarget {
   bool roundsToTensorFloat32 = false;
   /// Whether contractions multiply f32 operands in two or three bf16 terms.
   bool splitsIntoBFloat16 = false;
+  /// Whether contractions may be permitted to multiply f32 operands in three
+  /// bf16 terms, which has f32's precision: a GPU's library may do so, its
+  /// kernels compute f32.
+  bool permitsBFloat16Terms = false;
   /// Whether contractions sum in 16 bits. The CPU's sum in f32 and round once.
   bool accumulatesNarrow = false;
 

@@ -32,17 +32,21 @@ enum class ElementType {
   F16,
   BF16,
   F32,
-  F64
+  F64,
+  F8E4M3FN,
+  F8E5M2
 };
 
-/// "i1", "i8", "ui8", "f16", "bf16", "f32", ...
+/// "i1", "i8", "ui8", "f16", "bf16", "f32", "f8E4M3FN", ...
 std::string_view elementTypeName(ElementType type);
 /// The type of that name, or nullopt.
 std::optional<ElementType> parseElementType(std::string_view name);
 /// Bytes of one element in memory.
 int64_t elementBytes(ElementType type);
-/// True for f16, bf16, f32, f64.
+/// True for f16, bf16, f32, f64 and the 8-bit floats.
 bool isFloat(ElementType type);
+/// True for f8E4M3FN and f8E5M2, which only products of libraries take.
+bool isFloat8(ElementType type);
 
 /// Element type and extents of a dense row-major tensor. A plain value.
 struct TensorType {

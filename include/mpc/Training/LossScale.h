@@ -35,8 +35,9 @@ struct LossScalePreset {
   /// Where gradients are accumulated: one check of the window's sum, or one
   /// check of each micro step, of which a bad one is dropped and repeated.
   enum class Accumulation { Window, MicroStep };
-  /// The factor that clips to a norm: min(1, limit / (norm + 1e-6)) or
-  /// min(1, limit / norm).
+  /// How gradients are clipped to a norm. `Torch`: by min(1, limit / (norm +
+  /// 1e-6)), of the norm of the tensors' norms. `Keras`: by limit * min(1 /
+  /// norm, 1 / limit), of the root of the tensors' sums of squares.
   enum class Clip { Torch, Keras };
 
   /// The canonical name: "torch", "keras3", "tf_keras", "tf2.1", "apex",

@@ -21,6 +21,8 @@ namespace mpc::detail {
 
 /// A cublasStatus_t; 0 is success.
 using BlasResult = int;
+/// CUBLAS_STATUS_NOT_SUPPORTED: the library has no such product.
+inline constexpr BlasResult kBlasNotSupported = 15;
 /// A cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t or
 /// cublasLtMatmulPreference_t.
 using BlasHandle = void *;
@@ -31,11 +33,14 @@ enum BlasType : int {
   kBlasF64 = 1,
   kBlasF16 = 2,
   kBlasBf16 = 14,
+  kBlasF8E4M3 = 28,
+  kBlasF8E5M2 = 29,
 };
 enum BlasCompute : int {
   kBlasCompute32F = 68,
   kBlasCompute64F = 70,
   kBlasCompute32FFastTf32 = 77,
+  kBlasCompute32FEmulated16BFX9 = 78,
 };
 /// cublasLtMatrixLayoutAttribute_t.
 enum BlasLayoutAttribute : int {
@@ -48,15 +53,30 @@ enum BlasDescAttribute : int {
   kBlasDescTransB = 4,
   kBlasDescEpilogue = 7,
   kBlasDescBiasPointer = 8,
+  kBlasDescAuxPointer = 11,
+  kBlasDescAuxLeading = 12,
+  kBlasDescAuxBatchStride = 13,
+  kBlasDescScaleAPointer = 17,
+  kBlasDescScaleBPointer = 18,
+  kBlasDescScaleDPointer = 20,
+  kBlasDescAmaxDPointer = 21,
+  kBlasDescBiasType = 26,
 };
 /// cublasLtMatmulPreferenceAttributes_t.
 enum BlasPreferenceAttribute : int { kBlasPreferenceWorkspace = 1 };
-/// cublasLtEpilogue_t.
+/// cublasLtEpilogue_t: bits that its values are made of. A gradient stands with
+/// kBlasEpilogueAux.
 enum BlasEpilogue : uint32_t {
   kBlasEpilogueDefault = 1,
   kBlasEpilogueRelu = 2,
   kBlasEpilogueBias = 4,
+  kBlasEpilogueReluGradient = 8,
+  kBlasEpilogueBiasGradient = 16,
   kBlasEpilogueGelu = 32,
+  kBlasEpilogueGeluGradient = 64,
+  kBlasEpilogueAux = 128,
+  kBlasEpilogueBiasGradientA = 256,
+  kBlasEpilogueBiasGradientB = 512,
 };
 /// cublasOperation_t.
 enum BlasOperation : int { kBlasPlain = 0, kBlasTransposed = 1 };
@@ -128,6 +148,8 @@ void visitBlasEntryPoints(Table &blas, Visit &&visit) {
 
 /// The oldest version that is used, as the library counts (12.0).
 inline constexpr size_t kLeastBlasVersion = 120000;
+/// The oldest version that multiplies f32 as bf16 terms (12.9).
+inline constexpr size_t kLeastBf16x9Version = 120900;
 
 /// Loads the library `path`, which stays loaded. Unavailable, with the reason,
 /// where it is missing, another library, or older than kLeastBlasVersion.

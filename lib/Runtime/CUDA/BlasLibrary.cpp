@@ -13,6 +13,9 @@
 using namespace mpc;
 using namespace mpc::detail;
 
+/// The least architecture, 89 for 8.9, that multiplies floats of 8 bits.
+static constexpr int kLeast8Bits = 89;
+
 namespace {
 
 class PreparedProduct : public PreparedGemm {
@@ -71,6 +74,12 @@ private:
 
 Result<std::shared_ptr<PreparedGemm>>
 BlasLibrary::prepare(const GemmProblem &problem, const std::string &where) {
+  const GpuInfo &gpu = context->gpu();
+  if (isFloat8(problem.operandA) && 10 * gpu.major + gpu.minor < kLeast8Bits)
+    return Status(StatusCode::Unavailable, problem.toString(),
+                  "needs a GPU of sm_89 or later, but " + gpu.name + " is " +
+                      gpu.architecture())
+        .withNote("in " + where);
   Result<std::shared_ptr<BlasProduct>> product =
       BlasProduct::create(blas, problem);
   if (!product.ok())

@@ -6,6 +6,8 @@
 
 #include "BlasProduct.h"
 
+#include "mpc/Runtime/Buffer.h"
+
 #include <algorithm>
 
 using namespace mpc;
@@ -34,18 +36,90 @@ static int blasType(ElementType type) {
     return kBlasF16;
   case ElementType::BF16:
     return kBlasBf16;
+  case ElementType::F8E4M3FN:
+    return kBlasF8E4M3;
+  case ElementType::F8E5M2:
+    return kBlasF8E5M2;
   default:
     return kBlasF32;
   }
 }
 
+static int computeType(const GemmProblem &problem) {
+  if (problem.operandA == ElementType::F64)
+    return kBlasCompute64F;
+  switch (problem.compute) {
+  case GemmProblem::Compute::Tf32:
+    return kBlasCompute32FFastTf32;
+  case GemmProblem::Compute::Bf16x9:
+    return kBlasCompute32FEmulated16BFX9;
+  case GemmProblem::Compute::Native:
+    break;
+  }
+  return kBlasCompute32F;
+}
+
 static uint32_t epilogueOf(const GemmProblem &problem) {
   uint32_t epilogue = problem.bias ? kBlasEpilogueBias : 0;
-  if (problem.activation == GemmProblem::Activation::Relu)
+  switch (problem.activation) {
+  case GemmProblem::Activation::None:
+    break;
+  case GemmProblem::Activation::Relu:
     epilogue |= kBlasEpilogueRelu;
-  if (problem.activation == GemmProblem::Activation::GeluTanh)
+    break;
+  case GemmProblem::Activation::GeluTanh:
     epilogue |= kBlasEpilogueGelu;
+    break;
+  case GemmProblem::Activation::ReluGradient:
+    epilogue |= kBlasEpilogueReluGradient | kBlasEpilogueAux;
+    break;
+  case GemmProblem::Activation::GeluTanhGradient:
+    epilogue |= kBlasEpilogueGeluGradient | kBlasEpilogueAux;
+    break;
+  }
+  if (problem.auxiliary)
+    epilogue |= kBlasEpilogueAux;
+  switch (problem.biasGradient) {
+  case GemmProblem::BiasGradient::None:
+    break;
+  // The library's a is our b.
+  case GemmProblem::BiasGradient::A:
+    epilogue |= kBlasEpilogueBiasGradientB;
+    break;
+  case GemmProblem::BiasGradient::B:
+    epilogue |= kBlasEpilogueBiasGradientA;
+    break;
+  case GemmProblem::BiasGradient::Result:
+    epilogue |= kBlasEpilogueBiasGradient;
+    break;
+  }
   return epilogue ? epilogue : uint32_t(kBlasEpilogueDefault);
+}
+
+/// The attribute that holds the address of a buffer; nullopt for the matrices,
+/// which every call is given.
+static std::optional<int> pointerAttribute(GemmProblem::Role role) {
+  switch (role) {
+  case GemmProblem::Role::A:
+  case GemmProblem::Role::B:
+  case GemmProblem::Role::Residual:
+  case GemmProblem::Role::Result:
+    return std::nullopt;
+  case GemmProblem::Role::ScaleA:
+    return kBlasDescScaleBPointer;
+  case GemmProblem::Role::ScaleB:
+    return kBlasDescScaleAPointer;
+  case GemmProblem::Role::Bias:
+  case GemmProblem::Role::BiasGradient:
+    return kBlasDescBiasPointer;
+  case GemmProblem::Role::Auxiliary:
+    return kBlasDescAuxPointer;
+  case GemmProblem::Role::ResultScale:
+    return kBlasDescScaleDPointer;
+  case GemmProblem::Role::Amax:
+    return kBlasDescAmaxDPointer;
+  }
+  return std::nullopt;
 }
 
 Status BlasProduct::check(BlasResult result, const char *call) const {
@@ -55,6 +129,11 @@ Status BlasProduct::check(BlasResult result, const char *call) const {
                 std::string(call) + " failed with " +
                     describeBlasError(context->library(), result) +
                     "; compile with --gemm=own to do without the library");
+}
+
+Status BlasProduct::set(int attribute, const void *value, size_t bytes) const {
+  return check(context->library().descSet(desc, attribute, value, bytes),
+               "cublasLtMatmulDescSetAttribute");
 }
 
 Status BlasProduct::layout(BlasHandle &handle, ElementType type, int64_t rows,
@@ -80,41 +159,75 @@ Status BlasProduct::layout(BlasHandle &handle, ElementType type, int64_t rows,
 }
 
 Status BlasProduct::describe() {
-  const Blas &blas = context->library();
-  bool wide = gemm.operand == ElementType::F64;
-  int compute = wide        ? kBlasCompute64F
-                : gemm.tf32 ? kBlasCompute32FFastTf32
-                            : kBlasCompute32F;
+  int scale = gemm.operandA == ElementType::F64 ? kBlasF64 : kBlasF32;
   if (Status status =
-          check(blas.descCreate(&desc, compute, wide ? kBlasF64 : kBlasF32),
+          check(context->library().descCreate(&desc, computeType(gemm), scale),
                 "cublasLtMatmulDescCreate");
       !status.ok())
     return status;
   // The library's a is our b.
   int32_t transposeA = gemm.transposeB ? kBlasTransposed : kBlasPlain;
   int32_t transposeB = gemm.transposeA ? kBlasTransposed : kBlasPlain;
-  uint32_t epilogue = epilogueOf(gemm);
-  auto set = [&](int attribute, const void *value) {
-    return check(blas.descSet(desc, attribute, value, 4),
-                 "cublasLtMatmulDescSetAttribute");
-  };
-  if (Status status = set(kBlasDescTransA, &transposeA); !status.ok())
+  if (Status status = set(kBlasDescTransA, &transposeA, sizeof(transposeA));
+      !status.ok())
     return status;
-  if (Status status = set(kBlasDescTransB, &transposeB); !status.ok())
+  if (Status status = set(kBlasDescTransB, &transposeB, sizeof(transposeB));
+      !status.ok())
     return status;
-  if (Status status = set(kBlasDescEpilogue, &epilogue); !status.ok())
+  if (Status status = describeEpilogue(); !status.ok())
     return status;
+  return describeLayouts();
+}
 
+Status BlasProduct::describeEpilogue() {
+  uint32_t epilogue = epilogueOf(gemm);
+  if (Status status = set(kBlasDescEpilogue, &epilogue, sizeof(epilogue));
+      !status.ok())
+    return status;
+  if (gemm.auxiliary || gemm.isGradient()) {
+    int64_t pitch = gemm.auxiliaryPitch(), stride = gemm.m * pitch;
+    if (Status status = set(kBlasDescAuxLeading, &pitch, sizeof(pitch));
+        !status.ok())
+      return status;
+    if (gemm.batch > 1)
+      if (Status status = set(kBlasDescAuxBatchStride, &stride, sizeof(stride));
+          !status.ok())
+        return status;
+  }
+  if (gemm.bias && gemm.biasType() != gemm.result) {
+    int32_t type = blasType(gemm.biasType());
+    if (Status status = set(kBlasDescBiasType, &type, sizeof(type));
+        !status.ok())
+      return status;
+  }
+  // Candidates depend on which buffers there are and on their alignment. The
+  // address itself is looked at in calls only, which set it.
+  void *aligned = reinterpret_cast<void *>(kBufferAlignment);
+  for (const GemmProblem::Slot &slot : slots)
+    if (std::optional<int> attribute = pointerAttribute(slot.role))
+      if (Status status = set(*attribute, &aligned, sizeof(aligned));
+          !status.ok())
+        return status;
+  return {};
+}
+
+Status BlasProduct::describeLayouts() {
   int64_t rowsA = gemm.transposeA ? gemm.k : gemm.m,
           columnsA = gemm.transposeA ? gemm.m : gemm.k,
           rowsB = gemm.transposeB ? gemm.n : gemm.k,
           columnsB = gemm.transposeB ? gemm.k : gemm.n;
   if (Status status =
-          layout(layoutA, gemm.operand, rowsA, columnsA, gemm.sharedA);
+          layout(layoutA, gemm.operandA, rowsA, columnsA, gemm.sharedA);
       !status.ok())
     return status;
   if (Status status =
-          layout(layoutB, gemm.operand, rowsB, columnsB, gemm.sharedB);
+          layout(layoutB, gemm.operandB, rowsB, columnsB, gemm.sharedB);
+      !status.ok())
+    return status;
+  // There is no residual of 8 bits; the library wants to know a type all the
+  // same.
+  ElementType typeC = isFloat8(gemm.result) ? ElementType::BF16 : gemm.result;
+  if (Status status = layout(layoutC, typeC, gemm.m, gemm.n, /*shared=*/false);
       !status.ok())
     return status;
   return layout(layoutD, gemm.result, gemm.m, gemm.n, /*shared=*/false);
@@ -123,8 +236,25 @@ Status BlasProduct::describe() {
 Result<std::shared_ptr<BlasProduct>>
 BlasProduct::create(std::shared_ptr<BlasContext> context,
                     const GemmProblem &problem) {
+  std::string where = problem.toString();
+  if (std::string text = problem.obstacle(); !text.empty())
+    return Status(StatusCode::InvalidArgument, where, text);
+  std::optional<std::vector<GemmProblem::Slot>> slots = problem.slots();
+  if (!slots)
+    return Status(StatusCode::InvalidArgument, where,
+                  "has no size that fits in memory");
+  if (problem.compute == GemmProblem::Compute::Bf16x9)
+    if (size_t version = context->library().version();
+        version < kLeastBf16x9Version)
+      return Status(StatusCode::Unavailable, where,
+                    "needs cuBLASLt " + std::to_string(kLeastBf16x9Version) +
+                        " or later for bf16x9, but version " +
+                        std::to_string(version) +
+                        " is installed; update it, or compile with float32 or "
+                        "tf32");
   std::shared_ptr<BlasProduct> product(
       new BlasProduct(std::move(context), problem));
+  product->slots = std::move(*slots);
   if (Status status = product->describe(); !status.ok())
     return status;
   return product;
@@ -132,7 +262,7 @@ BlasProduct::create(std::shared_ptr<BlasContext> context,
 
 BlasProduct::~BlasProduct() {
   const Blas &blas = context->library();
-  for (BlasHandle handle : {layoutA, layoutB, layoutD})
+  for (BlasHandle handle : {layoutA, layoutB, layoutC, layoutD})
     if (handle)
       blas.layoutDestroy(handle);
   if (desc)
@@ -156,11 +286,16 @@ Result<std::vector<BlasCandidate>> BlasProduct::candidates(int most) const {
                         "cublasLtMatmulPreferenceSetAttribute");
   std::vector<BlasCandidate> found(static_cast<size_t>(std::max(most, 1)));
   int count = 0;
-  if (status.ok())
-    status = check(blas.heuristic(context->handle(), desc, layoutB, layoutA,
-                                  layoutD, layoutD, preference,
-                                  int(found.size()), found.data(), &count),
-                   "cublasLtMatmulAlgoGetHeuristic");
+  if (status.ok()) {
+    BlasResult result = blas.heuristic(context->handle(), desc, layoutB,
+                                       layoutA, layoutC, layoutD, preference,
+                                       int(found.size()), found.data(), &count);
+    // Some versions say so, others find nothing.
+    if (result == kBlasNotSupported)
+      count = 0;
+    else
+      status = check(result, "cublasLtMatmulAlgoGetHeuristic");
+  }
   blas.preferenceDestroy(preference);
   if (!status.ok())
     return status;
@@ -177,25 +312,40 @@ Result<std::vector<BlasCandidate>> BlasProduct::candidates(int most) const {
 Status BlasProduct::enqueue(std::span<void *const> buffers,
                             const BlasCandidate &candidate, void *workspace,
                             void *stream) const {
-  const Blas &blas = context->library();
-  size_t next = 2;
-  const void *a = buffers[0], *b = buffers[1];
-  if (gemm.bias)
-    if (Status status = check(blas.descSet(desc, kBlasDescBiasPointer,
-                                           &buffers[next++], sizeof(void *)),
-                              "cublasLtMatmulDescSetAttribute");
-        !status.ok())
-      return status;
-  void *d = buffers.back();
-  const void *c = gemm.residual ? buffers[next] : d;
+  const void *a = nullptr, *b = nullptr, *c = nullptr;
+  void *d = nullptr;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    switch (slots[i].role) {
+    case GemmProblem::Role::A:
+      a = buffers[i];
+      break;
+    case GemmProblem::Role::B:
+      b = buffers[i];
+      break;
+    case GemmProblem::Role::Residual:
+      c = buffers[i];
+      break;
+    case GemmProblem::Role::Result:
+      d = buffers[i];
+      break;
+    default:
+      if (Status status = set(*pointerAttribute(slots[i].role), &buffers[i],
+                              sizeof(void *));
+          !status.ok())
+        return status;
+    }
+  }
+  if (!c)
+    c = d;
   // Read by the host during the call, in the type of the sums.
   float one32 = 1, beta32 = gemm.residual ? 1 : 0;
   double one64 = 1, beta64 = beta32;
-  bool wide = gemm.operand == ElementType::F64;
+  bool wide = gemm.operandA == ElementType::F64;
   const void *alpha = wide ? static_cast<const void *>(&one64) : &one32;
   const void *beta = wide ? static_cast<const void *>(&beta64) : &beta32;
+  const Blas &blas = context->library();
   return check(blas.matmul(context->handle(), desc, alpha, b, layoutB, a,
-                           layoutA, beta, c, layoutD, d, layoutD,
+                           layoutA, beta, c, layoutC, d, layoutD,
                            &candidate.algorithm, workspace,
                            candidate.workspaceBytes, stream),
                "cublasLtMatmul");

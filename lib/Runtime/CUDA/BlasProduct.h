@@ -42,6 +42,8 @@ public:
   /// advice for sm_90).
   static constexpr size_t kWorkspaceBytes = size_t(32) << 20;
 
+  /// InvalidArgument for a problem that has an obstacle, Unavailable where the
+  /// library is too old for it.
   static Result<std::shared_ptr<BlasProduct>>
   create(std::shared_ptr<BlasContext> context, const GemmProblem &problem);
   ~BlasProduct();
@@ -63,14 +65,19 @@ private:
   BlasProduct(std::shared_ptr<BlasContext> context, const GemmProblem &problem)
       : context(std::move(context)), gemm(problem) {}
   Status describe();
+  Status describeEpilogue();
+  Status describeLayouts();
   Status layout(BlasHandle &handle, ElementType type, int64_t rows,
                 int64_t columns, bool shared);
+  Status set(int attribute, const void *value, size_t bytes) const;
   Status check(BlasResult result, const char *call) const;
 
   std::shared_ptr<BlasContext> context;
   GemmProblem gemm;
+  std::vector<GemmProblem::Slot> slots;
+  /// `layoutC` is the residual's, of a type that the result goes with.
   BlasHandle desc = nullptr, layoutA = nullptr, layoutB = nullptr,
-             layoutD = nullptr;
+             layoutC = nullptr, layoutD = nullptr;
 };
 
 } // namespace mpc::detail

@@ -49,7 +49,20 @@ private:
 };
 } // namespace
 
-/// Standard normal numbers in `type`, `bytes` of them.
+/// The f32 number of these bits cut to fewer of them. What would be no normal
+/// number becomes zero; nothing that is drawn here is too large.
+static uint32_t cut(uint32_t bits, int exponentBits, int mantissaBits) {
+  uint32_t sign = bits >> 31 << (exponentBits + mantissaBits);
+  int exponent =
+      static_cast<int>(bits >> 23 & 255) - 127 + (1 << (exponentBits - 1)) - 1;
+  uint32_t mantissa = (bits & 0x7fffff) >> (23 - mantissaBits);
+  return exponent > 0
+             ? sign | static_cast<uint32_t>(exponent) << mantissaBits | mantissa
+             : sign;
+}
+
+/// Standard normal numbers in `type`, `bytes` of them; random bits of an
+/// integer type.
 static std::vector<std::byte> randomNumbers(ElementType type, size_t bytes) {
   // Seeded alike on every machine: power, and so speed, depends on the data.
   std::mt19937 engine(1);
@@ -57,39 +70,40 @@ static std::vector<std::byte> randomNumbers(ElementType type, size_t bytes) {
   std::vector<std::byte> data(bytes);
   size_t size = static_cast<size_t>(elementBytes(type));
   for (size_t at = 0; at + size <= bytes; at += size) {
+    if (!isFloat(type)) {
+      data[at] = static_cast<std::byte>(engine());
+      continue;
+    }
     float value = normal(engine);
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof(bits));
     if (type == ElementType::F64) {
       double wide = value;
       std::memcpy(&data[at], &wide, size);
-    } else if (type == ElementType::F32) {
-      std::memcpy(&data[at], &bits, size);
-    } else if (type == ElementType::BF16) {
-      uint16_t upper = static_cast<uint16_t>(bits >> 16);
-      std::memcpy(&data[at], &upper, size);
-    } else {
-      // Cut to f16's mantissa; normal numbers lie within its exponents but for
-      // the tiniest, which become zero.
-      int exponent = static_cast<int>(bits >> 23 & 255) - 127 + 15;
-      uint16_t half = static_cast<uint16_t>(
-          (bits >> 16 & 0x8000) |
-          (exponent > 0 ? exponent << 10 | (bits >> 13 & 0x3ff) : 0));
-      std::memcpy(&data[at], &half, size);
+      continue;
     }
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    if (type == ElementType::BF16)
+      bits = cut(bits, 8, 7);
+    else if (type == ElementType::F16)
+      bits = cut(bits, 5, 10);
+    else if (type == ElementType::F8E4M3FN)
+      bits = cut(bits, 4, 3);
+    else if (type == ElementType::F8E5M2)
+      bits = cut(bits, 5, 2);
+    std::memcpy(&data[at], &bits, size);
   }
   return data;
 }
 
 Status TuningMemory::allocate(const GemmProblem &problem, int64_t l2Bytes,
                               CuHandle stream) {
-  std::optional<std::vector<int64_t>> bytes = problem.bufferBytes();
-  if (!bytes)
+  std::optional<std::vector<GemmProblem::Slot>> slots = problem.slots();
+  if (!slots)
     return Status(StatusCode::InvalidArgument, problem.toString(),
                   "has no size that fits in memory");
-  for (int64_t size : *bytes) {
+  for (const GemmProblem::Slot &slot : *slots) {
     offsets.push_back(stride);
-    stride += aligned(size);
+    stride += aligned(slot.bytes);
   }
   copies = std::clamp<size_t>(
       (2 * static_cast<size_t>(std::max<int64_t>(l2Bytes, 0)) + stride - 1) /
@@ -101,10 +115,9 @@ Status TuningMemory::allocate(const GemmProblem &problem, int64_t l2Bytes,
     return toStatus(driver, error, "cuMemAlloc", problem.toString());
   }
   // One copy of each operand is drawn; all copies hold the same numbers.
-  for (size_t i = 0; i < bytes->size(); ++i) {
+  for (size_t i = 0; i < slots->size(); ++i) {
     std::vector<std::byte> data =
-        randomNumbers(i < 2 ? problem.operand : problem.result,
-                      static_cast<size_t>((*bytes)[i]));
+        randomNumbers((*slots)[i].type, static_cast<size_t>((*slots)[i].bytes));
     for (size_t copy = 0; copy < copies; ++copy)
       if (CuResult error = driver.memcpyHtoDAsync(
               base + workspace + copy * stride + offsets[i], data.data(),

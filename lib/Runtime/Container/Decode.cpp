@@ -222,16 +222,20 @@ Status Decoder::readGemm(const fb::Gemm &from, const std::string &place,
   auto parse = [](const flatbuffers::String &text) {
     return parseElementType({text.data(), text.size()});
   };
-  std::optional<ElementType> operand = parse(*from.operand()),
+  std::optional<ElementType> operandA = parse(*from.operand_a()),
+                             operandB = parse(*from.operand_b()),
                              result = parse(*from.result());
-  if (!operand || !result ||
-      from.activation() > uint8_t(GemmProblem::Activation::GeluTanh))
+  if (!operandA || !operandB || !result ||
+      from.activation() > uint8_t(GemmProblem::Activation::GeluTanhGradient) ||
+      from.bias_gradient() > uint8_t(GemmProblem::BiasGradient::Result) ||
+      from.compute() > uint8_t(GemmProblem::Compute::Bf16x9))
     return refuse(place, "has a product of an unknown kind");
   to.m = from.m();
   to.n = from.n();
   to.k = from.k();
   to.batch = from.batch();
-  to.operand = *operand;
+  to.operandA = *operandA;
+  to.operandB = *operandB;
   to.result = *result;
   to.transposeA = from.transpose_a();
   to.transposeB = from.transpose_b();
@@ -240,7 +244,12 @@ Status Decoder::readGemm(const fb::Gemm &from, const std::string &place,
   to.activation = GemmProblem::Activation(from.activation());
   to.bias = from.bias();
   to.residual = from.residual();
-  to.tf32 = from.tf32();
+  to.auxiliary = from.auxiliary();
+  to.biasGradient = GemmProblem::BiasGradient(from.bias_gradient());
+  to.compute = GemmProblem::Compute(from.compute());
+  to.scales = from.scales();
+  to.resultScale = from.result_scale();
+  to.amax = from.amax();
   return {};
 }
 

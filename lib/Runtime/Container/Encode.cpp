@@ -6,11 +6,10 @@
 
 #include "Container.h"
 
+#include "../Sha256.h"
 #include "Executable_generated.h"
 
 #include "mpc/Runtime/Buffer.h"
-
-#include <nettle/sha2.h>
 
 #include <cstring>
 #include <map>
@@ -23,18 +22,10 @@ static_assert(std::endian::native == std::endian::little);
 static_assert(kSectionAlignment % kBufferAlignment == 0);
 
 Digest container::digestOf(std::span<const std::byte> file) {
-  static constexpr uint8_t zeros[sizeof(Digest)] = {};
-  auto at = [&](size_t offset) {
-    return reinterpret_cast<const uint8_t *>(file.data()) + offset;
-  };
-  sha256_ctx state;
-  sha256_init(&state);
-  sha256_update(&state, kDigestAt, at(0));
-  sha256_update(&state, sizeof(zeros), zeros);
-  sha256_update(&state, file.size() - kHeaderBytes, at(kHeaderBytes));
-  Digest digest;
-  sha256_digest(&state, digest.size(), digest.data());
-  return digest;
+  static constexpr std::byte zeros[sizeof(Digest)] = {};
+  std::array<std::span<const std::byte>, 3> parts = {
+      file.first(kDigestAt), std::span(zeros), file.subspan(kHeaderBytes)};
+  return detail::sha256OfParts(parts);
 }
 
 namespace {
@@ -73,14 +64,9 @@ uint64_t aligned(uint64_t offset) {
 } // namespace
 
 uint32_t Encoder::addSection(std::span<const std::byte> bytes) {
-  Digest digest;
-  sha256_ctx state;
-  sha256_init(&state);
-  sha256_update(&state, bytes.size(),
-                reinterpret_cast<const uint8_t *>(bytes.data()));
-  sha256_digest(&state, digest.size(), digest.data());
-  auto [entry, isNew] = sectionOf.emplace(std::pair(bytes.size(), digest),
-                                          uint32_t(sections.size()));
+  auto [entry, isNew] =
+      sectionOf.emplace(std::pair(bytes.size(), detail::sha256(bytes)),
+                        uint32_t(sections.size()));
   if (isNew)
     sections.push_back(bytes);
   return entry->second;
@@ -116,11 +102,14 @@ flatbuffers::Offset<fb::Gemm> Encoder::addGemm(const GemmProblem &gemm) {
   auto name = [&](ElementType type) {
     return builder.CreateSharedString(std::string(elementTypeName(type)));
   };
-  auto operand = name(gemm.operand), result = name(gemm.result);
-  return fb::CreateGemm(builder, gemm.m, gemm.n, gemm.k, gemm.batch, operand,
-                        result, gemm.transposeA, gemm.transposeB, gemm.sharedA,
-                        gemm.sharedB, uint8_t(gemm.activation), gemm.bias,
-                        gemm.residual, gemm.tf32);
+  auto operandA = name(gemm.operandA), operandB = name(gemm.operandB),
+       result = name(gemm.result);
+  return fb::CreateGemm(builder, gemm.m, gemm.n, gemm.k, gemm.batch, operandA,
+                        operandB, result, gemm.transposeA, gemm.transposeB,
+                        gemm.sharedA, gemm.sharedB, uint8_t(gemm.activation),
+                        gemm.bias, gemm.residual, gemm.auxiliary,
+                        uint8_t(gemm.biasGradient), uint8_t(gemm.compute),
+                        gemm.scales, gemm.resultScale, gemm.amax);
 }
 
 flatbuffers::Offset<fb::Cuda> Encoder::addCuda(const CudaCode &code) {

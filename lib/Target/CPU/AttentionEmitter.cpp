@@ -48,7 +48,6 @@ private:
   /// Scaled and masked scores of `lanes` positions from `column` on.
   Value maskScores(Value scores, Value row, Value column, int64_t lanes,
                    Value mask);
-  void forSplit(Value block, llvm::function_ref<void(int64_t rows)> body);
   Value splatted(Value scalar, int64_t lanes);
 
   ContractionKernel context;
@@ -177,26 +176,9 @@ void AttentionEmitter::emitItem(Value item) {
   math.loop(begin, end, 1, [&](Value block) { emitRowBlock(block); });
 }
 
-/// Runs `body` with the number of rows of `block`, in a branch where sizes
-/// differ.
-void AttentionEmitter::forSplit(Value block,
-                                llvm::function_ref<void(int64_t)> body) {
-  if (split.larger)
-    math.branch(
-        math.less(block, split.larger), [&] { body(split.rows + 1); },
-        [&] { body(split.rows); });
-  else
-    body(split.rows);
-}
-
 void AttentionEmitter::emitRowBlock(Value block) {
-  Value row =
-      math.add(math.mul(block, split.rows), math.min(block, split.larger));
-  Value rowCount = math.constant(split.rows);
-  if (split.larger)
-    rowCount =
-        arith::SelectOp::create(b, op.getLoc(), math.less(block, split.larger),
-                                math.constant(split.rows + 1), rowCount);
+  BlockRows blockRows(math, split, block);
+  Value row = blockRows.first(), rowCount = blockRows.count();
   Value base = math.constant(0);
   if (queryInPlace) {
     base = math.add(queryBase, math.mul(row, depth));
@@ -212,7 +194,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
   }
   math.loop(key.panels, [&](Value number) {
     key.panel.offset = math.mul(number, key.depth * key.columns);
-    forSplit(block, [&](int64_t rows) {
+    blockRows.with([&](int64_t rows) {
       SumBlock sums{sumType, lanes, key.columns / lanes, {}};
       for (int64_t r = 0; r < rows; ++r)
         sums.rowOffsets.push_back(r * queryPitch);
@@ -227,7 +209,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
 
   math.loop(value.panels, [&](Value number) {
     value.panel.offset = math.mul(number, value.depth * value.columns);
-    forSplit(block, [&](int64_t rows) {
+    blockRows.with([&](int64_t rows) {
       SumBlock sums{sumType, lanes, value.columns / lanes, {}};
       for (int64_t r = 0; r < rows; ++r)
         sums.rowOffsets.push_back(r * scorePitch);
@@ -256,13 +238,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
                                    math.mul(number, value.columns), used)))
         status = failure();
     };
-    int64_t rest = width - (value.panels - 1) * value.columns;
-    if (value.panels == 1 || rest == value.columns)
-      store(rest);
-    else
-      math.branch(
-          math.less(number, value.panels - 1), [&] { store(value.columns); },
-          [&] { store(rest); });
+    withPanelColumns(math, number, value.panels, value.columns, width, store);
   });
 }
 

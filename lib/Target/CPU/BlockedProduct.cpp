@@ -84,26 +84,7 @@ private:
   SmallVector<Value> indicesOf(ArrayRef<int64_t> operandBatch) {
     return batchIndices(math, operandBatch, batchPosition);
   }
-  Value firstRow(Value block) {
-    return math.add(math.mul(block, split.rows), math.min(block, split.larger));
-  }
-  /// `body` with the rows of `block`.
-  void withRows(Value block, llvm::function_ref<void(int64_t)> body) {
-    if (!split.larger)
-      return body(split.rows);
-    math.branch(
-        math.less(block, split.larger), [&] { body(split.rows + 1); },
-        [&] { body(split.rows); });
-  }
-  /// `body` with the columns of panel `number`.
-  void withColumns(Value number, llvm::function_ref<void(int64_t)> body) {
-    int64_t rest = n - (panels - 1) * columns;
-    if (rest == columns || panels == 1)
-      return body(rest);
-    math.branch(
-        math.less(number, panels - 1), [&] { body(columns); },
-        [&] { body(rest); });
-  }
+  BlockRows rowsOf(Value block) { return {math, split, block}; }
   int64_t tileElements() const { return split.largest() * columns; }
   /// Where the sums of a block and panel stand, both counted from the item's
   /// first.
@@ -302,13 +283,13 @@ void BlockedEmitter::packRowGroup(Value first, int64_t count) {
     SmallVector<Value> at(leading);
     at.append({math.add(first, k), Value()});
     math.loop(blockBegin, blockEnd, 1, [&](Value block) {
-      Value row = firstRow(block);
+      BlockRows rows = rowsOf(block);
       Value to = math.add(math.mul(math.sub(block, blockBegin), blockPitch),
                           math.mul(k, rowPitch));
-      withRows(block, [&](int64_t rows) {
+      rows.with([&](int64_t count) {
         for (const Chunk &run :
-             chunksOf(rows, lanes, CpuTarget{CpuIsa::Avx2})) {
-          at.back() = math.add(row, run.offset);
+             chunksOf(count, lanes, CpuTarget{CpuIsa::Avx2})) {
+          at.back() = math.add(rows.first(), run.offset);
           if (failed(context.copyRun(b, product.lhs, at, run.lanes, rowMemory,
                                      math.add(to, run.offset))))
             status = failure();
@@ -319,7 +300,8 @@ void BlockedEmitter::packRowGroup(Value first, int64_t count) {
 }
 
 void BlockedEmitter::addBlock(Value block, Value first, int64_t count) {
-  Value row = firstRow(block), base;
+  BlockRows blockRows = rowsOf(block);
+  Value row = blockRows.first(), base;
   if (transposedRows) {
     base = math.mul(math.sub(block, blockBegin), blockPitch);
   } else if (rowsInPlace) {
@@ -334,23 +316,17 @@ void BlockedEmitter::addBlock(Value block, Value first, int64_t count) {
       at.push_back(number);
       return at;
     };
-    Value rowCount = math.constant(split.rows);
-    if (split.larger)
-      rowCount = arith::SelectOp::create(
-          b, op->getLoc(), math.less(block, split.larger),
-          math.constant(split.rows + 1), rowCount);
-    if (failed(context.packRows(b, product.lhs, indices, rowCount, count,
-                                rowMemory, rowPitch, first)))
+    if (failed(context.packRows(b, product.lhs, indices, blockRows.count(),
+                                count, rowMemory, rowPitch, first)))
       status = failure();
   }
   math.loop(panelBegin, panelEnd, 1, [&](Value number) {
     panel.offset = math.mul(math.sub(number, panelBegin), chunk * columns);
     Value sums = sumsOffset(block, number);
-    withColumns(number, [&](int64_t used) {
+    withPanelColumns(math, number, panels, columns, n, [&](int64_t used) {
       int64_t vectors = tailVectors(panel, used, lanes);
-      withRows(block, [&](int64_t rows) {
-        addSums(rows, vectors, count, base, sums);
-      });
+      blockRows.with(
+          [&](int64_t rows) { addSums(rows, vectors, count, base, sums); });
     });
   });
 }
@@ -370,14 +346,10 @@ void BlockedEmitter::addSums(int64_t rows, int64_t vectors, int64_t count,
 }
 
 void BlockedEmitter::storeBlock(Value block) {
-  Value row = firstRow(block);
-  Value rowCount = math.constant(split.rows);
-  if (split.larger)
-    rowCount =
-        arith::SelectOp::create(b, op->getLoc(), math.less(block, split.larger),
-                                math.constant(split.rows + 1), rowCount);
+  BlockRows rows = rowsOf(block);
+  Value rowCount = rows.count();
   auto indices = [&](Value r) {
-    Value position = math.add(row, r);
+    Value position = math.add(rows.first(), r);
     if (flattened)
       return math.delinearize(position, rowShape);
     SmallVector<Value> at(batchPosition);
@@ -393,7 +365,7 @@ void BlockedEmitter::storeBlock(Value block) {
     Value tile = memref::ViewOp::create(
         b, op->getLoc(), MemRefType::get({tileElements()}, sumType),
         context.arguments.scratch, start, ValueRange{});
-    withColumns(number, [&](int64_t used) {
+    withPanelColumns(math, number, panels, columns, n, [&](int64_t used) {
       if (failed(context.storeTile(b, tile, columns, rowCount, indices,
                                    columnDim, math.mul(number, columns), used)))
         status = failure();

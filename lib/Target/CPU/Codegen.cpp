@@ -29,8 +29,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static constexpr llvm::StringLiteral kKernelAttr = "mpc.kernel_kind";
-
 //===----------------------------------------------------------------------===//
 // Helpers that emitters share
 //===----------------------------------------------------------------------===//
@@ -220,7 +218,8 @@ FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
 
   SmallVector<func::FuncOp> kernels;
   for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(kKernelAttr) && !function.isExternal())
+    if (function->hasAttr(MpcDialect::kKernelKindAttr) &&
+        !function.isExternal())
       kernels.push_back(function);
 
   SmallVector<KernelInfo> infos;

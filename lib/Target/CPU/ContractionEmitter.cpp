@@ -96,8 +96,8 @@ private:
   void emit();
   void emitItem(Value item);
   void emitRowBlock(Value block, Value panelBegin, Value panelEnd);
-  void emitPanel(Value panel, int64_t used, Value row, Value rowCount,
-                 Value isLarge);
+  void emitPanel(Value panel, int64_t used, const BlockRows &rows,
+                 Value rowCount);
   void emitSums(int64_t rows, int64_t vectors, Value base);
 
   /// Indices of an operand's batch dimensions for the current batch.
@@ -307,14 +307,8 @@ void MatmulEmitter::emitItem(Value item) {
 
 void MatmulEmitter::emitRowBlock(Value block, Value panelBegin,
                                  Value panelEnd) {
-  Value row =
-      math.add(math.mul(block, split.rows), math.min(block, split.larger));
-  Value isLarge, rowCount = math.constant(split.rows);
-  if (split.larger) {
-    isLarge = math.less(block, split.larger);
-    rowCount = arith::SelectOp::create(b, op->getLoc(), isLarge,
-                                       math.constant(split.rows + 1), rowCount);
-  }
+  BlockRows blockRows(math, split, block);
+  Value row = blockRows.first(), rowCount = blockRows.count();
   if (!rowsInPlace && !transposedRows) {
     auto indices = [&](Value r) {
       Value number = math.add(row, r);
@@ -328,7 +322,7 @@ void MatmulEmitter::emitRowBlock(Value block, Value panelBegin,
                                 rowMemory, rowPitch)))
       status = failure();
   } else if (!rowsInPlace) {
-    auto pack = [&](int64_t rows) {
+    blockRows.with([&](int64_t rows) {
       auto indices = [&](Value k) {
         SmallVector<Value> at = batchIndices(lhsBatch);
         at.push_back(k);
@@ -337,23 +331,13 @@ void MatmulEmitter::emitRowBlock(Value block, Value panelBegin,
       if (failed(context.packColumns(b, product.lhs, indices, row, rows, depth,
                                      rowMemory, rowPitch)))
         status = failure();
-    };
-    if (isLarge)
-      math.branch(
-          isLarge, [&] { pack(split.rows + 1); }, [&] { pack(split.rows); });
-    else
-      pack(split.rows);
+    });
   }
 
   math.loop(panelBegin, panelEnd, 1, [&](Value number) {
-    int64_t rest = n - (panels - 1) * columns;
-    if (rest == columns || panels == 1)
-      emitPanel(number, rest, row, rowCount, isLarge);
-    else
-      math.branch(
-          math.less(number, panels - 1),
-          [&] { emitPanel(number, columns, row, rowCount, isLarge); },
-          [&] { emitPanel(number, rest, row, rowCount, isLarge); });
+    withPanelColumns(math, number, panels, columns, n, [&](int64_t used) {
+      emitPanel(number, used, blockRows, rowCount);
+    });
   });
 }
 
@@ -370,20 +354,16 @@ void MatmulEmitter::emitSums(int64_t rows, int64_t vectors, Value base) {
   storeSums(b, op->getLoc(), block, sums, tile, columns);
 }
 
-void MatmulEmitter::emitPanel(Value number, int64_t used, Value row,
-                              Value rowCount, Value isLarge) {
+void MatmulEmitter::emitPanel(Value number, int64_t used, const BlockRows &rows,
+                              Value rowCount) {
+  Value row = rows.first();
   Value base = math.constant(0);
   if (rowsInPlace)
     base = math.add(rowBase, math.mul(row, transposedRows ? 1 : rowPitch));
   Value local = packedPanels ? number : math.sub(number, panelBeginOfItem);
   panel.offset = math.mul(local, depth * columns);
   int64_t vectors = tailVectors(panel, used, lanes);
-  if (isLarge)
-    math.branch(
-        isLarge, [&] { emitSums(split.rows + 1, vectors, base); },
-        [&] { emitSums(split.rows, vectors, base); });
-  else
-    emitSums(split.rows, vectors, base);
+  rows.with([&](int64_t count) { emitSums(count, vectors, base); });
 
   auto indices = [&](Value r) {
     Value position = math.add(row, r);

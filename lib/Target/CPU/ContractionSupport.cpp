@@ -70,6 +70,44 @@ SmallVector<Value> mpc::transposeVectors(OpBuilder &builder, Location loc,
 }
 
 //===----------------------------------------------------------------------===//
+// Blocks and panels
+//===----------------------------------------------------------------------===//
+
+BlockRows::BlockRows(const IndexMath &math, const RowSplit &split, Value block)
+    : math(math), split(split),
+      firstRow(
+          math.add(math.mul(block, split.rows), math.min(block, split.larger))),
+      isLarge(split.larger ? math.less(block, split.larger) : Value()) {}
+
+Value BlockRows::choose(int64_t ofLarge, int64_t ofOthers) const {
+  Value others = math.constant(ofOthers);
+  if (!isLarge)
+    return others;
+  return arith::SelectOp::create(math.b, math.loc, isLarge,
+                                 math.constant(ofLarge), others);
+}
+
+void BlockRows::with(llvm::function_ref<void(int64_t)> body) const {
+  if (isLarge)
+    math.branch(
+        isLarge, [&] { body(split.rows + 1); }, [&] { body(split.rows); });
+  else
+    body(split.rows);
+}
+
+void mpc::withPanelColumns(const IndexMath &math, Value number, int64_t panels,
+                           int64_t columns, int64_t extent,
+                           llvm::function_ref<void(int64_t)> body) {
+  int64_t rest = extent - (panels - 1) * columns;
+  if (panels == 1 || rest == columns)
+    body(rest);
+  else
+    math.branch(
+        math.less(number, panels - 1), [&] { body(columns); },
+        [&] { body(rest); });
+}
+
+//===----------------------------------------------------------------------===//
 // Set-up
 //===----------------------------------------------------------------------===//
 
@@ -215,8 +253,7 @@ ContractionKernel::packPanel(OpBuilder &builder, Value tensor,
   int64_t depth =
       range ? range->count : shape[shape.size() - (transposed ? 1 : 2)];
   int64_t width = shape[shape.size() - (transposed ? 2 : 1)];
-  int64_t panels = llvm::divideCeil(width, columns),
-          rest = width - (panels - 1) * columns;
+  int64_t panels = llvm::divideCeil(width, columns);
   Value first = math.mul(panel, columns);
   LogicalResult result = success();
   auto emitAt = [&](Value k, Value n, int64_t count) -> Value {
@@ -256,14 +293,7 @@ ContractionKernel::packPanel(OpBuilder &builder, Value tensor,
         }
       });
     };
-    if (rest == columns)
-      copy(columns);
-    else if (panels == 1)
-      copy(rest);
-    else
-      math.branch(
-          math.less(panel, panels - 1), [&] { copy(columns); },
-          [&] { copy(rest); });
+    withPanelColumns(math, panel, panels, columns, width, copy);
     return result;
   }
 

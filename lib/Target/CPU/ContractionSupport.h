@@ -41,6 +41,32 @@ llvm::SmallVector<mlir::Value> transposeVectors(mlir::OpBuilder &builder,
                                                 mlir::Location loc,
                                                 mlir::ValueRange vectors);
 
+/// The rows of one block of a RowSplit whose number is known at run time.
+class BlockRows {
+public:
+  BlockRows(const IndexMath &math, const RowSplit &split, mlir::Value block);
+
+  mlir::Value first() const { return firstRow; }
+  mlir::Value count() const { return choose(split.rows + 1, split.rows); }
+  /// `ofLarge` where the block has a row more, else `ofOthers`.
+  mlir::Value choose(int64_t ofLarge, int64_t ofOthers) const;
+  /// Runs `body` with the number of rows, in a branch where sizes differ.
+  void with(llvm::function_ref<void(int64_t rows)> body) const;
+
+private:
+  IndexMath math;
+  RowSplit split;
+  mlir::Value firstRow;
+  /// Whether the block has a row more; null where all are alike.
+  mlir::Value isLarge;
+};
+
+/// Runs `body` with the columns of panel `number` of the `panels` that `extent`
+/// columns lie in, in a branch where the last panel has fewer than `columns`.
+void withPanelColumns(const IndexMath &math, mlir::Value number, int64_t panels,
+                      int64_t columns, int64_t extent,
+                      llvm::function_ref<void(int64_t used)> body);
+
 /// One kernel around the contraction `anchor`.
 class ContractionKernel {
 public:

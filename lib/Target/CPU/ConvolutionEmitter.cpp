@@ -259,8 +259,7 @@ void ConvEmitter::emitItem(Value item) {
       math.min(math.add(stripBegin, stripsPerItem), rowSplit.blocks);
   Value panelBegin = math.mul(position[3], panelsPerItem);
   Value panelEnd = math.min(math.add(panelBegin, panelsPerItem), panels);
-  firstRow = math.add(math.mul(stripBegin, rowSplit.rows),
-                      math.min(stripBegin, rowSplit.larger));
+  firstRow = BlockRows(math, rowSplit, stripBegin).first();
   FailureOr<Value> region = reader->read(b, image, plane, firstRow);
   if (failed(region)) {
     status = failure();
@@ -273,21 +272,17 @@ void ConvEmitter::emitItem(Value item) {
 }
 
 void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
-  Value row = math.add(math.mul(strip, rowSplit.rows),
-                       math.min(strip, rowSplit.larger));
+  BlockRows stripRows(math, rowSplit, strip);
+  Value row = stripRows.first();
   Value localRow = math.sub(row, firstRow);
   panel.offset = math.mul(number, g.depth() * columns);
-  int64_t rest = g.groupOutputs() - (panelsOfGroup - 1) * columns;
   auto blocks = [&](int64_t used) {
     math.loop(columnSplit.blocks, [&](Value block) {
-      Value column = math.add(math.mul(block, columnSplit.rows),
-                              math.min(block, columnSplit.larger));
+      BlockRows blockColumns(math, columnSplit, block);
+      Value column = blockColumns.first();
       // Strips and column blocks come in two sizes, but never both at once.
-      Value large;
-      if (columnSplit.larger)
-        large = math.less(block, columnSplit.larger);
-      else if (rowSplit.larger)
-        large = math.less(strip, rowSplit.larger);
+      bool splitsColumns = columnSplit.larger > 0;
+      const BlockRows &sized = splitsColumns ? blockColumns : stripRows;
       int64_t vectors = tailVectors(panel, used, lanes);
       Value group = math.div(number, panelsOfGroup);
       Value base = math.add(
@@ -295,17 +290,12 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
       base = math.add(
           base, math.mul(column, g.stride[2] * reader->region().pixelStride));
       base = math.add(base, math.mul(group, g.groupChannels()));
-      Value count = math.constant(rowSplit.rows * columnSplit.rows);
-      if (large) {
-        int64_t height = rowSplit.largest(), width = columnSplit.largest();
-        math.branch(
-            large, [&] { emitSums(height, width, vectors, base); },
-            [&] { emitSums(rowSplit.rows, columnSplit.rows, vectors, base); });
-        count = arith::SelectOp::create(b, op.getLoc(), large,
-                                        math.constant(height * width), count);
-      } else {
-        emitSums(rowSplit.rows, columnSplit.rows, vectors, base);
-      }
+      sized.with([&](int64_t size) {
+        emitSums(splitsColumns ? rowSplit.rows : size,
+                 splitsColumns ? size : columnSplit.rows, vectors, base);
+      });
+      Value count = sized.choose(rowSplit.largest() * columnSplit.largest(),
+                                 rowSplit.rows * columnSplit.rows);
       Value channel =
           math.add(math.mul(group, g.groupOutputs()),
                    math.mul(math.rem(number, panelsOfGroup), columns));
@@ -323,12 +313,8 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
         status = failure();
     });
   };
-  if (panelsOfGroup == 1 || rest == columns)
-    blocks(rest);
-  else
-    math.branch(
-        math.less(math.rem(number, panelsOfGroup), panelsOfGroup - 1),
-        [&] { blocks(columns); }, [&] { blocks(rest); });
+  withPanelColumns(math, math.rem(number, panelsOfGroup), panelsOfGroup,
+                   columns, g.groupOutputs(), blocks);
 }
 
 void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,

@@ -66,10 +66,10 @@ private:
   void addSums(int64_t rows, Value base, Value sums);
   void storeUnit(Value number, Value unit, Value sums);
 
-  /// A unit's place in the window, and its block's first row in the line.
+  /// A unit's place in the window, and its block's rows in the line.
   struct UnitPlace {
     SmallVector<Value> window;
-    Value row, isLarge;
+    BlockRows rows;
   };
   UnitPlace placeOf(Value unit);
   /// The first output channel of a panel.
@@ -311,25 +311,14 @@ void FilterGradientEmitter::packPanel(Value number, Value image, Value plane,
       });
     });
   };
-  int64_t rest = g.groupOutputs() - (panelsOfGroup - 1) * columns;
-  if (panelsOfGroup == 1 || rest == columns)
-    copy(rest);
-  else
-    math.branch(
-        math.less(local, panelsOfGroup - 1), [&] { copy(columns); },
-        [&] { copy(rest); });
+  withPanelColumns(math, local, panelsOfGroup, columns, g.groupOutputs(), copy);
 }
 
 FilterGradientEmitter::UnitPlace FilterGradientEmitter::placeOf(Value unit) {
-  UnitPlace place;
-  place.window =
+  SmallVector<Value> window =
       math.delinearize(unit, {outer[0], outer[1], outer[2], split.blocks});
-  Value block = place.window.pop_back_val();
-  place.row =
-      math.add(math.mul(block, split.rows), math.min(block, split.larger));
-  if (split.larger)
-    place.isLarge = math.less(block, split.larger);
-  return place;
+  Value block = window.pop_back_val();
+  return {std::move(window), BlockRows(math, split, block)};
 }
 
 void FilterGradientEmitter::addUnit(Value number, Value unit, Value region,
@@ -341,15 +330,10 @@ void FilterGradientEmitter::addUnit(Value number, Value unit, Value region,
                   math.mul(place.window[1], g.dilation[1] * layout.rowStride));
   base = math.add(
       base, math.mul(place.window[2], g.dilation[2] * layout.pixelStride));
-  base = math.add(base, place.row);
+  base = math.add(base, place.rows.first());
   base = math.add(base,
                   math.mul(math.div(number, panelsOfGroup), g.groupChannels()));
-  if (place.isLarge)
-    math.branch(
-        place.isLarge, [&] { addSums(split.rows + 1, base, sums); },
-        [&] { addSums(split.rows, base, sums); });
-  else
-    addSums(split.rows, base, sums);
+  place.rows.with([&](int64_t rows) { addSums(rows, base, sums); });
 }
 
 void FilterGradientEmitter::addSums(int64_t rows, Value base, Value sums) {
@@ -370,10 +354,7 @@ void FilterGradientEmitter::addSums(int64_t rows, Value base, Value sums) {
 
 void FilterGradientEmitter::storeUnit(Value number, Value unit, Value sums) {
   UnitPlace place = placeOf(unit);
-  Value rowCount = math.constant(split.rows);
-  if (place.isLarge)
-    rowCount = arith::SelectOp::create(b, op.getLoc(), place.isLarge,
-                                       math.constant(split.rows + 1), rowCount);
+  Value rowCount = place.rows.count();
   Value local = math.rem(number, panelsOfGroup), channel = firstChannel(number);
   Value start =
       math.add(math.mul(sums, bytesPerElement(sumType)), sumsOffsetBytes);
@@ -382,7 +363,7 @@ void FilterGradientEmitter::storeUnit(Value number, Value unit, Value sums) {
       context.arguments.scratch, start, ValueRange{});
   auto indices = [&](Value r) {
     SmallVector<Value> window = place.window;
-    Value position = math.add(place.row, r);
+    Value position = math.add(place.rows.first(), r);
     if (stacked) {
       window[1] = math.div(position, line);
       position = math.rem(position, line);
@@ -400,13 +381,8 @@ void FilterGradientEmitter::storeUnit(Value number, Value unit, Value sums) {
                                  /*columnDim=*/0, channel, used)))
       status = failure();
   };
-  int64_t rest = g.groupOutputs() - (panelsOfGroup - 1) * columns;
-  if (panelsOfGroup == 1 || rest == columns)
-    store(rest);
-  else
-    math.branch(
-        math.less(local, panelsOfGroup - 1), [&] { store(columns); },
-        [&] { store(rest); });
+  withPanelColumns(math, local, panelsOfGroup, columns, g.groupOutputs(),
+                   store);
 }
 
 FailureOr<EmittedKernel> mpc::emitFilterGradient(func::FuncOp kernel,

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emit/Description.h"
+#include "Emit/KernelAttributes.h"
 #include "Schedules/Schedule.h"
 
 #include "Target/Kernel/ElementMemory.h"
@@ -39,7 +40,6 @@ using namespace mlir;
 using namespace mpc;
 
 static constexpr llvm::StringLiteral kSharedAttr = "mpc.dynamic_shared";
-static constexpr llvm::StringLiteral kScratchAttr = "mpc.scratch";
 
 SmallVector<CudaKernelInfo> mpc::cudaKernels(ModuleOp module) {
   SmallVector<CudaKernelInfo> kernels;
@@ -73,7 +73,8 @@ struct LowerKernelsToGpuPass
       return signalPassFailure();
     SmallVector<func::FuncOp> kernels;
     for (auto function : module.getOps<func::FuncOp>())
-      if (function->hasAttr("mpc.kernel_kind") && !function.isExternal())
+      if (function->hasAttr(MpcDialect::kKernelKindAttr) &&
+          !function.isExternal())
         kernels.push_back(function);
     if (kernels.empty())
       return markAllAnalysesPreserved();
@@ -143,7 +144,7 @@ private:
     if (kernel->hasAttr(exe::kInPlaceAttr))
       function->setAttr("mpc.in_place", builder.getUnitAttr());
     // How many arguments the kernel only reads.
-    function->setAttr("mpc.inputs",
+    function->setAttr(kInputsAttr,
                       builder.getI64IntegerAttr(kernel.getNumArguments()));
     function->setAttr(kDescriptionAttr,
                       builder.getStringAttr(describeKernel(kernel)));

@@ -39,8 +39,8 @@ struct ScheduleKernelsPass
     if (failed(architecture))
       return signalPassFailure();
     for (auto kernel : module.getOps<func::FuncOp>())
-      if (kernel->hasAttr("mpc.kernel_kind") && !kernel.isExternal() &&
-          !kernel->hasAttr(Schedule::kAttr) &&
+      if (kernel->hasAttr(MpcDialect::kKernelKindAttr) &&
+          !kernel.isExternal() && !kernel->hasAttr(Schedule::kAttr) &&
           failed(schedule(kernel, *architecture)))
         return signalPassFailure();
   }
@@ -49,7 +49,8 @@ private:
   static LogicalResult schedule(func::FuncOp kernel,
                                 const CudaTarget &architecture) {
     // Only one family lets scalars lie over what all blocks read.
-    auto kind = kernel->getAttrOfType<FusionKindAttr>("mpc.kernel_kind");
+    auto kind =
+        kernel->getAttrOfType<FusionKindAttr>(MpcDialect::kKernelKindAttr);
     bool renewsInPlace = kind && kind.getValue() == FusionKind::update &&
                          kernel->hasAttr(exe::kInPlaceAttr);
     for (const auto &family : kernelFamilies()) {

@@ -22,6 +22,9 @@ using arith::CmpFPredicate;
 namespace {
 /// Elements of a piece.
 constexpr int64_t kPieceLength = 16384;
+/// A tensor of no more elements is summed up in their order: lanes would save
+/// little and round otherwise than the reference interpreter.
+constexpr int64_t kLongestInOrder = 16;
 
 /// A tensor and its pieces among those of all tensors.
 struct Pieces {
@@ -38,6 +41,7 @@ public:
         index{context.builder, context.loc} {
     if (auto norm = dyn_cast<GlobalNormOp>(op)) {
       isNorm = true;
+      ofNorms = norm.getOfNorms();
       set(norm);
       type = getElementTypeOrSelf(norm.getResult().getType());
     } else {
@@ -54,7 +58,7 @@ public:
   ElementEmitter &emitter;
   ValueMath math;
   IndexMath index;
-  bool isNorm = false;
+  bool isNorm = false, ofNorms = false;
   /// Of the sums.
   Type type;
   SmallVector<Pieces> tensors;
@@ -100,7 +104,7 @@ private:
 
 int64_t Check::lanesFor(Value tensor, int64_t length) {
   const ElementTarget &target = context.target;
-  if (target.lanes == 1 || target.alignedVectors)
+  if (target.lanes == 1 || target.alignedVectors || length <= kLongestInOrder)
     return 1;
   bool isWide = type.isF64() || getElementTypeOrSelf(tensor.getType()).isF64();
   int64_t lanes = 4 * target.lanes / (isWide ? 2 : 1);
@@ -138,8 +142,7 @@ FailureOr<Carried> Check::accumulate(FailureOr<Value> element, Value keep,
   Value zero = math.constant(value.getType(), 0);
   if (keep)
     value = math.select(keep, value, zero);
-  return Carried{isNorm ? math.add(sums[0], math.mul(value, value))
-                        : math.fma(value, zero, sums[0])};
+  return Carried{math.fma(value, isNorm ? value : zero, sums[0])};
 }
 
 LogicalResult
@@ -296,8 +299,18 @@ private:
   }
 
   LogicalResult joinNorm() {
-    Value norm = check->math.sqrt(sumOf(0, check->items));
-    check->emitter.store(norm, memrefs[0], {}, 1);
+    ValueMath &math = check->math;
+    Value total = math.constant(check->type, 0);
+    for (const Pieces &pieces : check->tensors) {
+      Value sum = sumOf(pieces.first, pieces.count);
+      if (check->ofNorms) {
+        Value norm = math.sqrt(sum);
+        total = math.fma(norm, norm, total);
+      } else {
+        total = math.add(total, sum);
+      }
+    }
+    check->emitter.store(math.sqrt(total), memrefs[0], {}, 1);
     return success();
   }
 

@@ -38,12 +38,24 @@ static std::optional<ResultOrder> orderOf(Operation &op, ResultOrder input) {
   return input;
 }
 
-/// The order of each value that is elementwise in the result of `anchor`, or a
-/// transpose or slice of such a value; nothing for a value that mixes two.
-static DenseMap<Value, std::optional<ResultOrder>>
-findOrders(func::FuncOp kernel, Operation *anchor) {
-  DenseMap<Value, std::optional<ResultOrder>> orders;
-  Value result = anchor->getResult(0);
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+static SmallVector<int64_t> rowMajorStrides(Value value) {
+  ArrayRef<int64_t> shape = shapeOf(value);
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+using ResultOrders = DenseMap<Value, std::optional<ResultOrder>>;
+
+/// The order of each value that is elementwise in `result`, or a transpose or
+/// slice of such a value; nothing for a value that mixes two.
+static ResultOrders findOrders(func::FuncOp kernel, Value result) {
+  ResultOrders orders;
   auto type = cast<RankedTensorType>(result.getType());
   ResultOrder own;
   own.dimensions = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
@@ -74,19 +86,128 @@ findOrders(func::FuncOp kernel, Operation *anchor) {
   return orders;
 }
 
+/// `value` without the reshapes behind what has an order.
+static Value behindReshapes(Value value, const ResultOrders &orders) {
+  while (!orders.contains(value) && value.getDefiningOp<ReshapeOp>())
+    value = value.getDefiningOp<ReshapeOp>().getInput();
+  return value;
+}
+
 StoredResults::StoredResults(func::FuncOp kernel, Operation *anchor)
-    : anchor(anchor) {
-  auto orders = findOrders(kernel, anchor);
-  for (Value value : kernel.getBody().front().getTerminator()->getOperands()) {
-    Value source = value;
-    while (!orders.contains(source) && source.getDefiningOp<ReshapeOp>())
-      source = source.getDefiningOp<ReshapeOp>().getInput();
-    results.push_back({source, orders.lookup(source)});
+    : anchor(anchor->getResult(0)) {
+  ResultOrders orders = findOrders(kernel, this->anchor);
+  for (OpOperand &output :
+       kernel.getBody().front().getTerminator()->getOpOperands()) {
+    Value source = behindReshapes(output.get(), orders);
+    results.push_back(
+        {source, orders.lookup(source), output.getOperandNumber()});
   }
 }
 
+/// What an output is made of: itself, or the inputs of a concat behind reshapes
+/// and transposes with their places in it.
+static std::vector<StoredResult> partsOf(OpOperand &output) {
+  Value joined = behindReshapes(output.get(), ResultOrders());
+  SmallVector<TransposeOp> transposes;
+  while (auto transpose = joined.getDefiningOp<TransposeOp>()) {
+    transposes.push_back(transpose);
+    joined = transpose.getInput();
+  }
+  auto concat = joined.getDefiningOp<ConcatOp>();
+  unsigned number = output.getOperandNumber();
+  if (!concat)
+    return {{output.get(), std::nullopt, number}};
+  Value last = transposes.empty() ? joined : transposes.front().getResult();
+  SmallVector<int64_t> strides = rowMajorStrides(last);
+  for (TransposeOp transpose : transposes) {
+    SmallVector<int64_t> before(strides.size());
+    for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
+      before[from] = strides[to];
+    strides = before;
+  }
+  std::vector<StoredResult> parts;
+  int64_t first = 0, axis = concat.getAxis();
+  for (Value input : concat.getInputs()) {
+    parts.push_back(
+        {input, std::nullopt, number, first * strides[axis], strides});
+    first += cast<RankedTensorType>(input.getType()).getDimSize(axis);
+  }
+  return parts;
+}
+
+/// The strides of a tensor of shape `to` that is a reshape of one of shape
+/// `from` with these strides; nothing where a dimension has none.
+static std::optional<SmallVector<int64_t>>
+reshapedStrides(ArrayRef<int64_t> strides, ArrayRef<int64_t> from,
+                ArrayRef<int64_t> to) {
+  SmallVector<int64_t> result(to.size(), 0);
+  if (llvm::is_contained(to, 0))
+    return result;
+  // Neighbours that are one dimension seen from outside, the last one first.
+  SmallVector<std::pair<int64_t, int64_t>> runs;
+  for (auto [stride, extent] :
+       llvm::zip_equal(llvm::reverse(strides), llvm::reverse(from)))
+    if (extent != 1) {
+      if (!runs.empty() && stride == runs.back().first * runs.back().second)
+        runs.back().second *= extent;
+      else
+        runs.push_back({stride, extent});
+    }
+  size_t run = 0;
+  for (size_t d = to.size(); d-- > 0;) {
+    if (to[d] == 1)
+      continue;
+    auto &[stride, extent] = runs[run];
+    if (extent % to[d] != 0)
+      return std::nullopt;
+    result[d] = stride;
+    stride *= to[d];
+    extent /= to[d];
+    if (extent == 1)
+      ++run;
+  }
+  return result;
+}
+
+std::optional<std::vector<StoredResults>>
+StoredResults::ofEach(func::FuncOp kernel, Operation *anchor) {
+  std::vector<StoredResults> each;
+  SmallVector<ResultOrders> orders;
+  for (Value result : anchor->getResults()) {
+    each.push_back(StoredResults(result));
+    orders.push_back(findOrders(kernel, result));
+  }
+  for (OpOperand &output :
+       kernel.getBody().front().getTerminator()->getOpOperands())
+    for (StoredResult &part : partsOf(output)) {
+      int64_t makers = 0;
+      for (auto [stored, known] : llvm::zip_equal(each, orders)) {
+        Value source = behindReshapes(part.value, known);
+        if (!known.contains(source))
+          continue;
+        StoredResult own = part;
+        own.value = source;
+        own.order = known.lookup(source);
+        if (!part.strides.empty()) {
+          auto strides = reshapedStrides(part.strides, shapeOf(part.value),
+                                         shapeOf(source));
+          if (!strides)
+            return std::nullopt;
+          own.strides = *strides;
+        }
+        if (!stored.fits(own))
+          return std::nullopt;
+        stored.results.push_back(own);
+        ++makers;
+      }
+      if (makers != 1)
+        return std::nullopt;
+    }
+  return each;
+}
+
 bool StoredResults::fits(const StoredResult &result) const {
-  auto type = cast<RankedTensorType>(anchor->getResult(0).getType());
+  auto type = cast<RankedTensorType>(anchor.getType());
   int64_t last = type.getRank() - 1;
   if (!result.order ||
       cast<RankedTensorType>(result.value.getType()).getShape() !=
@@ -104,48 +225,43 @@ bool StoredResults::fits() const {
 LogicalResult StoredResults::check() const {
   for (const StoredResult &result : results)
     if (!fits(result))
-      return anchor->emitError()
+      return anchor.getDefiningOp()->emitError()
              << "an epilogue result has the type " << result.value.getType()
              << "; it must be elementwise in the contraction's result, "
-             << anchor->getResult(0).getType()
+             << anchor.getType()
              << ", or a transpose or slice of that which keeps the last "
                 "dimension";
   return success();
 }
 
 Value StoredResults::outputMemory(ElementEmitter &emitter, Value output,
-                                  unsigned index) const {
+                                  const StoredResult &stored) const {
   auto type = cast<MemRefType>(output.getType());
-  ArrayRef<int64_t> shape =
-      cast<RankedTensorType>(results[index].value.getType()).getShape();
+  ArrayRef<int64_t> shape = shapeOf(stored.value);
   if (type.getShape() == shape)
     return output;
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size() - 1; i-- > 0;)
-    strides[i] = strides[i + 1] * shape[i + 1];
   return memref::ReinterpretCastOp::create(
-      emitter.getBuilder(), anchor->getLoc(),
+      emitter.getBuilder(), anchor.getLoc(),
       MemRefType::get(shape, type.getElementType()), output,
-      /*offset=*/0, shape, strides);
+      /*offset=*/0, shape, rowMajorStrides(stored.value));
 }
 
 LogicalResult StoredResults::store(ElementEmitter &emitter,
                                    ArrayRef<Value> outputs, Value sums,
                                    ValueRange indices, int64_t lanes,
                                    Value mask) const {
-  Value result = anchor->getResult(0);
-  Type element = getElementTypeOrSelf(result.getType()),
+  Type element = getElementTypeOrSelf(anchor.getType()),
        carried = carriedType(element);
   if (Type from = getElementTypeOrSelf(sums.getType()); from != carried) {
-    ValueMath math(emitter.getBuilder(), anchor->getLoc());
+    ValueMath math(emitter.getBuilder(), anchor.getLoc());
     sums = from.getIntOrFloatBitWidth() > carried.getIntOrFloatBitWidth()
                ? math.truncateFloat(sums, carried)
                : math.extendFloat(sums, carried);
   }
-  emitter.bindValue(result, emitter.round(sums, element));
+  emitter.bindValue(anchor, emitter.round(sums, element));
   OpBuilder &builder = emitter.getBuilder();
-  IndexMath math{builder, anchor->getLoc()};
-  for (auto [i, stored] : llvm::enumerate(results)) {
+  IndexMath math{builder, anchor.getLoc()};
+  for (const StoredResult &stored : results) {
     SmallVector<Value> at;
     // Whether the elements lie in the output at all.
     Value inside;
@@ -156,23 +272,31 @@ LogicalResult StoredResults::store(ElementEmitter &emitter,
         index = math.sub(index, math.constant(first));
       at.push_back(index);
       if (extent ==
-          cast<RankedTensorType>(result.getType()).getDimSize(dimension))
+          cast<RankedTensorType>(anchor.getType()).getDimSize(dimension))
         continue;
       Value fits = math.less(index, extent);
-      inside = inside
-                   ? ValueMath(builder, anchor->getLoc()).bitAnd(inside, fits)
-                   : fits;
+      inside = inside ? ValueMath(builder, anchor.getLoc()).bitAnd(inside, fits)
+                      : fits;
     }
     OpBuilder::InsertionGuard guard(builder);
     if (inside) {
-      auto branch = scf::IfOp::create(builder, anchor->getLoc(), inside,
+      auto branch = scf::IfOp::create(builder, anchor.getLoc(), inside,
                                       /*withElseRegion=*/false);
       builder.setInsertionPoint(branch.thenBlock()->getTerminator());
     }
     FailureOr<Value> out = emitter.emit(stored.value, at, lanes, mask);
     if (failed(out))
       return failure();
-    emitter.store(*out, outputMemory(emitter, outputs[i], i), at, lanes, mask);
+    Value output = outputs[stored.output];
+    if (stored.strides.empty()) {
+      emitter.store(*out, outputMemory(emitter, output, stored), at, lanes,
+                    mask);
+      continue;
+    }
+    Value place = math.constant(stored.first);
+    for (auto [index, stride] : llvm::zip_equal(at, stored.strides))
+      place = math.add(place, math.mul(index, stride));
+    emitter.store(*out, math.flatten(output), place, lanes, mask);
   }
   return success();
 }

@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A contraction's epilogue: elementwise ops, transposes and slices that keep
-// rows whole, and reshapes between the sums and the kernel's outputs.
+// rows whole, and reshapes between the sums and the kernel's outputs. Where an
+// anchor has several results, each has an epilogue of its own, and outputs may
+// be concats of these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <optional>
+#include <vector>
 
 namespace mpc {
 
@@ -25,17 +28,31 @@ struct ResultOrder {
   bool operator==(const ResultOrder &other) const = default;
 };
 
-/// What one output of a kernel stores.
+/// What one output of a kernel stores, or an input of the concat that it
+/// stores.
 struct StoredResult {
   /// Reshapes stripped.
   mlir::Value value;
   /// Nothing where it does not come from the anchor's result in one order.
   std::optional<ResultOrder> order;
+  /// Number of the output.
+  unsigned output = 0;
+  /// Where the output is a concat, perhaps transposed: the place of the value's
+  /// first element in it, and how far neighbours along each dimension of the
+  /// value stand apart there. No strides where the value is the output.
+  int64_t first = 0;
+  llvm::SmallVector<int64_t> strides = {};
 };
 
 class StoredResults {
 public:
+  /// Of the anchor's first result, which all outputs come from.
   StoredResults(mlir::func::FuncOp kernel, mlir::Operation *anchor);
+
+  /// Of each result of `anchor`: the outputs that come from it alone. Nothing
+  /// where an output does not fit or comes from several other than by a concat.
+  static std::optional<std::vector<StoredResults>>
+  ofEach(mlir::func::FuncOp kernel, mlir::Operation *anchor);
 
   /// Checks that results are elementwise in the anchor's result, or transposes
   /// and slices of that which keep the last dimension, or reshapes of these; a
@@ -55,12 +72,14 @@ public:
   llvm::ArrayRef<StoredResult> all() const { return results; }
 
 private:
+  explicit StoredResults(mlir::Value anchor) : anchor(anchor) {}
   bool fits(const StoredResult &result) const;
   mlir::Value outputMemory(ElementEmitter &emitter, mlir::Value output,
-                           unsigned index) const;
+                           const StoredResult &stored) const;
 
-  mlir::Operation *anchor;
-  llvm::SmallVector<StoredResult> results;
+  /// The result.
+  mlir::Value anchor;
+  std::vector<StoredResult> results;
 };
 
 } // namespace mpc

@@ -147,6 +147,46 @@ func.func @avg_pool_gradient_c1(%g: tensor<2x3xf32>) {
 
 // -----
 
+func.func @norm_gradient_c1(%x: tensor<4x6xf32>, %s: tensor<6xf32>) {
+  // expected-error @below {{axis 2 is outside the rank 2}}
+  %0:2 = mpc.norm_gradient %x, %s, %x axis(2) epsilon(1.0e-5) : (tensor<4x6xf32>, tensor<6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>)
+  return
+}
+
+// -----
+
+func.func @norm_gradient_c2(%x: tensor<4x6xf32>, %s: tensor<4xf32>) {
+  // expected-error @below {{operand 'tensor<4xf32>' does not broadcast to the normalised extents [6]}}
+  %0:2 = mpc.norm_gradient %x, %s, %x axis(1) epsilon(1.0e-5) : (tensor<4x6xf32>, tensor<4xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @norm_gradient_c3(%x: tensor<4x6xf32>, %s: tensor<6xf32>) {
+  // expected-error @below {{needs a finite epsilon that is not negative, found -1}}
+  %0:2 = mpc.norm_gradient %x, %s, %x axis(1) epsilon(-1.0) : (tensor<4x6xf32>, tensor<6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>)
+  return
+}
+
+// -----
+
+func.func @batch_norm_gradient_c1(%x: tensor<4x3xf32>, %s: tensor<4xf32>) {
+  // expected-error @below {{operand 'tensor<4xf32>' must hold the 3 channels of 'tensor<4x3xf32>'}}
+  %0:3 = mpc.batch_norm_gradient %x, %s, %x epsilon(1.0e-5) : (tensor<4x3xf32>, tensor<4xf32>, tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @batch_norm_gradient_c2(%x: tensor<4x3xf32>, %s: tensor<3xf32>) {
+  // expected-error @below {{needs a finite epsilon that is not negative, found -1}}
+  %0:3 = mpc.batch_norm_gradient %x, %s, %x epsilon(-1.0) : (tensor<4x3xf32>, tensor<3xf32>, tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_gradient_c1_gradient(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x5x6xf32>) {
   // expected-error @below {{needs a gradient of the attention's type 'tensor<2x3x6xf32>', found 'tensor<2x3x8xf32>'}}
   %0:3 = mpc.attention_gradient %q, %k, %v, %q scale(0.5) : (tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x6xf32>, tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<2x5x8xf32>, tensor<2x5x6xf32>)

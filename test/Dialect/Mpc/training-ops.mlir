@@ -45,6 +45,22 @@ func.func @channels_last(%x: tensor<1x5x4xf32>, %g: tensor<1x3x6xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @norm_gradient
+func.func @norm_gradient(%x: tensor<4x6xbf16>, %s: tensor<6xbf16>) {
+  // CHECK: mpc.norm_gradient %{{.+}}, %{{.+}}, %{{.+}} axis(1) epsilon(1.000000e-05) :
+  %0:2 = mpc.norm_gradient %x, %s, %x axis(1) epsilon(1.0e-5) : (tensor<4x6xbf16>, tensor<6xbf16>, tensor<4x6xbf16>) -> (tensor<4x6xbf16>, tensor<6xbf16>)
+  // CHECK: axis(1) epsilon(1.000000e-05) root_mean_square :
+  %1:2 = mpc.norm_gradient %x, %s, %x axis(1) epsilon(1.0e-5) root_mean_square : (tensor<4x6xbf16>, tensor<6xbf16>, tensor<4x6xbf16>) -> (tensor<4x6xbf16>, tensor<6xbf16>)
+  return
+}
+
+// CHECK-LABEL: func.func @batch_norm_gradient
+func.func @batch_norm_gradient(%x: tensor<4x3x2xf16>, %s: tensor<3xf16>) {
+  // CHECK: mpc.batch_norm_gradient %{{.+}}, %{{.+}}, %{{.+}} epsilon(1.000000e-05) :
+  %0:3 = mpc.batch_norm_gradient %x, %s, %x epsilon(1.0e-5) : (tensor<4x3x2xf16>, tensor<3xf16>, tensor<4x3x2xf16>) -> (tensor<4x3x2xf16>, tensor<3xf16>, tensor<3xf16>)
+  return
+}
+
 // CHECK-LABEL: func.func @attention_gradient
 func.func @attention_gradient(%q: tensor<1x4x3x8xf16>, %k: tensor<1x2x5x8xf16>, %v: tensor<1x2x5x6xf16>,
                               %g: tensor<1x4x3x6xf16>, %mask: tensor<3x5xi1>) {

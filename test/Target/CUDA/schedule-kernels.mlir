@@ -79,6 +79,31 @@ func.func private @phases(%x: tensor<6x10xf32>) -> tensor<6x10xf32>
 
 // -----
 
+// A filter's gradient is a product whose long k many blocks share; that of groups is summed
+// in threads, line by line of positions.
+
+// CHECK-LABEL: @filter
+// CHECK-SAME: family = "filter", scratch_bytes = {{[0-9]+}} : i64
+// CHECK-SAME: splits = {{[1-9][0-9]+}} : i64
+// CHECK-SAME: tile_k = 64 : i64
+func.func private @filter(%x: tensor<64x26x26x32xbf16>, %g: tensor<64x24x24x64xbf16>) -> tensor<64x32x3x3xf32>
+    attributes {mpc.kernel_kind = "library"} {
+  %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<64x26x26x32xbf16>, tensor<64x24x24x64xbf16>) -> tensor<64x32x3x3xf32>
+  return %0 : tensor<64x32x3x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @filter_of_groups
+// CHECK-SAME: family = "filter", lines = {{[0-9]+}} : i64
+func.func private @filter_of_groups(%x: tensor<64x26x26x32xbf16>, %g: tensor<64x24x24x64xbf16>) -> tensor<64x8x3x3xf32>
+    attributes {mpc.kernel_kind = "library"} {
+  %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) groups(4) layout(channels_last) : (tensor<64x26x26x32xbf16>, tensor<64x24x24x64xbf16>) -> tensor<64x8x3x3xf32>
+  return %0 : tensor<64x8x3x3xf32>
+}
+
+// -----
+
 // A schedule that is there is left alone.
 
 // CHECK-LABEL: @scheduled

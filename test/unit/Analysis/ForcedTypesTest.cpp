@@ -109,6 +109,23 @@ TEST_F(ForcedTypesTest, Bf16TermsNeedATargetThatHasThem) {
   EXPECT_EQ(second->mode, ComputeMode::native);
 }
 
+// Three terms have f32's precision: a GPU's kernels compute f32 where they are
+// permitted. Two terms have less.
+TEST_F(ForcedTypesTest, ThreeBf16TermsAreAPermissionOnGpus) {
+  FusionTarget gpu = *FusionTarget::parse("cuda:sm_90");
+  std::optional<OpPlan> first = plan(
+      R"({"name": "a", "overrides": {"name:first": "bf16x3"}})", "first", gpu);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->mode, ComputeMode::bf16x3);
+  EXPECT_TRUE(first->compute.isF32());
+  EXPECT_EQ(said, "bf16x3 is permitted in 1 contractions, which kernels of "
+                  "this target compute in float32");
+  EXPECT_FALSE(plan(R"({"name": "a", "overrides": {"name:first": "bf16x2"}})",
+                    "first", gpu));
+  EXPECT_EQ(said, "override 'name:first=bf16x2' forces bf16x2 on 'first', but "
+                  "the target has no kernel for it yet; use tf32 or float32");
+}
+
 TEST_F(ForcedTypesTest, NarrowSumsNeedATargetThatHasThem) {
   StringRef policy = R"({"name": "a", "extends": "mixed_float16",
                          "accumulate": "float16"})";

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
 #include "Runtime/CUDA/Nvrtc.h"
 
 #include "mpc/JIT/CompileFile.h"
@@ -22,7 +23,6 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <unistd.h>
 
 using namespace mpc;
 namespace fs = std::filesystem;
@@ -47,22 +47,20 @@ std::vector<Buffer> makeInputs(const Program &program) {
   return inputs;
 }
 
-class CudaCompileTest : public testing::Test {
+class CudaCompileTest : public TemporaryFolder {
 protected:
   void SetUp() override {
     const char *root = std::getenv("MPC_SOURCE_DIR");
     if (!root)
       GTEST_SKIP() << "MPC_SOURCE_DIR names no source tree";
     tests = std::string(root) + "/test/";
-    std::string pattern = (fs::temp_directory_path() / "mpc-XXXXXX").string();
-    folder = mkdtemp(pattern.data());
+    TemporaryFolder::SetUp();
     path = (folder / "m.mpcx").string();
     if (const char *kept = std::getenv("MPC_CACHE_DIR"))
       cacheBefore = kept;
   }
   void TearDown() override {
-    if (!folder.empty())
-      fs::remove_all(folder);
+    TemporaryFolder::TearDown();
     if (cacheBefore.empty())
       unsetenv("MPC_CACHE_DIR");
     else
@@ -77,7 +75,6 @@ protected:
   }
 
   std::string tests;
-  fs::path folder;
   std::string path, cacheBefore;
 };
 

@@ -6,16 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
+
 #include "mpc/JIT/Engine.h"
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <unistd.h>
-
 using namespace mpc;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -48,25 +45,16 @@ func.func @main(%x: tensor<256x1x28x28xf32> {mpc.role = #mpc.role<input>, mpc.na
 }
 )";
 
-class StepMemory : public testing::Test {
+class StepMemory : public TemporaryFolder {
 protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "mpc-XXXXXX").string();
-    folder = mkdtemp(pattern.data());
-    std::ofstream(folder / "cnn.mlir") << kNetwork;
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   /// A step under `policy`, for no device.
   Result<Executable> compile(const std::string &policy) {
     CompileOptions options;
     options.policy = policy;
     options.training.emplace();
     return Engine::create(Device::null())
-        ->compileFile((folder / "cnn.mlir").string(), options);
+        ->compileFile(writeModel(kNetwork), options);
   }
-
-  fs::path folder;
 };
 
 } // namespace

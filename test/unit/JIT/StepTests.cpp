@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
+
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/JIT/Engine.h"
 #include "mpc/Target/CUDA/HostDevice.h"
@@ -14,12 +16,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <unistd.h>
 
 using namespace mpc;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -49,21 +47,13 @@ func.func @main(
 }
 )";
 
-class StepTest : public testing::Test {
+class StepTest : public TemporaryFolder {
 protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "mpc-XXXXXX").string();
-    folder = mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
-  std::string writeModel(int64_t count) {
+  std::string writeStep(int64_t count) {
     std::string text = kStep;
     for (size_t at; (at = text.find("<Nx")) != std::string::npos;)
       text.replace(at + 1, 1, std::to_string(count));
-    std::string path = (folder / "step.mlir").string();
-    std::ofstream(path) << text;
-    return path;
+    return writeModel(text);
   }
 
   /// Runs three steps and compares every bit.
@@ -98,8 +88,6 @@ protected:
       EXPECT_EQ(arguments[4].as<int64_t>()[0], step);
     }
   }
-
-  fs::path folder;
 };
 
 } // namespace
@@ -109,7 +97,7 @@ TEST_F(StepTest, StatesAreWrittenInPlaceOnTheCpu) {
   for (int64_t count : {1, 7, 1003, 100003})
     for (int threads : {1, 3}) {
       Engine engine = *Engine::create(*Device::cpu({.threads = threads}));
-      Result<Executable> executable = engine.compileFile(writeModel(count));
+      Result<Executable> executable = engine.compileFile(writeStep(count));
       ASSERT_TRUE(executable.ok()) << executable.status().toString();
       const Program &program = executable->program();
       EXPECT_EQ(program.arguments[1].role, "parameter");
@@ -125,7 +113,7 @@ TEST_F(StepTest, StatesAreWrittenInPlaceOnTheCpu) {
 TEST_F(StepTest, AStepCopiesNothingOnAGpu) {
   Engine engine = *Engine::create(cudaHostDevice());
   for (int64_t count : {7, 5003}) {
-    Result<Executable> executable = engine.compileFile(writeModel(count));
+    Result<Executable> executable = engine.compileFile(writeStep(count));
     ASSERT_TRUE(executable.ok()) << executable.status().toString();
     for (const Launch &launch : executable->program().launches)
       EXPECT_NE(launch.kind, "copy");
@@ -137,8 +125,7 @@ TEST_F(StepTest, AStepCopiesNothingOnAGpu) {
 
 TEST_F(StepTest, AFileKeepsRolesAndInitialValues) {
   std::string path = (folder / "step.mpcx").string();
-  Result<CompiledFile> file =
-      compileToFile(writeModel(7), path, {"cpu:native"});
+  Result<CompiledFile> file = compileToFile(writeStep(7), path, {"cpu:native"});
   ASSERT_TRUE(file.ok()) << file.status().toString();
   Result<Executable> executable =
       loadExecutable(*Device::cpu({.threads = 1}), path, {.trusted = true});

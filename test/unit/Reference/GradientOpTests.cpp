@@ -176,6 +176,89 @@ TEST_F(GradientOpTest, OverlappingWindowsAreSummedInF32) {
 }
 
 //===----------------------------------------------------------------------===//
+// norm_gradient
+//===----------------------------------------------------------------------===//
+
+struct NormCase {
+  const char *op, *attribute, *input, *scale, *attributes;
+};
+
+TEST_F(GradientOpTest, NormGradientIsItsSlope) {
+  const NormCase cases[] = {
+      {"layer_norm", "", "tensor<3x7xf64>", "tensor<7xf64>",
+       "axis(1) epsilon(0.01)"},
+      {"layer_norm", "", "tensor<2x3x4xf64>", "tensor<4xf64>",
+       "axis(1) epsilon(0.01)"},
+      {"rms_norm", " root_mean_square", "tensor<2x3x4xf64>", "tensor<3x1xf64>",
+       "axis(1) epsilon(0.01)"},
+      {"rms_norm", " root_mean_square", "tensor<5xf64>", "tensor<f64>",
+       "axis(0) epsilon(0.5)"},
+  };
+  for (const NormCase &c : cases) {
+    SmallVector<Tensor> operands = {random(c.input), random(c.scale)};
+    Tensor g = random(c.input);
+    std::string types = std::string(c.input) + ", " + c.scale;
+    auto forward = [&](ArrayRef<Tensor> inputs) {
+      return run(std::string("mpc.") + c.op + " %0, %1 " + c.attributes +
+                     " : (" + types + ") -> " + c.input,
+                 inputs, {c.input})[0];
+    };
+    SmallVector<Tensor> arguments(operands);
+    arguments.push_back(g);
+    SmallVector<Tensor> gradients =
+        run(std::string("mpc.norm_gradient %0, %1, %2 ") + c.attributes +
+                c.attribute + " : (" + types + ", " + c.input + ") -> (" +
+                types + ")",
+            arguments, {c.input, c.scale});
+    ASSERT_EQ(gradients.size(), 2u);
+    constexpr double step = 0x1p-18;
+    for (size_t i = 0; i < 2; ++i) {
+      std::string text;
+      llvm::raw_string_ostream(text) << operands[i].getType();
+      Tensor d = random(text);
+      SmallVector<Tensor> up(operands), down(operands);
+      up[i] = moved(operands[i], d, step);
+      down[i] = moved(operands[i], d, -step);
+      double slope = (dot(forward(up), g) - dot(forward(down), g)) / (2 * step);
+      EXPECT_NEAR(dot(gradients[i], d), slope,
+                  1e-6 * std::sqrt(dot(g, g) * dot(d, d)))
+          << c.op << " operand " << i;
+    }
+  }
+}
+
+TEST_F(GradientOpTest, BatchNormGradientIsItsSlope) {
+  std::string x = "tensor<4x3x2xf64>", c = "tensor<3xf64>";
+  SmallVector<Tensor> operands = {random(x), random(c), random(c)};
+  Tensor g = random(x), statistics = random(c);
+  auto forward = [&](ArrayRef<Tensor> inputs) {
+    SmallVector<Tensor> arguments(inputs);
+    arguments.append({statistics, statistics});
+    return run("mpc.batch_norm_training %0, %1, %2, %3, %4 epsilon(0.01) "
+               "momentum(0.1) : (" +
+                   x + ", " + c + ", " + c + ", " + c + ", " + c + ") -> (" +
+                   x + ", " + c + ", " + c + ")",
+               arguments, {x, c, c})[0];
+  };
+  SmallVector<Tensor> gradients =
+      run("mpc.batch_norm_gradient %0, %1, %2 epsilon(0.01) : (" + x + ", " +
+              c + ", " + x + ") -> (" + x + ", " + c + ", " + c + ")",
+          {operands[0], operands[1], g}, {x, c, c});
+  ASSERT_EQ(gradients.size(), 3u);
+  constexpr double step = 0x1p-18;
+  for (size_t i = 0; i < 3; ++i) {
+    Tensor d = random(i == 0 ? x : c);
+    SmallVector<Tensor> up(operands), down(operands);
+    up[i] = moved(operands[i], d, step);
+    down[i] = moved(operands[i], d, -step);
+    double slope = (dot(forward(up), g) - dot(forward(down), g)) / (2 * step);
+    EXPECT_NEAR(dot(gradients[i], d), slope,
+                1e-6 * std::sqrt(dot(g, g) * dot(d, d)))
+        << "operand " << i;
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // attention_gradient
 //===----------------------------------------------------------------------===//
 

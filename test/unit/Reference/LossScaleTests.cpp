@@ -146,6 +146,37 @@ TEST_F(CheckTest, NormIsTakenOfUnscaledGradients) {
                Rounding::Declared);
 }
 
+// Where a tensor's sum or norm is rounded shows in the last bit of some norms.
+TEST_F(CheckTest, NormRoundsPerTensor) {
+  auto round = [](double value) -> double { return static_cast<float>(value); };
+  auto root = [=](double value) { return round(std::sqrt(value)); };
+  auto ofTwo = [&](const std::string &form, Tensor a, Tensor b, double norm) {
+    expectFloats("mpc.global_norm %0, %1" + form +
+                     " : (tensor<1xf32>, tensor<1xf32>) -> tensor<f32>",
+                 {a, b}, "tensor<f32>", {norm}, 0, Rounding::Declared);
+  };
+  int ofSumsOnly = 0, ofNormsOnly = 0;
+  for (int i = 0; i < 50; ++i) {
+    double x = round(1.1 + i * 0.013), y = round(0.7 + i * 0.031);
+    Tensor a = floats("tensor<1xf32>", {y}), b = floats("tensor<1xf32>", {x});
+    // The square that is added is rounded with the sum in one tensor, and by
+    // itself in one of its own.
+    double fused = root(round(round(y * y) + x * x));
+    expectFloats("mpc.global_norm %0 : (tensor<2xf32>) -> tensor<f32>",
+                 {floats("tensor<2xf32>", {y, x})}, "tensor<f32>", {fused}, 0,
+                 Rounding::Declared);
+    double ofSums = root(round(round(y * y) + round(x * x)));
+    ofTwo("", a, b, ofSums);
+    double first = root(round(y * y)), second = root(round(x * x));
+    double ofNorms = root(round(round(first * first) + second * second));
+    ofTwo(" {of_norms}", a, b, ofNorms);
+    ofSumsOnly += ofSums != fused;
+    ofNormsOnly += ofNorms != ofSums;
+  }
+  EXPECT_GT(ofSumsOnly, 0);
+  EXPECT_GT(ofNormsOnly, 0);
+}
+
 //===----------------------------------------------------------------------===//
 // learning_rate
 //===----------------------------------------------------------------------===//

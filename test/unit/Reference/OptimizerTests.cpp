@@ -246,6 +246,24 @@ protected:
     return values;
   }
 
+  /// The first moment of an Adam step in f32 whose gradient is `g * factor`.
+  double moment(const std::string &attributes, double m, double g,
+                double factor = 1) {
+    SmallVector<Tensor> results =
+        run("mpc.optimizer.adam %0, %1 states(%2, %0) step(%3) "
+            "learning_rate(%4) unscale(%5) {" +
+                attributes +
+                "} : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, "
+                "tensor<1xf32>, tensor<i64>, tensor<f64>, tensor<f32>) -> "
+                "(tensor<1xf32>, tensor<1xf32>, tensor<1xf32>)",
+            {floats("tensor<1xf32>", {1}), floats("tensor<1xf32>", {g}),
+             floats("tensor<1xf32>", {m}), ints("tensor<i64>", {1}),
+             floats("tensor<f64>", {1}), floats("tensor<f32>", {factor})},
+            {"tensor<1xf32>", "tensor<1xf32>", "tensor<1xf32>"},
+            Rounding::Declared);
+    return results.size() == 3 ? results[1].floats()[0] : kNan;
+  }
+
   static void expectClose(ArrayRef<double> actual, ArrayRef<double> expected) {
     ASSERT_EQ(actual.size(), expected.size());
     for (auto [a, b] : llvm::zip_equal(actual, expected))
@@ -330,22 +348,6 @@ TEST_F(UpdateTest, FusedProductsAreRoundedWithTheirSum) {
 }
 
 TEST_F(UpdateTest, FirstMomentsMoveOrBlend) {
-  auto moment = [&](StringRef attributes, double m, double g) {
-    SmallVector<Tensor> results =
-        run(("mpc.optimizer.adam %0, %1 states(%2, %0) step(%3) "
-             "learning_rate(%4) {" +
-             attributes +
-             "} : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, "
-             "tensor<i64>, tensor<f64>) -> (tensor<1xf32>, tensor<1xf32>, "
-             "tensor<1xf32>)")
-                .str(),
-            {floats("tensor<1xf32>", {1}), floats("tensor<1xf32>", {g}),
-             floats("tensor<1xf32>", {m}), ints("tensor<i64>", {1}),
-             floats("tensor<f64>", {1})},
-            {"tensor<1xf32>", "tensor<1xf32>", "tensor<1xf32>"},
-            Rounding::Declared);
-    return results.size() == 3 ? results[1].floats()[0] : kNan;
-  };
   auto round = [](double value) -> double { return static_cast<float>(value); };
   double m = 1.1f, g = -9.7f, share = round(1 - 0.9), keep = round(0.9);
   double fused = round(m + share * round(g - m));
@@ -357,6 +359,21 @@ TEST_F(UpdateTest, FirstMomentsMoveOrBlend) {
   EXPECT_EQ(moment("fuse = \"none\"", m, g), plain);
   EXPECT_EQ(moment("fuse = \"last\"", m, g), blended);
   EXPECT_EQ(moment("form = #mpc<optimizer_form keras>", m, g), plain);
+}
+
+// On JAX the product that clips is rounded with the difference to the average.
+TEST_F(UpdateTest, KerasOnJaxFusesTheMultiplier) {
+  double m = 1.1f, g = -9.33f, factor = 0.7f;
+  auto round = [](double value) -> double { return static_cast<float>(value); };
+  double share = round(1 - 0.9);
+  double fused = round(m + share * round(g * factor - m));
+  double rounded = round(m + share * round(round(g * factor) - m));
+  double coupled = round(m + share * round(round(round(g * factor) + 0.5) - m));
+  ASSERT_NE(fused, rounded);
+  std::string keras = "fuse = \"first\", form = #mpc<optimizer_form keras>";
+  EXPECT_EQ(moment(keras, m, g, factor), fused);
+  EXPECT_EQ(moment("", m, g, factor), rounded);
+  EXPECT_EQ(moment(keras + ", weight_decay = 0.5", m, g, factor), coupled);
 }
 
 TEST_F(UpdateTest, DecayIsInTheGradientOrBesideIt) {

@@ -4,19 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
+
 #include "mpc/Training/Trainer.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <stdexcept>
 
 using namespace mpc;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -57,19 +56,12 @@ Dataset points(int64_t count, uint32_t seed) {
       *Buffer::fromValues<int32_t>({ElementType::I32, {count}}, y));
 }
 
-class TrainerTest : public testing::Test {
+class TrainerTest : public TemporaryFolder {
 protected:
   void SetUp() override {
-    std::string name =
-        testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::replace(name.begin(), name.end(), '/', '-');
-    folder = fs::temp_directory_path() /
-             ("mpc-trainer-" + std::to_string(::getpid()) + "-" + name);
-    fs::create_directories(folder);
-    model = (folder / "model.mlir").string();
-    std::ofstream(model) << kModel;
+    TemporaryFolder::SetUp();
+    model = writeModel(kModel);
   }
-  void TearDown() override { fs::remove_all(folder); }
 
   Result<Trainer> tryTrainer(const CompileOptions &options) {
     return Trainer::create(*Device::cpu({.threads = 2}), model, options);
@@ -93,7 +85,6 @@ protected:
     return options;
   }
 
-  fs::path folder;
   std::string model;
 };
 

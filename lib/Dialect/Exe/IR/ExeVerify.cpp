@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The constraints that ExeOps.td numbers.
+// The constraints that ExeOps.td numbers; those of products: GemmVerify.cpp.
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "Buffers.h"
+
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,9 +17,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::exe;
 
-/// The bytes that a buffer has, or nullopt where it names nothing of the
-/// program.
-static std::optional<int64_t> bufferBytes(ProgramOp program, Attribute buffer) {
+std::optional<int64_t> mpc::exe::bufferBytes(ProgramOp program,
+                                             Attribute buffer) {
   if (auto arena = dyn_cast<ArenaAttr>(buffer))
     return arena.getBytes();
   auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer);
@@ -82,9 +82,7 @@ static bool mayShare(StepOpInterface step, unsigned input, unsigned output) {
              storesScalarsLast(launch.getKind(), program.getTarget()));
 }
 
-/// That every buffer exists, outputs may be written, and no output overlaps
-/// another buffer of the step, but an input that it may share.
-static LogicalResult verifyBuffers(StepOpInterface step) {
+LogicalResult mpc::exe::verifyBuffers(StepOpInterface step) {
   Operation *op = step;
   auto program = cast<ProgramOp>(op->getParentOp());
   for (Attribute buffer :
@@ -157,65 +155,6 @@ LogicalResult LaunchOp::verify() {
   if (failed(check("input", getInputs(), type.getInputs())))
     return failure();
   return check("output", getOutputs(), type.getResults());
-}
-
-//===----------------------------------------------------------------------===//
-// GemmOp
-//===----------------------------------------------------------------------===//
-
-LogicalResult ProblemAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                  int64_t m, int64_t n, int64_t k,
-                                  int64_t batch, Type operandType,
-                                  Type resultType, bool, bool, bool, bool,
-                                  Epilogue, bool, bool, bool) {
-  if (m < 1 || n < 1 || k < 1 || batch < 1)
-    return emitError() << "a product has positive extents, found m " << m
-                       << ", n " << n << ", k " << k << ", batch " << batch;
-  if (!isa<FloatType>(operandType) || !isa<FloatType>(resultType))
-    return emitError() << "a product is of floats, found " << operandType
-                       << " and " << resultType;
-  return success();
-}
-
-LogicalResult GemmOp::verify() {
-  // C2
-  if (failed(verifyBuffers(cast<StepOpInterface>(getOperation()))))
-    return failure();
-  ProblemAttr problem = getProblem();
-  // C3
-  if (problem.getResidual() && problem.getEpilogue() != Epilogue::none)
-    return emitOpError() << "has both a residual and the activation "
-                         << stringifyEpilogue(problem.getEpilogue());
-  // C1
-  auto program = cast<ProgramOp>((*this)->getParentOp());
-  auto bytes = [](Type type, int64_t count) {
-    return count * (type.getIntOrFloatBitWidth() / 8);
-  };
-  int64_t sums = problem.getBatch() * problem.getM() * problem.getN();
-  SmallVector<int64_t> expected = {
-      bytes(problem.getOperandType(),
-            (problem.getSharedA() ? 1 : problem.getBatch()) * problem.getM() *
-                problem.getK()),
-      bytes(problem.getOperandType(),
-            (problem.getSharedB() ? 1 : problem.getBatch()) * problem.getK() *
-                problem.getN())};
-  if (problem.getBias())
-    expected.push_back(bytes(problem.getResultType(), problem.getN()));
-  if (problem.getResidual())
-    expected.push_back(bytes(problem.getResultType(), sums));
-  expected.push_back(bytes(problem.getResultType(), sums));
-  SmallVector<Attribute> buffers(getInputs().getValue());
-  llvm::append_range(buffers, getOutputs());
-  if (buffers.size() != expected.size() || getOutputs().size() != 1)
-    return emitOpError() << "has " << getInputs().size() << " inputs and "
-                         << getOutputs().size() << " outputs, its problem has "
-                         << expected.size() - 1 << " and 1";
-  for (auto [buffer, size] : llvm::zip_equal(buffers, expected))
-    if (*bufferBytes(program, buffer) != size)
-      return emitOpError() << "buffer " << buffer << " has "
-                           << *bufferBytes(program, buffer)
-                           << " bytes, its problem needs " << size;
-  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,55 +6,110 @@
 
 #include "GemmMatch.h"
 
+#include "mpc/Analysis/OperandSums.h"
+
 using namespace mlir;
 using namespace mpc;
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
-/// The number of the kernel's argument that `value` is, at most reshaped; -1
-/// where it is computed.
-static int64_t argumentOf(Value value) {
+int64_t mpc::argumentOf(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>())
     value = reshape.getInput();
   auto argument = dyn_cast<BlockArgument>(value);
   return argument ? static_cast<int64_t>(argument.getArgNumber()) : -1;
 }
 
-GemmMatch::GemmMatch(func::FuncOp kernel) {
+/// The one product of a kernel; null where there are none or several.
+static MatmulOp soleProduct(func::FuncOp kernel, bool &hasSecond) {
   MatmulOp product;
   for (auto op : kernel.getOps<MatmulOp>()) {
-    if (product) {
-      (void)refuse("it holds a second product");
-      return;
-    }
+    hasSecond |= static_cast<bool>(product);
     product = op;
   }
-  if (!product) {
-    (void)refuse("it holds no product");
+  return hasSecond ? MatmulOp() : product;
+}
+
+GemmMatch::GemmMatch(func::FuncOp kernel, bool emulatesFloat32) {
+  bool hasSecond = false;
+  MatmulOp contraction = soleProduct(kernel, hasSecond);
+  if (!contraction) {
+    (void)refuse(hasSecond ? "it holds a second product"
+                           : "it holds no product");
     return;
   }
-  if (kernel.getNumResults() != 1) {
-    (void)refuse("it has " + std::to_string(kernel.getNumResults()) +
-                 " results");
-    return;
-  }
-  resultType = getElementTypeOrSelf(kernel.getResultTypes().front());
-  if (failed(matchProduct(product)) ||
-      failed(matchEpilogue(product.getResult())))
+  if (failed(matchProduct(contraction)) ||
+      failed(matchOperandSum(kernel, contraction)) ||
+      failed(matchResults(kernel, contraction)))
     return;
   numbers = {a, b};
-  if (bias >= 0)
-    numbers.push_back(bias);
-  if (residual >= 0)
-    numbers.push_back(residual);
+  for (int64_t number : {bias, residual, auxiliary})
+    if (number >= 0)
+      numbers.push_back(number);
+  exe::Compute compute = exe::Compute::native;
+  if (contraction.getCompute() == ComputeMode::tf32)
+    compute = exe::Compute::tf32;
+  else if (contraction.getCompute() == ComputeMode::bf16x3 && emulatesFloat32)
+    compute = exe::Compute::bf16x9;
   found = exe::ProblemAttr::get(
       kernel.getContext(), m, n, k, batch,
-      getElementTypeOrSelf(product.getLhs().getType()), resultType,
-      product.getTransposeLhs(), product.getTransposeRhs(), sharedA, sharedB,
-      epilogue, bias >= 0, residual >= 0,
-      product.getCompute() == ComputeMode::tf32);
+      getElementTypeOrSelf(contraction.getLhs().getType()),
+      /*operandBType=*/Type(), resultType, contraction.getTransposeLhs(),
+      contraction.getTransposeRhs(), sharedA, sharedB, epilogue, bias >= 0,
+      residual >= 0, keptResult >= 0, biasGradient, compute,
+      /*scales=*/false, /*resultScale=*/false, /*amax=*/false);
+}
+
+/// Finds what becomes of the sums, and that all results are accounted for.
+LogicalResult GemmMatch::matchResults(func::FuncOp kernel,
+                                      MatmulOp contraction) {
+  // Of two results but for an operand's sums the one that is no mask.
+  for (auto [number, type] : llvm::enumerate(kernel.getResultTypes()))
+    if (static_cast<int64_t>(number) != sumResult &&
+        isa<FloatType>(getElementTypeOrSelf(type)))
+      resultType = getElementTypeOrSelf(type);
+  if (!resultType)
+    return refuse("it has no float result");
+  if (failed(matchEpilogue(contraction.getResult())))
+    return failure();
+  for (int64_t number : {product, keptResult, sumResult})
+    if (number >= 0)
+      outputs.push_back(number);
+  if (outputs.size() != kernel.getNumResults())
+    return refuse("it has " + std::to_string(kernel.getNumResults()) +
+                  " results");
+  if (sumResult >= 0 && hasEpilogue())
+    return refuse("it sums an operand beside an epilogue");
+  bool isGelu = (epilogue == exe::Epilogue::gelu_tanh && keptResult >= 0) ||
+                epilogue == exe::Epilogue::gelu_tanh_gradient;
+  if (isGelu && n % 8 != 0)
+    return refuse("lines of " + std::to_string(n) +
+                  " elements beside its result are no multiples of 8");
+  return success();
+}
+
+/// Finds sums of an operand beside the product: results of the same type.
+LogicalResult GemmMatch::matchOperandSum(func::FuncOp kernel,
+                                         MatmulOp contraction) {
+  for (auto sum : kernel.getOps<ReduceSumOp>()) {
+    std::optional<OperandSum> of = operandSumOf(sum, contraction);
+    int64_t number = resultOf(sum.getResult());
+    if (!of || number < 0)
+      return refuse("its epilogue holds mpc.reduce_sum");
+    if (sumResult >= 0)
+      return refuse("it sums twice");
+    if (of->begin != 0 || of->extent != (of->isLeft ? m : n))
+      return refuse("it sums a part of an operand");
+    sumResult = number;
+    biasGradient = of->isLeft ? exe::BiasGradient::a : exe::BiasGradient::b;
+    // The library sums in f32 and rounds to the product's type.
+    Value product = contraction.getResult();
+    int64_t whole = resultOf(product);
+    if (batch != 1 || whole < 0 ||
+        kernel.getResultTypes().size() <= static_cast<size_t>(whole) ||
+        getElementTypeOrSelf(kernel.getResultTypes()[whole]) !=
+            getElementTypeOrSelf(kernel.getResultTypes()[number]))
+      return refuse("its sums of an operand are not of the result's type");
+  }
+  return success();
 }
 
 LogicalResult GemmMatch::matchProduct(MatmulOp product) {
@@ -65,7 +120,7 @@ LogicalResult GemmMatch::matchProduct(MatmulOp product) {
   if (!isa<FloatType>(operand))
     return refuse("it multiplies integers");
   ComputeMode mode = product.getCompute();
-  if (mode != ComputeMode::native && mode != ComputeMode::tf32)
+  if (mode == ComputeMode::bf16x2)
     return refuse("it computes in " + stringifyComputeMode(mode).str());
   if (sum != (operand.isF64() ? operand : Float32Type::get(sum.getContext())))
     return refuse("its sums are rounded before the epilogue");
@@ -133,38 +188,47 @@ LogicalResult GemmMatch::matchAdd(AddOp add, Value sums) {
   return refuse("it adds a tensor that is neither a bias nor a residual");
 }
 
+LogicalResult GemmMatch::matchActivation(Operation *op) {
+  if (epilogue != exe::Epilogue::none || residual >= 0)
+    return refuse("its activation follows a residual or an activation");
+  epilogue = isa<ReluOp>(op) ? exe::Epilogue::relu : exe::Epilogue::gelu_tanh;
+  return success();
+}
+
+/// ReLU, or GELU in its tanh form.
+static bool isActivation(Operation *op) {
+  auto gelu = dyn_cast<GeluOp>(op);
+  return isa<ReluOp>(op) || (gelu && gelu.getForm() == GeluForm::tanh);
+}
+
 LogicalResult GemmMatch::matchEpilogue(Value sums) {
   while (true) {
     if (!sums.hasOneUse())
-      return refuse("its sums are read twice");
+      return matchKept(sums);
     Operation *user = *sums.user_begin();
-    if (isa<func::ReturnOp>(user))
+    if (isa<func::ReturnOp>(user)) {
+      product = sums.use_begin()->getOperandNumber();
       return success();
+    }
     if (!shapeOf(sums).empty() && shapeOf(sums).back() != n)
       return refuse("its epilogue computes in another shape");
     if (user->getNumResults() != 1)
       return refuse("its epilogue holds " +
                     user->getName().getStringRef().str());
     Value result = user->getResult(0);
-    bool isActivation = isa<ReluOp>(user);
-    if (auto gelu = dyn_cast<GeluOp>(user))
-      isActivation = gelu.getForm() == GeluForm::tanh;
     if (auto add = dyn_cast<AddOp>(user)) {
       if (failed(matchAdd(add, sums)))
         return failure();
       if (shapeOf(result) != shapeOf(sums))
         return refuse("its epilogue broadcasts its sums");
-    } else if (isActivation) {
-      if (epilogue != exe::Epilogue::none || residual >= 0)
-        return refuse("its activation follows a residual or an activation");
-      epilogue =
-          isa<ReluOp>(user) ? exe::Epilogue::relu : exe::Epilogue::gelu_tanh;
+    } else if (isActivation(user)) {
+      if (failed(matchActivation(user)))
+        return failure();
+    } else if (isa<SelectOp, MulOp>(user)) {
+      if (failed(matchGradient(user, sums)))
+        return failure();
     } else if (auto cast = dyn_cast<CastOp>(user)) {
-      Operation *next =
-          cast.getResult().hasOneUse() ? *cast->user_begin() : nullptr;
-      while (isa_and_present<ReshapeOp>(next))
-        next = next->getResult(0).hasOneUse() ? *next->user_begin() : nullptr;
-      if (!isa_and_present<func::ReturnOp>(next) ||
+      if (resultOf(cast.getResult()) < 0 ||
           getElementTypeOrSelf(result.getType()) != resultType)
         return refuse("it rounds inside its epilogue");
     } else if (!isa<ReshapeOp>(user)) {

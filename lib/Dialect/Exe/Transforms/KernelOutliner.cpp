@@ -11,8 +11,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static constexpr llvm::StringLiteral kKernelKindAttr = "mpc.kernel_kind";
-
 KernelOutliner::KernelOutliner(ModuleOp module) : module(module) {
   for (Operation &op : module.getBody()->getOperations())
     if (auto symbol = dyn_cast<SymbolOpInterface>(op))
@@ -24,7 +22,7 @@ func::FuncOp KernelOutliner::create(StringRef name, Location loc,
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   auto kernel = func::FuncOp::create(builder, loc, name, type);
   kernel.setPrivate();
-  kernel->setAttr(kKernelKindAttr,
+  kernel->setAttr(MpcDialect::kKernelKindAttr,
                   FusionKindAttr::get(module.getContext(), kind));
   kernel.addEntryBlock();
   return kernel;

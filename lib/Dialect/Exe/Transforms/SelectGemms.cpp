@@ -4,6 +4,9 @@
 //
 // Replaces launches whose kernels are one product with an epilogue of the
 // library (GemmMatch.cpp) by exe.gemm. Last pass of the Plan stage, for GPUs.
+// What a forward product keeps for its gradient may be something else in the
+// library's hands: a mask of bits, GELU's input for its slope. Such a buffer
+// has to be written and read by the library alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,59 +29,195 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
+/// Judges and replaces the launches of a module.
+class GemmSelector {
+public:
+  explicit GemmSelector(ModuleOp module) : symbols(module) {}
+  /// Returns how many launches were replaced.
+  unsigned run(exe::ProgramOp program);
+
+private:
+  const GemmMatch *matchOf(exe::LaunchOp launch);
+  std::string judge(exe::LaunchOp launch, const GemmMatch &match);
+  std::string judgeReaders(exe::LaunchOp writer, const GemmMatch &match);
+  std::string judgeWriter(exe::LaunchOp reader, const GemmMatch &match);
+  bool readsAsGradient(exe::StepOpInterface step, Attribute kept,
+                       exe::ProblemAttr writer);
+  static void replace(exe::LaunchOp launch, const GemmMatch &match);
+
+  SymbolTable symbols;
+  /// Of the program that is looked at.
+  bool emulatesFloat32 = false;
+  /// By kernel.
+  llvm::StringMap<std::optional<GemmMatch>> matches;
+};
+} // namespace
+
+/// Whether cuBLASLt multiplies f32 as bf16 terms on a target: from sm_100 on,
+/// whose matrix units make that faster than f32 itself.
+static bool hasEmulation(StringRef target) {
+  unsigned version = 0;
+  return target.consume_front("cuda:sm_") &&
+         !target.consumeInteger(10, version) && version >= 100;
+}
+
+unsigned GemmSelector::run(exe::ProgramOp program) {
+  emulatesFloat32 = hasEmulation(program.getTarget());
+  matches.clear();
+  // All are judged before any is replaced: what one keeps, others read.
+  SmallVector<exe::LaunchOp> taken;
+  for (exe::LaunchOp launch : program.getLaunches()) {
+    const GemmMatch *match = matchOf(launch);
+    if (!match)
+      continue;
+    std::string reason =
+        match->problem() ? judge(launch, *match) : match->reason();
+    if (reason.empty())
+      taken.push_back(launch);
+    else
+      emitRemark(launch.getLoc()) << "kernel '" << launch.getKernel()
+                                  << "' is no library call: " << reason;
+  }
+  for (exe::LaunchOp launch : taken)
+    replace(launch, *matchOf(launch));
+  return taken.size();
+}
+
+/// What the kernel of a contraction is to the library; null for other kernels.
+const GemmMatch *GemmSelector::matchOf(exe::LaunchOp launch) {
+  auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+  if (!kernel || kernel.isExternal() ||
+      launch.getKind() != FusionKind::contraction)
+    return nullptr;
+  std::optional<GemmMatch> &match = matches[launch.getKernel()];
+  if (!match)
+    match.emplace(kernel, emulatesFloat32);
+  return &*match;
+}
+
+/// Why a launch whose kernel the library has is none for it; "" otherwise.
+std::string GemmSelector::judge(exe::LaunchOp launch, const GemmMatch &match) {
+  if (match.kept() != KeptForGradient::OtherThanLibrary)
+    return "";
+  return match.problem().isGradient() ? judgeWriter(launch, match)
+                                      : judgeReaders(launch, match);
+}
+
+static bool overlaps(exe::ArenaAttr kept, Attribute buffer) {
+  auto range = dyn_cast<exe::ArenaAttr>(buffer);
+  return range && range.getOffset() < kept.getOffset() + kept.getBytes() &&
+         kept.getOffset() < range.getOffset() + range.getBytes();
+}
+
+/// Whether `step` is a gradient that reads `kept` as the library would write
+/// it, and nowhere else.
+bool GemmSelector::readsAsGradient(exe::StepOpInterface step, Attribute kept,
+                                   exe::ProblemAttr writer) {
+  auto launch = dyn_cast<exe::LaunchOp>(*step);
+  const GemmMatch *match = launch ? matchOf(launch) : nullptr;
+  exe::ProblemAttr reader = match ? match->problem() : nullptr;
+  // Lines of a mask are padded: both have the same.
+  if (!reader || !reader.isGradient() || reader.isRelu() != writer.isRelu() ||
+      (reader.isRelu() && reader.getN() != writer.getN()) ||
+      match->kept() != KeptForGradient::OtherThanLibrary)
+    return false;
+  ArrayAttr inputs = launch.getInputs();
+  return inputs[match->arguments().back()] == kept &&
+         llvm::count_if(inputs, [&](Attribute input) {
+           return overlaps(cast<exe::ArenaAttr>(kept), input);
+         }) == 1;
+}
+
+/// Whether every reader of what `writer` keeps is a gradient of the library's.
+std::string GemmSelector::judgeReaders(exe::LaunchOp writer,
+                                       const GemmMatch &match) {
+  auto kept = dyn_cast<exe::ArenaAttr>(writer.getOutputs()[match.results()[1]]);
+  if (!kept)
+    return "what it keeps for its gradient is a result";
+  for (Operation *op = writer->getNextNode(); op; op = op->getNextNode()) {
+    auto step = dyn_cast<exe::StepOpInterface>(op);
+    if (!step)
+      continue;
+    auto isKept = [&](Attribute buffer) { return overlaps(kept, buffer); };
+    if (llvm::any_of(step.getInputs(), isKept) &&
+        !readsAsGradient(step, kept, match.problem()))
+      return "another kernel reads what it keeps for its gradient";
+    if (llvm::any_of(step.getOutputs(), isKept))
+      break;
+  }
+  return "";
+}
+
+/// Whether a product of the library's writes what `reader` reads.
+std::string GemmSelector::judgeWriter(exe::LaunchOp reader,
+                                      const GemmMatch &match) {
+  Attribute kept = reader.getInputs()[match.arguments().back()];
+  exe::LaunchOp writer;
+  for (Operation *op = reader->getPrevNode(); op && !writer;
+       op = op->getPrevNode())
+    if (auto step = dyn_cast<exe::StepOpInterface>(op);
+        step && llvm::is_contained(step.getOutputs(), kept))
+      writer = dyn_cast<exe::LaunchOp>(op);
+  const GemmMatch *from = writer ? matchOf(writer) : nullptr;
+  if (!from || !from->problem() || !from->problem().getAuxiliary() ||
+      from->kept() != KeptForGradient::OtherThanLibrary ||
+      writer.getOutputs()[from->results()[1]] != kept ||
+      !judgeReaders(writer, *from).empty())
+    return match.problem().isRelu()
+               ? "no library call writes the mask that it selects by"
+               : "no library call keeps the factor that it multiplies by";
+  return "";
+}
+
+void GemmSelector::replace(exe::LaunchOp launch, const GemmMatch &match) {
+  OpBuilder builder(launch);
+  exe::ProblemAttr problem = match.problem();
+  SmallVector<Attribute> inputs, outputs;
+  for (int64_t number : match.arguments())
+    inputs.push_back(launch.getInputs()[number]);
+  for (int64_t number : match.results())
+    outputs.push_back(launch.getOutputs()[number]);
+  int64_t bytes = launch.getBytes();
+  // A mask in bits lies where the one in bytes was.
+  if (match.kept() == KeptForGradient::OtherThanLibrary && problem.isRelu()) {
+    Attribute &mask = problem.isGradient() ? inputs.back() : outputs.back();
+    auto old = cast<exe::ArenaAttr>(mask);
+    int64_t size = problem.isGradient() ? problem.inputBytes().back()
+                                        : problem.outputBytes().back();
+    bytes -= old.getBytes() - size;
+    mask = exe::ArenaAttr::get(builder.getContext(), old.getOffset(), size);
+  }
+  StringRef name = launch.getKernel();
+  name.consume_front("k_");
+  auto gemm = exe::GemmOp::create(
+      builder, launch.getLoc(), builder.getStringAttr(name), problem,
+      launch.getOpsAttr(), launch.getFlopsAttr(),
+      builder.getI64IntegerAttr(bytes), builder.getArrayAttr(inputs),
+      builder.getArrayAttr(outputs));
+  gemm->setDiscardableAttrs(launch->getDiscardableAttrDictionary());
+  launch.erase();
+}
+
+/// Erases kernels that nothing launches any more.
+static void eraseUnused(ModuleOp module) {
+  llvm::StringSet<> used;
+  module.walk([&](exe::LaunchOp launch) { used.insert(launch.getKernel()); });
+  for (auto kernel : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (kernel->hasAttr(MpcDialect::kKernelKindAttr) &&
+        !used.contains(kernel.getName()))
+      kernel.erase();
+}
+
+namespace {
 struct SelectGemmsPass : mpc::impl::SelectGemmsPassBase<SelectGemmsPass> {
   using Base::Base;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SymbolTable symbols(module);
-    llvm::StringMap<std::optional<GemmMatch>> matches;
+    GemmSelector selector(module);
     for (auto program : module.getOps<exe::ProgramOp>())
-      for (exe::LaunchOp launch : program.getLaunches()) {
-        auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
-        if (!kernel || kernel.isExternal() ||
-            launch.getKind() != FusionKind::contraction)
-          continue;
-        std::optional<GemmMatch> &match = matches[launch.getKernel()];
-        if (!match)
-          match.emplace(kernel);
-        if (match->problem()) {
-          replace(launch, *match);
-          ++numGemms;
-        } else {
-          emitRemark(launch.getLoc())
-              << "kernel '" << launch.getKernel()
-              << "' is no library call: " << match->reason();
-        }
-      }
+      numGemms += selector.run(program);
     eraseUnused(module);
-  }
-
-private:
-  static void replace(exe::LaunchOp launch, const GemmMatch &match) {
-    OpBuilder builder(launch);
-    SmallVector<Attribute> inputs;
-    for (int64_t number : match.arguments())
-      inputs.push_back(launch.getInputs()[number]);
-    StringRef name = launch.getKernel();
-    name.consume_front("k_");
-    auto gemm = exe::GemmOp::create(
-        builder, launch.getLoc(), builder.getStringAttr(name), match.problem(),
-        launch.getOpsAttr(), launch.getFlopsAttr(), launch.getBytesAttr(),
-        builder.getArrayAttr(inputs), launch.getOutputsAttr());
-    gemm->setDiscardableAttrs(launch->getDiscardableAttrDictionary());
-    launch.erase();
-  }
-
-  /// Kernels that nothing launches any more.
-  static void eraseUnused(ModuleOp module) {
-    llvm::StringSet<> used;
-    module.walk([&](exe::LaunchOp launch) { used.insert(launch.getKernel()); });
-    for (auto kernel :
-         llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (kernel->hasAttr("mpc.kernel_kind") &&
-          !used.contains(kernel.getName()))
-        kernel.erase();
   }
 };
 } // namespace

@@ -81,6 +81,20 @@ LogicalResult MaxPoolGradientOp::verify() { return verifyPoolGradient(*this); }
 LogicalResult AvgPoolGradientOp::verify() { return verifyPoolGradient(*this); }
 
 //===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+LogicalResult NormGradientOp::verify() {
+  return requireTrailingNorm(*this, tensor(getInput()), getAxis(),
+                             ValueRange(getScale()), getEpsilon());
+}
+
+LogicalResult BatchNormGradientOp::verify() {
+  return requireChannelNorm(*this, tensor(getInput()), ValueRange(getScale()),
+                            getEpsilon());
+}
+
+//===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
 

@@ -152,21 +152,22 @@ LogicalResult LogSoftmaxOp::verify() {
 }
 
 /// C3 of every norm, and a finite, non-negative epsilon.
-template <typename NormOp> static LogicalResult verifyNorm(NormOp op) {
-  if (failed(requireSameElementType(op.getLoc(), op.getOperationName(),
+static LogicalResult verifyNorm(Operation *op, const APFloat &epsilon) {
+  if (failed(requireSameElementType(op->getLoc(), op->getName().getStringRef(),
                                     op->getOperands())))
     return failure();
-  if (!op.getEpsilon().isFinite() || op.getEpsilon().isNegative())
-    return op.emitOpError()
+  if (!epsilon.isFinite() || epsilon.isNegative())
+    return op->emitOpError()
            << "needs a finite epsilon that is not negative, found "
-           << op.getEpsilon().convertToDouble();
+           << epsilon.convertToDouble();
   return success();
 }
 
-/// C2 of layer_norm and rms_norm.
-static LogicalResult verifyTrailing(Operation *op, RankedTensorType input,
-                                    int64_t axis, ValueRange scales) {
-  if (failed(requireAxis(op->getLoc(), op->getName().getStringRef(), axis,
+LogicalResult shapes::requireTrailingNorm(Operation *op, RankedTensorType input,
+                                          int64_t axis, ValueRange scales,
+                                          const APFloat &epsilon) {
+  if (failed(verifyNorm(op, epsilon)) ||
+      failed(requireAxis(op->getLoc(), op->getName().getStringRef(), axis,
                          input.getRank())))
     return failure();
   ArrayRef<int64_t> extents = input.getShape().drop_front(axis);
@@ -197,6 +198,14 @@ static LogicalResult verifyChannels(Operation *op, RankedTensorType input,
   return success();
 }
 
+LogicalResult shapes::requireChannelNorm(Operation *op, RankedTensorType input,
+                                         ValueRange scales,
+                                         const APFloat &epsilon) {
+  if (failed(verifyNorm(op, epsilon)))
+    return failure();
+  return verifyChannels(op, input, scales);
+}
+
 static SmallVector<int64_t> axesFrom(int64_t first, int64_t rank) {
   return llvm::to_vector(llvm::seq<int64_t>(std::min(first, rank), rank));
 }
@@ -205,33 +214,28 @@ SmallVector<int64_t> LayerNormOp::getReductionAxes() {
   return axesFrom(getAxis(), tensor(getInput()).getRank());
 }
 LogicalResult LayerNormOp::verify() {
-  if (failed(verifyNorm(*this)))
-    return failure();
-  return verifyTrailing(*this, tensor(getInput()), getAxis(),
-                        getOperands().drop_front());
+  return requireTrailingNorm(*this, tensor(getInput()), getAxis(),
+                             getOperands().drop_front(), getEpsilon());
 }
 
 SmallVector<int64_t> RmsNormOp::getReductionAxes() {
   return axesFrom(getAxis(), tensor(getInput()).getRank());
 }
 LogicalResult RmsNormOp::verify() {
-  if (failed(verifyNorm(*this)))
-    return failure();
-  return verifyTrailing(*this, tensor(getInput()), getAxis(),
-                        getOperands().drop_front());
+  return requireTrailingNorm(*this, tensor(getInput()), getAxis(),
+                             getOperands().drop_front(), getEpsilon());
 }
 
 LogicalResult BatchNormOp::verify() {
-  if (failed(verifyNorm(*this)))
-    return failure();
-  return verifyChannels(*this, tensor(getInput()), getOperands().drop_front());
+  return requireChannelNorm(*this, tensor(getInput()),
+                            getOperands().drop_front(), getEpsilon());
 }
 
 SmallVector<int64_t> GroupNormOp::getReductionAxes() {
   return axesFrom(1, tensor(getInput()).getRank());
 }
 LogicalResult GroupNormOp::verify() {
-  if (failed(verifyNorm(*this)) ||
+  if (failed(verifyNorm(*this, getEpsilon())) ||
       failed(verifyChannels(*this, tensor(getInput()),
                             getOperands().drop_front())))
     return failure();
@@ -246,7 +250,7 @@ SmallVector<int64_t> InstanceNormOp::getReductionAxes() {
   return axesFrom(2, tensor(getInput()).getRank());
 }
 LogicalResult InstanceNormOp::verify() {
-  if (failed(verifyNorm(*this)) ||
+  if (failed(verifyNorm(*this, getEpsilon())) ||
       failed(verifyChannels(*this, tensor(getInput()),
                             getOperands().drop_front())))
     return failure();

@@ -55,6 +55,21 @@ llvm::LogicalResult requireSameElementType(std::optional<mlir::Location> loc,
                                            llvm::StringRef op,
                                            mlir::ValueRange values);
 
+/// What norms over the axes from `axis` on need: an axis inside the rank,
+/// scales (null ones left out) that broadcast to the normalised extents, a
+/// finite epsilon that is not negative, one element type for all operands.
+llvm::LogicalResult requireTrailingNorm(mlir::Operation *op,
+                                        mlir::RankedTensorType input,
+                                        int64_t axis, mlir::ValueRange scales,
+                                        const llvm::APFloat &epsilon);
+
+/// What norms per channel (axis 1) need: scales `[channels]`, and the last two
+/// of requireTrailingNorm.
+llvm::LogicalResult requireChannelNorm(mlir::Operation *op,
+                                       mlir::RankedTensorType input,
+                                       mlir::ValueRange scales,
+                                       const llvm::APFloat &epsilon);
+
 /// Whether `actual` is `inferred` up to a wider float element type.
 bool isSameOrWider(mlir::TypeRange inferred, mlir::TypeRange actual);
 

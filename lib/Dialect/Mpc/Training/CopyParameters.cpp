@@ -36,6 +36,33 @@ SmallVector<CastOp> castsToNarrow(BlockArgument parameter) {
   return most;
 }
 
+/// Narrows parameters before they are put side by side: each has its own copy.
+void narrowBeforeConcat(Block &block) {
+  for (auto cast : llvm::make_early_inc_range(block.getOps<CastOp>())) {
+    auto concat = cast.getInput().getDefiningOp<ConcatOp>();
+    if (!concat || !llvm::all_of(concat.getInputs(), [](Value input) {
+          return isa<BlockArgument>(input);
+        }))
+      continue;
+    OpBuilder builder(concat);
+    Operation *narrow = builder.clone(*concat);
+    for (OpOperand &input : narrow->getOpOperands()) {
+      Operation *part = builder.clone(*cast);
+      part->setOperand(0, input.get());
+      part->getResult(0).setType(
+          mlir::cast<RankedTensorType>(input.get().getType())
+              .clone(getElementTypeOrSelf(cast.getType())));
+      part->moveBefore(narrow);
+      input.set(part->getResult(0));
+    }
+    narrow->getResult(0).setType(cast.getType());
+    cast.getResult().replaceAllUsesWith(narrow->getResult(0));
+    cast.erase();
+    if (concat.use_empty())
+      concat.erase();
+  }
+}
+
 /// The op that updates `parameter`, where its result replaces the parameter.
 OptimizerOpInterface updateOf(const StepFunction &step,
                               BlockArgument parameter) {
@@ -77,6 +104,7 @@ struct CopyParametersPass
     if (func.isDeclaration() || !func.isPublic())
       return;
     StepFunction step(func);
+    narrowBeforeConcat(step.body());
     for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
       OptimizerOpInterface update = updateOf(step, parameter);
       if (!update ||

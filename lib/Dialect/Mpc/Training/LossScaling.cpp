@@ -3,16 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All new ops are made at the end of the block, in front of the return; a
-// topological sort then puts optimizers behind the flags that they read. What
-// happens to the state: LossScalingState.cpp.
+// topological sort then puts optimizers behind the flags that they read. The
+// numbers that a preset forms: LossScalingValues.cpp; what happens to the
+// state: LossScalingState.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "LossScaling.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace mpc;
@@ -151,77 +150,6 @@ LogicalResult LossScaling::check() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Values
-//===----------------------------------------------------------------------===//
-
-Value LossScaling::constant(Type element, double value) {
-  return create<mpc::ConstantOp>(scalarOf(element, value));
-}
-
-Value LossScaling::zerosOf(Value tensor) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  return create<BroadcastOp>(type, constant(type.getElementType(), 0));
-}
-
-Value LossScaling::castTo(Value value, Type element) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getElementType() == element)
-    return value;
-  return create<CastOp>(type.clone(element), value, /*pinned=*/false);
-}
-
-Value LossScaling::inverseScale() {
-  if (inverse)
-    return inverse;
-  Type element = preset.unscale == LossScalePreset::Unscale::Reciprocal64
-                     ? Type(builder.getF64Type())
-                     : Type(builder.getF32Type());
-  inverse = castTo(create<DivOp>(constant(element, 1), castTo(scale, element)),
-                   builder.getF32Type());
-  return inverse;
-}
-
-Value LossScaling::clipFactor(Value norm) {
-  Type f32 = builder.getF32Type();
-  if (preset.clip == LossScalePreset::Clip::Torch)
-    norm = create<AddOp>(norm, constant(f32, 1e-6));
-  Value ratio = create<DivOp>(constant(f32, *options.clipNorm), norm);
-  return create<MinOp>(ratio, constant(f32, 1));
-}
-
-Value LossScaling::isFinite(Value value) {
-  // Norms are never negative.
-  return create<CompareOp>(
-      ComparePredicate::le, value,
-      constant(builder.getF32Type(), std::numeric_limits<float>::max()));
-}
-
-Value LossScaling::unscaled(OptimizerOpInterface optimizer) {
-  Type element = getElementTypeOrSelf(optimizer.getParameter());
-  Value gradient = castTo(optimizer.getGradientMutable().get(), element);
-  if (!scale)
-    return gradient;
-  if (preset.unscale == LossScalePreset::Unscale::Divide)
-    return create<DivOp>(gradient, castTo(scale, element));
-  return create<MulOp>(gradient, castTo(inverseScale(), element));
-}
-
-BlockArgument LossScaling::field(StringRef name, Type type,
-                                 ElementsAttr initial) {
-  if (BlockArgument argument = step.findField(name))
-    return argument;
-  return step.appendArgument(type, RoleKind::loss_scale_state,
-                             ("loss_scale." + name).str(), initial, name);
-}
-
-BlockArgument LossScaling::counter(StringRef name, unsigned width,
-                                   int64_t initial) {
-  Type element = builder.getIntegerType(width);
-  return field(name, RankedTensorType::get({}, element),
-               scalarOf(element, double(initial)));
-}
-
-//===----------------------------------------------------------------------===//
 // The backward pass
 //===----------------------------------------------------------------------===//
 
@@ -304,9 +232,7 @@ void LossScaling::unscaleGradients(Group &group) {
     unscale = inverseScale();
   }
   if (options.clipNorm) {
-    Value norm =
-        create<GlobalNormOp>(RankedTensorType::get({}, builder.getF32Type()),
-                             group.gradients, unscale, mode);
+    Value norm = globalNorm(group.gradients, unscale, mode);
     Value factor = clipFactor(norm);
     unscale = scale ? create<MulOp>(inverseScale(), factor) : factor;
     mode = UnscaleMode::multiply;
@@ -379,9 +305,7 @@ void LossScaling::accumulateMicroSteps(Group &group) {
   }
   Value factor;
   if (options.clipNorm) {
-    Value norm =
-        create<GlobalNormOp>(RankedTensorType::get({}, builder.getF32Type()),
-                             means, Value(), UnscaleMode::multiply);
+    Value norm = globalNorm(means, Value(), UnscaleMode::multiply);
     factor = clipFactor(norm);
     if (group.finite)
       group.when = create<AndOp>(group.when, isFinite(norm));

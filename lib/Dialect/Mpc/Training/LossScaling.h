@@ -88,6 +88,9 @@ private:
   mlir::Value unscaled(OptimizerOpInterface optimizer);
   /// The reciprocal of the scale in the preset's way, in f32.
   mlir::Value inverseScale();
+  /// The norm of all gradients in the preset's way, in f32.
+  mlir::Value globalNorm(mlir::ValueRange gradients, mlir::Value unscale,
+                         UnscaleMode mode);
   /// The factor that clips gradients of this norm, in f32.
   mlir::Value clipFactor(mlir::Value norm);
   /// True where an f32 is finite.

@@ -151,8 +151,8 @@ struct SinkTransposeThroughElementwise
   }
 };
 
-/// Unary ops, and ops whose operands are reshapes from one shape or single
-/// elements, act before the reshape.
+/// Unary ops, and ops whose operands are reshapes from one shape, reshapes of
+/// the function's arguments or single elements, act before the reshape.
 struct SinkReshapeThroughElementwise
     : OpInterfaceRewritePattern<ElementwiseOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -167,20 +167,24 @@ struct SinkReshapeThroughElementwise
       if (!reshape || shapeOf(operand) != shapeOf(result))
         return rewriter.notifyMatchFailure(
             op, "an operand is no reshape of the result's shape");
+      // What a caller gives can be seen in any shape.
+      if (isa<BlockArgument>(reshape.getInput()))
+        continue;
       if (leader && shapeOf(leader.getInput()) != shapeOf(reshape.getInput()))
         return rewriter.notifyMatchFailure(
             op, "operands are reshapes from two shapes");
       leader = leader ? leader : reshape;
     }
-    if (!leader || isa<BlockArgument>(leader.getInput()))
+    if (!leader)
       return rewriter.notifyMatchFailure(op, "no reshape of a computed value");
     OpEmitter emit(rewriter, op);
     SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
       auto reshape = operand.getDefiningOp<ReshapeOp>();
       bool isFull = reshape && shapeOf(operand) == shapeOf(result);
-      operands.push_back(isFull ? reshape.getInput()
-                                : emit.reshape(operand, {1}));
+      operands.push_back(
+          isFull ? emit.reshape(reshape.getInput(), shapeOf(leader.getInput()))
+                 : emit.reshape(operand, {1}));
     }
     Value value = cloneWith(emit, op, operands,
                             withShape(result, shapeOf(leader.getInput())));

@@ -5,7 +5,7 @@
 // Rewrites composites into ops that every target has kernels for. First pass of
 // the Layout stage: its slices and reshapes are what the later ones clean up.
 // Recurrent ops: DecomposeRecurrent.cpp; updates: DecomposeUpdate.cpp; losses
-// and training forms: DecomposeTraining.cpp.
+// and training forms: DecomposeTraining.cpp and DecomposeNorms.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -207,7 +207,8 @@ bool isComposite(Operation *op) {
              GruOp, RnnOp>(op) ||
          isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
              MeanAbsoluteErrorOp, HuberOp, DropoutOp, BatchNormTrainingOp,
-             AttentionGradientOp, StopGradientOp, GradientSeedOp>(op) ||
+             BatchNormGradientOp, AttentionGradientOp, NormGradientOp,
+             StopGradientOp, GradientSeedOp>(op) ||
          isa<OptimizerOpInterface, LearningRateOp, LossScaleUpdateOp>(op);
 }
 
@@ -229,6 +230,7 @@ struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
           !llvm::is_contained(keep, op->getName().stripDialect()))
         composites.push_back(op);
     });
+    SharedStatistics shared;
     for (Operation *op : composites) {
       OpBuilder builder(op);
       OpEmitter emit(builder, op);
@@ -251,9 +253,11 @@ struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
                 return unrollRecurrent(builder, recurrent);
               })
               .Default([&](Operation *other) {
-                SmallVector<Value> update = decomposeUpdate(builder, other);
-                return update.empty() ? decomposeTraining(builder, other)
-                                      : update;
+                SmallVector<Value> values = decomposeUpdate(builder, other);
+                if (values.empty())
+                  values = decomposeNorm(builder, other, shared);
+                return values.empty() ? decomposeTraining(builder, other)
+                                      : values;
               });
       if (values.empty())
         continue;

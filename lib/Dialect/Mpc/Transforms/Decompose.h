@@ -9,6 +9,8 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 namespace mpc {
 
 /// The values that stand for the results of the recurrent op `op`, computed
@@ -21,8 +23,24 @@ llvm::SmallVector<mlir::Value> unrollRecurrent(mlir::OpBuilder &builder,
 llvm::SmallVector<mlir::Value> decomposeUpdate(mlir::OpBuilder &builder,
                                                mlir::Operation *op);
 
-/// The values that stand for the results of a loss, a training form, a seed or
-/// the gradient of attention, computed before it; empty for any other op.
+/// Of each channel of a batch.
+struct ChannelStatistics {
+  mlir::Value mean, variance, root;
+};
+
+/// The statistics that earlier decompositions of a function have computed, by
+/// the tensor that they are of and the bits of the epsilon in the root.
+using SharedStatistics =
+    llvm::DenseMap<std::pair<mlir::Value, uint64_t>, ChannelStatistics>;
+
+/// The values that stand for the results of batch_norm_training or the gradient
+/// of a norm, computed before it; empty for any other op.
+llvm::SmallVector<mlir::Value> decomposeNorm(mlir::OpBuilder &builder,
+                                             mlir::Operation *op,
+                                             SharedStatistics &shared);
+
+/// The values that stand for the results of a loss, dropout, a seed or the
+/// gradient of attention, computed before it; empty for any other op.
 llvm::SmallVector<mlir::Value> decomposeTraining(mlir::OpBuilder &builder,
                                                  mlir::Operation *op);
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Losses, dropout, batch norm on a batch's own statistics and the gradient of
-// attention, as elementwise ops, reductions and products.
+// Losses, dropout and the gradient of attention, as elementwise ops, reductions
+// and products.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,32 +18,6 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-
-/// The type that sums of `element` run in.
-Type sumType(Type element) {
-  return element.getIntOrFloatBitWidth() < 32
-             ? Float32Type::get(element.getContext())
-             : element;
-}
-
-SmallVector<int64_t> allAxes(Value value) {
-  return llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
-}
-
-template <typename OpTy>
-Value reduce(ScalarEmitter &emit, Value value, ArrayRef<int64_t> axes,
-             bool keepDims = false) {
-  SmallVector<int64_t> shape;
-  for (auto [axis, extent] : llvm::enumerate(shapeOf(value)))
-    if (!llvm::is_contained(axes, static_cast<int64_t>(axis)))
-      shape.push_back(extent);
-    else if (keepDims)
-      shape.push_back(1);
-  return emit.create<OpTy>(
-      RankedTensorType::get(shape, getElementTypeOrSelf(value)), value,
-      emit.builder.getDenseI64ArrayAttr(axes),
-      keepDims ? emit.builder.getUnitAttr() : UnitAttr(), TypeAttr());
-}
 
 //===----------------------------------------------------------------------===//
 // Losses
@@ -71,24 +45,24 @@ Value lossOf(ScalarEmitter &emit, SoftmaxCrossEntropyOp op) {
     if (smoothing != 0)
       targets = emit.add(emit.scale(targets, 1 - smoothing),
                          emit.number(share, targets));
-    Value rows = reduce<ReduceSumOp>(emit, emit.mul(targets, logs), axis);
-    return emit.neg(reduce<ReduceMeanOp>(emit, rows, allAxes(rows)));
+    Value rows = emit.reduce<ReduceSumOp>(emit.mul(targets, logs), axis);
+    return emit.neg(emit.reduce<ReduceMeanOp>(rows, allAxes(rows)));
   }
 
   Value picked =
       emit.select(isClass(emit, targets, classes), logs, emit.number(0, logs));
-  Value rows = reduce<ReduceSumOp>(emit, picked, axis);
+  Value rows = emit.reduce<ReduceSumOp>(picked, axis);
   if (smoothing != 0)
     rows = emit.add(emit.scale(rows, 1 - smoothing),
-                    emit.scale(reduce<ReduceSumOp>(emit, logs, axis), share));
+                    emit.scale(emit.reduce<ReduceSumOp>(logs, axis), share));
   if (!op.getIgnoreIndex())
-    return emit.neg(reduce<ReduceMeanOp>(emit, rows, allAxes(rows)));
+    return emit.neg(emit.reduce<ReduceMeanOp>(rows, allAxes(rows)));
   Value counted = emit.compare(ComparePredicate::ne, targets,
                                emit.integer(*op.getIgnoreIndex(), targets));
   rows = emit.select(counted, rows, emit.number(0, rows));
-  Value count = reduce<ReduceSumOp>(
-      emit, emit.cast(counted, getElementTypeOrSelf(rows)), allAxes(rows));
-  Value total = reduce<ReduceSumOp>(emit, rows, allAxes(rows));
+  Value count = emit.reduce<ReduceSumOp>(
+      emit.cast(counted, getElementTypeOrSelf(rows)), allAxes(rows));
+  Value total = emit.reduce<ReduceSumOp>(rows, allAxes(rows));
   return emit.neg(emit.div(total, count));
 }
 
@@ -139,42 +113,6 @@ Value decompose(ScalarEmitter &emit, DropoutOp op) {
   return emit.cast(emit.select(kept, scaled, emit.number(0, scaled)), element);
 }
 
-SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormTrainingOp op) {
-  Type element = getElementTypeOrSelf(op.getInput()), wide = sumType(element);
-  Value input = emit.cast(op.getInput(), wide);
-  ArrayRef<int64_t> shape = shapeOf(input);
-  SmallVector<int64_t> axes = allAxes(input);
-  axes.erase(axes.begin() + 1);
-  SmallVector<int64_t> channels = {shape[1]}, spread(shape.size(), 1);
-  spread[1] = shape[1];
-  auto perChannel = [&](Value value) {
-    return emit.reshape(emit.cast(value, wide), spread);
-  };
-
-  Value mean = reduce<ReduceMeanOp>(emit, input, axes, /*keepDims=*/true);
-  Value centred = emit.sub(input, mean);
-  Value variance = reduce<ReduceMeanOp>(emit, emit.mul(centred, centred), axes,
-                                        /*keepDims=*/true);
-  Value root = emit.sqrt(emit.add(
-      variance, emit.number(op.getEpsilon().convertToDouble(), variance)));
-  Value factor = emit.div(perChannel(op.getScale()), root);
-  Value result = emit.add(emit.mul(centred, factor), perChannel(op.getBias()));
-
-  Type statistics = getElementTypeOrSelf(op.getMean());
-  double momentum = op.getMomentum().convertToDouble();
-  auto count = static_cast<double>(shape[0] * productOf(shape.drop_front(2)));
-  auto blend = [&](Value old, Value batch) {
-    return emit.add(emit.scale(old, 1 - momentum), emit.scale(batch, momentum));
-  };
-  auto ofBatch = [&](Value value) {
-    return emit.cast(emit.reshape(value, channels), statistics);
-  };
-  return {
-      emit.cast(result, element), blend(op.getMean(), ofBatch(mean)),
-      blend(op.getVariance(),
-            emit.scale(ofBatch(variance), count / std::max(count - 1, 1.0)))};
-}
-
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
@@ -204,8 +142,8 @@ public:
 
     Value d = product(gradient, value, false, /*transposeRhs=*/true);
     int64_t last = shapeOf(p).size() - 1;
-    Value mean = reduce<ReduceSumOp>(emit, emit.mul(p, d), last,
-                                     /*keepDims=*/true);
+    Value mean = emit.reduce<ReduceSumOp>(emit.mul(p, d), last,
+                                          /*keepDims=*/true);
     factor = emit.cast(emit.mul(p, emit.sub(d, mean)), narrow);
     Value queryGradient = emit.scale(product(factor, key), scale);
     Value keyGradient =
@@ -280,7 +218,7 @@ private:
     if (!op.getMask() && length <= positions)
       return p;
     // A row without a kept position is all zero.
-    Value largest = reduce<ReduceMaxOp>(emit, scores, last, /*keepDims=*/true);
+    Value largest = emit.reduce<ReduceMaxOp>(scores, last, /*keepDims=*/true);
     Value empty = emit.compare(ComparePredicate::eq, largest, floor);
     return emit.select(empty, emit.number(0, p), p);
   }
@@ -300,8 +238,8 @@ private:
   /// shape and type.
   Value result(Value value, Value like, bool shared) {
     if (groups != heads && shared)
-      value = reduce<ReduceSumOp>(
-          emit, value, static_cast<int64_t>(shapeOf(value).size()) - 3);
+      value = emit.reduce<ReduceSumOp>(
+          value, static_cast<int64_t>(shapeOf(value).size()) - 3);
     return emit.cast(emit.reshape(value, shapeOf(like)),
                      getElementTypeOrSelf(like));
   }
@@ -325,10 +263,9 @@ SmallVector<Value> mpc::decomposeTraining(OpBuilder &builder, Operation *op) {
       .Case<SigmoidCrossEntropyOp, MeanSquaredErrorOp, MeanAbsoluteErrorOp,
             HuberOp>([&](auto loss) {
         Value terms = termsOf(emit, loss);
-        return Values{reduce<ReduceMeanOp>(emit, terms, allAxes(terms))};
+        return Values{emit.reduce<ReduceMeanOp>(terms, allAxes(terms))};
       })
       .Case([&](DropoutOp dropout) { return Values{decompose(emit, dropout)}; })
-      .Case([&](BatchNormTrainingOp norm) { return decompose(emit, norm); })
       .Case([&](AttentionGradientOp attention) {
         return AttentionGradient(emit, attention).build();
       })

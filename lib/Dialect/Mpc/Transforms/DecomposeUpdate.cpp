@@ -24,6 +24,8 @@ namespace {
 struct UpdateValues {
   /// Parameter and gradient, decayed and unscaled.
   Value parameter, gradient;
+  /// Where the gradient is nothing but a product, its factors.
+  Value scaledGradient, unscale;
   SmallVector<Value> states;
   /// Number of steps before this one, and float64 scalars of it: from 1 on, and
   /// the rate.
@@ -51,10 +53,21 @@ Value fusedDifference(ScalarEmitter &emit, Value from, Value rate,
   return emit.cast(emit.sub(emit.cast(from, wide), product), element);
 }
 
-/// `from` moves to `to` by a constant share.
-Value move(ScalarEmitter &emit, Value from, Value to, double share,
-           bool fused) {
-  Value distance = emit.sub(to, from);
+/// `value * factor - from`, the product in float64 and rounded with the
+/// difference.
+Value fusedDistance(ScalarEmitter &emit, Value value, Value factor,
+                    Value from) {
+  Type element = getElementTypeOrSelf(from), wide = emit.builder.getF64Type();
+  Value product = emit.mul(emit.cast(value, wide), emit.cast(factor, wide));
+  return emit.cast(emit.sub(product, emit.cast(from, wide)), element);
+}
+
+/// `from` moves to `to` by a constant share. `distance` is that of the two
+/// where it is given.
+Value move(ScalarEmitter &emit, Value from, Value to, double share, bool fused,
+           Value distance = {}) {
+  if (!distance)
+    distance = emit.sub(to, from);
   bool nearStart = share < 0.5;
   if (fused)
     return nearStart ? fusedSum(emit, distance, share, from)
@@ -134,8 +147,11 @@ Value formula(ScalarEmitter &emit, OptimizerAdamOp op, UpdateValues &values) {
 
   Value &m = values.states[0], &v = values.states[1];
   StringRef fuse = op.getFuse().value_or(keras ? "none" : "first");
+  Value distance;
+  if (keras && fuse == "first" && values.unscale)
+    distance = fusedDistance(emit, values.scaledGradient, values.unscale, m);
   m = fuse == "last" ? blend(emit, fuse, m, beta1, g, 1 - beta1)
-                     : move(emit, m, g, 1 - beta1, fuse == "first");
+                     : move(emit, m, g, 1 - beta1, fuse == "first", distance);
   v = keras ? move(emit, v, emit.mul(g, g), 1 - beta2, /*fused=*/false)
             : averageSquare(emit, v, g, beta2);
   Value square = v;
@@ -206,15 +222,19 @@ SmallVector<Value> decomposeOptimizer(ScalarEmitter &emit, OpTy op) {
       emit.cast(emit.add(values.step, emit.integer(1, values.step)), wide);
   values.rate = emit.cast(op.getLearningRate(), wide);
 
+  double decay = op.getWeightDecay().convertToDouble();
   if (Value unscale = op.getUnscale()) {
     unscale = emit.cast(unscale, element);
-    values.gradient = op.getUnscaleMode() == UnscaleMode::divide
-                          ? emit.div(values.gradient, unscale)
-                          : emit.mul(values.gradient, unscale);
+    bool divides = op.getUnscaleMode() == UnscaleMode::divide;
+    if (!divides && !op.getMaximize() && (decay == 0 || op.getDecoupled())) {
+      values.scaledGradient = values.gradient;
+      values.unscale = unscale;
+    }
+    values.gradient = divides ? emit.div(values.gradient, unscale)
+                              : emit.mul(values.gradient, unscale);
   }
   if (op.getMaximize())
     values.gradient = emit.neg(values.gradient);
-  double decay = op.getWeightDecay().convertToDouble();
   if (decay != 0 && !op.getDecoupled())
     values.gradient =
         emit.add(values.gradient, emit.scale(values.parameter, decay));

@@ -109,6 +109,7 @@ struct FusePass : mpc::impl::FusePassBase<FusePass> {
         numFused += group->ops.size();
       emitFusion(graph, group, terminator);
     }
+    shareEqual(block);
     eraseDead(block);
   }
 
@@ -117,6 +118,25 @@ private:
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
         op.erase();
+  }
+
+  /// Movement that was repeated for readers which did not take it is done once.
+  static void shareEqual(Block &block) {
+    auto isSame = [](FusionOp a, FusionOp b) {
+      return a.getKind() == b.getKind() && a.getInputs() == b.getInputs() &&
+             a.getResultTypes() == b.getResultTypes() &&
+             OperationEquivalence::isRegionEquivalentTo(
+                 &a.getBody(), &b.getBody(),
+                 OperationEquivalence::IgnoreLocations);
+    };
+    for (FusionOp fusion : block.getOps<FusionOp>()) {
+      if (fusion.getInputs().empty() || fusion->use_empty())
+        continue;
+      for (Operation *user : fusion.getInputs().front().getUsers())
+        if (auto other = dyn_cast<FusionOp>(user);
+            other && fusion->isBeforeInBlock(other) && isSame(fusion, other))
+          other->replaceAllUsesWith(fusion);
+    }
   }
 
   /// One decision, at the op that leads the kernel.

@@ -11,6 +11,8 @@
 #include "FuseRules.h"
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -27,6 +29,9 @@ SmallVector<FusionCandidate> FuseRules::candidatesOf(FusionGroup *group) const {
   FusionClass family = familyOf(group->anchor);
   if (takesOperands(group)) {
     addOperands(group, candidates);
+    // What its three results become is known from the start.
+    if (isa<AttentionGradientOp>(group->anchor))
+      return candidates;
     if (isGpu || family == FusionClass::Attention)
       addStore(group, candidates);
   }
@@ -87,7 +92,8 @@ void FuseRules::addEpilogue(FusionGroup *group, Candidates &candidates) const {
       FusionGroup *reader = graph.groupOf(user);
       if (!isFree(reader) || reader->ops.size() != 1 || !isElementwise(user) ||
           shapeOf(user->getResult(0)) != group->shape ||
-          isFull(group, reader) || !seen.insert(reader).second)
+          isForReduction(user, group) || isFull(group, reader) ||
+          !seen.insert(reader).second)
         continue;
       candidates.push_back({FusionStep::Epilogue, group, reader, Value(),
                             cost.ofMerge(group, reader)});
@@ -104,7 +110,10 @@ void FuseRules::addEpilogue(FusionGroup *group, Candidates &candidates) const {
                       ? shapeOf(operand) == group->shape ||
                             isFreeToRepeat(producer) || isScalarOnGpu(operand)
                       : keepsLastDimension(producer) ||
-                            (isGpu && isa<OneHotOp>(producer));
+                            (isGpu && isa<OneHotOp>(producer)) ||
+                            // Biases that stand side by side.
+                            (isGpu && isa<ConcatOp>(producer) &&
+                             keepsVectors(producer));
       if (fits && !endsOtherKernel(producer, group) &&
           seen.insert(source).second)
         candidates.push_back({FusionStep::EpilogueOperand, group, source,
@@ -133,6 +142,9 @@ void FuseRules::addPrologue(FusionGroup *group, Candidates &candidates) const {
   bool isRow = familyOf(group->anchor) == FusionClass::RowWise;
   bool mayYield = isRow && shapeOf(input) == group->shape;
   SmallVector<Value> pending = {input};
+  // The gradient of a norm has rows of two tensors.
+  if (auto norm = dyn_cast<NormGradientOp>(group->anchor))
+    pending.push_back(norm.getGradient());
   SmallPtrSet<Operation *, 8> seen;
   while (!pending.empty()) {
     Value value = pending.pop_back_val();

@@ -7,7 +7,7 @@
 // and its gradient have them; sums over rows with what they are made of and go
 // into, as the gradient of a norm has them; the gradients of a convolution's
 // filter and bias; and the small sums that a step ends in, which run beside the
-// updates.
+// updates. Sums beside products are in FuseJoinProducts.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,10 @@
 #include "FuseRules.h"
 #include "OpEmitter.h"
 
+#include "mpc/Analysis/OperandSums.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -120,7 +123,7 @@ void FuseRules::joinRowSums() {
 }
 
 /// The cast that alone reads `value`, as a kernel of its own.
-static CastOp onlyCast(FusionGraph &graph, Value value) {
+CastOp FuseRules::onlyCast(Value value) const {
   if (!value.hasOneUse())
     return {};
   auto cast = dyn_cast<CastOp>(*value.user_begin());
@@ -135,10 +138,7 @@ static bool sumsChannels(ReduceSumOp op, ImageLayout layout) {
   for (int64_t d = 0; d < rank; ++d)
     if (d != (layout == ImageLayout::channels_last ? rank - 1 : 1))
       axes.push_back(d);
-  return op.getAxes() == ArrayRef<int64_t>(axes) && !op.getKeepDims() &&
-         op.getInput().getType().getElementType().isF32() &&
-         op.getResult().getType().getElementType().isF32() &&
-         op.getAccumulate().value_or(Float32Type::get(op.getContext())).isF32();
+  return op.getAxes() == ArrayRef<int64_t>(axes) && sumsInFloat32(op);
 }
 
 /// The kernel of a filter's gradient reads every gradient, so it sums them for
@@ -157,8 +157,7 @@ void FuseRules::joinFilters() {
     if (!filter.getResult().getType().getElementType().isF32() ||
         elementCount(filter.getInput()) == 0)
       continue;
-    if (CastOp cast = onlyCast(graph, filter.getResult());
-        cast && isNarrowing(cast))
+    if (CastOp cast = onlyCast(filter.getResult()); cast && isNarrowing(cast))
       graph.merge(group, graph.groupOf(cast.getOperation()));
 
     SmallVector<Operation *> readers(filter.getGradient().getUsers());
@@ -187,11 +186,64 @@ void FuseRules::joinFilters() {
         graph.merge(group, widened);
       else if (widened != group)
         graph.move(cast, group);
-      if (CastOp narrow = onlyCast(graph, sum.getResult());
+      if (CastOp narrow = onlyCast(sum.getResult());
           narrow && isNarrowing(narrow))
         graph.merge(group, graph.groupOf(narrow.getOperation()));
       break;
     }
+  }
+}
+
+/// What is only read in slices the product's kernel stores in parts: the
+/// gradients of weights that were multiplied as one.
+void FuseRules::joinSlices() {
+  for (Operation *op : ops) {
+    FusionGroup *slice = graph.groupOf(op);
+    if (!isPartOfProduct(op) || slice->anchor || slice->isLoose ||
+        slice->ops.size() != 1)
+      continue;
+    FusionGroup *product = graph.groupOf(op->getOperand(0));
+    if (product && product->anchor && !product->isJoint)
+      graph.merge(product, slice);
+  }
+}
+
+/// Whether the group only sums over `axes` of tensors of `shape`, with
+/// elementwise ops before and behind.
+static bool isOfSums(FusionGroup *group, ArrayRef<int64_t> shape,
+                     ArrayRef<int64_t> axes) {
+  return !group->isLoose && !group->isJoint &&
+         llvm::all_of(group->ops, [&](Operation *op) {
+           if (summedAxes(op) == axes)
+             return shapeOf(op->getOperand(0)) == shape;
+           return isElementwise(op) &&
+                  (shapeOf(op->getResult(0)) == shape ||
+                   elementCount(op->getResult(0)) < productOf(shape));
+         });
+}
+
+/// Sums over the same dimensions of what is made of one tensor read it once:
+/// the gradients of a batch norm's scale and bias.
+void FuseRules::joinEqualSums() {
+  for (Operation *op : ops) {
+    FusionGroup *group = graph.groupOf(op);
+    ArrayRef<int64_t> axes = summedAxes(op);
+    if (axes.empty() || group->anchor != op)
+      continue;
+    ArrayRef<int64_t> shape = shapeOf(op->getOperand(0));
+    if (!isOfSums(group, shape, axes))
+      continue;
+    llvm::SetVector<FusionGroup *> others;
+    for (Operation *member : group->ops)
+      for (Value operand : member->getOperands())
+        if (shapeOf(operand) == shape && graph.groupOf(operand) != group)
+          for (Operation *user : operand.getUsers())
+            others.insert(graph.groupOf(user));
+    for (FusionGroup *other : others)
+      if (other && other != group && other->anchor &&
+          summedAxes(other->anchor) == axes && isOfSums(other, shape, axes) &&
+          !isFull(group, other))
+        graph.merge(group, other);
   }
 }
 

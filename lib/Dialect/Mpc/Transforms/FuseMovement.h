@@ -54,6 +54,15 @@ bool isLastDimensionMoved(llvm::ArrayRef<mlir::Operation *> ops);
 /// The value behind reshapes.
 mlir::Value behindReshapes(mlir::Value value);
 
+/// Whether the kernel of an attention's gradient stores what `op`, a transpose
+/// or concat, makes of its results (FuseAttention.cpp).
+bool isStoredByAttention(mlir::Operation *op);
+
+/// Whether `op` is a slice of what a product makes, narrowed or not, and all
+/// others that read it are slices as well: a GPU's kernel stores each of them
+/// by itself.
+bool isPartOfProduct(mlir::Operation *op);
+
 } // namespace mpc
 
 #endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSEMOVEMENT_H

@@ -83,6 +83,46 @@ static void narrowBeforeMovement(Block &block) {
   }
 }
 
+/// Narrows a value before it is handed out in slices where each of them is
+/// narrowed: the kernel that makes it stores 16 bits.
+static void narrowBeforeSlices(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (op.getNumResults() == 0 || isa<SliceOp, CastOp>(op) ||
+        !absorbsResultCast(&op, FusionTarget()))
+      continue;
+    Value value = op.getResult(0);
+    Type to;
+    bool fits = !value.use_empty() && !value.hasOneUse();
+    for (Operation *user : value.getUsers()) {
+      auto cast = isa<SliceOp>(user) && user->hasOneUse()
+                      ? dyn_cast<CastOp>(*user->user_begin())
+                      : CastOp();
+      fits &= cast && isNarrowing(cast) &&
+              (!to || to == getElementTypeOrSelf(cast.getType()));
+      if (!fits)
+        break;
+      to = getElementTypeOrSelf(cast.getType());
+    }
+    if (!fits)
+      continue;
+    SmallVector<Operation *> slices(value.getUsers());
+    auto first = cast<CastOp>(*slices.front()->user_begin());
+    OpBuilder builder(op.getContext());
+    builder.setInsertionPointAfter(&op);
+    Operation *narrow = builder.clone(*first);
+    narrow->setOperand(0, value);
+    narrow->getResult(0).setType(
+        mlir::cast<RankedTensorType>(value.getType()).clone(to));
+    for (Operation *slice : slices) {
+      auto old = cast<CastOp>(*slice->user_begin());
+      slice->setOperand(0, narrow->getResult(0));
+      slice->getResult(0).setType(old.getType());
+      old.getResult().replaceAllUsesWith(slice->getResult(0));
+      old.erase();
+    }
+  }
+}
+
 /// Gives each reader of a widening cast its own, so that the wide value needs
 /// no memory.
 static void repeatWideningCasts(Block &block) {
@@ -129,6 +169,81 @@ static void narrowInputsLast(Block &block) {
 }
 
 //===----------------------------------------------------------------------===//
+// Arithmetic with several readers
+//===----------------------------------------------------------------------===//
+
+/// Ops of one or two instructions, and casts that widen.
+static bool isArithmetic(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  return isa<AddOp, SubOp, MulOp, NegOp, MaxOp, MinOp>(op) ||
+         (cast && isWidening(cast));
+}
+
+/// Whether a sum, softmax or product reads `value`, widened or not, so that it
+/// has to be in memory.
+static bool isStoredAnyway(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    auto cast = dyn_cast<CastOp>(user);
+    if (cast && isWidening(cast))
+      return isStoredAnyway(cast.getResult());
+    return !isElementwise(user) && !isView(user) && !isa<FusionOp>(user);
+  });
+}
+
+/// The operand with an element for each of the op's result, where only one has;
+/// null else.
+static Value onlyFullOperand(Operation *op) {
+  Value full;
+  int64_t count = elementCount(op->getResult(0));
+  for (Value operand : op->getOperands())
+    if (elementCount(operand) == count && operand != full) {
+      if (full)
+        return {};
+      full = operand;
+    }
+  return full;
+}
+
+/// Whether `value` takes a few cheap ops to compute from one tensor of its size
+/// that is in memory anyway.
+static bool isFewSteps(Value value) {
+  constexpr int kMostSteps = 4;
+  for (int step = 0; step < kMostSteps && !isStoredAnyway(value); ++step) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !isArithmetic(op))
+      return false;
+    value = onlyFullOperand(op);
+    if (!value)
+      return false;
+  }
+  return isStoredAnyway(value);
+}
+
+/// Gives each reader its own copy of arithmetic on a tensor that is in memory
+/// anyway, such as the difference from a mean: no more bytes are read than
+/// before, and none written. In reverse block order, so that whole chains are
+/// repeated.
+static void repeatArithmetic(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!isArithmetic(&op) || elementCount(op.getResult(0)) == 1 ||
+        op.getResult(0).hasOneUse())
+      continue;
+    Value full = onlyFullOperand(&op);
+    if (!full || !isFewSteps(full))
+      continue;
+    SmallVector<Operation *> readers;
+    for (Operation *user : op.getResult(0).getUsers())
+      if (!user->hasTrait<OpTrait::IsTerminator>() &&
+          !llvm::is_contained(readers, user))
+        readers.push_back(user);
+    for (Operation *reader :
+         ArrayRef<Operation *>(readers).drop_front(readers.empty() ? 0 : 1))
+      reader->replaceUsesOfWith(op.getResult(0),
+                                OpBuilder(reader).clone(op)->getResult(0));
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Movement with several readers
 //===----------------------------------------------------------------------===//
 
@@ -154,6 +269,10 @@ static bool loadsThrough(OpOperand &use, Operation *op) {
     return keepsRows && isa<SliceOp, TransposeOp, CastOp>(op);
   case FusionClass::Contraction:
     return keepsRows || keepsVectors(op);
+  case FusionClass::IndexMap:
+    // A movement that its reader loads through as well.
+    return isa<SliceOp, TransposeOp>(reader) && keepsLastDimension(reader) &&
+           reader->hasOneUse() && loadsThrough(*reader->use_begin(), op);
   case FusionClass::Convolution:
     if (isa<ConvFilterGradientOp>(reader))
       return isFirst && isa<CastOp>(op);
@@ -169,7 +288,10 @@ static bool loadsThrough(OpOperand &use, Operation *op) {
 static void repeatMovement(Block &block, const TargetInfo &target) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     bool isMovement = isa<SliceOp, ConcatOp, PadOp, TransposeOp>(op);
-    if (!(isMovement && !isView(&op)) && !isInputCast(&op))
+    if ((!(isMovement && !isView(&op)) && !isInputCast(&op)) ||
+        isPartOfProduct(&op))
+      continue;
+    if (isStoredByAttention(&op))
       continue;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op.getResult(0).getUses())
@@ -225,13 +347,17 @@ static void repeatScalarsForChecks(Block &block) {
 }
 
 void mpc::prepareFusion(Block &block, const TargetInfo &target) {
+  reshapeBeforeUpdates(block);
   widenAfterMovement(block);
   narrowBeforeMovement(block);
+  narrowBeforeSlices(block);
   repeatWideningCasts(block);
+  repeatArithmetic(block);
   repeatScalarsForChecks(block);
   // Kernels around the CPU's micro-kernels copy their operands instead.
   if (target.kind == TargetInfo::Kind::Cuda) {
     narrowInputsLast(block);
     repeatMovement(block, target);
+    sumMatrices(block);
   }
 }

@@ -85,6 +85,8 @@ void FuseRules::classify() {
     group->kind = *kind;
     group->anchor = op;
   }
+  if (isGpu)
+    joinAttentionGradients();
   joinUpdates();
   joinChecks();
 }
@@ -175,6 +177,32 @@ bool FuseRules::endsOtherKernel(Operation *op, FusionGroup *group) const {
   return false;
 }
 
+/// Whether `op` computes what is only summed, of results that the group stores
+/// anyway: the kernel of the sum reads these, and nothing is written for it.
+bool FuseRules::isForReduction(Operation *op, FusionGroup *group) const {
+  bool isSummed = llvm::all_of(op->getUsers(), [&](Operation *user) {
+    FusionGroup *reader = graph.groupOf(user);
+    return familyOf(user) == FusionClass::Reduction && reader &&
+           reader->anchor == user && !reader->isJoint;
+  });
+  if (!isSummed || op->use_empty())
+    return false;
+  // Kernels after this one widen by themselves what they read.
+  auto isStored = [&](auto &&self, Value value) -> bool {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      auto cast = dyn_cast<CastOp>(user);
+      return user != op &&
+             (graph.groupOf(user) != group ||
+              (cast && isWidening(cast) && self(self, cast.getResult())));
+    });
+  };
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    auto cast = operand.getDefiningOp<CastOp>();
+    return graph.groupOf(operand) != group || isStored(isStored, operand) ||
+           (cast && isWidening(cast) && isStored(isStored, cast.getInput()));
+  });
+}
+
 /// Whether the cast has a movement before it that would else share a kernel
 /// with nothing but the cast.
 bool FuseRules::convertsMovement(Operation *cast) const {
@@ -200,7 +228,7 @@ bool FuseRules::ridesOnOperand(Operation *producer, Operation *anchor,
     return convertsMovement(producer) || convertsInput(producer);
   if (isa<TransposeOp, SliceOp>(producer) && keepsLastDimension(producer))
     return true;
-  if (!isGpu || isa<AttentionOp>(anchor))
+  if (!isGpu || familyOf(anchor) == FusionClass::Attention)
     return false;
   // Images of few channels are loaded by elements in any order.
   return keepsVectors(producer) ||

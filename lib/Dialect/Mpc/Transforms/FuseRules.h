@@ -70,6 +70,7 @@ private:
   bool takesOperands(FusionGroup *group) const;
   bool isFull(FusionGroup *group, FusionGroup *joining) const;
   bool endsOtherKernel(mlir::Operation *op, FusionGroup *group) const;
+  bool isForReduction(mlir::Operation *op, FusionGroup *group) const;
   bool convertsMovement(mlir::Operation *cast) const;
   bool convertsInput(mlir::Operation *cast) const;
   bool ridesOnOperand(mlir::Operation *producer, mlir::Operation *anchor,
@@ -78,6 +79,8 @@ private:
                FusionGroup *source) const;
   mlir::Value reshapeToJoin(mlir::Value operand, FusionGroup *group) const;
   llvm::SmallVector<mlir::Operation *> storeChain(FusionGroup *group) const;
+  CastOp onlyCast(mlir::Value value) const;
+  bool takesSum(MatmulOp product, ReduceSumOp sum) const;
 
   using Candidates = llvm::SmallVector<FusionCandidate>;
   void addOperands(FusionGroup *group, Candidates &candidates) const;
@@ -86,13 +89,21 @@ private:
   void addPrologue(FusionGroup *group, Candidates &candidates) const;
   void addLoops(FusionGroup *group, Candidates &candidates) const;
 
-  // Kernels of several tensors (FuseUpdates.cpp) and of several kernels
-  // (FuseJoin.cpp).
+  // Kernels of several tensors (FuseUpdates.cpp, FuseAttention.cpp) and of
+  // several kernels (FuseJoin*.cpp).
   void joinUpdates();
+  void joinAttentionGradients();
+  void takeReader(FusionGroup *group, mlir::Operation *op);
   void joinChecks();
   void joinRows();
   void joinRowSums();
+  void joinColumns();
+  llvm::SmallVector<FusionGroup *> rowsOfSum(mlir::Operation *sum) const;
   void joinFilters();
+  void joinSlices();
+  void joinEqualSums();
+  void joinProducts();
+  void loadThroughMovement(FusionGroup *group);
   void joinSums();
   void joinInto(llvm::ArrayRef<mlir::Operation *> members, FusionKind kind);
   bool mergeThrough(FusionGroup *group, mlir::Value operand,

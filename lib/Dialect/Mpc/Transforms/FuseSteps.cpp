@@ -70,10 +70,16 @@ void FuseRules::widenAtReaders() {
 }
 
 void FuseRules::finish() {
+  // Kernels that read one narrow value are seen to read the same.
+  widenAtReaders();
   if (isGpu) {
     joinRows();
     joinRowSums();
+    joinColumns();
     joinFilters();
+    joinSlices();
+    joinProducts();
+    joinEqualSums();
     joinSums();
   }
   widenAtReaders();

@@ -11,7 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "FuseMovement.h"
+#include "FusePrepare.h"
 #include "FuseRules.h"
+#include "OpEmitter.h"
 
 #include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
@@ -77,6 +79,55 @@ void FuseRules::joinInto(ArrayRef<Operation *> members, FusionKind kind) {
   }
 }
 
+/// Whether `op` gives one tensor another shape by arithmetic on it and scalars.
+static bool keepsOneTensor(Operation *op) {
+  return isElementwise(op) && llvm::all_of(op->getOperands(), [&](Value value) {
+           return elementCount(value) == 1 ||
+                  shapeOf(value) == shapeOf(op->getResult(0));
+         });
+}
+
+void mpc::reshapeBeforeUpdates(Block &block) {
+  auto function = dyn_cast_if_present<FunctionOpInterface>(block.getParentOp());
+  llvm::SmallPtrSet<Operation *, 32> updates;
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (op.getNumResults() != 1 || op.use_empty() ||
+        elementCount(op.getResult(0)) == 1 ||
+        !(isElementwise(&op) || isa<ReshapeOp>(op)) ||
+        !llvm::all_of(op.getUses(), [&](OpOperand &use) {
+          return returnsState(use, function) ||
+                 updates.contains(use.getOwner());
+        }))
+      continue;
+    updates.insert(&op);
+    Operation *first = *op.user_begin();
+    bool isReshaped =
+        keepsOneTensor(&op) &&
+        llvm::all_of(op.getUsers(), [&](Operation *user) {
+          return isa<ReshapeOp>(user) &&
+                 user->getResultTypes() == first->getResultTypes();
+        });
+    if (!isReshaped)
+      continue;
+    OpBuilder builder(&op);
+    OpEmitter emit(builder, &op);
+    ArrayRef<int64_t> shape = shapeOf(first->getResult(0));
+    for (OpOperand &operand : op.getOpOperands())
+      if (elementCount(operand.get()) > 1) {
+        operand.set(emit.reshape(operand.get(), shape));
+        updates.insert(operand.get().getDefiningOp());
+      }
+    op.getResult(0).setType(
+        RankedTensorType::get(shape, getElementTypeOrSelf(op.getResult(0))));
+    SmallVector<Operation *> reshapes(op.getUsers());
+    for (Operation *reshape : reshapes) {
+      updates.erase(reshape);
+      reshape->getResult(0).replaceAllUsesWith(op.getResult(0));
+      reshape->erase();
+    }
+  }
+}
+
 /// The kernel of kind `update`: elementwise ops, of any shape, whose results
 /// only new values of state arguments are made of.
 void FuseRules::joinUpdates() {
@@ -84,7 +135,7 @@ void FuseRules::joinUpdates() {
   llvm::SmallPtrSet<Operation *, 32> updates;
   SmallVector<Operation *> members;
   for (Operation *op : llvm::reverse(ops)) {
-    if (graph.groupOf(op)->isLoose ||
+    if (graph.groupOf(op)->isLoose || (isGpu && isPartOfProduct(op)) ||
         (!isElementwise(op) && !isFreeToRepeat(op)))
       continue;
     bool changesState = false, isReadBeside = false, isReturned = false;

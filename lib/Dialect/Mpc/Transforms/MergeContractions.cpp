@@ -4,12 +4,14 @@
 //
 // Joins matmuls of one left-hand side whose results only move afterwards. Legal
 // because columns of a product do not depend on each other. Runs before
-// mpc-assign-layout, which moves the slices out of the way.
+// mpc-assign-layout, which moves the slices out of the way, and with parameters
+// in place of constants before mpc-differentiate.
 //
 //===----------------------------------------------------------------------===//
 
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
@@ -73,9 +75,24 @@ bool isPerColumn(Value operand, Value result) {
          productOf(shapeOf(operand).drop_back()) == 1;
 }
 
+/// Whether `value` is what this run of the pass joins: a constant, or a
+/// parameter of a training step.
+bool isWeight(Value value, bool parameters) {
+  if (!parameters)
+    return constantOf(value) != nullptr;
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
+               : func::FuncOp();
+  if (!function)
+    return false;
+  RoleAttr role = StepFunction(function).argumentRole(argument.getArgNumber());
+  return role && role.getKind() == RoleKind::parameter;
+}
+
 /// Whether the next op of every branch is the same elementwise op, with
-/// constants that can be joined.
-bool canExtend(MutableArrayRef<Branch> branches) {
+/// weights that can be joined.
+bool canExtend(MutableArrayRef<Branch> branches, bool parameters) {
   Operation *first = nullptr;
   for (Branch &branch : branches) {
     Value value = branch.end();
@@ -91,9 +108,9 @@ bool canExtend(MutableArrayRef<Branch> branches) {
       bool isChain = operand == value;
       if (isChain != (first->getOperand(index) == branches.front().end()))
         return false;
-      if (isChain || isPerColumn(operand, value))
-        if (isChain || constantOf(operand))
-          continue;
+      if (isChain ||
+          (isPerColumn(operand, value) && isWeight(operand, parameters)))
+        continue;
       // One value for all columns: the same for all branches.
       ElementsAttr constant = constantOf(operand);
       if (!constant || constant != constantOf(first->getOperand(index)) ||
@@ -136,10 +153,15 @@ PaddingAttr joinPadding(ArrayRef<Branch> branches) {
                           to, extra);
 }
 
-/// The joined constant, or null where bytes are missing.
-Value joinConstants(OpEmitter &emit, ArrayRef<ElementsAttr> attrs,
-                    int64_t axis) {
-  FailureOr<ElementsAttr> joined = concatConstants(attrs, axis);
+/// The weights side by side along `axis`; null where bytes are missing.
+Value joinWeights(OpEmitter &emit, ArrayRef<Value> weights, int64_t axis) {
+  SmallVector<ElementsAttr> constants;
+  for (Value weight : weights)
+    if (ElementsAttr constant = constantOf(weight))
+      constants.push_back(constant);
+  if (constants.size() != weights.size())
+    return emit.concat(weights, axis);
+  FailureOr<ElementsAttr> joined = concatConstants(constants, axis);
   return succeeded(joined) ? emit.constant(*joined) : Value();
 }
 
@@ -152,7 +174,7 @@ struct MergeContractionsPass
       using Key = std::tuple<Value, Attribute, Type, Type>;
       llvm::MapVector<Key, SmallVector<Branch>> groups;
       for (auto matmul : block.getOps<MatmulOp>())
-        if (!matmul.getPacked() && constantOf(matmul.getRhs()) &&
+        if (!matmul.getPacked() && isWeight(matmul.getRhs(), parameters) &&
             shapeOf(matmul.getRhs()).size() == 2)
           groups[{matmul.getLhs(), matmul->getPropertiesAsAttribute(),
                   getElementTypeOrSelf(matmul.getRhs()),
@@ -166,7 +188,7 @@ struct MergeContractionsPass
 
 private:
   void merge(MutableArrayRef<Branch> branches) {
-    while (canExtend(branches))
+    while (canExtend(branches, parameters))
       for (Branch &branch : branches)
         branch.chain.push_back(*branch.end().user_begin());
     if (!onlyMove(branches))
@@ -180,11 +202,10 @@ private:
       locations.push_back(branch.matmul.getLoc());
     emit.loc = FusedLoc::get(&getContext(), locations);
 
-    SmallVector<ElementsAttr> weights;
+    SmallVector<Value> weights;
     for (Branch &branch : branches)
-      weights.push_back(constantOf(branch.matmul.getRhs()));
-    Value weight =
-        joinConstants(emit, weights, first.getTransposeRhs() ? 0 : 1);
+      weights.push_back(branch.matmul.getRhs());
+    Value weight = joinWeights(emit, weights, first.getTransposeRhs() ? 0 : 1);
     if (!weight)
       return;
     int64_t columns = shapeOf(weight)[first.getTransposeRhs() ? 0 : 1];
@@ -221,13 +242,13 @@ private:
         } else if (!isPerColumn(operand, chained)) {
           operands.push_back(emit.constant(constantOf(operand)));
         } else {
-          SmallVector<ElementsAttr> parts;
+          SmallVector<Value> parts;
           for (Branch &branch : branches) {
             Value part = branch.chain[step]->getOperand(index);
             SmallVector<int64_t> flat = {shapeOf(part).back()};
-            parts.push_back(constantOf(emit.reshape(part, flat)));
+            parts.push_back(emit.reshape(part, flat));
           }
-          operands.push_back(joinConstants(emit, parts, 0));
+          operands.push_back(joinWeights(emit, parts, 0));
         }
       }
       if (llvm::is_contained(operands, Value())) {

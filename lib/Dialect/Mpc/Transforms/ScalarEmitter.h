@@ -13,8 +13,19 @@
 
 namespace mpc {
 
-/// Writes elementwise ops, which broadcast; the operands of one op have the
-/// same element type.
+/// The type that sums of `element` run in: f32 for narrower floats.
+inline mlir::Type sumType(mlir::Type element) {
+  return element.getIntOrFloatBitWidth() < 32
+             ? mlir::Float32Type::get(element.getContext())
+             : element;
+}
+
+inline llvm::SmallVector<int64_t> allAxes(mlir::Value value) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
+}
+
+/// Writes elementwise ops, which broadcast, and reductions; the operands of one
+/// op have the same element type.
 class ScalarEmitter : public OpEmitter {
 public:
   using OpEmitter::OpEmitter;
@@ -42,6 +53,22 @@ public:
   }
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b) {
     return create<SelectOp>(condition, a, b);
+  }
+
+  /// The op over some axes, which go or stay with extent 1.
+  template <typename OpTy>
+  mlir::Value reduce(mlir::Value value, llvm::ArrayRef<int64_t> axes,
+                     bool keepDims = false) {
+    llvm::SmallVector<int64_t> shape;
+    for (auto [axis, extent] : llvm::enumerate(shapeOf(value)))
+      if (!llvm::is_contained(axes, static_cast<int64_t>(axis)))
+        shape.push_back(extent);
+      else if (keepDims)
+        shape.push_back(1);
+    return create<OpTy>(
+        mlir::RankedTensorType::get(shape, mlir::getElementTypeOrSelf(value)),
+        value, builder.getDenseI64ArrayAttr(axes),
+        keepDims ? builder.getUnitAttr() : mlir::UnitAttr(), mlir::TypeAttr());
   }
 
   /// A scalar of the element type of `like`, rounded to it.

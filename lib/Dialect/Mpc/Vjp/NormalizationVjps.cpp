@@ -22,25 +22,20 @@ struct Normalized {
 
 } // namespace
 
-/// `x / sqrt(mean(x^2) + epsilon)`.
-static Normalized normalizeCentered(VjpBuilder &v, Value x,
-                                    ArrayRef<int64_t> axes, double epsilon) {
-  Value factor = v.unary<RsqrtOp>(v.add(v.mean(v.square(x), axes), epsilon));
-  return {v.mul(x, factor), factor};
-}
-
 static Normalized normalize(VjpBuilder &v, Value x, ArrayRef<int64_t> axes,
                             double epsilon) {
-  return normalizeCentered(v, v.sub(x, v.mean(x, axes)), axes, epsilon);
+  Value centered = v.sub(x, v.mean(x, axes));
+  Value factor =
+      v.unary<RsqrtOp>(v.add(v.mean(v.square(centered), axes), epsilon));
+  return {v.mul(centered, factor), factor};
 }
 
 /// The cotangent of what was normalised, from that of the normalised value:
-/// without its mean (where one was subtracted) and its share along the value.
+/// without its mean and its share along the value.
 static Value throughNorm(VjpBuilder &v, Value dy, const Normalized &normal,
-                         ArrayRef<int64_t> axes, bool centered) {
+                         ArrayRef<int64_t> axes) {
   Value along = v.mul(normal.value, v.mean(v.mul(dy, normal.value), axes));
-  if (centered)
-    dy = v.sub(dy, v.mean(dy, axes));
+  dy = v.sub(dy, v.mean(dy, axes));
   return v.mul(v.sub(dy, along), normal.factor);
 }
 
@@ -51,21 +46,20 @@ static Value throughNorm(VjpBuilder &v, Value dy, const Normalized &normal,
 template <typename OpTy> static void attachTrailingNorm(MLIRContext *context) {
   attachVjp<OpTy>(context, [](OpTy op, VjpBuilder &v) {
     constexpr bool kCentered = std::is_same_v<OpTy, LayerNormOp>;
-    Value x = v.wide(op.getInput()), dy = v.wideDy();
-    SmallVector<int64_t> axes = op.getReductionAxes();
-    double epsilon = op.getEpsilon().convertToDouble();
+    // One op: nothing between its sums over rows needs a type or memory.
     if (v.needs(0) || v.needs(1)) {
-      Normalized normal = kCentered ? normalize(v, x, axes, epsilon)
-                                    : normalizeCentered(v, x, axes, epsilon);
-      if (v.needs(0))
-        v.give(0, throughNorm(v, v.mul(dy, v.wide(op.getScale())), normal, axes,
-                              kCentered));
-      if (v.needs(1))
-        v.give(1, v.mul(dy, normal.value));
+      auto gradient = v.create<NormGradientOp>(
+          TypeRange{op.getInput().getType(), op.getScale().getType()},
+          op.getInput(), op.getScale(),
+          v.cast(v.dy(), v.elementOf(op.getInput())), op.getAxisAttr(),
+          op.getEpsilonAttr(),
+          kCentered ? UnitAttr() : v.builder.getUnitAttr());
+      v.give(0, gradient.getInputGradient());
+      v.give(1, gradient.getScaleGradient());
     }
     if constexpr (kCentered)
       if (op.getBias())
-        v.give(2, dy);
+        v.give(2, v.wideDy());
   });
 }
 
@@ -108,17 +102,16 @@ static void vjpOfBatchNormTraining(BatchNormTrainingOp op, VjpBuilder &v) {
   // The running statistics carry no gradient.
   if (!v.dy(0))
     return;
-  Value x = v.wide(op.getInput()), dy = v.wideDy();
-  SmallVector<int64_t> axes = {0};
-  llvm::append_range(axes, axesFrom(2, v.rankOf(x)));
-  givePerChannel(v, 2, dy);
-  if (!v.needs(0) && !v.needs(1))
+  if (!v.needs(0) && !v.needs(1) && !v.needs(2))
     return;
-  Normalized normal = normalize(v, x, axes, op.getEpsilon().convertToDouble());
-  givePerChannel(v, 1, v.mul(dy, normal.value));
-  if (v.needs(0))
-    v.give(0, throughNorm(v, v.mul(dy, v.perChannel(v.wide(op.getScale()), x)),
-                          normal, axes, /*centered=*/true));
+  auto gradient = v.create<BatchNormGradientOp>(
+      TypeRange{op.getInput().getType(), op.getScale().getType(),
+                op.getScale().getType()},
+      op.getInput(), op.getScale(), v.cast(v.dy(), v.elementOf(op.getInput())),
+      op.getEpsilonAttr());
+  v.give(0, gradient.getInputGradient());
+  v.give(1, gradient.getScaleGradient());
+  v.give(2, gradient.getBiasGradient());
 }
 
 /// group_norm, and instance_norm as one channel per group.
@@ -138,8 +131,7 @@ static void vjpOfGroups(OpTy op, VjpBuilder &v, int64_t groups) {
     givePerChannel(v, 1, v.mul(dy, v.reshape(normal.value, shape)));
   if (v.needs(0)) {
     Value scaled = v.mul(dy, v.perChannel(v.wide(op.getScale()), x));
-    v.give(0, v.reshape(throughNorm(v, v.reshape(scaled, rows), normal, {2},
-                                    /*centered=*/true),
+    v.give(0, v.reshape(throughNorm(v, v.reshape(scaled, rows), normal, {2}),
                         shape));
   }
 }

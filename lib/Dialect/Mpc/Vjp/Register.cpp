@@ -41,7 +41,8 @@ ArrayRef<StringRef> mpc::nonDifferentiableOps() {
       "mpc.optimizer.adam", "mpc.optimizer.rmsprop", "mpc.optimizer.sgd",
       // Derivatives: there are no second ones.
       "mpc.attention_gradient", "mpc.avg_pool_gradient",
-      "mpc.conv_filter_gradient", "mpc.max_pool_gradient",
+      "mpc.batch_norm_gradient", "mpc.conv_filter_gradient",
+      "mpc.max_pool_gradient", "mpc.norm_gradient",
       // Unrolled first.
       "mpc.gru", "mpc.lstm", "mpc.rnn",
       // Later stages.

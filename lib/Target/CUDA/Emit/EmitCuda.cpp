@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Description.h"
+#include "KernelAttributes.h"
 #include "KernelPrinter.h"
 
 #include "mpc/Target/CUDA/Codegen.h"
@@ -99,9 +100,9 @@ void KernelPrinter::printSignature(raw_ostream &os) {
     for (int32_t extent : *block)
       threads *= extent;
   int64_t inputs = 0;
-  if (auto count = kernel->getAttrOfType<IntegerAttr>("mpc.inputs"))
+  if (auto count = kernel->getAttrOfType<IntegerAttr>(kInputsAttr))
     inputs = count.getInt();
-  bool hasScratch = kernel->hasAttr("mpc.scratch");
+  bool hasScratch = kernel->hasAttr(kScratchAttr);
   // Results may lie over arguments.
   bool isInPlace = kernel->hasAttr("mpc.in_place");
 

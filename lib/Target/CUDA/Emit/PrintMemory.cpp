@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelAttributes.h"
 #include "KernelPrinter.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -106,7 +107,7 @@ static bool isConstant(Value memref) {
   auto function = dyn_cast<gpu::GPUFuncOp>(argument.getOwner()->getParentOp());
   if (!function)
     return false;
-  auto inputs = function->getAttrOfType<IntegerAttr>("mpc.inputs");
+  auto inputs = function->getAttrOfType<IntegerAttr>(kInputsAttr);
   return inputs && argument.getArgNumber() < inputs.getInt();
 }
 
@@ -252,7 +253,7 @@ bool KernelPrinter::printMemory(Operation *op) {
     return true;
   }
   if (auto store = dyn_cast<memref::StoreOp>(op)) {
-    Expression value = take(store.getValueToStore());
+    Expression value = takeWhole(store.getValueToStore());
     Expression place = element(store.getMemRef(), store.getIndices(), op);
     effect(place.text + " = " + value.text + ";");
     return true;

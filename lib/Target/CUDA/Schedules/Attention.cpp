@@ -21,7 +21,7 @@ static int64_t countBlocks(const AttentionSizes &sizes, int64_t rows,
 }
 
 static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes) {
-  Type type = attentionSumType(op);
+  Type type = attentionSumType(op.getQuery());
   bool isDouble = type.isF64();
   Schedule schedule;
   schedule.threads = 128;
@@ -45,21 +45,6 @@ static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes) {
                          {"columns", columns},
                          {"lanes", lanes}};
   return schedule;
-}
-
-/// The type in which the matrix units multiply the operands; nullopt where they
-/// do not.
-static std::optional<cuda::FragmentType>
-fragmentType(AttentionOp op, const CudaTarget &target) {
-  Type element = getElementTypeOrSelf(op.getQuery().getType());
-  if (element.isF16())
-    return cuda::FragmentType::f16;
-  if (element.isBF16() && target.hasBf16())
-    return cuda::FragmentType::bf16;
-  if (element.isF32() && op.getCompute() == ComputeMode::tf32 &&
-      target.hasTf32())
-    return cuda::FragmentType::tf32;
-  return std::nullopt;
 }
 
 /// Values that a weight is multiplied as. One where the op says so (tf32) or
@@ -92,7 +77,8 @@ static int64_t pieceColumns(int64_t columns, bool isTf32) {
 static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
                                            const AttentionSizes &sizes,
                                            const CudaTarget &target) {
-  std::optional<cuda::FragmentType> type = fragmentType(op, target);
+  std::optional<cuda::FragmentType> type =
+      attentionFragmentType(AttentionProblem(op), target);
   if (!type)
     return std::nullopt;
   if (sizes.depth < 1 || sizes.depth > 256 || sizes.width > 256 ||
@@ -157,7 +143,7 @@ public:
     AttentionOp op = attentionOf(kernel);
     if (!op || elementCount(op.getResult()) == 0)
       return std::nullopt;
-    AttentionSizes sizes(op);
+    AttentionSizes sizes{AttentionProblem(op)};
     if (std::optional<Schedule> schedule =
             scheduleMma(kernel, op, sizes, target))
       return schedule;

@@ -18,23 +18,52 @@
 using namespace mlir;
 using namespace mpc;
 
-AttentionSizes::AttentionSizes(AttentionOp op) {
+//===----------------------------------------------------------------------===//
+// The problem
+//===----------------------------------------------------------------------===//
+
+AttentionProblem::AttentionProblem(AttentionOp op)
+    : query(op.getQuery()), key(op.getKey()), value(op.getValue()),
+      mask(op.getMask()), scale(op.getScale().convertToDouble()),
+      causal(op.getCausal()), compute(op.getCompute()) {}
+
+AttentionProblem::AttentionProblem(AttentionGradientOp op)
+    : query(op.getQuery()), key(op.getKey()), value(op.getValue()),
+      mask(op.getMask()), scale(op.getScale().convertToDouble()),
+      causal(op.getCausal()), compute(op.getCompute()) {}
+
+AttentionSizes::AttentionSizes(const AttentionProblem &problem) {
   auto shape = [](Value tensor) {
     return cast<RankedTensorType>(tensor.getType()).getShape();
   };
-  ArrayRef<int64_t> query = shape(op.getQuery()), key = shape(op.getKey());
+  ArrayRef<int64_t> query = shape(problem.query), key = shape(problem.key);
   queryHeads.assign(query.begin(), query.end() - 2);
   keyHeads.assign(key.begin(), key.end() - 2);
   heads = productOf(queryHeads);
+  sharedHeads = productOf(keyHeads);
   length = query[query.size() - 2];
   depth = query.back();
   positions = key[key.size() - 2];
-  width = shape(op.getValue()).back();
+  width = shape(problem.value).back();
 }
 
-Type mpc::attentionSumType(AttentionOp op) {
-  Type element = getElementTypeOrSelf(op.getQuery().getType());
-  return element.isF64() ? element : Type(Float32Type::get(op.getContext()));
+Type mpc::attentionSumType(Value query) {
+  Type element = getElementTypeOrSelf(query.getType());
+  return element.isF64() ? element : Type(Float32Type::get(query.getContext()));
+}
+
+std::optional<cuda::FragmentType>
+mpc::attentionFragmentType(const AttentionProblem &problem,
+                           const CudaTarget &target) {
+  Type element = getElementTypeOrSelf(problem.query.getType());
+  if (element.isF16())
+    return cuda::FragmentType::f16;
+  if (element.isBF16() && target.hasBf16())
+    return cuda::FragmentType::bf16;
+  if (element.isF32() && problem.compute == ComputeMode::tf32 &&
+      target.hasTf32())
+    return cuda::FragmentType::tf32;
+  return std::nullopt;
 }
 
 AttentionOp mpc::attentionOf(func::FuncOp kernel) {
@@ -49,12 +78,17 @@ AttentionOp mpc::attentionOf(func::FuncOp kernel) {
   return found;
 }
 
-AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
-    : kernel(kernel), op(op), sizes(op), b(kernel.builder), math{b, kernel.loc},
-      values(b, kernel.loc, cudaElementTarget()), results(kernel.kernel, op),
-      sumType(attentionSumType(op)) {
+AttentionParts::AttentionParts(GpuKernel &kernel,
+                               const AttentionProblem &problem)
+    : kernel(kernel), problem(problem), sizes(problem), b(kernel.builder),
+      math{b, kernel.loc}, values(b, kernel.loc, cudaElementTarget()),
+      sumType(attentionSumType(problem.query)) {
   thread = kernel.named(kernel.thread(), "thread");
 }
+
+AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
+    : AttentionParts(kernel, AttentionProblem(op)), op(op),
+      results(kernel.kernel, op) {}
 
 //===----------------------------------------------------------------------===//
 // Places
@@ -66,25 +100,34 @@ void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
   SmallVector<Value> place =
       math.delinearize(kernel.block(), {sizes.heads, columnTiles, rowTiles});
   // Later rows look at more keys: they begin first.
-  if (op.getCausal() && rowTiles > 1)
+  if (problem.causal && rowTiles > 1)
     place[2] = math.sub(math.constant(rowTiles - 1), place[2]);
   firstRow = kernel.named(math.mul(place[2], rows), "first_row");
   firstColumn = columnTiles == 1
                     ? math.constant(0)
                     : kernel.named(math.mul(place[1], columns), "first_column");
-  head = math.delinearize(place[0], sizes.queryHeads);
-  for (auto [i, index] : llvm::enumerate(head))
+  placeHead(place[0]);
+}
+
+SmallVector<Value> AttentionParts::headAt(Value number,
+                                          ArrayRef<int64_t> extents) {
+  SmallVector<Value> at = math.delinearize(number, extents);
+  for (auto [i, index] : llvm::enumerate(at))
     if (index.getDefiningOp<arith::DivUIOp>() ||
         index.getDefiningOp<arith::RemUIOp>())
-      kernel.named(index, i + 1 == head.size() ? "head" : "batch");
+      kernel.named(index, i + 1 == at.size() ? "head" : "batch");
+  return at;
+}
+
+void AttentionParts::placeHead(Value number) {
+  head = headAt(number, sizes.queryHeads);
   keyHead = head;
-  if (int64_t share = sizes.queryHeads.back() / sizes.keyHeads.back();
-      share > 1)
+  if (int64_t share = sizes.share(); share > 1)
     keyHead.back() = kernel.named(math.div(head.back(), share), "key_head");
 }
 
-Value AttentionKernel::keyEnd(Value rowEnd) {
-  if (!op.getCausal())
+Value AttentionParts::keyEnd(Value rowEnd) {
+  if (!problem.causal)
     return math.constant(sizes.positions);
   // Row s keeps t <= s + T - S.
   Value last = math.min(rowEnd, sizes.length);
@@ -92,7 +135,7 @@ Value AttentionKernel::keyEnd(Value rowEnd) {
       math.subOrZero(math.add(last, sizes.positions), sizes.length), "key_end");
 }
 
-ElementEmitter AttentionKernel::makeEmitter() {
+ElementEmitter AttentionParts::makeEmitter() {
   ElementEmitter emitter(b, kernel.loc, cudaElementTarget());
   for (auto [argument, memory] :
        llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
@@ -100,7 +143,7 @@ ElementEmitter AttentionKernel::makeEmitter() {
   return emitter;
 }
 
-Value AttentionKernel::shuffleXor(Value value, int64_t flip) {
+Value AttentionParts::shuffleXor(Value value, int64_t flip) {
   return gpu::ShuffleOp::create(b, kernel.loc, value, flip, /*width=*/32,
                                 gpu::ShuffleMode::XOR)
       .getShuffleResult();
@@ -110,8 +153,8 @@ Value AttentionKernel::shuffleXor(Value value, int64_t flip) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-void AttentionKernel::eachChunk(const Tile &tile, int64_t lanes,
-                                llvm::function_ref<void(Value, Value)> body) {
+void AttentionParts::eachChunk(const Tile &tile, int64_t lanes,
+                               llvm::function_ref<void(Value, Value)> body) {
   int64_t perRow = tile.columns / lanes, chunks = tile.rows * perRow;
   int64_t threads = kernel.schedule.threads;
   unrolled(kernel, llvm::divideCeil(chunks, threads), "i", [&](Value i) {
@@ -129,7 +172,7 @@ void AttentionKernel::eachChunk(const Tile &tile, int64_t lanes,
   });
 }
 
-Value AttentionKernel::isInside(const Tile &tile, Value row, Value column) {
+Value AttentionParts::isInside(const Tile &tile, Value row, Value column) {
   auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
   int64_t rows = shape[shape.size() - 2], columns = shape.back();
   Value inside;
@@ -142,11 +185,11 @@ Value AttentionKernel::isInside(const Tile &tile, Value row, Value column) {
   return inside;
 }
 
-Value AttentionKernel::flatMemory(const StridedView &view) {
+Value AttentionParts::flatMemory(const StridedView &view) {
   return math.flatten(kernel.inputs[view.argument.getArgNumber()]);
 }
 
-Value AttentionKernel::placeIn(const StridedView &view, ValueRange indices) {
+Value AttentionParts::placeIn(const StridedView &view, ValueRange indices) {
   Value sum;
   for (auto [index, stride] : llvm::zip_equal(indices, view.strides))
     if (stride != 0) {
@@ -163,7 +206,7 @@ static int64_t vectorWidth(const StridedView &view, Value tensor,
   return view.alignedRun(shape.size() - 1, shape.back(), most);
 }
 
-LogicalResult AttentionKernel::fill(const Tile &tile) {
+LogicalResult AttentionParts::fill(const Tile &tile) {
   Type stored = cast<MemRefType>(tile.memory.getType()).getElementType();
   Type element = getElementTypeOrSelf(tile.tensor.getType());
   std::optional<StridedView> view = StridedView::of(tile.tensor);
@@ -195,6 +238,8 @@ LogicalResult AttentionKernel::fill(const Tile &tile) {
         }
         value = *emitted;
       }
+      if (tile.rounded)
+        value = emitter.round(value, tile.rounded);
       unsigned has = getElementTypeOrSelf(value).getIntOrFloatBitWidth(),
                wants = stored.getIntOrFloatBitWidth();
       if (has > wants)
@@ -228,7 +273,7 @@ static int64_t elementBytesOf(Value tensor) {
   return getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth() / 8;
 }
 
-int64_t AttentionKernel::asyncBytes(Value tensor) {
+int64_t AttentionParts::asyncBytes(Value tensor) {
   std::optional<StridedView> view = StridedView::of(tensor);
   if (!view)
     return 0;
@@ -237,7 +282,7 @@ int64_t AttentionKernel::asyncBytes(Value tensor) {
   return bytes >= 4 ? bytes : 0;
 }
 
-void AttentionKernel::copyAsync(const Tile &tile) {
+void AttentionParts::copyAsync(const Tile &tile) {
   std::optional<StridedView> view = StridedView::of(tile.tensor);
   int64_t bytes = asyncBytes(tile.tensor);
   auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
@@ -263,13 +308,11 @@ void AttentionKernel::copyAsync(const Tile &tile) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-Value AttentionKernel::masked(Value score, Value row, Value column,
-                              bool scaled) {
-  double scale = op.getScale().convertToDouble();
-  if (scaled && scale != 1.0)
-    score = values.mul(score, scale);
-  Value mask = op.getMask();
-  if (!mask)
+Value AttentionParts::masked(Value score, Value row, Value column,
+                             bool scaled) {
+  if (scaled && problem.scale != 1.0)
+    score = values.mul(score, problem.scale);
+  if (!problem.mask)
     return score;
   SmallVector<Value> at(head);
   // What lies outside is dropped later and may be read anywhere.
@@ -277,7 +320,7 @@ Value AttentionKernel::masked(Value score, Value row, Value column,
   at.push_back(math.min(column, sizes.positions - 1));
   ElementEmitter emitter = makeEmitter();
   FailureOr<Value> emitted =
-      emitter.emitBroadcast(mask, at, 1, {0, sizes.positions});
+      emitter.emitBroadcast(problem.mask, at, 1, {0, sizes.positions});
   if (failed(emitted))
     return {};
   Value value = *emitted;
@@ -294,9 +337,9 @@ Value AttentionKernel::masked(Value score, Value row, Value column,
   return values.add(score, value);
 }
 
-Value AttentionKernel::bounded(Value score, Value row, Value column) {
+Value AttentionParts::bounded(Value score, Value row, Value column) {
   Value kept = math.less(column, sizes.positions);
-  if (op.getCausal())
+  if (problem.causal)
     kept = values.bitAnd(kept, math.less(math.add(column, sizes.length),
                                          math.add(row, sizes.positions + 1)));
   return values.select(
@@ -308,12 +351,23 @@ Value AttentionKernel::bounded(Value score, Value row, Value column) {
 // Results
 //===----------------------------------------------------------------------===//
 
-int64_t AttentionKernel::storeLanes(int64_t most) {
-  int64_t lanes = powerOfTwoIn(sizes.width, most);
-  llvm::DenseMap<Value, int64_t> known = {{op.getResult(), lanes}};
-  for (const StoredResult &result : results.all())
-    lanes = std::min(lanes, alignedRunOf(result.value, lanes, known));
+int64_t AttentionParts::storeLanes(const StoredResults &results, Value result,
+                                   int64_t width, int64_t most) {
+  int64_t lanes = powerOfTwoIn(width, most);
+  llvm::DenseMap<Value, int64_t> known = {{result, lanes}};
+  for (const StoredResult &stored : results.all()) {
+    lanes = std::min(lanes, alignedRunOf(stored.value, lanes, known));
+    if (stored.strides.empty())
+      continue;
+    lanes = stored.strides.back() == 1 ? powerOfTwoIn(stored.first, lanes) : 1;
+    for (int64_t stride : llvm::drop_end(stored.strides))
+      lanes = powerOfTwoIn(stride, lanes);
+  }
   return lanes;
+}
+
+int64_t AttentionKernel::storeLanes(int64_t most) {
+  return AttentionParts::storeLanes(results, op.getResult(), sizes.width, most);
 }
 
 LogicalResult AttentionKernel::store(Value sums, Value row, Value column,

@@ -19,41 +19,63 @@
 #include "Target/Kernel/MathExpansion.h"
 #include "Target/Kernel/StoredResults.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 namespace mpc {
 
-/// The extents of one attention op.
+/// Query, key and value of an attention or of its gradient, and how scores are
+/// made of them.
+struct AttentionProblem {
+  explicit AttentionProblem(AttentionOp op);
+  explicit AttentionProblem(AttentionGradientOp op);
+
+  mlir::Value query, key, value;
+  /// Null where there is none.
+  mlir::Value mask;
+  double scale;
+  bool causal;
+  ComputeMode compute;
+};
+
+/// The extents of one attention.
 struct AttentionSizes {
-  explicit AttentionSizes(AttentionOp op);
+  explicit AttentionSizes(const AttentionProblem &problem);
 
   /// Extents in front of query and of key; the last one counts heads.
   llvm::SmallVector<int64_t> queryHeads, keyHeads;
-  /// All heads of the query; its rows; positions of key and value; extents of a
-  /// key and of a value.
-  int64_t heads, length, positions, depth, width;
+  /// All heads of the query and of the key; the query's rows; positions of key
+  /// and value; extents of a key and of a value.
+  int64_t heads, sharedHeads, length, positions, depth, width;
+
+  /// Heads of the query that share one of the key.
+  int64_t share() const { return queryHeads.back() / keyHeads.back(); }
 };
 
 /// The type in which products are summed and the softmax runs.
-mlir::Type attentionSumType(AttentionOp op);
+mlir::Type attentionSumType(mlir::Value query);
+
+/// The type in which the matrix units multiply the operands; nullopt where they
+/// do not.
+std::optional<cuda::FragmentType>
+attentionFragmentType(const AttentionProblem &problem,
+                      const CudaTarget &target);
 
 /// The attention op of a kernel, null where it has none or more than one, or
 /// stores what no form can.
 AttentionOp attentionOf(mlir::func::FuncOp kernel);
 
-/// One kernel while its body is written.
-class AttentionKernel {
+/// What kernels of attention and of its gradient share: tiles in shared memory,
+/// and scores under the mask.
+class AttentionParts {
 public:
-  AttentionKernel(GpuKernel &kernel, AttentionOp op);
+  AttentionParts(GpuKernel &kernel, const AttentionProblem &problem);
 
-  /// Finds the block's place: rows of `rows` in one head, and columns of the
-  /// value in pieces of `columns`.
-  void placeBlock(int64_t rows, int64_t columns);
   /// One past the last position that rows before `rowEnd` look at.
   mlir::Value keyEnd(mlir::Value rowEnd);
 
-  /// A piece of query, key or value that a block keeps in shared memory; behind
-  /// the operand's rows and columns stand zeros.
+  /// A piece of an operand that a block keeps in shared memory; behind the
+  /// operand's rows and columns stand zeros.
   struct Tile {
     mlir::Value tensor;
     /// The head.
@@ -64,29 +86,26 @@ public:
     mlir::Value memory;
     llvm::SmallVector<mlir::Value> at;
     int64_t rows, columns;
+    /// The type to which elements are rounded on the way; null where the
+    /// memory's type is enough.
+    mlir::Type rounded = {};
   };
   /// Copies a tile with all threads of the block; a barrier has to follow.
   mlir::LogicalResult fill(const Tile &tile);
-  /// The same by asynchronous copies (asyncBytes).
+  /// The same by asynchronous copies (asyncBytes), of memory that has the
+  /// operand's type.
   void copyAsync(const Tile &tile);
   /// Bytes that one asynchronous copy of an operand moves; 0 where it has to be
   /// loaded element by element.
   static int64_t asyncBytes(mlir::Value tensor);
 
-  /// `score` times the scale (where `scaled`), with the mask's value or minus
-  /// infinity where the mask drops it. Row and column may lie outside. Null,
-  /// with a diagnostic, where the mask cannot be generated.
+  /// `score` of a row of `head` times the scale (where `scaled`), with the
+  /// mask's value or minus infinity where the mask drops it. Row and column may
+  /// lie outside. Null, with a diagnostic, where the mask cannot be generated.
   mlir::Value masked(mlir::Value score, mlir::Value row, mlir::Value column,
                      bool scaled = true);
-  /// `score`, or minus infinity outside the operands and behind the diagonal.
+  /// `score`, or minus infinity behind the last position and the diagonal.
   mlir::Value bounded(mlir::Value score, mlir::Value row, mlir::Value column);
-
-  /// Takes `values` of one row from `column` on through the epilogue. Row and
-  /// column lie inside.
-  mlir::LogicalResult store(mlir::Value values, mlir::Value row,
-                            mlir::Value column, int64_t lanes);
-  /// The most neighbours of a row that can be stored at once.
-  int64_t storeLanes(int64_t most);
 
   ElementEmitter makeEmitter();
   /// `value` exchanged with the lane whose number differs in `flip`.
@@ -99,16 +118,26 @@ public:
   }
 
   GpuKernel &kernel;
-  AttentionOp op;
+  AttentionProblem problem;
   AttentionSizes sizes;
   mlir::OpBuilder &b;
   IndexMath math;
   MathExpansion values;
-  StoredResults results;
   mlir::Type sumType;
-  /// The block's place.
+  /// The query's head at work, and the key's that belongs to it.
   llvm::SmallVector<mlir::Value> head, keyHead;
-  mlir::Value firstRow, firstColumn, thread;
+  mlir::Value thread;
+
+protected:
+  /// Sets `head` and `keyHead` to the query's head of this number.
+  void placeHead(mlir::Value number);
+  /// The indices of a head's number, shown under names.
+  llvm::SmallVector<mlir::Value> headAt(mlir::Value number,
+                                        llvm::ArrayRef<int64_t> extents);
+  /// The most neighbours of a row of `result`, which has `width` columns, that
+  /// can be stored at once.
+  static int64_t storeLanes(const StoredResults &results, mlir::Value result,
+                            int64_t width, int64_t most);
 
 private:
   /// The chunks of a tile, spread over the threads: `body(row, column)` of
@@ -120,6 +149,29 @@ private:
   /// The argument's memory as one dimension, and an element's place there.
   mlir::Value flatMemory(const StridedView &view);
   mlir::Value placeIn(const StridedView &view, mlir::ValueRange indices);
+};
+
+/// One kernel of an attention op while its body is written.
+class AttentionKernel : public AttentionParts {
+public:
+  AttentionKernel(GpuKernel &kernel, AttentionOp op);
+
+  /// Finds the block's place: rows of `rows` in one head, and columns of the
+  /// value in pieces of `columns`.
+  void placeBlock(int64_t rows, int64_t columns);
+
+  using AttentionParts::store;
+  /// Takes `values` of one row from `column` on through the epilogue. Row and
+  /// column lie inside.
+  mlir::LogicalResult store(mlir::Value values, mlir::Value row,
+                            mlir::Value column, int64_t lanes);
+  /// The most neighbours of a row that can be stored at once.
+  int64_t storeLanes(int64_t most);
+
+  AttentionOp op;
+  StoredResults results;
+  /// The block's place.
+  mlir::Value firstRow, firstColumn;
 };
 
 /// The body of the two forms.

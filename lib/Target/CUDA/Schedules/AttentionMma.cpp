@@ -13,7 +13,7 @@
 
 #include "AttentionKernel.h"
 
-#include "Mma.h"
+#include "AttentionFragments.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -32,7 +32,7 @@ class MmaAttention {
 public:
   explicit MmaAttention(AttentionKernel &attention)
       : k(attention.kernel), a(attention), b(a.b), math(a.math), v(a.values),
-        type(fragmentType(a.op)), mma(k, type),
+        type(fragmentType(a.op)), mma(k, type), fragments(k, v, type),
         element(getElementTypeOrSelf(a.op.getQuery().getType())) {
     const Schedule &schedule = k.schedule;
     rows = schedule["rows"];
@@ -69,9 +69,6 @@ private:
   void multiplyKeys(Value stage);
   LogicalResult maskScores(Value firstKey);
   void softmax();
-  void packWeights(Value step, int64_t piece, Value words);
-  void packWeightsTf32(Value step, Value words);
-  void loadValues(Value words, Value stage, Value step, Value firstColumn);
   void multiplyValues(Value stage);
   LogicalResult emitResults();
 
@@ -99,9 +96,10 @@ private:
   /// Element `e` (0 to 3) of a fragment of sums: its row, and its column in a
   /// block of eight.
   Value rowOf(Value e) {
-    return math.add(warpRow, math.add(group, math.mul(math.div(e, 2), 8)));
+    return math.add(warpRow,
+                    math.add(fragments.group, math.mul(math.div(e, 2), 8)));
   }
-  Value columnOf(Value e) { return math.add(pair, math.rem(e, 2)); }
+  Value columnOf(Value e) { return math.add(fragments.pair, math.rem(e, 2)); }
 
   GpuKernel &k;
   AttentionKernel &a;
@@ -110,6 +108,7 @@ private:
   MathExpansion &v;
   cuda::FragmentType type;
   WarpMma mma;
+  AttentionFragments fragments;
   Type element;
   int64_t rows, keys, depth, columns, stages, weightPieces, pieceColumns;
   /// Of an element, and elements behind each row of a tile, which move
@@ -123,15 +122,14 @@ private:
   /// stay in registers), scores, sums by pieces of columns, and the running
   /// maximum and total of the rows `group` and `group + 8`.
   Value queryWords, keyWords, scores, sums, largest, total, shrink;
-  Value group, pair, warpRow;
+  Value warpRow;
 };
 } // namespace
 
 LogicalResult MmaAttention::emit() {
   a.placeBlock(rows, columns);
   Value warp = math.div(a.thread, 32);
-  group = k.named(mma.group(), "group");
-  pair = k.named(mma.pair(), "pair");
+  fragments.place();
   warpRow = k.named(math.mul(warp, kWarpRows), "warp_row");
   sharedBytes = dynamicShared(k);
   int64_t keyBytes = stages * keys * (depth + skew) * bytes;
@@ -357,56 +355,6 @@ void MmaAttention::softmax() {
   });
 }
 
-/// The weights of positions [16 step, 16 step + 16) as a left fragment.
-void MmaAttention::packWeights(Value step, int64_t piece, Value words) {
-  StringRef name = element.isF16() ? "packHalf" : "packBfloat16";
-  Value zero = math.constant(0);
-  each(4, "word", [&](Value word) {
-    Value block = math.add(math.mul(step, 2), math.div(word, 2));
-    SmallVector<Value> parts;
-    for (int64_t e = 0; e < 2; ++e) {
-      Value weight = a.load(
-          scores, {zero, block, math.add(math.mul(math.rem(word, 2), 2), e)});
-      // What the pieces before have left.
-      for (int64_t before = 0; before < piece; ++before)
-        weight = v.sub(
-            weight, v.extendFloat(v.truncateFloat(weight, element), a.sumType));
-      parts.push_back(weight);
-    }
-    a.store(call(name, b.getI32Type(), parts), words, {zero, word});
-  });
-}
-
-/// The weights of positions [8 step, 8 step + 8), rounded to tf32, as a left
-/// fragment. A lane holds those of positions `pair` and `pair + 1`; where the
-/// fragment has columns t and t + 4 of the lane, these two stand.
-void MmaAttention::packWeightsTf32(Value step, Value words) {
-  Value zero = math.constant(0);
-  each(4, "word", [&](Value word) {
-    Value e = math.add(math.mul(math.rem(word, 2), 2), math.div(word, 2));
-    Value weight = a.load(scores, {zero, step, e});
-    a.store(call("toTf32", b.getI32Type(), weight), words, {zero, word});
-  });
-}
-
-/// The values of a step's positions as right fragments, from `firstColumn` on;
-/// tf32 has the positions in packWeightsTf32's order.
-void MmaAttention::loadValues(Value words, Value stage, Value step,
-                              Value firstColumn) {
-  Value first = math.mul(step, mma.depth());
-  if (type != cuda::FragmentType::tf32)
-    return mma.loadRight(words, {valueTile, false, {stage}, firstColumn},
-                         first);
-  each(pieceColumns / 8, "j", [&](Value j) {
-    Value column = math.add(math.add(firstColumn, math.mul(j, 8)), group);
-    each(2, "word", [&](Value word) {
-      Value position = math.add(math.add(first, pair), word);
-      Value value = a.load(valueTile, {stage, position, column});
-      a.store(call("toTf32", b.getI32Type(), value), words, {j, word});
-    });
-  });
-}
-
 /// sums += weights * value tile.
 void MmaAttention::multiplyValues(Value stage) {
   SmallVector<Value> weightWords;
@@ -416,12 +364,10 @@ void MmaAttention::multiplyValues(Value stage) {
   Value valueWords = mma.rightFragments(pieceColumns / 8, "value_words");
   each(keys / mma.depth(), "step", [&](Value step) {
     for (int64_t piece = 0; piece < weightPieces; ++piece)
-      if (type == cuda::FragmentType::tf32)
-        packWeightsTf32(step, weightWords[piece]);
-      else
-        packWeights(step, piece, weightWords[piece]);
+      fragments.pack(weightWords[piece], scores, step, piece);
     each(columns / pieceColumns, "piece", [&](Value piece) {
-      loadValues(valueWords, stage, step, math.mul(piece, pieceColumns));
+      fragments.loadRows(valueWords, valueTile, stage, step,
+                         math.mul(piece, pieceColumns));
       for (Value words : weightWords)
         mma.multiply(slotOf(k, sums, piece), words, valueWords);
     });
@@ -446,7 +392,7 @@ LogicalResult MmaAttention::emitResults() {
     // A row that keeps no position is zero.
     Value inverse =
         k.named(v.select(empty, 0.0, v.div(constant(1.0), sum)), "inverse");
-    Value row = math.add(warpRow, math.add(group, math.mul(half, 8)));
+    Value row = math.add(warpRow, math.add(fragments.group, math.mul(half, 8)));
     each(columns / pieceColumns, "piece", [&](Value piece) {
       each(pieceColumns / 8, "j", [&](Value j) {
         SmallVector<Value> two;
@@ -454,8 +400,9 @@ LogicalResult MmaAttention::emitResults() {
           two.push_back(v.mul(
               a.load(sums, {piece, zero, j, math.add(math.mul(half, 2), e)}),
               inverse));
-        Value column = math.add(
-            math.add(math.mul(piece, pieceColumns), math.mul(j, 8)), pair);
+        Value column =
+            math.add(math.add(math.mul(piece, pieceColumns), math.mul(j, 8)),
+                     fragments.pair);
         vector::StoreOp::create(
             b, k.loc,
             vector::FromElementsOp::create(

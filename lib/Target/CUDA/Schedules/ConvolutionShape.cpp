@@ -9,9 +9,12 @@
 using namespace mlir;
 using namespace mpc;
 
-std::optional<ConvolutionShape> ConvolutionShape::of(ConvOp op) {
-  auto input = cast<RankedTensorType>(op.getInput().getType());
-  auto result = cast<RankedTensorType>(op.getResult().getType());
+/// The shape for an image, what the window makes of it, and the window.
+template <typename Op>
+static std::optional<ConvolutionShape>
+shapeOfWindow(Op op, Value image, Value images, ArrayRef<int64_t> window) {
+  auto input = cast<RankedTensorType>(image.getType());
+  auto result = cast<RankedTensorType>(images.getType());
   ConvolutionShape shape;
   shape.rank = input.getRank() - 2;
   if (shape.rank < 1 || shape.rank > 3)
@@ -21,7 +24,6 @@ std::optional<ConvolutionShape> ConvolutionShape::of(ConvOp op) {
   shape.channels = input.getDimSize(shape.channelDim());
   shape.outputs = result.getDimSize(shape.channelDim());
   shape.groups = op.getGroups();
-  SmallVector<int64_t> window = op.getWindowShape();
   for (unsigned i = 0; i < shape.rank; ++i) {
     unsigned to = 3 - shape.rank + i, from = shape.spatialDim(to);
     shape.in[to] = input.getDimSize(from);
@@ -32,6 +34,17 @@ std::optional<ConvolutionShape> ConvolutionShape::of(ConvOp op) {
     shape.pad[to] = op.getPadLow()[i];
   }
   return shape;
+}
+
+std::optional<ConvolutionShape> ConvolutionShape::of(ConvOp op) {
+  return shapeOfWindow(op, op.getInput(), op.getResult(), op.getWindowShape());
+}
+
+std::optional<ConvolutionShape> ConvolutionShape::of(ConvFilterGradientOp op) {
+  return shapeOfWindow(op, op.getInput(), op.getGradient(),
+                       cast<RankedTensorType>(op.getResult().getType())
+                           .getShape()
+                           .drop_front(2));
 }
 
 ConvolutionShape::Position

@@ -9,6 +9,7 @@
 
 #include "Target/Kernel/IndexMath.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include <array>
 
@@ -27,6 +28,8 @@ struct ConvolutionShape {
 
   /// nullopt for other ranks.
   static std::optional<ConvolutionShape> of(ConvOp op);
+  /// That of the convolution whose filter's gradient `op` is.
+  static std::optional<ConvolutionShape> of(ConvFilterGradientOp op);
 
   int64_t groupChannels() const { return channels / groups; }
   int64_t groupOutputs() const { return outputs / groups; }

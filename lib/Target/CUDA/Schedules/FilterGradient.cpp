@@ -2,9 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every thread sums a few output channels times a few input channels at one
-// place of the window, in registers; neighbouring threads have neighbouring
-// input channels. Lines of output positions are split over blocks; each leaves
+// One of two forms (FilterSchedule.cpp). The first is a product of matrices on
+// the main loop of Gemm.cpp (GemmFilterProblem.cpp). In the second, here, every
+// thread sums a few output channels times a few input channels at one place of
+// the window, in registers; neighbouring threads have neighbouring input
+// channels. Lines of output positions are split over blocks; each leaves
 // its sums in the scratch buffer, and the last one adds them in order.
 //
 // Where the kernel also sums the gradient itself, a bias' gradient, this is one
@@ -24,9 +26,7 @@ using namespace mlir;
 using namespace mpc;
 using arith::CmpIPredicate;
 
-static constexpr int64_t kThreads = 128;
-/// Threads that keep a multiprocessor busy, and blocks that add to one sum.
-static constexpr int64_t kThreadsPerProcessor = 1024, kMostSplits = 256;
+static constexpr int64_t kThreads = kFilterThreads;
 
 namespace {
 class FilterEmitter {
@@ -66,39 +66,19 @@ class FilterFamily : public KernelFamily {
 public:
   StringRef name() const override { return "filter"; }
   std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override;
+                                   const CudaTarget &target) const override {
+    return scheduleFilter(kernel, target);
+  }
   LogicalResult emit(GpuKernel &kernel) const override {
+    if (kernel.schedule.parameters.contains("tile_m")) {
+      std::optional<GemmProblem> problem =
+          GemmProblem::filterGradient(kernel.kernel, kernel.target);
+      return problem ? emitGemm(kernel, *problem) : failure();
+    }
     return FilterEmitter(kernel, *FilterOps::of(kernel.kernel)).run();
   }
 };
 } // namespace
-
-std::optional<Schedule> FilterFamily::schedule(func::FuncOp kernel,
-                                               const CudaTarget &target) const {
-  std::optional<FilterOps> ops = FilterOps::of(kernel);
-  if (!ops)
-    return std::nullopt;
-  FilterProblem problem(*ops);
-  Schedule schedule;
-  schedule.threads = kThreads;
-  schedule.blocks[0] =
-      std::max<int64_t>(llvm::divideCeil(problem.items, kThreads), 1);
-  int64_t wanted =
-      llvm::divideCeil(target.multiprocessors() * kThreadsPerProcessor,
-                       schedule.blocks[0] * kThreads);
-  int64_t splits = std::clamp<int64_t>(wanted, 1, kMostSplits);
-  int64_t lines = std::max<int64_t>(
-      llvm::divideCeil(std::max<int64_t>(problem.lines, 1), splits), 1);
-  splits = std::max<int64_t>(llvm::divideCeil(problem.lines, lines), 1);
-  schedule.parameters["lines"] = lines;
-  schedule.blocks[1] = splits;
-  if (splits > 1)
-    schedule.scratchBytes =
-        llvm::alignTo(schedule.blocks[0] * sizeof(int32_t), 64) +
-        splits * schedule.blocks[0] * kThreads * problem.rows * problem.lanes *
-            bytesPerElement(problem.type);
-  return schedule;
-}
 
 //===----------------------------------------------------------------------===//
 // The kernel

@@ -7,6 +7,8 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_FILTERPROBLEM_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_FILTERPROBLEM_H
 
+#include "Gemm.h"
+
 #include "Target/Kernel/LoopKernels.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
@@ -48,6 +50,26 @@ struct FilterProblem {
   place(mlir::Value image, mlir::Value channel,
         llvm::ArrayRef<mlir::Value> spatial) const;
 };
+
+/// Threads of a block of the form that sums in threads.
+inline constexpr int64_t kFilterThreads = 128;
+
+/// The schedule of the form that sums in threads, which takes every kernel of
+/// FilterOps, and of the one that is a product of matrices; nullopt where that
+/// multiplies something else.
+Schedule scheduleFilterThreads(const FilterProblem &problem,
+                               const CudaTarget &target);
+std::optional<Schedule> scheduleFilterProduct(mlir::func::FuncOp kernel,
+                                              const CudaTarget &target);
+/// The one that is estimated to be faster; nullopt where `kernel` is something
+/// else.
+std::optional<Schedule> scheduleFilter(mlir::func::FuncOp kernel,
+                                       const CudaTarget &target);
+
+/// The tiles of the product, and over how many blocks k is shared, together:
+/// few tiles with many blocks for each read less than many small tiles.
+GemmTiles chooseFilterTiles(const GemmProblem &problem,
+                            const CudaTarget &target);
 
 } // namespace mpc
 

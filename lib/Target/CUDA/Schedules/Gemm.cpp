@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GemmPipeline.h"
+#include "GemmSums.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -28,7 +29,8 @@ public:
   GemmEmitter(GpuKernel &kernel, const GemmProblem &problem,
               const GemmEpilogue &epilogue)
       : kernel(kernel), problem(problem), epilogue(epilogue),
-        tiles(GemmTiles::of(kernel.schedule)) {}
+        tiles(GemmTiles::of(kernel.schedule)),
+        operandSums(kernel, problem, tiles) {}
 
   LogicalResult emit();
 
@@ -44,10 +46,13 @@ private:
   /// for (item = lane; item < count; item += 32) body(item).
   LogicalResult forItems(int64_t count,
                          llvm::function_ref<LogicalResult(Value)> body);
-  /// Takes the sums of `lanes` columns of a row of the warp's tile, which
+  /// Takes the sums of lanesRead() columns of a row of the warp's tile, which
   /// `read` gives, through the epilogue.
   LogicalResult finishElement(Value warpTileRow, Value warpTileColumn,
                               llvm::function_ref<Value()> read);
+  /// Columns that are read together on their way to the epilogue, which takes
+  /// as many at once as it can.
+  int64_t lanesRead() const;
   /// Row and column of an item of an array of `rows` by warpN.
   std::pair<Value, Value> placeOf(Value item, int64_t rows);
   Value loadSums(Value array, ValueRange at, int64_t lanes);
@@ -57,6 +62,7 @@ private:
   const GemmProblem &problem;
   const GemmEpilogue &epilogue;
   GemmTiles tiles;
+  GemmSums operandSums;
   std::unique_ptr<GemmUnit> unit;
   Value shared;
   /// Where the block and the warp stand.
@@ -140,6 +146,7 @@ LogicalResult GemmEmitter::multiply() {
                  tiles.n, tiles.k);
   bool async = lhs.isAsync() || rhs.isAsync();
   unit->prepare();
+  operandSums.prepare(rowBegin, columnBegin);
   int64_t steps = llvm::divideCeil(problem.k, tiles.k) / tiles.splits;
   Value begin;
   if (split)
@@ -164,6 +171,9 @@ LogicalResult GemmEmitter::multiply() {
     Value stage = named(math(), math().rem(step, tiles.stages), "stage");
     unit->accumulate(lhs.operandAt(stage, warpRow),
                      rhs.operandAt(stage, warpColumn));
+    Value first = math().constant(0);
+    operandSums.accumulate(lhs.operandAt(stage, first),
+                           rhs.operandAt(stage, first));
   };
 
   auto first = [&](Value step) {
@@ -252,8 +262,13 @@ GemmEmitter::forItems(int64_t count,
   return body(loop.getInductionVar());
 }
 
+int64_t GemmEmitter::lanesRead() const {
+  // Results apart in memory are stored one by one; their sums are neighbours.
+  return problem.columnsNearer ? powerOfTwoIn(problem.n, 4) : epilogue.lanes;
+}
+
 std::pair<Value, Value> GemmEmitter::placeOf(Value item, int64_t rows) {
-  int64_t lanes = epilogue.lanes, perRow = tiles.warpN() / lanes;
+  int64_t lanes = lanesRead(), perRow = tiles.warpN() / lanes;
   Value row, column;
   if (epilogue.rowsFastest) {
     row = math().rem(item, rows);
@@ -275,7 +290,8 @@ Value GemmEmitter::loadSums(Value array, ValueRange at, int64_t lanes) {
 }
 
 LogicalResult GemmEmitter::finish() {
-  int64_t rows = tiles.handedRows(problem), lanes = epilogue.lanes;
+  operandSums.finish(shared);
+  int64_t rows = tiles.handedRows(problem), lanes = lanesRead();
   return handOver([&](Value slab, Value firstRow) {
     return forItems(rows * tiles.warpN() / lanes, [&](Value item) {
       auto [row, column] = placeOf(item, rows);
@@ -293,9 +309,12 @@ LogicalResult GemmEmitter::finish() {
 LogicalResult GemmEmitter::finishSplit() {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
-  int64_t rows = tiles.handedRows(problem), lanes = epilogue.lanes;
+  int64_t rows = tiles.handedRows(problem), lanes = lanesRead();
   int64_t warpElements = tiles.warpM() * tiles.warpN();
   int64_t blockElements = tiles.m * tiles.n;
+  int64_t sumsOffset =
+      tiles.counterBytes(problem) + tiles.partialBytes(problem);
+  operandSums.leave(shared, split, sumsOffset);
   Value partials = kernel.named(
       math().view(kernel.scratch, tiles.counterBytes(problem),
                   tiles.tileCount(problem) * tiles.splits * blockElements,
@@ -378,6 +397,7 @@ LogicalResult GemmEmitter::finishSplit() {
         };
         return finishElement(unit->rowOf(row), column, addUp);
       });
+  operandSums.addUp(sumsOffset);
   byFirstThread([&] {
     memref::StoreOp::create(b, loc, number(0), counters, tileNumber);
   });
@@ -407,8 +427,19 @@ LogicalResult GemmEmitter::finishElement(Value warpTileRow,
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
   }
   Value sums = read();
-  return epilogue.emit(kernel, sums,
-                       problem.resultIndices(math(), batch, row, column));
+  int64_t lanes = lanesRead(), parts = lanes / epilogue.lanes;
+  LogicalResult result = success();
+  unrolled(kernel, parts, "part", [&](Value part) {
+    Value some = sums, at = column;
+    if (parts > 1) {
+      some = vector::ExtractOp::create(b, kernel.loc, sums, part);
+      at = math().add(column, part);
+    }
+    if (failed(epilogue.emit(kernel, some,
+                             problem.resultIndices(math(), batch, row, at))))
+      result = failure();
+  });
+  return result;
 }
 
 LogicalResult mpc::emitGemm(GpuKernel &kernel, const GemmProblem &problem) {

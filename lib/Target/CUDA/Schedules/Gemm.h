@@ -67,6 +67,13 @@ public:
 /// What multiplies: 16-bit or tf32 matrix units, or fused multiply-adds of f32.
 enum class GemmUnitKind { Mma16, MmaTf32, Fma };
 
+/// A result of the kernel that is made of an operand's sums over k: those of
+/// `extent` rows from `begin` on.
+struct GemmSum {
+  size_t output = 0;
+  int64_t begin = 0, extent = 0;
+};
+
 struct GemmProblem {
   mlir::Operation *anchor = nullptr;
   /// Extents over which a batch number runs.
@@ -78,6 +85,13 @@ struct GemmProblem {
   mlir::Type tileType;
   /// Whether columns are the last dimension of the anchor's result.
   bool columnsLast = true;
+  /// Where they are not: whether neighbouring columns still lie closer together
+  /// than neighbouring rows.
+  bool columnsNearer = false;
+  /// What is stored of the sums over k of the left or else the right operand
+  /// (GemmSums.h).
+  std::vector<GemmSum> sums;
+  bool sumsLeft = false;
   /// Indices of the anchor's result.
   std::function<llvm::SmallVector<mlir::Value>(
       const IndexMath &, mlir::ValueRange batch, mlir::Value row,
@@ -91,6 +105,9 @@ struct GemmProblem {
   /// The same for a convolution.
   static std::optional<GemmProblem> convolution(mlir::func::FuncOp kernel,
                                                 const CudaTarget &target);
+  /// The same for the gradient of a convolution's filter (FilterProblem.h).
+  static std::optional<GemmProblem> filterGradient(mlir::func::FuncOp kernel,
+                                                   const CudaTarget &target);
 };
 
 /// The one contraction of a kernel; null where it has none or several.
@@ -126,6 +143,7 @@ public:
                            mlir::ValueRange indices) const;
 
 private:
+  GemmEpilogue(mlir::func::FuncOp kernel, const GemmProblem &problem);
   /// The indices of the same element under another shape.
   static llvm::SmallVector<mlir::Value>
   reshapeIndices(const IndexMath &math, llvm::ArrayRef<mlir::Value> indices,
@@ -138,6 +156,8 @@ private:
                                  llvm::ArrayRef<mlir::Value> place);
 
   mlir::Operation *anchor = nullptr;
+  /// Numbers of the kernel's results that are made of the anchor's.
+  llvm::SmallVector<size_t> outputs;
   /// Reshapes and slices that the result reaches, in order: what goes into them
   /// is emitted before what comes out.
   llvm::SmallVector<mlir::Value> steps;
@@ -173,9 +193,10 @@ struct GemmTiles {
   int64_t sharedBytes(const GemmProblem &problem) const;
   /// Tiles of the result, in all batches.
   int64_t tileCount(const GemmProblem &problem) const;
-  /// The scratch buffer of split products: a counter per tile, then the sums of
-  /// every block; 0 without splits.
+  /// The scratch buffer of split products: a counter per tile, then what every
+  /// block computed of its tile, then its sums of an operand; 0 without splits.
   int64_t counterBytes(const GemmProblem &problem) const;
+  int64_t partialBytes(const GemmProblem &problem) const;
   int64_t scratchBytes(const GemmProblem &problem) const;
 
   /// All tiles that fit a problem and target, and the best of them.

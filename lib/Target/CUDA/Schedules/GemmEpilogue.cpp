@@ -24,11 +24,18 @@ namespace {
 using Moves = SmallVector<SmallVector<int64_t>>;
 } // namespace
 
+GemmEpilogue::GemmEpilogue(func::FuncOp kernel, const GemmProblem &problem)
+    : anchor(problem.anchor) {
+  for (size_t number = 0; number < kernel.getNumResults(); ++number)
+    if (llvm::none_of(problem.sums,
+                      [&](const GemmSum &sum) { return sum.output == number; }))
+      outputs.push_back(number);
+}
+
 std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
                                              const GemmProblem &problem,
                                              int64_t columns) {
-  GemmEpilogue epilogue;
-  epilogue.anchor = problem.anchor;
+  GemmEpilogue epilogue(kernel, problem);
   Value result = problem.anchor->getResult(0);
   llvm::DenseMap<Value, Moves> moves;
   llvm::DenseMap<Value, int64_t> runs;
@@ -95,7 +102,9 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
   }
 
   epilogue.lanes = runs[result];
-  auto outputs = kernel.getBody().front().getTerminator()->getOperands();
+  auto results = kernel.getBody().front().getTerminator()->getOperands();
+  if (epilogue.outputs.empty())
+    return std::nullopt;
   auto limit = [&](Value value) {
     if (!columnsLast[value])
       epilogue.lanes = 1;
@@ -107,12 +116,13 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
     limit(step.getDefiningOp()->getOperand(0));
     limit(step);
   }
-  for (Value output : outputs) {
-    if (!moves.contains(output))
+  for (size_t number : epilogue.outputs) {
+    if (!moves.contains(results[number]))
       return std::nullopt;
-    limit(output);
+    limit(results[number]);
   }
-  epilogue.rowsFastest = !columnsLast[outputs.front()];
+  epilogue.rowsFastest =
+      !columnsLast[results[epilogue.outputs.front()]] && !problem.columnsNearer;
   return epilogue;
 }
 
@@ -152,8 +162,9 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, Value sums,
   auto emitAt = [&](Value value) {
     return emitter.emit(value, placeOf(placeOf, value), lanes);
   };
-  auto outputs = kernel.kernel.getBody().front().getTerminator()->getOperands();
-  for (auto [output, memref] : llvm::zip_equal(outputs, kernel.outputs)) {
+  auto results = kernel.kernel.getBody().front().getTerminator()->getOperands();
+  for (size_t number : outputs) {
+    Value output = results[number];
     OpBuilder::InsertionGuard guard(b);
     for (Value step : steps) {
       if (!reaches(step, output))
@@ -171,7 +182,8 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, Value sums,
     FailureOr<Value> value = emitAt(output);
     if (failed(value))
       return failure();
-    emitter.store(*value, memref, placeOf(placeOf, output), lanes);
+    emitter.store(*value, kernel.outputs[number], placeOf(placeOf, output),
+                  lanes);
     for (Value step : steps)
       emitter.unbind(step);
     places.clear();

@@ -6,6 +6,8 @@
 
 #include "Gemm.h"
 
+#include "mpc/Analysis/OperandSums.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -143,6 +145,28 @@ Operation *mpc::soleContraction(func::FuncOp kernel) {
   return contractions == 1 ? sole : nullptr;
 }
 
+/// Finds the results that are sums of an operand, as they are or cast. False
+/// where the kernel sums something else, or both operands.
+static bool findSums(func::FuncOp kernel, MatmulOp product,
+                     GemmProblem &problem) {
+  auto results = kernel.getBody().front().getTerminator()->getOperands();
+  for (auto sum : kernel.getOps<ReduceSumOp>()) {
+    std::optional<OperandSum> part = operandSumOf(sum, product);
+    if (!part || (!problem.sums.empty() && problem.sumsLeft != part->isLeft))
+      return false;
+    problem.sumsLeft = part->isLeft;
+    for (auto [number, result] : llvm::enumerate(results)) {
+      auto cast = result.getDefiningOp<CastOp>();
+      bool isStored = cast ? cast.getInput() == sum.getResult() &&
+                                 isa<FloatType>(getElementTypeOrSelf(result))
+                           : result == sum.getResult();
+      if (isStored)
+        problem.sums.push_back({number, part->begin, part->extent});
+    }
+  }
+  return true;
+}
+
 std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
                                                const CudaTarget &target) {
   auto op = dyn_cast_if_present<MatmulOp>(soleContraction(kernel));
@@ -162,7 +186,7 @@ std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
   problem.m = result.getDimSize(rank - 2);
   problem.n = result.getDimSize(rank - 1);
   problem.k = lhs.getDimSize(lhs.getRank() - (op.getTransposeLhs() ? 2 : 1));
-  if (problem.k == 0)
+  if (problem.k == 0 || !findSums(kernel, op, problem))
     return std::nullopt;
   SmallVector<int64_t> rowShape = {problem.m};
   problem.batchShape.assign(result.getShape().begin(),

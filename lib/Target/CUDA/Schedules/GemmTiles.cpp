@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Gemm.h"
+#include "GemmSums.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -76,7 +76,8 @@ int64_t GemmTiles::handedRows(const GemmProblem &problem) const {
 
 int64_t GemmTiles::sharedBytes(const GemmProblem &problem) const {
   int64_t handed = handedRows(problem) * warpsM * warpsN * (warpN() + 8) * 4;
-  return std::max(pipelineBytes(problem), handed);
+  return std::max(
+      {pipelineBytes(problem), handed, GemmSums::sharedBytes(problem, *this)});
 }
 
 int64_t GemmTiles::tileCount(const GemmProblem &problem) const {
@@ -88,10 +89,15 @@ int64_t GemmTiles::counterBytes(const GemmProblem &problem) const {
   return llvm::alignTo(4 * tileCount(problem), 128);
 }
 
+int64_t GemmTiles::partialBytes(const GemmProblem &problem) const {
+  return 4 * tileCount(problem) * splits * m * n;
+}
+
 int64_t GemmTiles::scratchBytes(const GemmProblem &problem) const {
   if (splits == 1)
     return 0;
-  return counterBytes(problem) + 4 * tileCount(problem) * splits * m * n;
+  return counterBytes(problem) + partialBytes(problem) +
+         GemmSums::scratchBytes(problem, *this);
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowPlan.h"
+#include "RowColumnSums.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -86,6 +86,8 @@ public:
     std::unique_ptr<RowPlan> plan = RowPlan::of(kernel);
     if (!plan || plan->form().isVertical())
       return std::nullopt;
+    if (!plan->columnSums().empty())
+      return scheduleColumnSums(*plan, target);
     Schedule schedule;
     RowGeometry geometry;
     geometry.vector = plan->lanes();

@@ -13,7 +13,7 @@ using namespace mpc;
 using arith::CmpIPredicate;
 
 /// Longer walks are left to the compiler to unroll.
-static constexpr int64_t kUnrolledSteps = 8;
+static constexpr int64_t kUnrolledSteps = 8, kWarp = 32;
 
 RowEmitter::RowEmitter(GpuKernel &kernel, std::unique_ptr<RowPlan> given)
     : kernel(kernel), plan(std::move(given)), form(plan->form()),
@@ -26,7 +26,34 @@ LogicalResult RowEmitter::run() {
   if (plan->rowCount() == 0)
     return success();
   bindArguments();
+  if (!plan->columnSums().empty())
+    return runRounds();
   placeThread();
+  placeItem();
+  placeMember();
+  return emitItem();
+}
+
+LogicalResult RowEmitter::runRounds() {
+  columnSums.emplace(kernel, *plan, geometry, emitter);
+  placeThread();
+  placeMember();
+  columnSums->begin(start, column);
+  FailureOr<Carried> done =
+      carryLoop(emitter, emitter.index(0), emitter.index(geometry.rounds), 1,
+                {}, [&](Value round, ValueRange) -> FailureOr<Carried> {
+                  placeItem(round);
+                  if (failed(emitItem()))
+                    return failure();
+                  // The next items' warps use the same shared memory.
+                  if (geometry.rounds > 1 && geometry.group > kWarp)
+                    kernel.barrier();
+                  return Carried{};
+                });
+  return failed(done) ? failure() : columnSums->finish();
+}
+
+LogicalResult RowEmitter::emitItem() {
   for (ReshapeOp reshape : form.reshapes)
     emitter.bindSource(reshape.getResult(), [this, reshape](ValueRange, int64_t,
                                                             Value) mutable {
@@ -48,9 +75,9 @@ void RowEmitter::bindArguments() {
   for (auto [argument, memref] :
        llvm::zip(function.getArguments(), kernel.inputs))
     emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
-  for (auto [result, memref] : llvm::zip(plan->results(), kernel.outputs))
-    results.push_back(
-        {&result, emitter.viewAs(memref, shapeOf(result.result))});
+  for (const RowResult &result : plan->results())
+    results.push_back({&result, emitter.viewAs(kernel.outputs[result.number],
+                                               shapeOf(result.result))});
 }
 
 //===----------------------------------------------------------------------===//
@@ -79,18 +106,21 @@ void RowEmitter::placeThread() {
     kernel.named(mine, "item");
   if (member != thread && geometry.group > 1)
     kernel.named(member, form.isVertical() ? "line" : "member");
-  int64_t count = plan->items(geometry.vector);
+}
+
+void RowEmitter::placeItem(Value round) {
+  int64_t count = plan->items(geometry.vector),
+          atOnce = kernel.schedule.blocks[0] * geometry.items;
   Value item = kernel.block();
-  if (mine)
-    item = index.add(index.mul(item, geometry.items), mine);
-  if (count % geometry.items) {
+  if (column)
+    item = index.add(index.mul(item, geometry.items), column);
+  if (round)
+    item = index.add(index.mul(round, atOnce), item);
+  if (round ? geometry.rounds * atOnce != count : count % geometry.items != 0) {
     active = index.less(item, count);
     item = index.min(item, count - 1);
   }
   kernel.named(item, form.isVertical() ? "column" : "row");
-  if (geometry.group > 1)
-    first = arith::CmpIOp::create(kernel.builder, kernel.loc, CmpIPredicate::eq,
-                                  member, emitter.index(0));
 
   SmallVector<int64_t> counts;
   for (auto [dim, extent] : llvm::enumerate(form.shape))
@@ -106,7 +136,12 @@ void RowEmitter::placeThread() {
   for (size_t dim = 0; dim < at.size(); ++dim)
     if (!form.isAxis(dim))
       at[dim] = places[next++];
+}
 
+void RowEmitter::placeMember() {
+  if (geometry.group > 1)
+    first = arith::CmpIOp::create(kernel.builder, kernel.loc, CmpIPredicate::eq,
+                                  member, emitter.index(0));
   int64_t width = form.isVertical() ? 1 : geometry.vector;
   start = index.mul(member, width);
   if (geometry.splits > 1)
@@ -263,10 +298,14 @@ LogicalResult RowEmitter::onFirstWalk(const ReductionLoop::Place &place) {
     for (const Stored &stored : results)
       if (plan->isEarly(stored.row()))
         early.push_back(stored);
+    bool sums = columnSums && plan->sumsOnFirstWalk();
+    auto use = [&]() -> FailureOr<Carried> {
+      if (sums && failed(addToSums(place)))
+        return failure();
+      return store(early, place.indices, place.lanes);
+    };
     FailureOr<Carried> done =
-        early.empty() ? Carried{} : guarded(active, {}, [&] {
-          return store(early, place.indices, place.lanes);
-        });
+        early.empty() && !sums ? Carried{} : guarded(active, {}, use);
     if (failed(done))
       return failure();
   }

@@ -11,7 +11,7 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_ROWEMITTER_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_ROWEMITTER_H
 
-#include "RowPlan.h"
+#include "RowColumnSums.h"
 
 namespace mpc {
 
@@ -47,7 +47,15 @@ private:
 
   // Walks and groups (RowEmitter.cpp).
   void bindArguments();
+  /// All that happens to one item.
+  mlir::LogicalResult emitItem();
+  /// The items of a block, one after another, where sums go over all rows.
+  mlir::LogicalResult runRounds();
+  /// Where the thread stands in its block, which item it has (in a round of
+  /// several), and which positions of the item.
   void placeThread();
+  void placeItem(mlir::Value round = {});
+  void placeMember();
   /// Walks the item: `body` once per vector. Accumulators of the scalars
   /// `initial`; the group's joint result comes back in every thread. `name` is
   /// that of the result in the printed kernel.
@@ -110,6 +118,8 @@ private:
   mlir::LogicalResult emitNorm(mlir::Operation *op, mlir::Value scale,
                                mlir::Value bias, double epsilon, bool centred);
   mlir::LogicalResult storeResults();
+  /// Adds what lies at a place to the sums over all rows.
+  mlir::LogicalResult addToSums(const ReductionLoop::Place &place);
   /// Stores results at a place of the row form.
   mlir::FailureOr<Carried> store(llvm::ArrayRef<Stored> stores,
                                  mlir::ValueRange indices, int64_t lanes);
@@ -128,6 +138,7 @@ private:
   MathExpansion math;
   IndexMath index;
   llvm::SmallVector<Stored> results;
+  std::optional<ColumnSums> columnSums;
   /// This thread's number in its group; the step of the walk.
   mlir::Value member, step;
   /// The item's number in its block (null: 0), the thread's first position.

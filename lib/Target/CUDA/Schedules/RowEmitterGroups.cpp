@@ -110,7 +110,8 @@ Carried RowEmitter::joinWarps(ValueRange values, StringRef name, Kind kind,
     kernel.named(value, (name + "OfWarp").str());
   SmallVector<Value> arrays;
   for (Value value : values)
-    arrays.push_back(kernel.shared({warps}, memoryElementType(value.getType()),
+    arrays.push_back(kernel.shared({warps * geometry.items},
+                                   memoryElementType(value.getType()),
                                    (name + "OfWarps").str()));
   Value isFirst = arith::CmpIOp::create(builder, kernel.loc, CmpIPredicate::eq,
                                         lane, emitter.index(0));
@@ -121,9 +122,11 @@ Carried RowEmitter::joinWarps(ValueRange values, StringRef name, Kind kind,
   });
   kernel.barrier();
   Carried partial;
+  Value place = index.rem(lane, warps);
+  if (column)
+    place = index.add(index.mul(column, warps), place);
   for (auto [value, array] : llvm::zip(values, arrays))
-    partial.push_back(
-        emitter.load(array, value.getType(), index.rem(lane, warps), 1));
+    partial.push_back(emitter.load(array, value.getType(), place, 1));
   return joinWarp(partial, warps, kind, join);
 }
 

@@ -153,14 +153,22 @@ LogicalResult RowEmitter::storeResults() {
     if (failed(done))
       return failure();
   }
-  if (full.empty())
+  bool sums = columnSums && !plan->sumsOnFirstWalk();
+  if (full.empty() && !sums)
     return success();
   FailureOr<Carried> done =
       walkOwn({}, [&](const ReductionLoop::Place &place, ValueRange) {
-        return guarded(active, {},
-                       [&] { return store(full, place.indices, place.lanes); });
+        return guarded(active, {}, [&]() -> FailureOr<Carried> {
+          if (sums && failed(addToSums(place)))
+            return failure();
+          return store(full, place.indices, place.lanes);
+        });
       });
   return success(succeeded(done));
+}
+
+LogicalResult RowEmitter::addToSums(const ReductionLoop::Place &place) {
+  return columnSums->add(place, step, position);
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,14 @@ RowGeometry::RowGeometry(const Schedule &schedule)
     : group(schedule["group"]), items(schedule["items"]),
       vector(schedule["vector"]), steps(schedule["steps"]),
       splits(schedule["splits"]), keep(static_cast<RowKeep>(schedule["keep"])) {
+  // Kernels that do not sum over rows have none of these.
+  auto number = [&](const char *name, int64_t otherwise) {
+    auto found = schedule.parameters.find(name);
+    return found == schedule.parameters.end() ? otherwise : found->second;
+  };
+  rounds = number("rounds", rounds);
+  team = number("team", team);
+  sums = static_cast<RowKeep>(number("sums", static_cast<int64_t>(sums)));
 }
 
 void RowGeometry::addTo(Schedule &schedule) const {
@@ -98,7 +106,14 @@ void RowPlan::findKept() {
   for (const RowResult &result : results())
     if (!isEarly(result.row) && !isPerRow(result.row))
       walks.back().push_back(result.row);
-  oneWalk = walks.back().empty() && llvm::all_of(rows.ops, [&](Operation *op) {
+  sumsEarly = walks.back().empty() &&
+              llvm::all_of(columnSums(), [&](const RowColumnSum &sum) {
+                return isEarly(sum.operand);
+              });
+  for (const RowColumnSum &sum : columnSums())
+    (sumsEarly ? walks.front() : walks.back()).push_back(sum.operand);
+  oneWalk = walks.back().empty() && columnSums().empty() &&
+            llvm::all_of(rows.ops, [&](Operation *op) {
               return isReduce(op) && isEarly(op->getOperand(0));
             });
   if (oneWalk)
@@ -248,10 +263,23 @@ LogicalResult RowPlan::analyze(bool withMovement) {
   rows.takesPositions = true;
   rowResults.clear();
   SmallVector<Root> roots;
-  for (Value value : copy->getBody().front().getTerminator()->getOperands()) {
-    RowResult result{value, value, {}};
+  ValueRange returned = copy->getBody().front().getTerminator()->getOperands();
+  // Behind the results there is what column sums add up.
+  ValueRange summed = returned.take_back(columnSums().size());
+  for (auto [sum, value] : llvm::zip(sumsOverRows, summed)) {
+    sum.operand = value;
+    roots.push_back({value, {}});
+  }
+  llvm::SmallDenseSet<unsigned> ofColumns;
+  for (const RowColumnSum &sum : columnSums())
+    ofColumns.insert(sum.results.begin(), sum.results.end());
+  unsigned number = 0;
+  for (Value value : returned.drop_back(columnSums().size())) {
+    while (ofColumns.contains(number))
+      ++number;
+    RowResult result{value, value, number++, {}};
     if (withMovement && failed(findMovement(result)))
-      result = {value, value, {}};
+      result = {value, value, result.number, {}};
     // Beside the moved tensor only what no row has part in.
     if (!result.movement.empty()) {
       llvm::SetVector<Value> work;
@@ -267,12 +295,24 @@ LogicalResult RowPlan::analyze(bool withMovement) {
     roots.push_back({result.row, {}});
     rowResults.push_back(std::move(result));
   }
-  return roots.empty() ? failure() : rows.analyze(emitter, roots);
+  if (roots.empty() || failed(rows.analyze(emitter, roots)))
+    return failure();
+  return success(columnSums().empty() ||
+                 (!rows.isVertical() &&
+                  llvm::all_of(columnSums(), [&](const RowColumnSum &sum) {
+                    return shapeOf(sum.operand) ==
+                               ArrayRef<int64_t>(rows.shape) &&
+                           !isPerRow(sum.operand);
+                  })));
 }
 
 std::unique_ptr<RowPlan> RowPlan::of(func::FuncOp kernel) {
   auto plan = std::make_unique<RowPlan>();
-  plan->copy = kernel.clone();
+  if (!plan->findColumnSums(kernel))
+    return nullptr;
+  IRMapping mapping;
+  plan->copy = cast<func::FuncOp>(kernel->clone(mapping));
+  plan->takeColumnSums(kernel, mapping);
   expandGroupedNorms(plan->function());
   collapseDimensions(plan->function());
   if (failed(plan->analyze(/*withMovement=*/false)) &&
@@ -280,6 +320,9 @@ std::unique_ptr<RowPlan> RowPlan::of(func::FuncOp kernel) {
     return nullptr;
   for (auto [dim, extent] : llvm::enumerate(plan->rows.shape))
     (plan->rows.isAxis(dim) ? plan->rowLength : plan->count) *= extent;
+  // Sums over no rows are stored by a kernel of another family.
+  if (plan->count == 0 && !plan->columnSums().empty())
+    return nullptr;
   plan->findKept();
   plan->findLanes();
   return plan;

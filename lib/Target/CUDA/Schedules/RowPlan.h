@@ -17,6 +17,7 @@
 
 #include "Target/Kernel/RowForm.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace mpc {
@@ -30,6 +31,11 @@ struct RowGeometry {
   /// of an item per thread, blocks that share an item.
   int64_t group = 1, items = 1, vector = 1, steps = 1, splits = 1;
   RowKeep keep = RowKeep::Nowhere;
+  /// Where a kernel also sums over its rows: times that a block takes new
+  /// items, blocks of a team that join their sums first, and where a thread
+  /// adds up its columns (nowhere: in the scratch buffer).
+  int64_t rounds = 1, team = 1;
+  RowKeep sums = RowKeep::Registers;
 
   explicit RowGeometry(const Schedule &schedule);
   RowGeometry() = default;
@@ -41,11 +47,24 @@ struct RowResult {
   /// What the kernel returns, and the tensor of the row form that it is (made
   /// from).
   mlir::Value result, row;
+  /// Its number among the kernel's results.
+  unsigned number;
   /// The movement between them, from the row outwards; its last result is
   /// `result` or what that is elementwise in. Empty: they are the same.
   llvm::SmallVector<mlir::Operation *> movement;
 
   mlir::Value moved() const { return movement.back()->getResult(0); }
+};
+
+/// A sum over all rows of a kernel: of each column, or of everything.
+struct RowColumnSum {
+  /// The sum or mean, in the kernel itself, and the numbers of the kernel's
+  /// results that are (elementwise in) it.
+  mlir::Operation *op;
+  llvm::SmallVector<unsigned> results;
+  bool isPerColumn;
+  /// What is summed: a full tensor of the row form.
+  mlir::Value operand;
 };
 
 /// The structure of one row kernel.
@@ -58,6 +77,10 @@ public:
   mlir::func::FuncOp function() const { return copy.get(); }
   const RowForm &form() const { return rows; }
   llvm::ArrayRef<RowResult> results() const { return rowResults; }
+  llvm::ArrayRef<RowColumnSum> columnSums() const { return sumsOverRows; }
+  /// Whether nothing that is summed over the rows waits for a reducing op, and
+  /// no walk comes after these.
+  bool sumsOnFirstWalk() const { return sumsEarly; }
   /// Whether a tensor depends on a reducing op and exists once per row.
   bool isPerRow(mlir::Value tensor) const {
     auto found = rows.dependent.find(tensor);
@@ -92,6 +115,8 @@ public:
   int64_t carriedBytes() const { return carried; }
 
 private:
+  bool findColumnSums(mlir::func::FuncOp kernel);
+  void takeColumnSums(mlir::func::FuncOp kernel, mlir::IRMapping &mapping);
   mlir::LogicalResult analyze(bool withMovement);
   mlir::LogicalResult findMovement(RowResult &result) const;
   void findKept();
@@ -100,11 +125,12 @@ private:
   mlir::OwningOpRef<mlir::func::FuncOp> copy;
   RowForm rows;
   llvm::SmallVector<RowResult> rowResults;
+  llvm::SmallVector<RowColumnSum> sumsOverRows;
   /// Tensors that results read beside the rows, at other places.
   llvm::DenseSet<mlir::Value> readBeside;
   llvm::SmallVector<std::pair<mlir::Value, size_t>> keptTensors;
   int64_t rowLength = 1, count = 1, vectorLanes = 1, carried = 4;
-  bool oneWalk = false;
+  bool oneWalk = false, sumsEarly = false;
 };
 
 /// The scratch buffer of a kernel whose items are split over blocks: a counter

@@ -80,6 +80,11 @@ void RowPlan::findLanes() {
     if (result.result != result.row)
       tensors.push_back(result.result);
   }
+  for (const RowColumnSum &sum : columnSums()) {
+    tensors.push_back(sum.operand);
+    carried = std::max(carried,
+                       bytesPerElement(carriedType(accumulatorType(sum.op))));
+  }
   auto isResult = [&](Value value) {
     return llvm::any_of(results(), [&](const RowResult &result) {
       return result.result == value;

@@ -127,6 +127,8 @@ llvm::ArrayRef<std::unique_ptr<KernelFamily>> kernelFamilies();
 std::unique_ptr<KernelFamily> createGemmFamily();
 std::unique_ptr<KernelFamily> createConvolutionFamily();
 std::unique_ptr<KernelFamily> createAttentionFamily();
+/// Its gradient (AttentionGradient*.cpp).
+std::unique_ptr<KernelFamily> createAttentionGradientFamily();
 /// Gradients of convolution filters (FilterGradient.cpp).
 std::unique_ptr<KernelFamily> createFilterFamily();
 /// Rows in registers or shared memory: softmax, norms, reductions (Row*.cpp).

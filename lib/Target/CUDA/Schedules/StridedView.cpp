@@ -199,6 +199,14 @@ static int64_t alignedRun(Value tensor, int64_t most,
                 return operand(slice.getInput(),
                                powerOfTwoIn(slice.getOffsets().back(), run));
               })
+              .Case([&](ConcatOp concat) {
+                // Parts begin at multiples of what divides their extents.
+                int64_t least = run;
+                for (Value part : concat.getInputs())
+                  least = operand(
+                      part, powerOfTwoIn(shapeOfTensor(part).back(), least));
+                return least;
+              })
               .Default([](Operation *) { return int64_t(1); });
   }
   found[tensor] = run;

@@ -97,7 +97,8 @@ private:
 
 std::optional<Schedule> UpdateFamily::schedule(func::FuncOp kernel,
                                                const CudaTarget &target) const {
-  auto kind = kernel->getAttrOfType<FusionKindAttr>("mpc.kernel_kind");
+  auto kind =
+      kernel->getAttrOfType<FusionKindAttr>(MpcDialect::kKernelKindAttr);
   if (!kind || kind.getValue() != FusionKind::update)
     return std::nullopt;
   std::optional<UpdateParts> parts = UpdateParts::of(kernel);

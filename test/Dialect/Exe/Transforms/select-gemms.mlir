@@ -61,7 +61,7 @@ func.func @bias_type(%x: tensor<8x16xbf16>, %w: tensor<16x8xbf16>, %b: tensor<8x
 
 // GELU by erf has no epilogue in the library; by tanh it has one.
 // CHECK-LABEL: exe.program @gelu
-// CHECK: exe.gemm "tanh" <m = 8, n = 8, k = 16, operand_type = f32, result_type = f32, epilogue = gelu_tanh, tf32 = true>
+// CHECK: exe.gemm "tanh" <m = 8, n = 8, k = 16, operand_type = f32, result_type = f32, epilogue = gelu_tanh, compute = tf32>
 // CHECK: exe.launch @k_erf
 // REMARK: kernel 'k_erf' is no library call: its epilogue holds mpc.gelu
 func.func @gelu(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
@@ -94,4 +94,29 @@ func.func @batches(%x: tensor<3x5xf16>, %w: tensor<2x2x7x3xf16>) -> tensor<2x2x5
     mpc.yield %1 : tensor<2x2x5x7xf32>
   }
   return %0 : tensor<2x2x5x7xf32>
+}
+
+// -----
+
+// Three bf16 terms are the library's where it emulates f32, from sm_100 on; else
+// the permission is not made use of. Two terms it has not.
+// RUN: mpc-opt %s --split-input-file --mpc-plan=target=cuda:sm_100 --mpc-select-gemms | FileCheck %s --check-prefix=EMULATED
+// EMULATED-LABEL: exe.program @terms
+// EMULATED: exe.gemm "three" <m = 8, n = 8, k = 16, operand_type = f32, result_type = f32, compute = bf16x9>
+// CHECK-LABEL: exe.program @terms
+// CHECK: exe.gemm "three" <m = 8, n = 8, k = 16, operand_type = f32, result_type = f32> ops
+// CHECK: exe.launch @k_two
+// REMARK: kernel 'k_two' is no library call: it computes in bf16x2
+func.func @terms(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0 = mpc.fusion kind(contraction) name("three") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x8xf32>)
+      -> tensor<8x8xf32> {
+    %1 = mpc.matmul %p, %q compute(bf16x3) : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+    mpc.yield %1 : tensor<8x8xf32>
+  }
+  %2 = mpc.fusion kind(contraction) name("two") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x8xf32>)
+      -> tensor<8x8xf32> {
+    %1 = mpc.matmul %p, %q compute(bf16x2) : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+    mpc.yield %1 : tensor<8x8xf32>
+  }
+  return %0, %2 : tensor<8x8xf32>, tensor<8x8xf32>
 }

@@ -1,16 +1,16 @@
 // Clipping, accumulation and several optimizers under a loss scale.
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=torch clip-norm=1.0" | FileCheck %s --check-prefix=NORM
-// RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=keras3 clip-norm=1.0" | FileCheck %s --check-prefix=KERAS
+// RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=keras3 clip-norm=4.0" | FileCheck %s --check-prefix=KERAS
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=none clip-norm=1.0 clip-value=0.5" | FileCheck %s --check-prefix=VALUE
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=keras3 accumulate=4" --canonicalize --verify-diagnostics | FileCheck %s --check-prefix=MICRO
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=torch,unscale=divide" | FileCheck %s --check-prefix=GROUPS
 
-// Order of clipping: unscale, norm, factor; one multiplier takes the scale out
-// and clips. A norm that is not finite skips the step as an infinity does.
+// Order of clipping: unscale, norm of norms, factor; one multiplier takes the scale
+// out and clips. A norm that is not finite skips the step as an infinity does.
 // NORM-LABEL: func.func @one_optimizer
 // NORM: [[FINITE:%.+]], %{{.+}} = mpc.all_finite [[G:%[^ ]+]] names(["w"])
 // NORM: [[INVERSE:%.+]] = mpc.cast %{{.+}} : tensor<f64> to tensor<f32>
-// NORM: [[N:%.+]] = mpc.global_norm [[G]] unscale([[INVERSE]]) :
+// NORM: [[N:%.+]] = mpc.global_norm [[G]] unscale([[INVERSE]]) {of_norms} :
 // NORM: [[SMALL:%.+]] = mpc.constant dense<9.99999997E-7> : tensor<f32>
 // NORM: [[SUM:%.+]] = mpc.add [[N]], [[SMALL]]
 // NORM: [[RATIO:%.+]] = mpc.div %{{.+}}, [[SUM]]
@@ -23,18 +23,23 @@
 // NORM: mpc.loss_scale.update {{.*}} when([[WHEN]])
 // NORM: mpc.optimizer.sgd %{{[^ ]+}}, [[G]] {{.*}} when([[WHEN]]) unscale([[MULTIPLIER]]) :
 
-// Keras' factor has no epsilon; a scale that is divided out becomes a multiplier.
+// Keras' norm is the root of all tensors' sums, and its factor two reciprocals
+// without epsilon; a scale that is divided out becomes a multiplier.
 // KERAS-LABEL: func.func @one_optimizer
 // KERAS: [[N:%.+]] = mpc.global_norm %{{.+}} unscale([[SCALE:%[^)]+]]) {unscale_mode = #mpc<unscale_mode divide>}
-// KERAS: mpc.div %{{.+}}, [[N]]
+// KERAS: [[RECIPROCAL:%.+]] = mpc.div %{{.+}}, [[N]]
+// KERAS: [[OF_LIMIT:%.+]] = mpc.constant dense<2.500000e-01>
+// KERAS: [[SMALLER:%.+]] = mpc.min [[RECIPROCAL]], [[OF_LIMIT]]
+// KERAS: [[LIMIT:%.+]] = mpc.constant dense<4.000000e+00>
+// KERAS: [[FACTOR:%.+]] = mpc.mul [[LIMIT]], [[SMALLER]]
 // KERAS: [[INVERSE:%.+]] = mpc.div %{{.+}}, [[SCALE]]
-// KERAS: [[MULTIPLIER:%.+]] = mpc.mul [[INVERSE]],
+// KERAS: [[MULTIPLIER:%.+]] = mpc.mul [[INVERSE]], [[FACTOR]]
 // KERAS: mpc.optimizer.sgd {{.*}} unscale([[MULTIPLIER]]) :
 
 // Values are clipped last, in the parameter's type.
 // VALUE-LABEL: func.func @one_optimizer
 // VALUE-NOT: mpc.all_finite
-// VALUE: [[N:%.+]] = mpc.global_norm [[G:%[^ ]+]] :
+// VALUE: [[N:%.+]] = mpc.global_norm [[G:%[^ ]+]] {of_norms} :
 // VALUE: [[FACTOR:%.+]] = mpc.min
 // VALUE: [[SCALED:%.+]] = mpc.mul [[G]], [[FACTOR]]
 // VALUE: [[LOW:%.+]] = mpc.constant dense<-5.000000e-01>

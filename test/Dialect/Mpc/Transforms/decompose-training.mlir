@@ -76,6 +76,48 @@ func.func @batch_norm_training_of_f16(%x: tensor<4x3xf16>, %s: tensor<3xf16>, %m
   return %0#0, %0#1, %0#2 : tensor<4x3xf16>, tensor<3xf32>, tensor<3xf32>
 }
 
+// The input is normalised anew; sums over the rows, for the scale, come last.
+// CHECK-LABEL: func.func @norm_gradient
+// CHECK-DAG: %[[X:.+]] = mpc.cast %{{.+}} : tensor<8x16xf16> to tensor<8x16xf32>
+// CHECK: %[[MEAN:.+]] = mpc.reduce_mean %[[X]] axes([1]) keep_dims
+// CHECK: %[[CENTRED:.+]] = mpc.sub %[[X]], %[[MEAN]]
+// CHECK: %[[FACTOR:.+]] = mpc.rsqrt
+// CHECK: %[[NORMAL:.+]] = mpc.mul %[[CENTRED]], %[[FACTOR]]
+// CHECK: mpc.mul %{{.+}}, %[[FACTOR]]
+// CHECK: mpc.reduce_sum %{{.+}} axes([0]) : tensor<8x16xf32> -> tensor<16xf32>
+// CHECK-NOT: mpc.norm_gradient
+func.func @norm_gradient(%x: tensor<8x16xf16>, %s: tensor<16xf16>, %g: tensor<8x16xf16>) -> (tensor<8x16xf16>, tensor<16xf16>) {
+  %0:2 = mpc.norm_gradient %x, %s, %g axis(1) epsilon(1.0e-5) : (tensor<8x16xf16>, tensor<16xf16>, tensor<8x16xf16>) -> (tensor<8x16xf16>, tensor<16xf16>)
+  return %0#0, %0#1 : tensor<8x16xf16>, tensor<16xf16>
+}
+
+// Rows of several dimensions become one; nothing is subtracted.
+// CHECK-LABEL: func.func @root_mean_square_gradient
+// CHECK: mpc.reshape %{{.+}} : tensor<2x3x4xf32> to tensor<2x12xf32>
+// CHECK-NOT: mpc.sub %arg0
+// CHECK: mpc.reduce_sum %{{.+}} axes([0, 2]) : tensor<2x3x4xf32> -> tensor<3xf32>
+func.func @root_mean_square_gradient(%x: tensor<2x3x4xf32>, %s: tensor<3x1xf32>) -> (tensor<2x3x4xf32>, tensor<3x1xf32>) {
+  %0:2 = mpc.norm_gradient %x, %s, %x axis(1) epsilon(1.0e-5) root_mean_square : (tensor<2x3x4xf32>, tensor<3x1xf32>, tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<3x1xf32>)
+  return %0#0, %0#1 : tensor<2x3x4xf32>, tensor<3x1xf32>
+}
+
+// The gradient reads the statistics of the forward norm of the same tensor; two sums per
+// channel follow.
+// CHECK-LABEL: func.func @batch_norm_step
+// CHECK: %[[MEAN:.+]] = mpc.reduce_mean %arg0 axes([0, 2]) keep_dims
+// CHECK: %[[ROOT:.+]] = mpc.sqrt
+// CHECK-NOT: mpc.reduce_mean
+// CHECK: mpc.div %{{.+}}, %[[ROOT]]
+// CHECK-DAG: mpc.sub %arg0, %[[MEAN]]
+// CHECK-DAG: mpc.reduce_sum %arg2 axes([0, 2]) keep_dims
+// CHECK: mpc.reduce_sum %{{.+}} axes([0, 2]) keep_dims
+// CHECK: return
+func.func @batch_norm_step(%x: tensor<4x3x5xf32>, %s: tensor<3xf32>, %g: tensor<4x3x5xf32>, %m: tensor<3xf32>) -> (tensor<4x3x5xf32>, tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>) {
+  %0:3 = mpc.batch_norm_training %x, %s, %s, %m, %m epsilon(1.0e-5) momentum(0.1) : (tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>)
+  %1:3 = mpc.batch_norm_gradient %x, %s, %g epsilon(1.0e-5) : (tensor<4x3x5xf32>, tensor<3xf32>, tensor<4x3x5xf32>) -> (tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>)
+  return %0#0, %1#0, %1#1, %1#2 : tensor<4x3x5xf32>, tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>
+}
+
 // Five products; probabilities and slopes are rounded to the operands' type
 // where products read them.
 // CHECK-LABEL: func.func @attention_gradient

@@ -94,6 +94,22 @@ func.func @fused_products(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32
   return %0#1, %1#1, %2#1, %3#1, %4#1, %5#1, %6#1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
+// What XLA contracts: the product with the multiplier is rounded with the difference
+// to the average, and once more by itself for the square.
+// CHECK-LABEL: func.func @fused_unscale
+// CHECK-SAME: %{{[^,]+}}, %[[G:[^:]+]]: tensor<4xf32>, %[[M:[^:]+]]: tensor<4xf32>, {{.*}}, %[[U:[^:]+]]: tensor<f32>)
+// CHECK: %[[ROUNDED:.+]] = mpc.mul %[[G]], %[[U]] : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+// CHECK: %[[WIDE_G:.+]] = mpc.cast %[[G]] : tensor<4xf32> to tensor<4xf64>
+// CHECK: %[[WIDE_U:.+]] = mpc.cast %[[U]] : tensor<f32> to tensor<f64>
+// CHECK: %[[PRODUCT:.+]] = mpc.mul %[[WIDE_G]], %[[WIDE_U]]
+// CHECK: %[[WIDE_M:.+]] = mpc.cast %[[M]] : tensor<4xf32> to tensor<4xf64>
+// CHECK: mpc.sub %[[PRODUCT]], %[[WIDE_M]]
+// CHECK: mpc.mul %[[ROUNDED]], %[[ROUNDED]]
+func.func @fused_unscale(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f32>, %u: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) unscale(%u) {fuse = "first", form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %0#0, %0#1, %0#2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
 // CHECK-LABEL: func.func @rmsprop
 // CHECK: mpc.sqrt
 // CHECK-NOT: mpc.optimizer

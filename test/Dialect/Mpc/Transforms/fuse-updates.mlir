@@ -20,7 +20,8 @@
 // CHECK: return %[[NEW]]#1, %[[NEW]]#2, %[[NEW]]#3, %[[NEW]]#0
 func.func @two_parameters(
     %x: tensor<1024x784xf32>, %dy: tensor<1024x10xf32>,
-    %w: tensor<784x10xf32>, %w16: tensor<784x10xbf16>, %b: tensor<10xf32>, %step: tensor<i64>)
+    %w: tensor<784x10xf32>, %w16: tensor<784x10xbf16>, %b: tensor<10xf32>, %step: tensor<i64>,
+    %dz: tensor<1024x10xf32>)
     -> (tensor<784x10xf32> {mpc.alias = 2 : i64}, tensor<784x10xbf16> {mpc.alias = 3 : i64},
         tensor<10xf32> {mpc.alias = 4 : i64}, tensor<i64> {mpc.alias = 5 : i64}) {
   %one = mpc.constant dense<1> : tensor<i64>
@@ -32,7 +33,7 @@ func.func @two_parameters(
   %dw = mpc.mul %gw, %lr : (tensor<784x10xf32>, tensor<f32>) -> tensor<784x10xf32>
   %nw = mpc.sub %w, %dw : (tensor<784x10xf32>, tensor<784x10xf32>) -> tensor<784x10xf32>
   %nw16 = mpc.cast %nw : tensor<784x10xf32> to tensor<784x10xbf16>
-  %gb = mpc.reduce_sum %dy axes([0]) : tensor<1024x10xf32> -> tensor<10xf32>
+  %gb = mpc.reduce_sum %dz axes([0]) : tensor<1024x10xf32> -> tensor<10xf32>
   %db = mpc.mul %gb, %lr : (tensor<10xf32>, tensor<f32>) -> tensor<10xf32>
   %nb = mpc.sub %b, %db : (tensor<10xf32>, tensor<10xf32>) -> tensor<10xf32>
   return %nw, %nw16, %nb, %t : tensor<784x10xf32>, tensor<784x10xbf16>, tensor<10xf32>, tensor<i64>
@@ -113,4 +114,24 @@ func.func @read_beside(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>)
   %1 = mpc.matmul %0, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %2 = mpc.sub %w, %0 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// A bias of another shape than its gradient's sum: all arithmetic of the update has the
+// parameter's shape and is in the update's kernel.
+// CHECK-LABEL: func.func @reshaped_gradient
+// CHECK: mpc.fusion kind(reduce)
+// CHECK-NOT: mpc.mul
+// CHECK: mpc.fusion kind(update)
+// CHECK: mpc.mul
+// CHECK-NOT: mpc.reshape
+// CHECK: mpc.yield
+func.func @reshaped_gradient(%g: tensor<512x4x64xf32>,
+                             %b: tensor<64x1xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "b"})
+    -> (tensor<64x1xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "b", mpc.alias = 1 : i32}) {
+  %rate = mpc.constant dense<0.5> : tensor<f32>
+  %0 = mpc.reduce_sum %g axes([0, 1]) : tensor<512x4x64xf32> -> tensor<64xf32>
+  %1 = mpc.mul %0, %rate : (tensor<64xf32>, tensor<f32>) -> tensor<64xf32>
+  %2 = mpc.reshape %1 : tensor<64xf32> to tensor<64x1xf32>
+  %3 = mpc.sub %b, %2 : (tensor<64x1xf32>, tensor<64x1xf32>) -> tensor<64x1xf32>
+  return %3 : tensor<64x1xf32>
 }

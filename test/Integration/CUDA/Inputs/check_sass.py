@@ -5,12 +5,12 @@
 usage: check_sass.py NVDISASM MPC MODEL [--policy P] [--architecture sm_80] [FLAG...]
 Compiles MODEL with its machine code beside the IR and holds each kernel to what its kind
 promises under a narrow type: contractions, convolutions and attention multiply on tensor
-cores, the first two with no FFMA in between or in a loop that does; elementwise kernels
+cores, the first two, and filters' gradients that do, with no FFMA in between or in a loop
+that does; elementwise kernels
 read 64 or 128 bits at a time where their text does; no kernel spills registers into local
 memory, but those of SPILLS. Prints one line per kernel and closes with `N kernels, N wrong`.
 """
 import argparse
-import json
 import pathlib
 import re
 import subprocess
@@ -67,12 +67,12 @@ def main():
 
     target = "cuda:" + args.architecture
     base = [args.model, "--policy", args.policy, "--target", target, "--quiet"] + flags
-    kinds = {kernel["name"]: kernel["kind"]
-             for kernel in json.loads(run([args.mpc, "explain", "--json"] + base))["kernels"]}
     problems, count = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         run([args.mpc, "compile", "-o", folder / "m.mpcx", "--dump-dir", folder] + base)
+        plan, = folder.glob("*-plan.mlir")
+        kinds = dict(re.findall(r"exe\.launch @(\w+) kind\((\w+)\)", plan.read_text()))
         spills = dict(re.findall(r"Function properties for (\w+)\n.*? bytes stack frame, (\d+) bytes spill stores",
                                  (folder / "ptxas.log").read_text()))
         texts = (folder / "kernels.cu").read_text()
@@ -83,7 +83,8 @@ def main():
                 whole = "\n".join(lines)
                 if kind in ("contraction", "convolution", "attention") and not TENSOR_CORES.search(whole):
                     wrong.append("no tensor cores")
-                if kind in ("contraction", "convolution"):
+                # A filter's gradient multiplies on tensor cores where that pays.
+                if kind in ("contraction", "convolution") or kind == "library" and TENSOR_CORES.search(whole):
                     places = [number for number, line in enumerate(lines) if TENSOR_CORES.search(line)]
                     # Few steps are unrolled into straight code, many are a loop.
                     parts = [lines[places[0]:places[-1]]] if places else []

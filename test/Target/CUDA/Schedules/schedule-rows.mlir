@@ -68,3 +68,32 @@ func.func private @total(%x: tensor<1000000xf32>) -> tensor<f32> attributes {mpc
   %0 = mpc.reduce_sum %x axes([0]) : tensor<1000000xf32> -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// Blocks that also sum over the rows take several each, and join their lines in teams.
+// CHECK-LABEL: func.func private @sums_over_rows
+// CHECK-SAME: blocks = array<i64: 256, 1, 1>, family = "row", group = 32 : i64, items = 8 : i64, keep = 1 : i64, rounds = 2 : i64, scratch_bytes = 835664 : i64, splits = 1 : i64, steps = 3 : i64, sums = 1 : i64, team = 16 : i64, threads = 256 : i64, vector = 8 : i64}
+func.func private @sums_over_rows(%x: tensor<4096x768xbf16>) -> (tensor<4096x768xbf16>, tensor<768xf32>) attributes {mpc.kernel_kind = "row"} {
+  %0 = mpc.cast %x : tensor<4096x768xbf16> to tensor<4096x768xf32>
+  %1 = mpc.softmax %0 axis(1) : tensor<4096x768xf32>
+  %2 = mpc.cast %1 : tensor<4096x768xf32> to tensor<4096x768xbf16>
+  %3 = mpc.reduce_sum %1 axes([0]) : tensor<4096x768xf32> -> tensor<768xf32>
+  return %2, %3 : tensor<4096x768xbf16>, tensor<768xf32>
+}
+
+// Where a row is too long for that, its sums lie in the scratch buffer.
+// CHECK-LABEL: func.func private @sums_over_long_rows
+// CHECK-SAME: blocks = array<i64: 110, 1, 1>, family = "row", group = 1024 : i64, items = 1 : i64, keep = 0 : i64, rounds = 5 : i64, scratch_bytes = 24000048 : i64, splits = 1 : i64, steps = 13 : i64, sums = 0 : i64, team = 11 : i64, threads = 1024 : i64, vector = 4 : i64}
+func.func private @sums_over_long_rows(%x: tensor<512x50000xf32>) -> (tensor<512x50000xf32>, tensor<50000xf32>) attributes {mpc.kernel_kind = "row"} {
+  %1 = mpc.softmax %x axis(1) : tensor<512x50000xf32>
+  %3 = mpc.reduce_sum %1 axes([0]) : tensor<512x50000xf32> -> tensor<50000xf32>
+  return %1, %3 : tensor<512x50000xf32>, tensor<50000xf32>
+}
+
+// A few rows are as many blocks as are joined in one step.
+// CHECK-LABEL: func.func private @sums_over_few_rows
+// CHECK-SAME: blocks = array<i64: 16, 1, 1>, family = "row", group = 32 : i64, items = 4 : i64, keep = 1 : i64, rounds = 1 : i64, scratch_bytes = 80 : i64, splits = 1 : i64, steps = 1 : i64, sums = 1 : i64, team = 16 : i64, threads = 128 : i64, vector = 4 : i64}
+func.func private @sums_over_few_rows(%x: tensor<64x128xf32>) -> (tensor<64x128xf32>, tensor<f32>) attributes {mpc.kernel_kind = "row"} {
+  %1 = mpc.softmax %x axis(1) : tensor<64x128xf32>
+  %3 = mpc.reduce_mean %1 axes([0, 1]) : tensor<64x128xf32> -> tensor<f32>
+  return %1, %3 : tensor<64x128xf32>, tensor<f32>
+}

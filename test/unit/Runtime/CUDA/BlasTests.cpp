@@ -4,16 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FakeBlas.h"
+#include "BlasTesting.h"
 
+#include "CUDA/BlasLibrary.h"
 #include "CUDA/BlasProduct.h"
-#include "Target/CUDA/Host/GemmReference.h"
+#include "RecordingDriver.h"
 
 #include "gtest/gtest.h"
-
-#include <cmath>
-#include <cstring>
-#include <random>
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
@@ -34,6 +31,8 @@ TEST(Blas, HasTheNumbersOfTheHeader) {
   EXPECT_EQ(int(kBlasF64), CUDA_R_64F);
   EXPECT_EQ(int(kBlasF16), CUDA_R_16F);
   EXPECT_EQ(int(kBlasBf16), CUDA_R_16BF);
+  EXPECT_EQ(int(kBlasF8E4M3), CUDA_R_8F_E4M3);
+  EXPECT_EQ(int(kBlasF8E5M2), CUDA_R_8F_E5M2);
   EXPECT_EQ(int(kBlasCompute32F), CUBLAS_COMPUTE_32F);
   EXPECT_EQ(int(kBlasCompute64F), CUBLAS_COMPUTE_64F);
   EXPECT_EQ(int(kBlasCompute32FFastTf32), CUBLAS_COMPUTE_32F_FAST_TF32);
@@ -44,13 +43,41 @@ TEST(Blas, HasTheNumbersOfTheHeader) {
   EXPECT_EQ(int(kBlasDescTransB), CUBLASLT_MATMUL_DESC_TRANSB);
   EXPECT_EQ(int(kBlasDescEpilogue), CUBLASLT_MATMUL_DESC_EPILOGUE);
   EXPECT_EQ(int(kBlasDescBiasPointer), CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+  EXPECT_EQ(int(kBlasDescAuxPointer),
+            CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+  EXPECT_EQ(int(kBlasDescAuxLeading), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+  EXPECT_EQ(int(kBlasDescAuxBatchStride),
+            CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE);
+  EXPECT_EQ(int(kBlasDescScaleAPointer), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER);
+  EXPECT_EQ(int(kBlasDescScaleBPointer), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
+  EXPECT_EQ(int(kBlasDescScaleDPointer), CUBLASLT_MATMUL_DESC_D_SCALE_POINTER);
+  EXPECT_EQ(int(kBlasDescAmaxDPointer), CUBLASLT_MATMUL_DESC_AMAX_D_POINTER);
+  EXPECT_EQ(int(kBlasDescBiasType), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE);
   EXPECT_EQ(int(kBlasPreferenceWorkspace),
             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
   EXPECT_EQ(int(kBlasEpilogueDefault), CUBLASLT_EPILOGUE_DEFAULT);
   EXPECT_EQ(int(kBlasEpilogueRelu | kBlasEpilogueBias),
             CUBLASLT_EPILOGUE_RELU_BIAS);
   EXPECT_EQ(int(kBlasEpilogueGelu), CUBLASLT_EPILOGUE_GELU);
+  EXPECT_EQ(int(kBlasEpilogueRelu | kBlasEpilogueAux),
+            CUBLASLT_EPILOGUE_RELU_AUX);
+  EXPECT_EQ(int(kBlasEpilogueGelu | kBlasEpilogueAux | kBlasEpilogueBias),
+            CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+  EXPECT_EQ(int(kBlasEpilogueReluGradient | kBlasEpilogueAux),
+            CUBLASLT_EPILOGUE_DRELU);
+  EXPECT_EQ(int(kBlasEpilogueGeluGradient | kBlasEpilogueAux),
+            CUBLASLT_EPILOGUE_DGELU);
+  EXPECT_EQ(int(kBlasEpilogueGeluGradient | kBlasEpilogueAux |
+                kBlasEpilogueBiasGradient),
+            CUBLASLT_EPILOGUE_DGELU_BGRAD);
+  EXPECT_EQ(int(kBlasEpilogueBiasGradientA), CUBLASLT_EPILOGUE_BGRADA);
+  EXPECT_EQ(int(kBlasEpilogueBiasGradientB), CUBLASLT_EPILOGUE_BGRADB);
+#if CUBLAS_VERSION >= 120900
+  EXPECT_EQ(int(kBlasCompute32FEmulated16BFX9),
+            CUBLAS_COMPUTE_32F_EMULATED_16BFX9);
+#endif
   EXPECT_EQ(int(kBlasTransposed), CUBLAS_OP_T);
+  EXPECT_EQ(int(kBlasNotSupported), CUBLAS_STATUS_NOT_SUPPORTED);
   EXPECT_EQ(sizeof(BlasAlgorithm), sizeof(cublasLtMatmulAlgo_t));
   EXPECT_EQ(sizeof(BlasCandidate), sizeof(cublasLtMatmulHeuristicResult_t));
 #else
@@ -77,95 +104,6 @@ TEST(Blas, SaysWhatALibraryLacks) {
   EXPECT_EQ(other.status().text(), "libc.so.6 lacks cublasLtCreate");
 }
 
-/// A buffer of standard normal numbers of a type that the fake knows.
-std::vector<std::byte> draw(ElementType type, int64_t bytes,
-                            std::mt19937 &engine) {
-  std::normal_distribution<float> normal;
-  std::vector<std::byte> data(static_cast<size_t>(bytes));
-  size_t size = static_cast<size_t>(elementBytes(type));
-  for (size_t at = 0; at < data.size(); at += size) {
-    float value = normal(engine);
-    double wide = value;
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof(bits));
-    uint16_t upper = static_cast<uint16_t>(bits >> 16);
-    std::memcpy(&data[at],
-                type == ElementType::F64    ? static_cast<void *>(&wide)
-                : type == ElementType::BF16 ? static_cast<void *>(&upper)
-                                            : &value,
-                size);
-  }
-  return data;
-}
-
-/// The problem by the library and by the reference, in one buffer set each.
-void expectEqual(const GemmProblem &problem) {
-  SCOPED_TRACE(problem.toString());
-  FakeBlas blas;
-  {
-    auto context = BlasContext::create(blas.table);
-    ASSERT_TRUE(context.ok());
-    auto product = BlasProduct::create(*context, problem);
-    ASSERT_TRUE(product.ok()) << product.status().toString();
-    auto candidates = (*product)->candidates(8);
-    ASSERT_TRUE(candidates.ok());
-    ASSERT_EQ(candidates->size(), 3u);
-
-    std::mt19937 engine(7);
-    std::vector<int64_t> bytes = *problem.bufferBytes();
-    std::vector<std::vector<std::byte>> storage;
-    for (size_t i = 0; i < bytes.size(); ++i)
-      storage.push_back(
-          draw(i < 2 ? problem.operand : problem.result, bytes[i], engine));
-    std::vector<std::byte> expected = storage.back();
-    std::vector<void *> buffers, reference;
-    for (std::vector<std::byte> &buffer : storage)
-      buffers.push_back(buffer.data());
-    reference = buffers;
-    reference.back() = expected.data();
-    int stream = 0;
-    Status status =
-        (*product)->enqueue(buffers, candidates->at(1), &engine, &stream);
-    ASSERT_TRUE(status.ok()) << status.toString();
-    EXPECT_EQ(blas.streams.back(), &stream);
-    EXPECT_EQ(blas.workspaces.back(), &engine);
-    EXPECT_EQ(blas.algorithms.back(), 1u);
-    ASSERT_TRUE(computeGemm(problem, reference).ok());
-
-    // Both sum in f64; the fake rounds once, the reference to f32 before the
-    // epilogue as well: one unit of the result's type apart at most.
-    auto number = [&](const std::vector<std::byte> &from, size_t i) {
-      if (problem.result == ElementType::F64) {
-        double value;
-        std::memcpy(&value, &from[i * 8], 8);
-        return value;
-      }
-      uint32_t bits = 0;
-      if (problem.result == ElementType::BF16) {
-        std::memcpy(reinterpret_cast<char *>(&bits) + 2, &from[i * 2], 2);
-      } else {
-        std::memcpy(&bits, &from[i * 4], 4);
-      }
-      float value;
-      std::memcpy(&value, &bits, 4);
-      return static_cast<double>(value);
-    };
-    double unit = problem.result == ElementType::BF16  ? 0x1p-7
-                  : problem.result == ElementType::F32 ? 0x1p-21
-                                                       : 0x1p-50;
-    size_t count =
-        expected.size() / static_cast<size_t>(elementBytes(problem.result));
-    for (size_t i = 0; i < count; ++i) {
-      double want = number(expected, i);
-      // Terms of a sum may cancel: the unit is of their size, at least 1.
-      ASSERT_NEAR(number(storage.back(), i), want,
-                  unit * std::max(std::abs(want), 1.0))
-          << "element " << i;
-    }
-  }
-  EXPECT_EQ(blas.alive, 0);
-}
-
 // The library is column-major: every way to lie must come out right.
 TEST(BlasProduct, ComputesWhatTheProblemSays) {
   for (bool transposeA : {false, true})
@@ -183,7 +121,7 @@ TEST(BlasProduct, ComputesWhatTheProblemSays) {
         expectEqual(problem);
         problem.sharedB = problem.sharedA;
         problem.sharedA = false;
-        problem.operand = problem.result = ElementType::F64;
+        problem.operandA = problem.operandB = problem.result = ElementType::F64;
         expectEqual(problem);
       }
 }
@@ -193,7 +131,7 @@ TEST(BlasProduct, HasTheEpilogues) {
   problem.m = 6;
   problem.n = 4;
   problem.k = 9;
-  problem.operand = ElementType::BF16;
+  problem.operandA = problem.operandB = ElementType::BF16;
   for (ElementType result : {ElementType::BF16, ElementType::F32})
     for (bool bias : {false, true})
       for (auto activation :
@@ -207,53 +145,238 @@ TEST(BlasProduct, HasTheEpilogues) {
       }
 }
 
+// An activation leaves what its gradient reads; lines of ReLU's bits begin at
+// multiples of 128, also where a row has fewer or more.
+TEST(BlasProduct, KeepsWhatGradientsNeed) {
+  GemmProblem problem;
+  problem.m = 6;
+  problem.k = 9;
+  problem.operandA = problem.operandB = ElementType::BF16;
+  for (ElementType result : {ElementType::BF16, ElementType::F32})
+    for (int64_t n : {8, 136})
+      for (int64_t batch : {1, 3}) {
+        problem.result = result;
+        problem.n = n;
+        problem.batch = batch;
+        problem.auxiliary = true;
+        problem.bias = n == 8;
+        problem.activation = GemmProblem::Activation::Relu;
+        FakeDesc desc = expectEqual(problem);
+        EXPECT_EQ(desc.epilogue, problem.bias ? 134u : 130u);
+        EXPECT_EQ(desc.auxLeading, n == 8 ? 128 : 256);
+        EXPECT_EQ(desc.auxBatchStride, batch > 1 ? 6 * desc.auxLeading : 0);
+        problem.activation = GemmProblem::Activation::GeluTanh;
+        desc = expectEqual(problem);
+        EXPECT_EQ(desc.epilogue, problem.bias ? 164u : 160u);
+        EXPECT_EQ(desc.auxLeading, n);
+        EXPECT_EQ(desc.auxBatchStride, batch > 1 ? 6 * n : 0);
+
+        problem.auxiliary = problem.bias = false;
+        problem.activation = GemmProblem::Activation::ReluGradient;
+        EXPECT_EQ(expectEqual(problem).epilogue, 136u);
+        problem.activation = GemmProblem::Activation::GeluTanhGradient;
+        EXPECT_EQ(expectEqual(problem).epilogue, 192u);
+      }
+}
+
+// The library's a is our b.
+TEST(BlasProduct, SumsBiasGradients) {
+  for (bool transposeA : {false, true})
+    for (bool transposeB : {false, true}) {
+      GemmProblem problem;
+      problem.m = 5;
+      problem.n = 8;
+      problem.k = 11;
+      problem.transposeA = transposeA;
+      problem.transposeB = transposeB;
+      problem.biasGradient = GemmProblem::BiasGradient::A;
+      EXPECT_EQ(expectEqual(problem).epilogue, 512u);
+      problem.biasGradient = GemmProblem::BiasGradient::B;
+      EXPECT_EQ(expectEqual(problem).epilogue, 256u);
+      problem.biasGradient = GemmProblem::BiasGradient::Result;
+      problem.activation = GemmProblem::Activation::ReluGradient;
+      EXPECT_EQ(expectEqual(problem).epilogue, 152u);
+      problem.activation = GemmProblem::Activation::GeluTanhGradient;
+      problem.result = ElementType::BF16;
+      EXPECT_EQ(expectEqual(problem).epilogue, 208u);
+    }
+}
+
+TEST(BlasProduct, ScalesEightBits) {
+  GemmProblem problem;
+  problem.m = 16;
+  problem.n = 32;
+  problem.k = 48;
+  problem.transposeB = true;
+  const ElementType e4m3 = ElementType::F8E4M3FN, e5m2 = ElementType::F8E5M2;
+  for (auto [a, b] : {std::pair(e4m3, e4m3), {e4m3, e5m2}, {e5m2, e4m3}})
+    for (ElementType result : {ElementType::F32, ElementType::BF16, e4m3, e5m2})
+      for (bool scales : {false, true}) {
+        if (a == b && result == e5m2)
+          continue;
+        problem.operandA = a;
+        problem.operandB = b;
+        problem.result = result;
+        problem.scales = scales;
+        problem.bias = scales;
+        problem.resultScale = problem.amax = scales && isFloat8(result);
+        problem.activation = scales ? GemmProblem::Activation::GeluTanh
+                                    : GemmProblem::Activation::None;
+        FakeDesc desc = expectEqual(problem);
+        EXPECT_EQ(desc.compute, int(kBlasCompute32F));
+        EXPECT_EQ(desc.scale, int(kBlasF32));
+        EXPECT_EQ(desc.scaleA != nullptr, scales);
+        EXPECT_EQ(desc.scaleB != nullptr, scales);
+        EXPECT_EQ(desc.scaleD != nullptr, problem.resultScale);
+        EXPECT_EQ(desc.amaxD != nullptr, problem.amax);
+        // A bias of the result's type needs no mention.
+        bool isBf16 = problem.biasType() == ElementType::BF16;
+        EXPECT_TRUE(isBf16);
+        EXPECT_EQ(desc.biasType,
+                  scales && result != ElementType::BF16 ? int(kBlasBf16) : -1);
+      }
+  // A bias in front of a result of f16 is f16; the fake has no such type.
+  problem.operandA = problem.operandB = e4m3;
+  problem.result = ElementType::F16;
+  EXPECT_EQ(problem.biasType(), ElementType::F16);
+}
+
+TEST(BlasProduct, PermitsOtherWaysToMultiply) {
+  GemmProblem problem;
+  problem.m = problem.n = problem.k = 16;
+  EXPECT_EQ(expectEqual(problem).compute, int(kBlasCompute32F));
+  problem.compute = GemmProblem::Compute::Bf16x9;
+  EXPECT_EQ(expectEqual(problem).compute, int(kBlasCompute32FEmulated16BFX9));
+
+  FakeBlas blas;
+  blas.version = kLeastBf16x9Version - 1;
+  auto context = BlasContext::create(blas.table);
+  Status status = BlasProduct::create(*context, problem).status();
+  EXPECT_EQ(status.code(), StatusCode::Unavailable);
+  EXPECT_EQ(status.text(),
+            "needs cuBLASLt 120900 or later for bf16x9, but version 120899 is "
+            "installed; update it, or compile with float32 or tf32");
+  problem.compute = GemmProblem::Compute::Tf32;
+  EXPECT_TRUE(BlasProduct::create(*context, problem).ok());
+  blas.version = kLeastBf16x9Version;
+  problem.compute = GemmProblem::Compute::Bf16x9;
+  EXPECT_TRUE(BlasProduct::create(*context, problem).ok());
+}
+
+// What a problem forbids never reaches the library.
+TEST(BlasProduct, RefusesObstacles) {
+  FakeBlas blas;
+  auto context = BlasContext::create(blas.table);
+  size_t before = blas.calls.size();
+  GemmProblem problem;
+  problem.residual = true;
+  problem.activation = GemmProblem::Activation::Relu;
+  Status status = BlasProduct::create(*context, problem).status();
+  EXPECT_EQ(status.code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(status.text(), "has both a residual and the activation relu");
+  problem = {};
+  problem.m = int64_t(1) << 62;
+  status = BlasProduct::create(*context, problem).status();
+  EXPECT_EQ(status.text(), "has no size that fits in memory");
+  EXPECT_EQ(blas.calls.size(), before);
+}
+
+TEST(BlasLibrary, NeedsAGpuThatMultipliesEightBits) {
+  GemmProblem problem;
+  problem.m = problem.n = problem.k = 16;
+  problem.transposeB = true;
+  problem.operandA = problem.operandB = ElementType::F8E4M3FN;
+  for (auto [major, minor] : {std::pair(8, 6), {8, 9}, {9, 0}, {12, 0}}) {
+    recording::restart();
+    recording::machine().major = major;
+    recording::machine().minor = minor;
+    CudaDriver driver = recording::driver();
+    std::shared_ptr<CudaContext> gpu = *CudaContext::create(driver, 0);
+    CudaScope scope(*gpu);
+    FakeBlas blas;
+    // No memory to time in: nothing runs on addresses of the recording driver.
+    recording::machine().failingCalls["cuMemAlloc"] = kCuOutOfMemory;
+    auto library = openBlasLibrary(blas.table, gpu, /*cacheFolder=*/"");
+    ASSERT_TRUE(library.ok()) << library.status().toString();
+    Status status = (*library)->prepare(problem, "launch 3").status();
+    EXPECT_EQ(status.ok(), major * 10 + minor >= 89) << status.toString();
+    if (status.ok())
+      continue;
+    EXPECT_EQ(status.code(), StatusCode::Unavailable);
+    EXPECT_EQ(status.text(), "needs a GPU of sm_89 or later, but " +
+                                 gpu->gpu().name + " is sm_86");
+    EXPECT_EQ(status.notes().back(), "in launch 3");
+  }
+}
+
+/// Everything that a description may hold.
+std::vector<GemmProblem> describedProblems() {
+  GemmProblem bias;
+  bias.m = bias.n = bias.k = 16;
+  bias.batch = 2;
+  bias.bias = true;
+  GemmProblem kept = bias;
+  kept.activation = GemmProblem::Activation::Relu;
+  kept.auxiliary = true;
+  GemmProblem scaled = bias;
+  scaled.batch = 1;
+  scaled.transposeB = true;
+  scaled.operandA = scaled.operandB = scaled.result = ElementType::F8E4M3FN;
+  scaled.scales = scaled.resultScale = scaled.amax = true;
+  return {bias, kept, scaled};
+}
+
 // Whatever call fails, the failure is reported and nothing stays behind.
 TEST(BlasProduct, FailsCleanly) {
-  GemmProblem problem;
-  problem.m = problem.n = problem.k = 4;
-  problem.batch = 2;
-  problem.bias = true;
-  std::vector<std::vector<std::byte>> storage;
-  std::vector<int64_t> sizes = *problem.bufferBytes();
-  for (int64_t bytes : sizes)
-    storage.emplace_back(static_cast<size_t>(bytes));
-  std::vector<void *> buffers;
-  for (std::vector<std::byte> &buffer : storage)
-    buffers.push_back(buffer.data());
-  auto runAll = [&](FakeBlas &blas) -> Status {
-    auto context = BlasContext::create(blas.table);
-    if (!context.ok())
-      return context.status();
-    auto product = BlasProduct::create(*context, problem);
-    if (!product.ok())
-      return product.status();
-    auto candidates = (*product)->candidates(2);
-    if (!candidates.ok())
-      return candidates.status();
-    return (*product)->enqueue(buffers, candidates->front(), nullptr, nullptr);
-  };
-  int calls = 0;
-  {
+  for (const GemmProblem &problem : describedProblems()) {
+    SCOPED_TRACE(problem.toString());
+    std::vector<GemmProblem::Slot> slots = *problem.slots();
+    std::vector<std::vector<std::byte>> storage;
+    for (const GemmProblem::Slot &slot : slots)
+      storage.emplace_back(static_cast<size_t>(slot.bytes));
+    std::vector<void *> buffers;
+    for (std::vector<std::byte> &buffer : storage)
+      buffers.push_back(buffer.data());
+    auto runAll = [&](FakeBlas &blas) -> Status {
+      auto context = BlasContext::create(blas.table);
+      if (!context.ok())
+        return context.status();
+      auto product = BlasProduct::create(*context, problem);
+      if (!product.ok())
+        return product.status();
+      auto candidates = (*product)->candidates(2);
+      if (!candidates.ok())
+        return candidates.status();
+      return (*product)->enqueue(buffers, candidates->front(), nullptr,
+                                 nullptr);
+    };
+    int calls = 0;
+    {
+      FakeBlas blas;
+      ASSERT_TRUE(runAll(blas).ok());
+      calls = int(blas.calls.size());
+    }
+    ASSERT_GT(calls, 15);
+    for (int failing = 0; failing < calls; ++failing) {
+      FakeBlas blas;
+      blas.failing = failing;
+      Status status = runAll(blas);
+      EXPECT_FALSE(status.ok()) << blas.calls[size_t(failing)];
+      EXPECT_NE(status.text().find("CUBLAS_STATUS_INTERNAL_ERROR"),
+                std::string::npos)
+          << status.toString();
+      EXPECT_EQ(blas.alive, 0) << blas.calls[size_t(failing)];
+    }
+    // The library has no such product, and says so in one of two ways.
     FakeBlas blas;
-    ASSERT_TRUE(runAll(blas).ok());
-    calls = int(blas.calls.size());
-  }
-  ASSERT_GT(calls, 15);
-  for (int failing = 0; failing < calls; ++failing) {
-    FakeBlas blas;
-    blas.failing = failing;
+    blas.candidates = 0;
     Status status = runAll(blas);
-    EXPECT_FALSE(status.ok()) << blas.calls[size_t(failing)];
-    EXPECT_NE(status.text().find("CUBLAS_STATUS_INTERNAL_ERROR"),
-              std::string::npos)
-        << status.toString();
-    EXPECT_EQ(blas.alive, 0) << blas.calls[size_t(failing)];
+    EXPECT_EQ(status.code(), StatusCode::Unavailable);
+    EXPECT_NE(status.text().find("--gemm=own"), std::string::npos);
+    blas.heuristicResult = kBlasNotSupported;
+    EXPECT_EQ(runAll(blas).toString(), status.toString());
+    EXPECT_EQ(blas.alive, 0);
   }
-  FakeBlas blas;
-  blas.candidates = 0;
-  Status status = runAll(blas);
-  EXPECT_EQ(status.code(), StatusCode::Unavailable);
-  EXPECT_NE(status.text().find("--gemm=own"), std::string::npos);
 }
 
 } // namespace

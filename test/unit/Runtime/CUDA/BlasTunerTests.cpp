@@ -97,6 +97,37 @@ TEST_F(BlasTunerTest, RemembersTheChoice) {
   EXPECT_FALSE(third.algorithms.empty());
 }
 
+// A choice is of one way to multiply, and of the buffers that there are.
+TEST_F(BlasTunerTest, TellsProblemsApart) {
+  problem.m = problem.n = problem.k = 16;
+  problem.transposeB = true;
+  auto isTimed = [&] {
+    FakeBlas fake;
+    EXPECT_TRUE(choose(fake).ok());
+    return !fake.algorithms.empty();
+  };
+  EXPECT_TRUE(isTimed());
+  EXPECT_FALSE(isTimed());
+  for (auto change :
+       {+[](GemmProblem &p) { p.compute = GemmProblem::Compute::Tf32; },
+        +[](GemmProblem &p) { p.compute = GemmProblem::Compute::Bf16x9; },
+        +[](GemmProblem &p) {
+          p.activation = GemmProblem::Activation::Relu;
+          p.auxiliary = true;
+        },
+        +[](GemmProblem &p) { p.biasGradient = GemmProblem::BiasGradient::A; },
+        +[](GemmProblem &p) {
+          p.operandA = p.operandB = p.result = ElementType::F8E4M3FN;
+          p.scales = p.resultScale = p.amax = true;
+        }}) {
+    GemmProblem plain = problem;
+    change(problem);
+    EXPECT_TRUE(isTimed()) << problem.toString();
+    EXPECT_FALSE(isTimed()) << problem.toString();
+    problem = plain;
+  }
+}
+
 TEST_F(BlasTunerTest, PassesOverWhatCannotRun) {
   FakeBlas fake;
   fake.refused = 2;

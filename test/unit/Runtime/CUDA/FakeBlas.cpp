@@ -25,12 +25,6 @@ struct Layout {
   int32_t batches = 1;
   int64_t stride = 0;
 };
-struct Desc {
-  int compute, scale;
-  int32_t transposeA = 0, transposeB = 0;
-  uint32_t epilogue = kBlasEpilogueDefault;
-  const void *bias = nullptr;
-};
 } // namespace
 
 static constexpr int kFailure = 14; // CUBLAS_STATUS_INTERNAL_ERROR
@@ -41,8 +35,42 @@ static float fromBits(uint32_t bits) {
   return value;
 }
 
-/// The types that tests use: f32, f64 and bf16.
+/// A sign, an exponent and a mantissa in eight bits; finite numbers only.
+static double from8Bits(int type, uint8_t bits) {
+  int mantissaBits = type == kBlasF8E4M3 ? 3 : 2;
+  int bias = type == kBlasF8E4M3 ? 7 : 15;
+  int exponent = (bits & 127) >> mantissaBits;
+  double fraction =
+      (bits & ((1 << mantissaBits) - 1)) / std::exp2(mantissaBits);
+  double magnitude = exponent ? std::exp2(exponent - bias) * (1 + fraction)
+                              : std::exp2(1 - bias) * fraction;
+  return bits & 128 ? -magnitude : magnitude;
+}
+
+/// The bits of the nearest finite number, the even one of two.
+static uint8_t to8Bits(int type, double value) {
+  int most = type == kBlasF8E4M3 ? 0x7e : 0x7b, best = 0;
+  double least = INFINITY;
+  for (int bits = 0; bits < 256; ++bits) {
+    double distance = std::abs(from8Bits(type, uint8_t(bits)) - value);
+    bool signs = (bits >= 128) == std::signbit(value);
+    if ((bits & 127) <= most && signs &&
+        (distance < least || (distance == least && bits % 2 == 0))) {
+      least = distance;
+      best = bits;
+    }
+  }
+  return uint8_t(best);
+}
+
+static bool is8Bits(int type) {
+  return type == kBlasF8E4M3 || type == kBlasF8E5M2;
+}
+
+/// The types that tests use: f32, f64, bf16 and those of 8 bits.
 static double get(const void *base, int type, int64_t index) {
+  if (is8Bits(type))
+    return from8Bits(type, static_cast<const uint8_t *>(base)[index]);
   if (type == kBlasF64)
     return static_cast<const double *>(base)[index];
   if (type == kBlasBf16)
@@ -51,6 +79,10 @@ static double get(const void *base, int type, int64_t index) {
 }
 
 static void put(void *base, int type, int64_t index, double value) {
+  if (is8Bits(type)) {
+    static_cast<uint8_t *>(base)[index] = to8Bits(type, value);
+    return;
+  }
   if (type == kBlasF64) {
     static_cast<double *>(base)[index] = value;
     return;
@@ -71,17 +103,42 @@ static double scalar(const void *value, int type) {
                           : *static_cast<const float *>(value);
 }
 
-static double activate(uint32_t epilogue, double x) {
-  if (epilogue & kBlasEpilogueRelu)
+/// One element of the epilogue. `at` is the element's place in the auxiliary
+/// buffer, in bits for ReLU.
+static double finish(const FakeDesc &desc, int type, double x, int64_t at) {
+  auto *mask = static_cast<uint8_t *>(desc.aux);
+  constexpr double kScale = 0.7978845608028654, kCubic = 0.044715;
+  auto tanhOf = [&](double y) {
+    return std::tanh(kScale * (y + kCubic * y * y * y));
+  };
+  switch (desc.epilogue &
+          ~uint32_t(kBlasEpilogueDefault | kBlasEpilogueBias |
+                    kBlasEpilogueBiasGradient | kBlasEpilogueBiasGradientA |
+                    kBlasEpilogueBiasGradientB)) {
+  case kBlasEpilogueRelu | kBlasEpilogueAux:
+    mask[at / 8] =
+        uint8_t((mask[at / 8] & ~(1 << at % 8)) | (x > 0 ? 1 << at % 8 : 0));
+    [[fallthrough]];
+  case kBlasEpilogueRelu:
     return x > 0 ? x : 0;
-  if (epilogue & kBlasEpilogueGelu)
-    return 0.5 * x *
-           (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  case kBlasEpilogueGelu | kBlasEpilogueAux:
+    put(desc.aux, type, at, x);
+    [[fallthrough]];
+  case kBlasEpilogueGelu:
+    return 0.5 * x * (1 + tanhOf(x));
+  case kBlasEpilogueReluGradient | kBlasEpilogueAux:
+    return mask[at / 8] >> at % 8 & 1 ? x : 0;
+  case kBlasEpilogueGeluGradient | kBlasEpilogueAux: {
+    double y = get(desc.aux, type, at), tanh = tanhOf(y);
+    return x * (0.5 * (1 + tanh) + 0.5 * y * (1 - tanh * tanh) * kScale *
+                                       (1 + 3 * kCubic * y * y));
+  }
+  }
   return x;
 }
 
 /// op(a) is m x k, op(b) k x n, c and d m x n, all column-major.
-static BlasResult multiply(const Desc &desc, double alpha, const void *a,
+static BlasResult multiply(const FakeDesc &desc, double alpha, const void *a,
                            const Layout &la, const void *b, const Layout &lb,
                            double beta, const void *c, const Layout &lc,
                            void *d, const Layout &ld) {
@@ -92,30 +149,74 @@ static BlasResult multiply(const Desc &desc, double alpha, const void *a,
               (desc.transposeB ? lb.rows : lb.columns) == ld.columns &&
               la.batches == ld.batches && lb.batches == ld.batches &&
               la.leading >= int64_t(la.rows) && lb.leading >= int64_t(lb.rows);
+  bool reduced = is8Bits(la.type) || is8Bits(lb.type);
+  // As the library documents them.
+  if (reduced &&
+      (!desc.transposeA || desc.transposeB || m % 16 || n % 16 || k % 16 ||
+       !is8Bits(la.type) || !is8Bits(lb.type) || is8Bits(lc.type)))
+    fits = false;
+  bool isRelu = desc.epilogue & (kBlasEpilogueRelu | kBlasEpilogueReluGradient);
+  if (desc.epilogue & kBlasEpilogueAux)
+    fits &= desc.aux && desc.auxLeading >= m &&
+            desc.auxLeading % (isRelu ? 128 : 8) == 0 &&
+            (ld.batches == 1 || desc.auxBatchStride % (isRelu ? 128 : 8) == 0);
   if (!fits)
     return 7; // CUBLAS_STATUS_INVALID_VALUE
   auto at = [](const Layout &layout, int batch, int64_t row, int64_t column) {
     return batch * layout.stride + column * layout.leading + row;
   };
+  auto ofA = [&](int batch, int64_t row, int64_t i) {
+    return get(a, la.type,
+               desc.transposeA ? at(la, batch, i, row) : at(la, batch, row, i));
+  };
+  auto ofB = [&](int batch, int64_t i, int64_t column) {
+    return get(b, lb.type,
+               desc.transposeB ? at(lb, batch, column, i)
+                               : at(lb, batch, i, column));
+  };
+  int biasType = desc.biasType < 0 ? ld.type : desc.biasType;
+  std::vector<double> sums(size_t(std::max(m, n)));
+  double largest = 0;
+  if (desc.scaleA)
+    alpha *= *desc.scaleA;
+  if (desc.scaleB)
+    alpha *= *desc.scaleB;
   for (int batch = 0; batch < ld.batches; ++batch)
     for (int64_t row = 0; row < m; ++row)
       for (int64_t column = 0; column < n; ++column) {
         double sum = 0;
         for (int64_t i = 0; i < k; ++i)
-          sum += get(a, la.type,
-                     desc.transposeA ? at(la, batch, i, row)
-                                     : at(la, batch, row, i)) *
-                 get(b, lb.type,
-                     desc.transposeB ? at(lb, batch, column, i)
-                                     : at(lb, batch, i, column));
+          sum += ofA(batch, row, i) * ofB(batch, i, column);
         sum *= alpha;
         if (beta != 0)
           sum += beta * get(c, lc.type, at(lc, batch, row, column));
         if (desc.epilogue & kBlasEpilogueBias)
-          sum += get(desc.bias, ld.type, row);
+          sum += get(desc.bias, biasType, row);
+        double value = finish(desc, ld.type, sum,
+                              batch * desc.auxBatchStride +
+                                  column * desc.auxLeading + row);
+        if (desc.epilogue & kBlasEpilogueBiasGradient)
+          sums[size_t(row)] += value;
+        largest = std::max(largest, std::abs(value));
         put(d, ld.type, at(ld, batch, row, column),
-            activate(desc.epilogue, sum));
+            value * (desc.scaleD ? *desc.scaleD : 1));
       }
+  if (desc.epilogue & kBlasEpilogueBiasGradientA)
+    for (int64_t row = 0; row < m; ++row)
+      for (int64_t i = 0; i < k; ++i)
+        sums[size_t(row)] += ofA(0, row, i);
+  if (desc.epilogue & kBlasEpilogueBiasGradientB)
+    for (int64_t column = 0; column < n; ++column)
+      for (int64_t i = 0; i < k; ++i)
+        sums[size_t(column)] += ofB(0, i, column);
+  if (desc.epilogue & (kBlasEpilogueBiasGradient | kBlasEpilogueBiasGradientA |
+                       kBlasEpilogueBiasGradientB)) {
+    int64_t count = desc.epilogue & kBlasEpilogueBiasGradientB ? n : m;
+    for (int64_t i = 0; i < count; ++i)
+      put(desc.bias, biasType, i, sums[size_t(i)]);
+  }
+  if (desc.amaxD)
+    *desc.amaxD = static_cast<float>(largest);
   return 0;
 }
 
@@ -147,23 +248,31 @@ FakeBlas::FakeBlas() {
                         int scale) -> BlasResult {
     MPC_FAKE_CALL("cublasLtMatmulDescCreate");
     ++fake->alive;
-    *desc = new Desc{compute, scale};
+    *desc = new FakeDesc{compute, scale};
     return 0;
   };
   table.descDestroy = [](BlasHandle desc) -> BlasResult {
     --fake->alive;
-    delete static_cast<Desc *>(desc);
+    delete static_cast<FakeDesc *>(desc);
     return 0;
   };
   table.descSet = [](BlasHandle handle, int attribute, const void *value,
                      size_t bytes) -> BlasResult {
     MPC_FAKE_CALL("cublasLtMatmulDescSetAttribute");
-    Desc &desc = *static_cast<Desc *>(handle);
+    FakeDesc &desc = *static_cast<FakeDesc *>(handle);
     const std::map<int, std::pair<void *, size_t>> fields = {
         {kBlasDescTransA, {&desc.transposeA, 4}},
         {kBlasDescTransB, {&desc.transposeB, 4}},
         {kBlasDescEpilogue, {&desc.epilogue, 4}},
-        {kBlasDescBiasPointer, {&desc.bias, 8}}};
+        {kBlasDescBiasPointer, {&desc.bias, 8}},
+        {kBlasDescBiasType, {&desc.biasType, 4}},
+        {kBlasDescAuxPointer, {&desc.aux, 8}},
+        {kBlasDescAuxLeading, {&desc.auxLeading, 8}},
+        {kBlasDescAuxBatchStride, {&desc.auxBatchStride, 8}},
+        {kBlasDescScaleAPointer, {&desc.scaleA, 8}},
+        {kBlasDescScaleBPointer, {&desc.scaleB, 8}},
+        {kBlasDescScaleDPointer, {&desc.scaleD, 8}},
+        {kBlasDescAmaxDPointer, {&desc.amaxD, 8}}};
     auto field = fields.find(attribute);
     if (field == fields.end() || field->second.second != bytes)
       return 7;
@@ -213,10 +322,13 @@ FakeBlas::FakeBlas() {
     std::memcpy(preference, value, bytes);
     return 0;
   };
-  table.heuristic = [](BlasHandle, BlasHandle, BlasHandle, BlasHandle,
+  table.heuristic = [](BlasHandle, BlasHandle desc, BlasHandle, BlasHandle,
                        BlasHandle, BlasHandle, BlasHandle, int wanted,
                        BlasCandidate *candidates, int *found) -> BlasResult {
     MPC_FAKE_CALL("cublasLtMatmulAlgoGetHeuristic");
+    fake->asked.push_back(*static_cast<FakeDesc *>(desc));
+    if (fake->heuristicResult)
+      return fake->heuristicResult;
     *found = std::min(wanted, fake->candidates);
     for (int i = 0; i < *found; ++i) {
       candidates[i].algorithm.data[0] = uint64_t(i);
@@ -232,11 +344,14 @@ FakeBlas::FakeBlas() {
                     void *stream) -> BlasResult {
     MPC_FAKE_CALL("cublasLtMatmul");
     if (int(algorithm->data[0]) == fake->refused)
-      return 15; // CUBLAS_STATUS_NOT_SUPPORTED
+      return kBlasNotSupported;
     fake->workspaces.push_back(workspace);
     fake->streams.push_back(stream);
     fake->algorithms.push_back(algorithm->data[0]);
-    const Desc &self = *static_cast<Desc *>(desc);
+    const FakeDesc &self = *static_cast<FakeDesc *>(desc);
+    fake->ran.push_back(self);
+    fake->typeC = static_cast<Layout *>(layoutC)->type;
+    fake->typeD = static_cast<Layout *>(layoutD)->type;
     return multiply(
         self, scalar(alpha, self.scale), a, *static_cast<Layout *>(layoutA), b,
         *static_cast<Layout *>(layoutB), scalar(beta, self.scale), c,

@@ -17,6 +17,18 @@
 
 namespace mpc::testing {
 
+/// What a product was described by, under the names of the attributes.
+struct FakeDesc {
+  int compute = 0, scale = 0;
+  int32_t transposeA = 0, transposeB = 0;
+  uint32_t epilogue = detail::kBlasEpilogueDefault;
+  int32_t biasType = -1;
+  int64_t auxLeading = 0, auxBatchStride = 0;
+  void *bias = nullptr, *aux = nullptr;
+  const float *scaleA = nullptr, *scaleB = nullptr, *scaleD = nullptr;
+  float *amaxD = nullptr;
+};
+
 /// One fake at a time: the table's functions find it here.
 class FakeBlas {
 public:
@@ -34,8 +46,14 @@ public:
   int failing = -1;
   /// Candidates that the heuristic gives, and which of them cannot run.
   int candidates = 3, refused = -1;
+  /// What the heuristic returns.
+  detail::BlasResult heuristicResult = 0;
   /// Workspaces and streams that products were given.
   std::vector<void *> workspaces, streams;
+  /// Descriptions that candidates were asked for and products ran with, and the
+  /// types of c and d of the last product.
+  std::vector<FakeDesc> asked, ran;
+  int typeC = -1, typeD = -1;
   /// Algorithms that products ran with.
   std::vector<uint64_t> algorithms;
   size_t version = 130100;

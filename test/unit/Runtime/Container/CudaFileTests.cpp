@@ -50,7 +50,7 @@ Program makeProgram(const std::string &architecture) {
   gemm.m = gemm.n = gemm.k = 8;
   gemm.transposeB = true;
   gemm.activation = GemmProblem::Activation::Relu;
-  gemm.tf32 = true;
+  gemm.compute = GemmProblem::Compute::Tf32;
   program.launches = {kernel, product};
   auto code = std::make_shared<CudaCode>();
   code->prelude = "prelude";
@@ -153,6 +153,62 @@ TEST(CudaFile, KeepsEveryFact) {
   EXPECT_EQ(program.cuda->binaries[0].cubin, bytesOf("code for sm_80"));
 }
 
+/// A file with nothing but a product; buffers are parts of the arena and of the
+/// result.
+Contents withProduct(const GemmProblem &problem) {
+  Contents contents = makeContents({"sm_90"});
+  Program &program = contents.programs[0].program;
+  Launch product = program.launches[1];
+  product.gemm = problem;
+  product.buffers.clear();
+  int64_t offset = 0;
+  std::vector<GemmProblem::Slot> slots = *problem.slots();
+  for (const GemmProblem::Slot &slot : slots) {
+    product.buffers.push_back(
+        {BufferRef::Kind::Arena, 0, offset, slot.bytes, slot.written});
+    offset += (slot.bytes + 63) / 64 * 64;
+  }
+  program.arenaBytes = offset;
+  program.launches = {product};
+  return contents;
+}
+
+TEST(CudaFile, KeepsEveryFactOfProducts) {
+  GemmProblem kept;
+  kept.m = 3;
+  kept.n = 24;
+  kept.k = 5;
+  kept.batch = 2;
+  kept.operandA = kept.operandB = ElementType::F16;
+  kept.transposeA = kept.sharedB = kept.bias = kept.auxiliary = true;
+  kept.activation = GemmProblem::Activation::GeluTanh;
+  GemmProblem back;
+  back.n = 8;
+  back.transposeB = true;
+  back.activation = GemmProblem::Activation::GeluTanhGradient;
+  back.biasGradient = GemmProblem::BiasGradient::Result;
+  back.compute = GemmProblem::Compute::Bf16x9;
+  GemmProblem reduced;
+  reduced.m = reduced.n = reduced.k = 16;
+  reduced.operandA = ElementType::F8E5M2;
+  reduced.operandB = reduced.result = ElementType::F8E4M3FN;
+  reduced.transposeB = reduced.scales = reduced.resultScale = reduced.amax =
+      true;
+  GemmProblem sums;
+  sums.sharedA = sums.transposeB = true;
+  sums.biasGradient = GemmProblem::BiasGradient::A;
+  for (const GemmProblem &problem : {kept, back, reduced, sums}) {
+    SCOPED_TRACE(problem.toString());
+    Result<ExecutableFile> file =
+        ExecutableFile::fromBytes(*encode(withProduct(problem)), "m.mpcx");
+    ASSERT_TRUE(file.ok()) << file.status().toString();
+    Result<Executable> loaded = file->load(gpu("sm_90"), {.trusted = true});
+    ASSERT_TRUE(loaded.ok()) << loaded.status().toString();
+    ASSERT_TRUE(loaded->program().launches[0].gemm);
+    EXPECT_EQ(*loaded->program().launches[0].gemm, problem);
+  }
+}
+
 TEST(CudaFile, TakesTheProgramThatSuitsTheGpu) {
   ExecutableFile file = *ExecutableFile::fromBytes(
       *encode(makeContents({"sm_80", "sm_90a", "sm_90", "sm_75"})), "m.mpcx");
@@ -203,6 +259,33 @@ TEST(CudaFile, RefusesWhatMakesNoSense) {
   contents.programs[0].program.launches[1].gemm->k = 9;
   EXPECT_NE(refusal(contents).find("buffer 0 has 256 bytes"),
             std::string::npos);
+  contents = makeContents({"sm_80"});
+  contents.programs[0].program.launches[1].gemm->amax = true;
+  EXPECT_NE(refusal(contents).find(
+                "scales or measures a result that is not of 8 bits"),
+            std::string::npos);
+  contents = makeContents({"sm_80"});
+  contents.programs[0].program.launches[1].gemm->bias = true;
+  EXPECT_NE(refusal(contents).find("has 3 buffers, product"),
+            std::string::npos);
+  contents = makeContents({"sm_80"});
+  contents.programs[0].program.launches[1].buffers[1] = {BufferRef::Kind::Arena,
+                                                         0, 0, 256, true};
+  EXPECT_NE(refusal(contents).find("buffer 1 is written, which product"),
+            std::string::npos);
+  for (auto change :
+       {+[](GemmProblem &gemm) {
+          gemm.activation = GemmProblem::Activation(5);
+        },
+        +[](GemmProblem &gemm) {
+          gemm.biasGradient = GemmProblem::BiasGradient(4);
+        },
+        +[](GemmProblem &gemm) { gemm.compute = GemmProblem::Compute(3); }}) {
+    contents = makeContents({"sm_80"});
+    change(*contents.programs[0].program.launches[1].gemm);
+    EXPECT_NE(refusal(contents).find("has a product of an unknown kind"),
+              std::string::npos);
+  }
 }
 
 // Whatever bytes change, opening ends in a status or in a file that is whole.

@@ -267,7 +267,7 @@ func.func private @k(%x: tensor<2x6x6x8xbf16>, %g: tensor<2x4x4x20xbf16>) -> (te
 //===----------------------------------------------------------------------===//
 
 /// Finite check and norm of gradients of several shapes and types.
-static std::string checksKernel(const std::string &unscale) {
+static std::string checksKernel(const std::string &unscale, bool ofNorms) {
   std::string operands =
       std::string("%a, %b, %c") + (unscale.empty() ? "" : " unscale(%u)");
   std::string types =
@@ -275,6 +275,10 @@ static std::string checksKernel(const std::string &unscale) {
       std::string(unscale.empty() ? "" : ", tensor<f32>") + ")";
   std::string mode =
       unscale == "divide" ? " {unscale_mode = #mpc<unscale_mode divide>}" : "";
+  std::string form = !ofNorms ? mode
+                     : mode.empty()
+                         ? " {of_norms}"
+                         : mode.substr(0, mode.size() - 1) + ", of_norms}";
   return loopKernel(
       "%a: tensor<40x1000xf16>, %b: tensor<7xf32>, %c: tensor<3x2x5xbf16>, "
       "%u: tensor<f32>",
@@ -282,7 +286,7 @@ static std::string checksKernel(const std::string &unscale) {
       "%finite, %record = mpc.all_finite " + operands +
           " names([\"a\", \"b\", \"c\"])" + mode + " : " + types +
           " -> (tensor<i1>, tensor<2xi64>)\n%norm = mpc.global_norm " +
-          operands + mode + " : " + types +
+          operands + form + " : " + types +
           " -> tensor<f32>\n"
           "%twice = mpc.add %norm, %norm : (tensor<f32>, tensor<f32>) -> "
           "tensor<f32>\n"
@@ -294,7 +298,8 @@ static std::string checksKernel(const std::string &unscale) {
 
 TEST(GradientChecks, OfFiniteGradients) {
   for (const char *unscale : {"", "multiply", "divide"})
-    expectKernel(checksKernel(unscale));
+    for (bool ofNorms : {false, true})
+      expectKernel(checksKernel(unscale, ofNorms));
 }
 
 TEST(GradientChecks, RecordTheFirstTensor) {

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CudaKernelRunner.h"
 #include "HostKernelTesting.h"
 #include "TestKernels.h"
 
@@ -83,6 +84,45 @@ TEST(DeviceCompile, EveryKernelOnEachGeneration) {
     text += "#line 1 \"kernel.cu\"\n" + kernels;
   for (const char *architecture : {"sm_75", "sm_80", "sm_90a"})
     EXPECT_EQ(nvrtc.errorsOf(text, architecture), "") << architecture;
+}
+
+// Products that sum an operand, on the matrix units and by multiply-adds, split
+// over blocks and not.
+TEST(DeviceCompile, SumsBesideProducts) {
+  Nvrtc nvrtc;
+  if (!nvrtc.found())
+    GTEST_SKIP() << "libnvrtc is not installed";
+  for (const char *architecture : {"sm_75", "sm_80", "sm_90a"})
+    for (const char *k : {"40", "4096"}) {
+      std::string module = R"(
+func.func private @half(%x: tensor<Kx24xf16>, %g: tensor<Kx36xf16>) -> (tensor<24x36xf16>, tensor<36xf16>)
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %g transpose_lhs : (tensor<Kx24xf16>, tensor<Kx36xf16>) -> tensor<24x36xf32>
+  %1 = mpc.cast %0 : tensor<24x36xf32> to tensor<24x36xf16>
+  %2 = mpc.cast %g : tensor<Kx36xf16> to tensor<Kx36xf32>
+  %3 = mpc.reduce_sum %2 axes([0]) : tensor<Kx36xf32> -> tensor<36xf32>
+  %4 = mpc.cast %3 : tensor<36xf32> to tensor<36xf16>
+  return %1, %4 : tensor<24x36xf16>, tensor<36xf16>
+}
+func.func private @single(%g: tensor<Kx24xf32>, %x: tensor<Kx36xf32>) -> (tensor<24x36xf32>, tensor<24xf32>)
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %g, %x transpose_lhs : (tensor<Kx24xf32>, tensor<Kx36xf32>) -> tensor<24x36xf32>
+  %1 = mpc.reduce_sum %g axes([0]) : tensor<Kx24xf32> -> tensor<24xf32>
+  return %0, %1 : tensor<24x36xf32>, tensor<24xf32>
+})";
+      for (size_t at; (at = module.find("Kx")) != std::string::npos;)
+        module.replace(at, 1, k);
+      CudaText kernels = cudaText(module, *CudaTarget::parse(architecture));
+      ASSERT_EQ(kernels.error, "");
+      EXPECT_NE(kernels.text.find("operandSums"), std::string::npos);
+      EXPECT_EQ(kernels.text.find("sumsOfBlocks") != std::string::npos,
+                std::string(k) == "4096");
+      EXPECT_EQ(nvrtc.errorsOf(preludeText(PreludeSide::Device) +
+                                   "#line 1 \"kernel.cu\"\n" + kernels.text,
+                               architecture),
+                "")
+          << architecture;
+    }
 }
 
 TEST(DeviceCompile, HeadersUseNothingFromOutside) {

@@ -15,6 +15,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -41,6 +42,51 @@ TEST(BindArrays, FindsByNameAndPosition) {
                           zeros("arg1", {ElementType::I64, {2}})},
                          kValues, "arg", bound)
                   .empty());
+}
+
+// What a training step keeps may be left out: it is as the file has it, rounded
+// from the parameter that was given, or zero.
+TEST(BindArrays, BeginsWhatAStepKeeps) {
+  auto initial = std::make_shared<std::array<float, 2>>(
+      std::array<float, 2>{0.5f, 1.0f / 3});
+  ProgramValue weight = {"w", {ElementType::F32, {2}}, "parameter"};
+  weight.initial = initial;
+  const std::vector<ProgramValue> values = {
+      {"x", {ElementType::F32, {2, 3}}, "input"},
+      {"w.half", {ElementType::F16, {2}}, "parameter_copy"},
+      {"w.brain", {ElementType::BF16, {2}}, "parameter_copy"},
+      weight,
+      {"w.momentum", {ElementType::F32, {2}}, "optimizer_state"},
+      {"step", {ElementType::I64, {}}, "optimizer_step"}};
+  std::vector<Buffer> bound;
+  ASSERT_TRUE(
+      bindArrays({zeros("x", {ElementType::F32, {2, 3}})}, values, "arg", bound)
+          .empty());
+  EXPECT_EQ(bound[1].as<uint16_t>()[0], 0x3800);
+  EXPECT_EQ(bound[1].as<uint16_t>()[1], 0x3555);
+  EXPECT_EQ(bound[2].as<uint16_t>()[0], 0x3f00);
+  EXPECT_EQ(bound[2].as<uint16_t>()[1], 0x3eab);
+  EXPECT_EQ(bound[3].as<float>()[1], 1.0f / 3);
+  EXPECT_EQ(bound[4].as<float>()[0], 0);
+  EXPECT_EQ(bound[5].as<int64_t>()[0], 0);
+
+  // Copies are those of what is given.
+  Result<Buffer> two = Buffer::fromValues<float>({ElementType::F32, {2}},
+                                                 std::vector<float>{2, 2});
+  ASSERT_TRUE(bindArrays({zeros("x", {ElementType::F32, {2, 3}}),
+                          {"w", *two, "file.npz"}},
+                         values, "arg", bound)
+                  .empty());
+  EXPECT_EQ(bound[1].as<uint16_t>()[0], 0x4000);
+
+  // A parameter without a value is still asked for, and so is its copy.
+  std::vector<ProgramValue> unknown = values;
+  unknown[3].initial = nullptr;
+  std::vector<Status> problems = bindArrays(
+      {zeros("x", {ElementType::F32, {2, 3}})}, unknown, "arg", bound);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].toString(), "input 'w': no array was given for it; add "
+                                    "f32[2] under that name or as 'arg3'");
 }
 
 TEST(BindArrays, NamesEveryProblem) {

@@ -54,6 +54,22 @@ TEST(StoredModelTest, DrawsIntegersBelowTheirBound) {
   EXPECT_EQ(largest, 1);
 }
 
+// Drawn second moments would be negative half the time.
+TEST(StoredModelTest, StatesAreAsAtTheStart) {
+  std::vector<StoredValue> values = {
+      {"x", {ElementType::F32, {64}}, "input"},
+      {"w", {ElementType::F32, {64}}, "parameter"},
+      {"w.exp_avg_sq", {ElementType::F32, {64}}, "optimizer_state"},
+      {"w.copy", {ElementType::F16, {64}}, "parameter_copy"}};
+  std::vector<Buffer> drawn = *drawValues(values, 1);
+  EXPECT_NE(drawn[0].as<float>()[0], drawn[1].as<float>()[0]);
+  for (size_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(drawn[2].as<float>()[i], 0);
+    EXPECT_EQ(drawn[3].as<uint16_t>()[i],
+              rounded(drawn[1].as<float>()[i], llvm::APFloat::IEEEhalf()));
+  }
+}
+
 TEST(StoredModelTest, RefusesFlagsOfACompile) {
   CommonOptions options;
   options.model = "none.mpcx";

@@ -154,12 +154,15 @@ def Exe_GemmOp : Exe_Op<"gemm", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
       (read @x, read @w, read @b, write @y)
     ```
     `result = epilogue(a * b + bias + residual)`, sums in f32 (f64 for f64
-    operands), rounded once to the result's type. Inputs are a, b, then the bias
-    (n elements) and the residual (as the result) where the problem has them.
-    - (C1) the inputs and the one output have the problem's numbers of bytes.
-    - (C2) every buffer is a symbol of the program or an arena range; the output
-      is a result or an arena range and overlaps no input.
-    - (C3) an activation goes without a residual.
+    operands), rounded once to the result's type. Inputs are a, b, then those that
+    the problem has of: the scales of a and of b, the bias (n elements), the residual
+    (as the result), the buffer that an activation's gradient reads, the result's
+    scale. Outputs are the result, then the auxiliary buffer, the bias gradient and
+    the largest magnitude.
+    - (C1) inputs and outputs have the problem's numbers of bytes.
+    - (C2) every buffer is a symbol of the program or an arena range; outputs are
+      results or arena ranges and overlap no input and no other output.
+    - (C3) operands of 8 bits need a target of sm_89 or later.
   }];
   let arguments = (ins StrAttr:$name, Exe_ProblemAttr:$problem, StrArrayAttr:$ops,
                        I64Attr:$flops, I64Attr:$bytes, ArrayAttr:$inputs, ArrayAttr:$outputs);

@@ -61,7 +61,8 @@ def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
   let summary = "Let the library compute the products that it has epilogues for";
   let description = [{
     A launch whose kernel is one matrix product, at most with a bias, a residual, a
-    ReLU or a GELU in its tanh form, becomes an `exe.gemm`.
+    ReLU or a GELU in its tanh form, becomes an `exe.gemm`; so do an activation with
+    what its gradient needs, that gradient, and a product with the sums of an operand.
 
     ```mlir
     exe.launch @k_fc kind(contraction) ... (read @x, read @w, read @b, write @y)
@@ -70,13 +71,18 @@ def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
       result_type = f32, epilogue = relu, bias = true> ... (read @x, read @w, read @b, write @y)
     ```
 
-    Contract in: after mpc-plan. Contract out: the same buffers and order; kernels
-    that nothing launches are gone.
-    Numerics: sums in another order; a bias and a residual are added in either order.
+    Contract in: after mpc-plan. Contract out: the same buffers and order, but a mask
+    of ReLU has bits in place of bytes and a slope of GELU is its input, where the
+    kernel that writes them and all that read them became calls; kernels that nothing
+    launches are gone.
+    Numerics: sums in another order; a bias and a residual are added in either order;
+    the factor of ReLU's gradient at a NaN is the library's choice. `bf16x3` becomes
+    the library's emulation of f32 for sm_100 and later, and is not made use of else.
     Left alone, with a remark that says why: kernels that compute an operand, round
     inside the epilogue, add a bias of another type than the result's (the library
     would round it), or hold any other op.
-    Executed example: test/Dialect/Exe/Transforms/select-gemms.mlir.
+    Executed examples: test/Dialect/Exe/Transforms/select-gemms.mlir,
+    select-gemms-training.mlir.
   }];
   let dependentDialects = ["::mpc::exe::ExeDialect"];
   let statistics = [

@@ -109,6 +109,61 @@ def Mpc_AvgPoolGradientOp : Mpc_Op<"avg_pool_gradient", "Pool",
 }
 
 //===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+def Mpc_NormGradientOp : Mpc_Op<"norm_gradient", "RowWise", "16 * ::mpc::elementCount(getInput())",
+    [AllTypesMatch<["input", "gradient", "input_gradient"]>, AllTypesMatch<["scale", "scale_gradient"]>]> {
+  let summary = "Gradients of layer_norm and rms_norm with respect to input and scale";
+  let description = [{
+    With the input normalised anew over the axes from `axis` on, n = (x - mean) * f
+    and f = 1 / sqrt(variance + epsilon) (`root_mean_square`: no mean is
+    subtracted), and g = gradient * scale: `input_gradient = (g - mean(g) - n *
+    mean(g * n)) * f`, without `mean(g)` for `root_mean_square`; `scale_gradient` is
+    gradient * n, summed over the dimensions along which the scale was broadcast
+    (Ba et al., arXiv 1607.06450; Zhang and Sennrich, arXiv 1910.07467). Computed in
+    f32 (f64 for f64 operands). The gradient of layer_norm's bias is a plain sum.
+    - (C1) `axis` is inside the rank.
+    - (C2) the scale broadcasts to the normalised extents.
+    - (C3) all operands have the same element type; epsilon is finite and not
+      negative.
+  }];
+  let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$scale, Mpc_FloatTensor:$gradient,
+                       I64Attr:$axis, F64Attr:$epsilon, UnitAttr:$root_mean_square);
+  let results = (outs Mpc_FloatTensor:$input_gradient, Mpc_FloatTensor:$scale_gradient);
+  let assemblyFormat = [{
+    $input `,` $scale `,` $gradient `axis` `(` $axis `)` `epsilon` `(` $epsilon `)`
+    (`root_mean_square` $root_mean_square^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mpc_BatchNormGradientOp : Mpc_Op<"batch_norm_gradient", "Reduction", "14 * ::mpc::elementCount(getInput())",
+    [AllTypesMatch<["input", "gradient", "input_gradient"]>,
+     AllTypesMatch<["scale", "scale_gradient", "bias_gradient"]>]> {
+  let summary = "Gradients of batch_norm_training with respect to input, scale and bias";
+  let description = [{
+    With n = (x - m) * f, f = 1 / sqrt(v + epsilon), m and v the mean and biased
+    variance of a channel (axis 1) over its N elements, computed anew:
+    `bias_gradient = sum(gradient)`, `scale_gradient = sum(gradient * n)`,
+    `input_gradient = scale * f * (gradient - bias_gradient / N - n *
+    scale_gradient / N)` (Ioffe and Szegedy, arXiv 1502.03167). Computed in f32
+    (f64 for f64 operands).
+    - (C1) the scale is `[channels]`.
+    - (C2) all operands have the same element type; epsilon is finite and not
+      negative.
+  }];
+  let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$scale, Mpc_FloatTensor:$gradient,
+                       F64Attr:$epsilon);
+  let results = (outs Mpc_FloatTensor:$input_gradient, Mpc_FloatTensor:$scale_gradient,
+                      Mpc_FloatTensor:$bias_gradient);
+  let assemblyFormat = [{
+    $input `,` $scale `,` $gradient `epsilon` `(` $epsilon `)` attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
 
@@ -147,7 +202,7 @@ def Mpc_AttentionGradientOp : Mpc_Op<"attention_gradient", "Attention",
 // Training forms and random numbers
 //===----------------------------------------------------------------------===//
 
-def Mpc_BatchNormTrainingOp : Mpc_Op<"batch_norm_training", "Opaque",
+def Mpc_BatchNormTrainingOp : Mpc_Op<"batch_norm_training", "Reduction",
     "8 * ::mpc::elementCount(getResult())",
     [AllTypesMatch<["input", "result"]>, AllTypesMatch<["mean", "variance", "new_mean", "new_variance"]>]> {
   let summary = "Normalise each channel with the batch's own statistics";

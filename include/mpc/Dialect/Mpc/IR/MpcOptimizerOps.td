@@ -99,7 +99,9 @@ def Mpc_OptimizerAdamOp : Mpc_OptimizerOp<"adam", "14",
     Hutter, arXiv 1711.05101). States `exp_avg`, `exp_avg_sq`, and
     `max_exp_avg_sq` with `amsgrad`. `fuse` says how m is rounded: `first`, the
     default of form `torch`, fuses the product of the move (all of PyTorch's
-    Adams, Keras on JAX); `none`, the default of form `keras`, does not (Keras on
+    Adams, Keras on JAX), and in form `keras` that of g and a multiplied
+    `unscale` with the difference `g - m` (which XLA contracts, too) where
+    neither `maximize` nor coupled decay comes between them; `none`, the default of form `keras`, does not (Keras on
     TensorFlow); `last` is `beta1 * m + (1 - beta1) * g` with the last product
     fused (Keras on PyTorch).
     - (C4) `fuse` is none, first or last.
@@ -182,11 +184,16 @@ def Mpc_GlobalNormOp : Mpc_Op<"global_norm", "Opaque", "0", [AttrSizedOperandSeg
   let summary = "The Euclidean norm of all gradients together";
   let description = [{
     `sqrt(sum over all tensors and elements of (unscaled gradient)^2)` in the
-    result's type; `unscale` as in all_finite.
+    result's type; `unscale` as in all_finite. Each tensor has a sum of its own,
+    of fused multiply-adds, and these are added in the order of tensors (Keras,
+    tf.clip_by_global_norm); with `of_norms` their roots are taken and the
+    squares of those added by fused multiply-adds, in the same order
+    (torch.nn.utils.clip_grad_norm_). Elements are added in order by the
+    reference interpreter, and in short tensors by code for the CPU.
     - (C1) there is at least one tensor.
   }];
   let arguments = (ins Variadic<Mpc_FloatTensor>:$gradients, Optional<Mpc_FloatScalar>:$unscale,
-                       Mpc_Unscale:$unscale_mode);
+                       Mpc_Unscale:$unscale_mode, UnitAttr:$of_norms);
   let results = (outs Mpc_FloatScalar:$result);
   let assemblyFormat = [{
     $gradients (`unscale` `(` $unscale^ `)`)? attr-dict `:` functional-type(operands, results)

@@ -58,6 +58,9 @@ def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
     - `dropout`: `random_bits`, a comparison and a product.
     - `batch_norm_training`: means per channel, a product and a sum.
     - `attention_gradient`: the probabilities anew, then four products.
+    - `norm_gradient`: the rows normalised anew, then means over them.
+    - `batch_norm_gradient`: two sums per channel, then elementwise ops; the batch's
+      statistics are those of the forward norm where that is in the function.
     - `stop_gradient` goes, `gradient_seed` becomes 1.
 
     Contract in: static shapes, precision assigned. Contract out: none of these ops
@@ -100,13 +103,21 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
     %k = mpc.slice %qk [0, 64] [32, 64]
     ```
 
-    Contract in: weights are constants of rank 2 and not packed. Contract out: the
-    left-hand side is read once per group; slices are along the last dimension.
-    Numerics: unchanged: every column is computed as before.
+    With `parameters` so do matmuls with parameters of a training step, which
+    `concat` puts side by side. That comes before mpc-differentiate: the gradients
+    of the group are then one product each as well.
+
+    Contract in: weights are constants (or parameters) of rank 2 and not packed.
+    Contract out: the left-hand side is read once per group; slices are along the
+    last dimension. Numerics: unchanged: every column is computed as before.
     Left alone: results that meet each other in elementwise ops, as in gated
     layers, where the second product's epilogue takes the first.
     Executed example: test/Dialect/Mpc/Transforms/merge-contractions.mlir.
   }];
+  let options = [
+    Option<"parameters", "parameters", "bool", /*default=*/"false",
+           "join products with parameters of a training step in place of constants">,
+  ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
     Statistic<"numMerged", "matmuls-merged", "matmuls that became part of another">,

@@ -17,7 +17,7 @@ static const char *const kCheckAndNorm = R"(
 func.func private @k(%a: tensor<$Ax$T>, %b: tensor<3x5x$T>, %c: tensor<1x$T>, %s: tensor<f32>)
     -> (tensor<i1>, tensor<2xi64>, tensor<f32>) attributes {mpc.kernel_kind = "reduce"} {
   %f, %r = mpc.all_finite %a, %b, %c unscale(%s) names(["a", "b", "c"]) {unscale_mode = #mpc<unscale_mode $M>} : (tensor<$Ax$T>, tensor<3x5x$T>, tensor<1x$T>, tensor<f32>) -> (tensor<i1>, tensor<2xi64>)
-  %n = mpc.global_norm %a, %b, %c unscale(%s) {unscale_mode = #mpc<unscale_mode $M>} : (tensor<$Ax$T>, tensor<3x5x$T>, tensor<1x$T>, tensor<f32>) -> tensor<f32>
+  %n = mpc.global_norm %a, %b, %c unscale(%s) {unscale_mode = #mpc<unscale_mode $M>$N} : (tensor<$Ax$T>, tensor<3x5x$T>, tensor<1x$T>, tensor<f32>) -> tensor<f32>
   return %f, %r, %n : tensor<i1>, tensor<2xi64>, tensor<f32>
 })";
 
@@ -27,8 +27,9 @@ TEST(CudaCheck, FiniteGradients) {
   FamilyBatch batch("check");
   for (const char *extent : {"8", "7", "1", "0", "5000", "16x640"})
     for (const char *mode : {"multiply", "divide"})
-      batch.addForTypes({"f32", "f16", "bf16", "f64"}, kCheckAndNorm,
-                        {{"$A", extent}, {"$M", mode}});
+      for (const char *form : {"", ", of_norms"})
+        batch.addForTypes({"f32", "f16", "bf16", "f64"}, kCheckAndNorm,
+                          {{"$A", extent}, {"$M", mode}, {"$N", form}});
 }
 
 // One infinity or NaN anywhere, also in two tensors at once.
@@ -50,6 +51,27 @@ func.func private @k(%a: tensor<9000x$T>, %b: tensor<3x5x$T>, %c: tensor<1x$T>)
 })";
     batch.addForTypes({"f32", "f16"}, alone);
   }
+}
+
+// More tensors than a block has warps, of one block and of several, and in
+// another order than arguments come: each warp joins some of them.
+TEST(CudaCheck, NormOfManyTensors) {
+  std::string arguments, reversed, types;
+  for (int i = 0; i < 11; ++i) {
+    std::string comma = i ? ", " : "", name = "%a" + std::to_string(i);
+    std::string type = i % 4 == 1 ? "tensor<9000x$T>" : "tensor<5x$T>";
+    arguments += comma + name + ": " + type;
+    reversed = name + comma + reversed;
+    types = type + comma + types;
+  }
+  FamilyBatch batch("check");
+  for (const char *form : {"", "{of_norms} "})
+    batch.addForTypes({"f32", "bf16"},
+                      "func.func private @k(" + arguments +
+                          ") -> (tensor<f32>) attributes {mpc.kernel_kind = "
+                          "\"reduce\"} {\n  %n = mpc.global_norm " +
+                          reversed + " " + form + ": (" + types +
+                          ") -> tensor<f32>\n  return %n : tensor<f32>\n}");
 }
 
 // Checks of different gradients by one kernel: each optimizer has a flag of its

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopKernelText.h"
+#include "FilterTesting.h"
 
 #include "gtest/gtest.h"
 
@@ -18,10 +18,11 @@ func.func private @k(%x: tensor<$Ix$T>, %g: tensor<$Gx$T>) -> tensor<$Fx$R>
   return %0 : tensor<$Fx$R>
 })";
 
-// Both layouts; channels that fill vectors and tiles, and others; windows that
-// reach over every side; strides and dilations; one and three dimensions.
+// In both forms: both layouts; channels that fill vectors and tiles, and
+// others; windows that reach over every side; strides and dilations; one and
+// three dimensions.
 TEST(CudaFilterGradient, ShapesAndLayouts) {
-  FamilyBatch batch("filter");
+  FilterBatch batch(/*products=*/6);
   auto add = [&](const char *image, const char *gradient, const char *filter,
                  const char *attributes) {
     batch.add(kFilter, {{"$I", image},
@@ -48,7 +49,7 @@ TEST(CudaFilterGradient, ShapesAndLayouts) {
 }
 
 TEST(CudaFilterGradient, Groups) {
-  FamilyBatch batch("filter");
+  FilterBatch batch(/*products=*/0);
   for (const char *layout : {"channels_first", "channels_last"}) {
     bool last = std::string(layout) == "channels_last";
     batch.add(kFilter,
@@ -66,7 +67,7 @@ TEST(CudaFilterGradient, Groups) {
 // 16-bit operands are summed in f32 and rounded once, f64 in f64; many lines
 // are split over blocks, whose counters are clear for the next launch.
 TEST(CudaFilterGradient, TypesAndSplits) {
-  FamilyBatch batch("filter");
+  FilterBatch batch(/*products=*/3);
   for (auto [type, result] :
        {std::pair("f16", "f32"), std::pair("bf16", "bf16"),
         std::pair("f64", "f64"), std::pair("f32", "f32")})
@@ -98,7 +99,7 @@ struct BiasCase {
 } // namespace
 
 /// Adds the case with the given element types.
-static void addBias(FamilyBatch &batch, const BiasCase &at,
+static void addBias(FilterBatch &batch, const BiasCase &at,
                     const std::string &image, const std::string &type,
                     const std::string &result) {
   auto cast = [](std::string name, std::string of, std::string shape,
@@ -138,7 +139,7 @@ static void addBias(FamilyBatch &batch, const BiasCase &at,
 // filter does not; channels that fill tiles and others; both layouts; groups;
 // one block and many.
 TEST(CudaFilterGradient, WithTheBias) {
-  FamilyBatch batch("filter");
+  FilterBatch batch(/*products=*/8);
   const BiasCase cases[] = {
       {"2x3x8x9", "2x4x8x9", "4x3x3x3", "4", "0, 2, 3",
        "strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1])"},
@@ -166,7 +167,7 @@ TEST(CudaFilterGradient, WithTheBias) {
 
 // The image narrowed and the result stored narrow without a bias.
 TEST(CudaFilterGradient, Casts) {
-  FamilyBatch batch("filter");
+  FilterBatch batch(/*products=*/2);
   for (const char *type : {"f16", "bf16"})
     batch.add(R"(
 func.func private @k(%x: tensor<2x8x8x4xf32>, %g: tensor<2x6x6x8x$T>) -> tensor<8x4x3x3x$T>

@@ -29,6 +29,8 @@ ParsedGemm::ParsedGemm(const std::string &text, const CudaTarget &target) {
   problem = GemmProblem::matmul(kernel, target);
   if (!problem)
     problem = GemmProblem::convolution(kernel, target);
+  if (!problem)
+    problem = GemmProblem::filterGradient(kernel, target);
 }
 
 std::vector<GemmTiles> mpc::tilesOf(const std::string &text,
@@ -49,8 +51,9 @@ ForcedGemm mpc::withTiles(const std::string &text, size_t number,
     ADD_FAILURE() << "no schedule for\n" << text;
     return result;
   }
-  schedule->family =
-      isa<MatmulOp>(gemm.problem->anchor) ? "gemm" : "convolution";
+  schedule->family = isa<MatmulOp>(gemm.problem->anchor) ? "gemm"
+                     : isa<ConvOp>(gemm.problem->anchor) ? "convolution"
+                                                         : "filter";
   result.schedule = *schedule;
   gemm.kernel->setAttr(Schedule::kAttr,
                        schedule->toAttribute(gemm.context.get()));

@@ -1,0 +1,90 @@
+//===- OperandSums.cpp - sums of what a product reads ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/OperandSums.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getShape();
+}
+
+bool mpc::sumsInFloat32(ReduceSumOp sum) {
+  return !sum.getKeepDims() &&
+         sum.getInput().getType().getElementType().isF32() &&
+         sum.getResult().getType().getElementType().isF32() &&
+         sum.getAccumulate()
+             .value_or(Float32Type::get(sum.getContext()))
+             .isF32();
+}
+
+Value mpc::summedValue(ReduceSumOp sum) {
+  auto cast = sum.getInput().getDefiningOp<CastOp>();
+  if (!cast)
+    return sum.getInput();
+  auto from = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getInput()));
+  return from && from.getWidth() < 32 ? cast.getInput() : sum.getInput();
+}
+
+/// The column of `operand` that the first one of `part` is; nullopt where not
+/// all rows of `part` are rows of it.
+static std::optional<int64_t> columnIn(Value operand, Value part) {
+  if (operand == part)
+    return 0;
+  if (auto reshape = operand.getDefiningOp<ReshapeOp>()) {
+    ArrayRef<int64_t> from = shapeOfTensor(reshape.getInput());
+    if (from.empty() || from.back() != shapeOfTensor(operand).back())
+      return std::nullopt;
+    return columnIn(reshape.getInput(), part);
+  }
+  auto concat = operand.getDefiningOp<ConcatOp>();
+  if (!concat || static_cast<size_t>(concat.getAxis()) + 1 !=
+                     shapeOfTensor(operand).size())
+    return std::nullopt;
+  int64_t begin = 0;
+  for (Value piece : concat.getInputs()) {
+    if (std::optional<int64_t> column = columnIn(piece, part))
+      return begin + *column;
+    begin += shapeOfTensor(piece).back();
+  }
+  return std::nullopt;
+}
+
+/// Whether the product is one that kernels with sums are made for.
+static bool isPlainProduct(MatmulOp product) {
+  auto isMultiplied = [](Type type) {
+    return type.isF16() || type.isBF16() || type.isF32();
+  };
+  ComputeMode mode = product.getCompute();
+  return !product.getPacked() &&
+         (mode == ComputeMode::native || mode == ComputeMode::tf32) &&
+         shapeOfTensor(product.getLhs()).size() == 2 &&
+         shapeOfTensor(product.getRhs()).size() == 2 &&
+         elementCount(product.getLhs()) > 0 &&
+         elementCount(product.getRhs()) > 0 &&
+         isMultiplied(getElementTypeOrSelf(product.getLhs())) &&
+         isMultiplied(getElementTypeOrSelf(product.getResult())) &&
+         !(product.getAccumulate() && product.getAccumulate()->isF64());
+}
+
+std::optional<OperandSum> mpc::operandSumOf(ReduceSumOp sum, MatmulOp product) {
+  Value part = summedValue(sum);
+  int64_t rank = shapeOfTensor(part).size();
+  if (rank < 2 || !sumsInFloat32(sum) || !isPlainProduct(product))
+    return std::nullopt;
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(rank - 1));
+  if (sum.getAxes() != ArrayRef<int64_t>(axes))
+    return std::nullopt;
+  int64_t extent = shapeOfTensor(part).back();
+  if (!product.getTransposeRhs())
+    if (std::optional<int64_t> begin = columnIn(product.getRhs(), part))
+      return OperandSum{/*isLeft=*/false, *begin, extent};
+  if (product.getTransposeLhs())
+    if (std::optional<int64_t> begin = columnIn(product.getLhs(), part))
+      return OperandSum{/*isLeft=*/true, *begin, extent};
+  return std::nullopt;
+}

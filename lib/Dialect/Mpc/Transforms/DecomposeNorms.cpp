@@ -1,0 +1,192 @@
+//===- DecomposeNorms.cpp - take norms of training apart ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Batch norm on a batch's own statistics and the gradients of norms, as
+// elementwise ops and reductions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decompose.h"
+#include "ScalarEmitter.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// The elements of a channel, axis 1, of a tensor `input`.
+class Channels {
+public:
+  Channels(ScalarEmitter &emit, Value input)
+      : emit(emit), element(getElementTypeOrSelf(input)),
+        wide(sumType(element)), shape(shapeOf(input)), axes(allAxes(input)),
+        spread(shape.size(), 1) {
+    axes.erase(axes.begin() + 1);
+    spread[1] = shape[1];
+  }
+
+  Value widen(Value value) { return emit.cast(value, wide); }
+  Value mean(Value value) {
+    return emit.reduce<ReduceMeanOp>(value, axes, /*keepDims=*/true);
+  }
+  Value sum(Value value) {
+    return emit.reduce<ReduceSumOp>(value, axes, /*keepDims=*/true);
+  }
+  /// `[channels]` for all elements of a channel, and back.
+  Value perChannel(Value value) { return emit.reshape(widen(value), spread); }
+  Value ofChannels(Value value, Type type) {
+    return emit.cast(emit.reshape(value, {shape[1]}), type);
+  }
+  double count() const {
+    return static_cast<double>(shape[0] *
+                               productOf(ArrayRef(shape).drop_front(2)));
+  }
+
+  ScalarEmitter &emit;
+  Type element, wide;
+  SmallVector<int64_t> shape, axes, spread;
+};
+
+/// What a widening cast reads, else `value`.
+Value behindWidening(Value value) {
+  auto cast = value.getDefiningOp<CastOp>();
+  bool widens =
+      cast && getElementTypeOrSelf(cast.getInput()).getIntOrFloatBitWidth() <
+                  getElementTypeOrSelf(value).getIntOrFloatBitWidth();
+  return widens ? cast.getInput() : value;
+}
+
+/// Mean, biased variance and sqrt(variance + epsilon) of each channel. The
+/// gradient reads those of the forward norm.
+ChannelStatistics statisticsOf(Channels &channels, Value input,
+                               const APFloat &epsilon,
+                               SharedStatistics &shared) {
+  ChannelStatistics &found =
+      shared[{behindWidening(input),
+              llvm::bit_cast<uint64_t>(epsilon.convertToDouble())}];
+  if (!found.mean) {
+    ScalarEmitter &emit = channels.emit;
+    Value wide = channels.widen(input);
+    found.mean = channels.mean(wide);
+    Value centred = emit.sub(wide, found.mean);
+    found.variance = channels.mean(emit.mul(centred, centred));
+    found.root = emit.sqrt(
+        emit.add(found.variance,
+                 emit.number(epsilon.convertToDouble(), found.variance)));
+  }
+  return found;
+}
+
+SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormTrainingOp op,
+                             SharedStatistics &shared) {
+  Channels channels(emit, op.getInput());
+  ChannelStatistics batch =
+      statisticsOf(channels, op.getInput(), op.getEpsilon(), shared);
+  Value centred = emit.sub(channels.widen(op.getInput()), batch.mean);
+  Value factor = emit.div(channels.perChannel(op.getScale()), batch.root);
+  Value result =
+      emit.add(emit.mul(centred, factor), channels.perChannel(op.getBias()));
+
+  Type statistics = getElementTypeOrSelf(op.getMean());
+  double momentum = op.getMomentum().convertToDouble(),
+         count = channels.count();
+  auto blend = [&](Value old, Value batch) {
+    return emit.add(emit.scale(old, 1 - momentum), emit.scale(batch, momentum));
+  };
+  return {emit.cast(result, channels.element),
+          blend(op.getMean(), channels.ofChannels(batch.mean, statistics)),
+          blend(op.getVariance(),
+                emit.scale(channels.ofChannels(batch.variance, statistics),
+                           count / std::max(count - 1, 1.0)))};
+}
+
+SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormGradientOp op,
+                             SharedStatistics &shared) {
+  Channels channels(emit, op.getInput());
+  ChannelStatistics batch =
+      statisticsOf(channels, op.getInput(), op.getEpsilon(), shared);
+  Value gradient = channels.widen(op.getGradient());
+  Value factor = emit.div(emit.number(1, batch.root), batch.root);
+  Value normal =
+      emit.mul(emit.sub(channels.widen(op.getInput()), batch.mean), factor);
+  Value biasSum = channels.sum(gradient),
+        scaleSum = channels.sum(emit.mul(gradient, normal));
+  double share = 1 / channels.count();
+  Value rest = emit.sub(emit.sub(gradient, emit.scale(biasSum, share)),
+                        emit.mul(normal, emit.scale(scaleSum, share)));
+  Value slope = emit.mul(channels.perChannel(op.getScale()), factor);
+  Type parameter = getElementTypeOrSelf(op.getScale());
+  return {emit.cast(emit.mul(rest, slope), channels.element),
+          channels.ofChannels(scaleSum, parameter),
+          channels.ofChannels(biasSum, parameter)};
+}
+
+/// Over rows of the normalised elements; sums over the rows come last.
+SmallVector<Value> decompose(ScalarEmitter &emit, NormGradientOp op) {
+  Type element = getElementTypeOrSelf(op.getInput()), wide = sumType(element);
+  ArrayRef<int64_t> shape = shapeOf(op.getInput());
+  int64_t axis = op.getAxis(), rank = shape.size();
+  SmallVector<int64_t> rows(shape.take_front(axis));
+  rows.push_back(productOf(shape.drop_front(axis)));
+  auto asRows = [&](Value value) {
+    return emit.reshape(emit.cast(value, wide), rows);
+  };
+  auto mean = [&](Value value) {
+    return emit.reduce<ReduceMeanOp>(value, axis, /*keepDims=*/true);
+  };
+  Value input = asRows(op.getInput()), gradient = asRows(op.getGradient());
+  Value scale = emit.cast(op.getScale(), wide);
+  // A reshape where the scale has a number for each element of a row.
+  if (productOf(shapeOf(scale)) == rows.back()) {
+    scale = emit.reshape(scale, {rows.back()});
+  } else {
+    SmallVector<int64_t> extents(shape.drop_front(axis));
+    scale = emit.reshape(
+        emit.create<BroadcastOp>(RankedTensorType::get(extents, wide), scale),
+        {rows.back()});
+  }
+
+  bool isCentred = !op.getRootMeanSquare();
+  Value centred = isCentred ? emit.sub(input, mean(input)) : input;
+  Value square = mean(emit.mul(centred, centred));
+  Value factor = emit.unary<RsqrtOp>(
+      emit.add(square, emit.number(op.getEpsilon().convertToDouble(), square)));
+  Value normal = emit.mul(centred, factor);
+  Value scaled = emit.mul(gradient, scale);
+  Value along = emit.mul(normal, mean(emit.mul(scaled, normal)));
+  if (isCentred)
+    scaled = emit.sub(scaled, mean(scaled));
+  Value inputGradient = emit.mul(emit.sub(scaled, along), factor);
+
+  Value product = emit.mul(gradient, normal);
+  SmallVector<int64_t> scaleShape(shapeOf(op.getScale())), axes;
+  bool isWhole = productOf(scaleShape) == rows.back();
+  if (!isWhole)
+    product = emit.reshape(product, shape);
+  int64_t missing = rank - static_cast<int64_t>(scaleShape.size());
+  for (int64_t d = 0; d < static_cast<int64_t>(shapeOf(product).size()); ++d)
+    if (isWhole ? d < axis : d < missing || scaleShape[d - missing] != shape[d])
+      axes.push_back(d);
+  Value scaleGradient =
+      axes.empty() ? product : emit.reduce<ReduceSumOp>(product, axes);
+  return {emit.cast(emit.reshape(inputGradient, shape), element),
+          emit.cast(emit.reshape(scaleGradient, scaleShape),
+                    getElementTypeOrSelf(op.getScale()))};
+}
+
+} // namespace
+
+SmallVector<Value> mpc::decomposeNorm(OpBuilder &builder, Operation *op,
+                                      SharedStatistics &shared) {
+  ScalarEmitter emit(builder, op);
+  return TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case<BatchNormTrainingOp, BatchNormGradientOp>(
+          [&](auto norm) { return decompose(emit, norm, shared); })
+      .Case([&](NormGradientOp norm) { return decompose(emit, norm); })
+      .Default([](Operation *) { return SmallVector<Value>(); });
+}

@@ -1,0 +1,212 @@
+//===- FollowResults.cpp - answers that a device's results determine ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One op of a step at a time, the loss or an update, on what a device has
+// computed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TrainingOracle.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace mpc;
+using mpc::reference::Rounding;
+using mpc::reference::Tensor;
+
+using Buffers = std::map<std::string, Buffer>;
+
+/// The tensor of `type` called `name`, where there is one.
+static std::optional<Tensor> find(const Buffers &buffers,
+                                  const std::string &name, Type type) {
+  auto found = buffers.find(name);
+  auto tensor = cast<RankedTensorType>(type);
+  if (found == buffers.end() || !found->second ||
+      found->second.type() != runtimeType(tensor))
+    return std::nullopt;
+  return Tensor::fromBytes(tensor, found->second.data());
+}
+
+/// The name of the result that is `value`, empty where none is. With `ofLoss`
+/// results of role loss count, else all others.
+static std::string resultName(func::FuncOp entry, Value value,
+                              bool ofLoss = false) {
+  auto values = entry.front().getTerminator()->getOperands();
+  for (auto [i, operand] : llvm::enumerate(values)) {
+    auto role = entry.getResultAttrOfType<RoleAttr>(i, MpcDialect::kRoleAttr);
+    bool isLoss = role && role.getKind() == RoleKind::loss;
+    if (operand == value && isLoss == ofLoss)
+      return nameIn(entry.getResultAttrDict(i));
+  }
+  return "";
+}
+
+/// The name of the argument that is `value`, empty where none is.
+static std::string argumentName(func::FuncOp entry, Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument ? nameIn(entry.getArgAttrDict(argument.getArgNumber())) : "";
+}
+
+/// The first result of `op` on `operands`.
+static std::optional<Tensor> compute(Operation *op, ArrayRef<Tensor> operands,
+                                     Rounding rounding) {
+  SmallVector<const Tensor *> pointers;
+  for (const Tensor &operand : operands)
+    pointers.push_back(&operand);
+  SmallVector<Tensor> results;
+  if (failed(reference::evaluate(op, pointers, results, rounding)))
+    return std::nullopt;
+  return results.front();
+}
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+/// The loss of `entry` and its name, computed from arguments and outputs alone.
+static std::optional<std::pair<std::string, Tensor>>
+lossFrom(func::FuncOp entry, Rounding rounding, const Buffers &arguments,
+         const Buffers &results) {
+  for (Value value : entry.front().getTerminator()->getOperands()) {
+    std::string name = resultName(entry, value, /*ofLoss=*/true);
+    Operation *op = value.getDefiningOp();
+    if (name.empty() || !op)
+      continue;
+    SmallVector<Tensor> operands;
+    for (Value operand : op->getOperands()) {
+      std::string argument = argumentName(entry, operand);
+      std::optional<Tensor> tensor =
+          argument.empty()
+              ? find(results, resultName(entry, operand), operand.getType())
+              : find(arguments, argument, operand.getType());
+      if (!tensor)
+        return std::nullopt;
+      operands.push_back(std::move(*tensor));
+    }
+    if (std::optional<Tensor> loss = compute(op, operands, rounding))
+      return std::pair(name, std::move(*loss));
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Updates
+//===----------------------------------------------------------------------===//
+
+/// The share and the remainder by which an update makes its first state of the
+/// old one and the gradient: new = keep x old + share x gradient. Nothing where
+/// it is made otherwise.
+static std::optional<std::pair<double, double>>
+firstState(Operation *op, bool isFirstStep, double rate) {
+  if (auto adam = dyn_cast<OptimizerAdamOp>(op)) {
+    double beta = adam.getBeta1().convertToDouble();
+    return std::pair(beta, 1 - beta);
+  }
+  auto sgd = dyn_cast<OptimizerSgdOp>(op);
+  if (!sgd || sgd.getMomentum().isZero())
+    return std::nullopt;
+  double momentum = sgd.getMomentum().convertToDouble();
+  if (sgd.getForm() == OptimizerForm::keras)
+    return std::pair(momentum, -rate);
+  if (isFirstStep)
+    return std::pair(0.0, 1.0);
+  return std::pair(momentum, 1 - sgd.getDampening().convertToDouble());
+}
+
+/// The gradient as `op` reads it, of the new and the old first state.
+template <typename OpTy>
+static bool takeBackGradient(OpTy op, ArrayRef<Tensor> operands,
+                             ArrayRef<double> newState, Tensor &gradient) {
+  auto numberOf = [&](Value value) -> const Tensor & {
+    return operands[llvm::find(op->getOperands(), value) - op->operand_begin()];
+  };
+  std::optional<std::pair<double, double>> made =
+      firstState(op, numberOf(op.getStep()).ints()[0] == 0,
+                 numberOf(op.getLearningRate()).floats()[0]);
+  if (!made || made->second == 0)
+    return false;
+  auto [keep, share] = *made;
+  double scale = op.getUnscale() ? numberOf(op.getUnscale()).floats()[0] : 1;
+  if (op.getUnscaleMode() == UnscaleMode::divide)
+    scale = 1 / scale;
+  double decay = op.getDecoupled() ? 0 : op.getWeightDecay().convertToDouble();
+  ArrayRef<double> parameter = operands[0].floats();
+  ArrayRef<double> oldState = operands[2].floats();
+  for (int64_t i = 0; i < gradient.size(); ++i) {
+    double g = (newState[i] - keep * oldState[i]) / share;
+    g -= decay * parameter[i];
+    gradient.floats()[i] = (op.getMaximize() ? -g : g) / scale;
+  }
+  return true;
+}
+
+/// The parameter that `op`, of a graph with these `numbers`, makes where a
+/// device's new states are in `results`.
+static std::optional<Tensor>
+parameterFrom(Operation *op, func::FuncOp entry,
+              const std::map<const void *, Tensor> &numbers,
+              const Buffers &arguments, const Buffers &results) {
+  if (!isa<OptimizerAdamOp, OptimizerSgdOp>(op) || op->getNumResults() < 2)
+    return std::nullopt;
+  std::optional<Tensor> state = find(
+      results, resultName(entry, op->getResult(1)), op->getResult(1).getType());
+  if (!state)
+    return std::nullopt;
+  SmallVector<Tensor> operands;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    auto number = numbers.find(operand.getAsOpaquePointer());
+    std::string argument = argumentName(entry, operand);
+    std::optional<Tensor> tensor;
+    if (i == 1)
+      tensor = Tensor(cast<RankedTensorType>(operand.getType()));
+    else if (!argument.empty())
+      tensor = find(arguments, argument, operand.getType());
+    else if (number != numbers.end())
+      tensor = number->second;
+    if (!tensor)
+      return std::nullopt;
+    operands.push_back(std::move(*tensor));
+  }
+  auto adam = dyn_cast<OptimizerAdamOp>(op);
+  bool known =
+      adam ? takeBackGradient(adam, operands, state->floats(), operands[1])
+           : takeBackGradient(cast<OptimizerSgdOp>(op), operands,
+                              state->floats(), operands[1]);
+  return known ? compute(op, operands, Rounding::Float64) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+void TrainingOracle::follow(const Buffers &arguments, const Buffers &results,
+                            std::vector<Answer> &answers) {
+  func::FuncOp entry = Compiler::entry(*exact.module);
+  auto truth = lossFrom(entry, Rounding::Float64, arguments, results);
+  auto rounded = lossFrom(Compiler::entry(*declared.module), Rounding::Declared,
+                          arguments, results);
+  for (Answer &answer : answers)
+    if (truth && rounded && answer.name == truth->first) {
+      answer.exact = truth->second;
+      answer.declared = rounded->second;
+    }
+  for (Operation &op : entry.front().getOperations()) {
+    std::optional<Tensor> parameter =
+        parameterFrom(&op, entry, exact.numbers, arguments, results);
+    if (!parameter)
+      continue;
+    std::string name = resultName(entry, op.getResult(0));
+    for (Answer &answer : answers)
+      if (answer.name == name || answer.name == name + ".copy") {
+        answer.exact = *parameter;
+        Type type = answer.declared.getElementType();
+        for (auto [to, from] :
+             llvm::zip(answer.declared.floats(), parameter->floats()))
+          to = reference::roundTo(from, type);
+      }
+  }
+}

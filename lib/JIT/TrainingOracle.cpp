@@ -1,0 +1,146 @@
+//===- TrainingOracle.cpp - what a training step should give --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TrainingOracle.h"
+
+#include "mpc/Analysis/IndexBounds.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+using namespace mlir;
+using namespace mpc;
+using mpc::reference::Rounding;
+using mpc::reference::Tensor;
+
+std::string mpc::nameIn(DictionaryAttr attributes) {
+  auto name = attributes ? attributes.getAs<StringAttr>(MpcDialect::kNameAttr)
+                         : StringAttr();
+  return name ? name.getValue().str() : "";
+}
+
+Result<TrainingOracle::Graph>
+TrainingOracle::makeGraph(const std::string &path,
+                          const CompileOptions &options) {
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
+  if (!compiler.ok())
+    return compiler.status();
+  Result<Compiler::Module> module = (*compiler)->import(path);
+  if (!module.ok())
+    return module.status();
+  if (Status status = (*compiler)->runStages(**module, "import", "loss-scale");
+      !status.ok())
+    return status;
+  Graph graph;
+  graph.compiler = std::move(*compiler);
+  graph.module = std::move(*module);
+  return graph;
+}
+
+Result<TrainingOracle> TrainingOracle::create(const std::string &path,
+                                              const CompileOptions &options) {
+  if (!options.training)
+    return Status(StatusCode::InvalidArgument, path,
+                  "is to be judged as a part of a training step, but the "
+                  "options name none");
+  TrainingOracle oracle;
+  CompileOptions choices = options;
+  choices.dumpDir.clear();
+  Result<Graph> graph = makeGraph(path, choices);
+  if (!graph.ok())
+    return graph.status();
+  oracle.declared = std::move(*graph);
+  // Whoever listens has heard everything about the model by now.
+  choices.onDiagnostic = nullptr;
+  choices.policy = "float32";
+  choices.sets.clear();
+  if (choices.training->lossScale.empty()) {
+    // What the policy's own default has come to.
+    bool scales = oracle.declared.compiler && [&] {
+      func::FuncOp entry = Compiler::entry(*oracle.declared.module);
+      for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+        if (StringRef(nameIn(entry.getArgAttrDict(i)))
+                .starts_with("loss_scale."))
+          return true;
+      return false;
+    }();
+    choices.training->lossScale = scales ? "dynamic" : "none";
+  }
+  graph = makeGraph(path, choices);
+  if (!graph.ok())
+    return graph.status();
+  oracle.exact = std::move(*graph);
+  return oracle;
+}
+
+Result<TrainingOracle::Named>
+TrainingOracle::interpret(Graph &graph, Rounding rounding,
+                          const std::map<std::string, Buffer> &values) {
+  func::FuncOp entry = Compiler::entry(*graph.module);
+  SmallVector<Tensor> arguments;
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
+    std::string name = nameIn(entry.getArgAttrDict(i));
+    auto type = cast<RankedTensorType>(entry.getArgument(i).getType());
+    auto found = values.find(name);
+    if (found == values.end() || !found->second ||
+        found->second.type() != runtimeType(type))
+      return Status(StatusCode::InvalidArgument, "argument '" + name + "'",
+                    "was not given to the oracle as " +
+                        runtimeType(type).toString());
+    arguments.push_back(Tensor::fromBytes(type, found->second.data()));
+  }
+  reference::InterpretOptions options;
+  options.rounding = rounding;
+  graph.numbers.clear();
+  options.observer = [&](Operation *op, ArrayRef<Tensor> results) {
+    for (auto [value, tensor] : llvm::zip(op->getResults(), results))
+      if (tensor.size() == 1)
+        graph.numbers.emplace(value.getAsOpaquePointer(), tensor);
+  };
+  size_t first = graph.compiler->diagnostics().size();
+  FailureOr<SmallVector<Tensor>> results =
+      reference::interpret(entry, arguments, options);
+  if (failed(results)) {
+    const std::vector<Diagnostic> &said = graph.compiler->diagnostics();
+    for (size_t i = first; i < said.size(); ++i)
+      if (said[i].severity == Diagnostic::Severity::Error)
+        return Status(StatusCode::InvalidArgument, said[i].where, said[i].text);
+    return Status(StatusCode::Internal, "oracle", "failed in silence");
+  }
+  Named named;
+  for (auto [i, result] : llvm::enumerate(*results))
+    named.emplace(nameIn(entry.getResultAttrDict(i)), std::move(result));
+  return named;
+}
+
+Result<std::vector<TrainingOracle::Answer>>
+TrainingOracle::run(const std::map<std::string, Buffer> &arguments) {
+  Result<Named> wanted = interpret(exact, Rounding::Float64, arguments);
+  if (!wanted.ok())
+    return wanted.status();
+  Result<Named> rounded = interpret(declared, Rounding::Declared, arguments);
+  if (!rounded.ok())
+    return rounded.status();
+  std::vector<Answer> answers;
+  func::FuncOp entry = Compiler::entry(*declared.module);
+  for (unsigned i = 0; i < entry.getNumResults(); ++i) {
+    std::string name = nameIn(entry.getResultAttrDict(i));
+    auto truth = wanted->find(name);
+    // A parameter's 16-bit copy stands for the parameter.
+    if (truth == wanted->end() && StringRef(name).ends_with(".copy"))
+      truth = wanted->find(name.substr(0, name.rfind('.')));
+    if (truth != wanted->end())
+      answers.push_back(
+          {name, truth->second, std::move(rounded->find(name)->second)});
+  }
+  return answers;
+}
+
+int64_t TrainingOracle::integerBound(const std::string &name) {
+  func::FuncOp entry = Compiler::entry(*declared.module);
+  for (BlockArgument argument : entry.getArguments())
+    if (nameIn(entry.getArgAttrDict(argument.getArgNumber())) == name)
+      return indexBound(argument).value_or(0);
+  return 0;
+}

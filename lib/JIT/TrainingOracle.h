@@ -1,0 +1,108 @@
+//===- TrainingOracle.h - what a training step should give ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A part of a training step in the interpreter: in float64, and with the
+// roundings that the policy's graph declares. Knows LLVM; internal.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_JIT_TRAININGORACLE_H
+#define MPC_LIB_JIT_TRAININGORACLE_H
+
+#include "Compiler.h"
+
+#include "mpc/Reference/Compare.h"
+#include "mpc/Reference/Interpreter.h"
+#include "mpc/Runtime/Buffer.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// Two graphs of one part of a training step, both behind stage loss-scale:
+/// that of policy float32, which is executed in float64, and that of the given
+/// policy, which is executed as declared. The loss scale is the same in both; a
+/// power of two changes nothing in float64. Not thread-safe.
+class TrainingOracle {
+public:
+  /// A result in both modes.
+  struct Answer {
+    std::string name;
+    reference::Tensor exact, declared;
+  };
+
+  /// Makes both graphs of the model in the file `path`. `options.training` must
+  /// be set. Fails where a stage fails.
+  static Result<TrainingOracle> create(const std::string &path,
+                                       const CompileOptions &options);
+
+  /// The results that both graphs have, in the order of the policy's, from the
+  /// arguments of the policy's graph by name: the state that a step begins
+  /// with. Fails where one is missing or has another type.
+  Result<std::vector<Answer>>
+  run(const std::map<std::string, Buffer> &arguments);
+
+  /// Replaces answers by what follows from results of a device, `results` by
+  /// name, where a prediction from one run of roundings is worth little:
+  ///
+  /// - the loss by that of the device's outputs. Errors of many elements
+  /// average
+  ///   out; the error of one number may be next to nothing by chance.
+  /// - parameters by those that the update makes of the device's new state
+  ///   (`momentum`, `exp_avg`), from which the gradient is taken back: Adam
+  ///   divides by the root of its state, so that roundings of a gradient next
+  ///   to 0 become a step of full length.
+  ///
+  /// Outputs and states are judged by themselves. Answers stay as they are
+  /// where the loss reads no output, or no state gives the gradient back.
+  void follow(const std::map<std::string, Buffer> &arguments,
+              const std::map<std::string, Buffer> &results,
+              std::vector<Answer> &answers);
+
+  /// Number of terms of the longest sum in the policy's graph.
+  int64_t longestReduction() {
+    return reference::longestReduction(Compiler::entry(*declared.module));
+  }
+
+  /// Integers of the argument `name` must lie in [0, bound); 0 where nothing is
+  /// known.
+  int64_t integerBound(const std::string &name);
+
+private:
+  /// A graph with its context.
+  struct Graph {
+    Graph() = default;
+    Graph(Graph &&) = default;
+    /// The old module goes before its context.
+    Graph &operator=(Graph &&other) {
+      module = std::move(other.module);
+      compiler = std::move(other.compiler);
+      numbers = std::move(other.numbers);
+      return *this;
+    }
+
+    std::unique_ptr<Compiler> compiler;
+    Compiler::Module module;
+    /// Results of one element of the last run, by value.
+    std::map<const void *, reference::Tensor> numbers;
+  };
+  using Named = std::map<std::string, reference::Tensor>;
+
+  static Result<Graph> makeGraph(const std::string &path,
+                                 const CompileOptions &options);
+  static Result<Named> interpret(Graph &graph, reference::Rounding rounding,
+                                 const std::map<std::string, Buffer> &values);
+
+  Graph exact, declared;
+};
+
+/// The name of an argument or result, which a step's all have.
+std::string nameIn(mlir::DictionaryAttr attributes);
+
+} // namespace mpc
+
+#endif // MPC_LIB_JIT_TRAININGORACLE_H

@@ -1,0 +1,31 @@
+//===- Sha256.h - digests of bytes ------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_SHA256_H
+#define MPC_LIB_RUNTIME_SHA256_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace mpc::detail {
+
+using Sha256Digest = std::array<uint8_t, 32>;
+
+/// The SHA-256 of `bytes`.
+Sha256Digest sha256(std::span<const std::byte> bytes);
+
+/// The SHA-256 of all parts, one behind the other.
+Sha256Digest sha256OfParts(std::span<const std::span<const std::byte>> parts);
+
+/// The digest in 64 lower-case hexadecimal digits.
+std::string toHex(const Sha256Digest &digest);
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_SHA256_H

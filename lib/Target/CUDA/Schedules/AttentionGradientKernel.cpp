@@ -1,0 +1,341 @@
+//===- AttentionGradientKernel.cpp - parts of its kernels -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionGradientKernel.h"
+
+#include "Mma.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Counters in front of those of the key heads: tickets, and blocks that have
+/// ceased to wait.
+static constexpr int64_t kTickets = 0, kArrived = 1, kFirstHead = 2;
+
+AttentionGradientOp mpc::attentionGradientOf(func::FuncOp kernel) {
+  AttentionGradientOp found;
+  for (AttentionGradientOp op : kernel.getOps<AttentionGradientOp>()) {
+    if (found)
+      return {};
+    found = op;
+  }
+  if (found && !StoredResults::ofEach(kernel, found))
+    return {};
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Which blocks a kernel has.
+struct GradientBlocks {
+  GradientBlocks(const AttentionSizes &sizes, ArrayRef<StoredResults> results,
+                 AttentionGradientOp op, int64_t queryRows, int64_t keyRows) {
+    auto stores = [&](AttentionResult result) {
+      auto number = unsigned(result);
+      return !results[number].all().empty() &&
+             elementCount(op->getResult(number)) > 0;
+    };
+    rowTiles = llvm::divideCeil(sizes.length, queryRows);
+    keyTiles = llvm::divideCeil(sizes.positions, keyRows);
+    keys = stores(AttentionResult::key) || stores(AttentionResult::value)
+               ? sizes.sharedHeads * keyTiles
+               : 0;
+    rows = keys || stores(AttentionResult::query) ? sizes.heads * rowTiles : 0;
+  }
+
+  /// Tiles of one head, and blocks, in either role.
+  int64_t rowTiles, keyTiles, rows, keys;
+};
+} // namespace
+
+void mpc::placeGradientBlocks(Schedule &schedule, func::FuncOp kernel,
+                              AttentionGradientOp op, int64_t queryRows,
+                              int64_t keyRows) {
+  AttentionSizes sizes{AttentionProblem(op)};
+  GradientBlocks blocks(sizes, *StoredResults::ofEach(kernel, op), op,
+                        queryRows, keyRows);
+  schedule.parameters["query_rows"] = queryRows;
+  schedule.parameters["key_rows"] = keyRows;
+  schedule.blocks[0] = std::max<int64_t>(blocks.rows + blocks.keys, 1);
+  if (blocks.rows && blocks.keys)
+    schedule.scratchBytes =
+        llvm::alignTo((kFirstHead + sizes.sharedHeads) * sizeof(int32_t), 64) +
+        3 * sizes.heads * sizes.length *
+            (attentionSumType(op.getQuery()).getIntOrFloatBitWidth() / 8);
+}
+
+AttentionGradientKernel::AttentionGradientKernel(GpuKernel &kernel,
+                                                 AttentionGradientOp op)
+    : AttentionParts(kernel, AttentionProblem(op)), op(op),
+      results(*StoredResults::ofEach(kernel.kernel, op)) {
+  GradientBlocks blocks(sizes, results, op, kernel.schedule["query_rows"],
+                        kernel.schedule["key_rows"]);
+  rowTiles = blocks.rowTiles;
+  keyTiles = blocks.keyTiles;
+  rowBlocks = blocks.rows;
+  keyBlocks = blocks.keys;
+  if (!hasHandOver())
+    return;
+  int64_t count = kFirstHead + sizes.sharedHeads;
+  counters = kernel.named(math.view(kernel.scratch, 0, count, b.getI32Type()),
+                          "counters");
+  statistics = kernel.named(
+      math.view(kernel.scratch, llvm::alignTo(count * sizeof(int32_t), 64),
+                3 * sizes.heads * sizes.length, sumType),
+      "statistics");
+}
+
+bool AttentionGradientKernel::stores(AttentionResult result) const {
+  auto number = unsigned(result);
+  return !results[number].all().empty() &&
+         elementCount(AttentionGradientOp(op)->getResult(number)) > 0;
+}
+
+Type AttentionGradientKernel::factorType() const {
+  return getElementTypeOrSelf(problem.query.getType());
+}
+
+LogicalResult
+AttentionGradientKernel::emitRoles(llvm::function_ref<LogicalResult()> rows,
+                                   llvm::function_ref<LogicalResult()> keys) {
+  auto asRows = [&](Value number) {
+    SmallVector<Value> place =
+        math.delinearize(number, {sizes.heads, rowTiles});
+    // Later rows look at more keys: they begin first.
+    if (problem.causal && rowTiles > 1)
+      place[1] = math.sub(math.constant(rowTiles - 1), place[1]);
+    firstRow = kernel.named(math.mul(place[1], kernel.schedule["query_rows"]),
+                            "first_row");
+    headNumber = place[0];
+    keyHeadNumber = math.div(headNumber, sizes.share());
+    placeHead(headNumber);
+    return rows();
+  };
+  auto asKeys = [&](Value number) {
+    SmallVector<Value> place =
+        math.delinearize(number, {sizes.sharedHeads, keyTiles});
+    firstKey = kernel.named(math.mul(place[1], kernel.schedule["key_rows"]),
+                            "first_key");
+    keyHeadNumber = headNumber = place[0];
+    head = keyHead = headAt(keyHeadNumber, sizes.keyHeads);
+    return keys();
+  };
+  if (!rowBlocks && !keyBlocks)
+    return success();
+  if (!hasHandOver())
+    return rowBlocks ? asRows(kernel.block()) : asKeys(kernel.block());
+  LogicalResult status = success();
+  Value ticket = drawTicket();
+  math.branch(
+      math.less(ticket, rowBlocks), [&] { status = asRows(ticket); },
+      [&] {
+        if (failed(asKeys(math.sub(ticket, math.constant(rowBlocks)))))
+          status = failure();
+      });
+  return status;
+}
+
+void AttentionGradientKernel::eachQueryHead(llvm::function_ref<void()> body) {
+  int64_t share = sizes.share();
+  if (share == 1)
+    return body();
+  SmallVector<Value> own = keyHead;
+  math.loop(math.constant(0), math.constant(share), 1, [&](Value member) {
+    headNumber = kernel.named(math.add(math.mul(keyHeadNumber, share), member),
+                              "head_number");
+    head = headAt(headNumber, sizes.queryHeads);
+    body();
+  });
+  keyHead = own;
+}
+
+Value AttentionGradientKernel::firstRowOf(Value firstKey, int64_t tile) {
+  if (!problem.causal)
+    return math.constant(0);
+  // Row s keeps t <= s + T - S.
+  Value row = math.subOrZero(math.add(firstKey, sizes.length), sizes.positions);
+  return kernel.named(math.mul(math.div(row, tile), tile), "begin");
+}
+
+//===----------------------------------------------------------------------===//
+// The hand-over
+//===----------------------------------------------------------------------===//
+
+void AttentionGradientKernel::onlyFirstThread(llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(b, kernel.loc, math.less(thread, 1),
+                                  /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  body();
+}
+
+/// Atomically adds to a counter; what it was.
+Value AttentionGradientKernel::count(int64_t number, Value counter) {
+  return memref::AtomicRMWOp::create(b, kernel.loc, arith::AtomicRMWKind::addi,
+                                     values.integer(b.getI32Type(), number),
+                                     counters, counter);
+}
+
+Value AttentionGradientKernel::drawTicket() {
+  Value ticket = kernel.shared({1}, b.getI32Type(), "ticket");
+  Value zero = math.constant(0);
+  onlyFirstThread(
+      [&] { store(count(1, math.constant(kTickets)), ticket, zero); });
+  kernel.barrier();
+  return kernel.named(arith::IndexCastOp::create(
+                          b, kernel.loc, b.getIndexType(), load(ticket, zero)),
+                      "number");
+}
+
+Value AttentionGradientKernel::statisticAt(Value which, Value row) {
+  Value line = math.add(math.mul(which, sizes.heads), headNumber);
+  return math.add(math.mul(line, sizes.length), row);
+}
+
+void AttentionGradientKernel::storeStatistics(Value row,
+                                              ArrayRef<Value> three) {
+  if (!hasHandOver())
+    return;
+  for (auto [i, value] : llvm::enumerate(three))
+    store(value, statistics, statisticAt(math.constant(i), row));
+}
+
+void AttentionGradientKernel::publishStatistics() {
+  if (!hasHandOver())
+    return;
+  cuda::FenceOp::create(b, kernel.loc);
+  kernel.barrier();
+  onlyFirstThread([&] { count(1, math.add(keyHeadNumber, kFirstHead)); });
+}
+
+void AttentionGradientKernel::awaitStatistics() {
+  if (!hasHandOver())
+    return;
+  auto number = [&](int64_t value) {
+    return values.integer(b.getI32Type(), value);
+  };
+  Value arrived = kernel.shared({1}, b.getI32Type(), "arrived");
+  Value zero = math.constant(0);
+  onlyFirstThread([&] {
+    Value own = math.add(keyHeadNumber, kFirstHead);
+    auto wait = scf::WhileOp::create(b, kernel.loc, TypeRange(), ValueRange());
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.createBlock(&wait.getBefore());
+      // Only an atomic is sure to see what other blocks count.
+      Value published = kernel.named(count(0, own), "published");
+      Value isOpen =
+          arith::CmpIOp::create(b, kernel.loc, arith::CmpIPredicate::slt,
+                                published, number(sizes.share() * rowTiles));
+      scf::ConditionOp::create(b, kernel.loc, isOpen, ValueRange());
+      b.createBlock(&wait.getAfter());
+      scf::YieldOp::create(b, kernel.loc);
+    }
+    cuda::FenceOp::create(b, kernel.loc);
+    store(count(1, math.constant(kArrived)), arrived, zero);
+  });
+  kernel.barrier();
+  cuda::FenceOp::create(b, kernel.loc);
+  // Everything is published and every ticket drawn once all have come here.
+  Value before = kernel.named(load(arrived, zero), "before");
+  auto last = scf::IfOp::create(
+      b, kernel.loc,
+      arith::CmpIOp::create(b, kernel.loc, arith::CmpIPredicate::eq, before,
+                            number(keyBlocks - 1)),
+      /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(last.thenBlock()->getTerminator());
+  auto clear = scf::ForOp::create(b, kernel.loc, thread,
+                                  math.constant(kFirstHead + sizes.sharedHeads),
+                                  math.constant(kernel.schedule.threads));
+  b.setInsertionPoint(clear.getBody()->getTerminator());
+  store(number(0), counters, clear.getInductionVar());
+}
+
+void AttentionGradientKernel::loadStatistics(Value firstRow, int64_t rows,
+                                             Value memory, bool isAsync) {
+  // Without rows there are none.
+  if (!hasHandOver())
+    return;
+  int64_t threads = kernel.schedule.threads, all = 3 * rows;
+  auto inside = [&](Value condition, llvm::function_ref<void()> body) {
+    auto branch = scf::IfOp::create(b, kernel.loc, condition,
+                                    /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    body();
+  };
+  unrolled(kernel, llvm::divideCeil(all, threads), "i", [&](Value i) {
+    Value place = math.add(math.mul(i, threads), thread);
+    auto copy = [&] {
+      Value which = math.div(place, rows), offset = math.rem(place, rows);
+      Value row = math.add(firstRow, offset);
+      if (isAsync) {
+        int64_t bytes = sumType.getIntOrFloatBitWidth() / 8;
+        Type i32 = b.getI32Type();
+        Value valid =
+            values.select(math.less(row, sizes.length),
+                          values.integer(i32, bytes), values.integer(i32, 0));
+        cuda::CopyAsyncOp::create(
+            b, kernel.loc, memory, ValueRange{which, offset}, statistics,
+            statisticAt(which, math.min(row, sizes.length - 1)), valid, bytes);
+        return;
+      }
+      auto read = scf::IfOp::create(b, kernel.loc, TypeRange(sumType),
+                                    math.less(row, sizes.length),
+                                    /*withElseRegion=*/true);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(read.thenBlock());
+        scf::YieldOp::create(b, kernel.loc,
+                             load(statistics, statisticAt(which, row)));
+        b.setInsertionPointToStart(read.elseBlock());
+        scf::YieldOp::create(b, kernel.loc, values.constant(sumType, 0));
+      }
+      store(read.getResult(0), memory, {which, offset});
+    };
+    if (all % threads == 0)
+      copy();
+    else
+      inside(math.less(place, all), copy);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Scores and results
+//===----------------------------------------------------------------------===//
+
+Value AttentionGradientKernel::boundedInside(Value score, Value row,
+                                             Value column) {
+  return values.select(
+      math.less(row, sizes.length), bounded(score, row, column),
+      values.constant(sumType, -std::numeric_limits<double>::infinity()));
+}
+
+LogicalResult AttentionGradientKernel::store(AttentionResult result, Value sums,
+                                             Value row, Value column,
+                                             int64_t lanes) {
+  SmallVector<Value> at(result == AttentionResult::query ? head : keyHead);
+  at.append({row, column});
+  ElementEmitter emitter = makeEmitter();
+  return results[unsigned(result)].store(emitter, kernel.outputs, sums, at,
+                                         lanes);
+}
+
+int64_t AttentionGradientKernel::storeLanes(AttentionResult result,
+                                            int64_t most) {
+  auto number = unsigned(result);
+  int64_t width = result == AttentionResult::value ? sizes.width : sizes.depth;
+  return AttentionParts::storeLanes(results[number], op->getResult(number),
+                                    width, most);
+}

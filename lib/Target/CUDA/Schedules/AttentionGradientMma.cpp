@@ -1,0 +1,390 @@
+//===- AttentionGradientMma.cpp - it on the matrix units ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionGradientMma.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+
+Value mpc::gradientFactor(AttentionGradientOp op) {
+  auto cast = op.getGradient().getDefiningOp<CastOp>();
+  if (cast && getElementTypeOrSelf(cast.getInput()) ==
+                  getElementTypeOrSelf(op.getQuery()))
+    return cast.getInput();
+  return op.getGradient();
+}
+
+static cuda::FragmentType fragmentType(Type element) {
+  if (element.isF32())
+    return cuda::FragmentType::tf32;
+  return element.isF16() ? cuda::FragmentType::f16 : cuda::FragmentType::bf16;
+}
+
+MmaGradient::MmaGradient(AttentionGradientKernel &gradient)
+    : k(gradient.kernel), g(gradient), b(g.b), math(g.math), v(g.values),
+      type(fragmentType(g.factorType())), mma(k, type), fragments(k, v, type) {
+  const Schedule &schedule = k.schedule;
+  rows = schedule["query_rows"];
+  depth = schedule["depth"];
+  columns = schedule["columns"];
+  isAsync = schedule["stages"] == 2;
+  skew = 128 / g.factorType().getIntOrFloatBitWidth();
+  // Without an added mask the scale rides on the exponent's factor.
+  foldsScale = g.problem.scale > 0 && !addsMask();
+  factor = (foldsScale ? g.problem.scale : 1.0) * M_LOG2E;
+}
+
+bool MmaGradient::addsMask() const {
+  return g.problem.mask &&
+         isa<FloatType>(getElementTypeOrSelf(g.problem.mask.getType()));
+}
+
+void MmaGradient::branch(Value condition, llvm::function_ref<void()> body) {
+  auto op = scf::IfOp::create(b, k.loc, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op.thenBlock()->getTerminator());
+  body();
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+LogicalResult MmaGradient::emit() {
+  fragments.place();
+  warpRow =
+      k.named(math.mul(math.div(g.thread, 32), kGradientWarpRows), "warp_row");
+  sharedBytes = dynamicShared(k);
+  return g.emitRoles([&] { return emitRows(); }, [&] { return emitKeys(); });
+}
+
+MmaGradient::Side MmaGradient::querySide() const {
+  return {Operand{g.problem.query, depth, "query", {}, {}},
+          Operand{gradientFactor(g.op), columns, "gradient", {}, {}}};
+}
+
+MmaGradient::Side MmaGradient::keySide() const {
+  return {Operand{g.problem.key, depth, "key", {}, {}},
+          Operand{g.problem.value, columns, "value", {}, {}}};
+}
+
+void MmaGradient::takeRole(bool ofQuery) {
+  const Schedule &schedule = k.schedule;
+  isQuery = ofQuery;
+  others = schedule[ofQuery ? "keys" : "queries"];
+  keepsOwn = schedule[ofQuery ? "rows_in_registers" : "keys_in_registers"];
+  inOneTile = ofQuery && schedule["keys_in_one_tile"];
+  int64_t stages = isAsync && !inOneTile ? 2 : 1;
+  own = ofQuery ? querySide() : keySide();
+  other = ofQuery ? keySide() : querySide();
+  Type element = g.factorType();
+  int64_t offset = 0;
+  auto place = [&](SmallVector<int64_t> shape, Type stored, const Twine &name) {
+    int64_t size = stored.getIntOrFloatBitWidth() / 8;
+    Value view = sharedView(k, sharedBytes, offset, shape, stored, name.str());
+    offset += llvm::alignTo(productOf(shape) * size, 16);
+    return view;
+  };
+  for (Operand &operand : other)
+    operand.tile = place({stages, others, operand.columns + skew}, element,
+                         operand.name + "_tile");
+  if (!ofQuery)
+    rowStatistics = place({stages, 3, others}, g.sumType, "row_statistics");
+  // On their way into registers they may stand where the others will, unless
+  // these come at once; else they outlive results.
+  offset = keepsOwn && !inOneTile ? 0 : schedule["own_offset"];
+  for (Operand &operand : own)
+    operand.tile =
+        place({rows, operand.columns + skew}, element, operand.name + "_tile");
+  for (Operand &operand : own)
+    operand.words = k.local({keepsOwn ? stepsOf(operand) : 1, 1, 4},
+                            b.getI32Type(), (operand.name + "_words").str());
+  scores = mma.sums(1, others / kGradientSumBlock, "scores");
+  slopes = mma.sums(1, others / kGradientSumBlock, "slopes");
+  otherWords =
+      mma.rightFragments(pieceOf(others) / kGradientSumBlock, "other_words");
+}
+
+LogicalResult MmaGradient::emitRows() {
+  takeRole(/*ofQuery=*/true);
+  Value zero = math.constant(0);
+  if (inOneTile && failed(loadOthers(zero, zero)))
+    return failure();
+  if (failed(loadOwn()))
+    return failure();
+  largest = k.local({2}, g.sumType, "largest");
+  total = k.local({2}, g.sumType, "total");
+  mean = k.local({2}, g.sumType, "mean");
+  mma.fill(largest, -std::numeric_limits<float>::infinity());
+  mma.fill(total, 0);
+  mma.fill(mean, 0);
+  auto addToStatistics = [&](Value first, Value stage) -> LogicalResult {
+    if (failed(emitScores(first, stage, /*withSlopes=*/true)))
+      return failure();
+    updateStatistics();
+    return success();
+  };
+  if (failed(inOneTile ? addToStatistics(zero, zero)
+                       : walkOthers(addToStatistics)))
+    return failure();
+  finishStatistics();
+  g.publishStatistics();
+  SmallVector<Sum> sums = sumsOf(AttentionResult::query);
+  if (sums.empty() || !inOneTile)
+    return sumEach(sums);
+  // Scores and slopes are those of all keys.
+  makeFactors(zero, /*withSlopes=*/true);
+  for (Sum &sum : sums) {
+    sum.fragments = makeSums(sum.count);
+    accumulate(sum, zero);
+  }
+  return emitResults(sums);
+}
+
+LogicalResult MmaGradient::emitKeys() {
+  takeRole(/*ofQuery=*/false);
+  if (failed(loadOwn()))
+    return failure();
+  g.awaitStatistics();
+  SmallVector<Sum> sums =
+      sumsOf({AttentionResult::value, AttentionResult::key});
+  return k.schedule["keys_in_one_walk"] ? sum(sums) : sumEach(sums);
+}
+
+LogicalResult
+MmaGradient::walkOthers(llvm::function_ref<LogicalResult(Value, Value)> body) {
+  if (isQuery)
+    return walk(math.constant(0), g.keyEnd(math.add(g.firstRow, rows)), body);
+  LogicalResult status = success();
+  g.eachQueryHead([&] {
+    if (failed(walk(g.firstRowOf(g.firstKey, others),
+                    math.constant(g.sizes.length), body)))
+      status = failure();
+  });
+  return status;
+}
+
+SmallVector<MmaGradient::Sum>
+MmaGradient::sumsOf(ArrayRef<AttentionResult> results) {
+  int64_t most = k.schedule["sum_columns"];
+  SmallVector<Sum> sums;
+  for (AttentionResult result : results) {
+    if (!g.stores(result))
+      continue;
+    int64_t extent = result == AttentionResult::value ? columns : depth;
+    int64_t count =
+        llvm::alignTo(llvm::divideCeil(extent, llvm::divideCeil(extent, most)),
+                      2 * kGradientSumBlock);
+    for (int64_t first = 0; first < extent; first += count)
+      sums.push_back({result, first, std::min(count, extent - first), {}});
+  }
+  return sums;
+}
+
+LogicalResult MmaGradient::sumEach(MutableArrayRef<Sum> sums) {
+  for (Sum &each : sums)
+    if (failed(sum(each)))
+      return failure();
+  return success();
+}
+
+LogicalResult MmaGradient::sum(MutableArrayRef<Sum> sums) {
+  bool withSlopes = llvm::any_of(sums, [](const Sum &sum) {
+    return sum.result != AttentionResult::value;
+  });
+  for (Sum &sum : sums)
+    sum.fragments = makeSums(sum.count);
+  auto add = [&](Value first, Value stage) -> LogicalResult {
+    if (failed(emitScores(first, stage, withSlopes)))
+      return failure();
+    makeFactors(stage, withSlopes);
+    for (const Sum &sum : sums)
+      accumulate(sum, stage);
+    return success();
+  };
+  if (failed(walkOthers(add)))
+    return failure();
+  return emitResults(sums);
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+LogicalResult MmaGradient::loadOwn() {
+  for (const Operand &operand : own) {
+    AttentionParts::Tile tile{operand.tensor, isQuery ? g.head : g.keyHead,
+                              ownFirst(),     math.constant(0),
+                              operand.tile,   {},
+                              rows,           operand.columns};
+    if (isAsync)
+      g.copyAsync(tile);
+    else if (failed(g.fill(tile)))
+      return failure();
+  }
+  if (isAsync) {
+    cuda::CommitCopiesOp::create(b, k.loc);
+    cuda::WaitCopiesOp::create(b, k.loc, 0);
+  }
+  k.barrier();
+  if (keepsOwn)
+    for (const Operand &operand : own)
+      each(stepsOf(operand), "step",
+           [&](Value step) { loadOwnWords(operand, step, step); });
+  return success();
+}
+
+void MmaGradient::loadOwnWords(const Operand &operand, Value slot, Value step) {
+  mma.loadLeft(slotOf(k, operand.words, slot),
+               {operand.tile, /*alongDepth=*/true, {}, warpRow},
+               math.mul(step, mma.depth()));
+}
+
+LogicalResult MmaGradient::loadOthers(Value first, Value stage) {
+  if (!isQuery)
+    g.loadStatistics(first, others, slotOf(k, rowStatistics, stage), isAsync);
+  for (const Operand &operand : other) {
+    AttentionParts::Tile tile{operand.tensor, isQuery ? g.keyHead : g.head,
+                              first,          math.constant(0),
+                              operand.tile,   {stage},
+                              others,         operand.columns};
+    if (isAsync)
+      g.copyAsync(tile);
+    else if (failed(g.fill(tile)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult
+MmaGradient::walk(Value begin, Value end,
+                  llvm::function_ref<LogicalResult(Value, Value)> body) {
+  LogicalResult status = success();
+  Value zero = math.constant(0);
+  bool pipelined = isAsync;
+  auto stageOf = [&](Value first) {
+    return math.rem(math.div(first, others), 2);
+  };
+  auto fetch = [&](Value first, Value stage) {
+    if (failed(loadOthers(first, stage)))
+      status = failure();
+  };
+  // All have read what stood in the tiles' place.
+  k.barrier();
+  if (pipelined) {
+    fetch(begin, stageOf(begin));
+    cuda::CommitCopiesOp::create(b, k.loc);
+  }
+  math.loop(begin, end, others, [&](Value first) {
+    k.named(first, isQuery ? "first_key" : "first_row");
+    Value stage = zero;
+    if (pipelined) {
+      stage = k.named(stageOf(first), "stage");
+      cuda::WaitCopiesOp::create(b, k.loc, 0);
+      k.barrier();
+      Value next = k.named(math.add(first, others), "next");
+      branch(math.less(next, end),
+             [&] { fetch(next, math.sub(math.constant(1), stage)); });
+      cuda::CommitCopiesOp::create(b, k.loc);
+    } else {
+      fetch(first, stage);
+      k.barrier();
+    }
+    if (failed(body(first, stage)))
+      status = failure();
+    if (!pipelined)
+      k.barrier();
+  });
+  // Without a single row the first copies are still under way.
+  if (pipelined)
+    cuda::WaitCopiesOp::create(b, k.loc, 0);
+  return status;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+LogicalResult MmaGradient::emitResults(ArrayRef<Sum> sums) {
+  for (const Sum &sum : sums)
+    if (failed(emitResult(sum)))
+      return failure();
+  return success();
+}
+
+LogicalResult MmaGradient::emitResult(const Sum &sum) {
+  bool ofValue = sum.result == AttentionResult::value;
+  int64_t width = ofValue ? g.sizes.width : g.sizes.depth,
+          length = isQuery ? g.sizes.length : g.sizes.positions,
+          piece = pieceOf(sum.count);
+  Value zero = math.constant(0);
+  Value tile =
+      sharedView(k, sharedBytes, 0, {rows, sum.count + kGradientResultSkew},
+                 g.sumType, "result_tile");
+  // All have read the tiles, and the result before.
+  k.barrier();
+  each(2, "half", [&](Value half) {
+    Value row = rowOf(half);
+    each(sum.count / piece, "piece", [&](Value number) {
+      each(piece / kGradientSumBlock, "j", [&](Value j) {
+        SmallVector<Value> two;
+        for (int64_t e = 0; e < 2; ++e) {
+          Value value = g.load(
+              sum.fragments, {number, zero, j, math.add(math.mul(half, 2), e)});
+          two.push_back(ofValue ? value : v.mul(value, g.problem.scale));
+        }
+        Value column = math.add(
+            math.add(math.mul(number, piece), math.mul(j, kGradientSumBlock)),
+            fragments.pair);
+        vector::StoreOp::create(
+            b, k.loc,
+            vector::FromElementsOp::create(
+                b, k.loc, VectorType::get({2}, g.sumType), two),
+            tile, ValueRange{row, column});
+      });
+    });
+  });
+  cuda::SyncWarpOp::create(b, k.loc);
+
+  LogicalResult status = success();
+  int64_t lanes = g.storeLanes(sum.result, 4);
+  int64_t perRow = std::min(sum.count, width - sum.first) / lanes,
+          chunks = kGradientWarpRows * perRow;
+  each(llvm::divideCeil(chunks, 32), "i", [&](Value i) {
+    Value chunk = math.add(math.mul(i, 32), mma.lane());
+    Value row = math.add(warpRow, math.div(chunk, perRow));
+    row = k.named(row, "row");
+    Value column = k.named(math.mul(math.rem(chunk, perRow), lanes), "column");
+    Value inside = math.less(math.add(ownFirst(), row), length);
+    if (chunks % 32)
+      inside = v.bitAnd(inside, math.less(chunk, chunks));
+    branch(inside, [&] {
+      Value values;
+      if (lanes == 1)
+        values = g.load(tile, {row, column});
+      else
+        values = vector::LoadOp::create(b, k.loc,
+                                        VectorType::get({lanes}, g.sumType),
+                                        tile, ValueRange{row, column});
+      if (failed(g.store(sum.result, values, math.add(ownFirst(), row),
+                         math.add(column, sum.first), lanes)))
+        status = failure();
+    });
+  });
+  return status;
+}
+
+LogicalResult
+mpc::emitAttentionGradientByMma(AttentionGradientKernel &gradient) {
+  return MmaGradient(gradient).emit();
+}

@@ -1,0 +1,163 @@
+//===- AttentionGradientSchedule.cpp - for the matrix units ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionGradientMma.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// The widest operands that the matrix units' form takes.
+static constexpr int64_t kMostColumns = 256;
+/// Registers of a thread that sums, scores and own rows may take together; what
+/// is left holds the others' fragments and addresses.
+static constexpr int64_t kMostRegisters = 150;
+/// The same where scores of all keys leave none for others; the most keys and
+/// the most bytes of such a tile.
+static constexpr int64_t kMostTileRegisters = 192, kMostKeysInOneTile = 128,
+                         kMostTileBytes = 48 * 1024;
+/// The most columns of a sum, and of both sums of the keys role together.
+static constexpr int64_t kMostSumColumns = 192, kMostSharedColumns = 256;
+
+namespace {
+/// What one role keeps while it walks over the others.
+struct RoleSizes {
+  /// The others' rows of a tile.
+  int64_t others;
+  /// Columns of sums at once.
+  int64_t sums;
+  bool keepsOwn = false;
+};
+
+/// The extents of one schedule.
+struct GradientTiles {
+  GradientTiles(const AttentionSizes &sizes, bool isTf32, bool isCausal)
+      : bytes(isTf32 ? 4 : 2), skew(16 / bytes),
+        depth(llvm::alignTo(sizes.depth, 16)),
+        columns(llvm::alignTo(sizes.width, 16)),
+        warps(std::min<int64_t>(
+            4, llvm::divideCeil(std::max(sizes.length, sizes.positions),
+                                kGradientWarpRows))) {
+    int64_t wide = depth + columns;
+    // Wide operands leave registers for few scores.
+    int64_t others = wide <= kMostSharedColumns ? 32 : 16;
+    auto atMost = [](int64_t tile, int64_t extent) {
+      return std::min<int64_t>(tile, llvm::alignTo(extent, 16));
+    };
+    sumColumns = std::min(std::max(depth, columns), kMostSumColumns);
+    // Tiles on the diagonal are half wasted, and looking for it takes
+    // registers.
+    int64_t keysAtOnce = wide <= 128 && !isTf32 && !isCausal ? 64 : others;
+    rows = {atMost(keysAtOnce, sizes.positions), std::min(depth, sumColumns)};
+    // All scores of a row in registers need no second walk.
+    int64_t all = llvm::alignTo(sizes.positions, 16);
+    keysInOneTile = all <= kMostKeysInOneTile &&
+                    tileBytes(all) <= kMostTileBytes && depth <= sumColumns &&
+                    all + rows.sums / 2 <= kMostTileRegisters;
+    if (keysInOneTile)
+      rows.others = all;
+    keysInOneWalk = wide <= kMostSharedColumns;
+    keys = {atMost(others, sizes.length), keysInOneWalk ? wide : sumColumns};
+    auto keepsOwn = [&](const RoleSizes &role, int64_t most) {
+      return wide * bytes / 8 + role.others + role.sums / 2 <= most;
+    };
+    rows.keepsOwn =
+        keepsOwn(rows, keysInOneTile ? kMostTileRegisters : kMostRegisters);
+    keys.keepsOwn = keepsOwn(keys, kMostRegisters);
+  }
+
+  int64_t blockRows() const { return warps * kGradientWarpRows; }
+  int64_t tileBytes(int64_t tileRows) const {
+    return tileRows * (depth + columns + 2 * skew) * bytes;
+  }
+  int64_t walkedBytes(const RoleSizes &role, int64_t stages,
+                      int64_t statistics) const {
+    return stages * (tileBytes(role.others) + statistics * role.others * 4);
+  }
+  /// What passes through shared memory in either role: the others' tiles, and
+  /// results in the same place.
+  int64_t passingBytes(int64_t stages) const {
+    int64_t result = blockRows() * (sumColumns + kGradientResultSkew) * 4;
+    return std::max({walkedBytes(rows, keysInOneTile ? 1 : stages, 0),
+                     walkedBytes(keys, stages, 3), result});
+  }
+  /// Own rows stand behind that, or before it.
+  int64_t sharedBytes(int64_t stages) const {
+    int64_t own = tileBytes(blockRows()), passing = passingBytes(stages);
+    return rows.keepsOwn && keys.keepsOwn && !keysInOneTile
+               ? std::max(passing, own)
+               : passing + own;
+  }
+  int64_t blocks(const AttentionSizes &sizes) const {
+    return sizes.heads * llvm::divideCeil(sizes.length, blockRows()) +
+           sizes.sharedHeads * llvm::divideCeil(sizes.positions, blockRows());
+  }
+
+  int64_t bytes, skew, depth, columns, warps;
+  RoleSizes rows, keys;
+  /// The most columns of a sum.
+  int64_t sumColumns;
+  /// Whether the rows role has all keys in one tile, and whether the keys role
+  /// sums both of its results in one walk.
+  bool keysInOneTile, keysInOneWalk;
+};
+} // namespace
+
+/// Whether all operands have the factors' type in memory and can be copied.
+static bool copiesOperands(AttentionGradientOp op, const CudaTarget &target) {
+  Type element = getElementTypeOrSelf(op.getQuery());
+  return target.hasAsyncCopies() &&
+         llvm::all_of(ArrayRef<Value>{op.getQuery(), op.getKey(), op.getValue(),
+                                      gradientFactor(op)},
+                      [&](Value operand) {
+                        return getElementTypeOrSelf(operand) == element &&
+                               AttentionParts::asyncBytes(operand) > 0;
+                      });
+}
+
+std::optional<Schedule> mpc::scheduleGradientMma(func::FuncOp kernel,
+                                                 AttentionGradientOp op,
+                                                 const CudaTarget &target) {
+  AttentionProblem problem(op);
+  std::optional<cuda::FragmentType> type =
+      attentionFragmentType(problem, target);
+  AttentionSizes sizes(problem);
+  if (!type || sizes.depth > kMostColumns || sizes.width > kMostColumns ||
+      std::min({sizes.heads, sizes.sharedHeads, sizes.length, sizes.positions,
+                sizes.depth, sizes.width}) < 1)
+    return std::nullopt;
+  GradientTiles tiles(sizes, *type == cuda::FragmentType::tf32, problem.causal);
+  int64_t stages = copiesOperands(op, target) ? 2 : 1;
+  auto fits = [&] {
+    return tiles.sharedBytes(stages) + kGradientStaticBytes <=
+           target.sharedBytesPerBlock();
+  };
+  // Few heads: smaller blocks reach more multiprocessors.
+  while (tiles.warps > 1 &&
+         (!fits() || 2 * tiles.blocks(sizes) <= target.multiprocessors()))
+    tiles.warps = llvm::divideCeil(tiles.warps, 2);
+  if (!fits())
+    return std::nullopt;
+  Schedule schedule;
+  schedule.threads = 32 * tiles.warps;
+  schedule.sharedBytes = tiles.sharedBytes(stages);
+  schedule.parameters = {{"matrix_units", 1},
+                         {"depth", tiles.depth},
+                         {"columns", tiles.columns},
+                         {"stages", stages},
+                         {"keys", tiles.rows.others},
+                         {"queries", tiles.keys.others},
+                         {"rows_in_registers", tiles.rows.keepsOwn},
+                         {"keys_in_registers", tiles.keys.keepsOwn},
+                         {"own_offset", tiles.passingBytes(stages)},
+                         {"keys_in_one_tile", tiles.keysInOneTile},
+                         {"keys_in_one_walk", tiles.keysInOneWalk},
+                         {"sum_columns", tiles.sumColumns}};
+  placeGradientBlocks(schedule, kernel, op, tiles.blockRows(),
+                      tiles.blockRows());
+  return schedule;
+}

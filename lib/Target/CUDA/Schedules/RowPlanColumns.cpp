@@ -1,0 +1,274 @@
+//===- RowPlanColumns.cpp - which sums of a row kernel are over rows ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds the sums and takes them out of the row form, which then has what they
+// add up among its results; and says how such a kernel is spread over blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowColumnSums.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// The sums
+//===----------------------------------------------------------------------===//
+
+/// How many leading dimensions of its operand a reducing op leaves alone where
+/// it reduces all others; 0 where it is no such op.
+static int64_t rowDimensions(Operation *op) {
+  auto reduction = dyn_cast<ReductionOpInterface>(op);
+  if (!reduction || isa<GroupNormOp, InstanceNormOp>(op))
+    return 0;
+  SmallVector<int64_t> axes = reduction.getReductionAxes();
+  auto rank = static_cast<int64_t>(shapeOf(op->getOperand(0)).size());
+  int64_t first = rank - static_cast<int64_t>(axes.size());
+  return !axes.empty() && axes.front() == first ? first : 0;
+}
+
+/// Whether `op` sums over the first `rows` dimensions of a tensor of `shape`,
+/// or over all.
+static bool isSumOverRows(Operation *op, ArrayRef<int64_t> shape,
+                          int64_t rows) {
+  if (!isa<ReduceSumOp, ReduceMeanOp>(op) ||
+      shapeOf(op->getOperand(0)) != shape)
+    return false;
+  Type type = accumulatorType(op);
+  if (!type.isF32() && !type.isF64())
+    return false;
+  SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
+  return (axes.size() == static_cast<size_t>(rows) ||
+          axes.size() == shape.size()) &&
+         axes.back() == static_cast<int64_t>(axes.size()) - 1;
+}
+
+/// What `value` is computed from, itself first, up to any of `stops`.
+static llvm::SetVector<Operation *>
+madeFrom(Value value, const llvm::SmallPtrSetImpl<Operation *> &stops) {
+  llvm::SetVector<Operation *> ops;
+  if (Operation *op = value.getDefiningOp())
+    ops.insert(op);
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (!stops.contains(ops[i]))
+      for (Value operand : ops[i]->getOperands())
+        if (Operation *op = operand.getDefiningOp())
+          ops.insert(op);
+  return ops;
+}
+
+/// False where something else than results of their own is made of the sums.
+bool RowPlan::findColumnSums(func::FuncOp kernel) {
+  Block &block = kernel.getBody().front();
+  ArrayRef<int64_t> shape;
+  int64_t rows = 0;
+  for (Operation &op : block)
+    if (rows == 0 && (rows = rowDimensions(&op)))
+      shape = shapeOf(op.getOperand(0));
+  if (rows == 0)
+    return true;
+  llvm::SmallPtrSet<Operation *, 8> sums;
+  for (Operation &op : block)
+    if (isSumOverRows(&op, shape, rows))
+      sums.insert(&op);
+  if (sums.empty())
+    return true;
+
+  auto isSum = [&](Operation *op) { return sums.contains(op); };
+  for (auto [number, value] :
+       llvm::enumerate(block.getTerminator()->getOperands())) {
+    llvm::SetVector<Operation *> ops = madeFrom(value, sums);
+    auto found = llvm::find_if(ops, isSum);
+    if (found == ops.end())
+      continue;
+    // One sum, and a few ops on each of its numbers.
+    Operation *sum = *found;
+    int64_t count = elementCount(sum->getResult(0));
+    bool isPlain = llvm::all_of(ops, [&](Operation *op) {
+      return op == sum || isa<ConstantOp, ReshapeOp>(op) ||
+             (!isSum(op) && isa<ElementwiseOpInterface>(op));
+    });
+    if (!isPlain || elementCount(value) != count)
+      return false;
+    auto *known = llvm::find_if(sumsOverRows, [&](const RowColumnSum &other) {
+      return other.op == sum;
+    });
+    if (known == sumsOverRows.end()) {
+      if (llvm::any_of(madeFrom(sum->getOperand(0), sums), isSum))
+        return false;
+      bool isPerColumn =
+          cast<ReductionOpInterface>(sum).getReductionAxes().size() !=
+          shape.size();
+      sumsOverRows.push_back({sum, {}, isPerColumn, Value()});
+      known = &sumsOverRows.back();
+    }
+    known->results.push_back(number);
+  }
+  return true;
+}
+
+/// Leaves the row form in the copy: results without the sums, and behind them
+/// what these add up.
+void RowPlan::takeColumnSums(func::FuncOp kernel, IRMapping &mapping) {
+  if (columnSums().empty())
+    return;
+  Block &block = copy->getBody().front();
+  Operation *terminator = block.getTerminator();
+  SmallVector<Value> values;
+  for (auto [number, value] : llvm::enumerate(terminator->getOperands()))
+    if (llvm::none_of(columnSums(), [&](const RowColumnSum &sum) {
+          return llvm::is_contained(sum.results, number);
+        }))
+      values.push_back(value);
+  for (const RowColumnSum &sum : columnSums())
+    values.push_back(mapping.lookup(sum.op->getOperand(0)));
+  terminator->setOperands(values);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (&op != terminator && op.use_empty())
+      op.erase();
+  copy->setFunctionType(FunctionType::get(kernel.getContext(),
+                                          block.getArgumentTypes(),
+                                          TypeRange(ValueRange(values))));
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+/// Threads of a block where its rows are short enough: what they have is joined
+/// in shared memory, so that large blocks leave few lines.
+static constexpr int64_t kWarp = 32, kMostThreads = 1024, kBlockThreads = 512;
+/// Threads of a multiprocessor that keep it busy, and that make it worth having
+/// at all.
+static constexpr int64_t kThreadsPerProcessor = 1024, kLeastBusy = 64;
+/// Numbers of 4 bytes that a thread keeps of its row.
+static constexpr int64_t kMostKept = 32;
+/// Steps of a walk that are unrolled where nothing is kept.
+static constexpr int64_t kUnrolledSteps = 8;
+/// Blocks whose lines one block joins without a second step.
+static constexpr int64_t kLeastTeam = 16;
+/// Shared memory for what the warps of a block tell each other, and the most
+/// for what the rows of a block have.
+static constexpr int64_t kReserved = 2048, kJoinBytes = 32 * 1024;
+
+/// Numbers of a row and of sums that a thread of a block that has `group` (or
+/// more) threads has registers for.
+static int64_t mostHeld(int64_t group) {
+  return group <= kBlockThreads ? 48 : 24;
+}
+
+Schedule mpc::scheduleColumnSums(const RowPlan &plan,
+                                 const CudaTarget &target) {
+  auto words = [](int64_t bytes) -> int64_t {
+    return llvm::divideCeil(bytes, int64_t{4});
+  };
+  int64_t kept = words(plan.keptBytes()), summed = 0, widest = 4;
+  for (const RowColumnSum &sum : plan.columnSums()) {
+    int64_t bytes = bytesPerElement(carriedType(accumulatorType(sum.op)));
+    widest = std::max(widest, bytes);
+    if (sum.isPerColumn)
+      summed += words(bytes);
+  }
+
+  RowGeometry geometry;
+  geometry.vector = plan.lanes();
+  auto isTooMuch = [&](int64_t share, int64_t group) {
+    return share * kept > kMostKept ||
+           share * (kept + summed) > mostHeld(group);
+  };
+  while (geometry.vector > 1 && isTooMuch(geometry.vector, kBlockThreads))
+    geometry.vector /= 2;
+  auto vectors =
+      static_cast<int64_t>(llvm::divideCeil(plan.length(), geometry.vector));
+  auto share = [&](int64_t group) -> int64_t {
+    return llvm::divideCeil(vectors, group) * geometry.vector;
+  };
+  int64_t group = 1, wanted = target.multiprocessors() * kThreadsPerProcessor;
+  while (group < kMostThreads && group < vectors &&
+         (group < 4 || isTooMuch(share(group), group) ||
+          plan.rowCount() * group < wanted))
+    group *= 2;
+  geometry.steps = llvm::divideCeil(vectors, group);
+
+  if (kept && share(group) * kept <= kMostKept) {
+    geometry.keep = RowKeep::Registers;
+  } else if (kept) {
+    int64_t vector = std::min(geometry.vector, 16 / plan.carriedBytes()),
+            steps = llvm::divideCeil(plan.length(), group * vector),
+            bytes = plan.keptBytes() * std::max(group, kWarp) * vector * steps;
+    if (bytes + kReserved <= target.sharedBytesPerBlock()) {
+      geometry.keep = RowKeep::Shared;
+      geometry.vector = vector;
+      geometry.steps = steps;
+    }
+  }
+  bool isUnrolled =
+      geometry.keep == RowKeep::Registers || geometry.steps <= kUnrolledSteps;
+  if (!isUnrolled || share(group) * summed > mostHeld(group)) {
+    // A block's line in scratch memory is of one row at a time.
+    geometry.sums = RowKeep::Nowhere;
+    group = std::max(group, kWarp);
+    geometry.steps = llvm::divideCeil(plan.length(), group * geometry.vector);
+  }
+  geometry.group = group;
+
+  bool isAlone = geometry.sums == RowKeep::Nowhere ||
+                 geometry.keep == RowKeep::Shared || group >= kBlockThreads;
+  geometry.items =
+      isAlone ? std::max<int64_t>(1, kWarp / group) : kBlockThreads / group;
+  // As many blocks as keep the device busy; where there is little to do, as few
+  // as are joined in one step.
+  int64_t least =
+      plan.rowCount() * group < target.multiprocessors() * kLeastBusy
+          ? kLeastTeam
+          : target.multiprocessors();
+  while (geometry.items > 1 && geometry.items * group > kWarp &&
+         (plan.rowCount() < least * geometry.items ||
+          geometry.items * plan.length() * widest > kJoinBytes))
+    geometry.items /= 2;
+  Schedule schedule;
+  if (geometry.keep == RowKeep::Shared)
+    schedule.sharedBytes = plan.keptBytes() * group * geometry.items *
+                           geometry.vector * geometry.steps;
+
+  int64_t turns = llvm::divideCeil(plan.rowCount(), geometry.items);
+  int64_t most =
+      target.multiprocessors() *
+      std::max<int64_t>(1, kThreadsPerProcessor / (group * geometry.items));
+  geometry.rounds = llvm::divideCeil(turns, most);
+  int64_t blocks = llvm::divideCeil(turns, geometry.rounds);
+  geometry.team = blocks;
+  if (blocks > kLeastTeam) {
+    geometry.team =
+        std::llround(std::ceil(std::sqrt(static_cast<double>(blocks))));
+    blocks = llvm::divideCeil(blocks, geometry.team) * geometry.team;
+  }
+  geometry.addTo(schedule);
+  schedule.parameters["rounds"] = geometry.rounds;
+  schedule.parameters["team"] = geometry.team;
+  schedule.parameters["sums"] = static_cast<int64_t>(geometry.sums);
+  schedule.blocks[0] = blocks;
+  schedule.scratchBytes = ColumnScratch(plan, geometry, blocks).bytes;
+  return schedule;
+}
+
+ColumnScratch::ColumnScratch(const RowPlan &plan, const RowGeometry &geometry,
+                             int64_t blocks)
+    : teams(blocks / geometry.team), lines(blocks + (teams > 1 ? teams : 0)) {
+  // One counter for the blocks of each team, one for the teams.
+  bytes = llvm::alignTo((teams + 1) * sizeof(int32_t), 16);
+  for (const RowColumnSum &sum : plan.columnSums()) {
+    offsets.push_back(bytes);
+    int64_t width = sum.isPerColumn ? plan.length() : 1;
+    bytes = llvm::alignTo(
+        bytes + lines * width *
+                    bytesPerElement(carriedType(accumulatorType(sum.op))),
+        16);
+  }
+}

@@ -1,0 +1,441 @@
+// Products of a training step: what activations keep for their gradients, the
+// gradients, and the sums of an operand beside a product.
+// RUN: mpc-opt %s --split-input-file --mpc-plan=target=cuda:sm_80 --mpc-select-gemms | FileCheck %s
+// RUN: mpc-opt %s --split-input-file --mpc-plan=target=cuda:sm_80 --mpc-select-gemms 2>&1 >/dev/null \
+// RUN:   | FileCheck %s --check-prefix=REMARK
+
+// Eight lines of 128 bits take the place of 128 bytes.
+// CHECK-LABEL: exe.program @relu
+// CHECK: exe.gemm "fc" {{.*}}epilogue = relu, auxiliary = true>
+// CHECK-SAME: bytes(2176) (read @x, read @w, write @out0, write arena[0 : 128])
+// CHECK: exe.gemm "back" {{.*}}transpose_b = true, epilogue = relu_gradient>
+// CHECK-SAME: (read @dy, read @w, read arena[0 : 128], write @out1)
+// CHECK-NOT: exe.launch
+func.func @relu(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.relu %1 : tensor<8x16xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %3 = mpc.compare le %2, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %2, %3 : tensor<8x16xf32>, tensor<8x16xi1>
+  }
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
+      %m = %y#1 : tensor<8x16xi1>) -> tensor<8x16xf32> {
+    %1 = mpc.matmul %p, %q transpose_rhs : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    mpc.yield %2 : tensor<8x16xf32>
+  }
+  return %y#0, %dx : tensor<8x16xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+// A mask that anything else reads, or that is returned, stays what it is.
+// CHECK-LABEL: exe.program @relu_mask_read
+// CHECK: exe.launch @k_fc
+// CHECK: exe.launch @k_back
+// REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
+// REMARK: kernel 'k_back' is no library call: no library call writes the mask that it selects by
+func.func @relu_mask_read(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.relu %1 : tensor<8x16xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %3 = mpc.compare le %2, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %2, %3 : tensor<8x16xf32>, tensor<8x16xi1>
+  }
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
+      %m = %y#1 : tensor<8x16xi1>) -> tensor<8x16xf32> {
+    %1 = mpc.matmul %p, %q transpose_rhs : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    mpc.yield %2 : tensor<8x16xf32>
+  }
+  %other = mpc.fusion kind(elementwise) name("other") (%m = %y#1 : tensor<8x16xi1>) -> tensor<8x16xf32> {
+    %1 = mpc.cast %m : tensor<8x16xi1> to tensor<8x16xf32>
+    mpc.yield %1 : tensor<8x16xf32>
+  }
+  return %y#0, %dx, %other : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+// A mask that is read with lines of another length.
+// CHECK-LABEL: exe.program @relu_mask_reshaped
+// CHECK: exe.launch @k_fc
+// CHECK: exe.launch @k_back
+// REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
+// REMARK: kernel 'k_back' is no library call: no library call writes the mask that it selects by
+func.func @relu_mask_reshaped(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}, %dz: tensor<4x16xf32> {mpc.name = "dz"}, %v: tensor<16x32xf32> {mpc.name = "v"}) -> (tensor<8x16xf32>, tensor<4x32xf32>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.relu %1 : tensor<8x16xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %3 = mpc.compare le %2, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %2, %3 : tensor<8x16xf32>, tensor<8x16xi1>
+  }
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dz : tensor<4x16xf32>, %q = %v : tensor<16x32xf32>,
+      %m = %y#1 : tensor<8x16xi1>) -> tensor<4x32xf32> {
+    %1 = mpc.matmul %p, %q : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
+    %r = mpc.reshape %m : tensor<8x16xi1> to tensor<4x32xi1>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %2 = mpc.select %r, %zero, %1 : (tensor<4x32xi1>, tensor<f32>, tensor<4x32xf32>) -> tensor<4x32xf32>
+    mpc.yield %2 : tensor<4x32xf32>
+  }
+  return %y#0, %dx : tensor<8x16xf32>, tensor<4x32xf32>
+}
+
+// -----
+
+// CHECK-LABEL: exe.program @relu_mask_result
+// CHECK: exe.launch @k_fc
+// REMARK: kernel 'k_fc' is no library call: what it keeps for its gradient is a result
+func.func @relu_mask_result(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.relu %1 : tensor<8x16xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %3 = mpc.compare le %2, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %2, %3 : tensor<8x16xf32>, tensor<8x16xi1>
+  }
+  return %y#0, %y#1 : tensor<8x16xf32>, tensor<8x16xi1>
+}
+
+// -----
+
+// The kernel keeps GELU's slope, the library its input, of the same size.
+// CHECK-LABEL: exe.program @gelu_slope
+// CHECK: exe.gemm "fc" {{.*}}epilogue = gelu_tanh, bias = true, auxiliary = true>
+// CHECK-SAME: (read @x, read @w, read @b, write @out0, write arena[0 : 512])
+// CHECK: exe.gemm "back" {{.*}}epilogue = gelu_tanh_gradient>
+// CHECK-SAME: (read @dy, read @w, read arena[0 : 512], write @out1)
+// CHECK-NOT: exe.launch
+func.func @gelu_slope(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}, %b: tensor<16xf32> {mpc.name = "b"}) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
+      %r = %b : tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.add %1, %r : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+    %3 = mpc.gelu %2 form(tanh) : tensor<8x16xf32>
+    %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
+    %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
+    %sk = mpc.constant dense<0.797884583> : tensor<f32>
+    %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
+    %sc3 = mpc.constant dense<1.341450e-01> : tensor<f32>
+    %shk = mpc.constant dense<0.398942292> : tensor<f32>
+    %ssq = mpc.mul %2, %2 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s2 = mpc.mul %2, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %st = mpc.tanh %s3 : tensor<8x16xf32>
+    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s11 = mpc.mul %2, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    mpc.yield %3, %sslope : tensor<8x16xf32>, tensor<8x16xf32>
+  }
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
+      %s = %y#1 : tensor<8x16xf32>) -> tensor<8x16xf32> {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.mul %1, %s : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    mpc.yield %2 : tensor<8x16xf32>
+  }
+  return %y#0, %dx : tensor<8x16xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+// What is nearly the slope is another function.
+// CHECK-LABEL: exe.program @gelu_other_slope
+// CHECK: exe.launch @k_fc
+// REMARK: kernel 'k_fc' is no library call: its sums are read twice
+func.func @gelu_other_slope(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.gelu %1 form(tanh) : tensor<8x16xf32>
+    %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
+    %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
+    %sk = mpc.constant dense<0.797884583> : tensor<f32>
+    %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
+    %sc3 = mpc.constant dense<1.341500e-01> : tensor<f32>
+    %shk = mpc.constant dense<0.398942292> : tensor<f32>
+    %ssq = mpc.mul %1, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s2 = mpc.mul %1, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %st = mpc.tanh %s3 : tensor<8x16xf32>
+    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s11 = mpc.mul %1, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    mpc.yield %2, %sslope : tensor<8x16xf32>, tensor<8x16xf32>
+  }
+  return %y#0, %y#1 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+// A slope in 16 bits is rounded where the library rounds its input.
+// CHECK-LABEL: exe.program @gelu_slope_rounded
+// CHECK: exe.launch @k_fc
+// CHECK: exe.launch @k_back
+// REMARK: kernel 'k_fc' is no library call: it rounds the slope of its activation
+func.func @gelu_slope_rounded(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xbf16>, tensor<8x16xbf16>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xbf16>, tensor<8x16xbf16>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.gelu %1 form(tanh) : tensor<8x16xf32>
+    %3 = mpc.cast %2 : tensor<8x16xf32> to tensor<8x16xbf16>
+    %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
+    %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
+    %sk = mpc.constant dense<0.797884583> : tensor<f32>
+    %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
+    %sc3 = mpc.constant dense<1.341450e-01> : tensor<f32>
+    %shk = mpc.constant dense<0.398942292> : tensor<f32>
+    %ssq = mpc.mul %1, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s2 = mpc.mul %1, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %st = mpc.tanh %s3 : tensor<8x16xf32>
+    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s11 = mpc.mul %1, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %4 = mpc.cast %sslope : tensor<8x16xf32> to tensor<8x16xbf16>
+    mpc.yield %3, %4 : tensor<8x16xbf16>, tensor<8x16xbf16>
+  }
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
+      %s = %y#1 : tensor<8x16xbf16>) -> tensor<8x16xbf16> {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.cast %s : tensor<8x16xbf16> to tensor<8x16xf32>
+    %3 = mpc.mul %1, %2 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %4 = mpc.cast %3 : tensor<8x16xf32> to tensor<8x16xbf16>
+    mpc.yield %4 : tensor<8x16xbf16>
+  }
+  return %y#0, %dx : tensor<8x16xbf16>, tensor<8x16xbf16>
+}
+
+// -----
+
+// An input that is kept is what the library keeps: rounded once, and anyone may
+// read it.
+// CHECK-LABEL: exe.program @gelu_input
+// CHECK: exe.gemm "fc" {{.*}}result_type = bf16, epilogue = gelu_tanh, auxiliary = true>
+// CHECK-SAME: (read @x, read @w, write @out0, write @out2)
+// CHECK: exe.gemm "back" {{.*}}result_type = bf16, epilogue = gelu_tanh_gradient>
+// CHECK-SAME: (read @dy, read @w, read @out2, write @out1)
+// CHECK-NOT: exe.launch
+func.func @gelu_input(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xbf16>, tensor<8x16xbf16>, tensor<8x16xbf16>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xbf16>, tensor<8x16xbf16>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.gelu %1 form(tanh) : tensor<8x16xf32>
+    %3 = mpc.cast %2 : tensor<8x16xf32> to tensor<8x16xbf16>
+    %4 = mpc.cast %1 : tensor<8x16xf32> to tensor<8x16xbf16>
+    mpc.yield %3, %4 : tensor<8x16xbf16>, tensor<8x16xbf16>
+  }
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
+      %s = %y#1 : tensor<8x16xbf16>) -> tensor<8x16xbf16> {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.cast %s : tensor<8x16xbf16> to tensor<8x16xf32>
+    %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
+    %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
+    %sk = mpc.constant dense<0.797884583> : tensor<f32>
+    %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
+    %sc3 = mpc.constant dense<1.341450e-01> : tensor<f32>
+    %shk = mpc.constant dense<0.398942292> : tensor<f32>
+    %ssq = mpc.mul %2, %2 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s2 = mpc.mul %2, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %st = mpc.tanh %s3 : tensor<8x16xf32>
+    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s11 = mpc.mul %2, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %3 = mpc.mul %1, %sslope : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %4 = mpc.cast %3 : tensor<8x16xf32> to tensor<8x16xbf16>
+    mpc.yield %4 : tensor<8x16xbf16>
+  }
+  return %y#0, %dx, %y#1 : tensor<8x16xbf16>, tensor<8x16xbf16>, tensor<8x16xbf16>
+}
+
+// -----
+
+// The gradients of a weight and of its bias: the library's second result comes
+// behind the product, wherever the kernel has it.
+// CHECK-LABEL: exe.program @sums
+// CHECK: exe.gemm "right" <m = 16, n = 16, k = 8, operand_type = f32, result_type = f32, transpose_a = true, bias_gradient = b>
+// CHECK-SAME: (read @x, read @dy, write @out1, write @out0)
+// CHECK: exe.gemm "left" <m = 16, n = 16, k = 8, operand_type = bf16, result_type = f32, transpose_a = true, bias_gradient = a>
+// CHECK-SAME: (read @g, read @h, write @out3, write @out2)
+// CHECK-NOT: exe.launch
+func.func @sums(%x: tensor<8x16xf32> {mpc.name = "x"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}, %g: tensor<8x16xbf16> {mpc.name = "g"}, %h: tensor<8x16xbf16> {mpc.name = "h"})
+    -> (tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) {
+  %r:2 = mpc.fusion kind(contraction) name("right") (%p = %x : tensor<8x16xf32>, %q = %dy : tensor<8x16xf32>) -> (tensor<16xf32>, tensor<16x16xf32>) {
+    %0 = mpc.reduce_sum %q axes([0]) : tensor<8x16xf32> -> tensor<16xf32>
+    %1 = mpc.matmul %p, %q transpose_lhs : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+    mpc.yield %0, %1 : tensor<16xf32>, tensor<16x16xf32>
+  }
+  %l:2 = mpc.fusion kind(contraction) name("left") (%p = %g : tensor<8x16xbf16>, %q = %h : tensor<8x16xbf16>) -> (tensor<16xf32>, tensor<16x16xf32>) {
+    %w = mpc.cast %p : tensor<8x16xbf16> to tensor<8x16xf32>
+    %0 = mpc.reduce_sum %w axes([0]) : tensor<8x16xf32> -> tensor<16xf32>
+    %1 = mpc.matmul %p, %q transpose_lhs : (tensor<8x16xbf16>, tensor<8x16xbf16>) -> tensor<16x16xf32>
+    mpc.yield %0, %1 : tensor<16xf32>, tensor<16x16xf32>
+  }
+  return %r#0, %r#1, %l#0, %l#1 : tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>
+}
+
+// -----
+
+// The library would round the sums to the product's type.
+// CHECK-LABEL: exe.program @sums_of_another_type
+// CHECK: exe.launch @k_left
+// REMARK: kernel 'k_left' is no library call: its sums of an operand are not of the result's type
+func.func @sums_of_another_type(%g: tensor<8x16xbf16>, %h: tensor<8x16xbf16>) -> (tensor<16xf32>, tensor<16x16xbf16>) {
+  %l:2 = mpc.fusion kind(contraction) name("left") (%p = %g : tensor<8x16xbf16>, %q = %h : tensor<8x16xbf16>) -> (tensor<16xf32>, tensor<16x16xbf16>) {
+    %w = mpc.cast %p : tensor<8x16xbf16> to tensor<8x16xf32>
+    %0 = mpc.reduce_sum %w axes([0]) : tensor<8x16xf32> -> tensor<16xf32>
+    %1 = mpc.matmul %p, %q transpose_lhs : (tensor<8x16xbf16>, tensor<8x16xbf16>) -> tensor<16x16xf32>
+    %2 = mpc.cast %1 : tensor<16x16xf32> to tensor<16x16xbf16>
+    mpc.yield %0, %2 : tensor<16xf32>, tensor<16x16xbf16>
+  }
+  return %l#0, %l#1 : tensor<16xf32>, tensor<16x16xbf16>
+}
+
+// -----
+
+// A sum over columns is none that a product runs along.
+// CHECK-LABEL: exe.program @sums_of_rows
+// CHECK: exe.launch @k_fc
+// REMARK: kernel 'k_fc' is no library call: its epilogue holds mpc.reduce_sum
+func.func @sums_of_rows(%x: tensor<8x16xf32>, %dy: tensor<8x16xf32>) -> (tensor<8xf32>, tensor<16x16xf32>) {
+  %r:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %dy : tensor<8x16xf32>) -> (tensor<8xf32>, tensor<16x16xf32>) {
+    %0 = mpc.reduce_sum %q axes([1]) : tensor<8x16xf32> -> tensor<8xf32>
+    %1 = mpc.matmul %p, %q transpose_lhs : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+    mpc.yield %0, %1 : tensor<8xf32>, tensor<16x16xf32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, tensor<16x16xf32>
+}
+
+// -----
+
+// The library's input would have the gradient's 16 bits, the slope has 32.
+// CHECK-LABEL: exe.program @gelu_slope_of_another_type
+// CHECK: exe.launch @k_fc
+// CHECK: exe.launch @k_back
+// REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
+// REMARK: kernel 'k_back' is no library call: it multiplies by a factor of another type than its result's
+func.func @gelu_slope_of_another_type(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xbf16>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.gelu %1 form(tanh) : tensor<8x16xf32>
+    %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
+    %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
+    %sk = mpc.constant dense<0.797884583> : tensor<f32>
+    %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
+    %sc3 = mpc.constant dense<1.341450e-01> : tensor<f32>
+    %shk = mpc.constant dense<0.398942292> : tensor<f32>
+    %ssq = mpc.mul %1, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s2 = mpc.mul %1, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %st = mpc.tanh %s3 : tensor<8x16xf32>
+    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s11 = mpc.mul %1, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    mpc.yield %2, %sslope : tensor<8x16xf32>, tensor<8x16xf32>
+  }
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
+      %s = %y#1 : tensor<8x16xf32>) -> tensor<8x16xbf16> {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.mul %1, %s : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %3 = mpc.cast %2 : tensor<8x16xf32> to tensor<8x16xbf16>
+    mpc.yield %3 : tensor<8x16xbf16>
+  }
+  return %y#0, %dx : tensor<8x16xf32>, tensor<8x16xbf16>
+}
+
+// -----
+
+// The library wants lines of a multiple of 8 elements for GELU's input.
+// CHECK-LABEL: exe.program @gelu_lines
+// CHECK: exe.launch @k_fc
+// REMARK: kernel 'k_fc' is no library call: lines of 12 elements beside its result are no multiples of 8
+func.func @gelu_lines(%x: tensor<8x16xf32>, %w: tensor<16x12xf32>) -> (tensor<8x12xf32>, tensor<8x12xf32>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x12xf32>)
+      -> (tensor<8x12xf32>, tensor<8x12xf32>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x12xf32>) -> tensor<8x12xf32>
+    %2 = mpc.gelu %1 form(tanh) : tensor<8x12xf32>
+    mpc.yield %2, %1 : tensor<8x12xf32>, tensor<8x12xf32>
+  }
+  return %y#0, %y#1 : tensor<8x12xf32>, tensor<8x12xf32>
+}
+
+// -----
+
+// A mask of fewer bytes than the library's bits take.
+// CHECK-LABEL: exe.program @relu_narrow
+// CHECK: exe.launch @k_fc
+// REMARK: kernel 'k_fc' is no library call: its mask of 8 columns is smaller than the library's
+func.func @relu_narrow(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xi1>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x8xf32>)
+      -> (tensor<8x8xf32>, tensor<8x8xi1>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+    %2 = mpc.relu %1 : tensor<8x8xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %3 = mpc.compare le %2, %zero : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xi1>
+    mpc.yield %2, %3 : tensor<8x8xf32>, tensor<8x8xi1>
+  }
+  return %y#0, %y#1 : tensor<8x8xf32>, tensor<8x8xi1>
+}
+
+// -----
+
+// A factor that no forward product of the library has kept.
+// CHECK-LABEL: exe.program @factor
+// CHECK: exe.launch @k_back
+// REMARK: kernel 'k_back' is no library call: no library call keeps the factor that it multiplies by
+func.func @factor(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}, %s: tensor<8x16xf32> {mpc.name = "s"}) -> tensor<8x16xf32> {
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
+      %f = %s : tensor<8x16xf32>) -> tensor<8x16xf32> {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %2 = mpc.mul %1, %f : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    mpc.yield %2 : tensor<8x16xf32>
+  }
+  return %dx : tensor<8x16xf32>
+}

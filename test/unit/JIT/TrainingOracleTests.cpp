@@ -1,0 +1,154 @@
+//===- TrainingOracleTests.cpp - what a training step should give ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../TemporaryModel.h"
+#include "TrainingModels.h"
+
+#include "JIT/TrainingOracle.h"
+
+#include "mpc/JIT/Engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+using namespace mpc;
+using mpc::reference::Tensor;
+
+namespace {
+
+/// A step on the CPU in 16 bits, and its oracle.
+class TrainingOracleTest : public TemporaryFolder {
+protected:
+  void prepare(const std::string &optimizer) {
+    CompileOptions options;
+    options.policy = "mixed_bfloat16";
+    options.training.emplace().optimizer.kind = optimizer;
+    if (optimizer == "sgd")
+      options.training->optimizer.numbers["momentum"] = 0.9;
+    options.training->initialSeed = 3;
+    std::string path = writeModel(kMlp);
+    Result<TrainingOracle> made = TrainingOracle::create(path, options);
+    ASSERT_TRUE(made.ok()) << made.status().toString();
+    oracle = std::move(*made);
+    Result<Executable> step = Engine::create(*Device::cpu({.threads = 1}))
+                                  ->compileFile(path, options);
+    ASSERT_TRUE(step.ok()) << step.status().toString();
+
+    // A second step: states are no longer 0.
+    std::vector<Buffer> buffers = begin(step->program().arguments);
+    ASSERT_TRUE(step->run(buffers).ok());
+    for (size_t i = 0; i < buffers.size(); ++i)
+      given[step->program().arguments[i].name] = copyOf(buffers[i]);
+    Result<std::vector<Buffer>> results = step->run(buffers);
+    ASSERT_TRUE(results.ok()) << results.status().toString();
+    for (size_t i = 0; i < results->size(); ++i)
+      left[step->program().results[i].name] = copyOf((*results)[i]);
+    Result<std::vector<TrainingOracle::Answer>> computed = oracle->run(given);
+    ASSERT_TRUE(computed.ok()) << computed.status().toString();
+    answers = std::move(*computed);
+  }
+
+  static Buffer copyOf(const Buffer &buffer) {
+    return *Buffer::fromHost(
+        buffer.type(),
+        {static_cast<const std::byte *>(buffer.data()), buffer.size()});
+  }
+
+  /// The arguments at the start; copies of parameters are what a step makes of
+  /// them, so that zeros will do for the first.
+  static std::vector<Buffer> begin(const std::vector<ProgramValue> &values) {
+    std::mt19937 random(5);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<Buffer> buffers;
+    for (const ProgramValue &value : values) {
+      buffers.push_back(*Buffer::allocate(value.type));
+      if (value.initial)
+        std::memcpy(buffers.back().data(), value.initial.get(),
+                    buffers.back().size());
+      if (value.role == "input")
+        for (float &x : buffers.back().as<float>())
+          x = uniform(random);
+      if (value.role == "label")
+        for (int32_t &label : buffers.back().as<int32_t>())
+          label = int32_t(random() % 10);
+    }
+    return buffers;
+  }
+
+  const TrainingOracle::Answer &answer(const std::string &name) const {
+    for (const TrainingOracle::Answer &candidate : answers)
+      if (candidate.name == name)
+        return candidate;
+    ADD_FAILURE() << "no answer for " << name;
+    return answers.front();
+  }
+  /// Whether `actual` stands for the result called `name`.
+  bool holds(const std::string &name, const Buffer &actual) {
+    const TrainingOracle::Answer &wanted = answer(name);
+    return reference::compareOutput(
+               Tensor::fromBytes(wanted.declared.getType(), actual.data()),
+               wanted.exact, wanted.declared, oracle->longestReduction(),
+               /*fatalIntegers=*/true)
+        .ok;
+  }
+
+  std::optional<TrainingOracle> oracle;
+  std::map<std::string, Buffer> given, left;
+  std::vector<TrainingOracle::Answer> answers;
+};
+
+} // namespace
+
+// Loss and parameters are judged by what the device's own outputs and states
+// make of them: a part in a thousand too much is seen, for all the roundings of
+// bfloat16 on the way.
+TEST_F(TrainingOracleTest, AnswersFollowOutputsAndStates) {
+  for (const char *optimizer : {"adam", "sgd"}) {
+    SCOPED_TRACE(optimizer);
+    given.clear();
+    left.clear();
+    prepare(optimizer);
+    ASSERT_FALSE(HasFatalFailure());
+    oracle->follow(given, left, answers);
+    EXPECT_EQ(answers.size(), left.size());
+    for (const TrainingOracle::Answer &candidate : answers)
+      EXPECT_TRUE(holds(candidate.name, left.at(candidate.name)))
+          << candidate.name;
+
+    Buffer loss = copyOf(left.at("loss"));
+    loss.as<float>()[0] *= 1.001f;
+    EXPECT_FALSE(holds("loss", loss));
+    for (const char *name : {"fc1/weight", "fc2/bias"}) {
+      Buffer parameter = copyOf(left.at(name));
+      auto old = given.at(name).as<float>(), moved = parameter.as<float>();
+      for (size_t i = 0; i < moved.size(); ++i)
+        moved[i] = old[i] + 1.001f * (moved[i] - old[i]);
+      // A thousandth of a small step may be no more than a rounding.
+      if (std::string(optimizer) == "adam")
+        EXPECT_FALSE(holds(name, parameter)) << name;
+      for (size_t i = 0; i < moved.size(); ++i)
+        moved[i] = old[i];
+      EXPECT_FALSE(holds(name, parameter)) << name;
+    }
+  }
+}
+
+TEST_F(TrainingOracleTest, SaysWhichArgumentIsMissing) {
+  prepare("adam");
+  ASSERT_FALSE(HasFatalFailure());
+  EXPECT_EQ(oracle->integerBound("label"), 10);
+  EXPECT_EQ(oracle->integerBound("x"), 0);
+  given.erase("fc1/bias");
+  EXPECT_EQ(oracle->run(given).status().toString(),
+            "argument 'fc1/bias': was not given to the oracle as f32[24]");
+}
+
+TEST_F(TrainingOracleTest, NeedsATraining) {
+  Result<TrainingOracle> made = TrainingOracle::create(writeModel(kMlp), {});
+  EXPECT_EQ(made.status().code(), StatusCode::InvalidArgument);
+}

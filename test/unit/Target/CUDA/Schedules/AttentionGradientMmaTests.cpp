@@ -1,0 +1,271 @@
+//===- AttentionGradientMmaTests.cpp - it on the matrix units -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionGradientTesting.h"
+
+#include "gtest/gtest.h"
+
+#include <limits>
+
+using namespace mpc;
+
+/// What f32 attention says where tf32 is permitted.
+static const std::string kTf32 = "compute(tf32)";
+
+/// Each case's kernel multiplies on the matrix units, and its numbers hold.
+static void
+expectOnMatrixUnits(llvm::ArrayRef<AttentionGradientCase> cases,
+                    const CudaKernelCheck &check = attentionGradientCheck()) {
+  for (const AttentionGradientCase &each : cases) {
+    CudaText text = cudaText(each.text(), check.target);
+    ASSERT_EQ(text.error, "");
+    EXPECT_NE(text.text.find("mpc::mma"), std::string::npos) << each.text();
+  }
+  expectAttentionGradients(cases, check);
+}
+
+// Extents of 1, odd, prime, at tiles' edges and beside them.
+TEST(CudaAttentionGradientMma, Shapes) {
+  expectOnMatrixUnits({
+      {1, 1, 1, 1, 1, 1, 1, "bf16"},
+      {2, 1, 1, 17, 3, 3, 5, "f16"},
+      {1, 2, 2, 16, 16, 16, 16, "bf16"},
+      {1, 2, 2, 33, 64, 64, 64, "f16"},
+      {1, 1, 1, 65, 130, 24, 40, "bf16"},
+      {1, 1, 1, 130, 65, 40, 24, "f16"},
+      {1, 1, 1, 7, 67, 96, 72, "bf16"},
+      {1, 1, 1, 67, 7, 72, 96, "bf16"},
+      // Rows of 4 and 8 bytes are copied in such pieces.
+      {1, 1, 1, 20, 20, 6, 12, "bf16"},
+  });
+}
+
+// Own rows that stay in shared memory, and sums that take two walks.
+TEST(CudaAttentionGradientMma, WideHeads) {
+  expectOnMatrixUnits({
+      {1, 1, 1, 64, 65, 128, 128, "f16"},
+      {1, 1, 1, 33, 34, 136, 120, "bf16"},
+      {1, 1, 1, 34, 33, 136, 128, "bf16"},
+      {1, 1, 1, 34, 18, 256, 256, "bf16"},
+      {1, 1, 1, 18, 34, 8, 256, "f16"},
+      {1, 1, 1, 18, 34, 256, 8, "f16"},
+  });
+}
+
+// Blocks of several warps need many heads or long rows.
+TEST(CudaAttentionGradientMma, ManyHeads) {
+  expectOnMatrixUnits({
+      {8, 12, 12, 70, 66, 16, 16, "bf16"},
+      {8, 12, 4, 66, 70, 16, 16, "f16", "", "causal"},
+      {8, 12, 12, 70, 66, 16, 16, "f32", "", kTf32},
+  });
+}
+
+// The same in f32, whose operands and factors are rounded to tf32.
+TEST(CudaAttentionGradientMma, Tf32) {
+  expectOnMatrixUnits({
+      {1, 1, 1, 1, 1, 1, 1, "f32", "", kTf32},
+      {2, 1, 1, 17, 3, 3, 5, "f32", "", kTf32},
+      {1, 2, 2, 16, 16, 16, 16, "f32", "", kTf32},
+      {1, 2, 2, 33, 64, 64, 64, "f32", "", kTf32},
+      {1, 1, 1, 65, 130, 24, 40, "f32", "", kTf32},
+      {1, 1, 1, 64, 65, 128, 128, "f32", "", kTf32},
+      {1, 1, 1, 33, 31, 136, 128, "f32", "", kTf32},
+      {1, 1, 1, 18, 34, 256, 256, "f32", "", kTf32},
+      // Rows of 4, 8 and 12 bytes are copied in such pieces.
+      {1, 1, 1, 20, 20, 1, 2, "f32", "", kTf32},
+      {1, 1, 1, 20, 20, 6, 3, "f32", "", kTf32},
+  });
+}
+
+// The gradients of a key sum over the heads that share it, in one order.
+TEST(CudaAttentionGradientMma, HeadsShareKeys) {
+  expectOnMatrixUnits({
+      {2, 6, 2, 10, 12, 8, 8, "bf16"},
+      {2, 6, 1, 40, 45, 8, 8, "f16", "2x6x40x45xf32"},
+      {1, 4, 2, 40, 45, 8, 8, "bf16", "4x40x45xi1", "causal"},
+      {1, 2, 1, 20, 20, 136, 136, "bf16"},
+      {2, 6, 2, 10, 12, 8, 8, "f32", "", kTf32},
+  });
+}
+
+TEST(CudaAttentionGradientMma, Masks) {
+  expectOnMatrixUnits({
+      {2, 3, 3, 10, 45, 8, 8, "bf16", "2x1x1x45xf32"},
+      {2, 3, 3, 40, 45, 8, 8, "bf16", "45xbf16"},
+      {2, 3, 3, 40, 45, 8, 8, "f16", "40x1xf16"},
+      {2, 3, 3, 40, 46, 8, 8, "bf16", "2x1x40x46xi1"},
+      {2, 3, 3, 10, 45, 8, 8, "f32", "2x3x10x45xi1", kTf32},
+      {2, 3, 3, 40, 45, 8, 8, "f32", "2x1x40x45xf32", kTf32},
+      {1, 2, 2, 70, 70, 8, 8, "bf16", "70x70xi1", "causal"},
+      {1, 2, 2, 70, 70, 8, 8, "f32", "70x70xf32", "causal " + kTf32},
+  });
+}
+
+// More queries than keys: the first rows keep nothing and have no gradient.
+// Fewer: the last query sees all keys.
+TEST(CudaAttentionGradientMma, Causal) {
+  expectOnMatrixUnits({
+      {1, 2, 2, 100, 100, 8, 8, "bf16", "", "causal"},
+      {1, 2, 2, 10, 145, 8, 8, "bf16", "", "causal"},
+      {1, 2, 2, 90, 6, 8, 8, "f16", "", "causal"},
+      {1, 2, 2, 150, 70, 8, 8, "f16", "", "causal"},
+      {1, 1, 1, 40, 43, 256, 256, "bf16", "", "causal"},
+      {1, 2, 1, 100, 100, 8, 8, "f32", "", "causal " + kTf32},
+      {1, 2, 2, 90, 6, 8, 8, "f32", "", "causal " + kTf32},
+  });
+}
+
+// Only what a kernel stores is computed; a wide head then takes one walk.
+TEST(CudaAttentionGradientMma, StoresSomeResults) {
+  expectOnMatrixUnits({
+      {1, 2, 2, 20, 40, 8, 12, "bf16", "", "", "", "0"},
+      {1, 2, 2, 20, 40, 8, 12, "bf16", "", "", "", "1"},
+      {1, 2, 2, 20, 40, 8, 12, "f16", "", "", "", "2"},
+      {1, 2, 1, 20, 40, 8, 12, "f16", "", "", "", "02"},
+      {1, 1, 1, 20, 40, 144, 144, "bf16", "", "", "", "2"},
+      {1, 1, 1, 20, 40, 144, 144, "bf16", "", "", "", "01"},
+  });
+}
+
+// The gradient is rounded to the operands' type, in which it is multiplied.
+TEST(CudaAttentionGradientMma, WideGradient) {
+  expectOnMatrixUnits({
+      {1, 2, 2, 20, 40, 16, 24, "bf16", "", "", "f32"},
+      {1, 2, 2, 40, 20, 24, 16, "f16", "", "causal", "f32"},
+      {1, 1, 1, 20, 40, 144, 144, "bf16", "", "", "f32"},
+  });
+}
+
+// A conversion that the rounding undoes does not keep the gradient from being
+// copied.
+TEST(CudaAttentionGradientMma, LooksThroughConversions) {
+  const char *text = R"(
+func.func private @k(%q: tensor<1x2x20x16xbf16>, %g: tensor<1x2x20x16xbf16>) -> tensor<1x2x20x16xbf16>
+    attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.cast %g : tensor<1x2x20x16xbf16> to tensor<1x2x20x16xf32>
+  %1:3 = mpc.attention_gradient %q, %q, %q, %0 scale(2.500000e-01)
+    : (tensor<1x2x20x16xbf16>, tensor<1x2x20x16xbf16>, tensor<1x2x20x16xbf16>, tensor<1x2x20x16xf32>)
+      -> (tensor<1x2x20x16xbf16>, tensor<1x2x20x16xbf16>, tensor<1x2x20x16xbf16>)
+  return %1#1 : tensor<1x2x20x16xbf16>
+})";
+  expectCudaKernel(text, attentionGradientCheck());
+  CudaText cuda = cudaText(text, *CudaTarget::parse("sm_80"));
+  ASSERT_EQ(cuda.error, "");
+  EXPECT_NE(cuda.text.find("mpc::copyAsync<16>"), std::string::npos);
+}
+
+// A row whose positions are all masked has gradients of zero, not NaN.
+TEST(CudaAttentionGradientMma, RowsThatKeepNothing) {
+  CudaKernelCheck check = attentionGradientCheck();
+  check.adjust = [](unsigned index, reference::Tensor &tensor) {
+    if (index != 4)
+      return;
+    int64_t row = tensor.getShape().back();
+    for (int64_t i = 0; i < 3 * row; ++i)
+      if (tensor.isFloat())
+        tensor.floats()[i] = -std::numeric_limits<double>::infinity();
+      else
+        tensor.ints()[i] = 0;
+  };
+  expectOnMatrixUnits(
+      {
+          {1, 2, 2, 10, 85, 8, 8, "bf16", "1x1x10x85xf32"},
+          {1, 2, 2, 40, 85, 8, 8, "f16", "1x1x40x85xi1"},
+          {1, 2, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32", kTf32},
+          {1, 2, 2, 10, 85, 8, 8, "f32", "1x1x10x85xi1", kTf32},
+      },
+      check);
+}
+
+// A mask of the lowest finite number, which covers whole rows; a mask so large
+// that its exponential has no f32, on the last row, which stands for those
+// behind it.
+TEST(CudaAttentionGradientMma, ExtremeMasks) {
+  CudaKernelCheck check = attentionGradientCheck();
+  check.adjust = [](unsigned index, reference::Tensor &tensor) {
+    if (index != 4)
+      return;
+    int64_t row = tensor.getShape().back(), all = tensor.floats().size();
+    for (int64_t i = 0; i < 2 * row; ++i)
+      tensor.floats()[i] = -std::numeric_limits<float>::max();
+    for (int64_t i = all - row; i < all; ++i)
+      tensor.floats()[i] += 500;
+  };
+  expectOnMatrixUnits(
+      {
+          {1, 1, 1, 10, 85, 8, 8, "bf16", "1x1x10x85xf32"},
+          {1, 1, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32", kTf32},
+      },
+      check);
+}
+
+// Scores far from zero neither overflow nor vanish.
+TEST(CudaAttentionGradientMma, LargeScores) {
+  CudaKernelCheck check = attentionGradientCheck();
+  check.scale = 20.0;
+  expectOnMatrixUnits({{1, 2, 2, 10, 85, 16, 8, "bf16"},
+                       {1, 2, 2, 10, 85, 16, 8, "f32", "", kTf32}},
+                      check);
+}
+
+// Without asynchronous copies.
+TEST(CudaAttentionGradientMma, OlderArchitecture) {
+  expectOnMatrixUnits({{1, 2, 2, 40, 70, 24, 16, "f16"},
+                       {1, 2, 1, 70, 40, 64, 64, "f16", "", "causal"},
+                       {1, 1, 1, 20, 20, 144, 144, "f16"}},
+                      attentionGradientCheck("sm_75"));
+}
+
+// As by fma, the order of the hand-over is read in the text; here copies bring
+// the statistics.
+TEST(CudaAttentionGradientMma, WaitsForStatistics) {
+  AttentionGradientCase plain{1, 4, 2, 40, 40, 8, 8, "bf16"};
+  CudaText text = cudaText(plain.text(), *CudaTarget::parse("sm_80"));
+  ASSERT_EQ(text.error, "");
+  size_t at = 0;
+  // Three tiles of rows in each of two heads that share a key are six counts.
+  for (const char *next :
+       {"mpc::atomicAdd(counters, 1)", "statistics[", "mpc::fence();",
+        "mpc::barrier();", "mpc::atomicAdd(counters + ", "while (true)",
+        "mpc::atomicAdd(counters + ", "published < 6", "mpc::fence();",
+        "mpc::barrier();", "mpc::fence();",
+        "mpc::copyAsync<4>(row_statistics"}) {
+    size_t found = text.text.find(next, at);
+    ASSERT_NE(found, std::string::npos) << next << " is missing behind\n"
+                                        << text.text.substr(0, at);
+    at = found + 1;
+  }
+  // Nothing copies what is not published.
+  EXPECT_EQ(text.text.find("mpc::copyAsync<4>(row_statistics"), at - 1);
+}
+
+// The fast form is pipelined, and whole tiles are not masked.
+TEST(CudaAttentionGradientMma, PrintsPipelines) {
+  AttentionGradientCase narrow{1, 2, 2, 128, 128, 64, 64, "bf16"};
+  CudaText text = cudaText(narrow.text(), *CudaTarget::parse("sm_80"));
+  ASSERT_EQ(text.error, "");
+  EXPECT_NE(text.text.find("mpc::mma<mpc::bfloat16>"), std::string::npos);
+  EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
+  EXPECT_NE(text.text.find("mpc::loadMatrixTransposed"), std::string::npos);
+  EXPECT_EQ(text.text.find("position"), std::string::npos);
+  // A tile that holds all keys is not walked over.
+  EXPECT_EQ(text.text.find("for (int first_key"), std::string::npos);
+  AttentionGradientCase longer{1, 2, 2, 128, 256, 64, 64, "bf16"};
+  text = cudaText(longer.text(), *CudaTarget::parse("sm_80"));
+  ASSERT_EQ(text.error, "");
+  EXPECT_NE(text.text.find("for (int first_key"), std::string::npos);
+  // f32 stays f32 without the permission, and where there is no tf32.
+  AttentionGradientCase wide{1, 2, 2, 128, 128, 64, 64, "f32", "", kTf32};
+  text = cudaText(wide.text(), *CudaTarget::parse("sm_80"));
+  EXPECT_NE(text.text.find("mpc::mmaTf32("), std::string::npos);
+  text = cudaText(wide.text(), *CudaTarget::parse("sm_75"));
+  ASSERT_EQ(text.error, "");
+  EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
+  wide.flags = "";
+  text = cudaText(wide.text(), *CudaTarget::parse("sm_80"));
+  EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
+}

@@ -1,0 +1,62 @@
+//===- FilterTesting.cpp - filters' gradients in a given form -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FilterTesting.h"
+
+#include "Target/CUDA/Schedules/FilterProblem.h"
+
+#include "gtest/gtest.h"
+
+using namespace mpc;
+
+FilterForm mpc::chosenForm(const std::string &text, const CudaTarget &target) {
+  ParsedGemm parsed(text, target);
+  std::optional<Schedule> schedule = scheduleFilter(parsed.kernel, target);
+  EXPECT_TRUE(schedule) << text;
+  return schedule && schedule->parameters.contains("tile_m")
+             ? FilterForm::Product
+             : FilterForm::Threads;
+}
+
+std::string mpc::withForm(const std::string &text, FilterForm form,
+                          const CudaTarget &target) {
+  ParsedGemm parsed(text, target);
+  std::optional<FilterOps> ops = FilterOps::of(parsed.kernel);
+  if (!ops) {
+    ADD_FAILURE() << "no gradient of a filter in\n" << text;
+    return "";
+  }
+  std::optional<Schedule> schedule =
+      form == FilterForm::Product
+          ? scheduleFilterProduct(parsed.kernel, target)
+          : scheduleFilterThreads(FilterProblem(*ops), target);
+  if (!schedule)
+    return "";
+  schedule->family = "filter";
+  parsed.kernel->setAttr(Schedule::kAttr,
+                         schedule->toAttribute(parsed.context.get()));
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  parsed.module->print(os);
+  return result;
+}
+
+void FilterBatch::add(const std::string &text,
+                      const std::map<std::string, std::string> &by) {
+  std::string kernel = substitute(text, by);
+  check.family = "filter";
+  batch.add(withForm(kernel, FilterForm::Threads, check.target), check);
+  std::string product = withForm(kernel, FilterForm::Product, check.target);
+  if (product.empty())
+    return;
+  batch.add(product, check);
+  ++products;
+}
+
+FilterBatch::~FilterBatch() {
+  EXPECT_EQ(products, expected);
+  batch.expect();
+}

@@ -1,0 +1,48 @@
+//===- TemporaryModel.h - a folder and a model file for a test --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TEST_UNIT_TEMPORARYMODEL_H
+#define MPC_TEST_UNIT_TEMPORARYMODEL_H
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+namespace mpc {
+
+/// A test with a folder of its own, which goes with it.
+class TemporaryFolder : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "mpc-XXXXXX").string();
+    const char *made = mkdtemp(pattern.data());
+    ASSERT_TRUE(made) << pattern;
+    folder = made;
+  }
+  void TearDown() override {
+    if (!folder.empty())
+      std::filesystem::remove_all(folder);
+  }
+
+  /// Writes a model in mpc's own text; gives its path.
+  std::string writeModel(std::string_view text,
+                         const char *name = "model.mlir") {
+    std::string path = (folder / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  std::filesystem::path folder;
+};
+
+} // namespace mpc
+
+#endif // MPC_TEST_UNIT_TEMPORARYMODEL_H
