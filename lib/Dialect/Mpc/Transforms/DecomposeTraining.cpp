@@ -51,19 +51,34 @@ Value lossOf(ScalarEmitter &emit, SoftmaxCrossEntropyOp op) {
 
   Value picked =
       emit.select(isClass(emit, targets, classes), logs, emit.number(0, logs));
-  Value rows = emit.reduce<ReduceSumOp>(picked, axis);
-  if (smoothing != 0)
-    rows = emit.add(emit.scale(rows, 1 - smoothing),
-                    emit.scale(emit.reduce<ReduceSumOp>(logs, axis), share));
-  if (!op.getIgnoreIndex())
-    return emit.neg(emit.reduce<ReduceMeanOp>(rows, allAxes(rows)));
-  Value counted = emit.compare(ComparePredicate::ne, targets,
-                               emit.integer(*op.getIgnoreIndex(), targets));
-  rows = emit.select(counted, rows, emit.number(0, rows));
-  Value count = emit.reduce<ReduceSumOp>(
-      emit.cast(counted, getElementTypeOrSelf(rows)), allAxes(rows));
-  Value total = emit.reduce<ReduceSumOp>(rows, allAxes(rows));
-  return emit.neg(emit.div(total, count));
+  Value counted, count = emit.number(elementCount(targets), logs);
+  if (op.getIgnoreIndex()) {
+    counted = emit.compare(ComparePredicate::ne, targets,
+                           emit.integer(*op.getIgnoreIndex(), targets));
+    count = emit.reduce<ReduceSumOp>(
+        emit.cast(counted, getElementTypeOrSelf(logs)), allAxes(targets));
+  }
+  auto meanOf = [&](Value terms) {
+    return emit.neg(
+        emit.div(emit.reduce<ReduceSumOp>(terms, allAxes(terms)), count));
+  };
+  // One term of a row is not 0: the sum over everything is that over the rows,
+  // and a kernel that has the rows can make it.
+  if (smoothing == 0) {
+    if (counted) {
+      SmallVector<int64_t> shape(shapeOf(counted));
+      shape.push_back(1);
+      picked = emit.select(emit.reshape(counted, shape), picked,
+                           emit.number(0, picked));
+    }
+    return meanOf(picked);
+  }
+  Value rows = emit.add(
+      emit.scale(emit.reduce<ReduceSumOp>(picked, axis), 1 - smoothing),
+      emit.scale(emit.reduce<ReduceSumOp>(logs, axis), share));
+  if (counted)
+    rows = emit.select(counted, rows, emit.number(0, rows));
+  return meanOf(rows);
 }
 
 /// What the mean of a regression loss runs over.

@@ -53,6 +53,10 @@ static int64_t dimensionsOfRows(Operation *op, ArrayRef<int64_t> shape) {
   return !axes.empty() && axes.front() == first ? first : 0;
 }
 
+/// Whether `op` says which column is a row's class, from no more than a number
+/// per row.
+static bool isOfClasses(Operation *op) { return isa<IotaOp, OneHotOp>(op); }
+
 /// The dimensions before the rows of `shape` on which the group works, with
 /// nothing but elementwise ops and sums over the rows around it; 0 where it is
 /// no such group.
@@ -63,7 +67,8 @@ static int64_t dimensionsOfRows(FusionGroup *group, ArrayRef<int64_t> shape) {
   auto length = rows ? productOf(shape.drop_front(rows)) : 0;
   bool fits =
       length > 1 && llvm::all_of(group->ops, [&](Operation *op) {
-        if (isElementwise(op) || dimensionsOfRows(op, shape) == rows)
+        if (isElementwise(op) || isOfClasses(op) ||
+            dimensionsOfRows(op, shape) == rows)
           return true;
         int64_t summed = summedDimensions(op);
         return summed != 0 && shapeOf(op->getOperand(0)) == shape &&
@@ -116,8 +121,9 @@ static bool isPlainSum(FusionGroup *group, Operation *sum) {
     });
     if (isAfter)
       after.insert(op);
-    return isElementwise(op) &&
-           result == (isAfter ? shapeOf(sum->getResult(0)) : shape);
+    return isOfClasses(op) ||
+           (isElementwise(op) &&
+            result == (isAfter ? shapeOf(sum->getResult(0)) : shape));
   });
 }
 

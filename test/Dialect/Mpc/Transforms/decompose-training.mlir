@@ -1,15 +1,15 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose{keep=attention_gradient}))' | FileCheck %s --check-prefix=KEEP
 
-// The log probability of each row's class, then the mean of the rows.
+// The log probability of each row's class, all of them summed, by the number of rows.
 // CHECK-LABEL: func.func @classes
 // CHECK: %[[LOGS:.+]] = mpc.log_softmax %{{.+}} axis(1)
 // CHECK: %[[COLUMNS:.+]] = mpc.iota axis(0) : tensor<3xi32>
 // CHECK: %[[ROWS:.+]] = mpc.reshape %{{.+}} : tensor<4xi32> to tensor<4x1xi32>
 // CHECK: %[[HIT:.+]] = mpc.compare eq %[[ROWS]], %[[COLUMNS]]
 // CHECK: %[[PICKED:.+]] = mpc.select %[[HIT]], %[[LOGS]], %{{.+}}
-// CHECK: %[[SUM:.+]] = mpc.reduce_sum %[[PICKED]] axes([1])
-// CHECK: %[[MEAN:.+]] = mpc.reduce_mean %[[SUM]] axes([0]) : tensor<4xf32> -> tensor<f32>
+// CHECK: %[[SUM:.+]] = mpc.reduce_sum %[[PICKED]] axes([0, 1]) : tensor<4x3xf32> -> tensor<f32>
+// CHECK: %[[MEAN:.+]] = mpc.div %[[SUM]], %{{.+}}
 // CHECK: mpc.neg %[[MEAN]]
 func.func @classes(%x: tensor<4x3xf32>, %t: tensor<4xi32>) -> tensor<f32> {
   %0 = mpc.softmax_cross_entropy %x, %t : (tensor<4x3xf32>, tensor<4xi32>) -> tensor<f32>
