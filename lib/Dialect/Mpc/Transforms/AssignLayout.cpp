@@ -72,6 +72,7 @@ struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     populateSinkPatterns(set);
+    populateMovementPatterns(set);
     patterns = std::move(set);
     return success();
   }

@@ -7,14 +7,47 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_ASSIGNLAYOUT_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_ASSIGNLAYOUT_H
 
+#include "OpEmitter.h"
+
 #include "mlir/IR/PatternMatch.h"
 
 namespace mpc {
 
 /// Patterns that move transposes and reshapes behind the ops that read them,
-/// and merge those that meet. Each moves data movement towards the function's
-/// end or removes it, so the set terminates.
+/// and merge those that meet: elementwise ops and products, and what moves or
+/// reduces. Each moves data movement towards the function's end or removes it,
+/// so the set terminates.
 void populateSinkPatterns(mlir::RewritePatternSet &patterns);
+void populateMovementPatterns(mlir::RewritePatternSet &patterns);
+
+namespace layout {
+
+/// Dimension `i` of the result taken from dimension `permutation[i]` of
+/// `values`.
+template <typename T>
+llvm::SmallVector<T> permuted(llvm::ArrayRef<T> values,
+                              llvm::ArrayRef<int64_t> permutation) {
+  llvm::SmallVector<T> result;
+  for (int64_t dimension : permutation)
+    result.push_back(values[dimension]);
+  return result;
+}
+
+inline mlir::RankedTensorType withShape(mlir::Value value,
+                                        llvm::ArrayRef<int64_t> shape) {
+  return mlir::RankedTensorType::get(shape, mlir::getElementTypeOrSelf(value));
+}
+
+/// Copies `op` with other operands and result type.
+mlir::Value cloneWith(OpEmitter &emit, mlir::Operation *op,
+                      mlir::ValueRange operands, mlir::Type type);
+
+/// The value from which `operand` becomes with `permutation`: known for a
+/// transpose by the same permutation, else made by the inverse one.
+mlir::Value undo(OpEmitter &emit, mlir::Value operand,
+                 llvm::ArrayRef<int64_t> permutation);
+
+} // namespace layout
 
 } // namespace mpc
 

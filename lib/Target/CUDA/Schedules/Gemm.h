@@ -52,6 +52,12 @@ public:
   /// The kernel argument whose memory is read; null where the elements are
   /// computed.
   mlir::BlockArgument argument;
+  /// Matrices that stand side by side, along the rows or along k, each in the
+  /// memory of an argument; empty where there is one memory or none.
+  std::vector<std::unique_ptr<GemmOperand>> parts;
+  bool partsAlongRows = false;
+  /// Whether elements are loaded as they lie in memory.
+  bool isStored() const { return argument || !parts.empty(); }
 
   mlir::Type elementType() const {
     return mlir::getElementTypeOrSelf(tensor.getType());

@@ -19,12 +19,19 @@ TileLoader::TileLoader(GpuKernel &kernel, const GemmProblem &problem,
       rows(rows), depth(depth), chunk(operand.chunk) {
   // Tiles may be narrower than the widest chunk.
   chunk = std::min(chunk, operand.alongDepth ? depth : rows);
-  if (!operand.argument)
+  auto memoryOf = [&](const GemmOperand &source) {
+    return math().flatten(kernel.inputs[source.argument.getArgNumber()]);
+  };
+  if (operand.argument)
+    memory = memoryOf(operand);
+  else if (operand.parts.empty())
     return;
-  memory = math().flatten(kernel.inputs[operand.argument.getArgNumber()]);
   int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
   async = kernel.target.hasAsyncCopies() &&
           operand.elementType() == problem.tileType && bytes >= 4;
+  if (async)
+    for (const std::unique_ptr<GemmOperand> &part : operand.parts)
+      partMemory.push_back(memoryOf(*part));
 }
 
 WarpOperand TileLoader::operandAt(Value stage, Value row) const {
@@ -73,38 +80,30 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
       named(math(), math().add(row, alongDepth ? line : position), "atRow");
   Value atDepth =
       named(math(), math().add(k, alongDepth ? position : line), "atK");
-  OperandPlace place = operand.locate(math(), batch, atRow, atDepth);
-
   // Where the operand ends.
+  Value inside;
   auto require = [&](Value condition) {
-    place.inside =
-        place.inside
-            ? b.createOrFold<arith::AndIOp>(loc, place.inside, condition)
-            : condition;
+    inside = inside ? b.createOrFold<arith::AndIOp>(loc, inside, condition)
+                    : condition;
   };
   if (operand.rows % rows != 0)
     require(math().less(atRow, operand.rows));
   if (operand.depth % depth != 0)
     require(math().less(atDepth, operand.depth));
   SmallVector<Value> to = {stage, line, position};
-
-  if (async) {
-    int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
-    Value valid, offset = place.offset;
-    if (place.inside) {
-      auto number32 = [&](int64_t value) -> Value {
-        return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
-      };
-      valid = arith::SelectOp::create(b, loc, place.inside, number32(bytes),
-                                      number32(0));
-      // Nothing is read there, but the address has to be one.
-      offset = arith::SelectOp::create(b, loc, place.inside, offset,
-                                       math().constant(0));
-    }
-    cuda::CopyAsyncOp::create(b, loc, tile, to, memory, ValueRange{offset},
-                              valid, b.getI64IntegerAttr(bytes));
+  if (async && !operand.parts.empty()) {
+    copyPart(0, operand.parts.size(), batch, atRow, atDepth, inside, to);
     return success();
   }
+  if (async) {
+    copyAsync(operand, memory, batch, atRow, atDepth, inside, to);
+    return success();
+  }
+  OperandPlace place = operand.locate(math(), batch, atRow, atDepth);
+  if (inside)
+    place.inside =
+        place.inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
+                     : inside;
 
   Type type = lanesOf(problem.tileType, chunk);
   Value value;
@@ -133,6 +132,62 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
   else
     vector::StoreOp::create(b, loc, value, tile, to);
   return success();
+}
+
+void TileLoader::copyAsync(const GemmOperand &source, Value memory,
+                           ValueRange batch, Value atRow, Value atDepth,
+                           Value inside, ValueRange to) {
+  OpBuilder &b = kernel.builder;
+  Location loc = kernel.loc;
+  OperandPlace place = source.locate(math(), batch, atRow, atDepth);
+  if (place.inside)
+    inside = inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
+                    : place.inside;
+  int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
+  Value valid, offset = place.offset;
+  if (inside) {
+    auto number32 = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+    };
+    valid =
+        arith::SelectOp::create(b, loc, inside, number32(bytes), number32(0));
+    // Nothing is read there, but the address has to be one.
+    offset =
+        arith::SelectOp::create(b, loc, inside, offset, math().constant(0));
+  }
+  cuda::CopyAsyncOp::create(b, loc, tile, to, memory, ValueRange{offset}, valid,
+                            b.getI64IntegerAttr(bytes));
+}
+
+int64_t TileLoader::beginOf(size_t part) const {
+  int64_t begin = 0;
+  for (size_t i = 0; i < part; ++i)
+    begin += operand.partsAlongRows ? operand.parts[i]->rows
+                                    : operand.parts[i]->depth;
+  return begin;
+}
+
+void TileLoader::copyPart(size_t first, size_t limit, ValueRange batch,
+                          Value atRow, Value atDepth, Value inside,
+                          ValueRange to) {
+  OpBuilder &b = kernel.builder;
+  Value &along = operand.partsAlongRows ? atRow : atDepth;
+  if (limit - first == 1) {
+    along = math().sub(along, math().constant(beginOf(first)));
+    return copyAsync(*operand.parts[first], partMemory[first], batch, atRow,
+                     atDepth, inside, to);
+  }
+  size_t middle = (first + limit) / 2;
+  auto branch = scf::IfOp::create(b, kernel.loc, TypeRange(),
+                                  math().less(along, beginOf(middle)),
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  for (bool isLower : {true, false}) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(isLower ? branch.thenBlock() : branch.elseBlock());
+    copyPart(isLower ? first : middle, isLower ? middle : limit, batch, atRow,
+             atDepth, inside, to);
+    scf::YieldOp::create(b, kernel.loc);
+  }
 }
 
 FailureOr<Value> TileLoader::read(const OperandPlace &place) {

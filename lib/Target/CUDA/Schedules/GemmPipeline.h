@@ -32,6 +32,17 @@ private:
   mlir::LogicalResult loadChunk(mlir::ValueRange batch, mlir::Value row,
                                 mlir::Value k, mlir::Value stage,
                                 mlir::Value number);
+  /// Copies the chunk of `source`, whose elements lie in `memory`, to `to`
+  /// where it is inside.
+  void copyAsync(const GemmOperand &source, mlir::Value memory,
+                 mlir::ValueRange batch, mlir::Value atRow, mlir::Value atDepth,
+                 mlir::Value inside, mlir::ValueRange to);
+  /// The same for the part, of [first, limit), that has the chunk.
+  void copyPart(size_t first, size_t limit, mlir::ValueRange batch,
+                mlir::Value atRow, mlir::Value atDepth, mlir::Value inside,
+                mlir::ValueRange to);
+  /// Where the parts before begin.
+  int64_t beginOf(size_t part) const;
   /// The chunk as it is stored in shared memory.
   mlir::FailureOr<mlir::Value> read(const OperandPlace &place);
   IndexMath math() const { return {kernel.builder, kernel.loc}; }
@@ -40,6 +51,7 @@ private:
   const GemmProblem &problem;
   const GemmOperand &operand;
   mlir::Value tile, memory;
+  llvm::SmallVector<mlir::Value> partMemory;
   int64_t rows, depth, chunk;
   bool async = false;
 };

@@ -83,6 +83,9 @@ public:
       depthStride = view->strides[rank - (depthLast ? 1 : 2)];
     } else {
       chunk = alignedRunOf(operand, most);
+      if (auto concat = operand.getDefiningOp<ConcatOp>();
+          concat && rank == 2 && !flattened)
+        addParts(concat, depthLast, tileBytes);
     }
     this->depthLast = depthLast;
   }
@@ -116,6 +119,25 @@ public:
   }
 
 private:
+  /// Weights that lie apart and are multiplied as one.
+  void addParts(ConcatOp concat, bool depthLast, int64_t tileBytes) {
+    int64_t least = chunk;
+    for (Value input : concat.getInputs()) {
+      auto part = std::make_unique<MatrixOperand>(
+          input, depthLast, /*flattened=*/false, batchRank, tileBytes);
+      if (!part->argument || part->alongDepth != alongDepth)
+        return parts.clear();
+      // A chunk lies in one part.
+      bool isCut = (concat.getAxis() == 1) == (alongDepth == depthLast);
+      least = std::min(least, part->chunk);
+      if (isCut)
+        least = powerOfTwoIn(shapeOfTensor(input)[concat.getAxis()], least);
+      parts.push_back(std::move(part));
+    }
+    chunk = least;
+    partsAlongRows = (concat.getAxis() == 1) != depthLast;
+  }
+
   /// The operand's batch dimensions broadcast to those of the result.
   SmallVector<Value> batchIndices(const IndexMath &math,
                                   ValueRange batch) const {

@@ -156,7 +156,7 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
   if (problem.unit == GemmUnitKind::Fma)
     shapes = kFmaCandidates;
   bool async = target.hasAsyncCopies() &&
-               (problem.lhs->argument || problem.rhs->argument);
+               (problem.lhs->isStored() || problem.rhs->isStored());
   int64_t room = std::min(kPipelineBytes, target.sharedBytesPerBlock());
   std::vector<GemmTiles> result;
   for (const Candidate &shape : shapes) {

@@ -1,0 +1,270 @@
+//===- DecodeProgram.cpp - reading the program of one target --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program's constants, launches and kernels, and whether they are sound
+// together: only then does it run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decoder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+using namespace mpc;
+using namespace mpc::container;
+
+Status Decoder::readConstant(const fb::Constant &from, const std::string &place,
+                             ProgramConstant &to) {
+  if (Status status = spend(sizeof(to)); !status.ok())
+    return status;
+  if (Status status = readString(*from.name(), to.name); !status.ok())
+    return status;
+  if (Status status = readType(*from.element(), *from.shape(), place, to.type);
+      !status.ok())
+    return status;
+  if (from.section() >= sections.size())
+    return refuse(place, "refers to a section that does not exist");
+  std::span<const std::byte> section = sections[from.section()];
+  to.data = std::shared_ptr<const void>(owner, section.data());
+  to.bytes = int64_t(section.size());
+  return {};
+}
+
+Status Decoder::readGemm(const fb::Gemm &from, const std::string &place,
+                         GemmProblem &to) {
+  auto parse = [](const flatbuffers::String &text) {
+    return parseElementType({text.data(), text.size()});
+  };
+  std::optional<ElementType> operandA = parse(*from.operand_a()),
+                             operandB = parse(*from.operand_b()),
+                             result = parse(*from.result());
+  if (!operandA || !operandB || !result ||
+      from.activation() > uint8_t(GemmProblem::Activation::GeluTanhGradient) ||
+      from.bias_gradient() > uint8_t(GemmProblem::BiasGradient::Result) ||
+      from.compute() > uint8_t(GemmProblem::Compute::Bf16x9))
+    return refuse(place, "has a product of an unknown kind");
+  to.m = from.m();
+  to.n = from.n();
+  to.k = from.k();
+  to.batch = from.batch();
+  to.operandA = *operandA;
+  to.operandB = *operandB;
+  to.result = *result;
+  to.transposeA = from.transpose_a();
+  to.transposeB = from.transpose_b();
+  to.sharedA = from.shared_a();
+  to.sharedB = from.shared_b();
+  to.activation = GemmProblem::Activation(from.activation());
+  to.bias = from.bias();
+  to.residual = from.residual();
+  to.auxiliary = from.auxiliary();
+  to.biasGradient = GemmProblem::BiasGradient(from.bias_gradient());
+  to.compute = GemmProblem::Compute(from.compute());
+  to.scales = from.scales();
+  to.resultScale = from.result_scale();
+  to.amax = from.amax();
+  return {};
+}
+
+Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
+                           Launch &to) {
+  if (Status status = spend(sizeof(to)); !status.ok())
+    return status;
+  if (Status status = readString(*from.kernel(), to.kernel); !status.ok())
+    return status;
+  if (Status status = readString(*from.kind(), to.kind); !status.ok())
+    return status;
+  for (uint32_t number : *from.ops()) {
+    if (number >= table->op_names()->size())
+      return refuse(place, "names an op that does not exist");
+    to.ops.emplace_back();
+    if (Status status =
+            readString(*table->op_names()->Get(number), to.ops.back());
+        !status.ok())
+      return status;
+  }
+  for (const fb::Buffer *buffer : *from.buffers()) {
+    if (Status status = spend(sizeof(BufferRef)); !status.ok())
+      return status;
+    if (buffer->kind() > uint8_t(BufferRef::Kind::Arena))
+      return refuse(place, "has a buffer of an unknown kind");
+    to.buffers.push_back({BufferRef::Kind(buffer->kind()), buffer->index(),
+                          buffer->offset(), buffer->bytes(),
+                          buffer->written()});
+  }
+  to.items = from.items();
+  to.grain = from.grain();
+  to.scratchBytes = from.scratch_bytes();
+  to.flops = from.flops();
+  to.bytes = from.bytes();
+  if (const fb::Grid *grid = from.grid())
+    to.grid = {{grid->blocks_x(), grid->blocks_y(), grid->blocks_z()},
+               grid->threads(),
+               grid->shared_bytes()};
+  if (!from.gemm())
+    return {};
+  return readGemm(*from.gemm(), place, to.gemm.emplace());
+}
+
+Status Decoder::readCuda(const fb::Cuda &from, const std::string &place,
+                         StoredCuda &to) {
+  // A copy of what a target refers to is no larger than the file, for honest
+  // files hold every text once.
+  size_t left = bytes.size();
+  auto take = [&](uint32_t number, std::span<const std::byte> &section) {
+    if (number >= sections.size())
+      return refuse(place, "refers to code that does not exist");
+    section = sections[number];
+    if (section.size() > left)
+      return refuse(place, "refers to more code than the file holds");
+    left -= section.size();
+    return Status();
+  };
+  if (Status status = take(from.prelude(), to.prelude); !status.ok())
+    return status;
+  for (const fb::Kernel *kernel : *from.kernels()) {
+    StoredCuda::Kernel &read = to.kernels.emplace_back();
+    if (Status status = spend(sizeof(read)); !status.ok())
+      return status;
+    if (Status status = readString(*kernel->name(), read.name); !status.ok())
+      return status;
+    if (Status status = take(kernel->source(), read.source); !status.ok())
+      return status;
+  }
+  for (const fb::Binary *binary : *from.binaries()) {
+    StoredCuda::Binary &read = to.binaries.emplace_back();
+    if (Status status = spend(sizeof(read) + 4 * binary->kernels()->size());
+        !status.ok())
+      return status;
+    if (Status status = readString(*binary->architecture(), read.architecture);
+        !status.ok())
+      return status;
+    for (uint32_t number : *binary->kernels()) {
+      if (number >= to.kernels.size())
+        return refuse(place, "has code for a kernel that does not exist");
+      read.kernels.push_back(number);
+    }
+    if (Status status = take(binary->code(), read.cubin); !status.ok())
+      return status;
+  }
+  return {};
+}
+
+/// Fails where a launch for a GPU has no kernel.
+static Status checkKernels(const Program &program, const StoredCuda &cuda,
+                           const std::string &place) {
+  std::set<std::string_view> names;
+  for (const StoredCuda::Kernel &kernel : cuda.kernels)
+    names.insert(kernel.name);
+  for (const Launch &launch : program.launches)
+    if (!launch.gemm && !names.count(launch.kernel))
+      return refuse(place, "lacks kernel '" + launch.kernel + "'");
+  return {};
+}
+
+/// Fails where one run needs more memory than the machine has.
+static Status checkMemory(const Program &program, const std::string &place) {
+  int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
+  int64_t most =
+      pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 40;
+  int64_t needed = program.arenaBytes, scratch = 0;
+  bool fits = true;
+  for (const auto *list : {&program.arguments, &program.results})
+    for (const ProgramValue &value : *list)
+      fits &= !__builtin_add_overflow(needed, *value.type.byteCount(), &needed);
+  for (const Launch &launch : program.launches)
+    scratch = std::max(scratch, launch.scratchBytes);
+  fits &= !__builtin_add_overflow(needed, scratch, &needed);
+  if (fits && needed <= most)
+    return {};
+  return Status(StatusCode::ResourceExhausted, place,
+                "needs more memory for one run than the " +
+                    std::to_string(most) + " bytes of this machine");
+}
+
+Status Decoder::readTarget(const fb::Target &from, const std::string &place,
+                           StoredProgram &to) {
+  Program &program = to.program;
+  program.name = contents.name;
+  if (Status status = readString(*from.name(), program.target); !status.ok())
+    return status;
+  for (const auto &[stored, list] :
+       {std::pair(&contents.arguments, &program.arguments),
+        std::pair(&contents.results, &program.results)})
+    for (const StoredValue &value : *stored) {
+      size_t words = 0;
+      for (const std::string &label : value.labels)
+        words += sizeof(label) + label.size();
+      if (Status status = spend(sizeof(ProgramValue) + value.name.size() +
+                                value.role.size() + value.field.size() + words);
+          !status.ok())
+        return status;
+      list->push_back({value.name, value.type, value.role, value.field,
+                       value.alias, value.initial, value.labels});
+    }
+  program.arenaBytes = from.arena_bytes();
+  for (const fb::Constant *constant : *from.constants()) {
+    ProgramConstant read;
+    if (Status status = readConstant(
+            *constant, placeOf(place, "constant", program.constants.size()),
+            read);
+        !status.ok())
+      return status;
+    program.constants.push_back(std::move(read));
+  }
+  for (const fb::Launch *launch : *from.launches()) {
+    Launch read;
+    if (Status status = readLaunch(
+            *launch, placeOf(place, "launch", program.launches.size()), read);
+        !status.ok())
+      return status;
+    program.launches.push_back(std::move(read));
+  }
+  if (from.code() >= sections.size())
+    return refuse(place, "refers to code that does not exist");
+  to.code = sections[from.code()];
+  bool forGpu = program.target.rfind("cuda:", 0) == 0;
+  if (forGpu != (from.cuda() != nullptr))
+    return refuse(place, forGpu ? "holds no kernels for GPUs"
+                                : "holds kernels for GPUs and is for none");
+  if (forGpu) {
+    if (Status status = readCuda(*from.cuda(), place, to.cuda.emplace());
+        !status.ok())
+      return status;
+    if (Status status = checkKernels(program, *to.cuda, place); !status.ok())
+      return status;
+  }
+  if (Status status = validate(program, /*needsCode=*/false); !status.ok())
+    return refuse(place + ": " + status.where(), status.text());
+  return checkMemory(program, place);
+}
+
+int64_t StoredCuda::codeBytes() const {
+  int64_t sum = 0;
+  for (const Binary &binary : binaries)
+    sum += int64_t(binary.cubin.size());
+  return sum;
+}
+
+std::shared_ptr<const CudaCode> StoredCuda::copy() const {
+  auto text = [](std::span<const std::byte> bytes) {
+    return std::string(reinterpret_cast<const char *>(bytes.data()),
+                       bytes.size());
+  };
+  auto code = std::make_shared<CudaCode>();
+  code->prelude = text(prelude);
+  for (const Kernel &kernel : kernels)
+    code->kernels.push_back({kernel.name, text(kernel.source)});
+  for (const Binary &binary : binaries) {
+    CudaCode::Binary &made = code->binaries.emplace_back();
+    made.architecture = binary.architecture;
+    for (uint32_t number : binary.kernels)
+      made.kernels.push_back(kernels[number].name);
+    made.cubin.assign(binary.cubin.begin(), binary.cubin.end());
+  }
+  return code;
+}

@@ -1,0 +1,76 @@
+//===- Decoder.h - reading one .mpcx file -----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Nothing in a file is believed: FlatBuffers' verifier proves that the table's
+// references stay inside of it, the decoder that its numbers make sense. A
+// table may refer to one list many times, so what is made of it is counted.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_CONTAINER_DECODER_H
+#define MPC_LIB_RUNTIME_CONTAINER_DECODER_H
+
+#include "Container.h"
+
+#include "Executable_generated.h"
+
+namespace mpc::container {
+
+/// A file that is not read, for the reason `text`. `where` names the file, or a
+/// part of it.
+Status refuse(const std::string &where, std::string text);
+
+/// The place of a part of a file.
+std::string placeOf(const std::string &where, const char *part, size_t index);
+
+/// One file while it is read. Functions that read a part fail where it makes no
+/// sense; `place` names that part.
+class Decoder {
+public:
+  /// As for decode().
+  Decoder(const std::shared_ptr<const void> &owner,
+          std::span<const std::byte> bytes, const std::string &where)
+      : owner(owner), bytes(bytes), where(where) {}
+  Result<Contents> decode();
+
+private:
+  // What is the same for all targets (Decode.cpp).
+
+  /// Counts `amount` more bytes of memory; fails where a table of this size
+  /// could not honestly ask for so much.
+  Status spend(size_t amount);
+  Status readString(const flatbuffers::String &from, std::string &to);
+  Status readType(const flatbuffers::String &element,
+                  const flatbuffers::Vector<int64_t> &shape,
+                  const std::string &place, TensorType &type);
+  Status
+  readValues(const flatbuffers::Vector<flatbuffers::Offset<fb::Value>> &from,
+             const char *part, std::vector<StoredValue> &to);
+  Status readSections();
+
+  // The program and code of one target (DecodeProgram.cpp).
+
+  Status readTarget(const fb::Target &from, const std::string &place,
+                    StoredProgram &to);
+  Status readConstant(const fb::Constant &from, const std::string &place,
+                      ProgramConstant &to);
+  Status readGemm(const fb::Gemm &from, const std::string &place,
+                  GemmProblem &to);
+  Status readLaunch(const fb::Launch &from, const std::string &place,
+                    Launch &to);
+  Status readCuda(const fb::Cuda &from, const std::string &place,
+                  StoredCuda &to);
+
+  const std::shared_ptr<const void> &owner;
+  std::span<const std::byte> bytes;
+  const std::string &where;
+  const fb::Executable *table = nullptr;
+  std::vector<std::span<const std::byte>> sections;
+  Contents contents;
+  size_t budget = 0;
+};
+
+} // namespace mpc::container
+
+#endif // MPC_LIB_RUNTIME_CONTAINER_DECODER_H

@@ -1,0 +1,152 @@
+//===- AttentionProducts.cpp - products and weights of attention ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a warp does with one tile of key and value: the scores of its rows,
+// their mask, the weights under the running maximum, and the sums of values.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionMma.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+
+void MmaAttention::multiplyKeys(Value stage) {
+  mma.fill(scores, 0);
+  int64_t steps = depth / mma.depth();
+  auto multiply = [&](Value slot, Value step) {
+    mma.loadRight(keyWords, {keyTile, true, {stage}, math.constant(0)},
+                  math.mul(step, mma.depth()));
+    mma.multiply(scores, slotOf(k, queryWords, slot), keyWords);
+  };
+  if (keepsQuery)
+    return each(steps, "step", [&](Value step) { multiply(step, step); });
+  // Not unrolled: fragments of many steps at once would not fit.
+  math.loop(math.constant(0), math.constant(steps), 1, [&](Value step) {
+    k.named(step, "step");
+    Value slot = math.constant(0);
+    loadQueryWords(slot, step);
+    multiply(slot, step);
+  });
+}
+
+LogicalResult MmaAttention::maskScores(Value firstKey) {
+  Value zero = math.constant(0);
+  LogicalResult status = success();
+  auto eachScore = [&](llvm::function_ref<Value(Value, Value, Value)> change) {
+    each(keys / 8, "j", [&](Value j) {
+      each(4, "e", [&](Value e) {
+        Value row = k.named(math.add(a.firstRow, rowOf(e)), "row");
+        Value position =
+            k.named(math.add(firstKey, math.add(math.mul(j, 8), columnOf(e))),
+                    "position");
+        Value score = change(a.load(scores, {zero, j, e}), row, position);
+        if (score)
+          a.store(score, scores, {zero, j, e});
+        else
+          status = failure();
+      });
+    });
+  };
+  if (a.op.getMask() || !foldsScale)
+    eachScore([&](Value score, Value row, Value position) {
+      return a.masked(score, row, position, /*scaled=*/!foldsScale);
+    });
+  // Only tiles at the end or on the diagonal have something to cut off.
+  Value cuts;
+  if (a.sizes.positions % keys)
+    cuts =
+        math.less(math.constant(a.sizes.positions), math.add(firstKey, keys));
+  if (a.op.getCausal()) {
+    Value onDiagonal =
+        math.less(math.add(math.add(a.firstRow, warpRow), a.sizes.positions),
+                  math.add(firstKey, keys - 1 + a.sizes.length));
+    cuts = cuts ? Value(arith::OrIOp::create(b, k.loc, cuts, onDiagonal))
+                : onDiagonal;
+  }
+  if (cuts)
+    branch(cuts, [&] {
+      eachScore([&](Value score, Value row, Value position) {
+        return a.bounded(score, row, position);
+      });
+    });
+  return status;
+}
+
+void MmaAttention::softmax() {
+  Value zero = math.constant(0);
+  double factor = foldsScale ? scale * M_LOG2E : M_LOG2E;
+  auto maximum = [&](Value x, Value y) -> Value {
+    return arith::MaximumFOp::create(b, k.loc, x, y);
+  };
+  each(2, "half", [&](Value half) {
+    Value before = k.named(a.load(largest, half), "before");
+    auto eachScore = [&](llvm::function_ref<void(SmallVector<Value>)> body) {
+      each(keys / 8, "j", [&](Value j) {
+        each(2, "e",
+             [&](Value e) { body({zero, j, math.add(math.mul(half, 2), e)}); });
+      });
+    };
+    eachScore([&](SmallVector<Value> at) {
+      a.store(maximum(a.load(largest, half), a.load(scores, at)), largest,
+              half);
+    });
+    Value now = k.named(joined(a.load(largest, half), maximum), "now");
+    a.store(now, largest, half);
+    // Subtracting -inf from -inf would give NaN instead of nothing.
+    Value empty = v.compare(arith::CmpFPredicate::OEQ, now,
+                            -std::numeric_limits<double>::infinity());
+    Value shift = v.select(empty, 0.0, now);
+    // Under an added mask scores may be so large that only differences count.
+    Value scaled;
+    if (foldsScale)
+      scaled = k.named(v.mul(shift, factor), "shift");
+    else
+      shift = k.named(shift, "shift");
+    auto power = [&](Value score) -> Value {
+      Value exponent = foldsScale ? v.fma(score, factor, v.neg(scaled))
+                                  : v.mul(v.sub(score, shift), factor);
+      return cuda::CallOp::create(b, k.loc, a.sumType,
+                                  b.getStringAttr("exp2Fast"), exponent);
+    };
+    Value shrunk = k.named(power(before), "shrunk");
+    a.store(shrunk, shrink, half);
+    a.store(v.mul(a.load(total, half), shrunk), total, half);
+    eachScore([&](SmallVector<Value> at) {
+      Value weight = k.named(power(a.load(scores, at)), "weight");
+      a.store(weight, scores, at);
+      a.store(v.add(a.load(total, half), weight), total, half);
+    });
+  });
+  each(columns / pieceColumns, "piece", [&](Value piece) {
+    each(pieceColumns / 8, "j", [&](Value j) {
+      each(4, "e", [&](Value e) {
+        SmallVector<Value> at = {piece, zero, j, e};
+        a.store(v.mul(a.load(sums, at), a.load(shrink, math.div(e, 2))), sums,
+                at);
+      });
+    });
+  });
+}
+
+void MmaAttention::multiplyValues(Value stage) {
+  SmallVector<Value> weightWords;
+  for (int64_t piece = 0; piece < weightPieces; ++piece)
+    weightWords.push_back(
+        mma.leftFragments(1, piece == 0 ? "weight_words" : "weight_rest"));
+  Value valueWords = mma.rightFragments(pieceColumns / 8, "value_words");
+  each(keys / mma.depth(), "step", [&](Value step) {
+    for (int64_t piece = 0; piece < weightPieces; ++piece)
+      fragments.pack(weightWords[piece], scores, step, piece);
+    each(columns / pieceColumns, "piece", [&](Value piece) {
+      fragments.loadRows(valueWords, valueTile, stage, step,
+                         math.mul(piece, pieceColumns));
+      for (Value words : weightWords)
+        mma.multiply(slotOf(k, sums, piece), words, valueWords);
+    });
+  });
+}

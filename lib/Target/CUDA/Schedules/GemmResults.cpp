@@ -1,0 +1,234 @@
+//===- GemmResults.cpp - from sums to outputs -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What warps do with their sums. They go through shared memory, and those of a
+// split product through the scratch buffer before, so that the epilogue reads
+// and writes whole vectors.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmEmitter.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Sums go through shared memory, a warp on its own, and leave in vectors.
+LogicalResult GemmEmitter::handOver(
+    llvm::function_ref<LogicalResult(Value slab, Value firstRow)> take) {
+  OpBuilder &b = kernel.builder;
+  int64_t rows = tiles.handedRows(problem), perStep = unit->rowsPerStep();
+  kernel.barrier();
+  Value slab = sharedView(
+      kernel, shared, 0, {tiles.warpsM * tiles.warpsN, rows, tiles.warpN() + 8},
+      b.getF32Type(), "results");
+  LogicalResult result = success();
+  unrolled(kernel, tiles.warpM() / rows, "part", [&](Value part) {
+    if (rows < tiles.warpM())
+      cuda::SyncWarpOp::create(b, kernel.loc);
+    unrolled(kernel, rows / perStep, "i", [&](Value i) {
+      Value step = math().add(math().mul(part, rows / perStep), i);
+      unit->deposit(step, slab, warp, math().mul(i, perStep));
+    });
+    cuda::SyncWarpOp::create(b, kernel.loc);
+    if (failed(take(slab, math().mul(part, rows))))
+      result = failure();
+  });
+  return result;
+}
+
+LogicalResult
+GemmEmitter::forItems(int64_t count,
+                      llvm::function_ref<LogicalResult(Value)> body) {
+  OpBuilder &b = kernel.builder;
+  Value lane = gpu::LaneIdOp::create(b, kernel.loc, IntegerAttr());
+  auto loop = scf::ForOp::create(b, kernel.loc, lane, math().constant(count),
+                                 math().constant(32));
+  kernel.named(loop.getInductionVar(), "item");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  return body(loop.getInductionVar());
+}
+
+int64_t GemmEmitter::lanesRead() const {
+  // Results apart in memory are stored one by one; their sums are neighbours.
+  return problem.columnsNearer ? powerOfTwoIn(problem.n, 4) : epilogue.lanes;
+}
+
+std::pair<Value, Value> GemmEmitter::placeOf(Value item, int64_t rows) {
+  int64_t lanes = lanesRead(), perRow = tiles.warpN() / lanes;
+  Value row, column;
+  if (epilogue.rowsFastest) {
+    row = math().rem(item, rows);
+    column = math().mul(math().div(item, rows), lanes);
+  } else {
+    row = math().div(item, perRow);
+    column = math().mul(math().rem(item, perRow), lanes);
+  }
+  return {named(math(), row, "resultRow"),
+          named(math(), column, "resultColumn")};
+}
+
+Value GemmEmitter::loadSums(Value array, ValueRange at, int64_t lanes) {
+  OpBuilder &b = kernel.builder;
+  if (lanes == 1)
+    return memref::LoadOp::create(b, kernel.loc, array, at);
+  return vector::LoadOp::create(
+      b, kernel.loc, VectorType::get({lanes}, b.getF32Type()), array, at);
+}
+
+LogicalResult GemmEmitter::finish() {
+  operandSums.finish(shared);
+  int64_t rows = tiles.handedRows(problem), lanes = lanesRead();
+  return handOver([&](Value slab, Value firstRow) {
+    return forItems(rows * tiles.warpN() / lanes, [&](Value item) {
+      auto [row, column] = placeOf(item, rows);
+      return finishElement(unit->rowOf(math().add(firstRow, row)), column,
+                           [&, row = row, column = column] {
+                             return loadSums(slab, {warp, row, column}, lanes);
+                           });
+    });
+  });
+}
+
+/// Every block leaves its sums in the scratch buffer and counts itself; the
+/// last one of a tile adds them up, in the order of k whichever it is, and
+/// leaves the counter at zero for the next launch.
+LogicalResult GemmEmitter::finishSplit() {
+  OpBuilder &b = kernel.builder;
+  Location loc = kernel.loc;
+  int64_t rows = tiles.handedRows(problem), lanes = lanesRead();
+  int64_t warpElements = tiles.warpM() * tiles.warpN();
+  int64_t blockElements = tiles.m * tiles.n;
+  int64_t sumsOffset =
+      tiles.counterBytes(problem) + tiles.partialBytes(problem);
+  operandSums.leave(shared, split, sumsOffset);
+  Value partials = kernel.named(
+      math().view(kernel.scratch, tiles.counterBytes(problem),
+                  tiles.tileCount(problem) * tiles.splits * blockElements,
+                  b.getF32Type()),
+      "partials");
+  Value warpBegin = math().mul(warp, warpElements);
+  Value blockBegin = math().mul(
+      math().add(math().mul(tileNumber, tiles.splits), split), blockElements);
+  Value begin =
+      named(math(), math().add(blockBegin, warpBegin), "partialBegin");
+  if (failed(handOver([&](Value slab, Value firstRow) {
+        return forItems(rows * tiles.warpN() / 4, [&](Value item) {
+          int64_t perRow = tiles.warpN() / 4;
+          Value row = math().div(item, perRow);
+          Value column = math().mul(math().rem(item, perRow), 4);
+          Value sums = loadSums(slab, {warp, row, column}, 4);
+          Value to = math().add(
+              math().mul(math().add(firstRow, row), tiles.warpN()), column);
+          vector::StoreOp::create(b, loc, sums, partials,
+                                  ValueRange{math().add(begin, to)});
+          return success();
+        });
+      })))
+    return failure();
+
+  cuda::FenceOp::create(b, loc);
+  kernel.barrier();
+  Type i32 = b.getI32Type();
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+  };
+  Value counters = kernel.named(
+      math().view(kernel.scratch, 0, tiles.tileCount(problem), i32),
+      "counters");
+  Value before = kernel.shared({1}, i32, "blocksBefore");
+  auto byFirstThread = [&](llvm::function_ref<void()> body) {
+    Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          kernel.thread(), math().constant(0));
+    auto branch = scf::IfOp::create(b, loc, isFirst);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    body();
+  };
+  byFirstThread([&] {
+    Value count = memref::AtomicRMWOp::create(
+        b, loc, arith::AtomicRMWKind::addi, number(1), counters, tileNumber);
+    memref::StoreOp::create(b, loc, count, before, math().constant(0));
+  });
+  kernel.barrier();
+  Value count = memref::LoadOp::create(b, loc, before, math().constant(0));
+  Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count,
+                                       number(tiles.splits - 1));
+  auto branch = scf::IfOp::create(b, loc, isLast);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  cuda::FenceOp::create(b, loc);
+  Value tileBegin = math().add(
+      math().mul(tileNumber, tiles.splits * blockElements), warpBegin);
+  named(math(), tileBegin, "tileBegin");
+  LogicalResult result =
+      forItems(warpElements / lanes, [&](Value item) -> LogicalResult {
+        auto [row, column] = placeOf(item, tiles.warpM());
+        Value from = math().add(
+            tileBegin, math().add(math().mul(row, tiles.warpN()), column));
+        auto addUp = [&]() -> Value {
+          Value first = loadSums(partials, from, lanes);
+          auto loop = scf::ForOp::create(b, loc, math().constant(1),
+                                         math().constant(tiles.splits),
+                                         math().constant(1), first);
+          kernel.named(loop.getInductionVar(), "part");
+          kernel.named(loop.getRegionIterArg(0), "sum");
+          OpBuilder::InsertionGuard inside(b);
+          b.setInsertionPointToEnd(loop.getBody());
+          Value at = math().add(
+              from, math().mul(loop.getInductionVar(), blockElements));
+          Value sum = arith::AddFOp::create(b, loc, loop.getRegionIterArg(0),
+                                            loadSums(partials, at, lanes));
+          scf::YieldOp::create(b, loc, sum);
+          return loop.getResult(0);
+        };
+        return finishElement(unit->rowOf(row), column, addUp);
+      });
+  operandSums.addUp(sumsOffset);
+  byFirstThread([&] {
+    memref::StoreOp::create(b, loc, number(0), counters, tileNumber);
+  });
+  return result;
+}
+
+LogicalResult GemmEmitter::finishElement(Value warpTileRow,
+                                         Value warpTileColumn,
+                                         llvm::function_ref<Value()> read) {
+  OpBuilder &b = kernel.builder;
+  Value row = math().add(math().add(rowBegin, warpRow), warpTileRow);
+  Value column =
+      math().add(math().add(columnBegin, warpColumn), warpTileColumn);
+  named(math(), row, "row");
+  named(math(), column, "column");
+  Value inside;
+  if (problem.m % tiles.m != 0)
+    inside = math().less(row, problem.m);
+  if (problem.n % tiles.n != 0) {
+    Value fits = math().less(column, problem.n);
+    inside =
+        inside ? b.createOrFold<arith::AndIOp>(kernel.loc, inside, fits) : fits;
+  }
+  OpBuilder::InsertionGuard guard(b);
+  if (inside) {
+    auto branch = scf::IfOp::create(b, kernel.loc, inside);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  }
+  Value sums = read();
+  int64_t lanes = lanesRead(), parts = lanes / epilogue.lanes;
+  LogicalResult result = success();
+  unrolled(kernel, parts, "part", [&](Value part) {
+    Value some = sums, at = column;
+    if (parts > 1) {
+      some = vector::ExtractOp::create(b, kernel.loc, sums, part);
+      at = math().add(column, part);
+    }
+    if (failed(epilogue.emit(kernel, some,
+                             problem.resultIndices(math(), batch, row, at))))
+      result = failure();
+  });
+  return result;
+}
