@@ -145,6 +145,11 @@ void mpc::reference::multiplyMatrices(int64_t rows, int64_t depth,
                                       const ProductRules &rules) {
   if (rows == 0 || columns == 0)
     return;
+  // An operand without elements has no address to step from.
+  if (depth == 0) {
+    std::fill_n(result, rows * columns, 0.0);
+    return;
+  }
   if (rules.rounding == Rounding::Float64 || rules.accumulate.isF64())
     return multiply<double>(
         rows, depth, columns, lhs, rhs, result,

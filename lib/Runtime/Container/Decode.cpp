@@ -74,6 +74,8 @@ Status Decoder::readType(const flatbuffers::String &element,
       parseElementType({element.data(), element.size()});
   if (!parsed)
     return refuse(place, "has an element type that is unknown");
+  if (!isAligned(shape))
+    return refuse(place, "has a shape that is not aligned");
   if (Status status = spend(shape.size() * sizeof(int64_t)); !status.ok())
     return status;
   type.element = *parsed;
@@ -131,6 +133,8 @@ Status Decoder::readValues(
 
 Status Decoder::readSections() {
   uint64_t first = kHeaderBytes + readAt<uint64_t>(bytes, kTableBytesAt);
+  if (!isAligned(*table->sections()))
+    return refuse(where, "has a table of sections that is not aligned");
   for (const fb::Section *section : *table->sections()) {
     uint64_t offset = section->offset(), size = section->bytes();
     if (offset % kSectionAlignment != 0 || offset < first ||

@@ -87,6 +87,8 @@ Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
         !status.ok())
       return status;
   }
+  if (!isAligned(*from.buffers()))
+    return refuse(place, "has a table of buffers that is not aligned");
   for (const fb::Buffer *buffer : *from.buffers()) {
     if (Status status = spend(sizeof(BufferRef)); !status.ok())
       return status;

@@ -24,6 +24,14 @@ Status refuse(const std::string &where, std::string text);
 /// The place of a part of a file.
 std::string placeOf(const std::string &where, const char *part, size_t index);
 
+/// Whether elements lie where their type may: the verifier asks for the four
+/// bytes of a vector's length alone.
+template <typename T> bool isAligned(const flatbuffers::Vector<T> &elements) {
+  return elements.size() == 0 || reinterpret_cast<uintptr_t>(elements.Data()) %
+                                         alignof(std::remove_pointer_t<T>) ==
+                                     0;
+}
+
 /// One file while it is read. Functions that read a part fail where it makes no
 /// sense; `place` names that part.
 class Decoder {

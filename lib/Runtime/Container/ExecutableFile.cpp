@@ -25,6 +25,9 @@ using namespace mpc::container;
 struct ExecutableFile::State {
   /// The file's name in messages.
   std::string where;
+  /// Keeps the bytes that code and texts in `contents` are spans of: a file
+  /// without constants has nothing else that does.
+  std::shared_ptr<const void> owner;
   Contents contents;
   std::vector<StoredTarget> targets;
 };
@@ -41,6 +44,7 @@ Result<ExecutableFile> ExecutableFile::decode(std::shared_ptr<const void> owner,
     return contents.status();
   auto state = std::make_shared<State>();
   state->where = name;
+  state->owner = std::move(owner);
   state->contents = std::move(*contents);
   for (const StoredProgram &stored : state->contents.programs) {
     const Program &program = stored.program;

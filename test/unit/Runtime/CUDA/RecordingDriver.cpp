@@ -17,9 +17,17 @@ using namespace mpc::recording::inside;
 // The machine's state
 //===----------------------------------------------------------------------===//
 
-State &inside::state() {
+/// Lives until it is released: calls may come after destructors have begun.
+static State *&onlyState() {
   static State *only = new State;
-  return *only;
+  return only;
+}
+
+State &inside::state() { return *onlyState(); }
+
+void recording::release() {
+  delete onlyState();
+  onlyState() = nullptr;
 }
 
 thread_local std::vector<CuHandle> inside::contexts;

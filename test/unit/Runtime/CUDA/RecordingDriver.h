@@ -86,6 +86,8 @@ std::vector<KernelRun> kernelRuns();
 std::vector<std::string> alive();
 /// What was done that no driver allows: "cuMemAlloc without a context".
 std::vector<std::string> complaints();
+/// Gives the driver's own memory back; nothing may be called afterwards.
+void release();
 /// Contexts that this thread has pushed and not popped.
 size_t contextDepth();
 

@@ -48,8 +48,8 @@ static void configure() {
     });
 }
 
-/// At the end of the process the log says what was not given back.
-[[gnu::destructor]] static void finish() {
+/// The log's end says what was not given back.
+static void finishLog() {
   if (setting("MPC_RECORDING_LOG").empty())
     return;
   std::FILE *log = std::fopen(setting("MPC_RECORDING_LOG").c_str(), "a");
@@ -61,6 +61,12 @@ static void configure() {
     std::fprintf(log, "wrong: %s\n", complaint.c_str());
   std::fprintf(log, "kernels run: %zu\n", recording::kernelRuns().size());
   std::fclose(log);
+}
+
+/// At the end of the process, or where the driver was not wanted.
+[[gnu::destructor]] static void finish() {
+  finishLog();
+  recording::release();
 }
 
 extern "C" {
