@@ -87,14 +87,12 @@ static bool leftRange(const Tensor &actual, const Tensor &reference) {
 }
 
 Status Checker::prepare() {
-  CommonOptions common = arguments.common;
-  Result<Device> made = makeDevice(common);
+  Result<Device> made = makeDevice(arguments.common);
   if (!made.ok())
     return made.status();
   device = *made;
-  if (Status status = aimAt(*device, common); !status.ok())
-    return status;
-  Result<CompileOptions> compile = makeCompileOptions(common, reporter);
+  Result<CompileOptions> compile =
+      makeCompileOptions(arguments.common, *device, reporter);
   if (!compile.ok())
     return compile.status();
   options = std::move(*compile);

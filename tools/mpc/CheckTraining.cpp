@@ -61,14 +61,13 @@ private:
 } // namespace
 
 Status StepCheck::prepare() {
-  CommonOptions common = arguments.common;
-  Result<Device> made = makeDevice(common);
+  const std::string &model = arguments.common.model;
+  Result<Device> made = makeDevice(arguments.common);
   if (!made.ok())
     return made.status();
   device = *made;
-  if (Status status = aimAt(*device, common); !status.ok())
-    return status;
-  Result<CompileOptions> compile = makeCompileOptions(common, reporter);
+  Result<CompileOptions> compile =
+      makeCompileOptions(arguments.common, *device, reporter);
   if (!compile.ok())
     return compile.status();
   options = std::move(*compile);
@@ -78,14 +77,14 @@ Status StepCheck::prepare() {
   Result<Engine> engine = Engine::create(*device);
   if (!engine.ok())
     return engine.status();
-  Result<Executable> compiled = engine->compileFile(common.model, options);
+  Result<Executable> compiled = engine->compileFile(model, options);
   if (!compiled.ok())
     return compiled.status();
   executable = *compiled;
   // What the compile had to say has been heard.
   CompileOptions quiet = options;
   quiet.onDiagnostic = nullptr;
-  Result<TrainingOracle> judged = TrainingOracle::create(common.model, quiet);
+  Result<TrainingOracle> judged = TrainingOracle::create(model, quiet);
   if (!judged.ok())
     return judged.status();
   oracle = std::move(*judged);

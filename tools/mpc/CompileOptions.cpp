@@ -105,7 +105,8 @@ Status tool::setTraining(const std::string &text, CompileOptions &compile) {
   return {};
 }
 
-Status tool::aimAt(const Device &device, CommonOptions &options) {
+/// Sets the target where the device decides it.
+static Status aimAt(const Device &device, CommonOptions &options) {
   if (device.architecture().empty()) {
     if (options.target.rfind("cuda:", 0) != 0 || !device.needsCode())
       return {};
@@ -136,4 +137,13 @@ Result<Device> tool::makeHostDevice(const CommonOptions &options) {
   }
   host.threads = options.threads;
   return cudaHostDevice(host);
+}
+
+Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
+                                                const Device &device,
+                                                Reporter &reporter) {
+  CommonOptions aimed = options;
+  if (Status status = aimAt(device, aimed); !status.ok())
+    return status;
+  return makeCompileOptions(aimed, reporter);
 }

@@ -13,14 +13,11 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-std::vector<Status> tool::compileSubject(const CommonOptions &given,
+std::vector<Status> tool::compileSubject(const CommonOptions &common,
                                          const std::vector<NamedArray> &arrays,
                                          bool draw, Device device,
                                          Reporter &reporter, Subject &subject) {
-  CommonOptions common = given;
-  if (Status status = aimAt(device, common); !status.ok())
-    return {status};
-  Result<CompileOptions> options = makeCompileOptions(common, reporter);
+  Result<CompileOptions> options = makeCompileOptions(common, device, reporter);
   if (!options.ok())
     return {options.status()};
   warnOfSlowPolicy(*options, reporter);

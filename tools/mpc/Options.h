@@ -65,9 +65,11 @@ Result<Device> makeDevice(const CommonOptions &options);
 /// The device that runs kernels for GPUs on the host, where this build has it.
 Result<Device> makeHostDevice(const CommonOptions &options);
 
-/// Sets the target where the device decides it. Fails where code for the
-/// options' target does not run on `device`.
-Status aimAt(const Device &device, CommonOptions &options);
+/// The same for code that runs on `device`, which decides the target where the
+/// flags do not. Fails where code for their target does not run there.
+Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
+                                          const Device &device,
+                                          Reporter &reporter);
 
 } // namespace mpc::tool
 

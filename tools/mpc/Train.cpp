@@ -128,10 +128,9 @@ static Result<Trainer> makeTrainer(const TrainArguments &arguments,
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return device.status();
-  CommonOptions common = arguments.common;
-  if (Status status = aimAt(*device, common); !status.ok())
-    return status;
-  Result<CompileOptions> options = makeCompileOptions(common, reporter);
+  const CommonOptions &common = arguments.common;
+  Result<CompileOptions> options =
+      makeCompileOptions(common, *device, reporter);
   if (!options.ok())
     return options.status();
   warnOfSlowPolicy(*options, reporter);

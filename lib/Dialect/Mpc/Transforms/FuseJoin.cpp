@@ -122,13 +122,24 @@ void FuseRules::joinRowSums() {
   }
 }
 
-/// The cast that alone reads `value`, as a kernel of its own.
-CastOp FuseRules::onlyCast(Value value) const {
-  if (!value.hasOneUse())
-    return {};
-  auto cast = dyn_cast<CastOp>(*value.user_begin());
-  FusionGroup *group = cast ? graph.groupOf(cast.getOperation()) : nullptr;
-  return group && group->ops.size() == 1 && !group->isJoint ? cast : CastOp();
+/// Takes the cast, where there is one, that widens what the group reads through
+/// memory.
+void FuseRules::takeWidening(FusionGroup *group, CastOp wide) {
+  FusionGroup *widened = wide ? graph.groupOf(wide.getOperation()) : group;
+  if (widened->ops.size() == 1)
+    graph.merge(group, widened);
+  else if (widened != group)
+    graph.move(wide, group);
+}
+
+/// Takes the cast, where it is a kernel of its own, that alone reads the
+/// group's `value` and narrows it.
+void FuseRules::takeNarrowing(FusionGroup *group, Value value) {
+  auto cast =
+      value.hasOneUse() ? dyn_cast<CastOp>(*value.user_begin()) : CastOp();
+  FusionGroup *own = cast ? graph.groupOf(cast.getOperation()) : nullptr;
+  if (own && own->ops.size() == 1 && !own->isJoint && isNarrowing(cast))
+    graph.merge(group, own);
 }
 
 /// Whether `op` sums f32 over all dimensions of an image but its channels.
@@ -157,8 +168,7 @@ void FuseRules::joinFilters() {
     if (!filter.getResult().getType().getElementType().isF32() ||
         elementCount(filter.getInput()) == 0)
       continue;
-    if (CastOp cast = onlyCast(filter.getResult()); cast && isNarrowing(cast))
-      graph.merge(group, graph.groupOf(cast.getOperation()));
+    takeNarrowing(group, filter.getResult());
 
     SmallVector<Operation *> readers(filter.getGradient().getUsers());
     for (size_t i = 0; i < readers.size(); ++i) {
@@ -179,16 +189,8 @@ void FuseRules::joinFilters() {
                         }) ||
           !graph.merge(group, sums))
         continue;
-      // The filter's gradient reads what is widened through memory.
-      if (FusionGroup *widened =
-              cast ? graph.groupOf(cast.getOperation()) : group;
-          widened->ops.size() == 1)
-        graph.merge(group, widened);
-      else if (widened != group)
-        graph.move(cast, group);
-      if (CastOp narrow = onlyCast(sum.getResult());
-          narrow && isNarrowing(narrow))
-        graph.merge(group, graph.groupOf(narrow.getOperation()));
+      takeWidening(group, cast);
+      takeNarrowing(group, sum.getResult());
       break;
     }
   }

@@ -191,8 +191,6 @@ void FuseRules::joinColumns() {
       continue;
     FusionGroup *group = *taken;
     group->kind = FusionKind::row;
-    if (CastOp narrow = onlyCast(op->getResult(0));
-        narrow && isNarrowing(narrow))
-      graph.merge(group, graph.groupOf(narrow.getOperation()));
+    takeNarrowing(group, op->getResult(0));
   }
 }

@@ -108,11 +108,7 @@ void mpc::sumMatrices(Block &block) {
     Value input = matrix;
     if (auto cast = sum.getInput().getDefiningOp<CastOp>();
         cast && summed != sum.getInput()) {
-      Operation *wide = builder.clone(*cast);
-      wide->setOperand(0, matrix);
-      wide->getResult(0).setType(
-          sum.getInput().getType().clone(shapeOf(matrix)));
-      input = wide->getResult(0);
+      input = OpEmitter::castLike(builder, cast, matrix);
     }
     sum.getInputMutable().assign(input);
     SmallVector<int64_t> rows =
@@ -194,16 +190,8 @@ void FuseRules::joinProducts() {
       FusionGroup *group = graph.groupOf(product);
       if (!takesSum(cast<MatmulOp>(product), sum) || !graph.merge(group, sums))
         continue;
-      // The product reads what is widened through memory.
-      if (FusionGroup *widened =
-              wide ? graph.groupOf(wide.getOperation()) : group;
-          widened->ops.size() == 1)
-        graph.merge(group, widened);
-      else if (widened != group)
-        graph.move(wide, group);
-      if (CastOp narrow = onlyCast(sum.getResult());
-          narrow && isNarrowing(narrow))
-        graph.merge(group, graph.groupOf(narrow.getOperation()));
+      takeWidening(group, wide);
+      takeNarrowing(group, sum.getResult());
       loadThroughMovement(group);
       break;
     }

@@ -39,10 +39,8 @@ static void widenAfterMovement(Block &block) {
     auto type = mlir::cast<RankedTensorType>(op.getResult(0).getType());
     narrow->getResult(0).setType(
         type.clone(getElementTypeOrSelf(cast.getInput())));
-    Operation *wide = builder.clone(*cast);
-    wide->setOperand(0, narrow->getResult(0));
-    wide->getResult(0).setType(type);
-    op.getResult(0).replaceAllUsesWith(wide->getResult(0));
+    op.getResult(0).replaceAllUsesWith(
+        OpEmitter::castLike(builder, cast, narrow->getResult(0)));
     op.erase();
   }
 }
@@ -69,11 +67,7 @@ static void narrowBeforeMovement(Block &block) {
         !absorbsResultCast(producer, FusionTarget()))
       continue;
     OpBuilder builder(movements.back());
-    Operation *narrow = builder.clone(op);
-    narrow->setOperand(0, source);
-    narrow->getResult(0).setType(
-        mlir::cast<RankedTensorType>(source.getType()).clone(to));
-    movements.back()->setOperand(0, narrow->getResult(0));
+    movements.back()->setOperand(0, OpEmitter::castLike(builder, cast, source));
     for (Operation *movement : movements) {
       Value result = movement->getResult(0);
       result.setType(mlir::cast<RankedTensorType>(result.getType()).clone(to));
@@ -109,13 +103,10 @@ static void narrowBeforeSlices(Block &block) {
     auto first = cast<CastOp>(*slices.front()->user_begin());
     OpBuilder builder(op.getContext());
     builder.setInsertionPointAfter(&op);
-    Operation *narrow = builder.clone(*first);
-    narrow->setOperand(0, value);
-    narrow->getResult(0).setType(
-        mlir::cast<RankedTensorType>(value.getType()).clone(to));
+    Value narrow = OpEmitter::castLike(builder, first, value);
     for (Operation *slice : slices) {
       auto old = cast<CastOp>(*slice->user_begin());
-      slice->setOperand(0, narrow->getResult(0));
+      slice->setOperand(0, narrow);
       slice->getResult(0).setType(old.getType());
       old.getResult().replaceAllUsesWith(slice->getResult(0));
       old.erase();
@@ -160,10 +151,8 @@ static void narrowInputsLast(Block &block) {
     wide->setOperand(0, cast.getInput());
     wide->getResult(0).setType(
         reshape.getType().clone(getElementTypeOrSelf(cast.getInput())));
-    Operation *narrow = builder.clone(*cast);
-    narrow->setOperand(0, wide->getResult(0));
-    narrow->getResult(0).setType(reshape.getType());
-    reshape.getResult().replaceAllUsesWith(narrow->getResult(0));
+    reshape.getResult().replaceAllUsesWith(
+        OpEmitter::castLike(builder, cast, wide->getResult(0)));
     reshape.erase();
   }
 }
@@ -186,7 +175,7 @@ static bool isStoredAnyway(Value value) {
     auto cast = dyn_cast<CastOp>(user);
     if (cast && isWidening(cast))
       return isStoredAnyway(cast.getResult());
-    return !isElementwise(user) && !isView(user) && !isa<FusionOp>(user);
+    return !isElementwise(user) && !isView(user);
   });
 }
 

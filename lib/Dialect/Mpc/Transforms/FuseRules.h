@@ -79,7 +79,8 @@ private:
                FusionGroup *source) const;
   mlir::Value reshapeToJoin(mlir::Value operand, FusionGroup *group) const;
   llvm::SmallVector<mlir::Operation *> storeChain(FusionGroup *group) const;
-  CastOp onlyCast(mlir::Value value) const;
+  void takeWidening(FusionGroup *group, CastOp wide);
+  void takeNarrowing(FusionGroup *group, mlir::Value value);
   bool takesSum(MatmulOp product, ReduceSumOp sum) const;
 
   using Candidates = llvm::SmallVector<FusionCandidate>;

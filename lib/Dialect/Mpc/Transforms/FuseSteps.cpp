@@ -70,9 +70,9 @@ void FuseRules::widenAtReaders() {
 }
 
 void FuseRules::finish() {
-  // Kernels that read one narrow value are seen to read the same.
-  widenAtReaders();
   if (isGpu) {
+    // Kernels that read one narrow value are seen to read the same.
+    widenAtReaders();
     joinRows();
     joinRowSums();
     joinColumns();

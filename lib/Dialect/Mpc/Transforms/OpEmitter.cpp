@@ -49,6 +49,15 @@ Value OpEmitter::splat(ArrayRef<int64_t> shape, Type element, double value) {
   return constant(makeSplat(RankedTensorType::get(shape, element), value));
 }
 
+Value OpEmitter::castLike(OpBuilder &builder, CastOp cast, Value value) {
+  Operation *copy = builder.clone(*cast);
+  copy->setOperand(0, value);
+  copy->getResult(0).setType(
+      mlir::cast<RankedTensorType>(value.getType())
+          .clone(getElementTypeOrSelf(cast.getResult())));
+  return copy->getResult(0);
+}
+
 Value OpEmitter::reshape(Value value, ArrayRef<int64_t> shape) {
   if (shapeOf(value) == shape)
     return value;

@@ -31,6 +31,10 @@ public:
   mlir::OpBuilder &builder;
   mlir::Location loc;
 
+  /// What `cast` does to its input, done to `value`.
+  static mlir::Value castLike(mlir::OpBuilder &builder, CastOp cast,
+                              mlir::Value value);
+
   /// Gives `op` the discardable attributes of the origin.
   template <typename OpTy> OpTy keep(OpTy op) {
     op->setDiscardableAttrs(attributes);
