@@ -51,7 +51,9 @@ StringAttr commonLayer(ArrayRef<Branch> branches) {
     StringRef path = layer.getValue();
     if (index == 0)
       common = path;
-    while (common != path && !path.starts_with((common + "/").str()))
+    // A path without a slash has no part left to share.
+    while (!common.empty() && common != path &&
+           !path.starts_with((common + "/").str()))
       common = common.contains('/') ? common.rsplit('/').first : StringRef();
     if (common.empty())
       return {};

@@ -35,6 +35,34 @@ func.func @projections(%x: tensor<4x2xf32>) -> (tensor<2x4xbf16>, tensor<1x4xbf1
   return %6, %7 : tensor<2x4xbf16>, tensor<1x4xbf16>
 }
 
+// Layers without a first component in common leave the product without a layer:
+// siblings at the top of a model, and paths that only begin alike.
+// CHECK-LABEL: func.func @layers_of_the_top_level
+// CHECK: mpc.matmul %{{.+}}, %{{[^{]+}} : {{.*}} -> tensor<4x3xf32>
+// CHECK-NOT: mpc.matmul
+func.func @layers_of_the_top_level(%x: tensor<4x2xf32>) -> (tensor<8xf32>, tensor<1x4xf32>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
+  %0 = mpc.matmul %x, %wq {mpc.layer = "q"} : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %x, %wk {mpc.layer = "k"} : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
+  %2 = mpc.reshape %0 : tensor<4x2xf32> to tensor<8xf32>
+  %3 = mpc.transpose %1 [1, 0] : tensor<4x1xf32> to tensor<1x4xf32>
+  return %2, %3 : tensor<8xf32>, tensor<1x4xf32>
+}
+
+// CHECK-LABEL: func.func @layers_that_only_begin_alike
+// CHECK: mpc.matmul %{{.+}}, %{{[^{]+}} : {{.*}} -> tensor<4x3xf32>
+// CHECK-NOT: mpc.matmul
+func.func @layers_that_only_begin_alike(%x: tensor<4x2xf32>) -> (tensor<8xf32>, tensor<1x4xf32>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
+  %0 = mpc.matmul %x, %wq {mpc.layer = "layer1//q"} : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %x, %wk {mpc.layer = "/layer10/"} : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
+  %2 = mpc.reshape %0 : tensor<4x2xf32> to tensor<8xf32>
+  %3 = mpc.transpose %1 [1, 0] : tensor<4x1xf32> to tensor<1x4xf32>
+  return %2, %3 : tensor<8xf32>, tensor<1x4xf32>
+}
+
 // Weights that are stored the other way round join along their rows.
 // CHECK-LABEL: func.func @transposed_weights
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]> : tensor<2x2xf32>
