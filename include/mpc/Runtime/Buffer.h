@@ -71,9 +71,10 @@ public:
                                    const TensorType &type);
 
   /// Memory of the caller's on `device`: `bytes` from `address` (a
-  /// CUdeviceptr), aligned to one element. The caller keeps it until the last
-  /// copy is gone and all work on it is done; `onRelease` then runs as for
-  /// fromHost().
+  /// CUdeviceptr), aligned to one element. A GPU's kernels load 16 bytes at
+  /// once: what is aligned to less is copied on the GPU in every run. The
+  /// caller keeps the memory until the last copy of the handle is gone and all
+  /// work on it is done; `onRelease` then runs as for fromHost().
   static Result<Buffer> fromDevice(const Device &device, const TensorType &type,
                                    uintptr_t address, size_t bytes,
                                    std::function<void()> onRelease = {});

@@ -170,35 +170,6 @@ Status CudaInstance::launchAll(CuHandle queue, bool checked) {
   return {};
 }
 
-Status CudaInstance::enqueue(std::span<const Buffer> arguments,
-                             std::span<const Buffer> results, CuHandle queue,
-                             bool checked) {
-  const CudaDriver &cu = context->driver();
-  auto addressesOf = [](std::span<const Buffer> buffers) {
-    std::vector<CuAddress> addresses;
-    addresses.reserve(buffers.size());
-    for (const Buffer &buffer : buffers)
-      addresses.push_back(CuAddress(buffer.address()));
-    return addresses;
-  };
-  memory.arguments = addressesOf(arguments);
-  memory.results = addressesOf(results);
-  CuHandle exec = nullptr;
-  if (Status status = begin(queue, /*asGraph=*/!checked, exec); !status.ok())
-    return status;
-  Status status = checked ? launchAll(queue, checked)
-                          : context->check(cu.graphLaunch(exec, queue),
-                                           "cuGraphLaunch", program.name);
-  if (status.ok())
-    status = context->check(cu.eventRecord(done.get(), queue), "cuEventRecord",
-                            program.name);
-  // Without the event nothing says when the memory is free again.
-  if (!status.ok())
-    (void)cu.streamSynchronize(queue);
-  last = queue;
-  return status;
-}
-
 Status CudaInstance::begin(CuHandle queue, bool asGraph, CuHandle &exec) {
   if (asGraph) {
     Result<CuHandle> captured = graph();
@@ -209,23 +180,6 @@ Status CudaInstance::begin(CuHandle queue, bool asGraph, CuHandle &exec) {
   return context->check(
       context->driver().streamWaitEvent(queue, done.get(), /*flags=*/0),
       "cuStreamWaitEvent", program.name);
-}
-
-Status CudaInstance::prepareStaging() {
-  if (staging)
-    return {};
-  int64_t bytes = 0;
-  for (const auto *values : {&program.arguments, &program.results})
-    for (const ProgramValue &value : *values)
-      if (value.alias < 0)
-        bytes += alignOnDevice(*value.type.byteCount());
-  Result<std::shared_ptr<void>> made =
-      context->allocate(size_t(bytes), stream->handle(), stream,
-                        program.name + ": inputs and outputs");
-  if (!made.ok())
-    return made.status();
-  staging = std::move(*made);
-  return {};
 }
 
 Status CudaInstance::launchTimed(CuHandle queue,
@@ -266,75 +220,157 @@ Status CudaInstance::launchTimed(CuHandle queue,
   return {};
 }
 
-Status CudaInstance::transferAndLaunch(std::span<const Buffer> arguments,
-                                       std::span<Buffer> results,
-                                       std::span<double> milliseconds,
-                                       bool checked) {
-  const CudaDriver &cu = context->driver();
-  CuHandle queue = stream->handle();
-  CuAddress piece = toCuAddress(staging.get());
-  auto place = [&](const Buffer &buffer) {
-    CuAddress address = buffer.onDevice() ? CuAddress(buffer.address()) : piece;
-    piece += CuAddress(alignOnDevice(int64_t(buffer.size())));
-    return address;
+Status CudaInstance::place(std::span<const Buffer> arguments,
+                           std::span<const Buffer> results) {
+  staging.resize(arguments.size() + results.size());
+  auto isHome = [](const Buffer &buffer) {
+    return buffer.onDevice() && buffer.address() % kDeviceLoadBytes == 0;
   };
+  /// The place in `staging` of what needs one.
+  auto forStaged = [&](auto visit) {
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (!isHome(arguments[i]))
+        visit(staging[i], arguments[i]);
+    for (size_t i = 0; i < results.size(); ++i)
+      if (program.results[i].alias < 0 && !isHome(results[i]))
+        visit(staging[arguments.size() + i], results[i]);
+  };
+  auto bytesOf = [](const Buffer &buffer) {
+    return alignOnDevice(std::max<int64_t>(int64_t(buffer.size()), 1));
+  };
+  int64_t missing = 0;
+  forStaged([&](CuAddress place, const Buffer &buffer) {
+    missing += place ? 0 : bytesOf(buffer);
+  });
+  if (missing) {
+    const CudaDriver &cu = context->driver();
+    CuHandle own = stream->handle();
+    Result<std::shared_ptr<void>> made = context->allocate(
+        size_t(missing), own, stream, program.name + ": inputs and outputs");
+    if (!made.ok())
+      return made.status();
+    CuAddress next = toCuAddress(made->get());
+    stagingBlocks.push_back(std::move(*made));
+    forStaged([&](CuAddress &place, const Buffer &buffer) {
+      if (!place) {
+        place = next;
+        next += CuAddress(bytesOf(buffer));
+      }
+    });
+    // Whatever stream runs next waits for the memory, as for the run before.
+    if (Status status =
+            context->check(cu.streamWaitEvent(own, done.get(), /*flags=*/0),
+                           "cuStreamWaitEvent", program.name);
+        !status.ok())
+      return status;
+    if (Status status = context->check(cu.eventRecord(done.get(), own),
+                                       "cuEventRecord", program.name);
+        !status.ok())
+      return status;
+  }
   memory.arguments.clear();
   memory.results.clear();
-  for (const Buffer &buffer : arguments)
-    memory.arguments.push_back(place(buffer));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    memory.arguments.push_back(
+        isHome(arguments[i]) ? CuAddress(arguments[i].address()) : staging[i]);
   for (size_t i = 0; i < results.size(); ++i) {
     int64_t alias = program.results[i].alias;
-    memory.results.push_back(alias < 0 ? place(results[i])
-                                       : memory.arguments[size_t(alias)]);
+    memory.results.push_back(alias >= 0 ? memory.arguments[size_t(alias)]
+                             : isHome(results[i])
+                                 ? CuAddress(results[i].address())
+                                 : staging[arguments.size() + i]);
   }
+  return {};
+}
 
+Status CudaInstance::copyIn(std::span<const Buffer> arguments, CuHandle queue) {
+  const CudaDriver &cu = context->driver();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Buffer &from = arguments[i];
+    auto home = CuAddress(from.address());
+    if (memory.arguments[i] == home || !from.size())
+      continue;
+    CuResult error =
+        from.onDevice()
+            ? cu.memcpyDtoDAsync(memory.arguments[i], home, from.size(), queue)
+            : cu.memcpyHtoDAsync(memory.arguments[i], from.data(), from.size(),
+                                 queue);
+    if (Status status = context->check(
+            error, from.onDevice() ? "cuMemcpyDtoDAsync" : "cuMemcpyHtoDAsync",
+            program.name + ": input '" + program.arguments[i].name + "'");
+        !status.ok())
+      return status;
+  }
+  return {};
+}
+
+Status CudaInstance::copyOut(std::span<const Buffer> results, CuHandle queue) {
+  const CudaDriver &cu = context->driver();
+  for (size_t i = 0; i < results.size(); ++i) {
+    // A handle to the same bytes: what a result's buffer holds is written.
+    Buffer to = results[i];
+    auto home = CuAddress(to.address());
+    if (memory.results[i] == home || !to.size())
+      continue;
+    CuResult error =
+        to.onDevice()
+            ? cu.memcpyDtoDAsync(home, memory.results[i], to.size(), queue)
+            : cu.memcpyDtoHAsync(to.data(), memory.results[i], to.size(),
+                                 queue);
+    if (Status status = context->check(
+            error, to.onDevice() ? "cuMemcpyDtoDAsync" : "cuMemcpyDtoHAsync",
+            program.name + ": output '" + program.results[i].name + "'");
+        !status.ok())
+      return status;
+  }
+  return {};
+}
+
+Status CudaInstance::launchWith(std::span<const Buffer> arguments,
+                                std::span<const Buffer> results, CuHandle queue,
+                                std::span<double> milliseconds, bool checked) {
+  if (Status status = place(arguments, results); !status.ok())
+    return status;
   CuHandle exec = nullptr;
   bool asGraph = milliseconds.empty() && !checked;
   if (Status status = begin(queue, asGraph, exec); !status.ok())
     return status;
-  for (size_t i = 0; i < arguments.size(); ++i)
-    if (!arguments[i].onDevice() && arguments[i].size())
-      if (Status status = context->check(
-              cu.memcpyHtoDAsync(memory.arguments[i], arguments[i].data(),
-                                 arguments[i].size(), queue),
-              "cuMemcpyHtoDAsync",
-              program.name + ": input '" + program.arguments[i].name + "'");
-          !status.ok())
-        return status;
-  Status status;
-  if (!milliseconds.empty())
-    status = launchTimed(queue, milliseconds);
-  else if (checked)
-    status = launchAll(queue, checked);
-  else
-    status = context->check(cu.graphLaunch(exec, queue), "cuGraphLaunch",
+  Status status = copyIn(arguments, queue);
+  if (status.ok()) {
+    if (!milliseconds.empty())
+      status = launchTimed(queue, milliseconds);
+    else if (checked)
+      status = launchAll(queue, checked);
+    else
+      status = context->check(context->driver().graphLaunch(exec, queue),
+                              "cuGraphLaunch", program.name);
+  }
+  return status.ok() ? copyOut(results, queue) : status;
+}
+
+Status CudaInstance::enqueue(std::span<const Buffer> arguments,
+                             std::span<const Buffer> results, CuHandle queue,
+                             bool checked) {
+  const CudaDriver &cu = context->driver();
+  Status status = launchWith(arguments, results, queue, {}, checked);
+  if (status.ok())
+    status = context->check(cu.eventRecord(done.get(), queue), "cuEventRecord",
                             program.name);
-  for (size_t i = 0; status.ok() && i < results.size(); ++i)
-    if (!results[i].onDevice() && results[i].size())
-      status = context->check(
-          cu.memcpyDtoHAsync(results[i].data(), memory.results[i],
-                             results[i].size(), queue),
-          "cuMemcpyDtoHAsync",
-          program.name + ": output '" + program.results[i].name + "'");
+  // Without the event nothing says when the memory is free again.
+  if (!status.ok())
+    (void)cu.streamSynchronize(queue);
+  last = queue;
   return status;
 }
 
 Status CudaInstance::run(std::span<const Buffer> arguments,
-                         std::span<Buffer> results,
+                         std::span<const Buffer> results,
                          std::span<double> milliseconds, bool checked) {
-  const CudaDriver &cu = context->driver();
   CuHandle queue = stream->handle();
   last = queue;
-  bool fromHost = std::any_of(arguments.begin(), arguments.end(),
-                              [](const Buffer &b) { return !b.onDevice(); }) ||
-                  std::any_of(results.begin(), results.end(),
-                              [](const Buffer &b) { return !b.onDevice(); });
-  if (fromHost)
-    if (Status status = prepareStaging(); !status.ok())
-      return status;
-  Status status = transferAndLaunch(arguments, results, milliseconds, checked);
+  Status status = launchWith(arguments, results, queue, milliseconds, checked);
   // Waits in any case: what was enqueued works on the caller's memory.
-  Status ended = context->check(cu.streamSynchronize(queue),
+  Status ended = context->check(context->driver().streamSynchronize(queue),
                                 "cuStreamSynchronize", program.name);
   return status.ok() ? asynchronousFailure(ended) : status;
 }

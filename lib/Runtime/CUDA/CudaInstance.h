@@ -37,7 +37,7 @@ public:
                  std::span<const Buffer> results, CuHandle stream,
                  bool checked);
   /// Runs on a stream of its own and waits. Buffers may lie in host memory.
-  Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
+  Status run(std::span<const Buffer> arguments, std::span<const Buffer> results,
              std::span<double> milliseconds, bool checked);
 
   /// The stream of the last run.
@@ -52,15 +52,23 @@ private:
   /// Lets `queue` wait for the run before; with `asGraph` the graph for the
   /// addresses in `memory` goes to `exec`.
   Status begin(CuHandle queue, bool asGraph, CuHandle &exec);
-  Status prepareStaging();
+  /// Decides where the kernels find each argument and result: at home, or in
+  /// `staging` where `home` cannot be used by a kernel.
+  Status place(std::span<const Buffer> arguments,
+               std::span<const Buffer> results);
+  /// Enqueues the copies of arguments into staging and of results out of it.
+  Status copyIn(std::span<const Buffer> arguments, CuHandle queue);
+  Status copyOut(std::span<const Buffer> results, CuHandle queue);
   Result<CudaGraph> capture();
   /// The executable graph for the addresses in `memory`.
   Result<CuHandle> graph();
+  /// Copies, launches and copies back. Times the launches where there are
+  /// `milliseconds`.
+  Status launchWith(std::span<const Buffer> arguments,
+                    std::span<const Buffer> results, CuHandle queue,
+                    std::span<double> milliseconds, bool checked);
   Status launchAll(CuHandle stream, bool checked);
   Status launchTimed(CuHandle stream, std::span<double> milliseconds);
-  Status transferAndLaunch(std::span<const Buffer> arguments,
-                           std::span<Buffer> results,
-                           std::span<double> milliseconds, bool checked);
   Status asynchronousFailure(Status status) const;
 
   struct CapturedGraph {
@@ -77,8 +85,10 @@ private:
   CudaEvent done;
   /// Arena, scratch, workspace.
   std::shared_ptr<void> block;
-  /// Device memory for arguments and results in host memory.
-  std::shared_ptr<void> staging;
+  /// Device memory for arguments and results that lie in host memory or where
+  /// kernels cannot load 16 bytes at once; 0 for those that never did.
+  std::vector<CuAddress> staging;
+  std::vector<std::shared_ptr<void>> stagingBlocks;
   RunMemory memory;
   std::vector<CapturedGraph> graphs;
   uint64_t uses = 0;

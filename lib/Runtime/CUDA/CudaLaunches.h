@@ -29,6 +29,10 @@ constexpr int64_t alignOnDevice(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
+/// What kernels load and store at once: the alignment that they need of every
+/// buffer.
+inline constexpr uintptr_t kDeviceLoadBytes = 16;
+
 class CudaLaunches {
 public:
   /// Checks the launches against the device, loads the machine code, which

@@ -251,6 +251,10 @@ static void runKernel(KernelRun run) {
   std::vector<void *> parameters;
   for (uint64_t parameter : run.parameters) {
     requireMemory(parameter, 0, "kernel " + run.kernel);
+    // A load of 16 bytes from elsewhere ends the context.
+    if (parameter % 16)
+      complain("kernel " + run.kernel + " gets memory aligned to " +
+               std::to_string(parameter & -parameter) + " bytes only");
     parameters.push_back(at(parameter));
   }
   auto body = all.machine.kernels.find(run.kernel);
