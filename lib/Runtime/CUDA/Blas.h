@@ -63,7 +63,13 @@ enum BlasDescAttribute : int {
   kBlasDescBiasType = 26,
 };
 /// cublasLtMatmulPreferenceAttributes_t.
-enum BlasPreferenceAttribute : int { kBlasPreferenceWorkspace = 1 };
+enum BlasPreferenceAttribute : int {
+  kBlasPreferenceWorkspace = 1,
+  kBlasPreferenceAlignmentA = 5,
+  kBlasPreferenceAlignmentB = 6,
+  kBlasPreferenceAlignmentC = 7,
+  kBlasPreferenceAlignmentD = 8,
+};
 /// cublasLtEpilogue_t: bits that its values are made of. A gradient stands with
 /// kBlasEpilogueAux.
 enum BlasEpilogue : uint32_t {

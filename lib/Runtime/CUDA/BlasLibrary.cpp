@@ -55,11 +55,11 @@ public:
               const std::string &cacheFolder)
       : context(std::move(context)), blas(std::move(blas)),
         stream(std::move(stream)),
-        tuner(this->context->driver(), this->context->gpu().name,
-              this->context->gpu().l2Bytes, DiskCache(cacheFolder)) {}
+        tuner(this->context, DiskCache(cacheFolder)) {}
 
   Result<std::shared_ptr<PreparedGemm>>
-  prepare(const GemmProblem &problem, const std::string &where) override;
+  prepare(const GemmProblem &problem, std::span<const size_t> alignments,
+          const std::string &where) override;
 
 private:
   std::shared_ptr<CudaContext> context;
@@ -73,7 +73,9 @@ private:
 } // namespace
 
 Result<std::shared_ptr<PreparedGemm>>
-BlasLibrary::prepare(const GemmProblem &problem, const std::string &where) {
+BlasLibrary::prepare(const GemmProblem &problem,
+                     std::span<const size_t> alignments,
+                     const std::string &where) {
   const GpuInfo &gpu = context->gpu();
   if (isFloat8(problem.operandA) && 10 * gpu.major + gpu.minor < kLeast8Bits)
     return Status(StatusCode::Unavailable, problem.toString(),
@@ -81,7 +83,7 @@ BlasLibrary::prepare(const GemmProblem &problem, const std::string &where) {
                       gpu.architecture())
         .withNote("in " + where);
   Result<std::shared_ptr<BlasProduct>> product =
-      BlasProduct::create(blas, problem);
+      BlasProduct::create(blas, problem, alignments);
   if (!product.ok())
     return product.status().withNote("in " + where);
   std::lock_guard<std::mutex> lock(mutex);
@@ -95,7 +97,8 @@ BlasLibrary::prepare(const GemmProblem &problem, const std::string &where) {
 Result<std::shared_ptr<GemmLibrary>>
 detail::openBlasLibrary(const Blas &blas, std::shared_ptr<CudaContext> context,
                         const std::string &cacheFolder) {
-  Result<std::shared_ptr<BlasContext>> handle = BlasContext::create(blas);
+  Result<std::shared_ptr<BlasContext>> handle =
+      BlasContext::create(blas, context);
   if (!handle.ok())
     return handle.status();
   Result<std::shared_ptr<CudaStream>> stream = CudaStream::create(context);

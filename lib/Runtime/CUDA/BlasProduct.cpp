@@ -13,16 +13,24 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-Result<std::shared_ptr<BlasContext>> BlasContext::create(const Blas &blas) {
+Result<std::shared_ptr<BlasContext>>
+BlasContext::create(const Blas &blas, std::shared_ptr<CudaContext> device) {
   BlasHandle handle = nullptr;
   if (BlasResult error = blas.create(&handle))
     return Status(StatusCode::Unavailable, "cublasLt",
                   "cublasLtCreate failed with " +
                       describeBlasError(blas, error));
-  return std::shared_ptr<BlasContext>(new BlasContext(blas, handle));
+  return std::shared_ptr<BlasContext>(
+      new BlasContext(blas, std::move(device), handle));
 }
 
-BlasContext::~BlasContext() { blas.destroy(raw); }
+BlasContext::~BlasContext() {
+  // The library frees what it holds on the device.
+  std::optional<CudaScope> scope;
+  if (device)
+    scope.emplace(*device);
+  blas.destroy(raw);
+}
 
 //===----------------------------------------------------------------------===//
 // Description
@@ -202,12 +210,13 @@ Status BlasProduct::describeEpilogue() {
   }
   // Candidates depend on which buffers there are and on their alignment. The
   // address itself is looked at in calls only, which set it.
-  void *aligned = reinterpret_cast<void *>(kBufferAlignment);
-  for (const GemmProblem::Slot &slot : slots)
-    if (std::optional<int> attribute = pointerAttribute(slot.role))
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (std::optional<int> attribute = pointerAttribute(slots[i].role)) {
+      void *aligned = reinterpret_cast<void *>(alignments[i]);
       if (Status status = set(*attribute, &aligned, sizeof(aligned));
           !status.ok())
         return status;
+    }
   return {};
 }
 
@@ -235,7 +244,8 @@ Status BlasProduct::describeLayouts() {
 
 Result<std::shared_ptr<BlasProduct>>
 BlasProduct::create(std::shared_ptr<BlasContext> context,
-                    const GemmProblem &problem) {
+                    const GemmProblem &problem,
+                    std::span<const size_t> alignments) {
   std::string where = problem.toString();
   if (std::string text = problem.obstacle(); !text.empty())
     return Status(StatusCode::InvalidArgument, where, text);
@@ -255,6 +265,8 @@ BlasProduct::create(std::shared_ptr<BlasContext> context,
   std::shared_ptr<BlasProduct> product(
       new BlasProduct(std::move(context), problem));
   product->slots = std::move(*slots);
+  product->alignments.assign(alignments.begin(), alignments.end());
+  product->alignments.resize(product->slots.size(), kBufferAlignment);
   if (Status status = product->describe(); !status.ok())
     return status;
   return product;
@@ -273,6 +285,49 @@ BlasProduct::~BlasProduct() {
 // Use
 //===----------------------------------------------------------------------===//
 
+size_t BlasProduct::alignmentOf(GemmProblem::Role role) const {
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (slots[i].role == role)
+      return alignments[i];
+  return 0;
+}
+
+std::string BlasProduct::alignmentText() const {
+  std::string text;
+  for (size_t alignment : alignments)
+    text += " " + std::to_string(alignment);
+  return text;
+}
+
+Status BlasProduct::setPreferences(BlasHandle preference) const {
+  const char *call = "cublasLtMatmulPreferenceSetAttribute";
+  const Blas &blas = context->library();
+  size_t workspace = kWorkspaceBytes;
+  if (Status status =
+          check(blas.preferenceSet(preference, kBlasPreferenceWorkspace,
+                                   &workspace, sizeof(workspace)),
+                call);
+      !status.ok())
+    return status;
+  // Without these the library takes 256 bytes for granted. Its a is our b, and
+  // its c our d where nothing is added.
+  using Role = GemmProblem::Role;
+  for (auto [attribute, role] :
+       {std::pair(kBlasPreferenceAlignmentA, Role::B),
+        {kBlasPreferenceAlignmentB, Role::A},
+        {kBlasPreferenceAlignmentC,
+         gemm.residual ? Role::Residual : Role::Result},
+        {kBlasPreferenceAlignmentD, Role::Result}}) {
+    auto alignment = static_cast<uint32_t>(alignmentOf(role));
+    if (Status status = check(blas.preferenceSet(preference, attribute,
+                                                 &alignment, sizeof(alignment)),
+                              call);
+        !status.ok())
+      return status;
+  }
+  return {};
+}
+
 Result<std::vector<BlasCandidate>> BlasProduct::candidates(int most) const {
   const Blas &blas = context->library();
   BlasHandle preference = nullptr;
@@ -280,10 +335,7 @@ Result<std::vector<BlasCandidate>> BlasProduct::candidates(int most) const {
                             "cublasLtMatmulPreferenceCreate");
       !status.ok())
     return status;
-  size_t workspace = kWorkspaceBytes;
-  Status status = check(blas.preferenceSet(preference, kBlasPreferenceWorkspace,
-                                           &workspace, sizeof(workspace)),
-                        "cublasLtMatmulPreferenceSetAttribute");
+  Status status = setPreferences(preference);
   std::vector<BlasCandidate> found(static_cast<size_t>(std::max(most, 1)));
   int count = 0;
   if (status.ok()) {

@@ -8,6 +8,7 @@
 #define MPC_LIB_RUNTIME_CUDA_BLASPRODUCT_H
 
 #include "Blas.h"
+#include "CudaContext.h"
 
 #include "mpc/Runtime/Gemm.h"
 
@@ -20,7 +21,9 @@ namespace mpc::detail {
 /// made. Calls from several threads at once are fine.
 class BlasContext {
 public:
-  static Result<std::shared_ptr<BlasContext>> create(const Blas &blas);
+  /// `device` is made current for the handle's end; null where there is none.
+  static Result<std::shared_ptr<BlasContext>>
+  create(const Blas &blas, std::shared_ptr<CudaContext> device = nullptr);
   ~BlasContext();
   BlasContext(const BlasContext &) = delete;
   BlasContext &operator=(const BlasContext &) = delete;
@@ -29,8 +32,11 @@ public:
   BlasHandle handle() const { return raw; }
 
 private:
-  BlasContext(const Blas &blas, BlasHandle raw) : blas(blas), raw(raw) {}
+  BlasContext(const Blas &blas, std::shared_ptr<CudaContext> device,
+              BlasHandle raw)
+      : blas(blas), device(std::move(device)), raw(raw) {}
   const Blas &blas;
+  std::shared_ptr<CudaContext> device;
   BlasHandle raw;
 };
 
@@ -43,14 +49,18 @@ public:
   static constexpr size_t kWorkspaceBytes = size_t(32) << 20;
 
   /// InvalidArgument for a problem that has an obstacle, Unavailable where the
-  /// library is too old for it.
+  /// library is too old for it. `alignments` are those of the buffers, in the
+  /// problem's order; empty: kBufferAlignment each.
   static Result<std::shared_ptr<BlasProduct>>
-  create(std::shared_ptr<BlasContext> context, const GemmProblem &problem);
+  create(std::shared_ptr<BlasContext> context, const GemmProblem &problem,
+         std::span<const size_t> alignments = {});
   ~BlasProduct();
   BlasProduct(const BlasProduct &) = delete;
   BlasProduct &operator=(const BlasProduct &) = delete;
 
   const GemmProblem &problem() const { return gemm; }
+  /// " 64 16 64", of each buffer: part of what names a choice of candidates.
+  std::string alignmentText() const;
   const Blas &library() const { return context->library(); }
   /// At most `most` ways to compute it, the library's favourite first.
   Result<std::vector<BlasCandidate>> candidates(int most) const;
@@ -69,12 +79,17 @@ private:
   Status describeLayouts();
   Status layout(BlasHandle &handle, ElementType type, int64_t rows,
                 int64_t columns, bool shared);
+  Status setPreferences(BlasHandle preference) const;
+  /// Alignment of the buffer with that role; 0 where there is none.
+  size_t alignmentOf(GemmProblem::Role role) const;
   Status set(int attribute, const void *value, size_t bytes) const;
   Status check(BlasResult result, const char *call) const;
 
   std::shared_ptr<BlasContext> context;
   GemmProblem gemm;
   std::vector<GemmProblem::Slot> slots;
+  /// Of each slot's buffer.
+  std::vector<size_t> alignments;
   /// `layoutC` is the residual's, of a type that the result goes with.
   BlasHandle desc = nullptr, layoutA = nullptr, layoutB = nullptr,
              layoutC = nullptr, layoutD = nullptr;

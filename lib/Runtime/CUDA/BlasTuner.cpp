@@ -6,151 +6,222 @@
 
 #include "BlasTuner.h"
 
+#include "BlasTuningMemory.h"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <numeric>
-#include <random>
 
 using namespace mpc;
 using namespace mpc::detail;
 
-namespace {
-/// Device memory for timing: some copies of all buffers of a product, and the
-/// workspace. Freed with the object.
-class TuningMemory {
-public:
-  TuningMemory(const CudaDriver &driver) : driver(driver) {}
-  ~TuningMemory() {
-    for (CuHandle event : events)
-      driver.eventDestroy(event);
-    if (base)
-      driver.memFree(base);
-  }
-  TuningMemory(const TuningMemory &) = delete;
-  TuningMemory &operator=(const TuningMemory &) = delete;
+//===----------------------------------------------------------------------===//
+// Timing
+//===----------------------------------------------------------------------===//
 
-  Status allocate(const GemmProblem &problem, int64_t l2Bytes, CuHandle stream);
-  /// The buffers of copy `number % copies`, in the problem's order.
-  std::vector<void *> buffers(size_t number) const;
-  void *workspace() const { return reinterpret_cast<void *>(base); }
-  CuHandle event(size_t index) const { return events[index]; }
+/// How long a graph is to take: a launch and two events are next to nothing.
+static constexpr float kGraphMilliseconds = 0.2f;
+/// Products in a graph.
+static constexpr size_t kLeastReplays = 2, kMostReplays = 128;
+
+namespace {
+
+/// A candidate that has run.
+struct Contender {
+  const BlasCandidate *candidate;
+  /// Of one product, with what its launch costs the host.
+  float alone = std::numeric_limits<float>::infinity();
+  CudaGraphExec graph = {};
+  /// Of the graph.
+  float least = std::numeric_limits<float>::infinity();
+};
+
+/// Times one product's candidates on one stream.
+class Race {
+public:
+  Race(std::shared_ptr<CudaContext> context, const BlasProduct &product,
+       const TuningMemory &memory, CuHandle stream)
+      : context(std::move(context)), driver(this->context->driver()),
+        product(product), memory(memory), stream(stream),
+        where(product.problem().toString()) {}
+
+  Status prepare();
+  /// Runs `candidate` alone; a status that is not ok is no failure of the race
+  /// while another candidate can be run.
+  Result<Contender> tryAlone(const BlasCandidate &candidate);
+  /// Captures `replays` products.
+  Status capture(Contender &contender, size_t replays);
+  /// The milliseconds of one launch of its graph.
+  Result<float> run(const Contender &contender);
 
 private:
-  static size_t aligned(int64_t bytes) {
-    return (static_cast<size_t>(bytes) + 255) / 256 * 256;
+  Status check(CuResult error, const char *call) const {
+    return context->check(error, call, where);
   }
+  Status enqueue(const BlasCandidate &candidate) {
+    return product.enqueue(memory.buffers(number++), candidate,
+                           memory.workspace(), stream);
+  }
+  /// The milliseconds of what `work` enqueues.
+  template <typename Work> Result<float> timed(Work work);
 
+  std::shared_ptr<CudaContext> context;
   const CudaDriver &driver;
-  CuAddress base = 0;
-  std::vector<size_t> offsets;
-  size_t stride = 0, copies = 1;
-  std::vector<CuHandle> events;
+  const BlasProduct &product;
+  const TuningMemory &memory;
+  CuHandle stream;
+  std::string where;
+  CudaEvent begin, end;
+  size_t number = 0;
 };
+
 } // namespace
 
-/// The f32 number of these bits cut to fewer of them. What would be no normal
-/// number becomes zero; nothing that is drawn here is too large.
-static uint32_t cut(uint32_t bits, int exponentBits, int mantissaBits) {
-  uint32_t sign = bits >> 31 << (exponentBits + mantissaBits);
-  int exponent =
-      static_cast<int>(bits >> 23 & 255) - 127 + (1 << (exponentBits - 1)) - 1;
-  uint32_t mantissa = (bits & 0x7fffff) >> (23 - mantissaBits);
-  return exponent > 0
-             ? sign | static_cast<uint32_t>(exponent) << mantissaBits | mantissa
-             : sign;
-}
-
-/// Standard normal numbers in `type`, `bytes` of them; random bits of an
-/// integer type.
-static std::vector<std::byte> randomNumbers(ElementType type, size_t bytes) {
-  // Seeded alike on every machine: power, and so speed, depends on the data.
-  std::mt19937 engine(1);
-  std::normal_distribution<float> normal;
-  std::vector<std::byte> data(bytes);
-  size_t size = static_cast<size_t>(elementBytes(type));
-  for (size_t at = 0; at + size <= bytes; at += size) {
-    if (!isFloat(type)) {
-      data[at] = static_cast<std::byte>(engine());
-      continue;
-    }
-    float value = normal(engine);
-    if (type == ElementType::F64) {
-      double wide = value;
-      std::memcpy(&data[at], &wide, size);
-      continue;
-    }
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof(bits));
-    if (type == ElementType::BF16)
-      bits = cut(bits, 8, 7);
-    else if (type == ElementType::F16)
-      bits = cut(bits, 5, 10);
-    else if (type == ElementType::F8E4M3FN)
-      bits = cut(bits, 4, 3);
-    else if (type == ElementType::F8E5M2)
-      bits = cut(bits, 5, 2);
-    std::memcpy(&data[at], &bits, size);
-  }
-  return data;
-}
-
-Status TuningMemory::allocate(const GemmProblem &problem, int64_t l2Bytes,
-                              CuHandle stream) {
-  std::optional<std::vector<GemmProblem::Slot>> slots = problem.slots();
-  if (!slots)
-    return Status(StatusCode::InvalidArgument, problem.toString(),
-                  "has no size that fits in memory");
-  for (const GemmProblem::Slot &slot : *slots) {
-    offsets.push_back(stride);
-    stride += aligned(slot.bytes);
-  }
-  copies = std::clamp<size_t>(
-      (2 * static_cast<size_t>(std::max<int64_t>(l2Bytes, 0)) + stride - 1) /
-          stride,
-      1, 64);
-  size_t workspace = BlasProduct::kWorkspaceBytes;
-  if (CuResult error = driver.memAlloc(&base, workspace + copies * stride)) {
-    base = 0;
-    return toStatus(driver, error, "cuMemAlloc", problem.toString());
-  }
-  // One copy of each operand is drawn; all copies hold the same numbers.
-  for (size_t i = 0; i < slots->size(); ++i) {
-    std::vector<std::byte> data =
-        randomNumbers((*slots)[i].type, static_cast<size_t>((*slots)[i].bytes));
-    for (size_t copy = 0; copy < copies; ++copy)
-      if (CuResult error = driver.memcpyHtoDAsync(
-              base + workspace + copy * stride + offsets[i], data.data(),
-              data.size(), stream))
-        return toStatus(driver, error, "cuMemcpyHtoDAsync", problem.toString());
-    // `data` goes away.
-    if (CuResult error = driver.streamSynchronize(stream))
-      return toStatus(driver, error, "cuStreamSynchronize", problem.toString());
-  }
-  for (int i = 0; i < 2; ++i) {
-    CuHandle event = nullptr;
-    if (CuResult error = driver.eventCreate(&event, kCuEventDefault))
-      return toStatus(driver, error, "cuEventCreate", problem.toString());
-    events.push_back(event);
+Status Race::prepare() {
+  for (CudaEvent *event : {&begin, &end}) {
+    CuHandle handle = nullptr;
+    if (Status status = check(driver.eventCreate(&handle, kCuEventDefault),
+                              "cuEventCreate");
+        !status.ok())
+      return status;
+    *event = CudaEvent(context, handle);
   }
   return {};
 }
 
-std::vector<void *> TuningMemory::buffers(size_t number) const {
-  std::vector<void *> result;
-  CuAddress first =
-      base + BlasProduct::kWorkspaceBytes + number % copies * stride;
-  for (size_t offset : offsets)
-    result.push_back(reinterpret_cast<void *>(first + offset));
-  return result;
+template <typename Work> Result<float> Race::timed(Work work) {
+  if (Status status =
+          check(driver.eventRecord(begin.get(), stream), "cuEventRecord");
+      !status.ok())
+    return status;
+  if (Status status = work(); !status.ok())
+    return status;
+  if (Status status =
+          check(driver.eventRecord(end.get(), stream), "cuEventRecord");
+      !status.ok())
+    return status;
+  if (Status status =
+          check(driver.eventSynchronize(end.get()), "cuEventSynchronize");
+      !status.ok())
+    return status;
+  float milliseconds = 0;
+  if (Status status =
+          check(driver.eventElapsedTime(&milliseconds, begin.get(), end.get()),
+                "cuEventElapsedTime");
+      !status.ok())
+    return status;
+  return milliseconds;
+}
+
+Result<Contender> Race::tryAlone(const BlasCandidate &candidate) {
+  // The first call loads code, which a capture might not allow.
+  if (Status status = enqueue(candidate); !status.ok())
+    return status;
+  Contender contender{&candidate};
+  for (int i = 0; i < 3; ++i) {
+    Result<float> alone = timed([&] { return enqueue(candidate); });
+    if (!alone.ok())
+      return alone.status();
+    contender.alone = std::min(contender.alone, *alone);
+  }
+  return contender;
+}
+
+Status Race::capture(Contender &contender, size_t replays) {
+  if (Status status =
+          check(driver.streamBeginCapture(stream, kCuCaptureThreadLocal),
+                "cuStreamBeginCapture");
+      !status.ok())
+    return status;
+  Status status;
+  number = 0;
+  for (size_t i = 0; i < replays && status.ok(); ++i)
+    status = enqueue(*contender.candidate);
+  CuHandle handle = nullptr;
+  CuResult error = driver.streamEndCapture(stream, &handle);
+  CudaGraph graph(context, handle);
+  if (status.ok())
+    status = check(error, "cuStreamEndCapture");
+  if (!status.ok())
+    return status;
+  CuHandle exec = nullptr;
+  if (Status made = check(driver.graphInstantiate(&exec, handle, 0),
+                          "cuGraphInstantiateWithFlags");
+      !made.ok())
+    return made;
+  contender.graph = CudaGraphExec(context, exec);
+  return {};
+}
+
+Result<float> Race::run(const Contender &contender) {
+  return timed([&] {
+    return check(driver.graphLaunch(contender.graph.get(), stream),
+                 "cuGraphLaunch");
+  });
+}
+
+Result<BlasCandidate> BlasTuner::time(const BlasProduct &product,
+                                      std::span<const BlasCandidate> candidates,
+                                      CuHandle stream) {
+  TuningMemory memory(context->driver());
+  if (!memory.prepare(product.problem(), context->gpu().l2Bytes, stream).ok())
+    return candidates.front();
+  Race race(context, product, memory, stream);
+  if (Status status = race.prepare(); !status.ok())
+    return status;
+  std::vector<Contender> contenders;
+  Status last;
+  float alone = std::numeric_limits<float>::infinity();
+  for (const BlasCandidate &candidate : candidates) {
+    Result<Contender> made = race.tryAlone(candidate);
+    if (made.ok()) {
+      alone = std::min(alone, made->alone);
+      contenders.push_back(std::move(*made));
+    } else {
+      last = made.status();
+    }
+  }
+  auto wanted = static_cast<size_t>(std::min<float>(
+      kMostReplays, kGraphMilliseconds / std::max(alone, 1e-6f)));
+  size_t replays =
+      std::max({wanted, memory.copyCount(), size_t(kLeastReplays)});
+  std::erase_if(contenders, [&](Contender &contender) {
+    // A launch costs all of them the same: this far behind it is the kernel.
+    if (contender.alone > 4 * alone)
+      return true;
+    Status status = race.capture(contender, replays);
+    if (!status.ok())
+      last = status;
+    return !status.ok();
+  });
+  if (contenders.empty())
+    return last;
+  // Pass 0 warms up. What is far behind after the next takes no more time.
+  float least = std::numeric_limits<float>::infinity();
+  for (int pass = 0; pass <= kPasses; ++pass)
+    for (Contender &contender : contenders) {
+      if (pass > 1 && contender.least > 1.5f * least)
+        continue;
+      Result<float> milliseconds = race.run(contender);
+      if (!milliseconds.ok())
+        return milliseconds.status();
+      if (pass == 0)
+        continue;
+      contender.least = std::min(contender.least, *milliseconds);
+      least = std::min(least, contender.least);
+    }
+  return *std::min_element(contenders.begin(), contenders.end(),
+                           [](const Contender &a, const Contender &b) {
+                             return a.least < b.least;
+                           })
+              ->candidate;
 }
 
 //===----------------------------------------------------------------------===//
 // Choice
 //===----------------------------------------------------------------------===//
 
-std::optional<BlasCandidate> BlasTuner::find(const std::string &key,
-                                             const BlasProduct &product) const {
+std::optional<BlasCandidate> BlasTuner::find(const std::string &key) const {
   std::optional<std::vector<std::byte>> bytes = cache.find(key);
   BlasCandidate candidate;
   if (!bytes || bytes->size() != sizeof(candidate.algorithm) + sizeof(uint64_t))
@@ -165,59 +236,15 @@ std::optional<BlasCandidate> BlasTuner::find(const std::string &key,
   return candidate;
 }
 
-Result<BlasCandidate> BlasTuner::time(const BlasProduct &product,
-                                      std::span<const BlasCandidate> candidates,
-                                      CuHandle stream) {
-  TuningMemory memory(driver);
-  if (!memory.allocate(product.problem(), l2Bytes, stream).ok())
-    return candidates.front();
-  std::string where = product.problem().toString();
-  const BlasCandidate *best = nullptr;
-  float least = std::numeric_limits<float>::infinity();
-  Status last;
-  size_t number = 0;
-  for (const BlasCandidate &candidate : candidates) {
-    // A candidate that cannot be run is no failure while another can.
-    auto run = [&](int times) {
-      Status status;
-      for (int i = 0; i < times && status.ok(); ++i)
-        status = product.enqueue(memory.buffers(number++), candidate,
-                                 memory.workspace(), stream);
-      return status;
-    };
-    last = run(2);
-    if (!last.ok())
-      continue;
-    CuResult error = driver.eventRecord(memory.event(0), stream);
-    last = run(kRuns);
-    if (!error)
-      error = driver.eventRecord(memory.event(1), stream);
-    if (!error)
-      error = driver.eventSynchronize(memory.event(1));
-    float milliseconds = 0;
-    if (!error)
-      error = driver.eventElapsedTime(&milliseconds, memory.event(0),
-                                      memory.event(1));
-    if (error)
-      return toStatus(driver, error, "timing", where);
-    if (last.ok() && milliseconds < least) {
-      least = milliseconds;
-      best = &candidate;
-    }
-  }
-  if (!best)
-    return last;
-  return *best;
-}
-
 Result<BlasCandidate> BlasTuner::choose(const BlasProduct &product,
                                         CuHandle stream) {
   std::string problem = product.problem().toString();
+  std::string alignments = product.alignmentText();
   std::string version = std::to_string(product.library().version());
-  std::string_view parts[] = {"cublasLt algorithm", problem, deviceName,
-                              version};
+  std::string_view parts[] = {"cublasLt algorithm 2", problem, alignments,
+                              context->gpu().name, version};
   std::string key = contentKey(parts);
-  if (std::optional<BlasCandidate> known = find(key, product))
+  if (std::optional<BlasCandidate> known = find(key))
     return *known;
   Result<std::vector<BlasCandidate>> candidates =
       product.candidates(kCandidates);

@@ -9,42 +9,40 @@
 
 #include "../DiskCache.h"
 #include "BlasProduct.h"
-#include "CudaDriver.h"
+#include "CudaContext.h"
 
+#include <memory>
+#include <optional>
 #include <string>
 
 namespace mpc::detail {
 
-/// Times the library's candidates for a product once per problem, device and
-/// version, on random data in buffers that rotate through more than the L2
-/// cache, and keeps the winner on disk.
+/// Times the library's candidates for a product once per problem, alignment of
+/// its buffers, device and version, and keeps the winner on disk. A candidate's
+/// time is that of a graph of many products, without what a launch costs the
+/// host, on random data in buffers that rotate through more than the L2 cache.
 class BlasTuner {
 public:
-  /// `deviceName` is part of the key; `l2Bytes` the device's cache. `cache` may
-  /// keep nothing.
-  BlasTuner(const CudaDriver &driver, std::string deviceName, int64_t l2Bytes,
-            DiskCache cache)
-      : driver(driver), deviceName(std::move(deviceName)), l2Bytes(l2Bytes),
-        cache(std::move(cache)) {}
+  /// `cache` may keep nothing.
+  BlasTuner(std::shared_ptr<CudaContext> context, DiskCache cache)
+      : context(std::move(context)), cache(std::move(cache)) {}
 
   /// The candidate to use. The device's context is current. Enqueues work on
   /// `stream` and waits for it, so it must not be under capture; where memory
   /// for timing is refused, the library's favourite is taken untimed.
   Result<BlasCandidate> choose(const BlasProduct &product, CuHandle stream);
 
-  /// Candidates that one problem is timed with, and timed runs of each.
-  static constexpr int kCandidates = 16, kRuns = 10;
+  /// Candidates that one problem is timed with, and how often a graph of each
+  /// is timed: the candidates take turns, and the least time counts.
+  static constexpr int kCandidates = 16, kPasses = 5;
 
 private:
-  std::optional<BlasCandidate> find(const std::string &key,
-                                    const BlasProduct &product) const;
+  std::optional<BlasCandidate> find(const std::string &key) const;
   Result<BlasCandidate> time(const BlasProduct &product,
                              std::span<const BlasCandidate> candidates,
                              CuHandle stream);
 
-  const CudaDriver &driver;
-  std::string deviceName;
-  int64_t l2Bytes;
+  std::shared_ptr<CudaContext> context;
   DiskCache cache;
 };
 

@@ -174,6 +174,20 @@ Status CudaLaunches::loadModules(const CudaServices &services) {
   return {};
 }
 
+/// What the address of each buffer of `launch` is a multiple of in every run.
+static std::vector<size_t> alignmentsOf(const Launch &launch) {
+  std::vector<size_t> alignments;
+  for (const BufferRef &ref : launch.buffers) {
+    bool callers = ref.kind == BufferRef::Kind::Argument ||
+                   ref.kind == BufferRef::Kind::Result;
+    size_t base = callers ? kDeviceLoadBytes
+                          : static_cast<size_t>(alignOnDevice(1)),
+           offset = static_cast<size_t>(ref.offset);
+    alignments.push_back(offset ? std::min(base, offset & -offset) : base);
+  }
+  return alignments;
+}
+
 Status CudaLaunches::prepareProducts(GemmLibrary *library) {
   for (size_t i = 0; i < steps.size(); ++i) {
     const Launch &launch = program->launches[i];
@@ -184,7 +198,7 @@ Status CudaLaunches::prepareProducts(GemmLibrary *library) {
                     "is a product for a library, but there is none; compile "
                     "with --gemm=own");
     Result<std::shared_ptr<PreparedGemm>> prepared =
-        library->prepare(*launch.gemm, describe(i));
+        library->prepare(*launch.gemm, alignmentsOf(launch), describe(i));
     if (!prepared.ok())
       return prepared.status();
     steps[i].product = std::move(*prepared);

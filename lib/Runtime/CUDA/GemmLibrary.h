@@ -35,10 +35,12 @@ public:
 class GemmLibrary {
 public:
   virtual ~GemmLibrary() = default;
-  /// Decides how `problem` is computed; may run candidates on the GPU. `where`
-  /// is the place in messages.
+  /// Decides how `problem` is computed; may run candidates on the GPU. The
+  /// address of each buffer is a multiple of the number that `alignments` has
+  /// for it, a power of two. `where` is the place in messages.
   virtual Result<std::shared_ptr<PreparedGemm>>
-  prepare(const GemmProblem &problem, const std::string &where) = 0;
+  prepare(const GemmProblem &problem, std::span<const size_t> alignments,
+          const std::string &where) = 0;
 };
 
 } // namespace mpc::detail

@@ -55,6 +55,14 @@ TEST(Blas, HasTheNumbersOfTheHeader) {
   EXPECT_EQ(int(kBlasDescBiasType), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE);
   EXPECT_EQ(int(kBlasPreferenceWorkspace),
             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+  EXPECT_EQ(int(kBlasPreferenceAlignmentA),
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+  EXPECT_EQ(int(kBlasPreferenceAlignmentB),
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+  EXPECT_EQ(int(kBlasPreferenceAlignmentC),
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+  EXPECT_EQ(int(kBlasPreferenceAlignmentD),
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
   EXPECT_EQ(int(kBlasEpilogueDefault), CUBLASLT_EPILOGUE_DEFAULT);
   EXPECT_EQ(int(kBlasEpilogueRelu | kBlasEpilogueBias),
             CUBLASLT_EPILOGUE_RELU_BIAS);
@@ -298,7 +306,7 @@ TEST(BlasLibrary, NeedsAGpuThatMultipliesEightBits) {
     recording::machine().failingCalls["cuMemAlloc"] = kCuOutOfMemory;
     auto library = openBlasLibrary(blas.table, gpu, /*cacheFolder=*/"");
     ASSERT_TRUE(library.ok()) << library.status().toString();
-    Status status = (*library)->prepare(problem, "launch 3").status();
+    Status status = (*library)->prepare(problem, {}, "launch 3").status();
     EXPECT_EQ(status.ok(), major * 10 + minor >= 89) << status.toString();
     if (status.ok())
       continue;
@@ -307,6 +315,53 @@ TEST(BlasLibrary, NeedsAGpuThatMultipliesEightBits) {
                                  gpu->gpu().name + " is sm_86");
     EXPECT_EQ(status.notes().back(), "in launch 3");
   }
+}
+
+// The library frees memory of the device with its handle.
+TEST(BlasLibrary, EndsItsHandleInItsContext) {
+  recording::restart();
+  std::shared_ptr<CudaContext> gpu =
+      *CudaContext::create(recording::driver(), 0);
+  FakeBlas blas;
+  std::vector<size_t> depths;
+  blas.onDestroy = [&] { depths.push_back(recording::contextDepth()); };
+  {
+    CudaScope scope(*gpu);
+    ASSERT_TRUE(openBlasLibrary(blas.table, gpu, /*cacheFolder=*/"").ok());
+  }
+  EXPECT_EQ(depths, (std::vector<size_t>{2}));
+  Result<std::shared_ptr<GemmLibrary>> library = [&] {
+    CudaScope scope(*gpu);
+    return openBlasLibrary(blas.table, gpu, /*cacheFolder=*/"");
+  }();
+  ASSERT_TRUE(library.ok());
+  library = Status(StatusCode::Unavailable, "test", "is over");
+  EXPECT_EQ(depths, (std::vector<size_t>{2, 1}));
+  EXPECT_EQ(recording::contextDepth(), 0u);
+}
+
+// Candidates are asked for under the alignment that each buffer has.
+TEST(BlasProduct, TellsTheAlignmentOfItsBuffers) {
+  FakeBlas blas;
+  auto context = BlasContext::create(blas.table);
+  GemmProblem problem;
+  problem.m = problem.n = problem.k = 16;
+  problem.bias = true;
+  auto ask = [&](std::vector<size_t> alignments) {
+    auto product = BlasProduct::create(*context, problem, alignments);
+    ASSERT_TRUE(product.ok());
+    ASSERT_TRUE((*product)->candidates(1).ok());
+  };
+  using Four = std::array<uint32_t, 4>;
+  // a, b, bias and result; the library's a is our b.
+  ask({16, 64, 32, 256});
+  EXPECT_EQ(blas.alignments, (Four{64, 16, 256, 256}));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(blas.asked.back().bias), 32u);
+  problem.residual = true;
+  ask({16, 64, 32, 128, 256});
+  EXPECT_EQ(blas.alignments, (Four{64, 16, 128, 256}));
+  ask({});
+  EXPECT_EQ(blas.alignments, (Four{64, 64, 64, 64}));
 }
 
 /// Everything that a description may hold.

@@ -11,7 +11,10 @@
 
 #include "gtest/gtest.h"
 
+#include <cstring>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <unistd.h>
 
 using namespace mpc;
@@ -20,9 +23,13 @@ using namespace mpc::testing;
 
 namespace {
 
-/// What the driver says each timing took, in order.
-std::vector<float> timings;
-size_t timed = 0;
+/// What products take, by candidate: launched one by one, and in a graph.
+std::vector<float> alone, inGraph;
+/// The library that records candidates, the candidate of each graph, and the
+/// graph that was launched last, if any was since the last timing.
+FakeBlas *library = nullptr;
+std::map<CuHandle, size_t> candidateOf;
+CuHandle launched = nullptr;
 
 /// A driver on which timings are given, a context, and a folder for the cache.
 class BlasTunerTest : public ::testing::Test {
@@ -32,11 +39,25 @@ protected:
     driver = recording::driver();
     driver.eventElapsedTime = [](float *milliseconds, CuHandle,
                                  CuHandle) -> CuResult {
-      *milliseconds = timings[timed++ % timings.size()];
+      *milliseconds = launched ? inGraph.at(candidateOf.at(launched))
+                               : alone.at(library->algorithms.back());
+      launched = nullptr;
       return 0;
     };
-    timings = {3, 2, 1};
-    timed = 0;
+    driver.graphInstantiate = [](CuHandle *exec, CuHandle graph,
+                                 unsigned long long flags) -> CuResult {
+      CuResult error = recording::driver().graphInstantiate(exec, graph, flags);
+      candidateOf[*exec] = library->algorithms.back();
+      return error;
+    };
+    driver.graphLaunch = [](CuHandle exec, CuHandle stream) -> CuResult {
+      launched = exec;
+      return recording::driver().graphLaunch(exec, stream);
+    };
+    alone = {0.005f, 0.006f, 0.007f};
+    inGraph = {3, 2, 1};
+    candidateOf.clear();
+    launched = nullptr;
     folder = std::filesystem::temp_directory_path() /
              ("mpc-tuner-" + std::to_string(getpid()));
     std::filesystem::remove_all(folder);
@@ -44,21 +65,26 @@ protected:
     scope = std::make_unique<CudaScope>(*context);
     problem.m = problem.n = problem.k = 8;
   }
-  ~BlasTunerTest() override { std::filesystem::remove_all(folder); }
+  ~BlasTunerTest() override {
+    library = nullptr;
+    std::filesystem::remove_all(folder);
+  }
 
   /// The candidate that a fresh tuner chooses for `problem`.
-  Result<BlasCandidate> choose(FakeBlas &fake) {
+  Result<BlasCandidate> choose(FakeBlas &fake,
+                               std::vector<size_t> alignments = {}) {
+    library = &fake;
     Result<std::shared_ptr<BlasContext>> blas = BlasContext::create(fake.table);
     if (!blas.ok())
       return blas.status();
     Result<std::shared_ptr<BlasProduct>> product =
-        BlasProduct::create(*blas, problem);
+        BlasProduct::create(*blas, problem, alignments);
     if (!product.ok())
       return product.status();
     CuHandle stream = nullptr;
     if (CuResult error = driver.streamCreate(&stream, kCuStreamNonBlocking))
       return toStatus(driver, error, "cuStreamCreate", "test");
-    BlasTuner tuner(driver, "GPU", 1 << 16, DiskCache(folder.string()));
+    BlasTuner tuner(context, DiskCache(folder.string()));
     Result<BlasCandidate> best = tuner.choose(**product, stream);
     driver.streamDestroy(stream);
     return best;
@@ -71,14 +97,76 @@ protected:
   GemmProblem problem;
 };
 
-TEST_F(BlasTunerTest, TakesTheFastest) {
+// What a launch costs the host says nothing of a kernel: the order of products
+// launched one by one is that of their launches.
+TEST_F(BlasTunerTest, TakesTheFastestInGraphs) {
   FakeBlas fake;
   Result<BlasCandidate> best = choose(fake);
   ASSERT_TRUE(best.ok()) << best.status().toString();
   EXPECT_EQ(best->algorithm.data[0], 2u);
   EXPECT_EQ(best->workspaceBytes, 2048u);
-  // Each candidate was warmed up and timed.
-  EXPECT_EQ(fake.algorithms.size(), size_t(3 * (2 + BlasTuner::kRuns)));
+  EXPECT_EQ(recording::count("cuGraphInstantiateWithFlags"), 3);
+  // A small product is repeated until launches and events do not count.
+  EXPECT_GE(fake.algorithms.size(), 3u * 40);
+  // All warm up and are timed once; only the fastest goes on.
+  EXPECT_EQ(recording::count("cuGraphLaunch"), 2 * 3 + BlasTuner::kPasses - 1);
+  inGraph = {1.2f, 1.1f, 1};
+  std::filesystem::remove_all(folder);
+  recording::forgetCalls();
+  ASSERT_TRUE(choose(fake).ok());
+  EXPECT_EQ(recording::count("cuGraphLaunch"), 3 * (1 + BlasTuner::kPasses));
+}
+
+// A candidate that takes milliseconds by itself is not repeated for long.
+TEST_F(BlasTunerTest, LeavesOutWhatIsFarBehind) {
+  alone = {9, 1, 1.5f};
+  FakeBlas fake;
+  fake.computes = false;
+  problem.m = problem.n = problem.k = 4096;
+  recording::machine().memoryBytes = size_t(2) << 30;
+  Result<BlasCandidate> best = choose(fake);
+  ASSERT_TRUE(best.ok()) << best.status().toString();
+  EXPECT_EQ(recording::count("cuGraphInstantiateWithFlags"), 2);
+  EXPECT_LE(fake.algorithms.size(), 3u * 4 + 2 * 4);
+}
+
+// Operands are random and rotate through more than the cache; they are drawn in
+// part and repeated by the device. What is only written is not filled.
+TEST_F(BlasTunerTest, FillsWhatIsReadOnTheDevice) {
+  problem.m = 2048, problem.n = 64, problem.k = 2048;
+  size_t bytes = size_t(problem.m * problem.k) * 4;
+  std::set<const void *> operands;
+  FakeBlas fake;
+  fake.computes = false;
+  // The library's b is our a.
+  fake.onProduct = [&](const void *, const void *b, const void *d) {
+    operands.insert(b);
+    std::vector<float> values(bytes / 4);
+    std::memcpy(values.data(), b, bytes);
+    double sum = 0, squares = 0;
+    for (float value : values) {
+      sum += value;
+      squares += double(value) * value;
+    }
+    EXPECT_NEAR(sum / double(values.size()), 0, 0.01);
+    EXPECT_NEAR(squares / double(values.size()), 1, 0.02);
+    EXPECT_NE(std::memcmp(b, &values[values.size() / 2], bytes / 2), 0);
+    uint32_t result = 0;
+    std::memcpy(&result, d, 4);
+    EXPECT_EQ(result, 0xCDCDCDCDu);
+    fake.onProduct = [&](const void *, const void *other, const void *) {
+      operands.insert(other);
+    };
+  };
+  size_t uploaded = 0;
+  recording::onCall([&](const recording::Call &call) {
+    if (call.name == "cuMemcpyHtoDAsync")
+      uploaded += std::stoul(call.detail);
+  });
+  ASSERT_TRUE(choose(fake).ok());
+  recording::onCall(nullptr);
+  EXPECT_LT(uploaded, bytes / 8);
+  EXPECT_GT(operands.size() * bytes, size_t(60) << 20);
 }
 
 TEST_F(BlasTunerTest, RemembersTheChoice) {
@@ -128,10 +216,21 @@ TEST_F(BlasTunerTest, TellsProblemsApart) {
   }
 }
 
+// What may run on aligned buffers alone is no choice for others.
+TEST_F(BlasTunerTest, TellsAlignmentsApart) {
+  auto isTimed = [&](std::vector<size_t> alignments) {
+    FakeBlas fake;
+    EXPECT_TRUE(choose(fake, alignments).ok());
+    return !fake.algorithms.empty();
+  };
+  EXPECT_TRUE(isTimed({64, 64, 64}));
+  EXPECT_FALSE(isTimed({64, 64, 64}));
+  EXPECT_TRUE(isTimed({64, 16, 64}));
+}
+
 TEST_F(BlasTunerTest, PassesOverWhatCannotRun) {
   FakeBlas fake;
   fake.refused = 2;
-  timings = {3, 2};
   Result<BlasCandidate> best = choose(fake);
   ASSERT_TRUE(best.ok()) << best.status().toString();
   EXPECT_EQ(best->algorithm.data[0], 1u);
@@ -162,7 +261,8 @@ TEST_F(BlasTunerTest, LeavesNothing) {
   EXPECT_EQ(recording::alive().size(), before);
   for (const char *name :
        {"cuMemcpyHtoDAsync", "cuStreamSynchronize", "cuEventCreate",
-        "cuEventRecord", "cuEventSynchronize"}) {
+        "cuEventRecord", "cuEventSynchronize", "cuStreamBeginCapture",
+        "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"}) {
     ASSERT_GT(recording::count(name), 0) << name;
     std::filesystem::remove_all(folder);
     recording::machine().failingCalls = {{name, kCuUnknown}};

@@ -143,13 +143,17 @@ public:
     CopyingLibrary &library;
   };
   Result<std::shared_ptr<detail::PreparedGemm>>
-  prepare(const GemmProblem &, const std::string &where) override {
+  prepare(const GemmProblem &, std::span<const size_t> alignments,
+          const std::string &where) override {
     prepared.push_back(where);
+    aligned.assign(alignments.begin(), alignments.end());
     return std::shared_ptr<detail::PreparedGemm>(
         std::make_shared<Product>(*this));
   }
 
   std::vector<std::string> prepared;
+  /// Alignments of the last product's buffers.
+  std::vector<size_t> aligned;
   std::vector<detail::CuAddress> workspaces;
   bool fails = false;
 };
@@ -208,6 +212,26 @@ TEST_F(CudaLaunches, ProductsAreCapturedInTheGraph) {
   ASSERT_EQ(library->workspaces.size(), 2u);
   EXPECT_EQ(library->workspaces[0], library->workspaces[1]);
   EXPECT_EQ(library->workspaces[0] % 256, 0u);
+}
+
+// A caller's memory is aligned to what kernels load at once; the rest to what
+// its place says.
+TEST_F(CudaLaunches, AProductKnowsTheAlignmentOfItsBuffers) {
+  auto library = std::make_shared<CopyingLibrary>();
+  Device device = deviceWith(library);
+  Program program = makeProduct();
+  program.arenaBytes = 1024;
+  program.launches.resize(1);
+  auto alignmentsWith = [&](int64_t first, int64_t second) {
+    program.launches[0].buffers[0] = {BufferRef::Kind::Arena, 0, first, 4,
+                                      false};
+    program.launches[0].buffers[1] = {BufferRef::Kind::Arena, 0, second, 4,
+                                      false};
+    EXPECT_TRUE(makeCudaExecutable(device, program).ok());
+    return library->aligned;
+  };
+  EXPECT_EQ(alignmentsWith(0, 64), (std::vector<size_t>{256, 64, 16}));
+  EXPECT_EQ(alignmentsWith(8, 512), (std::vector<size_t>{8, 256, 16}));
 }
 
 TEST_F(CudaLaunches, AProductThatFailsEndsTheCapture) {

@@ -25,6 +25,10 @@ struct Layout {
   int32_t batches = 1;
   int64_t stride = 0;
 };
+struct Preference {
+  size_t workspace = 0;
+  std::array<uint32_t, 4> alignments = {256, 256, 256, 256};
+};
 } // namespace
 
 static constexpr int kFailure = 14; // CUBLAS_STATUS_INTERNAL_ERROR
@@ -239,6 +243,8 @@ FakeBlas::FakeBlas() {
   };
   table.destroy = [](BlasHandle handle) -> BlasResult {
     --fake->alive;
+    if (fake->onDestroy)
+      fake->onDestroy();
     delete static_cast<int *>(handle);
     return 0;
   };
@@ -306,27 +312,34 @@ FakeBlas::FakeBlas() {
   table.preferenceCreate = [](BlasHandle *preference) -> BlasResult {
     MPC_FAKE_CALL("cublasLtMatmulPreferenceCreate");
     ++fake->alive;
-    *preference = new size_t(0);
+    *preference = new Preference;
     return 0;
   };
   table.preferenceDestroy = [](BlasHandle preference) -> BlasResult {
     --fake->alive;
-    delete static_cast<size_t *>(preference);
+    delete static_cast<Preference *>(preference);
     return 0;
   };
   table.preferenceSet = [](BlasHandle preference, int attribute,
                            const void *value, size_t bytes) -> BlasResult {
     MPC_FAKE_CALL("cublasLtMatmulPreferenceSetAttribute");
-    if (attribute != kBlasPreferenceWorkspace || bytes != sizeof(size_t))
+    auto &self = *static_cast<Preference *>(preference);
+    int matrix = attribute - kBlasPreferenceAlignmentA;
+    if (attribute == kBlasPreferenceWorkspace && bytes == sizeof(size_t))
+      std::memcpy(&self.workspace, value, bytes);
+    else if (matrix >= 0 && matrix < 4 && bytes == sizeof(uint32_t))
+      std::memcpy(&self.alignments[size_t(matrix)], value, bytes);
+    else
       return 7;
-    std::memcpy(preference, value, bytes);
     return 0;
   };
   table.heuristic = [](BlasHandle, BlasHandle desc, BlasHandle, BlasHandle,
-                       BlasHandle, BlasHandle, BlasHandle, int wanted,
-                       BlasCandidate *candidates, int *found) -> BlasResult {
+                       BlasHandle, BlasHandle, BlasHandle preference,
+                       int wanted, BlasCandidate *candidates,
+                       int *found) -> BlasResult {
     MPC_FAKE_CALL("cublasLtMatmulAlgoGetHeuristic");
     fake->asked.push_back(*static_cast<FakeDesc *>(desc));
+    fake->alignments = static_cast<Preference *>(preference)->alignments;
     if (fake->heuristicResult)
       return fake->heuristicResult;
     *found = std::min(wanted, fake->candidates);
@@ -352,6 +365,10 @@ FakeBlas::FakeBlas() {
     fake->ran.push_back(self);
     fake->typeC = static_cast<Layout *>(layoutC)->type;
     fake->typeD = static_cast<Layout *>(layoutD)->type;
+    if (fake->onProduct)
+      fake->onProduct(a, b, d);
+    if (!fake->computes)
+      return 0;
     return multiply(
         self, scalar(alpha, self.scale), a, *static_cast<Layout *>(layoutA), b,
         *static_cast<Layout *>(layoutB), scalar(beta, self.scale), c,

@@ -12,6 +12,8 @@
 
 #include "CUDA/Blas.h"
 
+#include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -56,6 +58,14 @@ public:
   int typeC = -1, typeD = -1;
   /// Algorithms that products ran with.
   std::vector<uint64_t> algorithms;
+  /// What the last candidates were asked for with, for a, b, c and d; 256 is
+  /// what the library takes for granted.
+  std::array<uint32_t, 4> alignments = {};
+  /// Whether products are computed; may look at the operands instead.
+  bool computes = true;
+  std::function<void(const void *a, const void *b, const void *d)> onProduct;
+  /// Called when the handle is destroyed.
+  std::function<void()> onDestroy;
   size_t version = 130100;
 
   /// Notes a call; whether it has to fail.

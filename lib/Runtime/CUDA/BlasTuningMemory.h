@@ -1,0 +1,57 @@
+//===- BlasTuningMemory.h - operands for timing products --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_CUDA_BLASTUNINGMEMORY_H
+#define MPC_LIB_RUNTIME_CUDA_BLASTUNINGMEMORY_H
+
+#include "BlasProduct.h"
+#include "CudaDriver.h"
+
+#include <random>
+#include <vector>
+
+namespace mpc::detail {
+
+/// Device memory for timing: some copies of all buffers of a product, and the
+/// workspace. Freed with the object.
+class TuningMemory {
+public:
+  explicit TuningMemory(const CudaDriver &driver) : driver(driver) {}
+  ~TuningMemory() {
+    if (base)
+      driver.memFree(base);
+  }
+  TuningMemory(const TuningMemory &) = delete;
+  TuningMemory &operator=(const TuningMemory &) = delete;
+
+  /// Takes the memory and fills what a product reads.
+  Status prepare(const GemmProblem &problem, int64_t l2Bytes, CuHandle stream);
+  /// The buffers of copy `number % copies`, in the problem's order.
+  std::vector<void *> buffers(size_t number) const;
+  void *workspace() const { return reinterpret_cast<void *>(base); }
+  /// Sets of buffers that are together larger than the cache.
+  size_t copyCount() const { return copies; }
+
+private:
+  /// Numbers that are drawn for one buffer; more repeat them. A prime, so that
+  /// no rows of a matrix are alike.
+  static constexpr size_t kDrawn = (size_t(1) << 17) - 1;
+
+  CuAddress address(size_t copy, size_t slot) const {
+    return base + BlasProduct::kWorkspaceBytes + copy * stride + offsets[slot];
+  }
+  CuResult fill(const GemmProblem::Slot &slot, size_t index,
+                std::mt19937 &engine, CuHandle stream);
+
+  const CudaDriver &driver;
+  CuAddress base = 0;
+  std::vector<size_t> offsets;
+  size_t stride = 0, copies = 1;
+};
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_CUDA_BLASTUNINGMEMORY_H
