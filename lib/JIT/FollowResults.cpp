@@ -11,6 +11,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
+#include <cmath>
 #include <optional>
 
 using namespace mlir;
@@ -183,6 +184,16 @@ parameterFrom(Operation *op, func::FuncOp entry,
 // All of them
 //===----------------------------------------------------------------------===//
 
+/// Whether `next` is finite wherever `own` is. What a device has made of a
+/// finite value must not become the measure of what follows from it.
+static bool keepsFinite(const Tensor &own, const Tensor &next) {
+  return llvm::all_of(llvm::zip_equal(own.floats(), next.floats()),
+                      [](auto pair) {
+                        auto [before, after] = pair;
+                        return std::isfinite(after) || !std::isfinite(before);
+                      });
+}
+
 void TrainingOracle::follow(const Buffers &arguments, const Buffers &results,
                             std::vector<Answer> &answers) {
   func::FuncOp entry = Compiler::entry(*exact.module);
@@ -190,7 +201,8 @@ void TrainingOracle::follow(const Buffers &arguments, const Buffers &results,
   auto rounded = lossFrom(Compiler::entry(*declared.module), Rounding::Declared,
                           arguments, results);
   for (Answer &answer : answers)
-    if (truth && rounded && answer.name == truth->first) {
+    if (truth && rounded && answer.name == truth->first &&
+        keepsFinite(answer.exact, truth->second)) {
       answer.exact = truth->second;
       answer.declared = rounded->second;
     }
@@ -201,7 +213,8 @@ void TrainingOracle::follow(const Buffers &arguments, const Buffers &results,
       continue;
     std::string name = resultName(entry, op.getResult(0));
     for (Answer &answer : answers)
-      if (answer.name == name || answer.name == name + ".copy") {
+      if ((answer.name == name || answer.name == name + ".copy") &&
+          keepsFinite(answer.exact, *parameter)) {
         answer.exact = *parameter;
         Type type = answer.declared.getElementType();
         for (auto [to, from] :

@@ -22,14 +22,21 @@ std::string mpc::nameIn(DictionaryAttr attributes) {
 
 Result<TrainingOracle::Graph>
 TrainingOracle::makeGraph(const std::string &path,
-                          const CompileOptions &options) {
+                          const CompileOptions &options, bool numbered) {
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
   if (!compiler.ok())
     return compiler.status();
   Result<Compiler::Module> module = (*compiler)->import(path);
   if (!module.ok())
     return module.status();
-  if (Status status = (*compiler)->runStages(**module, "import", "loss-scale");
+  if (Status status =
+          (*compiler)->runStages(**module, "import", "differentiate");
+      !status.ok())
+    return status;
+  if (numbered)
+    numberOps(Compiler::entry(**module));
+  if (Status status =
+          (*compiler)->runStages(**module, "differentiate", "loss-scale");
       !status.ok())
     return status;
   Graph graph;
@@ -51,6 +58,9 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
   if (!graph.ok())
     return graph.status();
   oracle.declared = std::move(*graph);
+  oracle.path = path;
+  oracle.declaredOptions = choices;
+  oracle.declaredOptions.onDiagnostic = nullptr;
   // Whoever listens has heard everything about the model by now.
   choices.onDiagnostic = nullptr;
   choices.policy = "float32";
@@ -71,14 +81,15 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
   if (!graph.ok())
     return graph.status();
   oracle.exact = std::move(*graph);
+  oracle.exactOptions = choices;
   return oracle;
 }
 
-Result<TrainingOracle::Named>
-TrainingOracle::interpret(Graph &graph, Rounding rounding,
-                          const std::map<std::string, Buffer> &values) {
+Result<std::vector<Tensor>>
+TrainingOracle::argumentsOf(Graph &graph,
+                            const std::map<std::string, Buffer> &values) {
   func::FuncOp entry = Compiler::entry(*graph.module);
-  SmallVector<Tensor> arguments;
+  std::vector<Tensor> arguments;
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
     std::string name = nameIn(entry.getArgAttrDict(i));
     auto type = cast<RankedTensorType>(entry.getArgument(i).getType());
@@ -90,6 +101,14 @@ TrainingOracle::interpret(Graph &graph, Rounding rounding,
                         runtimeType(type).toString());
     arguments.push_back(Tensor::fromBytes(type, found->second.data()));
   }
+  return arguments;
+}
+
+Result<TrainingOracle::Named>
+TrainingOracle::interpret(Graph &graph, Rounding rounding,
+                          ArrayRef<Tensor> arguments,
+                          const OpObserver &observer) {
+  func::FuncOp entry = Compiler::entry(*graph.module);
   reference::InterpretOptions options;
   options.rounding = rounding;
   graph.numbers.clear();
@@ -97,6 +116,8 @@ TrainingOracle::interpret(Graph &graph, Rounding rounding,
     for (auto [value, tensor] : llvm::zip(op->getResults(), results))
       if (tensor.size() == 1)
         graph.numbers.emplace(value.getAsOpaquePointer(), tensor);
+    if (observer)
+      observer(op, results);
   };
   size_t first = graph.compiler->diagnostics().size();
   FailureOr<SmallVector<Tensor>> results =
@@ -116,10 +137,16 @@ TrainingOracle::interpret(Graph &graph, Rounding rounding,
 
 Result<std::vector<TrainingOracle::Answer>>
 TrainingOracle::run(const std::map<std::string, Buffer> &arguments) {
-  Result<Named> wanted = interpret(exact, Rounding::Float64, arguments);
+  Result<std::vector<Tensor>> given = argumentsOf(exact, arguments);
+  if (!given.ok())
+    return given.status();
+  Result<Named> wanted = interpret(exact, Rounding::Float64, *given);
   if (!wanted.ok())
     return wanted.status();
-  Result<Named> rounded = interpret(declared, Rounding::Declared, arguments);
+  given = argumentsOf(declared, arguments);
+  if (!given.ok())
+    return given.status();
+  Result<Named> rounded = interpret(declared, Rounding::Declared, *given);
   if (!rounded.ok())
     return rounded.status();
   std::vector<Answer> answers;
@@ -135,6 +162,36 @@ TrainingOracle::run(const std::map<std::string, Buffer> &arguments) {
           {name, truth->second, std::move(rounded->find(name)->second)});
   }
   return answers;
+}
+
+Result<std::optional<Overflow>>
+TrainingOracle::firstOverflow(const std::map<std::string, Buffer> &arguments) {
+  OpValues wanted;
+  std::optional<Overflow> overflow;
+  auto runNumbered = [&](const CompileOptions &options, Rounding rounding,
+                         bool looks) -> Status {
+    Result<Graph> graph = makeGraph(path, options, /*numbered=*/true);
+    if (!graph.ok())
+      return graph.status();
+    Result<std::vector<Tensor>> given = argumentsOf(*graph, arguments);
+    if (!given.ok())
+      return given.status();
+    OverflowFinder finder(wanted, *given);
+    Result<Named> results =
+        interpret(*graph, rounding, *given,
+                  looks ? finder.observer() : wanted.observer());
+    overflow = finder.first();
+    return results.status();
+  };
+  if (Status status =
+          runNumbered(exactOptions, Rounding::Float64, /*looks=*/false);
+      !status.ok())
+    return status;
+  if (Status status =
+          runNumbered(declaredOptions, Rounding::Declared, /*looks=*/true);
+      !status.ok())
+    return status;
+  return overflow;
 }
 
 int64_t TrainingOracle::integerBound(const std::string &name) {

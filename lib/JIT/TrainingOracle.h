@@ -11,6 +11,7 @@
 #define MPC_LIB_JIT_TRAININGORACLE_H
 
 #include "Compiler.h"
+#include "OpTrace.h"
 
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
@@ -58,10 +59,17 @@ public:
   ///   to 0 become a step of full length.
   ///
   /// Outputs and states are judged by themselves. Answers stay as they are
-  /// where the loss reads no output, or no state gives the gradient back.
+  /// where the loss reads no output, or no state gives the gradient back, and
+  /// where a finite answer would cease to be so.
   void follow(const std::map<std::string, Buffer> &arguments,
               const std::map<std::string, Buffer> &results,
               std::vector<Answer> &answers);
+
+  /// The op of the policy's graph that makes the first value that is not finite
+  /// where that of float64 is, `arguments` as for run(). Makes both graphs
+  /// again. Nothing where the declared types explain no such value.
+  Result<std::optional<Overflow>>
+  firstOverflow(const std::map<std::string, Buffer> &arguments);
 
   /// Number of terms of the longest sum in the policy's graph.
   int64_t longestReduction() {
@@ -92,12 +100,21 @@ private:
   };
   using Named = std::map<std::string, reference::Tensor>;
 
+  /// With `numbered` ops have the numbers that they had in front of precision,
+  /// which are the same for every policy.
   static Result<Graph> makeGraph(const std::string &path,
-                                 const CompileOptions &options);
+                                 const CompileOptions &options,
+                                 bool numbered = false);
+  /// The values of the arguments of `graph`.
+  static Result<std::vector<reference::Tensor>>
+  argumentsOf(Graph &graph, const std::map<std::string, Buffer> &values);
   static Result<Named> interpret(Graph &graph, reference::Rounding rounding,
-                                 const std::map<std::string, Buffer> &values);
+                                 llvm::ArrayRef<reference::Tensor> arguments,
+                                 const OpObserver &observer = {});
 
   Graph exact, declared;
+  std::string path;
+  CompileOptions exactOptions, declaredOptions;
 };
 
 /// The name of an argument or result, which a step's all have.

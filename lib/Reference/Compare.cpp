@@ -87,10 +87,13 @@ OutputError mpc::reference::compareOutput(const Tensor &actual,
     double a = actual.floats()[i], r = reference.floats()[i],
            d = declared.floats()[i];
     if (!std::isfinite(a) || !std::isfinite(r)) {
-      if (sameNonFinite(a, r) || sameNonFinite(a, d))
+      if (sameNonFinite(a, r))
         continue;
+      bool overflows = std::isfinite(r);
+      if (error.overflows == 0 && (overflows || error.mismatches == 0))
+        error.firstMismatch = i;
       ++error.mismatches;
-      error.maxAbsError = kInfinity;
+      error.overflows += overflows;
       continue;
     }
     ++finite;
@@ -108,8 +111,32 @@ OutputError mpc::reference::compareOutput(const Tensor &actual,
   error.rmsRelativeError = std::sqrt(actualSquares / count) / magnitude;
   error.tolerance = 2 * std::sqrt(declaredSquares / count) / magnitude +
                     4 * std::sqrt(length) * 0x1p-24;
+  if (error.mismatches > 0)
+    error.maxAbsError = error.rmsRelativeError = kInfinity;
   error.ok = error.mismatches == 0 && error.rmsRelativeError <= error.tolerance;
   return error;
+}
+
+std::string mpc::reference::finitenessFault(const OutputError &error,
+                                            ArrayRef<int64_t> shape) {
+  if (error.firstMismatch < 0)
+    return "";
+  SmallVector<int64_t> position(shape.size());
+  int64_t rest = error.firstMismatch;
+  for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+    position[axis] = rest % shape[axis];
+  bool overflowed = error.overflows > 0;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << (overflowed ? error.overflows : error.mismatches) << " of "
+     << productOf(shape)
+     << (overflowed ? " elements are not finite where the reference is"
+                    : " elements are not the NaN or infinity that the "
+                      "reference is")
+     << ", first at [";
+  llvm::interleaveComma(position, os);
+  os << "]";
+  return text;
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,7 @@
 
 #include "Commands.h"
 #include "FastPath.h"
+#include "Finiteness.h"
 #include "Inputs.h"
 #include "Instrument.h"
 #include "StoredModel.h"
@@ -21,7 +22,6 @@
 #include "mpc/Runtime/Executable.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -44,15 +44,21 @@ private:
   Status interpretModel();
   Status compileAndRun();
   Status compareExpected(Json &document, bool &ok);
+  /// Runs both modes of the oracle on numbered ops.
+  Status traceOps();
+  /// Compiles and runs with the result of every op as an output.
+  Status runInstrumented();
   Status checkOps(Json &document, bool &ok);
+  /// Says which values are not finite where they should be, and which op was
+  /// the first to make one.
+  Status reportFiniteness(Json &document);
   void reportOutputs(Json &document, bool &ok);
   /// Without narrow types there is no reason for an integer to differ.
   bool exactIntegers() const {
     return options.policy == "float32" && options.sets.empty();
   }
   Status oracle(reference::Rounding rounding, std::vector<Tensor> &results,
-                std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)>
-                    observer = {});
+                OpObserver observer = {});
 
   const CheckArguments &arguments;
   Reporter reporter;
@@ -68,22 +74,23 @@ private:
   /// Of each output, as reportOutputs() judged it.
   std::vector<double> tolerances;
   int64_t longestReduction = 1;
+  /// The graph op by op, made where a report asks for it.
+  struct Trace {
+    OpValues wanted, predicted;
+    std::vector<InstrumentedOp> ops;
+    /// The first overflow under the declared types.
+    std::optional<Overflow> overflow;
+    /// Whether `actual` holds the values of `ops`.
+    bool instrumented = false;
+  };
+  std::optional<Trace> trace;
+  FinitenessFaults faults;
 };
 
 } // namespace
 
 static mlir::RankedTensorType tensorType(mlir::Type type) {
   return mlir::cast<mlir::RankedTensorType>(type);
-}
-
-/// Whether an element is infinite or NaN that is finite in the reference. The
-/// oracle's second mode may say so too, which explains it and does not excuse
-/// it in an output.
-static bool leftRange(const Tensor &actual, const Tensor &reference) {
-  for (auto [value, wanted] : llvm::zip(actual.floats(), reference.floats()))
-    if (!std::isfinite(value) && std::isfinite(wanted))
-      return true;
-  return false;
 }
 
 Status Checker::prepare() {
@@ -139,9 +146,8 @@ std::vector<Status> Checker::bind() {
   return {};
 }
 
-Status Checker::oracle(
-    reference::Rounding rounding, std::vector<Tensor> &results,
-    std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observer) {
+Status Checker::oracle(reference::Rounding rounding,
+                       std::vector<Tensor> &results, OpObserver observer) {
   reference::InterpretOptions interpret;
   interpret.rounding = rounding;
   interpret.observer = std::move(observer);
@@ -203,10 +209,6 @@ void Checker::reportOutputs(Json &document, bool &ok) {
     OutputError error =
         reference::compareOutput(actual[i], reference[i], declared[i],
                                  longestReduction, exactIntegers());
-    if (leftRange(actual[i], reference[i])) {
-      error.maxAbsError = error.rmsRelativeError = HUGE_VAL;
-      error.ok = false;
-    }
     ok &= error.ok;
     tolerances.push_back(error.tolerance);
     std::string type(elementTypeName(outputs[i].type.element));
@@ -218,6 +220,7 @@ void Checker::reportOutputs(Json &document, bool &ok) {
                     {"tolerance", jsonNumber(error.tolerance)},
                     {"mismatches", error.mismatches},
                     {"ok", error.ok}});
+    faults.add(list.back(), outputs[i].name, error, outputs[i].type.shape);
     table.push_back(
         {outputs[i].name, outputs[i].type.toString(),
          shortNumber(error.maxAbsError), shortNumber(error.rmsRelativeError),
@@ -247,15 +250,17 @@ Status Checker::compareExpected(Json &document, bool &ok) {
     // The file stands for the same truth as the oracle, so the oracle's
     // tolerance holds; one from the file itself would widen with what is wrong
     // in it.
-    bool holds = actual[i].isFloat()
-                     ? error.rmsRelativeError <= tolerances[i]
-                     : error.mismatches == 0 || !exactIntegers();
+    bool holds =
+        actual[i].isFloat()
+            ? error.mismatches == 0 && error.rmsRelativeError <= tolerances[i]
+            : error.mismatches == 0 || !exactIntegers();
     ok &= holds;
     list.push_back({{"name", outputs[i].name},
                     {"max_abs_error", jsonNumber(error.maxAbsError)},
                     {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
                     {"tolerance", jsonNumber(tolerances[i])},
                     {"ok", holds}});
+    faults.add(list.back(), outputs[i].name, error, outputs[i].type.shape);
     table.push_back({outputs[i].name, shortNumber(error.maxAbsError),
                      shortNumber(error.rmsRelativeError),
                      holds ? "ok" : "OVER TOLERANCE"});
@@ -265,7 +270,9 @@ Status Checker::compareExpected(Json &document, bool &ok) {
   return {};
 }
 
-Status Checker::checkOps(Json &document, bool &ok) {
+Status Checker::traceOps() {
+  if (trace)
+    return {};
   // Precision rewrites in place, so the ops of the graph before it are found
   // again by the numbers that they carry.
   Result<Compiler::Module> imported = compiler->import(arguments.common.model);
@@ -276,22 +283,70 @@ Status Checker::checkOps(Json &document, bool &ok) {
       !status.ok())
     return status;
   numberOps(Compiler::entry(*module));
-  OpValues wanted, predicted;
+  trace.emplace();
   std::vector<Tensor> ignored;
-  if (Status status =
-          oracle(reference::Rounding::Float64, ignored, wanted.observer());
+  if (Status status = oracle(reference::Rounding::Float64, ignored,
+                             trace->wanted.observer());
       !status.ok())
     return status;
   if (Status status = compiler->runStages(*module, "simplify", "precision");
       !status.ok())
     return status;
+  OverflowFinder finder(trace->wanted, inputTensors);
+  OpObserver collect = trace->predicted.observer(), look = finder.observer();
   if (Status status =
-          oracle(reference::Rounding::Declared, ignored, predicted.observer());
+          oracle(reference::Rounding::Declared, ignored,
+                 [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
+                   collect(op, results);
+                   look(op, results);
+                 });
       !status.ok())
     return status;
-  std::vector<InstrumentedOp> ops = exposeOps(Compiler::entry(*module));
+  trace->overflow = finder.first();
+  trace->ops = exposeOps(Compiler::entry(*module));
+  return {};
+}
+
+Status Checker::runInstrumented() {
+  if (Status status = traceOps(); !status.ok())
+    return status;
+  if (trace->instrumented)
+    return {};
   actual.clear();
-  if (Status status = compileAndRun(); !status.ok())
+  trace->instrumented = true;
+  return compileAndRun();
+}
+
+Status Checker::reportFiniteness(Json &document) {
+  std::optional<Overflow> first;
+  if (faults.overflowed()) {
+    if (Status status = traceOps(); !status.ok())
+      return status;
+    first = trace->overflow;
+  }
+  // What the declared types do not explain, the compiled code has done.
+  if (faults.overflowed() && !first) {
+    if (Status status = runInstrumented(); !status.ok())
+      return status;
+    for (const InstrumentedOp &op : trace->ops) {
+      const Tensor *wanted = trace->wanted.find(op.number);
+      const Tensor &value = actual[op.output];
+      if (wanted && reference::compareOutput(value, *wanted, *wanted, 1,
+                                             /*fatalIntegers=*/false)
+                            .overflows > 0) {
+        first = Overflow{
+            op.name, op.kind, op.layer,
+            std::string(elementTypeName(runtimeType(value.getType()).element))};
+        break;
+      }
+    }
+  }
+  faults.report(reporter, document, first);
+  return {};
+}
+
+Status Checker::checkOps(Json &document, bool &ok) {
+  if (Status status = runInstrumented(); !status.ok())
     return status;
 
   struct Row {
@@ -301,9 +356,9 @@ Status Checker::checkOps(Json &document, bool &ok) {
     size_t order;
   };
   std::vector<Row> rows;
-  for (const InstrumentedOp &op : ops) {
-    const Tensor *reference = wanted.find(op.number),
-                 *second = predicted.find(op.number);
+  for (const InstrumentedOp &op : trace->ops) {
+    const Tensor *reference = trace->wanted.find(op.number),
+                 *second = trace->predicted.find(op.number);
     if (!reference || !second)
       continue;
     OutputError error =
@@ -325,6 +380,7 @@ Status Checker::checkOps(Json &document, bool &ok) {
           error.ok ? "ok" : "OVER TOLERANCE"},
          jsonNumber(error.rmsRelativeError),
          rows.size()});
+    faults.add(rows.back().json, op.name, error, reference->getShape());
   }
   std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
     return a.excess != b.excess ? a.excess > b.excess : a.order < b.order;
@@ -366,6 +422,8 @@ int Checker::run() {
   if (arguments.perOp)
     if (Status status = checkOps(document, ok); !status.ok())
       return reporter.fail(status);
+  if (Status status = reportFiniteness(document); !status.ok())
+    return reporter.fail(status);
   document["ok"] = ok;
   reporter.line(ok ? "all checks held" : "the check did not hold");
   reporter.document(document);

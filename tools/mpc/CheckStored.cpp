@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Finiteness.h"
 #include "Inputs.h"
 #include "StoredModel.h"
 
@@ -69,6 +70,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
   const std::vector<ProgramValue> &outputs = executable.program().results;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   double predicted = predictedError(file);
+  FinitenessFaults faults;
   bool exactIntegers = elementBytes(file.narrowestType()) >= 4;
   Json outputList = Json::array(), expectedList = Json::array();
   std::vector<std::vector<std::string>> table = {
@@ -101,6 +103,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
                   {"tolerance", jsonNumber(tolerance)},
                   {"mismatches", error.mismatches},
                   {"ok", holds}};
+    faults.add(entry, outputs[i].name, error, outputs[i].type.shape);
     outputList.push_back(entry);
     expectedList.push_back(entry);
     table.push_back({outputs[i].name, shortNumber(error.maxAbsError),
@@ -110,6 +113,8 @@ Status StoredCheck::compare(const ExecutableFile &file,
   document["outputs"] = outputList;
   document["expected"] = expectedList;
   reporter.line(formatTable(table, {false, true, true, true, false}));
+  // A file has no graph in which the op could be looked for.
+  faults.report(reporter, document, std::nullopt);
   return {};
 }
 

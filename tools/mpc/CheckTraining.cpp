@@ -9,6 +9,7 @@
 
 #include "Commands.h"
 #include "FastPath.h"
+#include "Finiteness.h"
 #include "Inputs.h"
 #include "KeptState.h"
 #include "StoredModel.h"
@@ -41,7 +42,7 @@ private:
   std::vector<Status> bind();
   /// Runs the step and the oracle on the same state.
   Status compute();
-  void report(Json &document, bool &ok);
+  Status report(Json &document, bool &ok);
   Status save() const;
 
   const CheckArguments &arguments;
@@ -137,11 +138,12 @@ Status StepCheck::compute() {
   return {};
 }
 
-void StepCheck::report(Json &document, bool &ok) {
+Status StepCheck::report(Json &document, bool &ok) {
   const std::vector<ProgramValue> &values = executable->program().results;
   std::vector<std::vector<std::string>> table = {
       {"result", "type", "max abs error", "rms rel error", "tolerance", ""}};
   Json list = Json::array();
+  FinitenessFaults faults;
   int64_t longest = oracle->longestReduction();
   for (auto [answer, own] : llvm::zip_equal(answers, ownAnswers)) {
     size_t i = 0;
@@ -168,6 +170,7 @@ void StepCheck::report(Json &document, bool &ok) {
                     {"tolerance", jsonNumber(error.tolerance)},
                     {"mismatches", error.mismatches},
                     {"ok", error.ok}});
+    faults.add(list.back(), answer.name, error, values[i].type.shape);
     if (!arguments.save.empty())
       list.back()["saved_tolerance"] =
           jsonNumber(reference::compareOutput(actual, own.exact, own.declared,
@@ -180,6 +183,15 @@ void StepCheck::report(Json &document, bool &ok) {
   }
   document["outputs"] = list;
   reporter.line(formatTable(table, {false, false, true, true, true, false}));
+  std::optional<Overflow> first;
+  if (faults.overflowed()) {
+    Result<std::optional<Overflow>> found = oracle->firstOverflow(given);
+    if (!found.ok())
+      return found.status();
+    first = *found;
+  }
+  faults.report(reporter, document, first);
+  return {};
 }
 
 Status StepCheck::save() const {
@@ -223,7 +235,8 @@ std::vector<Status> StepCheck::run(Json &document, bool &ok) {
               {"policy", options.policy},
               {"device", device->name()},
               {"ok", false}};
-  report(document, ok);
+  if (Status status = report(document, ok); !status.ok())
+    return {status};
   if (Status status = save(); !status.ok())
     return {status};
   return {};

@@ -7,6 +7,7 @@
 #include "Instrument.h"
 
 #include "JIT/Compiler.h"
+#include "JIT/OpTrace.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -16,37 +17,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::Tensor;
-
-/// Discardable integer attribute that holds an op's number.
-static constexpr llvm::StringLiteral kNumber = "mpc.number";
-
-void tool::numberOps(func::FuncOp function) {
-  int64_t next = 0;
-  Builder builder(function.getContext());
-  for (Operation &op : function.getBody().front().without_terminator())
-    if (!isa<ConstantOp>(op) && op.getNumResults() > 0)
-      op.setDiscardableAttr(kNumber, builder.getI64IntegerAttr(next++));
-}
-
-/// The number of `op`, or -1.
-static int64_t numberOf(Operation *op) {
-  auto number =
-      dyn_cast_if_present<IntegerAttr>(op->getDiscardableAttr(kNumber));
-  return number ? number.getInt() : -1;
-}
-
-std::function<void(Operation *, ArrayRef<Tensor>)> OpValues::observer() {
-  return [this](Operation *op, ArrayRef<Tensor> results) {
-    int64_t number = numberOf(op);
-    if (number >= 0 && !results.empty())
-      values.insert_or_assign(number, results.front());
-  };
-}
-
-const Tensor *OpValues::find(int64_t number) const {
-  auto found = values.find(number);
-  return found == values.end() ? nullptr : &found->second;
-}
 
 std::vector<InstrumentedOp> tool::exposeOps(func::FuncOp function) {
   std::vector<InstrumentedOp> ops;
@@ -60,7 +30,7 @@ std::vector<InstrumentedOp> tool::exposeOps(func::FuncOp function) {
     int64_t number = numberOf(&op);
     if (number < 0)
       continue;
-    op.removeDiscardableAttr(kNumber);
+    clearNumber(&op);
     ops.push_back(
         {number, results.size(), opName(&op), opKind(&op), opLayer(&op)});
     results.push_back(op.getResult(0));

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops are numbered before a stage rewrites them and found again after it.
+// A second compile, in which every op that OpTrace numbered is an output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,28 +13,10 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 namespace mpc::tool {
-
-/// Gives each op of `function` but constants and the return its number, a
-/// discardable attribute that rewrites of single ops keep.
-void numberOps(mlir::func::FuncOp function);
-
-/// First results of numbered ops, collected from the interpreter.
-class OpValues {
-public:
-  std::function<void(mlir::Operation *, llvm::ArrayRef<reference::Tensor>)>
-  observer();
-  /// The value of the op with that number, or null.
-  const reference::Tensor *find(int64_t number) const;
-
-private:
-  std::map<int64_t, reference::Tensor> values;
-};
 
 /// A numbered op whose first result became an output.
 struct InstrumentedOp {

@@ -14,21 +14,28 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <string>
+
 namespace mpc::reference {
 
 /// How far an output is from the reference.
 struct OutputError {
-  /// Largest |actual - reference|; infinity where one is finite and the other
-  /// not.
+  /// Largest |actual - reference|; infinity where an element disagrees about
+  /// finiteness.
   double maxAbsError = 0;
   /// rms(actual - reference) / rms(reference); absolute where the reference is
-  /// 0.
+  /// 0, infinity where an element disagrees about finiteness.
   double rmsRelativeError = 0;
   /// What `rmsRelativeError` may be at most.
   double tolerance = 0;
   /// Integer outputs: elements that differ. Float outputs: elements where
   /// exactly one side is NaN, or infinities differ.
   int64_t mismatches = 0;
+  /// Those of the mismatches where the reference is finite.
+  int64_t overflows = 0;
+  /// In row-major order the first of the overflows, where there is none the
+  /// first mismatch of a float output; else -1.
+  int64_t firstMismatch = -1;
   bool ok = true;
 };
 
@@ -36,13 +43,20 @@ struct OutputError {
 /// output is 2 x rms(declared - reference) + 4 x sqrt(n) x 2^-24 x magnitude, n
 /// the longest reduction of the model and magnitude the rms of the reference;
 /// `declared` is the same output in the interpreter's second mode. Both sides
-/// are divided by the magnitude (1 where that is 0). A NaN or infinity that the
-/// declared mode shows as well is no mismatch. Integer outputs must be equal
-/// where `fatalIntegers` is set; otherwise differences are only counted. Shapes
-/// must agree, else `ok` is false and every element counts as a mismatch.
+/// are divided by the magnitude (1 where that is 0). A value that is not finite
+/// where the reference is never passes, whatever `declared` says; where the
+/// reference is NaN or infinite the value must be the same. Integer outputs
+/// must be equal where `fatalIntegers` is set; otherwise differences are only
+/// counted. Shapes must agree, else `ok` is false and every element counts as a
+/// mismatch.
 OutputError compareOutput(const Tensor &actual, const Tensor &reference,
                           const Tensor &declared, int64_t longestReduction,
                           bool fatalIntegers);
+
+/// How `error` disagrees about finiteness with a reference of `shape`, in one
+/// sentence without its subject; empty where it does not.
+std::string finitenessFault(const OutputError &error,
+                            llvm::ArrayRef<int64_t> shape);
 
 /// Number of terms of the longest sum in `function`: contractions, reductions,
 /// norms, softmax, attention, pools, losses, and recurrent products over all

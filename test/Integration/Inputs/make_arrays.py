@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes .npy files for dense.mlir without NumPy. usage: make_arrays.py FOLDER"""
+"""Writes .npy files for dense.mlir and overflow.mlir without NumPy. usage: make_arrays.py FOLDER"""
 import pathlib
 import struct
 import sys
@@ -17,5 +17,6 @@ write(folder / "x.npy", "<f4", (4, 8), struct.pack("<32f", *([0.5] * 32)))
 write(folder / "ids.npy", "<i8", (4,), struct.pack("<4q", 0, 1, 0, 1))
 write(folder / "x_wide.npy", "<f8", (4, 8), struct.pack("<32d", *([0.5] * 32)))
 write(folder / "x_shape.npy", "<f4", (8, 4), struct.pack("<32f", *([0.5] * 32)))
+write(folder / "ramp.npy", "<f4", (64, 64), struct.pack("<4096f", *((i - 2048) / 512 for i in range(4096))))
 (folder / "cut.npy").write_bytes((folder / "x.npy").read_bytes()[:-5])
 (folder / "text.npz").write_text("not a zip file")

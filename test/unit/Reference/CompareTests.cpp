@@ -54,17 +54,42 @@ TEST_F(CompareTest, ZeroReferenceIsJudgedAbsolutely) {
           .ok);
 }
 
-TEST_F(CompareTest, NonFiniteValuesMustAgreeWithOneOracle) {
-  Tensor reference = floats("tensor<3xf32>", {1, kNan, 1e39});
-  Tensor declared = floats("tensor<3xf32>", {1, kNan, kInf});
-  EXPECT_TRUE(compareOutput(declared, reference, declared, 1, true).ok);
-  OutputError error = compareOutput(floats("tensor<3xf32>", {kNan, 0, kInf}),
-                                    reference, declared, 1, true);
-  EXPECT_EQ(error.mismatches, 2);
+TEST_F(CompareTest, ValuesThatLeaveTheRangeNeverPass) {
+  Tensor reference = floats("tensor<2x2xf32>", {1, 2, 3, 1e39});
+  Tensor declared = floats("tensor<2x2xf32>", {1, 2, kNan, kInf});
+  // That the declared types overflow as well explains it and excuses nothing.
+  OutputError error = compareOutput(declared, reference, declared, 1, true);
   EXPECT_FALSE(error.ok);
-  EXPECT_FALSE(compareOutput(floats("tensor<3xf32>", {1, kNan, -kInf}),
-                             reference, declared, 1, true)
-                   .ok);
+  EXPECT_EQ(error.overflows, 2);
+  EXPECT_EQ(error.mismatches, 2);
+  EXPECT_EQ(error.rmsRelativeError, kInf);
+  EXPECT_EQ(error.maxAbsError, kInf);
+  EXPECT_EQ(finitenessFault(error, reference.getShape()),
+            "2 of 4 elements are not finite where the reference is, first at "
+            "[1, 0]");
+  Tensor finite = floats("tensor<2x2xf32>", {1, 2, 3, 4});
+  EXPECT_EQ(finitenessFault(compareOutput(finite, finite, finite, 1, true),
+                            finite.getShape()),
+            "");
+}
+
+TEST_F(CompareTest, NonFiniteReferencesMustBeMetInKind) {
+  Tensor reference = floats("tensor<3xf32>", {1, kNan, kInf});
+  EXPECT_TRUE(compareOutput(reference, reference, reference, 1, true).ok);
+  for (double wrong : {0.0, kInf, -kInf}) {
+    OutputError error = compareOutput(floats("tensor<3xf32>", {1, wrong, kInf}),
+                                      reference, reference, 1, true);
+    EXPECT_FALSE(error.ok) << wrong;
+    EXPECT_EQ(error.overflows, 0);
+    EXPECT_EQ(finitenessFault(error, reference.getShape()),
+              "1 of 3 elements are not the NaN or infinity that the reference "
+              "is, first at [1]");
+  }
+  for (double wrong : {0.0, -kInf, kNan}) {
+    Tensor actual = floats("tensor<3xf32>", {1, kNan, wrong});
+    // Not even where the declared types are wrong in the same way.
+    EXPECT_FALSE(compareOutput(actual, reference, actual, 1, true).ok) << wrong;
+  }
 }
 
 TEST_F(CompareTest, IntegerMismatchesAreFatalOnlyOnRequest) {

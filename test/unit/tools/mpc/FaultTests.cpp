@@ -16,6 +16,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <unistd.h>
 
 using namespace mlir;
@@ -175,6 +176,22 @@ void skipMask(ModuleOp module) {
   only<AttentionOp>(module).getMaskMutable().clear();
 }
 
+/// Multiplies the output by the largest float, twice.
+void overflow(ModuleOp module) {
+  auto matmul = only<MatmulOp>(module);
+  OpBuilder builder(module.getContext());
+  builder.setInsertionPointAfter(matmul);
+  Value product = matmul.getResult();
+  auto scale = ConstantOp::create(
+      builder, matmul.getLoc(),
+      DenseElementsAttr::get(
+          RankedTensorType::get({}, builder.getF32Type()),
+          builder.getF32FloatAttr(std::numeric_limits<float>::max())
+              .getValue()));
+  auto wide = createChecked<MulOp>(builder, matmul.getLoc(), {product, scale});
+  product.replaceAllUsesExcept(wide->getResult(), *wide);
+}
+
 } // namespace
 
 TEST_P(FaultTest, IsCaught) {
@@ -190,6 +207,30 @@ TEST_P(FaultTest, IsCaught) {
   EXPECT_TRUE(injected) << "the fault did not change the module";
   EXPECT_EQ(code, kCheckFailed) << output;
   EXPECT_NE(output.find("\"ok\":false"), std::string::npos);
+}
+
+/// What the declared types do not explain is looked for in the compiled code.
+TEST(FirstOverflowTest, IsNamedWhereOnlyTheCompiledCodeOverflows) {
+  std::string path = (std::filesystem::temp_directory_path() /
+                      ("mpc-overflow-" + std::to_string(::getpid()) + ".mlir"))
+                         .string();
+  std::ofstream(path) << kDense;
+  CheckArguments arguments;
+  arguments.common.model = path;
+  arguments.common.policy = "float32";
+  arguments.common.json = arguments.common.quiet = true;
+  arguments.common.threads = 1;
+  arguments.afterPrecision = overflow;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(checkCommand(arguments), kCheckFailed);
+  std::string output = testing::internal::GetCapturedStdout();
+  std::filesystem::remove(path);
+  EXPECT_NE(output.find("elements are not finite where the reference is"),
+            std::string::npos)
+      << output;
+  EXPECT_NE(output.find("\"first_overflow\":{\"op\":\"matmul\""),
+            std::string::npos)
+      << output;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -209,6 +250,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"droppedBias", "mixed_bfloat16", kDense, dropBias},
                     Fault{"lostCast", "float32", kCast, loseCast},
                     Fault{"swappedAxes", "mixed_float16", kTranspose, swapAxes},
+                    Fault{"overflow", "float32", kDense, overflow},
                     Fault{"skippedMask", "mixed_bfloat16", kAttention,
                           skipMask}),
     [](const testing::TestParamInfo<Fault> &info) { return info.param.name; });
