@@ -51,44 +51,24 @@ static AxisLink resultLink(unsigned dim, int64_t scale = 1) {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-/// Ops with f(0) = 0.
-static bool keepsZero(Operation *op) {
-  return isa<AbsOp, NegOp, SignOp, FloorOp, CeilOp, RoundOp, Expm1Op, Log1pOp,
-             SqrtOp, SinOp, TanOp, AsinOp, AtanOp, SinhOp, AsinhOp, AtanhOp,
-             TanhOp, ErfOp, ReluOp, SiluOp, LeakyReluOp, EluOp, GeluOp, CastOp>(
-      op);
-}
-
-/// Unary ops that make infinities or NaN of some finite values.
-static bool mayOverflow(Operation *op) {
-  return isa<ExpOp, Expm1Op, Log1pOp, SqrtOp, AsinOp, AcosOp, SinhOp, CoshOp,
-             AtanhOp>(op);
-}
-
-/// Whether an elementwise op is finite where all of its padded operands are 0
-/// (a padded divisor is 1).
-static bool isFiniteAtZero(Operation *op) {
-  if (keepsZero(op) ||
-      isa<ExpOp, CosOp, CoshOp, AcosOp, SigmoidOp, SoftplusOp, NotOp, IsNanOp,
-          IsInfOp, AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, AndOp, OrOp, XorOp,
-          CompareOp, SelectOp, ClampOp>(op))
-    return true;
-  if (isa<PowOp>(op)) {
-    auto exponent = op->getOperand(1).getDefiningOp<mpc::ConstantOp>();
-    auto dense = exponent ? dyn_cast<SplatElementsAttr>(exponent.getValue())
-                          : SplatElementsAttr();
-    return dense && isa<FloatType>(dense.getElementType()) &&
-           dense.getSplatValue<APFloat>().convertToDouble() > 0;
-  }
-  return false;
-}
-
 static void addElementwise(Operation *op, AxisList &list) {
-  if (op->getNumResults() != 1 || !isFiniteAtZero(op))
+  if (op->getNumResults() != 1)
     return;
   ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
+  // Most dimensions are on the same operands.
+  SmallVector<std::pair<SmallVector<unsigned>, bool>> known;
+  auto isFinite = [&](ArrayRef<unsigned> padded) {
+    for (const auto &[operands, finite] : known)
+      if (ArrayRef<unsigned>(operands) == padded)
+        return finite;
+    known.emplace_back(padded, isFiniteWhenPadded(op, padded));
+    return known.back().second;
+  };
   for (auto [dim, extent] : llvm::enumerate(shape)) {
+    if (extent == 1)
+      continue;
     SmallVector<AxisLink> links = {resultLink(dim)};
+    SmallVector<unsigned> padded;
     bool paddedDivisor = false;
     for (OpOperand &operand : op->getOpOperands()) {
       ArrayRef<int64_t> from = shapeOf(operand.get());
@@ -98,10 +78,11 @@ static void addElementwise(Operation *op, AxisList &list) {
       if (from[place] != extent)
         continue;
       links.push_back(operandLink(operand.getOperandNumber(), place));
+      padded.push_back(operand.getOperandNumber());
       paddedDivisor |= isa<DivOp>(op) && operand.getOperandNumber() == 1 &&
                        !operand.get().getDefiningOp<mpc::ConstantOp>();
     }
-    if (!paddedDivisor)
+    if (!paddedDivisor && isFinite(padded))
       list.add(AxisRole::Map, extent, links);
   }
 }
@@ -293,7 +274,7 @@ static void addBroadcast(BroadcastOp op, AxisList &list) {
 
 static void addConcat(ConcatOp op, AxisList &list) {
   for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getResult()))) {
-    if (int64_t(dim) == op.getAxis())
+    if (dim == op.getAxis())
       continue;
     SmallVector<AxisLink> links = {resultLink(dim)};
     for (unsigned index = 0; index < op.getInputs().size(); ++index)
@@ -333,69 +314,4 @@ SmallVector<OpAxis> mpc::paddableAxes(Operation *op) {
           addElementwise(op, list);
       });
   return list.axes;
-}
-
-//===----------------------------------------------------------------------===//
-// What stands in padded places
-//===----------------------------------------------------------------------===//
-
-double mpc::paddingValue(Operation *op, unsigned operand) {
-  return isa<DivOp>(op) && operand == 1 ? 1 : 0;
-}
-
-static LaneState elementwiseLanes(Operation *op, ArrayRef<LaneState> operands) {
-  bool anyZero = llvm::is_contained(operands, LaneState::Zero);
-  bool allZero = llvm::all_of(
-      operands, [](LaneState state) { return state == LaneState::Zero; });
-  if (keepsZero(op))
-    return operands[0] == LaneState::Finite && mayOverflow(op) ? LaneState::Any
-                                                               : operands[0];
-  if (mayOverflow(op))
-    return allZero ? LaneState::Finite : LaneState::Any;
-  if (isa<MulOp>(op))
-    return anyZero ? LaneState::Zero : LaneState::Finite;
-  // The divisor is 1 or repeats the model's own values.
-  if (isa<DivOp>(op))
-    return operands[0];
-  if (isa<PowOp>(op))
-    return operands[0] == LaneState::Zero ? LaneState::Zero : LaneState::Any;
-  if (isa<AddOp, SubOp, MaxOp, MinOp>(op))
-    return allZero ? LaneState::Zero : LaneState::Finite;
-  if (isa<SelectOp>(op))
-    return operands[1] == LaneState::Zero && operands[2] == LaneState::Zero
-               ? LaneState::Zero
-               : LaneState::Finite;
-  return LaneState::Finite;
-}
-
-LaneState mpc::resultLanes(Operation *op, const OpAxis &axis,
-                           ArrayRef<LaneState> operands) {
-  // Truth values are never infinite.
-  if (isa<CompareOp, IsNanOp, IsInfOp>(op))
-    return LaneState::Finite;
-  if (llvm::is_contained(operands, LaneState::Any))
-    return LaneState::Any;
-  if (isa<MatmulOp, ConvOp>(op)) {
-    // A product with a row or column of zeros is zero.
-    for (unsigned index : {0u, 1u})
-      if (axis.find(/*isResult=*/false, index) &&
-          operands[index] == LaneState::Zero)
-        return LaneState::Zero;
-    return LaneState::Finite;
-  }
-  if (isa<AttentionOp>(op))
-    return axis.role != AxisRole::Rows && operands[2] == LaneState::Zero
-               ? LaneState::Zero
-               : LaneState::Finite;
-  if (isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op))
-    return LaneState::Finite;
-  if (isa<ElementwiseOpInterface>(op))
-    return elementwiseLanes(op, operands);
-  // Movement, sums, means, extrema and pools of zeros are zero.
-  for (const AxisLink &link : axis.links)
-    if (!link.isResult && operands[link.index] != LaneState::Zero)
-      return LaneState::Finite;
-  bool isLinked = llvm::any_of(
-      axis.links, [](const AxisLink &link) { return !link.isResult; });
-  return isLinked ? LaneState::Zero : LaneState::Finite;
 }

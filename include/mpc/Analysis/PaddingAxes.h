@@ -13,6 +13,9 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
+#include <cmath>
+#include <optional>
+
 namespace mpc {
 
 /// How one dimension grows: `groups` runs of `from` elements become runs of
@@ -31,11 +34,35 @@ struct DimPadding {
   }
 };
 
-/// What stands in padded places, as long as the model's own values are finite.
-enum class LaneState {
-  Zero,   ///< zeros
-  Finite, ///< some finite values
-  Any,    ///< perhaps infinities or NaN
+/// What stands in padded places, as long as the model's own values are finite:
+/// one known value, some finite values, or anything, infinities and NaN
+/// included.
+class LaneState {
+public:
+  static LaneState known(double value) { return {Kind::Known, value}; }
+  static LaneState zero() { return known(0); }
+  static LaneState finite() { return {Kind::Finite, 0}; }
+  static LaneState any() { return {Kind::Any, 0}; }
+
+  /// The value of all places, where it is known.
+  std::optional<double> getValue() const {
+    return kind == Kind::Known ? std::optional<double>(value) : std::nullopt;
+  }
+  /// Whether all places hold `value`.
+  bool holds(double value) const { return getValue() == value; }
+  bool isZero() const { return holds(0); }
+  bool isFinite() const {
+    return kind == Kind::Known ? std::isfinite(value) : kind == Kind::Finite;
+  }
+
+  bool operator==(const LaneState &) const = default;
+
+private:
+  enum class Kind { Known, Finite, Any };
+  LaneState(Kind kind, double value) : kind(kind), value(value) {}
+
+  Kind kind;
+  double value;
 };
 
 /// What an axis is to a contraction; Map for every other op.
@@ -66,12 +93,16 @@ struct OpAxis {
 llvm::SmallVector<OpAxis> paddableAxes(mlir::Operation *op);
 
 /// What stands in the padded places of a result along an axis. `operands` holds
-/// the state of each operand there; an operand without the axis repeats its
-/// values and counts as Finite.
+/// the state of each operand there; the entry of an operand without the axis,
+/// which repeats its own values, is not read.
 LaneState resultLanes(mlir::Operation *op, const OpAxis &axis,
                       llvm::ArrayRef<LaneState> operands);
 
-/// What padded places of a constant operand hold: 1 for a divisor, else 0.
+/// Whether an elementwise op is finite in places along which the operands
+/// numbered in `padded` hold what padding puts there.
+bool isFiniteWhenPadded(mlir::Operation *op, llvm::ArrayRef<unsigned> padded);
+
+/// What padded places of an operand hold at first: 1 in a divisor, else 0.
 double paddingValue(mlir::Operation *op, unsigned operand);
 
 } // namespace mpc

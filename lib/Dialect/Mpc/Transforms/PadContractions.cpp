@@ -60,9 +60,9 @@ public:
 private:
   LogicalResult applyTo(Operation *op);
   bool padsBehind(Operation *op, const OpAxis &axis) const;
-  LogicalResult fetchOperands(PaddedOp &op);
+  LogicalResult fetchOperands(OpBuilder &builder, PaddedOp &op);
   void maskSums(OpBuilder &builder, PaddedOp &op);
-  FailureOr<Value> attentionMask(OpBuilder &builder, const PaddedOp &op);
+  FailureOr<PaddedForm> attentionMask(OpBuilder &builder, const PaddedOp &op);
   Operation *build(OpBuilder &builder, const PaddedOp &op);
   void defineResult(const PaddedOp &op, Value result);
 
@@ -85,7 +85,7 @@ static DimPadding scaled(DimPadding padding, int64_t scale) {
 // Operands
 //===----------------------------------------------------------------------===//
 
-LogicalResult PlanApplier::fetchOperands(PaddedOp &op) {
+LogicalResult PlanApplier::fetchOperands(OpBuilder &builder, PaddedOp &op) {
   for (OpOperand &operand : op.old->getOpOperands()) {
     unsigned index = operand.getOperandNumber();
     if (isa<AttentionOp>(op.old) && index == kAttentionMask)
@@ -102,6 +102,14 @@ LogicalResult PlanApplier::fetchOperands(PaddedOp &op) {
                                    << " without data, which cannot be padded";
     op.operands.push_back(std::move(form));
   }
+  if (!isa<AttentionOp>(op.old))
+    return success();
+  FailureOr<PaddedForm> mask = attentionMask(builder, op);
+  if (failed(mask))
+    return op.old->emitOpError("has a constant mask without data, which cannot "
+                               "be padded");
+  if (mask->value)
+    op.operands.push_back(std::move(*mask));
   return success();
 }
 
@@ -110,28 +118,30 @@ LogicalResult PlanApplier::fetchOperands(PaddedOp &op) {
 void PlanApplier::maskSums(OpBuilder &builder, PaddedOp &op) {
   if (!isa<ContractionOpInterface>(op.old))
     return;
+  auto zero = [&](const AxisLink &link) {
+    PaddedForm &form = op.operands[link.index];
+    form = values.hold(builder, op.old->getLoc(), form, link.dim);
+  };
   for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings)) {
     if (!padding.isPadded() ||
         (axis.role != AxisRole::Depth && axis.role != AxisRole::Keys))
       continue;
     bool hasZero = axis.role == AxisRole::Keys;
     for (const AxisLink &link : axis.links) {
-      PaddedForm &form = op.operands[link.index];
-      if (form.lanes[link.dim] == LaneState::Any)
-        form = values.mask(builder, op.old->getLoc(), form, link.dim);
-      hasZero |= form.lanes[link.dim] == LaneState::Zero;
+      const LaneState &lanes = op.operands[link.index].lanes[link.dim];
+      if (!lanes.isFinite())
+        zero(link);
+      hasZero |= op.operands[link.index].lanes[link.dim].isZero();
     }
-    const AxisLink &first = axis.links.front();
     if (!hasZero)
-      op.operands[first.index] = values.mask(
-          builder, op.old->getLoc(), op.operands[first.index], first.dim);
+      zero(axis.links.front());
   }
 }
 
 /// The mask under which attention ignores padded keys: false, or minus
-/// infinity, at their places.
-FailureOr<Value> PlanApplier::attentionMask(OpBuilder &builder,
-                                            const PaddedOp &op) {
+/// infinity, at their places, whatever the model's own mask computes there.
+FailureOr<PaddedForm> PlanApplier::attentionMask(OpBuilder &builder,
+                                                 const PaddedOp &op) {
   auto attention = cast<AttentionOp>(op.old);
   DimPadding keys, rows;
   bool padsKeys = op.pads(AxisRole::Keys, keys),
@@ -140,16 +150,14 @@ FailureOr<Value> PlanApplier::attentionMask(OpBuilder &builder,
   Value mask = attention.getMask();
   if (!mask) {
     if (!padsKeys)
-      return Value();
-    return ConstantOp::create(
-               builder, loc,
-               oldPlaces(builder.getContext(), keys, /*trailing=*/0))
-        .getResult();
+      return PaddedForm();
+    Value isOld = ConstantOp::create(
+        builder, loc, oldPlaces(builder.getContext(), keys, /*trailing=*/0));
+    return PaddedForm{isOld, {keys}, {LaneState::zero()}};
   }
 
-  Type element = getElementTypeOrSelf(mask.getType());
-  bool isFloat = isa<FloatType>(element);
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  auto type = cast<RankedTensorType>(mask.getType());
+  bool isFloat = isa<FloatType>(type.getElementType());
   SmallVector<DimPadding> dims = plainDims(mask);
   int64_t rank = dims.size();
   bool hasRows = rank > 1 && padsRows && dims[rank - 2].oldExtent() != 1,
@@ -160,26 +168,20 @@ FailureOr<Value> PlanApplier::attentionMask(OpBuilder &builder,
     dims[rank - 1] = keys;
   // False hides; so does minus infinity, but not in the rows that are cut off,
   // which must stay finite.
-  bool isHidden = hasKeys && (!isFloat || !hasRows);
-  PaddedForm form =
-      values.get(mask, dims, isHidden && isFloat ? -kInfinity : 0.0);
+  double hidden = isFloat ? -std::numeric_limits<double>::infinity() : 0;
+  PaddedForm form = values.get(mask, dims, hasRows ? 0 : hidden);
   if (!form.value)
     return failure();
-  if (!padsKeys || isHidden)
-    return form.value;
-  ElementsAttr places = oldPlaces(builder.getContext(), keys, /*trailing=*/0);
-  Value isOld = ConstantOp::create(builder, loc, places);
-  SmallVector<int64_t> shape(shapeOf(form.value));
-  if (shape.empty())
-    shape.push_back(1);
-  shape.back() = keys.newExtent();
-  auto type = RankedTensorType::get(shape, element);
-  if (!isFloat)
-    return AndOp::create(builder, loc, type, form.value, isOld).getResult();
-  Value hide = ConstantOp::create(
-      builder, loc, makeSplat(RankedTensorType::get({}, element), -kInfinity));
-  return SelectOp::create(builder, loc, type, isOld, form.value, hide)
-      .getResult();
+  if (!padsKeys)
+    return form;
+  if (!hasKeys) {
+    // One value for all keys is repeated over those that stay.
+    if (rank == 0)
+      form = {form.value, {keys}, {LaneState::finite()}};
+    form.dims.back() = keys;
+    form.lanes.back() = LaneState::any();
+  }
+  return values.hold(builder, loc, form, form.dims.size() - 1, hidden);
 }
 
 //===----------------------------------------------------------------------===//
@@ -188,8 +190,11 @@ FailureOr<Value> PlanApplier::attentionMask(OpBuilder &builder,
 
 Operation *PlanApplier::build(OpBuilder &builder, const PaddedOp &op) {
   Operation *made = builder.clone(*op.old);
-  for (auto [index, form] : llvm::enumerate(op.operands))
-    made->setOperand(index, form.value);
+  // Attention may have got a mask.
+  SmallVector<Value> operands;
+  for (const PaddedForm &form : op.operands)
+    operands.push_back(form.value);
+  made->setOperands(operands);
   auto type = cast<RankedTensorType>(op.old->getResult(0).getType());
   SmallVector<int64_t> shape(type.getShape());
   for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings)) {
@@ -225,16 +230,25 @@ Operation *PlanApplier::build(OpBuilder &builder, const PaddedOp &op) {
 
 void PlanApplier::defineResult(const PaddedOp &op, Value result) {
   Value old = op.old->getResult(0);
-  PaddedForm form{result, plainDims(old),
-                  SmallVector<LaneState>(shapeOf(old).size(), LaneState::Zero)};
+  PaddedForm form{
+      result, plainDims(old),
+      SmallVector<LaneState>(shapeOf(old).size(), LaneState::zero())};
   for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings)) {
     const AxisLink *link = axis.find(/*isResult=*/true, 0);
     if (!link || !padding.isPadded())
       continue;
-    SmallVector<LaneState> lanes(op.operands.size(), LaneState::Finite);
+    SmallVector<LaneState> lanes(op.operands.size(), LaneState::finite());
     for (const AxisLink &operand : axis.links)
       if (!operand.isResult)
         lanes[operand.index] = op.operands[operand.index].lanes[operand.dim];
+    // The mask is on no axis: it has a form of its own.
+    if (isa<AttentionOp>(op.old) && axis.role == AxisRole::Rows &&
+        op.operands.size() > kAttentionMask) {
+      const PaddedForm &mask = op.operands[kAttentionMask];
+      if (size_t rank = mask.dims.size();
+          rank > 1 && mask.dims[rank - 2].isPadded())
+        lanes[kAttentionMask] = mask.lanes[rank - 2];
+    }
     form.dims[link->dim] = scaled(padding, link->scale);
     form.lanes[link->dim] = resultLanes(op.old, axis, lanes);
   }
@@ -276,24 +290,11 @@ LogicalResult PlanApplier::applyTo(Operation *op) {
     return success();
   }
   OpBuilder builder(op);
-  if (attention) {
-    // The mask has a form of its own.
-    FailureOr<Value> mask = attentionMask(builder, state);
-    if (failed(mask))
-      return op->emitOpError("has a constant mask without data, which cannot "
-                             "be padded");
-    if (failed(fetchOperands(state)))
-      return failure();
-    maskSums(builder, state);
-    auto made = cast<AttentionOp>(build(builder, state));
-    made.getMaskMutable().assign(*mask ? ValueRange(*mask) : ValueRange());
-    defineResult(state, made.getResult());
-  } else {
-    if (failed(fetchOperands(state)))
-      return failure();
-    maskSums(builder, state);
-    defineResult(state, build(builder, state)->getResult(0));
-  }
+  if (failed(fetchOperands(builder, state)))
+    return failure();
+  maskSums(builder, state);
+  Operation *made = build(builder, state);
+  defineResult(state, made->getResult(0));
   replaced.push_back(op);
   return success();
 }

@@ -41,7 +41,7 @@ PaddedForm PaddedValues::defined(Value value) const {
   if (form != forms.end())
     return form->second;
   SmallVector<DimPadding> dims = plainDims(value);
-  SmallVector<LaneState> lanes(dims.size(), LaneState::Zero);
+  SmallVector<LaneState> lanes(dims.size(), LaneState::zero());
   return {value, dims, lanes};
 }
 
@@ -69,7 +69,7 @@ PaddedForm PaddedValues::get(Value value, ArrayRef<DimPadding> dims,
       form.value = pad(form.value, dims, added, fill);
     for (size_t dim = 0; dim < dims.size(); ++dim)
       if (dropped[dim] || added[dim])
-        form.lanes[dim] = fill == 0 ? LaneState::Zero : LaneState::Finite;
+        form.lanes[dim] = LaneState::known(fill);
     form.dims.assign(dims.begin(), dims.end());
   }
   if (form.value)
@@ -79,8 +79,7 @@ PaddedForm PaddedValues::get(Value value, ArrayRef<DimPadding> dims,
 
 PaddedForm PaddedValues::getConstant(Value value, ArrayRef<DimPadding> dims,
                                      double fill) {
-  SmallVector<LaneState> lanes(dims.size(),
-                               fill == 0 ? LaneState::Zero : LaneState::Finite);
+  SmallVector<LaneState> lanes(dims.size(), LaneState::known(fill));
   SmallVector<DimPadding> to(dims);
   SmallVector<int64_t> groups, from, extents;
   for (const DimPadding &dim : dims) {
@@ -168,17 +167,29 @@ Value PaddedValues::pad(Value value, ArrayRef<DimPadding> to,
   return reshape(pad.getResult(), shape);
 }
 
-PaddedForm PaddedValues::mask(OpBuilder &at, Location loc,
-                              const PaddedForm &form, unsigned dim) {
+PaddedForm PaddedValues::hold(OpBuilder &at, Location loc,
+                              const PaddedForm &form, unsigned dim,
+                              double fill) {
+  if (!form.dims[dim].isPadded() || form.lanes[dim].holds(fill))
+    return form;
   ++masks;
+  Type element = getElementTypeOrSelf(form.value);
+  SmallVector<int64_t> shape;
+  for (const DimPadding &padding : form.dims)
+    shape.push_back(padding.newExtent());
+  auto type = RankedTensorType::get(shape, element);
+  Value isOld = ConstantOp::create(at, loc,
+                                   oldPlaces(at.getContext(), form.dims[dim],
+                                             int64_t(shape.size()) - dim - 1));
   PaddedForm masked = form;
-  auto type = cast<RankedTensorType>(form.value.getType());
-  Value isOld = ConstantOp::create(
-      at, loc,
-      oldPlaces(at.getContext(), form.dims[dim], type.getRank() - dim - 1));
-  Value zero = ConstantOp::create(
-      at, loc, makeSplat(RankedTensorType::get({}, type.getElementType()), 0));
-  masked.value = SelectOp::create(at, loc, isOld, form.value, zero).getResult();
-  masked.lanes[dim] = LaneState::Zero;
+  masked.lanes[dim] = LaneState::known(fill);
+  if (element.isInteger(1) && fill == 0) {
+    masked.value = AndOp::create(at, loc, type, form.value, isOld).getResult();
+    return masked;
+  }
+  Value filling = ConstantOp::create(
+      at, loc, makeSplat(RankedTensorType::get({}, element), fill));
+  masked.value =
+      SelectOp::create(at, loc, type, isOld, form.value, filling).getResult();
   return masked;
 }

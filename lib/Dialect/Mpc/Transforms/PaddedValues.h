@@ -36,15 +36,17 @@ public:
   /// `value` in the form that it is computed in.
   PaddedForm defined(mlir::Value value) const;
 
-  /// `value` with `dims`. New places hold `fill`. Null where the data of a
-  /// constant is missing.
+  /// `value` with `dims`. Places that are padded for this hold `fill`; those
+  /// that the value is computed with hold what its lanes say. Null where the
+  /// data of a constant is missing.
   PaddedForm get(mlir::Value value, llvm::ArrayRef<DimPadding> dims,
                  double fill = 0);
 
-  /// `form` with zeros in the padded places of one dimension, made before the
-  /// builder's place.
-  PaddedForm mask(mlir::OpBuilder &at, mlir::Location loc,
-                  const PaddedForm &form, unsigned dim);
+  /// `form` with `fill` in the padded places of one dimension; where they are
+  /// not known to hold it, they are masked before the builder's place. The
+  /// value may have one place for all of the dimension's.
+  PaddedForm hold(mlir::OpBuilder &at, mlir::Location loc,
+                  const PaddedForm &form, unsigned dim, double fill = 0);
 
   int64_t pads = 0, slices = 0, masks = 0;
 

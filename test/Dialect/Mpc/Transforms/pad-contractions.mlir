@@ -92,8 +92,8 @@ func.func private @log_is_sliced_before(%x: tensor<16x104xbf16>) -> tensor<16x10
 
 // -----
 
-// exp(sigmoid(0)) could be anything but zero: it is masked before it is summed. A
-// constant divisor is padded with ones.
+// Behind a value that is repeated over the new columns nobody knows what exp makes of
+// them: it is masked before it is summed. A constant divisor is padded with ones.
 // CHECK-LABEL: @masked_before_a_sum(
 // CHECK: %[[DIVISOR:.*]] = mpc.constant dense<[{{.*}}4.000000e+00, 1.000000e+00]> : tensor<16xf32>
 // CHECK: mpc.div %{{.*}}, %[[DIVISOR]]
@@ -102,17 +102,34 @@ func.func private @log_is_sliced_before(%x: tensor<16x104xbf16>) -> tensor<16x10
 // CHECK: %[[OLD:.*]] = mpc.constant dense<[{{.*}}true, false]> : tensor<16xi1>
 // CHECK: %[[M:.*]] = mpc.select %[[OLD]], %[[C]], %{{.*}}
 // CHECK: mpc.matmul %[[M]]
-func.func private @masked_before_a_sum(%x: tensor<16x104xbf16>) -> tensor<16x31xf32> {
+func.func private @masked_before_a_sum(%x: tensor<16x104xbf16>, %r: tensor<16x1xf32>) -> tensor<16x31xf32> {
   %u = mpc.constant dense<0.5> : tensor<104x15xbf16>
   %w = mpc.constant dense<0.5> : tensor<15x31xbf16>
   %d = mpc.constant dense<[2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0]> : tensor<15xf32>
   %0 = mpc.matmul %x, %u : (tensor<16x104xbf16>, tensor<104x15xbf16>) -> tensor<16x15xf32>
-  %1 = mpc.sigmoid %0 : tensor<16x15xf32>
+  %1 = mpc.add %0, %r : (tensor<16x15xf32>, tensor<16x1xf32>) -> tensor<16x15xf32>
   %2 = mpc.div %1, %d : (tensor<16x15xf32>, tensor<15xf32>) -> tensor<16x15xf32>
   %3 = mpc.exp %2 : tensor<16x15xf32>
   %4 = mpc.cast %3 : tensor<16x15xf32> to tensor<16x15xbf16>
   %5 = mpc.matmul %4, %w : (tensor<16x15xbf16>, tensor<15x31xbf16>) -> tensor<16x31xf32>
   return %5 : tensor<16x31xf32>
+}
+
+// -----
+
+// exp(sigmoid(0)) is known and finite: the zeros of the weights behind it are enough.
+// CHECK-LABEL: @no_mask_for_known_values(
+// CHECK: mpc.exp
+// CHECK-NOT: mpc.select
+// CHECK: return
+func.func private @no_mask_for_known_values(%x: tensor<16x104xbf16>) -> tensor<16x31xf32> {
+  %u = mpc.constant dense<0.5> : tensor<104x15xbf16>
+  %w = mpc.constant dense<0.5> : tensor<15x31xbf16>
+  %0 = mpc.matmul %x, %u : (tensor<16x104xbf16>, tensor<104x15xbf16>) -> tensor<16x15xbf16>
+  %1 = mpc.sigmoid %0 : tensor<16x15xbf16>
+  %2 = mpc.exp %1 : tensor<16x15xbf16>
+  %3 = mpc.matmul %2, %w : (tensor<16x15xbf16>, tensor<15x31xbf16>) -> tensor<16x31xf32>
+  return %3 : tensor<16x31xf32>
 }
 
 // -----
@@ -136,6 +153,47 @@ func.func private @attention_is_masked(%x: tensor<33x100xbf16>) -> tensor<33x100
   %5 = mpc.reshape %4 : tensor<33x5x20xbf16> to tensor<33x100xbf16>
   %6 = mpc.matmul %5, %w : (tensor<33x100xbf16>, tensor<100x100xbf16>) -> tensor<33x100xbf16>
   return %6 : tensor<33x100xbf16>
+}
+
+// -----
+
+// A mask that the graph computes from a flag over the padded sequence: `not` of the
+// flag's padding is true, so the padded keys are hidden again.
+// CHECK-LABEL: @computed_mask_hides_padded_keys(
+// CHECK: %[[KEEP:.*]] = mpc.not %{{.*}} : tensor<40xi1>
+// CHECK: %[[OLD:.*]] = mpc.constant dense<[{{.*}}true, false, false, false, false, false, false, false]> : tensor<40xi1>
+// CHECK: %[[MASK:.*]] = mpc.and %[[KEEP]], %[[OLD]]
+// CHECK: mpc.attention {{.*}} mask(%[[MASK]])
+func.func private @computed_mask_hides_padded_keys(%x: tensor<5x33x20xbf16>, %ignore: tensor<33xi1>) -> tensor<5x33x20xbf16> {
+  %zero = mpc.constant dense<0.0> : tensor<bf16>
+  %keep = mpc.not %ignore : tensor<33xi1>
+  %rows = mpc.reshape %keep : tensor<33xi1> to tensor<33x1xi1>
+  %gated = mpc.select %rows, %x, %zero : (tensor<33x1xi1>, tensor<5x33x20xbf16>, tensor<bf16>) -> tensor<5x33x20xbf16>
+  %0 = mpc.attention %gated, %gated, %gated mask(%keep) scale(0.5) : (tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<33xi1>) -> tensor<5x33x20xbf16>
+  return %0 : tensor<5x33x20xbf16>
+}
+
+// -----
+
+// The same with an additive mask, whose padded places hold 0, and with one whose
+// padded places already hold minus infinity.
+// CHECK-LABEL: @additive_masks_hide_padded_keys(
+// CHECK: %[[PLAIN:.*]] = mpc.select %{{.*}}, %{{.*}}, %{{.*}} : (tensor<40xi1>, tensor<f32>, tensor<f32>) -> tensor<40xf32>
+// CHECK: %[[HIDING:.*]] = mpc.select %{{.*}}, %{{.*}}, %{{.*}} : (tensor<40xi1>, tensor<f32>, tensor<f32>) -> tensor<40xf32>
+// CHECK: %[[MASK:.*]] = mpc.select %{{.*}}, %[[PLAIN]], %{{.*}} : (tensor<40xi1>, tensor<40xf32>, tensor<f32>) -> tensor<40xf32>
+// CHECK: mpc.attention {{.*}} mask(%[[MASK]])
+// CHECK: mpc.attention {{.*}} mask(%[[HIDING]])
+func.func private @additive_masks_hide_padded_keys(%x: tensor<5x33x20xbf16>, %flag: tensor<33xi1>) -> (tensor<5x33x20xbf16>, tensor<5x33x20xbf16>) {
+  %zero = mpc.constant dense<0.0> : tensor<bf16>
+  %none = mpc.constant dense<0.0> : tensor<f32>
+  %hide = mpc.constant dense<0xFF800000> : tensor<f32>
+  %plain = mpc.select %flag, %hide, %none : (tensor<33xi1>, tensor<f32>, tensor<f32>) -> tensor<33xf32>
+  %hiding = mpc.select %flag, %none, %hide : (tensor<33xi1>, tensor<f32>, tensor<f32>) -> tensor<33xf32>
+  %rows = mpc.reshape %flag : tensor<33xi1> to tensor<33x1xi1>
+  %gated = mpc.select %rows, %x, %zero : (tensor<33x1xi1>, tensor<5x33x20xbf16>, tensor<bf16>) -> tensor<5x33x20xbf16>
+  %0 = mpc.attention %gated, %gated, %gated mask(%plain) scale(0.5) : (tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<33xf32>) -> tensor<5x33x20xbf16>
+  %1 = mpc.attention %gated, %gated, %gated mask(%hiding) scale(0.5) : (tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<33xf32>) -> tensor<5x33x20xbf16>
+  return %0, %1 : tensor<5x33x20xbf16>, tensor<5x33x20xbf16>
 }
 
 // -----

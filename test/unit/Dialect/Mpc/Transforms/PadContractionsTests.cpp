@@ -8,17 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "PadTesting.h"
+
 #include "mpc/Import/ONNX.h"
-#include "mpc/Reference/Interpreter.h"
-
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-
-#include "gtest/gtest.h"
-
-#include <random>
 
 using namespace mlir;
 using namespace mpc;
@@ -28,10 +20,9 @@ using reference::Tensor;
 namespace {
 
 /// Writes a random function, op by op.
-class RandomChain {
+class RandomChain : GraphText {
 public:
-  explicit RandomChain(unsigned seed)
-      : engine(seed), narrow(draw(2) ? "bf16" : "f16") {}
+  explicit RandomChain(unsigned seed) : GraphText(seed) {}
 
   std::string write() {
     current = {"%x", {pick(), pick()}};
@@ -47,54 +38,6 @@ public:
   }
 
 private:
-  struct Named {
-    std::string name;
-    SmallVector<int64_t> shape;
-  };
-
-  int draw(int bound) { return int(engine() % bound); }
-  /// Extents that a pad to 8 makes at most a quarter longer.
-  int64_t pick() {
-    static constexpr int64_t kExtents[] = {7, 8, 13, 15, 20, 21, 30, 31, 33};
-    return kExtents[draw(std::size(kExtents))];
-  }
-
-  static std::string typeOf(ArrayRef<int64_t> shape,
-                            StringRef element = "f32") {
-    std::string text = "tensor<";
-    for (int64_t extent : shape)
-      text += std::to_string(extent) + "x";
-    return text + element.str() + ">";
-  }
-
-  std::string emit(const std::string &text) {
-    std::string name = "%v" + std::to_string(++count);
-    body += name + " = mpc." + text + "\n";
-    return name;
-  }
-
-  /// Values within 0.3 of `around`, exact in every type.
-  Named constant(ArrayRef<int64_t> shape, StringRef element = "f32",
-                 double around = 0) {
-    std::uniform_real_distribution<double> values(around - 0.3, around + 0.3);
-    std::string text;
-    auto append = [&](auto &self, size_t dim) -> void {
-      if (dim == shape.size()) {
-        text += std::to_string(std::round(values(engine) * 64) / 64);
-        return;
-      }
-      text += "[";
-      for (int64_t i = 0; i < shape[dim]; ++i) {
-        text += i ? "," : "";
-        self(self, dim + 1);
-      }
-      text += "]";
-    };
-    append(append, 0);
-    return {emit("constant dense<" + text + "> : " + typeOf(shape, element)),
-            SmallVector<int64_t>(shape)};
-  }
-
   void unary(const std::string &op) {
     current.name =
         emit(op + " " + current.name + " : " + typeOf(current.shape));
@@ -104,12 +47,6 @@ private:
     current.name = emit(op + " " + current.name + ", " + other.name + " : (" +
                         typeOf(current.shape) + ", " + typeOf(other.shape) +
                         ") -> " + typeOf(current.shape));
-  }
-
-  Named narrowed(const Named &value) {
-    return {emit("cast " + value.name + " : " + typeOf(value.shape) + " to " +
-                 typeOf(value.shape, narrow)),
-            value.shape};
   }
 
   void matmul(const Named &lhs, const Named &rhs, bool transposed) {
@@ -266,69 +203,8 @@ private:
     }
   }
 
-  std::mt19937 engine;
-  std::string narrow, body;
   Named current;
-  int count = 0;
 };
-
-class PadContractionsTest : public ::testing::Test {
-protected:
-  PadContractionsTest() {
-    context.loadDialect<MpcDialect, func::FuncDialect>();
-    context.disableMultithreading();
-  }
-
-  /// Folds constants and assigns precision, as the stages before padding do.
-  LogicalResult prepare(ModuleOp module, StringRef policy) {
-    PassManager manager(&context);
-    AssignPrecisionPassOptions assign;
-    assign.policy = policy.str();
-    manager.addNestedPass<func::FuncOp>(createFoldConstantsPass());
-    manager.addNestedPass<func::FuncOp>(createAssignPrecisionPass(assign));
-    return manager.run(module);
-  }
-
-  LogicalResult pad(ModuleOp module, StringRef target) {
-    PassManager manager(&context);
-    PadContractionsPassOptions options;
-    options.target = target.str();
-    manager.addNestedPass<func::FuncOp>(createPadContractionsPass(options));
-    return manager.run(module);
-  }
-
-  SmallVector<Tensor> run(ModuleOp module, Rounding rounding) {
-    auto func = module.lookupSymbol<func::FuncOp>("main");
-    std::mt19937 engine(3);
-    std::normal_distribution<double> normal;
-    SmallVector<Tensor> arguments;
-    for (Type type : func.getArgumentTypes()) {
-      Tensor tensor(cast<RankedTensorType>(type));
-      for (double &value : tensor.floats())
-        value = reference::roundTo(normal(engine), tensor.getElementType());
-      for (int64_t &value : tensor.ints())
-        value = engine() % 1003;
-      arguments.push_back(std::move(tensor));
-    }
-    reference::InterpretOptions options;
-    options.rounding = rounding;
-    FailureOr<SmallVector<Tensor>> results =
-        reference::interpret(func, arguments, options);
-    EXPECT_TRUE(succeeded(results));
-    return succeeded(results) ? std::move(*results) : SmallVector<Tensor>();
-  }
-
-  MLIRContext context;
-};
-
-/// Equal, or both NaN.
-bool sameElements(const Tensor &a, const Tensor &b) {
-  return a.getType() == b.getType() &&
-         llvm::all_of(llvm::zip_equal(a.floats(), b.floats()), [](auto pair) {
-           auto [left, right] = pair;
-           return left == right || (left != left && right != right);
-         });
-}
 
 } // namespace
 

@@ -1,0 +1,232 @@
+//===- PaddedPlaces.cpp - what stands in padded places --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where the operands of an elementwise op hold known values, the interpreter
+// says what the op makes of them. Otherwise few rules tell what stays zero or
+// finite; nothing is assumed of an op without one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/PaddingAxes.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Reference/Interpreter.h"
+
+using namespace mlir;
+using namespace mpc;
+using reference::Tensor;
+
+double mpc::paddingValue(Operation *op, unsigned operand) {
+  return isa<DivOp>(op) && operand == 1 ? 1 : 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise, by evaluation
+//===----------------------------------------------------------------------===//
+
+/// What an elementwise op of any shape makes of one element of each operand.
+static std::optional<double> evaluateAt(Operation *op,
+                                        ArrayRef<double> values) {
+  auto scalarOf = [](Value value) {
+    return RankedTensorType::get({}, getElementTypeOrSelf(value.getType()));
+  };
+  // The op on scalars, beside the function.
+  Block arguments;
+  SmallVector<Tensor> operands;
+  for (auto [operand, value] : llvm::zip_equal(op->getOperands(), values)) {
+    arguments.addArgument(scalarOf(operand), op->getLoc());
+    Tensor &tensor = operands.emplace_back(scalarOf(operand));
+    if (tensor.isFloat())
+      tensor.floats()[0] = reference::roundTo(value, tensor.getElementType());
+    else
+      tensor.ints()[0] =
+          reference::wrapTo(int64_t(value), tensor.getElementType());
+  }
+  SmallVector<const Tensor *> pointers;
+  for (const Tensor &operand : operands)
+    pointers.push_back(&operand);
+  Operation *scalar = op->clone();
+  scalar->setOperands(ValueRange(arguments.getArguments()));
+  scalar->getResult(0).setType(scalarOf(op->getResult(0)));
+  SmallVector<Tensor> results;
+  LogicalResult evaluated = reference::evaluate(scalar, pointers, results,
+                                                reference::Rounding::Declared);
+  scalar->erase();
+  if (failed(evaluated))
+    return std::nullopt;
+  const Tensor &result = results.front();
+  return result.isFloat() ? result.floats()[0] : double(result.ints()[0]);
+}
+
+/// The value of every element of a constant that has only one.
+static std::optional<double> splatOf(Value value) {
+  auto constant = value.getDefiningOp<mpc::ConstantOp>();
+  return constant ? splatValue(constant.getValue()) : std::nullopt;
+}
+
+bool mpc::isFiniteWhenPadded(Operation *op, ArrayRef<unsigned> padded) {
+  // Other operands repeat values of the model; a positive and a negative one
+  // show an exponent's sign.
+  bool usesOwn = false;
+  auto isFiniteWith = [&](double own) {
+    SmallVector<double> values;
+    for (OpOperand &operand : op->getOpOperands()) {
+      unsigned index = operand.getOperandNumber();
+      if (llvm::is_contained(padded, index)) {
+        values.push_back(paddingValue(op, index));
+        continue;
+      }
+      std::optional<double> splat = splatOf(operand.get());
+      bool isOwn = !splat || !std::isfinite(*splat);
+      usesOwn |= isOwn;
+      values.push_back(isOwn ? own : *splat);
+    }
+    std::optional<double> value = evaluateAt(op, values);
+    return value && std::isfinite(*value);
+  };
+  return isFiniteWith(1) && (!usesOwn || isFiniteWith(-1));
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise, by rules
+//===----------------------------------------------------------------------===//
+
+/// Unary ops that are finite for every finite operand.
+static bool isTotal(Operation *op) {
+  return isa<AbsOp, NegOp, SignOp, FloorOp, CeilOp, RoundOp, SinOp, CosOp,
+             TanOp, AtanOp, TanhOp, AsinhOp, ErfOp, SigmoidOp, ReluOp, SiluOp,
+             SoftplusOp, LeakyReluOp, EluOp, GeluOp, CastOp>(op);
+}
+
+/// The state of an operand that does not have the axis and so repeats values
+/// of the model.
+static LaneState ownLanes(Value value) {
+  if (std::optional<double> splat = splatOf(value))
+    return LaneState::known(*splat);
+  return LaneState::finite();
+}
+
+/// A branch without the axis may hold values that the model's own places never
+/// select.
+static LaneState branchLanes(Operation *op, const OpAxis &axis, unsigned branch,
+                             LaneState state) {
+  Value value = op->getOperand(branch);
+  bool selectsAlike = !axis.find(/*isResult=*/false, /*index=*/0);
+  if (axis.find(/*isResult=*/false, branch) ||
+      !isa<FloatType>(getElementTypeOrSelf(value.getType())))
+    return state;
+  if (selectsAlike)
+    return state.isFinite() ? state : LaneState::finite();
+  auto constant = value.getDefiningOp<mpc::ConstantOp>();
+  if (state.getValue() || !constant)
+    return constant ? state : LaneState::any();
+  FailureOr<Tensor> tensor = Tensor::fromAttr(constant.getValue());
+  bool isFinite =
+      succeeded(tensor) && llvm::all_of(tensor->floats(), [](double element) {
+        return std::isfinite(element);
+      });
+  return isFinite ? LaneState::finite() : LaneState::any();
+}
+
+static LaneState selectLanes(Operation *op, const OpAxis &axis,
+                             ArrayRef<LaneState> operands) {
+  LaneState onTrue = branchLanes(op, axis, 1, operands[1]),
+            onFalse = branchLanes(op, axis, 2, operands[2]);
+  if (std::optional<double> condition = operands[0].getValue())
+    return *condition != 0 ? onTrue : onFalse;
+  if (std::optional<double> value = onTrue.getValue();
+      value && onFalse.holds(*value))
+    return onTrue;
+  return onTrue.isFinite() && onFalse.isFinite() ? LaneState::finite()
+                                                 : LaneState::any();
+}
+
+static LaneState elementwiseLanes(Operation *op, const OpAxis &axis,
+                                  ArrayRef<LaneState> operands) {
+  if (isa<SelectOp>(op))
+    return selectLanes(op, axis, operands);
+  SmallVector<double> values;
+  for (const LaneState &operand : operands)
+    if (std::optional<double> value = operand.getValue())
+      values.push_back(*value);
+  if (values.size() == operands.size()) {
+    std::optional<double> value = evaluateAt(op, values);
+    return value && !std::isnan(*value) ? LaneState::known(*value)
+                                        : LaneState::any();
+  }
+  // Integers and truth values are never infinite.
+  if (!isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+    return LaneState::finite();
+  if (!llvm::all_of(operands,
+                    [](const LaneState &state) { return state.isFinite(); }))
+    return LaneState::any();
+  if (isa<MulOp>(op))
+    return operands[0].isZero() || operands[1].isZero() ? LaneState::zero()
+                                                        : LaneState::finite();
+  // The divisor is 1 or repeats the model's own values.
+  if (isa<DivOp>(op))
+    return operands[0].isZero() ? LaneState::zero() : LaneState::finite();
+  if (isTotal(op) || isa<AddOp, SubOp, MaxOp, MinOp, ClampOp>(op))
+    return LaneState::finite();
+  return LaneState::any();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Any number below infinity may be added to scores: minus infinity hides.
+static bool mayMask(const LaneState &state) {
+  std::optional<double> value = state.getValue();
+  return value ? *value < HUGE_VAL : state.isFinite();
+}
+
+LaneState mpc::resultLanes(Operation *op, const OpAxis &axis,
+                           ArrayRef<LaneState> states) {
+  // Only the states of operands on the axis count; others are the model's own.
+  SmallVector<LaneState> operands(states);
+  SmallVector<LaneState> linked;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    if (axis.find(/*isResult=*/false, index))
+      linked.push_back(operands[index]);
+    else
+      operands[index] = ownLanes(operand);
+  if (isa<ElementwiseOpInterface>(op))
+    return elementwiseLanes(op, axis, operands);
+  auto isFinite = [](const LaneState &state) { return state.isFinite(); };
+  auto isZero = [](const LaneState &state) { return state.isZero(); };
+  if (auto attention = dyn_cast<AttentionOp>(op);
+      attention && attention.getMask() && axis.role == AxisRole::Rows &&
+      !mayMask(states[3]))
+    return LaneState::any();
+  // Moved values stay what they are.
+  bool isMoved =
+      isa<FusionOpInterface>(op) &&
+      llvm::is_contained(
+          {FusionClass::View, FusionClass::IndexMap, FusionClass::Gather},
+          cast<FusionOpInterface>(op).getFusionClass());
+  if (isMoved && !linked.empty())
+    if (std::optional<double> value = linked.front().getValue();
+        value && llvm::all_of(linked, [&](const LaneState &state) {
+          return state.holds(*value);
+        }))
+      return linked.front();
+  if (!llvm::all_of(linked, isFinite))
+    return LaneState::any();
+  // A product with a row or column of zeros is zero.
+  if (isa<MatmulOp, ConvOp>(op))
+    return llvm::any_of(linked, isZero) ? LaneState::zero()
+                                        : LaneState::finite();
+  if (isa<AttentionOp>(op))
+    return axis.role != AxisRole::Rows && operands[2].isZero()
+               ? LaneState::zero()
+               : LaneState::finite();
+  if (isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op))
+    return LaneState::finite();
+  // Sums, means, products, extrema and pools of zeros are zero; products of
+  // others may leave the type's range.
+  if (!linked.empty() && llvm::all_of(linked, isZero))
+    return LaneState::zero();
+  return isa<ReduceProdOp>(op) ? LaneState::any() : LaneState::finite();
+}
