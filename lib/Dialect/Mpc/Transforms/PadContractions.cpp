@@ -11,6 +11,7 @@
 
 #include "OpEmitter.h"
 #include "PaddedValues.h"
+#include "StaticShapes.h"
 
 #include "mpc/Analysis/Padding.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -344,6 +345,8 @@ struct PadContractionsPass
                           "in straight-line functions only";
       return signalPassFailure();
     }
+    if (failed(checkStaticShapes(func)))
+      return signalPassFailure();
     PaddingPlan plan(func, *info);
     numRefused += plan.getRefused();
     if (plan.isEmpty())
