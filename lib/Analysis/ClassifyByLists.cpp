@@ -47,14 +47,14 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
     if (!plan.override || storageBits(plan.override->type) >= 32 ||
         !carriesIntegers(builder, op))
       return success();
-    if (plan.override->key == PolicyOverride::Key::Name)
-      return op->emitError()
-             << "override '" << plan.override->text << "' forces "
-             << stringify(plan.override->type) << " on '" << opName(op)
-             << "', whose values are integers that 16 bits would round; drop "
-                "it";
+    const PolicyOverride &override = *plan.override;
+    --builder.useOf(override).obeyed;
     keepIntegers(builder, op);
-    return success();
+    return builder.refuse(op, override,
+                          "forces " + stringify(override.type) + " on '" +
+                              opName(op) +
+                              "', whose values are integers that 16 bits would "
+                              "round; drop it");
   }
   FailureOr<const Policy *> found = layerPolicyOf(builder, op);
   if (failed(found))

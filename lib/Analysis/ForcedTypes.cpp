@@ -13,13 +13,19 @@
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
 
+#include "llvm/Support/raw_ostream.h"
+
 using namespace mlir;
 using namespace mpc;
 
 FailureOr<const PolicyOverride *> PlanBuilder::findOverride(Operation *op) {
-  auto precision = cast<PrecisionOpInterface>(op);
-  llvm::Expected<const PolicyOverride *> found = policy.findOverride(
-      precision.getPrecisionKind(), layerPath(op), opNames(op));
+  StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
+  StringRef layer = layerPath(op);
+  SmallVector<StringRef> names = opNames(op);
+  for (const PolicyOverride &override : policy.getOverrides())
+    useOf(override).matched += override.fits(kind, layer, names);
+  llvm::Expected<const PolicyOverride *> found =
+      policy.findOverride(kind, layer, names);
   if (!found) {
     op->emitError(llvm::toString(found.takeError()));
     return failure();
@@ -57,33 +63,47 @@ static FloatValues floatValuesOf(const PlanBuilder &builder, Operation *op) {
   return found;
 }
 
-/// An override by name speaks of one op: where the model leaves that op no
-/// choice, the override must agree with it.
-static LogicalResult checkAgainstModel(Operation *op,
+/// What an override that decides about `op`, whose types the model fixes, has
+/// to agree with. A kind or a layer holds ops without a type to set as well,
+/// which it does not mean; a name means its op.
+static LogicalResult checkAgainstModel(PlanBuilder &builder, Operation *op,
                                        const PolicyOverride &override,
                                        const FloatValues &values) {
-  StringRef name = opName(op);
+  std::string name = opName(op).str();
   FloatType asked = toFloatType(override.type, op->getContext());
   bool isCast = isa<CastOp>(op);
+  bool isByName = override.key == PolicyOverride::Key::Name;
+  OverrideUse &use = builder.useOf(override);
+  if (!isByName && (isCast || !values.foreign)) {
+    ++use.idle;
+    return success();
+  }
   if (values.foreign && asked == values.foreign &&
-      !isComputeMode(override.type))
+      !isComputeMode(override.type)) {
+    ++use.obeyed;
     return success();
-  if (values.foreign)
-    return op->emitError() << "override '" << override.text
-                           << "' contradicts the model, where '" << name << "' "
-                           << (isCast ? "casts to or from " : "computes in ")
-                           << values.foreign
-                           << "; drop the override or change the model";
-  if (override.type == PolicyType::Float32)
+  }
+  if (values.foreign) {
+    std::string type;
+    llvm::raw_string_ostream(type) << values.foreign;
+    return builder.refuse(
+        op, override,
+        "contradicts the model, where '" + name + "' " +
+            (isCast ? "casts to or from '" : "computes in '") + type +
+            "'; drop the override or change the model");
+  }
+  if (override.type == PolicyType::Float32) {
+    ++use.obeyed;
     return success();
+  }
+  std::string forces =
+      ("forces " + stringify(override.type) + " on '" + name + "', ").str();
   if (!values.hasWide)
-    return op->emitError() << "override '" << override.text << "' forces "
-                           << stringify(override.type) << " on '" << name
-                           << "', which touches no float32 value; drop it";
-  return op->emitError() << "override '" << override.text << "' forces "
-                         << stringify(override.type) << " on '" << name
-                         << "', a cast of the model, which keeps its types; "
-                            "override the ops that read it";
+    return builder.refuse(op, override,
+                          forces + "which touches no float32 value; drop it");
+  return builder.refuse(op, override,
+                        forces + "a cast of the model, which keeps its types; "
+                                 "override the ops that read it");
 }
 
 FailureOr<bool> PlanBuilder::keepModelTypes(Operation *op,
@@ -100,8 +120,7 @@ FailureOr<bool> PlanBuilder::keepModelTypes(Operation *op,
                 : values.foreign  ? "the model's own type"
                 : !values.hasWide ? "no f32 value"
                                   : "converts from another type";
-  if (override && override->key == PolicyOverride::Key::Name &&
-      failed(checkAgainstModel(op, *override, values)))
+  if (override && failed(checkAgainstModel(*this, op, *override, values)))
     return failure();
   return true;
 }
@@ -196,12 +215,23 @@ FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
     return kept;
   if (!override)
     return false;
+  StringRef type = stringify(override->type);
+  if (keepsBooks(op) &&
+      toFloatType(override->type, builder.context()) != builder.wide) {
+    if (failed(builder.refuse(op, *override,
+                              "forces " + type + " on '" + opName(op) +
+                                  "', which keeps the books of a training step "
+                                  "in float32; drop it")))
+      return failure();
+    return false;
+  }
   bool aimed = override->key != PolicyOverride::Key::Layer;
   if (failed(checkComputeType(builder, op, override->type,
                               "override '" + override->text + "'", aimed)) ||
       failed(checkSum(builder, op, override->type)))
     return failure();
   OpPlan &plan = builder.planOf(op);
+  ++builder.useOf(*override).obeyed;
   plan.override = override;
   plan.rule = "override";
   plan.reason = override->text;

@@ -79,9 +79,19 @@ public:
   /// overrides contradict each other.
   mlir::FailureOr<const PolicyOverride *> findOverride(mlir::Operation *op);
 
+  /// Records that `op` cannot obey `override`, which decides about it. One by
+  /// name speaks of this op alone: a diagnostic.
+  mlir::LogicalResult refuse(mlir::Operation *op,
+                             const PolicyOverride &override,
+                             const llvm::Twine &why);
+  /// What became of `override` in this function.
+  OverrideUse &useOf(const PolicyOverride &override) {
+    return plan.uses[&override - policy.getOverrides().data()];
+  }
+
   /// Where the model itself leaves no choice (integers, f64, its own 16-bit
   /// values, casts that stand in it), records that as the plan of `op` and
-  /// returns true. An override by name that contradicts it is a diagnostic.
+  /// returns true. An override that contradicts it is refused.
   mlir::FailureOr<bool> keepModelTypes(mlir::Operation *op,
                                        const PolicyOverride *override);
 
@@ -95,6 +105,10 @@ private:
   PrecisionPlan &plan;
   mutable std::optional<IntegerValues> integers;
 };
+
+/// Whether `op` keeps the books of a training step: what it computes is not the
+/// model's.
+bool keepsBooks(mlir::Operation *op);
 
 /// Whether `op` has a compute mode, as contractions have.
 bool hasComputeMode(mlir::Operation *op);

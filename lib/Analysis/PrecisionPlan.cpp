@@ -10,7 +10,6 @@
 
 #include "PlanBuilder.h"
 
-#include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 using namespace mlir;
@@ -86,62 +85,12 @@ static ValueReason reasonByRule(const PlanBuilder &builder, Value value) {
   return reason;
 }
 
-/// Checks the kinds that the policy names against the dialect's ops.
-static LogicalResult checkKinds(func::FuncOp func, const Policy &policy) {
-  llvm::SmallVector<StringRef> known;
-  for (RegisteredOperationName name :
-       func.getContext()->getRegisteredOperations())
-    if (name.getDialectNamespace() == MpcDialect::getDialectNamespace())
-      known.push_back(name.stripDialect());
-  auto check = [&](StringRef kind, const Twine &what) -> LogicalResult {
-    if (llvm::is_contained(known, kind))
-      return success();
-    StringRef nearest;
-    unsigned best = 3;
-    for (StringRef candidate : known) {
-      unsigned distance =
-          kind.edit_distance(candidate, /*AllowReplacements=*/true, best);
-      if (distance < best) {
-        best = distance;
-        nearest = candidate;
-      }
-    }
-    InFlightDiagnostic diag = emitError(func.getLoc())
-                              << what << " names the unknown op kind '" << kind
-                              << "'";
-    if (!nearest.empty())
-      diag << "; did you mean '" << nearest << "'";
-    return diag;
-  };
-  for (auto &[kind, cls] : policy.getClasses())
-    if (failed(check(kind, "policy '" + policy.getName() + "'")))
-      return failure();
-  for (auto &[kind, op] : policy.getSystemKinds())
-    if (failed(check(kind, "policy '" + policy.getName() + "'")))
-      return failure();
-  for (const PolicyOverride &override : policy.getOverrides())
-    if (override.key == PolicyOverride::Key::Kind &&
-        failed(check(override.pattern, "override '" + override.text + "'")))
-      return failure();
-  return success();
-}
-
-/// Whether `override` speaks of an op of `body`.
-static bool fitsSomeOp(Block &body, const PolicyOverride &override) {
-  return llvm::any_of(body, [&](Operation &op) {
-    auto precision = dyn_cast<PrecisionOpInterface>(op);
-    return precision && override.fits(precision.getPrecisionKind(),
-                                      layerPath(&op), opNames(&op));
-  });
-}
-
 FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
                                                const Policy &policy,
                                                const FusionTarget &target,
                                                CastPlacement placement) {
   PrecisionPlan plan(Float32Type::get(func.getContext()));
-  if (failed(checkKinds(func, policy)))
-    return failure();
+  plan.uses.resize(policy.getOverrides().size());
   auto note = [&](Value value) {
     if (getElementTypeOrSelf(value.getType()) == plan.wide)
       plan.eligible.insert(value);
@@ -183,21 +132,5 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   for (Value value : plan.eligible)
     if (!value.getDefiningOp<ConstantOp>() && !plan.reasons.contains(value))
       builder.setReason(value, reasonByRule(builder, value));
-  // A policy file serves many models; what stands on the command line is meant
-  // for this one. A kind may be absent from a model, a name is a mistake.
-  for (const PolicyOverride &override : policy.getOverrides()) {
-    if (override.source != PolicyOverride::Source::CommandLine ||
-        fitsSomeOp(body, override))
-      continue;
-    if (override.key == PolicyOverride::Key::Kind) {
-      emitWarning(func.getLoc())
-          << "override '" << override.text << "' matches no op";
-      continue;
-    }
-    return emitError(func.getLoc())
-           << "override '" << override.text
-           << "' matches no op; mpc explain lists the names "
-              "and layers of a model";
-  }
   return plan;
 }

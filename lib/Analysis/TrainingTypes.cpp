@@ -38,8 +38,7 @@ static bool isLoss(Operation *op) {
              MeanAbsoluteErrorOp, HuberOp>(op);
 }
 
-/// Whether `op` keeps the books of a step: what it computes is not the model's.
-static bool keepsBooks(Operation *op) {
+bool mpc::keepsBooks(Operation *op) {
   return isa<OptimizerOpInterface, LearningRateOp, GlobalNormOp>(op);
 }
 

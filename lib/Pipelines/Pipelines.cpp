@@ -145,13 +145,14 @@ static void buildDifferentiate(OpPassManager &pm,
 
 /// Every value gets its storage type, every op its compute and accumulate type.
 static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
-  OpPassManager &func = pm.nest<func::FuncOp>();
   AssignPrecisionPassOptions assign;
   assign.policy = options.policy;
   assign.sets.assign(options.sets.begin(), options.sets.end());
   assign.target = options.target;
   assign.castPlacement = options.castPlacement;
-  func.addPass(createAssignPrecisionPass(assign));
+  // Overrides speak of the module.
+  pm.addPass(createAssignPrecisionPass(assign));
+  OpPassManager &func = pm.nest<func::FuncOp>();
   func.addPass(createCSEPass());
   addVerifier(func, "precision");
   // Types say which parameters are read in 16 bits.

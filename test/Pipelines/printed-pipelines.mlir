@@ -33,8 +33,8 @@
 // SIMPLIFY-NEXT: )
 
 // PRECISION: builtin.module(
-// PRECISION-NEXT: func.func(
 // PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut policy=float32 remarks=false target=cpu:avx512},
+// PRECISION-NEXT: func.func(
 // PRECISION-NEXT: cse,
 // PRECISION-NEXT: mpc-verify-stage{stage=precision}
 // PRECISION-NEXT: )

@@ -30,7 +30,7 @@ llvm::Error mpc::replay::assignPrecision(ModuleOp module, StringRef policy,
   options.policy = policy.str();
   options.sets.assign(sets.begin(), sets.end());
   PassManager manager(module.getContext());
-  manager.addNestedPass<func::FuncOp>(createAssignPrecisionPass(options));
+  manager.addPass(createAssignPrecisionPass(options));
   if (succeeded(manager.run(module)))
     return llvm::Error::success();
   return llvm::createStringError(llvm::inconvertibleErrorCode(), messages);

@@ -41,6 +41,10 @@ struct OpPlan {
   /// What #mpc.decision records.
   std::string rule, reason;
   const PolicyOverride *override = nullptr;
+  /// The override that decides about the op and that the op cannot obey, and
+  /// why not; `override` is null then.
+  const PolicyOverride *refused = nullptr;
+  std::string refusal;
   /// Bytes that storing the result narrow saves per pass through memory.
   int64_t cost = 0;
 };
@@ -49,6 +53,25 @@ struct OpPlan {
 enum class CastPlacement {
   MinimumCut, ///< the labels that move the fewest bytes
   Propagate,  ///< TensorFlow's painting, as auto_mixed_precision.cc does it
+};
+
+/// What became of one override of a policy in one function.
+struct OverrideUse {
+  /// An op about which the override decides and that cannot take its type.
+  struct Refusal {
+    mlir::Operation *op = nullptr;
+    /// "whose values are integers ...".
+    std::string why;
+  };
+
+  /// Ops that it speaks of, though a closer one may decide about them.
+  int64_t matched = 0;
+  /// Ops that take their type from it.
+  int64_t obeyed = 0;
+  /// Ops about which it decides and that have no type to set: they touch no
+  /// float32 value, or are casts of the model.
+  int64_t idle = 0;
+  llvm::SmallVector<Refusal, 0> refusals;
 };
 
 /// Why a value is stored in its type.
@@ -81,7 +104,9 @@ struct ValueReason {
 /// The plan of one function.
 class PrecisionPlan {
 public:
-  /// Plans `func`. Wrong or ambiguous overrides and banned ops are diagnostics.
+  /// Plans `func`. Ambiguous overrides, those that one op cannot obey and
+  /// banned ops are diagnostics; what speaks of a whole module is checked by
+  /// checkKinds and checkOverrides.
   static mlir::FailureOr<PrecisionPlan> create(mlir::func::FuncOp func,
                                                const Policy &policy,
                                                const FusionTarget &target,
@@ -113,6 +138,9 @@ public:
   /// Why an eligible value is stored in its type.
   const ValueReason &getReason(mlir::Value value) const;
 
+  /// What became of each override, in the order of Policy::getOverrides.
+  llvm::ArrayRef<OverrideUse> getOverrideUses() const { return uses; }
+
   /// Bytes that the kernels of `func`, as far as predicted, read and write of
   /// its eligible values under this plan, casts included. `func` is the
   /// function that was planned, before the plan is carried out.
@@ -129,9 +157,20 @@ private:
   llvm::DenseMap<mlir::Value, mlir::FloatType> storage;
   llvm::DenseMap<mlir::Value, ValueReason> reasons;
   llvm::DenseSet<mlir::Value> ownCasts;
+  llvm::SmallVector<OverrideUse, 0> uses;
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, mlir::FloatType>
       roundings;
 };
+
+/// Checks the kinds that the policy names against the dialect's ops.
+mlir::LogicalResult checkKinds(mlir::Location loc, const Policy &policy);
+
+/// Checks that the overrides of `policy` do something in a module whose
+/// functions have `plans`: an error where one can be honoured nowhere, or names
+/// on the command line what no function has; a warning where only some ops
+/// cannot obey one.
+mlir::LogicalResult checkOverrides(mlir::Location loc, const Policy &policy,
+                                   llvm::ArrayRef<const PrecisionPlan *> plans);
 
 } // namespace mpc
 

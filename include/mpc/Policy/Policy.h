@@ -190,6 +190,11 @@ public:
     return systemKinds;
   }
 
+  /// A hash of all that decides about types: two policies with one digest type
+  /// every graph alike. Name and description do not count, nor does the order
+  /// of overrides and layers.
+  std::string digest() const;
+
   llvm::StringRef getName() const { return name; }
   llvm::StringRef getDescription() const { return description; }
   PolicyAlgorithm getAlgorithm() const { return algorithm; }

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NarrowConstant.h"
+#include "StaticShapes.h"
 
 #include "mpc/Analysis/PrecisionPlan.h"
 #include "mpc/Analysis/TrainingTypes.h"
@@ -23,6 +24,9 @@ namespace mpc {
 #define GEN_PASS_DEF_ASSIGNPRECISIONPASS
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
+
+/// On modules that have their types: a dictionary of what decided about them.
+static constexpr StringLiteral kPrecisionAttr = "mpc.precision";
 
 namespace {
 
@@ -158,14 +162,18 @@ void PlanApplier::record(Operation *op, const OpPlan &opPlan) {
   auto text = [&](StringRef value) {
     return value.empty() ? StringAttr() : StringAttr::get(context, value);
   };
+  const PolicyOverride *override =
+      opPlan.override ? opPlan.override : opPlan.refused;
   IntegerAttr cost;
   if (opPlan.cost)
     cost = builder.getI64IntegerAttr(opPlan.cost);
   op->setDiscardableAttr(
       MpcDialect::kDecisionAttr,
       DecisionAttr::get(context, text(opPlan.rule), text(policy.getName()),
-                        text(opPlan.override ? opPlan.override->text : ""),
-                        opPlan.override ? StringAttr() : text(opPlan.reason),
+                        text(override ? override->text : ""),
+                        opPlan.refused    ? text(opPlan.refusal)
+                        : opPlan.override ? StringAttr()
+                                          : text(opPlan.reason),
                         cost));
 }
 
@@ -289,36 +297,106 @@ struct AssignPrecisionPass
   }
 
   void runOnOperation() override {
-    func::FuncOp func = getOperation();
-    if (func.isDeclaration())
-      return;
-    if (!func.getBody().hasOneBlock()) {
-      func.emitError() << "function '" << func.getName()
-                       << "' has more than one block; precision is assigned to "
-                          "straight-line "
-                          "functions only";
-      return signalPassFailure();
-    }
-    for (Operation &op : func.getBody().front()) {
-      auto decision = op.getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr);
-      if (!decision)
-        continue;
-      if (decision.getList().getValue() == chosen.getName())
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> funcs;
+    for (func::FuncOp func : module.getOps<func::FuncOp>())
+      if (!func.isDeclaration())
+        funcs.push_back(func);
+    if (funcs.empty())
+      return markAllAnalysesPreserved();
+    Location loc = funcs.front().getLoc();
+    if (auto record = module->getAttrOfType<DictionaryAttr>(kPrecisionAttr)) {
+      if (record == makeRecord())
         return markAllAnalysesPreserved();
-      op.emitError() << "already has a decision of policy '"
-                     << decision.getList().getValue() << "'; policy '"
-                     << chosen.getName()
-                     << "' must be applied to the graph before Precision";
+      reportOtherRecord(loc, record);
       return signalPassFailure();
     }
-    FailureOr<PrecisionPlan> plan =
-        PrecisionPlan::create(func, chosen, *fusionTarget, placement);
-    if (failed(plan))
+    bool anyBad = false;
+    for (func::FuncOp func : funcs)
+      anyBad |= failed(checkInput(func));
+    if (anyBad || failed(checkKinds(loc, chosen)))
       return signalPassFailure();
+
+    // Overrides speak of the module: every function is planned before one is
+    // changed.
+    std::vector<PrecisionPlan> plans;
+    for (func::FuncOp func : funcs) {
+      FailureOr<PrecisionPlan> plan =
+          PrecisionPlan::create(func, chosen, *fusionTarget, placement);
+      if (succeeded(plan))
+        plans.push_back(std::move(*plan));
+    }
+    if (plans.size() != funcs.size())
+      return signalPassFailure();
+    SmallVector<const PrecisionPlan *> pointers;
+    for (const PrecisionPlan &plan : plans)
+      pointers.push_back(&plan);
+    if (failed(checkOverrides(loc, chosen, pointers)))
+      return signalPassFailure();
+    for (auto [func, plan] : llvm::zip_equal(funcs, plans))
+      assign(func, plan);
+    module->setAttr(kPrecisionAttr, makeRecord());
+  }
+
+  /// Whether `func` is a graph that has no types yet; a diagnostic where not.
+  LogicalResult checkInput(func::FuncOp func) {
+    if (!func.getBody().hasOneBlock())
+      return func.emitError() << "function '" << func.getName()
+                              << "' has more than one block; precision is "
+                                 "assigned to straight-line functions only";
+    if (failed(checkStaticShapes(func)))
+      return failure();
+    for (Operation &op : func.getBody().front())
+      if (auto decision =
+              op.getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr))
+        return op.emitError()
+               << "already has a decision of policy '"
+               << decision.getList().getValue() << "'; policy '"
+               << chosen.getName()
+               << "' must be applied to the graph before Precision";
+    return success();
+  }
+
+  /// Says what decided otherwise about the types that a module has.
+  void reportOtherRecord(Location loc, DictionaryAttr record) {
+    DictionaryAttr asked = makeRecord();
+    InFlightDiagnostic diag = emitError(loc)
+                              << "the graph has its types already, by another ";
+    StringRef fields[] = {"policy", "set", "target", "placement"};
+    auto *differs = llvm::find_if(fields, [&](StringRef field) {
+      return record.get(field) != asked.get(field);
+    });
+    if (differs == std::end(fields))
+      diag << "version of policy '" << chosen.getName() << "'";
+    else
+      diag << *differs << " (" << record.get(*differs) << ", not "
+           << asked.get(*differs) << ")";
+    diag << "; apply it to the graph before Precision";
+  }
+
+  /// What decides about the types of a module.
+  DictionaryAttr makeRecord() {
+    Builder builder(&getContext());
+    // Their order does not matter.
+    SmallVector<StringRef> overrides;
+    for (const PolicyOverride &override : chosen.getOverrides())
+      if (override.source == PolicyOverride::Source::CommandLine)
+        overrides.push_back(override.text);
+    llvm::sort(overrides);
+    SmallVector<NamedAttribute> fields = {
+        builder.getNamedAttr("policy", builder.getStringAttr(chosen.getName())),
+        builder.getNamedAttr("digest", builder.getStringAttr(chosen.digest())),
+        builder.getNamedAttr("target", builder.getStringAttr(target)),
+        builder.getNamedAttr("placement", builder.getStringAttr(castPlacement)),
+        builder.getNamedAttr("set", builder.getStrArrayAttr(overrides))};
+    return builder.getDictionaryAttr(fields);
+  }
+
+  void assign(func::FuncOp func, const PrecisionPlan &plan) {
     if (remarks)
       for (Operation &op : func.getBody().front())
-        remark(&op, *plan);
-    PlanApplier applier(*plan, chosen, *fusionTarget, &getContext());
+        remark(&op, plan);
+    PlanApplier applier(plan, chosen, *fusionTarget, &getContext());
     applier.apply(func);
     numCasts += applier.casts;
     numConstants += applier.constants;
@@ -335,6 +413,9 @@ struct AssignPrecisionPass
          << "'";
     if (opPlan.override)
       diag << ", override '" << opPlan.override->text << "'";
+    if (opPlan.refused)
+      diag << ", though override '" << opPlan.refused->text << "' "
+           << opPlan.refusal;
     if (opPlan.role == OpPlan::Role::Move)
       diag << ": takes the type of its input";
     else if (opPlan.role != OpPlan::Role::Untouched)

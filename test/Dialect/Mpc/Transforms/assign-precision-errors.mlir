@@ -75,3 +75,12 @@ func.func @assigned(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = mpc.relu %x {mpc.decision = #mpc.decision<rule = "clear", list = "other">} : tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }
+
+// -----
+
+// Bytes are counted, so every extent has to be known.
+// expected-error @below {{argument 0 of 'dynamic_argument' has the type 'tensor<?x8xf32>'; bind its dimensions first}}
+func.func @dynamic_argument(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = mpc.relu %x : tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}

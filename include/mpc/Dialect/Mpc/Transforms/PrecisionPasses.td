@@ -9,7 +9,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::func::FuncOp"> {
+def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
   let summary = "Give every f32 op and value a type by a policy";
   let description = [{
     Rewrites an f32 graph so that contractions multiply in the policy's compute
@@ -39,8 +39,9 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::func::FuncOp"> {
     flush to zero.
 
     Left alone: f64, integers, the model's own 16-bit values and pinned casts, and
-    the function's signature. A function that carries decisions of the same policy
-    already is not changed again.
+    the function's signature. A module that has its types already by the same
+    policy, overrides, target and placement is not changed again; `mpc.precision`
+    on it records them. By others it is an error.
 
     Example: test/Dialect/Mpc/Transforms/assign-precision.mlir
   }];

@@ -44,7 +44,10 @@ protected:
 
   void apply(ModuleOp module, std::unique_ptr<Pass> pass) {
     PassManager manager(&context);
-    manager.addNestedPass<func::FuncOp>(std::move(pass));
+    if (pass->getOpName() == func::FuncOp::getOperationName())
+      manager.addNestedPass<func::FuncOp>(std::move(pass));
+    else
+      manager.addPass(std::move(pass));
     EXPECT_TRUE(succeeded(manager.run(module)));
   }
 

@@ -101,8 +101,7 @@ protected:
     AssignPrecisionPassOptions assign;
     assign.policy = policy.str();
     manager.addNestedPass<mlir::func::FuncOp>(createFoldConstantsPass());
-    manager.addNestedPass<mlir::func::FuncOp>(
-        createAssignPrecisionPass(assign));
+    manager.addPass(createAssignPrecisionPass(assign));
     return manager.run(module);
   }
 

@@ -80,7 +80,10 @@ protected:
 
   LogicalResult apply(ModuleOp module, std::unique_ptr<Pass> pass) {
     PassManager manager(&context);
-    manager.addNestedPass<func::FuncOp>(std::move(pass));
+    if (pass->getOpName() == func::FuncOp::getOperationName())
+      manager.addNestedPass<func::FuncOp>(std::move(pass));
+    else
+      manager.addPass(std::move(pass));
     return manager.run(module);
   }
 

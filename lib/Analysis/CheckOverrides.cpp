@@ -1,0 +1,132 @@
+//===- CheckOverrides.cpp - what became of a policy's overrides -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An override is never dropped in silence. What one function cannot tell is
+// decided here, over all functions of a module: whether an override speaks of
+// anything, and whether some op obeys it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanBuilder.h"
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Kinds
+//===----------------------------------------------------------------------===//
+
+LogicalResult mpc::checkKinds(Location loc, const Policy &policy) {
+  llvm::SmallVector<StringRef> known;
+  for (RegisteredOperationName name :
+       loc.getContext()->getRegisteredOperations())
+    if (name.getDialectNamespace() == MpcDialect::getDialectNamespace())
+      known.push_back(name.stripDialect());
+  auto check = [&](StringRef kind, const Twine &what) -> LogicalResult {
+    if (llvm::is_contained(known, kind))
+      return success();
+    StringRef nearest;
+    unsigned best = 3;
+    for (StringRef candidate : known) {
+      unsigned distance =
+          kind.edit_distance(candidate, /*AllowReplacements=*/true, best);
+      if (distance < best) {
+        best = distance;
+        nearest = candidate;
+      }
+    }
+    InFlightDiagnostic diag =
+        emitError(loc) << what << " names the unknown op kind '" << kind << "'";
+    if (!nearest.empty())
+      diag << "; did you mean '" << nearest << "'";
+    return diag;
+  };
+  for (auto &[kind, cls] : policy.getClasses())
+    if (failed(check(kind, "policy '" + policy.getName() + "'")))
+      return failure();
+  for (auto &[kind, op] : policy.getSystemKinds())
+    if (failed(check(kind, "policy '" + policy.getName() + "'")))
+      return failure();
+  for (const PolicyOverride &override : policy.getOverrides())
+    if (override.key == PolicyOverride::Key::Kind &&
+        failed(check(override.pattern, "override '" + override.text + "'")))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Uses
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlanBuilder::refuse(Operation *op, const PolicyOverride &override,
+                                  const Twine &why) {
+  if (override.key == PolicyOverride::Key::Name)
+    return op->emitError() << "override '" << override.text << "' " << why;
+  OpPlan &refusing = planOf(op);
+  refusing.refused = &override;
+  refusing.refusal = why.str();
+  useOf(override).refusals.push_back({op, refusing.refusal});
+  return success();
+}
+
+/// The uses of one override in all functions.
+static OverrideUse sumOf(ArrayRef<const PrecisionPlan *> plans, size_t index) {
+  OverrideUse sum;
+  for (const PrecisionPlan *plan : plans) {
+    const OverrideUse &use = plan->getOverrideUses()[index];
+    sum.matched += use.matched;
+    sum.obeyed += use.obeyed;
+    sum.idle += use.idle;
+    llvm::append_range(sum.refusals, use.refusals);
+  }
+  return sum;
+}
+
+/// One warning for one override, at the first op that does not obey; the
+/// decision of each op has its own reason.
+static void warnOfRefusals(const PolicyOverride &override,
+                           const OverrideUse &use) {
+  const OverrideUse::Refusal &first = use.refusals.front();
+  InFlightDiagnostic diag = first.op->emitWarning();
+  diag << "override '" << override.text << "' " << first.why << " (obeyed by "
+       << use.obeyed << " of " << use.obeyed + int64_t(use.refusals.size())
+       << " ops that it decides about)";
+}
+
+LogicalResult mpc::checkOverrides(Location loc, const Policy &policy,
+                                  ArrayRef<const PrecisionPlan *> plans) {
+  LogicalResult result = success();
+  for (auto [index, override] : llvm::enumerate(policy.getOverrides())) {
+    OverrideUse use = sumOf(plans, index);
+    if (!use.refusals.empty()) {
+      if (use.obeyed) {
+        warnOfRefusals(override, use);
+        continue;
+      }
+      result = use.refusals.front().op->emitError()
+               << "override '" << override.text << "' "
+               << use.refusals.front().why;
+      continue;
+    }
+    // A policy file serves many models; what stands on the command line is
+    // meant for this one. A kind may be absent from a model, a name or a layer
+    // is a mistake. An op that a closer override decides about was found.
+    if (use.matched > use.idle ||
+        override.source != PolicyOverride::Source::CommandLine)
+      continue;
+    StringRef what =
+        use.matched ? "matches no op with a type to set" : "matches no op";
+    if (override.key == PolicyOverride::Key::Kind) {
+      emitWarning(loc) << "override '" << override.text << "' " << what;
+      continue;
+    }
+    result = emitError(loc) << "override '" << override.text << "' " << what
+                            << "; mpc explain lists the names and layers of a "
+                               "model";
+  }
+  return result;
+}

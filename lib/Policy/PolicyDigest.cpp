@@ -1,0 +1,68 @@
+//===- PolicyDigest.cpp - what a policy says, in one number ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Policy/Policy.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace mpc;
+
+std::string Policy::digest() const {
+  std::string text;
+  raw_string_ostream out(text);
+  // A length before each string keeps neighbours apart.
+  auto put = [&](StringRef part) { out << part.size() << ':' << part; };
+  auto putSorted = [&](std::vector<std::string> parts) {
+    llvm::sort(parts);
+    for (const std::string &part : parts)
+      put(part);
+    out << ';';
+  };
+  for (PolicyType type : {compute, store, accumulate, variable, output})
+    put(stringify(type));
+  put(stringify(algorithm));
+  put(stringify(defaultClass));
+  out << autocast;
+  for (auto &[kind, cls] : classes) {
+    put(kind);
+    put(stringify(cls));
+  }
+  out << ';';
+  for (auto &[list, ops] : systemLists) {
+    put(list);
+    putSorted(ops);
+  }
+  out << ';';
+  for (auto &[op, cls] : systemClasses) {
+    put(op);
+    put(stringify(cls));
+  }
+  out << ';';
+  for (auto &[kind, op] : systemKinds) {
+    put(kind);
+    put(op);
+  }
+  out << ';';
+  std::vector<std::string> parts;
+  for (const PolicyOverride &entry : overrides)
+    parts.push_back((Twine(int(entry.source)) + "," + Twine(int(entry.key)) +
+                     "," + stringify(entry.type) + "," + entry.pattern)
+                        .str());
+  putSorted(std::move(parts));
+  parts.clear();
+  for (const LayerPolicy &layer : layers)
+    parts.push_back(layer.policy->digest() + "," + layer.pattern);
+  putSorted(std::move(parts));
+
+  SHA256 hash;
+  hash.update(text);
+  constexpr size_t kBytes = 8;
+  return toHex(ArrayRef(hash.final()).take_front(kBytes), /*LowerCase=*/true);
+}
