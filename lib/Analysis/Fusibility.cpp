@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace mpc;
 
@@ -119,135 +121,127 @@ KernelPrediction::KernelPrediction(func::FuncOp func) {
   for (Operation &op : func.getBody().front().without_terminator()) {
     if (op.getNumResults() == 0 || classOf(&op) == FusionClass::Constant)
       continue;
+    SmallVector<Node> inputs;
+    for (Value operand : op.getOperands())
+      if (std::optional<Node> source = kernelOf(operand.getDefiningOp()))
+        inputs.push_back(*source);
     ops.push_back(&op);
-    kernels.push_back(std::make_unique<Kernel>());
-    Kernel *kernel = kernels.back().get();
-    kernel->ops.push_back(&op);
-    kernel->shape = resultShape(&op);
-    if (!isa<ElementwiseOpInterface>(op))
-      kernel->anchor = &op;
-    members[&op] = kernel;
+    nodes[&op] = dag.addNode(inputs);
+    kernels.push_back(
+        {isa<ElementwiseOpInterface>(op) ? nullptr : &op, resultShape(&op)});
   }
   auto eachAnchor = [&](ArrayRef<FusionClass> classes, auto grow) {
     for (Operation *op : ops)
-      if (kernelOf(op)->anchor == op &&
+      if (kernels[*kernelOf(op)].anchor == op &&
           llvm::is_contained(classes, classOf(op)))
-        grow(kernelOf(op));
+        grow(op);
   };
   eachAnchor({FusionClass::Contraction, FusionClass::Convolution,
               FusionClass::Attention, FusionClass::Pool},
-             [&](Kernel *kernel) { growEpilogue(kernel); });
+             [&](Operation *anchor) { growEpilogue(anchor); });
   eachAnchor({FusionClass::RowWise, FusionClass::Reduction},
-             [&](Kernel *kernel) {
-               growPrologue(kernel);
-               growEpilogue(kernel);
+             [&](Operation *anchor) {
+               growPrologue(anchor);
+               growEpilogue(anchor);
              });
   for (Operation *op : ops)
     joinLoops(op);
 }
 
-KernelPrediction::Kernel *KernelPrediction::kernelOf(Operation *op) const {
-  return op ? members.lookup(op) : nullptr;
+std::optional<ContractedDag::Node>
+KernelPrediction::kernelOf(Operation *op) const {
+  auto entry = nodes.find(op);
+  if (entry == nodes.end())
+    return std::nullopt;
+  return dag.find(entry->second);
 }
 
 bool KernelPrediction::isFree(Operation *op) const {
-  Kernel *kernel = kernelOf(op);
-  return kernel && !kernel->anchor;
+  std::optional<Node> kernel = kernelOf(op);
+  return kernel && !kernels[*kernel].anchor;
 }
 
-bool KernelPrediction::isReadOnlyBy(Operation *op, Kernel *kernel) const {
+bool KernelPrediction::isReadOnlyBy(Operation *op, Node kernel) const {
   return llvm::all_of(op->getUsers(), [&](Operation *user) {
     return kernelOf(user) == kernel;
   });
 }
 
-bool KernelPrediction::dependsOn(ArrayRef<Operation *> roots,
-                                 Kernel *kernel) const {
-  llvm::SmallPtrSet<Kernel *, 16> seen;
-  SmallVector<Operation *> pending(roots);
-  for (size_t next = 0; next < pending.size(); ++next) {
-    bool isRoot = next < roots.size();
-    for (Value operand : pending[next]->getOperands()) {
-      Kernel *source = kernelOf(operand.getDefiningOp());
-      if (!source)
-        continue;
-      if (source == kernel) {
-        // Reading the kernel at once is what merging removes.
-        if (isRoot)
-          continue;
-        return true;
-      }
-      if (seen.insert(source).second)
-        llvm::append_range(pending, source->ops);
-    }
-  }
-  return false;
-}
-
-bool KernelPrediction::merge(Kernel *into, Kernel *from) {
-  if (dependsOn(from->ops, into) || dependsOn(into->ops, from))
+bool KernelPrediction::merge(Node into, Node from) {
+  Kernel kernel = kernels[into];
+  if (!dag.merge(into, from))
     return false;
-  for (Operation *op : from->ops)
-    members[op] = into;
-  llvm::append_range(into->ops, from->ops);
-  from->ops.clear();
+  kernels[dag.find(into)] = kernel;
   return true;
 }
 
-void KernelPrediction::growEpilogue(Kernel *kernel) {
+/// Takes ops in block order. What reads one stands behind it, so that readers
+/// of the ops that were taken are all that is left to look at.
+void KernelPrediction::growEpilogue(Operation *anchor) {
   // Its product is rearranged on the way out.
-  if (isa<ConvTransposeOp>(kernel->anchor))
+  if (isa<ConvTransposeOp>(anchor))
     return;
-  for (Operation *op : ops) {
-    Kernel *reader = kernelOf(op);
-    if (!isFree(op) || reader == kernel || reader->ops.size() != 1 ||
-        resultShape(op) != kernel->shape)
-      continue;
-    bool reads = llvm::any_of(op->getOperands(), [&](Value operand) {
-      return kernelOf(operand.getDefiningOp()) == kernel;
-    });
-    if (reads)
-      merge(kernel, reader);
+  std::set<Node> pending;
+  auto addReaders = [&](Operation *op) {
+    for (Operation *user : op->getUsers())
+      if (auto entry = nodes.find(user); entry != nodes.end())
+        pending.insert(entry->second);
+  };
+  if (Operation *producer = prologues.lookup(anchor))
+    addReaders(producer);
+  addReaders(anchor);
+  while (!pending.empty()) {
+    Node next = *pending.begin();
+    pending.erase(pending.begin());
+    Operation *op = ops[next];
+    Node kernel = *kernelOf(anchor);
+    if (isFree(op) && kernelOf(op) != kernel && dag.sizeOf(next) == 1 &&
+        resultShape(op) == kernels[kernel].shape && merge(kernel, next))
+      addReaders(op);
   }
 }
 
-void KernelPrediction::growPrologue(Kernel *kernel) {
-  Operation *anchor = kernel->anchor;
+/// Takes what makes the anchor's input. More than that one op is left to the
+/// loop that it ends in, as what the fuser takes depends on costs.
+void KernelPrediction::growPrologue(Operation *anchor) {
+  Node kernel = *kernelOf(anchor);
   ArrayRef<int64_t> shape =
       cast<ShapedType>(anchor->getOperand(0).getType()).getShape();
   bool mayYield =
-      shape == kernel->shape && classOf(anchor) == FusionClass::RowWise;
-  SmallVector<Value> pending = {anchor->getOperand(0)};
-  while (!pending.empty()) {
-    Operation *producer = pending.pop_back_val().getDefiningOp();
-    Kernel *source = kernelOf(producer);
-    if (!isFree(producer) || source->ops.size() != 1 ||
-        resultShape(producer) != shape ||
-        !(mayYield || isReadOnlyBy(producer, kernel)))
-      continue;
-    if (merge(kernel, source))
-      llvm::append_range(pending, producer->getOperands());
-  }
+      shape == kernels[kernel].shape && classOf(anchor) == FusionClass::RowWise;
+  Operation *producer = anchor->getOperand(0).getDefiningOp();
+  if (!isFree(producer) || dag.sizeOf(*kernelOf(producer)) != 1 ||
+      resultShape(producer) != shape ||
+      !(mayYield || isReadOnlyBy(producer, kernel)))
+    return;
+  if (merge(kernel, *kernelOf(producer)))
+    prologues[anchor] = producer;
 }
 
+/// Joins an op with one loop that it reads: kernels of several ops take nothing
+/// more of what they read.
 void KernelPrediction::joinLoops(Operation *op) {
   if (!isFree(op))
     return;
   for (Value operand : op->getOperands()) {
     Operation *producer = operand.getDefiningOp();
-    Kernel *kernel = kernelOf(op), *source = kernelOf(producer);
-    if (isFree(producer) && source != kernel && source->shape == kernel->shape)
-      merge(kernel, source);
+    Node kernel = *kernelOf(op);
+    if (dag.sizeOf(kernel) != 1)
+      return;
+    if (isFree(producer) &&
+        kernels[*kernelOf(producer)].shape == kernels[kernel].shape)
+      merge(kernel, *kernelOf(producer));
   }
 }
 
 bool KernelPrediction::shareKernel(Operation *a, Operation *b) const {
-  Kernel *kernel = kernelOf(a);
+  std::optional<Node> kernel = kernelOf(a);
   return kernel && kernel == kernelOf(b);
 }
 
 const void *KernelPrediction::kernelId(Operation *op) const {
-  return kernelOf(op);
+  std::optional<Node> kernel = kernelOf(op);
+  return kernel ? &kernels[*kernel] : nullptr;
 }
 
 bool KernelPrediction::isInternal(Value value) const {

@@ -11,12 +11,13 @@
 #ifndef MPC_ANALYSIS_FUSIBILITY_H
 #define MPC_ANALYSIS_FUSIBILITY_H
 
+#include "mpc/Analysis/ContractedDag.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <memory>
 #include <optional>
+#include <vector>
 
 namespace mpc {
 
@@ -72,33 +73,38 @@ public:
   /// for ops without one (constants, the terminator).
   const void *kernelId(mlir::Operation *op) const;
 
+  /// Kernels that were looked at to keep them free of cycles: the work done.
+  int64_t getVisited() const { return dag.getVisited(); }
+
 private:
+  using Node = ContractedDag::Node;
   struct Kernel {
-    llvm::SmallVector<mlir::Operation *> ops;
     /// The op that the kernel is built around; null for a loop.
     mlir::Operation *anchor = nullptr;
     /// Extents of its results.
     llvm::ArrayRef<int64_t> shape;
   };
 
-  /// The kernel of `op`, or null.
-  Kernel *kernelOf(mlir::Operation *op) const;
+  /// The kernel of `op`; nullopt for ops without one.
+  std::optional<Node> kernelOf(mlir::Operation *op) const;
   /// Whether `op` is an elementwise op that no kernel has taken.
   bool isFree(mlir::Operation *op) const;
   /// Whether every reader of `op` is in `kernel`.
-  bool isReadOnlyBy(mlir::Operation *op, Kernel *kernel) const;
-  /// Whether a path leads from `kernel` to one of `ops` through other kernels,
-  /// so that taking them in would make a cycle.
-  bool dependsOn(llvm::ArrayRef<mlir::Operation *> ops, Kernel *kernel) const;
+  bool isReadOnlyBy(mlir::Operation *op, Node kernel) const;
   /// Moves the ops of `from` into `into`; false where that makes a cycle.
-  bool merge(Kernel *into, Kernel *from);
-  void growEpilogue(Kernel *kernel);
-  void growPrologue(Kernel *kernel);
+  bool merge(Node into, Node from);
+  void growEpilogue(mlir::Operation *anchor);
+  void growPrologue(mlir::Operation *anchor);
   void joinLoops(mlir::Operation *op);
 
   llvm::SmallVector<mlir::Operation *> ops;
-  llvm::SmallVector<std::unique_ptr<Kernel>> kernels;
-  llvm::DenseMap<mlir::Operation *, Kernel *> members;
+  /// A node for each of `ops`, with the same number.
+  ContractedDag dag;
+  llvm::DenseMap<mlir::Operation *, Node> nodes;
+  /// The op before an anchor that its kernel has taken.
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> prologues;
+  /// By node: that of the op, and of all ops that were merged with it.
+  std::vector<Kernel> kernels;
 };
 
 } // namespace mpc

@@ -126,6 +126,48 @@ TEST_F(FusibilityTest, AnAddJoinsOneOfTwoContractions) {
   EXPECT_FALSE(kernels.isInternal(find("second")->getResult(0)));
 }
 
+/// A function of `count` blocks `body`, each of which reads "%P" and makes
+/// "%R";
+/// "%I" stands for the block's number.
+static std::string repeat(int count, std::string body) {
+  std::string text =
+      "func.func @f(%r0: tensor<4x4xf32>) -> tensor<4x4xf32> {\n";
+  for (int i = 1; i <= count; ++i) {
+    std::string block = body;
+    for (auto [name, value] :
+         {std::pair<std::string, int>{"%P", i - 1}, {"%R", i}, {"%I", i}})
+      for (size_t at; (at = block.find(name)) != std::string::npos;)
+        block.replace(at, 2,
+                      (name == "%I" ? "%i" : "%r") + std::to_string(value));
+    text += block;
+  }
+  return text + "return %r" + std::to_string(count) + " : tensor<4x4xf32>\n}\n";
+}
+
+TEST_F(FusibilityTest, WorkPerOpDoesNotGrowWithTheFunction) {
+  constexpr int kCount = 4000;
+  const char *bodies[] = {
+      // A line of loops.
+      "%R = mpc.abs %P : tensor<4x4xf32>\n",
+      // Sums that all read one value.
+      "%R = mpc.add %P, %r0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> "
+      "tensor<4x4xf32>\n",
+      // Layers with epilogues.
+      "%Im = mpc.matmul %P, %r0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> "
+      "tensor<4x4xf32>\n"
+      "%R = mpc.relu %Im : tensor<4x4xf32>\n",
+      // A stream to which every block adds.
+      "%In = mpc.softmax %P axis(1) : tensor<4x4xf32>\n"
+      "%Im = mpc.matmul %In, %r0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> "
+      "tensor<4x4xf32>\n"
+      "%R = mpc.add %P, %Im : (tensor<4x4xf32>, tensor<4x4xf32>) -> "
+      "tensor<4x4xf32>\n"};
+  for (const char *body : bodies) {
+    KernelPrediction kernels(parse(repeat(kCount, body)));
+    EXPECT_LE(kernels.getVisited(), 16 * kCount) << body;
+  }
+}
+
 TEST_F(FusibilityTest, ElementwiseReadersShareOneKernel) {
   func::FuncOp func =
       parse(R"(func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
