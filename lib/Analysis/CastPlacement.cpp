@@ -31,18 +31,23 @@ void boost::throw_exception(const std::exception &error,
 }
 #endif
 
+int64_t mpc::cost(const PlacementProblem::Cast &cast,
+                  llvm::ArrayRef<StorageLabel> labels) {
+  StorageLabel label = labels[cast.value];
+  bool differs = llvm::any_of(
+      cast.readers, [&](unsigned reader) { return labels[reader] != label; });
+  if (!differs)
+    return 0;
+  return label == StorageLabel::High ? cast.narrow : cast.widen;
+}
+
 int64_t mpc::cost(const PlacementProblem &problem,
                   llvm::ArrayRef<StorageLabel> labels) {
   int64_t sum = 0;
   for (auto [node, label] : llvm::zip_equal(problem.nodes, labels))
     sum += label == StorageLabel::High ? node.highCost : node.lowCost;
-  for (const PlacementProblem::Cast &cast : problem.casts) {
-    StorageLabel label = labels[cast.value];
-    bool differs = llvm::any_of(
-        cast.readers, [&](unsigned reader) { return labels[reader] != label; });
-    if (differs)
-      sum += label == StorageLabel::High ? cast.narrow : cast.widen;
-  }
+  for (const PlacementProblem::Cast &cast : problem.casts)
+    sum += cost(cast, labels);
   return sum;
 }
 

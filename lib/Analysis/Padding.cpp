@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Families of dimensions are a union-find in which every node also knows how
-// many units of its root it holds. A family starts out padded where some
-// contraction wants it and is given up where that does not pay.
+// many units of its root it holds. What a family costs and gains is priced
+// here, and PaddingChoice.cpp chooses by that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,10 +12,6 @@
 
 #include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
-
-#include "llvm/Support/MathExtras.h"
-
-#include <set>
 
 using namespace mlir;
 using namespace mpc;
@@ -93,7 +89,7 @@ void PaddingPlan::addContraction(Operation *op) {
   std::optional<MathType> type = mpc::mathTypeOf(op);
   if (!type)
     return;
-  Contraction contraction{op, *type, paddableAxes(op), {}, {}};
+  Contraction contraction{op, *type, paddableAxes(op), {}, {}, {}};
   // Where odd extents run as fast (the masked edges of a CPU), none is wanted.
   bool gains =
       !target.hasCeilings() || target.flopsPerSecond(*type, /*aligned=*/true) >
@@ -146,10 +142,15 @@ int PaddingPlan::nodeOf(Value value, unsigned dim) {
 }
 
 PaddingPlan::Place PaddingPlan::find(int node) const {
+  // Every node on the way is hung below the root, for the next question.
+  SmallVector<int> way;
+  for (; nodes[node].parent != node; node = nodes[node].parent)
+    way.push_back(node);
   int64_t factor = 1;
-  while (nodes[node].parent != node) {
-    factor *= nodes[node].factor;
-    node = nodes[node].parent;
+  for (int step : llvm::reverse(way)) {
+    factor *= nodes[step].factor;
+    nodes[step].parent = node;
+    nodes[step].factor = factor;
   }
   return {node, factor};
 }
@@ -212,43 +213,46 @@ PaddingPlan::placeOf(Operation *op, const OpAxis &axis) const {
   return std::nullopt;
 }
 
-DimPadding PaddingPlan::pad(Operation *op, const OpAxis &axis,
-                            const Families &families) const {
-  DimPadding plain{1, axis.extent, axis.extent};
-  std::optional<Place> place = placeOf(op, axis);
-  if (!place)
-    return plain;
-  auto family = families.find(place->family);
-  if (family == families.end())
-    return plain;
-  return {place->factor, nodes[place->family].extent, family->second};
+std::optional<int64_t> PaddingPlan::extentOf(int family, int without) const {
+  if (family == without || without == kEverything)
+    return std::nullopt;
+  auto entry = chosen.find(family);
+  return entry == chosen.end() ? std::nullopt : std::optional(entry->second);
+}
+
+DimPadding PaddingPlan::pad(std::optional<Place> place, int64_t extent,
+                            int without) const {
+  if (place)
+    if (std::optional<int64_t> to = extentOf(place->family, without))
+      return {place->factor, nodes[place->family].extent, *to};
+  return {1, extent, extent};
 }
 
 DimPadding PaddingPlan::paddingOf(Operation *op, const OpAxis &axis) const {
-  return pad(op, axis, chosen);
+  return pad(placeOf(op, axis), axis.extent);
 }
 
 //===----------------------------------------------------------------------===//
 // The bound
 //===----------------------------------------------------------------------===//
 
-bool PaddingPlan::isAligned(const Contraction &contraction,
-                            const Families &families) const {
+bool PaddingPlan::isAligned(const Contraction &contraction, int without) const {
   return llvm::all_of(contraction.wants, [&](const auto &want) {
     int64_t extent = 1;
     for (unsigned axis : want.second)
       extent *=
-          pad(contraction.op, contraction.axes[axis], families).newExtent();
+          pad(contraction.places[axis], contraction.axes[axis].extent, without)
+              .newExtent();
     return !want.second.empty() && extent % want.first == 0;
   });
 }
 
-double PaddingPlan::flops(const Contraction &contraction,
-                          const Families &families) const {
+double PaddingPlan::flops(const Contraction &contraction, int without) const {
   double factor = 1, widths = 0;
   bool isAttention = isa<AttentionOp>(contraction.op);
-  for (const OpAxis &axis : contraction.axes) {
-    DimPadding padding = pad(contraction.op, axis, families);
+  for (auto [axis, place] :
+       llvm::zip_equal(contraction.axes, contraction.places)) {
+    DimPadding padding = pad(place, axis.extent, without);
     double growth = double(padding.newExtent()) / padding.oldExtent();
     // Each of attention's two widths takes part in one of two products.
     if (isAttention &&
@@ -262,149 +266,69 @@ double PaddingPlan::flops(const Contraction &contraction,
 }
 
 double PaddingPlan::growth(const Contraction &contraction,
-                           const AxisLink &operand,
-                           const Families &families) const {
+                           const AxisLink &operand, int without) const {
   double growth = 1;
-  for (const OpAxis &axis : contraction.axes)
+  for (auto [axis, place] :
+       llvm::zip_equal(contraction.axes, contraction.places))
     if (axis.find(operand.isResult, operand.index)) {
-      DimPadding padding = pad(contraction.op, axis, families);
+      DimPadding padding = pad(place, axis.extent, without);
       growth *= double(padding.newExtent()) / padding.oldExtent();
     }
   return growth;
 }
 
-double PaddingPlan::bytes(const Contraction &contraction,
-                          const Families &families) const {
+double PaddingPlan::bytes(const Contraction &contraction, int without) const {
   double bytes = 0;
   Operation *op = contraction.op;
   for (OpOperand &operand : op->getOpOperands())
     bytes += byteCount(operand.get().getType()) *
-             growth(contraction, {false, operand.getOperandNumber()}, families);
+             growth(contraction, {false, operand.getOperandNumber()}, without);
   return bytes + byteCount(op->getResult(0).getType()) *
-                     growth(contraction, {true, 0}, families);
+                     growth(contraction, {true, 0}, without);
 }
 
-bool PaddingPlan::wins(const Contraction &contraction,
-                       const Families &families) const {
-  if (contraction.wants.empty() || !isAligned(contraction, families))
+bool PaddingPlan::wins(const Contraction &contraction) const {
+  if (contraction.wants.empty() || !isAligned(contraction, kNothing))
     return false;
   if (!target.hasCeilings()) {
     for (unsigned index : {0u, 1u})
-      if (growth(contraction, {false, index}, families) > kLargestGrowth)
+      if (growth(contraction, {false, index}, kNothing) > kLargestGrowth)
         return false;
-    return growth(contraction, {true, 0}, families) <= kLargestGrowth;
+    return growth(contraction, {true, 0}, kNothing) <= kLargestGrowth;
   }
   // Neither the extra products nor the extra bytes may eat up what aligned
   // extents win.
-  const Families none;
-  return flops(contraction, families) /
+  return flops(contraction, kNothing) /
                  target.flopsPerSecond(contraction.type, /*aligned=*/true) <
-             flops(contraction, none) /
+             flops(contraction, kEverything) /
                  target.flopsPerSecond(contraction.type, /*aligned=*/false) &&
-         bytes(contraction, families) / target.bytesPerSecond(true) <
-             bytes(contraction, none) / target.bytesPerSecond(false);
+         bytes(contraction, kNothing) / target.bytesPerSecond(true) <
+             bytes(contraction, kEverything) / target.bytesPerSecond(false);
 }
 
-double PaddingPlan::seconds(const Contraction &contraction,
-                            const Families &families) const {
-  bool aligned = isAligned(contraction, families);
-  return std::max(flops(contraction, families) /
+double PaddingPlan::seconds(const Contraction &contraction, int without) const {
+  bool aligned = isAligned(contraction, without);
+  return std::max(flops(contraction, without) /
                       target.flopsPerSecond(contraction.type, aligned),
-                  bytes(contraction, families) /
-                      target.bytesPerSecond(aligned));
+                  bytes(contraction, without) / target.bytesPerSecond(aligned));
 }
 
-double PaddingPlan::seconds(const Families &families) const {
-  double total = 0;
-  for (const Contraction &contraction : contractions)
-    total += seconds(contraction, families);
+double PaddingPlan::seconds(const Stored &value, int without) const {
   // A padded value is written and read with what was added to it.
-  for (const auto &[size, dims] : stored) {
-    double growth = 1;
-    for (auto [node, extent] : dims) {
-      Place place = find(node);
-      if (auto family = families.find(place.family); family != families.end())
-        growth *= double(place.factor * family->second) / extent;
-    }
-    total += 2 * size * (growth - 1) / target.bytesPerSecond();
-  }
+  double growth = 1;
+  for (auto [place, extent] : value.dims)
+    if (std::optional<int64_t> to = extentOf(place.family, without))
+      growth *= double(place.factor * *to) / extent;
+  return 2 * value.bytes * (growth - 1) / target.bytesPerSecond();
+}
+
+double PaddingPlan::seconds(ArrayRef<int> parameter, int without) const {
   // A constant is padded once; a parameter changes, and what pads it is a
   // kernel of its own.
-  for (ArrayRef<int> dims : parameters)
-    if (llvm::any_of(
-            dims, [&](int node) { return families.count(find(node).family); }))
-      total += target.launchSeconds();
-  return total;
-}
-
-std::optional<int> PaddingPlan::findUseless() const {
-  // Of the families that no contraction gains by, the one that grows most goes
-  // first: it may be what spoils the others.
-  std::set<int> useful;
-  for (const Contraction &contraction : contractions)
-    if (wins(contraction, chosen))
-      for (int growing : contraction.growing)
-        if (auto place = placeOf(contraction.op, contraction.axes[growing]))
-          useful.insert(place->family);
-  std::optional<int> worst;
-  double most = 0;
-  for (auto [family, extent] : chosen) {
-    double growth = double(extent) / nodes[family].extent;
-    if (useful.count(family) || growth <= most)
-      continue;
-    worst = family;
-    most = growth;
-  }
-  if (worst || !target.hasCeilings())
-    return worst;
-  // What one contraction gains others and the values between may lose.
-  for (auto [family, extent] : chosen) {
-    Families without = chosen;
-    without.erase(family);
-    if (seconds(without) <= seconds(chosen))
-      return family;
-  }
-  return std::nullopt;
-}
-
-void PaddingPlan::giveUp(int family) {
-  chosen.erase(family);
-  // Rows that are too few to grow leave the contraction as one row does: its
-  // columns and depth are what counts.
-  for (Contraction &contraction : contractions)
-    for (size_t i = contraction.wants.size(); i-- > 0;) {
-      int growing = contraction.growing[i];
-      if (growing < 0)
-        continue;
-      const OpAxis &axis = contraction.axes[growing];
-      std::optional<Place> place = placeOf(contraction.op, axis);
-      bool isRows = axis.role == AxisRole::Rows || axis.role == AxisRole::Batch;
-      if (!isRows || !place || place->family != family)
-        continue;
-      contraction.wants.erase(contraction.wants.begin() + i);
-      contraction.growing.erase(contraction.growing.begin() + i);
-    }
-}
-
-void PaddingPlan::choose() {
-  Families wanted;
-  for (const Contraction &contraction : contractions)
-    for (auto [want, growing] :
-         llvm::zip_equal(contraction.wants, contraction.growing)) {
-      refused += growing < 0;
-      std::optional<Place> place =
-          growing < 0 ? std::nullopt
-                      : placeOf(contraction.op, contraction.axes[growing]);
-      if (!place)
-        continue;
-      int64_t extent = nodes[place->family].extent;
-      int64_t &to = wanted.try_emplace(place->family, extent).first->second;
-      to = std::max<int64_t>(to, llvm::alignTo(extent, want.first));
-    }
-  chosen = wanted;
-  while (std::optional<int> family = findUseless())
-    giveUp(*family);
-  refused += wanted.size() - chosen.size();
+  bool isPadded = llvm::any_of(parameter, [&](int family) {
+    return extentOf(family, without).has_value();
+  });
+  return isPadded ? target.launchSeconds() : 0;
 }
 
 PaddingPlan::PaddingPlan(func::FuncOp func, const TargetInfo &target)
@@ -432,18 +356,20 @@ PaddingPlan::PaddingPlan(func::FuncOp func, const TargetInfo &target)
     }
   for (const Contraction &contraction : contractions)
     tieCausal(contraction);
+  for (Contraction &contraction : contractions)
+    for (const OpAxis &axis : contraction.axes)
+      contraction.places.push_back(placeOf(contraction.op, axis));
   KernelPrediction kernels(func);
   auto addStored = [&](Value value) {
     if (isConstant(value) || !isa<RankedTensorType>(value.getType()) ||
         kernels.isInternal(value))
       return;
-    SmallVector<std::pair<int, int64_t>> dims;
+    Stored entry{byteCount(value.getType()), {}};
     for (auto [dim, extent] : llvm::enumerate(shapeOf(value)))
-      if (auto entry = places.find({value, unsigned(dim)});
-          entry != places.end())
-        dims.push_back({entry->second, extent});
-    if (!dims.empty())
-      stored.push_back({byteCount(value.getType()), dims});
+      if (std::optional<Place> place = placeOf(value, dim))
+        entry.dims.push_back({*place, extent});
+    if (!entry.dims.empty())
+      stored.push_back(std::move(entry));
   };
   for (Operation &op : body)
     for (Value result : op.getResults())
@@ -451,12 +377,12 @@ PaddingPlan::PaddingPlan(func::FuncOp func, const TargetInfo &target)
   StepFunction step(func);
   for (RoleKind kind : {RoleKind::parameter, RoleKind::parameter_copy})
     for (BlockArgument argument : step.arguments(kind)) {
-      SmallVector<int> dims;
+      SmallVector<int> families;
       for (unsigned dim = 0; dim < shapeOf(argument).size(); ++dim)
-        if (auto entry = places.find({argument, dim}); entry != places.end())
-          dims.push_back(entry->second);
-      if (!dims.empty())
-        parameters.push_back(dims);
+        if (std::optional<Place> place = placeOf(argument, dim))
+          families.push_back(place->family);
+      if (!families.empty())
+        parameters.push_back(families);
     }
   choose();
 }

@@ -51,11 +51,16 @@ private:
 void StoragePlacer::collectPulls(Value value, ValueReason &reason) const {
   constexpr size_t kMostPulls = 16;
   constexpr unsigned kMostSteps = 16;
+  // Behind a value that thousands of movements read there are as many pulls.
+  constexpr size_t kMostSeen = 128;
   const PrecisionPlan &plan = builder.getPlan();
   FloatType type = builder.getStorage(value);
   llvm::SmallPtrSet<Operation *, 8> seen;
   SmallVector<Value> frontier = {value};
-  for (unsigned distance = 0; !frontier.empty() && distance < kMostSteps;
+  // What is found further away than enough pulls is not among the nearest.
+  for (unsigned distance = 0;
+       !frontier.empty() && distance < kMostSteps &&
+       reason.pulls.size() < kMostPulls && seen.size() < kMostSeen;
        ++distance) {
     SmallVector<Value> next;
     for (Value current : frontier) {
@@ -72,6 +77,8 @@ void StoragePlacer::collectPulls(Value value, ValueReason &reason) const {
       }
       for (OpOperand &use : current.getUses()) {
         Operation *user = use.getOwner();
+        if (seen.size() >= kMostSeen)
+          break;
         if (!seen.insert(user).second)
           continue;
         Reading reading = readingOf(plan, use);

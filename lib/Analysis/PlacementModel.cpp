@@ -376,11 +376,10 @@ int64_t PlacementModel::castBytes(Value value,
   auto found = castsOf.find(value);
   if (found == castsOf.end())
     return 0;
-  PlacementProblem part;
-  part.nodes.resize(problem.nodes.size());
+  int64_t bytes = 0;
   for (unsigned index : found->second)
-    part.casts.push_back(problem.casts[index]);
-  return cost(part, labels);
+    bytes += cost(problem.casts[index], labels);
+  return bytes;
 }
 
 bool PlacementModel::prefersOwnCasts(Value value,

@@ -51,6 +51,10 @@ struct PlacementProblem {
   }
 };
 
+/// What `labels`, one per node, cost in one cast.
+int64_t cost(const PlacementProblem::Cast &cast,
+             llvm::ArrayRef<StorageLabel> labels);
+
 /// What `labels`, one per node, cost. Hard labels are not looked at.
 int64_t cost(const PlacementProblem &problem,
              llvm::ArrayRef<StorageLabel> labels);

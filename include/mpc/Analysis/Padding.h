@@ -51,6 +51,9 @@ public:
   /// Families that a contraction wants padded and that stay as they are.
   int64_t getRefused() const { return refused; }
 
+  /// How often something was priced to choose families: the work done.
+  int64_t getPriced() const { return priced; }
+
 private:
   /// A dimension is `factor` units of its family one after the other.
   struct Place {
@@ -58,8 +61,9 @@ private:
     int64_t factor;
   };
   struct Node {
-    int parent;
-    int64_t factor, extent;
+    mutable int parent;
+    mutable int64_t factor;
+    int64_t extent;
   };
   /// What the bound needs to know of one contraction.
   struct Contraction {
@@ -71,9 +75,20 @@ private:
     llvm::SmallVector<std::pair<int64_t, llvm::SmallVector<unsigned>>> wants;
     /// The axis of each want that grows; -1 where none can.
     llvm::SmallVector<int> growing;
+    /// Of each axis, once all families are joined.
+    llvm::SmallVector<std::optional<Place>> places;
+  };
+  /// A value that lies in memory, with its dimensions that have a family.
+  struct Stored {
+    int64_t bytes;
+    llvm::SmallVector<std::pair<Place, int64_t>> dims;
   };
   /// The new extent of each padded family.
   using Families = std::map<int, int64_t>;
+  /// Instead of a family in `without`: nothing is left out, everything is.
+  static constexpr int kNothing = -1, kEverything = -2;
+  /// Gives up families that do not pay (PaddingChoice.cpp).
+  class Choice;
 
   int nodeOf(mlir::Value value, unsigned dim);
   std::optional<Place> placeOf(mlir::Value value, unsigned dim) const;
@@ -85,37 +100,35 @@ private:
   void tieCausal(const Contraction &contraction);
 
   void addContraction(mlir::Operation *op);
-  DimPadding pad(mlir::Operation *op, const OpAxis &axis,
-                 const Families &families) const;
-  bool isAligned(const Contraction &contraction,
-                 const Families &families) const;
-  double flops(const Contraction &contraction, const Families &families) const;
-  double bytes(const Contraction &contraction, const Families &families) const;
+  /// The new extent of a family that is padded, where those in `without` are
+  /// not.
+  std::optional<int64_t> extentOf(int family, int without) const;
+  DimPadding pad(std::optional<Place> place, int64_t extent,
+                 int without = kNothing) const;
+  bool isAligned(const Contraction &contraction, int without) const;
+  double flops(const Contraction &contraction, int without) const;
+  double bytes(const Contraction &contraction, int without) const;
   double growth(const Contraction &contraction, const AxisLink &operand,
-                const Families &families) const;
-  bool wins(const Contraction &contraction, const Families &families) const;
-  double seconds(const Contraction &contraction,
-                 const Families &families) const;
-  /// Seconds of all contractions, of moving what padding adds to values that
-  /// lie in memory, and of padding parameters anew in every run.
-  double seconds(const Families &families) const;
+                int without) const;
+  bool wins(const Contraction &contraction) const;
+  /// Seconds of a contraction, of moving what padding adds to a value that lies
+  /// in memory, and of padding a parameter anew in every run.
+  double seconds(const Contraction &contraction, int without) const;
+  double seconds(const Stored &value, int without) const;
+  double seconds(llvm::ArrayRef<int> parameter, int without) const;
+  /// Starts with all families that a contraction wants padded.
   void choose();
-  /// A chosen family that does not pay, or nullopt.
-  std::optional<int> findUseless() const;
-  void giveUp(int family);
 
   TargetInfo target;
   std::vector<Node> nodes;
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, int> places;
   std::vector<Contraction> contractions;
-  /// Values that lie in memory, with the dimensions that have a family.
-  std::vector<std::pair<int64_t, llvm::SmallVector<std::pair<int, int64_t>>>>
-      stored;
-  /// The dimensions, one or more, of each argument that is a parameter or a
-  /// copy of one.
+  std::vector<Stored> stored;
+  /// The families of the dimensions, one or more, of each argument that is a
+  /// parameter or a copy of one.
   std::vector<llvm::SmallVector<int>> parameters;
   Families chosen;
-  int64_t refused = 0;
+  int64_t refused = 0, priced = 0;
 };
 
 } // namespace mpc

@@ -49,6 +49,35 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
+TEST_F(PaddingTest, WorkPerLayerDoesNotGrowWithTheirNumber) {
+  // Layers of a width that padding would more than double, so that every family
+  // is given up, beside layers of odd widths, which are padded; and rows that
+  // all of them share.
+  for (auto [even, odd] : {std::pair(3, 3), std::pair(57, 59)}) {
+    constexpr int kCount = 1000;
+    auto type = [](int rows, int columns) {
+      return "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) +
+             "xbf16>";
+    };
+    auto width = [even = even, odd = odd](int i) { return i % 2 ? odd : even; };
+    std::string text = "func.func @f(%0: " + type(509, width(0)) + ") -> " +
+                       type(509, width(kCount)) + " {\n";
+    for (int i = 0; i < kCount; ++i) {
+      std::string number = std::to_string(i), next = std::to_string(i + 1),
+                  from = type(509, width(i)), to = type(509, width(i + 1)),
+                  weight = type(width(i), width(i + 1));
+      text += "%w" + number + " = mpc.constant dense<0.5> : " + weight + "\n%" +
+              next + " = mpc.matmul %" + number + ", %w" + number + " : (" +
+              from + ", " + weight + ") -> " + to + "\n";
+    }
+    text += "return %" + std::to_string(kCount) + " : " +
+            type(509, width(kCount)) + "\n}";
+    std::optional<TargetInfo> target = TargetInfo::parse("cuda:sm_90");
+    PaddingPlan plan(parse(text), *target);
+    EXPECT_LE(plan.getPriced(), 8 * kCount) << even;
+  }
+}
+
 } // namespace
 
 TEST_F(PaddingTest, ColumnsOfOneProductAreTheDepthOfTheNext) {
