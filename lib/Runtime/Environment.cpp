@@ -7,6 +7,7 @@
 #include "Environment.h"
 
 #include <cstdlib>
+#include <sstream>
 
 using namespace mpc;
 
@@ -29,6 +30,15 @@ std::vector<std::string> detail::cudaFolders() {
   std::vector<std::string> folders;
   for (const char *name : {"MPC_CUDA_DIR", "CUDA_HOME", "CUDA_PATH"})
     if (std::string folder = variable(name); !folder.empty())
+      folders.push_back(folder);
+  return folders;
+}
+
+std::vector<std::string> detail::programFolders() {
+  std::vector<std::string> folders;
+  std::istringstream path(variable("PATH"));
+  for (std::string folder; std::getline(path, folder, ':');)
+    if (!folder.empty())
       folders.push_back(folder);
   return folders;
 }

@@ -24,6 +24,9 @@ std::string cacheFolder();
 /// $MPC_CUDA_DIR, $CUDA_HOME, $CUDA_PATH; only those that are set.
 std::vector<std::string> cudaFolders();
 
+/// The folders of $PATH in which programs are looked for.
+std::vector<std::string> programFolders();
+
 /// What to hand to dlopen, in order, for a library of CUDA's: in the user's
 /// installations, by its `names` alone (the loader's own search), in the
 /// usual place. Names are full ("libnvrtc.so.13"), newest first.

@@ -25,8 +25,9 @@ enum class PreludeSide { Host, Device };
 std::string preludeText(PreludeSide side);
 
 struct HostKernelOptions {
-  /// A C++20 compiler, clang or gcc: a path or a name on the search path.
-  std::string compiler = "clang++-22";
+  /// A C++20 compiler, clang or gcc: a path or a name on the search path;
+  /// empty: the first on the search path that takes the prelude.
+  std::string compiler = {};
   /// Compiled kernels are kept here under a hash of text, compiler and flags;
   /// empty: a folder that goes away with the object.
   std::string cacheFolder;

@@ -7,20 +7,18 @@
 #include "mpc/Target/CUDA/HostKernel.h"
 
 #include "BlockRunner.h"
+#include "HostCompiler.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <link.h>
 #include <map>
 #include <mutex>
-#include <spawn.h>
 #include <sstream>
-#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace mpc;
@@ -31,35 +29,6 @@ namespace fs = std::filesystem;
 static constexpr const char *kTextName = "kernel.cu";
 static constexpr size_t kGuardBytes = 4096;
 static constexpr unsigned char kPoison = 0xff;
-
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
-
-/// Runs a program with its output in a file; its exit status, or -1 where it
-/// could not be started.
-static int runProgram(const std::vector<std::string> &words,
-                      const std::string &outputFile) {
-  std::vector<char *> arguments;
-  for (const std::string &word : words)
-    arguments.push_back(const_cast<char *>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-                                   O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputFile.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t process;
-  int failed = posix_spawnp(&process, arguments[0], &actions, nullptr,
-                            arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = -1;
-  if (failed || waitpid(process, &status, 0) != process || !WIFEXITED(status))
-    return -1;
-  return WEXITSTATUS(status);
-}
 
 static std::string readFile(const fs::path &path) {
   std::ifstream in(path, std::ios::binary);
@@ -170,7 +139,15 @@ static int collectImage(dl_phdr_info *info, size_t, void *data) {
 
 Result<HostModule> HostModule::compile(const std::string &text,
                                        const std::vector<std::string> &kernels,
-                                       const HostKernelOptions &options) {
+                                       const HostKernelOptions &choices) {
+  HostKernelOptions options = choices;
+  if (options.compiler.empty())
+    options.compiler = hostCompiler();
+  if (options.compiler.empty())
+    return Status(
+        StatusCode::Unavailable, "the host compiler",
+        "no C++20 compiler for kernels on the host was found; install "
+        "clang or g++");
   std::string source = "// " + options.compiler;
   for (const std::string &flag : compilerFlags(options))
     source += " " + flag;

@@ -1,0 +1,139 @@
+//===- HostCompiler.cpp - the compiler of kernels on the host -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostCompiler.h"
+
+#include "mpc/Target/CUDA/HostKernel.h"
+
+#include "Runtime/Environment.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <tuple>
+#include <unistd.h>
+
+using namespace mpc;
+using namespace mpc::host;
+namespace fs = std::filesystem;
+
+int host::runProgram(const std::vector<std::string> &words,
+                     const std::string &outputFile) {
+  std::vector<char *> arguments;
+  for (const std::string &word : words)
+    arguments.push_back(const_cast<char *>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                   O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputFile.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t process;
+  int failed = posix_spawnp(&process, arguments[0], &actions, nullptr,
+                            arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = -1;
+  if (failed || waitpid(process, &status, 0) != process || !WIFEXITED(status))
+    return -1;
+  return WEXITSTATUS(status);
+}
+
+//===----------------------------------------------------------------------===//
+// The search
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A program whose name is a compiler's; ordered as they are tried.
+struct Named {
+  int kind = 0, version = 0;
+  size_t folder = 0;
+  std::string path;
+
+  auto key() const { return std::tuple(kind, version, folder); }
+};
+
+} // namespace
+
+/// The version behind `family` in `name`, 0 for the plain name, -1 where it is
+/// another program ("clang++-cl").
+static int versionOf(const std::string &name, const std::string &family) {
+  if (name == family)
+    return 0;
+  if (name.rfind(family + "-", 0) != 0)
+    return -1;
+  std::string number = name.substr(family.size() + 1);
+  bool digits = !number.empty() && number.size() < 5 &&
+                number.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? std::atoi(number.c_str()) : -1;
+}
+
+std::vector<std::string>
+host::listCompilers(const std::vector<std::string> &folders) {
+  const char *families[] = {"clang++", "g++", "c++"};
+  std::vector<Named> found;
+  for (size_t folder = 0; folder < folders.size(); ++folder) {
+    std::error_code failed;
+    fs::directory_iterator entries(folders[folder], failed);
+    for (; !failed && entries != fs::directory_iterator();
+         entries.increment(failed)) {
+      std::string name = entries->path().filename().string();
+      for (int kind = 0; kind < 3; ++kind)
+        if (int version = versionOf(name, families[kind]);
+            version >= 0 && access(entries->path().c_str(), X_OK) == 0)
+          // The plain name first, then the newest.
+          found.push_back({kind, version ? 10000 - version : 0, folder,
+                           entries->path().string()});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Named &a, const Named &b) { return a.key() < b.key(); });
+  std::vector<std::string> paths;
+  for (Named &named : found)
+    paths.push_back(std::move(named.path));
+  return paths;
+}
+
+/// Whether `compiler` takes what every kernel on the host begins with.
+static bool takesPrelude(const std::string &compiler, const fs::path &text) {
+  return runProgram({compiler, "-x", "c++", "-std=c++20", "-w", "-fsyntax-only",
+                     text.string()},
+                    "/dev/null") == 0;
+}
+
+static std::string findCompiler() {
+  const std::string preferred = "clang++-22";
+  std::vector<std::string> folders = detail::programFolders();
+  for (const std::string &folder : folders)
+    if (access((folder + "/" + preferred).c_str(), X_OK) == 0)
+      return preferred;
+  std::error_code failed;
+  std::string pattern =
+      (fs::temp_directory_path(failed) / "mpc-prelude-XXXXXX").string();
+  if (failed || !mkdtemp(pattern.data()))
+    return "";
+  fs::path text = fs::path(pattern) / "prelude.cpp";
+  std::ofstream(text, std::ios::binary) << preludeText(PreludeSide::Host);
+  std::string chosen;
+  for (const std::string &compiler : listCompilers(folders))
+    if (takesPrelude(compiler, text)) {
+      chosen = compiler;
+      break;
+    }
+  fs::remove_all(pattern, failed);
+  return chosen;
+}
+
+const std::string &host::hostCompiler() {
+  static const std::string found = findCompiler();
+  return found;
+}
