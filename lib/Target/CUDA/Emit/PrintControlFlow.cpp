@@ -149,7 +149,9 @@ void KernelPrinter::printFor(scf::ForOp op) {
   Expression step = takeSimple(op.getStep(), "step");
   settle();
 
-  if (op->hasAttr("mpc.unroll"))
+  if (auto times = op->getAttrOfType<IntegerAttr>("mpc.unroll"))
+    line("#pragma unroll " + std::to_string(times.getInt()));
+  else if (op->hasAttr("mpc.unroll"))
     line("#pragma unroll");
   names.push();
   Value counter = op.getInductionVar();
@@ -262,6 +264,9 @@ void KernelPrinter::printWhile(scf::WhileOp op) {
   for (auto [argument, variable] : llvm::zip(after.getArguments(), passed))
     bindVariable(argument, variable);
   printBlock(after);
+  // A loop that waits for other blocks.
+  if (op->hasAttr("mpc.pause"))
+    line("mpc::pause();");
   assign(variables, yield.getOperands());
   names.pop();
   close();

@@ -64,6 +64,7 @@ MPC_FUNCTION bool barrierAll(bool condition) {
 }
 MPC_FUNCTION void syncWarp() { __syncwarp(); }
 MPC_FUNCTION void fence() { __threadfence(); }
+MPC_FUNCTION void pause() { __nanosleep(100); }
 
 MPC_FUNCTION unsigned ballot(bool condition, unsigned mask = kEveryLane) {
   return __ballot_sync(mask, condition);

@@ -111,6 +111,8 @@ MPC_UNCHECKED inline void syncWarp(int line = __builtin_LINE()) {
 
 /// Makes the thread's writes visible to blocks that an atomic then tells.
 MPC_UNCHECKED inline void fence() { host::runner->fence(host::runner); }
+// Who waits here runs after those that it waits for.
+MPC_UNCHECKED inline void pause() {}
 
 MPC_UNCHECKED inline unsigned ballot(bool condition, unsigned mask = kEveryLane,
                                      int line = __builtin_LINE()) {

@@ -14,7 +14,8 @@
 //   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, aligned to 16
 //   MPC_DYNAMIC_SHARED_BYTES(name, 2)         bytes, for elements of 2 or more
 //   threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
-//   barrier, barrierCount, barrierAny, barrierAll, syncWarp, fence
+//   barrier, barrierCount, barrierAny, barrierAll, syncWarp, fence,
+//   pause
 //   shuffle, shuffleUp, shuffleDown, shuffleXor, ballot, any, all
 //   atomicAdd, atomicMax, atomicMin, atomicExchange, atomicCompareExchange
 //   load<N>, loadConstant<N>, store

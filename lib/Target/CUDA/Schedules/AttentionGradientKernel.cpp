@@ -229,6 +229,8 @@ void AttentionGradientKernel::awaitStatistics() {
   onlyFirstThread([&] {
     Value own = math.add(keyHeadNumber, kFirstHead);
     auto wait = scf::WhileOp::create(b, kernel.loc, TypeRange(), ValueRange());
+    // A waiting thread takes no issue slots from those that it waits for.
+    wait->setAttr("mpc.pause", b.getUnitAttr());
     {
       OpBuilder::InsertionGuard guard(b);
       b.createBlock(&wait.getBefore());

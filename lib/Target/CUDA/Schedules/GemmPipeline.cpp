@@ -12,6 +12,10 @@
 using namespace mlir;
 using namespace mpc;
 
+/// Elements that a thread gathers one by one in straight code, and so has in
+/// flight.
+static constexpr int64_t kStraightElements = 8;
+
 TileLoader::TileLoader(GpuKernel &kernel, const GemmProblem &problem,
                        const GemmOperand &operand, Value tile, int64_t rows,
                        int64_t depth)
@@ -53,7 +57,14 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
       result = failure();
   };
   Value thread = named(math(), kernel.thread(), "thread");
-  unrolled(kernel, llvm::divideCeil(chunks, threads), "c", [&](Value c) {
+  int64_t count = llvm::divideCeil(chunks, threads);
+  // Straight code lets a compiler keep where each chunk begins from step to
+  // step: a register or more for each, which single elements are too many for.
+  bool spills = chunk == 1 && !async && count > kStraightElements;
+  unrolled(kernel, count, "c", [&](Value c) {
+    if (spills)
+      c.getParentBlock()->getParentOp()->setAttr(
+          kUnrollAttr, kernel.builder.getI64IntegerAttr(kStraightElements));
     Value number =
         named(math(), math().add(math().mul(c, threads), thread), "chunk");
     if (chunks % threads == 0)

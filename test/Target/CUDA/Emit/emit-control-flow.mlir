@@ -31,11 +31,12 @@ gpu.func @carried_sum(%x: memref<64xf32>, %y: memref<1xf32>) kernel
 }
 
 // A loop inside goes on with the variable of the loop around it; both may be
-// unrolled.
+// unrolled, in part where the attribute has a number.
 // CHECK-LABEL: MPC_KERNEL(1) void nested(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
 // CHECK-NEXT:   float largest = -mpc::infinity();
+// CHECK-NEXT:   #pragma unroll 4
 // CHECK-NEXT:   for (int i = 0; i < 8; ++i) {
 // CHECK-NEXT:     #pragma unroll
 // CHECK-NEXT:     for (int j = 0; j < 8; ++j) {
@@ -57,7 +58,7 @@ gpu.func @nested(%x: memref<8x8xf32>, %y: memref<1xf32>) kernel
       scf.yield %m : f32
     } {mpc.unroll}
     scf.yield %row : f32
-  }
+  } {mpc.unroll = 4 : i64}
   memref.store %top, %y[%c0] : memref<1xf32>
   gpu.return
 }

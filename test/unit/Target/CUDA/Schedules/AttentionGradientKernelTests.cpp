@@ -252,8 +252,9 @@ TEST(CudaAttentionGradient, WaitsForStatistics) {
        {"mpc::atomicAdd(counters, 1)", "statistics[", "mpc::fence();",
         "mpc::barrier();", "mpc::atomicAdd(counters + ", "} else {",
         "while (true)", "mpc::atomicAdd(counters + ", "published < 4",
-        "mpc::fence();", "mpc::atomicAdd(counters + 1, 1)", "mpc::barrier();",
-        "mpc::fence();", "counters[i] = 0;", "= statistics["}) {
+        "mpc::pause();", "mpc::fence();", "mpc::atomicAdd(counters + 1, 1)",
+        "mpc::barrier();", "mpc::fence();", "counters[i] = 0;",
+        "= statistics["}) {
     size_t found = text.text.find(next, at);
     ASSERT_NE(found, std::string::npos) << next << " is missing behind\n"
                                         << text.text.substr(0, at);

@@ -231,8 +231,8 @@ TEST(CudaAttentionGradientMma, WaitsForStatistics) {
   for (const char *next :
        {"mpc::atomicAdd(counters, 1)", "statistics[", "mpc::fence();",
         "mpc::barrier();", "mpc::atomicAdd(counters + ", "while (true)",
-        "mpc::atomicAdd(counters + ", "published < 6", "mpc::fence();",
-        "mpc::barrier();", "mpc::fence();",
+        "mpc::atomicAdd(counters + ", "published < 6", "mpc::pause();",
+        "mpc::fence();", "mpc::barrier();", "mpc::fence();",
         "mpc::copyAsync<4>(row_statistics"}) {
     size_t found = text.text.find(next, at);
     ASSERT_NE(found, std::string::npos) << next << " is missing behind\n"
