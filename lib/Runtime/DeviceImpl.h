@@ -9,6 +9,7 @@
 
 #include "mpc/Runtime/Buffer.h"
 #include "mpc/Runtime/Device.h"
+#include "mpc/Runtime/Executable.h"
 #include "mpc/Runtime/Program.h"
 #include "mpc/Runtime/Status.h"
 #include "mpc/Runtime/Stream.h"
@@ -57,9 +58,9 @@ public:
   /// Enqueues on a stream of the same device. Buffers lie in its memory.
   virtual Status enqueue(std::span<const Buffer> arguments,
                          std::span<Buffer> results, StreamImpl &stream) = 0;
-  /// Enqueues runs, waits, and gives the milliseconds of each.
-  virtual Status timeRuns(std::span<const Buffer> arguments,
-                          std::span<Buffer> results, StreamImpl &stream,
+  /// Enqueues runs on `sets`, at least one, in turn, waits, and gives the
+  /// milliseconds of each.
+  virtual Status timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,
                           std::span<double> milliseconds);
 };
 

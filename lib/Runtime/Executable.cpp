@@ -217,12 +217,28 @@ Status Executable::runAsync(std::span<const Buffer> arguments,
 Status Executable::timeRuns(std::span<const Buffer> arguments,
                             std::span<Buffer> results, const Stream &stream,
                             std::span<double> milliseconds) const {
-  if (Status status = bindReplaced(program(), arguments, results); !status.ok())
-    return status;
-  if (Status status = checkOn(arguments, results, stream); !status.ok())
-    return status;
-  return state->loaded->timeRuns(
-      arguments, results, *detail::DeviceAccess::impl(stream), milliseconds);
+  RunBuffers only{{arguments.begin(), arguments.end()},
+                  {results.begin(), results.end()}};
+  Status status = timeRuns(std::span(&only, 1), stream, milliseconds);
+  std::copy(only.results.begin(), only.results.end(), results.begin());
+  return status;
+}
+
+Status Executable::timeRuns(std::span<RunBuffers> sets, const Stream &stream,
+                            std::span<double> milliseconds) const {
+  if (sets.empty())
+    return Status(StatusCode::InvalidArgument, program().name,
+                  "no buffers were given to time it on");
+  for (RunBuffers &set : sets) {
+    if (Status status = bindReplaced(program(), set.arguments, set.results);
+        !status.ok())
+      return status;
+    if (Status status = checkOn(set.arguments, set.results, stream);
+        !status.ok())
+      return status;
+  }
+  return state->loaded->timeRuns(sets, *detail::DeviceAccess::impl(stream),
+                                 milliseconds);
 }
 
 static int indexOf(const std::vector<ProgramValue> &values,

@@ -102,12 +102,14 @@ detail::loadOnHost(std::shared_ptr<DeviceImpl> device,
 // What a device in host memory need not implement
 //===----------------------------------------------------------------------===//
 
-Status LoadedProgram::timeRuns(std::span<const Buffer> arguments,
-                               std::span<Buffer> results, StreamImpl &stream,
+Status LoadedProgram::timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,
                                std::span<double> milliseconds) {
+  size_t next = 0;
   for (double &entry : milliseconds) {
+    RunBuffers &set = sets[next++ % sets.size()];
     auto start = std::chrono::steady_clock::now();
-    if (Status status = enqueue(arguments, results, stream); !status.ok())
+    if (Status status = enqueue(set.arguments, set.results, stream);
+        !status.ok())
       return status;
     if (Status status = stream.synchronize(); !status.ok())
       return status;

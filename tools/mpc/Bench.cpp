@@ -41,9 +41,55 @@ struct KernelRow {
 struct Timing {
   std::vector<double> milliseconds;
   std::vector<KernelRow> kernels;
+  /// Sets of buffers that took turns.
+  size_t sets = 1;
 };
 
 } // namespace
+
+/// Sets of buffers take turns so that together they exceed a GPU's L2 by far,
+/// as in tools/gpu/bench_worker.py: no run finds its inputs in the cache.
+static constexpr size_t kRotatedBytes = size_t(256) << 20, kMostSets = 32;
+
+/// How many sets: one where a run renews its arguments, which are then never
+/// the same twice.
+static size_t countSets(const Program &program,
+                        const std::vector<Buffer> &inputs) {
+  size_t bytes = 0;
+  for (const Buffer &input : inputs)
+    bytes += input.size();
+  for (const ProgramValue &value : program.results) {
+    if (value.alias >= 0)
+      return 1;
+    bytes += size_t(value.type.byteCount().value_or(0));
+  }
+  return std::min(kMostSets, 1 + kRotatedBytes / std::max<size_t>(bytes, 1));
+}
+
+/// `inputs` and room for the results on the stream's device.
+static Status placeOnDevice(const Executable &executable,
+                            const std::vector<Buffer> &inputs,
+                            const Stream &stream, RunBuffers &set) {
+  for (const Buffer &input : inputs) {
+    Result<Buffer> buffer = Buffer::allocateOn(stream, input.type());
+    if (!buffer.ok())
+      return buffer.status();
+    if (Status status = buffer->copyFrom(input, stream); !status.ok())
+      return status;
+    set.arguments.push_back(std::move(*buffer));
+  }
+  for (const ProgramValue &value : executable.program().results) {
+    if (value.alias >= 0) { // takes the argument's place
+      set.results.push_back(set.arguments[size_t(value.alias)]);
+      continue;
+    }
+    Result<Buffer> buffer = Buffer::allocateOn(stream, value.type);
+    if (!buffer.ok())
+      return buffer.status();
+    set.results.push_back(std::move(*buffer));
+  }
+  return {};
+}
 
 /// Times runs on a device with memory of its own, by its clock: inputs are
 /// there, results stay there.
@@ -53,36 +99,21 @@ static Status measureOnDevice(const Executable &executable,
   Result<Stream> stream = Stream::create(executable.device());
   if (!stream.ok())
     return stream.status();
-  std::vector<Buffer> arguments, results;
-  for (const Buffer &input : inputs) {
-    Result<Buffer> buffer = Buffer::allocateOn(*stream, input.type());
-    if (!buffer.ok())
-      return buffer.status();
-    if (Status status = buffer->copyFrom(input, *stream); !status.ok())
+  timing.sets = countSets(executable.program(), inputs);
+  std::vector<RunBuffers> sets(timing.sets);
+  for (RunBuffers &set : sets)
+    if (Status status = placeOnDevice(executable, inputs, *stream, set);
+        !status.ok())
       return status;
-    arguments.push_back(std::move(*buffer));
-  }
-  for (const ProgramValue &value : executable.program().results) {
-    if (value.alias >= 0) { // takes the argument's place
-      results.push_back(arguments[size_t(value.alias)]);
-      continue;
-    }
-    Result<Buffer> buffer = Buffer::allocateOn(*stream, value.type);
-    if (!buffer.ok())
-      return buffer.status();
-    results.push_back(std::move(*buffer));
-  }
   // Some runs say how many fit into a second.
   std::vector<double> times(runs > 0 ? runs : 20);
   auto start = Clock::now();
-  if (Status status = executable.timeRuns(arguments, results, *stream, times);
-      !status.ok())
+  if (Status status = executable.timeRuns(sets, *stream, times); !status.ok())
     return status;
   if (runs == 0) {
     double each = millisecondsSince(start) / double(times.size());
     times.resize(size_t(std::clamp(1000 / std::max(each, 1e-3), 20.0, 1e4)));
-    if (Status status = executable.timeRuns(arguments, results, *stream, times);
-        !status.ok())
+    if (Status status = executable.timeRuns(sets, *stream, times); !status.ok())
       return status;
   }
   timing.milliseconds = std::move(times);
@@ -235,6 +266,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
                      {"runs", timing.milliseconds.size()},
                      {"median_ms", median},
                      {"min_ms", least},
+                     {"buffer_sets", timing.sets},
                      {"flops", plan.flops()},
                      {"gflops", rate(double(plan.flops()))},
                      {"bytes", plan.bytesMoved()},

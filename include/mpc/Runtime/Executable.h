@@ -27,9 +27,15 @@ class LoadedProgram;
 /// Choices for one run.
 struct RunOptions {
   /// Where set, receives the milliseconds of each launch, in program order.
-  /// Timing costs two clock reads per launch; on a GPU launches are then made
-  /// one by one, not as one graph.
+  /// Timing costs two clock reads per launch; on a GPU the run is then a graph
+  /// of its own with an event behind each launch, so that no time has what the
+  /// host takes to launch.
   std::vector<double> *launchMilliseconds = nullptr;
+};
+
+/// What one run works on.
+struct RunBuffers {
+  std::vector<Buffer> arguments, results;
 };
 
 /// A compiled model on a device. Copies share the program. `run` may be called
@@ -83,6 +89,10 @@ public:
   /// does meanwhile. Buffers and stream as for runAsync(); waits for the end.
   Status timeRuns(std::span<const Buffer> arguments, std::span<Buffer> results,
                   const Stream &stream, std::span<double> milliseconds) const;
+  /// The same on `sets` in turn: where these exceed a device's cache, each run
+  /// finds its arguments in memory. Each set runs once before.
+  Status timeRuns(std::span<RunBuffers> sets, const Stream &stream,
+                  std::span<double> milliseconds) const;
 
   const Program &program() const { return *state->program; }
   const Device &device() const { return state->device; }

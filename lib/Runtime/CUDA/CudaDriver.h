@@ -71,6 +71,8 @@ enum CuAttribute : int {
 inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr unsigned kCuEventDefault = 0;
 inline constexpr unsigned kCuEventDisableTiming = 2;
+/// Under capture: the graph records the event in every launch of it.
+inline constexpr unsigned kCuEventRecordExternal = 1;
 inline constexpr int kCuCaptureThreadLocal = 1;
 inline constexpr int kCuFunctionMaxDynamicShared = 8;
 inline constexpr int kCuPoolReleaseThreshold = 4;
@@ -155,6 +157,8 @@ struct CudaDriver {
   CuResult (*eventCreate)(CuHandle *event, unsigned flags) = nullptr;
   CuResult (*eventDestroy)(CuHandle event) = nullptr;
   CuResult (*eventRecord)(CuHandle event, CuHandle stream) = nullptr;
+  CuResult (*eventRecordWithFlags)(CuHandle event, CuHandle stream,
+                                   unsigned flags) = nullptr;
   CuResult (*eventQuery)(CuHandle event) = nullptr;
   CuResult (*eventSynchronize)(CuHandle event) = nullptr;
   CuResult (*eventElapsedTime)(float *milliseconds, CuHandle start,
@@ -220,6 +224,7 @@ void visitEntryPoints(Driver &driver, Visit &&visit) {
   visit("cuEventCreate", driver.eventCreate);
   visit("cuEventDestroy", driver.eventDestroy);
   visit("cuEventRecord", driver.eventRecord);
+  visit("cuEventRecordWithFlags", driver.eventRecordWithFlags);
   visit("cuEventQuery", driver.eventQuery);
   visit("cuEventSynchronize", driver.eventSynchronize);
   visit("cuEventElapsedTime", driver.eventElapsedTime);

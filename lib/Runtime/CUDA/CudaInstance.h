@@ -11,6 +11,7 @@
 
 #include "CudaLaunches.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -24,7 +25,7 @@ class CudaInstance {
 public:
   /// Graphs that are kept. A program that is fed from rotating buffers needs
   /// one per set; beyond this number the longest unused one is rewritten.
-  static constexpr size_t kMostGraphs = 8;
+  static constexpr size_t kMostGraphs = 32;
 
   static Result<std::unique_ptr<CudaInstance>>
   create(std::shared_ptr<CudaContext> context, const Program &program,
@@ -59,7 +60,9 @@ private:
   /// Enqueues the copies of arguments into staging and of results out of it.
   Status copyIn(std::span<const Buffer> arguments, CuHandle queue);
   Status copyOut(std::span<const Buffer> results, CuHandle queue);
-  Result<CudaGraph> capture();
+  /// The graph of what `body` enqueues on this instance's stream.
+  Result<CudaGraph> capture(const std::function<Status(CuHandle)> &body);
+  Result<CudaGraphExec> instantiate(const CudaGraph &graph);
   /// The executable graph for the addresses in `memory`.
   Result<CuHandle> graph();
   /// Copies, launches and copies back. Times the launches where there are

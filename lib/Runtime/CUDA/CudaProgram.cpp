@@ -106,12 +106,13 @@ Status CudaProgram::enqueue(std::span<const Buffer> arguments,
   return status;
 }
 
-Status CudaProgram::timeRuns(std::span<const Buffer> arguments,
-                             std::span<Buffer> results, StreamImpl &stream,
+Status CudaProgram::timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,
                              std::span<double> milliseconds) {
   // Captures, and wakes the GPU.
-  if (Status status = enqueue(arguments, results, stream); !status.ok())
-    return status;
+  for (RunBuffers &set : sets)
+    if (Status status = enqueue(set.arguments, set.results, stream);
+        !status.ok())
+      return status;
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();
@@ -130,7 +131,8 @@ Status CudaProgram::timeRuns(std::span<const Buffer> arguments,
   };
   Status status = mark();
   for (size_t i = 0; status.ok() && i < milliseconds.size(); ++i) {
-    status = enqueue(arguments, results, stream);
+    RunBuffers &set = sets[i % sets.size()];
+    status = enqueue(set.arguments, set.results, stream);
     if (status.ok())
       status = mark();
   }

@@ -30,8 +30,8 @@ public:
              std::span<double> milliseconds) override;
   Status enqueue(std::span<const Buffer> arguments, std::span<Buffer> results,
                  StreamImpl &stream) override;
-  Status timeRuns(std::span<const Buffer> arguments, std::span<Buffer> results,
-                  StreamImpl &stream, std::span<double> milliseconds) override;
+  Status timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,
+                  std::span<double> milliseconds) override;
 
 private:
   CudaProgram(std::shared_ptr<CudaContext> context,

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CUDA/CudaInstance.h"
 #include "CudaTestProgram.h"
 
 #include <set>
@@ -16,6 +17,9 @@ using namespace mpc;
 using namespace mpc::recording;
 
 namespace {
+
+/// Graphs that a program keeps.
+constexpr int kMost = int(detail::CudaInstance::kMostGraphs);
 
 /// A device, the program on it, and buffers there.
 struct Fixture {
@@ -153,7 +157,7 @@ TEST_F(CudaProgram, ConstantsAreUploadedOnce) {
 TEST_F(CudaProgram, AGraphPerSetOfBuffersUpToALimit) {
   Fixture on;
   std::vector<Buffer> inputs, outputs;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < kMost + 2; ++i) {
     inputs.push_back(on.upload(float(i)));
     outputs.push_back(on.allocate());
   }
@@ -161,22 +165,22 @@ TEST_F(CudaProgram, AGraphPerSetOfBuffersUpToALimit) {
     return on.executable.runAsync(std::span(&inputs[i], 1),
                                   std::span(&outputs[i], 1), on.stream);
   };
-  for (int i = 0; i < 8; ++i)
+  for (int i = 0; i < kMost; ++i)
     ASSERT_TRUE(runOn(i).ok());
-  EXPECT_EQ(count("cuGraphInstantiateWithFlags"), 8);
+  EXPECT_EQ(count("cuGraphInstantiateWithFlags"), kMost);
   forgetCalls();
-  for (int i = 0; i < 8; ++i)
+  for (int i = 0; i < kMost; ++i)
     ASSERT_TRUE(runOn(i).ok());
   EXPECT_EQ(count("cuStreamBeginCapture"), 0);
   // Beyond the limit the graphs that were used first are rewritten.
-  for (int i = 8; i < 10; ++i)
+  for (int i = kMost; i < kMost + 2; ++i)
     ASSERT_TRUE(runOn(i).ok());
   EXPECT_EQ(count("cuGraphInstantiateWithFlags"), 0);
   EXPECT_EQ(count("cuGraphExecUpdate"), 2);
-  for (int i = 2; i < 8; ++i)
+  for (int i = 2; i < kMost; ++i)
     ASSERT_TRUE(runOn(i).ok());
   EXPECT_EQ(count("cuStreamBeginCapture"), 2);
-  for (int i = 0; i < 10; ++i)
+  for (int i = 0; i < kMost + 2; ++i)
     EXPECT_TRUE(isResult(*outputs[i].toHost(on.stream), float(i))) << i;
 }
 
@@ -185,14 +189,14 @@ TEST_F(CudaProgram, AGraphThatCannotBeRewrittenIsMadeAnew) {
   Fixture on;
   Buffer input = on.upload(4);
   std::vector<Buffer> outputs;
-  for (int i = 0; i < 9; ++i)
+  for (int i = 0; i < kMost + 1; ++i)
     outputs.push_back(on.allocate());
   for (Buffer &output : outputs)
     ASSERT_TRUE(
         on.executable
             .runAsync(std::span(&input, 1), std::span(&output, 1), on.stream)
             .ok());
-  EXPECT_EQ(count("cuGraphInstantiateWithFlags"), 9);
+  EXPECT_EQ(count("cuGraphInstantiateWithFlags"), kMost + 1);
   EXPECT_EQ(count("cuGraphExecDestroy"), 1);
   EXPECT_TRUE(isResult(*outputs.back().toHost(on.stream), 4));
 }
@@ -292,7 +296,9 @@ TEST_F(CudaProgram, RunsFromSeveralThreadsDoNotMeet) {
     thread.join();
 }
 
-TEST_F(CudaProgram, TimesLaunchesOneByOne) {
+// What the host takes to launch is in no launch's time, nor what the events
+// themselves take.
+TEST_F(CudaProgram, TimesLaunchesWithinOneGraph) {
   Fixture on;
   std::vector<double> milliseconds;
   RunOptions options;
@@ -302,7 +308,9 @@ TEST_F(CudaProgram, TimesLaunchesOneByOne) {
   ASSERT_TRUE(results.ok()) << results.status().toString();
   EXPECT_TRUE(isResult(results->front(), 3));
   EXPECT_EQ(milliseconds, (std::vector<double>{0.25, 0.25}));
-  EXPECT_EQ(count("cuGraphLaunch"), 0);
+  EXPECT_EQ(count("cuGraphLaunch"), 1);
+  for (const KernelRun &run : kernelRuns())
+    EXPECT_TRUE(run.inGraph) << run.kernel;
 }
 
 TEST_F(CudaProgram, TimesRunsByTheGpusClock) {
@@ -313,11 +321,35 @@ TEST_F(CudaProgram, TimesRunsByTheGpusClock) {
   forgetCalls();
   ASSERT_TRUE(
       on.executable.timeRuns(inputs, outputs, on.stream, milliseconds).ok());
-  EXPECT_EQ(milliseconds, (std::array<double, 3>{0.25, 0.25, 0.25}));
+  EXPECT_EQ(milliseconds, (std::array<double, 3>{0.5, 0.5, 0.5}));
   EXPECT_TRUE(isResult(*outputs[0].toHost(on.stream), 3));
   // One run warms up; the host waits at the end alone.
   EXPECT_EQ(count("cuGraphLaunch"), 4);
   EXPECT_EQ(count("cuStreamSynchronize"), 2);
+}
+
+// Sets of buffers take turns, so that a cache holds none of them; all graphs
+// are there before the first is timed.
+TEST_F(CudaProgram, TimesRunsOnSetsInTurn) {
+  Fixture on;
+  std::vector<RunBuffers> sets(20);
+  for (size_t i = 0; i < sets.size(); ++i)
+    sets[i] = {{on.upload(float(i))}, {on.allocate()}};
+  std::array<double, 45> milliseconds = {};
+  forgetCalls();
+  ASSERT_TRUE(on.executable.timeRuns(sets, on.stream, milliseconds).ok());
+  EXPECT_EQ(count("cuGraphInstantiateWithFlags"), 20);
+  EXPECT_EQ(count("cuGraphExecUpdate"), 0);
+  EXPECT_EQ(count("cuGraphLaunch"), 20 + 45);
+  EXPECT_EQ(milliseconds.back(), 0.5);
+  for (size_t i = 0; i < sets.size(); ++i)
+    EXPECT_TRUE(isResult(*sets[i].results[0].toHost(on.stream), float(i)));
+  std::vector<KernelRun> runs = kernelRuns();
+  ASSERT_GT(runs.size(), 4u);
+  EXPECT_NE(runs[0].parameters[0], runs[2].parameters[0]);
+  EXPECT_FALSE(
+      on.executable.timeRuns(std::span<RunBuffers>(), on.stream, milliseconds)
+          .ok());
 }
 
 TEST_F(CudaProgram, ABlockingRunTakesBuffersOnTheDeviceToo) {

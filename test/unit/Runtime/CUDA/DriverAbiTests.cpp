@@ -88,6 +88,7 @@ MPC_SAME(streamEndCapture, cuStreamEndCapture);
 MPC_SAME(eventCreate, cuEventCreate);
 MPC_SAME(eventDestroy, cuEventDestroy_v2);
 MPC_SAME(eventRecord, cuEventRecord);
+MPC_SAME(eventRecordWithFlags, cuEventRecordWithFlags);
 MPC_SAME(eventQuery, cuEventQuery);
 MPC_SAME(eventSynchronize, cuEventSynchronize);
 MPC_SAME(eventElapsedTime, cuEventElapsedTime);

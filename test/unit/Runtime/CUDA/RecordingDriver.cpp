@@ -196,6 +196,7 @@ CudaDriver recording::driver() {
   MPC_ENTRY(eventCreate);
   MPC_ENTRY(eventDestroy);
   MPC_ENTRY(eventRecord);
+  MPC_ENTRY(eventRecordWithFlags);
   MPC_ENTRY(eventQuery);
   MPC_ENTRY(eventSynchronize);
   MPC_ENTRY(eventElapsedTime);

@@ -25,6 +25,8 @@ struct Queue;
 /// A place in a queue that somebody may wait for.
 struct Marker {
   bool done = false;
+  /// By the GPU's clock, once it is done.
+  float milliseconds = 0;
   std::shared_ptr<Queue> queue;
 };
 
@@ -75,6 +77,8 @@ struct State {
   std::function<void(const Call &)> observer;
   long callNumber = 0;
   int stickyError = 0;
+  /// Goes on with every kernel and every event in a graph.
+  float milliseconds = 0;
   uintptr_t nextHandle = 0;
   std::map<CuHandle, Object> objects;
   std::map<CuAddress, size_t> memory;
@@ -192,6 +196,7 @@ CuResult streamEndCapture(CuHandle stream, CuHandle *graph);
 CuResult eventCreate(CuHandle *event, unsigned);
 CuResult eventDestroy(CuHandle event);
 CuResult eventRecord(CuHandle event, CuHandle stream);
+CuResult eventRecordWithFlags(CuHandle event, CuHandle stream, unsigned flags);
 CuResult eventQuery(CuHandle event);
 CuResult eventSynchronize(CuHandle event);
 CuResult eventElapsedTime(float *milliseconds, CuHandle start, CuHandle end);

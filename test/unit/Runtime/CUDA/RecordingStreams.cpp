@@ -126,17 +126,38 @@ CuResult inside::eventDestroy(CuHandle event) {
   return destroy("cuEventDestroy", event, "event");
 }
 
-CuResult inside::eventRecord(CuHandle event, CuHandle stream) {
-  return call("cuEventRecord", "", Needs::Context, [&] {
-    Object *object = find(event, "event");
-    std::shared_ptr<Queue> queue = queueOf(stream);
-    if (!object || !queue)
-      return 400;
-    auto marker = std::make_shared<Marker>();
-    marker->queue = queue;
-    object->marker = marker;
-    return enqueue(stream, "event", [marker] { marker->done = true; });
+static CuResult recordEvent(CuHandle event, CuHandle stream) {
+  Object *object = find(event, "event");
+  std::shared_ptr<Queue> queue = queueOf(stream);
+  if (!object || !queue)
+    return 400;
+  auto marker = std::make_shared<Marker>();
+  marker->queue = queue;
+  object->marker = marker;
+  bool inGraph = queue->capture != nullptr;
+  return enqueue(stream, "event", [marker, inGraph] {
+    if (inGraph)
+      state().milliseconds += 0.125f;
+    marker->milliseconds = state().milliseconds;
+    marker->done = true;
   });
+}
+
+CuResult inside::eventRecord(CuHandle event, CuHandle stream) {
+  return call("cuEventRecord", "", Needs::Context,
+              [&] { return recordEvent(event, stream); });
+}
+
+CuResult inside::eventRecordWithFlags(CuHandle event, CuHandle stream,
+                                      unsigned flags) {
+  return call("cuEventRecordWithFlags", std::to_string(flags), Needs::Context,
+              [&] {
+                std::shared_ptr<Queue> queue = queueOf(stream);
+                // An event of a graph is one that others see.
+                if (!queue || (flags == 1) != (queue->capture != nullptr))
+                  return int(kCuInvalidValue);
+                return recordEvent(event, stream);
+              });
 }
 
 CuResult inside::eventQuery(CuHandle event) {
@@ -164,14 +185,16 @@ CuResult inside::eventSynchronize(CuHandle event) {
 CuResult inside::eventElapsedTime(float *milliseconds, CuHandle start,
                                   CuHandle end) {
   return call("cuEventElapsedTime", "", Needs::Context, [&] {
+    float times[2] = {};
     for (CuHandle handle : {start, end}) {
       Object *object = find(handle, "event");
       if (!object)
         return 400;
       if (!object->marker || !object->marker->done)
         return int(kCuNotReady);
+      times[handle == end] = object->marker->milliseconds;
     }
-    *milliseconds = 0.25f;
+    *milliseconds = times[1] - times[0];
     return 0;
   });
 }
@@ -248,6 +271,7 @@ static void runKernel(KernelRun run) {
     return;
   }
   run.inGraph = runningGraph;
+  all.milliseconds += 0.25f;
   std::vector<void *> parameters;
   for (uint64_t parameter : run.parameters) {
     requireMemory(parameter, 0, "kernel " + run.kernel);
