@@ -2,18 +2,36 @@
 # The build under MPC_RUNTIME_ONLY: the runtime, the mpc that runs .mpcx files and
 # their tests. Looks for no package of LLVM and builds with any C++20 compiler.
 
-find_package(GTest REQUIRED)
+option(MPC_PORTABLE "Programs that need nothing but the C library of another machine" OFF)
+if(NOT MPC_PORTABLE)
+  find_package(GTest REQUIRED)
+endif()
 find_package(nlohmann_json REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 include(tools/cmake/MpcTargets.cmake)
+if(MPC_PORTABLE)
+  # One copy of the C++ library in each program. The unwinder stays the machine's: Debian's
+  # static one asks for a newer C library than many machines have.
+  add_link_options(-static-libstdc++ LINKER:--as-needed)
+endif()
 include_directories(include)
 add_subdirectory(lib/Runtime)
 add_subdirectory(lib/Support)
 # Kernels on the host, for tests.
 add_subdirectory(lib/Target/CUDA)
 add_subdirectory(tools/mpc)
+add_subdirectory(tools/gpu/answers)
+if(MPC_PORTABLE)
+  # What compares a GPU with the host, which the tests of the host share a header with.
+  add_subdirectory(tools/gpu/prelude-check)
+  add_subdirectory(tools/gpu/product-check)
+  foreach(program mpc answers prelude-check product-check)
+    target_sources(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tools/gpu/portable.cpp)
+  endforeach()
+  return()
+endif()
 add_subdirectory(test/unit/Runtime)
 enable_testing()
 add_test(NAME MpcRuntimeTests COMMAND MpcRuntimeTests)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Unpacks what pack.sh made and builds the runtime with the packages in it.
+# Unpacks what pack.sh made; where its programs do not run, builds the runtime with the
+# packages in it.
 # usage: build-runtime.sh [PACK=build-gpu/pack.tar.xz] [FOLDER=build-gpu-run]
 # Afterwards FOLDER/pack is the pack and FOLDER/mpc the driver.
 set -euo pipefail
@@ -13,6 +14,17 @@ if [ ! -f "$archive" ]; then
 fi
 mkdir -p "$folder"
 [ "$folder/pack" -nt "$archive" ] || { tar -C "$folder" -xf "$archive" && touch "$folder/pack"; }
+
+# What was built with the pack serves where it runs.
+bin=$(realpath "$folder")/pack/bin lib=$(realpath "$folder")/pack/lib
+if LD_LIBRARY_PATH="$lib:${LD_LIBRARY_PATH:-}" "$bin/mpc" --help > /dev/null 2>&1; then
+  cat > "$folder/mpc" << END
+#!/usr/bin/env bash
+LD_LIBRARY_PATH="$lib:\${LD_LIBRARY_PATH:-}" exec "$bin/mpc" "\$@"
+END
+  chmod +x "$folder/mpc"
+  exit 0
+fi
 
 root=$(realpath "$folder")/pack/sysroot
 libraries=$root/usr/lib/x86_64-linux-gnu

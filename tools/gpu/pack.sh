@@ -77,9 +77,7 @@ for package in "${packages[@]}"; do
     fi
   done
 done
-for program in prelude-check product-check; do
-  [ ! -x "build/bin/$program" ] || cp "build/bin/$program" "$pack/"
-done
+tools/gpu/build-portable.sh "$pack"
 
 tar -C "$folder" -c pack | xz -9e -T1 > "$folder/pack.tar.xz"
 size=$(stat -c %s "$folder/pack.tar.xz")

@@ -9,6 +9,8 @@
 #include "RunCommands.h"
 #include "Subject.h"
 
+#include "mpc/Target/CUDA/HostDevice.h"
+
 using namespace mpc;
 using namespace mpc::tool;
 
@@ -36,7 +38,11 @@ std::vector<Status> tool::compileSubject(const CommonOptions &options,
                  ".mpcx files")};
 }
 
-Result<Device> tool::makeHostDevice(const CommonOptions &) {
-  return Status(StatusCode::Unavailable, "--device cuda-host",
-                "needs a compiler, which this build of mpc lacks");
+Result<Device> tool::makeHostDevice(const CommonOptions &options) {
+  HostDeviceOptions host;
+  // "cuda:sm_90": a file has been planned for it, nothing is compiled anew.
+  if (options.target.rfind("cuda:", 0) == 0)
+    host.architecture = options.target.substr(5);
+  host.threads = options.threads;
+  return cudaHostDevice(host);
 }
