@@ -52,10 +52,10 @@ class Task:
 class Peer:
     """A worker process; `error` says why there are no times."""
 
-    def __init__(self, system, name, pack, log):
+    def __init__(self, system, name, pack, log, env=None):
         self.system, self.error, self.version, self.medians = system, None, None, []
         self.process = subprocess.Popen([sys.executable, HERE / "bench_worker.py", system, name, str(pack)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=env)
 
     def answer(self, deadline):
         """The next line of JSON; other lines are a library's talk."""

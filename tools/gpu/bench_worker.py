@@ -19,8 +19,31 @@ import training_peers
 import workloads
 
 REPLAYS = 25
-# Inputs take turns, so that none is found in the 60 MB of L2.
-ROTATED_BYTES = 256 << 20
+# Inputs take turns, so that none is found in the 60 MB of L2; as in tools/mpc/Bench.cpp.
+ROTATED_BYTES, MOST_SETS = 256 << 20, 32
+
+
+def set_count(size):
+    """How many sets of buffers of `size` bytes take turns."""
+    return min(MOST_SETS, 1 + ROTATED_BYTES // max(size, 1))
+
+
+def replay_timer(replays):
+    """Times replays in turn, one behind the other, by the GPU's clock, as mpc's are: the host is
+    ahead, so that no time has a launch's way to the GPU."""
+    import torch
+
+    def measure():
+        for replay in replays:
+            replay()
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(REPLAYS + 1)]
+        events[0].record()
+        for i, event in enumerate(events[1:]):
+            replays[i % len(replays)]()
+            event.record()
+        events[-1].synchronize()
+        return sorted(begin.elapsed_time(end) for begin, end in zip(events, events[1:]))
+    return measure
 
 
 def stand_ins():
@@ -71,15 +94,17 @@ def torch_timer(system, name, pack):
     if system == "torch-compile":
         # Graphs are captured here, over inputs that stay where they are.
         function = torch.compile(function, mode="max-autotune-no-cudagraphs", fullgraph=name in known)
-    size = sum(tensor.numel() * tensor.element_size() for tensor in sample)
-    sets = [sample] + [[torch.randn_like(t) if t.is_floating_point() else t.clone() for t in sample]
-                       for _ in range(min(32, ROTATED_BYTES // max(size, 1)))]
 
     def run(inputs):
         if policy is None:
             return function(*inputs)
         with torch.autocast("cuda", policy):
             return function(*inputs)
+    results = run(sample)
+    results = results if isinstance(results, (tuple, list)) else [results]
+    size = sum(tensor.numel() * tensor.element_size() for tensor in [*sample, *results])
+    sets = [sample] + [[torch.randn_like(t) if t.is_floating_point() else t.clone() for t in sample]
+                       for _ in range(set_count(size) - 1)]
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         for inputs in sets[:3]:
@@ -92,17 +117,7 @@ def torch_timer(system, name, pack):
             result = run(inputs)
         graphs.append((graph, result))
 
-    def measure():
-        times = []
-        for replay in range(REPLAYS + 5):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            graphs[replay % len(graphs)][0].replay()
-            end.record()
-            end.synchronize()
-            times.append(begin.elapsed_time(end))
-        return sorted(times[5:])
-    return measure, torch.__version__
+    return replay_timer([graph.replay for graph, _ in graphs]), torch.__version__
 
 
 def jax_timer(name):
@@ -113,7 +128,7 @@ def jax_timer(name):
     workload = {workload.name: workload for workload in workloads.workloads()}[name]
     function = jax.jit(workloads.jax_function(workload.jax))
     sets = []
-    for seed in range(min(33, 1 + ROTATED_BYTES // workload.bytes())):
+    for seed in range(set_count(workload.bytes())):
         keys = jax.random.split(jax.random.key(seed), len(workload.shapes))
         sets.append([jax.random.normal(key, shape, jnp.bfloat16)
                      for key, shape in zip(keys, workload.shapes.values())])
@@ -167,18 +182,7 @@ def torch_training_timer(system, name, device):
         def once():
             graph.replay()
             return kept
-
-    def measure():
-        for _ in range(5):
-            once()
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(REPLAYS + 1)]
-        events[0].record()
-        for event in events[1:]:
-            once()
-            event.record()
-        events[-1].synchronize()
-        return sorted(begin.elapsed_time(end) for begin, end in zip(events, events[1:]))
-    return measure, torch.__version__
+    return replay_timer([once] * 5), torch.__version__
 
 
 def jax_training_timer(name, device):

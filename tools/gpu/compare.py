@@ -66,19 +66,18 @@ def loss_of(outputs, label):
     return sum((y - t) ** 2 for y, t in zip(outputs, label)) / len(label)
 
 
-def main():
-    if len(sys.argv) not in (3, 4, 5):
-        sys.exit(__doc__)
-    actual, expected = read_npz(sys.argv[1]), read_npz(sys.argv[2])
+def judge(actual, expected, limits_file=None, given=None):
+    """Whether the arrays of the file `actual` are within the limits, and each one's error."""
+    actual, expected = read_npz(actual), read_npz(expected)
     limits = {}
-    if len(sys.argv) > 3:
-        with open(sys.argv[3], encoding="utf-8") as file:
+    if limits_file:
+        with open(limits_file, encoding="utf-8") as file:
             listed = json.load(file)["outputs"]
         limits = {output["name"]: output.get("saved_tolerance", output["tolerance"]) for output in listed}
-    if len(sys.argv) > 4:
+    if given:
         named = {output.get("role"): output["name"] for output in listed}
         if named["output"] in actual:
-            loss = loss_of(actual[named["output"]][1], read_npz(sys.argv[4])["label"])
+            loss = loss_of(actual[named["output"]][1], read_npz(given)["label"])
             expected[named["loss"]] = (), [loss]
             limits[named["loss"]] = next(o["tolerance"] for o in listed if o.get("role") == "loss")
     outputs, ok = [], True
@@ -94,8 +93,15 @@ def main():
             entry["ok"] = name not in limits or entry["rms_relative_error"] <= limits[name]
         ok &= entry["ok"]
         outputs.append(entry)
-    print(json.dumps({"ok": ok, "outputs": outputs}))
-    return 0 if ok else 4
+    return {"ok": ok, "outputs": outputs}
+
+
+def main():
+    if len(sys.argv) not in (3, 4, 5):
+        sys.exit(__doc__)
+    verdict = judge(*sys.argv[1:])
+    print(json.dumps(verdict))
+    return 0 if verdict["ok"] else 4
 
 
 if __name__ == "__main__":

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Everything that is to be known about a machine with a GPU, in calls of at most eight minutes.
+
+usage: kit.py [CALL=1] [--pack build-gpu/pack.tar.xz] [--out $OUT or build-gpu-run/out]
+              [--keep build-gpu-run] [--device cuda|cuda-host] [--seconds 480]
+
+CALL 1: what the machine is and its ceilings, answers of all models and steps, every workload
+with own and library products beside what the planner predicts, a profile of ten kernels, the
+sanitizers. CALL 2: PyTorch, eager and in graphs. CALL 3: JAX, and PyTorch's max-autotune. Each
+call goes on from what an earlier one left in OUT or KEEP, and writes into OUT alone what is to
+be taken home: kit.jsonl (a line for each result, as it comes), report.md, profile.csv, log.txt.
+Without a GPU the same runs on cuda-host. Exits with 0 where all is done, with 75 where time ran
+out before (call again), with 1 where a check does not hold.
+"""
+import argparse
+import os
+import pathlib
+import sys
+import tarfile
+
+import kit_answers
+import kit_inspect
+import kit_machine
+import kit_report
+import kit_workloads
+from kit_state import Clock, State, folder_of
+
+LEFT = 75
+# Name, what it does, seconds.
+PARTS = {
+    1: [("facts", kit_machine.facts, 30), ("answers", kit_answers.answers, 90),
+        ("workloads", kit_workloads.own_times, 120), ("profile", kit_inspect.profile, 120),
+        ("sanitizers", kit_inspect.sanitizers, 60)],
+    2: [("facts", kit_machine.facts, 30),
+        ("peers", lambda kit, clock: kit_workloads.peer_times(kit, clock, 2), 430)],
+    3: [("facts", kit_machine.facts, 30),
+        ("peers", lambda kit, clock: kit_workloads.peer_times(kit, clock, 3), 430)],
+}
+
+
+class Kit:
+    """What every part is given."""
+
+    def __init__(self, pack, out, state, env, device, log):
+        self.pack, self.out, self.state, self.env, self.device, self.log = pack, out, state, env, device, log
+        self.late = False
+
+    def program(self, name):
+        """A program of the pack; MPC_KIT_PROGRAMS names a folder with others."""
+        folder = os.environ.get("MPC_KIT_PROGRAMS")
+        return str((pathlib.Path(folder) if folder else self.pack / "bin") / name)
+
+    def note(self, part, name, **facts):
+        self.state.add(part, name, **facts)
+        self.late |= bool(facts.get("late"))
+        verdict = "late" if facts.get("late") else "ok" if facts.get("ok", True) else "FAILED"
+        reason = facts.get("reason", "")
+        print(f"{part} {name}: {verdict}{': ' + reason.splitlines()[-1][:160] if reason else ''}", flush=True)
+
+    def skip(self, part, name, reason):
+        """What the machine cannot do is no failure, and is tried again on another."""
+        self.state.add(part, name, skipped=True, reason=reason)
+        print(f"{part} {name}: skipped: {reason}", flush=True)
+
+
+def unpack(archive, folder):
+    """The pack as a folder; unpacked again where the archive is newer."""
+    if archive.is_dir():
+        return archive
+    pack = folder / "pack"
+    if not pack.exists() or pack.stat().st_mtime < archive.stat().st_mtime:
+        with tarfile.open(archive) as file:
+            file.extractall(folder, filter="data") if hasattr(tarfile, "data_filter") else file.extractall(folder)
+        os.utime(pack)
+    return pack
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("call", nargs="?", type=int, default=1, choices=sorted(PARTS))
+    parser.add_argument("--pack", type=pathlib.Path, default="build-gpu/pack.tar.xz")
+    parser.add_argument("--out", type=pathlib.Path, default=os.environ.get("OUT", "build-gpu-run/out"))
+    parser.add_argument("--keep", type=pathlib.Path, default="build-gpu-run")
+    parser.add_argument("--device", choices=["cuda", "cuda-host"])
+    parser.add_argument("--seconds", type=float, default=480)
+    arguments = parser.parse_args()
+    # Time to write the report is kept back.
+    clock = Clock(arguments.seconds - 10)
+    if not arguments.pack.exists():
+        print(f"there is no {arguments.pack}; make it with tools/gpu/pack.sh", file=sys.stderr)
+        return 2
+    out, keep = folder_of(arguments.out), folder_of(arguments.keep)
+    state = State([out, keep])
+    with open(out / "log.txt", "a", encoding="utf-8") as log:
+        pack = unpack(folder_of(arguments.pack), keep)
+        env = kit_machine.environment(pack) | {"MPC_CACHE_DIR": str(keep / "cache")}
+        device = arguments.device or kit_machine.find_device(env)
+        state.device = device
+        print(f"call {arguments.call} on {device}", flush=True)
+        kit = Kit(pack, out, state, env, device, log)
+        for name, work, seconds in PARTS[arguments.call]:
+            part = Clock(seconds, within=clock)
+            try:
+                work(kit, part)
+            except Exception as error:  # pylint: disable=broad-except
+                # One part's trouble must not take the others' time on the machine.
+                kit.note(name, "the part itself", ok=False, reason=f"{type(error).__name__}: {error}")
+            kit.late |= part.over()
+            (out / "report.md").write_text(kit_report.report(state), encoding="utf-8")
+    print(kit_report.report(state))
+    return 1 if state.failed() else LEFT if kit.late else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
