@@ -16,10 +16,11 @@
 #include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace mpc {
@@ -97,7 +98,7 @@ struct FusePass : mpc::impl::FusePassBase<FusePass> {
       for (const FusionDecision &decision : decisions)
         remark(decision);
     SmallVector<FusionGroup *> order = graph.inOrder();
-    names.clear();
+    names = UniqueNames();
     Operation *terminator = block.getTerminator();
     for (FusionGroup *group : order) {
       if (group->isLoose) {
@@ -129,13 +130,21 @@ private:
                  &a.getBody(), &b.getBody(),
                  OperationEquivalence::IgnoreLocations);
     };
+    // In block order what a fusion reads is shared before the fusion is.
+    llvm::DenseMap<size_t, SmallVector<FusionOp, 1>> kept;
     for (FusionOp fusion : block.getOps<FusionOp>()) {
       if (fusion.getInputs().empty() || fusion->use_empty())
         continue;
-      for (Operation *user : fusion.getInputs().front().getUsers())
-        if (auto other = dyn_cast<FusionOp>(user);
-            other && fusion->isBeforeInBlock(other) && isSame(fusion, other))
-          other->replaceAllUsesWith(fusion);
+      size_t hash = llvm::hash_combine(
+          fusion.getKind(), llvm::hash_combine_range(fusion.getInputs()),
+          llvm::hash_combine_range(fusion.getResultTypes()));
+      SmallVector<FusionOp, 1> &alike = kept[hash];
+      auto *same = llvm::find_if(
+          alike, [&](FusionOp other) { return isSame(other, fusion); });
+      if (same == alike.end())
+        alike.push_back(fusion);
+      else
+        fusion->replaceAllUsesWith(*same);
     }
   }
 
@@ -169,33 +178,30 @@ private:
       base = "input_cast";
     if (group->isJoint)
       base = group->kind == FusionKind::update ? "update" : "check";
-    std::string name = base;
-    for (int64_t i = 1; !names.insert(name).second; ++i)
-      name = base + "_" + std::to_string(i);
-    return name;
+    return names.make(base);
   }
 
   void emitFusion(FusionGraph &graph, FusionGroup *group,
                   Operation *terminator) {
-    SmallVector<Value> results = graph.resultsOf(group), inputs;
+    SmallVector<Value> results = graph.resultsOf(group);
+    llvm::SetVector<Value> inputs;
     DenseMap<Value, mpc::ConstantOp> immediates;
     for (Operation *op : group->ops)
       for (Value operand : op->getOperands()) {
-        if (graph.groupOf(operand) == group ||
-            llvm::is_contained(inputs, operand))
+        if (graph.groupOf(operand) == group || inputs.contains(operand))
           continue;
         auto constant = operand.getDefiningOp<mpc::ConstantOp>();
         if (constant && takesImmediates(op) && splatValue(constant.getValue()))
           immediates[operand] = constant;
         else
-          inputs.push_back(operand);
+          inputs.insert(operand);
       }
 
     OpBuilder builder(terminator);
     Operation *leader = group->anchor ? group->anchor : group->ops.back();
-    auto fusion = FusionOp::create(builder, leader->getLoc(),
-                                   TypeRange(ValueRange(results)), inputs,
-                                   group->kind, uniqueName(group));
+    auto fusion = FusionOp::create(
+        builder, leader->getLoc(), TypeRange(ValueRange(results)),
+        inputs.getArrayRef(), group->kind, uniqueName(group));
     if (Attribute layer = leader->getDiscardableAttr(MpcDialect::kLayerAttr))
       fusion->setDiscardableAttr(MpcDialect::kLayerAttr, layer);
     Block *body = fusion.getBody().empty() ? &fusion.getBody().emplaceBlock()
@@ -225,7 +231,7 @@ private:
   }
 
   std::optional<TargetInfo> info;
-  llvm::StringSet<> names;
+  UniqueNames names;
 };
 
 } // namespace

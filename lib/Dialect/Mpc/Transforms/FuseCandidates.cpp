@@ -16,33 +16,40 @@
 using namespace mlir;
 using namespace mpc;
 
-SmallVector<FusionCandidate> FuseRules::candidatesOf(FusionGroup *group) const {
+/// Whether steps that take `group` are asked for.
+static bool isWanted(FusionGroup *group, FusionGroup *only) {
+  return !only || group == only;
+}
+
+SmallVector<FusionCandidate> FuseRules::candidatesOf(FusionGroup *group,
+                                                     FusionGroup *only) const {
   Candidates candidates;
   if (group->isLoose || group->isJoint || group->ops.empty())
     return candidates;
   if (!group->anchor) {
-    addLoops(group, candidates);
+    addLoops(group, only, candidates);
     return candidates;
   }
   if (group->kind == FusionKind::library)
     return candidates;
   FusionClass family = familyOf(group->anchor);
   if (takesOperands(group)) {
-    addOperands(group, candidates);
+    addOperands(group, only, candidates);
     // What its three results become is known from the start.
     if (isa<AttentionGradientOp>(group->anchor))
       return candidates;
     if (isGpu || family == FusionClass::Attention)
-      addStore(group, candidates);
+      addStore(group, only, candidates);
   }
   if (family == FusionClass::RowWise || family == FusionClass::Reduction)
-    addPrologue(group, candidates);
-  addEpilogue(group, candidates);
+    addPrologue(group, only, candidates);
+  addEpilogue(group, only, candidates);
   return candidates;
 }
 
 /// Index maps and casts behind the anchor's operands.
-void FuseRules::addOperands(FusionGroup *group, Candidates &candidates) const {
+void FuseRules::addOperands(FusionGroup *group, FusionGroup *only,
+                            Candidates &candidates) const {
   unsigned count =
       isa<ConvOp>(group->anchor) ? 1 : group->anchor->getNumOperands();
   SmallVector<std::pair<Value, unsigned>> pending;
@@ -64,7 +71,7 @@ void FuseRules::addOperands(FusionGroup *group, Candidates &candidates) const {
       source = graph.groupOf(behind);
       reader = graph.groupOf(operand);
     }
-    if (!isFree(source) || source->ops.size() != 1 ||
+    if (!isWanted(source, only) || !isFree(source) || source->ops.size() != 1 ||
         !graph.isReadOnlyBy(source, reader) ||
         !ridesOnOperand(source->ops.front(), group->anchor, operand))
       continue;
@@ -76,7 +83,8 @@ void FuseRules::addOperands(FusionGroup *group, Candidates &candidates) const {
 /// Elementwise ops of the group's shape that read its results, and what
 /// computes their other operands: elementwise ops of that shape, and index maps
 /// and conversions of any, where nothing else reads them.
-void FuseRules::addEpilogue(FusionGroup *group, Candidates &candidates) const {
+void FuseRules::addEpilogue(FusionGroup *group, FusionGroup *only,
+                            Candidates &candidates) const {
   SmallPtrSet<Operation *, 16> before = {group->anchor};
   SmallVector<Value> pending(group->anchor->getOperands());
   while (!pending.empty()) {
@@ -90,7 +98,8 @@ void FuseRules::addEpilogue(FusionGroup *group, Candidates &candidates) const {
   for (Operation *op : group->ops) {
     for (Operation *user : op->getUsers()) {
       FusionGroup *reader = graph.groupOf(user);
-      if (!isFree(reader) || reader->ops.size() != 1 || !isElementwise(user) ||
+      if (!isWanted(reader, only) || !isFree(reader) ||
+          reader->ops.size() != 1 || !isElementwise(user) ||
           shapeOf(user->getResult(0)) != group->shape ||
           isForReduction(user, group) || isFull(group, reader) ||
           !seen.insert(reader).second)
@@ -102,8 +111,8 @@ void FuseRules::addEpilogue(FusionGroup *group, Candidates &candidates) const {
       continue;
     for (Value operand : op->getOperands()) {
       FusionGroup *source = graph.groupOf(operand);
-      if (!isFree(source) || source->ops.size() != 1 ||
-          !graph.isReadOnlyBy(source, group))
+      if (!isWanted(source, only) || !isFree(source) ||
+          source->ops.size() != 1 || !graph.isReadOnlyBy(source, group))
         continue;
       Operation *producer = source->ops.front();
       bool fits = isElementwise(producer)
@@ -122,7 +131,8 @@ void FuseRules::addEpilogue(FusionGroup *group, Candidates &candidates) const {
   }
 }
 
-void FuseRules::addStore(FusionGroup *group, Candidates &candidates) const {
+void FuseRules::addStore(FusionGroup *group, FusionGroup *only,
+                         Candidates &candidates) const {
   SmallVector<Operation *> chain = storeChain(group);
   if (chain.empty())
     return;
@@ -130,6 +140,8 @@ void FuseRules::addStore(FusionGroup *group, Candidates &candidates) const {
   Operation *movement =
       *llvm::find_if(chain, [](Operation *op) { return !isa<ReshapeOp>(op); });
   FusionGroup *from = graph.groupOf(movement);
+  if (!isWanted(from, only))
+    return;
   candidates.push_back({FusionStep::Store, group, from,
                         chain.front()->getResult(0),
                         cost.ofMerge(group, from)});
@@ -137,7 +149,8 @@ void FuseRules::addStore(FusionGroup *group, Candidates &candidates) const {
 
 /// What computes the anchor's first operand, also values that others read as
 /// well where they have the shape of the group's results.
-void FuseRules::addPrologue(FusionGroup *group, Candidates &candidates) const {
+void FuseRules::addPrologue(FusionGroup *group, FusionGroup *only,
+                            Candidates &candidates) const {
   Value input = group->anchor->getOperand(0);
   bool isRow = familyOf(group->anchor) == FusionClass::RowWise;
   bool mayYield = isRow && shapeOf(input) == group->shape;
@@ -154,7 +167,7 @@ void FuseRules::addPrologue(FusionGroup *group, Candidates &candidates) const {
         llvm::append_range(pending, value.getDefiningOp()->getOperands());
       continue;
     }
-    if (!isFree(source) || source->ops.size() != 1)
+    if (!isWanted(source, only) || !isFree(source) || source->ops.size() != 1)
       continue;
     Operation *producer = source->ops.front();
     bool isOnlyReader = graph.isReadOnlyBy(source, group);
@@ -174,14 +187,19 @@ void FuseRules::addPrologue(FusionGroup *group, Candidates &candidates) const {
 
 /// Loops that compute operands of the group's ops, and for a lone conversion
 /// any loop before it.
-void FuseRules::addLoops(FusionGroup *group, Candidates &candidates) const {
+void FuseRules::addLoops(FusionGroup *group, FusionGroup *only,
+                         Candidates &candidates) const {
   for (Operation *op : group->ops) {
     for (Value operand : op->getOperands()) {
       FusionGroup *source = graph.groupOf(operand);
-      if (!source || source == group || isFull(source, group))
+      if (!source || source == group)
+        continue;
+      Value behind = reshapeToJoin(operand, group);
+      if (!isWanted(behind ? graph.groupOf(behind) : source, only) ||
+          isFull(source, group))
         continue;
       bool fits = false;
-      if (Value behind = reshapeToJoin(operand, group)) {
+      if (behind) {
         FusionGroup *maker = graph.groupOf(behind);
         fits = maker != group && isFree(maker) &&
                graph.isReadOnlyBy(maker, source) &&
@@ -199,7 +217,8 @@ void FuseRules::addLoops(FusionGroup *group, Candidates &candidates) const {
   if (group->ops.size() != 1 || !isa<CastOp>(group->ops.front()))
     return;
   FusionGroup *source = graph.groupOf(group->ops.front()->getOperand(0));
-  if (isFree(source) && graph.isReadOnlyBy(source, group))
+  if (isWanted(source, only) && isFree(source) &&
+      graph.isReadOnlyBy(source, group))
     candidates.push_back({FusionStep::Cast, group, source, Value(),
                           cost.ofMerge(group, source)});
 }

@@ -158,7 +158,7 @@ bool FuseRules::takesSum(MatmulOp product, ReduceSumOp sum) const {
 void FuseRules::loadThroughMovement(FusionGroup *group) {
   for (bool grows = true; grows;) {
     Candidates candidates;
-    addOperands(group, candidates);
+    addOperands(group, /*only=*/nullptr, candidates);
     grows = llvm::any_of(candidates, [&](const FusionCandidate &candidate) {
       return candidate.saving.seconds >= 0 && apply(candidate);
     });

@@ -52,8 +52,10 @@ public:
   /// Gives every group of one op its kind and anchor.
   void classify();
 
-  /// The steps by which `group` can grow now.
-  llvm::SmallVector<FusionCandidate> candidatesOf(FusionGroup *group) const;
+  /// The steps by which `group` can grow now; those that take `only`, where it
+  /// is given.
+  llvm::SmallVector<FusionCandidate>
+  candidatesOf(FusionGroup *group, FusionGroup *only = nullptr) const;
 
   /// Takes a step. False where a third kernel lies between the two groups.
   bool apply(const FusionCandidate &candidate);
@@ -84,11 +86,16 @@ private:
   bool takesSum(MatmulOp product, ReduceSumOp sum) const;
 
   using Candidates = llvm::SmallVector<FusionCandidate>;
-  void addOperands(FusionGroup *group, Candidates &candidates) const;
-  void addEpilogue(FusionGroup *group, Candidates &candidates) const;
-  void addStore(FusionGroup *group, Candidates &candidates) const;
-  void addPrologue(FusionGroup *group, Candidates &candidates) const;
-  void addLoops(FusionGroup *group, Candidates &candidates) const;
+  void addOperands(FusionGroup *group, FusionGroup *only,
+                   Candidates &candidates) const;
+  void addEpilogue(FusionGroup *group, FusionGroup *only,
+                   Candidates &candidates) const;
+  void addStore(FusionGroup *group, FusionGroup *only,
+                Candidates &candidates) const;
+  void addPrologue(FusionGroup *group, FusionGroup *only,
+                   Candidates &candidates) const;
+  void addLoops(FusionGroup *group, FusionGroup *only,
+                Candidates &candidates) const;
 
   // Kernels of several tensors (FuseUpdates.cpp, FuseAttention.cpp) and of
   // several kernels (FuseJoin*.cpp).

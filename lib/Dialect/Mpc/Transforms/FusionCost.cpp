@@ -58,14 +58,11 @@ FusionSaving FusionCost::ofMerge(FusionGroup *into, FusionGroup *from) const {
   // reads it, not be written.
   auto addResults = [&](FusionGroup *maker, FusionGroup *reader) {
     for (Value result : graph.resultsOf(maker)) {
-      SmallVector<FusionGroup *> readers = graph.readersOf(result);
-      if (!llvm::is_contained(readers, reader))
+      if (!graph.reads(reader, result))
         continue;
       int64_t bytes = byteCount(result.getType());
       saving.bytes += bytes;
-      if (llvm::all_of(readers, [&](FusionGroup *group) {
-            return group == maker || group == reader;
-          }))
+      if (graph.isReadOnlyBy(result, maker, reader))
         saving.bytes += bytes;
     }
   };

@@ -131,6 +131,35 @@ SmallVector<FusionGroup *> FusionGraph::readersOf(Value value) const {
   return readers;
 }
 
+bool FusionGraph::reads(FusionGroup *reader, Value value) const {
+  // From the reader's side: a value may have thousands of readers.
+  return llvm::any_of(reader->ops, [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      SmallVector<Value> pending = {operand};
+      while (!pending.empty()) {
+        Value next = pending.pop_back_val();
+        if (next == value)
+          return true;
+        FusionGroup *view = groupOf(next);
+        if (view && view->isLoose)
+          llvm::append_range(pending, next.getDefiningOp()->getOperands());
+      }
+      return false;
+    });
+  });
+}
+
+bool FusionGraph::isReadOnlyBy(Value value, FusionGroup *a,
+                               FusionGroup *b) const {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    FusionGroup *reader = groupOf(user);
+    if (!reader || !reader->isLoose)
+      return reader && (reader == a || reader == b);
+    return llvm::all_of(user->getResults(),
+                        [&](Value view) { return isReadOnlyBy(view, a, b); });
+  });
+}
+
 SmallVector<Value> FusionGraph::resultsOf(FusionGroup *group) const {
   SmallVector<Value> results;
   for (Operation *op : group->ops)

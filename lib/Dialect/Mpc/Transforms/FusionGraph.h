@@ -68,6 +68,13 @@ public:
   /// function's return.
   llvm::SmallVector<FusionGroup *> readersOf(mlir::Value value) const;
 
+  /// Whether an op of `reader` reads `value`, behind views too.
+  bool reads(FusionGroup *reader, mlir::Value value) const;
+
+  /// Whether no group but these two reads `value`, behind views too. The
+  /// function's return counts as another.
+  bool isReadOnlyBy(mlir::Value value, FusionGroup *a, FusionGroup *b) const;
+
   /// Values of the group that something outside reads, in block order.
   llvm::SmallVector<mlir::Value> resultsOf(FusionGroup *group) const;
 

@@ -77,9 +77,8 @@ private:
   /// Whether the step is still allowed and saves as much. Where it saves
   /// something else by now, it goes back into the queue.
   bool isCurrent(const FusionCandidate &old) {
-    for (FusionCandidate &candidate : rules.candidatesOf(old.into)) {
-      if (candidate.step != old.step || candidate.from != old.from ||
-          candidate.operand != old.operand)
+    for (FusionCandidate &candidate : rules.candidatesOf(old.into, old.from)) {
+      if (candidate.step != old.step || candidate.operand != old.operand)
         continue;
       if (candidate.saving.seconds == old.saving.seconds)
         return true;
