@@ -7,9 +7,11 @@
 #include "mpc/Dialect/Exe/Transforms/ArenaPlanner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <set>
 #include <tuple>
 
 using namespace mpc;
@@ -42,43 +44,116 @@ int64_t ArenaPlanner::lowerBound() const {
   return most;
 }
 
+/// Buffers that have a place, by the steps at which they are in use.
+class ArenaPlanner::InUse {
+public:
+  explicit InUse(int64_t steps) : begins(steps), covering(2 * steps) {}
+
+  void add(int64_t number, const Buffer &buffer) {
+    begins[buffer.first].push_back(number);
+    // The largest ranges of a power of two that the life is made of.
+    int64_t steps = begins.size();
+    for (int64_t low = buffer.first + steps, high = buffer.last + steps + 1;
+         low < high; low /= 2, high /= 2) {
+      if (low & 1)
+        covering[low++].push_back(number);
+      if (high & 1)
+        covering[--high].push_back(number);
+    }
+  }
+
+  /// All that are in use at a step of the buffer's life, each once.
+  void beside(const Buffer &buffer, std::vector<int64_t> &found) const {
+    found.clear();
+    auto take = [&](const std::vector<int64_t> &numbers) {
+      found.insert(found.end(), numbers.begin(), numbers.end());
+    };
+    for (int64_t node = buffer.first + begins.size(); node > 0; node /= 2)
+      take(covering[node]);
+    for (int64_t step = buffer.first + 1; step <= buffer.last; ++step)
+      take(begins[step]);
+  }
+
+private:
+  std::vector<std::vector<int64_t>> begins, covering;
+};
+
 int64_t ArenaPlanner::place(const std::vector<int64_t> &order) {
-  int64_t end = 0;
-  std::vector<int64_t> placed; // by offset
+  int64_t end = 0, steps = 0;
+  for (const Buffer &buffer : buffers)
+    steps = std::max(steps, buffer.last + 1);
+  InUse inUse(steps);
+  std::set<std::pair<int64_t, int64_t>> byOffset;
+  std::vector<int64_t> beside;
   for (int64_t number : order) {
     Buffer &buffer = buffers[number];
     int64_t offset = 0;
-    for (int64_t other : placed) {
-      const Buffer &neighbour = buffers[other];
-      if (neighbour.last < buffer.first || buffer.last < neighbour.first)
-        continue;
+    /// Whether the gap that ends at the neighbour is large enough.
+    auto fitsBefore = [&](const Buffer &neighbour) {
       if (neighbour.offset >= offset + buffer.bytes)
-        break;
+        return true;
       offset = std::max(offset, neighbour.offset + neighbour.bytes);
+      return false;
+    };
+    inUse.beside(buffer, beside);
+    // Few neighbours are sorted; of many, all that have a place are in order.
+    if (beside.size() * std::log2(beside.size() + 1) < byOffset.size()) {
+      std::sort(beside.begin(), beside.end(), [&](int64_t a, int64_t b) {
+        return buffers[a].offset < buffers[b].offset;
+      });
+      for (int64_t other : beside)
+        if (fitsBefore(buffers[other]))
+          break;
+    } else {
+      for (auto [at, other] : byOffset) {
+        const Buffer &neighbour = buffers[other];
+        if (neighbour.last >= buffer.first && buffer.last >= neighbour.first &&
+            fitsBefore(neighbour))
+          break;
+      }
     }
     buffer.offset = offset;
     end = std::max(end, offset + buffer.bytes);
-    auto byOffset = [&](int64_t a, int64_t b) {
-      return buffers[a].offset < buffers[b].offset;
-    };
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), number, byOffset),
-        number);
+    byOffset.insert({offset, number});
+    inUse.add(number, buffer);
   }
   return end;
 }
 
+std::vector<int64_t> ArenaPlanner::busiest() const {
+  // The most over every range of steps whose length is a power of two.
+  std::vector<int64_t> steps;
+  std::vector<std::vector<int64_t>> most(1);
+  for (auto [step, bytes] : usage()) {
+    steps.push_back(step);
+    most[0].push_back(bytes);
+  }
+  for (size_t half = 1; 2 * half <= steps.size(); half *= 2) {
+    const std::vector<int64_t> &below = most.back();
+    std::vector<int64_t> level(below.size() - half);
+    for (size_t i = 0; i < level.size(); ++i)
+      level[i] = std::max(below[i], below[i + half]);
+    most.push_back(std::move(level));
+  }
+  std::vector<int64_t> result;
+  for (const Buffer &buffer : buffers) {
+    auto begin = std::lower_bound(steps.begin(), steps.end(), buffer.first),
+         end = std::upper_bound(begin, steps.end(), buffer.last);
+    size_t at = begin - steps.begin(), count = end - begin, level = 0;
+    while (size_t(2) << level <= count)
+      ++level;
+    result.push_back(
+        count == 0
+            ? 0
+            : std::max({int64_t(0), most[level][at],
+                        most[level][at + count - (size_t(1) << level)]}));
+  }
+  return result;
+}
+
 void ArenaPlanner::plan() {
   // Bytes in use at the busiest step of each buffer's life.
-  std::map<int64_t, int64_t> inUse = usage();
-  std::vector<int64_t> pressure;
-  for (const Buffer &buffer : buffers) {
-    int64_t most = 0;
-    for (auto at = inUse.lower_bound(buffer.first);
-         at != inUse.end() && at->first <= buffer.last; ++at)
-      most = std::max(most, at->second);
-    pressure.push_back(most);
-  }
+  std::vector<int64_t> pressure = busiest();
 
   std::vector<int64_t> byTime(buffers.size());
   std::iota(byTime.begin(), byTime.end(), 0);

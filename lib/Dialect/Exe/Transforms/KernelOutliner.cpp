@@ -14,7 +14,7 @@ using namespace mpc;
 KernelOutliner::KernelOutliner(ModuleOp module) : module(module) {
   for (Operation &op : module.getBody()->getOperations())
     if (auto symbol = dyn_cast<SymbolOpInterface>(op))
-      names.insert(symbol.getName());
+      names.reserve(symbol.getName());
 }
 
 func::FuncOp KernelOutliner::create(StringRef name, Location loc,
@@ -38,10 +38,7 @@ func::FuncOp KernelOutliner::unify(func::FuncOp kernel, StringRef name) {
     ++numReused;
     return entry->second;
   }
-  std::string unique = ("k_" + name).str();
-  for (int64_t i = 1; !names.insert(unique).second; ++i)
-    unique = ("k_" + name + "_" + Twine(i)).str();
-  kernel.setName(unique);
+  kernel.setName(names.make(("k_" + name).str()));
   ++numMade;
   return kernel;
 }

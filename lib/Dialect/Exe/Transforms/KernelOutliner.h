@@ -8,11 +8,11 @@
 #define MPC_LIB_DIALECT_EXE_TRANSFORMS_KERNELOUTLINER_H
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace mpc {
 
@@ -38,7 +38,7 @@ private:
   mlir::func::FuncOp unify(mlir::func::FuncOp kernel, llvm::StringRef name);
 
   mlir::ModuleOp module;
-  llvm::StringSet<> names;
+  UniqueNames names;
   llvm::StringMap<mlir::func::FuncOp> byText;
   int64_t numMade = 0, numReused = 0;
 };

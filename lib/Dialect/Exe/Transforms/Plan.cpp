@@ -81,13 +81,6 @@ LogicalResult ProgramPlanner::checkBody() {
   return success();
 }
 
-std::string ProgramPlanner::uniqueSymbol(StringRef name) {
-  std::string symbol = name.str();
-  for (int64_t i = 1; !symbols.insert(symbol).second; ++i)
-    symbol = (name + "_" + Twine(i)).str();
-  return symbol;
-}
-
 void ProgramPlanner::declarePorts() {
   auto nameOf = [](DictionaryAttr attributes, StringRef kind, unsigned index) {
     StringRef name = portName(attributes);
@@ -97,7 +90,7 @@ void ProgramPlanner::declarePorts() {
     unsigned index = argument.getArgNumber();
     DictionaryAttr attributes = function.getArgAttrDict(index);
     std::string name = nameOf(attributes, "arg", index),
-                symbol = uniqueSymbol(name);
+                symbol = symbols.make(name);
     auto port = exe::ArgumentOp::create(
         builder, argument.getLoc(), builder.getStringAttr(symbol),
         TypeAttr::get(argument.getType()), builder.getI64IntegerAttr(index),
@@ -113,7 +106,7 @@ void ProgramPlanner::declarePorts() {
   for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
     DictionaryAttr attributes = function.getResultAttrDict(index);
     std::string name = nameOf(attributes, "out", index),
-                symbol = uniqueSymbol(name);
+                symbol = symbols.make(name);
     exe::ResultOp::create(builder, function.getLoc(),
                           builder.getStringAttr(symbol), TypeAttr::get(type),
                           builder.getI64IntegerAttr(index),
@@ -122,6 +115,7 @@ void ProgramPlanner::declarePorts() {
                                              : argumentSymbols[aliases[index]]);
     resultSymbols.push_back(
         FlatSymbolRefAttr::get(builder.getContext(), symbol));
+    resultNumbers[resultSymbols.back()] = index;
   }
 }
 
@@ -141,6 +135,12 @@ void ProgramPlanner::collect() {
                         SmallVector<Value>(fusion.getInputs()),
                         SmallVector<Value>(fusion.getOutputs()),
                         {}});
+  for (auto [step, launch] : llvm::enumerate(launches)) {
+    launchOf[launch.fusion] = step;
+    for (Value input : launch.inputs)
+      if (FlatSymbolRefAttr symbol = placeOf(input).symbol)
+        lastReaders[symbol] = step;
+  }
   // Copies come last, so that each value that can has its result's buffer
   // first, and no launch reads an argument that a copy replaces.
   SmallVector<std::pair<Value, FlatSymbolRefAttr>> copies;

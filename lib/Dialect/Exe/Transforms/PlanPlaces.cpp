@@ -14,6 +14,7 @@
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
 
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 using namespace mpc;
@@ -30,7 +31,7 @@ FlatSymbolRefAttr ProgramPlanner::constantSymbol(mpc::ConstantOp constant) {
   if (auto named = dyn_cast<NameLoc>(constant.getLoc());
       named && !named.getName().empty())
     name = named.getName();
-  std::string unique = uniqueSymbol(name);
+  std::string unique = symbols.make(name);
   exe::ConstantOp::create(builder, constant.getLoc(), unique,
                           constant.getValue());
   return symbol = FlatSymbolRefAttr::get(builder.getContext(), unique);
@@ -109,28 +110,21 @@ bool ProgramPlanner::worksInPlace(PlannedLaunch &launch, const Place &buffer,
 
 bool ProgramPlanner::canReplace(OpResult value, unsigned number) {
   Place argument = placeOf(function.getArgument(number));
-  bool isWritten = false;
-  for (PlannedLaunch &launch : launches) {
-    if (launch.fusion == value.getOwner()) {
-      if (!worksInPlace(launch, argument, value.getResultNumber()))
-        return false;
-      isWritten = true;
-    } else if (isWritten) {
-      // The old contents are gone.
-      for (Value input : launch.inputs)
-        if (placeOf(input).symbol == argument.symbol)
-          return false;
-    }
-  }
-  return true;
+  size_t step = launchOf.lookup(value.getOwner());
+  if (!worksInPlace(launches[step], argument, value.getResultNumber()))
+    return false;
+  // The old contents are gone afterwards.
+  auto reader = lastReaders.find(argument.symbol);
+  return reader == lastReaders.end() || reader->second <= step;
 }
 
 void ProgramPlanner::markInPlace(const PlannedLaunch &launch) {
   auto memoryOf = [&](Value value) {
     Place place = placeOf(value);
-    auto result = llvm::find(resultSymbols, place.symbol);
-    if (result != resultSymbols.end())
-      if (int64_t alias = aliases[result - resultSymbols.begin()]; alias >= 0)
+    auto result =
+        place.symbol ? resultNumbers.find(place.symbol) : resultNumbers.end();
+    if (result != resultNumbers.end())
+      if (int64_t alias = aliases[result->second]; alias >= 0)
         return Attribute(argumentSymbols[alias]);
     return bufferOf(value);
   };
@@ -190,45 +184,59 @@ DenseMap<Value, Value> ProgramPlanner::overwriteAtPeaks(Lives &lives) {
       value = under;
     return value;
   };
-  while (true) {
-    // Bytes in use at each step.
-    SmallVector<int64_t> inUse(launches.size() + 1);
-    for (auto &[root, life] : lives)
-      if (!over.contains(root)) {
-        inUse[life.first] += byteCount(root.getType());
-        inUse[life.last + 1] -= byteCount(root.getType());
-      }
-    std::partial_sum(inUse.begin(), inUse.end(), inUse.begin());
-    int64_t peak = *llvm::max_element(inUse);
+  // Bytes in use at each step.
+  SmallVector<int64_t> inUse(launches.size() + 1);
+  for (auto &[root, life] : lives) {
+    inUse[life.first] += byteCount(root.getType());
+    inUse[life.last + 1] -= byteCount(root.getType());
+  }
+  std::partial_sum(inUse.begin(), inUse.end(), inUse.begin());
+  // What dies at a step and what is made there take one place instead of two:
+  // bytes change at that step alone.
+  auto overwrite = [&](size_t step) {
     bool changed = false;
-    for (auto [step, launch] : llvm::enumerate(launches)) {
-      if (inUse[step] != peak)
+    PlannedLaunch &launch = launches[step];
+    for (auto [number, output] : llvm::enumerate(launch.outputs)) {
+      // A part of another value's buffer stays where it belongs, and what
+      // nobody reads would leave the operand's place to a second output.
+      auto own = lives.find(output);
+      if (own == lives.end() || over.contains(output) ||
+          own->second.last == static_cast<int64_t>(step))
         continue;
-      for (auto [number, output] : llvm::enumerate(launch.outputs)) {
-        // A part of another value's buffer stays where it belongs, and what
-        // nobody reads would leave the operand's place to a second output.
-        auto own = lives.find(output);
-        if (own == lives.end() || over.contains(output) ||
-            own->second.last == static_cast<int64_t>(step))
+      for (Value input : launch.inputs) {
+        Place place = placeOf(input);
+        if (!place.root || place.offset != 0)
           continue;
-        for (Value input : launch.inputs) {
-          Place place = placeOf(input);
-          if (!place.root || place.offset != 0)
-            continue;
-          Value buffer = underneath(place.root);
-          Life &life = lives.find(buffer)->second;
-          if (life.last != static_cast<int64_t>(step) ||
-              byteCount(buffer.getType()) != byteCount(output.getType()) ||
-              !worksInPlace(launch, place, number))
-            continue;
-          over[output] = buffer;
-          life.last = own->second.last;
-          changed = true;
-          break;
-        }
+        Value buffer = underneath(place.root);
+        Life &life = lives.find(buffer)->second;
+        if (life.last != static_cast<int64_t>(step) ||
+            byteCount(buffer.getType()) != byteCount(output.getType()) ||
+            !worksInPlace(launch, place, number))
+          continue;
+        over[output] = buffer;
+        life.last = own->second.last;
+        inUse[step] -= byteCount(output.getType());
+        changed = true;
+        break;
       }
     }
-    if (!changed)
-      return over;
+    return changed;
+  };
+  // The busiest steps first, in order, as long as all that are equally busy get
+  // less so.
+  std::set<std::pair<int64_t, size_t>> busiest;
+  for (size_t step = 0; step < launches.size(); ++step)
+    busiest.insert({-inUse[step], step});
+  for (bool goesOn = !busiest.empty(); goesOn;) {
+    int64_t peak = -busiest.begin()->first;
+    SmallVector<size_t> steps;
+    for (; !busiest.empty() && -busiest.begin()->first == peak;
+         busiest.erase(busiest.begin()))
+      steps.push_back(busiest.begin()->second);
+    for (size_t step : steps) {
+      goesOn &= overwrite(step);
+      busiest.insert({-inUse[step], step});
+    }
   }
+  return over;
 }

@@ -16,7 +16,6 @@
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace mpc {
 
@@ -66,8 +65,6 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> overwriteAtPeaks(Lives &lives);
   void emitLaunch(PlannedLaunch launch);
 
-  /// A symbol of the program made of `name` that is still free.
-  std::string uniqueSymbol(llvm::StringRef name);
   mlir::FlatSymbolRefAttr constantSymbol(mpc::ConstantOp constant);
   Place placeOf(mlir::Value value);
   mlir::Attribute bufferOf(mlir::Value value);
@@ -87,14 +84,18 @@ private:
   mlir::OpBuilder builder;
   exe::ProgramOp program;
   llvm::SmallVector<int64_t> aliases;
-  llvm::StringSet<> symbols;
+  UniqueNames symbols;
   llvm::SmallVector<mlir::FlatSymbolRefAttr> argumentSymbols, resultSymbols;
+  llvm::DenseMap<mlir::Attribute, size_t> resultNumbers;
   llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> constantSymbols;
   /// Values whose buffer is a result's.
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> resultOf;
   /// Operands of concats that are views: their part of the concat's buffer.
   llvm::DenseMap<mlir::Value, Place> partOf;
   llvm::SmallVector<PlannedLaunch> launches;
+  llvm::DenseMap<mlir::Operation *, size_t> launchOf;
+  /// By argument: the last launch of a fusion that reads it.
+  llvm::DenseMap<mlir::Attribute, size_t> lastReaders;
   llvm::DenseMap<mlir::Value, int64_t> arenaOffset;
 };
 

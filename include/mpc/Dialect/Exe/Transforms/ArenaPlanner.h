@@ -16,9 +16,10 @@
 namespace mpc {
 
 /// Buffers that live at the same time never overlap; all start aligned. One
-/// placement is quadratic in the number of buffers at worst; a few orders are
-/// tried, and up to 2000 more while the bound is not reached, fewer for many
-/// buffers. Equal buffers get equal places. Values, no IR: usable anywhere.
+/// placement takes time in the number of pairs of buffers that live at the same
+/// time; a few orders are tried, and up to 2000 more while the bound is not
+/// reached, fewer for many buffers. Equal buffers get equal places. Values, no
+/// IR: usable anywhere.
 class ArenaPlanner {
 public:
   explicit ArenaPlanner(int64_t alignment) : alignment(alignment) {}
@@ -42,6 +43,9 @@ private:
   };
   /// Bytes in use from each step on at which that changes.
   std::map<int64_t, int64_t> usage() const;
+  /// Of each buffer: the most bytes in use at one step of its life.
+  std::vector<int64_t> busiest() const;
+  class InUse;
   /// Places buffers in this order, each at the lowest offset that is free for
   /// its whole life, and returns the arena's size.
   int64_t place(const std::vector<int64_t> &order);
