@@ -189,6 +189,7 @@ struct AttachOptimizerPass
           !role || role.getKind() != RoleKind::parameter)
         others.set(i);
     (void)func.eraseArguments(others);
+    StepFunction::Ports ports(step);
     for (BlockArgument parameter : step.arguments(RoleKind::parameter))
       step.appendArgument(parameter.getType(), RoleKind::optimizer_state,
                           gradientName(step, parameter));
@@ -232,6 +233,7 @@ struct AttachOptimizerPass
       return step.getFunction().emitError() << "there is no parameter to train";
     Type counter =
         RankedTensorType::get({}, Builder(&getContext()).getI64Type());
+    StepFunction::Ports ports(step);
     BlockArgument count =
         step.appendArgument(counter, RoleKind::optimizer_step, "step");
     for (BlockArgument parameter : parameters) {

@@ -105,6 +105,7 @@ struct CopyParametersPass
       return;
     StepFunction step(func);
     narrowBeforeConcat(step.body());
+    StepFunction::Ports ports(step);
     for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
       OptimizerOpInterface update = updateOf(step, parameter);
       if (!update ||

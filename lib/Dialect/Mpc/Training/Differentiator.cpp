@@ -152,6 +152,7 @@ LogicalResult Differentiator::writeVjp(Operation *op, ArrayRef<Value> results) {
 }
 
 void Differentiator::appendGradients() {
+  StepFunction::Ports ports(step);
   for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
     StringRef name = step.argumentName(parameter.getArgNumber());
     Value gradient = isFloat(parameter) ? cotangents.take(parameter) : Value();

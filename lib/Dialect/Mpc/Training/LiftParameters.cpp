@@ -97,6 +97,7 @@ struct LiftParametersPass
     StepFunction step(func);
     NameFilter frozen = llvm::cantFail(NameFilter::create(freeze)),
                chosen = llvm::cantFail(NameFilter::create(trainable));
+    StepFunction::Ports ports(step);
     SmallVector<ConstantOp> constants(step.body().getOps<ConstantOp>());
     llvm::StringSet<> names;
     SmallVector<std::string> weights;

@@ -11,6 +11,21 @@
 using namespace mlir;
 using namespace mpc;
 
+//===----------------------------------------------------------------------===//
+// Ports
+//===----------------------------------------------------------------------===//
+
+struct StepFunction::Tables {
+  SmallVector<DictionaryAttr> arguments, results;
+  llvm::StringMap<SmallVector<unsigned, 1>> argumentsByName, resultsByName;
+  /// By the argument that is replaced.
+  llvm::DenseMap<int64_t, unsigned> updates;
+  bool isChanged = false;
+
+  void addArgument(DictionaryAttr attributes);
+  void addResult(DictionaryAttr attributes);
+};
+
 func::ReturnOp StepFunction::terminator() const {
   return cast<func::ReturnOp>(body().getTerminator());
 }
@@ -23,25 +38,44 @@ OpBuilder StepFunction::atEnd() const {
 // Reading
 //===----------------------------------------------------------------------===//
 
+DictionaryAttr StepFunction::argumentAttributes(unsigned index) const {
+  return tables ? tables->arguments[index] : function.getArgAttrDict(index);
+}
+
+DictionaryAttr StepFunction::resultAttributes(unsigned index) const {
+  return tables ? tables->results[index] : function.getResultAttrDict(index);
+}
+
+unsigned StepFunction::numResults() const {
+  return tables ? tables->results.size() : function.getNumResults();
+}
+
+/// The attribute `name` of a port; null where there is none.
+template <typename AttrTy>
+static AttrTy attributeOf(DictionaryAttr attributes, StringRef name) {
+  return attributes ? attributes.getAs<AttrTy>(name) : AttrTy();
+}
+
+static StringRef nameOf(DictionaryAttr attributes) {
+  auto name = attributeOf<StringAttr>(attributes, MpcDialect::kNameAttr);
+  return name ? name.getValue() : StringRef();
+}
+
 RoleAttr StepFunction::argumentRole(unsigned index) const {
-  return function.getArgAttrOfType<RoleAttr>(index, MpcDialect::kRoleAttr);
+  return attributeOf<RoleAttr>(argumentAttributes(index),
+                               MpcDialect::kRoleAttr);
 }
 
 RoleAttr StepFunction::resultRole(unsigned index) const {
-  return dyn_cast_if_present<RoleAttr>(
-      function.getResultAttr(index, MpcDialect::kRoleAttr));
+  return attributeOf<RoleAttr>(resultAttributes(index), MpcDialect::kRoleAttr);
 }
 
 StringRef StepFunction::argumentName(unsigned index) const {
-  auto name =
-      function.getArgAttrOfType<StringAttr>(index, MpcDialect::kNameAttr);
-  return name ? name.getValue() : StringRef();
+  return nameOf(argumentAttributes(index));
 }
 
 StringRef StepFunction::resultName(unsigned index) const {
-  auto name = dyn_cast_if_present<StringAttr>(
-      function.getResultAttr(index, MpcDialect::kNameAttr));
-  return name ? name.getValue() : StringRef();
+  return nameOf(resultAttributes(index));
 }
 
 SmallVector<BlockArgument> StepFunction::arguments(RoleKind kind) const {
@@ -55,13 +89,19 @@ SmallVector<BlockArgument> StepFunction::arguments(RoleKind kind) const {
 
 SmallVector<unsigned> StepFunction::results(RoleKind kind) const {
   SmallVector<unsigned> found;
-  for (unsigned i = 0; i < function.getNumResults(); ++i)
+  for (unsigned i = 0; i < numResults(); ++i)
     if (RoleAttr role = resultRole(i); role && role.getKind() == kind)
       found.push_back(i);
   return found;
 }
 
 BlockArgument StepFunction::findArgument(RoleKind kind, StringRef name) const {
+  if (tables) {
+    for (unsigned i : tables->argumentsByName.lookup(name))
+      if (RoleAttr role = argumentRole(i); role && role.getKind() == kind)
+        return body().getArgument(i);
+    return nullptr;
+  }
   for (BlockArgument argument : arguments(kind))
     if (argumentName(argument.getArgNumber()) == name)
       return argument;
@@ -70,6 +110,12 @@ BlockArgument StepFunction::findArgument(RoleKind kind, StringRef name) const {
 
 std::optional<unsigned> StepFunction::findResult(RoleKind kind,
                                                  StringRef name) const {
+  if (tables) {
+    for (unsigned i : tables->resultsByName.lookup(name))
+      if (RoleAttr role = resultRole(i); role && role.getKind() == kind)
+        return i;
+    return std::nullopt;
+  }
   for (unsigned i : results(kind))
     if (resultName(i) == name)
       return i;
@@ -84,13 +130,74 @@ BlockArgument StepFunction::findField(StringRef field) const {
   return nullptr;
 }
 
+/// The argument that a result replaces; -1 where it replaces none.
+static int64_t replacedBy(DictionaryAttr attributes) {
+  auto alias = attributeOf<IntegerAttr>(attributes, MpcDialect::kAliasAttr);
+  return alias ? alias.getInt() : -1;
+}
+
 std::optional<unsigned> StepFunction::updateOf(BlockArgument argument) const {
+  int64_t number = argument.getArgNumber();
+  if (tables) {
+    auto update = tables->updates.find(number);
+    return update == tables->updates.end() ? std::nullopt
+                                           : std::optional(update->second);
+  }
   for (unsigned i = 0; i < function.getNumResults(); ++i)
-    if (auto alias = dyn_cast_if_present<IntegerAttr>(
-            function.getResultAttr(i, MpcDialect::kAliasAttr));
-        alias && alias.getInt() == int64_t(argument.getArgNumber()))
+    if (replacedBy(resultAttributes(i)) == number)
       return i;
   return std::nullopt;
+}
+
+void StepFunction::Tables::addArgument(DictionaryAttr attributes) {
+  argumentsByName[nameOf(attributes)].push_back(arguments.size());
+  arguments.push_back(attributes);
+}
+
+void StepFunction::Tables::addResult(DictionaryAttr attributes) {
+  unsigned index = results.size();
+  resultsByName[nameOf(attributes)].push_back(index);
+  if (int64_t replaced = replacedBy(attributes); replaced >= 0)
+    updates.try_emplace(replaced, index);
+  results.push_back(attributes);
+}
+
+/// As a function has them: an empty one where there are none.
+static DictionaryAttr orEmpty(DictionaryAttr attributes, MLIRContext *context) {
+  return attributes ? attributes : DictionaryAttr::get(context);
+}
+
+StepFunction::Ports::Ports(const StepFunction &step) : step(step) {
+  func::FuncOp function = step.getFunction();
+  auto tables = std::make_shared<Tables>();
+  MLIRContext *context = function.getContext();
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    tables->addArgument(orEmpty(function.getArgAttrDict(i), context));
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    tables->addResult(orEmpty(function.getResultAttrDict(i), context));
+  step.tables = std::move(tables);
+}
+
+StepFunction::Ports::~Ports() {
+  std::shared_ptr<Tables> tables = std::move(step.tables);
+  step.tables = nullptr;
+  if (!tables->isChanged)
+    return;
+  func::FuncOp function = step.getFunction();
+  SmallVector<Value> returned;
+  SmallVector<DictionaryAttr> results;
+  for (auto [value, attributes] :
+       llvm::zip_equal(step.terminator().getOperands(), tables->results))
+    if (attributes) {
+      returned.push_back(value);
+      results.push_back(attributes);
+    }
+  step.terminator().getOperandsMutable().assign(returned);
+  function.setType(FunctionType::get(function.getContext(),
+                                     step.body().getArgumentTypes(),
+                                     ValueRange(returned).getTypes()));
+  function.setAllArgAttrs(tables->arguments);
+  function.setAllResultAttrs(results);
 }
 
 Value StepFunction::result(unsigned index) const {
@@ -118,12 +225,32 @@ BlockArgument StepFunction::appendArgument(Type type, RoleKind kind,
   attributes.set(MpcDialect::kNameAttr, StringAttr::get(context, name));
   if (initial)
     attributes.set(MpcDialect::kInitialAttr, initial);
+  if (tables) {
+    tables->addArgument(attributes.getDictionary(context));
+    tables->isChanged = true;
+    return body().addArgument(type, function.getLoc());
+  }
   unsigned index = function.getNumArguments();
   LogicalResult inserted = function.insertArgument(
       index, type, attributes.getDictionary(context), function.getLoc());
   assert(succeeded(inserted) && "a function's type takes any argument");
   (void)inserted;
   return function.getArgument(index);
+}
+
+unsigned StepFunction::append(Value value, DictionaryAttr attributes) const {
+  unsigned index = numResults();
+  if (tables) {
+    tables->addResult(attributes);
+    tables->isChanged = true;
+  } else {
+    LogicalResult inserted =
+        function.insertResult(index, value.getType(), attributes);
+    assert(succeeded(inserted) && "a function's type takes any result");
+    (void)inserted;
+  }
+  terminator().getOperandsMutable().append(value);
+  return index;
 }
 
 unsigned StepFunction::appendResult(Value value, RoleKind kind,
@@ -133,13 +260,7 @@ unsigned StepFunction::appendResult(Value value, RoleKind kind,
   attributes.set(MpcDialect::kRoleAttr,
                  RoleAttr::get(context, kind, StringAttr()));
   attributes.set(MpcDialect::kNameAttr, StringAttr::get(context, name));
-  unsigned index = function.getNumResults();
-  LogicalResult inserted = function.insertResult(
-      index, value.getType(), attributes.getDictionary(context));
-  assert(succeeded(inserted) && "a function's type takes any result");
-  (void)inserted;
-  terminator().getOperandsMutable().append(value);
-  return index;
+  return append(value, attributes.getDictionary(context));
 }
 
 unsigned StepFunction::setUpdate(BlockArgument argument, Value value) const {
@@ -148,16 +269,22 @@ unsigned StepFunction::setUpdate(BlockArgument argument, Value value) const {
     return *index;
   }
   unsigned number = argument.getArgNumber();
-  RoleAttr role = argumentRole(number);
-  unsigned index = appendResult(value, role.getKind(), argumentName(number));
   Builder builder(value.getContext());
-  function.setResultAttr(index, MpcDialect::kRoleAttr, role);
-  function.setResultAttr(index, MpcDialect::kAliasAttr,
-                         builder.getI64IntegerAttr(number));
-  return index;
+  NamedAttrList attributes;
+  attributes.set(MpcDialect::kRoleAttr, argumentRole(number));
+  attributes.set(MpcDialect::kNameAttr,
+                 builder.getStringAttr(argumentName(number)));
+  attributes.set(MpcDialect::kAliasAttr, builder.getI64IntegerAttr(number));
+  return append(value, attributes.getDictionary(value.getContext()));
 }
 
 void StepFunction::eraseResult(unsigned index) const {
+  if (tables) {
+    tables->updates.erase(replacedBy(tables->results[index]));
+    tables->results[index] = {};
+    tables->isChanged = true;
+    return;
+  }
   terminator().getOperandsMutable().erase(index);
   LogicalResult erased = function.eraseResult(index);
   assert(succeeded(erased) && "a function's type takes any result");

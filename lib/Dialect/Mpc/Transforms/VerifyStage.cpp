@@ -168,6 +168,7 @@ LogicalResult checkReplacements(const StepFunction &step) {
 
 LogicalResult checkTraining(func::FuncOp func, StageKind kind) {
   StepFunction step(func);
+  StepFunction::Ports ports(step);
   if (kind == StageKind::Lift && failed(checkParameters(step)))
     return failure();
   if (kind >= StageKind::Differentiate &&

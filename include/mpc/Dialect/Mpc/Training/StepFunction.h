@@ -14,13 +14,32 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <memory>
 #include <optional>
 
 namespace mpc {
 
 /// A view of a function of one block; cheap to make, owns nothing.
 class StepFunction {
+  struct Tables;
+
 public:
+  /// While it lives, questions about roles and names look at tables, and what
+  /// is appended or removed through `step` is written into the
+  /// function's type and attributes in the end, all at once: each such change
+  /// by itself takes time and memory in the number of arguments. Results keep
+  /// their numbers until then.
+  class Ports {
+  public:
+    explicit Ports(const StepFunction &step);
+    ~Ports();
+    Ports(const Ports &) = delete;
+    Ports &operator=(const Ports &) = delete;
+
+  private:
+    const StepFunction &step;
+  };
+
   explicit StepFunction(mlir::func::FuncOp function) : function(function) {}
 
   mlir::func::FuncOp getFunction() const { return function; }
@@ -70,8 +89,16 @@ public:
   void eraseResult(unsigned index) const;
 
 private:
+  mlir::DictionaryAttr argumentAttributes(unsigned index) const;
+  /// Null for a result that was removed and still has its number.
+  mlir::DictionaryAttr resultAttributes(unsigned index) const;
+  unsigned numResults() const;
+  unsigned append(mlir::Value value, mlir::DictionaryAttr attributes) const;
+
   /// An op is a reference: reading through it asks for one that is not const.
   mutable mlir::func::FuncOp function;
+  /// Where Ports live.
+  mutable std::shared_ptr<Tables> tables;
 };
 
 /// A tensor of no dimensions that holds `value`.
