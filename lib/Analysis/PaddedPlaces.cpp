@@ -176,57 +176,34 @@ static LaneState elementwiseLanes(Operation *op, const OpAxis &axis,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Any number below infinity may be added to scores: minus infinity hides.
-static bool mayMask(const LaneState &state) {
-  std::optional<double> value = state.getValue();
-  return value ? *value < HUGE_VAL : state.isFinite();
+LaneState mpc::movedLanes(Operation *op, const OpAxis &axis,
+                          ArrayRef<LaneState> operands) {
+  SmallVector<LaneState> linked;
+  for (const AxisLink &link : axis.links)
+    if (!link.isResult)
+      linked.push_back(operands[link.index]);
+  if (!linked.empty() && linked.front().getValue() && llvm::all_equal(linked)) {
+    auto fusion = dyn_cast<FusionOpInterface>(op);
+    bool isMoved =
+        fusion && llvm::is_contained({FusionClass::View, FusionClass::IndexMap,
+                                      FusionClass::Gather},
+                                     fusion.getFusionClass());
+    if (isMoved || linked.front().isZero())
+      return linked.front();
+  }
+  bool isFinite = llvm::all_of(
+      linked, [](const LaneState &state) { return state.isFinite(); });
+  return isFinite ? LaneState::finite() : LaneState::any();
 }
 
 LaneState mpc::resultLanes(Operation *op, const OpAxis &axis,
-                           ArrayRef<LaneState> states) {
+                           ArrayRef<LaneState> states, unsigned result) {
+  if (auto padded = dyn_cast<PaddingOpInterface>(op))
+    return padded.getPaddedPlaces(axis, result, states);
   // Only the states of operands on the axis count; others are the model's own.
   SmallVector<LaneState> operands(states);
-  SmallVector<LaneState> linked;
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
-    if (axis.find(/*isResult=*/false, index))
-      linked.push_back(operands[index]);
-    else
+    if (!axis.find(/*isResult=*/false, index))
       operands[index] = ownLanes(operand);
-  if (isa<ElementwiseOpInterface>(op))
-    return elementwiseLanes(op, axis, operands);
-  auto isFinite = [](const LaneState &state) { return state.isFinite(); };
-  auto isZero = [](const LaneState &state) { return state.isZero(); };
-  if (auto attention = dyn_cast<AttentionOp>(op);
-      attention && attention.getMask() && axis.role == AxisRole::Rows &&
-      !mayMask(states[3]))
-    return LaneState::any();
-  // Moved values stay what they are.
-  bool isMoved =
-      isa<FusionOpInterface>(op) &&
-      llvm::is_contained(
-          {FusionClass::View, FusionClass::IndexMap, FusionClass::Gather},
-          cast<FusionOpInterface>(op).getFusionClass());
-  if (isMoved && !linked.empty())
-    if (std::optional<double> value = linked.front().getValue();
-        value && llvm::all_of(linked, [&](const LaneState &state) {
-          return state.holds(*value);
-        }))
-      return linked.front();
-  if (!llvm::all_of(linked, isFinite))
-    return LaneState::any();
-  // A product with a row or column of zeros is zero.
-  if (isa<MatmulOp, ConvOp>(op))
-    return llvm::any_of(linked, isZero) ? LaneState::zero()
-                                        : LaneState::finite();
-  if (isa<AttentionOp>(op))
-    return axis.role != AxisRole::Rows && operands[2].isZero()
-               ? LaneState::zero()
-               : LaneState::finite();
-  if (isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op))
-    return LaneState::finite();
-  // Sums, means, products, extrema and pools of zeros are zero; products of
-  // others may leave the type's range.
-  if (!linked.empty() && llvm::all_of(linked, isZero))
-    return LaneState::zero();
-  return isa<ReduceProdOp>(op) ? LaneState::any() : LaneState::finite();
+  return elementwiseLanes(op, axis, operands);
 }

@@ -34,21 +34,26 @@ static Value valueOf(Operation *op, const AxisLink &link) {
 // Contractions
 //===----------------------------------------------------------------------===//
 
+std::optional<MathType> mpc::mathTypeOf(Type element) {
+  if (element.isF16())
+    return MathType::Float16;
+  if (element.isBF16())
+    return MathType::BFloat16;
+  if (element.isF64())
+    return MathType::Float64;
+  if (element.isInteger(8))
+    return MathType::Int8;
+  return element.isF32() ? std::optional(MathType::Float32) : std::nullopt;
+}
+
 std::optional<MathType> mpc::mathTypeOf(Operation *op) {
   auto contraction = dyn_cast<ContractionOpInterface>(op);
-  if (!contraction || !isa<MatmulOp, ConvOp, AttentionOp>(op))
+  if (!contraction)
     return std::nullopt;
-  Type type = getElementTypeOrSelf(op->getOperand(0).getType());
-  if (type.isF16())
-    return MathType::Float16;
-  if (type.isBF16())
-    return MathType::BFloat16;
-  if (type.isF64())
-    return MathType::Float64;
-  if (type.isInteger(8))
-    return MathType::Int8;
-  if (!type.isF32())
-    return std::nullopt;
+  std::optional<MathType> type =
+      mathTypeOf(getElementTypeOrSelf(op->getOperand(0).getType()));
+  if (type != MathType::Float32)
+    return type;
   switch (contraction.getComputeMode()) {
   case ComputeMode::tf32:
     return MathType::TensorFloat32;
@@ -58,36 +63,12 @@ std::optional<MathType> mpc::mathTypeOf(Operation *op) {
   case ComputeMode::native:
     break;
   }
-  return MathType::Float32;
-}
-
-std::array<int64_t, 4> mpc::contractionExtents(Operation *op) {
-  ArrayRef<int64_t> result = shapeOf(op->getResult(0));
-  if (auto conv = dyn_cast<ConvOp>(op)) {
-    int64_t channels = conv.getOutputChannels();
-    return {result[0], productOf(result.drop_front()) / channels, channels,
-            conv.getContractionSize()};
-  }
-  int64_t batch = productOf(result.drop_back(2)),
-          rows = result[result.size() - 2];
-  if (auto attention = dyn_cast<AttentionOp>(op)) {
-    ArrayRef<int64_t> key = shapeOf(attention.getKey());
-    return {batch, rows, key[key.size() - 2], key.back()};
-  }
-  return {batch, rows, result.back(),
-          cast<ContractionOpInterface>(op).getContractionSize()};
-}
-
-/// Whether the rows of all batches are one long list of rows: the right-hand
-/// side is one matrix.
-static bool hasOneRightMatrix(Operation *op) {
-  return isa<MatmulOp>(op) &&
-         productOf(shapeOf(op->getOperand(1)).drop_back(2)) == 1;
+  return type;
 }
 
 void PaddingPlan::addContraction(Operation *op) {
   std::optional<MathType> type = mpc::mathTypeOf(op);
-  if (!type)
+  if (!type || !isa<PaddingOpInterface>(op))
     return;
   Contraction contraction{op, *type, paddableAxes(op), {}, {}, {}};
   // Where odd extents run as fast (the masked edges of a CPU), none is wanted.
@@ -95,37 +76,20 @@ void PaddingPlan::addContraction(Operation *op) {
       !target.hasCeilings() || target.flopsPerSecond(*type, /*aligned=*/true) >
                                    target.flopsPerSecond(*type, false);
   int64_t multiple = gains ? target.multiple(*type) : 1;
-  auto want = [&](ArrayRef<AxisRole> roles) {
+  for (AxisRole role :
+       {AxisRole::Rows, AxisRole::Columns, AxisRole::Depth, AxisRole::Keys}) {
     SmallVector<unsigned> axes;
     int64_t extent = 1;
     for (auto [number, axis] : llvm::enumerate(contraction.axes))
-      if (llvm::is_contained(roles, axis.role)) {
+      if (axis.role == role) {
         axes.push_back(number);
         extent *= axis.extent;
       }
     if (axes.empty() || extent % multiple == 0)
-      return;
+      continue;
     contraction.wants.push_back({multiple, axes});
-    // Rows grow before the batches around them.
-    unsigned growing = axes.back();
-    for (unsigned axis : axes)
-      if (contraction.axes[axis].role == AxisRole::Rows)
-        growing = axis;
-    contraction.growing.push_back(growing);
-  };
-  if (hasOneRightMatrix(op))
-    want({AxisRole::Batch, AxisRole::Rows});
-  else
-    want({AxisRole::Rows});
-  want({AxisRole::Columns});
-  want({AxisRole::Depth});
-  want({AxisRole::Keys});
-  // A conv of one channel has no axis to grow and stays unaligned.
-  if (auto conv = dyn_cast<ConvOp>(op); conv && conv.getGroups() == 1 &&
-                                        multiple > 1 &&
-                                        shapeOf(conv.getFilter())[1] == 1) {
-    contraction.wants.push_back({multiple, {}});
-    contraction.growing.push_back(-1);
+    // Of batches whose rows are one list the rows of each grow.
+    contraction.growing.push_back(axes.back());
   }
   contractions.push_back(std::move(contraction));
 }
@@ -183,20 +147,21 @@ void PaddingPlan::join(const AxisLink &a, int nodeA, const AxisLink &b,
   // between them.
 }
 
-void PaddingPlan::tieCausal(const Contraction &contraction) {
-  auto attention = dyn_cast<AttentionOp>(contraction.op);
-  const OpAxis *rows = nullptr, *keys = nullptr;
+void PaddingPlan::tie(const Contraction &contraction) {
+  const AxisLink *first = nullptr;
   for (const OpAxis &axis : contraction.axes) {
-    rows = axis.role == AxisRole::Rows ? &axis : rows;
-    keys = axis.role == AxisRole::Keys ? &axis : keys;
+    if (!axis.isTied || axis.links.empty() ||
+        isConstant(valueOf(contraction.op, axis.links[0])))
+      continue;
+    auto node = [&](const AxisLink &link) {
+      return nodeOf(valueOf(contraction.op, link), link.dim);
+    };
+    const AxisLink &link = axis.links[0];
+    if (first)
+      join(*first, node(*first), link, node(link));
+    else
+      first = &link;
   }
-  if (!attention || !attention.getCausal() || !rows || !keys)
-    return;
-  auto node = [&](const OpAxis &axis) {
-    return nodeOf(valueOf(contraction.op, axis.links[0]), axis.links[0].dim);
-  };
-  if (!isConstant(attention.getKey()))
-    join(rows->links[0], node(*rows), keys->links[0], node(*keys));
 }
 
 std::optional<PaddingPlan::Place>
@@ -243,26 +208,23 @@ bool PaddingPlan::isAligned(const Contraction &contraction, int without) const {
       extent *=
           pad(contraction.places[axis], contraction.axes[axis].extent, without)
               .newExtent();
-    return !want.second.empty() && extent % want.first == 0;
+    return extent % want.first == 0;
   });
 }
 
 double PaddingPlan::flops(const Contraction &contraction, int without) const {
-  double factor = 1, widths = 0;
-  bool isAttention = isa<AttentionOp>(contraction.op);
+  // Axes that take part in some of an op's products add up.
+  double factor = 1, parts = 1;
   for (auto [axis, place] :
        llvm::zip_equal(contraction.axes, contraction.places)) {
     DimPadding padding = pad(place, axis.extent, without);
     double growth = double(padding.newExtent()) / padding.oldExtent();
-    // Each of attention's two widths takes part in one of two products.
-    if (isAttention &&
-        (axis.role == AxisRole::Depth || axis.role == AxisRole::Columns))
-      widths += growth / 2;
+    if (axis.share < 1)
+      parts += axis.share * (growth - 1);
     else
       factor *= growth;
   }
-  return cast<CostOpInterface>(contraction.op).getFlops() * factor *
-         (widths ? widths : 1);
+  return cast<CostOpInterface>(contraction.op).getFlops() * factor * parts;
 }
 
 double PaddingPlan::growth(const Contraction &contraction,
@@ -283,18 +245,24 @@ double PaddingPlan::bytes(const Contraction &contraction, int without) const {
   for (OpOperand &operand : op->getOpOperands())
     bytes += byteCount(operand.get().getType()) *
              growth(contraction, {false, operand.getOperandNumber()}, without);
-  return bytes + byteCount(op->getResult(0).getType()) *
-                     growth(contraction, {true, 0}, without);
+  for (OpResult result : op->getResults())
+    bytes += byteCount(result.getType()) *
+             growth(contraction, {true, result.getResultNumber()}, without);
+  return bytes;
 }
 
 bool PaddingPlan::wins(const Contraction &contraction) const {
   if (contraction.wants.empty() || !isAligned(contraction, kNothing))
     return false;
   if (!target.hasCeilings()) {
-    for (unsigned index : {0u, 1u})
-      if (growth(contraction, {false, index}, kNothing) > kLargestGrowth)
-        return false;
-    return growth(contraction, {true, 0}, kNothing) <= kLargestGrowth;
+    auto isBounded = [&](bool isResult, unsigned index) {
+      return growth(contraction, {isResult, index}, kNothing) <= kLargestGrowth;
+    };
+    Operation *op = contraction.op;
+    return llvm::all_of(llvm::seq(op->getNumOperands()),
+                        [&](unsigned i) { return isBounded(false, i); }) &&
+           llvm::all_of(llvm::seq(op->getNumResults()),
+                        [&](unsigned i) { return isBounded(true, i); });
   }
   // Neither the extra products nor the extra bytes may eat up what aligned
   // extents win.
@@ -355,7 +323,7 @@ PaddingPlan::PaddingPlan(func::FuncOp func, const TargetInfo &target)
       }
     }
   for (const Contraction &contraction : contractions)
-    tieCausal(contraction);
+    tie(contraction);
   for (Contraction &contraction : contractions)
     for (const OpAxis &axis : contraction.axes)
       contraction.places.push_back(placeOf(contraction.op, axis));

@@ -4,9 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/PaddingAxes.h"
+#include "PaddingModels.h"
 
-#include "llvm/ADT/TypeSwitch.h"
+#include <numeric>
+
+#include "mpc/Analysis/PaddingInterface.cpp.inc"
 
 using namespace mlir;
 using namespace mpc;
@@ -22,29 +24,19 @@ const AxisLink *OpAxis::find(bool isResult, unsigned index) const {
   return nullptr;
 }
 
-//===----------------------------------------------------------------------===//
-// Building axes
-//===----------------------------------------------------------------------===//
+OpAxis *AxisList::add(AxisRole role, int64_t extent, ArrayRef<AxisLink> links) {
+  if (extent <= 1)
+    return nullptr;
+  axes.push_back({role, extent, SmallVector<AxisLink, 4>(links)});
+  return &axes.back();
+}
 
-namespace {
-
-/// Collects axes; those of one place are left out.
-class AxisList {
-public:
-  void add(AxisRole role, int64_t extent, ArrayRef<AxisLink> links) {
-    if (extent > 1)
-      axes.push_back({role, extent, SmallVector<AxisLink, 4>(links)});
-  }
-  SmallVector<OpAxis> axes;
-};
-
-} // namespace
-
-static AxisLink operandLink(unsigned index, unsigned dim, int64_t scale = 1) {
+AxisLink mpc::operandLink(unsigned index, unsigned dim, int64_t scale) {
   return {/*isResult=*/false, index, dim, scale};
 }
-static AxisLink resultLink(unsigned dim, int64_t scale = 1) {
-  return {/*isResult=*/true, 0, dim, scale};
+
+AxisLink mpc::resultLink(unsigned dim, int64_t scale, unsigned index) {
+  return {/*isResult=*/true, index, dim, scale};
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,135 +80,119 @@ static void addElementwise(Operation *op, AxisList &list) {
 }
 
 //===----------------------------------------------------------------------===//
-// Contractions
-//===----------------------------------------------------------------------===//
-
-static void addMatmul(MatmulOp op, AxisList &list) {
-  if (op.getPacked())
-    return;
-  ArrayRef<int64_t> lhs = shapeOf(op.getLhs()), rhs = shapeOf(op.getRhs()),
-                    result = shapeOf(op.getResult());
-  unsigned left = lhs.size(), right = rhs.size(), out = result.size();
-  unsigned m = op.getTransposeLhs() ? left - 1 : left - 2;
-  unsigned k = op.getTransposeLhs() ? left - 2 : left - 1;
-  unsigned depth = op.getTransposeRhs() ? right - 1 : right - 2;
-  unsigned n = op.getTransposeRhs() ? right - 2 : right - 1;
-  for (unsigned dim = 0; dim + 2 < out; ++dim) {
-    SmallVector<AxisLink> links = {resultLink(dim)};
-    unsigned behind = out - dim;
-    if (behind <= left && lhs[left - behind] == result[dim])
-      links.push_back(operandLink(0, left - behind));
-    if (behind <= right && rhs[right - behind] == result[dim])
-      links.push_back(operandLink(1, right - behind));
-    list.add(AxisRole::Batch, result[dim], links);
-  }
-  list.add(AxisRole::Rows, lhs[m], {resultLink(out - 2), operandLink(0, m)});
-  list.add(AxisRole::Columns, rhs[n], {resultLink(out - 1), operandLink(1, n)});
-  list.add(AxisRole::Depth, lhs[k], {operandLink(0, k), operandLink(1, depth)});
-}
-
-static void addConv(ConvOp op, AxisList &list) {
-  ArrayRef<int64_t> input = shapeOf(op.getInput());
-  list.add(AxisRole::Batch, input[0], {resultLink(0), operandLink(0, 0)});
-  if (op.getGroups() != 1 || op.getPacked())
-    return;
-  ArrayRef<int64_t> filter = shapeOf(op.getFilter());
-  unsigned channel =
-      op.getLayout() == ImageLayout::channels_last ? input.size() - 1 : 1;
-  list.add(AxisRole::Columns, filter[0],
-           {resultLink(channel), operandLink(1, 0)});
-  list.add(AxisRole::Depth, filter[1],
-           {operandLink(0, channel), operandLink(1, 1)});
-}
-
-static void addAttention(AttentionOp op, AxisList &list) {
-  ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()),
-                    value = shapeOf(op.getValue());
-  unsigned rank = query.size();
-  if (key.size() != rank || value.size() != rank)
-    return;
-  ArrayRef<int64_t> mask =
-      op.getMask() ? shapeOf(op.getMask()) : ArrayRef<int64_t>();
-  for (unsigned dim = 0; dim + 2 < rank; ++dim) {
-    unsigned behind = rank - dim;
-    bool masked = behind <= mask.size() && mask[mask.size() - behind] != 1;
-    if (!masked && key[dim] == query[dim] && value[dim] == query[dim])
-      list.add(AxisRole::Batch, query[dim],
-               {resultLink(dim), operandLink(0, dim), operandLink(1, dim),
-                operandLink(2, dim)});
-  }
-  list.add(AxisRole::Depth, query[rank - 1],
-           {operandLink(0, rank - 1), operandLink(1, rank - 1)});
-  list.add(AxisRole::Columns, value[rank - 1],
-           {resultLink(rank - 1), operandLink(2, rank - 1)});
-  // The causal diagonal depends on both lengths.
-  if (op.getCausal() && query[rank - 2] != key[rank - 2])
-    return;
-  list.add(AxisRole::Rows, query[rank - 2],
-           {resultLink(rank - 2), operandLink(0, rank - 2)});
-  list.add(AxisRole::Keys, key[rank - 2],
-           {operandLink(1, rank - 2), operandLink(2, rank - 2)});
-}
-
-//===----------------------------------------------------------------------===//
 // Rows: softmax, norms, reductions, pools
 //===----------------------------------------------------------------------===//
 
-/// Every dimension but `closed` goes through unchanged.
-static void addThrough(Operation *op, ArrayRef<int64_t> closed,
-                       AxisList &list) {
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(op->getResult(0))))
-    if (!llvm::is_contained(closed, int64_t(dim)))
-      list.add(AxisRole::Map, extent, {resultLink(dim), operandLink(0, dim)});
-}
+namespace {
 
-template <typename OpTy> static void addReduction(OpTy op, AxisList &list) {
-  unsigned place = 0;
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getInput()))) {
-    bool reduced = llvm::is_contained(op.getAxes(), int64_t(dim));
-    if (!reduced)
-      list.add(AxisRole::Map, extent, {resultLink(place), operandLink(0, dim)});
-    if (!reduced || op.getKeepDims())
-      ++place;
+/// Every dimension but those that `closed` names goes through unchanged.
+template <typename OpTy, typename Model>
+struct ThroughModel : PaddingOpInterface::ExternalModel<Model, OpTy> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *op) const {
+    AxisList list;
+    for (auto [dim, extent] : llvm::enumerate(shapeOf(op->getResult(0))))
+      if (!Model::isClosed(cast<OpTy>(op), dim))
+        list.add(AxisRole::Map, extent, {resultLink(dim), operandLink(0, dim)});
+    return list.axes;
   }
-}
+  /// Rows of finite values give finite rows, seldom zeros.
+  LaneState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
+                            ArrayRef<LaneState> operands) const {
+    return operands[0].isFinite() ? LaneState::finite() : LaneState::any();
+  }
+};
 
-/// The dimensions from `axis` on.
-static SmallVector<int64_t> trailing(Operation *op, int64_t axis) {
-  SmallVector<int64_t> dims;
-  for (int64_t dim = axis, rank = shapeOf(op->getResult(0)).size(); dim < rank;
-       ++dim)
-    dims.push_back(dim);
-  return dims;
-}
+template <typename OpTy>
+struct SoftmaxModel : ThroughModel<OpTy, SoftmaxModel<OpTy>> {
+  static bool isClosed(OpTy op, int64_t dim) {
+    return dim == int64_t(op.getAxis());
+  }
+};
 
-template <typename OpTy> static void addPool(OpTy op, AxisList &list) {
-  unsigned rank = shapeOf(op.getInput()).size();
-  unsigned channel =
-      op.getLayout() == ImageLayout::channels_last ? rank - 1 : 1;
-  for (unsigned dim : {0u, channel})
-    list.add(AxisRole::Map, shapeOf(op.getInput()) [dim],
-             { resultLink(dim), operandLink(0, dim) });
-}
+/// A row of zeros has variance 0.
+template <typename OpTy>
+struct NormModel : ThroughModel<OpTy, NormModel<OpTy>> {
+  static bool isClosed(OpTy op, int64_t dim) {
+    return dim >= int64_t(op.getAxis()) ||
+           op.getEpsilon().convertToDouble() <= 0;
+  }
+};
+
+template <typename OpTy>
+struct ReductionModel
+    : PaddingOpInterface::ExternalModel<ReductionModel<OpTy>, OpTy> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {
+    auto op = cast<OpTy>(operation);
+    AxisList list;
+    unsigned place = 0;
+    for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getInput()))) {
+      bool reduced = llvm::is_contained(op.getAxes(), int64_t(dim));
+      if (!reduced)
+        list.add(AxisRole::Map, extent,
+                 {resultLink(place), operandLink(0, dim)});
+      if (!reduced || op.getKeepDims())
+        ++place;
+    }
+    return list.axes;
+  }
+  /// Products of finite values may leave the type's range.
+  LaneState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
+                            ArrayRef<LaneState> operands) const {
+    if (std::is_same_v<OpTy, ReduceProdOp> && !operands[0].isZero())
+      return LaneState::any();
+    return movedLanes(op, axis, operands);
+  }
+};
+
+template <typename OpTy>
+struct PoolModel : PaddingOpInterface::ExternalModel<PoolModel<OpTy>, OpTy> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {
+    auto op = cast<OpTy>(operation);
+    AxisList list;
+    ArrayRef<int64_t> shape = shapeOf(op.getInput());
+    bool isLast = op.getLayout() == ImageLayout::channels_last;
+    for (unsigned dim : {0u, isLast ? unsigned(shape.size() - 1) : 1u})
+      list.add(AxisRole::Map, shape[dim],
+               {resultLink(dim), operandLink(0, dim)});
+    return list.axes;
+  }
+};
 
 //===----------------------------------------------------------------------===//
 // Movement
 //===----------------------------------------------------------------------===//
 
-static void addSlice(SliceOp op, AxisList &list) {
-  SmallVector<int64_t> strides = op.getStrideValues();
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getInput()))) {
-    int64_t offset = op.getOffsets()[dim], size = op.getSizes()[dim];
-    // A part at a multiple of its own size: one of equal neighbours.
-    if (size > 0 && (strides[dim] == 1 || size == 1) && offset % size == 0 &&
-        extent % size == 0)
-      list.add(AxisRole::Map, size,
-               {resultLink(dim), operandLink(0, dim, extent / size)});
+struct SliceModel : PaddingOpInterface::ExternalModel<SliceModel, SliceOp> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {
+    auto op = cast<SliceOp>(operation);
+    AxisList list;
+    SmallVector<int64_t> strides = op.getStrideValues();
+    for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getInput()))) {
+      int64_t offset = op.getOffsets()[dim], size = op.getSizes()[dim];
+      if (size <= 0 || (strides[dim] != 1 && size != 1))
+        continue;
+      // Some of equal neighbours.
+      int64_t part = std::gcd(std::gcd(offset, size), int64_t(extent));
+      list.add(
+          AxisRole::Map, part,
+          {resultLink(dim, size / part), operandLink(0, dim, extent / part)});
+    }
+    return list.axes;
   }
-}
+  void growAxis(Operation *operation, const OpAxis &axis,
+                int64_t extent) const {
+    auto op = cast<SliceOp>(operation);
+    SmallVector<int64_t> offsets(op.getOffsets()), sizes(op.getSizes());
+    unsigned dim = axis.links[0].dim;
+    offsets[dim] = offsets[dim] / axis.extent * extent;
+    sizes[dim] = sizes[dim] / axis.extent * extent;
+    op.setOffsets(offsets);
+    op.setSizes(sizes);
+  }
+};
 
 /// Dimensions of more than one place.
-static SmallVector<unsigned> realDims(ArrayRef<int64_t> shape) {
+SmallVector<unsigned> realDims(ArrayRef<int64_t> shape) {
   SmallVector<unsigned> dims;
   for (auto [dim, extent] : llvm::enumerate(shape))
     if (extent != 1)
@@ -226,92 +202,130 @@ static SmallVector<unsigned> realDims(ArrayRef<int64_t> shape) {
 
 /// Where a run of dimensions becomes one, its last dimension is an axis that
 /// the one holds several times.
-static void addReshape(ReshapeOp op, AxisList &list) {
-  ArrayRef<int64_t> in = shapeOf(op.getInput()), out = shapeOf(op.getResult());
-  if (elementCount(op.getResult()) == 0)
-    return;
-  SmallVector<unsigned> inDims = realDims(in), outDims = realDims(out);
-  size_t i = 0, o = 0;
-  while (i < inDims.size() && o < outDims.size()) {
-    size_t inBegin = i, outBegin = o;
-    int64_t left = in[inDims[i++]], right = out[outDims[o++]];
-    while (left != right)
-      if (left < right)
-        left *= in[inDims[i++]];
-      else
-        right *= out[outDims[o++]];
-    unsigned lastIn = inDims[i - 1], lastOut = outDims[o - 1];
-    if (i - inBegin == 1)
-      list.add(
-          AxisRole::Map, out[lastOut],
-          {resultLink(lastOut), operandLink(0, lastIn, left / out[lastOut])});
-    else if (o - outBegin == 1)
-      list.add(
-          AxisRole::Map, in[lastIn],
-          {resultLink(lastOut, right / in[lastIn]), operandLink(0, lastIn)});
+struct ReshapeModel
+    : PaddingOpInterface::ExternalModel<ReshapeModel, ReshapeOp> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {
+    auto op = cast<ReshapeOp>(operation);
+    AxisList list;
+    ArrayRef<int64_t> in = shapeOf(op.getInput()),
+                      out = shapeOf(op.getResult());
+    if (elementCount(op.getResult()) == 0)
+      return {};
+    SmallVector<unsigned> inDims = realDims(in), outDims = realDims(out);
+    size_t i = 0, o = 0;
+    while (i < inDims.size() && o < outDims.size()) {
+      size_t inBegin = i, outBegin = o;
+      int64_t left = in[inDims[i++]], right = out[outDims[o++]];
+      while (left != right)
+        if (left < right)
+          left *= in[inDims[i++]];
+        else
+          right *= out[outDims[o++]];
+      unsigned lastIn = inDims[i - 1], lastOut = outDims[o - 1];
+      if (i - inBegin == 1)
+        list.add(
+            AxisRole::Map, out[lastOut],
+            {resultLink(lastOut), operandLink(0, lastIn, left / out[lastOut])});
+      else if (o - outBegin == 1)
+        list.add(
+            AxisRole::Map, in[lastIn],
+            {resultLink(lastOut, right / in[lastIn]), operandLink(0, lastIn)});
+    }
+    return list.axes;
   }
+};
+
+struct TransposeModel
+    : PaddingOpInterface::ExternalModel<TransposeModel, TransposeOp> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {
+    auto op = cast<TransposeOp>(operation);
+    AxisList list;
+    for (auto [dim, from] : llvm::enumerate(op.getPermutation()))
+      list.add(AxisRole::Map, shapeOf(op.getInput()) [from],
+               { resultLink(dim), operandLink(0, from) });
+    return list.axes;
+  }
+};
+
+struct GatherModel : PaddingOpInterface::ExternalModel<GatherModel, GatherOp> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {
+    auto op = cast<GatherOp>(operation);
+    AxisList list;
+    unsigned axis = op.getAxis(), indices = shapeOf(op.getIndices()).size();
+    for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getInput())))
+      if (dim != axis)
+        list.add(AxisRole::Map, extent,
+                 {resultLink(dim < axis ? dim : dim + indices - 1),
+                  operandLink(0, dim)});
+    return list.axes;
+  }
+};
+
+struct BroadcastModel
+    : PaddingOpInterface::ExternalModel<BroadcastModel, BroadcastOp> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {
+    auto op = cast<BroadcastOp>(operation);
+    AxisList list;
+    ArrayRef<int64_t> in = shapeOf(op.getInput()),
+                      out = shapeOf(op.getResult());
+    for (auto [dim, extent] : llvm::enumerate(out)) {
+      SmallVector<AxisLink> links = {resultLink(dim)};
+      unsigned behind = out.size() - dim;
+      if (behind <= in.size() && in[in.size() - behind] == extent)
+        links.push_back(operandLink(0, in.size() - behind));
+      list.add(AxisRole::Map, extent, links);
+    }
+    return list.axes;
+  }
+};
+
+struct ConcatModel : PaddingOpInterface::ExternalModel<ConcatModel, ConcatOp> {
+  SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {
+    auto op = cast<ConcatOp>(operation);
+    AxisList list;
+    for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getResult()))) {
+      if (dim == op.getAxis())
+        continue;
+      SmallVector<AxisLink> links = {resultLink(dim)};
+      for (unsigned index = 0; index < op.getInputs().size(); ++index)
+        links.push_back(operandLink(index, dim));
+      list.add(AxisRole::Map, extent, links);
+    }
+    return list.axes;
+  }
+};
+
+template <typename... OpTys> void attachReductions(MLIRContext &context) {
+  (OpTys::template attachInterface<ReductionModel<OpTys>>(context), ...);
 }
 
-static void addGather(GatherOp op, AxisList &list) {
-  unsigned axis = op.getAxis(), indices = shapeOf(op.getIndices()).size();
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getInput())))
-    if (dim != axis)
-      list.add(AxisRole::Map, extent,
-               {resultLink(dim < axis ? dim : dim + indices - 1),
-                operandLink(0, dim)});
-}
+} // namespace
 
-static void addBroadcast(BroadcastOp op, AxisList &list) {
-  ArrayRef<int64_t> in = shapeOf(op.getInput()), out = shapeOf(op.getResult());
-  for (auto [dim, extent] : llvm::enumerate(out)) {
-    SmallVector<AxisLink> links = {resultLink(dim)};
-    unsigned behind = out.size() - dim;
-    if (behind <= in.size() && in[in.size() - behind] == extent)
-      links.push_back(operandLink(0, in.size() - behind));
-    list.add(AxisRole::Map, extent, links);
-  }
-}
-
-static void addConcat(ConcatOp op, AxisList &list) {
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(op.getResult()))) {
-    if (dim == op.getAxis())
-      continue;
-    SmallVector<AxisLink> links = {resultLink(dim)};
-    for (unsigned index = 0; index < op.getInputs().size(); ++index)
-      links.push_back(operandLink(index, dim));
-    list.add(AxisRole::Map, extent, links);
-  }
+void mpc::registerPaddingModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, MpcDialect *) {
+    attachContractionPadding(*context);
+    attachReductions<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp,
+                     ReduceMinOp>(*context);
+    SoftmaxOp::attachInterface<SoftmaxModel<SoftmaxOp>>(*context);
+    LogSoftmaxOp::attachInterface<SoftmaxModel<LogSoftmaxOp>>(*context);
+    LayerNormOp::attachInterface<NormModel<LayerNormOp>>(*context);
+    RmsNormOp::attachInterface<NormModel<RmsNormOp>>(*context);
+    MaxPoolOp::attachInterface<PoolModel<MaxPoolOp>>(*context);
+    AvgPoolOp::attachInterface<PoolModel<AvgPoolOp>>(*context);
+    SliceOp::attachInterface<SliceModel>(*context);
+    ReshapeOp::attachInterface<ReshapeModel>(*context);
+    TransposeOp::attachInterface<TransposeModel>(*context);
+    GatherOp::attachInterface<GatherModel>(*context);
+    BroadcastOp::attachInterface<BroadcastModel>(*context);
+    ConcatOp::attachInterface<ConcatModel>(*context);
+  });
 }
 
 SmallVector<OpAxis> mpc::paddableAxes(Operation *op) {
+  if (auto padded = dyn_cast<PaddingOpInterface>(op))
+    return padded.getPaddableAxes();
   AxisList list;
-  llvm::TypeSwitch<Operation *>(op)
-      .Case([&](MatmulOp op) { addMatmul(op, list); })
-      .Case([&](ConvOp op) { addConv(op, list); })
-      .Case([&](AttentionOp op) { addAttention(op, list); })
-      .Case<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp>(
-          [&](auto op) { addReduction(op, list); })
-      .Case<SoftmaxOp, LogSoftmaxOp>(
-          [&](auto op) { addThrough(op, {int64_t(op.getAxis())}, list); })
-      .Case<LayerNormOp, RmsNormOp>([&](auto op) {
-        // A row of zeros has variance 0.
-        if (op.getEpsilon().convertToDouble() > 0)
-          addThrough(op, trailing(op, op.getAxis()), list);
-      })
-      .Case<MaxPoolOp, AvgPoolOp>([&](auto op) { addPool(op, list); })
-      .Case([&](SliceOp op) { addSlice(op, list); })
-      .Case([&](ReshapeOp op) { addReshape(op, list); })
-      .Case([&](TransposeOp op) {
-        for (auto [dim, from] : llvm::enumerate(op.getPermutation()))
-          list.add(AxisRole::Map, shapeOf(op.getInput()) [from],
-                   { resultLink(dim), operandLink(0, from) });
-      })
-      .Case([&](GatherOp op) { addGather(op, list); })
-      .Case([&](BroadcastOp op) { addBroadcast(op, list); })
-      .Case([&](ConcatOp op) { addConcat(op, list); })
-      .Default([&](Operation *op) {
-        if (isa<ElementwiseOpInterface>(op))
-          addElementwise(op, list);
-      });
+  if (isa<ElementwiseOpInterface>(op))
+    addElementwise(op, list);
   return list.axes;
 }

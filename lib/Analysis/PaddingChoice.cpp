@@ -130,8 +130,8 @@ void PaddingPlan::Choice::price(Item &item) {
     return;
   const Contraction &contraction = plan.contractions[item.number];
   if (plan.wins(contraction))
-    for (int growing : contraction.growing)
-      if (growing >= 0 && contraction.places[growing])
+    for (unsigned growing : contraction.growing)
+      if (contraction.places[growing])
         item.gains.push_back(contraction.places[growing]->family);
 }
 
@@ -177,9 +177,7 @@ std::optional<int> PaddingPlan::Choice::findUseless() const {
 /// columns and depth are what counts.
 void PaddingPlan::Choice::dropRows(Contraction &contraction, int family) {
   for (size_t i = contraction.wants.size(); i-- > 0;) {
-    int growing = contraction.growing[i];
-    if (growing < 0)
-      continue;
+    unsigned growing = contraction.growing[i];
     const std::optional<Place> &place = contraction.places[growing];
     AxisRole role = contraction.axes[growing].role;
     bool isRows = role == AxisRole::Rows || role == AxisRole::Batch;
@@ -208,9 +206,8 @@ void PaddingPlan::choose() {
   for (const Contraction &contraction : contractions)
     for (auto [want, growing] :
          llvm::zip_equal(contraction.wants, contraction.growing)) {
-      refused += growing < 0;
-      std::optional<Place> place =
-          growing < 0 ? std::nullopt : contraction.places[growing];
+      std::optional<Place> place = contraction.places[growing];
+      refused += !place;
       if (!place)
         continue;
       int64_t extent = nodes[place->family].extent;

@@ -26,11 +26,8 @@ namespace mpc {
 /// The unit type that a contraction multiplies in, by operand type and compute
 /// mode; nullopt for other ops and for types without a unit.
 std::optional<MathType> mathTypeOf(mlir::Operation *op);
-
-/// Extents of a contraction as `#mpc.padding` counts them: batch, M, N, K; of
-/// a conv images, output positions, output channels, and input channels per
-/// group times the window; of attention batch times heads, S, T, D.
-std::array<int64_t, 4> contractionExtents(mlir::Operation *op);
+/// The same by element type alone, without a compute mode.
+std::optional<MathType> mathTypeOf(mlir::Type element);
 
 /// Growth of an operand beyond which padding is refused where nothing else is
 /// known of a target (XLA's bound for convolutions).
@@ -73,8 +70,8 @@ private:
     /// For each wanted multiple the axes that decide it; the product of their
     /// extents must be a multiple.
     llvm::SmallVector<std::pair<int64_t, llvm::SmallVector<unsigned>>> wants;
-    /// The axis of each want that grows; -1 where none can.
-    llvm::SmallVector<int> growing;
+    /// The axis of each want that grows, if one can.
+    llvm::SmallVector<unsigned> growing;
     /// Of each axis, once all families are joined.
     llvm::SmallVector<std::optional<Place>> places;
   };
@@ -96,8 +93,8 @@ private:
   Place find(int node) const;
   void join(const AxisLink &a, int nodeA, const AxisLink &b, int nodeB);
 
-  /// The diagonal of causal attention needs both lengths to grow alike.
-  void tieCausal(const Contraction &contraction);
+  /// Joins the axes of one op that must grow alike.
+  void tie(const Contraction &contraction);
 
   void addContraction(mlir::Operation *op);
   /// The new extent of a family that is padded, where those in `without` are

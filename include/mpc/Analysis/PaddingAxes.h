@@ -13,6 +13,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -54,6 +55,10 @@ public:
   bool isFinite() const {
     return kind == Kind::Known ? std::isfinite(value) : kind == Kind::Finite;
   }
+  /// Whether the places may be added to scores, which minus infinity hides.
+  bool isBelowInfinity() const {
+    return kind == Kind::Known ? value < HUGE_VAL : kind == Kind::Finite;
+  }
 
   bool operator==(const LaneState &) const = default;
 
@@ -65,8 +70,18 @@ private:
   double value;
 };
 
-/// What an axis is to a contraction; Map for every other op.
+/// What an axis is to a contraction; Map for every other op. No unit asks for
+/// a length of batches.
 enum class AxisRole { Map, Batch, Rows, Columns, Depth, Keys };
+
+/// What a contraction needs in the padded places of an axis.
+enum class AxisNeed {
+  Nothing,
+  /// Finite values.
+  Finite,
+  /// Finite values, and zero in one of the operands: the axis is summed over.
+  Product,
+};
 
 /// One dimension of an operand or a result on an axis.
 struct AxisLink {
@@ -76,6 +91,8 @@ struct AxisLink {
   unsigned dim = 0;
   /// The dimension holds the axis this many times, one after the other.
   int64_t scale = 1;
+  /// Whether the padded places of this operand must be zero.
+  bool needsZero = false;
 };
 
 /// Dimensions of one op that must be padded alike.
@@ -83,20 +100,53 @@ struct OpAxis {
   AxisRole role = AxisRole::Map;
   int64_t extent = 1;
   llvm::SmallVector<AxisLink, 4> links;
+  AxisNeed need = AxisNeed::Nothing;
+  /// The part of the op's arithmetic that grows with the axis.
+  double share = 1;
+  /// Whether it grows exactly as the op's other axes of which this holds, or
+  /// not at all: the diagonal of causal attention compares positions.
+  bool isTied = false;
 
   /// The link of an operand or result, or null.
   const AxisLink *find(bool isResult, unsigned index) const;
 };
 
-/// The axes of `op` with more than one place that can be padded with zeros.
-/// Dimensions that an op reduces, normalises or divides along are on none.
+/// Collects axes; those of one place are left out.
+class AxisList {
+public:
+  OpAxis *add(AxisRole role, int64_t extent, llvm::ArrayRef<AxisLink> links);
+  llvm::SmallVector<OpAxis> axes;
+};
+
+/// Dimension `dim` of an operand or a result.
+AxisLink operandLink(unsigned index, unsigned dim, int64_t scale = 1);
+AxisLink resultLink(unsigned dim, int64_t scale = 1, unsigned index = 0);
+
+/// The state of the operands on an axis: Known where all hold one value and the
+/// op only moves them, zero for sums of zeros, else finite where all are.
+LaneState movedLanes(mlir::Operation *op, const OpAxis &axis,
+                     llvm::ArrayRef<LaneState> operands);
+
+} // namespace mpc
+
+#include "mpc/Analysis/PaddingInterface.h.inc"
+
+namespace mpc {
+
+/// Attaches PaddingOpInterface to the ops of mpc.
+void registerPaddingModels(mlir::DialectRegistry &registry);
+
+/// The axes of `op` with more than one place that can be padded with zeros, and
+/// those of a contraction that a unit would want longer but that cannot grow,
+/// without links. Dimensions that an op reduces, normalises or divides along
+/// are on none.
 llvm::SmallVector<OpAxis> paddableAxes(mlir::Operation *op);
 
 /// What stands in the padded places of a result along an axis. `operands` holds
 /// the state of each operand there; the entry of an operand without the axis,
 /// which repeats its own values, is not read.
 LaneState resultLanes(mlir::Operation *op, const OpAxis &axis,
-                      llvm::ArrayRef<LaneState> operands);
+                      llvm::ArrayRef<LaneState> operands, unsigned result = 0);
 
 /// Whether an elementwise op is finite in places along which the operands
 /// numbered in `padded` hold what padding puts there.

@@ -18,7 +18,12 @@ namespace {
 
 class PaddingTest : public ::testing::Test {
 protected:
-  PaddingTest() { context.loadDialect<MpcDialect, func::FuncDialect>(); }
+  PaddingTest() {
+    DialectRegistry registry;
+    registerPaddingModels(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<MpcDialect, func::FuncDialect>();
+  }
 
   func::FuncOp parse(StringRef text) {
     module = parseSourceString<ModuleOp>(text, &context);

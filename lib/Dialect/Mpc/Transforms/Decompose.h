@@ -13,6 +13,9 @@
 
 namespace mpc {
 
+/// The longest sequence that is unrolled where nothing is said.
+inline constexpr int64_t kUnrolledSteps = 1024;
+
 /// The values that stand for the results of the recurrent op `op`, computed
 /// step by step before it; empty for any other op.
 llvm::SmallVector<mlir::Value> unrollRecurrent(mlir::OpBuilder &builder,

@@ -35,9 +35,12 @@ public:
   static mlir::Value castLike(mlir::OpBuilder &builder, CastOp cast,
                               mlir::Value value);
 
-  /// Gives `op` the discardable attributes of the origin.
+  /// Gives `op` the discardable attributes of the origin; how that was padded
+  /// concerns contractions alone.
   template <typename OpTy> OpTy keep(OpTy op) {
     op->setDiscardableAttrs(attributes);
+    if (!llvm::isa<ContractionOpInterface>(op.getOperation()))
+      op->removeDiscardableAttr(MpcDialect::kPaddingAttr);
     return op;
   }
   template <typename OpTy, typename... Args> OpTy create(Args &&...args) {

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Decompose.h"
 #include "OpEmitter.h"
 #include "PaddedValues.h"
 #include "StaticShapes.h"
@@ -63,9 +64,10 @@ private:
   bool padsBehind(Operation *op, const OpAxis &axis) const;
   LogicalResult fetchOperands(OpBuilder &builder, PaddedOp &op);
   void maskSums(OpBuilder &builder, PaddedOp &op);
-  FailureOr<PaddedForm> attentionMask(OpBuilder &builder, const PaddedOp &op);
+  FailureOr<PaddedForm> keyMask(OpBuilder &builder, const PaddedOp &op,
+                                Value mask);
   Operation *build(OpBuilder &builder, const PaddedOp &op);
-  void defineResult(const PaddedOp &op, Value result);
+  void defineResult(const PaddedOp &op, OpResult result, Value made);
 
   const PaddingPlan &plan;
   PaddedValues values;
@@ -73,9 +75,6 @@ private:
 };
 
 } // namespace
-
-/// The operand of attention that attentionMask makes.
-static constexpr unsigned kAttentionMask = 3;
 
 static DimPadding scaled(DimPadding padding, int64_t scale) {
   padding.groups *= scale;
@@ -86,10 +85,17 @@ static DimPadding scaled(DimPadding padding, int64_t scale) {
 // Operands
 //===----------------------------------------------------------------------===//
 
+/// The operand under which an op hides padded keys, given or not.
+static std::optional<unsigned> keyMaskOperand(Operation *op) {
+  auto padded = dyn_cast<PaddingOpInterface>(op);
+  return padded ? padded.getKeyMaskOperand() : std::nullopt;
+}
+
 LogicalResult PlanApplier::fetchOperands(OpBuilder &builder, PaddedOp &op) {
+  std::optional<unsigned> maskOperand = keyMaskOperand(op.old);
   for (OpOperand &operand : op.old->getOpOperands()) {
     unsigned index = operand.getOperandNumber();
-    if (isa<AttentionOp>(op.old) && index == kAttentionMask)
+    if (index == maskOperand)
       break;
     SmallVector<DimPadding> dims = plainDims(operand.get());
     for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings))
@@ -103,9 +109,11 @@ LogicalResult PlanApplier::fetchOperands(OpBuilder &builder, PaddedOp &op) {
                                    << " without data, which cannot be padded";
     op.operands.push_back(std::move(form));
   }
-  if (!isa<AttentionOp>(op.old))
+  if (!maskOperand)
     return success();
-  FailureOr<PaddedForm> mask = attentionMask(builder, op);
+  bool hasMask = *maskOperand < op.old->getNumOperands();
+  FailureOr<PaddedForm> mask = keyMask(
+      builder, op, hasMask ? op.old->getOperand(*maskOperand) : Value());
   if (failed(mask))
     return op.old->emitOpError("has a constant mask without data, which cannot "
                                "be padded");
@@ -114,41 +122,39 @@ LogicalResult PlanApplier::fetchOperands(OpBuilder &builder, PaddedOp &op) {
   return success();
 }
 
-/// A product of two padded places must be zero: one of them is, and the other
-/// is finite. Values that attention does not look at must be finite as well.
+/// Makes operands hold what the axes of a contraction need: a product of two
+/// padded places must be zero, so one of them is, and the other is finite.
 void PlanApplier::maskSums(OpBuilder &builder, PaddedOp &op) {
-  if (!isa<ContractionOpInterface>(op.old))
-    return;
   auto zero = [&](const AxisLink &link) {
     PaddedForm &form = op.operands[link.index];
     form = values.hold(builder, op.old->getLoc(), form, link.dim);
   };
   for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings)) {
-    if (!padding.isPadded() ||
-        (axis.role != AxisRole::Depth && axis.role != AxisRole::Keys))
+    if (!padding.isPadded() || axis.need == AxisNeed::Nothing)
       continue;
-    bool hasZero = axis.role == AxisRole::Keys;
+    bool hasZero = axis.need == AxisNeed::Finite;
+    const AxisLink *first = nullptr;
     for (const AxisLink &link : axis.links) {
-      const LaneState &lanes = op.operands[link.index].lanes[link.dim];
-      if (!lanes.isFinite())
+      if (link.isResult)
+        continue;
+      first = first ? first : &link;
+      if (link.needsZero || !op.operands[link.index].lanes[link.dim].isFinite())
         zero(link);
       hasZero |= op.operands[link.index].lanes[link.dim].isZero();
     }
     if (!hasZero)
-      zero(axis.links.front());
+      zero(*first);
   }
 }
 
 /// The mask under which attention ignores padded keys: false, or minus
 /// infinity, at their places, whatever the model's own mask computes there.
-FailureOr<PaddedForm> PlanApplier::attentionMask(OpBuilder &builder,
-                                                 const PaddedOp &op) {
-  auto attention = cast<AttentionOp>(op.old);
+FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
+                                           const PaddedOp &op, Value mask) {
   DimPadding keys, rows;
   bool padsKeys = op.pads(AxisRole::Keys, keys),
        padsRows = op.pads(AxisRole::Rows, rows);
-  Location loc = attention.getLoc();
-  Value mask = attention.getMask();
+  Location loc = op.old->getLoc();
   if (!mask) {
     if (!padsKeys)
       return PaddedForm();
@@ -173,6 +179,8 @@ FailureOr<PaddedForm> PlanApplier::attentionMask(OpBuilder &builder,
   PaddedForm form = values.get(mask, dims, hasRows ? 0 : hidden);
   if (!form.value)
     return failure();
+  if (hasRows && !form.lanes[rank - 2].isBelowInfinity())
+    form = values.hold(builder, loc, form, rank - 2);
   if (!padsKeys)
     return form;
   if (!hasKeys) {
@@ -196,62 +204,52 @@ Operation *PlanApplier::build(OpBuilder &builder, const PaddedOp &op) {
   for (const PaddedForm &form : op.operands)
     operands.push_back(form.value);
   made->setOperands(operands);
-  auto type = cast<RankedTensorType>(op.old->getResult(0).getType());
-  SmallVector<int64_t> shape(type.getShape());
-  for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings)) {
-    const AxisLink *link = axis.find(/*isResult=*/true, 0);
-    if (!link || !padding.isPadded())
-      continue;
-    shape[link->dim] = padding.newExtent() * link->scale;
-    if (auto slice = dyn_cast<SliceOp>(made)) {
-      SmallVector<int64_t> offsets(slice.getOffsets()), sizes(slice.getSizes());
-      offsets[link->dim] =
-          offsets[link->dim] / sizes[link->dim] * padding.newExtent();
-      sizes[link->dim] = padding.newExtent();
-      slice.setOffsets(offsets);
-      slice.setSizes(sizes);
-    }
+  for (OpResult result : made->getResults()) {
+    auto type = cast<RankedTensorType>(result.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings))
+      if (const AxisLink *link =
+              axis.find(/*isResult=*/true, result.getResultNumber());
+          link && padding.isPadded())
+        shape[link->dim] = padding.newExtent() * link->scale;
+    result.setType(RankedTensorType::get(shape, type.getElementType()));
   }
-  made->getResult(0).setType(
-      RankedTensorType::get(shape, type.getElementType()));
+  auto padded = dyn_cast<PaddingOpInterface>(made);
+  if (!padded)
+    return made;
+  for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings))
+    if (padding.isPadded())
+      padded.growAxis(axis, padding.newExtent());
   if (!isa<ContractionOpInterface>(made))
     return made;
-  std::array<int64_t, 4> from = contractionExtents(op.old),
-                         to = contractionExtents(made);
   int64_t extra = cast<CostOpInterface>(made).getFlops() -
                   cast<CostOpInterface>(op.old).getFlops();
   if (extra != 0) {
-    ++padded;
+    ++this->padded;
     made->setDiscardableAttr(
         MpcDialect::kPaddingAttr,
-        PaddingAttr::get(made->getContext(), from, to, extra));
+        PaddingAttr::get(made->getContext(),
+                         cast<PaddingOpInterface>(op.old).getPaddedExtents(),
+                         padded.getPaddedExtents(), extra));
   }
   return made;
 }
 
-void PlanApplier::defineResult(const PaddedOp &op, Value result) {
-  Value old = op.old->getResult(0);
+void PlanApplier::defineResult(const PaddedOp &op, OpResult old, Value made) {
   PaddedForm form{
-      result, plainDims(old),
+      made, plainDims(old),
       SmallVector<LaneState>(shapeOf(old).size(), LaneState::zero())};
   for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings)) {
-    const AxisLink *link = axis.find(/*isResult=*/true, 0);
+    const AxisLink *link = axis.find(/*isResult=*/true, old.getResultNumber());
     if (!link || !padding.isPadded())
       continue;
     SmallVector<LaneState> lanes(op.operands.size(), LaneState::finite());
     for (const AxisLink &operand : axis.links)
       if (!operand.isResult)
         lanes[operand.index] = op.operands[operand.index].lanes[operand.dim];
-    // The mask is on no axis: it has a form of its own.
-    if (isa<AttentionOp>(op.old) && axis.role == AxisRole::Rows &&
-        op.operands.size() > kAttentionMask) {
-      const PaddedForm &mask = op.operands[kAttentionMask];
-      if (size_t rank = mask.dims.size();
-          rank > 1 && mask.dims[rank - 2].isPadded())
-        lanes[kAttentionMask] = mask.lanes[rank - 2];
-    }
     form.dims[link->dim] = scaled(padding, link->scale);
-    form.lanes[link->dim] = resultLanes(op.old, axis, lanes);
+    form.lanes[link->dim] =
+        resultLanes(op.old, axis, lanes, old.getResultNumber());
   }
   values.define(old, std::move(form));
 }
@@ -273,16 +271,20 @@ LogicalResult PlanApplier::applyTo(Operation *op) {
     if (padsBehind(op, axis))
       state.paddings.back() = {1, axis.extent, axis.extent};
   }
-  // Causal attention compares positions: its lengths grow alike or not at all.
-  auto attention = dyn_cast<AttentionOp>(op);
-  if (DimPadding rows, keys; attention && attention.getCausal()) {
-    bool padsRows = state.pads(AxisRole::Rows, rows),
-         padsKeys = state.pads(AxisRole::Keys, keys);
-    if (padsRows != padsKeys || (padsRows && !(rows == keys)))
-      for (auto [axis, padding] : llvm::zip_equal(state.axes, state.paddings))
-        if (axis.role == AxisRole::Rows || axis.role == AxisRole::Keys)
-          padding = {1, axis.extent, axis.extent};
-  }
+  // Tied axes grow alike or not at all.
+  const DimPadding *tied = nullptr;
+  bool growsAlike = true;
+  int64_t numTied = 0;
+  for (auto [axis, padding] : llvm::zip_equal(state.axes, state.paddings))
+    if (axis.isTied) {
+      growsAlike &= !tied || *tied == padding;
+      tied = &padding;
+      ++numTied;
+    }
+  if (!growsAlike || numTied == 1)
+    for (auto [axis, padding] : llvm::zip_equal(state.axes, state.paddings))
+      if (axis.isTied)
+        padding = {1, axis.extent, axis.extent};
   if (llvm::none_of(state.paddings, [](const DimPadding &padding) {
         return padding.isPadded();
       })) {
@@ -295,7 +297,8 @@ LogicalResult PlanApplier::applyTo(Operation *op) {
     return failure();
   maskSums(builder, state);
   Operation *made = build(builder, state);
-  defineResult(state, made->getResult(0));
+  for (OpResult result : op->getResults())
+    defineResult(state, result, made->getResult(result.getResultNumber()));
   replaced.push_back(op);
   return success();
 }
@@ -326,6 +329,11 @@ struct PadContractionsPass
     : mpc::impl::PadContractionsPassBase<PadContractionsPass> {
   using Base::Base;
 
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registerPaddingModels(registry);
+  }
+
   LogicalResult initialize(MLIRContext *context) override {
     info = TargetInfo::parse(target);
     if (!info)
@@ -347,10 +355,14 @@ struct PadContractionsPass
     }
     if (failed(checkStaticShapes(func)))
       return signalPassFailure();
+    bool isUnrolled = unrollProducts(func);
     PaddingPlan plan(func, *info);
     numRefused += plan.getRefused();
-    if (plan.isEmpty())
-      return markAllAnalysesPreserved();
+    if (plan.isEmpty()) {
+      if (!isUnrolled)
+        markAllAnalysesPreserved();
+      return;
+    }
     PlanApplier applier(plan, &getContext());
     if (failed(applier.apply(func)))
       return signalPassFailure();
@@ -358,6 +370,38 @@ struct PadContractionsPass
     numPads += applier.getValues().pads;
     numSlices += applier.getValues().slices;
     numMasks += applier.getValues().masks;
+  }
+
+  /// Takes recurrent ops apart, so that their products are padded one by one.
+  bool unrollProducts(func::FuncOp func) {
+    bool changed = false;
+    SmallVector<Operation *> recurrent;
+    func.walk([&](Operation *op) {
+      auto fusion = dyn_cast<FusionOpInterface>(op);
+      if (fusion && fusion.getFusionClass() == FusionClass::Recurrent &&
+          wantsMultiples(getElementTypeOrSelf(op->getOperand(0))))
+        recurrent.push_back(op);
+    });
+    for (Operation *op : recurrent) {
+      if (shapeOf(op->getOperand(0))[0] > kUnrolledSteps)
+        continue;
+      OpBuilder builder(op);
+      SmallVector<Value> results = unrollRecurrent(builder, op);
+      if (results.empty())
+        continue;
+      op->replaceAllUsesWith(results);
+      op->erase();
+      changed = true;
+    }
+    return changed;
+  }
+
+  /// Whether the target has units that want extents of some multiple.
+  bool wantsMultiples(Type type) const {
+    if (info->kind == TargetInfo::Kind::Cpu)
+      return false;
+    std::optional<MathType> math = mathTypeOf(type);
+    return math && info->multiple(*math) > 1;
   }
 
   std::optional<TargetInfo> info;

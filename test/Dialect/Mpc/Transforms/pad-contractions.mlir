@@ -245,3 +245,65 @@ func.func private @tf32_wants_four(%z: tensor<16x100xf32>) -> tensor<16x10xf32> 
   %0 = mpc.matmul %z, %v compute(tf32) : (tensor<16x100xf32>, tensor<100x10xf32>) -> tensor<16x10xf32>
   return %0 : tensor<16x10xf32>
 }
+
+// -----
+
+// Both gradients of a conv: its filter's channels on both sides, the channels that
+// conv_transpose sums over and those that it makes.
+// CHECK-LABEL: @gradients_of_a_conv(
+// CHECK: mpc.conv_filter_gradient {{.*}}mpc.padding = #mpc.padding<from = [1, 30, 270, 2048], to = [1, 32, 288, 2048], extra_flops = {{.*}} -> tensor<32x32x3x3xf32>
+// CHECK: mpc.slice {{.*}} to tensor<30x30x3x3xf32>
+// CHECK: mpc.conv_transpose {{.*}}mpc.padding = #mpc.padding<from = [8, 256, 30, 270], to = [8, 256, 32, 288], extra_flops = {{.*}} -> tensor<8x32x16x16xf32>
+// CHECK: mpc.slice {{.*}} to tensor<8x30x16x16xf32>
+func.func private @gradients_of_a_conv(%x: tensor<8x30x16x16xbf16>, %g: tensor<8x30x16x16xbf16>, %w: tensor<30x30x3x3xbf16>)
+    -> (tensor<30x30x3x3xf32>, tensor<8x30x16x16xf32>) {
+  %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) : (tensor<8x30x16x16xbf16>, tensor<8x30x16x16xbf16>) -> tensor<30x30x3x3xf32>
+  %1 = mpc.conv_transpose %g, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) output_padding([0, 0]) : (tensor<8x30x16x16xbf16>, tensor<30x30x3x3xbf16>) -> tensor<8x30x16x16xf32>
+  return %0, %1 : tensor<30x30x3x3xf32>, tensor<8x30x16x16xf32>
+}
+
+// -----
+
+// The gradient of attention: rows of its gradient are zero where padded, padded keys
+// are hidden, and every gradient is sliced.
+// CHECK-LABEL: @gradient_of_attention(
+// CHECK: %[[OLD:.*]] = mpc.constant {{.*}} : tensor<40xi1>
+// CHECK: %[[Q:.*]], %[[K:.*]], %[[V:.*]] = mpc.attention_gradient {{.*}} mask(%[[OLD]]) scale(5.000000e-01) {mpc.padding = #mpc.padding<from = [5, 33, 33, 20], to = [5, 40, 40, 24]
+// CHECK-DAG: mpc.slice %[[Q]] {{.*}} to tensor<5x33x20xbf16>
+// CHECK-DAG: mpc.slice %[[K]] {{.*}} to tensor<5x33x20xbf16>
+// CHECK-DAG: mpc.slice %[[V]] {{.*}} to tensor<5x33x20xbf16>
+func.func private @gradient_of_attention(%q: tensor<5x33x20xbf16>, %g: tensor<5x33x20xbf16>)
+    -> (tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>) {
+  %0:3 = mpc.attention_gradient %q, %q, %q, %g scale(0.5) : (tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>) -> (tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>)
+  return %0#0, %0#1, %0#2 : tensor<5x33x20xbf16>, tensor<5x33x20xbf16>, tensor<5x33x20xbf16>
+}
+
+// -----
+
+// A recurrent layer is unrolled, and its products are padded: 13 inputs, and 30 units
+// in each of the gates. The state that goes from step to step is padded as well.
+// CHECK-LABEL: @products_of_an_lstm(
+// CHECK: mpc.matmul {{.*}}mpc.padding{{.*}} : (tensor<2x8x16xbf16>, tensor<128x16xbf16>) -> tensor<2x8x128xf32>
+// CHECK: mpc.matmul {{.*}}mpc.padding{{.*}} : (tensor<8x32xbf16>, tensor<128x32xbf16>) -> tensor<8x128xf32>
+// CHECK: mpc.slice {{.*}} : tensor<8x128xf32> to tensor<8x32xf32>
+// CHECK: mpc.matmul {{.*}}mpc.padding{{.*}} : (tensor<8x32xbf16>, tensor<128x32xbf16>) -> tensor<8x128xf32>
+func.func private @products_of_an_lstm(%x: tensor<2x8x13xbf16>) -> tensor<2x1x8x30xf32> {
+  %w = mpc.constant dense<0.5> : tensor<1x120x13xbf16>
+  %r = mpc.constant dense<0.25> : tensor<1x120x30xbf16>
+  %0:3 = mpc.lstm %x, %w, %r : (tensor<2x8x13xbf16>, tensor<1x120x13xbf16>, tensor<1x120x30xbf16>) -> (tensor<2x1x8x30xf32>, tensor<1x8x30xf32>, tensor<1x8x30xf32>)
+  return %0#0 : tensor<2x1x8x30xf32>
+}
+
+// -----
+
+// The gates of a GRU are two and one of three equal parts.
+// CHECK-LABEL: @products_of_a_gru(
+// CHECK: mpc.matmul {{.*}} : (tensor<2x8x16xbf16>, tensor<96x16xbf16>) -> tensor<2x8x96xf32>
+// CHECK: mpc.matmul {{.*}} : (tensor<8x32xbf16>, tensor<64x32xbf16>) -> tensor<8x64xf32>
+// CHECK: mpc.matmul {{.*}} : (tensor<8x32xbf16>, tensor<32x32xbf16>) -> tensor<8x32xf32>
+func.func private @products_of_a_gru(%x: tensor<2x8x13xbf16>) -> tensor<2x1x8x30xf32> {
+  %w = mpc.constant dense<0.5> : tensor<1x90x13xbf16>
+  %r = mpc.constant dense<0.25> : tensor<1x90x30xbf16>
+  %0:2 = mpc.gru %x, %w, %r : (tensor<2x8x13xbf16>, tensor<1x90x13xbf16>, tensor<1x90x30xbf16>) -> (tensor<2x1x8x30xf32>, tensor<1x8x30xf32>)
+  return %0#0 : tensor<2x1x8x30xf32>
+}

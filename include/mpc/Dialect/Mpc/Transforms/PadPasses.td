@@ -12,10 +12,11 @@ include "mlir/Pass/PassBase.td"
 def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
   let summary = "Give contractions the extents that matrix units want";
   let description = [{
-    Pads M, N, K and channels of matmul, attention and conv to the target's
-    multiple (8 for 16-bit types on a GPU, 4 for tf32), with zeros. Ops between
-    contractions compute in the padded extents, so that a chain is padded once
-    and sliced once; constants are padded at compile time.
+    Pads M, N, K and channels of matmul, attention, conv and their gradients to
+    the target's multiple (8 for 16-bit types on a GPU, 4 for tf32), with zeros.
+    Ops between contractions compute in the padded extents, so that a chain is
+    padded once and sliced once; constants are padded at compile time. Recurrent
+    ops are unrolled first, where the target has units for their type.
 
     ```mlir
     %0 = mpc.matmul %x, %w : (tensor<16x100xbf16>, tensor<100x50xbf16>) -> tensor<16x50xf32>
