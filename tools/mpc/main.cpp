@@ -44,6 +44,10 @@ int main(int argc, char **argv) {
   app.set_help_all_flag("--help-all", "print the help of every sub-command");
   std::unique_ptr<Driver> driver = makeDriver();
   driver->declare(app);
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contracts of the stages of docs/Overview.md as code. Runs between stages in
-// tests and debug builds; changes nothing.
+// Contracts of the stages of docs/Overview.md as code. Runs at the end of every
+// stage of every compile; changes nothing.
 //
 //===----------------------------------------------------------------------===//
 
