@@ -3,7 +3,7 @@
 """Writes the documentation with its generated parts.
 
 usage: generate.py --tblgen mlir-tblgen [--include DIR...] --output DIR
-Copies the pages and schemas of docs/ to the output folder. A line `[generated NAME]` becomes what
+Copies the pages and schemas of docs/ to the output folder. A line `<!-- generated NAME -->` becomes what
 mlir-tblgen prints for NAME; generated headings stand below the one before them.
 Each NAME must be used by exactly one line.
 """
@@ -32,7 +32,7 @@ PARTS = {
     "cuda-passes": ("mpc/Target/CUDA/Passes.td", ["-gen-pass-doc"]),
     "exe-passes": ("mpc/Dialect/Exe/Transforms/Passes.td", ["-gen-pass-doc"]),
 }
-REFERENCE = re.compile(r"^\[generated ([a-z-]+)\]$")
+REFERENCE = re.compile(r"^<!-- generated ([a-z-]+) -->$")
 HEADING = re.compile(r"^(#+) ")
 
 
@@ -99,7 +99,7 @@ def main():
     for schema in sorted(DOCS.rglob("*.json")):  # pages link to them
         shutil.copy(schema, args.output / schema.relative_to(DOCS))
     if unused := PARTS.keys() - used:
-        sys.exit(f"no page has a line [generated NAME] for {', '.join(sorted(unused))}")
+        sys.exit(f"no page has a line <!-- generated NAME --> for {', '.join(sorted(unused))}")
 
 
 if __name__ == "__main__":
