@@ -90,6 +90,17 @@ static KnownRange square(KnownRange a) {
   return {low * low, a.magnitude() * a.magnitude()};
 }
 
+/// a / b; what is known of b ends at infinity, where the quotient is 0.
+static double quotient(double a, double b) { return std::isinf(b) ? 0 : a / b; }
+
+/// Unknown where `by` may be 0.
+static KnownRange divide(KnownRange a, KnownRange by) {
+  if (by.low <= 0 && by.high >= 0)
+    return {};
+  return around({quotient(a.low, by.low), quotient(a.low, by.high),
+                 quotient(a.high, by.low), quotient(a.high, by.high)});
+}
+
 /// Ends of a function that rises everywhere.
 template <typename Fn> static KnownRange rising(KnownRange a, Fn fn) {
   return around({fn(a.low), fn(a.high)});
@@ -140,19 +151,68 @@ static bool mayWrap(Value value, KnownRange range) {
   if (!type)
     return false;
   double limit = std::ldexp(1.0, int(type.getWidth()) - 1);
-  return type.isUnsigned() || type.getWidth() == 1
-             ? !range.isWithin(0, 2 * limit - 1)
-             : !range.isWithin(-limit, limit - 1);
+  // Ends of 64 bits are doubles that were rounded: what rounds to the limit may
+  // lie beyond it.
+  auto highest = [](double end) { return std::nextafter(end, 0.0); };
+  if (type.getWidth() <= 32)
+    return type.isUnsigned() || type.getWidth() == 1
+               ? !range.isWithin(0, 2 * limit - 1)
+               : !range.isWithin(-limit, limit - 1);
+  return type.isUnsigned() ? !range.isWithin(0, highest(2 * limit))
+                           : !range.isWithin(highest(-limit), highest(limit));
 }
 
-/// Whether the model computes 1 - value: it takes it as a mask of zeros and
-/// ones, whatever its type could hold.
+/// Ops that move the elements of operand 0 alone or convert them.
+static bool movesInput(Operation *op) {
+  return isa<CastOp, ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ReverseOp>(
+      op);
+}
+
+/// Whether `value` is an integer argument, moved or converted.
+static bool isIntegerInput(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!movesInput(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return isa<IntegerType>(getElementTypeOrSelf(value.getType()));
+}
+
+/// Whether every reader of `value`, a truth value that is carried in a number,
+/// makes a truth value of it or multiplies it by a number that hides a score.
+static bool hidesScores(Value value) {
+  constexpr double kLeastMask = 1000;
+  return !value.use_empty() &&
+         llvm::all_of(value.getUsers(), [](Operation *op) {
+           if (isa<CastOp>(op) &&
+               op->getResult(0).getType() != op->getOperand(0).getType() &&
+               getElementTypeOrSelf(op->getResult(0).getType()).isInteger(1))
+             return true;
+           if (movesInput(op))
+             return hidesScores(op->getResult(0));
+           auto mul = dyn_cast<MulOp>(op);
+           if (!mul)
+             return false;
+           for (Value factor : op->getOperands())
+             if (std::optional<double> splat = constantSplat(factor);
+                 splat && std::abs(*splat) >= kLeastMask)
+               return true;
+           return false;
+         });
+}
+
+/// Whether the model takes `value` for a mask of zeros and ones, whatever its
+/// type could hold: an integer input, read as 1 - value, which hides scores.
+/// Nothing in the graph bounds such an input; the model's word is taken. What
+/// the graph itself computes (positions, counts) is bounded by the graph alone.
 static bool isMask(Value value) {
-  return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    auto sub = dyn_cast<SubOp>(use.getOwner());
-    return sub && use.getOperandNumber() == 1 &&
-           constantSplat(sub.getLhs()) == 1.0;
-  });
+  return isIntegerInput(value) &&
+         llvm::any_of(value.getUses(), [](OpOperand &use) {
+           auto sub = dyn_cast<SubOp>(use.getOwner());
+           return sub && use.getOperandNumber() == 1 &&
+                  constantSplat(sub.getLhs()) == 1.0 &&
+                  hidesScores(sub.getResult());
+         });
 }
 
 static int64_t extentOf(Value value, int64_t axis) {
@@ -164,7 +224,56 @@ static KnownRange sumOf(KnownRange range, double count) {
   return {product(range.low, count), product(range.high, count)};
 }
 
+/// Whether every value of `op` has known extents: ranges count elements.
+static bool hasStaticShapes(Operation *op) {
+  auto isStatic = [](Value value) {
+    auto type = dyn_cast<ShapedType>(value.getType());
+    return type && type.hasStaticShape();
+  };
+  return llvm::all_of(op->getOperands(), isStatic) &&
+         llvm::all_of(op->getResults(), isStatic);
+}
+
+static bool isInteger(Value value) {
+  return isa<IntegerType>(getElementTypeOrSelf(value.getType()));
+}
+
+/// Converting to `result`: fractions are dropped, NaN becomes 0.
+static KnownRange converted(KnownRange range, CastOp op) {
+  if (getElementTypeOrSelf(op.getType()).isInteger(1))
+    return {0, 1};
+  if (isInteger(op.getInput()) || !isInteger(op.getResult()))
+    return range;
+  return join(rising(range, [](double x) { return std::trunc(x); }), {0, 0});
+}
+
+/// The mean of numbers of `range`; unknown where there are none, or where
+/// their sum may leave an integer type.
+static KnownRange meanOf(KnownRange range, ReduceMeanOp op) {
+  int64_t count =
+      cast<ReductionOpInterface>(op.getOperation()).getReductionSize();
+  if (count == 0 || mayWrap(op.getInput(), sumOf(range, count)))
+    return {};
+  return range;
+}
+
+/// Whether a window may hold padding alone, which gives the lowest value.
+static bool mayReadPaddingAlone(MaxPoolOp op) {
+  if (elementCount(op.getInput()) == 0)
+    return true;
+  for (auto [window, low, high, dilation] :
+       llvm::zip_equal(op.getWindow(), op.getPadLow(), op.getPadHigh(),
+                       op.getDilations())) {
+    bool mayStepOver = dilation > 1 && (low > 0 || high > 0);
+    if (mayStepOver || low >= window || high >= window)
+      return true;
+  }
+  return false;
+}
+
 KnownRange KnownRanges::compute(Operation *op, Value result) const {
+  if (!hasStaticShapes(op))
+    return {};
   auto of = [&](unsigned index) { return get(op->getOperand(index)); };
   return llvm::TypeSwitch<Operation *, KnownRange>(op)
       .Case<ConstantOp>([&](auto op) { return rangeOfConstant(op); })
@@ -180,16 +289,23 @@ KnownRange KnownRanges::compute(Operation *op, Value result) const {
                    : around({0, double(extentOf(op.getInput(), op.getAxis()) -
                                        1)});
       })
-      .Case<CastOp>([&](auto op) {
-        Type to = getElementTypeOrSelf(result.getType());
-        if (to.isInteger(1))
-          return KnownRange{0, 1};
-        return of(0);
-      })
+      .Case<CastOp>([&](auto op) { return converted(of(0), op); })
       .Case<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ReverseOp, GatherOp,
-            GatherElementsOp, GatherNdOp, ReduceMaxOp, ReduceMinOp,
-            ReduceMeanOp>([&](auto) { return of(0); })
-      .Case<MaxPoolOp>([&](auto) { return of(0); })
+            GatherElementsOp, GatherNdOp>([&](auto) { return of(0); })
+      .Case<ReduceMaxOp, ReduceMinOp>([&](auto op) {
+        // Of no elements the result is an end of the type.
+        return cast<ReductionOpInterface>(op.getOperation())
+                           .getReductionSize() == 0
+                   ? KnownRange()
+                   : of(0);
+      })
+      .Case<ReduceMeanOp>([&](auto op) { return meanOf(of(0), op); })
+      .Case<MaxPoolOp>([&](auto op) {
+        KnownRange range = of(0);
+        if (mayReadPaddingAlone(op))
+          range.low = KnownRange().low;
+        return range;
+      })
       .Case<PadOp>([&](auto op) {
         return op.getMode() == PadMode::constant ? join(of(0), of(1)) : of(0);
       })
@@ -211,10 +327,10 @@ KnownRange KnownRanges::compute(Operation *op, Value result) const {
                                           : multiply(of(0), of(1));
       })
       .Case<DivOp>([&](auto op) {
-        KnownRange by = of(1);
-        if (by.low <= 0 && by.high >= 0)
-          return KnownRange();
-        return multiply(of(0), around({1 / by.low, 1 / by.high}));
+        KnownRange range = divide(of(0), of(1));
+        return isInteger(op.getResult())
+                   ? rising(range, [](double x) { return std::trunc(x); })
+                   : range;
       })
       .Case<PowOp>([&](auto op) {
         return constantSplat(op.getRhs()) == 2.0 ? square(of(0)) : KnownRange();
@@ -236,7 +352,7 @@ KnownRange KnownRanges::compute(Operation *op, Value result) const {
       })
       .Case<ClampOp>([&](auto) {
         return KnownRange{
-            std::min(std::max(of(0).low, of(1).low), of(2).high),
+            std::min(std::max(of(0).low, of(1).low), of(2).low),
             std::min(std::max(of(0).high, of(1).high), of(2).high)};
       })
       .Case<ReluOp>([&](auto) {

@@ -33,6 +33,12 @@ public:
   /// Whether `value` carries integers that 16 bits may not hold.
   bool contains(mlir::Value value) const { return carriers.contains(value); }
 
+  /// Whether every element of `value` is an integer for every input, infinite
+  /// and NaN ones aside.
+  bool isIntegral(mlir::Value value) const {
+    return facts.lookup(value).integral;
+  }
+
   /// The largest magnitude of `value`, infinite where not known.
   double getMagnitude(mlir::Value value) const {
     return ranges.get(value).magnitude();

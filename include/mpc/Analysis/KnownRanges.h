@@ -4,7 +4,9 @@
 //
 // Intervals of values that hold for every input, NaN aside: from constants,
 // truth values, positions, clips and bounded functions, through arithmetic.
-// Nothing is known of inputs, of contractions or of large constants.
+// Nothing is known of inputs, of contractions or of large constants, but for
+// one: an integer input that the model makes a mask of, 1 - input times a large
+// number or as a truth value, is taken to hold zeros and ones.
 //
 //===----------------------------------------------------------------------===//
 

@@ -195,6 +195,56 @@ TEST_F(IntegerValuesTest, RangesFollowTheGraph) {
   expect("guard", 2, infinity);
 }
 
+// 1 - x makes a mask of an integer input alone, and only where it hides scores:
+// positions stay positions.
+TEST_F(IntegerValuesTest, OneMinusPositionsAreCounts) {
+  func::FuncOp func =
+      parse(R"(func.func @f(%ids: tensor<1024xi64>, %x: tensor<1024xf32>) {
+    %one = mpc.constant dense<1.0> : tensor<f32>
+    %0 = mpc.iota axis(0) : tensor<1024xi64>
+    %1 = mpc.cast %0 : tensor<1024xi64> to tensor<1024xf32> loc("positions")
+    %2 = mpc.sub %one, %1 : (tensor<f32>, tensor<1024xf32>) -> tensor<1024xf32> loc("back")
+    %3 = mpc.mul %2, %x : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
+    %4 = mpc.cast %ids : tensor<1024xi64> to tensor<1024xf32> loc("ids")
+    %5 = mpc.sub %one, %4 : (tensor<f32>, tensor<1024xf32>) -> tensor<1024xf32> loc("of ids")
+    %6 = mpc.mul %5, %x : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
+    return
+  })");
+  IntegerValues integers(func);
+  for (StringRef name : {"positions", "back", "ids", "of ids"})
+    EXPECT_TRUE(integers.contains(find(name))) << name.str();
+  EXPECT_EQ(integers.getMagnitude(find("back")), 1022);
+}
+
+TEST_F(IntegerValuesTest, RangesCountEveryWayToAnEnd) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%x: tensor<4xf32>, %n: tensor<4xui8>, %none: tensor<4x0xf32>) {
+    %low = mpc.constant dense<-300.0> : tensor<f32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %half = mpc.constant dense<0.5> : tensor<f32>
+    %three = mpc.constant dense<3> : tensor<i32>
+    %u = mpc.clamp %x, %low, %zero : (tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+    %0 = mpc.clamp %x, %zero, %u : (tensor<4xf32>, tensor<f32>, tensor<4xf32>) -> tensor<4xf32> loc("clamp")
+    %c = mpc.clamp %x, %half, %half : (tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+    %1 = mpc.cast %c : tensor<4xf32> to tensor<4xi32> loc("cast")
+    %i = mpc.cast %n : tensor<4xui8> to tensor<4xi32>
+    %2 = mpc.div %i, %three : (tensor<4xi32>, tensor<i32>) -> tensor<4xi32> loc("div")
+    %e = mpc.clamp %none, %zero, %half : (tensor<4x0xf32>, tensor<f32>, tensor<f32>) -> tensor<4x0xf32>
+    %3 = mpc.reduce_max %e axes([1]) : tensor<4x0xf32> -> tensor<4xf32> loc("empty")
+    return
+  })");
+  KnownRanges ranges(func);
+  auto expect = [&](StringRef name, double low, double high) {
+    EXPECT_EQ(ranges.get(find(name)).low, low) << name.str();
+    EXPECT_EQ(ranges.get(find(name)).high, high) << name.str();
+  };
+  double infinity = std::numeric_limits<double>::infinity();
+  expect("clamp", -300, 0);
+  expect("cast", 0, 0);
+  expect("div", 0, 85);
+  expect("empty", -infinity, infinity);
+}
+
 TEST_F(IntegerValuesTest, IntegersThatWrapAreUnknown) {
   func::FuncOp func = parse(R"(func.func @f(%x: tensor<4xui8>) {
     %0 = mpc.add %x, %x : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8> loc("wraps")
