@@ -10,6 +10,7 @@
 
 #include "MatchUtils.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
@@ -25,27 +26,57 @@ namespace mpc {
 
 namespace {
 
-/// `value` without the subtraction of its own maximum along `axis`.
+/// `value` without the subtraction of its own maximum, which is one number
+/// along `axis`: the maximum along it, or along it and other axes.
 Value skipMaximum(Value value, int64_t axis) {
   auto sub = value.getDefiningOp<SubOp>();
   if (!sub || sub.getLhs().getType() != sub.getType())
     return value;
   auto max = matchKeptReduction<ReduceMaxOp>(sub.getRhs());
   if (!max || max.getInput() != sub.getLhs() ||
-      max.getAxes() != ArrayRef<int64_t>(axis))
+      !llvm::is_contained(max.getAxes(), axis))
     return value;
   return sub.getLhs();
 }
 
-/// The sum of `exp` along one axis, kept as extent 1: that axis, or nullopt.
-std::optional<int64_t> matchSumOfExp(Value value, ExpOp &exp) {
+/// A number times an exponential.
+struct ScaledExp {
+  ExpOp exp;
+  double factor = 1;
+};
+
+/// exp(z), also times or over numbers.
+std::optional<ScaledExp> matchScaledExp(Value value) {
+  ScaledExp scaled;
+  // Each step is one op towards the exponential.
+  while (auto factor = matchScaled(value)) {
+    scaled.factor *= factor->splat;
+    value = factor->other;
+  }
+  scaled.exp = value.getDefiningOp<ExpOp>();
+  bool isKnown = scaled.factor != 0 && std::isfinite(scaled.factor);
+  return scaled.exp && isKnown ? std::optional(scaled) : std::nullopt;
+}
+
+/// A number times the sum of exponentials along one axis, which is kept as
+/// extent 1.
+struct SumOfExp : ScaledExp {
+  int64_t axis = 0;
+};
+std::optional<SumOfExp> matchSumOfExp(Value value) {
+  double outside = 1;
+  while (auto factor = matchScaled(value)) {
+    outside *= factor->splat;
+    value = factor->other;
+  }
   auto sum = matchKeptReduction<ReduceSumOp>(value);
   if (!sum || sum.getAxes().size() != 1)
     return std::nullopt;
-  exp = sum.getInput().getDefiningOp<ExpOp>();
-  if (!exp)
+  std::optional<ScaledExp> inside = matchScaledExp(sum.getInput());
+  double factor = inside ? inside->factor * outside : 0;
+  if (factor == 0 || !std::isfinite(factor))
     return std::nullopt;
-  return sum.getAxes().front();
+  return SumOfExp{{inside->exp, factor}, sum.getAxes().front()};
 }
 
 template <typename OpTy>
@@ -66,7 +97,7 @@ template <typename RootOp> struct SoftmaxPattern : OpRewritePattern<RootOp> {
   LogicalResult matchAndRewrite(RootOp op,
                                 PatternRewriter &rewriter) const override {
     for (int side = 0; side < (std::is_same_v<RootOp, MulOp> ? 2 : 1); ++side) {
-      auto numerator = op->getOperand(side).template getDefiningOp<ExpOp>();
+      std::optional<ScaledExp> numerator = matchScaledExp(op->getOperand(side));
       Value denominator = op->getOperand(1 - side);
       if constexpr (std::is_same_v<RootOp, MulOp>) {
         auto inverse =
@@ -75,13 +106,28 @@ template <typename RootOp> struct SoftmaxPattern : OpRewritePattern<RootOp> {
           continue;
         denominator = inverse.getInput();
       }
-      ExpOp exp;
-      std::optional<int64_t> axis = matchSumOfExp(denominator, exp);
-      if (!numerator || !axis || exp != numerator ||
-          exp.getType() != op.getType())
+      std::optional<SumOfExp> sum = matchSumOfExp(denominator);
+      if (!numerator || !sum || sum->exp != numerator->exp ||
+          sum->exp.getType() != op.getType())
         continue;
-      replaceBy<SoftmaxOp>(rewriter, op, skipMaximum(exp.getInput(), *axis),
-                           *axis);
+      Value input = skipMaximum(sum->exp.getInput(), sum->axis);
+      // A factor of both sides cancels; what is left scales the softmax.
+      double factor = numerator->factor / sum->factor;
+      if (factor == 1) {
+        replaceBy<SoftmaxOp>(rewriter, op, input, sum->axis);
+        return success();
+      }
+      auto softmax = SoftmaxOp::create(rewriter, op->getLoc(), op.getType(),
+                                       input, sum->axis);
+      copyLayer(op, softmax);
+      Type element = getElementTypeOrSelf(op.getType());
+      auto scale = ConstantOp::create(
+          rewriter, op->getLoc(),
+          makeSplat(RankedTensorType::get({}, element), factor));
+      auto scaled = MulOp::create(rewriter, op->getLoc(), op.getType(),
+                                  softmax.getResult(), scale);
+      copyLayer(op, scaled);
+      rewriter.replaceOp(op, scaled.getResult());
       return success();
     }
     return rewriter.notifyMatchFailure(op, "no exp over the sum of itself");
@@ -98,16 +144,15 @@ struct LogSoftmaxPattern : OpRewritePattern<SubOp> {
                                 PatternRewriter &rewriter) const override {
     Value logarithm = skipBroadcast(op.getRhs());
     auto log = logarithm.getDefiningOp<LogOp>();
-    ExpOp exp;
-    std::optional<int64_t> axis;
+    std::optional<SumOfExp> sum;
     if (log)
-      axis = matchSumOfExp(log.getInput(), exp);
-    if (!axis || exp.getInput() != op.getLhs() ||
+      sum = matchSumOfExp(log.getInput());
+    if (!sum || sum->factor != 1 || sum->exp.getInput() != op.getLhs() ||
         op.getLhs().getType() != op.getType())
       return rewriter.notifyMatchFailure(
           op, "no log of the sum of exp of the left side");
-    replaceBy<LogSoftmaxOp>(rewriter, op, skipMaximum(op.getLhs(), *axis),
-                            *axis);
+    replaceBy<LogSoftmaxOp>(rewriter, op, skipMaximum(op.getLhs(), sum->axis),
+                            sum->axis);
     return success();
   }
 };

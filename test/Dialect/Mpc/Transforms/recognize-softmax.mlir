@@ -71,6 +71,68 @@ func.func @log_of_softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   return %1 : tensor<4x8xf32>
 }
 
+// A number times the exponential cancels, and a maximum over more axes is one
+// number along this one.
+// CHECK-LABEL: func @scaled
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
+// CHECK: %[[R:.*]] = mpc.softmax %[[X]] axis(1)
+// CHECK-NEXT: return %[[R]]
+func.func @scaled(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %t = mpc.constant dense<0.125> : tensor<f32>
+  %0 = mpc.reduce_max %x axes([0, 1]) keep_dims : tensor<4x8xf32> -> tensor<1x1xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<1x1xf32>) -> tensor<4x8xf32>
+  %2 = mpc.exp %1 : tensor<4x8xf32>
+  %3 = mpc.mul %2, %t : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %4 = mpc.reduce_sum %3 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %5 = mpc.div %3, %4 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %5 : tensor<4x8xf32>
+}
+
+// A number on one side scales the softmax.
+// CHECK-LABEL: func @scaled_numerator
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
+// CHECK: %[[F:.*]] = mpc.constant dense<4.000000e+00> : tensor<f32>
+// CHECK: %[[R:.*]] = mpc.softmax %[[X]] axis(1)
+// CHECK: %[[S:.*]] = mpc.mul %[[R]], %[[F]]
+// CHECK-NEXT: return %[[S]]
+func.func @scaled_numerator(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %two = mpc.constant dense<2.0> : tensor<f32>
+  %half = mpc.constant dense<0.5> : tensor<f32>
+  %0 = mpc.exp %x : tensor<4x8xf32>
+  %1 = mpc.mul %0, %two : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %2 = mpc.reduce_sum %0 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %3 = mpc.mul %2, %half : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %4 = mpc.div %1, %3 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %4 : tensor<4x8xf32>
+}
+
+// A maximum along another axis is an input like any other: it differs along this
+// one.
+// CHECK-LABEL: func @other_maximum
+// CHECK: %[[C:.*]] = mpc.sub
+// CHECK: mpc.softmax %[[C]] axis(1)
+func.func @other_maximum(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.reduce_max %x axes([0]) keep_dims : tensor<4x8xf32> -> tensor<1x8xf32>
+  %1 = mpc.sub %x, %0 : (tensor<4x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
+  %2 = mpc.exp %1 : tensor<4x8xf32>
+  %3 = mpc.reduce_sum %2 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %4 = mpc.div %2, %3 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %4 : tensor<4x8xf32>
+}
+
+// A factor of 0 leaves 0 / 0.
+// CHECK-LABEL: func @keeps_zero_factor
+// CHECK-NOT: mpc.softmax
+// CHECK: return
+func.func @keeps_zero_factor(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %t = mpc.constant dense<0.0> : tensor<f32>
+  %0 = mpc.exp %x : tensor<4x8xf32>
+  %1 = mpc.mul %0, %t : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %2 = mpc.reduce_sum %1 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %3 = mpc.div %1, %2 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}
+
 // A sum over two axes is no softmax.
 // CHECK-LABEL: func @keeps_two_axes
 // CHECK: mpc.exp

@@ -190,7 +190,9 @@ def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp">
     %4 = mpc.div %2, %3
     ```
     becomes `mpc.softmax %x axis(1)`. The subtraction of the maximum may be absent,
-    and the quotient a product with a reciprocal. `x - max - log(sum(exp(x - max)))`
+    or of a maximum over more axes, and the quotient a product with a reciprocal.
+    Numbers that scale the exponentials or their sum cancel, or scale the softmax.
+    `x - max - log(sum(exp(x - max)))`
     and `log(softmax(x))` become `mpc.log_softmax`.
 
     Contract in: mpc ops, static shapes. Contract out: the same.
@@ -198,7 +200,8 @@ def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp">
     Numerics: the composite subtracts the maximum first, so a form without it no
     longer overflows; its result is rounded once.
 
-    Left alone: sums over more than one axis.
+    Left alone: sums over more than one axis, sums beside an epsilon, factors that
+    differ between elements. mpc-assign-precision keeps those in f32.
 
     Example: test/Dialect/Mpc/Transforms/recognize-softmax.mlir
   }];
