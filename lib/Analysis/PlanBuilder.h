@@ -67,6 +67,10 @@ public:
     plan.roundings[{op, index}] = type;
   }
 
+  /// Ops whose results are stored in f32 where a reader takes them so.
+  void addWidePart(mlir::Operation *op) { wideParts.insert(op); }
+  bool isWidePart(mlir::Operation *op) const { return wideParts.contains(op); }
+
   /// Whether `value` carries integers that 16 bits may not hold. The function
   /// is looked through at the first question; planning changes no op of it.
   bool carriesIntegers(mlir::Value value) const {
@@ -104,6 +108,7 @@ public:
 private:
   PrecisionPlan &plan;
   mutable std::optional<IntegerValues> integers;
+  llvm::DenseSet<mlir::Operation *> wideParts;
 };
 
 /// Whether `op` keeps the books of a training step: what it computes is not the
@@ -146,6 +151,10 @@ bool isParameter(mlir::Value value);
 /// Rounds parameters to the variable type of the policy (of the reader's layer)
 /// where that is narrower than f32, and outputs to the policy's output type.
 void roundVariablesAndOutputs(PlanBuilder &builder);
+
+/// After every op has its plan by mpc's own lists or by layers: keeps what
+/// makes a loss in f32, and under mpc's own lists the steps of softmax.
+void settleWideParts(PlanBuilder &builder);
 
 /// After every op has its plan: keeps losses and what surrounds updates in f32,
 /// and rounds the gradients of parameters that are read in 16 bits alone.

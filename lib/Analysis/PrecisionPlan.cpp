@@ -106,6 +106,7 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   case PolicyAlgorithm::MinimumCut:
     planned = classifyByLists(builder);
     if (succeeded(planned)) {
+      settleWideParts(builder);
       // What updates read weighs in the cut.
       settleTraining(builder);
       if (placement == CastPlacement::MinimumCut)
@@ -122,6 +123,8 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
     break;
   case PolicyAlgorithm::KerasLayers:
     planned = planKerasLayers(builder);
+    if (succeeded(planned))
+      settleWideParts(builder);
     break;
   }
   if (failed(planned))

@@ -116,6 +116,10 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
     return high("override " + plan->override->text + " keeps " +
                     describeOp(op) + " in f32, and a reader takes it so",
                 op);
+  if (builder.isWidePart(op))
+    return high("it is part of a loss or of a softmax in steps, and a reader "
+                "takes it in f32",
+                op);
   if (sensitive)
     return high("the policy computes " + describeOp(op) +
                     " in f32, and a reader takes it so",

@@ -16,6 +16,7 @@
 #include "PlanBuilder.h"
 
 #include "mpc/Analysis/TrainingTypes.h"
+#include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
 
@@ -31,11 +32,6 @@ bool mpc::isPrecisionResult(Value result) {
   if (isa_and_present<BatchNormTrainingOp>(op))
     return result == op->getResult(0);
   return !isa_and_present<OptimizerOpInterface>(op);
-}
-
-static bool isLoss(Operation *op) {
-  return isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
-             MeanAbsoluteErrorOp, HuberOp>(op);
 }
 
 bool mpc::keepsBooks(Operation *op) {
@@ -56,11 +52,35 @@ static void computeWide(PlanBuilder &builder, Operation *op) {
       builder.setStorage(result, builder.wide);
 }
 
+/// f32 for an op that lists and layers would narrow; an override beats it.
+static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
+  const OpPlan *plan = builder.findPlan(op);
+  if (!plan || plan->role == OpPlan::Role::Untouched || plan->override)
+    return;
+  bool changes =
+      plan->role != OpPlan::Role::Compute || plan->compute != builder.wide ||
+      plan->result != builder.wide || plan->cls != PrecisionClass::High;
+  builder.addWidePart(op);
+  if (!changes)
+    return;
+  computeWide(builder, op);
+  builder.planOf(op).reason = reason.str();
+}
+
+void mpc::settleWideParts(PlanBuilder &builder) {
+  for (Operation *op : opsOfLosses(builder.func))
+    keepWide(builder, op, "part of the loss");
+  // Keras computes the steps of a softmax in the type of their layer.
+  if (builder.policy.getAlgorithm() == PolicyAlgorithm::MinimumCut)
+    for (Operation *op : opsOfExponentialSums(builder.func))
+      keepWide(builder, op, "part of a softmax in steps");
+}
+
 static void settleOp(PlanBuilder &builder, Operation *op) {
   const OpPlan *plan = builder.findPlan(op);
   if (!plan || plan->role == OpPlan::Role::Untouched)
     return;
-  if (keepsBooks(op) || (isLoss(op) && !plan->override)) {
+  if (keepsBooks(op) || (isLossOp(op) && !plan->override)) {
     if (plan->compute != builder.wide)
       computeWide(builder, op);
     return;

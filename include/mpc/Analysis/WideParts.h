@@ -1,0 +1,39 @@
+//===- WideParts.h - parts of a graph that stay in f32 ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What makes a loss, and what normalises by a sum of exponentials, is f32 where
+// the graph spells it out as it is where one op stands for it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_WIDEPARTS_H
+#define MPC_ANALYSIS_WIDEPARTS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include "llvm/ADT/SetVector.h"
+
+namespace mpc {
+
+/// Ops in the order of the function.
+using OpSet = llvm::SmallSetVector<mlir::Operation *, 16>;
+
+/// Whether `op` is a loss by itself.
+bool isLossOp(mlir::Operation *op);
+
+/// The ops that make results of role `loss`: from the result back through
+/// elementwise ops, reductions, softmax and what moves elements. It ends where
+/// the model begins: at contractions, recurrences and norms, at what a later
+/// contraction of the model reads, at values that are outputs as well, and at
+/// arguments and constants. What gradients alone compute is no part.
+OpSet opsOfLosses(mlir::func::FuncOp func);
+
+/// The ops of softmax and logsumexp in steps: from the exponentials of a sum,
+/// with the subtraction of a maximum before them, to the quotient or logarithm
+/// that reads it.
+OpSet opsOfExponentialSums(mlir::func::FuncOp func);
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_WIDEPARTS_H

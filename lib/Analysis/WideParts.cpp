@@ -1,0 +1,186 @@
+//===- WideParts.cpp - parts of a graph that stay in f32 ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/WideParts.h"
+
+#include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static std::optional<FusionClass> familyOf(Operation *op) {
+  auto fusible = dyn_cast<FusionOpInterface>(op);
+  return fusible ? std::optional(fusible.getFusionClass()) : std::nullopt;
+}
+
+static bool movesElements(Operation *op) {
+  std::optional<FusionClass> family = familyOf(op);
+  return family == FusionClass::View || family == FusionClass::IndexMap ||
+         family == FusionClass::Gather;
+}
+
+//===----------------------------------------------------------------------===//
+// Losses
+//===----------------------------------------------------------------------===//
+
+bool mpc::isLossOp(Operation *op) {
+  return isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
+             MeanAbsoluteErrorOp, HuberOp>(op);
+}
+
+/// Whether a loss may pass through `op`.
+static bool carriesLoss(Operation *op) {
+  return isa<ElementwiseOpInterface, SoftmaxOp, LogSoftmaxOp>(op) ||
+         isLossOp(op) || movesElements(op) ||
+         familyOf(op) == FusionClass::Reduction ||
+         familyOf(op) == FusionClass::Scan;
+}
+
+/// Whether what goes into `op` is the model's, whatever reads its result.
+static bool isModelOp(Operation *op) {
+  return isa<ContractionOpInterface>(op) ||
+         familyOf(op) == FusionClass::Recurrent;
+}
+
+OpSet mpc::opsOfLosses(func::FuncOp func) {
+  Block &body = func.getBody().front();
+  StepFunction step(func);
+  SmallVector<Value> open;
+  for (unsigned index : step.results(RoleKind::loss))
+    open.push_back(step.result(index));
+  if (open.empty())
+    return {};
+
+  llvm::DenseSet<Value> outputs;
+  // An output may have been widened since.
+  for (unsigned index : step.results(RoleKind::output)) {
+    Value value = step.result(index);
+    if (llvm::is_contained(open, value))
+      continue;
+    outputs.insert(value);
+    while (auto cast = value.getDefiningOp<CastOp>()) {
+      value = cast.getInput();
+      outputs.insert(value);
+    }
+  }
+  llvm::DenseSet<Operation *> gradients, feeds;
+  for (Operation &op : body)
+    if (isa<GradientSeedOp>(op) ||
+        llvm::any_of(op.getOperands(), [&](Value operand) {
+          return gradients.contains(operand.getDefiningOp());
+        }))
+      gradients.insert(&op);
+  // What a contraction of the model reads later is the model's own.
+  for (Operation &op : llvm::reverse(body))
+    if (llvm::any_of(op.getUsers(), [&](Operation *user) {
+          return !gradients.contains(user) &&
+                 (isModelOp(user) || feeds.contains(user));
+        }))
+      feeds.insert(&op);
+
+  llvm::DenseSet<Operation *> found;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || found.contains(op) || gradients.contains(op) ||
+        feeds.contains(op) || isModelOp(op) || !carriesLoss(op) ||
+        outputs.contains(value))
+      continue;
+    found.insert(op);
+    llvm::append_range(open, op->getOperands());
+  }
+  OpSet ordered;
+  for (Operation &op : body)
+    if (found.contains(&op))
+      ordered.insert(&op);
+  return ordered;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of exponentials
+//===----------------------------------------------------------------------===//
+
+/// Ops between an exponential and its sum, and between the sum and what divides
+/// by it: a scale, a mask, an epsilon, a broadcast.
+static constexpr unsigned kMostBetween = 8;
+
+/// Adds the ops on paths from an exponential to `value`; whether there is one.
+static bool collectExponentials(Value value, llvm::DenseSet<Operation *> &found,
+                                unsigned left) {
+  Operation *op = value.getDefiningOp();
+  if (!op || left == 0)
+    return false;
+  if (isa<ExpOp>(op)) {
+    found.insert(op);
+    // The distance to the maximum is as exact as what it is taken of.
+    if (auto sub = op->getOperand(0).getDefiningOp<SubOp>())
+      found.insert(sub);
+    return true;
+  }
+  if (!isa<AddOp, MulOp, DivOp, SelectOp, CastOp>(op) && !movesElements(op))
+    return false;
+  bool any = false;
+  for (Value operand : op->getOperands())
+    any |= collectExponentials(operand, found, left - 1);
+  if (any)
+    found.insert(op);
+  return any;
+}
+
+/// Adds the ops from `value`, a sum, to what divides by it or takes its
+/// logarithm; whether there is one. Each value of `seen` is looked at once.
+static bool collectNormalisers(Value value, llvm::DenseSet<Operation *> &found,
+                               llvm::SmallPtrSetImpl<Value> &seen,
+                               unsigned left) {
+  bool any = false;
+  if (!seen.insert(value).second)
+    return false;
+  for (OpOperand &use : value.getUses()) {
+    Operation *op = use.getOwner();
+    bool normalises = isa<ReciprocalOp, LogOp>(op) ||
+                      (isa<DivOp>(op) && use.getOperandNumber() == 1);
+    bool passes =
+        isa<AddOp, MulOp, MaxOp, ClampOp, CastOp>(op) || movesElements(op);
+    if (normalises) {
+      // A quotient ends it, an inverse or a logarithm is read by what does.
+      if (!isa<DivOp>(op))
+        for (Operation *reader : op->getResult(0).getUsers())
+          if (isa<MulOp, SubOp>(reader))
+            found.insert(reader);
+    } else if (!passes || left == 0 ||
+               !collectNormalisers(op->getResult(0), found, seen, left - 1)) {
+      continue;
+    }
+    found.insert(op);
+    any = true;
+  }
+  return any;
+}
+
+OpSet mpc::opsOfExponentialSums(func::FuncOp func) {
+  llvm::DenseSet<Operation *> found;
+  Block &body = func.getBody().front();
+  for (Operation &op : body) {
+    if (!isa<ReduceSumOp, ReduceMeanOp>(op))
+      continue;
+    llvm::DenseSet<Operation *> before, after;
+    llvm::SmallPtrSet<Value, 8> seen;
+    if (!collectExponentials(op.getOperand(0), before, kMostBetween) ||
+        !collectNormalisers(op.getResult(0), after, seen, kMostBetween))
+      continue;
+    found.insert(&op);
+    found.insert(before.begin(), before.end());
+    found.insert(after.begin(), after.end());
+  }
+  OpSet ordered;
+  if (!found.empty())
+    for (Operation &op : body)
+      if (found.contains(&op))
+        ordered.insert(&op);
+  return ordered;
+}
