@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -192,10 +193,10 @@ bool isOwnPolicy(StringRef name) {
   return false;
 }
 
-/// The decisions that let a softmax compute in 16 bits: an override, the
-/// model's own type, and the rules of imitated systems by which an op runs in
-/// the type that arrives or in that of its layer.
-bool excusesNarrowSoftmax(DecisionAttr decision) {
+/// The decisions that let an op compute in 16 bits what is f32 by rule: an
+/// override, the model's own type, and the rules of imitated systems by which
+/// an op runs in the type that arrives or in that of its layer.
+bool excusesNarrow(DecisionAttr decision) {
   if (!decision)
     return false;
   StringRef rule = decision.getRule().getValue();
@@ -205,19 +206,95 @@ bool excusesNarrowSoftmax(DecisionAttr decision) {
          !isOwnPolicy(decision.getList().getValue());
 }
 
+DecisionAttr decisionOf(Operation *op) {
+  return op->getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr);
+}
+
+bool isNarrow(Value value) {
+  auto type = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
+  return type && type.getWidth() < 32;
+}
+
+/// The first float operand or result of fewer than 32 bits, or null.
+Value narrowValueOf(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (isNarrow(operand))
+      return operand;
+  for (Value result : op->getResults())
+    if (isNarrow(result))
+      return result;
+  return {};
+}
+
 LogicalResult checkDecision(Operation *op) {
   if (!isa<PrecisionOpInterface>(op))
     return success();
-  auto decision = op->getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr);
+  DecisionAttr decision = decisionOf(op);
   if (!decision && !isa<CastOp>(op))
     return op->emitOpError()
            << "carries no '" << MpcDialect::kDecisionAttr << "'";
-  if (isa<SoftmaxOp, LogSoftmaxOp>(op)) {
-    Type element = getElementTypeOrSelf(op->getResult(0).getType());
-    if (element.getIntOrFloatBitWidth() < 32 && !excusesNarrowSoftmax(decision))
+  bool isSoftmax = isa<SoftmaxOp, LogSoftmaxOp>(op);
+  if (!isSoftmax && !isLossOp(op))
+    return success();
+  if (Value narrow = narrowValueOf(op); narrow && !excusesNarrow(decision))
+    return op->emitOpError()
+           << "computes in " << getElementTypeOrSelf(narrow.getType()) << "; "
+           << (isSoftmax ? "softmax" : "a loss")
+           << " is f32 unless an override says otherwise";
+  return success();
+}
+
+/// What makes a loss of several ops computes in f32, and nothing rounds what
+/// goes from one of them to the next.
+LogicalResult checkLossParts(func::FuncOp func) {
+  OpSet parts = opsOfLosses(func);
+  for (Operation *op : parts) {
+    if (auto cast = dyn_cast<CastOp>(op)) {
+      bool fromPart = parts.contains(cast.getInput().getDefiningOp()) &&
+                      !isNarrow(cast.getInput());
+      // A part that an override narrows reads it so; one that widens it again
+      // has lost bits to storage.
+      bool isWidened = llvm::any_of(cast->getUsers(), [&](Operation *user) {
+        return isa<CastOp>(user) && parts.contains(user);
+      });
+      if (fromPart && isWidened && isNarrow(cast.getResult()) &&
+          !cast.getPinned() && !decisionOf(cast))
+        return cast.emitOpError()
+               << "rounds a part of the loss to "
+               << getElementTypeOrSelf(cast.getResult().getType());
+      continue;
+    }
+    if (Value narrow = narrowValueOf(op);
+        narrow && !excusesNarrow(decisionOf(op)))
       return op->emitOpError()
-             << "computes in " << element
-             << "; softmax is f32 unless an override says otherwise";
+             << "computes in " << getElementTypeOrSelf(narrow.getType())
+             << "; what makes a loss is f32 unless an override says otherwise";
+  }
+  return success();
+}
+
+/// A float output is the f32 value that its op computed: no cast that a policy
+/// inserted rounds it. An op that computes in 16 bits by its policy has no
+/// other value to give.
+LogicalResult checkOutputs(func::FuncOp func) {
+  StepFunction step(func);
+  for (unsigned index : step.results(RoleKind::output)) {
+    Value value = step.result(index);
+    auto widening = value.getDefiningOp<CastOp>();
+    auto narrowing = widening && !isNarrow(value)
+                         ? widening.getInput().getDefiningOp<CastOp>()
+                         : CastOp();
+    if (!narrowing || narrowing.getPinned() || decisionOf(narrowing) ||
+        !isNarrow(narrowing.getResult()) || isNarrow(narrowing.getInput()) ||
+        step.resultName(index).ends_with(".gradient"))
+      continue;
+    Operation *maker = narrowing.getInput().getDefiningOp();
+    DecisionAttr decision = maker ? decisionOf(maker) : DecisionAttr();
+    if (decision && isOwnPolicy(decision.getList().getValue()))
+      return narrowing.emitOpError()
+             << "rounds output '" << step.resultName(index) << "' to "
+             << getElementTypeOrSelf(narrowing.getType())
+             << "; a float output is f32 unless an override says otherwise";
   }
   return success();
 }
@@ -370,6 +447,8 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
     }
     bool failedAny = failed(checkSignature(func)) ||
                      (func.isPublic() && failed(checkTraining(func, *kind)));
+    if (*kind == StageKind::Precision && !failedAny)
+      failedAny = failed(checkLossParts(func)) || failed(checkOutputs(func));
     func.getBody().walk([&](Operation *op) {
       if (!isa<YieldOp>(op))
         failedAny |= failed(check(op));

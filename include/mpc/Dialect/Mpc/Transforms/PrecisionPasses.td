@@ -30,8 +30,15 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
     ```
     Contract in: one block, static shapes, f32 where the model leaves the choice.
     Contract out: every op that a policy can name carries `#mpc.decision`; float
-    outputs of the function and every softmax are f32 unless an override says
-    otherwise; contractions yield their accumulate type.
+    outputs of the function, every softmax and every loss are f32 unless an
+    override says otherwise; contractions yield their accumulate type.
+
+    A loss that the graph spells out is f32 as one op is: from the result of role
+    `loss` back through elementwise ops, reductions, softmax and what moves
+    elements, to contractions, recurrences, norms, what a later contraction reads,
+    and values that are outputs as well. So are, under mpc's own lists, the steps of
+    a softmax or logsumexp that no pattern recognises. Policies that imitate torch
+    or TensorFlow type these ops as those do.
 
     Numerics: each inserted cast rounds once, to nearest even. A value inside a
     predicted kernel is never rounded. `policy=float32` changes no type. Constants
@@ -78,8 +85,10 @@ def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
       scalar, and every parameter either has the result that replaces it or its
       gradient.
     - `precision`: every op that a policy can name carries a decision, inserted
-      casts excepted; softmax and log_softmax compute in f32 or f64, unless an
-      override or the model's own types say otherwise.
+      casts excepted; softmax, log_softmax, losses and what makes a result of role
+      `loss` compute in f32 or f64, and no inserted cast rounds a part of a loss or
+      a float output, unless an override, the model's own types or the rules of an
+      imitated system say otherwise.
     - `loss-scale`: no `mpc.gradient_seed`; every result that replaces an argument
       has its role and name; losses and parameters are f32 or f64.
     - `pad`: `mpc.padding` stands on contractions only, with the four extents before
