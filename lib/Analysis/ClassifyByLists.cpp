@@ -44,8 +44,12 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
     return failure();
   OpPlan &plan = builder.planOf(op);
   if (*fixed) {
-    if (!plan.override || storageBits(plan.override->type) >= 32 ||
-        !carriesIntegers(builder, op))
+    if (plan.override && storageBits(plan.override->type) >= 32) {
+      // What is asked for in f32 is to read f32, too.
+      plan.unrounded = OpPlan::Unrounded::All;
+      return success();
+    }
+    if (!plan.override || !carriesIntegers(builder, op))
       return success();
     const PolicyOverride &override = *plan.override;
     --builder.useOf(override).obeyed;
@@ -68,14 +72,17 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
         ("layer '" + layerPath(op) + "' has policy '" + policy.getName() + "'")
             .str();
   FusionClass family = fusionClassOf(op);
-  bool elementwise =
-      family == FusionClass::Elementwise || family == FusionClass::Source;
+  bool computes = family == FusionClass::Elementwise ||
+                  family == FusionClass::Source || isa<OrderOpInterface>(op);
   bool usesLow = plan.cls == PrecisionClass::Low;
   if (usesLow && storageBits(policy.getCompute()) < 32 &&
       carriesIntegers(builder, op)) {
     keepIntegers(builder, op);
     return success();
   }
+  // A layer that the policy wants in f32 reads f32, as one that is overridden.
+  if (&policy != &builder.policy && storageBits(policy.getCompute()) >= 32)
+    plan.unrounded = OpPlan::Unrounded::All;
   switch (plan.cls) {
   case PrecisionClass::Ban:
     return op->emitError() << "op kind '" << kind << "' is banned by policy '"
@@ -96,7 +103,7 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
   case PrecisionClass::Widest:
     // An elementwise op computes in f32 registers whatever it loads; an op that
     // moves elements has no registers of its own.
-    plan.role = elementwise ? OpPlan::Role::Compute : OpPlan::Role::Move;
+    plan.role = computes ? OpPlan::Role::Compute : OpPlan::Role::Move;
     break;
   case PrecisionClass::High:
   case PrecisionClass::HighResult:
@@ -105,6 +112,8 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
     break;
   }
   plan.compute = plan.result = builder.wide;
+  if (isa<OrderOpInterface>(op) && plan.unrounded == OpPlan::Unrounded::None)
+    plan.unrounded = OpPlan::Unrounded::Ordered;
   return success();
 }
 

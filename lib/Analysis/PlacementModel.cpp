@@ -39,6 +39,20 @@ bool mpc::isMove(const PrecisionPlan &plan, Operation *op) {
   return opPlan && opPlan->role == OpPlan::Role::Move;
 }
 
+/// Whether `opPlan` has its op take operand `index` as it was computed.
+static bool takesUnrounded(const OpPlan &opPlan, Operation *op,
+                           unsigned index) {
+  switch (opPlan.unrounded) {
+  case OpPlan::Unrounded::None:
+    return false;
+  case OpPlan::Unrounded::Ordered:
+    return cast<OrderOpInterface>(op).decidesByOrder(index);
+  case OpPlan::Unrounded::All:
+    return true;
+  }
+  return false;
+}
+
 Reading mpc::readingOf(const PrecisionPlan &plan, OpOperand &use) {
   using Kind = Reading::Kind;
   Operation *op = use.getOwner();
@@ -49,6 +63,8 @@ Reading mpc::readingOf(const PrecisionPlan &plan, OpOperand &use) {
   if (!opPlan || opPlan->role == OpPlan::Role::Untouched ||
       !isPrecisionOperand(op, use.getOperandNumber()))
     return {Kind::Exact, wide};
+  if (takesUnrounded(*opPlan, op, use.getOperandNumber()))
+    return {Kind::Exact, opPlan->compute};
   if (opPlan->role == OpPlan::Role::Move) {
     bool moves = llvm::any_of(op->getResults(), [&](Value result) {
       return plan.isEligible(result);

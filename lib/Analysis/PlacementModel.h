@@ -20,7 +20,7 @@ namespace mpc {
 /// How an op takes an operand under a plan.
 struct Reading {
   enum class Kind {
-    Exact,  ///< as the op that made it left it: the policy does not reach this
+    Exact,  ///< as the op that made it left it, whatever others store it in
     Wide,   ///< in f32 or wider
     Narrow, ///< in the 16 bits that the op computes in
     Moved,  ///< in the type that the reader's result is stored in

@@ -27,18 +27,42 @@ std::string mpc::describeOp(Operation *op) {
   return name == kind ? kind : kind + " '" + name.str() + "'";
 }
 
+/// Whether what `op` makes of an element is ordered as the element is, or made
+/// of few of them: a rounding of the operand shows in the order of the results.
+static bool passesOrder(Operation *op) {
+  switch (fusionClassOf(op)) {
+  case FusionClass::Elementwise:
+  case FusionClass::RowWise:
+  case FusionClass::Scan:
+    return true;
+  default:
+    return false;
+  }
+}
+
 void StorageRules::findUnrounded(const PlanBuilder &builder) {
+  using Kind = Reading::Kind;
+  // Gives `value` the reader of a result of `op`.
+  auto inherit = [](llvm::DenseMap<Value, Operation *> &readers, Value value,
+                    Operation *op) {
+    for (Value result : op->getResults())
+      if (Operation *reader = readers.lookup(result))
+        readers.try_emplace(value, reader);
+  };
   for (Operation &op : llvm::reverse(builder.getBody()))
     for (OpOperand &operand : op.getOpOperands()) {
-      if (!builder.isEligible(operand.get()))
-        continue;
-      Reading reading = readingOf(builder.getPlan(), operand);
-      if (reading.kind == Reading::Kind::Exact)
-        unrounded[operand.get()] = &op;
-      else if (reading.kind == Reading::Kind::Moved)
-        for (Value result : op.getResults())
-          if (Operation *reader = unrounded.lookup(result))
-            unrounded.try_emplace(operand.get(), reader);
+      Value value = operand.get();
+      Kind kind = readingOf(builder.getPlan(), operand).kind;
+      auto order = dyn_cast<OrderOpInterface>(op);
+      if (kind == Kind::Exact && order &&
+          order.decidesByOrder(operand.getOperandNumber()))
+        ordered[value] = &op;
+      else if (kind == Kind::Exact && builder.isEligible(value))
+        unrounded[value] = &op;
+      if (kind == Kind::Moved)
+        inherit(unrounded, value, &op);
+      if (kind == Kind::Moved || (kind != Kind::Narrow && passesOrder(&op)))
+        inherit(ordered, value, &op);
     }
 }
 
@@ -81,6 +105,10 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
                     ? "the function returns it as it was computed"
                     : describeOp(reader) + " takes the unrounded value",
                 reader, "a reader needs the unrounded value");
+  if (Operation *reader = ordered.lookup(value))
+    return high("the order of its values decides what " + describeOp(reader) +
+                    " gives, which a rounding may change",
+                reader, "the order of its values decides");
   const PlacementModel::Demand &demand = model.demandOf(value);
   if (demand.narrow.size() > 1)
     return high("its readers want different 16-bit types", op);

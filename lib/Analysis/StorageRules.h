@@ -53,8 +53,8 @@ private:
 
   llvm::DenseMap<mlir::Value, StorageRule> rules;
   /// Values that some reader needs exactly as they were computed, and the
-  /// reader.
-  llvm::DenseMap<mlir::Value, mlir::Operation *> unrounded;
+  /// reader; and those from which something is computed whose order decides.
+  llvm::DenseMap<mlir::Value, mlir::Operation *> unrounded, ordered;
 };
 
 } // namespace mpc

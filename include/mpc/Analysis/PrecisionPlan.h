@@ -38,6 +38,10 @@ struct OpPlan {
   /// How a contraction multiplies f32 operands.
   ComputeMode mode = ComputeMode::native;
   PrecisionClass cls = PrecisionClass::High;
+  /// Operands that it takes as they were computed, whatever other readers have
+  /// them stored in: all (an override in f32), or those whose order decides.
+  enum class Unrounded { None, Ordered, All };
+  Unrounded unrounded = Unrounded::None;
   /// What #mpc.decision records.
   std::string rule, reason;
   const PolicyOverride *override = nullptr;

@@ -6,6 +6,8 @@
 
 #include "MpcShapes.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::shapes;
@@ -63,6 +65,13 @@ LogicalResult CompareOp::inferReturnTypes(MLIRContext *context,
     return failure();
   return inferBroadcast(loc, getOperationName(), adaptor.getOperands(),
                         IntegerType::get(context, 1), types);
+}
+
+bool CompareOp::decidesByOrder(unsigned index) {
+  auto other = getOperand(1 - index).getDefiningOp<ConstantOp>();
+  bool isSign = other && splatValue(other.getValue()) == 0.0;
+  return isa<FloatType>(getElementTypeOrSelf(getOperand(index).getType())) &&
+         !isSign;
 }
 
 LogicalResult SelectOp::inferReturnTypes(MLIRContext *,

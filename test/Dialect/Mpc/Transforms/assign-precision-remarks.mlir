@@ -14,8 +14,9 @@ func.func @main(%x: tensor<64x64xf32>, %g: tensor<64xf32>) -> (tensor<64x64xf32>
   %0 = mpc.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %1 = mpc.add %0, %x : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %2 = mpc.layer_norm %1, %g, %g axis(1) epsilon(1.0e-5) : (tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<64x64xf32>
-  %3 = mpc.tanh %1 : tensor<64x64xf32> loc("kept")
-  %4 = mpc.reduce_sum %3 axes([1]) : tensor<64x64xf32> -> tensor<64xf32>
+  %3 = mpc.tanh %x : tensor<64x64xf32> loc("kept")
+  %s = mpc.add %1, %3 : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %4 = mpc.reduce_sum %s axes([1]) : tensor<64x64xf32> -> tensor<64xf32>
   %5 = mpc.matmul %2, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("last")
   return %5, %4 : tensor<64x64xf32>, tensor<64xf32>
 }

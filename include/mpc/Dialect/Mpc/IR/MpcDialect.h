@@ -42,6 +42,10 @@ enum class FusionClass {
   Opaque,      ///< a kernel of its own (scatter, top_k)
 };
 
+/// Trait Mpc_Additive of MpcInterfaces.td.
+template <typename OpTy>
+class Additive : public mlir::OpTrait::TraitBase<OpTy, Additive> {};
+
 /// Elements of a statically shaped tensor value or type; saturates at the
 /// largest int64 where the product overflows, 0 for dynamic shapes.
 int64_t elementCount(mlir::Type type);

@@ -30,9 +30,9 @@ class Mpc_UnaryOp<string mnemonic, string text, string flops = "1", Type tensor 
 def Mpc_AbsOp : Mpc_UnaryOp<"abs", "|x|", "1", Mpc_Tensor>;
 def Mpc_NegOp : Mpc_UnaryOp<"neg", "-x", "1", Mpc_Tensor>;
 def Mpc_SignOp : Mpc_UnaryOp<"sign", "-1, 0 or 1; NaN stays NaN", "1", Mpc_Tensor>;
-def Mpc_FloorOp : Mpc_UnaryOp<"floor", "largest integer not above x">;
-def Mpc_CeilOp : Mpc_UnaryOp<"ceil", "smallest integer not below x">;
-def Mpc_RoundOp : Mpc_UnaryOp<"round", "nearest integer, halves to even">;
+def Mpc_FloorOp : Mpc_UnaryOp<"floor", "largest integer not above x", "1", Mpc_FloatTensor, [Mpc_OrderOpInterface]>;
+def Mpc_CeilOp : Mpc_UnaryOp<"ceil", "smallest integer not below x", "1", Mpc_FloatTensor, [Mpc_OrderOpInterface]>;
+def Mpc_RoundOp : Mpc_UnaryOp<"round", "nearest integer, halves to even", "1", Mpc_FloatTensor, [Mpc_OrderOpInterface]>;
 def Mpc_ExpOp : Mpc_UnaryOp<"exp", "e^x", "8">;
 def Mpc_Expm1Op : Mpc_UnaryOp<"expm1", "e^x - 1 without cancellation", "10">;
 def Mpc_LogOp : Mpc_UnaryOp<"log", "natural logarithm", "10">;
@@ -77,16 +77,16 @@ def Mpc_GeluOp : Mpc_UnaryOp<"gelu", "x times the normal distribution function o
   let assemblyFormat = "$input (`form` `(` custom<EnumKeyword>($form)^ `)`)? attr-dict `:` type($result)";
 }
 
-class Mpc_ClassifyOp<string mnemonic, string text>
+class Mpc_ClassifyOp<string mnemonic, string text, list<Trait> traits = []>
     : Mpc_InferredOp<mnemonic, "Elementwise", "::mpc::elementCount(getResult())",
-                     [Mpc_ElementwiseOpInterface]> {
+                     !listconcat([Mpc_ElementwiseOpInterface], traits)> {
   let summary = text;
   let arguments = (ins Mpc_FloatTensor:$input);
   let results = (outs Mpc_BoolTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
 }
 def Mpc_IsNanOp : Mpc_ClassifyOp<"is_nan", "true where x is NaN">;
-def Mpc_IsInfOp : Mpc_ClassifyOp<"is_inf", "true where x is an infinity"> {
+def Mpc_IsInfOp : Mpc_ClassifyOp<"is_inf", "true where x is an infinity", [Mpc_OrderOpInterface]> {
   let arguments = (ins Mpc_FloatTensor:$input, DefaultValuedAttr<BoolAttr, "true">:$positive,
                        DefaultValuedAttr<BoolAttr, "true">:$negative);
 }
@@ -129,15 +129,16 @@ class Mpc_BinaryOp<string mnemonic, string text, Type tensor = Mpc_Tensor, strin
   }];
 }
 
-def Mpc_AddOp : Mpc_BinaryOp<"add", "lhs + rhs; integers wrap", Mpc_Tensor, "1", [Commutative]> { let hasFolder = 1; }
-def Mpc_SubOp : Mpc_BinaryOp<"sub", "lhs - rhs; integers wrap"> { let hasFolder = 1; }
+def Mpc_AddOp : Mpc_BinaryOp<"add", "lhs + rhs; integers wrap", Mpc_Tensor, "1", [Commutative, Mpc_Additive]> { let hasFolder = 1; }
+def Mpc_SubOp : Mpc_BinaryOp<"sub", "lhs - rhs; integers wrap", Mpc_Tensor, "1", [Mpc_Additive]> { let hasFolder = 1; }
 def Mpc_MulOp : Mpc_BinaryOp<"mul", "lhs * rhs; integers wrap", Mpc_Tensor, "1", [Commutative]> { let hasFolder = 1; }
 def Mpc_DivOp : Mpc_BinaryOp<"div", "lhs / rhs; integers truncate, division by 0 gives 0"> { let hasFolder = 1; }
 def Mpc_MaxOp : Mpc_BinaryOp<"max", "larger operand; NaN if either is NaN", Mpc_Tensor, "1", [Commutative]>;
 def Mpc_MinOp : Mpc_BinaryOp<"min", "smaller operand; NaN if either is NaN", Mpc_Tensor, "1", [Commutative]>;
 def Mpc_PowOp : Mpc_BinaryOp<"pow", "lhs to the power rhs", Mpc_Tensor, "20">;
 def Mpc_Atan2Op : Mpc_BinaryOp<"atan2", "angle of the point (rhs, lhs), in radians, from -pi to pi", Mpc_FloatTensor, "20">;
-def Mpc_RemOp : Mpc_BinaryOp<"rem", "remainder with the sign of lhs (C's fmod); by 0 gives 0 on integers">;
+def Mpc_RemOp : Mpc_BinaryOp<"rem", "remainder with the sign of lhs (C's fmod); by 0 gives 0 on integers",
+                             Mpc_Tensor, "1", [Mpc_OrderOpInterface]>;
 def Mpc_AndOp : Mpc_BinaryOp<"and", "bitwise (on i1: logical) and", Mpc_IntTensor, "0", [Commutative]>;
 def Mpc_OrOp : Mpc_BinaryOp<"or", "bitwise (on i1: logical) or", Mpc_IntTensor, "0", [Commutative]>;
 def Mpc_XorOp : Mpc_BinaryOp<"xor", "bitwise (on i1: logical) exclusive or", Mpc_IntTensor, "0", [Commutative]>;
@@ -145,7 +146,8 @@ def Mpc_ShiftLeftOp : Mpc_BinaryOp<"shift_left", "lhs * 2^rhs; 0 from the type's
 def Mpc_ShiftRightOp : Mpc_BinaryOp<"shift_right", "lhs shifted right by rhs, zeros shifted in", Mpc_IntTensor, "0">;
 
 def Mpc_CompareOp : Mpc_InferredOp<"compare", "Elementwise", "::mpc::elementCount(getResult())",
-                                   [Mpc_ElementwiseOpInterface]> {
+                                   [Mpc_ElementwiseOpInterface,
+                                    DeclareOpInterfaceMethods<Mpc_OrderOpInterface, ["decidesByOrder"]>]> {
   let summary = "Elementwise comparison";
   let description = [{
     Every predicate but `ne` is false where an operand is NaN.

@@ -95,4 +95,27 @@ def Mpc_FusionOpInterface : OpInterface<"FusionOpInterface"> {
   ];
 }
 
+def Mpc_OrderOpInterface : OpInterface<"OrderOpInterface"> {
+  let cppNamespace = "::mpc";
+  let description = [{
+    The order of values decides the result: it jumps where an operand's element
+    passes another one, or a fixed number. A rounding of the operand, however
+    small, may then change the result by any amount.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Whether a rounding of operand `index` may change the order that decides.
+        False for operands that are not compared, and where the other side is
+        zero: rounding keeps the sign of every number that it does not flush.
+      }],
+      "bool", "decidesByOrder", (ins "unsigned":$index), "",
+      [{ return ::mlir::isa<::mlir::FloatType>(
+             ::mlir::getElementTypeOrSelf($_op->getOperand(index).getType())); }]>,
+  ];
+}
+
+/// The result is the sum of the operands, up to their signs: an error of an
+/// operand reaches the result as it is.
+def Mpc_Additive : NativeOpTrait<"Additive"> { let cppNamespace = "::mpc"; }
+
 #endif // MPC_DIALECT_MPC_IR_MPCINTERFACES

@@ -36,7 +36,7 @@ def Mpc_ReduceMinOp : Mpc_ReduceOp<"reduce_min", "Minimum over axes; NaN wins, n
 
 class Mpc_ArgReduceOp<string mnemonic, string text>
     : Mpc_InferredOp<mnemonic, "Reduction", "::mpc::elementCount(getInput())",
-                     [DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>]> {
+                     [DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>, Mpc_OrderOpInterface]> {
   let summary = text;
   let description = [{
     The first position, or the last with `select_last`.
@@ -67,7 +67,8 @@ def Mpc_CumsumOp : Mpc_Op<"cumsum", "Scan", "::mpc::elementCount(getResult())",
   let hasVerifier = 1;
 }
 
-def Mpc_TopKOp : Mpc_InferredOp<"top_k", "Opaque", "::mpc::elementCount(getInput())"> {
+def Mpc_TopKOp : Mpc_InferredOp<"top_k", "Opaque", "::mpc::elementCount(getInput())",
+                                [Mpc_OrderOpInterface]> {
   let summary = "The k largest (or smallest) elements along an axis, in order";
   let description = [{
     Equal elements keep their order of position.
