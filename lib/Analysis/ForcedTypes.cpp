@@ -282,6 +282,9 @@ static bool isModelOutput(const StepFunction &step, unsigned result) {
 void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {
   StepFunction step(builder.func);
   FloatType output = toFloatType(builder.policy.getOutput(), builder.context());
+  auto holdsIntegers = [&](Value value) {
+    return builder.carriesIntegers(value) || isIntegerTable(value);
+  };
   for (Operation &op : builder.body()) {
     bool isReturn = isa<func::ReturnOp>(op);
     // The planner has reported ambiguous layers.
@@ -297,11 +300,14 @@ void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {
       // Updates read masters and return them.
       bool keepsMaster = isa<BlockArgument>(value) &&
                          isa<OptimizerOpInterface, func::ReturnOp>(op);
+      FloatType type;
       if (variable.getWidth() < 32 && isParameter(value) && !keepsMaster)
-        builder.setRounding(&op, operand.getOperandNumber(), variable);
+        type = variable;
       else if (isReturn && output.getWidth() < 32 &&
                isModelOutput(step, operand.getOperandNumber()))
-        builder.setRounding(&op, operand.getOperandNumber(), output);
+        type = output;
+      if (type && !holdsIntegers(value))
+        builder.setRounding(&op, operand.getOperandNumber(), type);
     }
   }
 }

@@ -167,3 +167,25 @@ IntegerValues::IntegerValues(func::FuncOp func) : ranges(func) {
   for (Operation &op : body)
     llvm::for_each(op.getResults(), decide);
 }
+
+bool mpc::isIntegerTable(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  if (!constant || !getElementTypeOrSelf(value.getType()).isF32())
+    return false;
+  auto isInteger = [](double x) {
+    return std::floor(x) == x && std::abs(x) <= kLargestInteger;
+  };
+  if (std::optional<double> splat = splatValue(constant.getValue()))
+    return isInteger(*splat) && std::abs(*splat) > kAlwaysExact;
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+  if (failed(bytes))
+    return false;
+  // Weights end this at their first element.
+  bool isLarge = false;
+  for (float x : bytes->as<float>()) {
+    if (!isInteger(x))
+      return false;
+    isLarge |= std::abs(x) > kAlwaysExact;
+  }
+  return isLarge;
+}

@@ -149,7 +149,8 @@ mlir::FailureOr<const Policy *> layerPolicyOf(PlanBuilder &builder,
 bool isParameter(mlir::Value value);
 
 /// Rounds parameters to the variable type of the policy (of the reader's layer)
-/// where that is narrower than f32, and outputs to the policy's output type.
+/// where that is narrower than f32, and outputs to the policy's output type;
+/// neither where they carry integers.
 void roundVariablesAndOutputs(PlanBuilder &builder);
 
 /// After every op has its plan by mpc's own lists or by layers: keeps what

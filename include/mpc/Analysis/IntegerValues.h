@@ -59,6 +59,10 @@ private:
   llvm::DenseSet<mlir::Value> indexed, carriers;
 };
 
+/// Whether `value` is a float constant of integers that 16 bits may not hold,
+/// whatever it is used for. Weights are none: some element is no integer.
+bool isIntegerTable(mlir::Value value);
+
 } // namespace mpc
 
 #endif // MPC_ANALYSIS_INTEGERVALUES_H
