@@ -8,6 +8,9 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+
 #include <cmath>
 #include <limits>
 
@@ -49,10 +52,13 @@ double mpc::reference::rmsRelativeError(const Tensor &actual,
 }
 
 static OutputError compareIntegers(const Tensor &actual,
-                                   const Tensor &reference, bool fatal) {
+                                   const Tensor &reference,
+                                   const Tensor &declared, bool fatal) {
   OutputError error;
-  for (auto [a, b] : llvm::zip_equal(actual.ints(), reference.ints())) {
+  for (auto [a, b, d] :
+       llvm::zip_equal(actual.ints(), reference.ints(), declared.ints())) {
     error.mismatches += a != b;
+    error.declaredMismatches += d != b;
     error.maxAbsError =
         std::max(error.maxAbsError,
                  std::fabs(static_cast<double>(a) - static_cast<double>(b)));
@@ -78,7 +84,7 @@ OutputError mpc::reference::compareOutput(const Tensor &actual,
     return error;
   }
   if (!reference.isFloat())
-    return compareIntegers(actual, reference, fatalIntegers);
+    return compareIntegers(actual, reference, declared, fatalIntegers);
 
   OutputError error;
   double actualSquares = 0, declaredSquares = 0, magnitudeSquares = 0;
@@ -137,6 +143,32 @@ std::string mpc::reference::finitenessFault(const OutputError &error,
   llvm::interleaveComma(position, os);
   os << "]";
   return text;
+}
+
+//===----------------------------------------------------------------------===//
+// What is rounded
+//===----------------------------------------------------------------------===//
+
+static bool isNarrowFloat(Type type) {
+  auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+  return element && element.getWidth() < 32;
+}
+
+static bool rounds(Operation *op) {
+  auto contraction = dyn_cast<ContractionOpInterface>(op);
+  return (contraction && contraction.getComputeMode() != ComputeMode::native) ||
+         llvm::any_of(op->getOperandTypes(), isNarrowFloat) ||
+         llvm::any_of(op->getResultTypes(), isNarrowFloat);
+}
+
+llvm::SmallVector<bool> mpc::reference::roundedResults(func::FuncOp function) {
+  llvm::DenseSet<Value> rounded;
+  Block &body = function.getBody().front();
+  auto isRounded = [&](Value value) { return rounded.contains(value); };
+  for (Operation &op : body)
+    if (rounds(&op) || llvm::any_of(op.getOperands(), isRounded))
+      rounded.insert_range(op.getResults());
+  return llvm::map_to_vector(body.getTerminator()->getOperands(), isRounded);
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,6 +14,7 @@
 #include "Inputs.h"
 #include "Instrument.h"
 #include "StoredModel.h"
+#include "Verdict.h"
 
 #include "JIT/Compiler.h"
 
@@ -57,6 +58,9 @@ private:
   bool exactIntegers() const {
     return options.policy == "float32" && options.sets.empty();
   }
+  bool exactIntegers(size_t output) const {
+    return exactIntegers() || !rounded[output];
+  }
   Status oracle(reference::Rounding rounding, std::vector<Tensor> &results,
                 OpObserver observer = {});
 
@@ -71,6 +75,8 @@ private:
   std::vector<Buffer> inputs;
   std::vector<Tensor> inputTensors;
   std::vector<Tensor> reference, declared, actual;
+  /// Whether Precision left something narrow on the way to each output.
+  llvm::SmallVector<bool> rounded;
   /// Of each output, as reportOutputs() judged it.
   std::vector<double> tolerances;
   int64_t longestReduction = 1;
@@ -173,6 +179,7 @@ Status Checker::interpretModel() {
   if (Status status = compiler->runStages(*module, "import", "precision");
       !status.ok())
     return status;
+  rounded = reference::roundedResults(Compiler::entry(*module));
   return oracle(reference::Rounding::Declared, declared);
 }
 
@@ -208,7 +215,7 @@ void Checker::reportOutputs(Json &document, bool &ok) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     OutputError error =
         reference::compareOutput(actual[i], reference[i], declared[i],
-                                 longestReduction, exactIntegers());
+                                 longestReduction, exactIntegers(i));
     ok &= error.ok;
     tolerances.push_back(error.tolerance);
     std::string type(elementTypeName(outputs[i].type.element));
@@ -221,10 +228,12 @@ void Checker::reportOutputs(Json &document, bool &ok) {
                     {"mismatches", error.mismatches},
                     {"ok", error.ok}});
     faults.add(list.back(), outputs[i].name, error, outputs[i].type.shape);
-    table.push_back(
-        {outputs[i].name, outputs[i].type.toString(),
-         shortNumber(error.maxAbsError), shortNumber(error.rmsRelativeError),
-         shortNumber(error.tolerance), error.ok ? "ok" : "OVER TOLERANCE"});
+    addIntegerFields(list.back(), error, actual[i]);
+    table.push_back({outputs[i].name, outputs[i].type.toString(),
+                     errorCell(error.maxAbsError, actual[i]),
+                     errorCell(error.rmsRelativeError, actual[i]),
+                     errorCell(error.tolerance, actual[i]),
+                     verdict(error, actual[i], error.ok)});
   }
   document["outputs"] = list;
   reporter.line(formatTable(table, {false, false, true, true, true, false}));
@@ -253,7 +262,7 @@ Status Checker::compareExpected(Json &document, bool &ok) {
     bool holds =
         actual[i].isFloat()
             ? error.mismatches == 0 && error.rmsRelativeError <= tolerances[i]
-            : error.mismatches == 0 || !exactIntegers();
+            : error.mismatches == 0 || !exactIntegers(i);
     ok &= holds;
     list.push_back({{"name", outputs[i].name},
                     {"max_abs_error", jsonNumber(error.maxAbsError)},
@@ -261,9 +270,10 @@ Status Checker::compareExpected(Json &document, bool &ok) {
                     {"tolerance", jsonNumber(tolerances[i])},
                     {"ok", holds}});
     faults.add(list.back(), outputs[i].name, error, outputs[i].type.shape);
-    table.push_back({outputs[i].name, shortNumber(error.maxAbsError),
-                     shortNumber(error.rmsRelativeError),
-                     holds ? "ok" : "OVER TOLERANCE"});
+    addIntegerFields(list.back(), error, actual[i]);
+    table.push_back({outputs[i].name, errorCell(error.maxAbsError, actual[i]),
+                     errorCell(error.rmsRelativeError, actual[i]),
+                     verdict(error, actual[i], holds)});
   }
   document["expected"] = list;
   reporter.line(formatTable(table, {false, true, true, false}));
@@ -375,12 +385,13 @@ Status Checker::checkOps(Json &document, bool &ok) {
           {"magnitude", jsonNumber(magnitude)},
           {"tolerance", jsonNumber(error.tolerance)},
           {"ok", error.ok}},
-         {op.name, op.kind, shortNumber(error.maxAbsError),
-          shortNumber(error.rmsRelativeError), shortNumber(magnitude),
-          error.ok ? "ok" : "OVER TOLERANCE"},
+         {op.name, op.kind, errorCell(error.maxAbsError, *reference),
+          errorCell(error.rmsRelativeError, *reference), shortNumber(magnitude),
+          verdict(error, *reference, error.ok)},
          jsonNumber(error.rmsRelativeError),
          rows.size()});
     faults.add(rows.back().json, op.name, error, reference->getShape());
+    addIntegerFields(rows.back().json, error, *reference);
   }
   std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
     return a.excess != b.excess ? a.excess > b.excess : a.order < b.order;

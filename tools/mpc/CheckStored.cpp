@@ -10,6 +10,7 @@
 #include "Finiteness.h"
 #include "Inputs.h"
 #include "StoredModel.h"
+#include "Verdict.h"
 
 #include "mpc/Reference/Compare.h"
 
@@ -104,11 +105,14 @@ Status StoredCheck::compare(const ExecutableFile &file,
                   {"mismatches", error.mismatches},
                   {"ok", holds}};
     faults.add(entry, outputs[i].name, error, outputs[i].type.shape);
+    if (!actual.isFloat())
+      entry["elements"] = actual.size();
     outputList.push_back(entry);
     expectedList.push_back(entry);
-    table.push_back({outputs[i].name, shortNumber(error.maxAbsError),
-                     shortNumber(error.rmsRelativeError),
-                     shortNumber(tolerance), holds ? "ok" : "OVER TOLERANCE"});
+    table.push_back({outputs[i].name, errorCell(error.maxAbsError, actual),
+                     errorCell(error.rmsRelativeError, actual),
+                     errorCell(tolerance, actual),
+                     verdict(error, actual, holds)});
   }
   document["outputs"] = outputList;
   document["expected"] = expectedList;

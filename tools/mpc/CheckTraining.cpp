@@ -13,6 +13,7 @@
 #include "Inputs.h"
 #include "KeptState.h"
 #include "StoredModel.h"
+#include "Verdict.h"
 
 #include "JIT/TrainingOracle.h"
 
@@ -176,10 +177,12 @@ Status StepCheck::report(Json &document, bool &ok) {
           jsonNumber(reference::compareOutput(actual, own.exact, own.declared,
                                               longest, /*fatalIntegers=*/true)
                          .tolerance);
-    table.push_back(
-        {answer.name, values[i].type.toString(), shortNumber(error.maxAbsError),
-         shortNumber(error.rmsRelativeError), shortNumber(error.tolerance),
-         error.ok ? "ok" : "OVER TOLERANCE"});
+    addIntegerFields(list.back(), error, actual);
+    table.push_back({answer.name, values[i].type.toString(),
+                     errorCell(error.maxAbsError, actual),
+                     errorCell(error.rmsRelativeError, actual),
+                     errorCell(error.tolerance, actual),
+                     verdict(error, actual, error.ok)});
   }
   document["outputs"] = list;
   reporter.line(formatTable(table, {false, false, true, true, true, false}));

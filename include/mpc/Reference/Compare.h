@@ -36,6 +36,8 @@ struct OutputError {
   /// In row-major order the first of the overflows, where there is none the
   /// first mismatch of a float output; else -1.
   int64_t firstMismatch = -1;
+  /// Integer outputs: elements that differ in the declared mode.
+  int64_t declaredMismatches = 0;
   bool ok = true;
 };
 
@@ -57,6 +59,11 @@ OutputError compareOutput(const Tensor &actual, const Tensor &reference,
 /// sentence without its subject; empty where it does not.
 std::string finitenessFault(const OutputError &error,
                             llvm::ArrayRef<int64_t> shape);
+
+/// For each result of `function`, whether a number of fewer than 32 bits, or a
+/// product that rounds its operands to fewer, is on the way to it. Integers
+/// have no reason to differ where none is. `function` has one block.
+llvm::SmallVector<bool> roundedResults(mlir::func::FuncOp function);
 
 /// Number of terms of the longest sum in `function`: contractions, reductions,
 /// norms, softmax, attention, pools, losses, and recurrent products over all

@@ -1,0 +1,40 @@
+//===- Verdict.cpp - how reports show a judgement -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verdict.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+using mpc::reference::OutputError;
+using mpc::reference::Tensor;
+
+std::string tool::errorCell(double number, const Tensor &tensor) {
+  return tensor.isFloat() ? shortNumber(number) : "-";
+}
+
+std::string tool::verdict(const OutputError &error, const Tensor &tensor,
+                          bool holds) {
+  if (tensor.isFloat())
+    return holds ? "ok" : "OVER TOLERANCE";
+  if (error.mismatches == 0)
+    return "ok";
+  std::string text = std::to_string(error.mismatches) + " of " +
+                     std::to_string(tensor.size()) +
+                     (holds ? " differ" : " DIFFER");
+  if (error.declaredMismatches)
+    text += ", " + std::to_string(error.declaredMismatches) +
+            " in the oracle's second mode";
+  return text;
+}
+
+void tool::addIntegerFields(Json &entry, const OutputError &error,
+                            const Tensor &tensor) {
+  if (tensor.isFloat())
+    return;
+  entry["elements"] = tensor.size();
+  entry["mismatches"] = error.mismatches;
+  entry["declared_mismatches"] = error.declaredMismatches;
+}
