@@ -1,4 +1,4 @@
-//===- RandomGraph.h - graphs whose results are exact -----------*- C++ -*-===//
+//===- ExactGraph.h - graphs whose results are exact ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,23 +7,24 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TEST_UNIT_CONFORMANCE_RANDOMGRAPH_H
-#define MPC_TEST_UNIT_CONFORMANCE_RANDOMGRAPH_H
+#ifndef MPC_TOOLS_SMITH_EXACTGRAPH_H
+#define MPC_TOOLS_SMITH_EXACTGRAPH_H
+
+#include "Random.h"
 
 #include "mpc/Reference/Tensor.h"
 
-#include <random>
 #include <string>
 #include <vector>
 
-namespace mpc {
+namespace mpc::smith {
 
 /// A function `@main` in text: + - * / sqrt min max select compare cast, the
 /// integer and boolean ops around them, products of one term, extremes along a
 /// dimension, and movement between. Same seed, same text.
-class RandomGraph {
+class ExactGraph {
 public:
-  RandomGraph(uint64_t seed, int ops);
+  ExactGraph(Random &random, int ops);
 
   const std::string &text() const { return function; }
 
@@ -35,8 +36,8 @@ private:
     int family;
   };
 
-  int64_t below(int64_t limit) { return engine() % limit; }
-  bool chance(int percent) { return below(100) < percent; }
+  int64_t below(int64_t limit) { return random.below(limit); }
+  bool chance(int percent) { return random.chance(percent); }
   std::string drawFloat();
   std::string typeOf(const Node &node) const;
   /// The last of `values`, or of those that `accept` takes, with a bias towards
@@ -53,7 +54,7 @@ private:
   void addProduct(const Node &x);
   void finish();
 
-  std::mt19937_64 engine;
+  Random &random;
   std::vector<std::vector<int64_t>> families;
   std::vector<int64_t> permutation, inverse;
   std::vector<Node> values;
@@ -64,9 +65,8 @@ private:
 
 /// Values of `type` of every magnitude: ordinary numbers, any bit pattern,
 /// zeros of both signs, infinities, NaN and the ends of the format.
-reference::Tensor drawExtremes(mlir::RankedTensorType type,
-                               std::mt19937_64 &engine);
+reference::Tensor drawExtremes(mlir::RankedTensorType type, Random &random);
 
-} // namespace mpc
+} // namespace mpc::smith
 
-#endif // MPC_TEST_UNIT_CONFORMANCE_RANDOMGRAPH_H
+#endif // MPC_TOOLS_SMITH_EXACTGRAPH_H

@@ -1,10 +1,10 @@
-//===- RandomGraph.cpp - graphs whose results are exact -------------------===//
+//===- ExactGraph.cpp - graphs whose results are exact --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "RandomGraph.h"
+#include "ExactGraph.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -14,19 +14,20 @@
 #include <limits>
 
 using namespace mpc;
+using namespace mpc::smith;
 
 static bool isFloatName(const std::string &element) {
   return element.find('f') != std::string::npos;
 }
 
-RandomGraph::RandomGraph(uint64_t seed, int ops) : engine(seed) {
+ExactGraph::ExactGraph(Random &random, int ops) : random(random) {
   static const int64_t extents[] = {1, 2, 3, 5, 8, 16, 17, 33};
   std::vector<int64_t> base;
   for (int64_t rank = 1 + below(3); rank > 0; --rank)
     base.push_back(extents[below(std::size(extents))]);
   for (size_t i = 0; i < base.size(); ++i)
     permutation.push_back(i);
-  std::shuffle(permutation.begin(), permutation.end(), engine);
+  random.shuffle(permutation);
   inverse.resize(base.size());
   std::vector<int64_t> moved, merged(base.begin(), base.end());
   for (size_t i = 0; i < base.size(); ++i) {
@@ -46,13 +47,13 @@ RandomGraph::RandomGraph(uint64_t seed, int ops) : engine(seed) {
   finish();
 }
 
-std::string RandomGraph::drawFloat() {
+std::string ExactGraph::drawFloat() {
   static const char *elements[] = {"f32", "f32", "f32",  "f32",
                                    "f16", "f16", "bf16", "bf16"};
   return chance(6) ? "f64" : elements[below(std::size(elements))];
 }
 
-std::string RandomGraph::typeOf(const Node &node) const {
+std::string ExactGraph::typeOf(const Node &node) const {
   std::string text = "tensor<";
   for (int64_t extent : node.shape)
     text += std::to_string(extent) + "x";
@@ -60,7 +61,7 @@ std::string RandomGraph::typeOf(const Node &node) const {
 }
 
 template <typename Accept>
-const RandomGraph::Node *RandomGraph::pick(Accept accept) {
+const ExactGraph::Node *ExactGraph::pick(Accept accept) {
   std::vector<const Node *> fitting;
   for (const Node &node : values)
     if (accept(node))
@@ -71,14 +72,14 @@ const RandomGraph::Node *RandomGraph::pick(Accept accept) {
   return fitting[std::max(below(fitting.size()), below(fitting.size()))];
 }
 
-RandomGraph::Node &RandomGraph::define(std::string element,
-                                       std::vector<int64_t> shape, int family) {
+ExactGraph::Node &ExactGraph::define(std::string element,
+                                     std::vector<int64_t> shape, int family) {
   values.push_back({"%" + std::to_string(counter++), std::move(element),
                     std::move(shape), family});
   return values.back();
 }
 
-void RandomGraph::addArgument(int index) {
+void ExactGraph::addArgument(int index) {
   std::vector<int64_t> shape = families[0];
   // The first keeps the whole shape; the next two are a column and a row.
   if (index == 1)
@@ -98,7 +99,7 @@ void RandomGraph::addArgument(int index) {
                " {mpc.role = #mpc.role<input>, mpc.name = \"" + name + "\"}";
 }
 
-void RandomGraph::addOp() {
+void ExactGraph::addOp() {
   Node x = *pick([](const Node &) { return true; });
   int64_t kind = below(100);
   if (kind < 12)
@@ -115,7 +116,7 @@ void RandomGraph::addOp() {
     addProduct(x);
 }
 
-void RandomGraph::addUnary(const Node &x) {
+void ExactGraph::addUnary(const Node &x) {
   static const char *floats[] = {"sqrt", "neg", "abs", "sqrt", "relu"};
   static const char *integers[] = {"neg", "abs", "not"};
   const char *op = isFloatName(x.element) ? floats[below(std::size(floats))]
@@ -134,7 +135,7 @@ static std::vector<int64_t> broadcast(std::vector<int64_t> shape,
   return shape;
 }
 
-void RandomGraph::addBinary(const Node &x) {
+void ExactGraph::addBinary(const Node &x) {
   const Node *found = pick([&](const Node &node) {
     return node.family == x.family && node.element == x.element;
   });
@@ -164,7 +165,7 @@ void RandomGraph::addBinary(const Node &x) {
           typeOf(result) + "\n";
 }
 
-void RandomGraph::addSelect(const Node &x) {
+void ExactGraph::addSelect(const Node &x) {
   const Node *condition = pick([&](const Node &node) {
     return node.family == x.family && node.element == "i1";
   });
@@ -183,7 +184,7 @@ void RandomGraph::addSelect(const Node &x) {
           typeOf(result) + "\n";
 }
 
-void RandomGraph::addCast(const Node &x) {
+void ExactGraph::addCast(const Node &x) {
   std::string element = chance(80) ? drawFloat() : chance(70) ? "i32" : "i1";
   if (element == x.element)
     return;
@@ -201,7 +202,7 @@ static std::string listOf(const std::vector<int64_t> &numbers) {
   return text + "]";
 }
 
-void RandomGraph::addMovement(const Node &x) {
+void ExactGraph::addMovement(const Node &x) {
   std::string from = typeOf(x), operand = x.name, element = x.element;
   std::vector<int64_t> shape = x.shape;
   if (x.family == 0 && shape == families[0] && chance(30)) {
@@ -241,7 +242,7 @@ void RandomGraph::addMovement(const Node &x) {
   }
 }
 
-void RandomGraph::addProduct(const Node &) {
+void ExactGraph::addProduct(const Node &) {
   // A sum of one term has no order that could matter.
   auto isColumn = [](const Node &node) {
     return node.shape.size() > 1 && isFloatName(node.element) &&
@@ -275,7 +276,7 @@ void RandomGraph::addProduct(const Node &) {
           type + ", tensor<f32>) -> " + type + "\n";
 }
 
-void RandomGraph::finish() {
+void ExactGraph::finish() {
   // The last values of each type, so that little is dead.
   std::string names, types, results;
   size_t count = 0;
@@ -298,50 +299,47 @@ void RandomGraph::finish() {
 // Values
 //===----------------------------------------------------------------------===//
 
-static double drawExtreme(mlir::FloatType type, std::mt19937_64 &engine) {
+static double drawExtreme(mlir::FloatType type, Random &random) {
   const llvm::fltSemantics &semantics = type.getFloatSemantics();
   int precision = llvm::APFloat::semanticsPrecision(semantics);
   int most = llvm::APFloat::semanticsMaxExponent(semantics);
   int least = llvm::APFloat::semanticsMinExponent(semantics);
-  double sign = engine() % 2 ? -1 : 1;
-  std::uniform_real_distribution<double> significand(1, 2);
+  double sign = random.below(2) ? -1 : 1;
+  auto significand = [&] { return random.real(1, 2); };
   auto power = [&](int exponent) { return sign * std::ldexp(1.0, exponent); };
-  switch (engine() % 12) {
+  switch (random.below(12)) {
   case 0:
     return sign * 0.0;
   case 1:
-    return engine() % 3 ? sign * std::numeric_limits<double>::infinity()
-                        : std::numeric_limits<double>::quiet_NaN();
+    return random.below(3) ? sign * std::numeric_limits<double>::infinity()
+                           : std::numeric_limits<double>::quiet_NaN();
   case 2: // subnormal numbers
-    return power(least - 1 - static_cast<int>(engine() % (precision - 1))) *
-           significand(engine);
+    return power(least - 1 - int(random.below(precision - 1))) * significand();
   case 3: // about the least normal number
-    return power(least + static_cast<int>(engine() % 3) - 1) *
-           significand(engine);
+    return power(least + int(random.below(3)) - 1) * significand();
   case 4: // about the largest
-    return power(most - static_cast<int>(engine() % 2)) *
-           (2 - std::ldexp(static_cast<double>(engine() % 4), -precision));
+    return power(most - int(random.below(2))) *
+           (2 - std::ldexp(double(random.below(4)), -precision));
   case 5: // any exponent
-    return power(least + static_cast<int>(engine() % (most - least))) *
-           significand(engine);
+    return power(least + int(random.below(most - least))) * significand();
   case 6: // small whole numbers: ties, equal values, exact quotients
-    return sign * static_cast<double>(engine() % 9);
+    return sign * double(random.below(9));
   case 7: // exponents of f16 in any type
-    return power(-25 + static_cast<int>(engine() % 42)) * significand(engine);
+    return power(-25 + int(random.below(42))) * significand();
   default:
-    return std::normal_distribution<double>()(engine);
+    return random.normal();
   }
 }
 
-reference::Tensor mpc::drawExtremes(mlir::RankedTensorType type,
-                                    std::mt19937_64 &engine) {
+reference::Tensor smith::drawExtremes(mlir::RankedTensorType type,
+                                      Random &random) {
   reference::Tensor tensor(type);
   if (auto element = llvm::dyn_cast<mlir::FloatType>(type.getElementType()))
     for (double &value : tensor.floats())
-      value = reference::roundTo(drawExtreme(element, engine), element);
+      value = reference::roundTo(drawExtreme(element, random), element);
   for (int64_t &value : tensor.ints()) {
-    auto whole = static_cast<int64_t>(engine());
-    value = reference::wrapTo(engine() % 2 ? whole : whole % 10,
+    auto whole = static_cast<int64_t>(random.bits());
+    value = reference::wrapTo(random.below(2) ? whole : whole % 10,
                               type.getElementType());
   }
   return tensor;
