@@ -20,7 +20,7 @@ if not lit_config.params.get("long"):
     config.excludes.append("Long")
 config.test_source_root = os.path.join(config.mpc_source_dir, "test")
 
-tools = ["mpc", "mpc-opt", "mpc-translate", "mpc-lsp-server", "mpc-reduce", "mpc-replay", "product-check", "FileCheck", "not", "count",
+tools = ["mpc", "mpc-opt", "mpc-translate", "mpc-lsp-server", "mpc-reduce", "mpc-smith", "mpc-replay", "product-check", "FileCheck", "not", "count",
          "split-file"]
 lit.llvm.llvm_config.add_tool_substitutions(
     tools, [os.path.join(config.mpc_build_dir, "bin"), config.llvm_tools_dir])

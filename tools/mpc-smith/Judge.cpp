@@ -1,0 +1,334 @@
+//===- Judge.cpp - what a case has to hold --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Judge.h"
+
+#include "Commands.h"
+#include "ExactCheck.h"
+
+#include "mpc/JIT/CompileFile.h"
+#include "mpc/Support/Files.h"
+#include "mpc/Target/CPU/CpuTarget.h"
+#include "mpc/Target/TargetInfo.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fcntl.h>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <unistd.h>
+
+using namespace mpc;
+using namespace mpc::smith;
+
+//===----------------------------------------------------------------------===//
+// Levels
+//===----------------------------------------------------------------------===//
+
+static bool isAvailable(llvm::StringRef level) {
+  std::optional<CpuTarget> target = CpuTarget::parse(level);
+  return target && llvm::is_contained(CpuTarget::available(), target->isa);
+}
+
+std::vector<std::string> smith::availableLevels() {
+  std::vector<std::string> levels;
+  for (CpuIsa isa : CpuTarget::available())
+    levels.push_back(CpuTarget{isa}.name().str());
+  return levels;
+}
+
+std::vector<std::string> smith::missingLevels() {
+  std::vector<std::string> levels;
+  for (llvm::StringRef name : TargetInfo::names())
+    if (name.consume_front("cpu:") && !isAvailable(name))
+      levels.push_back(name.str());
+  return levels;
+}
+
+//===----------------------------------------------------------------------===//
+// The tool's own judgement
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What `mpc check` said.
+struct Said {
+  int code = 0;
+  Json document;
+  std::string errors;
+};
+
+/// Sends one of the process's streams to a file while it lives.
+class Redirect {
+public:
+  Redirect(FILE *stream, const std::string &path)
+      : stream(stream), number(fileno(stream)) {
+    std::fflush(stream);
+    kept = dup(number);
+    int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    dup2(file, number);
+    close(file);
+  }
+  ~Redirect() {
+    std::fflush(stream);
+    dup2(kept, number);
+    close(kept);
+  }
+
+private:
+  FILE *stream;
+  int number, kept;
+};
+
+} // namespace
+
+static std::string readText(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+static Said runCheck(const tool::CheckArguments &arguments,
+                     const std::string &folder) {
+  Said said;
+  {
+    Redirect out(stdout, folder + "/out.json"),
+        errors(stderr, folder + "/errors.txt");
+    said.code = tool::checkCommand(arguments);
+  }
+  said.document = Json::parse(readText(folder + "/out.json"), nullptr,
+                              /*allow_exceptions=*/false);
+  said.errors = readText(folder + "/errors.txt");
+  return said;
+}
+
+/// The first line of `text`.
+static std::string firstLine(const std::string &text) {
+  return text.substr(0, text.find('\n'));
+}
+
+/// The outputs that `said` lists.
+static std::vector<Pooled> outputsOf(const std::string &step,
+                                     const Said &said) {
+  std::vector<Pooled> rows;
+  for (const Json &output : said.document.value("outputs", Json::array())) {
+    Pooled row = {step, output.value("name", "")};
+    double error = output.value("rms_relative_error", 0.0),
+           tolerance = output.value("tolerance", 0.0);
+    // Where the declared types keep no digit the terms cancel, as in the
+    // gradient of a shift that a softmax ignores: what is left is the terms'
+    // rounding, of which only the magnitude can be foretold.
+    row.tolerance = std::pow(tolerance >= 1 ? 16 * tolerance : tolerance, 2);
+    // A NaN or an infinity, and an integer that differs, is no rounding.
+    if (error > 1e300 || row.tolerance == 0)
+      row.mismatches =
+          output.value("ok", true)
+              ? 0
+              : std::max<int64_t>(output.value("mismatches", int64_t(0)), 1);
+    else
+      row.error = error * error;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+/// Judges the ops of an instrumented compile: at least one is beyond what
+/// chance explains.
+static std::vector<Finding> judgeOps(const std::string &step,
+                                     const Said &said) {
+  std::vector<Finding> findings;
+  const Json list = said.document.value("ops", Json::array());
+  for (const Json &op : list) {
+    double error = op.value("rms_relative_error", 0.0),
+           tolerance = op.value("tolerance", 0.0);
+    if (op.value("ok", true) || error <= 16 * tolerance)
+      continue;
+    findings.push_back({step, op.value("kind", "") + " '" +
+                                  op.value("name", "") + "' has error " +
+                                  tool::shortNumber(error) + " over " +
+                                  tool::shortNumber(tolerance)});
+  }
+  return findings;
+}
+
+static std::vector<Finding> judgeCheck(const std::string &step,
+                                       tool::CheckArguments arguments,
+                                       const std::string &folder) {
+  Said first = runCheck(arguments, folder);
+  if (first.code == tool::kDone)
+    return {};
+  if (first.code != tool::kCheckFailed)
+    return {{step, "ends with " + std::to_string(first.code) + ": " +
+                       firstLine(first.errors)}};
+  uint64_t seed = arguments.common.seed;
+  arguments.perOp = false;
+  std::vector<Finding> findings = judgeDraws(seed, [&](uint64_t drawn) {
+    if (drawn == seed)
+      return outputsOf(step, first);
+    arguments.common.seed = drawn;
+    return outputsOf(step, runCheck(arguments, folder));
+  });
+  return findings.empty() ? judgeOps(step + " per op", first) : findings;
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+CompileOptions smith::compileOptions(const Setting &setting,
+                                     const std::string &policyPath) {
+  CompileOptions options;
+  options.policy = setting.policyText.empty() ? setting.policy : policyPath;
+  for (const std::string &set : setting.sets) {
+    std::string key, type;
+    tool::splitPair(set, key, type);
+    options.sets.emplace_back(key, type);
+  }
+  options.crossTarget = setting.target;
+  options.rounding = setting.rounding == "relaxed" ? RoundingMode::Relaxed
+                                                   : RoundingMode::Strict;
+  options.castPlacement = setting.castPlacement;
+  options.gemm = setting.gemm;
+  options.threads = 1;
+  return options;
+}
+
+static tool::CheckArguments checkArguments(const Setting &setting,
+                                           const std::string &model,
+                                           const std::string &policyPath) {
+  tool::CheckArguments arguments;
+  tool::CommonOptions &common = arguments.common;
+  common.model = model;
+  common.json = common.quiet = true;
+  common.threads = 1;
+  common.policy = setting.policyText.empty() ? setting.policy : policyPath;
+  common.sets = setting.sets;
+  common.rounding = setting.rounding;
+  common.castPlacement = setting.castPlacement;
+  common.seed = setting.inputSeed;
+  common.device = "cpu";
+  if (!setting.target.empty()) {
+    common.device = "cuda-host";
+    common.target = setting.target;
+    common.gemm = setting.gemm;
+  }
+  arguments.training = setting.training;
+  arguments.perOp = setting.perOp;
+  return arguments;
+}
+
+//===----------------------------------------------------------------------===//
+// Cases
+//===----------------------------------------------------------------------===//
+
+/// Equal input gives equal bytes.
+static std::vector<Finding> judgeTwice(const std::string &model,
+                                       const CompileOptions &given,
+                                       const std::string &folder) {
+  CompileOptions options = given;
+  options.crossTarget.clear();
+  options.gemm = "own";
+  std::string target =
+      given.crossTarget.empty() ? "cpu:avx2" : given.crossTarget;
+  // Code for GPUs needs NVIDIA's compiler; the plan of a CPU does not.
+  if (!given.crossTarget.empty())
+    return {};
+  std::string bytes[2];
+  for (int i = 0; i < 2; ++i) {
+    std::string path = folder + "/twice" + std::to_string(i) + ".mpcx";
+    Result<CompiledFile> made = compileToFile(model, path, {target}, options);
+    if (!made.ok())
+      return {{"compile", made.status().toString()}};
+    bytes[i] = readText(path);
+  }
+  if (bytes[0] != bytes[1])
+    return {{"compile twice", "gives other bytes"}};
+  return {};
+}
+
+/// Whether the compile refuses an override, which names it: the op it means has
+/// been folded away, or the model has pinned it.
+static bool refusesOverride(const std::vector<Finding> &findings) {
+  return !findings.empty() &&
+         findings[0].text.find("override '") != std::string::npos;
+}
+
+static std::vector<Finding> judgeSetting(const Case &drawn,
+                                         const JudgeContext &context) {
+  const Setting &setting = drawn.setting;
+  std::string model = context.folder + "/case.mlir",
+              policyPath = context.folder + "/policy.json";
+  std::ofstream(model, std::ios::binary) << drawn.text;
+  std::ofstream(policyPath, std::ios::binary) << setting.policyText;
+  CompileOptions options = compileOptions(setting, policyPath);
+
+  if (drawn.kind == Kind::Exact) {
+    for (const std::string &level : availableLevels()) {
+      std::string step = "bits cpu:" + level;
+      context.onStep(step);
+      options.isa = level;
+      std::string wrong = exactCheck(drawn.text, options, setting.inputSeed);
+      if (!wrong.empty())
+        return {{step, firstLine(wrong)}};
+    }
+    return {};
+  }
+  if (setting.training.empty()) {
+    context.onStep("stages");
+    std::vector<Finding> findings =
+        judgeStages(model, options, setting.inputSeed);
+    if (findings.empty() && !setting.sets.empty()) {
+      context.onStep("overrides");
+      findings = judgeOverrides(model, options);
+    }
+    if (!findings.empty())
+      return findings;
+  }
+  // Evaluation has no gradients.
+  if (!setting.training.empty() && setting.training.rfind("evaluate", 0) != 0) {
+    context.onStep("gradients");
+    if (Status status = tool::setTraining(setting.training, options);
+        !status.ok())
+      return {{"gradients", status.toString()}};
+    std::vector<Finding> findings =
+        judgeGradients(model, options, setting.inputSeed);
+    if (!findings.empty())
+      return findings;
+  }
+  tool::CheckArguments arguments = checkArguments(setting, model, policyPath);
+  if (!setting.target.empty()) {
+    std::string step = "check " + setting.target;
+    context.onStep(step);
+    return judgeCheck(step, arguments, context.folder);
+  }
+  for (const std::string &level : availableLevels()) {
+    std::string step = "check cpu:" + level;
+    context.onStep(step);
+    arguments.common.isa = level;
+    std::vector<Finding> findings = judgeCheck(step, arguments, context.folder);
+    if (!findings.empty())
+      return findings;
+  }
+  if (setting.twice && setting.training.empty()) {
+    context.onStep("compile twice");
+    return judgeTwice(model, options, context.folder);
+  }
+  return {};
+}
+
+std::vector<Finding> smith::judge(const Case &drawn,
+                                  const JudgeContext &context) {
+  std::vector<Finding> findings = judgeSetting(drawn, context);
+  if (drawn.setting.sets.empty() || !refusesOverride(findings))
+    return findings;
+  // Said is said; the graph is judged without it.
+  Case plain = drawn;
+  plain.setting.sets.clear();
+  return judgeSetting(plain, context);
+}

@@ -1,0 +1,124 @@
+//===- Overrides.cpp - overrides that are kept ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Judge.h"
+
+#include "JIT/Compiler.h"
+#include "JIT/OpTrace.h"
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <map>
+
+using namespace mpc;
+using namespace mpc::smith;
+
+static bool computesInF32(mlir::Operation *op) {
+  auto isOwn = [](mlir::Type type) {
+    auto element =
+        mlir::dyn_cast<mlir::FloatType>(mlir::getElementTypeOrSelf(type));
+    return element && !element.isF32();
+  };
+  return llvm::none_of(op->getOperandTypes(), isOwn) &&
+         llvm::none_of(op->getResultTypes(), isOwn);
+}
+
+/// Whether the override KEY:PATTERN names the op.
+static bool names(llvm::StringRef key, mlir::Operation *op) {
+  auto [kind, pattern] = key.split(':');
+  if (kind == "op") {
+    auto named = mlir::dyn_cast<PrecisionOpInterface>(op);
+    return named && named.getPrecisionKind() == pattern;
+  }
+  if (kind == "layer")
+    return layerPath(op) == pattern && !pattern.empty();
+  return llvm::is_contained(opNames(op), pattern);
+}
+
+/// The element type that an override's type computes in, where it is one.
+static mlir::Type elementOf(llvm::StringRef type, mlir::MLIRContext *context) {
+  mlir::Builder builder(context);
+  return llvm::StringSwitch<mlir::Type>(type)
+      .Case("float32", builder.getF32Type())
+      .Case("bfloat16", builder.getBF16Type())
+      .Case("float16", builder.getF16Type())
+      .Default(mlir::Type());
+}
+
+/// The first operand that is not of `wanted`, though it belongs to what the op
+/// computes in.
+static std::optional<unsigned> otherOperand(mlir::Operation *op,
+                                            mlir::Type wanted) {
+  auto precise = mlir::cast<PrecisionOpInterface>(op);
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    if (precise.isPrecisionOperand(i) &&
+        mlir::getElementTypeOrSelf(op->getOperand(i)) != wanted)
+      return i;
+  return std::nullopt;
+}
+
+std::vector<Finding> smith::judgeOverrides(const std::string &file,
+                                           const CompileOptions &options) {
+  std::vector<Finding> findings;
+  auto fail = [&](const std::string &text) {
+    findings.push_back({"overrides", text});
+    return findings;
+  };
+  Result<std::unique_ptr<Compiler>> created = Compiler::create(options);
+  if (!created.ok())
+    return fail(created.status().toString());
+  Compiler &compiler = **created;
+  Result<Compiler::Module> module = compiler.import(file);
+  if (!module.ok())
+    return fail(module.status().toString());
+  if (Status status = compiler.runStages(**module, "import", "simplify");
+      !status.ok())
+    return fail(status.toString());
+  mlir::func::FuncOp entry = Compiler::entry(**module);
+  // Precision retypes in place: an op is found again by its number.
+  numberOps(entry);
+  std::map<int64_t, size_t> watched;
+  entry.walk([&](mlir::Operation *op) {
+    // Casts of the model compute nothing.
+    if (!mlir::isa<PrecisionOpInterface>(op) || mlir::isa<CastOp>(op) ||
+        !computesInF32(op))
+      return;
+    std::vector<size_t> naming;
+    for (size_t i = 0; i < options.sets.size(); ++i)
+      if (names(options.sets[i].first, op))
+        naming.push_back(i);
+    // Which of two wins is what the policy's own tests say.
+    if (naming.size() == 1)
+      watched[numberOf(op)] = naming[0];
+  });
+  if (Status status = compiler.runStages(**module, "simplify", "precision");
+      !status.ok())
+    return fail(status.toString());
+  entry.walk([&](mlir::Operation *op) {
+    auto found = watched.find(numberOf(op));
+    if (found == watched.end() || mlir::isa<CastOp>(op) || !findings.empty())
+      return;
+    auto [key, type] = options.sets[found->second];
+    std::string set = key + "=" + type;
+    mlir::Type wanted = elementOf(type, op->getContext());
+    std::optional<unsigned> other =
+        wanted ? otherOperand(op, wanted) : std::nullopt;
+    bool reported =
+        llvm::any_of(compiler.diagnostics(), [&](const Diagnostic &message) {
+          return message.text.find(set) != std::string::npos;
+        });
+    if (!other || reported)
+      return;
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << "'" << set << "' is lost: operand " << *other << " of '"
+        << opName(op) << "' (" << op->getName() << ") is "
+        << mlir::getElementTypeOrSelf(op->getOperand(*other));
+    fail(text);
+  });
+  return findings;
+}

@@ -1,0 +1,54 @@
+//===- Pooled.cpp - errors over many draws --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Judge.h"
+
+#include "Reporter.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mpc;
+using namespace mpc::smith;
+
+/// Draws of inputs that are pooled.
+static constexpr uint64_t kDraws = 6;
+
+void smith::addDraws(std::vector<Pooled> &rows,
+                     const std::vector<Pooled> &more) {
+  for (size_t i = 0; i < std::min(rows.size(), more.size()); ++i) {
+    rows[i].error += more[i].error;
+    rows[i].tolerance += more[i].tolerance;
+    rows[i].mismatches += more[i].mismatches;
+  }
+}
+
+std::vector<Finding> smith::overTolerance(const std::vector<Pooled> &rows) {
+  std::vector<Finding> findings;
+  for (const Pooled &row : rows) {
+    if (row.mismatches > 0)
+      findings.push_back({row.step, "'" + row.name + "' differs in " +
+                                        std::to_string(row.mismatches) +
+                                        " elements that may not"});
+    else if (!(row.error <= row.tolerance))
+      findings.push_back(
+          {row.step, "'" + row.name + "' has error " +
+                         tool::shortNumber(std::sqrt(row.error)) + " over " +
+                         tool::shortNumber(std::sqrt(row.tolerance))});
+  }
+  return findings;
+}
+
+std::vector<Finding>
+smith::judgeDraws(uint64_t seed,
+                  const std::function<std::vector<Pooled>(uint64_t)> &measure) {
+  std::vector<Pooled> rows = measure(seed);
+  if (overTolerance(rows).empty())
+    return {};
+  for (uint64_t draw = 1; draw < kDraws; ++draw)
+    addDraws(rows, measure(seed + 1000 * draw));
+  return overTolerance(rows);
+}

@@ -1,0 +1,139 @@
+//===- Stages.cpp - what a graph means, stage by stage --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// In float64 casts between float types change nothing, so that a graph means
+// the same before and after every stage, whatever the policy. A wrong rewrite
+// that the second mode follows would widen the tolerance of `mpc check`; here
+// it has none to hide in.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Judge.h"
+
+#include "Inputs.h"
+
+#include "JIT/Compiler.h"
+
+#include "mpc/Reference/Compare.h"
+#include "mpc/Reference/Interpreter.h"
+
+#include <cmath>
+#include <optional>
+
+using namespace mpc;
+using namespace mpc::smith;
+using mpc::reference::Rounding;
+using mpc::reference::Tensor;
+
+using Tensors = std::vector<Tensor>;
+
+static bool interpret(mlir::ModuleOp module, const Tensors &inputs,
+                      Rounding rounding, Tensors &results) {
+  reference::InterpretOptions options;
+  options.rounding = rounding;
+  auto values = reference::interpret(Compiler::entry(module), inputs, options);
+  if (mlir::failed(values))
+    return false;
+  results.assign(values->begin(), values->end());
+  return true;
+}
+
+/// What `declared` explains of the difference from `reference`, per result.
+static void compare(const std::string &step, const Tensors &actual,
+                    const Tensors &reference, const Tensors &declared,
+                    int64_t longest, std::vector<Pooled> &rows) {
+  for (size_t i = 0; i < reference.size(); ++i) {
+    reference::OutputError error = reference::compareOutput(
+        actual[i], reference[i], declared[i], longest, /*fatalIntegers=*/true);
+    Pooled row = {step, "result " + std::to_string(i)};
+    row.mismatches = error.mismatches;
+    if (reference[i].isFloat()) {
+      row.error = std::pow(error.rmsRelativeError, 2);
+      row.tolerance = std::pow(error.tolerance, 2);
+    }
+    rows.push_back(row);
+  }
+}
+
+namespace {
+
+/// One walk through the stages.
+class StageWalk {
+public:
+  StageWalk(const std::string &file, const CompileOptions &options)
+      : file(file), options(options) {}
+
+  /// Errors of all stages for one draw of inputs; `refusal` where one fails.
+  std::vector<Pooled> measure(uint64_t inputSeed);
+
+  std::optional<Finding> refusal;
+
+private:
+  std::vector<Pooled> refuse(const std::string &step, const std::string &text) {
+    refusal = Finding{step, text};
+    return {};
+  }
+
+  const std::string &file;
+  const CompileOptions &options;
+};
+
+} // namespace
+
+std::vector<Pooled> StageWalk::measure(uint64_t inputSeed) {
+  Result<std::unique_ptr<Compiler>> created = Compiler::create(options);
+  if (!created.ok())
+    return refuse("create", created.status().toString());
+  Compiler &compiler = **created;
+  Result<Compiler::Module> imported = compiler.import(file);
+  if (!imported.ok())
+    return refuse("import", imported.status().toString());
+  mlir::ModuleOp module = **imported;
+  mlir::func::FuncOp entry = Compiler::entry(module);
+  Result<std::vector<Buffer>> drawn = tool::drawInputs(entry, inputSeed);
+  if (!drawn.ok())
+    return refuse("inputs", drawn.status().toString());
+  Tensors inputs, reference, declared;
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+    inputs.push_back(Tensor::fromBytes(
+        mlir::cast<mlir::RankedTensorType>(entry.getArgument(i).getType()),
+        (*drawn)[i].data()));
+  int64_t longest = reference::longestReduction(entry);
+  const char *opaque = "gives what the oracle does not execute";
+  if (!interpret(module, inputs, Rounding::Float64, reference) ||
+      !interpret(module, inputs, Rounding::Declared, declared))
+    return refuse("import", opaque);
+
+  std::vector<Pooled> rows;
+  std::string before = "import";
+  for (const Stage &stage : stages()) {
+    if (stage.name == "plan" || stage.training)
+      continue;
+    std::string step = "stage " + stage.name.str();
+    if (Status status = compiler.runStages(module, before, stage.name);
+        !status.ok())
+      return refuse(step, "fails: " + status.toString());
+    before = stage.name.str();
+    Tensors now;
+    if (!interpret(module, inputs, Rounding::Float64, now))
+      return refuse(step, opaque);
+    // From here on constants are held in their narrow types.
+    if (stage.name == "precision" &&
+        !interpret(module, inputs, Rounding::Declared, declared))
+      return refuse(step, opaque);
+    compare(step, now, reference, declared, longest, rows);
+  }
+  return rows;
+}
+
+std::vector<Finding> smith::judgeStages(const std::string &file,
+                                        const CompileOptions &options,
+                                        uint64_t inputSeed) {
+  StageWalk walk(file, options);
+  std::vector<Finding> findings =
+      judgeDraws(inputSeed, [&](uint64_t seed) { return walk.measure(seed); });
+  if (walk.refusal)
+    return {*walk.refusal};
+  return findings;
+}
