@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Losses, learning rates, norms of gradients and updates compute in f32
-// whatever the policy; masters, states and running statistics stay f32.
+// Losses, their gradients, learning rates, norms of gradients and updates
+// compute in f32 whatever the policy; masters, states and running statistics
+// stay f32.
 //
 // A gradient has the type of what it is the gradient of: where every reader
 // takes a parameter in 16 bits, the chain rule goes through a cast to 16 bits,
@@ -34,19 +35,23 @@ bool mpc::isPrecisionResult(Value result) {
   return !isa_and_present<OptimizerOpInterface>(op);
 }
 
-bool mpc::keepsBooks(Operation *op) {
-  return isa<OptimizerOpInterface, LearningRateOp, GlobalNormOp>(op);
-}
+bool mpc::keepsBooks(Operation *op) { return op->hasTrait<KeepsBooks>(); }
 
-/// Makes `op` compute in f32, its results among the values that are stored so.
-static void computeWide(PlanBuilder &builder, Operation *op) {
+/// Makes `op` compute in f32, for `reason`.
+static void computeWide(PlanBuilder &builder, Operation *op,
+                        StringRef reason = "") {
   OpPlan &plan = builder.planOf(op);
-  plan.role = OpPlan::Role::Compute;
+  plan.role =
+      isContraction(op) ? OpPlan::Role::Multiply : OpPlan::Role::Compute;
   plan.compute = plan.result = builder.wide;
   plan.cls = PrecisionClass::High;
   plan.rule = stringify(PrecisionClass::High).str();
-  plan.reason.clear();
+  plan.reason = reason.str();
   plan.override = nullptr;
+}
+
+/// Makes f32 the type in which the results of `op` are stored.
+static void storeWide(PlanBuilder &builder, Operation *op) {
   for (Value result : op->getResults())
     if (builder.isEligible(result))
       builder.setStorage(result, builder.wide);
@@ -63,8 +68,8 @@ static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
   builder.addWidePart(op);
   if (!changes)
     return;
-  computeWide(builder, op);
-  builder.planOf(op).reason = reason.str();
+  computeWide(builder, op, reason);
+  storeWide(builder, op);
 }
 
 void mpc::settleWideParts(PlanBuilder &builder) {
@@ -80,9 +85,11 @@ static void settleOp(PlanBuilder &builder, Operation *op) {
   const OpPlan *plan = builder.findPlan(op);
   if (!plan || plan->role == OpPlan::Role::Untouched)
     return;
+  // What keeps the books of a step computes numbers that are not the model's.
   if (keepsBooks(op) || (isLossOp(op) && !plan->override)) {
     if (plan->compute != builder.wide)
       computeWide(builder, op);
+    storeWide(builder, op);
     return;
   }
   // The gradients of attention have the types of what they are gradients of.
@@ -96,6 +103,103 @@ static void settleOp(PlanBuilder &builder, Operation *op) {
     if (builder.isEligible(result) && !isPrecisionResult(result))
       builder.setStorage(result, builder.wide);
 }
+
+//===----------------------------------------------------------------------===//
+// Gradients of losses
+//===----------------------------------------------------------------------===//
+
+static bool isConstant(Value value) {
+  return isa_and_present<ConstantOp>(value.getDefiningOp());
+}
+
+/// Whether the types of `op` are the policy's choice and no override's.
+static bool isFree(const PlanBuilder &builder, Operation *op) {
+  const OpPlan *plan = builder.findPlan(op);
+  return plan && plan->role != OpPlan::Role::Untouched && !plan->override;
+}
+
+namespace {
+
+/// The ops between the seeds of a backward pass and the gradients that leave
+/// the losses. A loss scale of 65,536 is no f16: it stays f32 until it has
+/// multiplied something, and what it multiplies is the gradient of a loss,
+/// which has the loss's own type. What leaves is stored as the policy says.
+class LossGradients {
+public:
+  explicit LossGradients(PlanBuilder &builder) : builder(builder) {}
+
+  void computeWide() {
+    for (Operation &op : builder.body())
+      follow(&op);
+    collectPredictions();
+    while (!leaving.empty())
+      for (Value operand : leaving.pop_back_val()->getOperands())
+        enter(operand.getDefiningOp());
+  }
+
+private:
+  static constexpr StringLiteral kReason =
+      "the gradient of a loss has the loss's type";
+
+  /// Follows the seeds' values forwards, up to the first other factor.
+  void follow(Operation *op) {
+    if (isa<GradientSeedOp>(op)) {
+      scales.insert(op->getResult(0));
+      return;
+    }
+    auto isScale = [&](Value value) { return scales.contains(value); };
+    if (!llvm::any_of(op->getOperands(), isScale) || !isFree(builder, op))
+      return;
+    makeWide(op);
+    if (llvm::all_of(op->getOperands(), [&](Value value) {
+          return isScale(value) || isConstant(value);
+        })) {
+      storeWide(builder, op);
+      scales.insert_range(op->getResults());
+    } else {
+      leaving.push_back(op);
+    }
+  }
+
+  /// What losses read belongs to the forward pass.
+  void collectPredictions() {
+    for (Operation &op : builder.body())
+      if (isLossOp(&op))
+        for (Value operand : op.getOperands())
+          if (Operation *maker = operand.getDefiningOp())
+            predictions.insert(maker);
+  }
+
+  /// Takes `op` into a loss's gradient where nothing else reads it.
+  void enter(Operation *op) {
+    if (!op || predictions.empty() || predictions.contains(op) ||
+        wideOps.contains(op) || isa<ConstantOp>(op) || isContraction(op) ||
+        !isFree(builder, op) ||
+        !llvm::all_of(op->getUsers(),
+                      [&](Operation *user) { return wideOps.contains(user); }))
+      return;
+    makeWide(op);
+    storeWide(builder, op);
+    leaving.push_back(op);
+  }
+
+  void makeWide(Operation *op) {
+    wideOps.insert(op);
+    const OpPlan *plan = builder.findPlan(op);
+    // What moves elements has the type of what it moves.
+    if (plan->role != OpPlan::Role::Move && plan->compute != builder.wide)
+      ::computeWide(builder, op, kReason);
+  }
+
+  PlanBuilder &builder;
+  /// Values that are a seed times constants.
+  llvm::SmallPtrSet<Value, 8> scales;
+  llvm::SmallPtrSet<Operation *, 8> wideOps, predictions;
+  /// Ops whose operands are still to be looked at.
+  llvm::SmallVector<Operation *> leaving;
+};
+
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Gradients of parameters
@@ -157,5 +261,6 @@ static void roundGradients(PlanBuilder &builder) {
 void mpc::settleTraining(PlanBuilder &builder) {
   for (Operation &op : builder.body())
     settleOp(builder, &op);
+  LossGradients(builder).computeWide();
   roundGradients(builder);
 }

@@ -11,6 +11,7 @@
 #define MPC_DIALECT_MPC_IR_MPCGRADIENTOPS
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
+include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.td"
 
 def Mpc_StopGradientOp : Mpc_Op<"stop_gradient", "Elementwise", "0",
                                 [SameOperandsAndResultType, Mpc_ElementwiseOpInterface]> {
@@ -20,7 +21,7 @@ def Mpc_StopGradientOp : Mpc_Op<"stop_gradient", "Elementwise", "0",
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
 
-def Mpc_GradientSeedOp : Mpc_Op<"gradient_seed", "Source", "0"> {
+def Mpc_GradientSeedOp : Mpc_Op<"gradient_seed", "Source", "0", [Mpc_KeepsBooks]> {
   let summary = "The cotangent of the loss: 1, until mpc-scale-loss puts the scale here";
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = "attr-dict `:` type($result)";

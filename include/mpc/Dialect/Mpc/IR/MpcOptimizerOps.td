@@ -25,7 +25,7 @@ defvar Mpc_Decay = DefaultValuedAttr<F64Attr, "0.0">;
 
 class Mpc_OptimizerOp<string mnemonic, string flops, dag options>
     : Mpc_Op<"optimizer." # mnemonic, "Opaque", flops # " * ::mpc::elementCount(getParameter())",
-             [AttrSizedOperandSegments, AttrSizedResultSegments,
+             [Mpc_KeepsBooks, AttrSizedOperandSegments, AttrSizedResultSegments,
               AllTypesMatch<["parameter", "new_parameter"]>,
               DeclareOpInterfaceMethods<Mpc_OptimizerOpInterface, ["getStateNames"]>]> {
   defvar common = [{
@@ -136,7 +136,7 @@ def Mpc_OptimizerAdagradOp : Mpc_OptimizerOp<"adagrad", "6",
 // Around the updates
 //===----------------------------------------------------------------------===//
 
-def Mpc_LearningRateOp : Mpc_Op<"learning_rate", "Opaque", "20"> {
+def Mpc_LearningRateOp : Mpc_Op<"learning_rate", "Opaque", "20", [Mpc_KeepsBooks]> {
   let summary = "The learning rate of a step";
   let description = [{
     A function of the number of steps applied before, `s`, computed in float64
@@ -161,7 +161,8 @@ def Mpc_LearningRateOp : Mpc_Op<"learning_rate", "Opaque", "20"> {
   let hasVerifier = 1;
 }
 
-def Mpc_AllFiniteOp : Mpc_Op<"all_finite", "Opaque", "0", [AttrSizedOperandSegments]> {
+def Mpc_AllFiniteOp : Mpc_Op<"all_finite", "Opaque", "0",
+                                   [Mpc_KeepsBooks, AttrSizedOperandSegments]> {
   let summary = "Whether every element of every gradient is finite, and where not";
   let description = [{
     `record` is (number of the first tensor that has an infinity or NaN, how many
@@ -180,7 +181,8 @@ def Mpc_AllFiniteOp : Mpc_Op<"all_finite", "Opaque", "0", [AttrSizedOperandSegme
   let hasVerifier = 1;
 }
 
-def Mpc_GlobalNormOp : Mpc_Op<"global_norm", "Opaque", "0", [AttrSizedOperandSegments]> {
+def Mpc_GlobalNormOp : Mpc_Op<"global_norm", "Opaque", "0",
+                                   [Mpc_KeepsBooks, AttrSizedOperandSegments]> {
   let summary = "The Euclidean norm of all gradients together";
   let description = [{
     `sqrt(sum over all tensors and elements of (unscaled gradient)^2)` in the
@@ -202,7 +204,7 @@ def Mpc_GlobalNormOp : Mpc_Op<"global_norm", "Opaque", "0", [AttrSizedOperandSeg
 }
 
 def Mpc_LossScaleUpdateOp : Mpc_Op<"loss_scale.update", "Opaque", "0",
-    [AllTypesMatch<["scale", "new_scale"]>,
+    [Mpc_KeepsBooks, AllTypesMatch<["scale", "new_scale"]>,
      AllTypesMatch<["good_steps", "new_good_steps"]>]> {
   let summary = "The loss scale after a step";
   let description = [{

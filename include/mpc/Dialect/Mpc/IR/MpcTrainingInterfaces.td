@@ -11,6 +11,11 @@
 
 include "mlir/IR/OpBase.td"
 
+/// What it computes is a step's and not the model's; see MpcTrainingOps.h.
+def Mpc_KeepsBooks : NativeOpTrait<"KeepsBooks"> {
+  let cppNamespace = "::mpc";
+}
+
 def Mpc_VjpOpInterface : OpInterface<"VjpOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{

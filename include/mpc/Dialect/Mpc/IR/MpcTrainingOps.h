@@ -13,6 +13,16 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h.inc"
 
+namespace mpc {
+
+/// An op that keeps the books of a training step: its numbers (seeds, scales,
+/// rates, norms, flags, updates) are not the model's, so that no policy
+/// narrows what it computes.
+template <typename ConcreteType>
+class KeepsBooks : public mlir::OpTrait::TraitBase<ConcreteType, KeepsBooks> {};
+
+} // namespace mpc
+
 #define GET_OP_CLASSES
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h.inc"
 
