@@ -173,7 +173,6 @@ static bool multipliesHalves(const PipelineOptions &options) {
 /// The loss is scaled, gradients are checked, steps are predicated.
 static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
   const TrainingOptions training = options.training.value_or(TrainingOptions());
-  OpPassManager &func = pm.nest<func::FuncOp>();
   ScaleLossPassOptions scale;
   scale.lossScale = training.lossScale;
   // A function of updates alone does not show the types of the backward pass.
@@ -182,7 +181,8 @@ static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
   scale.clipNorm = training.clipNorm.value_or(0);
   scale.clipValue = training.clipValue.value_or(0);
   scale.accumulate = training.accumulate;
-  func.addPass(createScaleLossPass(scale));
+  pm.addPass(createScaleLossPass(scale));
+  OpPassManager &func = pm.nest<func::FuncOp>();
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
   addVerifier(func, "loss-scale");

@@ -57,8 +57,8 @@
 // EVALUATE-NEXT: )
 
 // SCALE: builtin.module(
-// SCALE-NEXT: func.func(
 // SCALE-NEXT: mpc-scale-loss{accumulate=1 clip-norm=1.000000e+00 clip-value=0.000000e+00 loss-scale=torch,init=1024},
+// SCALE-NEXT: func.func(
 // SCALE-NEXT: canonicalize{
 // SCALE-NEXT: cse,
 // SCALE-NEXT: mpc-verify-stage{stage=loss-scale}

@@ -307,8 +307,13 @@ void LossScaling::accumulateMicroSteps(Group &group) {
   if (options.clipNorm) {
     Value norm = globalNorm(means, Value(), UnscaleMode::multiply);
     factor = clipFactor(norm);
-    if (group.finite)
-      group.when = create<AndOp>(group.when, isFinite(norm));
+    if (group.finite) {
+      Value holds = isFinite(norm);
+      group.when = create<AndOp>(group.when, holds);
+      // The norm of a window that is not full decides about nothing yet.
+      allFinite = create<AndOp>(group.finite,
+                                create<SelectOp>(full, holds, group.finite));
+    }
   }
   for (auto [optimizer, mean] : llvm::zip_equal(group.optimizers, means)) {
     OptimizerOpInterface op = optimizer;

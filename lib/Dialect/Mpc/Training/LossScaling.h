@@ -70,6 +70,8 @@ private:
   void resetAccumulators();
   void countSteps(Group &group);
   void updateScale();
+  /// How many steps were attempted before this one.
+  mlir::Value attemptedSteps(mlir::BlockArgument skipped);
   void recordOverflow();
   void holdStatistics();
 
@@ -103,7 +105,7 @@ private:
                               int64_t initial = 0);
 
   StepFunction step;
-  const LossScalePreset &preset;
+  LossScalePreset preset;
   GradientOptions options;
   mlir::OpBuilder builder;
   mlir::Location loc;

@@ -57,6 +57,22 @@ static std::string labelOf(StringRef name, Value gradient) {
   return label + ")";
 }
 
+Value LossScaling::attemptedSteps(BlockArgument skipped) {
+  // One counter counts the applied steps and, by preset, the skipped ones. Two
+  // need not agree, since one group may overflow alone, and with windows of
+  // micro steps the counter counts windows.
+  if (groups.size() == 1 && !accumulatesMicroSteps()) {
+    Value applied = groups.front().step;
+    return preset.countOnSkip == LossScalePreset::CountOnSkip::Hold
+               ? create<AddOp>(applied, skipped)
+               : applied;
+  }
+  BlockArgument attempts = counter("attempted_steps", 64);
+  step.setUpdate(attempts,
+                 create<AddOp>(attempts, constant(builder.getI64Type(), 1)));
+  return attempts;
+}
+
 void LossScaling::recordOverflow() {
   Type i64 = builder.getI64Type();
   auto recordType = RankedTensorType::get({2}, i64);
@@ -101,11 +117,7 @@ void LossScaling::recordOverflow() {
                                 builder.getArrayAttr(labels));
   step.setUpdate(overflow, create<SelectOp>(allFinite, overflow, record));
 
-  // Before this step, steps were attempted: applied ones and, where those do
-  // not count, skipped ones.
-  Value attempted = groups.front().step;
-  if (preset.countOnSkip == LossScalePreset::CountOnSkip::Hold)
-    attempted = create<AddOp>(attempted, skipped);
+  Value attempted = attemptedSteps(skipped);
   step.setUpdate(overflowStep,
                  create<SelectOp>(allFinite, overflowStep, attempted));
   step.setUpdate(skipped,

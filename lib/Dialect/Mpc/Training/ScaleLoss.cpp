@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chooses the preset and rewrites every function that holds a part of a
-// training step. Runs after precision: gradients are checked as the optimizers
-// see them, rounded to the compute type.
+// Chooses one preset for a module and rewrites every function that holds a part
+// of a training step. Runs after precision: gradients are checked as the
+// optimizers see them, rounded to the compute type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,33 +53,46 @@ struct ScaleLossPass : mpc::impl::ScaleLossPassBase<ScaleLossPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    func::FuncOp function = getOperation();
-    if (!function.getBody().hasOneBlock())
-      return markAllAnalysesPreserved();
-    std::string text = lossScale;
-    if (text.empty())
-      text = hasValueOf<Float16Type>(function) ? "torch" : "none";
-    std::string error;
-    std::optional<LossScalePreset> preset = LossScalePreset::parse(text, error);
-    if (!preset) {
-      function.emitError() << error;
+    std::vector<func::FuncOp> parts;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function.getBody().hasOneBlock() &&
+          LossScaling(function, LossScalePreset(), {}).applies())
+        parts.push_back(function);
+    std::optional<LossScalePreset> preset = choosePreset(parts);
+    if (!preset)
       return signalPassFailure();
-    }
+    if (parts.empty())
+      return markAllAnalysesPreserved();
     GradientOptions gradients;
     gradients.accumulate = accumulate;
     if (clipNorm != 0)
       gradients.clipNorm = clipNorm;
     if (clipValue != 0)
       gradients.clipValue = clipValue;
-    LossScaling scaling(function, *preset, gradients);
-    if (!scaling.applies())
-      return markAllAnalysesPreserved();
-    if (scaling.seedCount() > 0)
-      warnOfTypes(function, *preset);
-    if (failed(scaling.run()))
-      return signalPassFailure();
-    numSeeds += scaling.seedCount();
-    numUpdates += scaling.updateCount();
+    for (func::FuncOp function : parts) {
+      LossScaling scaling(function, *preset, gradients);
+      if (scaling.seedCount() > 0)
+        warnOfTypes(function, *preset);
+      if (failed(scaling.run()))
+        return signalPassFailure();
+      numSeeds += scaling.seedCount();
+      numUpdates += scaling.updateCount();
+    }
+  }
+
+private:
+  /// The preset of the whole step. The function that scales a loss and the one
+  /// that takes the scale out again must agree, and only the former need hold
+  /// an f16 value.
+  std::optional<LossScalePreset> choosePreset(ArrayRef<func::FuncOp> parts) {
+    std::string text = lossScale;
+    if (text.empty())
+      text = llvm::any_of(parts, hasValueOf<Float16Type>) ? "torch" : "none";
+    std::string error;
+    std::optional<LossScalePreset> preset = LossScalePreset::parse(text, error);
+    if (!preset)
+      getOperation().emitError() << error;
+    return preset;
   }
 };
 

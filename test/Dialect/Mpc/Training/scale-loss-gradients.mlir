@@ -3,6 +3,7 @@
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=keras3 clip-norm=4.0" | FileCheck %s --check-prefix=KERAS
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=none clip-norm=1.0 clip-value=0.5" | FileCheck %s --check-prefix=VALUE
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=keras3 accumulate=4" --canonicalize --verify-diagnostics | FileCheck %s --check-prefix=MICRO
+// RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=keras3 accumulate=4 clip-norm=1.0" --canonicalize --verify-diagnostics | FileCheck %s --check-prefix=MEANS
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=torch,unscale=divide" | FileCheck %s --check-prefix=GROUPS
 
 // Order of clipping: unscale, norm of norms, factor; one multiplier takes the scale
@@ -70,6 +71,23 @@
 // MICRO: mpc.loss_scale.update {{.*}} when([[FINITE]])
 // MICRO: mpc.optimizer.sgd %{{.+}}, [[MEAN]] {{.*}} when([[WHEN]]) :
 // MICRO: return {{.*}}[[NEWACC]]
+
+// A window whose norm is not finite is an overflow, too: the scale backs off, the
+// step is skipped and recorded, and the next window begins with empty sums. How
+// many steps were attempted is counted, since the step counter counts windows.
+// MEANS-LABEL: func.func @one_optimizer
+// MEANS-SAME: [[ATTEMPTS:%[^:]+]]: tensor<i64> {{{[^%]*}}"loss_scale.attempted_steps"
+// MEANS: [[FINITE:%.+]], %{{.+}} = mpc.all_finite
+// MEANS: [[FULL:%.+]] = mpc.compare  ge
+// MEANS: [[READY:%.+]] = mpc.and [[FINITE]], [[FULL]]
+// MEANS: [[SIZE:%.+]] = mpc.global_norm
+// MEANS: [[HOLDS:%.+]] = mpc.compare  le [[SIZE]]
+// MEANS: [[WHEN:%.+]] = mpc.and [[READY]], [[HOLDS]]
+// MEANS: [[WHOLE:%.+]] = mpc.select [[FULL]], [[HOLDS]], [[FINITE]]
+// MEANS: [[GOOD:%.+]] = mpc.and [[FINITE]], [[WHOLE]]
+// MEANS: mpc.loss_scale.update {{.*}} when([[GOOD]])
+// MEANS: mpc.select [[GOOD]], %{{.+}}, [[ATTEMPTS]]
+// MEANS: mpc.optimizer.sgd {{.*}} when([[WHEN]])
 func.func @one_optimizer(%x: tensor<4xf32> {mpc.name = "x", mpc.role = #mpc.role<input>},
     %w: tensor<4xf32> {mpc.name = "w", mpc.role = #mpc.role<parameter>},
     %t: tensor<i64> {mpc.name = "step", mpc.role = #mpc.role<optimizer_step>})
@@ -101,10 +119,15 @@ func.func @one_optimizer(%x: tensor<4xf32> {mpc.name = "x", mpc.role = #mpc.role
 // GROUPS: [[NUMBER:%.+]] = mpc.constant dense<[2, 0]> : tensor<2xi64>
 // GROUPS: [[OFFSET:%.+]] = mpc.select %{{.+}}, [[NUMBER]],
 // GROUPS: mpc.add [[RECORD1]], [[OFFSET]]
+// Neither counter says how many steps were attempted, so every step is counted.
+// GROUPS: [[ONE:%.+]] = mpc.constant dense<1> : tensor<i64>
+// GROUPS: [[ATTEMPTED:%.+]] = mpc.add [[ATTEMPTS:%[^ ]+]], [[ONE]]
+// GROUPS: [[STEP:%.+]] = mpc.select [[ALL]], %{{[^ ]+}}, [[ATTEMPTS]]
 // GROUPS: mpc.select [[ALL]], %{{.+}}, [[MEAN]]
 // GROUPS: mpc.optimizer.sgd {{.*}} step([[T0]]) {{.*}} when([[FINITE0]]) unscale([[SCALE:%[^)]+]]) {unscale_mode = #mpc<unscale_mode divide>}
 // GROUPS: mpc.optimizer.sgd {{.*}} step([[T0]]) {{.*}} when([[FINITE0]]) unscale([[SCALE]])
 // GROUPS: mpc.optimizer.sgd {{.*}} step([[T1]]) {{.*}} when([[FINITE1]]) unscale([[SCALE]])
+// GROUPS: return {{.*}}[[ATTEMPTED]], [[STEP]]
 // MICRO-NOT: @two_optimizers
 // expected-error @below {{accumulation by micro step takes one step counter, found 2}}
 func.func @two_optimizers(%x: tensor<2xf32> {mpc.name = "x", mpc.role = #mpc.role<input>},

@@ -3,6 +3,16 @@
 // RUN: mpc-opt %s --mpc-scale-loss="loss-scale=torch accumulate=4" | FileCheck %s
 // RUN: mpc-opt %s --mpc-scale-loss="loss-scale=none accumulate=4" | FileCheck %s --check-prefix=NONE
 // RUN: mpc-opt %s --mpc-scale-loss=loss-scale=torch | FileCheck %s --check-prefix=SINGLE
+// RUN: mpc-opt %S/Inputs/half-parts.mlir --mpc-scale-loss | FileCheck %s --check-prefix=AGREE
+
+// Without a preset the module has one: that only one part holds an f16 value must not
+// leave its scale in the gradients that the other reads.
+// AGREE-LABEL: func.func @forward_backward
+// AGREE-SAME: mpc.initial = dense<6.553600e+04> : tensor<f32>, mpc.name = "loss_scale.scale"
+// AGREE-LABEL: func.func @apply
+// AGREE-SAME: mpc.initial = dense<6.553600e+04> : tensor<f32>, mpc.name = "loss_scale.scale"
+// AGREE: mpc.all_finite
+// AGREE: mpc.optimizer.sgd {{.*}} when({{.*}} unscale(
 
 // The seed is the scale over the window's length; gradients are added up.
 // CHECK-LABEL: func.func @forward_backward

@@ -9,10 +9,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::func::FuncOp"> {
+def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
   let summary = "Scale the loss, check gradients and skip steps that overflow";
   let description = [{
-    Rewrites a training step, or the part of one that a function holds. The
+    Rewrites a training step: every function of the module that holds a part of one,
+    all under one preset. The
     cotangent of the loss begins at the scale, so that no multiply is added and the
     loss that the step returns stays unscaled; optimizers receive the flag that all
     gradients are finite, and what takes the scale out again.
@@ -34,13 +35,14 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::func::FuncOp"> {
     where `%scale` and `%good` are new arguments of role `loss_scale_state`, and
     `%scale2` and `%good2` results that replace them in place. Presets, fields and
     their meaning: include/mpc/Training/LossScale.h; an empty text takes `torch`
-    where the function has an f16 value, `none` elsewhere.
+    where one of these functions has an f16 value, `none` elsewhere.
 
     State, all of role `loss_scale_state`: `scale` f32, `good_steps` i32,
     `hysteresis_left` i32 (hysteresis above 1), `micro_steps` i32 (accumulation by
     micro step), `skipped_steps` i64, and of the last skipped step `overflow` 2xi64,
     the record of mpc.all_finite, and `overflow_step` i64, how many steps were
-    attempted before it. `mpc.labels` on `overflow` lists the tensors that the
+    attempted before it. Where the step counter does not say how many that were
+    (several counters, or windows of micro steps), `attempted_steps` i64 does. `mpc.labels` on `overflow` lists the tensors that the
     record counts, each with the op and the layer that made it, in the order in
     which the step makes them: the first is where the overflow began.
 
@@ -53,7 +55,9 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::func::FuncOp"> {
     - Accumulation over a window: the seed is divided by `accumulate`; gradients
       that a function without optimizers returns are added to accumulators, which
       the function with the optimizers sets to zero. By micro step: one function
-      does both, and its optimizers run when the window is full of finite steps.
+      does both, and its optimizers run when the window is full of finite steps. A
+      window whose norm is not finite is dropped, as an overflow: the scale backs
+      off, the step counts as skipped, and the next window begins.
 
     Contract in: one block; roles on arguments and results; precision assigned.
     Contract out: no `mpc.gradient_seed` is left. Functions without seeds and
@@ -64,7 +68,7 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"lossScale", "loss-scale", "std::string", /*default=*/"\"\"",
-           "PRESET[,field=value...]; empty chooses by the types in the function">,
+           "PRESET[,field=value...]; empty chooses by the types in the module">,
     Option<"clipNorm", "clip-norm", "double", /*default=*/"0",
            "largest norm of all unscaled gradients together; 0 for any">,
     Option<"clipValue", "clip-value", "double", /*default=*/"0",
