@@ -9,6 +9,8 @@
 
 #include "mpc/Runtime/Buffer.h"
 
+#include <limits>
+
 namespace mpc::training {
 
 /// Calls `function` with the C++ type of `element`, as a null pointer of it;
@@ -56,6 +58,14 @@ void readElements(const Buffer &data, size_t offset, size_t bytes, F take) {
     for (size_t i = 0; i < bytes / sizeof(T); ++i)
       take(static_cast<double>(at[i]));
   });
+}
+
+/// The one number in a buffer in host memory; NaN where it is no element that
+/// readElements() reads.
+inline double scalarOf(const Buffer &buffer) {
+  double number = std::numeric_limits<double>::quiet_NaN();
+  readElements(buffer, 0, buffer.size(), [&](double value) { number = value; });
+  return number;
 }
 
 } // namespace mpc::training

@@ -8,8 +8,6 @@
 
 #include "Elements.h"
 
-#include "mpc/Training/LossScale.h"
-
 #include <algorithm>
 #include <cstring>
 
@@ -173,13 +171,6 @@ bool Trainer::Impl::comparable(const BoundProgram &program) const {
          output.shape.size() == label.shape.size() + 1;
 }
 
-/// The one number in a buffer in host memory.
-static double scalarOf(const Buffer &buffer) {
-  double number = std::numeric_limits<double>::quiet_NaN();
-  readElements(buffer, 0, buffer.size(), [&](double value) { number = value; });
-  return number;
-}
-
 Result<Trainer::Impl::Pending>
 Trainer::Impl::stage(std::span<const Buffer> batch, const Buffer &loss,
                      const Buffer &output) {
@@ -270,30 +261,18 @@ Status Trainer::step(std::span<const Buffer> batch) {
 Status Trainer::forwardBackward(std::span<const Buffer> batch) {
   if (Status status = impl->needHalves(); !status.ok())
     return status;
-  return impl->runForward(*impl->forward, batch);
+  if (Status status = impl->runForward(*impl->forward, batch); !status.ok())
+    return status;
+  impl->hasGradients = true;
+  return {};
 }
 
 Status Trainer::apply() {
   if (Status status = impl->needHalves(); !status.ok())
     return status;
   impl->inWindow = 0;
+  impl->hasGradients = false;
   return impl->update->run({}, impl->state);
-}
-
-Result<std::vector<NamedTensor>> Trainer::gradients() const {
-  std::vector<NamedTensor> gradients;
-  if (!impl->forward)
-    return gradients;
-  const std::vector<ProgramValue> &values = impl->forward->program().results;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!std::string_view(values[i].name).ends_with(".gradient"))
-      continue;
-    Result<Buffer> host = impl->state.toHost(impl->forward->result(int(i)));
-    if (!host.ok())
-      return host.status();
-    gradients.push_back({values[i].name, std::move(*host)});
-  }
-  return gradients;
 }
 
 Result<TrainingMetrics> Trainer::takeMetrics() {
@@ -302,34 +281,4 @@ Result<TrainingMetrics> Trainer::takeMetrics() {
   TrainingMetrics metrics = impl->totals.metrics();
   impl->totals = {};
   return metrics;
-}
-
-Result<LossScaleReport> Trainer::lossScale() const {
-  LossScaleReport report;
-  for (const SharedState::Entry &entry : impl->state.entries()) {
-    if (entry.value.role != "loss_scale_state" || !entry.kept)
-      continue;
-    Result<Buffer> host = impl->state.toHost(entry.buffer);
-    if (!host.ok())
-      return host.status();
-    std::vector<double> numbers;
-    readElements(*host, 0, host->size(),
-                 [&](double value) { numbers.push_back(value); });
-    const std::string &field = entry.value.field;
-    if (numbers.empty())
-      continue;
-    if (field == "scale")
-      report.scale = numbers[0];
-    else if (field == "skipped_steps")
-      report.skippedSteps = int64_t(numbers[0]);
-    else if (field == "overflow" && numbers.size() == 2 && numbers[1] > 0) {
-      const std::vector<std::string> &labels = entry.value.labels;
-      size_t at = size_t(numbers[0]);
-      report.overflowed = numbers[0] >= 0 && at < labels.size()
-                              ? labels[at]
-                              : "gradient " + std::to_string(int64_t(at));
-      report.overflowedTensors = int64_t(numbers[1]);
-    }
-  }
-  return report;
 }

@@ -9,6 +9,7 @@
 
 #include "Session.h"
 
+#include "mpc/Training/LossScale.h"
 #include "mpc/Training/Trainer.h"
 
 #include <cmath>
@@ -55,6 +56,8 @@ struct Trainer::Impl {
 
   /// Batches since the last update.
   int64_t inWindow = 0;
+  /// Whether forwardBackward() gave gradients that apply() has not read.
+  bool hasGradients = false;
   training::Totals totals;
 
   /// A step on a GPU that the host has not looked at yet: its batch and what it
@@ -88,6 +91,11 @@ struct Trainer::Impl {
   int judged(const training::BoundProgram &program) const;
   /// Whether labels are classes that such an output can be compared with.
   bool comparable(const training::BoundProgram &program) const;
+  /// The preset by which losses are scaled.
+  LossScalePreset lossScalePreset() const;
+  /// The entry of that field of the loss scale's state, or null.
+  const training::SharedState::Entry *
+  lossScaleField(const std::string &field) const;
   int64_t ignored() const {
     return options.training->loss.ignoreIndex.value_or(-1);
   }

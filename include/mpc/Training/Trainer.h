@@ -39,7 +39,7 @@ struct TrainingMetrics {
 
 /// The loss scale as the device has it.
 struct LossScaleReport {
-  /// 1 where training is not scaled.
+  /// The factor on losses and gradients; 1 where training is not scaled.
   double scale = 1;
   int64_t skippedSteps = 0;
   /// Of the last skipped step: the first gradient that was not finite, with the
@@ -47,6 +47,34 @@ struct LossScaleReport {
   /// first.
   std::string overflowed;
   int64_t overflowedTensors = 0;
+};
+
+/// Whether gradients carry the loss scale.
+enum class GradientForm {
+  /// As the update reads them: multiplied by the loss scale, in the type that
+  /// the policy gives them.
+  Scaled,
+  /// Of the loss itself, in float32.
+  Unscaled,
+};
+
+/// Under whose names the state of a loss scale is read.
+enum class LossScaleNames {
+  /// `scale`, `growth_factor`, `backoff_factor`, `growth_interval`,
+  /// `_growth_tracker`: what torch.amp.GradScaler.state_dict() holds.
+  Torch,
+  /// `dynamic_scale`, `step_counter`: variables of Keras 3's
+  /// LossScaleOptimizer.
+  Keras3,
+  /// `current_loss_scale`, `good_steps`: variables of tf_keras'
+  /// LossScaleOptimizer.
+  TfKeras,
+};
+
+/// One number of a loss scale's state.
+struct NamedNumber {
+  std::string name;
+  double value = 0;
 };
 
 /// One line of news from fit().
@@ -168,14 +196,33 @@ public:
   Status forwardBackward(std::span<const Buffer> batch);
   /// The second half: check, clip, update and the new loss scale.
   Status apply();
-  /// The gradients that forwardBackward() gave, as apply() would read them:
-  /// multiplied by the loss scale, under accumulation summed over the window.
-  /// Named "PARAMETER.gradient", in host memory. Waits for the device.
-  Result<std::vector<NamedTensor>> gradients() const;
+  /// The gradients that forwardBackward() gave and apply() has not read yet,
+  /// under accumulation summed over the window. Named "PARAMETER.gradient", in
+  /// host memory. Unscaled ones are divided by the scale in float64 and rounded
+  /// once; what overflowed stays infinite or NaN. Waits for the device.
+  Result<std::vector<NamedTensor>>
+  gradients(GradientForm form = GradientForm::Scaled) const;
+  /// Replaces gradients between forwardBackward() and apply(): those that are
+  /// named, the others stay. Their check, clipping and update are those of any
+  /// other gradient. Unscaled ones are multiplied by the scale and rounded to
+  /// the gradient's type. Fails, and changes nothing, where a name or type is
+  /// wrong or there are no gradients to replace.
+  Status setGradients(std::span<const NamedTensor> gradients,
+                      GradientForm form = GradientForm::Scaled);
 
   /// Loss and accuracy since the last call. Waits for the device.
   Result<TrainingMetrics> takeMetrics();
   Result<LossScaleReport> lossScale() const;
+
+  /// The state of a dynamic loss scale under another system's names; empty
+  /// where the scale is none or constant. Waits for the device.
+  Result<std::vector<NamedNumber>> lossScaleState(LossScaleNames names) const;
+  /// Sets numbers of that state, under the names of any of the systems; what is
+  /// not named stays. Factors and intervals are part of the compiled step: they
+  /// may be given, but must be those of the preset. Fails, and changes nothing,
+  /// where a name is unknown, a number is out of range or the scale is not
+  /// dynamic.
+  Status setLossScaleState(std::span<const NamedNumber> numbers);
 
   /// Loss and accuracy over `data` with dropout off and running statistics.
   /// Compiles on its first call, and once more where the last batch is smaller;

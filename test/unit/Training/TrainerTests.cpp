@@ -12,6 +12,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 
@@ -182,6 +185,160 @@ TEST_P(TrainerPolicyTest, HalvesAreTheWholeStep) {
   }
   EXPECT_TRUE(sameBits(*whole.weights(), *halves.weights()));
   EXPECT_EQ(whole.takeMetrics()->loss, halves.takeMetrics()->loss);
+}
+
+/// The first batch of `data`.
+static std::vector<Buffer> firstBatch(Trainer &trainer, const Dataset &data) {
+  std::vector<int64_t> rows(kBatch);
+  std::iota(rows.begin(), rows.end(), 0);
+  return *trainer.batcher(data, {})->gather(rows);
+}
+
+TEST_F(TrainerTest, UnscaledGradientsAreThoseOfTheLoss) {
+  Dataset data = points(kBatch, 4);
+  Trainer wide = makeTrainer(options("float32"));
+  ASSERT_TRUE(wide.forwardBackward(firstBatch(wide, data)).ok());
+  std::vector<NamedTensor> truth = *wide.gradients();
+  for (const char *preset : {"dynamic", "static=1024"}) {
+    CompileOptions choices = options("mixed_float16");
+    choices.training->lossScale = preset;
+    Trainer trainer = makeTrainer(choices);
+    ASSERT_TRUE(trainer.forwardBackward(firstBatch(trainer, data)).ok());
+    double scale = trainer.lossScale()->scale;
+    EXPECT_EQ(scale, preset == std::string("dynamic") ? 65536 : 1024);
+    std::vector<NamedTensor> gradients =
+        *trainer.gradients(GradientForm::Unscaled);
+    ASSERT_EQ(gradients.size(), truth.size());
+    for (size_t i = 0; i < truth.size(); ++i) {
+      ASSERT_EQ(gradients[i].name, truth[i].name);
+      std::span<const float> got = gradients[i].data.as<float>(),
+                             wanted = truth[i].data.as<float>();
+      double largest = 0;
+      for (float value : wanted)
+        largest = std::fmax(largest, std::fabs(value));
+      for (size_t k = 0; k < wanted.size(); ++k)
+        EXPECT_NEAR(got[k], wanted[k], 0x1p-8 * largest) << truth[i].name;
+    }
+  }
+}
+
+TEST_P(TrainerPolicyTest, GradientsThatAreSetAreApplied) {
+  // In either form, the same gradients make the same step.
+  Dataset data = points(kBatch, 4);
+  Trainer plain = makeTrainer(options(GetParam()));
+  ASSERT_TRUE(plain.step(firstBatch(plain, data)).ok());
+  for (GradientForm form : {GradientForm::Scaled, GradientForm::Unscaled}) {
+    Trainer trainer = makeTrainer(options(GetParam()));
+    ASSERT_TRUE(trainer.forwardBackward(firstBatch(trainer, data)).ok());
+    Status status = trainer.setGradients(*trainer.gradients(form), form);
+    ASSERT_TRUE(status.ok()) << status.toString();
+    ASSERT_TRUE(trainer.apply().ok());
+    EXPECT_TRUE(sameBits(*plain.state(), *trainer.state()));
+  }
+  // Zeros for one parameter hold it, and it alone.
+  CompileOptions choices = options(GetParam());
+  choices.training->optimizer.kind = "sgd";
+  Trainer trainer = makeTrainer(choices);
+  std::vector<NamedTensor> before = *trainer.weights();
+  ASSERT_TRUE(trainer.forwardBackward(firstBatch(trainer, data)).ok());
+  std::vector<NamedTensor> gradients =
+      *trainer.gradients(GradientForm::Unscaled);
+  std::erase_if(gradients, [](const NamedTensor &gradient) {
+    return gradient.name != "b1.gradient";
+  });
+  ASSERT_EQ(gradients.size(), 1u);
+  std::ranges::fill(gradients[0].data.as<float>(), 0.0f);
+  ASSERT_TRUE(trainer.setGradients(gradients, GradientForm::Unscaled).ok());
+  ASSERT_TRUE(trainer.apply().ok());
+  std::vector<NamedTensor> after = *trainer.weights();
+  for (size_t i = 0; i < after.size(); ++i)
+    EXPECT_EQ(std::ranges::equal(after[i].data.as<float>(),
+                                 before[i].data.as<float>()),
+              after[i].name == "b1")
+        << after[i].name;
+}
+
+TEST_F(TrainerTest, AnInfiniteGradientThatIsSetSkipsTheStep) {
+  Trainer trainer = makeTrainer(options("mixed_float16"));
+  std::vector<NamedTensor> before = *trainer.weights();
+  ASSERT_TRUE(
+      trainer.forwardBackward(firstBatch(trainer, points(kBatch, 4))).ok());
+  std::vector<NamedTensor> gradients =
+      *trainer.gradients(GradientForm::Unscaled);
+  gradients[1].data.as<float>()[0] = std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(trainer.setGradients(gradients, GradientForm::Unscaled).ok());
+  ASSERT_TRUE(trainer.apply().ok());
+  EXPECT_TRUE(sameBits(before, *trainer.weights()));
+  EXPECT_EQ(trainer.lossScale()->skippedSteps, 1);
+  EXPECT_EQ(trainer.lossScale()->scale, 32768);
+}
+
+TEST_F(TrainerTest, RefusesGradientsOutOfPlace) {
+  Trainer trainer = makeTrainer(options("float32"));
+  auto messageOf = [](const Status &status) { return status.toString(); };
+  EXPECT_NE(messageOf(trainer.gradients().status()).find("forwardBackward()"),
+            std::string::npos);
+  EXPECT_FALSE(trainer.setGradients({}).ok());
+  ASSERT_TRUE(
+      trainer.forwardBackward(firstBatch(trainer, points(kBatch, 4))).ok());
+  std::vector<NamedTensor> gradients = *trainer.gradients();
+  gradients[0].name = "nothing.gradient";
+  EXPECT_NE(messageOf(trainer.setGradients(gradients)).find("'nothing."),
+            std::string::npos);
+  gradients = *trainer.gradients();
+  gradients[0].data = *Buffer::allocate({ElementType::F32, {7}});
+  EXPECT_NE(messageOf(trainer.setGradients(gradients)).find("f32[7]"),
+            std::string::npos);
+  ASSERT_TRUE(trainer.apply().ok());
+  EXPECT_FALSE(trainer.gradients().ok());
+}
+
+TEST_F(TrainerTest, LossScaleStateHasTheNamesOfOtherSystems) {
+  CompileOptions choices = options("mixed_float16");
+  choices.training->lossScale = "torch,interval=2";
+  Trainer trainer = makeTrainer(choices);
+  auto stateOf = [&](LossScaleNames names) {
+    Result<std::vector<NamedNumber>> state = trainer.lossScaleState(names);
+    std::map<std::string, double> numbers;
+    for (const NamedNumber &number : *state)
+      numbers[number.name] = number.value;
+    return numbers;
+  };
+  using Numbers = std::map<std::string, double>;
+  EXPECT_EQ(stateOf(LossScaleNames::Torch), (Numbers{{"scale", 65536},
+                                                     {"growth_factor", 2},
+                                                     {"backoff_factor", 0.5},
+                                                     {"growth_interval", 2},
+                                                     {"_growth_tracker", 0}}));
+  // A state of torch's is taken over; the next good step makes the scale grow.
+  std::vector<NamedNumber> saved = {{"scale", 512},
+                                    {"growth_factor", 2},
+                                    {"backoff_factor", 0.5},
+                                    {"growth_interval", 2},
+                                    {"_growth_tracker", 1}};
+  ASSERT_TRUE(trainer.setLossScaleState(saved).ok());
+  EXPECT_EQ(stateOf(LossScaleNames::Keras3),
+            (Numbers{{"step_counter", 1}, {"dynamic_scale", 512}}));
+  ASSERT_TRUE(trainer.step(firstBatch(trainer, points(kBatch, 4))).ok());
+  EXPECT_EQ(stateOf(LossScaleNames::TfKeras),
+            (Numbers{{"current_loss_scale", 1024}, {"good_steps", 0}}));
+  // Nothing is set where one number cannot be.
+  for (NamedNumber wrong : {NamedNumber{"growth_factor", 3},
+                            {"speed", 1},
+                            {"_growth_tracker", 2},
+                            {"dynamic_scale", -1}}) {
+    NamedNumber numbers[] = {{"scale", 2}, wrong};
+    Status status = trainer.setLossScaleState(numbers);
+    EXPECT_FALSE(status.ok()) << wrong.name;
+    EXPECT_NE(status.toString().find("'" + wrong.name + "'"), std::string::npos)
+        << status.toString();
+  }
+  EXPECT_EQ(trainer.lossScale()->scale, 1024);
+  // Without a dynamic scale there is no state.
+  choices.training->lossScale = "static=8";
+  Trainer fixed = makeTrainer(choices);
+  EXPECT_TRUE(fixed.lossScaleState(LossScaleNames::Torch)->empty());
+  EXPECT_FALSE(fixed.setLossScaleState(saved).ok());
 }
 
 TEST_F(TrainerTest, GradientsAreOfTheLoss) {

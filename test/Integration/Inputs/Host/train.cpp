@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     return fail(trainer.status());
 
   // A loop of the host's own looks at the gradients between the halves of a
-  // step. They carry the loss scale.
+  // step, without the loss scale.
   mpc::Normalization pixels = data->unitRange();
   mpc::Result<mpc::Batcher> batcher = trainer->batcher(*data, pixels);
   if (!batcher.ok())
@@ -63,13 +63,19 @@ int main(int argc, char **argv) {
       return fail(arrays.status());
     if (mpc::Status status = trainer->forwardBackward(*arrays); !status.ok())
       return fail(status);
-    mpc::Result<mpc::LossScaleReport> scale = trainer->lossScale();
-    mpc::Result<std::vector<mpc::NamedTensor>> gradients = trainer->gradients();
-    if (!scale.ok() || !gradients.ok())
-      return fail(scale.ok() ? gradients.status() : scale.status());
-    for (const mpc::NamedTensor &gradient : *gradients)
+    mpc::Result<std::vector<mpc::NamedTensor>> gradients =
+        trainer->gradients(mpc::GradientForm::Unscaled);
+    if (!gradients.ok())
+      return fail(gradients.status());
+    for (mpc::NamedTensor &gradient : *gradients)
       for (float value : gradient.data.as<float>())
-        largest = std::fmax(largest, std::fabs(value) / scale->scale);
+        largest = std::fmax(largest, std::fabs(value));
+    // Whatever the host makes of them, the sum over several machines say, is
+    // what the second half checks, clips and reads.
+    if (mpc::Status status =
+            trainer->setGradients(*gradients, mpc::GradientForm::Unscaled);
+        !status.ok())
+      return fail(status);
     if (mpc::Status status = trainer->apply(); !status.ok())
       return fail(status);
   }
