@@ -109,7 +109,7 @@ Status Checker::prepare() {
   if (!compile.ok())
     return compile.status();
   options = std::move(*compile);
-  warnOfSlowPolicy(options, reporter);
+  reportFastPath(options, reporter);
   Result<std::vector<NamedArray>> given = loadArrays(arguments.inputs);
   if (!given.ok())
     return given.status();

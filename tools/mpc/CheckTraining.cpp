@@ -75,7 +75,7 @@ Status StepCheck::prepare() {
   options = std::move(*compile);
   if (Status status = setTraining(arguments.training, options); !status.ok())
     return status;
-  warnOfSlowPolicy(options, reporter);
+  reportFastPath(options, reporter);
   Result<Engine> engine = Engine::create(*device);
   if (!engine.ok())
     return engine.status();

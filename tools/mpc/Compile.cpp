@@ -28,6 +28,23 @@ static std::vector<std::string> splitList(const std::string &text) {
   return entries;
 }
 
+/// Adds which unit of the target multiplies the policy's type, where one does.
+static void addFastUnit(Json &target, const CompileOptions &options) {
+  std::optional<TargetInfo> info =
+      TargetInfo::parse(target["name"].get<std::string>());
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (!policy) {
+    llvm::consumeError(policy.takeError());
+    return;
+  }
+  if (!info)
+    return;
+  if (std::optional<std::string> unit = fastUnit(policy->getCompute(), *info)) {
+    target["fast_type"] = shortTypeName(policy->getCompute());
+    target["fast_unit"] = *unit;
+  }
+}
+
 int tool::compileCommand(const CompileArguments &arguments) {
   Reporter reporter(arguments.common.json, arguments.common.quiet);
   CommonOptions common = arguments.common;
@@ -59,7 +76,7 @@ int tool::compileCommand(const CompileArguments &arguments) {
     return kBadUsage;
   }
   options->gemm = arguments.common.gemm;
-  warnOfSlowPolicy(*options, reporter);
+  reportFastPath(*options, reporter);
 
   auto start = std::chrono::steady_clock::now();
   Result<CompiledFile> file =
@@ -79,6 +96,7 @@ int tool::compileCommand(const CompileArguments &arguments) {
                     {"code_bytes", target.codeBytes},
                     {"constant_bytes", target.constantBytes},
                     {"arena_bytes", target.arenaBytes}});
+    addFastUnit(list.back(), *options);
     table.push_back({target.name, std::to_string(target.kernels),
                      shortBytes(double(target.codeBytes)),
                      shortBytes(double(target.constantBytes)),

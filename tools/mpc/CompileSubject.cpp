@@ -20,7 +20,7 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
   Result<CompileOptions> options = makeCompileOptions(common, device, reporter);
   if (!options.ok())
     return {options.status()};
-  warnOfSlowPolicy(*options, reporter);
+  reportFastPath(*options, reporter);
   addInputShapes(arrays, *options);
   auto start = Clock::now();
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*options);

@@ -97,7 +97,7 @@ int tool::explainCommand(const ExplainArguments &arguments) {
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
     return reporter.fail(options.status());
-  warnOfSlowPolicy(*options, reporter);
+  reportFastPath(*options, reporter);
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return reporter.fail(device.status());

@@ -11,6 +11,9 @@
 using namespace mpc;
 using namespace mpc::tool;
 
+/// What is said once of a compile's fast path.
+static constexpr const char *kFastPath = "fast path";
+
 /// "7.0".
 static std::string capabilityText(int tenfold) {
   return std::to_string(tenfold / 10) + "." + std::to_string(tenfold % 10);
@@ -51,6 +54,25 @@ std::optional<std::string> tool::describeSlowType(PolicyType type,
          "the time";
 }
 
+/// ", 16 times as fast as float32", where that is known.
+static std::string speedUpText(PolicyType type, const TargetInfo &target) {
+  if (!target.hasCeilings())
+    return "";
+  double factor = target.flopsPerSecond(type, /*aligned=*/true) /
+                  target.flopsPerSecond(PolicyType::Float32, /*aligned=*/true);
+  return ", " + shortNumber(factor) + " times as fast as float32";
+}
+
+std::optional<std::string> tool::fastUnit(PolicyType type,
+                                          const TargetInfo &target) {
+  if (type == PolicyType::Float32 || type == PolicyType::Float64 ||
+      !target.hasFastPath(type))
+    return std::nullopt;
+  if (target.kind == TargetInfo::Kind::Cuda)
+    return "tensor cores";
+  return target.name == "cpu:amx" ? "AMX tiles" : "dot products of pairs";
+}
+
 PolicyChoice tool::bestPolicy(const TargetInfo &target) {
   static constexpr std::pair<PolicyType, const char *> kByPreference[] = {
       {PolicyType::BFloat16, "mixed_bfloat16"},
@@ -59,15 +81,8 @@ PolicyChoice tool::bestPolicy(const TargetInfo &target) {
   for (auto [type, policy] : kByPreference) {
     if (!target.hasFastPath(type))
       continue;
-    std::string reason = target.name + " has units for ";
-    reason += stringify(type).str();
-    if (target.hasCeilings()) {
-      double factor = target.flopsPerSecond(type, /*aligned=*/true) /
-                      target.flopsPerSecond(PolicyType::Float32,
-                                            /*aligned=*/true);
-      reason += ", " + shortNumber(factor) + " times as fast as float32";
-    }
-    return {policy, reason};
+    return {policy, target.name + " has units for " + stringify(type).str() +
+                        speedUpText(type, target)};
   }
   return {"float32",
           target.name + " multiplies no narrower type faster than float32"};
@@ -92,10 +107,11 @@ void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
       target ? bestPolicy(*target)
              : PolicyChoice{"float32", "nothing is known of the target"};
   options.policy = choice.policy;
-  reporter.note("--policy auto is " + choice.policy + ": " + choice.reason);
+  reporter.noteOnce(kFastPath,
+                    "--policy auto is " + choice.policy + ": " + choice.reason);
 }
 
-void tool::warnOfSlowPolicy(const CompileOptions &options, Reporter &reporter) {
+void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
   std::optional<TargetInfo> target = TargetInfo::parse(targetNameOf(options));
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy) {
@@ -104,8 +120,13 @@ void tool::warnOfSlowPolicy(const CompileOptions &options, Reporter &reporter) {
   }
   if (!target)
     return;
-  std::optional<std::string> text =
-      describeSlowType(policy->getCompute(), *target);
+  PolicyType type = policy->getCompute();
+  if (std::optional<std::string> unit = fastUnit(type, *target))
+    reporter.noteOnce(kFastPath, "--policy " + options.policy + ": " +
+                                     target->name + " multiplies " +
+                                     stringify(type).str() + " on its " +
+                                     *unit + speedUpText(type, *target));
+  std::optional<std::string> text = describeSlowType(type, *target);
   if (!text)
     return;
   Diagnostic warning;

@@ -28,6 +28,11 @@ inline constexpr const char *kNoFastPath = "no_fast_path";
 std::optional<std::string> describeSlowType(PolicyType type,
                                             const TargetInfo &target);
 
+/// The unit of `target` that multiplies `type` faster than float32 is
+/// multiplied, as "tensor cores"; nullopt where there is none, and for float32
+/// and float64.
+std::optional<std::string> fastUnit(PolicyType type, const TargetInfo &target);
+
 /// A policy and the reason for it.
 struct PolicyChoice {
   std::string policy;
@@ -44,9 +49,10 @@ std::string targetNameOf(const CompileOptions &options);
 /// Puts the best policy in place of "auto" and says which.
 void resolveAutoPolicy(CompileOptions &options, Reporter &reporter);
 
-/// Warns, once per compile, where the policy's compute type has no fast path on
-/// the target. A policy that cannot be read is left to the compile.
-void warnOfSlowPolicy(const CompileOptions &options, Reporter &reporter);
+/// Says, once per compile, whether the policy's compute type has a fast path on
+/// the target: a note that names target, type and unit, or a warning. Nothing
+/// of float32. A policy that cannot be read is left to the compile.
+void reportFastPath(const CompileOptions &options, Reporter &reporter);
 
 /// "f32", "bf16", "tf32": a policy's type as documents and IR spell it.
 std::string shortTypeName(PolicyType type);

@@ -94,6 +94,11 @@ int Reporter::fail(const std::vector<Status> &problems) {
   return finish(exitCode);
 }
 
+void Reporter::noteOnce(const std::string &topic, const std::string &text) {
+  if (notedTopics.insert(topic).second)
+    note(text);
+}
+
 void Reporter::note(const std::string &text) {
   if (!quiet)
     printMessage("note", "", text);

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ public:
 
   /// Says on stderr what was chosen for the user, unless quiet.
   void note(const std::string &text);
+  /// The same, but only the first time for `topic`.
+  void noteOnce(const std::string &topic, const std::string &text);
   /// Writes a line of text for people; nothing under --json.
   void line(const std::string &text);
   /// Writes the document under --json.
@@ -60,6 +63,7 @@ private:
   bool json;
   bool quiet;
   std::vector<Diagnostic> heardErrors, heardWarnings;
+  std::set<std::string> notedTopics;
 };
 
 /// `value`, or the largest double where JSON has no word for it.

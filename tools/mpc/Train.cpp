@@ -133,7 +133,7 @@ static Result<Trainer> makeTrainer(const TrainArguments &arguments,
       makeCompileOptions(common, *device, reporter);
   if (!options.ok())
     return options.status();
-  warnOfSlowPolicy(*options, reporter);
+  reportFastPath(*options, reporter);
   Result<TrainingOptions> training = makeTrainingOptions(arguments.step);
   if (!training.ok())
     return training.status();

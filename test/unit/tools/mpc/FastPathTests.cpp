@@ -29,6 +29,14 @@ TEST(FastPathTest, AFastTypeNeedsNoWord) {
   EXPECT_FALSE(describeSlowType(PolicyType::BFloat16, targetOf("cuda:sm_80")));
 }
 
+TEST(FastPathTest, AFastTypeHasAUnit) {
+  EXPECT_EQ(fastUnit(PolicyType::BFloat16, targetOf("cuda:sm_80")),
+            "tensor cores");
+  EXPECT_FALSE(fastUnit(PolicyType::BFloat16, targetOf("cuda:sm_75")));
+  EXPECT_FALSE(fastUnit(PolicyType::Float32, targetOf("cuda:sm_80")));
+  EXPECT_FALSE(fastUnit(PolicyType::Float16, targetOf("cpu:avx2")));
+}
+
 TEST(FastPathTest, ACpuSaysThatItWidensAndWhatToUse) {
   for (const char *target : {"cpu:avx2", "cpu:avx512"})
     for (PolicyType type : {PolicyType::Float16, PolicyType::BFloat16}) {
@@ -96,14 +104,14 @@ TEST(FastPathTest, TheWarningComesOncePerReporter) {
   CompileOptions options;
   options.policy = "mixed_float16";
   options.isa = "avx2";
-  warnOfSlowPolicy(options, reporter);
-  warnOfSlowPolicy(options, reporter);
+  reportFastPath(options, reporter);
+  reportFastPath(options, reporter);
   ASSERT_EQ(reporter.warnings().size(), 1u);
   EXPECT_EQ(reporter.warnings().front().stage, kNoFastPath);
   options.policy = "float32";
-  warnOfSlowPolicy(options, reporter);
+  reportFastPath(options, reporter);
   options.policy = "no-such-policy";
-  warnOfSlowPolicy(options, reporter);
+  reportFastPath(options, reporter);
   EXPECT_EQ(reporter.warnings().size(), 1u);
 }
 
