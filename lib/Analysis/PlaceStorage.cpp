@@ -9,6 +9,7 @@
 
 #include "PaintingPlacement.h"
 #include "StorageRules.h"
+#include "SumPrices.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -24,7 +25,7 @@ public:
   explicit StoragePlacer(PlanBuilder &builder)
       : builder(builder),
         model(builder.func, builder.getPlan(), builder.target, builder.store),
-        rules(builder, model) {}
+        rules(builder, model), sums(builder, model, rules) {}
 
   void cut();
   void paint();
@@ -40,6 +41,7 @@ private:
   PlanBuilder &builder;
   PlacementModel model;
   StorageRules rules;
+  SumPrices sums;
 };
 
 } // namespace
@@ -132,7 +134,12 @@ ValueReason StoragePlacer::reasonOf(Value value,
     text << "it is its input under another shape";
   } else if (type == builder.wide) {
     text << "storing it in " << model.lowType(value) << " would save "
-         << reason.bytesSaved << " bytes, no more than its casts would move";
+         << reason.bytesSaved << " bytes, ";
+    if (sums.of(value) > 0)
+      text << "and round one of " << sums.roundingsThrough(value)
+           << " partial sums in a row, which weighs more";
+    else
+      text << "no more than its casts would move";
   } else {
     text << "storing it in " << type << " saves " << reason.bytesSaved
          << " bytes";
@@ -169,10 +176,11 @@ void StoragePlacer::recordAtOp(Value value, bool low,
     plan.cost += reason.bytesSaved;
   if (!plan.reason.empty() || builder.store == builder.wide)
     return;
-  bool rounds = !rule && low && model.demandOf(value).wide &&
-                plan.role != OpPlan::Role::Move;
-  if (rounds)
+  bool isFree = !rule && plan.role != OpPlan::Role::Move;
+  if (isFree && low && model.demandOf(value).wide)
     plan.reason = "stored narrow between kernels";
+  else if (isFree && !low && reason.bytesSaved > 0 && sums.of(value) > 0)
+    plan.reason = "a running sum, whose roundings would add up";
   else if (rule)
     plan.reason = rule->decision;
 }
@@ -199,10 +207,14 @@ void StoragePlacer::apply(ArrayRef<StorageLabel> labels,
 }
 
 void StoragePlacer::cut() {
-  for (Value value : model.getValues())
+  PlacementProblem priced = model.problem;
+  for (Value value : model.getValues()) {
+    PlacementProblem::Node &node = priced.nodes[model.nodeOf(value)];
+    node.lowCost += int64_t(sums.of(value) * double(model.bytesSaved(value)));
     if (const StorageRule *rule = rules.find(value))
-      model.problem.nodes[model.nodeOf(value)].hard = rule->label;
-  apply(solvePlacement(model.problem), nullptr);
+      node.hard = rule->label;
+  }
+  apply(solvePlacement(priced), nullptr);
 }
 
 void StoragePlacer::paint() {
