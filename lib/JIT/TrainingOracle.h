@@ -50,9 +50,9 @@ public:
   /// Replaces answers by what follows from results of a device, `results` by
   /// name, where a prediction from one run of roundings is worth little:
   ///
-  /// - the loss by that of the device's outputs. Errors of many elements
-  /// average
-  ///   out; the error of one number may be next to nothing by chance.
+  /// - under strict rounding, the loss by that of the device's outputs. Errors
+  ///   of many elements average out; the error of one number may be next to
+  ///   nothing by chance.
   /// - parameters by those that the update makes of the device's new state
   ///   (`momentum`, `exp_avg`), from which the gradient is taken back: Adam
   ///   divides by the root of its state, so that roundings of a gradient next
