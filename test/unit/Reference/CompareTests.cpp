@@ -102,6 +102,32 @@ TEST_F(CompareTest, IntegerMismatchesAreFatalOnlyOnRequest) {
   EXPECT_TRUE(compareOutput(a, b, b, 1, false).ok);
 }
 
+TEST_F(CompareTest, IntegersThatDifferInTheDeclaredModeAreCounted) {
+  Tensor reference = ints("tensor<4xi64>", {1, 2, 3, 4}),
+         declared = ints("tensor<4xi64>", {1, 5, 6, 4}),
+         actual = ints("tensor<4xi64>", {1, 5, 3, 4});
+  OutputError error = compareOutput(actual, reference, declared, 1, false);
+  EXPECT_EQ(error.mismatches, 1);
+  EXPECT_EQ(error.declaredMismatches, 2);
+}
+
+TEST_F(CompareTest, ResultsThatNothingNarrowLeadsToAreNotRounded) {
+  module = parseSourceString<ModuleOp>(R"mlir(
+    func.func @f(%x: tensor<8x8xf32>) -> (tensor<8xi64>, tensor<8xi64>, tensor<8xi64>) {
+      %0 = mpc.cast %x : tensor<8x8xf32> to tensor<8x8xbf16>
+      %1 = mpc.matmul %0, %0 : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xf32>
+      %2 = mpc.argmax %1 axis(1) : tensor<8x8xf32> -> tensor<8xi64>
+      %3 = mpc.argmax %x axis(1) : tensor<8x8xf32> -> tensor<8xi64>
+      %4 = mpc.matmul %x, %x compute(tf32) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      %5 = mpc.argmax %4 axis(1) : tensor<8x8xf32> -> tensor<8xi64>
+      return %2, %3, %5 : tensor<8xi64>, tensor<8xi64>, tensor<8xi64>
+    })mlir",
+                                       &context);
+  ASSERT_TRUE(module) << messages;
+  EXPECT_EQ(roundedResults(module->lookupSymbol<func::FuncOp>("f")),
+            (SmallVector<bool>{true, false, true}));
+}
+
 TEST_F(CompareTest, ShapesMustAgree) {
   Tensor a = floats("tensor<2xf32>", {1, 2}),
          b = floats("tensor<2x1xf32>", {1, 2});
