@@ -162,6 +162,10 @@ static std::string drawTraining(Random &random, const std::string &policy) {
     text += " optimizer-form=keras";
   else if (optimizer == "sgd" && random.chance(50))
     text += " optimizer-numbers=momentum=0.9";
+  // A first step divides by the gradient's own size: where roundings decide the
+  // sign of what is next to 0, they decide the step.
+  if (optimizer == "rmsprop" || optimizer == "adagrad")
+    text += " optimizer-numbers=epsilon=0.1";
   if (random.chance(25))
     text += " weight-decay=0.01";
   if (random.chance(25))

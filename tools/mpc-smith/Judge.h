@@ -58,11 +58,14 @@ struct Pooled {
   double error = 0, tolerance = 0;
   /// Elements that differ where none may: integers, NaN, infinities.
   int64_t mismatches = 0;
+  /// Draws, and those that are over the tolerance by themselves.
+  int64_t draws = 1, over = 0;
 };
 
 /// Adds `more`, in the same order, to `rows`.
 void addDraws(std::vector<Pooled> &rows, const std::vector<Pooled> &more);
-/// The rows that are over their tolerance.
+/// The rows that are over their tolerance, in sum and in half of the draws: one
+/// whose reference is next to 0 outweighs all others.
 std::vector<Finding> overTolerance(const std::vector<Pooled> &rows);
 /// Judges what `measure` gives for a seed of inputs; where that fails, what it
 /// gives for several.

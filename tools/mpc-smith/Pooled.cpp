@@ -17,12 +17,17 @@ using namespace mpc::smith;
 /// Draws of inputs that are pooled.
 static constexpr uint64_t kDraws = 6;
 
+/// Whether squares of errors are beyond squares of tolerances.
+static bool isOver(const Pooled &row) { return !(row.error <= row.tolerance); }
+
 void smith::addDraws(std::vector<Pooled> &rows,
                      const std::vector<Pooled> &more) {
   for (size_t i = 0; i < std::min(rows.size(), more.size()); ++i) {
     rows[i].error += more[i].error;
     rows[i].tolerance += more[i].tolerance;
     rows[i].mismatches += more[i].mismatches;
+    rows[i].draws += more[i].draws;
+    rows[i].over += isOver(more[i]);
   }
 }
 
@@ -33,7 +38,7 @@ std::vector<Finding> smith::overTolerance(const std::vector<Pooled> &rows) {
       findings.push_back({row.step, "'" + row.name + "' differs in " +
                                         std::to_string(row.mismatches) +
                                         " elements that may not"});
-    else if (!(row.error <= row.tolerance))
+    else if (isOver(row) && 2 * row.over >= row.draws)
       findings.push_back(
           {row.step, "'" + row.name + "' has error " +
                          tool::shortNumber(std::sqrt(row.error)) + " over " +
@@ -46,6 +51,8 @@ std::vector<Finding>
 smith::judgeDraws(uint64_t seed,
                   const std::function<std::vector<Pooled>(uint64_t)> &measure) {
   std::vector<Pooled> rows = measure(seed);
+  for (Pooled &row : rows)
+    row.over = isOver(row);
   if (overTolerance(rows).empty())
     return {};
   for (uint64_t draw = 1; draw < kDraws; ++draw)
