@@ -215,6 +215,11 @@ static int64_t alignedRun(Value tensor, int64_t most,
 
 int64_t mpc::alignedRunOf(Value tensor, int64_t most,
                           const llvm::DenseMap<Value, int64_t> &known) {
+  // Only as an operand is an element that stands for a whole line as wide as
+  // the line.
+  ArrayRef<int64_t> shape = shapeOfTensor(tensor);
+  if (!known.contains(tensor) && !shape.empty() && shape.back() == 1)
+    return 1;
   llvm::DenseMap<Value, int64_t> found;
   return alignedRun(tensor, most, known, found);
 }

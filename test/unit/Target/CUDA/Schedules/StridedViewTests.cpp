@@ -91,6 +91,19 @@ TEST_F(StridedViewTest, ComputedTensorsHaveNone) {
       Numbers());
 }
 
+TEST_F(StridedViewTest, OneElementIsAsWideAsALineOnlyWhereItIsRepeated) {
+  EXPECT_EQ(
+      alignedRunOf(
+          returned("8x1xf32", "%y = mpc.relu %x : tensor<8x1xf32>", "8x1xf32"),
+          8),
+      1);
+  EXPECT_EQ(alignedRunOf(returned("8x1xf32", R"(
+  %y = mpc.broadcast %x : tensor<8x1xf32> to tensor<8x16xf32>)",
+                                  "8x16xf32"),
+                         8),
+            8);
+}
+
 TEST_F(StridedViewTest, AlignedRunsEndWhereAnyOffsetOrStrideDoes) {
   Value tensor = returned("4x64xbf16", R"(
   %y = mpc.slice %x [0, 16] [4, 24] : tensor<4x64xbf16> to tensor<4x24xbf16>)",
