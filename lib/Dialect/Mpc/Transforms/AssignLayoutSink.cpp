@@ -61,10 +61,7 @@ struct SimplifyTranspose : OpRewritePattern<TransposeOp> {
     if (!constantOf(op.getInput()) &&
         !isTrivialTranspose(shapeOf(op.getInput()), op.getPermutation()))
       return rewriter.notifyMatchFailure(op, "moves data that is no constant");
-    Value value = emit.transpose(op.getInput(), op.getPermutation());
-    if (value.getDefiningOp<TransposeOp>() && value != op.getInput())
-      return rewriter.notifyMatchFailure(op, "constant has no readable bytes");
-    rewriter.replaceOp(op, value);
+    rewriter.replaceOp(op, emit.transpose(op.getInput(), op.getPermutation()));
     return success();
   }
 };
@@ -85,10 +82,7 @@ struct SimplifyReshape : OpRewritePattern<ReshapeOp> {
     if (!constantOf(op.getInput()))
       return rewriter.notifyMatchFailure(
           op, "input is neither reshape nor constant");
-    Value value = emit.reshape(op.getInput(), shapeOf(op));
-    if (value.getDefiningOp<ReshapeOp>())
-      return rewriter.notifyMatchFailure(op, "constant has no readable bytes");
-    rewriter.replaceOp(op, value);
+    rewriter.replaceOp(op, emit.reshape(op.getInput(), shapeOf(op)));
     return success();
   }
 };
@@ -104,9 +98,11 @@ bool canUndo(Value operand, ArrayRef<int64_t> permutation,
   if (auto transpose = operand.getDefiningOp<TransposeOp>())
     if (transpose.getPermutation() == permutation)
       return true;
-  return constantOf(operand) ||
-         elementCount(operand) * kSmallFraction <= resultElements ||
-         elementCount(operand) == 1;
+  // Nothing is smaller than an empty result: of two orders each would undo the
+  // other for ever.
+  bool small = resultElements > 0 &&
+               elementCount(operand) * kSmallFraction <= resultElements;
+  return constantOf(operand) || small || elementCount(operand) == 1;
 }
 
 struct SinkTransposeThroughElementwise

@@ -176,3 +176,13 @@ func.func @gradients(%x: tensor<2x4x8x8xf32>, %g: tensor<2x6x3x3xf32>, %w: tenso
   %dw = mpc.conv_filter_gradient %x, %dy strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<2x4x8x8xf32>, tensor<2x6x6x6xf32>) -> tensor<6x4x3x3xf32>
   return %dw : tensor<6x4x3x3xf32>
 }
+
+// Each of two empty operands could follow the other's order at no cost, in turns for ever.
+// CHECK-LABEL: func.func @empty_operands
+// CHECK: mpc.max
+// CHECK: return
+func.func @empty_operands(%x: tensor<2x7x4x0xf32>, %y: tensor<2x0x7x4xf32>) -> tensor<2x0x7x4xf32> {
+  %0 = mpc.transpose %x [0, 3, 1, 2] : tensor<2x7x4x0xf32> to tensor<2x0x7x4xf32>
+  %1 = mpc.max %y, %0 : (tensor<2x0x7x4xf32>, tensor<2x0x7x4xf32>) -> tensor<2x0x7x4xf32>
+  return %1 : tensor<2x0x7x4xf32>
+}
