@@ -114,12 +114,23 @@ static void narrowBeforeSlices(Block &block) {
   }
 }
 
+/// Whether the cast is of a transpose whose kernel stores one tensor, and has a
+/// reader that needs the wide one in memory.
+static bool isStoredByTranspose(CastOp cast) {
+  auto transpose = cast.getInput().getDefiningOp<TransposeOp>();
+  return transpose && !keepsLastDimension(transpose) &&
+         llvm::any_of(cast.getResult().getUses(), [](OpOperand &use) {
+           return !absorbsCast(use.getOwner(), use.getOperandNumber(),
+                               FusionTarget());
+         });
+}
+
 /// Gives each reader of a widening cast its own, so that the wide value needs
 /// no memory.
 static void repeatWideningCasts(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     auto cast = dyn_cast<CastOp>(op);
-    if (!cast || !isWidening(cast))
+    if (!cast || !isWidening(cast) || isStoredByTranspose(cast))
       continue;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : cast.getResult().getUses())
@@ -216,6 +227,8 @@ static void repeatArithmetic(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     if (!isArithmetic(&op) || elementCount(op.getResult(0)) == 1 ||
         op.getResult(0).hasOneUse())
+      continue;
+    if (auto cast = dyn_cast<CastOp>(op); cast && isStoredByTranspose(cast))
       continue;
     Value full = onlyFullOperand(&op);
     if (!full || !isFewSteps(full))

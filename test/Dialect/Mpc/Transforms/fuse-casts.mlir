@@ -89,3 +89,21 @@ func.func @converted_part(%x: tensor<4x8x16xf32>, %w: tensor<16x16xbf16>) -> (te
   %4 = mpc.matmul %3, %w : (tensor<4x16xbf16>, tensor<16x16xbf16>) -> tensor<4x16xf32>
   return %0, %4 : tensor<4x8x16xf32>, tensor<4x16xf32>
 }
+
+// Two kernels need the wide value in memory. The transpose's stores it: each of two casts
+// would wait for the other.
+// CHECK-LABEL: func @widened_by_transpose
+// CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<1x6x11x3xf32>
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.transpose
+// CHECK-NEXT: mpc.cast
+// CHECK-NOT: mpc.cast
+// CHECK: return
+func.func @widened_by_transpose(%x: tensor<1x3x6x11xf32>) -> (tensor<1x6x11x3xf32>, tensor<1x6x11x3xf32>) {
+  %0 = mpc.cast %x : tensor<1x3x6x11xf32> to tensor<1x3x6x11xf16>
+  %1 = mpc.transpose %0 [0, 2, 3, 1] : tensor<1x3x6x11xf16> to tensor<1x6x11x3xf16>
+  %2 = mpc.cast %1 : tensor<1x6x11x3xf16> to tensor<1x6x11x3xf32>
+  %3 = mpc.cumsum %2 axis(0) : tensor<1x6x11x3xf32>
+  %4 = mpc.cumsum %2 axis(1) : tensor<1x6x11x3xf32>
+  return %3, %4 : tensor<1x6x11x3xf32>, tensor<1x6x11x3xf32>
+}
