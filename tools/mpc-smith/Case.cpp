@@ -173,14 +173,27 @@ static std::string drawTraining(Random &random, const std::string &policy) {
   else if (random.chance(15))
     text += " clip-value=0.5";
   // A window of batches takes the two halves of a step.
-  if (part == "forward-backward" && random.chance(40))
+  bool window = part == "forward-backward" && random.chance(40);
+  if (window)
     text += " accumulate=" + std::to_string(random.range(2, 4));
   bool half = policy.find("float16") != std::string::npos &&
               policy.find("bfloat16") == std::string::npos;
+  std::string scale;
   if (random.chance(half ? 60 : 20))
-    text += std::string(" loss-scale=") +
-            random.pick<const char *>({"dynamic", "torch", "keras3", "tf_keras",
-                                       "apex", "static=128", "none"});
+    scale =
+        random.pick<const char *>({"dynamic", "torch", "keras3", "tf_keras",
+                                   "apex", "deepspeed", "static=128", "none"});
+  // It checks every batch of a window, for which it takes whole steps.
+  if (window && scale == "keras3")
+    scale = "torch";
+  // What the presets begin with sends gradients of ordinary size beyond
+  // float16, as it is meant to: the step is skipped, and says nothing.
+  bool moves = scale.empty() ? half : scale != "none" && scale[0] != 's';
+  if (moves)
+    scale = (scale.empty() ? "dynamic" : scale) +
+            random.pick<const char *>({",init=16", ",init=128"});
+  if (!scale.empty())
+    text += " loss-scale=" + scale;
   if (random.chance(20))
     text += " schedule=cosine schedule-steps=10 warmup=2";
   return text;

@@ -27,6 +27,8 @@ struct Finding {
   std::string step;
   /// What came of it, in one line.
   std::string text;
+  /// A float that is NaN or infinite where the reference is not.
+  bool notFinite = false;
 };
 
 /// Where a judge works and whom it tells.
@@ -58,6 +60,7 @@ struct Pooled {
   double error = 0, tolerance = 0;
   /// Elements that differ where none may: integers, NaN, infinities.
   int64_t mismatches = 0;
+  bool isFloat = true;
   /// Draws, and those that are over the tolerance by themselves.
   int64_t draws = 1, over = 0;
 };

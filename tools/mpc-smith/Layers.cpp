@@ -146,6 +146,9 @@ static Window drawWindow(Random &random, const Shape &extents, bool halfPads) {
       window = 1;
       if (halfPads)
         low = high = 0;
+      // A window in nothing at all does not fit.
+      if (extent + low + high == 0)
+        high = 1;
     }
     result.window.push_back(window);
     result.strides.push_back(random.chance(35) ? random.range(2, 3) : 1);

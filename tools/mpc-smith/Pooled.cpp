@@ -35,9 +35,11 @@ std::vector<Finding> smith::overTolerance(const std::vector<Pooled> &rows) {
   std::vector<Finding> findings;
   for (const Pooled &row : rows) {
     if (row.mismatches > 0)
-      findings.push_back({row.step, "'" + row.name + "' differs in " +
-                                        std::to_string(row.mismatches) +
-                                        " elements that may not"});
+      findings.push_back({row.step,
+                          "'" + row.name + "' differs in " +
+                              std::to_string(row.mismatches) +
+                              " elements that may not",
+                          /*notFinite=*/row.isFloat});
     else if (isOver(row) && 2 * row.over >= row.draws)
       findings.push_back(
           {row.step, "'" + row.name + "' has error " +

@@ -48,7 +48,8 @@ static void compare(const std::string &step, const Tensors &actual,
         actual[i], reference[i], declared[i], longest, /*fatalIntegers=*/true);
     Pooled row = {step, "result " + std::to_string(i)};
     row.mismatches = error.mismatches;
-    if (reference[i].isFloat()) {
+    row.isFloat = reference[i].isFloat();
+    if (row.isFloat) {
       row.error = std::pow(error.rmsRelativeError, 2);
       row.tolerance = std::pow(error.tolerance, 2);
     }
