@@ -13,7 +13,8 @@ namespace {
 
 /// Which numbers a function takes so that its result is finite and not far more
 /// sensitive than its argument is exact.
-enum class Domain { Any, Tame, Positive, Inside, AboveOne };
+/// Tame ones that are Steep grow as an exponential does.
+enum class Domain { Any, Tame, Steep, Positive, Inside, AboveOne };
 
 struct Function {
   const char *name;
@@ -27,8 +28,8 @@ struct Function {
 constexpr Function kFunctions[] = {
     {"abs", Domain::Any, 1, false},
     {"neg", Domain::Any, 1, true},
-    {"exp", Domain::Tame, 3, true},
-    {"expm1", Domain::Tame, 3, true},
+    {"exp", Domain::Steep, 3, true},
+    {"expm1", Domain::Steep, 3, true},
     {"log", Domain::Positive, 1, true},
     {"log1p", Domain::Positive, 1, true},
     {"sqrt", Domain::Positive, 1, true},
@@ -40,8 +41,8 @@ constexpr Function kFunctions[] = {
     {"asin", Domain::Inside, 1, true},
     {"acos", Domain::Inside, 2, true},
     {"atan", Domain::Tame, 1, true},
-    {"sinh", Domain::Tame, 2, true},
-    {"cosh", Domain::Tame, 2, false},
+    {"sinh", Domain::Steep, 2, true},
+    {"cosh", Domain::Steep, 2, false},
     {"asinh", Domain::Tame, 1, true},
     {"acosh", Domain::AboveOne, 1, true},
     {"atanh", Domain::Inside, 1, true},
@@ -78,6 +79,8 @@ void Drawer::unaryChain() {
     }
     Value result = graph.unary(function.name, y, function.attributes);
     result.scale = function.scale * std::max(y.scale, 0.3);
+    if (function.domain == Domain::Steep)
+      result.scale = std::exp(2 * y.scale);
     if (function.isMonotone && y.content == Content::Distinct)
       result.content = Content::Distinct;
     x = result;

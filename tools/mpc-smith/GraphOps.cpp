@@ -231,8 +231,10 @@ Value Graph::matmul(const Value &x, const Value &y, bool transposeX,
     operands += " transpose_rhs";
   Value result =
       emit("matmul", operands, functional({x, y}, shape, to), shape, to);
+  // Terms of a square all have one sign.
+  double terms = double(std::max<int64_t>(length, 1));
   result.scale =
-      x.scale * y.scale * std::sqrt(double(std::max<int64_t>(length, 1)));
+      x.scale * y.scale * (x.name == y.name ? terms : std::sqrt(terms));
   if (x.content == Content::Distinct && y.content == Content::Distinct)
     result.content = Content::Distinct;
   return result;
