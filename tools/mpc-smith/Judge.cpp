@@ -297,6 +297,11 @@ static std::vector<Finding> judgeSetting(const Case &drawn,
       context.onStep("overrides");
       findings = judgeOverrides(model, options);
     }
+    if (findings.empty() && setting.sets.empty() &&
+        setting.castPlacement == "mincut") {
+      context.onStep("placement");
+      findings = judgePlacement(model, options);
+    }
     if (!findings.empty())
       return findings;
   }

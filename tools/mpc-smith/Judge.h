@@ -87,6 +87,11 @@ std::vector<Finding> judgeStages(const std::string &file,
 std::vector<Finding> judgeOverrides(const std::string &file,
                                     const CompileOptions &options);
 
+/// The planner's minimum cut is as cheap as the best of all placements, where
+/// those are few. Without overrides.
+std::vector<Finding> judgePlacement(const std::string &file,
+                                    const CompileOptions &options);
+
 /// Holds the gradients that the compiler derives against differences of the
 /// loss, in float64. `options.training` is set.
 std::vector<Finding> judgeGradients(const std::string &file,

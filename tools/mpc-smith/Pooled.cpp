@@ -14,8 +14,9 @@
 using namespace mpc;
 using namespace mpc::smith;
 
-/// Draws of inputs that are pooled.
-static constexpr uint64_t kDraws = 6;
+/// Draws of inputs that are pooled: a few, and where those are over, as many as
+/// it takes where one scalar's rounding is all of an output's error.
+static constexpr uint64_t kFewDraws = 6, kManyDraws = 16;
 
 /// Whether squares of errors are beyond squares of tolerances.
 static bool isOver(const Pooled &row) { return !(row.error <= row.tolerance); }
@@ -55,9 +56,16 @@ smith::judgeDraws(uint64_t seed,
   std::vector<Pooled> rows = measure(seed);
   for (Pooled &row : rows)
     row.over = isOver(row);
-  if (overTolerance(rows).empty())
-    return {};
-  for (uint64_t draw = 1; draw < kDraws; ++draw)
-    addDraws(rows, measure(seed + 1000 * draw));
-  return overTolerance(rows);
+  std::vector<Finding> findings = overTolerance(rows);
+  uint64_t draw = 1;
+  for (uint64_t draws : {kFewDraws, kManyDraws}) {
+    bool isWrong = llvm::any_of(
+        rows, [](const Pooled &row) { return row.mismatches > 0; });
+    if (findings.empty() || isWrong)
+      return findings;
+    for (; draw < draws; ++draw)
+      addDraws(rows, measure(seed + 1000 * draw));
+    findings = overTolerance(rows);
+  }
+  return findings;
 }

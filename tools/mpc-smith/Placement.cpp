@@ -1,0 +1,123 @@
+//===- Placement.cpp - the planner against brute force --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Prices every way of storing the values of a small graph by the same model as
+// the planner, which finds the cheapest by a minimum cut.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Judge.h"
+
+#include "Analysis/PlacementModel.h"
+#include "JIT/Compiler.h"
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Policy/Policy.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mpc;
+using namespace mpc::smith;
+
+/// Values whose storage is tried out: 2^12 placements.
+static constexpr size_t kMostFree = 12;
+
+namespace {
+
+/// One graph whose storage is planned.
+class PlacementJudge {
+public:
+  PlacementJudge(mlir::func::FuncOp func, const PrecisionPlan &plan,
+                 const FusionTarget &target, const Policy &policy)
+      : plan(plan), model(func, plan, target,
+                          toFloatType(policy.getStore(), func.getContext())) {}
+
+  /// What is cheaper than the plan, as text; empty where nothing is or where
+  /// there are too many ways.
+  std::string judge();
+
+private:
+  bool isLow(mlir::Value value) const {
+    return plan.getStorage(value).getWidth() < 32;
+  }
+  std::vector<mlir::Value> freeValues() const;
+
+  const PrecisionPlan &plan;
+  PlacementModel model;
+};
+
+} // namespace
+
+/// The values that no rule decides. Those of a running sum weigh more than
+/// their bytes, and stay as they are.
+std::vector<mlir::Value> PlacementJudge::freeValues() const {
+  std::vector<mlir::Value> found;
+  for (mlir::Value value : model.getValues()) {
+    const ValueReason &reason = plan.getReason(value);
+    bool isSum = reason.text.find("partial sums") != std::string::npos;
+    if (!reason.hard && !isSum && model.lowType(value) &&
+        !model.problem.nodes[model.nodeOf(value)].hard)
+      found.push_back(value);
+  }
+  return found;
+}
+
+std::string PlacementJudge::judge() {
+  std::vector<mlir::Value> free = freeValues();
+  if (free.empty() || free.size() > kMostFree)
+    return "";
+  std::vector<StorageLabel> labels =
+      model.labels([&](mlir::Value value) { return isLow(value); });
+  int64_t planned = cost(model.problem, labels);
+  for (uint32_t bits = 0; bits < (1u << free.size()); ++bits) {
+    std::vector<StorageLabel> tried = labels;
+    for (size_t i = 0; i < free.size(); ++i)
+      tried[model.nodeOf(free[i])] =
+          (bits >> i) & 1 ? StorageLabel::Low : StorageLabel::High;
+    int64_t other = cost(model.problem, tried);
+    if (other >= planned)
+      continue;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    stream << "costs " << planned << " bytes where " << other << " do, with";
+    for (mlir::Value value : free)
+      if (tried[model.nodeOf(value)] != labels[model.nodeOf(value)])
+        stream << " '"
+               << (value.getDefiningOp() ? opName(value.getDefiningOp())
+                                         : llvm::StringRef("an argument"))
+               << "' " << (isLow(value) ? "wide" : "narrow");
+    return text;
+  }
+  return "";
+}
+
+std::vector<Finding> smith::judgePlacement(const std::string &file,
+                                           const CompileOptions &options) {
+  std::string step = "placement";
+  Result<std::unique_ptr<Compiler>> created = Compiler::create(options);
+  if (!created.ok())
+    return {{step, created.status().toString()}};
+  Result<Compiler::Module> module = (*created)->import(file);
+  if (!module.ok())
+    return {{step, module.status().toString()}};
+  if (Status status = (*created)->runStages(**module, "import", "simplify");
+      !status.ok())
+    return {{step, status.toString()}};
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (!policy)
+    return {{step, llvm::toString(policy.takeError())}};
+  std::optional<FusionTarget> target = FusionTarget::parse(
+      options.crossTarget.empty() ? "cpu" : options.crossTarget);
+  if (!target || policy->getAlgorithm() != PolicyAlgorithm::MinimumCut)
+    return {};
+  mlir::func::FuncOp entry = Compiler::entry(**module);
+  mlir::FailureOr<PrecisionPlan> plan =
+      PrecisionPlan::create(entry, *policy, *target, CastPlacement::MinimumCut);
+  if (mlir::failed(plan))
+    return {{step, "no plan"}};
+  std::string wrong = PlacementJudge(entry, *plan, *target, *policy).judge();
+  if (wrong.empty())
+    return {};
+  return {{step, wrong}};
+}
