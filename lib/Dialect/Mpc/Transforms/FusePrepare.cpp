@@ -23,6 +23,19 @@ using namespace mpc;
 // Casts
 //===----------------------------------------------------------------------===//
 
+/// Whether the cast is of a transpose whose kernel stores one tensor.
+static bool widensTranspose(CastOp cast) {
+  auto transpose = cast.getInput().getDefiningOp<TransposeOp>();
+  return transpose && !keepsLastDimension(transpose);
+}
+
+/// Whether a reader of the cast needs the wide value in memory.
+static bool isStoredWide(CastOp cast) {
+  return llvm::any_of(cast.getResult().getUses(), [](OpOperand &use) {
+    return !absorbsCast(use.getOwner(), use.getOperandNumber(), FusionTarget());
+  });
+}
+
 /// Lets data move in 16 bits: a movement of a widened value becomes the
 /// widening of the moved value. In block order, so that casts travel as far as
 /// they can.
@@ -32,6 +45,9 @@ static void widenAfterMovement(Block &block) {
       continue;
     auto cast = op.getOperand(0).getDefiningOp<CastOp>();
     if (!cast || !isWidening(cast) || cast.getPinned())
+      continue;
+    // Of two casts neither would be the transpose's.
+    if (widensTranspose(cast) && !cast.getResult().hasOneUse())
       continue;
     OpBuilder builder(&op);
     Operation *narrow = builder.clone(op);
@@ -114,23 +130,13 @@ static void narrowBeforeSlices(Block &block) {
   }
 }
 
-/// Whether the cast is of a transpose whose kernel stores one tensor, and has a
-/// reader that needs the wide one in memory.
-static bool isStoredByTranspose(CastOp cast) {
-  auto transpose = cast.getInput().getDefiningOp<TransposeOp>();
-  return transpose && !keepsLastDimension(transpose) &&
-         llvm::any_of(cast.getResult().getUses(), [](OpOperand &use) {
-           return !absorbsCast(use.getOwner(), use.getOperandNumber(),
-                               FusionTarget());
-         });
-}
-
 /// Gives each reader of a widening cast its own, so that the wide value needs
 /// no memory.
 static void repeatWideningCasts(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     auto cast = dyn_cast<CastOp>(op);
-    if (!cast || !isWidening(cast) || isStoredByTranspose(cast))
+    if (!cast || !isWidening(cast) ||
+        (widensTranspose(cast) && isStoredWide(cast)))
       continue;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : cast.getResult().getUses())
@@ -228,7 +234,8 @@ static void repeatArithmetic(Block &block) {
     if (!isArithmetic(&op) || elementCount(op.getResult(0)) == 1 ||
         op.getResult(0).hasOneUse())
       continue;
-    if (auto cast = dyn_cast<CastOp>(op); cast && isStoredByTranspose(cast))
+    if (auto cast = dyn_cast<CastOp>(op);
+        cast && widensTranspose(cast) && isStoredWide(cast))
       continue;
     Value full = onlyFullOperand(&op);
     if (!full || !isFewSteps(full))

@@ -107,3 +107,19 @@ func.func @widened_by_transpose(%x: tensor<1x3x6x11xf32>) -> (tensor<1x6x11x3xf3
   %4 = mpc.cumsum %2 axis(1) : tensor<1x6x11x3xf32>
   return %3, %4 : tensor<1x6x11x3xf32>, tensor<1x6x11x3xf32>
 }
+
+// The same where one of the two reads it in another shape.
+// CHECK-LABEL: func @widened_by_transpose_and_reshaped
+// CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<2x24x9xf32>
+// CHECK-NEXT: mpc.transpose
+// CHECK-NEXT: mpc.cast
+// CHECK-NOT: mpc.cast
+// CHECK: return
+func.func @widened_by_transpose_and_reshaped(%x: tensor<2x9x24xbf16>) -> (tensor<2x24x9xf32>, tensor<48x9xf32>) {
+  %0 = mpc.transpose %x [0, 2, 1] : tensor<2x9x24xbf16> to tensor<2x24x9xbf16>
+  %1 = mpc.cast %0 : tensor<2x24x9xbf16> to tensor<2x24x9xf32>
+  %2 = mpc.cumsum %1 axis(1) : tensor<2x24x9xf32>
+  %3 = mpc.reshape %1 : tensor<2x24x9xf32> to tensor<48x9xf32>
+  %4 = mpc.cumsum %3 axis(0) : tensor<48x9xf32>
+  return %2, %4 : tensor<2x24x9xf32>, tensor<48x9xf32>
+}
