@@ -9,9 +9,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "AssignLayout.h"
+#include "FuseMovement.h"
 #include "OpEmitter.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -24,6 +26,7 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using mpc::layout::kUpdateAttr;
 
 namespace {
 
@@ -106,6 +109,7 @@ struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
             convert(pool, &pool.getGradientMutable());
           });
     });
+    markUpdates();
     // Folding stays off: this pass moves data and changes no value.
     GreedyRewriteConfig config;
     config.enableFolding(false).enableConstantCSE(false).setMaxIterations(
@@ -115,10 +119,38 @@ struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
           << "mpc-assign-layout did not reach a fixed point";
       return signalPassFailure();
     }
-    getOperation().walk([&](TransposeOp) { ++numTransposes; });
+    getOperation().walk([&](Operation *op) {
+      op->removeDiscardableAttr(kUpdateAttr);
+      numTransposes += isa<TransposeOp>(op);
+    });
   }
 
 private:
+  /// Marks the elementwise ops whose results go into new parameters and states
+  /// alone. Rounding a gradient is not theirs: a transpose had better move what
+  /// has been rounded.
+  void markUpdates() {
+    StepFunction step(getOperation());
+    auto isUpdated = [&](OpOperand &use) {
+      if (!use.getOwner()->hasTrait<OpTrait::IsTerminator>())
+        return use.getOwner()->hasAttr(kUpdateAttr);
+      RoleAttr role = step.resultRole(use.getOperandNumber());
+      return role && (role.getKind() == RoleKind::parameter ||
+                      role.getKind() == RoleKind::parameter_copy ||
+                      role.getKind() == RoleKind::optimizer_state);
+    };
+    for (Operation &op : llvm::reverse(getOperation().getBody().front())) {
+      auto cast = dyn_cast<CastOp>(op);
+      bool rounds = cast && isNarrowing(cast) &&
+                    llvm::any_of(op.getUsers(), [](Operation *user) {
+                      return !user->hasTrait<OpTrait::IsTerminator>();
+                    });
+      if (isa<ElementwiseOpInterface>(op) && !rounds &&
+          llvm::all_of(op.getResult(0).getUses(), isUpdated))
+        op.setDiscardableAttr(kUpdateAttr, UnitAttr::get(&getContext()));
+    }
+  }
+
   FrozenRewritePatternSet patterns;
 };
 

@@ -22,6 +22,11 @@ void populateMovementPatterns(mlir::RewritePatternSet &patterns);
 
 namespace layout {
 
+/// Stands, while the pass runs, on the arithmetic of updates. A transpose stops
+/// there: masters and moments have orders of their own, so that it would go on
+/// as one transpose per moment, of wide values.
+inline constexpr llvm::StringLiteral kUpdateAttr = "mpc.update";
+
 /// Dimension `i` of the result taken from dimension `permutation[i]` of
 /// `values`.
 template <typename T>

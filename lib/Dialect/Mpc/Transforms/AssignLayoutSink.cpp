@@ -110,6 +110,8 @@ struct SinkTransposeThroughElementwise
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
   LogicalResult matchAndRewrite(ElementwiseOpInterface op,
                                 PatternRewriter &rewriter) const override {
+    if (op->hasAttr(kUpdateAttr))
+      return rewriter.notifyMatchFailure(op, "belongs to an update");
     Value result = op->getResult(0);
     TransposeOp leader;
     for (Value operand : op->getOperands())

@@ -186,3 +186,29 @@ func.func @empty_operands(%x: tensor<2x7x4x0xf32>, %y: tensor<2x0x7x4xf32>) -> t
   %1 = mpc.max %y, %0 : (tensor<2x0x7x4xf32>, tensor<2x0x7x4xf32>) -> tensor<2x0x7x4xf32>
   return %1 : tensor<2x0x7x4xf32>
 }
+
+// The gradient of a weight that is read transposed: one transpose of the rounded gradient, none
+// of what its update makes of it.
+// CHECK-LABEL: func.func @update
+// CHECK: mpc.cast %{{.+}} : tensor<3x2xf32> to tensor<3x2xbf16>
+// CHECK-NEXT: %[[GRADIENT:.+]] = mpc.transpose %{{.+}} : tensor<3x2xbf16> to tensor<2x3xbf16>
+// CHECK-NEXT: mpc.cast %[[GRADIENT]]
+// CHECK-NOT: mpc.transpose
+// CHECK-NOT: mpc.update
+// CHECK: return
+func.func @update(%g: tensor<3x2xf32>,
+    %w: tensor<2x3xf32> {mpc.name = "w", mpc.role = #mpc.role<parameter>},
+    %v: tensor<2x3xf32> {mpc.name = "w.v", mpc.role = #mpc.role<optimizer_state>})
+    -> (tensor<2x3xf32> {mpc.name = "w", mpc.role = #mpc.role<parameter>, mpc.alias = 1 : i64},
+        tensor<2x3xf32> {mpc.name = "w.v", mpc.role = #mpc.role<optimizer_state>, mpc.alias = 2 : i64},
+        tensor<2x3xbf16> {mpc.name = "w.copy", mpc.role = #mpc.role<parameter_copy>}) {
+  %0 = mpc.transpose %g [1, 0] : tensor<3x2xf32> to tensor<2x3xf32>
+  %1 = mpc.cast %0 : tensor<2x3xf32> to tensor<2x3xbf16>
+  %2 = mpc.cast %1 : tensor<2x3xbf16> to tensor<2x3xf32>
+  %3 = mpc.mul %2, %2 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %4 = mpc.add %v, %3 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %5 = mpc.div %2, %4 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %6 = mpc.sub %w, %5 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %7 = mpc.cast %6 : tensor<2x3xf32> to tensor<2x3xbf16>
+  return %6, %4, %7 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xbf16>
+}
