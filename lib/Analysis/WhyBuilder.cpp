@@ -9,7 +9,7 @@
 #include "PlanBuilder.h"
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Analysis/OpTypes.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -35,12 +35,6 @@ WhyBuilder::WhyBuilder(const WhyAnalysis &why, const PrecisionPlan &plan,
 //===----------------------------------------------------------------------===//
 // Sentences
 //===----------------------------------------------------------------------===//
-
-static std::string typeName(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
-}
 
 std::string WhyBuilder::named(Operation *op) const {
   StringRef kind = op->getName().stripDialect();

@@ -11,75 +11,16 @@
 
 #include "JIT/Compiler.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Analysis/OpTypes.h"
 
 #include "llvm/ADT/StringMap.h"
 
 using namespace mpc;
 using namespace mpc::tool;
 
-//===----------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------===//
-
-/// The element type's name: "f32"; MLIR prints unsigned integers as the runtime
-/// does.
-static std::string typeName(mlir::Type type) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << mlir::getElementTypeOrSelf(type);
-  return text;
-}
-
 static bool isNarrow(mlir::Type type) {
   mlir::Type element = mlir::getElementTypeOrSelf(type);
   return element.isF16() || element.isBF16();
-}
-
-/// What the op multiplies or evaluates in.
-static std::string computeType(mlir::Operation *op) {
-  if (auto contraction = mlir::dyn_cast<ContractionOpInterface>(op))
-    if (contraction.getComputeMode() != ComputeMode::native)
-      return stringifyComputeMode(contraction.getComputeMode()).str();
-  for (mlir::Value operand : op->getOperands())
-    if (mlir::isa<mlir::FloatType>(
-            mlir::getElementTypeOrSelf(operand.getType())))
-      return typeName(operand.getType());
-  return typeName(op->getResult(0).getType());
-}
-
-static std::optional<std::string> accumulateType(mlir::Operation *op) {
-  if (auto contraction = mlir::dyn_cast<ContractionOpInterface>(op))
-    return typeName(contraction.getAccumulateType());
-  if (auto reduction = mlir::dyn_cast<ReductionOpInterface>(op))
-    return typeName(reduction.getAccumulateType());
-  return std::nullopt;
-}
-
-static DecisionAttr decisionOf(mlir::Operation *op) {
-  return mlir::dyn_cast_if_present<DecisionAttr>(
-      op->getDiscardableAttr(MpcDialect::kDecisionAttr));
-}
-
-/// Whether the precision stage made this cast; the model's own carry a
-/// decision.
-static bool isInserted(CastOp cast) { return !decisionOf(cast); }
-
-/// The type in which memory holds `result`: its own, or the one narrow type to
-/// which all readers cast it.
-static std::string storageType(mlir::Value result) {
-  // A widening cast is its reader's own.
-  if (isNarrow(result.getType()))
-    return typeName(result.getType());
-  mlir::Type common;
-  for (mlir::Operation *reader : result.getUsers()) {
-    auto cast = mlir::dyn_cast<CastOp>(reader);
-    mlir::Type type = cast && isInserted(cast) ? cast.getType() : mlir::Type();
-    if (!type || (common && common != type))
-      return typeName(result.getType());
-    common = type;
-  }
-  return typeName(common ? common : result.getType());
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,13 +103,13 @@ void tool::explainPrecision(mlir::func::FuncOp function,
     explained.kind = opKind(&op);
     explained.layer = opLayer(&op);
     explained.location = describeLocation(op.getLoc()).where;
-    explained.compute = computeType(&op);
-    explained.accumulate = accumulateType(&op);
+    explained.compute = computeTypeName(&op);
+    explained.accumulate = accumulateTypeName(&op);
     for (mlir::Value operand : op.getOperands())
       explained.operands.push_back(typeName(operand.getType()));
     for (mlir::Value result : op.getResults()) {
       explained.results.push_back(typeName(result.getType()));
-      explained.storage.push_back(storageType(result));
+      explained.storage.push_back(typeName(storageType(result)));
     }
     if (decision) {
       explained.rule = text(decision.getRule());
@@ -218,9 +159,8 @@ static std::string valueName(mlir::func::FuncOp function, mlir::Value value) {
           result.getResultNumber());
       continue;
     }
-    if (auto cast = mlir::dyn_cast<CastOp>(result.getOwner());
-        cast && isInserted(cast)) {
-      value = cast.getInput();
+    if (isInsertedCast(result.getOwner())) {
+      value = mlir::cast<CastOp>(result.getOwner()).getInput();
       continue;
     }
     return opName(result.getOwner());
@@ -262,11 +202,11 @@ void tool::explainKernels(mlir::func::FuncOp function, const Program &program,
     fusion.getBody().walk([&](CastOp cast) {
       auto type = mlir::cast<mlir::RankedTensorType>(cast.getType());
       ++kernel.casts;
-      explanation.castList.push_back({valueName(function, cast.getInput()),
-                                      typeName(cast.getInput().getType()),
-                                      typeName(type), type.getShape().vec(),
-                                      operandAndResultBytes(cast), index,
-                                      kernel.name, alone, !isInserted(cast)});
+      explanation.castList.push_back(
+          {valueName(function, cast.getInput()),
+           typeName(cast.getInput().getType()), typeName(type),
+           type.getShape().vec(), operandAndResultBytes(cast), index,
+           kernel.name, alone, !isInsertedCast(cast)});
     });
     ++index;
   }

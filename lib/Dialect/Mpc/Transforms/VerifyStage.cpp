@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/OpTypes.h"
 #include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
@@ -204,10 +205,6 @@ bool excusesNarrow(DecisionAttr decision) {
     return true;
   return llvm::is_contained({"follow", "clear", "widest", "layer"}, rule) &&
          !isOwnPolicy(decision.getList().getValue());
-}
-
-DecisionAttr decisionOf(Operation *op) {
-  return op->getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr);
 }
 
 bool isNarrow(Value value) {
