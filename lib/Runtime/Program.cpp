@@ -9,6 +9,8 @@
 #include "mpc/Runtime/Buffer.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 using namespace mpc;
 
@@ -138,6 +140,38 @@ static Status validateAliases(const Program &program) {
   return {};
 }
 
+/// Whether `name` is a type as `mpc explain` spells it: an element's or a
+/// compute mode.
+static bool isTypeName(const std::string &name) {
+  return parseElementType(name) || name == "tf32" || name == "bf16x2" ||
+         name == "bf16x3";
+}
+
+/// That each layer appears once, in types that exist and no negative amounts.
+static Status validateLayers(const Program &program) {
+  std::set<std::string_view> paths;
+  for (const LayerTypes &layer : program.layers) {
+    std::string where = program.name + ": layer '" + layer.path + "'";
+    if (!paths.insert(layer.path).second)
+      return malformed(where, "appears twice");
+    for (const auto *shares : {&layer.compute, &layer.gradient, &layer.storage})
+      for (const TypeShare &share : *shares)
+        if (!isTypeName(share.type) || share.count < 0 || share.weight < 0)
+          return malformed(where, "has " + std::to_string(share.count) +
+                                      " ops or values of type '" + share.type +
+                                      "' and weight " +
+                                      std::to_string(share.weight) +
+                                      ", which makes no sense");
+    for (const VariableType &variable : layer.variables)
+      if (!isTypeName(variable.type) ||
+          !std::all_of(variable.stored.begin(), variable.stored.end(),
+                       isTypeName))
+        return malformed(where, "has variable '" + variable.name +
+                                    "' of a type that is unknown");
+  }
+  return {};
+}
+
 /// That a library has the product and its buffers are the problem's.
 static Status validateGemm(const Launch &launch, const std::string &where) {
   const GemmProblem &gemm = *launch.gemm;
@@ -209,6 +243,8 @@ Status mpc::validate(const Program &program, bool needsCode) {
       return malformed(self + ": " + constant.name,
                        "constant is not aligned to 64 bytes");
   }
+  if (Status status = validateLayers(program); !status.ok())
+    return status;
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Launch &launch = program.launches[i];
     std::string where =

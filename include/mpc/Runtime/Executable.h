@@ -96,6 +96,10 @@ public:
 
   const Program &program() const { return *state->program; }
   const Device &device() const { return state->device; }
+  /// The types of a layer and of those inside of it (findLayer()).
+  Result<LayerTypes> layer(const std::string &path) const {
+    return findLayer(program().layers, path);
+  }
   /// Number of the argument or result of that name, or -1.
   int argumentIndex(const std::string &name) const;
   int resultIndex(const std::string &name) const;

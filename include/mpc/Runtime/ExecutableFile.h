@@ -54,6 +54,8 @@ struct StoredTarget {
   int64_t codeBytes = 0;
   int64_t constantBytes = 0;
   int64_t arenaBytes = 0;
+  /// As in Program: what a target does fast decides about types.
+  std::vector<LayerTypes> layers = {};
 };
 
 /// An .mpcx file in memory, checked: its digest, its structure, and that every

@@ -11,6 +11,7 @@
 #define MPC_RUNTIME_PROGRAM_H
 
 #include "mpc/Runtime/Gemm.h"
+#include "mpc/Runtime/Layers.h"
 #include "mpc/Runtime/Status.h"
 #include "mpc/Runtime/TensorType.h"
 
@@ -141,6 +142,9 @@ struct Program {
   std::vector<ProgramConstant> constants;
   int64_t arenaBytes = 0;
   std::vector<Launch> launches;
+  /// The model's layers in the order of its ops, each once; empty where nothing
+  /// is known of them. findLayer() reads them.
+  std::vector<LayerTypes> layers;
   /// Keeps the memory that holds the kernels' code.
   std::shared_ptr<void> code;
   /// Of a program for NVIDIA GPUs; else null.
@@ -158,7 +162,8 @@ struct Program {
 /// Checks that every reference lies inside what it refers to, that nothing
 /// writes an argument (but as the result that replaces it) or a constant, that
 /// an argument is replaced by at most one result, of its type, that results'
-/// and constants' sizes fit their types and that counts are positive.
+/// and constants' sizes fit their types, that counts are positive and that
+/// layers appear once.
 /// `needsCode` asks for a function in every launch.
 Status validate(const Program &program, bool needsCode);
 

@@ -33,7 +33,7 @@
 
 namespace mpc::container {
 
-inline constexpr uint32_t kFormatVersion = 4;
+inline constexpr uint32_t kFormatVersion = 5;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr size_t kSectionAlignment = 64;
 /// Tables of real programs take some hundred bytes per launch.

@@ -188,6 +188,62 @@ static Status checkMemory(const Program &program, const std::string &place) {
                     std::to_string(most) + " bytes of this machine");
 }
 
+Status Decoder::readLayers(const fb::Target &from, const std::string &place,
+                           std::vector<LayerTypes> &to) {
+  const auto &names = *from.type_names();
+  auto readName = [&](uint32_t number, std::string &name) {
+    if (number >= names.size())
+      return refuse(place, "refers to a type that does not exist");
+    return readString(*names.Get(number), name);
+  };
+  auto readShares = [&](const flatbuffers::Vector<const fb::Share *> &shares,
+                        std::vector<TypeShare> &list) -> Status {
+    if (!isAligned(shares))
+      return refuse(place, "has a table of types that is not aligned");
+    for (const fb::Share *share : shares) {
+      if (Status status = spend(sizeof(TypeShare)); !status.ok())
+        return status;
+      TypeShare &read = list.emplace_back();
+      read.count = share->count();
+      read.weight = share->weight();
+      if (Status status = readName(share->type(), read.type); !status.ok())
+        return status;
+    }
+    return {};
+  };
+  for (const fb::Layer *layer : *from.layers()) {
+    if (Status status = spend(sizeof(LayerTypes)); !status.ok())
+      return status;
+    LayerTypes &read = to.emplace_back();
+    for (auto [text, into] : {std::pair(layer->path(), &read.path),
+                              {layer->policy(), &read.policy}})
+      if (Status status = readString(*text, *into); !status.ok())
+        return status;
+    for (auto [shares, list] : {std::pair(layer->compute(), &read.compute),
+                                {layer->gradient(), &read.gradient},
+                                {layer->storage(), &read.storage}})
+      if (Status status = readShares(*shares, *list); !status.ok())
+        return status;
+    for (const fb::Variable *variable : *layer->variables()) {
+      if (Status status = spend(sizeof(VariableType)); !status.ok())
+        return status;
+      VariableType &kept = read.variables.emplace_back();
+      for (auto [text, into] : {std::pair(variable->name(), &kept.name),
+                                {variable->role(), &kept.role}})
+        if (Status status = readString(*text, *into); !status.ok())
+          return status;
+      if (Status status = readName(variable->type(), kept.type); !status.ok())
+        return status;
+      for (uint32_t number : *variable->stored()) {
+        kept.stored.emplace_back();
+        if (Status status = readName(number, kept.stored.back()); !status.ok())
+          return status;
+      }
+    }
+  }
+  return {};
+}
+
 Status Decoder::readTarget(const fb::Target &from, const std::string &place,
                            StoredProgram &to) {
   Program &program = to.program;
@@ -226,6 +282,8 @@ Status Decoder::readTarget(const fb::Target &from, const std::string &place,
       return status;
     program.launches.push_back(std::move(read));
   }
+  if (Status status = readLayers(from, place, program.layers); !status.ok())
+    return status;
   if (from.code() >= sections.size())
     return refuse(place, "refers to code that does not exist");
   to.code = sections[from.code()];

@@ -67,6 +67,8 @@ private:
                   GemmProblem &to);
   Status readLaunch(const fb::Launch &from, const std::string &place,
                     Launch &to);
+  Status readLayers(const fb::Target &from, const std::string &place,
+                    std::vector<LayerTypes> &to);
   Status readCuda(const fb::Cuda &from, const std::string &place,
                   StoredCuda &to);
 

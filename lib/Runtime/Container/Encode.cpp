@@ -45,6 +45,9 @@ private:
   flatbuffers::Offset<fb::Gemm> addGemm(const GemmProblem &gemm);
   flatbuffers::Offset<fb::Launch> addLaunch(const Launch &launch);
   flatbuffers::Offset<fb::Cuda> addCuda(const CudaCode &code);
+  flatbuffers::Offset<fb::Layer>
+  addLayer(const LayerTypes &layer, std::map<std::string, uint32_t> &types,
+           std::vector<std::string> &names);
   flatbuffers::Offset<fb::Target> addTarget(const StoredProgram &stored);
   void buildTable(uint64_t tableBytes);
 
@@ -166,6 +169,42 @@ flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
                           launch.flops, launch.bytes, &grid, gemm);
 }
 
+flatbuffers::Offset<fb::Layer>
+Encoder::addLayer(const LayerTypes &layer,
+                  std::map<std::string, uint32_t> &types,
+                  std::vector<std::string> &names) {
+  auto number = [&](const std::string &type) {
+    auto [entry, isNew] = types.emplace(type, uint32_t(names.size()));
+    if (isNew)
+      names.push_back(type);
+    return entry->second;
+  };
+  auto addShares = [&](const std::vector<TypeShare> &shares) {
+    std::vector<fb::Share> list;
+    for (const TypeShare &share : shares)
+      list.emplace_back(number(share.type), share.count, share.weight);
+    return builder.CreateVectorOfStructs(list);
+  };
+  std::vector<flatbuffers::Offset<fb::Variable>> variables;
+  for (const VariableType &variable : layer.variables) {
+    std::vector<uint32_t> stored;
+    for (const std::string &type : variable.stored)
+      stored.push_back(number(type));
+    auto name = builder.CreateSharedString(variable.name);
+    auto role = builder.CreateSharedString(variable.role);
+    auto list = builder.CreateVector(stored);
+    variables.push_back(
+        fb::CreateVariable(builder, name, role, number(variable.type), list));
+  }
+  auto path = builder.CreateString(layer.path);
+  auto policy = builder.CreateSharedString(layer.policy);
+  auto compute = addShares(layer.compute), gradient = addShares(layer.gradient),
+       storage = addShares(layer.storage);
+  auto variableList = builder.CreateVector(variables);
+  return fb::CreateLayer(builder, path, policy, compute, gradient, storage,
+                         variableList);
+}
+
 flatbuffers::Offset<fb::Target>
 Encoder::addTarget(const StoredProgram &stored) {
   const Program &program = stored.program;
@@ -184,14 +223,22 @@ Encoder::addTarget(const StoredProgram &stored) {
   std::vector<flatbuffers::Offset<fb::Launch>> launches;
   for (const Launch &launch : program.launches)
     launches.push_back(addLaunch(launch));
+  std::map<std::string, uint32_t> types;
+  std::vector<std::string> typeNames;
+  std::vector<flatbuffers::Offset<fb::Layer>> layers;
+  for (const LayerTypes &layer : program.layers)
+    layers.push_back(addLayer(layer, types, typeNames));
   auto name = builder.CreateString(program.target);
+  auto layerList = builder.CreateVector(layers);
+  auto typeList = builder.CreateVectorOfStrings(typeNames);
   auto constantList = builder.CreateVector(constants);
   auto launchList = builder.CreateVector(launches);
   flatbuffers::Offset<fb::Cuda> cuda;
   if (program.cuda)
     cuda = addCuda(*program.cuda);
   return fb::CreateTarget(builder, name, program.arenaBytes, constantList,
-                          launchList, addSection(stored.code), cuda);
+                          launchList, addSection(stored.code), cuda, layerList,
+                          typeList);
 }
 
 /// Makes the table for sections that follow one of `tableBytes`.

@@ -55,7 +55,7 @@ Result<ExecutableFile> ExecutableFile::decode(std::shared_ptr<const void> owner,
     state->targets.push_back(
         {program.target, int64_t(kernels.size()),
          stored.cuda ? stored.cuda->codeBytes() : int64_t(stored.code.size()),
-         program.constantBytes(), program.arenaBytes});
+         program.constantBytes(), program.arenaBytes, program.layers});
   }
   return ExecutableFile(std::move(state));
 }

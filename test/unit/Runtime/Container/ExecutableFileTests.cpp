@@ -70,6 +70,12 @@ Program makeProgram(const std::string &target) {
   twice.buffers = {{BufferRef::Kind::Arena, 0, 0, 32, false},
                    {BufferRef::Kind::Result, 0, 0, 32, true}};
   program.launches = {add, twice};
+  program.layers = {{"a/b",
+                     "mixed",
+                     {{"bf16", 2, 64}},
+                     {{"f32", 1, 0}},
+                     {{"f32", 1, 32}},
+                     {{"w", "constant", "f32", {"bf16", "f32"}}}}};
   return program;
 }
 
@@ -164,6 +170,7 @@ TEST_F(ExecutableFileTest, KeepsEveryFact) {
   EXPECT_EQ(file->targets()[1].codeBytes, int64_t(code.size()));
   EXPECT_EQ(file->targets()[1].constantBytes, 32);
   EXPECT_EQ(file->targets()[1].arenaBytes, 64);
+  EXPECT_EQ(file->targets()[1].layers, makeProgram("").layers);
   // The null device needs neither trust nor a level that this machine has.
   Executable loaded = *file->load(Device::null());
   const Launch &add = loaded.program().launches[0];
@@ -175,6 +182,8 @@ TEST_F(ExecutableFileTest, KeepsEveryFact) {
   EXPECT_EQ(add.flops, 8);
   EXPECT_EQ(add.bytes, 96);
   EXPECT_EQ(add.function, nullptr);
+  EXPECT_EQ(loaded.program().layers, makeProgram("").layers);
+  EXPECT_EQ(loaded.layer("a")->variableType(), "f32");
 }
 
 TEST_F(ExecutableFileTest, KeepsWhatAStepNeeds) {
@@ -266,7 +275,7 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   file[kVersionAt] = std::byte{1};
   sign(file);
   EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 4; compile the model again");
+                           "version 5; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {
@@ -412,4 +421,34 @@ TEST_F(ExecutableFileTest, RefusesNumbersThatReachOutside) {
   EXPECT_NE(refused([](Contents &c) { c.longestReduction = 0; }), "");
   EXPECT_NE(refused([](Contents &c) { c.narrowest = ElementType::I8; }), "");
   EXPECT_NE(refused([](Contents &c) { c.programs.clear(); }), "");
+}
+
+TEST_F(ExecutableFileTest, RefusesLayersThatMakeNoSense) {
+  auto refused = [&](auto change) {
+    Contents contents = makeContents({"cpu:avx2"});
+    change(contents.programs[0].program.layers);
+    return refusal(*encode(contents));
+  };
+  using Layers = std::vector<LayerTypes>;
+  EXPECT_EQ(refused([](Layers &layers) { layers.clear(); }), "");
+  EXPECT_EQ(refused([](Layers &layers) {
+              layers.push_back({"", "mixed", {{"tf32", 1, 2}}, {}, {}, {}});
+            }),
+            "");
+  EXPECT_EQ(refused([](Layers &layers) { layers.push_back(layers[0]); }),
+            "m.mpcx: target 0: main: layer 'a/b': appears twice");
+  EXPECT_EQ(refused([](Layers &layers) { layers[0].compute[0].type = "f99"; }),
+            "m.mpcx: target 0: main: layer 'a/b': has 2 ops or values of type "
+            "'f99' and weight 64, which makes no sense");
+  EXPECT_NE(refused([](Layers &layers) { layers[0].storage[0].weight = -1; }),
+            "");
+  EXPECT_NE(refused([](Layers &layers) { layers[0].gradient[0].count = -1; }),
+            "");
+  EXPECT_EQ(refused([](Layers &layers) { layers[0].variables[0].type = ""; }),
+            "m.mpcx: target 0: main: layer 'a/b': has variable 'w' of a type "
+            "that is unknown");
+  EXPECT_NE(refused([](Layers &layers) {
+              layers[0].variables[0].stored[0] = "no type";
+            }),
+            "");
 }
