@@ -251,6 +251,8 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
   bool running = after == "import";
   if (last == "import")
     return {};
+  if (running || !layerPaths)
+    layerPaths = entry(module) ? LayerPaths(entry(module)) : LayerPaths();
   for (const mpc::Stage &step : stages()) {
     if (running && step.runsFor(pipeline)) {
       enter(step.name);
@@ -259,6 +261,8 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
       step.build(passes, pipeline);
       if (failed(passes.run(module)))
         return failure(first);
+      if (step.name == "precision")
+        noteLayers(module);
       if (Status status = dump(module, step.name); !status.ok())
         return status;
     }
@@ -268,6 +272,17 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
   }
   return Status(StatusCode::InvalidArgument, "stage '" + last.str() + "'",
                 "does not exist");
+}
+
+void Compiler::noteLayers(ModuleOp module) {
+  layers.clear();
+  func::FuncOp function = entry(module);
+  llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
+  if (function && policy)
+    layers = typedLayers(function, *layerPaths, *policy);
+  // The stage has read the policy: what fails now took its file away.
+  if (!policy)
+    llvm::consumeError(policy.takeError());
 }
 
 /// `text` in single quotes for a shell.
@@ -341,6 +356,7 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
   FailureOr<std::shared_ptr<Program>> program = translateProgram(module);
   if (failed(program))
     return failure(first);
+  (*program)->layers = runtimeLayers(layers);
   if (withCode)
     if (Status status = gpuArchitecture.empty()
                             ? compileKernels(module, **program)

@@ -10,6 +10,7 @@
 #ifndef MPC_LIB_JIT_COMPILER_H
 #define MPC_LIB_JIT_COMPILER_H
 
+#include "mpc/Analysis/TypedLayers.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Pipelines/Pipelines.h"
 #include "mpc/Runtime/Program.h"
@@ -62,7 +63,9 @@ public:
   Result<Module> lower(mlir::ModuleOp module);
 
   /// Makes the program of a planned module; with `withCode` its kernels are
-  /// compiled, for a GPU into CUDA C++. Leaves `module` as it was.
+  /// compiled, for a GPU into CUDA C++. It says which types the layers of the
+  /// module have that ran through stage precision last. Leaves `module` as it
+  /// was.
   Result<std::shared_ptr<Program>> generate(mlir::ModuleOp module,
                                             bool withCode);
 
@@ -88,6 +91,8 @@ private:
   /// Fails, naming the target, where no code is generated for it.
   Status checkHasCodegen() const;
   Result<Module> lowerToGpu(mlir::ModuleOp module);
+  /// Sums up the types of the layers, behind stage precision.
+  void noteLayers(mlir::ModuleOp module);
   /// Writes the kernels' text beside the stages' IR.
   Status dumpCuda(const CudaCode &code);
   void hear(mlir::Diagnostic &message);
@@ -114,6 +119,10 @@ private:
   std::unique_ptr<mlir::MLIRContext> ctx;
   std::string stage = "import";
   std::vector<Diagnostic> said;
+  /// Of the module that `runStages` works on: its layers before the first stage
+  /// and what became of them.
+  std::optional<LayerPaths> layerPaths;
+  std::vector<TypedLayer> layers;
   int dumped = 0;
 };
 
@@ -143,6 +152,9 @@ mlir::LogicalResult checkSizes(mlir::ModuleOp module);
 
 /// The runtime type of a tensor type.
 TensorType runtimeType(mlir::RankedTensorType type);
+
+/// The layers as a program has them.
+std::vector<LayerTypes> runtimeLayers(llvm::ArrayRef<TypedLayer> layers);
 
 /// Makes the program that `module`'s exe.program describes, without code.
 mlir::FailureOr<std::shared_ptr<Program>>

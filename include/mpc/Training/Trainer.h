@@ -247,6 +247,12 @@ public:
   /// Whether exportOnnx() would find what it needs; writes nothing.
   Status checkExport(const std::string &path) const;
 
+  /// The types of a layer and of those inside of it, gradients included
+  /// (findLayer()).
+  Result<LayerTypes> layer(const std::string &path) const {
+    return findLayer(program().layers, path);
+  }
+
   /// The compiled step; without one (accumulation) the forward and backward
   /// part.
   const Program &program() const;

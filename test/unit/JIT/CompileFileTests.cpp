@@ -126,6 +126,7 @@ TEST_F(CompileFileTest, RunsBitForBitAsTheJitDoes) {
         EXPECT_EQ(p.constantBytes(), q.constantBytes());
         EXPECT_EQ(p.flops(), q.flops());
         EXPECT_EQ(p.bytesMoved(), q.bytesMoved());
+        EXPECT_EQ(p.layers, q.layers);
         ASSERT_EQ(p.launches.size(), q.launches.size());
         for (size_t i = 0; i < p.launches.size(); ++i) {
           EXPECT_EQ(p.launches[i].kernel, q.launches[i].kernel);

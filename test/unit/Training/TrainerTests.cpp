@@ -32,11 +32,11 @@ func.func @main(%x: tensor<16x12xf32> {mpc.role = #mpc.role<input>, mpc.name = "
   %b1 = mpc.constant dense<0.0> : tensor<24xf32> loc("b1")
   %w2 = mpc.constant dense<0.0> : tensor<24x3xf32> loc("w2")
   %b2 = mpc.constant dense<0.0> : tensor<3xf32> loc("b2")
-  %0 = mpc.matmul %x, %w1 : (tensor<16x12xf32>, tensor<12x24xf32>) -> tensor<16x24xf32> loc("fc1")
-  %1 = mpc.add %0, %b1 : (tensor<16x24xf32>, tensor<24xf32>) -> tensor<16x24xf32> loc("fc1_bias")
+  %0 = mpc.matmul %x, %w1 {mpc.layer = "net/fc1"} : (tensor<16x12xf32>, tensor<12x24xf32>) -> tensor<16x24xf32> loc("fc1")
+  %1 = mpc.add %0, %b1 {mpc.layer = "net/fc1"} : (tensor<16x24xf32>, tensor<24xf32>) -> tensor<16x24xf32> loc("fc1_bias")
   %2 = mpc.relu %1 : tensor<16x24xf32> loc("act")
-  %3 = mpc.matmul %2, %w2 : (tensor<16x24xf32>, tensor<24x3xf32>) -> tensor<16x3xf32> loc("fc2")
-  %4 = mpc.add %3, %b2 : (tensor<16x3xf32>, tensor<3xf32>) -> tensor<16x3xf32> loc("fc2_bias")
+  %3 = mpc.matmul %2, %w2 {mpc.layer = "net/fc2"} : (tensor<16x24xf32>, tensor<24x3xf32>) -> tensor<16x3xf32> loc("fc2")
+  %4 = mpc.add %3, %b2 {mpc.layer = "net/fc2"} : (tensor<16x3xf32>, tensor<3xf32>) -> tensor<16x3xf32> loc("fc2_bias")
   return %4 : tensor<16x3xf32>
 }
 )";
@@ -339,6 +339,25 @@ TEST_F(TrainerTest, LossScaleStateHasTheNamesOfOtherSystems) {
   Trainer fixed = makeTrainer(choices);
   EXPECT_TRUE(fixed.lossScaleState(LossScaleNames::Torch)->empty());
   EXPECT_FALSE(fixed.setLossScaleState(saved).ok());
+}
+
+TEST_F(TrainerTest, LayersTellComputeGradientAndVariableTypes) {
+  Trainer trainer = makeTrainer(options("mixed_float16"));
+  for (auto [path, weight] : {std::pair("net/fc1", "w1"), {"net/fc2", "w2"}}) {
+    Result<LayerTypes> layer = trainer.layer(path);
+    ASSERT_TRUE(layer.ok()) << layer.status().toString();
+    EXPECT_EQ(layer->computeType(), "f16");
+    ASSERT_FALSE(layer->gradient.empty());
+    EXPECT_EQ(layer->gradient.front().type, "f16");
+    ASSERT_EQ(layer->variables.size(), 2u);
+    EXPECT_EQ(layer->variables[0].name, weight);
+    EXPECT_EQ(layer->variables[0].role, "parameter");
+    EXPECT_EQ(layer->variables[0].type, "f32");
+    EXPECT_EQ(layer->variables[0].stored,
+              (std::vector<std::string>{"f32", "f16"}));
+  }
+  EXPECT_EQ(trainer.layer("net")->variables.size(), 4u);
+  EXPECT_EQ(trainer.layer("fc3").status().code(), StatusCode::NotFound);
 }
 
 TEST_F(TrainerTest, GradientsAreOfTheLoss) {

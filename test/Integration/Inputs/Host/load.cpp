@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Links the runtime alone: no compiler is in the process.
-// usage: load FILE.mpcx
+// usage: load FILE.mpcx [LAYER]
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ static int fail(const mpc::Status &status) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2)
+  if (argc != 2 && argc != 3)
     return 2;
   mpc::Result<mpc::Device> device = mpc::Device::cpu({.threads = 2});
   if (!device.ok())
@@ -26,6 +26,19 @@ int main(int argc, char **argv) {
       mpc::loadExecutable(*device, argv[1], {.trusted = true});
   if (!model.ok())
     return fail(model.status());
+
+  // What Keras calls compute_dtype, dtype and variable_dtype of a layer.
+  if (argc == 3) {
+    mpc::Result<mpc::LayerTypes> layer = model->layer(argv[2]);
+    if (!layer.ok())
+      return fail(layer.status());
+    std::printf("%s: computes in %s, stores %s, keeps variables in %s\n",
+                layer->path.c_str(), layer->computeType().c_str(),
+                layer->storageType().c_str(), layer->variableType().c_str());
+    for (const mpc::VariableType &variable : layer->variables)
+      std::printf("  %s: %s\n", variable.name.c_str(), variable.type.c_str());
+    return 0;
+  }
 
   std::vector<mpc::Buffer> inputs;
   for (const mpc::ProgramValue &input : model->program().arguments) {
