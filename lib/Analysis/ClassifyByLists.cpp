@@ -44,7 +44,8 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
     return failure();
   OpPlan &plan = builder.planOf(op);
   if (*fixed) {
-    if (plan.override && storageBits(plan.override->type) >= 32) {
+    if (plan.pinned ||
+        (plan.override && storageBits(plan.override->type) >= 32)) {
       // What is asked for in f32 is to read f32, too.
       plan.unrounded = OpPlan::Unrounded::All;
       return success();

@@ -205,6 +205,48 @@ LogicalResult mpc::checkSum(PlanBuilder &builder, Operation *op,
                          << " sums in float32; set accumulate to float32";
 }
 
+/// The compute mode that the model itself gives `op`, as a type of policies.
+static std::optional<PolicyType> modeOfModel(Operation *op) {
+  auto contraction = dyn_cast<ContractionOpInterface>(op);
+  if (!contraction)
+    return std::nullopt;
+  switch (contraction.getComputeMode()) {
+  case ComputeMode::native:
+    return std::nullopt;
+  case ComputeMode::tf32:
+    return PolicyType::TensorFloat32;
+  case ComputeMode::bf16x2:
+    return PolicyType::BFloat16x2;
+  case ComputeMode::bf16x3:
+    return PolicyType::BFloat16x3;
+  }
+  llvm_unreachable("a compute mode without a type");
+}
+
+/// Keeps the compute mode of the model, whatever the lists say; an override has
+/// to agree with it.
+static LogicalResult planPinnedMode(PlanBuilder &builder, Operation *op,
+                                    PolicyType mode,
+                                    const PolicyOverride *override) {
+  if (override && override->type == mode)
+    ++builder.useOf(*override).obeyed;
+  else if (override && failed(builder.refuse(
+                           op, *override,
+                           "contradicts the model, where '" + opName(op) +
+                               "' computes in '" + stringify(mode) +
+                               "'; drop the override or change the model")))
+    return failure();
+  if (failed(checkComputeType(builder, op, mode, "the model", /*aimed=*/true)))
+    return failure();
+  OpPlan &plan = builder.planOf(op);
+  plan.pinned = true;
+  plan.rule = "pin";
+  plan.reason = ("the model computes it in " + stringify(mode)).str();
+  plan.cls = PrecisionClass::Low;
+  computeIn(builder, op, mode, builder.policy.getAccumulate());
+  return success();
+}
+
 FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
   FailureOr<const PolicyOverride *> found = builder.findOverride(op);
   if (failed(found))
@@ -213,6 +255,11 @@ FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
   FailureOr<bool> kept = builder.keepModelTypes(op, override);
   if (failed(kept) || *kept)
     return kept;
+  if (std::optional<PolicyType> mode = modeOfModel(op)) {
+    if (failed(planPinnedMode(builder, op, *mode, override)))
+      return failure();
+    return true;
+  }
   if (!override)
     return false;
   StringRef type = stringify(override->type);

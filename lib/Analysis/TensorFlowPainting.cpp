@@ -84,7 +84,8 @@ public:
   LogicalResult run();
 
 private:
-  /// What overrides say of a group: the type of the member that has one.
+  /// What overrides or the model say of a group: the type of the member that
+  /// has one.
   FailureOr<FloatType> forcedType(const SourceGroup &group) const;
   PaintList listOf(const SourceGroup &group) const;
   /// A cast of the model's from another type to f32 that may be retargeted.
@@ -111,20 +112,26 @@ private:
 // Graph
 //===----------------------------------------------------------------------===//
 
+/// What forces the type of an op, for messages.
+static std::string forceOf(const OpPlan &plan) {
+  return plan.override ? "'" + plan.override->text + "'"
+                       : "the model's own compute mode";
+}
+
 FailureOr<FloatType>
 TensorFlowPlanner::forcedType(const SourceGroup &group) const {
   Operation *first = nullptr;
   for (Operation *op : group.members) {
     const OpPlan *plan = builder.findPlan(op);
-    if (!plan || !plan->override)
+    if (!plan || !plan->isForced())
       continue;
     if (first && builder.findPlan(first)->compute != plan->compute) {
       const OpPlan *other = builder.findPlan(first);
-      InFlightDiagnostic diag = op->emitError()
-                                << "override '" << plan->override->text
-                                << "' contradicts '" << other->override->text
-                                << "': both ops are TensorFlow's one '"
-                                << group.op << "'; keep one of them";
+      InFlightDiagnostic diag = op->emitError();
+      diag << (plan->override ? "override " : "") << forceOf(*plan)
+           << " contradicts " << forceOf(*other)
+           << ": both ops are TensorFlow's one '" << group.op
+           << "'; keep one of them";
       diag.attachNote(first->getLoc()) << "the other op";
       return diag;
     }
@@ -297,7 +304,7 @@ LogicalResult TensorFlowPlanner::run() {
     std::optional<PrecisionClass> cls = classOf(graph[node].list);
     for (Operation *op : group.members) {
       const OpPlan *found = builder.findPlan(op);
-      if (!found || found->override || found->role == OpPlan::Role::Untouched)
+      if (!found || found->isForced() || found->role == OpPlan::Role::Untouched)
         continue;
       OpPlan &plan = builder.planOf(op);
       plan.cls = cls.value_or(PrecisionClass::High);

@@ -171,7 +171,7 @@ LogicalResult TorchPlanner::settle(Operation *op) {
     return success();
   fixed.insert(op);
   const OpPlan *plan = builder.findPlan(op);
-  if (plan && plan->override)
+  if (plan && plan->isForced())
     for (Value result : op->getResults())
       store(result, plan->compute);
   return success();

@@ -60,7 +60,7 @@ static void storeWide(PlanBuilder &builder, Operation *op) {
 /// f32 for an op that lists and layers would narrow; an override beats it.
 static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
   const OpPlan *plan = builder.findPlan(op);
-  if (!plan || plan->role == OpPlan::Role::Untouched || plan->override)
+  if (!plan || plan->role == OpPlan::Role::Untouched || plan->isForced())
     return;
   bool changes =
       plan->role != OpPlan::Role::Compute || plan->compute != builder.wide ||
@@ -112,10 +112,11 @@ static bool isConstant(Value value) {
   return isa_and_present<ConstantOp>(value.getDefiningOp());
 }
 
-/// Whether the types of `op` are the policy's choice and no override's.
+/// Whether the types of `op` are the policy's choice, no override's and not the
+/// model's.
 static bool isFree(const PlanBuilder &builder, Operation *op) {
   const OpPlan *plan = builder.findPlan(op);
-  return plan && plan->role != OpPlan::Role::Untouched && !plan->override;
+  return plan && plan->role != OpPlan::Role::Untouched && !plan->isForced();
 }
 
 namespace {

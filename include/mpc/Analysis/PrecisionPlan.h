@@ -45,12 +45,17 @@ struct OpPlan {
   /// What #mpc.decision records.
   std::string rule, reason;
   const PolicyOverride *override = nullptr;
+  /// Whether the model itself says in which mode it computes.
+  bool pinned = false;
   /// The override that decides about the op and that the op cannot obey, and
   /// why not; `override` is null then.
   const PolicyOverride *refused = nullptr;
   std::string refusal;
   /// Bytes that storing the result narrow saves per pass through memory.
   int64_t cost = 0;
+
+  /// Whether no list and no layer has a say in the type it computes in.
+  bool isForced() const { return override || pinned; }
 };
 
 /// How the types of values that no rule fixes are found.
