@@ -271,4 +271,25 @@ TEST_F(IntegerValuesTest, FormatsRoundOnce) {
   EXPECT_EQ(exactIntegerLimit(bf16), 256);
 }
 
+TEST_F(IntegerValuesTest, TheRangeOfAMeanEndsWhereItsSumMayWrap) {
+  func::FuncOp func =
+      parse(R"(func.func @f(%b: tensor<129xui8>, %s: tensor<128xui8>) {
+    %0 = mpc.cast %b : tensor<129xui8> to tensor<129xi16>
+    %1 = mpc.reduce_mean %0 axes([0]) : tensor<129xi16> -> tensor<i16> loc("wraps")
+    %2 = mpc.cast %s : tensor<128xui8> to tensor<128xi16>
+    %3 = mpc.reduce_mean %2 axes([0]) : tensor<128xi16> -> tensor<i16> loc("fits")
+    %4 = mpc.cast %b : tensor<129xui8> to tensor<129xi32>
+    %5 = mpc.reduce_mean %4 axes([0]) : tensor<129xi32> -> tensor<i32> loc("wide")
+    %6 = mpc.cast %b : tensor<129xui8> to tensor<129xf16>
+    %7 = mpc.reduce_mean %6 axes([0]) : tensor<129xf16> -> tensor<f16> loc("float")
+    return
+  })");
+  KnownRanges ranges(func);
+  // 129 * 255 is more than 32,767, 128 * 255 is not.
+  EXPECT_FALSE(ranges.get(find("wraps")).isWithin(-32768, 32767));
+  EXPECT_TRUE(ranges.get(find("fits")).isWithin(0, 255));
+  EXPECT_TRUE(ranges.get(find("wide")).isWithin(0, 255));
+  EXPECT_TRUE(ranges.get(find("float")).isWithin(0, 255));
+}
+
 } // namespace
