@@ -36,6 +36,14 @@ ContractedDag::Node ContractedDag::addNode(llvm::ArrayRef<Node> inputs) {
   return node;
 }
 
+void ContractedDag::addEdge(Node from, Node to) {
+  from = find(from);
+  to = find(to);
+  assert(from == to || nodes[from].label < nodes[to].label);
+  nodes[from].outputs.push_back(to);
+  nodes[to].inputs.push_back(from);
+}
+
 ContractedDag::Node ContractedDag::find(Node node) const {
   while (nodes[node].parent != node) {
     nodes[node].parent = nodes[nodes[node].parent].parent;
@@ -106,38 +114,36 @@ void ContractedDag::makeRoom(Node place) {
 // Merges
 //===----------------------------------------------------------------------===//
 
-/// Walks from one of two nodes towards the other, one edge at a time.
+/// Walks from one of two nodes towards the other, one edge at a time. The
+/// nearest nodes first: many ways lead through a single node.
 class ContractedDag::Search {
 public:
   Search(ContractedDag &dag, Node from, Node to, bool forward)
-      : dag(dag), from(from), to(to), forward(forward) {
-    stack.push_back({from, 0});
-  }
+      : dag(dag), from(from), to(to), node(from), forward(forward) {}
 
   enum class Step { Goes, Done, Cycle };
   Step step() {
-    while (!stack.empty()) {
-      auto &[node, next] = stack.back();
+    while (true) {
       std::vector<Node> &edges =
           forward ? dag.nodes[node].outputs : dag.nodes[node].inputs;
-      if (next == edges.size()) {
-        stack.pop_back();
+      if (edge == edges.size()) {
+        if (next == found.size())
+          return Step::Done;
+        node = found[next++];
+        edge = 0;
         continue;
       }
-      Node reached = dag.find(edges[next]);
+      Node reached = dag.find(edges[edge]);
       if (reached == node) {
         // Inside the node: it need not be looked at again.
-        edges[next] = edges.back();
+        edges[edge] = edges.back();
         edges.pop_back();
         continue;
       }
-      edges[next++] = reached;
+      edges[edge++] = reached;
       ++dag.visited;
-      if (reached == to) {
-        if (node != from)
-          return Step::Cycle;
-        return Step::Goes;
-      }
+      if (reached == to)
+        return node == from ? Step::Goes : meet(node);
       Data &data = dag.nodes[reached];
       bool isBetween = forward ? data.label < dag.nodes[to].label
                                : data.label > dag.nodes[to].label;
@@ -146,23 +152,28 @@ public:
       if (!isBetween || mine == dag.search)
         return Step::Goes;
       if (other == dag.search)
-        return Step::Cycle;
+        return meet(reached);
       mine = dag.search;
       found.push_back(reached);
-      stack.push_back({reached, 0});
       return Step::Goes;
     }
-    return Step::Done;
   }
 
   /// All that was reached between the two nodes.
   std::vector<Node> found;
 
 private:
+  Step meet(Node node) {
+    dag.between = node;
+    return Step::Cycle;
+  }
+
   ContractedDag &dag;
   Node from, to;
+  /// Where it is: an edge of a node, and the next node.
+  Node node;
+  size_t edge = 0, next = 0;
   bool forward;
-  std::vector<std::pair<Node, size_t>> stack;
 };
 
 bool ContractedDag::merge(Node a, Node b) {

@@ -164,6 +164,31 @@ def multiplied(ops):
 
 
 @kind
+def product(ops):
+    """A line of sums that all add one product."""
+    f = Function(SQUARE)
+    weight = f.constant(0.5, "64x64")
+    other = f.op(f"matmul %a0, {weight} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE)
+    value = "%a0"
+    for _ in range(ops):
+        value = f.add(value, other, SQUARE)
+    return f.text([value], [SQUARE])
+
+
+@kind
+def fan(ops):
+    """One product that every third op reads, and the sum of what they make."""
+    f = Function(SQUARE)
+    weight = f.constant(0.5, "64x64")
+    value = f.op(f"matmul %a0, {weight} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE)
+    made = []
+    for i in range(ops // 3):
+        factor = f.constant(i + 0.5, "64x64")
+        made.append(f.op(f"mul {value}, {factor} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE))
+    return f.text([tree(f, made, SQUARE)], [SQUARE])
+
+
+@kind
 def constants(ops):
     """Sums with constants that all differ."""
     f = Function(SQUARE)
@@ -226,7 +251,7 @@ def towers(ops):
     f = Function(SQUARE)
     results = []
     for i in range(ops // 9):
-        value, weight = "%a0", f.constant(0.1 + i * 1e-6, "64x64")
+        value, weight = "%a0", f.constant(1e-9 * 1.008 ** i, "64x64")
         for _ in range(4):
             value = f.op(f"matmul {value}, {weight} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE)
             value = f.unary("tanh", value, SQUARE)

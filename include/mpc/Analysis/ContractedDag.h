@@ -25,6 +25,9 @@ public:
   /// Adds a node behind all others. Edges lead to it from nodes before it.
   Node addNode(llvm::ArrayRef<Node> inputs);
 
+  /// Adds an edge between two nodes of which one depends on the other already.
+  void addEdge(Node from, Node to);
+
   /// The node that `node` is part of: itself until it is merged.
   Node find(Node node) const;
 
@@ -34,6 +37,9 @@ public:
   /// Makes one node of two; false, and nothing changes, where a third one lies
   /// on a way between them.
   bool merge(Node a, Node b);
+
+  /// The third node, where the last merge was refused.
+  Node getBetween() const { return find(between); }
 
   /// Nodes that all merges together have looked at: the work done.
   int64_t getVisited() const { return visited; }
@@ -65,6 +71,7 @@ private:
   std::vector<Data> nodes;
   Node first = kNone, last = kNone;
   unsigned search = 0;
+  Node between = kNone;
   int64_t visited = 0;
 };
 

@@ -90,6 +90,7 @@ TEST(ContractedDagTest, AWayThroughAThirdNodeIsNoMerge) {
   ContractedDag dag;
   Node a = dag.addNode({}), b = dag.addNode(a), c = dag.addNode({a, b});
   EXPECT_FALSE(dag.merge(a, c));
+  EXPECT_EQ(dag.getBetween(), b);
   EXPECT_TRUE(dag.merge(a, b));
   EXPECT_TRUE(dag.merge(c, a)) << "the third node has become one of the two";
   EXPECT_EQ(dag.sizeOf(b), 3u);
@@ -121,6 +122,26 @@ TEST(ContractedDagTest, ReadersOfOneValueTakeAFewVisitsEach) {
   for (Node i = kCount - 1; i > 0; --i)
     ASSERT_TRUE(dag.merge(0, i));
   EXPECT_LE(visitedPerNode(dag, kCount), 4);
+}
+
+TEST(ContractedDagTest, AnEdgeThatIsAddedIsAWay) {
+  ContractedDag dag;
+  Node a = dag.addNode({}), b = dag.addNode(a), c = dag.addNode(a);
+  dag.addEdge(b, c);
+  EXPECT_FALSE(dag.merge(a, c));
+  EXPECT_EQ(dag.getBetween(), b);
+}
+
+TEST(ContractedDagTest, AShortWayIsFoundAtOnce) {
+  // A line of nodes that all read the first one.
+  constexpr unsigned kCount = 20000;
+  ContractedDag dag;
+  Node first = dag.addNode({}), before = first;
+  for (Node i = 1; i < kCount; ++i)
+    before = dag.addNode({before, first});
+  for (Node i = kCount - 1; i > 1; --i)
+    ASSERT_FALSE(dag.merge(first, i));
+  EXPECT_LE(visitedPerNode(dag, kCount), 8);
 }
 
 TEST(ContractedDagTest, RoomForLabelsIsFoundWhereverNodesMove) {

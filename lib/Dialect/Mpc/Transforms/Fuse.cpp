@@ -121,6 +121,28 @@ private:
         op.erase();
   }
 
+  /// The same for fusions that do the same to the same values.
+  static size_t hashOf(FusionOp fusion) {
+    llvm::DenseMap<Value, size_t> numbers;
+    auto number = [&](ValueRange values) {
+      for (Value value : values)
+        numbers.try_emplace(value, numbers.size());
+    };
+    number(fusion.getBody().getArguments());
+    llvm::hash_code hash = llvm::hash_combine(
+        fusion.getKind(), llvm::hash_combine_range(fusion.getInputs()),
+        llvm::hash_combine_range(fusion.getResultTypes()));
+    for (Operation &op : fusion.getBody().getOps()) {
+      hash = llvm::hash_combine(
+          hash, OperationEquivalence::computeHash(
+                    &op, [&](Value value) { return numbers.lookup(value); },
+                    OperationEquivalence::ignoreHashValue,
+                    OperationEquivalence::IgnoreLocations));
+      number(op.getResults());
+    }
+    return hash;
+  }
+
   /// Movement that was repeated for readers which did not take it is done once.
   static void shareEqual(Block &block) {
     auto isSame = [](FusionOp a, FusionOp b) {
@@ -135,10 +157,7 @@ private:
     for (FusionOp fusion : block.getOps<FusionOp>()) {
       if (fusion.getInputs().empty() || fusion->use_empty())
         continue;
-      size_t hash = llvm::hash_combine(
-          fusion.getKind(), llvm::hash_combine_range(fusion.getInputs()),
-          llvm::hash_combine_range(fusion.getResultTypes()));
-      SmallVector<FusionOp, 1> &alike = kept[hash];
+      SmallVector<FusionOp, 1> &alike = kept[hashOf(fusion)];
       auto *same = llvm::find_if(
           alike, [&](FusionOp other) { return isSame(other, fusion); });
       if (same == alike.end())

@@ -21,8 +21,9 @@ static bool isWanted(FusionGroup *group, FusionGroup *only) {
   return !only || group == only;
 }
 
-SmallVector<FusionCandidate> FuseRules::candidatesOf(FusionGroup *group,
-                                                     FusionGroup *only) const {
+SmallVector<FusionCandidate>
+FuseRules::candidatesOf(FusionGroup *group, FusionGroup *only,
+                        FusionGroup *onlyReader) const {
   Candidates candidates;
   if (group->isLoose || group->isJoint || group->ops.empty())
     return candidates;
@@ -43,8 +44,27 @@ SmallVector<FusionCandidate> FuseRules::candidatesOf(FusionGroup *group,
   }
   if (family == FusionClass::RowWise || family == FusionClass::Reduction)
     addPrologue(group, only, candidates);
-  addEpilogue(group, only, candidates);
+  addEpilogue(group, only, only ? only : onlyReader, candidates);
   return candidates;
+}
+
+/// Calls `take` with each op outside `group` that reads its `op`, of those in
+/// `only` where that is given.
+static void forEachReader(const FusionGraph &graph, FusionGroup *group,
+                          Operation *op, FusionGroup *only,
+                          llvm::function_ref<void(Operation *)> take) {
+  if (!only) {
+    for (Operation *user : op->getUsers())
+      if (graph.groupOf(user) != group)
+        take(user);
+    return;
+  }
+  if (only != group)
+    for (Operation *user : only->ops)
+      if (llvm::any_of(user->getOperands(), [&](Value operand) {
+            return operand.getDefiningOp() == op;
+          }))
+        take(user);
 }
 
 /// Index maps and casts behind the anchor's operands.
@@ -84,6 +104,7 @@ void FuseRules::addOperands(FusionGroup *group, FusionGroup *only,
 /// computes their other operands: elementwise ops of that shape, and index maps
 /// and conversions of any, where nothing else reads them.
 void FuseRules::addEpilogue(FusionGroup *group, FusionGroup *only,
+                            FusionGroup *onlyReader,
                             Candidates &candidates) const {
   SmallPtrSet<Operation *, 16> before = {group->anchor};
   SmallVector<Value> pending(group->anchor->getOperands());
@@ -96,17 +117,16 @@ void FuseRules::addEpilogue(FusionGroup *group, FusionGroup *only,
 
   SmallPtrSet<FusionGroup *, 8> seen;
   for (Operation *op : group->ops) {
-    for (Operation *user : op->getUsers()) {
+    forEachReader(graph, group, op, onlyReader, [&](Operation *user) {
       FusionGroup *reader = graph.groupOf(user);
-      if (!isWanted(reader, only) || !isFree(reader) ||
-          reader->ops.size() != 1 || !isElementwise(user) ||
-          shapeOf(user->getResult(0)) != group->shape ||
-          isForReduction(user, group) || isFull(group, reader) ||
-          !seen.insert(reader).second)
-        continue;
-      candidates.push_back({FusionStep::Epilogue, group, reader, Value(),
-                            cost.ofMerge(group, reader)});
-    }
+      if (isFree(reader) && !graph.isApart(group, reader) &&
+          reader->ops.size() == 1 && isElementwise(user) &&
+          shapeOf(user->getResult(0)) == group->shape &&
+          !isForReduction(user, group) && !isFull(group, reader) &&
+          seen.insert(reader).second)
+        candidates.push_back({FusionStep::Epilogue, group, reader, Value(),
+                              cost.ofMerge(group, reader)});
+    });
     if (before.contains(op))
       continue;
     for (Value operand : op->getOperands()) {
@@ -195,9 +215,9 @@ void FuseRules::addLoops(FusionGroup *group, FusionGroup *only,
       if (!source || source == group)
         continue;
       Value behind = reshapeToJoin(operand, group);
-      if (!isWanted(behind ? graph.groupOf(behind) : source, only) ||
-          isFull(source, group))
+      if (!isWanted(behind ? graph.groupOf(behind) : source, only))
         continue;
+      FusionGroup *first = source;
       bool fits = false;
       if (behind) {
         FusionGroup *maker = graph.groupOf(behind);
@@ -209,7 +229,7 @@ void FuseRules::addLoops(FusionGroup *group, FusionGroup *only,
       } else {
         fits = isFree(source) && mayJoin(op, operand, group, source);
       }
-      if (fits)
+      if (fits && !isFull(first, group))
         candidates.push_back({FusionStep::Loop, group, source, operand,
                               cost.ofMerge(group, source)});
     }

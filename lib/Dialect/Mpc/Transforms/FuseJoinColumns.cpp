@@ -173,8 +173,8 @@ SmallVector<FusionGroup *> FuseRules::rowsOfSum(Operation *sum) const {
         {2 * shared + isa<NormGradientOp>(candidate->anchor), candidate});
   }
   llvm::sort(kernels, [](const auto &a, const auto &b) {
-    return std::pair(-a.first, a.second->place) <
-           std::pair(-b.first, b.second->place);
+    return std::pair(-a.first, a.second->last) <
+           std::pair(-b.first, b.second->last);
   });
   return llvm::to_vector(llvm::make_second_range(kernels));
 }

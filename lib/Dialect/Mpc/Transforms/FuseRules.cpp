@@ -123,24 +123,33 @@ static size_t liveValues(const FusionGraph &graph, FusionGroup *group,
   // Where the last reader of each value stands; those read outside stay alive
   // to the end.
   SmallVector<std::pair<int64_t, int64_t>> ranges;
-  for (FusionGroup *half : {group, joining})
-    for (Operation *op : half->ops)
-      for (Value result : op->getResults()) {
-        if (elementCount(result) != productOf(group->shape))
-          continue;
-        int64_t begin = graph.positionOf(op), end = begin;
-        for (Operation *user : result.getUsers())
-          end = std::max(end, isInside(user)
-                                  ? graph.positionOf(user)
-                                  : std::numeric_limits<int64_t>::max());
-        ranges.push_back({begin, end});
+  for (Operation *op : llvm::concat<Operation *const>(
+           group->ops, joining == group ? ArrayRef<Operation *>()
+                                        : ArrayRef<Operation *>(joining->ops)))
+    for (Value result : op->getResults()) {
+      if (elementCount(result) != productOf(group->shape))
+        continue;
+      int64_t begin = graph.positionOf(op), end = begin;
+      // A value may have thousands of readers: one outside is enough.
+      for (Operation *user : result.getUsers()) {
+        if (!isInside(user)) {
+          end = std::numeric_limits<int64_t>::max();
+          break;
+        }
+        end = std::max(end, graph.positionOf(user));
       }
-  size_t most = 0;
-  for (auto [begin, unused] : ranges)
-    most =
-        std::max<size_t>(most, llvm::count_if(ranges, [&](auto range) {
-                           return range.first <= begin && begin <= range.second;
-                         }));
+      ranges.push_back({begin, end});
+    }
+  // At the begin of each, those that have ended before are gone.
+  SmallVector<int64_t> ends(llvm::make_second_range(ranges));
+  llvm::sort(ranges);
+  llvm::sort(ends);
+  size_t most = 0, ended = 0;
+  for (auto [begun, range] : llvm::enumerate(ranges)) {
+    while (ends[ended] < range.first)
+      ++ended;
+    most = std::max(most, begun + 1 - ended);
+  }
   return most;
 }
 
@@ -149,8 +158,19 @@ static size_t liveValues(const FusionGraph &graph, FusionGroup *group,
 bool FuseRules::isFull(FusionGroup *group, FusionGroup *joining) const {
   if (llvm::all_of(joining->ops, [](Operation *op) { return isa<CastOp>(op); }))
     return false;
-  return group->ops.size() + joining->ops.size() > kMostOps ||
-         (isGpu && liveValues(graph, group, joining) > kMostLiveValues);
+  if (group->ops.size() + joining->ops.size() > kMostOps)
+    return true;
+  if (!isGpu)
+    return false;
+  // What is alive in the group does not live longer because others join it.
+  LiveValues &memo = live[group];
+  if (memo.version != group->version)
+    memo = {group->version, liveValues(graph, group, group)};
+  size_t more = 0;
+  for (Operation *op : joining->ops)
+    more += op->getNumResults();
+  return memo.count + more > kMostLiveValues &&
+         liveValues(graph, group, joining) > kMostLiveValues;
 }
 
 /// Whether `op` belongs to the epilogue of a kernel other than `group`, at once

@@ -53,9 +53,11 @@ public:
   void classify();
 
   /// The steps by which `group` can grow now; those that take `only`, where it
-  /// is given.
+  /// is given. Of what reads the group only `onlyReader` is looked at, where
+  /// that is given: there may be thousands.
   llvm::SmallVector<FusionCandidate>
-  candidatesOf(FusionGroup *group, FusionGroup *only = nullptr) const;
+  candidatesOf(FusionGroup *group, FusionGroup *only = nullptr,
+               FusionGroup *onlyReader = nullptr) const;
 
   /// Takes a step. False where a third kernel lies between the two groups.
   bool apply(const FusionCandidate &candidate);
@@ -89,7 +91,7 @@ private:
   void addOperands(FusionGroup *group, FusionGroup *only,
                    Candidates &candidates) const;
   void addEpilogue(FusionGroup *group, FusionGroup *only,
-                   Candidates &candidates) const;
+                   FusionGroup *onlyReader, Candidates &candidates) const;
   void addStore(FusionGroup *group, FusionGroup *only,
                 Candidates &candidates) const;
   void addPrologue(FusionGroup *group, FusionGroup *only,
@@ -123,6 +125,12 @@ private:
   mlir::Block &block;
   llvm::SmallVector<mlir::Operation *> ops;
   FusionCost cost;
+  /// Values of each group that are alive at once, at a version of the group.
+  struct LiveValues {
+    int64_t version = -1;
+    size_t count = 0;
+  };
+  mutable llvm::DenseMap<FusionGroup *, LiveValues> live;
   /// Whether kernels around matrix units load and store through index maps
   /// element by element where they must: generated CUDA does, the CPU's
   /// micro-kernels copy panels.

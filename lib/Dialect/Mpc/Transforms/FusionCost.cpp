@@ -29,17 +29,6 @@ FusionCost::FusionCost(const TargetInfo &target, const FusionGraph &graph)
                                           : kSomeBandwidth),
       launchSeconds(target.launchSeconds()) {}
 
-/// The values outside `group` that its ops read, each once.
-static llvm::SetVector<Value> inputsOf(const FusionGraph &graph,
-                                       FusionGroup *group) {
-  llvm::SetVector<Value> inputs;
-  for (Operation *op : group->ops)
-    for (Value operand : op->getOperands())
-      if (graph.groupOf(operand) != group)
-        inputs.insert(operand);
-  return inputs;
-}
-
 /// The value in memory that `value` is, behind views.
 static Value behindViews(const FusionGraph &graph, Value value) {
   while (FusionGroup *group = graph.groupOf(value)) {
@@ -51,33 +40,71 @@ static Value behindViews(const FusionGraph &graph, Value value) {
   return value;
 }
 
+FusionCost::Border FusionCost::makeBorder(FusionGroup *group) const {
+  Border border;
+  border.results = graph.resultsOf(group);
+  SmallVector<Value> pending;
+  llvm::SmallDenseSet<Value> seen;
+  for (Operation *op : group->ops)
+    for (Value operand : op->getOperands()) {
+      pending.push_back(operand);
+      if (graph.groupOf(operand) == group || !seen.insert(operand).second)
+        continue;
+      Value source = behindViews(graph, operand);
+      border.inputs.push_back({operand, source});
+      border.sources.insert(source);
+    }
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!border.reads.insert(value).second)
+      continue;
+    if (FusionGroup *view = graph.groupOf(value); view && view->isLoose)
+      llvm::append_range(pending, value.getDefiningOp()->getOperands());
+  }
+  return border;
+}
+
+const FusionCost::Border &FusionCost::borderOf(FusionGroup *group) const {
+  if (version != graph.getVersion())
+    borders.clear();
+  version = graph.getVersion();
+  std::unique_ptr<Border> &border = borders[group];
+  if (!border)
+    border = std::make_unique<Border>(makeBorder(group));
+  return *border;
+}
+
+/// What one makes and the other reads need not be read, and where nothing else
+/// reads it, not be written.
+int64_t FusionCost::bytesBetween(FusionGroup *maker,
+                                 FusionGroup *reader) const {
+  int64_t bytes = 0;
+  auto add = [&](Value result) {
+    bool isOnlyReader = graph.isReadOnlyBy(result, maker, reader);
+    bytes += (isOnlyReader ? 2 : 1) * byteCount(result.getType());
+  };
+  const Border &made = borderOf(maker), &read = borderOf(reader);
+  if (made.results.size() <= read.reads.size()) {
+    for (Value result : made.results)
+      if (read.reads.contains(result))
+        add(result);
+  } else {
+    for (Value value : read.reads)
+      if (graph.groupOf(value) == maker)
+        add(value);
+  }
+  return bytes;
+}
+
 FusionSaving FusionCost::ofMerge(FusionGroup *into, FusionGroup *from) const {
   FusionSaving saving;
   saving.launches = !into->isLoose && !from->isLoose;
-  // What one makes and the other reads need not be read, and where nothing else
-  // reads it, not be written.
-  auto addResults = [&](FusionGroup *maker, FusionGroup *reader) {
-    for (Value result : graph.resultsOf(maker)) {
-      if (!graph.reads(reader, result))
-        continue;
-      int64_t bytes = byteCount(result.getType());
-      saving.bytes += bytes;
-      if (graph.isReadOnlyBy(result, maker, reader))
-        saving.bytes += bytes;
-    }
-  };
-  addResults(into, from);
-  addResults(from, into);
+  saving.bytes = bytesBetween(into, from) + bytesBetween(from, into);
   // What both read is read once.
-  llvm::SmallDenseSet<Value> read;
-  for (Value input : inputsOf(graph, into))
-    read.insert(behindViews(graph, input));
-  for (Value input : inputsOf(graph, from)) {
-    Value source = behindViews(graph, input);
-    FusionGroup *maker = graph.groupOf(source);
-    if (maker != into && read.contains(source))
+  const llvm::SmallDenseSet<Value> &read = borderOf(into).sources;
+  for (auto [input, source] : borderOf(from).inputs)
+    if (graph.groupOf(source) != into && read.contains(source))
       saving.bytes += byteCount(source.getType());
-  }
   saving.seconds = double(saving.bytes) / bytesPerSecond +
                    double(saving.launches) * launchSeconds;
   return saving;
@@ -123,11 +150,11 @@ FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
   Operation *anchor = into->anchor;
   // No more is loaded of an input than what is made of it has elements.
   int64_t made = 0, loaded = 0, elements = 0;
-  for (Value result : graph.resultsOf(from)) {
+  for (Value result : borderOf(from).results) {
     made += byteCount(result.getType());
     elements += elementCount(result);
   }
-  for (Value input : inputsOf(graph, from))
+  for (auto [input, source] : borderOf(from).inputs)
     loaded += std::min(elements, elementCount(input)) *
               bytesPerElement(getElementTypeOrSelf(input));
   SmallVector<double> before;

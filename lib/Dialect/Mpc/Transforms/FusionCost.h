@@ -42,12 +42,32 @@ public:
                          unsigned index) const;
 
 private:
+  /// What lies at the border of a group.
+  struct Border {
+    /// Values of the group that something outside reads.
+    llvm::SmallVector<mlir::Value, 1> results;
+    /// Values outside the group that its ops read, and behind each what is in
+    /// memory.
+    llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> inputs;
+    /// What is in memory of these.
+    llvm::SmallDenseSet<mlir::Value> sources;
+    /// All that the group reads, at once or behind views.
+    llvm::SmallDenseSet<mlir::Value> reads;
+  };
+  Border makeBorder(FusionGroup *group) const;
+  const Border &borderOf(FusionGroup *group) const;
+  int64_t bytesBetween(FusionGroup *maker, FusionGroup *reader) const;
+
   double contractionSeconds(mlir::Operation *op,
                             llvm::ArrayRef<double> operandBytes) const;
 
   const FusionGraph &graph;
   TargetInfo target;
   double bytesPerSecond, launchSeconds;
+  /// Borders at a version of the graph: those of one group are asked for by
+  /// each of its readers.
+  mutable llvm::DenseMap<FusionGroup *, std::unique_ptr<Border>> borders;
+  mutable int64_t version = -1;
 };
 
 } // namespace mpc

@@ -7,95 +7,91 @@
 #include "FusionGraph.h"
 #include "OpEmitter.h"
 
+#include <algorithm>
+#include <queue>
+
 using namespace mlir;
 using namespace mpc;
 
 FusionGraph::FusionGraph(Block &block) {
   for (Operation &op : block.without_terminator()) {
+    SmallVector<ContractedDag::Node> inputs;
+    for (Value operand : op.getOperands())
+      if (auto source = position.find(operand.getDefiningOp());
+          source != position.end())
+        inputs.push_back(source->second);
     storage.push_back(std::make_unique<FusionGroup>());
     FusionGroup *group = storage.back().get();
     group->ops.push_back(&op);
     if (op.getNumResults() != 0)
       group->shape = shapeOf(op.getResult(0));
-    group->place = position[&op] = order.size();
-    order.push_back(group);
-    groups[&op] = group;
+    group->last = position[&op] = dag.addNode(inputs);
+    groups.push_back(group);
   }
 }
 
 FusionGroup *FusionGraph::groupOf(Operation *op) const {
-  return groups.lookup(op);
+  auto entry = position.find(op);
+  return entry == position.end() ? nullptr : groups[entry->second];
 }
 
 FusionGroup *FusionGraph::groupOf(Value value) const {
   Operation *op = value.getDefiningOp();
-  return op ? groups.lookup(op) : nullptr;
+  return op ? groupOf(op) : nullptr;
 }
 
 bool FusionGraph::merge(FusionGroup *into, FusionGroup *from) {
   if (into == from)
     return true;
-  FusionGroup *first = into->place < from->place ? into : from;
-  FusionGroup *last = first == into ? from : into;
-
-  // What depends on the first group and stands before the last one. A way from
-  // the first to the last through any of these is a cycle after the merge.
-  SmallPtrSet<FusionGroup *, 16> behind;
-  SmallVector<FusionGroup *> pending = {first};
-  while (!pending.empty()) {
-    FusionGroup *group = pending.pop_back_val();
-    for (Operation *op : group->ops)
-      for (Operation *user : op->getUsers()) {
-        FusionGroup *reader = groupOf(user);
-        if (!reader || reader == group || reader->place > last->place)
-          continue;
-        if (reader == last) {
-          if (group != first)
-            return false;
-        } else if (behind.insert(reader).second) {
-          pending.push_back(reader);
-        }
-      }
+  if (isApart(into, from))
+    return false;
+  if (!dag.merge(into->last, from->last)) {
+    between[{into, from}] = dag.getBetween();
+    return false;
   }
-
+  ++version;
   ++into->version;
   ++from->version;
   for (Operation *op : from->ops)
-    groups[op] = into;
-  llvm::append_range(into->ops, from->ops);
-  llvm::sort(into->ops, [&](Operation *a, Operation *b) {
-    return positionOf(a) < positionOf(b);
-  });
+    groups[positionOf(op)] = into;
+  SmallVector<Operation *> joined;
+  std::merge(into->ops.begin(), into->ops.end(), from->ops.begin(),
+             from->ops.end(), std::back_inserter(joined),
+             [&](Operation *a, Operation *b) {
+               return positionOf(a) < positionOf(b);
+             });
+  into->ops = std::move(joined);
   from->ops.clear();
-
-  // The joint group stands behind what the last one reads and before what
-  // depends on the first.
-  SmallVector<FusionGroup *> moved;
-  int64_t place = first->place, end = last->place;
-  auto put = [&](FusionGroup *group) {
-    order[place] = group;
-    group->place = place++;
-  };
-  for (int64_t i = first->place; i <= end; ++i)
-    if (FusionGroup *group = order[i];
-        group && group != first && group != last) {
-      if (behind.contains(group))
-        moved.push_back(group);
-      else
-        put(group);
-    }
-  put(into);
-  for (FusionGroup *group : moved)
-    put(group);
-  while (place <= end)
-    order[place++] = nullptr;
+  into->last = std::max(into->last, from->last);
   return true;
 }
 
+bool FusionGraph::isApart(FusionGroup *into, FusionGroup *from) const {
+  auto entry = between.find({into, from});
+  if (entry == between.end())
+    return false;
+  FusionGroup *third = groups[entry->second];
+  return third != into && third != from;
+}
+
 void FusionGraph::move(Operation *op, FusionGroup *into) {
+  FusionGroup *from = groupOf(op);
+  if (from->ops.size() == 1) {
+    // Nothing else reads it, so that nothing can lie between.
+    merge(into, from);
+    return;
+  }
   // The reader stands behind the op's group, and so behind what the op reads.
-  llvm::erase(groups[op]->ops, op);
-  groups[op] = into;
+  for (Value operand : op->getOperands())
+    if (FusionGroup *source = groupOf(operand))
+      dag.addEdge(source->last, into->last);
+  ++version;
+  ++from->version;
+  ++into->version;
+  // Ways through the op are others now.
+  between.clear();
+  llvm::erase(from->ops, op);
+  groups[positionOf(op)] = into;
   auto byPosition = [&](Operation *a, Operation *b) {
     return positionOf(a) < positionOf(b);
   };
@@ -131,24 +127,6 @@ SmallVector<FusionGroup *> FusionGraph::readersOf(Value value) const {
   return readers;
 }
 
-bool FusionGraph::reads(FusionGroup *reader, Value value) const {
-  // From the reader's side: a value may have thousands of readers.
-  return llvm::any_of(reader->ops, [&](Operation *op) {
-    return llvm::any_of(op->getOperands(), [&](Value operand) {
-      SmallVector<Value> pending = {operand};
-      while (!pending.empty()) {
-        Value next = pending.pop_back_val();
-        if (next == value)
-          return true;
-        FusionGroup *view = groupOf(next);
-        if (view && view->isLoose)
-          llvm::append_range(pending, next.getDefiningOp()->getOperands());
-      }
-      return false;
-    });
-  });
-}
-
 bool FusionGraph::isReadOnlyBy(Value value, FusionGroup *a,
                                FusionGroup *b) const {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
@@ -171,6 +149,34 @@ SmallVector<Value> FusionGraph::resultsOf(FusionGroup *group) const {
 }
 
 SmallVector<FusionGroup *> FusionGraph::inOrder() const {
-  return llvm::to_vector(llvm::make_filter_range(
-      order, [](FusionGroup *group) { return group && !group->ops.empty(); }));
+  llvm::DenseMap<FusionGroup *, int64_t> waitsFor;
+  auto later = [](FusionGroup *a, FusionGroup *b) { return a->last > b->last; };
+  std::priority_queue<FusionGroup *, std::vector<FusionGroup *>,
+                      decltype(later)>
+      ready(later);
+  for (const std::unique_ptr<FusionGroup> &group : storage) {
+    if (group->ops.empty())
+      continue;
+    int64_t count = 0;
+    for (Operation *op : group->ops)
+      for (Value operand : op->getOperands()) {
+        FusionGroup *source = groupOf(operand);
+        count += source && source != group.get();
+      }
+    waitsFor[group.get()] = count;
+    if (count == 0)
+      ready.push(group.get());
+  }
+  SmallVector<FusionGroup *> order;
+  while (!ready.empty()) {
+    FusionGroup *group = ready.top();
+    ready.pop();
+    order.push_back(group);
+    for (Operation *op : group->ops)
+      for (Operation *user : op->getUsers())
+        if (FusionGroup *reader = groupOf(user);
+            reader && reader != group && --waitsFor[reader] == 0)
+          ready.push(reader);
+  }
+  return order;
 }

@@ -10,6 +10,7 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSIONGRAPH_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_FUSIONGRAPH_H
 
+#include "mpc/Analysis/ContractedDag.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include <memory>
@@ -34,9 +35,8 @@ struct FusionGroup {
   /// Counts the merges, so that what was said about the group before is known
   /// to be old.
   int64_t version = 0;
-  /// Place in the order of all groups; every group stands behind those it
-  /// reads.
-  int64_t place = 0;
+  /// Where the last of its ops stood in the block. No two groups have the same.
+  int64_t last = 0;
 };
 
 class FusionGraph {
@@ -50,8 +50,12 @@ public:
   FusionGroup *groupOf(mlir::Value value) const;
 
   /// Moves the ops of `from` into `into`, unless another group lies between
-  /// them. Takes time in the number of groups whose place is between theirs.
+  /// them.
   bool merge(FusionGroup *into, FusionGroup *from);
+
+  /// Whether a merge of the two was refused, and the group that lay between
+  /// them is none of the two yet.
+  bool isApart(FusionGroup *into, FusionGroup *from) const;
 
   /// Moves one op into a group that alone reads it. What the op reads must be
   /// read through memory from then on.
@@ -68,9 +72,6 @@ public:
   /// function's return.
   llvm::SmallVector<FusionGroup *> readersOf(mlir::Value value) const;
 
-  /// Whether an op of `reader` reads `value`, behind views too.
-  bool reads(FusionGroup *reader, mlir::Value value) const;
-
   /// Whether no group but these two reads `value`, behind views too. The
   /// function's return counts as another.
   bool isReadOnlyBy(mlir::Value value, FusionGroup *a, FusionGroup *b) const;
@@ -81,15 +82,27 @@ public:
   /// Where `op` stood in the block.
   int64_t positionOf(mlir::Operation *op) const { return position.lookup(op); }
 
-  /// All groups, each behind those whose results it reads.
+  /// All groups, each behind those whose results it reads, and of those that
+  /// may go next the one first whose last op stood first.
   llvm::SmallVector<FusionGroup *> inOrder() const;
 
+  /// Grows with every change of a group.
+  int64_t getVersion() const { return version; }
+
+  /// Groups that were looked at to keep them free of cycles: the work done.
+  int64_t getVisited() const { return dag.getVisited(); }
+
 private:
-  std::vector<std::unique_ptr<FusionGroup>> storage;
-  /// By place; null where a group was merged into another.
-  std::vector<FusionGroup *> order;
-  llvm::DenseMap<mlir::Operation *, FusionGroup *> groups;
   llvm::DenseMap<mlir::Operation *, int64_t> position;
+  /// By position, the group of each op.
+  std::vector<FusionGroup *> groups;
+  /// By position, the group that each op had at first.
+  std::vector<std::unique_ptr<FusionGroup>> storage;
+  /// A node for each op, by position.
+  ContractedDag dag;
+  /// The op of another group that lay between the two of a merge.
+  llvm::DenseMap<std::pair<FusionGroup *, FusionGroup *>, int64_t> between;
+  int64_t version = 0;
 };
 
 } // namespace mpc

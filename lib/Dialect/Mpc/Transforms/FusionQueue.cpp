@@ -38,40 +38,44 @@ private:
   struct Entry {
     FusionCandidate candidate;
     int64_t intoVersion, fromVersion, order;
-
-    /// Kernels of matrix units and pools take only what follows them, so they
-    /// go before norms and reductions, which take what stands before them as
-    /// well. Loops wait for both: those take single ops only. A conversion
-    /// rides on any loop.
-    int turn() const {
-      switch (candidate.step) {
-      case FusionStep::Cast:
-        return 3;
-      case FusionStep::Loop:
-        return 2;
-      default:
-        break;
-      }
-      FusionClass family = familyOf(candidate.into->anchor);
-      return family == FusionClass::RowWise || family == FusionClass::Reduction;
-    }
+    int turn;
 
     bool operator<(const Entry &other) const {
       auto key = [](const Entry &entry) {
-        return std::make_tuple(-entry.turn(), entry.candidate.saving.seconds,
+        return std::make_tuple(-entry.turn, entry.candidate.saving.seconds,
                                -int(entry.candidate.step), -entry.order);
       };
       return key(*this) < key(other);
     }
   };
 
-  void push(FusionGroup *group) {
-    for (FusionCandidate &candidate : rules.candidatesOf(group))
+  /// Kernels of matrix units and pools take only what follows them, so they go
+  /// before norms and reductions, which take what stands before them as well.
+  /// Loops wait for both: those take single ops only. A conversion rides on any
+  /// loop.
+  static int turnOf(const FusionCandidate &candidate) {
+    switch (candidate.step) {
+    case FusionStep::Cast:
+      return 3;
+    case FusionStep::Loop:
+      return 2;
+    default:
+      break;
+    }
+    FusionClass family = familyOf(candidate.into->anchor);
+    return family == FusionClass::RowWise || family == FusionClass::Reduction;
+  }
+
+  void push(FusionGroup *group, FusionGroup *onlyReader = nullptr) {
+    for (FusionCandidate &candidate :
+         rules.candidatesOf(group, /*only=*/nullptr, onlyReader))
       push(candidate);
   }
   void push(const FusionCandidate &candidate) {
+    if (graph.isApart(candidate.into, candidate.from))
+      return;
     queue.push({candidate, candidate.into->version, candidate.from->version,
-                number++});
+                number++, turnOf(candidate)});
   }
 
   /// Whether the step is still allowed and saves as much. Where it saves
@@ -112,11 +116,11 @@ private:
         llvm::sort(neighbours);
         neighbours.erase(llvm::unique(neighbours), neighbours.end());
         llvm::sort(neighbours, [](FusionGroup *a, FusionGroup *b) {
-          return a->place < b->place;
+          return a->last < b->last;
         });
         for (FusionGroup *group : neighbours)
           if (group != candidate.into && !group->ops.empty())
-            push(group);
+            push(group, candidate.into);
       }
       note(decision);
     }

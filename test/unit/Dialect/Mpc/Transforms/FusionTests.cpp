@@ -213,6 +213,28 @@ TEST_F(FusionTest, GroupsPartitionTheBlockInAnOrderThatWorks) {
   }
 }
 
+TEST_F(FusionTest, OneValueWithManyReadersTakesAFewVisitsEach) {
+  // Sums that all add one value, which a loop makes or a product.
+  constexpr int kCount = 2000;
+  std::string type = "tensor<8x8xf32>";
+  for (const char *maker :
+       {"relu %x : tensor<8x8xf32>", "matmul %x, %x : (tensor<8x8xf32>, "
+                                     "tensor<8x8xf32>) -> tensor<8x8xf32>"}) {
+    std::string text = "func.func @main(%x: " + type + ") -> " + type +
+                       " {\n%v = mpc." + maker + "\n%0 = mpc.exp %x : " + type +
+                       "\n";
+    for (int i = 1; i <= kCount; ++i)
+      text += "%" + std::to_string(i) + " = mpc.add %" + std::to_string(i - 1) +
+              ", %v : (" + type + ", " + type + ") -> " + type + "\n";
+    text += "return %" + std::to_string(kCount) + " : " + type + "\n}";
+    OwningOpRef<ModuleOp> module = parse(text);
+    Block &block = blockOf(*module);
+    FusionGraph graph(block);
+    groupOps(graph, block, gpu);
+    EXPECT_LE(graph.getVisited(), 16 * kCount) << maker;
+  }
+}
+
 TEST_F(FusionTest, KernelsForAGpuKeepDeclaredValues) {
   AssignPrecisionPassOptions assign;
   assign.target = gpu.name;
