@@ -259,7 +259,7 @@ private:
   /// "input_cast" for kernels that compute nothing.
   std::string kindOf(exe::LaunchOp op, const Launch &launch) {
     std::string kind = stringifyFusionKind(op.getKind()).str();
-    auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
+    auto kernel = symbols.lookup<func::FuncOp>(op.getKernel());
     if (!kernel || kernel.isExternal())
       return kind;
     bool onlyMoves = true, onlyViews = true;
@@ -281,6 +281,7 @@ private:
   }
 
   ModuleOp module;
+  SymbolTable symbols{module};
   exe::ProgramOp op;
   std::shared_ptr<Program> program = std::make_shared<Program>();
   llvm::StringMap<Home> places;

@@ -13,18 +13,35 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::exe;
 
-std::optional<int64_t> mpc::exe::bufferBytes(ProgramOp program,
-                                             Attribute buffer) {
+//===----------------------------------------------------------------------===//
+// ProgramNames
+//===----------------------------------------------------------------------===//
+
+ProgramNames::ProgramNames(ProgramOp program) : program(program) {
+  // Of names that occur twice the first counts; the symbol table reports them.
+  for (Operation &op : program.getBody().getOps())
+    if (isa<ArgumentOp, ResultOp, exe::ConstantOp>(op))
+      buffers.try_emplace(SymbolTable::getSymbolName(&op), &op);
+  if (auto module = program->getParentOfType<ModuleOp>())
+    for (auto function : module.getOps<func::FuncOp>())
+      kernels.try_emplace(function.getSymNameAttr(), function);
+}
+
+Operation *ProgramNames::bufferOf(Attribute buffer) const {
+  auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer);
+  return symbol ? buffers.lookup(symbol.getAttr()) : nullptr;
+}
+
+std::optional<int64_t> ProgramNames::bytesOf(Attribute buffer) const {
   if (auto arena = dyn_cast<ArenaAttr>(buffer))
     return arena.getBytes();
-  auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer);
-  if (!symbol)
-    return std::nullopt;
-  Operation *op = SymbolTable::lookupSymbolIn(program, symbol);
+  Operation *op = bufferOf(buffer);
   if (auto argument = dyn_cast_if_present<ArgumentOp>(op))
     return byteCount(argument.getTensorType());
   if (auto result = dyn_cast_if_present<ResultOp>(op))
@@ -34,13 +51,23 @@ std::optional<int64_t> mpc::exe::bufferBytes(ProgramOp program,
   return std::nullopt;
 }
 
+func::FuncOp ProgramNames::kernelOf(LaunchOp launch) const {
+  func::FuncOp kernel = kernels.lookup(launch.getKernelAttr().getAttr());
+  if (!kernel ||
+      !llvm::all_of(kernel.getArgumentTypes(), llvm::IsaPred<RankedTensorType>))
+    return {};
+  return kernel;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
 /// The buffer that `buffer` names: a result with an alias is its argument's.
-static Attribute memoryOf(ProgramOp program, Attribute buffer) {
-  if (auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer))
-    if (auto result = dyn_cast_if_present<ResultOp>(
-            SymbolTable::lookupSymbolIn(program, symbol)))
-      if (FlatSymbolRefAttr alias = result.getAliasAttr())
-        return alias;
+static Attribute memoryOf(const ProgramNames &names, Attribute buffer) {
+  if (auto result = dyn_cast_if_present<ResultOp>(names.bufferOf(buffer)))
+    if (FlatSymbolRefAttr alias = result.getAliasAttr())
+      return alias;
   return buffer;
 }
 
@@ -52,53 +79,40 @@ static bool overlap(Attribute a, Attribute b) {
          right.getOffset() < left.getOffset() + left.getBytes();
 }
 
-/// The kernel that a launch names, where it is a function on tensors; null
-/// where it is not there or already code.
-static func::FuncOp tensorKernel(LaunchOp launch) {
-  auto module = launch->getParentOfType<ModuleOp>();
-  auto kernel =
-      module ? dyn_cast_if_present<func::FuncOp>(
-                   SymbolTable::lookupSymbolIn(module, launch.getKernelAttr()))
-             : func::FuncOp();
-  if (!kernel ||
-      !llvm::all_of(kernel.getArgumentTypes(), llvm::IsaPred<RankedTensorType>))
-    return {};
-  return kernel;
-}
-
 /// Whether output `output` may have the buffer of input `input`.
-static bool mayShare(StepOpInterface step, unsigned input, unsigned output) {
+static bool mayShare(StepOpInterface step, const ProgramNames &names,
+                     unsigned input, unsigned output) {
   auto launch = dyn_cast<LaunchOp>(*step);
   if (!launch)
     return false;
-  func::FuncOp kernel = tensorKernel(launch);
+  func::FuncOp kernel = names.kernelOf(launch);
   if (!kernel || kernel.isExternal() || input >= kernel.getNumArguments() ||
       output >= kernel.getNumResults())
     return true;
-  auto program = cast<ProgramOp>(launch->getParentOp());
+  ProgramOp program = names.getProgram();
   return isWrittenInPlace(kernel, input) &&
          mayWriteInPlace(
              kernel, input, output,
              storesScalarsLast(launch.getKind(), program.getTarget()));
 }
 
-LogicalResult mpc::exe::verifyBuffers(StepOpInterface step) {
+LogicalResult mpc::exe::verifyBuffers(StepOpInterface step,
+                                      const ProgramNames &names) {
   Operation *op = step;
-  auto program = cast<ProgramOp>(op->getParentOp());
   for (Attribute buffer :
        llvm::concat<const Attribute>(step.getInputs(), step.getOutputs()))
-    if (!bufferBytes(program, buffer))
+    if (!names.bytesOf(buffer))
       return op->emitOpError()
              << "uses buffer " << buffer
              << ", which is no argument, result or constant of the program";
   for (Attribute buffer : step.getOutputs())
-    if (auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer))
-      if (!isa<ResultOp>(SymbolTable::lookupSymbolIn(program, symbol)))
-        return op->emitOpError()
-               << "writes " << buffer << ", which is no result of the program";
+    if (isa<FlatSymbolRefAttr>(buffer) &&
+        !isa<ResultOp>(names.bufferOf(buffer)))
+      return op->emitOpError()
+             << "writes " << buffer << ", which is no result of the program";
   auto memoriesOf = [&](ArrayAttr buffers) {
     return llvm::map_to_vector(
-        buffers, [&](Attribute buffer) { return memoryOf(program, buffer); });
+        buffers, [&](Attribute buffer) { return memoryOf(names, buffer); });
   };
   SmallVector<Attribute> read = memoriesOf(step.getInputs()),
                          written = memoriesOf(step.getOutputs());
@@ -106,7 +120,7 @@ LogicalResult mpc::exe::verifyBuffers(StepOpInterface step) {
     for (auto [number, input] : llvm::enumerate(step.getInputs())) {
       bool isSame = read[number] == written[index];
       if (!overlap(read[number], written[index]) ||
-          (isSame && mayShare(step, number, index)))
+          (isSame && mayShare(step, names, number, index)))
         continue;
       InFlightDiagnostic diagnostic = op->emitOpError()
                                       << "writes " << output
@@ -124,37 +138,33 @@ LogicalResult mpc::exe::verifyBuffers(StepOpInterface step) {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// LaunchOp
-//===----------------------------------------------------------------------===//
-
-LogicalResult LaunchOp::verify() {
+static LogicalResult verifyLaunch(LaunchOp launch, const ProgramNames &names) {
   // C1, C2, C3
-  if (failed(verifyBuffers(cast<StepOpInterface>(getOperation()))))
+  if (failed(
+          verifyBuffers(cast<StepOpInterface>(launch.getOperation()), names)))
     return failure();
-  auto program = cast<ProgramOp>((*this)->getParentOp());
   // C4
-  func::FuncOp kernel = tensorKernel(*this);
+  func::FuncOp kernel = names.kernelOf(launch);
   if (!kernel)
     return success();
   FunctionType type = kernel.getFunctionType();
   auto check = [&](StringRef what, ArrayAttr buffers,
                    ArrayRef<Type> types) -> LogicalResult {
     if (buffers.size() != types.size())
-      return emitOpError() << "has " << buffers.size() << ' ' << what
-                           << "s, kernel " << getKernelAttr() << " has "
-                           << types.size();
+      return launch.emitOpError()
+             << "has " << buffers.size() << ' ' << what << "s, kernel "
+             << launch.getKernelAttr() << " has " << types.size();
     for (auto [index, buffer, tensor] : llvm::enumerate(buffers, types))
-      if (*bufferBytes(program, buffer) != byteCount(tensor))
-        return emitOpError()
-               << what << ' ' << index << " has "
-               << *bufferBytes(program, buffer) << " bytes, the kernel's "
-               << tensor << " has " << byteCount(tensor);
+      if (*names.bytesOf(buffer) != byteCount(tensor))
+        return launch.emitOpError()
+               << what << ' ' << index << " has " << *names.bytesOf(buffer)
+               << " bytes, the kernel's " << tensor << " has "
+               << byteCount(tensor);
     return success();
   };
-  if (failed(check("input", getInputs(), type.getInputs())))
+  if (failed(check("input", launch.getInputs(), type.getInputs())))
     return failure();
-  return check("output", getOutputs(), type.getResults());
+  return check("output", launch.getOutputs(), type.getResults());
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,16 +182,45 @@ static LogicalResult verifyIndices(ArrayRef<PortOp> ports) {
   return success();
 }
 
-/// Whether ranges that hold values, which never overlap, cover `range`.
-static bool holdsValue(ArrayRef<ArenaAttr> live, ArenaAttr range) {
-  int64_t begin = range.getOffset(), end = begin + range.getBytes(),
-          covered = 0;
-  for (ArenaAttr value : live)
-    covered += std::max<int64_t>(
-        0, std::min(end, value.getOffset() + value.getBytes()) -
-               std::max(begin, value.getOffset()));
-  return covered == range.getBytes();
-}
+namespace {
+
+/// The ranges of the arena that hold values; they never overlap.
+class LiveRanges {
+public:
+  /// Writes a value. What it overlaps is gone.
+  void write(ArenaAttr range) {
+    if (range.getBytes() == 0)
+      return;
+    int64_t begin = range.getOffset(), end = begin + range.getBytes();
+    auto next = behind(begin);
+    while (next != ends.end() && next->first < end)
+      next = ends.erase(next);
+    ends[begin] = end;
+  }
+
+  /// Whether all of `range` holds values.
+  bool holds(ArenaAttr range) {
+    int64_t begin = range.getOffset(), end = begin + range.getBytes();
+    for (auto next = behind(begin);
+         begin < end && next != ends.end() && next->first <= begin; ++next)
+      begin = next->second;
+    return begin >= end;
+  }
+
+private:
+  /// The first range that ends behind `place`.
+  std::map<int64_t, int64_t>::iterator behind(int64_t place) {
+    auto next = ends.upper_bound(place);
+    if (next != ends.begin() && std::prev(next)->second > place)
+      --next;
+    return next;
+  }
+
+  /// By begin.
+  std::map<int64_t, int64_t> ends;
+};
+
+} // namespace
 
 LogicalResult ProgramOp::verify() {
   if (static_cast<int64_t>(getArenaBytes()) < 0)
@@ -195,14 +234,14 @@ LogicalResult ProgramOp::verify() {
       failed(verifyIndices<ResultOp>(getProgramResults())))
     return failure();
 
+  ProgramNames names(*this);
   // C5
   DenseMap<Attribute, ResultOp> replaced;
   for (ResultOp result : getProgramResults()) {
     FlatSymbolRefAttr alias = result.getAliasAttr();
     if (!alias)
       continue;
-    auto argument = dyn_cast_if_present<ArgumentOp>(
-        mlir::SymbolTable::lookupSymbolIn(getOperation(), alias));
+    auto argument = dyn_cast_if_present<ArgumentOp>(names.bufferOf(alias));
     if (!argument)
       return result.emitOpError()
              << "has alias " << alias << ", which is no argument";
@@ -218,7 +257,7 @@ LogicalResult ProgramOp::verify() {
     }
   }
 
-  SmallVector<ArenaAttr> live;
+  LiveRanges live;
   DenseMap<Attribute, Operation *> written;
   for (StepOpInterface launch : getSteps()) {
     for (Attribute buffer : llvm::concat<const Attribute>(
@@ -239,12 +278,11 @@ LogicalResult ProgramOp::verify() {
     // C3
     for (Attribute buffer : launch.getInputs()) {
       if (auto arena = dyn_cast<ArenaAttr>(buffer)) {
-        if (!holdsValue(live, arena))
+        if (!live.holds(arena))
           return launch->emitOpError()
                  << "reads arena[" << arena.getOffset() << " : "
                  << arena.getBytes() << "], which holds no value there";
-      } else if (isa_and_present<ResultOp>(mlir::SymbolTable::lookupSymbolIn(
-                     getOperation(), cast<FlatSymbolRefAttr>(buffer)))) {
+      } else if (isa_and_present<ResultOp>(names.bufferOf(buffer))) {
         if (!written.contains(buffer))
           return launch->emitOpError()
                  << "reads result " << buffer << " before it is written";
@@ -264,9 +302,7 @@ LogicalResult ProgramOp::verify() {
     }
     for (Attribute buffer : launch.getOutputs()) {
       if (auto arena = dyn_cast<ArenaAttr>(buffer)) {
-        llvm::erase_if(live,
-                       [&](ArenaAttr range) { return overlap(range, arena); });
-        live.push_back(arena);
+        live.write(arena);
         continue;
       }
       // C4
@@ -283,5 +319,17 @@ LogicalResult ProgramOp::verify() {
     if (!result.getAliasAttr() &&
         !written.contains(FlatSymbolRefAttr::get(result.getSymNameAttr())))
       return result.emitOpError() << "is written by no launch";
+  return success();
+}
+
+LogicalResult ProgramOp::verifyRegions() {
+  ProgramNames names(*this);
+  for (StepOpInterface step : getSteps()) {
+    auto gemm = dyn_cast<GemmOp>(step.getOperation());
+    auto launch = dyn_cast<LaunchOp>(step.getOperation());
+    if ((gemm && failed(verifyGemm(gemm, names))) ||
+        (launch && failed(verifyLaunch(launch, names))))
+      return failure();
+  }
   return success();
 }

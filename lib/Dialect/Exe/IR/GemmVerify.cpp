@@ -212,37 +212,39 @@ static std::optional<unsigned> architectureOf(StringRef target) {
   return number;
 }
 
-LogicalResult GemmOp::verify() {
+LogicalResult mpc::exe::verifyGemm(GemmOp gemm, const ProgramNames &names) {
   // C2
-  if (failed(verifyBuffers(cast<StepOpInterface>(getOperation()))))
+  if (failed(verifyBuffers(cast<StepOpInterface>(gemm.getOperation()), names)))
     return failure();
-  ProblemAttr problem = getProblem();
+  ProblemAttr problem = gemm.getProblem();
   // C3
-  auto program = cast<ProgramOp>((*this)->getParentOp());
+  ProgramOp program = names.getProgram();
   std::optional<unsigned> architecture = architectureOf(program.getTarget());
   if (isFloat8(problem.getOperandType()) && architecture && *architecture < 89)
-    return emitOpError() << "multiplies " << problem.getOperandType()
-                         << ", which needs sm_89 or later, but the program is "
-                            "for "
-                         << program.getTarget();
+    return gemm.emitOpError()
+           << "multiplies " << problem.getOperandType()
+           << ", which needs sm_89 or later, but the program is "
+              "for "
+           << program.getTarget();
   // C1
   SmallVector<int64_t> read = problem.inputBytes(),
                        written = problem.outputBytes();
-  if (getInputs().size() != read.size() ||
-      getOutputs().size() != written.size())
-    return emitOpError() << "has " << getInputs().size() << " inputs and "
-                         << getOutputs().size() << " outputs, its problem has "
-                         << read.size() << " and " << written.size();
+  if (gemm.getInputs().size() != read.size() ||
+      gemm.getOutputs().size() != written.size())
+    return gemm.emitOpError()
+           << "has " << gemm.getInputs().size() << " inputs and "
+           << gemm.getOutputs().size() << " outputs, its problem has "
+           << read.size() << " and " << written.size();
   auto check = [&](ArrayAttr buffers,
                    ArrayRef<int64_t> sizes) -> LogicalResult {
     for (auto [buffer, size] : llvm::zip_equal(buffers, sizes))
-      if (*bufferBytes(program, buffer) != size)
-        return emitOpError() << "buffer " << buffer << " has "
-                             << *bufferBytes(program, buffer)
-                             << " bytes, its problem needs " << size;
+      if (*names.bytesOf(buffer) != size)
+        return gemm.emitOpError()
+               << "buffer " << buffer << " has " << *names.bytesOf(buffer)
+               << " bytes, its problem needs " << size;
     return success();
   };
-  if (failed(check(getInputs(), read)))
+  if (failed(check(gemm.getInputs(), read)))
     return failure();
-  return check(getOutputs(), written);
+  return check(gemm.getOutputs(), written);
 }

@@ -10,7 +10,8 @@
 #include "FusionQueue.h"
 #include "FuseMovement.h"
 
-#include <queue>
+#include <algorithm>
+#include <optional>
 
 using namespace mlir;
 using namespace mpc;
@@ -49,6 +50,13 @@ private:
     }
   };
 
+  /// The steps of one group at one version, a heap. The queue orders batches by
+  /// their best steps: those of a group that changes are dropped as a whole.
+  using Batch = std::vector<Entry>;
+  static bool isBehind(const Batch &a, const Batch &b) {
+    return a.front() < b.front();
+  }
+
   /// Kernels of matrix units and pools take only what follows them, so they go
   /// before norms and reductions, which take what stands before them as well.
   /// Loops wait for both: those take single ops only. A conversion rides on any
@@ -67,15 +75,37 @@ private:
   }
 
   void push(FusionGroup *group, FusionGroup *onlyReader = nullptr) {
-    for (FusionCandidate &candidate :
-         rules.candidatesOf(group, /*only=*/nullptr, onlyReader))
-      push(candidate);
+    push(rules.candidatesOf(group, /*only=*/nullptr, onlyReader));
   }
-  void push(const FusionCandidate &candidate) {
-    if (graph.isApart(candidate.into, candidate.from))
+  void push(ArrayRef<FusionCandidate> candidates) {
+    Batch batch;
+    for (const FusionCandidate &candidate : candidates)
+      if (!graph.isApart(candidate.into, candidate.from))
+        batch.push_back({candidate, candidate.into->version,
+                         candidate.from->version, number++, turnOf(candidate)});
+    if (batch.empty())
       return;
-    queue.push({candidate, candidate.into->version, candidate.from->version,
-                number++, turnOf(candidate)});
+    std::make_heap(batch.begin(), batch.end());
+    push(std::move(batch));
+  }
+  void push(Batch batch) {
+    queue.push_back(std::move(batch));
+    std::push_heap(queue.begin(), queue.end(), isBehind);
+  }
+
+  /// Takes the best step out of the queue; nullopt where its group has changed.
+  std::optional<Entry> pop() {
+    std::pop_heap(queue.begin(), queue.end(), isBehind);
+    Batch batch = std::move(queue.back());
+    queue.pop_back();
+    Entry best = batch.front();
+    if (best.candidate.into->version != best.intoVersion)
+      return std::nullopt;
+    std::pop_heap(batch.begin(), batch.end());
+    batch.pop_back();
+    if (!batch.empty())
+      push(std::move(batch));
+    return best;
   }
 
   /// Whether the step is still allowed and saves as much. Where it saves
@@ -86,7 +116,7 @@ private:
         continue;
       if (candidate.saving.seconds == old.saving.seconds)
         return true;
-      push(candidate);
+      push(ArrayRef<FusionCandidate>(candidate));
       return false;
     }
     return false;
@@ -94,12 +124,11 @@ private:
 
   void drain() {
     while (!queue.empty()) {
-      Entry entry = queue.top();
-      queue.pop();
-      const FusionCandidate &candidate = entry.candidate;
-      if (candidate.into->version != entry.intoVersion ||
-          candidate.from->version != entry.fromVersion || !isCurrent(candidate))
+      std::optional<Entry> entry = pop();
+      if (!entry || entry->candidate.from->version != entry->fromVersion ||
+          !isCurrent(entry->candidate))
         continue;
+      const FusionCandidate &candidate = entry->candidate;
       FusionDecision decision{candidate.step, FusionDecision::Verdict::Taken,
                               leaderOf(candidate.into),
                               leaderOf(candidate.from), candidate.saving};
@@ -159,7 +188,8 @@ private:
 
   FusionGraph &graph;
   FuseRules &rules;
-  std::priority_queue<Entry> queue;
+  /// A heap of batches.
+  std::vector<Batch> queue;
   std::vector<FusionDecision> decisions;
   llvm::DenseSet<std::pair<Operation *, Operation *>> refused;
   int64_t number = 0;

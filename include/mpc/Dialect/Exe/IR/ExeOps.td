@@ -56,6 +56,8 @@ def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, S
     $sym_name `target` `(` $target `)` `arena` `(` $arena_bytes `)` attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
+  // The steps, with names that are looked up once for all of them.
+  let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::llvm::StringRef":$target,
                                  "int64_t":$arenaBytes)>];
@@ -142,7 +144,6 @@ def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">, Exe_StepOpInterface
     $kernel `kind` `(` custom<Kind>($kind) `)` `ops` `(` $ops `)` `flops` `(` $flops `)` `bytes` `(` $bytes `)`
     custom<Buffers>($inputs, $outputs) attr-dict
   }];
-  let hasVerifier = 1;
 }
 
 def Exe_GemmOp : Exe_Op<"gemm", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
@@ -170,7 +171,6 @@ def Exe_GemmOp : Exe_Op<"gemm", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
     $name $problem `ops` `(` $ops `)` `flops` `(` $flops `)` `bytes` `(` $bytes `)`
     custom<Buffers>($inputs, $outputs) attr-dict
   }];
-  let hasVerifier = 1;
 }
 
 #endif // MPC_DIALECT_EXE_IR_EXEOPS
