@@ -84,9 +84,9 @@ struct LayerTypes {
 /// The types of the layer `path` of `layers` and of those inside of it, which
 /// have its path and a slash in front of their own: shares are added up, though
 /// an op that stands for several layers counts for each, a variable that
-/// several read appears once, and the policy is empty where these have several. An empty path means the whole model. NotFound, with the paths
-/// that look like it, where there is no such layer. Takes time in the number of
-/// layers.
+/// several read appears once, and the policy is empty where these have several.
+/// An empty path means the whole model. NotFound, with the paths that look like
+/// it, where there is no such layer. Takes time in the number of layers.
 Result<LayerTypes> findLayer(std::span<const LayerTypes> layers,
                              const std::string &path);
 
