@@ -26,7 +26,7 @@ FAULTS = {
     "wrong-epilogue": (
         "lib/Target/Kernel/StoredResults.cpp",
         "order.dimensions[to] = input.dimensions[from];",
-        "order.dimensions[from] = input.dimensions[to];"),
+        "order.dimensions[to] = input.dimensions[to];"),
     "unrounded-store": (
         "lib/Target/Kernel/ElementEmitter.cpp",
         "if (rounded.lookup(value) == elementType)",
