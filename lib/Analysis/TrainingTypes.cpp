@@ -259,7 +259,42 @@ static void roundGradients(PlanBuilder &builder) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Gradients of extrema
+//===----------------------------------------------------------------------===//
+
+/// The op that makes `value`, behind what repeats, moves or widens it.
+static Operation *makerOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (isa_and_present<BroadcastOp, ReshapeOp, CastOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return op;
+}
+
+/// The cotangent of an extremum goes to the elements that equal it. Where the
+/// extremum is of rounded elements, it is these that are compared: no other
+/// might be equal.
+static void roundAsExtrema(PlanBuilder &builder) {
+  for (Operation &op : builder.body()) {
+    const OpPlan *plan = builder.findPlan(&op);
+    if (!isa<ReduceMaxOp, ReduceMinOp>(op) || !plan ||
+        plan->role != OpPlan::Role::Compute || plan->compute == builder.wide)
+      continue;
+    Value input = op.getOperand(0);
+    FloatType type = plan->compute;
+    if (!builder.isEligible(input))
+      continue;
+    for (OpOperand &use : input.getUses()) {
+      auto compare = dyn_cast<CompareOp>(use.getOwner());
+      if (compare && compare.getPredicate() == ComparePredicate::eq &&
+          makerOf(compare->getOperand(1 - use.getOperandNumber())) == &op)
+        builder.setRounding(compare, use.getOperandNumber(), type);
+    }
+  }
+}
+
 void mpc::settleTraining(PlanBuilder &builder) {
+  roundAsExtrema(builder);
   for (Operation &op : builder.body())
     settleOp(builder, &op);
   LossGradients(builder).computeWide();

@@ -4,6 +4,7 @@
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision=policy=mixed_float16 | FileCheck %s --check-prefix=F16
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision="policy=mixed_bfloat16 cast-placement=propagate" | FileCheck %s
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision="policy=mixed_bfloat16 set=op:argmax=bfloat16" | FileCheck %s --check-prefix=OVERRIDE
+// RUN: mpc-opt %s --split-input-file --mpc-assign-precision="policy=mixed_bfloat16 set=op:reduce_max=bfloat16" | FileCheck %s --check-prefix=EXTREMUM
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision="policy=mixed_bfloat16 remarks" 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 // CHECK-LABEL: func.func @classes
@@ -90,4 +91,19 @@ func.func @threshold(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64x
   %1 = mpc.matmul %0, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %2 = mpc.compare gt %0, %half : (tensor<64x64xf32>, tensor<f32>) -> tensor<64x64xi1>
   return %1, %2 : tensor<64x64xf32>, tensor<64x64xi1>
+}
+
+// -----
+
+// The elements that equal a maximum of rounded elements are the rounded ones: unrounded, none
+// need be equal.
+// EXTREMUM-LABEL: func.func @extremum
+// EXTREMUM: %[[ROUNDED:.*]] = mpc.cast %arg0 : tensor<8x16xf32> to tensor<8x16xbf16>
+// EXTREMUM: mpc.reduce_max %[[ROUNDED]]
+// EXTREMUM: %[[WIDE:.*]] = mpc.cast %{{.*}} : tensor<8x16xbf16> to tensor<8x16xf32>
+// EXTREMUM: mpc.compare eq %[[WIDE]]
+func.func @extremum(%x: tensor<8x16xf32>) -> tensor<8x16xi1> {
+  %0 = mpc.reduce_max %x axes([1]) keep_dims : tensor<8x16xf32> -> tensor<8x1xf32>
+  %1 = mpc.compare eq %x, %0 : (tensor<8x16xf32>, tensor<8x1xf32>) -> tensor<8x16xi1>
+  return %1 : tensor<8x16xi1>
 }
