@@ -8,6 +8,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
+#include "mlir/IR/BuiltinDialect.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 
 #include <cstring>
@@ -64,6 +65,30 @@ static bool isUniform(ArrayRef<char> bytes, size_t elementBytes) {
                      bytes.size() - elementBytes) == 0;
 }
 
+/// `name`, or the first of name_1, name_2, ... that no resource has. MLIR would
+/// look at one after the other, for thousands of constants of one name.
+static std::string freeName(MLIRContext *context, StringRef name) {
+  DialectResourceBlobManager &blobs =
+      DenseResourceElementsHandle::getManagerInterface(context)
+          .getBlobManager();
+  auto numbered = [&](size_t number) {
+    return (name + "_" + Twine(number)).str();
+  };
+  auto isTaken = [&](StringRef other) {
+    return blobs.lookup(other) != nullptr;
+  };
+  if (!isTaken(name))
+    return name.str();
+  size_t last = 0, free = 1;
+  for (; isTaken(numbered(free)); free *= 2)
+    last = free;
+  while (free - last > 1) {
+    size_t middle = last + (free - last) / 2;
+    (isTaken(numbered(middle)) ? last : free) = middle;
+  }
+  return numbered(free);
+}
+
 ElementsAttr mpc::makeConstant(RankedTensorType type, ArrayRef<char> bytes,
                                StringRef name) {
   size_t elementBytes = bytesPerElement(type.getElementType());
@@ -82,7 +107,7 @@ ElementsAttr mpc::makeConstant(RankedTensorType type, ArrayRef<char> bytes,
   if (int64_t(bytes.size()) <= kInlineConstantBytes)
     return DenseElementsAttr::getFromRawBuffer(type, bytes);
   return DenseResourceElementsAttr::get(
-      type, name,
+      type, freeName(type.getContext(), name),
       HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64,
                                                     /*dataIsMutable=*/false));
 }
