@@ -15,9 +15,8 @@
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 #include "mpc/Reference/Tensor.h"
-
-#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 
@@ -99,7 +98,7 @@ struct LiftParametersPass
                chosen = llvm::cantFail(NameFilter::create(trainable));
     StepFunction::Ports ports(step);
     SmallVector<ConstantOp> constants(step.body().getOps<ConstantOp>());
-    llvm::StringSet<> names;
+    UniqueNames names('.', /*first=*/2);
     SmallVector<std::string> weights;
     for (ConstantOp op : constants) {
       StringRef known = mpc::opName(op);
@@ -114,10 +113,7 @@ struct LiftParametersPass
         ++numFrozen;
         continue;
       }
-      std::string name = known.str();
-      for (int copy = 2; !names.insert(name).second; ++copy)
-        name = (known + "." + Twine(copy)).str();
-      lift(step, op, name, isStatistics);
+      lift(step, op, names.make(known), isStatistics);
     }
     for (const NameFilter *filter : {&frozen, &chosen})
       if (StringRef text = filter->unmatched(); !text.empty()) {

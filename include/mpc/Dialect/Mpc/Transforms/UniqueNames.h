@@ -14,10 +14,13 @@
 
 namespace mpc {
 
-/// Hands out names: the wanted one, or behind it the first number from 1 on
-/// that makes it a new one.
+/// Hands out names: the wanted one, or behind it and `separator` the first
+/// number from `first` on that makes it a new one.
 class UniqueNames {
 public:
+  explicit UniqueNames(char separator = '_', int64_t first = 1)
+      : separator(separator), first(first) {}
+
   /// Nothing else gets `name` from now on.
   void reserve(llvm::StringRef name) { taken.insert(name); }
 
@@ -26,14 +29,16 @@ public:
     if (taken.insert(name).second)
       return name;
     // All numbers before the next one are taken: no name is given back.
-    int64_t &next = numbers.try_emplace(wanted, 1).first->second;
+    int64_t &next = numbers.try_emplace(wanted, first).first->second;
     do
-      name = (wanted + "_" + llvm::Twine(next++)).str();
+      name = (wanted + llvm::Twine(separator) + llvm::Twine(next++)).str();
     while (!taken.insert(name).second);
     return name;
   }
 
 private:
+  char separator;
+  int64_t first;
   llvm::StringSet<> taken;
   llvm::StringMap<int64_t> numbers;
 };
