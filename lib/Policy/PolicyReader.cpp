@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 using namespace mpc;
@@ -323,6 +324,14 @@ Expected<Policy> Policy::parse(StringRef json, StringRef where) {
   Policy policy;
   if (Error e = PolicyReader(policy, where, /*depth=*/0).read(root))
     return e;
+  if (where == policy.name || !is_contained(builtinNames(), policy.name))
+    return policy;
+  // What a built-in name stands for is known, to decisions and checks as well.
+  if (root.contains("name"))
+    return createStringError(inconvertibleErrorCode(),
+                             where + ": name: '" + policy.name +
+                                 "' is a built-in policy; choose another");
+  policy.name = sys::path::filename(where).str();
   return policy;
 }
 

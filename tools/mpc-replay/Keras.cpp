@@ -86,7 +86,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> mpc::replay::buildKerasModel(
 llvm::Error mpc::replay::assignKerasPolicy(ModuleOp module,
                                            const Policy &global,
                                            const Json &layers) {
-  Json policy = {{"name", global.getName().str()},
+  Json policy = {{"name", "recorded " + global.getName().str()},
                  {"algorithm", stringify(global.getAlgorithm()).str()},
                  {"compute", stringify(global.getCompute()).str()},
                  {"variable", stringify(global.getVariable()).str()},

@@ -144,6 +144,16 @@ TEST(PolicyTest, ExtendsMovesKindsBetweenClasses) {
   EXPECT_EQ(policy->getCompute(), PolicyType::Float16);
 }
 
+TEST(PolicyTest, NoFileHasTheNameOfABuiltInPolicy) {
+  Expected<Policy> policy = Policy::parse(
+      R"({"extends": "mixed_float16", "output": "float16"})", "dir/mine.json");
+  ASSERT_TRUE(bool(policy));
+  EXPECT_EQ(policy->getName(), "mine.json");
+  EXPECT_EQ(errorOf(R"({"name": "mixed_float16", "extends": "float16"})"),
+            "test.json: name: 'mixed_float16' is a built-in policy; choose "
+            "another");
+}
+
 TEST(PolicyTest, StoreFollowsComputeUnlessGiven) {
   Expected<Policy> policy =
       Policy::parse(R"({"name": "a", "compute": "bf16"})", "a.json");
