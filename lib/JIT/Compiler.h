@@ -150,7 +150,10 @@ Result<Compiler::Module> importMlir(const std::string &path,
 /// Reports, at each op, values that no machine of this size can hold.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);
 
-/// The runtime type of a tensor type.
+/// The runtime type of tensors of `element`; nullopt for types that none has.
+std::optional<ElementType> runtimeElement(mlir::Type element);
+
+/// The runtime type of a tensor type, whose elements have one.
 TensorType runtimeType(mlir::RankedTensorType type);
 
 /// The layers as a program has them.

@@ -112,6 +112,10 @@ LogicalResult mpc::checkSizes(ModuleOp module) {
     if (!type)
       return emitError(location)
              << "value of type " << value.getType() << " is no ranked tensor";
+    if (!runtimeElement(type.getElementType()))
+      return emitError(location)
+             << type << " has elements of a type that no program holds; use "
+             << "f64, f32, bf16, f16, i1, or integers of 8 to 64 bits";
     if (!type.hasStaticShape())
       return emitError(location)
              << "shape of " << type

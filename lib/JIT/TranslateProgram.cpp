@@ -16,27 +16,32 @@
 using namespace mlir;
 using namespace mpc;
 
-mpc::TensorType mpc::runtimeType(RankedTensorType type) {
-  mpc::TensorType result;
-  Type element = type.getElementType();
-  result.shape.assign(type.getShape().begin(), type.getShape().end());
+std::optional<ElementType> mpc::runtimeElement(Type element) {
   if (element.isF16())
-    result.element = ElementType::F16;
-  else if (element.isBF16())
-    result.element = ElementType::BF16;
-  else if (element.isF32())
-    result.element = ElementType::F32;
-  else if (element.isF64())
-    result.element = ElementType::F64;
-  else if (isa<Float8E4M3FNType>(element))
-    result.element = ElementType::F8E4M3FN;
-  else if (isa<Float8E5M2Type>(element))
-    result.element = ElementType::F8E5M2;
-  else if (auto integer = dyn_cast<IntegerType>(element)) {
-    std::string name = (integer.isUnsigned() ? "ui" : "i") +
-                       std::to_string(integer.getWidth());
-    result.element = parseElementType(name).value_or(ElementType::I64);
-  }
+    return ElementType::F16;
+  if (element.isBF16())
+    return ElementType::BF16;
+  if (element.isF32())
+    return ElementType::F32;
+  if (element.isF64())
+    return ElementType::F64;
+  if (isa<Float8E4M3FNType>(element))
+    return ElementType::F8E4M3FN;
+  if (isa<Float8E5M2Type>(element))
+    return ElementType::F8E5M2;
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer)
+    return std::nullopt;
+  return parseElementType((integer.isUnsigned() ? "ui" : "i") +
+                          std::to_string(integer.getWidth()));
+}
+
+mpc::TensorType mpc::runtimeType(RankedTensorType type) {
+  std::optional<ElementType> element = runtimeElement(type.getElementType());
+  assert(element && "the import lets no other type in");
+  mpc::TensorType result;
+  result.element = element.value_or(ElementType::I64);
+  result.shape.assign(type.getShape().begin(), type.getShape().end());
   return result;
 }
 

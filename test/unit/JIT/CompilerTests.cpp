@@ -90,6 +90,12 @@ TEST(ImportMlir, RefusalsAreLocated) {
                 "return %x : tensor<99999999999999x99999999999xf32>"),
        "this machine's memory holds at most"},
       {function("i32", "return %x : i32"), "is no ranked tensor"},
+      {function("tensor<4xcomplex<f32>>", "return %x : tensor<4xcomplex<f32>>"),
+       "of a type that no program holds"},
+      {function("tensor<4xi7>", "return %x : tensor<4xi7>"),
+       "of a type that no program holds"},
+      {function("tensor<4xindex>", "return %x : tensor<4xindex>"),
+       "of a type that no program holds"},
       {"func.func private @main(tensor<4xf32>)", "has no body"},
       {function(
            "tensor<4xf32>",
