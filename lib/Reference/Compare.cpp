@@ -88,7 +88,6 @@ OutputError mpc::reference::compareOutput(const Tensor &actual,
 
   OutputError error;
   double actualSquares = 0, declaredSquares = 0, magnitudeSquares = 0;
-  int64_t finite = 0;
   for (int64_t i = 0; i < reference.size(); ++i) {
     double a = actual.floats()[i], r = reference.floats()[i],
            d = declared.floats()[i];
@@ -102,14 +101,14 @@ OutputError mpc::reference::compareOutput(const Tensor &actual,
       error.overflows += overflows;
       continue;
     }
-    ++finite;
+    ++error.compared;
     error.maxAbsError = std::max(error.maxAbsError, std::fabs(a - r));
     actualSquares += (a - r) * (a - r);
     magnitudeSquares += r * r;
     if (std::isfinite(d))
       declaredSquares += (d - r) * (d - r);
   }
-  double count = static_cast<double>(std::max<int64_t>(finite, 1));
+  double count = static_cast<double>(std::max<int64_t>(error.compared, 1));
   double magnitude = std::sqrt(magnitudeSquares / count);
   if (magnitude == 0)
     magnitude = 1;

@@ -31,6 +31,9 @@ struct OutputError {
   /// Integer outputs: elements that differ. Float outputs: elements where
   /// exactly one side is NaN, or infinities differ.
   int64_t mismatches = 0;
+  /// Float outputs: elements that are finite on both sides, which the errors
+  /// above are of.
+  int64_t compared = 0;
   /// Those of the mismatches where the reference is finite.
   int64_t overflows = 0;
   /// In row-major order the first of the overflows, where there is none the
