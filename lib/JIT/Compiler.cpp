@@ -18,9 +18,11 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
 #include <thread>
 
 using namespace mlir;
@@ -30,8 +32,40 @@ using namespace mpc;
 // Set-up
 //===----------------------------------------------------------------------===//
 
+/// NaN compares with nothing, so that no later check would see it.
+static Status checkNumbers(const TrainingOptions &training) {
+  struct Number {
+    const char *name;
+    double value;
+    bool mayBeZero;
+  };
+  const ScheduleOptions &schedule = training.schedule;
+  double decay = training.optimizer.weightDecay.value_or(0),
+         norm = training.clipNorm.value_or(1),
+         value = training.clipValue.value_or(1);
+  const Number numbers[] = {
+      {"learning rate", schedule.base, true},
+      {"final learning rate", schedule.final, true},
+      {"gamma", schedule.gamma, true},
+      {"weight decay", decay, true},
+      {"clip norm", norm, false},
+      {"clip value", value, false},
+  };
+  for (const auto &[name, number, mayBeZero] : numbers)
+    if (!std::isfinite(number) || number < 0 || (number == 0 && !mayBeZero))
+      return Status(StatusCode::InvalidArgument, "training",
+                    "has the " + std::string(name) + " " +
+                        llvm::formatv("{0}", number).str() + "; give one " +
+                        (mayBeZero ? "that is finite and not negative"
+                                   : "that is finite and positive"));
+  return {};
+}
+
 Result<std::unique_ptr<Compiler>>
 Compiler::create(const CompileOptions &options) {
+  if (options.training)
+    if (Status status = checkNumbers(*options.training); !status.ok())
+      return status;
   std::optional<CpuTarget> target;
   if (StringRef(options.crossTarget).starts_with("cuda:")) {
     std::optional<TargetInfo> gpu = TargetInfo::parse(options.crossTarget);

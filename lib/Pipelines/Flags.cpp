@@ -207,9 +207,9 @@ struct StageFlags : PassPipelineOptions<StageFlags> {
     training.schedule.period = period;
     training.schedule.gamma = gamma;
     training.lossScale = lossScale;
-    if (clipNorm > 0)
+    if (clipNorm != 0)
       training.clipNorm = clipNorm;
-    if (clipValue > 0)
+    if (clipValue != 0)
       training.clipValue = clipValue;
     training.accumulate = accumulate;
     readPairs(dropout, training.dropout);

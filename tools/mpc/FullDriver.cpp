@@ -31,6 +31,17 @@ private:
 
 } // namespace
 
+/// An empty text is no request to compile the model itself.
+static CLI::Validator aPart() {
+  return CLI::Validator(
+      [](const std::string &text) -> std::string {
+        return text.empty() ? "names no part; use step, forward-backward, "
+                              "apply or evaluate"
+                            : "";
+      },
+      "");
+}
+
 void FullDriver::declare(CLI::App &app) {
   declareRun(app);
   CLI::App *command = app.add_subcommand(
@@ -52,6 +63,7 @@ void FullDriver::declare(CLI::App &app) {
                    "judge a part of a training step, from the start: step, "
                    "forward-backward, apply or evaluate, and flags behind it "
                    "(\"step optimizer=sgd\")")
+      ->check(aPart())
       ->excludes("--per-op")
       ->excludes("--expected");
   command
@@ -72,10 +84,12 @@ void FullDriver::declare(CLI::App &app) {
                     "cpu:native)");
   command->add_option("-o,--output", compile.output, "the .mpcx file to write")
       ->required();
-  command->add_option("--training", compile.training,
-                      "compile a part of a training step: step, "
-                      "forward-backward, apply or evaluate, and flags behind "
-                      "it (\"step optimizer=sgd\")");
+  command
+      ->add_option("--training", compile.training,
+                   "compile a part of a training step: step, "
+                   "forward-backward, apply or evaluate, and flags behind "
+                   "it (\"step optimizer=sgd\")")
+      ->check(aPart());
   command->callback(
       [this] { chosen = [this] { return compileCommand(compile); }; });
 
@@ -117,10 +131,12 @@ void FullDriver::declare(CLI::App &app) {
       ->add_option("--after", dump.after,
                    "stage to stop after; `mpc passes` lists them")
       ->capture_default_str();
-  command->add_option("--training", dump.training,
-                      "dump a part of a training step: step, "
-                      "forward-backward, apply or evaluate, and flags of "
-                      "mpc-pipeline-lift behind it (\"step optimizer=sgd\")");
+  command
+      ->add_option("--training", dump.training,
+                   "dump a part of a training step: step, "
+                   "forward-backward, apply or evaluate, and flags of "
+                   "mpc-pipeline-lift behind it (\"step optimizer=sgd\")")
+      ->check(aPart());
   command->add_flag("--dump-fusion", dump.fusion,
                     "print what shares a kernel with what, and the time that "
                     "the target's model says is saved, instead of IR");
