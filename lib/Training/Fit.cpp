@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 
 using namespace mpc;
 using namespace mpc::training;
@@ -49,6 +51,8 @@ private:
   Status tell(bool logged);
   Status endEpoch();
   Status checkpoint();
+  /// Whether `state` holds a NaN or an infinity: the run has diverged then.
+  bool findDivergence(std::span<const NamedTensor> state);
   /// What the order of batches depends on: a resumed run must have the same.
   Json settings() const;
   bool done() const {
@@ -107,6 +111,12 @@ Status Fitting::prepare() {
     totalSteps = std::min(totalSteps, *options.steps);
   if (options.resume)
     return resume();
+  // A path that can be no folder is told of before the first epoch.
+  std::error_code error;
+  if (!options.checkpoints.empty() &&
+      !std::filesystem::create_directories(options.checkpoints, error) && error)
+    return Status(StatusCode::InvalidArgument, options.checkpoints,
+                  "cannot be made: " + error.message());
   if (!options.checkpoints.empty() && loadCheckpoint(options.checkpoints).ok())
     return Status(StatusCode::InvalidArgument, options.checkpoints,
                   "holds checkpoints of an earlier run; resume it or name "
@@ -243,6 +253,30 @@ Status Fitting::endEpoch() {
   return {};
 }
 
+/// The first of `tensors` that holds a NaN or an infinity, or null.
+static const NamedTensor *findNonFinite(std::span<const NamedTensor> tensors) {
+  for (const NamedTensor &tensor : tensors) {
+    if (tensor.data.type().element != ElementType::F32)
+      continue;
+    std::span<const float> values(
+        reinterpret_cast<const float *>(tensor.data.data()),
+        tensor.data.size() / sizeof(float));
+    if (!std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); }))
+      return &tensor;
+  }
+  return nullptr;
+}
+
+bool Fitting::findDivergence(std::span<const NamedTensor> state) {
+  const NamedTensor *lost = findNonFinite(state);
+  if (lost && !report.diverged && options.onNote)
+    options.onNote("'" + lost->name + "' is not finite after step " +
+                   std::to_string(position.step));
+  report.diverged |= lost != nullptr;
+  return lost != nullptr;
+}
+
 Status Fitting::checkpoint() {
   // Numbers that are lost are not worth keeping in place of good ones.
   if (options.checkpoints.empty() || saved == position.step || report.diverged)
@@ -254,6 +288,8 @@ Status Fitting::checkpoint() {
   Result<std::vector<NamedTensor>> tensors = trainer.state();
   if (!tensors.ok())
     return tensors.status();
+  if (findDivergence(*tensors))
+    return {};
   checkpoint.tensors = std::move(*tensors);
   checkpoint.facts[kPositionKey] = encodePosition(position);
   checkpoint.facts[kSettingsKey] = settings().dump();
@@ -330,6 +366,11 @@ Result<FitReport> Fitting::run() {
   }
   if (Status status = checkpoint(); !status.ok())
     return status;
+  // A run that is shorter than an interval ends before its losses tell.
+  Result<std::vector<NamedTensor>> state = trainer.state();
+  if (!state.ok())
+    return state.status();
+  findDivergence(*state);
   Result<LossScaleReport> scale = trainer.lossScale();
   if (!scale.ok())
     return scale.status();

@@ -323,8 +323,8 @@ int tool::trainCommand(const TrainArguments &arguments) {
                   report->lossScale.overflowed);
   reporter.document(finalDocument(*report));
   if (report->diverged) {
-    reporter.note("training diverged: no loss of the last interval is finite; "
-                  "lower --lr, or give a --loss-scale");
+    reporter.note("training diverged: its losses or parameters are no longer "
+                  "finite; lower --lr, or give a --loss-scale");
     return reporter.finish(kCheckFailed);
   }
   return reporter.finish(kDone);

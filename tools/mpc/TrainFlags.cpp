@@ -335,7 +335,8 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
   command
       .add_option("--checkpoint-every", arguments.checkpointEvery,
                   "write one after so many updates as well")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 40));
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
+      ->needs("--checkpoint");
   command
       .add_flag("--resume", arguments.resume,
                 "continue from the newest intact checkpoint")

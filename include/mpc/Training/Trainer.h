@@ -150,7 +150,9 @@ struct FitReport {
   double seconds = 0;
   int64_t samples = 0;
   /// No loss of an interval was finite, or the loss scale fell through a floor
-  /// that its preset calls an error; training stopped there.
+  /// that its preset calls an error, and training stopped there; or a parameter
+  /// or state was not finite when it was to be kept. Nothing that is not finite
+  /// is written to a checkpoint.
   bool diverged = false;
   /// The test loss had stopped falling.
   bool stoppedEarly = false;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -460,6 +461,46 @@ TEST_F(TrainerTest, SaysThatItDiverged) {
   FitReport report = fit(trainer, data, choices);
   EXPECT_TRUE(report.diverged);
   EXPECT_LT(report.steps, 50);
+}
+
+TEST_F(TrainerTest, KeepsNothingOfARunThatEndsInNaN) {
+  Dataset data = points(160, 6);
+  CompileOptions wild = options("float32");
+  wild.training->optimizer.kind = "sgd";
+  wild.training->schedule.base = 1e30;
+  Trainer trainer = makeTrainer(wild);
+  FitOptions choices;
+  // The first loss is from before any update; the only interval has it.
+  choices.epochs = 1;
+  choices.logEvery = 1000;
+  choices.checkpoints = (folder / "short").string();
+  std::string note;
+  choices.onNote = [&](const std::string &text) { note = text; };
+  FitReport report = fit(trainer, data, choices);
+  EXPECT_TRUE(report.diverged);
+  EXPECT_EQ(report.checkpoint, "");
+  EXPECT_NE(note.find("is not finite after step"), std::string::npos) << note;
+}
+
+TEST_F(TrainerTest, RefusesAFolderThatCannotBeMade) {
+  Dataset data = points(32, 6);
+  std::ofstream(folder / "file") << "no folder";
+  Trainer trainer = makeTrainer(options("float32"));
+  FitOptions choices;
+  choices.checkpoints = (folder / "file").string();
+  Result<FitReport> report = trainer.fit(data, choices);
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.status().text().find("cannot be made"), std::string::npos);
+}
+
+TEST_F(TrainerTest, RefusesNumbersThatAreNone) {
+  CompileOptions wrong = options("float32");
+  wrong.training->schedule.base = std::nan("");
+  Result<Trainer> trainer = tryTrainer(wrong);
+  ASSERT_FALSE(trainer.ok());
+  EXPECT_EQ(trainer.status().text(),
+            "has the learning rate nan; give one that is finite and not "
+            "negative");
 }
 
 TEST_F(TrainerTest, RefusesStateOfAnotherTraining) {
