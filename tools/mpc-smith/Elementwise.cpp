@@ -68,7 +68,11 @@ void Drawer::unaryChain() {
     Value y = x;
     if (function.domain != Domain::Any)
       y = tame(y);
-    if (function.domain == Domain::Positive) {
+    if (function.domain == Domain::Steep) {
+      // What is tame on the whole may have tails that an exponential of an
+      // exponential carries out of every range.
+      y = graph.clamp(y, graph.splat(-4, y.element), graph.splat(4, y.element));
+    } else if (function.domain == Domain::Positive) {
       y = positive(y);
     } else if (function.domain == Domain::AboveOne) {
       y = graph.binary("add", positive(y), graph.splat(1.0, y.element));
