@@ -113,13 +113,16 @@ bool Slopes::holds(Random &random, std::string &text) {
       size += std::fabs(value * step);
     }
   }
+  double at = std::fabs(results[loss].floats()[0]);
   double wide = difference(direction, 0x1p-14),
          narrow = difference(direction, 0x1p-17);
   if (!std::isfinite(slope) || !std::isfinite(wide) || !std::isfinite(narrow))
     return true;
   // Two widths that disagree have met a kink or a step. What rounds here are
-  // the constants of derivatives, which are f32.
-  double unsure = 4 * std::fabs(wide - narrow) + size * 0x1p-20 + 1e-9;
+  // the constants of the loss and of derivatives, which are f32: where terms
+  // cancel, as along a shift that a softmax ignores, that is all there is.
+  double unsure =
+      4 * std::fabs(wide - narrow) + size * 0x1p-20 + at * 0x1p-24 + 1e-9;
   if (std::fabs(narrow - slope) <= unsure)
     return true;
   text = "the loss changes by " + tool::shortNumber(narrow) +
