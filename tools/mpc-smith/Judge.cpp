@@ -313,6 +313,11 @@ static std::vector<Finding> judgeSetting(const Case &drawn,
       return {{"gradients", status.toString()}};
     std::vector<Finding> findings =
         judgeGradients(model, options, setting.inputSeed);
+    if (findings.empty() &&
+        setting.training.find("loss-scale=") != std::string::npos) {
+      context.onStep("loss scale");
+      findings = judgeScale(model, options, setting.inputSeed);
+    }
     if (!findings.empty())
       return findings;
   }

@@ -98,6 +98,12 @@ std::vector<Finding> judgeGradients(const std::string &file,
                                     const CompileOptions &options,
                                     uint64_t inputSeed);
 
+/// The loss scale leaves no trace in what a step returns, in float64.
+/// `options.training` is set.
+std::vector<Finding> judgeScale(const std::string &file,
+                                const CompileOptions &options,
+                                uint64_t inputSeed);
+
 } // namespace mpc::smith
 
 #endif // MPC_TOOLS_SMITH_JUDGE_H

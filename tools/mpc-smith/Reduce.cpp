@@ -56,9 +56,11 @@ Case smith::reduceCase(const Case &drawn, const Finding &finding,
       best = std::move(smaller);
   };
   simplify([](Setting &setting) {
-    setting = Setting{.target = setting.target,
-                      .training = setting.training,
-                      .inputSeed = setting.inputSeed};
+    Setting plain;
+    plain.target = setting.target;
+    plain.training = setting.training;
+    plain.inputSeed = setting.inputSeed;
+    setting = std::move(plain);
   });
   simplify([](Setting &setting) {
     setting.rounding = "strict";
