@@ -55,7 +55,8 @@ static std::vector<Tensor> runWith(mlir::func::FuncOp entry,
                    role == RoleKind::loss_scale_state;
     Tensor value =
         isState ? Tensor(type) : Tensor::fromBytes(type, drawn[i].data());
-    if (nameIn(entry.getArgAttrDict(i)).ends_with(".scale") &&
+    std::string name = nameIn(entry.getArgAttrDict(i));
+    if (llvm::StringRef(name).ends_with(".scale") &&
         role == RoleKind::loss_scale_state)
       value.floats()[0] = scale;
     inputs.push_back(std::move(value));
@@ -91,16 +92,16 @@ std::vector<Finding> smith::judgeScale(const std::string &file,
   for (size_t i = 0; i < std::min(plain.size(), scaled.size()); ++i) {
     RoleKind role =
         roleOf(entry.getResultAttrOfType<RoleAttr>(i, MpcDialect::kRoleAttr));
-    llvm::StringRef name = nameIn(entry.getResultAttrDict(i));
+    std::string name = nameIn(entry.getResultAttrDict(i));
     if (role == RoleKind::loss_scale_state || !plain[i].isFloat())
       continue;
-    if (name.ends_with(".gradient"))
+    if (llvm::StringRef(name).ends_with(".gradient"))
       for (double &value : scaled[i].floats())
         value /= kScale;
     double error = reference::rmsRelativeError(scaled[i], plain[i]);
     if (!(error <= kRounding) && std::isfinite(error))
-      return {{step, "'" + name.str() + "' changes by " +
-                         tool::shortNumber(error) + " with the scale"}};
+      return {{step, "'" + name + "' changes by " + tool::shortNumber(error) +
+                         " with the scale"}};
   }
   return {};
 }
