@@ -176,8 +176,11 @@ static std::string drawTraining(Random &random, const std::string &policy) {
   bool window = part == "forward-backward" && random.chance(40);
   if (window)
     text += " accumulate=" + std::to_string(random.range(2, 4));
-  bool half = policy.find("float16") != std::string::npos &&
-              policy.find("bfloat16") == std::string::npos;
+  // A policy that was drawn may name both.
+  bool half = false;
+  for (size_t at = policy.find("float16"); at != std::string::npos;
+       at = policy.find("float16", at + 1))
+    half |= at == 0 || policy[at - 1] != 'b';
   std::string scale;
   if (random.chance(half ? 60 : 20))
     scale =
