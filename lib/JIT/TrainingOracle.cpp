@@ -85,6 +85,24 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
   return oracle;
 }
 
+/// The 16-bit copy `name` of a master among `values`: graphs of two policies
+/// keep copies of different types. Nothing where there is no master.
+static std::optional<Tensor>
+copyOf(StringRef name, RankedTensorType type,
+       const std::map<std::string, Buffer> &values) {
+  if (!name.consume_back(".copy"))
+    return std::nullopt;
+  auto master = values.find(name.str());
+  if (master == values.end() || !master->second)
+    return std::nullopt;
+  Tensor copy = Tensor::fromBytes(
+      type.clone(Float32Type::get(type.getContext())), master->second.data());
+  Tensor rounded(type);
+  for (auto [to, from] : llvm::zip_equal(rounded.floats(), copy.floats()))
+    to = reference::roundTo(from, type.getElementType());
+  return rounded;
+}
+
 Result<std::vector<Tensor>>
 TrainingOracle::argumentsOf(Graph &graph,
                             const std::map<std::string, Buffer> &values) {
@@ -94,8 +112,15 @@ TrainingOracle::argumentsOf(Graph &graph,
     std::string name = nameIn(entry.getArgAttrDict(i));
     auto type = cast<RankedTensorType>(entry.getArgument(i).getType());
     auto found = values.find(name);
-    if (found == values.end() || !found->second ||
-        found->second.type() != runtimeType(type))
+    bool fits = found != values.end() && found->second &&
+                found->second.type() == runtimeType(type);
+    auto role = entry.getArgAttrOfType<RoleAttr>(i, MpcDialect::kRoleAttr);
+    if (!fits && role && role.getKind() == RoleKind::parameter_copy)
+      if (std::optional<Tensor> copy = copyOf(name, type, values)) {
+        arguments.push_back(std::move(*copy));
+        continue;
+      }
+    if (!fits)
       return Status(StatusCode::InvalidArgument, "argument '" + name + "'",
                     "was not given to the oracle as " +
                         runtimeType(type).toString());
