@@ -11,6 +11,7 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Policy/Policy.h"
 
 #include <map>
 
@@ -27,16 +28,11 @@ static bool computesInF32(mlir::Operation *op) {
          llvm::none_of(op->getResultTypes(), isOwn);
 }
 
-/// Whether the override KEY:PATTERN names the op.
-static bool names(llvm::StringRef key, mlir::Operation *op) {
-  auto [kind, pattern] = key.split(':');
-  if (kind == "op") {
-    auto named = mlir::dyn_cast<PrecisionOpInterface>(op);
-    return named && named.getPrecisionKind() == pattern;
-  }
-  if (kind == "layer")
-    return layerPath(op) == pattern && !pattern.empty();
-  return llvm::is_contained(opNames(op), pattern);
+/// Whether the override names the op, as the policy says.
+static bool names(const PolicyOverride &override, mlir::Operation *op) {
+  auto named = mlir::dyn_cast<PrecisionOpInterface>(op);
+  return named &&
+         override.fits(named.getPrecisionKind(), layerPath(op), opNames(op));
 }
 
 /// The element type that an override's type computes in, where it is one.
@@ -78,6 +74,10 @@ std::vector<Finding> smith::judgeOverrides(const std::string &file,
   if (Status status = compiler.runStages(**module, "import", "simplify");
       !status.ok())
     return fail(status.toString());
+  llvm::Expected<Policy> policy = Policy::load("float32");
+  for (const auto &[key, type] : options.sets)
+    if (llvm::Error error = policy->addOverride(key + "=" + type))
+      return fail(llvm::toString(std::move(error)));
   mlir::func::FuncOp entry = Compiler::entry(**module);
   // Precision retypes in place: an op is found again by its number.
   numberOps(entry);
@@ -89,7 +89,7 @@ std::vector<Finding> smith::judgeOverrides(const std::string &file,
       return;
     std::vector<size_t> naming;
     for (size_t i = 0; i < options.sets.size(); ++i)
-      if (names(options.sets[i].first, op))
+      if (names(policy->getOverrides()[i], op))
         naming.push_back(i);
     // Which of two wins is what the policy's own tests say.
     if (naming.size() == 1)
