@@ -22,6 +22,8 @@
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cmath>
@@ -37,6 +39,16 @@ static constexpr double kRounding = 1e-9;
 
 static RoleKind roleOf(RoleAttr role) {
   return role ? role.getKind() : RoleKind::input;
+}
+
+/// Whether argument `i` is the loss scale; presets that never move it have a
+/// constant instead.
+static bool isScale(mlir::func::FuncOp entry, unsigned i) {
+  RoleKind role =
+      roleOf(entry.getArgAttrOfType<RoleAttr>(i, MpcDialect::kRoleAttr));
+  std::string name = nameIn(entry.getArgAttrDict(i));
+  return role == RoleKind::loss_scale_state &&
+         llvm::StringRef(name).ends_with(".scale");
 }
 
 /// The step's results in float64 with `scale` as its loss scale, `drawn` for
@@ -55,9 +67,7 @@ static std::vector<Tensor> runWith(mlir::func::FuncOp entry,
                    role == RoleKind::loss_scale_state;
     Tensor value =
         isState ? Tensor(type) : Tensor::fromBytes(type, drawn[i].data());
-    std::string name = nameIn(entry.getArgAttrDict(i));
-    if (llvm::StringRef(name).ends_with(".scale") &&
-        role == RoleKind::loss_scale_state)
+    if (isScale(entry, i))
       value.floats()[0] = scale;
     inputs.push_back(std::move(value));
   }
@@ -84,6 +94,9 @@ std::vector<Finding> smith::judgeScale(const std::string &file,
       !status.ok())
     return {{step, "fails: " + status.toString()}};
   mlir::func::FuncOp entry = Compiler::entry(**module);
+  auto arguments = llvm::seq<unsigned>(0, entry.getNumArguments());
+  if (llvm::none_of(arguments, [&](unsigned i) { return isScale(entry, i); }))
+    return {};
   Result<std::vector<Buffer>> drawn = tool::drawInputs(entry, inputSeed);
   if (!drawn.ok())
     return {{step, drawn.status().toString()}};
