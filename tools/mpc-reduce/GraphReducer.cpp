@@ -188,7 +188,8 @@ bool GraphReducer::reduceOps() {
     if (isa<ConstantOp>(op))
       continue;
     bool gone = false;
-    for (unsigned k = 0; k < op->getNumOperands() && !gone; ++k) {
+    // Where an attempt has held, the op is gone with the graph before.
+    for (unsigned k = 0; !gone && k < op->getNumOperands(); ++k) {
       if (op->getOperand(k).getType() != op->getResult(0).getType())
         continue;
       gone = attempt([&](func::FuncOp function) {
