@@ -93,7 +93,7 @@ bool mpc::isStoredByAttention(Operation *op) {
 /// Takes `op`, which reads nothing but the group, into it.
 void FuseRules::takeReader(FusionGroup *group, Operation *op) {
   FusionGroup *own = graph.groupOf(op);
-  own->isLoose = false;
+  graph.closeView(own);
   graph.merge(group, own);
 }
 

@@ -45,7 +45,7 @@ StringRef mpc::nameOf(FusionStep step) {
 
 FuseRules::FuseRules(FusionGraph &graph, Block &block, const TargetInfo &target)
     : graph(graph), block(block), cost(target, graph),
-      isGpu(target.kind == TargetInfo::Kind::Cuda) {
+      live(graph.getNumGroups()), isGpu(target.kind == TargetInfo::Kind::Cuda) {
   for (Operation &op : block.without_terminator())
     ops.push_back(&op);
 }
@@ -163,7 +163,7 @@ bool FuseRules::isFull(FusionGroup *group, FusionGroup *joining) const {
   if (!isGpu)
     return false;
   // What is alive in the group does not live longer because others join it.
-  LiveValues &memo = live[group];
+  LiveValues &memo = live[group->number];
   if (memo.version != group->version)
     memo = {group->version, liveValues(graph, group, group)};
   size_t more = 0;

@@ -67,6 +67,7 @@ public:
   void finish();
 
   llvm::ArrayRef<mlir::Operation *> operations() const { return ops; }
+  const FusionCost &getCost() const { return cost; }
 
 private:
   bool isFree(FusionGroup *group) const;
@@ -130,7 +131,7 @@ private:
     int64_t version = -1;
     size_t count = 0;
   };
-  mutable llvm::DenseMap<FusionGroup *, LiveValues> live;
+  mutable std::vector<LiveValues> live;
   /// Whether kernels around matrix units load and store through index maps
   /// element by element where they must: generated CUDA does, the CPU's
   /// micro-kernels copy panels.

@@ -33,7 +33,7 @@ bool FuseRules::mergeThrough(FusionGroup *group, Value operand,
   if (between == source)
     return graph.merge(group, source);
   // Only the source stands before the reshape and only the group behind it.
-  between->isLoose = false;
+  graph.closeView(between);
   if (graph.merge(between, source) && graph.merge(group, between))
     return true;
   // The pair stays a kernel of its own, a plain loop that ends in the reshape.
@@ -45,7 +45,7 @@ bool FuseRules::takeStore(FusionGroup *group) {
   for (Operation *op : storeChain(group)) {
     // It reads nothing else, so that nothing can lie between.
     FusionGroup *owner = graph.groupOf(op);
-    owner->isLoose = false;
+    graph.closeView(owner);
     if (!graph.merge(group, owner))
       return false;
     group->shape = shapeOf(op->getResult(0));

@@ -27,7 +27,7 @@ FusionCost::FusionCost(const TargetInfo &target, const FusionGraph &graph)
     : graph(graph),
       bytesPerSecond(target.hasCeilings() ? target.bytesPerSecond()
                                           : kSomeBandwidth),
-      launchSeconds(target.launchSeconds()) {}
+      launchSeconds(target.launchSeconds()), borders(graph.getNumGroups()) {}
 
 /// The value in memory that `value` is, behind views.
 static Value behindViews(const FusionGraph &graph, Value value) {
@@ -65,12 +65,14 @@ FusionCost::Border FusionCost::makeBorder(FusionGroup *group) const {
 }
 
 const FusionCost::Border &FusionCost::borderOf(FusionGroup *group) const {
-  if (version != graph.getVersion())
-    borders.clear();
-  version = graph.getVersion();
-  std::unique_ptr<Border> &border = borders[group];
-  if (!border)
+  std::unique_ptr<Border> &border = borders[group->number];
+  if (!border || border->version != group->version ||
+      border->viewVersion != graph.getViewVersion()) {
+    ++made;
     border = std::make_unique<Border>(makeBorder(group));
+    border->version = group->version;
+    border->viewVersion = graph.getViewVersion();
+  }
   return *border;
 }
 

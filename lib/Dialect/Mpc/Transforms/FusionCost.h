@@ -41,9 +41,13 @@ public:
   FusionSaving ofOperand(FusionGroup *into, FusionGroup *from,
                          unsigned index) const;
 
+  /// Borders that were walked: the work done.
+  int64_t getBorders() const { return made; }
+
 private:
-  /// What lies at the border of a group.
+  /// What lies at the border of a group, at a version of it.
   struct Border {
+    int64_t version = 0, viewVersion = 0;
     /// Values of the group that something outside reads.
     llvm::SmallVector<mlir::Value, 1> results;
     /// Values outside the group that its ops read, and behind each what is in
@@ -64,10 +68,9 @@ private:
   const FusionGraph &graph;
   TargetInfo target;
   double bytesPerSecond, launchSeconds;
-  /// Borders at a version of the graph: those of one group are asked for by
-  /// each of its readers.
-  mutable llvm::DenseMap<FusionGroup *, std::unique_ptr<Border>> borders;
-  mutable int64_t version = -1;
+  /// By group: a border is asked for by each reader of the group.
+  mutable std::vector<std::unique_ptr<Border>> borders;
+  mutable int64_t made = 0;
 };
 
 } // namespace mpc

@@ -25,7 +25,7 @@ FusionGraph::FusionGraph(Block &block) {
     group->ops.push_back(&op);
     if (op.getNumResults() != 0)
       group->shape = shapeOf(op.getResult(0));
-    group->last = position[&op] = dag.addNode(inputs);
+    group->last = group->number = position[&op] = dag.addNode(inputs);
     groups.push_back(group);
   }
 }
@@ -49,7 +49,8 @@ bool FusionGraph::merge(FusionGroup *into, FusionGroup *from) {
     between[{into, from}] = dag.getBetween();
     return false;
   }
-  ++version;
+  if (into->isLoose || from->isLoose)
+    ++viewVersion;
   ++into->version;
   ++from->version;
   for (Operation *op : from->ops)
@@ -74,6 +75,11 @@ bool FusionGraph::isApart(FusionGroup *into, FusionGroup *from) const {
   return third != into && third != from;
 }
 
+void FusionGraph::closeView(FusionGroup *group) {
+  viewVersion += group->isLoose;
+  group->isLoose = false;
+}
+
 void FusionGraph::move(Operation *op, FusionGroup *into) {
   FusionGroup *from = groupOf(op);
   if (from->ops.size() == 1) {
@@ -85,7 +91,8 @@ void FusionGraph::move(Operation *op, FusionGroup *into) {
   for (Value operand : op->getOperands())
     if (FusionGroup *source = groupOf(operand))
       dag.addEdge(source->last, into->last);
-  ++version;
+  if (into->isLoose || from->isLoose)
+    ++viewVersion;
   ++from->version;
   ++into->version;
   // Ways through the op are others now.

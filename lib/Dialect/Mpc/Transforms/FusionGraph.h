@@ -37,6 +37,8 @@ struct FusionGroup {
   int64_t version = 0;
   /// Where the last of its ops stood in the block. No two groups have the same.
   int64_t last = 0;
+  /// Where its first op stood before any merge: an index into tables.
+  int64_t number = 0;
 };
 
 class FusionGraph {
@@ -86,8 +88,15 @@ public:
   /// may go next the one first whose last op stood first.
   llvm::SmallVector<FusionGroup *> inOrder() const;
 
-  /// Grows with every change of a group.
-  int64_t getVersion() const { return version; }
+  /// Counts the groups from which FusionGroup::number is taken.
+  int64_t getNumGroups() const { return storage.size(); }
+
+  /// Makes a view an op like others, which a kernel computes.
+  void closeView(FusionGroup *group);
+
+  /// Grows with every view that becomes part of a kernel: values behind it are
+  /// read through it from then on.
+  int64_t getViewVersion() const { return viewVersion; }
 
   /// Groups that were looked at to keep them free of cycles: the work done.
   int64_t getVisited() const { return dag.getVisited(); }
@@ -102,7 +111,7 @@ private:
   ContractedDag dag;
   /// The op of another group that lay between the two of a merge.
   llvm::DenseMap<std::pair<FusionGroup *, FusionGroup *>, int64_t> between;
-  int64_t version = 0;
+  int64_t viewVersion = 0;
 };
 
 } // namespace mpc

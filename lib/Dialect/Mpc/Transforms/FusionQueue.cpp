@@ -10,8 +10,11 @@
 #include "FusionQueue.h"
 #include "FuseMovement.h"
 
+#include "llvm/ADT/bit.h"
+
 #include <algorithm>
 #include <optional>
+#include <queue>
 
 using namespace mlir;
 using namespace mpc;
@@ -20,7 +23,8 @@ namespace {
 
 class Queue {
 public:
-  Queue(FusionGraph &graph, FuseRules &rules) : graph(graph), rules(rules) {}
+  Queue(FusionGraph &graph, FuseRules &rules)
+      : graph(graph), rules(rules), waiting(graph.getNumGroups()) {}
 
   std::vector<FusionDecision> run() {
     // A step that a third kernel forbade may be allowed once that has joined
@@ -34,6 +38,9 @@ public:
     } while (progress);
     return std::move(decisions);
   }
+
+  /// Steps that were put into the queue.
+  int64_t getPushed() const { return number; }
 
 private:
   struct Entry {
@@ -50,12 +57,23 @@ private:
     }
   };
 
-  /// The steps of one group at one version, a heap. The queue orders batches by
-  /// their best steps: those of a group that changes are dropped as a whole.
+  /// Steps of one group that were found at once, a heap.
   using Batch = std::vector<Entry>;
-  static bool isBehind(const Batch &a, const Batch &b) {
-    return a.front() < b.front();
-  }
+
+  /// All steps of one group at one version. Once it changes they are dropped as
+  /// a whole.
+  struct Waiting {
+    int64_t version = -1;
+    std::vector<Batch> batches;
+  };
+
+  /// The best step of a batch stands in the queue for all of them.
+  struct Head {
+    Entry best;
+    size_t batch;
+
+    bool operator<(const Head &other) const { return best < other.best; }
+  };
 
   /// Kernels of matrix units and pools take only what follows them, so they go
   /// before norms and reductions, which take what stands before them as well.
@@ -74,8 +92,30 @@ private:
     return family == FusionClass::RowWise || family == FusionClass::Reduction;
   }
 
-  void push(FusionGroup *group, FusionGroup *onlyReader = nullptr) {
-    push(rules.candidatesOf(group, /*only=*/nullptr, onlyReader));
+  void push(FusionGroup *group) { push(rules.candidatesOf(group)); }
+
+  /// What `group` can do since `changed`, which it reads or which reads it,
+  /// became another. Most of it waits already.
+  void pushNeighbour(FusionGroup *group, FusionGroup *changed) {
+    SmallVector<FusionCandidate> candidates =
+        rules.candidatesOf(group, /*only=*/nullptr, /*onlyReader=*/changed);
+    llvm::erase_if(candidates, [&](const FusionCandidate &candidate) {
+      return !again.insert(keyOf(candidate)).second;
+    });
+    push(candidates);
+  }
+
+  /// Tells a step at one version of both groups from others.
+  using Key = std::tuple<FusionGroup *, FusionGroup *, int64_t, int64_t, void *,
+                         int, uint64_t>;
+  static Key keyOf(const FusionCandidate &candidate) {
+    return {candidate.into,
+            candidate.from,
+            candidate.into->version,
+            candidate.from->version,
+            candidate.operand.getAsOpaquePointer(),
+            int(candidate.step),
+            llvm::bit_cast<uint64_t>(candidate.saving.seconds)};
   }
   void push(ArrayRef<FusionCandidate> candidates) {
     Batch batch;
@@ -89,23 +129,32 @@ private:
     push(std::move(batch));
   }
   void push(Batch batch) {
-    queue.push_back(std::move(batch));
-    std::push_heap(queue.begin(), queue.end(), isBehind);
+    Waiting &group = waitingOf(batch.front().candidate.into);
+    if (group.version != batch.front().intoVersion)
+      group = {batch.front().intoVersion, {}};
+    group.batches.push_back(std::move(batch));
+    pushHead(group, group.batches.size() - 1);
   }
+  void pushHead(Waiting &group, size_t batch) {
+    queue.push({group.batches[batch].front(), batch});
+  }
+  Waiting &waitingOf(FusionGroup *group) { return waiting[group->number]; }
 
   /// Takes the best step out of the queue; nullopt where its group has changed.
   std::optional<Entry> pop() {
-    std::pop_heap(queue.begin(), queue.end(), isBehind);
-    Batch batch = std::move(queue.back());
-    queue.pop_back();
-    Entry best = batch.front();
-    if (best.candidate.into->version != best.intoVersion)
+    Head head = queue.top();
+    queue.pop();
+    if (head.best.candidate.into->version != head.best.intoVersion)
       return std::nullopt;
+    Waiting &group = waitingOf(head.best.candidate.into);
+    Batch &batch = group.batches[head.batch];
     std::pop_heap(batch.begin(), batch.end());
     batch.pop_back();
-    if (!batch.empty())
-      push(std::move(batch));
-    return best;
+    if (batch.empty())
+      batch = Batch();
+    else
+      pushHead(group, head.batch);
+    return head.best;
   }
 
   /// Whether the step is still allowed and saves as much. Where it saves
@@ -125,6 +174,8 @@ private:
   void drain() {
     while (!queue.empty()) {
       std::optional<Entry> entry = pop();
+      if (entry)
+        again.erase(keyOf(entry->candidate));
       if (!entry || entry->candidate.from->version != entry->fromVersion ||
           !isCurrent(entry->candidate))
         continue;
@@ -141,6 +192,8 @@ private:
         decision.verdict = FusionDecision::Verdict::Cycle;
       if (decision.verdict == FusionDecision::Verdict::Taken) {
         progress = true;
+        waitingOf(candidate.into) = Waiting();
+        waitingOf(candidate.from) = Waiting();
         push(candidate.into);
         llvm::sort(neighbours);
         neighbours.erase(llvm::unique(neighbours), neighbours.end());
@@ -149,7 +202,7 @@ private:
         });
         for (FusionGroup *group : neighbours)
           if (group != candidate.into && !group->ops.empty())
-            push(group, candidate.into);
+            pushNeighbour(group, candidate.into);
       }
       note(decision);
     }
@@ -188,10 +241,13 @@ private:
 
   FusionGraph &graph;
   FuseRules &rules;
-  /// A heap of batches.
-  std::vector<Batch> queue;
+  std::priority_queue<Head> queue;
+  /// By group.
+  std::vector<Waiting> waiting;
   std::vector<FusionDecision> decisions;
   llvm::DenseSet<std::pair<Operation *, Operation *>> refused;
+  /// What waits because a neighbour changed.
+  llvm::DenseSet<Key> again;
   int64_t number = 0;
   bool progress = false;
 };
@@ -199,10 +255,14 @@ private:
 } // namespace
 
 std::vector<FusionDecision> mpc::groupOps(FusionGraph &graph, Block &block,
-                                          const TargetInfo &target) {
+                                          const TargetInfo &target,
+                                          FusionWork *work) {
   FuseRules rules(graph, block, target);
   rules.classify();
-  std::vector<FusionDecision> decisions = Queue(graph, rules).run();
+  Queue queue(graph, rules);
+  std::vector<FusionDecision> decisions = queue.run();
+  if (work)
+    *work = {queue.getPushed(), rules.getCost().getBorders()};
   rules.finish();
   return decisions;
 }

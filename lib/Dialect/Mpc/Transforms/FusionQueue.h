@@ -24,9 +24,18 @@ struct FusionDecision {
   FusionSaving saving;
 };
 
+/// Counts of what the queue did.
+struct FusionWork {
+  /// Steps that were put into the queue.
+  int64_t steps = 0;
+  /// Groups whose border was walked for a price.
+  int64_t borders = 0;
+};
+
 /// Decides which ops of `block` share a group. Returns every decision in order.
 std::vector<FusionDecision> groupOps(FusionGraph &graph, mlir::Block &block,
-                                     const TargetInfo &target);
+                                     const TargetInfo &target,
+                                     FusionWork *work = nullptr);
 
 } // namespace mpc
 

@@ -230,8 +230,12 @@ TEST_F(FusionTest, OneValueWithManyReadersTakesAFewVisitsEach) {
     OwningOpRef<ModuleOp> module = parse(text);
     Block &block = blockOf(*module);
     FusionGraph graph(block);
-    groupOps(graph, block, gpu);
+    FusionWork work;
+    groupOps(graph, block, gpu, &work);
     EXPECT_LE(graph.getVisited(), 16 * kCount) << maker;
+    // A product takes 63 of the sums, and each time all others wait anew.
+    EXPECT_LE(work.steps, 80 * kCount) << maker;
+    EXPECT_LE(work.borders, 8 * kCount) << maker;
   }
 }
 
