@@ -10,10 +10,9 @@
 
 #include "Judge.h"
 
-#include "Inputs.h"
+#include "Lowered.h"
 #include "Reporter.h"
 
-#include "JIT/Compiler.h"
 #include "JIT/TrainingOracle.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
@@ -138,26 +137,14 @@ std::vector<Finding> smith::judgeGradients(const std::string &file,
   options.sets.clear();
   options.training->part = TrainingPart::ForwardBackward;
   options.training->lossScale = "none";
-  Result<std::unique_ptr<Compiler>> created = Compiler::create(options);
-  if (!created.ok())
-    return {{"gradients", created.status().toString()}};
-  Result<Compiler::Module> module = (*created)->import(file);
-  if (!module.ok())
-    return {{"gradients", module.status().toString()}};
-  if (Status status =
-          (*created)->runStages(**module, "import", "differentiate");
-      !status.ok())
-    return {{"gradients", "fails: " + status.toString()}};
-  mlir::func::FuncOp entry = Compiler::entry(**module);
-  Result<std::vector<Buffer>> drawn = tool::drawInputs(entry, inputSeed);
-  if (!drawn.ok())
-    return {{"gradients", drawn.status().toString()}};
-  std::vector<Tensor> inputs;
-  for (unsigned i = 0; i < entry.getNumArguments(); ++i)
-    inputs.push_back(Tensor::fromBytes(
-        mlir::cast<mlir::RankedTensorType>(entry.getArgument(i).getType()),
-        (*drawn)[i].data()));
-  Slopes slopes(entry, std::move(inputs));
+  Result<Lowered> lowered = lowerTo(file, options, "differentiate");
+  if (!lowered.ok())
+    return {{"gradients", lowered.status().toString()}};
+  mlir::func::FuncOp entry = lowered->entry();
+  Result<std::vector<Tensor>> inputs = drawArguments(entry, inputSeed);
+  if (!inputs.ok())
+    return {{"gradients", inputs.status().toString()}};
+  Slopes slopes(entry, std::move(*inputs));
   if (!slopes.prepare())
     return {{"gradients", "there is none, or the oracle does not execute it"}};
   Random random(inputSeed);

@@ -6,7 +6,8 @@
 
 #include "Judge.h"
 
-#include "JIT/Compiler.h"
+#include "Lowered.h"
+
 #include "JIT/OpTrace.h"
 
 #include "mpc/Analysis/OpNames.h"
@@ -64,21 +65,15 @@ std::vector<Finding> smith::judgeOverrides(const std::string &file,
     findings.push_back({"overrides", text});
     return findings;
   };
-  Result<std::unique_ptr<Compiler>> created = Compiler::create(options);
-  if (!created.ok())
-    return fail(created.status().toString());
-  Compiler &compiler = **created;
-  Result<Compiler::Module> module = compiler.import(file);
-  if (!module.ok())
-    return fail(module.status().toString());
-  if (Status status = compiler.runStages(**module, "import", "simplify");
-      !status.ok())
-    return fail(status.toString());
+  Result<Lowered> lowered = lowerTo(file, options, "simplify");
+  if (!lowered.ok())
+    return fail(lowered.status().toString());
+  Compiler &compiler = *lowered->compiler;
   llvm::Expected<Policy> policy = Policy::load("float32");
   for (const auto &[key, type] : options.sets)
     if (llvm::Error error = policy->addOverride(key + "=" + type))
       return fail(llvm::toString(std::move(error)));
-  mlir::func::FuncOp entry = Compiler::entry(**module);
+  mlir::func::FuncOp entry = lowered->entry();
   // Precision retypes in place: an op is found again by its number.
   numberOps(entry);
   std::map<int64_t, size_t> watched;
@@ -95,7 +90,8 @@ std::vector<Finding> smith::judgeOverrides(const std::string &file,
     if (naming.size() == 1)
       watched[numberOf(op)] = naming[0];
   });
-  if (Status status = compiler.runStages(**module, "simplify", "precision");
+  if (Status status =
+          compiler.runStages(*lowered->module, "simplify", "precision");
       !status.ok())
     return fail(status.toString());
   entry.walk([&](mlir::Operation *op) {

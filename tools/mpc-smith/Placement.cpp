@@ -9,8 +9,9 @@
 
 #include "Judge.h"
 
+#include "Lowered.h"
+
 #include "Analysis/PlacementModel.h"
-#include "JIT/Compiler.h"
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Policy/Policy.h"
@@ -95,15 +96,9 @@ std::string PlacementJudge::judge() {
 std::vector<Finding> smith::judgePlacement(const std::string &file,
                                            const CompileOptions &options) {
   std::string step = "placement";
-  Result<std::unique_ptr<Compiler>> created = Compiler::create(options);
-  if (!created.ok())
-    return {{step, created.status().toString()}};
-  Result<Compiler::Module> module = (*created)->import(file);
-  if (!module.ok())
-    return {{step, module.status().toString()}};
-  if (Status status = (*created)->runStages(**module, "import", "simplify");
-      !status.ok())
-    return {{step, status.toString()}};
+  Result<Lowered> lowered = lowerTo(file, options, "simplify");
+  if (!lowered.ok())
+    return {{step, lowered.status().toString()}};
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy)
     return {{step, llvm::toString(policy.takeError())}};
@@ -111,7 +106,7 @@ std::vector<Finding> smith::judgePlacement(const std::string &file,
       options.crossTarget.empty() ? "cpu" : options.crossTarget);
   if (!target || policy->getAlgorithm() != PolicyAlgorithm::MinimumCut)
     return {};
-  mlir::func::FuncOp entry = Compiler::entry(**module);
+  mlir::func::FuncOp entry = lowered->entry();
   mlir::FailureOr<PrecisionPlan> plan =
       PrecisionPlan::create(entry, *policy, *target, CastPlacement::MinimumCut);
   if (mlir::failed(plan))

@@ -11,9 +11,7 @@
 
 #include "Judge.h"
 
-#include "Inputs.h"
-
-#include "JIT/Compiler.h"
+#include "Lowered.h"
 
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
@@ -93,14 +91,10 @@ std::vector<Pooled> StageWalk::measure(uint64_t inputSeed) {
     return refuse("import", imported.status().toString());
   mlir::ModuleOp module = **imported;
   mlir::func::FuncOp entry = Compiler::entry(module);
-  Result<std::vector<Buffer>> drawn = tool::drawInputs(entry, inputSeed);
+  Result<Tensors> drawn = drawArguments(entry, inputSeed);
   if (!drawn.ok())
     return refuse("inputs", drawn.status().toString());
-  Tensors inputs, reference, declared;
-  for (unsigned i = 0; i < entry.getNumArguments(); ++i)
-    inputs.push_back(Tensor::fromBytes(
-        mlir::cast<mlir::RankedTensorType>(entry.getArgument(i).getType()),
-        (*drawn)[i].data()));
+  Tensors inputs = std::move(*drawn), reference, declared;
   int64_t longest = reference::longestReduction(entry);
   const char *opaque = "gives what the oracle does not execute";
   if (!interpret(module, inputs, Rounding::Float64, reference) ||
