@@ -36,6 +36,12 @@ static bool isStoredWide(CastOp cast) {
   });
 }
 
+/// Whether the cast is a transpose's last step that memory keeps: it neither
+/// has copies nor is computed again.
+static bool isStoredTranspose(CastOp cast) {
+  return widensTranspose(cast) && isStoredWide(cast);
+}
+
 /// Lets data move in 16 bits: a movement of a widened value becomes the
 /// widening of the moved value. In block order, so that casts travel as far as
 /// they can.
@@ -135,8 +141,7 @@ static void narrowBeforeSlices(Block &block) {
 static void repeatWideningCasts(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     auto cast = dyn_cast<CastOp>(op);
-    if (!cast || !isWidening(cast) ||
-        (widensTranspose(cast) && isStoredWide(cast)))
+    if (!cast || !isWidening(cast) || isStoredTranspose(cast))
       continue;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : cast.getResult().getUses())
@@ -234,8 +239,7 @@ static void repeatArithmetic(Block &block) {
     if (!isArithmetic(&op) || elementCount(op.getResult(0)) == 1 ||
         op.getResult(0).hasOneUse())
       continue;
-    if (auto cast = dyn_cast<CastOp>(op);
-        cast && widensTranspose(cast) && isStoredWide(cast))
+    if (auto cast = dyn_cast<CastOp>(op); cast && isStoredTranspose(cast))
       continue;
     Value full = onlyFullOperand(&op);
     if (!full || !isFewSteps(full))
