@@ -12,6 +12,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
+#include "mpc/Support/Files.h"
 #include "mpc/Target/CPU/Codegen.h"
 #include "mpc/Target/TargetInfo.h"
 
@@ -330,10 +331,8 @@ static std::string shellQuoted(StringRef text) {
 Status Compiler::dump(ModuleOp module, StringRef name) {
   if (options.dumpDir.empty())
     return {};
-  if (std::error_code error =
-          llvm::sys::fs::create_directories(options.dumpDir))
-    return Status(StatusCode::NotFound, options.dumpDir,
-                  "cannot be made: " + error.message());
+  if (Status status = makeFolder(options.dumpDir); !status.ok())
+    return status;
   std::string number = (dumped < 10 ? "0" : "") + std::to_string(dumped);
   ++dumped;
   SmallString<128> path(options.dumpDir);

@@ -143,3 +143,12 @@ Status mpc::checkWritable(const std::string &path) {
                       "': " + strerror(errno));
   return {};
 }
+
+Status mpc::makeFolder(const std::string &path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    return Status(StatusCode::NotFound, path,
+                  "cannot be made: " + error.message());
+  return {};
+}

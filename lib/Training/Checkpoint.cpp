@@ -78,11 +78,8 @@ static std::vector<Entry> listFolder(const std::string &folder,
 
 Result<std::string> mpc::saveCheckpoint(const std::string &folder,
                                         const Checkpoint &checkpoint) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    return Status(StatusCode::NotFound, folder,
-                  "cannot be made: " + error.message());
+  if (Status status = makeFolder(folder); !status.ok())
+    return status;
   training::TensorFile file{checkpoint.tensors, checkpoint.facts};
   file.metadata[kVersionKey] = kVersion;
   file.metadata[kStepKey] = std::to_string(checkpoint.step);
@@ -109,8 +106,10 @@ Result<std::string> mpc::saveCheckpoint(const std::string &folder,
     if (!keep)
       remove.push_back(entry.path);
   }
+  // What cannot be removed is passed over by the next run as well.
+  std::error_code ignored;
   for (const std::string &old : remove)
-    fs::remove(old, error);
+    fs::remove(old, ignored);
   return path;
 }
 

@@ -7,6 +7,7 @@
 #include "BatchStream.h"
 #include "Position.h"
 
+#include "mpc/Support/Files.h"
 #include "mpc/Training/LossScale.h"
 
 #include <nlohmann/json.hpp>
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 
 using namespace mpc;
 using namespace mpc::training;
@@ -112,12 +112,11 @@ Status Fitting::prepare() {
   if (options.resume)
     return resume();
   // A path that can be no folder is told of before the first epoch.
-  std::error_code error;
-  if (!options.checkpoints.empty() &&
-      !std::filesystem::create_directories(options.checkpoints, error) && error)
-    return Status(StatusCode::InvalidArgument, options.checkpoints,
-                  "cannot be made: " + error.message());
-  if (!options.checkpoints.empty() && loadCheckpoint(options.checkpoints).ok())
+  if (options.checkpoints.empty())
+    return {};
+  if (Status status = makeFolder(options.checkpoints); !status.ok())
+    return status;
+  if (loadCheckpoint(options.checkpoints).ok())
     return Status(StatusCode::InvalidArgument, options.checkpoints,
                   "holds checkpoints of an earlier run; resume it or name "
                   "another folder");
@@ -366,11 +365,14 @@ Result<FitReport> Fitting::run() {
   }
   if (Status status = checkpoint(); !status.ok())
     return status;
-  // A run that is shorter than an interval ends before its losses tell.
-  Result<std::vector<NamedTensor>> state = trainer.state();
-  if (!state.ok())
-    return state.status();
-  findDivergence(*state);
+  // A run that is shorter than an interval ends before its losses tell; what
+  // has just been saved has been looked at.
+  if (saved != position.step) {
+    Result<std::vector<NamedTensor>> state = trainer.state();
+    if (!state.ok())
+      return state.status();
+    findDivergence(*state);
+  }
   Result<LossScaleReport> scale = trainer.lossScale();
   if (!scale.ok())
     return scale.status();

@@ -8,11 +8,12 @@
 
 #include "Campaign.h"
 
+#include "mpc/Support/Files.h"
+
 #include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -143,11 +144,8 @@ int main(int argc, char **argv) {
       std::printf("%s", toFile(drawCase(seed, plan), {}).c_str());
     return tool::kDone;
   }
-  std::error_code error;
   if (!options.folder.empty())
-    std::filesystem::create_directories(options.folder, error);
-  if (error)
-    return fail(tool::kBadInput,
-                options.folder + ": cannot be made: " + error.message());
+    if (Status status = makeFolder(options.folder); !status.ok())
+      return fail(tool::kBadInput, status.toString());
   return runCampaign(options);
 }

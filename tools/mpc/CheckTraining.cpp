@@ -22,8 +22,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#include <filesystem>
-
 using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::OutputError;
@@ -200,11 +198,8 @@ Status StepCheck::report(Json &document, bool &ok) {
 Status StepCheck::save() const {
   if (arguments.save.empty())
     return {};
-  std::error_code error;
-  std::filesystem::create_directories(arguments.save, error);
-  if (error)
-    return Status(StatusCode::NotFound, arguments.save,
-                  "cannot be made: " + error.message());
+  if (Status status = makeFolder(arguments.save); !status.ok())
+    return status;
   std::vector<NamedArray> before, after;
   for (const auto &[name, data] : given)
     before.push_back({name, data, ""});

@@ -56,6 +56,10 @@ Status writeWholeFile(const std::string &path,
 /// writable, or `path` is a folder. Writes nothing.
 Status checkWritable(const std::string &path);
 
+/// Makes the folder `path` and those above it, where they are not there. Fails
+/// naming the path and the system's reason.
+Status makeFolder(const std::string &path);
+
 } // namespace mpc
 
 #endif // MPC_SUPPORT_FILES_H

@@ -50,6 +50,15 @@ TEST_F(Files, AFailureLeavesNothing) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(Files, FoldersAreMadeWithThoseAboveThem) {
+  EXPECT_TRUE(makeFolder(path("a/b")).ok());
+  EXPECT_TRUE(makeFolder(path("a/b")).ok());
+  EXPECT_TRUE(fs::is_directory(folder / "a" / "b"));
+  ASSERT_TRUE(writeWholeFile(path("file"), {"bytes"}).ok());
+  EXPECT_NE(makeFolder(path("file/c")).toString().find("cannot be made"),
+            std::string::npos);
+}
+
 TEST_F(Files, ReadingEndsWhereTheFileDoes) {
   ASSERT_TRUE(writeWholeFile(path("a"), {"12345"}).ok());
   Result<InputFile> file = InputFile::open(path("a"));
