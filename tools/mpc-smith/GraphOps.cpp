@@ -208,10 +208,10 @@ Value Graph::reduce(const std::string &op, const Value &x, const Shape &axes,
 
 Value Graph::softmax(const std::string &op, const Value &x, int64_t axis) {
   Value result = unary(op, x, "axis(" + std::to_string(axis) + ")");
+  auto length = double(std::max<int64_t>(x.shape[size_t(axis)], 1));
+  // The logarithm is what a value lies below its row's greatest.
   result.scale =
-      op == "softmax"
-          ? 1 / std::sqrt(double(std::max<int64_t>(x.shape[size_t(axis)], 1)))
-          : 2;
+      op == "softmax" ? 1 / std::sqrt(length) : 2 * x.scale + std::log(length);
   return result;
 }
 
