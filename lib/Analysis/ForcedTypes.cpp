@@ -12,6 +12,7 @@
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Support/StepNames.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -323,7 +324,7 @@ FailureOr<const Policy *> mpc::layerPolicyOf(PlanBuilder &builder,
 static bool isModelOutput(const StepFunction &step, unsigned result) {
   RoleAttr role = step.resultRole(result);
   return !role || (role.getKind() == RoleKind::output &&
-                   !step.resultName(result).ends_with(".gradient"));
+                   !step.resultName(result).ends_with(kGradientSuffix));
 }
 
 void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {

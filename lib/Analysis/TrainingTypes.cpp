@@ -20,6 +20,7 @@
 #include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Support/StepNames.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -253,7 +254,7 @@ static void roundGradients(PlanBuilder &builder) {
     }
     StringRef name = step.argumentName(parameter.getArgNumber());
     if (std::optional<unsigned> index =
-            step.findResult(RoleKind::output, (name + ".gradient").str());
+            step.findResult(RoleKind::output, (name + kGradientSuffix).str());
         index && builder.isEligible(step.result(*index)))
       builder.setRounding(step.terminator(), *index, type);
   }

@@ -16,6 +16,7 @@
 #include "mpc/Analysis/OpTypes.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Support/StepNames.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -210,7 +211,7 @@ void LayerCollector::findForward() {
   SmallVector<Value> open;
   for (auto [index, value] : llvm::enumerate(step.terminator().getOperands())) {
     RoleAttr role = step.resultRole(index);
-    bool isGradient = step.resultName(index).ends_with(".gradient");
+    bool isGradient = step.resultName(index).ends_with(kGradientSuffix);
     if (!role || role.getKind() == RoleKind::loss ||
         role.getKind() == RoleKind::statistics ||
         (role.getKind() == RoleKind::output && !isGradient))
@@ -318,7 +319,7 @@ std::vector<TypedLayer> LayerCollector::collect() {
     parameters[step.argumentName(argument.getArgNumber())] = argument;
   for (BlockArgument copy : step.arguments(RoleKind::parameter_copy)) {
     StringRef name = step.argumentName(copy.getArgNumber());
-    name.consume_back(".copy");
+    name.consume_back(kCopySuffix);
     if (BlockArgument master = parameters.lookup(name)) {
       masters[copy] = master;
       copies[master].push_back(getElementTypeOrSelf(copy.getType()));

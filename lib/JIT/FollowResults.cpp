@@ -10,6 +10,7 @@
 #include "TrainingOracle.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Support/StepNames.h"
 
 #include <cmath>
 #include <optional>
@@ -215,7 +216,7 @@ void TrainingOracle::follow(const Buffers &arguments, const Buffers &results,
       continue;
     std::string name = resultName(entry, op.getResult(0));
     for (Answer &answer : answers)
-      if ((answer.name == name || answer.name == name + ".copy") &&
+      if ((answer.name == name || answer.name == name + kCopySuffix) &&
           keepsFinite(answer.exact, *parameter)) {
         answer.exact = *parameter;
         Type type = answer.declared.getElementType();

@@ -8,6 +8,7 @@
 
 #include "mpc/Analysis/IndexBounds.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Support/StepNames.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -90,7 +91,7 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
 static std::optional<Tensor>
 copyOf(StringRef name, RankedTensorType type,
        const std::map<std::string, Buffer> &values) {
-  if (!name.consume_back(".copy"))
+  if (!name.consume_back(kCopySuffix))
     return std::nullopt;
   auto master = values.find(name.str());
   if (master == values.end() || !master->second)
@@ -180,8 +181,8 @@ TrainingOracle::run(const std::map<std::string, Buffer> &arguments) {
     std::string name = nameIn(entry.getResultAttrDict(i));
     auto truth = wanted->find(name);
     // A parameter's 16-bit copy stands for the parameter.
-    if (truth == wanted->end() && StringRef(name).ends_with(".copy"))
-      truth = wanted->find(name.substr(0, name.rfind('.')));
+    if (truth == wanted->end() && StringRef(name).ends_with(kCopySuffix))
+      truth = wanted->find(name.substr(0, name.rfind(kCopySuffix)));
     if (truth != wanted->end())
       answers.push_back(
           {name, truth->second, std::move(rounded->find(name)->second)});

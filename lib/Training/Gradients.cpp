@@ -6,14 +6,14 @@
 
 #include "TrainerImpl.h"
 
+#include "mpc/Support/StepNames.h"
+
 #include "llvm/ADT/APFloat.h"
 
 #include <cstring>
 
 using namespace mpc;
 using namespace mpc::training;
-
-static constexpr std::string_view kGradientSuffix = ".gradient";
 
 //===----------------------------------------------------------------------===//
 // Types

@@ -6,14 +6,14 @@
 
 #include "Session.h"
 
+#include "mpc/Support/StepNames.h"
+
 #include "llvm/ADT/APFloat.h"
 
 #include <cstring>
 
 using namespace mpc;
 using namespace mpc::training;
-
-static constexpr std::string_view kCopySuffix = ".copy";
 
 Result<SharedState> SharedState::create(const Device &device, uint64_t seed) {
   SharedState state(device);
@@ -162,7 +162,7 @@ Result<BoundProgram> BoundProgram::create(const Executable &executable,
   for (size_t i = 0; i < program.arguments.size(); ++i) {
     const ProgramValue &value = program.arguments[i];
     // Gradients come as what another part gave, not with the batch.
-    bool gradient = std::string_view(value.name).ends_with(".gradient");
+    bool gradient = std::string_view(value.name).ends_with(kGradientSuffix);
     bool input = value.role == "input" && !(gradient && state.find(value.name));
     if (input || value.role == "label") {
       (input ? bound.batchArguments : labels).push_back(i);

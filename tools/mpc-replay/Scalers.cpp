@@ -6,6 +6,8 @@
 
 #include "Scalers.h"
 
+#include "mpc/Support/StepNames.h"
+
 #include "Bits.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -236,7 +238,7 @@ static void readKeras(const Json &recording, ScalerRun &run) {
     run.spec.training.accumulate = optimizer.at("gradient_accumulation_steps");
     run.microSteps = run.spec.training.accumulate > 1;
     for (const std::string &parameter : spec.parameters)
-      run.stateNames[parameter + ".gradient"] =
+      run.stateNames[parameter + kGradientSuffix] =
           parameter + "_gradient_accumulator";
   }
   if (optimizer.contains("global_clipnorm"))

@@ -17,6 +17,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Reference/Interpreter.h"
+#include "mpc/Support/StepNames.h"
 
 #include <cmath>
 #include <map>
@@ -67,7 +68,7 @@ bool Slopes::prepare() {
       loss = i;
   }
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
-    auto found = named.find(nameIn(entry.getArgAttrDict(i)) + ".gradient");
+    auto found = named.find(nameIn(entry.getArgAttrDict(i)) + kGradientSuffix);
     if (found != named.end())
       parameters.emplace_back(i, found->second);
   }

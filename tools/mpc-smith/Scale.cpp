@@ -18,6 +18,7 @@
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
+#include "mpc/Support/StepNames.h"
 
 #include <cmath>
 
@@ -74,7 +75,7 @@ std::vector<Finding> smith::judgeScale(const std::string &file,
         !plain[i].isFloat())
       continue;
     llvm::StringRef name = step.resultName(i);
-    if (name.ends_with(".gradient"))
+    if (name.ends_with(kGradientSuffix))
       for (double &value : scaled[i].floats())
         value /= kScale;
     double error = reference::rmsRelativeError(scaled[i], plain[i]);

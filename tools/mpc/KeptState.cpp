@@ -6,6 +6,8 @@
 
 #include "KeptState.h"
 
+#include "mpc/Support/StepNames.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -30,7 +32,7 @@ bool tool::beginsByItself(const ProgramValue &value) {
   if (value.role == "parameter" || value.role == "statistics")
     return value.initial != nullptr;
   // What another part has computed.
-  if (value.name.ends_with(".gradient"))
+  if (value.name.ends_with(kGradientSuffix))
     return false;
   return value.role == "parameter_copy" || value.role == "optimizer_state" ||
          value.role == "optimizer_step" || value.role == "loss_scale_state" ||
@@ -42,7 +44,7 @@ static Status copyParameter(std::span<const ProgramValue> values,
                             const std::vector<Buffer> &bound,
                             const ProgramValue &copy, Buffer &buffer) {
   // A copy's name is the parameter's with ".copy" behind it.
-  std::string master(copy.name, 0, copy.name.rfind('.'));
+  std::string master(copy.name, 0, copy.name.rfind(kCopySuffix));
   auto found = std::find_if(
       values.begin(), values.end(),
       [&](const ProgramValue &value) { return value.name == master; });

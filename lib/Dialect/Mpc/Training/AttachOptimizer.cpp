@@ -10,6 +10,7 @@
 
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Support/StepNames.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -197,7 +198,8 @@ struct AttachOptimizerPass
 
   static std::string gradientName(const StepFunction &step,
                                   BlockArgument parameter) {
-    return (step.argumentName(parameter.getArgNumber()) + ".gradient").str();
+    return (step.argumentName(parameter.getArgNumber()) + kGradientSuffix)
+        .str();
   }
 
   /// The gradient of a parameter, taken from the results of the function (and

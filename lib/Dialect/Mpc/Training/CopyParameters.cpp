@@ -10,6 +10,7 @@
 
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Support/StepNames.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -117,7 +118,7 @@ struct CopyParametersPass
       Type type = casts.front().getType();
       StringRef name = step.argumentName(parameter.getArgNumber());
       BlockArgument copy = step.appendArgument(type, RoleKind::parameter_copy,
-                                               (name + ".copy").str());
+                                               (name + kCopySuffix).str());
       for (CastOp cast : casts) {
         cast.getResult().replaceAllUsesWith(copy);
         cast.erase();

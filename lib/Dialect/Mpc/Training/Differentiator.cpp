@@ -13,6 +13,7 @@
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Training/Differentiate.h"
 #include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Support/StepNames.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
@@ -165,7 +166,8 @@ void Differentiator::appendGradients() {
       gradient = mpc::ConstantOp::create(builder, parameter.getLoc(),
                                          makeSplat(type, 0.0));
     }
-    step.appendResult(gradient, RoleKind::output, (name + ".gradient").str());
+    step.appendResult(gradient, RoleKind::output,
+                      (name + kGradientSuffix).str());
     ++counts.parameters;
   }
 }

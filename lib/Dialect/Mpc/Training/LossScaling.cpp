@@ -11,13 +11,12 @@
 
 #include "LossScaling.h"
 
+#include "mpc/Support/StepNames.h"
+
 #include "mlir/Analysis/TopologicalSortUtils.h"
 
 using namespace mlir;
 using namespace mpc;
-
-/// Gradients of a parameter carry its name and this end.
-static constexpr StringLiteral kGradientSuffix = ".gradient";
 
 LossScaling::LossScaling(func::FuncOp function, const LossScalePreset &preset,
                          const GradientOptions &options)
@@ -290,7 +289,7 @@ void LossScaling::accumulateMicroSteps(Group &group) {
     std::string name = (parameter ? step.argumentName(parameter.getArgNumber())
                                   : StringRef("parameter"))
                            .str() +
-                       kGradientSuffix.str();
+                       kGradientSuffix;
     BlockArgument sum = step.appendArgument(gradient.getType(),
                                             RoleKind::optimizer_state, name);
     Value newSum = create<AddOp>(gradient, sum);

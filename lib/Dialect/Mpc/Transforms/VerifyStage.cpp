@@ -15,6 +15,7 @@
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
 #include "mpc/Policy/Policy.h"
+#include "mpc/Support/StepNames.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -140,7 +141,7 @@ LogicalResult checkTrained(const StepFunction &step) {
   for (BlockArgument parameter : parameters) {
     StringRef name = step.argumentName(parameter.getArgNumber());
     if (!step.updateOf(parameter) &&
-        !step.findResult(RoleKind::output, (name + ".gradient").str()))
+        !step.findResult(RoleKind::output, (name + kGradientSuffix).str()))
       left.push_back(parameter);
   }
   if (left.empty() || left.size() == parameters.size())
@@ -283,7 +284,7 @@ LogicalResult checkOutputs(func::FuncOp func) {
                          : CastOp();
     if (!narrowing || narrowing.getPinned() || decisionOf(narrowing) ||
         !isNarrow(narrowing.getResult()) || isNarrow(narrowing.getInput()) ||
-        step.resultName(index).ends_with(".gradient"))
+        step.resultName(index).ends_with(kGradientSuffix))
       continue;
     Operation *maker = narrowing.getInput().getDefiningOp();
     DecisionAttr decision = maker ? decisionOf(maker) : DecisionAttr();
