@@ -17,7 +17,7 @@
 #include "mpc/Policy/Policy.h"
 #include "mpc/Support/StepNames.h"
 
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -76,22 +76,37 @@ LogicalResult checkDialect(Operation *op) {
   return op->emitOpError() << "does not belong to mpc, func.return excepted";
 }
 
+/// Callers give and take values by name, and a name stands in a line of a
+/// table.
 LogicalResult checkSignature(func::FuncOp func) {
   if (!func.isPublic())
     return success();
-  auto check = [&](DictionaryAttr attrs, StringRef what,
-                   unsigned index) -> LogicalResult {
+  auto check = [&](DictionaryAttr attrs, StringRef what, unsigned index,
+                   llvm::StringMap<unsigned> &names) -> LogicalResult {
     for (StringRef name : {MpcDialect::kRoleAttr, MpcDialect::kNameAttr})
       if (!attrs || !attrs.get(name))
         return func.emitOpError()
                << what << " " << index << " lacks '" << name << "'";
+    auto name = attrs.getAs<StringAttr>(MpcDialect::kNameAttr);
+    if (llvm::any_of(name.getValue(), [](unsigned char c) { return c < ' '; }))
+      return func.emitOpError()
+             << what << " " << index << " has the name " << name
+             << ", whose control characters no line of a table can show; name "
+                "it "
+                "without them";
+    auto [first, inserted] = names.try_emplace(name, index);
+    if (!inserted)
+      return func.emitOpError()
+             << what << "s " << first->second << " and " << index
+             << " have the same name " << name << "; give each its own";
     return success();
   };
+  llvm::StringMap<unsigned> arguments, results;
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
-    if (failed(check(func.getArgAttrDict(i), "argument", i)))
+    if (failed(check(func.getArgAttrDict(i), "argument", i, arguments)))
       return failure();
   for (unsigned i = 0; i < func.getNumResults(); ++i)
-    if (failed(check(func.getResultAttrDict(i), "result", i)))
+    if (failed(check(func.getResultAttrDict(i), "result", i, results)))
       return failure();
   return success();
 }
@@ -100,10 +115,9 @@ LogicalResult checkSignature(func::FuncOp func) {
 // Training
 //===----------------------------------------------------------------------===//
 
-/// Every parameter has a name of its own and a value to begin with.
+/// Every parameter has a value to begin with.
 LogicalResult checkParameters(const StepFunction &step) {
   func::FuncOp func = step.getFunction();
-  llvm::StringSet<> names;
   for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
     unsigned i = parameter.getArgNumber();
     StringRef name = step.argumentName(i);
@@ -113,8 +127,6 @@ LogicalResult checkParameters(const StepFunction &step) {
       return func.emitOpError() << "parameter '" << name << "' (argument " << i
                                 << ") has no '" << MpcDialect::kInitialAttr
                                 << "' of its type " << parameter.getType();
-    if (!names.insert(name).second)
-      return func.emitOpError() << "has two parameters '" << name << "'";
   }
   return success();
 }

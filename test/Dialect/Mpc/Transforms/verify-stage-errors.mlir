@@ -3,6 +3,30 @@
 
 // CHECK: unknown stage 'late'; use import, lift, simplify, differentiate, precision, loss-scale, pad, layout or fuse
 
+// expected-error @below {{arguments 0 and 1 have the same name "x"; give each its own}}
+func.func @one_name(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
+                    %y: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{results 0 and 1 have the same name "y"; give each its own}}
+func.func @one_result_name(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "y"})
+    -> (tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"},
+        tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  return %x, %x : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 has the name "x\0Ay", whose control characters no line of a table can show; name it without them}}
+func.func @two_lines(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x\0Ay"}) {
+  return
+}
+
+// -----
+
 // expected-error @below {{argument 0 lacks 'mpc.role'}}
 func.func @no_role(%x: tensor<4xf32>) {
   return

@@ -10,14 +10,6 @@ func.func @no_initial_value(%w: tensor<2xf32> {mpc.role = #mpc.role<parameter>, 
 
 // -----
 
-// expected-error @below {{has two parameters 'w'}}
-func.func @same_name(%w: tensor<f32> {mpc.role = #mpc.role<parameter>, mpc.name = "w", mpc.initial = dense<0.0> : tensor<f32>},
-                     %v: tensor<f32> {mpc.role = #mpc.role<parameter>, mpc.name = "w", mpc.initial = dense<0.0> : tensor<f32>}) {
-  return
-}
-
-// -----
-
 // DIFFERENTIATE: loss 'loss' is 'tensor<2xf32>'; a loss is a scalar in f32 or f64
 func.func @loss_of_rows(%x: tensor<2xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<2xf32> {mpc.role = #mpc.role<loss>, mpc.name = "loss"}) {
