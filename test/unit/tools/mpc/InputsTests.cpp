@@ -51,13 +51,16 @@ TEST(BindArrays, BeginsWhatAStepKeeps) {
       std::array<float, 2>{0.5f, 1.0f / 3});
   ProgramValue weight = {"w", {ElementType::F32, {2}}, "parameter"};
   weight.initial = initial;
+  ProgramValue other = weight;
+  other.name = "v";
   const std::vector<ProgramValue> values = {
       {"x", {ElementType::F32, {2, 3}}, "input"},
-      {"w.half", {ElementType::F16, {2}}, "parameter_copy"},
-      {"w.brain", {ElementType::BF16, {2}}, "parameter_copy"},
+      {"w.copy", {ElementType::F16, {2}}, "parameter_copy"},
+      {"v.copy", {ElementType::BF16, {2}}, "parameter_copy"},
       weight,
       {"w.momentum", {ElementType::F32, {2}}, "optimizer_state"},
-      {"step", {ElementType::I64, {}}, "optimizer_step"}};
+      {"step", {ElementType::I64, {}}, "optimizer_step"},
+      other};
   std::vector<Buffer> bound;
   ASSERT_TRUE(
       bindArrays({zeros("x", {ElementType::F32, {2, 3}})}, values, "arg", bound)
