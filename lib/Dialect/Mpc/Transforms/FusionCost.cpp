@@ -24,7 +24,7 @@ static constexpr int64_t kBlockRows = 128, kBlockColumns = 256;
 static constexpr double kCacheSpeed = 3;
 
 FusionCost::FusionCost(const TargetInfo &target, const FusionGraph &graph)
-    : graph(graph),
+    : graph(graph), target(target),
       bytesPerSecond(target.hasCeilings() ? target.bytesPerSecond()
                                           : kSomeBandwidth),
       launchSeconds(target.launchSeconds()), borders(graph.getNumGroups()) {}
