@@ -26,6 +26,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/LoopIdiomRecognize.h"
 
 #include <atomic>
 #include <cstring>
@@ -98,6 +99,10 @@ static void initializeTarget() {
   std::call_once(initialized, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    // The search for checksums takes time that is exponential in the depth of
+    // a loop's arithmetic, and a kernel computes none. It is no option of a
+    // pipeline.
+    llvm::DisableLIRP::HashRecognize = true;
   });
 }
 
