@@ -8,39 +8,10 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 #include <set>
 
 using namespace mlir;
 using namespace mpc;
-
-std::optional<FusionTarget> FusionTarget::parse(StringRef name) {
-  auto [kind, level] = name.split(':');
-  if (kind == "cuda") {
-    // Kernels for tensor cores copy 16-bit tiles as they lie, too.
-    StringRef digits = level;
-    if (!digits.consume_front("sm_"))
-      return std::nullopt;
-    digits = digits.drop_while([](char c) { return llvm::isDigit(c); });
-    bool known = level.size() > 3 && llvm::isDigit(level[3]) &&
-                 (digits.empty() || digits == "a" || digits == "f");
-    if (!known)
-      return std::nullopt;
-    unsigned version = 0;
-    level.drop_front(3).consumeInteger(10, version);
-    FusionTarget target;
-    target.roundsToTensorFloat32 = version >= 80;
-    target.permitsBFloat16Terms = true;
-    return target;
-  }
-  if (kind != "cpu")
-    return std::nullopt;
-  if (!level.empty() && level != "native" && level != "avx2" &&
-      level != "avx512")
-    return std::nullopt;
-  return FusionTarget();
-}
 
 /// The op's family; ops that the fuser does not know have a kernel of their
 /// own.

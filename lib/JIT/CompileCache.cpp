@@ -132,7 +132,7 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
 }
 
 CompileCache::CompileCache(const std::string &model,
-                           const std::vector<std::string> &targets,
+                           llvm::ArrayRef<TargetInfo> targets,
                            const CompileOptions &options) {
   std::string root = detail::cacheFolder();
   std::string build = buildIdentity();
@@ -145,9 +145,9 @@ CompileCache::CompileCache(const std::string &model,
   parts.add(build);
   parts.add(LLVM_VERSION_STRING);
   bool forGpu = false;
-  for (const std::string &target : targets) {
-    parts.add(target);
-    forGpu |= llvm::StringRef(target).starts_with("cuda:");
+  for (const TargetInfo &target : targets) {
+    parts.add(target.name());
+    forGpu |= target.isGpu();
   }
   if (forGpu) {
     Result<const detail::Nvrtc *> nvrtc = detail::installedNvrtc();

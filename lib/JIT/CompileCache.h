@@ -8,6 +8,9 @@
 #define MPC_LIB_JIT_COMPILECACHE_H
 
 #include "mpc/JIT/Options.h"
+#include "mpc/Target/TargetInfo.h"
+
+#include "llvm/ADT/ArrayRef.h"
 
 #include <cstddef>
 #include <optional>
@@ -29,8 +32,7 @@ class CompileCache {
 public:
   /// Reads and hashes the input. Keeps nothing where some of it cannot be read
   /// or where there is no folder for caches (Environment.h).
-  CompileCache(const std::string &model,
-               const std::vector<std::string> &targets,
+  CompileCache(const std::string &model, llvm::ArrayRef<TargetInfo> targets,
                const CompileOptions &options);
 
   std::optional<KeptCompile> find() const;

@@ -27,23 +27,6 @@
 using namespace mlir;
 using namespace mpc;
 
-/// `target` with "native" replaced by this machine's level.
-static Result<std::string> concreteTarget(const std::string &target) {
-  if (target != "cpu:native") {
-    StringRef name = target;
-    if (!name.starts_with("cpu:") && !name.starts_with("cuda:"))
-      return Status(StatusCode::InvalidArgument, "target '" + target + "'",
-                    "is not cpu:native, cpu:ISA or cuda:sm_XX");
-    return target;
-  }
-  std::optional<CpuTarget> host = CpuTarget::host();
-  if (!host)
-    return Status(
-        StatusCode::Unavailable, "target 'cpu:native'",
-        "this machine lacks AVX2, FMA or F16C, which compiled code needs");
-  return "cpu:" + host->name().str();
-}
-
 /// Notes how the graph after Precision rounds.
 static void describeRounding(func::FuncOp entry,
                              container::Contents &contents) {
@@ -98,7 +81,7 @@ public:
     contents.compiler = "mpc " MPC_VERSION ", LLVM " LLVM_VERSION_STRING;
   }
 
-  Status add(const std::string &target);
+  Status add(const TargetInfo &target);
   /// Completes a program for GPUs with its kernels and their machine code.
   Status addCuda(Compiler &compiler, mlir::ModuleOp module, Program &program);
   Result<std::vector<std::byte>> encode();
@@ -155,7 +138,7 @@ Status FileCompiler::addCuda(Compiler &compiler, ModuleOp module,
   compile.verbose = !options.dumpDir.empty();
   mpc::detail::KernelCompileReport report;
   Result<std::vector<CudaCode::Binary>> binaries = mpc::detail::compileKernels(
-      *code, compiler.architecture(), compile, &report);
+      *code, compiler.target().member().str(), compile, &report);
   if (!binaries.ok())
     return binaries.status();
   if (Status status = dumpCubins(*binaries, report.log, options.dumpDir);
@@ -166,13 +149,10 @@ Status FileCompiler::addCuda(Compiler &compiler, ModuleOp module,
   return {};
 }
 
-Status FileCompiler::add(const std::string &target) {
-  options.isa.clear();
-  StringRef name = target;
-  name.consume_front("cpu:");
-  options.crossTarget = name.str();
+Status FileCompiler::add(const TargetInfo &target) {
+  options.target = target.name();
   if (manyTargets && !dumpDir.empty())
-    options.dumpDir = dumpDir + "/" + options.crossTarget;
+    options.dumpDir = dumpDir + "/" + target.member().str();
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
   if (!compiler.ok())
     return compiler.status();
@@ -205,7 +185,7 @@ Status FileCompiler::add(const std::string &target) {
     return program.status();
   // The code of a GPU lies in the program.
   Result<std::vector<std::byte>> object = std::vector<std::byte>();
-  if ((*compiler)->architecture().empty())
+  if (!target.isGpu())
     object = (*compiler)->emitSharedObject(**module, **program);
   else if (Status status = addCuda(**compiler, **module, **program);
            !status.ok())
@@ -216,7 +196,7 @@ Status FileCompiler::add(const std::string &target) {
   contents.name = (*program)->name;
   contents.arguments = storedValues((*program)->arguments, bounds);
   contents.results = storedValues((*program)->results, {});
-  (*program)->target = target;
+  (*program)->target = target.name();
   code.push_back(std::move(*object));
   contents.programs.push_back({std::move(**program), {}});
   return {};
@@ -271,17 +251,20 @@ Result<CompiledFile> mpc::compileToFile(const std::string &model,
                                         const std::string &output,
                                         const std::vector<std::string> &targets,
                                         const CompileOptions &options) {
-  std::vector<std::string> names;
+  std::vector<TargetInfo> infos;
   for (const std::string &target : targets) {
-    Result<std::string> name = concreteTarget(target);
-    if (!name.ok())
-      return name.status();
-    if (!llvm::is_contained(names, *name))
-      names.push_back(*name);
+    if (target.empty())
+      return Status(StatusCode::InvalidArgument, "target ''",
+                    TargetInfo::describeUnknown(target));
+    Result<TargetInfo> info = resolveTarget(target);
+    if (!info.ok())
+      return info.status();
+    if (!llvm::is_contained(infos, *info))
+      infos.push_back(*info);
   }
-  if (names.empty())
+  if (infos.empty())
     return Status(StatusCode::InvalidArgument, output, "no target was given");
-  CompileCache cache(model, names, options);
+  CompileCache cache(model, infos, options);
   if (std::optional<KeptCompile> kept = cache.find()) {
     if (options.onDiagnostic)
       for (const Diagnostic &message : kept->messages)
@@ -295,9 +278,9 @@ Result<CompiledFile> mpc::compileToFile(const std::string &model,
     if (options.onDiagnostic)
       options.onDiagnostic(message);
   };
-  FileCompiler compiler(model, choices, /*manyTargets=*/names.size() > 1);
-  for (const std::string &name : names)
-    if (Status status = compiler.add(name); !status.ok())
+  FileCompiler compiler(model, choices, /*manyTargets=*/infos.size() > 1);
+  for (const TargetInfo &info : infos)
+    if (Status status = compiler.add(info); !status.ok())
       return status;
   Result<std::vector<std::byte>> bytes = compiler.encode();
   if (!bytes.ok())

@@ -62,62 +62,40 @@ static Status checkNumbers(const TrainingOptions &training) {
   return {};
 }
 
+Result<TargetInfo> mpc::resolveTarget(const std::string &text) {
+  bool isNative = text.empty() || text == "cpu:native";
+  std::optional<TargetInfo> target =
+      isNative ? TargetInfo::native() : TargetInfo::parse(text);
+  if (target)
+    return *target;
+  if (isNative)
+    return Status(
+        StatusCode::Unavailable, "cpu",
+        "this machine lacks AVX2, FMA or F16C, which compiled code needs");
+  return Status(StatusCode::Unavailable, "target '" + text + "'",
+                TargetInfo::describeUnknown(text));
+}
+
 Result<std::unique_ptr<Compiler>>
 Compiler::create(const CompileOptions &options) {
   if (options.training)
     if (Status status = checkNumbers(*options.training); !status.ok())
       return status;
-  std::optional<CpuTarget> target;
-  if (StringRef(options.crossTarget).starts_with("cuda:")) {
-    std::optional<TargetInfo> gpu = TargetInfo::parse(options.crossTarget);
-    if (!gpu)
-      return Status(StatusCode::Unavailable,
-                    "target '" + options.crossTarget + "'",
-                    "is no architecture that is known: sm_60, sm_61, sm_70, "
-                    "sm_72, sm_75, sm_80, sm_86 to sm_90, sm_100, sm_103, "
-                    "sm_110, sm_120, sm_121");
-    std::unique_ptr<Compiler> compiler(
-        new Compiler(options, CpuTarget(), gpu->name));
-    compiler->gpuArchitecture = options.crossTarget.substr(5);
-    return compiler;
-  }
-  if (!options.crossTarget.empty()) {
-    target = CpuTarget::parse(options.crossTarget);
-    if (!target)
-      return Status(StatusCode::Unavailable,
-                    "target 'cpu:" + options.crossTarget + "'",
-                    "is not among the targets that code is generated for: "
-                    "cpu:avx512, cpu:avx2");
-  } else if (options.isa.empty()) {
-    target = CpuTarget::host();
-    if (!target)
-      return Status(
-          StatusCode::Unavailable, "cpu",
-          "this machine lacks AVX2, FMA or F16C, which compiled code needs");
-  } else {
-    target = CpuTarget::parse(options.isa);
-    if (!target)
-      return Status(
-          StatusCode::Unavailable, "isa '" + options.isa + "'",
-          "is not among the levels that code is generated for: avx512, avx2");
-    if (!llvm::is_contained(CpuTarget::available(), target->isa))
-      return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
-                    "this machine lacks its instructions");
-  }
-  return std::unique_ptr<Compiler>(
-      new Compiler(options, *target, "cpu:" + target->name().str()));
+  Result<TargetInfo> target = resolveTarget(options.target);
+  if (!target.ok())
+    return target.status();
+  return std::unique_ptr<Compiler>(new Compiler(options, *target));
 }
 
-Compiler::Compiler(const CompileOptions &options, CpuTarget cpu,
-                   const std::string &target)
-    : options(options), cpu(cpu) {
+Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
+    : options(options) {
   pipeline.policy = options.policy;
   for (const auto &[key, type] : options.sets)
     pipeline.sets.push_back(key + "=" + type);
   pipeline.castPlacement = options.castPlacement;
   pipeline.relaxedRounding = options.rounding == RoundingMode::Relaxed;
   pipeline.libraryGemms =
-      options.gemm == "library" && StringRef(target).starts_with("cuda:");
+      options.gemm == "library" && target.kernels().hasLibrary;
   pipeline.target = target;
   pipeline.training = options.training;
 
@@ -286,6 +264,7 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
   bool running = after == "import";
   if (last == "import")
     return {};
+  exe::setTarget(module, target());
   if (running || !layerPaths)
     layerPaths = entry(module) ? LayerPaths(entry(module)) : LayerPaths();
   for (const mpc::Stage &step : stages()) {
@@ -374,12 +353,19 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
 //===----------------------------------------------------------------------===//
 
 Status Compiler::checkHasCodegen() const {
-  if (gpuArchitecture.empty() || CudaTarget::parse(gpuArchitecture))
+  if (target().facts().isGenerated)
     return {};
-  return Status(StatusCode::Unavailable,
-                "target 'cuda:" + gpuArchitecture + "'",
-                "gets no code, which needs sm_75 or later; explain, lint and "
-                "dump up to stage plan work for it");
+  SmallVector<StringRef> generated;
+  for (StringRef name : TargetInfo::names())
+    if (TargetInfo other = *TargetInfo::parse(name);
+        other.family() == target().family() && other.facts().isGenerated)
+      generated.push_back(name);
+  // Architectures are many.
+  std::string list = target().isGpu() ? generated.front().str() + " and later"
+                                      : llvm::join(generated, ", ");
+  return Status(StatusCode::Unavailable, "target '" + targetName() + "'",
+                "gets no code, which is generated for " + list +
+                    "; explain, lint and dump up to stage plan work for it");
 }
 
 Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
@@ -391,9 +377,8 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
     return failure(first);
   (*program)->layers = runtimeLayers(layers);
   if (withCode)
-    if (Status status = gpuArchitecture.empty()
-                            ? compileKernels(module, **program)
-                            : generateCuda(module, **program);
+    if (Status status = target().isGpu() ? generateCuda(module, **program)
+                                         : compileKernels(module, **program);
         !status.ok())
       return status;
   return *program;
@@ -401,7 +386,7 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
 
 Result<Compiler::Module> Compiler::lower(ModuleOp module) {
   enter("codegen");
-  if (!gpuArchitecture.empty())
+  if (target().isGpu())
     return lowerToGpu(module);
   SmallVector<KernelInfo> infos;
   return lowerInto(module, infos);
@@ -409,6 +394,7 @@ Result<Compiler::Module> Compiler::lower(ModuleOp module) {
 
 Compiler::Module Compiler::copyKernels(ModuleOp module) {
   Module kernels = ModuleOp::create(module.getLoc());
+  exe::setTarget(*kernels, exe::targetOf(module));
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPrivate())
       kernels->push_back(function->clone());
@@ -421,7 +407,8 @@ Compiler::lowerInto(ModuleOp module, SmallVectorImpl<KernelInfo> &infos) {
     return status;
   size_t first = said.size();
   Module kernels = copyKernels(module);
-  FailureOr<SmallVector<KernelInfo>> lowered = lowerKernels(*kernels, cpu);
+  FailureOr<SmallVector<KernelInfo>> lowered =
+      lowerKernels(*kernels, *CpuTarget::of(target()));
   if (failed(lowered))
     return failure(first);
   infos.assign(lowered->begin(), lowered->end());
@@ -456,7 +443,7 @@ Status Compiler::completeLaunches(ArrayRef<KernelInfo> infos,
 Status Compiler::compileKernels(ModuleOp module, Program &program) {
   if (Status status = checkHasCodegen(); !status.ok())
     return status;
-  if (!llvm::is_contained(CpuTarget::available(), cpu.isa))
+  if (!llvm::is_contained(TargetInfo::runnable(), target()))
     return Status(StatusCode::Unavailable, "target '" + targetName() + "'",
                   "this machine lacks its instructions; only plan for it");
   SmallVector<KernelInfo> infos;
@@ -468,7 +455,7 @@ Status Compiler::compileKernels(ModuleOp module, Program &program) {
                   llvm::toString(std::move(error)));
   };
   llvm::Expected<std::unique_ptr<OrcJit>> jit =
-      OrcJit::create(cpu, threadCount());
+      OrcJit::create(*CpuTarget::of(target()), threadCount());
   if (!jit)
     return internal(jit.takeError());
   if (llvm::Error error = (*jit)->add(**kernels))

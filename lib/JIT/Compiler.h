@@ -43,11 +43,9 @@ public:
   ~Compiler();
 
   mlir::MLIRContext &context() { return *ctx; }
-  const CpuTarget &target() const { return cpu; }
-  /// "cpu:avx512", or "cuda:sm_80" where a compile is for a GPU.
-  const std::string &targetName() const { return pipeline.target; }
-  /// The GPU that code is made for: "sm_90a". Empty where it is for a CPU.
-  const std::string &architecture() const { return gpuArchitecture; }
+  const TargetInfo &target() const { return pipeline.target; }
+  /// "cpu:avx512", "cuda:sm_90a".
+  const std::string &targetName() const { return target().name(); }
   const PipelineOptions &pipelineOptions() const { return pipeline; }
 
   /// Reads a model file into a module with one function @main of mpc ops.
@@ -86,8 +84,7 @@ public:
   static mlir::func::FuncOp entry(mlir::ModuleOp module);
 
 private:
-  Compiler(const CompileOptions &options, CpuTarget cpu,
-           const std::string &target);
+  Compiler(const CompileOptions &options, const TargetInfo &target);
   /// Fails, naming the target, where no code is generated for it.
   Status checkHasCodegen() const;
   Result<Module> lowerToGpu(mlir::ModuleOp module);
@@ -113,8 +110,6 @@ private:
   unsigned threadCount() const;
 
   CompileOptions options;
-  CpuTarget cpu;
-  std::string gpuArchitecture;
   PipelineOptions pipeline;
   std::unique_ptr<mlir::MLIRContext> ctx;
   std::string stage = "import";
@@ -125,6 +120,10 @@ private:
   std::vector<TypedLayer> layers;
   int dumped = 0;
 };
+
+/// The target that an option names; empty and "cpu:native" are the best level
+/// of this machine. Fails where there is none.
+Result<TargetInfo> resolveTarget(const std::string &text);
 
 /// Place and op name of a location, as messages show them: "m.onnx: fc/MatMul",
 /// "m.mlir:3:5".

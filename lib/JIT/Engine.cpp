@@ -11,7 +11,8 @@
 using namespace mpc;
 
 Result<Engine> Engine::create(Device device) {
-  if (device.needsCode() && device.architecture().empty() && !CpuTarget::host())
+  if (device.needsCode() && device.architecture().empty() &&
+      !TargetInfo::native())
     return Status(
         StatusCode::Unavailable, "cpu",
         "this machine lacks AVX2, FMA or F16C, which compiled code needs");
@@ -22,7 +23,7 @@ Result<Executable> Engine::compileFile(const std::string &path,
                                        const CompileOptions &options) const {
   CompileOptions choices = options;
   if (!target.architecture().empty())
-    choices.crossTarget = "cuda:" + target.architecture();
+    choices.target = "cuda:" + target.architecture();
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(choices);
   if (!compiler.ok())
     return compiler.status();

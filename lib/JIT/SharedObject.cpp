@@ -111,7 +111,8 @@ Result<std::vector<std::byte>> Compiler::emitSharedObject(ModuleOp module,
     return kernels.status();
   if (Status status = completeLaunches(infos, program); !status.ok())
     return status;
-  auto objects = compileObjects(**kernels, cpu, threadCount());
+  auto objects =
+      compileObjects(**kernels, *CpuTarget::of(target()), threadCount());
   if (!objects)
     return Status(StatusCode::Internal, "codegen",
                   llvm::toString(objects.takeError()));

@@ -54,7 +54,7 @@ public:
 
   FailureOr<std::shared_ptr<Program>> build() {
     program->name = op.getSymName().str();
-    program->target = op.getTarget().str();
+    program->target = op.getTarget().getInfo().name();
     program->arenaBytes = op.getArenaBytes();
     for (exe::ArgumentOp argument : op.getProgramArguments()) {
       places[argument.getSymName()] = {BufferRef::Kind::Argument,

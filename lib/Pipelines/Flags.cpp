@@ -9,6 +9,7 @@
 
 #include "Flags.h"
 
+#include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Pipelines/Pipelines.h"
 #include "mpc/Pipelines/TrainingFlags.h"
 
@@ -85,8 +86,7 @@ struct StageFlags : PassPipelineOptions<StageFlags> {
   ListOption<std::string> sets{*this, "set",
                                llvm::cl::desc("overrides KEY=TYPE")};
   Option<std::string> target{*this, "target",
-                             llvm::cl::desc("cpu:avx2, cpu:avx512 or "
-                                            "cuda:sm_XX"),
+                             llvm::cl::desc("cpu:LEVEL or cuda:sm_XX"),
                              llvm::cl::init("cpu:avx512")};
 
   Option<std::string> castPlacement{*this, "cast-placement",
@@ -228,7 +228,7 @@ struct StageFlags : PassPipelineOptions<StageFlags> {
     options.libraryGemms = libraryGemms;
     options.policy = policy;
     options.sets.assign(sets.begin(), sets.end());
-    options.target = target;
+    options.target = TargetInfo::parse(target).value_or(TargetInfo());
     options.training = getTraining();
     return options;
   }
@@ -319,7 +319,7 @@ static void printTraining(FlagPrinter &flags, const TrainingOptions &training) {
 std::string mpc::printFlags(const PipelineOptions &options) {
   FlagPrinter flags;
   flags.add("policy", options.policy);
-  flags.add("target", options.target);
+  flags.add("target", options.target.name());
   flags.addText("cast-placement", options.castPlacement, "mincut");
   flags.addIf(options.relaxedRounding, "relaxed", "true");
   flags.addIf(options.libraryGemms, "library-gemms", "true");
@@ -349,6 +349,8 @@ void mpc::registerPipelines() {
     PassPipelineRegistration<StageFlags>(
         ("mpc-pipeline-" + stage.name).str(), stage.description,
         [build = stage.build](OpPassManager &pm, const StageFlags &flags) {
+          // An unknown target is told by the pass, before the stage runs.
+          pm.addPass(createSetTargetPass({flags.target}));
           build(pm, flags.get());
         });
 }

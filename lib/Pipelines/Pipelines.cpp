@@ -14,7 +14,6 @@
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Policy/Policy.h"
-#include "mpc/Target/CPU/CpuTarget.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -44,13 +43,13 @@ static bool trains(const TrainingOptions &training) {
          training.part == TrainingPart::ForwardBackward;
 }
 
-static bool isCuda(const PipelineOptions &options) {
-  return StringRef(options.target).starts_with("cuda");
-}
-
 /// As passes' options hold lists.
 static SmallVector<std::string> list(ArrayRef<std::string> texts) {
   return SmallVector<std::string>(texts);
+}
+
+static SmallVector<std::string> list(ArrayRef<StringLiteral> texts) {
+  return SmallVector<std::string>(texts.begin(), texts.end());
 }
 
 /// Weights are arguments, dropouts are back in the model.
@@ -99,9 +98,8 @@ static void buildDifferentiate(OpPassManager &pm,
                                const PipelineOptions &options) {
   const TrainingOptions training = options.training.value_or(TrainingOptions());
   OpPassManager &func = pm.nest<func::FuncOp>();
-  // A GPU's kernels load weights that lie apart as one; on a CPU they would be
-  // copied together in every step.
-  if (trains(training) && isCuda(options)) {
+  // Else they would be copied together in every step.
+  if (trains(training) && options.target.kernels().joinsParameters) {
     MergeContractionsPassOptions merge;
     merge.parameters = true;
     func.addPass(createMergeContractionsPass(merge));
@@ -148,7 +146,6 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   AssignPrecisionPassOptions assign;
   assign.policy = options.policy;
   assign.sets.assign(options.sets.begin(), options.sets.end());
-  assign.target = options.target;
   assign.castPlacement = options.castPlacement;
   // Overrides speak of the module.
   pm.addPass(createAssignPrecisionPass(assign));
@@ -191,11 +188,9 @@ static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
 /// Contractions have the extents that the target's matrix units want.
 static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  PadContractionsPassOptions pad;
-  pad.target = options.target;
   // Types decide the multiples, so precision comes before; weights are padded
   // where they are still matrices, before layout.
-  func.addPass(createPadContractionsPass(pad));
+  func.addPass(createPadContractionsPass());
   func.addPass(createCSEPass());
   addVerifier(func, "pad");
 }
@@ -204,11 +199,9 @@ static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
 /// last and constants in tile layout.
 static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  // The fuser of a GPU takes the gradient of a norm as one row kernel, and a
-  // kernel has a form for that of attention.
+  const KernelModel &kernels = options.target.kernels();
   DecomposePassOptions decompose;
-  if (isCuda(options))
-    decompose.keep = list({"attention_gradient", "norm_gradient"});
+  decompose.keep = list(kernels.composites);
   func.addPass(createDecomposePass(decompose));
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
@@ -220,12 +213,9 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
-  // Panels are what the CPU's micro-kernels read; matrix units of a GPU load
-  // rows.
-  auto [kind, isa] = StringRef(options.target).split(':');
-  if (kind == "cpu") {
+  if (kernels.panelColumns) {
     PackConstantsPassOptions pack;
-    pack.columns = CpuTarget::parse(isa).value_or(CpuTarget()).blockColumns();
+    pack.columns = kernels.panelColumns;
     func.addPass(createPackConstantsPass(pack));
     func.addPass(createCSEPass());
   }
@@ -235,21 +225,22 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
 /// Every op ends in a region that becomes one kernel.
 static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  FusePassOptions fuse;
-  fuse.target = options.target;
-  func.addPass(createFusePass(fuse));
-  // Inside its kernel the gradient of a norm is sums over rows.
-  if (isCuda(options)) {
+  func.addPass(createFusePass());
+  const KernelModel &kernels = options.target.kernels();
+  if (!kernels.openComposites.empty()) {
+    std::vector<StringLiteral> closed = kernels.composites;
+    llvm::erase_if(closed, [&](StringRef name) {
+      return llvm::is_contained(kernels.openComposites, name);
+    });
     DecomposePassOptions decompose;
-    decompose.keep = list({"attention_gradient"});
+    decompose.keep = list(closed);
     func.addPass(createDecomposePass(decompose));
   }
   // Only inside fusions is a dropped rounding no change of what memory holds.
   if (options.relaxedRounding)
     func.addPass(createRelaxRoundingPass());
-  // Filters in the order of the kernels' loads; the fuser has seen the plain
-  // one.
-  if (isCuda(options))
+  // The fuser has seen the plain order.
+  if (kernels.storesFilters)
     func.addPass(createStoreFiltersPass());
   func.addPass(createCSEPass());
   addVerifier(func, "fuse");
@@ -257,9 +248,7 @@ static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
 
 /// Buffers with offsets in one arena, an ordered list of launches.
 static void buildPlan(OpPassManager &pm, const PipelineOptions &options) {
-  PlanPassOptions plan;
-  plan.target = options.target;
-  pm.addPass(createPlanPass(plan));
+  pm.addPass(createPlanPass());
   // Kernels and their buffers are known only now.
   if (options.libraryGemms)
     pm.addPass(createSelectGemmsPass());

@@ -4,8 +4,8 @@
 // RUN:   --mpc-pipeline-fuse=target=cuda:sm_80 --mpc-pipeline-plan=target=cuda:sm_80 \
 // RUN:   --mlir-print-debuginfo -o %t.mlir
 // RUN: FileCheck %s --check-prefix=PLAN < %t.mlir
-// RUN: mpc-translate --mpc-to-cuda --target sm_80 %t.mlir | FileCheck %s
-// RUN: mpc-opt %t.mlir --mpc-schedule-kernels=target=sm_80 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: mpc-translate --mpc-to-cuda --target cuda:sm_80 %t.mlir | FileCheck %s
+// RUN: mpc-opt %t.mlir --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels | FileCheck %s --check-prefix=SCHEDULE
 
 // Two launches: the dense layer with its activation, the softmax with the slice of the padding.
 // PLAN: exe.program @main target("cuda:sm_80")

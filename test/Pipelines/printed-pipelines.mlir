@@ -16,6 +16,7 @@
 // RUN: bash -c "mpc-opt %s --pass-pipeline=\"$(grep -v 'Pass Manager' %t.pipeline)\"" | diff - %t.direct.mlir
 
 // SIMPLIFY: builtin.module(
+// SIMPLIFY-NEXT: mpc-set-target{target=cpu:avx512},
 // SIMPLIFY-NEXT: func.func(
 // SIMPLIFY-NEXT: canonicalize{
 // SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
@@ -33,21 +34,24 @@
 // SIMPLIFY-NEXT: )
 
 // PRECISION: builtin.module(
-// PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut policy=float32 remarks=false target=cpu:avx512},
+// PRECISION-NEXT: mpc-set-target{target=cpu:avx512},
+// PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut policy=float32 remarks=false },
 // PRECISION-NEXT: func.func(
 // PRECISION-NEXT: cse,
 // PRECISION-NEXT: mpc-verify-stage{stage=precision}
 // PRECISION-NEXT: )
 // PRECISION-NEXT: )
 
-// OPTIONS: mpc-assign-precision{cast-placement=mincut policy=mixed_bfloat16 remarks=false set={op:relu=float32,name:fc/Add=bfloat16} target=cpu:avx2},
+// OPTIONS: mpc-assign-precision{cast-placement=mincut policy=mixed_bfloat16 remarks=false set={op:relu=float32,name:fc/Add=bfloat16}},
 
 // EVALUATE: builtin.module(
+// EVALUATE-NEXT: mpc-set-target{target=cpu:avx512},
 // EVALUATE-NEXT: func.func(
 // EVALUATE-NEXT: mpc-lift-parameters{ momentum=1.000000e-01 seed=-1 statistics=true },
 // EVALUATE-NEXT: mpc-insert-dropout{at={fc/Add=0.5}},
 // EVALUATE-NEXT: mpc-verify-stage{stage=lift}
 // EVALUATE-NEXT: ),
+// EVALUATE-NEXT: mpc-set-target{target=cpu:avx512},
 // EVALUATE-NEXT: func.func(
 // EVALUATE-NEXT: mpc-attach-loss{delta=5.000000e-01 ignore-index= label-smoothing=0.000000e+00 labels= loss=huber output=},
 // EVALUATE-NEXT: canonicalize{
@@ -57,6 +61,7 @@
 // EVALUATE-NEXT: )
 
 // SCALE: builtin.module(
+// SCALE-NEXT: mpc-set-target{target=cpu:avx512},
 // SCALE-NEXT: mpc-scale-loss{accumulate=1 clip-norm=1.000000e+00 clip-value=0.000000e+00 loss-scale=torch,init=1024},
 // SCALE-NEXT: func.func(
 // SCALE-NEXT: canonicalize{
@@ -66,8 +71,9 @@
 // SCALE-NEXT: )
 
 // PAD: builtin.module(
+// PAD-NEXT: mpc-set-target{target=cuda:sm_80},
 // PAD-NEXT: func.func(
-// PAD-NEXT: mpc-pad-contractions{target=cuda:sm_80},
+// PAD-NEXT: mpc-pad-contractions,
 // PAD-NEXT: cse,
 // PAD-NEXT: mpc-verify-stage{stage=pad}
 // PAD-NEXT: )
@@ -79,6 +85,7 @@
 // CUDA-NEXT: mpc-verify-stage{stage=layout}
 
 // LAYOUT: builtin.module(
+// LAYOUT-NEXT: mpc-set-target{target=cpu:{{avx512|avx2}}},
 // LAYOUT-NEXT: func.func(
 // LAYOUT-NEXT: mpc-decompose{{[{] ?}}max-steps=1024},
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
@@ -96,8 +103,9 @@
 // LAYOUT-NEXT: )
 
 // FUSE: builtin.module(
+// FUSE-NEXT: mpc-set-target{target=cpu:avx512},
 // FUSE-NEXT: func.func(
-// FUSE-NEXT: mpc-fuse{report=false target=cpu:avx512},
+// FUSE-NEXT: mpc-fuse{report=false},
 // FUSE-NEXT: cse,
 // FUSE-NEXT: mpc-verify-stage{stage=fuse}
 // FUSE-NEXT: )
@@ -105,7 +113,8 @@
 
 // PLAN: mpc-verify-stage{stage=fuse}
 // PLAN: ),
-// PLAN-NEXT: mpc-plan{target=cpu:avx2}
+// PLAN-NEXT: mpc-set-target{target=cpu:avx2},
+// PLAN-NEXT: mpc-plan
 // PLAN-NEXT: )
 
 func.func @main(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})

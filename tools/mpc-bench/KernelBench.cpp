@@ -385,9 +385,10 @@ typedef float Vector16 __attribute__((vector_size(64)));
 } // namespace
 
 int main(int argc, char **argv) {
-  std::optional<CpuTarget> target = CpuTarget::host();
-  if (argc > 1)
-    target = CpuTarget::parse(argv[1]);
+  std::optional<TargetInfo> info =
+      argc > 1 ? TargetInfo::parse(std::string("cpu:") + argv[1])
+               : TargetInfo::native();
+  std::optional<CpuTarget> target = info ? CpuTarget::of(*info) : std::nullopt;
   if (!target) {
     std::fprintf(stderr, "usage: mpc-kernel-bench [avx2|avx512] [filter]\n");
     return 2;

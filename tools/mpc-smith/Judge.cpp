@@ -11,7 +11,6 @@
 
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Target/CPU/CpuTarget.h"
 #include "mpc/Target/TargetInfo.h"
 
 #include <algorithm>
@@ -30,22 +29,18 @@ using namespace mpc::smith;
 // Levels
 //===----------------------------------------------------------------------===//
 
-static bool isAvailable(llvm::StringRef level) {
-  std::optional<CpuTarget> target = CpuTarget::parse(level);
-  return target && llvm::is_contained(CpuTarget::available(), target->isa);
-}
-
 std::vector<std::string> smith::availableLevels() {
   std::vector<std::string> levels;
-  for (CpuIsa isa : CpuTarget::available())
-    levels.push_back(CpuTarget{isa}.name().str());
+  for (const TargetInfo &target : TargetInfo::runnable())
+    levels.push_back(target.member().str());
   return levels;
 }
 
 std::vector<std::string> smith::missingLevels() {
   std::vector<std::string> levels;
   for (llvm::StringRef name : TargetInfo::names())
-    if (name.consume_front("cpu:") && !isAvailable(name))
+    if (name.consume_front("cpu:") &&
+        !llvm::is_contained(availableLevels(), name))
       levels.push_back(name.str());
   return levels;
 }
@@ -200,7 +195,7 @@ CompileOptions smith::compileOptions(const Setting &setting,
     tool::splitPair(set, key, type);
     options.sets.emplace_back(key, type);
   }
-  options.crossTarget = setting.target;
+  options.target = setting.target;
   options.rounding = setting.rounding == "relaxed" ? RoundingMode::Relaxed
                                                    : RoundingMode::Strict;
   options.castPlacement = setting.castPlacement;
@@ -241,18 +236,16 @@ static tool::CheckArguments checkArguments(const Setting &setting,
 static std::vector<Finding> judgeTwice(const std::string &model,
                                        const CompileOptions &given,
                                        const std::string &folder) {
-  CompileOptions options = given;
-  options.crossTarget.clear();
-  options.gemm = "own";
-  std::string target =
-      given.crossTarget.empty() ? "cpu:avx2" : given.crossTarget;
   // Code for GPUs needs NVIDIA's compiler; the plan of a CPU does not.
-  if (!given.crossTarget.empty())
+  if (!given.target.empty())
     return {};
+  CompileOptions options = given;
+  options.gemm = "own";
   std::string bytes[2];
   for (int i = 0; i < 2; ++i) {
     std::string path = folder + "/twice" + std::to_string(i) + ".mpcx";
-    Result<CompiledFile> made = compileToFile(model, path, {target}, options);
+    Result<CompiledFile> made =
+        compileToFile(model, path, {"cpu:avx2"}, options);
     if (!made.ok())
       return {{"compile", made.status().toString()}};
     bytes[i] = readText(path);
@@ -282,7 +275,7 @@ static std::vector<Finding> judgeSetting(const Case &drawn,
     for (const std::string &level : availableLevels()) {
       std::string step = "bits cpu:" + level;
       context.onStep(step);
-      options.isa = level;
+      options.target = "cpu:" + level;
       std::string wrong = exactCheck(drawn.text, options, setting.inputSeed);
       if (!wrong.empty())
         return {{step, firstLine(wrong)}};

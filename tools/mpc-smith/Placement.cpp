@@ -102,16 +102,15 @@ std::vector<Finding> smith::judgePlacement(const std::string &file,
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy)
     return {{step, llvm::toString(policy.takeError())}};
-  std::optional<FusionTarget> target = FusionTarget::parse(
-      options.crossTarget.empty() ? "cpu" : options.crossTarget);
-  if (!target || policy->getAlgorithm() != PolicyAlgorithm::MinimumCut)
+  if (policy->getAlgorithm() != PolicyAlgorithm::MinimumCut)
     return {};
+  FusionTarget target(lowered->compiler->target());
   mlir::func::FuncOp entry = lowered->entry();
   mlir::FailureOr<PrecisionPlan> plan =
-      PrecisionPlan::create(entry, *policy, *target, CastPlacement::MinimumCut);
+      PrecisionPlan::create(entry, *policy, target, CastPlacement::MinimumCut);
   if (mlir::failed(plan))
     return {{step, "no plan"}};
-  std::string wrong = PlacementJudge(entry, *plan, *target, *policy).judge();
+  std::string wrong = PlacementJudge(entry, *plan, target, *policy).judge();
   if (wrong.empty())
     return {};
   return {{step, wrong}};

@@ -6,6 +6,7 @@
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Import/ONNX.h"
@@ -50,8 +51,8 @@ struct Flags {
   llvm::cl::opt<std::string> target{
       "target",
       llvm::cl::desc("Architecture that kernels are generated for, as in "
-                     "sm_90a"),
-      llvm::cl::value_desc("sm_XX"), llvm::cl::init("sm_80")};
+                     "cuda:sm_90a"),
+      llvm::cl::value_desc("cuda:sm_XX"), llvm::cl::init("cuda:sm_80")};
 };
 
 } // namespace
@@ -135,12 +136,9 @@ static LogicalResult printCuda(Operation *op, StringRef target,
   if (!module)
     return op->emitError("is not a module");
   PassManager passes(module.getContext());
-  mpc::ScheduleKernelsPassOptions schedule;
-  schedule.target = target.str();
-  passes.addPass(mpc::createScheduleKernelsPass(schedule));
-  mpc::LowerKernelsToGpuPassOptions lower;
-  lower.target = target.str();
-  passes.addPass(mpc::createLowerKernelsToGpuPass(lower));
+  passes.addPass(mpc::createSetTargetPass({target.str()}));
+  passes.addPass(mpc::createScheduleKernelsPass());
+  passes.addPass(mpc::createLowerKernelsToGpuPass());
   if (failed(passes.run(module)))
     return failure();
   auto kernels = module.getOps<gpu::GPUModuleOp>();

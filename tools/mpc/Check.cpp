@@ -423,9 +423,7 @@ int Checker::run() {
   Json document = {{"model", arguments.common.model},
                    {"policy", options.policy},
                    {"device", device->name()},
-                   {"isa", compiler->architecture().empty()
-                               ? compiler->target().name().str()
-                               : compiler->architecture()},
+                   {"isa", compiler->target().member().str()},
                    {"ok", false}};
   reportOutputs(document, ok);
   if (Status status = compareExpected(document, ok); !status.ok())

@@ -13,6 +13,8 @@
 #include "mpc/Target/CUDA/CudaTarget.h"
 #include "mpc/Target/CUDA/HostDevice.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <cstdlib>
 
 using namespace mpc;
@@ -38,6 +40,27 @@ static Result<std::string> targetOfDevice(const CommonOptions &options) {
   return "cuda:" + gpus->at(number).architecture();
 }
 
+/// What flags say together: a level by `--isa` is for running, so that this
+/// machine must have it.
+static Result<std::string> chooseTarget(const CommonOptions &options) {
+  Result<std::string> target = targetOfDevice(options);
+  if (!target.ok() || options.isa.empty())
+    return target;
+  std::string level = "cpu:" + options.isa;
+  if (!target->empty() && *target != "cpu:native" && *target != level)
+    return Status(StatusCode::InvalidArgument, "--target " + *target,
+                  "contradicts --isa " + options.isa);
+  std::optional<TargetInfo> info = TargetInfo::parse(level);
+  if (!info || !info->facts().isGenerated)
+    return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
+                  "is not among the levels that code is generated for: avx512, "
+                  "avx2");
+  if (!llvm::is_contained(TargetInfo::runnable(), *info))
+    return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
+                  "this machine lacks its instructions");
+  return level;
+}
+
 Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
                                                 Reporter &reporter) {
   CompileOptions compile;
@@ -59,7 +82,6 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
                         " and as " + std::to_string(extent));
   }
   compile.batch = options.batch;
-  compile.isa = options.isa;
   compile.castPlacement = options.castPlacement;
   bool forGpu = options.target.rfind("cuda:", 0) == 0 ||
                 options.device.rfind("cuda", 0) == 0;
@@ -67,21 +89,10 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
     return Status(StatusCode::Unavailable, "--gemm library",
                   "code for the CPU never calls a library; use --gemm own");
   compile.gemm = options.gemm;
-  Result<std::string> target = targetOfDevice(options);
+  Result<std::string> target = chooseTarget(options);
   if (!target.ok())
     return target.status();
-  if (target->rfind("cuda:", 0) == 0) {
-    if (!options.isa.empty())
-      return Status(StatusCode::InvalidArgument, "--target " + *target,
-                    "contradicts --isa " + options.isa + ", a CPU's");
-    compile.crossTarget = *target;
-  } else if (!options.target.empty() && options.target != "cpu:native") {
-    std::string isa = options.target.substr(4);
-    if (!options.isa.empty() && options.isa != isa)
-      return Status(StatusCode::InvalidArgument, "--target " + options.target,
-                    "contradicts --isa " + options.isa);
-    compile.crossTarget = isa;
-  }
+  compile.target = *target;
   compile.rounding = options.rounding == "relaxed" ? RoundingMode::Relaxed
                                                    : RoundingMode::Strict;
   compile.dumpDir = options.dumpDir;
@@ -128,12 +139,12 @@ static Status aimAt(const Device &device, CommonOptions &options) {
 Result<Device> tool::makeHostDevice(const CommonOptions &options) {
   HostDeviceOptions host;
   if (!options.target.empty()) {
-    std::optional<CudaTarget> target = CudaTarget::parse(options.target);
-    if (!target)
+    std::optional<TargetInfo> target = TargetInfo::parse(options.target);
+    if (!target || !CudaTarget::of(*target))
       return Status(StatusCode::Unavailable, "--target " + options.target,
                     "is no architecture that code is generated for; cuda-host "
                     "takes cuda:sm_75 and later");
-    host.architecture = target->name();
+    host.architecture = target->member().str();
   }
   host.threads = options.threads;
   return cudaHostDevice(host);

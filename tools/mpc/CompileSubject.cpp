@@ -56,9 +56,7 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
     return {executable.status()};
   subject.executable = *executable;
   subject.policy = options->policy;
-  subject.isa = (*compiler)->architecture();
-  if (subject.isa.empty())
-    subject.isa = (*compiler)->target().name().str();
+  subject.isa = (*compiler)->target().member().str();
   // The compiler goes here: its memory is not the model's.
   return {};
 }

@@ -9,8 +9,6 @@
 #include "Commands.h"
 
 #include "mpc/Runtime/Device.h"
-#include "mpc/Target/CPU/CpuTarget.h"
-#include "mpc/Target/CUDA/CudaTarget.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
@@ -52,27 +50,16 @@ CpuReport tool::describeCpu(bool measure) {
     if (features.lookup(feature))
       report.features.push_back(feature);
 
-  llvm::SmallVector<CpuIsa> runnable = CpuTarget::available();
   for (llvm::StringRef name : TargetInfo::names()) {
-    if (!name.consume_front("cpu:"))
-      continue;
-    IsaLevel level{name.str(), false, false};
-    if (std::optional<CpuTarget> target = CpuTarget::parse(name)) {
-      level.generated = true;
-      level.available = std::find(runnable.begin(), runnable.end(),
-                                  target->isa) != runnable.end();
-    } else {
-      level.available =
-          features.lookup(name == "amx" ? "amx-bf16" : name.str());
-    }
-    report.levels.push_back(std::move(level));
+    std::optional<TargetInfo> level = TargetInfo::parse(name);
+    if (level && !level->isGpu())
+      report.levels.push_back({level->member().str(), level->runsHere(),
+                               level->facts().isGenerated});
   }
-  if (std::optional<CpuTarget> best = CpuTarget::host()) {
-    std::string isa = best->name().str();
-    report.target = TargetInfo::parse("cpu:" + isa);
-    if (measure)
-      report.ceilings = measureCeilings(isa, report.cores);
-  }
+  report.target = TargetInfo::native();
+  if (report.target && measure)
+    report.ceilings =
+        measureCeilings(report.target->member().str(), report.cores);
   return report;
 }
 
@@ -119,10 +106,9 @@ static Json toJson(const CpuReport &cpu) {
                 {"gflops", {{"f32", cpu.ceilings->flopsPerSecond * 1e-9}}},
                 {"bandwidths", bandwidths}};
   }
-  std::string name = cpu.target ? cpu.target->name : "";
   Json isa = nullptr;
   if (cpu.target)
-    isa = name.substr(name.find(':') + 1);
+    isa = cpu.target->member().str();
   return {{"name", cpu.name},
           {"kind", "cpu"},
           {"isa", isa},
@@ -157,7 +143,7 @@ static Json toJson(const GpuReport &report) {
           {"multiprocessors", gpu.multiprocessors},
           {"memory_bytes", gpu.memoryBytes},
           {"l2_bytes", gpu.l2Bytes},
-          {"runs", CudaTarget::parse(gpu.architecture()).has_value()},
+          {"runs", report.target && report.target->facts().isGenerated},
           {"fast_types", fastTypes(report.target)},
           {"ceilings", ceilings},
           {"policy", policyFor(report.target)}};
@@ -204,7 +190,7 @@ static std::string cpuText(const CpuReport &cpu) {
   text += "\n";
   if (!cpu.target)
     return text + "  runs nothing: compiled code needs AVX2, FMA and F16C\n";
-  text += "  compiles for: " + cpu.target->name +
+  text += "  compiles for: " + cpu.target->name() +
           "; fast types: " + typeList(cpu.target) + "\n";
   if (cpu.ceilings) {
     text += "  measured, all cores: " +
@@ -230,7 +216,7 @@ static std::string gpuText(const GpuReport &report) {
       shortBytes(double(gpu.memoryBytes)) + "\n";
   if (!report.target)
     return text + "  this architecture is not known\n";
-  text += CudaTarget::parse(gpu.architecture())
+  text += (report.target && report.target->facts().isGenerated)
               ? "  compiles for: "
               : "  runs nothing, which needs 7.5; plans for: ";
   text += "cuda:" + gpu.architecture() +

@@ -30,10 +30,8 @@ static std::string stageNames() {
 
 /// Runs the fuser on a module after Layout and prints what it decided, in
 /// order.
-static int dumpFusion(Compiler &compiler, mlir::ModuleOp module,
-                      Reporter &reporter) {
+static int dumpFusion(mlir::ModuleOp module, Reporter &reporter) {
   FusePassOptions fuse;
-  fuse.target = compiler.targetName();
   fuse.report = true;
   mlir::PassManager passes(module.getContext());
   passes.addNestedPass<mlir::func::FuncOp>(createFusePass(fuse));
@@ -82,7 +80,7 @@ int tool::dumpCommand(const DumpArguments &options) {
     if (Status status = (*compiler)->runStages(**module, "import", "layout");
         !status.ok())
       return reporter.fail(status);
-    return dumpFusion(**compiler, **module, reporter);
+    return dumpFusion(**module, reporter);
   }
   bool toCode = options.after == "codegen";
   if (Status status = (*compiler)->runStages(**module, "import",

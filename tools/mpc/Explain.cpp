@@ -37,16 +37,11 @@ static Result<ExplainedWhy> explainWhy(Compiler &compiler,
   if (!policy)
     return Status(StatusCode::InvalidArgument, "--policy " + options.policy,
                   llvm::toString(policy.takeError()));
-  std::optional<FusionTarget> target =
-      FusionTarget::parse(compiler.targetName());
-  if (!target)
-    return Status(StatusCode::Unavailable, "--target " + compiler.targetName(),
-                  "has no precision stage");
   CastPlacement placement = options.castPlacement == "propagate"
                                 ? CastPlacement::Propagate
                                 : CastPlacement::MinimumCut;
   WhyAnalysis analysis(function, *policy, compiler.pipelineOptions().sets,
-                       *target, placement);
+                       FusionTarget(compiler.target()), placement);
   mlir::Value value = analysis.find(name);
   if (!value) {
     std::string nearest = analysis.nearestName(name);

@@ -6,13 +6,17 @@
 
 #include "FastPath.h"
 
-#include "mpc/Target/CPU/CpuTarget.h"
-
 using namespace mpc;
 using namespace mpc::tool;
 
 /// What is said once of a compile's fast path.
 static constexpr const char *kFastPath = "fast path";
+
+/// What a compile is for; nullopt where that is unknown, which it tells itself.
+static std::optional<TargetInfo> targetOf(const CompileOptions &options) {
+  return options.target.empty() ? TargetInfo::native()
+                                : TargetInfo::parse(options.target);
+}
 
 /// "7.0".
 static std::string capabilityText(int tenfold) {
@@ -24,9 +28,8 @@ static std::string capabilityText(int tenfold) {
 static int leastCapability(PolicyType type) {
   for (llvm::StringRef name : TargetInfo::names()) {
     std::optional<TargetInfo> target = TargetInfo::parse(name);
-    if (target && target->kind == TargetInfo::Kind::Cuda &&
-        target->hasFastPath(type))
-      return target->computeCapability;
+    if (target && target->isGpu() && target->hasFastPath(type))
+      return target->facts().computeCapability;
   }
   return 0;
 }
@@ -36,19 +39,20 @@ std::optional<std::string> tool::describeSlowType(PolicyType type,
   if (target.hasFastPath(type))
     return std::nullopt;
   std::string name = stringify(type).str();
-  if (target.kind == TargetInfo::Kind::Cuda) {
-    std::string text = target.name + " has no tensor cores for " + name;
+  if (target.isGpu()) {
+    std::string text = target.name() + " has no tensor cores for " + name;
     if (int least = leastCapability(type))
       text += ", which need compute capability " + capabilityText(least) +
-              " or higher, not " + capabilityText(target.computeCapability);
+              " or higher, not " +
+              capabilityText(target.facts().computeCapability);
     return text + "; use --policy " + bestPolicy(target).policy +
            " or another GPU";
   }
   if (isComputeMode(type))
-    return target.name + " has no unit for " + name +
+    return target.name() + " has no unit for " + name +
            ", so that contractions compute in float32; --policy float32 is "
            "the same";
-  return target.name + " has no unit for " + name +
+  return target.name() + " has no unit for " + name +
          ": contractions widen it to float32, which saves memory traffic but "
          "no arithmetic; use --policy float32 where arithmetic is what takes "
          "the time";
@@ -68,9 +72,7 @@ std::optional<std::string> tool::fastUnit(PolicyType type,
   if (type == PolicyType::Float32 || type == PolicyType::Float64 ||
       !target.hasFastPath(type))
     return std::nullopt;
-  if (target.kind == TargetInfo::Kind::Cuda)
-    return "tensor cores";
-  return target.name == "cpu:amx" ? "AMX tiles" : "dot products of pairs";
+  return target.unit(type)->name.str();
 }
 
 PolicyChoice tool::bestPolicy(const TargetInfo &target) {
@@ -81,28 +83,17 @@ PolicyChoice tool::bestPolicy(const TargetInfo &target) {
   for (auto [type, policy] : kByPreference) {
     if (!target.hasFastPath(type))
       continue;
-    return {policy, target.name + " has units for " + stringify(type).str() +
+    return {policy, target.name() + " has units for " + stringify(type).str() +
                         speedUpText(type, target)};
   }
   return {"float32",
-          target.name + " multiplies no narrower type faster than float32"};
-}
-
-std::string tool::targetNameOf(const CompileOptions &options) {
-  const std::string &cross = options.crossTarget;
-  if (cross.rfind("cuda:", 0) == 0)
-    return cross;
-  std::string level = !cross.empty() ? cross : options.isa;
-  // What the machine has counts only as far as code is generated for it.
-  if (level.empty())
-    level = CpuTarget::host().value_or(CpuTarget()).name().str();
-  return "cpu:" + level;
+          target.name() + " multiplies no narrower type faster than float32"};
 }
 
 void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
   if (options.policy != "auto")
     return;
-  std::optional<TargetInfo> target = TargetInfo::parse(targetNameOf(options));
+  std::optional<TargetInfo> target = targetOf(options);
   PolicyChoice choice =
       target ? bestPolicy(*target)
              : PolicyChoice{"float32", "nothing is known of the target"};
@@ -112,7 +103,7 @@ void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
 }
 
 void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
-  std::optional<TargetInfo> target = TargetInfo::parse(targetNameOf(options));
+  std::optional<TargetInfo> target = targetOf(options);
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy) {
     llvm::consumeError(policy.takeError());
@@ -123,7 +114,7 @@ void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
   PolicyType type = policy->getCompute();
   if (std::optional<std::string> unit = fastUnit(type, *target))
     reporter.noteOnce(kFastPath, "--policy " + options.policy + ": " +
-                                     target->name + " multiplies " +
+                                     target->name() + " multiplies " +
                                      stringify(type).str() + " on its " +
                                      *unit + speedUpText(type, *target));
   std::optional<std::string> text = describeSlowType(type, *target);

@@ -13,6 +13,7 @@
 
 #include "mpc/Analysis/ContractedDag.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -38,9 +39,10 @@ struct FusionTarget {
   /// Whether contractions sum in 16 bits. The CPU's sum in f32 and round once.
   bool accumulatesNarrow = false;
 
-  /// Parses "cpu", "cpu:avx2", "cpu:avx512", "cpu:native", "cuda:sm_XX";
-  /// nullopt where unknown.
-  static std::optional<FusionTarget> parse(llvm::StringRef name);
+  FusionTarget() = default;
+  explicit FusionTarget(const TargetInfo &target)
+      : roundsToTensorFloat32(target.kernels().roundsToTensorFloat32),
+        permitsBFloat16Terms(target.kernels().permitsBFloat16Terms) {}
 };
 
 /// Whether a cast between floats that feeds operand `index` of `op` disappears

@@ -30,7 +30,7 @@ struct CompiledFile {
 /// "cuda:sm_90a") into the file `output`. A target need not be this machine's;
 /// "cpu:native" stands for the best level that this machine has. Equal input
 /// gives equal bytes. The file appears whole, by a rename, or not at all.
-/// `options.isa` and `options.crossTarget` are not read. A target for CPUs
+/// `options.target` is not read. A target for CPUs
 /// needs LLVM's linker, ld.lld, which it starts as a process; one for GPUs
 /// needs NVRTC, no GPU.
 Result<CompiledFile> compileToFile(const std::string &model,

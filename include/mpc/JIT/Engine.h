@@ -26,8 +26,8 @@ public:
   static Result<Engine> create(Device device);
 
   /// Compiles the model in the file `path` (.onnx, or .mlir in mpc's own
-  /// dialect) for the device; on one that is a GPU `options.isa` and
-  /// `options.crossTarget` are not read. Takes tens of milliseconds to seconds.
+  /// dialect) for the device; on one that is a GPU `options.target` is not
+  /// read. Takes tens of milliseconds to seconds.
   /// On failure the status is the first error and its notes are the others; all
   /// went to `onDiagnostic` as well.
   Result<Executable> compileFile(const std::string &path,

@@ -57,12 +57,10 @@ struct CompileOptions {
   std::map<std::string, std::vector<int64_t>> inputShapes;
   /// Extent of the batch dimension.
   std::optional<int64_t> batch;
-  /// Instruction set level: "avx512", "avx2"; empty takes the machine's best.
-  std::string isa;
-  /// What to plan for without running: a level that this machine may lack
-  /// ("avx512"), or a GPU ("cuda:sm_80"). Where that is not this machine, the
-  /// compile stops before code generation. Empty means this machine.
-  std::string crossTarget;
+  /// What to compile for: "cpu:avx512" or another level, which this machine may
+  /// lack as long as nothing runs, or "cuda:sm_80". Empty or "cpu:native": the
+  /// best level of this machine.
+  std::string target;
   RoundingMode rounding = RoundingMode::Strict;
   /// Who computes matrix products on a GPU: "own" kernels, or "library", which
   /// is cuBLASLt where it has the epilogue. Code for a CPU is always our own.

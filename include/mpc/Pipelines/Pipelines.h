@@ -10,6 +10,7 @@
 #ifndef MPC_PIPELINES_PIPELINES_H
 #define MPC_PIPELINES_PIPELINES_H
 
+#include "mpc/Target/TargetInfo.h"
 #include "mpc/Training/Options.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -32,9 +33,8 @@ struct PipelineOptions {
   std::string castPlacement = "mincut";
   /// Whether narrow-then-widen pairs inside a kernel may be dropped.
   bool relaxedRounding = false;
-  /// Target of every stage from precision on: `cpu:avx2`, `cpu:avx512`, or for
-  /// planning alone `cuda:sm_XX` (mpc/Target/TargetInfo.h lists them).
-  std::string target = "cpu:avx512";
+  /// What the module is compiled for; its `exe.target` says the same.
+  TargetInfo target;
   /// Whether products go to the library where it has their epilogue (GPUs).
   bool libraryGemms = false;
   /// Largest constant that folding may make, in bytes.

@@ -68,7 +68,7 @@ struct LowerKernelsToGpuPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<CudaTarget> architecture = parseTarget(module, target);
+    FailureOr<CudaTarget> architecture = cudaTargetOf(module);
     if (failed(architecture))
       return signalPassFailure();
     SmallVector<func::FuncOp> kernels;

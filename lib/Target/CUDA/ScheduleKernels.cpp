@@ -35,7 +35,7 @@ struct ScheduleKernelsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<CudaTarget> architecture = parseTarget(module, target);
+    FailureOr<CudaTarget> architecture = cudaTargetOf(module);
     if (failed(architecture))
       return signalPassFailure();
     for (auto kernel : module.getOps<func::FuncOp>())
@@ -64,8 +64,9 @@ private:
         return success();
       }
     }
-    return kernel.emitError() << "kernel '" << kernel.getName()
-                              << "' has no form on " << architecture.name();
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has no form on "
+           << architecture.target().name();
   }
 };
 } // namespace

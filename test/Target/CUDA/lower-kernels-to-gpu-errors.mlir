@@ -1,4 +1,4 @@
-// RUN: mpc-opt %s --mpc-lower-kernels-to-gpu --verify-diagnostics --split-input-file
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-lower-kernels-to-gpu --verify-diagnostics --split-input-file
 
 // expected-error @below {{kernel 'unscheduled' has no mpc.schedule; run mpc-schedule-kernels first}}
 // expected-error @below {{no code could be generated for kernel 'unscheduled'}}

@@ -1,5 +1,5 @@
-// RUN: mpc-opt %s --mpc-schedule-kernels=target=sm_70 --verify-diagnostics
+// RUN: mpc-opt %s --mpc-schedule-kernels --verify-diagnostics
 
-// expected-error @below {{kernels are generated for sm_75 and later, not for 'sm_70'}}
-module {
+// expected-error @below {{kernels are generated for cuda:sm_75 and later, not for 'cuda:sm_70'}}
+module attributes {exe.target = #exe.target<"cuda:sm_70">} {
 }

@@ -1,5 +1,5 @@
-// RUN: mpc-opt %s --mpc-schedule-kernels --split-input-file | FileCheck %s
-// RUN: mpc-opt %s --mpc-schedule-kernels --mpc-schedule-kernels=target=sm_90a --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_90a --mpc-schedule-kernels --mpc-schedule-kernels --split-input-file | FileCheck %s
 
 // Maps move 128 bits per thread and access: four f32, eight bf16.
 

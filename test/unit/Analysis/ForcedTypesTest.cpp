@@ -22,6 +22,10 @@ using namespace mpc;
 namespace {
 
 /// Two contractions and a softmax, planned under one policy.
+FusionTarget fusionTarget(StringRef name) {
+  return FusionTarget(*TargetInfo::parse(name));
+}
+
 class ForcedTypesTest : public ::testing::Test {
 protected:
   ForcedTypesTest() {
@@ -87,10 +91,10 @@ TEST_F(ForcedTypesTest, ATargetWithoutTensorFloat32SaysSoOnce) {
 }
 
 TEST_F(ForcedTypesTest, TensorFloat32IsThereFromCapability80) {
-  EXPECT_FALSE(FusionTarget::parse("cpu:avx512")->roundsToTensorFloat32);
-  EXPECT_FALSE(FusionTarget::parse("cuda:sm_75")->roundsToTensorFloat32);
-  EXPECT_TRUE(FusionTarget::parse("cuda:sm_80")->roundsToTensorFloat32);
-  EXPECT_TRUE(FusionTarget::parse("cuda:sm_90a")->roundsToTensorFloat32);
+  EXPECT_FALSE(fusionTarget("cpu:avx512").roundsToTensorFloat32);
+  EXPECT_FALSE(fusionTarget("cuda:sm_75").roundsToTensorFloat32);
+  EXPECT_TRUE(fusionTarget("cuda:sm_80").roundsToTensorFloat32);
+  EXPECT_TRUE(fusionTarget("cuda:sm_90a").roundsToTensorFloat32);
 }
 
 TEST_F(ForcedTypesTest, Bf16TermsNeedATargetThatHasThem) {
@@ -112,7 +116,7 @@ TEST_F(ForcedTypesTest, Bf16TermsNeedATargetThatHasThem) {
 // Three terms have f32's precision: a GPU's kernels compute f32 where they are
 // permitted. Two terms have less.
 TEST_F(ForcedTypesTest, ThreeBf16TermsAreAPermissionOnGpus) {
-  FusionTarget gpu = *FusionTarget::parse("cuda:sm_90");
+  FusionTarget gpu = fusionTarget("cuda:sm_90");
   std::optional<OpPlan> first = plan(
       R"({"name": "a", "overrides": {"name:first": "bf16x3"}})", "first", gpu);
   ASSERT_TRUE(first);

@@ -43,21 +43,6 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
-TEST_F(FusibilityTest, TargetsParse) {
-  EXPECT_TRUE(FusionTarget::parse("cpu"));
-  EXPECT_TRUE(FusionTarget::parse("cpu:avx2"));
-  EXPECT_TRUE(FusionTarget::parse("cpu:avx512"));
-  EXPECT_TRUE(FusionTarget::parse("cpu:native"));
-  EXPECT_FALSE(FusionTarget::parse("cpu:mmx"));
-  EXPECT_FALSE(FusionTarget::parse("gpu"));
-  EXPECT_TRUE(FusionTarget::parse("cuda:sm_80"));
-  EXPECT_TRUE(FusionTarget::parse("cuda:sm_90a"));
-  EXPECT_FALSE(FusionTarget::parse("cuda"));
-  EXPECT_FALSE(FusionTarget::parse("cuda:sm_"));
-  EXPECT_FALSE(FusionTarget::parse("cuda:80"));
-  EXPECT_FALSE(FusionTarget::parse("cuda:sm_80x"));
-}
-
 TEST_F(FusibilityTest, ContractionsTakeNarrowOperandsAsTheyLie) {
   parse(
       R"(func.func @f(%x: tensor<4x4xf32>, %m: tensor<1x4x4xf32>, %q: tensor<1x4x4xf32>) {

@@ -67,7 +67,7 @@ void checkGraphs(uint64_t first, int count, int ops) {
       options.policy = test.policy;
       options.sets = test.sets;
       options.rounding = test.rounding;
-      options.isa = target.name().str();
+      options.target = "cpu:" + target.name().str();
       std::string wrong = exactCheck(graph.text(), options, seed);
       EXPECT_EQ(wrong, "") << target.name().str() << ", policy " << test.policy
                            << (test.sets.empty() ? "" : " with overrides")

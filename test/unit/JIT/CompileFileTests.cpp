@@ -111,7 +111,7 @@ TEST_F(CompileFileTest, RunsBitForBitAsTheJitDoes) {
         load.isa = level;
         Result<Executable> stored = file->load(cpu, load);
         ASSERT_TRUE(stored.ok()) << stored.status().toString();
-        options.isa = level;
+        options.target = "cpu:" + level;
         Result<Executable> compiled =
             engine.compileFile(tests + model, options);
         ASSERT_TRUE(compiled.ok()) << compiled.status().toString();
@@ -170,7 +170,7 @@ TEST_F(CompileFileTest, StoresWhatErrorBoundsAndDataNeed) {
 }
 
 TEST_F(CompileFileTest, NamesEachTargetOnce) {
-  std::string host = "cpu:" + CpuTarget::host()->name().str();
+  std::string host = TargetInfo::native()->name();
   Result<CompiledFile> file =
       compileToFile(tests + "Integration/Inputs/dense.mlir", path,
                     {"cpu:native", host, "cpu:native"});

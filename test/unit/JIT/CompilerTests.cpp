@@ -202,9 +202,11 @@ TEST(DescribeLocation, NamesFileAndOp) {
 
 TEST(Compiler, RefusesUnknownTargets) {
   CompileOptions options;
-  options.isa = "avx9000";
-  EXPECT_FALSE(Compiler::create(options).ok());
-  options = {};
-  options.crossTarget = "avx512";
+  options.target = "cpu:avx9000";
+  Result<std::unique_ptr<Compiler>> refused = Compiler::create(options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().text().find("is none of cpu:avx2, cpu:avx512"),
+            std::string::npos);
+  options.target = "cpu:avx512";
   EXPECT_TRUE(Compiler::create(options).ok());
 }

@@ -105,7 +105,7 @@ TEST_F(LayerTest, OverridesAreSeen) {
 TEST_F(LayerTest, JoinedProductsStandForTheirLayers) {
   // A training step for a GPU loads both weights as one.
   CompileOptions choices = options("mixed_bfloat16");
-  choices.crossTarget = "cuda:sm_80";
+  choices.target = "cuda:sm_80";
   choices.training.emplace();
   choices.training->loss.kind = "mean_squared_error";
   Engine null = *Engine::create(Device::null());

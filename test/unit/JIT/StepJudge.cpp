@@ -43,7 +43,7 @@ StepJudge::StepJudge(const std::string &path, const CompileOptions &options,
       Engine::create(device)->compileFile(path, options);
   EXPECT_TRUE(compiled.ok()) << compiled.status().toString();
   CompileOptions choices = oracleOptions ? *oracleOptions : options;
-  choices.crossTarget = "cuda:" + device.architecture();
+  choices.target = "cuda:" + device.architecture();
   Result<TrainingOracle> made = TrainingOracle::create(path, choices);
   EXPECT_TRUE(made.ok()) << made.status().toString();
   if (!compiled.ok() || !made.ok())

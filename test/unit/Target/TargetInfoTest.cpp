@@ -20,7 +20,7 @@ static TargetInfo parsed(llvm::StringRef name) {
 
 TEST(TargetInfo, ParsesEveryNameItLists) {
   for (llvm::StringRef name : TargetInfo::names())
-    EXPECT_EQ(parsed(name).name, name.str());
+    EXPECT_EQ(parsed(name).name(), name.str());
 }
 
 TEST(TargetInfo, RefusesUnknownNames) {
@@ -31,14 +31,21 @@ TEST(TargetInfo, RefusesUnknownNames) {
 }
 
 TEST(TargetInfo, NativeIsALevel) {
-  EXPECT_EQ(parsed("cpu").name, parsed("cpu:native").name);
-  EXPECT_TRUE(llvm::is_contained(TargetInfo::names(),
-                                 llvm::StringRef(parsed("cpu").name)));
+  std::optional<TargetInfo> native = TargetInfo::native();
+  EXPECT_EQ(TargetInfo::parse("cpu"), native);
+  EXPECT_EQ(TargetInfo::parse("cpu:native"), native);
+  if (!native)
+    GTEST_SKIP() << "this machine runs no level";
+  EXPECT_TRUE(llvm::is_contained(TargetInfo::names(), native->name()));
+  EXPECT_TRUE(native->runsHere());
+  EXPECT_TRUE(native->facts().isGenerated);
+  EXPECT_EQ(TargetInfo::runnable().back(), *native);
 }
 
 TEST(TargetInfo, ArchitectureVariantsAreTheArchitecture) {
-  EXPECT_EQ(parsed("cuda:sm_90a").name, "cuda:sm_90");
-  EXPECT_EQ(parsed("cuda:sm_100f").computeCapability, 100);
+  EXPECT_EQ(&parsed("cuda:sm_90a").facts(), &parsed("cuda:sm_90").facts());
+  EXPECT_EQ(parsed("cuda:sm_90a").name(), "cuda:sm_90a");
+  EXPECT_EQ(parsed("cuda:sm_100f").facts().computeCapability, 100);
 }
 
 TEST(TargetInfo, MultiplesAreSixteenBytes) {

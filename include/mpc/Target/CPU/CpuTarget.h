@@ -9,8 +9,7 @@
 #ifndef MPC_TARGET_CPU_CPUTARGET_H
 #define MPC_TARGET_CPU_CPUTARGET_H
 
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringRef.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include <optional>
 #include <string>
@@ -31,19 +30,17 @@ struct CpuTarget {
   int64_t blockRows() const { return isa == CpuIsa::Avx512 ? 12 : 6; }
   /// Columns of the block, which is the panel width of packed constants.
   int64_t blockColumns() const { return 2 * lanes(); }
-  /// The name that `--isa` takes: "avx2", "avx512".
+  /// The level's name: "avx2", "avx512".
   llvm::StringRef name() const;
   /// LLVM CPU name and feature string that code is generated with.
   std::string llvmCpu() const;
   std::string llvmFeatures() const;
 
+  /// The level of a target; nullopt where no code for a CPU is generated for
+  /// it.
+  static std::optional<CpuTarget> of(const TargetInfo &target);
   /// The levels that this machine can run, weakest first; empty below AVX2.
   static llvm::SmallVector<CpuIsa> available();
-  /// The best level of this machine, or nullopt where it lacks AVX2, FMA or
-  /// F16C.
-  static std::optional<CpuTarget> host();
-  /// Parses a level's name; nullopt where it is unknown.
-  static std::optional<CpuTarget> parse(llvm::StringRef name);
 };
 
 } // namespace mpc

@@ -7,38 +7,42 @@
 #ifndef MPC_TARGET_CUDA_CUDATARGET_H
 #define MPC_TARGET_CUDA_CUDATARGET_H
 
-#include "llvm/ADT/StringRef.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 namespace mpc {
 
 /// An architecture that kernels are generated for. A value; cheap to copy.
-struct CudaTarget {
-  /// Ten times the compute capability: 80 for 8.0. Kernels need at least 75.
-  int computeCapability = 80;
-  /// The "a" of sm_90a: instructions of this architecture alone.
-  bool archSpecific = false;
-
-  /// Parses "sm_80", "sm_90a" or either with "cuda:" in front; nullopt where it
-  /// is none or below 7.5.
-  static std::optional<CudaTarget> parse(llvm::StringRef text);
-  /// "sm_90a".
-  std::string name() const;
+class CudaTarget {
+public:
+  /// sm_80, which documents and tests show.
+  CudaTarget() : info(*TargetInfo::parse("cuda:sm_80")) {}
+  /// The architecture of a target; nullopt where no kernels are generated for
+  /// it.
+  static std::optional<CudaTarget> of(const TargetInfo &target);
 
   /// cp.async, and the bf16 and tf32 types of the matrix units.
-  bool hasAsyncCopies() const { return computeCapability >= 80; }
-  bool hasBf16() const { return computeCapability >= 80; }
-  bool hasTf32() const { return computeCapability >= 80; }
-  /// Shared memory that one block may have, with the opt-in attribute (CUDA C++
-  /// programming guide, technical specifications per compute capability).
-  int64_t sharedBytesPerBlock() const;
+  bool hasAsyncCopies() const { return capability() >= 80; }
+  bool hasBf16() const { return info.unit(MathType::BFloat16); }
+  bool hasTf32() const { return info.unit(MathType::TensorFloat32); }
+  /// Shared memory that one block may have, with the opt-in attribute.
+  int64_t sharedBytesPerBlock() const {
+    return info.facts().sharedBytesPerBlock;
+  }
   /// The same without the attribute.
   static constexpr int64_t kPlainSharedBytes = 48 * 1024;
   /// Multiprocessors of the largest product, to fill a device with blocks.
-  int64_t multiprocessors() const;
+  int64_t multiprocessors() const { return info.facts().multiprocessors; }
+  /// The target that it is.
+  const TargetInfo &target() const { return info; }
+
+private:
+  explicit CudaTarget(const TargetInfo &info) : info(info) {}
+  int capability() const { return info.facts().computeCapability; }
+
+  TargetInfo info;
 };
 
 } // namespace mpc

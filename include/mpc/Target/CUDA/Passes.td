@@ -29,10 +29,6 @@ def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
     Left alone: kernels that have a schedule.
     Executed example: test/Target/CUDA/schedule-kernels.mlir.
   }];
-  let options = [
-    Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
-           "architecture, as in sm_90a">,
-  ];
   // Families write code to measure it.
   let dependentDialects = [
     "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
@@ -55,10 +51,6 @@ def LowerKernelsToGpuPass : Pass<"mpc-lower-kernels-to-gpu", "::mlir::ModuleOp">
     Left alone: everything but kernels.
     Executed example: test/Target/CUDA/lower-kernels-to-gpu.mlir.
   }];
-  let options = [
-    Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
-           "architecture, as in sm_90a">,
-  ];
   let dependentDialects = [
     "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",

@@ -17,11 +17,71 @@ using namespace mpc::exe;
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.cpp.inc"
 
+//===----------------------------------------------------------------------===//
+// Targets
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseTargetName(AsmParser &parser, TargetInfo &info) {
+  std::string name;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseString(&name))
+    return failure();
+  std::optional<TargetInfo> parsed = TargetInfo::parse(name);
+  if (!parsed)
+    return parser.emitError(loc)
+           << "target '" << name << "' " << TargetInfo::describeUnknown(name);
+  info = *parsed;
+  return success();
+}
+
+static void printTargetName(AsmPrinter &printer, const TargetInfo &info) {
+  printer.printString(info.name());
+}
+
 #include "mpc/Dialect/Exe/IR/ExeEnums.cpp.inc"
 #include "mpc/Dialect/Exe/IR/ExeInterfaces.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "mpc/Dialect/Exe/IR/ExeAttributes.cpp.inc"
+
+// In an op the name alone.
+static ParseResult parseTarget(OpAsmParser &parser, TargetAttr &target) {
+  TargetInfo info;
+  if (parseTargetName(parser, info))
+    return failure();
+  target = TargetAttr::get(parser.getContext(), info);
+  return success();
+}
+
+static void printTarget(OpAsmPrinter &printer, Operation *, TargetAttr target) {
+  printTargetName(printer, target.getInfo());
+}
+
+LogicalResult ExeDialect::verifyOperationAttribute(Operation *op,
+                                                   NamedAttribute attribute) {
+  if (attribute.getName() != kTargetAttr)
+    return success();
+  if (!isa<ModuleOp>(op))
+    return op->emitOpError()
+           << "has '" << kTargetAttr << "', which belongs to a module";
+  if (!isa<TargetAttr>(attribute.getValue()))
+    return op->emitOpError()
+           << "'" << kTargetAttr << "' must be an #exe.target, found "
+           << attribute.getValue();
+  return success();
+}
+
+TargetInfo exe::targetOf(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto target = op->getAttrOfType<TargetAttr>(ExeDialect::kTargetAttr))
+      return target.getInfo();
+  return TargetInfo();
+}
+
+void exe::setTarget(Operation *module, const TargetInfo &target) {
+  module->setAttr(ExeDialect::kTargetAttr,
+                  TargetAttr::get(module->getContext(), target));
+}
 
 //===----------------------------------------------------------------------===//
 // Kinds: the bare keyword
@@ -120,10 +180,10 @@ void ExeDialect::initialize() {
 //===----------------------------------------------------------------------===//
 
 void ProgramOp::build(OpBuilder &builder, OperationState &state, StringRef name,
-                      StringRef target, int64_t arenaBytes) {
+                      const TargetInfo &target, int64_t arenaBytes) {
   Properties &properties = state.getOrAddProperties<Properties>();
   properties.setSymName(builder.getStringAttr(name));
-  properties.setTarget(builder.getStringAttr(target));
+  properties.setTarget(TargetAttr::get(builder.getContext(), target));
   properties.setArenaBytes(builder.getI64IntegerAttr(arenaBytes));
   state.addRegion()->emplaceBlock();
 }

@@ -91,9 +91,9 @@ static bool mayShare(StepOpInterface step, const ProgramNames &names,
     return true;
   ProgramOp program = names.getProgram();
   return isWrittenInPlace(kernel, input) &&
-         mayWriteInPlace(
-             kernel, input, output,
-             storesScalarsLast(launch.getKind(), program.getTarget()));
+         mayWriteInPlace(kernel, input, output,
+                         storesScalarsLast(launch.getKind(),
+                                           program.getTarget().getInfo()));
 }
 
 LogicalResult mpc::exe::verifyBuffers(StepOpInterface step,

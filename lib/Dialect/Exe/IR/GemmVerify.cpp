@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::exe;
 
-static bool isFloat8(Type type) {
+static bool isEightBit(Type type) {
   return isa<Float8E4M3FNType, Float8E5M2Type>(type);
 }
 
@@ -43,29 +43,29 @@ static LogicalResult verify8Bits(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> extents, bool forTraining,
                                  bool residual, bool scales, bool ofResult) {
   // C2
-  if (isFloat8(a) != isFloat8(b) || (!isFloat8(a) && a != b))
+  if (isEightBit(a) != isEightBit(b) || (!isEightBit(a) && a != b))
     return emitError() << "a product has operands of one type or of 8 bits "
                           "both, found "
                        << a << " and " << b;
   if (isa<Float8E5M2Type>(a) && isa<Float8E5M2Type>(b))
     return emitError() << "a product has at most one operand of type " << a;
   // C4
-  if (scales && !isFloat8(a))
+  if (scales && !isEightBit(a))
     return emitError() << "scales are of 8-bit operands, found " << a;
-  if (ofResult && !isFloat8(result))
+  if (ofResult && !isEightBit(result))
     return emitError() << "a result's scale and largest magnitude are of 8-bit "
                           "results, found "
                        << result;
-  if (isFloat8(result) &&
-      (!isFloat8(a) || (isa<Float8E5M2Type>(result) && a == b)))
+  if (isEightBit(result) &&
+      (!isEightBit(a) || (isa<Float8E5M2Type>(result) && a == b)))
     return emitError() << "a product of " << a << " and " << b
                        << " has no result of type " << result;
-  if (!isFloat8(a))
+  if (!isEightBit(a))
     return success();
   if (result.isF64())
     return emitError() << "a product of " << a << " and " << b
                        << " has no result of type " << result;
-  if (residual && isFloat8(result))
+  if (residual && isEightBit(result))
     return emitError() << "a result of 8 bits goes without a residual";
   // C3
   if (!sameLayout)
@@ -151,7 +151,7 @@ ProblemAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t m,
 
 Type ProblemAttr::biasType() const {
   Type result = getResultType();
-  return isFloat8(getOperandType()) && (result.isF32() || isFloat8(result))
+  return isEightBit(getOperandType()) && (result.isF32() || isEightBit(result))
              ? BFloat16Type::get(getContext())
              : result;
 }
@@ -204,28 +204,18 @@ SmallVector<int64_t> ProblemAttr::outputBytes() const {
 // GemmOp
 //===----------------------------------------------------------------------===//
 
-/// The number in "cuda:sm_90a"; nullopt for another target.
-static std::optional<unsigned> architectureOf(StringRef target) {
-  unsigned number = 0;
-  if (!target.consume_front("cuda:sm_") || target.consumeInteger(10, number))
-    return std::nullopt;
-  return number;
-}
-
 LogicalResult mpc::exe::verifyGemm(GemmOp gemm, const ProgramNames &names) {
   // C2
   if (failed(verifyBuffers(cast<StepOpInterface>(gemm.getOperation()), names)))
     return failure();
   ProblemAttr problem = gemm.getProblem();
   // C3
-  ProgramOp program = names.getProgram();
-  std::optional<unsigned> architecture = architectureOf(program.getTarget());
-  if (isFloat8(problem.getOperandType()) && architecture && *architecture < 89)
+  const TargetInfo &target = names.getProgram().getTarget().getInfo();
+  if (isEightBit(problem.getOperandType()) && !target.unit(MathType::Float8))
     return gemm.emitOpError()
            << "multiplies " << problem.getOperandType()
-           << ", which needs sm_89 or later, but the program is "
-              "for "
-           << program.getTarget();
+           << ", which needs sm_89 or later, but the program is for "
+           << target.name();
   // C1
   SmallVector<int64_t> read = problem.inputBytes(),
                        written = problem.outputBytes();

@@ -18,8 +18,8 @@ static bool isComputedInPassing(Operation *op) {
              ConcatOp, IotaOp, mpc::ConstantOp, func::ReturnOp>(op);
 }
 
-bool exe::storesScalarsLast(FusionKind kind, StringRef target) {
-  return kind == FusionKind::update && target.starts_with("cuda");
+bool exe::storesScalarsLast(FusionKind kind, const TargetInfo &target) {
+  return kind == FusionKind::update && target.kernels().storesScalarsLast;
 }
 
 /// Whether `op` is a sum that nothing asks for more often than it has elements:

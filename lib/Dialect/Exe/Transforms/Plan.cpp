@@ -41,7 +41,7 @@ RoleAttr portRole(DictionaryAttr attributes) {
 } // namespace
 
 ProgramPlanner::ProgramPlanner(func::FuncOp function, KernelOutliner &outliner,
-                               StringRef target)
+                               const TargetInfo &target)
     : function(function), outliner(outliner), builder(function),
       program(exe::ProgramOp::create(builder, function.getLoc(),
                                      function.getName(), target,
@@ -203,7 +203,7 @@ struct PlanPass : mpc::impl::PlanPassBase<PlanPass> {
         functions.push_back(function);
     KernelOutliner outliner(module);
     for (func::FuncOp function : functions) {
-      ProgramPlanner planner(function, outliner, target);
+      ProgramPlanner planner(function, outliner, exe::targetOf(module));
       if (failed(planner.run())) {
         planner.getProgram().erase();
         return signalPassFailure();

@@ -93,7 +93,7 @@ bool ProgramPlanner::worksInPlace(PlannedLaunch &launch, const Place &buffer,
                                   unsigned output) {
   bool scalarsLast =
       launch.fusion && exe::storesScalarsLast(FusionOp(launch.fusion).getKind(),
-                                              program.getTarget());
+                                              program.getTarget().getInfo());
   for (auto [number, input] : llvm::enumerate(launch.inputs)) {
     Place place = placeOf(input);
     if (place.symbol != buffer.symbol || place.root != buffer.root)

@@ -48,7 +48,7 @@ class ProgramPlanner {
 public:
   /// Creates the program in front of `function`.
   ProgramPlanner(mlir::func::FuncOp function, KernelOutliner &outliner,
-                 llvm::StringRef target);
+                 const TargetInfo &target);
   /// Fills it. `function` is changed.
   mlir::LogicalResult run();
 

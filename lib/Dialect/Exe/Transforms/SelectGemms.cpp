@@ -53,16 +53,8 @@ private:
 };
 } // namespace
 
-/// Whether cuBLASLt multiplies f32 as bf16 terms on a target: from sm_100 on,
-/// whose matrix units make that faster than f32 itself.
-static bool hasEmulation(StringRef target) {
-  unsigned version = 0;
-  return target.consume_front("cuda:sm_") &&
-         !target.consumeInteger(10, version) && version >= 100;
-}
-
 unsigned GemmSelector::run(exe::ProgramOp program) {
-  emulatesFloat32 = hasEmulation(program.getTarget());
+  emulatesFloat32 = program.getTarget().getInfo().kernels().emulatesFloat32;
   matches.clear();
   // All are judged before any is replaced: what one keeps, others read.
   SmallVector<exe::LaunchOp> taken;

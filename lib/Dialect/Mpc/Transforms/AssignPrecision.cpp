@@ -14,6 +14,7 @@
 
 #include "mpc/Analysis/PrecisionPlan.h"
 #include "mpc/Analysis/TrainingTypes.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
@@ -59,7 +60,7 @@ private:
 
   const PrecisionPlan &plan;
   const Policy &policy;
-  const FusionTarget &target;
+  FusionTarget target;
   OpBuilder builder;
   FloatType wide;
   llvm::DenseMap<std::pair<Value, Type>, Value> shared;
@@ -281,11 +282,6 @@ struct AssignPrecisionPass
       if (llvm::Error error = loaded->addOverride(set))
         return emitError(UnknownLoc::get(context),
                          llvm::toString(std::move(error)));
-    fusionTarget = FusionTarget::parse(target);
-    if (!fusionTarget)
-      return emitError(UnknownLoc::get(context))
-             << "unknown target '" << target
-             << "'; use cpu, cpu:avx2, cpu:avx512 or cuda:sm_80";
     if (castPlacement != "mincut" && castPlacement != "propagate")
       return emitError(UnknownLoc::get(context))
              << "unknown cast placement '" << castPlacement
@@ -298,6 +294,8 @@ struct AssignPrecisionPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    target = exe::targetOf(module);
+    FusionTarget fusionTarget(target);
     SmallVector<func::FuncOp> funcs;
     for (func::FuncOp func : module.getOps<func::FuncOp>())
       if (!func.isDeclaration())
@@ -322,7 +320,7 @@ struct AssignPrecisionPass
     std::vector<PrecisionPlan> plans;
     for (func::FuncOp func : funcs) {
       FailureOr<PrecisionPlan> plan =
-          PrecisionPlan::create(func, chosen, *fusionTarget, placement);
+          PrecisionPlan::create(func, chosen, fusionTarget, placement);
       if (succeeded(plan))
         plans.push_back(std::move(*plan));
     }
@@ -386,7 +384,7 @@ struct AssignPrecisionPass
     SmallVector<NamedAttribute> fields = {
         builder.getNamedAttr("policy", builder.getStringAttr(chosen.getName())),
         builder.getNamedAttr("digest", builder.getStringAttr(chosen.digest())),
-        builder.getNamedAttr("target", builder.getStringAttr(target)),
+        builder.getNamedAttr("target", builder.getStringAttr(target.name())),
         builder.getNamedAttr("placement", builder.getStringAttr(castPlacement)),
         builder.getNamedAttr("set", builder.getStrArrayAttr(overrides))};
     return builder.getDictionaryAttr(fields);
@@ -396,7 +394,7 @@ struct AssignPrecisionPass
     if (remarks)
       for (Operation &op : func.getBody().front())
         remark(&op, plan);
-    PlanApplier applier(plan, chosen, *fusionTarget, &getContext());
+    PlanApplier applier(plan, chosen, FusionTarget(target), &getContext());
     applier.apply(func);
     numCasts += applier.casts;
     numConstants += applier.constants;
@@ -429,7 +427,7 @@ struct AssignPrecisionPass
 
   Policy chosen;
   CastPlacement placement = CastPlacement::MinimumCut;
-  std::optional<FusionTarget> fusionTarget;
+  TargetInfo target;
 };
 
 } // namespace

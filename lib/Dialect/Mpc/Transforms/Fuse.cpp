@@ -14,6 +14,7 @@
 #include "OpEmitter.h"
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
@@ -71,14 +72,6 @@ bool takesImmediates(Operation *op) {
 struct FusePass : mpc::impl::FusePassBase<FusePass> {
   using Base::Base;
 
-  LogicalResult initialize(MLIRContext *context) override {
-    info = TargetInfo::parse(target);
-    if (!info)
-      return emitError(UnknownLoc::get(context))
-             << "mpc-fuse: '" << target << "' is no target that is known";
-    return success();
-  }
-
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (function.isExternal() || !function.getOps<FusionOp>().empty())
@@ -89,11 +82,12 @@ struct FusePass : mpc::impl::FusePassBase<FusePass> {
       return signalPassFailure();
     }
     Block &block = function.getBody().front();
-    prepareFusion(block, *info);
+    TargetInfo target = exe::targetOf(function);
+    prepareFusion(block, target);
     eraseDead(block);
 
     FusionGraph graph(block);
-    std::vector<FusionDecision> decisions = groupOps(graph, block, *info);
+    std::vector<FusionDecision> decisions = groupOps(graph, block, target);
     if (report)
       for (const FusionDecision &decision : decisions)
         remark(decision);
@@ -249,7 +243,6 @@ private:
       op->dropAllUses();
   }
 
-  std::optional<TargetInfo> info;
   UniqueNames names;
 };
 

@@ -39,7 +39,7 @@ FuseRules::candidatesOf(FusionGroup *group, FusionGroup *only,
     // What its three results become is known from the start.
     if (isa<AttentionGradientOp>(group->anchor))
       return candidates;
-    if (isGpu || family == FusionClass::Attention)
+    if (kernels.mapsResults || family == FusionClass::Attention)
       addStore(group, only, candidates);
   }
   if (family == FusionClass::RowWise || family == FusionClass::Reduction)
@@ -137,11 +137,12 @@ void FuseRules::addEpilogue(FusionGroup *group, FusionGroup *only,
       Operation *producer = source->ops.front();
       bool fits = isElementwise(producer)
                       ? shapeOf(operand) == group->shape ||
-                            isFreeToRepeat(producer) || isScalarOnGpu(operand)
+                            isFreeToRepeat(producer) ||
+                            isRepeatedScalar(operand)
                       : keepsLastDimension(producer) ||
-                            (isGpu && isa<OneHotOp>(producer)) ||
+                            (kernels.mapsOperands && isa<OneHotOp>(producer)) ||
                             // Biases that stand side by side.
-                            (isGpu && isa<ConcatOp>(producer) &&
+                            (kernels.mapsOperands && isa<ConcatOp>(producer) &&
                              keepsVectors(producer));
       if (fits && !endsOtherKernel(producer, group) &&
           seen.insert(source).second)
@@ -193,12 +194,13 @@ void FuseRules::addPrologue(FusionGroup *group, FusionGroup *only,
     bool isOnlyReader = graph.isReadOnlyBy(source, group);
     bool sameShape = shapeOf(value) == shapeOf(input);
     bool keepsRows = keepsLastDimension(producer) ||
-                     (isGpu && isRow && keepsVectors(producer));
-    bool fits = isElementwise(producer)
-                    ? (sameShape && (isOnlyReader || mayYield)) ||
-                          ((isFreeToRepeat(producer) || isScalarOnGpu(value)) &&
-                           isOnlyReader)
-                    : keepsRows && isOnlyReader;
+                     (kernels.mapsOperands && isRow && keepsVectors(producer));
+    bool fits =
+        isElementwise(producer)
+            ? (sameShape && (isOnlyReader || mayYield)) ||
+                  ((isFreeToRepeat(producer) || isRepeatedScalar(value)) &&
+                   isOnlyReader)
+            : keepsRows && isOnlyReader;
     if (fits)
       candidates.push_back({FusionStep::Prologue, group, source, Value(),
                             cost.ofMerge(group, source)});

@@ -368,7 +368,7 @@ void mpc::prepareFusion(Block &block, const TargetInfo &target) {
   repeatArithmetic(block);
   repeatScalarsForChecks(block);
   // Kernels around the CPU's micro-kernels copy their operands instead.
-  if (target.kind == TargetInfo::Kind::Cuda) {
+  if (target.kernels().mapsOperands) {
     narrowInputsLast(block);
     repeatMovement(block, target);
     sumMatrices(block);

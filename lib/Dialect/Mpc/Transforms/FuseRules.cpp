@@ -19,10 +19,6 @@ using namespace mpc;
 /// Kernels of more ops take long to compile and run out of registers.
 static constexpr size_t kMostOps = 64;
 
-/// Full-size values that a thread of a GPU can hold at once: vectors of four
-/// registers each, half of the 255 that it has.
-static constexpr size_t kMostLiveValues = 32;
-
 StringRef mpc::nameOf(FusionStep step) {
   switch (step) {
   case FusionStep::Operand:
@@ -45,7 +41,7 @@ StringRef mpc::nameOf(FusionStep step) {
 
 FuseRules::FuseRules(FusionGraph &graph, Block &block, const TargetInfo &target)
     : graph(graph), block(block), cost(target, graph),
-      live(graph.getNumGroups()), isGpu(target.kind == TargetInfo::Kind::Cuda) {
+      live(graph.getNumGroups()), kernels(target.kernels()) {
   for (Operation &op : block.without_terminator())
     ops.push_back(&op);
 }
@@ -85,7 +81,7 @@ void FuseRules::classify() {
     group->kind = *kind;
     group->anchor = op;
   }
-  if (isGpu)
+  if (kernels.takesWhole(AttentionGradientOp::getOperationName()))
     joinAttentionGradients();
   joinUpdates();
   joinChecks();
@@ -100,9 +96,9 @@ bool FuseRules::isFree(FusionGroup *group) const {
   return group && !group->isLoose && !group->isJoint && !group->anchor;
 }
 
-/// Whether every thread of a GPU may compute `value` anew: a launch costs more.
-bool FuseRules::isScalarOnGpu(Value value) const {
-  return isGpu && elementCount(value) == 1;
+/// Whether every kernel may compute `value` anew: a launch costs more.
+bool FuseRules::isRepeatedScalar(Value value) const {
+  return kernels.repeatsScalars && elementCount(value) == 1;
 }
 
 /// Whether the group's kernel loads its operands through index maps.
@@ -110,7 +106,7 @@ bool FuseRules::takesOperands(FusionGroup *group) const {
   FusionClass family = familyOf(group->anchor);
   return family == FusionClass::Contraction ||
          family == FusionClass::Attention ||
-         (family == FusionClass::Convolution && isGpu);
+         (family == FusionClass::Convolution && kernels.mapsOperands);
 }
 
 /// The most values of the groups' shape that are alive at once when their ops
@@ -160,17 +156,16 @@ bool FuseRules::isFull(FusionGroup *group, FusionGroup *joining) const {
     return false;
   if (group->ops.size() + joining->ops.size() > kMostOps)
     return true;
-  if (!isGpu)
+  if (kernels.liveValues == 0)
     return false;
   // What is alive in the group does not live longer because others join it.
   LiveValues &memo = live[group->number];
   if (memo.version != group->version)
     memo = {group->version, liveValues(graph, group, group)};
-  size_t more = 0;
+  size_t more = 0, most = size_t(kernels.liveValues);
   for (Operation *op : joining->ops)
     more += op->getNumResults();
-  return memo.count + more > kMostLiveValues &&
-         liveValues(graph, group, joining) > kMostLiveValues;
+  return memo.count + more > most && liveValues(graph, group, joining) > most;
 }
 
 /// Whether `op` belongs to the epilogue of a kernel other than `group`, at once
@@ -236,7 +231,7 @@ bool FuseRules::convertsMovement(Operation *cast) const {
 /// Whether the cast narrows an argument of the function, which no kernel before
 /// it can do.
 bool FuseRules::convertsInput(Operation *cast) const {
-  return isGpu && isNarrowing(mlir::cast<CastOp>(cast)) &&
+  return kernels.mapsOperands && isNarrowing(mlir::cast<CastOp>(cast)) &&
          isa<BlockArgument>(behindReshapes(cast->getOperand(0)));
 }
 
@@ -248,7 +243,7 @@ bool FuseRules::ridesOnOperand(Operation *producer, Operation *anchor,
     return convertsMovement(producer) || convertsInput(producer);
   if (isa<TransposeOp, SliceOp>(producer) && keepsLastDimension(producer))
     return true;
-  if (!isGpu || familyOf(anchor) == FusionClass::Attention)
+  if (!kernels.mapsOperands || familyOf(anchor) == FusionClass::Attention)
     return false;
   // Images of few channels are loaded by elements in any order.
   return keepsVectors(producer) ||
@@ -284,7 +279,7 @@ bool FuseRules::mayJoin(Operation *op, Value operand, FusionGroup *group,
   if (!graph.isReadOnlyBy(source, group))
     return false;
   bool isRepeatable =
-      llvm::all_of(source->ops, isFreeToRepeat) || isScalarOnGpu(operand);
+      llvm::all_of(source->ops, isFreeToRepeat) || isRepeatedScalar(operand);
   if (elementCount(operand) < elementCount(op->getResult(0)) && !isRepeatable &&
       !isa<PadOp, ConcatOp>(op))
     return false;
@@ -315,11 +310,12 @@ SmallVector<Operation *> FuseRules::storeChain(FusionGroup *group) const {
     if (!owner || owner->anchor || owner->ops.size() != 1)
       break;
     // Where the CPU stores a row elsewhere, it stores the whole row.
-    bool isMovement = isa<TransposeOp>(reader) &&
-                      (keepsLastDimension(reader) || (isGpu && isConv));
-    if (isGpu)
+    bool isMovement =
+        isa<TransposeOp>(reader) &&
+        (keepsLastDimension(reader) || (kernels.mapsResults && isConv));
+    if (kernels.mapsResults)
       isMovement |= isa<SliceOp>(reader) && keepsLastDimension(reader);
-    bool isReshape = isGpu && isa<ReshapeOp>(reader);
+    bool isReshape = kernels.mapsResults && isa<ReshapeOp>(reader);
     if (!(isMovement && !owner->isLoose) && !isReshape)
       break;
     chain.push_back(reader);
@@ -329,7 +325,7 @@ SmallVector<Operation *> FuseRules::storeChain(FusionGroup *group) const {
     });
     if (isMovement || (isFollowed && length > 0))
       length = chain.size();
-    if (!isGpu)
+    if (!kernels.mapsResults)
       break;
   }
   chain.resize(length);

@@ -71,7 +71,7 @@ public:
 
 private:
   bool isFree(FusionGroup *group) const;
-  bool isScalarOnGpu(mlir::Value value) const;
+  bool isRepeatedScalar(mlir::Value value) const;
   bool takesOperands(FusionGroup *group) const;
   bool isFull(FusionGroup *group, FusionGroup *joining) const;
   bool endsOtherKernel(mlir::Operation *op, FusionGroup *group) const;
@@ -132,10 +132,7 @@ private:
     size_t count = 0;
   };
   mutable std::vector<LiveValues> live;
-  /// Whether kernels around matrix units load and store through index maps
-  /// element by element where they must: generated CUDA does, the CPU's
-  /// micro-kernels copy panels.
-  bool isGpu;
+  const KernelModel &kernels;
 };
 
 } // namespace mpc

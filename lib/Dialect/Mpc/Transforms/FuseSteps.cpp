@@ -70,7 +70,7 @@ void FuseRules::widenAtReaders() {
 }
 
 void FuseRules::finish() {
-  if (isGpu) {
+  if (kernels.joinsSiblings) {
     // Kernels that read one narrow value are seen to read the same.
     widenAtReaders();
     joinRows();

@@ -135,7 +135,8 @@ void FuseRules::joinUpdates() {
   llvm::SmallPtrSet<Operation *, 32> updates;
   SmallVector<Operation *> members;
   for (Operation *op : llvm::reverse(ops)) {
-    if (graph.groupOf(op)->isLoose || (isGpu && isPartOfProduct(op)) ||
+    if (graph.groupOf(op)->isLoose ||
+        (kernels.mapsOperands && isPartOfProduct(op)) ||
         (!isElementwise(op) && !isFreeToRepeat(op)))
       continue;
     bool changesState = false, isReadBeside = false, isReturned = false;

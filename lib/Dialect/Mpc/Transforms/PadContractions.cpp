@@ -15,6 +15,7 @@
 #include "StaticShapes.h"
 
 #include "mpc/Analysis/Padding.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
@@ -334,15 +335,6 @@ struct PadContractionsPass
     registerPaddingModels(registry);
   }
 
-  LogicalResult initialize(MLIRContext *context) override {
-    info = TargetInfo::parse(target);
-    if (!info)
-      return emitError(UnknownLoc::get(context))
-             << "unknown target '" << target
-             << "'; use cpu, cpu:LEVEL or cuda:sm_XX";
-    return success();
-  }
-
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     if (func.isDeclaration())
@@ -355,8 +347,9 @@ struct PadContractionsPass
     }
     if (failed(checkStaticShapes(func)))
       return signalPassFailure();
+    target = exe::targetOf(func);
     bool isUnrolled = unrollProducts(func);
-    PaddingPlan plan(func, *info);
+    PaddingPlan plan(func, target);
     numRefused += plan.getRefused();
     if (plan.isEmpty()) {
       if (!isUnrolled)
@@ -398,13 +391,13 @@ struct PadContractionsPass
 
   /// Whether the target has units that want extents of some multiple.
   bool wantsMultiples(Type type) const {
-    if (info->kind == TargetInfo::Kind::Cpu)
+    if (target.kernels().masksEdges)
       return false;
     std::optional<MathType> math = mathTypeOf(type);
-    return math && info->multiple(*math) > 1;
+    return math && target.multiple(*math) > 1;
   }
 
-  std::optional<TargetInfo> info;
+  TargetInfo target;
 };
 
 } // namespace

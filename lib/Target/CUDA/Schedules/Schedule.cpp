@@ -7,6 +7,7 @@
 #include "Schedule.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -142,12 +143,13 @@ ElementTarget mpc::cudaElementTarget() {
   return target;
 }
 
-FailureOr<CudaTarget> mpc::parseTarget(Operation *module, StringRef name) {
-  if (std::optional<CudaTarget> target = CudaTarget::parse(name))
-    return *target;
+FailureOr<CudaTarget> mpc::cudaTargetOf(Operation *module) {
+  TargetInfo target = exe::targetOf(module);
+  if (std::optional<CudaTarget> cuda = CudaTarget::of(target))
+    return *cuda;
   return module->emitError()
-         << "kernels are generated for sm_75 and later, not for '" << name
-         << "'";
+         << "kernels are generated for cuda:sm_75 and later, not for '"
+         << target.name() << "'";
 }
 
 //===----------------------------------------------------------------------===//

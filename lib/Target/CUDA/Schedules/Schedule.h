@@ -96,10 +96,9 @@ struct MemoryTrial {
   mlir::Value item;
 };
 
-/// The target that a pass's option names; a diagnostic at `module` where
-/// kernels are not generated for it.
-mlir::FailureOr<CudaTarget> parseTarget(mlir::Operation *module,
-                                        llvm::StringRef name);
+/// The architecture that `module` is for; a diagnostic at it where no kernels
+/// are generated for its target.
+mlir::FailureOr<CudaTarget> cudaTargetOf(mlir::Operation *module);
 
 /// Element code for GPU kernels: the prelude's functions, 16-bit types.
 ElementTarget cudaElementTarget();

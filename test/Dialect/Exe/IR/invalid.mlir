@@ -1,27 +1,27 @@
 // RUN: mpc-opt %s --verify-diagnostics --split-input-file
 
-exe.program @program_c1 target("cpu") arena(0) {
+exe.program @program_c1 target("cpu:avx512") arena(0) {
   // expected-error @below {{'exe.argument' op has index 1 at position 0}}
   exe.argument @x : tensor<4xf32> input(1) name("x")
 }
 
 // -----
 
-exe.program @program_c2 target("cpu") arena(64) {
+exe.program @program_c2 target("cpu:avx512") arena(64) {
   // expected-error @below {{'exe.launch' op uses arena[64 : 16] of an arena of 64 bytes aligned to 64}}
   exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (write arena[64 : 16])
 }
 
 // -----
 
-exe.program @program_c2_alignment target("cpu") arena(64) {
+exe.program @program_c2_alignment target("cpu:avx512") arena(64) {
   // expected-error @below {{'exe.launch' op uses arena[8 : 16] of an arena of 64 bytes aligned to 64}}
   exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (write arena[8 : 16])
 }
 
 // -----
 
-exe.program @program_c3 target("cpu") arena(128) {
+exe.program @program_c3 target("cpu:avx512") arena(128) {
   exe.result @y : tensor<4xf32> output(0) name("y")
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 80])
   exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (write arena[64 : 16])
@@ -31,14 +31,14 @@ exe.program @program_c3 target("cpu") arena(128) {
 
 // -----
 
-exe.program @program_c4 target("cpu") arena(0) {
+exe.program @program_c4 target("cpu:avx512") arena(0) {
   // expected-error @below {{'exe.result' op is written by no launch}}
   exe.result @y : tensor<4xf32> output(0) name("y")
 }
 
 // -----
 
-exe.program @program_c4_twice target("cpu") arena(0) {
+exe.program @program_c4_twice target("cpu:avx512") arena(0) {
   exe.result @y : tensor<4xf32> output(0) name("y")
   // expected-note @below {{first written here}}
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @y)
@@ -48,7 +48,7 @@ exe.program @program_c4_twice target("cpu") arena(0) {
 
 // -----
 
-exe.program @reads_result_early target("cpu") arena(64) {
+exe.program @reads_result_early target("cpu:avx512") arena(64) {
   exe.result @y : tensor<4xf32> output(0) name("y")
   // expected-error @below {{'exe.launch' op reads result @y before it is written}}
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (read @y, write arena[0 : 16])
@@ -57,14 +57,14 @@ exe.program @reads_result_early target("cpu") arena(64) {
 
 // -----
 
-exe.program @launch_c1 target("cpu") arena(64) {
+exe.program @launch_c1 target("cpu:avx512") arena(64) {
   // expected-error @below {{'exe.launch' op uses buffer @x, which is no argument, result or constant of the program}}
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write arena[0 : 16])
 }
 
 // -----
 
-exe.program @launch_c2 target("cpu") arena(0) {
+exe.program @launch_c2 target("cpu:avx512") arena(0) {
   exe.argument @x : tensor<4xf32> input(0) name("x")
   // expected-error @below {{'exe.launch' op writes @x, which is no result of the program}}
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @x)
@@ -72,7 +72,7 @@ exe.program @launch_c2 target("cpu") arena(0) {
 
 // -----
 
-exe.program @launch_c3 target("cpu") arena(256) {
+exe.program @launch_c3 target("cpu:avx512") arena(256) {
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 128])
   // expected-error @below {{'exe.launch' op writes #exe.arena<64, 128>, which overlaps its input #exe.arena<0, 128>}}
   exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (read arena[0 : 128], write arena[64 : 128])
@@ -83,7 +83,7 @@ exe.program @launch_c3 target("cpu") arena(256) {
 func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
-exe.program @launch_c4 target("cpu") arena(64) {
+exe.program @launch_c4 target("cpu:avx512") arena(64) {
   exe.argument @x : tensor<8xf32> input(0) name("x")
   // expected-error @below {{'exe.launch' op input 0 has 32 bytes, the kernel's 'tensor<4xf32>' has 16}}
   exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write arena[0 : 16])
@@ -94,28 +94,28 @@ exe.program @launch_c4 target("cpu") arena(64) {
 func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
-exe.program @launch_c4_count target("cpu") arena(64) {
+exe.program @launch_c4_count target("cpu:avx512") arena(64) {
   // expected-error @below {{'exe.launch' op has 0 inputs, kernel @k has 1}}
   exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 16])
 }
 
 // -----
 
-exe.program @other_ops target("cpu") arena(0) {
+exe.program @other_ops target("cpu:avx512") arena(0) {
   // expected-error @below {{'mpc.constant' op is no part of a program}}
   %0 = mpc.constant dense<1.0> : tensor<f32>
 }
 
 // -----
 
-exe.program @unknown_kind target("cpu") arena(64) {
+exe.program @unknown_kind target("cpu:avx512") arena(64) {
   // expected-error @below {{unknown kind of kernel 'magic'}}
   exe.launch @k kind(magic) ops([]) flops(0) bytes(0) (write arena[0 : 16])
 }
 
 // -----
 
-exe.program @bad_buffer target("cpu") arena(64) {
+exe.program @bad_buffer target("cpu:avx512") arena(64) {
   // expected-error @below {{expected 'write' or 'read' before a buffer}}
   exe.launch @k kind(row) ops([]) flops(0) bytes(0) (arena[0 : 16])
 }
@@ -126,7 +126,7 @@ func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = mpc.reverse %x axes([0]) : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
-exe.program @launch_c3_not_in_place target("cpu") arena(0) {
+exe.program @launch_c3_not_in_place target("cpu:avx512") arena(0) {
   exe.argument @w : tensor<4xf32> input(0) name("w")
   exe.result @w1 : tensor<4xf32> output(0) name("w") alias(@w)
   // expected-error @below {{'exe.launch' op writes @w1, which overlaps its input @w, and its kernel does not work in place there}}
@@ -140,7 +140,7 @@ func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = mpc.exp %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
-exe.program @launch_c3_not_marked target("cpu") arena(64) {
+exe.program @launch_c3_not_marked target("cpu:avx512") arena(64) {
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 16])
   // expected-error @below {{'exe.launch' op writes #exe.arena<0, 16>, which overlaps its input #exe.arena<0, 16>, and its kernel does not work in place there}}
   exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (read arena[0 : 16], write arena[0 : 16])
@@ -148,14 +148,14 @@ exe.program @launch_c3_not_marked target("cpu") arena(64) {
 
 // -----
 
-exe.program @program_c5 target("cpu") arena(0) {
+exe.program @program_c5 target("cpu:avx512") arena(0) {
   // expected-error @below {{'exe.result' op has alias @x, which is no argument}}
   exe.result @y : tensor<4xf32> output(0) name("y") alias(@x)
 }
 
 // -----
 
-exe.program @program_c5_type target("cpu") arena(0) {
+exe.program @program_c5_type target("cpu:avx512") arena(0) {
   exe.argument @x : tensor<4xi32> input(0) name("x")
   // expected-error @below {{'exe.result' op of type 'tensor<4xf32>' has alias @x of type 'tensor<4xi32>'}}
   exe.result @y : tensor<4xf32> output(0) name("y") alias(@x)
@@ -163,7 +163,7 @@ exe.program @program_c5_type target("cpu") arena(0) {
 
 // -----
 
-exe.program @program_c5_twice target("cpu") arena(0) {
+exe.program @program_c5_twice target("cpu:avx512") arena(0) {
   exe.argument @x : tensor<4xf32> input(0) name("x")
   // expected-note @below {{the other result}}
   exe.result @y : tensor<4xf32> output(0) name("y") alias(@x)
@@ -173,7 +173,7 @@ exe.program @program_c5_twice target("cpu") arena(0) {
 
 // -----
 
-exe.program @program_c6 target("cpu") arena(64) {
+exe.program @program_c6 target("cpu:avx512") arena(64) {
   exe.argument @w : tensor<4xf32> input(0) name("w")
   exe.result @w1 : tensor<4xf32> output(0) name("w") alias(@w)
   // expected-note @below {{written here}}
@@ -181,3 +181,18 @@ exe.program @program_c6 target("cpu") arena(64) {
   // expected-error @below {{'exe.launch' op reads argument @w after result @w1 replaced it}}
   exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (read @w, write arena[0 : 16])
 }
+
+// -----
+
+// expected-error @below {{'exe.target' must be an #exe.target, found "cpu:avx512"}}
+module attributes {exe.target = "cpu:avx512"} {}
+
+// -----
+
+// expected-error @below {{target 'cpu:sse2' is none of cpu:avx2, cpu:avx512,}}
+module attributes {exe.target = #exe.target<"cpu:sse2">} {}
+
+// -----
+
+// expected-error @below {{has 'exe.target', which belongs to a module}}
+func.func private @f() attributes {exe.target = #exe.target<"cpu:avx512">}

@@ -15,22 +15,22 @@ exe.program @main target("cpu:avx512") arena(128) {
 }
 
 // A program may compute nothing.
-// CHECK-LABEL: exe.program @empty target("null") arena(0)
-exe.program @empty target("null") arena(0) {
+// CHECK-LABEL: exe.program @empty target("cpu:avx512") arena(0)
+exe.program @empty target("cpu:avx512") arena(0) {
 }
 
 // A result may be an argument's buffer, and an argument have a value to begin with.
 // CHECK-LABEL: exe.program @step
 // CHECK: exe.argument @w : tensor<4xf32> input(0) name("w") role(<parameter>) initial(dense<1.000000e+00> : tensor<4xf32>)
 // CHECK: exe.result @w1 : tensor<4xf32> output(0) name("w") role(<parameter>) alias(@w)
-exe.program @step target("cpu") arena(0) {
+exe.program @step target("cpu:avx512") arena(0) {
   exe.argument @w : tensor<4xf32> input(0) name("w") role(#mpc.role<parameter>) initial(dense<1.0> : tensor<4xf32>)
   exe.result @w1 : tensor<4xf32> output(0) name("w") role(#mpc.role<parameter>) alias(@w)
   exe.launch @update kind(update) ops([]) flops(4) bytes(32) (read @w, write @w1)
 }
 
 // Where no launch writes it, the argument keeps its contents.
-exe.program @kept target("cpu") arena(0) {
+exe.program @kept target("cpu:avx512") arena(0) {
   exe.argument @w : tensor<4xf32> input(0) name("w")
   exe.result @w1 : tensor<4xf32> output(0) name("w") alias(@w)
 }

@@ -1,5 +1,5 @@
-// RUN: mpc-opt %s --mpc-plan=target=cpu:avx2 --split-input-file | FileCheck %s
-// RUN: mpc-opt %s --mpc-plan=target=cuda:sm_90a --split-input-file | FileCheck %s --check-prefix=GPU
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-plan --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_90a --mpc-plan --split-input-file | FileCheck %s --check-prefix=GPU
 
 // A parameter and its state are written where they lie: the update reads each element
 // before it writes it. The state's initial value stays with the argument.

@@ -1,4 +1,4 @@
-// RUN: mpc-opt %s --mpc-plan=target=cpu:avx2 --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-plan --split-input-file | FileCheck %s
 
 // Results are written in place, the value between the kernels lies in the arena,
 // the reshape costs nothing, and the two equal bodies share a kernel.

@@ -1,7 +1,7 @@
 // Products of a training step: what activations keep for their gradients, the
 // gradients, and the sums of an operand beside a product.
-// RUN: mpc-opt %s --split-input-file --mpc-plan=target=cuda:sm_80 --mpc-select-gemms | FileCheck %s
-// RUN: mpc-opt %s --split-input-file --mpc-plan=target=cuda:sm_80 --mpc-select-gemms 2>&1 >/dev/null \
+// RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms | FileCheck %s
+// RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms 2>&1 >/dev/null \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
 // Eight lines of 128 bits take the place of 128 bytes.

@@ -1,6 +1,6 @@
 // Products that the library computes become exe.gemm; the others say why not.
-// RUN: mpc-opt %s --split-input-file --mpc-plan=target=cuda:sm_80 --mpc-select-gemms | FileCheck %s
-// RUN: mpc-opt %s --split-input-file --mpc-plan=target=cuda:sm_80 --mpc-select-gemms 2>&1 >/dev/null \
+// RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms | FileCheck %s
+// RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms 2>&1 >/dev/null \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
 // A bias of the result's type, and ReLU.
@@ -100,7 +100,7 @@ func.func @batches(%x: tensor<3x5xf16>, %w: tensor<2x2x7x3xf16>) -> tensor<2x2x5
 
 // Three bf16 terms are the library's where it emulates f32, from sm_100 on; else
 // the permission is not made use of. Two terms it has not.
-// RUN: mpc-opt %s --split-input-file --mpc-plan=target=cuda:sm_100 --mpc-select-gemms | FileCheck %s --check-prefix=EMULATED
+// RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_100 --mpc-plan --mpc-select-gemms | FileCheck %s --check-prefix=EMULATED
 // EMULATED-LABEL: exe.program @terms
 // EMULATED: exe.gemm "three" <m = 8, n = 8, k = 16, operand_type = f32, result_type = f32, compute = bf16x9>
 // CHECK-LABEL: exe.program @terms

@@ -3,14 +3,12 @@
 // RUN: not mpc-opt %s --mpc-assign-precision="set=op:matmul=float8" 2>&1 | FileCheck %s --check-prefix=TYPE
 // RUN: not mpc-opt %s --mpc-assign-precision="set=matmul" 2>&1 | FileCheck %s --check-prefix=FORM
 // RUN: not mpc-opt %s --mpc-assign-precision="set=layer:(=float32" 2>&1 | FileCheck %s --check-prefix=REGEX
-// RUN: not mpc-opt %s --mpc-assign-precision="target=tpu" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not mpc-opt %s --mpc-assign-precision="set=op:matmull=float32" --split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
 
 // NAME: unknown policy 'mixed'; known: bfloat16, float16, float32, {{.*}}tf32, {{.*}}, or a file that ends in .json
 // TYPE: override 'op:matmul=float8' names the unknown type 'float8'; use float32, float16, bfloat16, float64, tf32, bf16x2, bf16x3, float8_e4m3fn or float8_e5m2
 // FORM: override 'matmul' is not of the form op:KIND=TYPE, layer:PATH=TYPE or name:NAME=TYPE
 // REGEX: override 'layer:(=float32' holds a bad regular expression: missing ): (
-// TARGET: unknown target 'tpu'; use cpu, cpu:avx2, cpu:avx512 or cuda:sm_80
 // KIND: override 'op:matmull=float32' names the unknown op kind 'matmull'; did you mean 'matmul'
 
 // A weight that f16 cannot hold, and one that it flushes.

@@ -5,7 +5,7 @@
 // RUN: mpc-opt %t.first.mlir --mpc-assign-precision="policy=mixed_float16 set=name:first=float32" | diff - %t.first.mlir
 // RUN: not mpc-opt %t.first.mlir --mpc-assign-precision="policy=mixed_float16" 2>&1 | FileCheck %s --check-prefix=SET
 // RUN: not mpc-opt %t.first.mlir --mpc-assign-precision="policy=mixed_bfloat16 set=name:first=float32" 2>&1 | FileCheck %s --check-prefix=POLICY
-// RUN: not mpc-opt %t.first.mlir --mpc-assign-precision="policy=mixed_float16 set=name:first=float32 target=cuda:sm_80" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not mpc-opt %t.first.mlir --mpc-set-target=target=cuda:sm_80 --mpc-assign-precision="policy=mixed_float16 set=name:first=float32" 2>&1 | FileCheck %s --check-prefix=TARGET
 
 // The same name with other contents.
 // RUN: mkdir -p %t.a %t.b
@@ -30,7 +30,7 @@
 // Types that were given once are not given again by something else.
 // SET: first.mlir:2:3: error: the graph has its types already, by another set (["name:first=float32"], not []); apply it to the graph before Precision
 // POLICY: error: the graph has its types already, by another policy ("mixed_float16", not "mixed_bfloat16"); apply it to the graph before Precision
-// TARGET: error: the graph has its types already, by another target ("cpu", not "cuda:sm_80"); apply it to the graph before Precision
+// TARGET: error: the graph has its types already, by another target ("cpu:avx512", not "cuda:sm_80"); apply it to the graph before Precision
 // CONTENTS: error: the graph has its types already, by another version of policy 'own'; apply it to the graph before Precision
 func.func @f(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %0 = mpc.matmul %x, %x {mpc.layer = "a/1"} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("first")

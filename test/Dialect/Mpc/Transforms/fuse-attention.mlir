@@ -1,6 +1,6 @@
 // The gradient of attention on a GPU: its kernel loads operands through slices and
 // transposes, and stores each of its results where and as it is read.
-// RUN: mpc-opt %s --mpc-fuse=target=cuda:sm_80 | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
 
 // The gradients of what one product made are stored side by side, which is what the next
 // products read.

@@ -1,6 +1,6 @@
 // Kernels that have rows in registers also add up what these hold.
-// RUN: mpc-opt %s --mpc-fuse=target=cuda:sm_80 | FileCheck %s
-// RUN: mpc-opt %s --mpc-fuse=target=cpu:avx512 | FileCheck %s --check-prefix=CPU
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
 // The gradient of a norm's bias is the sum of what the norm's own gradient reads.
 // CHECK-LABEL: func.func @norm_and_bias

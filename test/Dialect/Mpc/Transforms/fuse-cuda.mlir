@@ -1,9 +1,7 @@
 // What kernels around matrix units load and store through on a GPU, and leave to kernels
 // of their own on a CPU, whose micro-kernels copy panels.
-// RUN: mpc-opt %s --mpc-fuse=target=cuda:sm_80 | FileCheck %s
-// RUN: mpc-opt %s --mpc-fuse=target=cpu:avx512 | FileCheck %s --check-prefix=CPU
-// RUN: not mpc-opt %s --mpc-fuse=target=cuda:sm_35 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// UNKNOWN: error: mpc-fuse: 'cuda:sm_35' is no target that is known
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
 // The product narrows the program's input while it loads it, behind a view as well.
 // CHECK-LABEL: func.func @input_cast

@@ -1,4 +1,4 @@
-// RUN: mpc-opt %s --mpc-fuse=target=cuda:sm_80 --cse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse --cse | FileCheck %s
 
 // Gradients of weights that were multiplied as one: the product's kernel narrows, and
 // stores each part by itself.

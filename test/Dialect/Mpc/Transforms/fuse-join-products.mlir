@@ -1,7 +1,7 @@
 // Sums over all rows of what a product multiplies over these rows: the gradient of a bias in
 // the kernel of the weight's gradient.
-// RUN: mpc-opt %s --mpc-fuse=target=cuda:sm_80 | FileCheck %s
-// RUN: mpc-opt %s --mpc-fuse=target=cpu:avx512 | FileCheck %s --check-prefix=CPU
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
 // The gradient is widened for the sum alone, which reads it as the product does, and each
 // result is narrowed.

@@ -1,6 +1,6 @@
 // Kernels that stand side by side and become one launch on a GPU.
-// RUN: mpc-opt %s --mpc-fuse=target=cuda:sm_80 | FileCheck %s
-// RUN: mpc-opt %s --mpc-fuse=target=cpu:avx512 | FileCheck %s --check-prefix=CPU
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
 // The loss and its gradient read the rows of the logits once; labels are compared where
 // they are needed. The mean over the rows is too small for a launch of its own.

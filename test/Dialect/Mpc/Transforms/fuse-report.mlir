@@ -1,8 +1,8 @@
 // Each decision is a remark with the bytes, the launches and the time of the model: an
 // A100 copies 1555 GB/s, and a node of a graph takes 1.25 us.
-// RUN: mpc-opt %s --mpc-fuse="target=cuda:sm_80 report" -o /dev/null 2>&1 | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse=report -o /dev/null 2>&1 | FileCheck %s
 // Without the option nothing is said.
-// RUN: mpc-opt %s --mpc-fuse=target=cuda:sm_80 -o /dev/null 2>&1 | FileCheck %s --check-prefix=SILENT --allow-empty
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse -o /dev/null 2>&1 | FileCheck %s --check-prefix=SILENT --allow-empty
 // SILENT-NOT: remark
 
 // The sum is neither written nor read; ReLU likewise.

@@ -1,7 +1,7 @@
 // What a training step ends in: one kernel that renews all state, whatever the shapes,
 // and one that checks all gradients.
-// RUN: mpc-opt %s --mpc-fuse=target=cuda:sm_80 | FileCheck %s
-// RUN: mpc-opt %s --mpc-fuse=target=cpu:avx512 | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s
 
 // Two parameters of different shapes and the step counter are renewed by one kernel.
 // The product does not take its parameter's update as epilogue, nor does the sum.

@@ -1,5 +1,5 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_bfloat16 | FileCheck %s
-// RUN: mpc-opt %s --mpc-pad-contractions=target=cuda:sm_80 | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-pad-contractions | FileCheck %s
 
 // A tensor of no elements is an input like any other: nothing divides by its
 // size, and nothing of it is padded.

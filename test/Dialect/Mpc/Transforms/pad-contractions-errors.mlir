@@ -1,4 +1,4 @@
-// RUN: mpc-opt %s --mpc-pad-contractions=target=cuda:sm_80 --verify-diagnostics
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-pad-contractions --verify-diagnostics
 
 // expected-error @below {{argument 0 of 'dynamic' has the type 'tensor<?x8xf32>'; bind its dimensions first}}
 func.func @dynamic(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {

@@ -1,13 +1,11 @@
-// RUN: mpc-opt %s --mpc-pad-contractions=target=cuda:sm_80 --mpc-verify-stage=stage=pad --split-input-file | FileCheck %s
-// RUN: mpc-opt %s --mpc-pad-contractions=target=cuda:sm_80 --split-input-file > %t.once.mlir
-// RUN: mpc-opt %t.once.mlir --mpc-pad-contractions=target=cuda:sm_80 --split-input-file | diff %t.once.mlir -
-// RUN: mpc-opt %s --mpc-pad-contractions=target=cpu:avx512 --split-input-file | FileCheck %s --check-prefix=CPU
-// RUN: not mpc-opt %s --mpc-pad-contractions=target=gpu --split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-pad-contractions --mpc-verify-stage=stage=pad --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-pad-contractions --split-input-file > %t.once.mlir
+// RUN: mpc-opt %t.once.mlir --mpc-set-target=target=cuda:sm_80 --mpc-pad-contractions --split-input-file | diff %t.once.mlir -
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-pad-contractions --split-input-file | FileCheck %s --check-prefix=CPU
 
 // The masked edge kernels of a CPU gain nothing from padding.
 // CPU-NOT: mpc.padding
 // CPU-NOT: mpc.slice
-// UNKNOWN: unknown target 'gpu'; use cpu, cpu:LEVEL or cuda:sm_XX
 
 // Two layers: one pad in front, one slice behind, constants padded with zeros.
 // CHECK-LABEL: @chain_is_padded_once(

@@ -1,6 +1,6 @@
 // Statistics and random numbers count elements: gradients of norms, of batch norms and dropout
 // work on true widths between products that are padded.
-// RUN: mpc-opt %s --mpc-pad-contractions=target=cuda:sm_80 --mpc-verify-stage=stage=pad --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-pad-contractions --mpc-verify-stage=stage=pad --split-input-file | FileCheck %s
 
 // CHECK-LABEL: @norm_gradient_has_its_width(
 // CHECK: %[[M:.*]] = mpc.matmul {{.*}}mpc.padding{{.*}} -> tensor<16x104xf32>

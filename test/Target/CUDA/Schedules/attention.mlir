@@ -1,6 +1,6 @@
-// RUN: mpc-opt %s --mpc-schedule-kernels=target=sm_80 | FileCheck %s --check-prefixes=CHECK,SM80
-// RUN: mpc-opt %s --mpc-schedule-kernels=target=sm_75 | FileCheck %s --check-prefixes=CHECK,SM75
-// RUN: mpc-opt %s --mpc-schedule-kernels=target=sm_80 --mpc-lower-kernels-to-gpu=target=sm_80 | FileCheck %s --check-prefix=LOWERED
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels | FileCheck %s --check-prefixes=CHECK,SM80
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_75 --mpc-schedule-kernels | FileCheck %s --check-prefixes=CHECK,SM75
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu | FileCheck %s --check-prefix=LOWERED
 
 // bf16 goes to the matrix units where there are such, with the next tile copied
 // while the present one is used; one 16-bit weight is as exact as the result.

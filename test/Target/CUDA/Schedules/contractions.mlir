@@ -1,5 +1,5 @@
-// RUN: mpc-opt --mpc-schedule-kernels --mpc-lower-kernels-to-gpu %s | FileCheck %s
-// RUN: mpc-opt --mpc-schedule-kernels=target=sm_75 --mpc-lower-kernels-to-gpu=target=sm_75 %s | FileCheck %s --check-prefix=OLD
+// RUN: mpc-opt --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu %s | FileCheck %s
+// RUN: mpc-opt --mpc-set-target=target=cuda:sm_75 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu %s | FileCheck %s --check-prefix=OLD
 
 // Tiles come by asynchronous copies some stages ahead; the warps multiply them,
 // hand their sums over through shared memory and store whole vectors.

@@ -1,4 +1,4 @@
-// RUN: mpc-opt %s --mpc-schedule-kernels | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels | FileCheck %s
 
 // How row kernels and reductions are spread over threads.
 

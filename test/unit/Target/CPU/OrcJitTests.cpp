@@ -23,9 +23,9 @@ protected:
     registerCodegenDialects(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
-    auto target = CpuTarget::host();
-    if (target)
-      if (auto created = OrcJit::create(*target, /*compileThreads=*/2))
+    if (std::optional<TargetInfo> native = TargetInfo::native())
+      if (auto created =
+              OrcJit::create(*CpuTarget::of(*native), /*compileThreads=*/2))
         jit = std::move(*created);
   }
 
@@ -88,18 +88,18 @@ TEST_F(OrcJitTest, UnknownNameIsAnError) {
             std::string::npos);
 }
 
-TEST(CpuTargetTest, NamesParseBack) {
+TEST(CpuTargetTest, LevelsWithCodeAreCpuTargets) {
   for (CpuIsa isa : {CpuIsa::Avx2, CpuIsa::Avx512}) {
-    auto parsed = CpuTarget::parse(CpuTarget{isa}.name());
-    ASSERT_TRUE(parsed.has_value());
-    EXPECT_EQ(parsed->isa, isa);
+    CpuTarget level = {isa};
+    std::optional<TargetInfo> info =
+        TargetInfo::parse("cpu:" + level.name().str());
+    ASSERT_TRUE(info);
+    ASSERT_TRUE(CpuTarget::of(*info));
+    EXPECT_EQ(CpuTarget::of(*info)->isa, isa);
+    EXPECT_EQ(info->facts().lanes, level.lanes());
+    EXPECT_EQ(info->facts().registers, level.registers());
+    EXPECT_EQ(info->kernels().panelColumns, level.blockColumns());
   }
-  EXPECT_FALSE(CpuTarget::parse("sse2").has_value());
-}
-
-TEST(CpuTargetTest, HostIsTheBestAvailableLevel) {
-  auto levels = CpuTarget::available();
-  ASSERT_EQ(CpuTarget::host().has_value(), !levels.empty());
-  if (!levels.empty())
-    EXPECT_EQ(CpuTarget::host()->isa, levels.back());
+  EXPECT_FALSE(CpuTarget::of(*TargetInfo::parse("cpu:amx")));
+  EXPECT_FALSE(CpuTarget::of(*TargetInfo::parse("cuda:sm_80")));
 }

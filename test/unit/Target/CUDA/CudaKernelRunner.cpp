@@ -9,6 +9,7 @@
 #include "../KernelValues.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
@@ -61,15 +62,23 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
+CudaTarget mpc::cudaTarget(StringRef architecture) {
+  std::optional<TargetInfo> info =
+      TargetInfo::parse("cuda:" + architecture.str());
+  std::optional<CudaTarget> target =
+      info ? CudaTarget::of(*info) : std::nullopt;
+  if (!target)
+    llvm::report_fatal_error("no kernels for " + architecture);
+  return *target;
+}
+
 /// Kernels on tensors to a gpu.module.
 static LogicalResult toGpu(ModuleOp module, const CudaTarget &target) {
+  module.getContext()->loadDialect<exe::ExeDialect>();
+  exe::setTarget(module, target.target());
   PassManager passes(module.getContext());
-  ScheduleKernelsPassOptions schedule;
-  schedule.target = target.name();
-  passes.addPass(createScheduleKernelsPass(schedule));
-  LowerKernelsToGpuPassOptions lower;
-  lower.target = target.name();
-  passes.addPass(createLowerKernelsToGpuPass(lower));
+  passes.addPass(createScheduleKernelsPass());
+  passes.addPass(createLowerKernelsToGpuPass());
   return passes.run(module);
 }
 
@@ -153,9 +162,9 @@ void CudaKernelBatch::Kernel::compile(StringRef text) {
   }
   kernel.setSymName(name);
   PassManager passes(&context);
-  ScheduleKernelsPassOptions schedule;
-  schedule.target = check.target.name();
-  passes.addPass(createScheduleKernelsPass(schedule));
+  context.loadDialect<exe::ExeDialect>();
+  exe::setTarget(*module, check.target.target());
+  passes.addPass(createScheduleKernelsPass());
   if (failed(passes.run(*module))) {
     error = "schedule: " + diagnostics.text;
     return;

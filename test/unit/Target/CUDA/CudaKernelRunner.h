@@ -23,6 +23,10 @@
 
 namespace mpc {
 
+/// The architecture of this name: "sm_80". Ends the test program where kernels
+/// are not generated for it.
+CudaTarget cudaTarget(llvm::StringRef architecture);
+
 /// How a check runs.
 struct CudaKernelCheck {
   CudaTarget target;

@@ -112,7 +112,7 @@ func.func private @single(%g: tensor<Kx24xf32>, %x: tensor<Kx36xf32>) -> (tensor
 })";
       for (size_t at; (at = module.find("Kx")) != std::string::npos;)
         module.replace(at, 1, k);
-      CudaText kernels = cudaText(module, *CudaTarget::parse(architecture));
+      CudaText kernels = cudaText(module, cudaTarget(architecture));
       ASSERT_EQ(kernels.error, "");
       EXPECT_NE(kernels.text.find("operandSums"), std::string::npos);
       EXPECT_EQ(kernels.text.find("sumsOfBlocks") != std::string::npos,

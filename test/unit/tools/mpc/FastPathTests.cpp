@@ -91,7 +91,7 @@ TEST(FastPathTest, AutoBecomesAPolicy) {
   Reporter reporter(/*json=*/false, /*quiet=*/true);
   CompileOptions options;
   options.policy = "auto";
-  options.crossTarget = "cuda:sm_90";
+  options.target = "cuda:sm_90";
   resolveAutoPolicy(options, reporter);
   EXPECT_EQ(options.policy, "mixed_bfloat16");
   options.policy = "float16";
@@ -103,7 +103,7 @@ TEST(FastPathTest, TheWarningComesOncePerReporter) {
   Reporter reporter(/*json=*/false, /*quiet=*/true);
   CompileOptions options;
   options.policy = "mixed_float16";
-  options.isa = "avx2";
+  options.target = "cpu:avx2";
   reportFastPath(options, reporter);
   reportFastPath(options, reporter);
   ASSERT_EQ(reporter.warnings().size(), 1u);
@@ -113,17 +113,6 @@ TEST(FastPathTest, TheWarningComesOncePerReporter) {
   options.policy = "no-such-policy";
   reportFastPath(options, reporter);
   EXPECT_EQ(reporter.warnings().size(), 1u);
-}
-
-TEST(FastPathTest, TheTargetIsWhatTheFlagsSay) {
-  CompileOptions options;
-  EXPECT_EQ(targetNameOf(options).rfind("cpu:", 0), 0u);
-  options.isa = "avx2";
-  EXPECT_EQ(targetNameOf(options), "cpu:avx2");
-  options.crossTarget = "avx512";
-  EXPECT_EQ(targetNameOf(options), "cpu:avx512");
-  options.crossTarget = "cuda:sm_80";
-  EXPECT_EQ(targetNameOf(options), "cuda:sm_80");
 }
 
 } // namespace

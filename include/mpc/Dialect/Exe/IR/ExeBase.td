@@ -24,6 +24,11 @@ def Exe_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mpc::MpcDialect"];
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Of a module: its target, a TargetAttr.
+    static constexpr ::llvm::StringLiteral kTargetAttr = "exe.target";
+  }];
 }
 
 def Exe_ArenaAttr : AttrDef<Exe_Dialect, "Arena"> {
@@ -31,6 +36,21 @@ def Exe_ArenaAttr : AttrDef<Exe_Dialect, "Arena"> {
   let summary = "a range of the program's arena, in bytes";
   let parameters = (ins "int64_t":$offset, "int64_t":$bytes);
   let assemblyFormat = "`<` $offset `,` $bytes `>`";
+}
+
+def Exe_TargetAttr : AttrDef<Exe_Dialect, "Target"> {
+  let mnemonic = "target";
+  let summary = "what code is planned and made for";
+  let description = [{
+    A module that is compiled has one as its attribute `exe.target`; passes ask it
+    (mpc/Target/TargetInfo.h) and take no target of their own.
+
+    ```mlir
+    module attributes {exe.target = #exe.target<"cuda:sm_90a">} { ... }
+    ```
+  }];
+  let parameters = (ins AttrParameter<"::mpc::TargetInfo", "the target">:$info);
+  let assemblyFormat = "`<` custom<TargetName>($info) `>`";
 }
 
 class Exe_Enum<string name, string summary, list<I32EnumAttrCase> cases>

@@ -11,6 +11,7 @@
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
@@ -19,6 +20,7 @@
 #include "mlir/IR/SymbolTable.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h.inc"
 
@@ -26,5 +28,16 @@
 
 #define GET_ATTRDEF_CLASSES
 #include "mpc/Dialect/Exe/IR/ExeAttributes.h.inc"
+
+namespace mpc::exe {
+
+/// The target that the module around `op`, or `op` itself, is compiled for;
+/// cpu:avx512 where none says it.
+TargetInfo targetOf(mlir::Operation *op);
+
+/// Says it of `module`.
+void setTarget(mlir::Operation *module, const TargetInfo &target);
+
+} // namespace mpc::exe
 
 #endif // MPC_DIALECT_EXE_IR_EXEDIALECT_H

@@ -50,16 +50,16 @@ def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, S
     - (C5) an alias is an argument of the result's type, and of no other result.
     - (C6) an argument is not read after the launch that writes its alias.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$target, I64Attr:$arena_bytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, Exe_TargetAttr:$target, I64Attr:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `target` `(` $target `)` `arena` `(` $arena_bytes `)` attr-dict-with-keyword $body
+    $sym_name `target` `(` custom<Target>($target) `)` `arena` `(` $arena_bytes `)` attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   // The steps, with names that are looked up once for all of them.
   let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
-  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::llvm::StringRef":$target,
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "const ::mpc::TargetInfo &":$target,
                                  "int64_t":$arenaBytes)>];
   let extraClassDeclaration = [{
     /// Every buffer starts at a multiple of this many bytes.

@@ -11,6 +11,7 @@
 #define MPC_DIALECT_EXE_IR_INPLACE_H
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -28,7 +29,7 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "exe.in_place";
 /// Whether code of `target` ("cuda:sm_90a") for a kernel of `kind` stores
 /// results of no dimension behind everything else that the launch does: update
 /// kernels on GPUs, whose last block does it.
-bool storesScalarsLast(FusionKind kind, llvm::StringRef target);
+bool storesScalarsLast(FusionKind kind, const TargetInfo &target);
 
 /// Whether `result` may lie over `argument` in a launch of `kernel`, a function
 /// on tensors, under the rules above. Sufficient: every op of the kernel is

@@ -24,7 +24,7 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
     // becomes
     func.func private @k_relu(%a: tensor<4x8xf32>) -> tensor<4x8xf32>
         attributes {mpc.kernel_kind = #mpc<fusion_kind elementwise>} { ... }
-    exe.program @main target("cpu") arena(0) {
+    exe.program @main target("cpu:avx512") arena(0) {
       exe.argument @x : tensor<4x8xf32> input(0) name("x")
       exe.result @y : tensor<4x8xf32> output(0) name("y")
       exe.launch @k_relu kind(elementwise) ... (read @x, write @y)
@@ -45,16 +45,33 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
     Numerics: unchanged.
     Executed example: test/Dialect/Exe/Transforms/plan.mlir.
   }];
-  let options = [
-    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "name of the target that the program is for, as in cpu:avx512">,
-  ];
   let dependentDialects = ["::mpc::exe::ExeDialect", "::mlir::func::FuncDialect"];
   let statistics = [
     Statistic<"numKernels", "kernels", "kernels made">,
     Statistic<"numShared", "launches-shared", "launches that reuse a kernel">,
     Statistic<"arenaBytes", "arena-bytes", "bytes of the arena">,
   ];
+}
+
+def SetTargetPass : Pass<"mpc-set-target", "::mlir::ModuleOp"> {
+  let summary = "Say what a module is compiled for";
+  let description = [{
+    ```mlir
+    module { ... }
+    // becomes, for `target=cuda:sm_80`,
+    module attributes {exe.target = #exe.target<"cuda:sm_80">} { ... }
+    ```
+    `cpu:native` becomes the level of this machine. A compile begins with it; every
+    later pass asks the module. A module without a target is for cpu:avx512.
+
+    Contract: none. Numerics: unchanged. A target that the module has is replaced.
+    Executed example: test/Dialect/Exe/Transforms/set-target.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu:avx512\"",
+           "cpu:native, cpu:LEVEL or cuda:sm_XX">,
+  ];
+  let dependentDialects = ["::mpc::exe::ExeDialect"];
 }
 
 def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {

@@ -40,8 +40,6 @@ def FusePass : Pass<"mpc-fuse", "::mlir::func::FuncOp"> {
     Executed example: test/Dialect/Mpc/Transforms/fuse.mlir.
   }];
   let options = [
-    Option<"target", "target", "std::string", /*default=*/"\"cpu:avx512\"",
-           "target whose model prices fusions: cpu:LEVEL or cuda:sm_XX">,
     Option<"report", "report", "bool", /*default=*/"false",
            "emit a remark for each decision">,
   ];

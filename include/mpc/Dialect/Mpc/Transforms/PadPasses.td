@@ -22,7 +22,7 @@ def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
     %0 = mpc.matmul %x, %w : (tensor<16x100xbf16>, tensor<100x50xbf16>) -> tensor<16x50xf32>
     %1 = mpc.add %0, %b : (tensor<16x50xf32>, tensor<50xf32>) -> tensor<16x50xf32>
     ```
-    becomes, for `target=cuda:sm_80`,
+    becomes, for cuda:sm_80,
     ```mlir
     %p = mpc.pad %x, %zero low(0, 0) high(0, 4) ...
     %0 = mpc.matmul %p, %wp : (tensor<16x104xbf16>, tensor<104x56xbf16>) -> tensor<16x56xf32>
@@ -43,10 +43,6 @@ def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
     extents; a matmul of one row; every contraction of a CPU target, whose edge
     kernels mask. Example: test/Dialect/Mpc/Transforms/pad-contractions.mlir
   }];
-  let options = [
-    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "what the code is for, as in cpu:avx512 or cuda:sm_80">,
-  ];
   let statistics = [
     Statistic<"numPadded", "contractions-padded", "contractions whose extents changed">,
     Statistic<"numPads", "pads", "pads of values made at run time">,

@@ -57,8 +57,6 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
            "name of a built-in policy, or path of a policy file (.json)">,
     ListOption<"sets", "set", "std::string",
                "overrides KEY=TYPE with KEY op:KIND, layer:PATH-OR-REGEX or name:NODE">,
-    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "what the code is for: cpu, cpu:avx2, cpu:avx512 or cuda:sm_XX; decides which casts are free">,
     Option<"castPlacement", "cast-placement", "std::string", /*default=*/"\"mincut\"",
            "how free values get their types: mincut or propagate">,
     Option<"remarks", "remarks", "bool", /*default=*/"false",

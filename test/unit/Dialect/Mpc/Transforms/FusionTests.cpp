@@ -8,6 +8,7 @@
 
 #include "RandomGraph.h"
 
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Interpreter.h"
 
@@ -27,7 +28,7 @@ namespace {
 class FusionTest : public ::testing::Test {
 protected:
   FusionTest() {
-    context.loadDialect<MpcDialect, func::FuncDialect>();
+    context.loadDialect<MpcDialect, exe::ExeDialect, func::FuncDialect>();
     context.disableMultithreading();
   }
 
@@ -61,9 +62,8 @@ protected:
     reference::InterpretOptions options;
     options.rounding = reference::Rounding::Declared;
     OwningOpRef<ModuleOp> before = cast<ModuleOp>(module->clone());
-    FusePassOptions fuse;
-    fuse.target = gpu.name;
-    apply(module, createFusePass(fuse));
+    exe::setTarget(module, gpu);
+    apply(module, createFusePass());
     std::mt19937 engine(seed);
     std::normal_distribution<double> normal;
     for (auto [oldFunc, newFunc] : llvm::zip_equal(
@@ -241,12 +241,12 @@ TEST_F(FusionTest, OneValueWithManyReadersTakesAFewVisitsEach) {
 
 TEST_F(FusionTest, KernelsForAGpuKeepDeclaredValues) {
   AssignPrecisionPassOptions assign;
-  assign.target = gpu.name;
   for (unsigned seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     OwningOpRef<ModuleOp> module =
         parse(test::RandomGraph(seed, /*size=*/16, /*ops=*/15).text());
     assign.policy = seed % 2 ? "mixed_bfloat16" : "mixed_float16";
+    exe::setTarget(*module, gpu);
     apply(*module, createAssignPrecisionPass(assign));
     expectSameValues(*module, seed);
   }

@@ -10,6 +10,7 @@
 #ifndef MPC_TEST_UNIT_DIALECT_MPC_TRANSFORMS_PADTESTING_H
 #define MPC_TEST_UNIT_DIALECT_MPC_TRANSFORMS_PADTESTING_H
 
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Interpreter.h"
 
@@ -91,7 +92,7 @@ protected:
 class PadContractionsTest : public ::testing::Test {
 protected:
   PadContractionsTest() {
-    context.loadDialect<MpcDialect, mlir::func::FuncDialect>();
+    context.loadDialect<MpcDialect, exe::ExeDialect, mlir::func::FuncDialect>();
     context.disableMultithreading();
   }
 
@@ -107,10 +108,8 @@ protected:
 
   mlir::LogicalResult pad(mlir::ModuleOp module, llvm::StringRef target) {
     mlir::PassManager manager(&context);
-    PadContractionsPassOptions options;
-    options.target = target.str();
-    manager.addNestedPass<mlir::func::FuncOp>(
-        createPadContractionsPass(options));
+    exe::setTarget(module, *TargetInfo::parse(target));
+    manager.addNestedPass<mlir::func::FuncOp>(createPadContractionsPass());
     return manager.run(module);
   }
 

@@ -68,7 +68,7 @@ TEST(CudaAttentionGradient, StoresSomeResults) {
       {1, 2, 2, 20, 40, 8, 12, "f32", "", "", "", "21"},
   });
   AttentionGradientCase ofQuery{1, 2, 2, 20, 40, 8, 12, "f32", "", "", "", "0"};
-  CudaText text = cudaText(ofQuery.text(), *CudaTarget::parse("sm_80"));
+  CudaText text = cudaText(ofQuery.text(), cudaTarget("sm_80"));
   ASSERT_EQ(text.error, "");
   EXPECT_EQ(text.text.find("scratch"), std::string::npos);
   EXPECT_EQ(text.text.find("atomic"), std::string::npos);
@@ -244,7 +244,7 @@ TEST(CudaAttentionGradient, StoresPackedResults) {
 // fence before statistics are read.
 TEST(CudaAttentionGradient, WaitsForStatistics) {
   AttentionGradientCase plain{1, 4, 2, 40, 40, 8, 8, "f32"};
-  CudaText text = cudaText(plain.text(), *CudaTarget::parse("sm_80"));
+  CudaText text = cudaText(plain.text(), cudaTarget("sm_80"));
   ASSERT_EQ(text.error, "");
   size_t at = 0;
   // Two tiles of rows in each of two heads that share a key are four counts.
@@ -274,5 +274,5 @@ func.func private @k(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> attributes {mpc
   %1 = mpc.add %0#0, %0#1 : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
   return %1 : tensor<2x3x4xf32>
 })";
-  EXPECT_NE(cudaText(text, *CudaTarget::parse("sm_80")).error, "");
+  EXPECT_NE(cudaText(text, cudaTarget("sm_80")).error, "");
 }

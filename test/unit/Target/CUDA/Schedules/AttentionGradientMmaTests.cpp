@@ -153,7 +153,7 @@ func.func private @k(%q: tensor<1x2x20x16xbf16>, %g: tensor<1x2x20x16xbf16>) -> 
   return %1#1 : tensor<1x2x20x16xbf16>
 })";
   expectCudaKernel(text, attentionGradientCheck());
-  CudaText cuda = cudaText(text, *CudaTarget::parse("sm_80"));
+  CudaText cuda = cudaText(text, cudaTarget("sm_80"));
   ASSERT_EQ(cuda.error, "");
   EXPECT_NE(cuda.text.find("mpc::copyAsync<16>"), std::string::npos);
 }
@@ -224,7 +224,7 @@ TEST(CudaAttentionGradientMma, OlderArchitecture) {
 // the statistics.
 TEST(CudaAttentionGradientMma, WaitsForStatistics) {
   AttentionGradientCase plain{1, 4, 2, 40, 40, 8, 8, "bf16"};
-  CudaText text = cudaText(plain.text(), *CudaTarget::parse("sm_80"));
+  CudaText text = cudaText(plain.text(), cudaTarget("sm_80"));
   ASSERT_EQ(text.error, "");
   size_t at = 0;
   // Three tiles of rows in each of two heads that share a key are six counts.
@@ -246,7 +246,7 @@ TEST(CudaAttentionGradientMma, WaitsForStatistics) {
 // The fast form is pipelined, and whole tiles are not masked.
 TEST(CudaAttentionGradientMma, PrintsPipelines) {
   AttentionGradientCase narrow{1, 2, 2, 128, 128, 64, 64, "bf16"};
-  CudaText text = cudaText(narrow.text(), *CudaTarget::parse("sm_80"));
+  CudaText text = cudaText(narrow.text(), cudaTarget("sm_80"));
   ASSERT_EQ(text.error, "");
   EXPECT_NE(text.text.find("mpc::mma<mpc::bfloat16>"), std::string::npos);
   EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
@@ -255,17 +255,17 @@ TEST(CudaAttentionGradientMma, PrintsPipelines) {
   // A tile that holds all keys is not walked over.
   EXPECT_EQ(text.text.find("for (int first_key"), std::string::npos);
   AttentionGradientCase longer{1, 2, 2, 128, 256, 64, 64, "bf16"};
-  text = cudaText(longer.text(), *CudaTarget::parse("sm_80"));
+  text = cudaText(longer.text(), cudaTarget("sm_80"));
   ASSERT_EQ(text.error, "");
   EXPECT_NE(text.text.find("for (int first_key"), std::string::npos);
   // f32 stays f32 without the permission, and where there is no tf32.
   AttentionGradientCase wide{1, 2, 2, 128, 128, 64, 64, "f32", "", kTf32};
-  text = cudaText(wide.text(), *CudaTarget::parse("sm_80"));
+  text = cudaText(wide.text(), cudaTarget("sm_80"));
   EXPECT_NE(text.text.find("mpc::mmaTf32("), std::string::npos);
-  text = cudaText(wide.text(), *CudaTarget::parse("sm_75"));
+  text = cudaText(wide.text(), cudaTarget("sm_75"));
   ASSERT_EQ(text.error, "");
   EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
   wide.flags = "";
-  text = cudaText(wide.text(), *CudaTarget::parse("sm_80"));
+  text = cudaText(wide.text(), cudaTarget("sm_80"));
   EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
 }

@@ -60,7 +60,7 @@ struct AttentionGradientCase {
 
 inline CudaKernelCheck attentionGradientCheck(const char *target = "sm_80") {
   CudaKernelCheck check;
-  check.target = *CudaTarget::parse(target);
+  check.target = cudaTarget(target);
   check.family = "attention_gradient";
   // Roles go by the order in which blocks run.
   check.orders = {ThreadOrder::Ascending, ThreadOrder::Shuffled,

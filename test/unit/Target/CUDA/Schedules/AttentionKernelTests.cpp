@@ -54,7 +54,7 @@ struct Case {
 
 static CudaKernelCheck attentionCheck(const char *target = "sm_80") {
   CudaKernelCheck check;
-  check.target = *CudaTarget::parse(target);
+  check.target = cudaTarget(target);
   check.family = "attention";
   return check;
 }
@@ -335,7 +335,7 @@ func.func private @k(%q: tensor<2x20x16xf32>, %k: tensor<2x37x16xbf16>, %v: tens
 // The fast form is taken, and whole tiles are not masked.
 TEST(CudaAttention, PrintsMatrixUnitsAndPipelines) {
   Case narrow{1, 2, 2, 128, 128, 64, 64, "bf16", "", "", "bf16"};
-  CudaText text = cudaText(narrow.text(), *CudaTarget::parse("sm_80"));
+  CudaText text = cudaText(narrow.text(), cudaTarget("sm_80"));
   ASSERT_EQ(text.error, "");
   EXPECT_NE(text.text.find("mpc::mma<mpc::bfloat16>"), std::string::npos);
   EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
@@ -345,16 +345,16 @@ TEST(CudaAttention, PrintsMatrixUnitsAndPipelines) {
 
 TEST(CudaAttention, PrintsTf32) {
   Case wide{1, 2, 2, 128, 128, 64, 64, "f32", "", kTf32};
-  CudaText text = cudaText(wide.text(), *CudaTarget::parse("sm_80"));
+  CudaText text = cudaText(wide.text(), cudaTarget("sm_80"));
   ASSERT_EQ(text.error, "");
   EXPECT_NE(text.text.find("mpc::mmaTf32("), std::string::npos);
   EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
   EXPECT_EQ(text.text.find("position"), std::string::npos);
   // f32 stays f32 without the permission, and where there is no tf32.
-  text = cudaText(wide.text(), *CudaTarget::parse("sm_75"));
+  text = cudaText(wide.text(), cudaTarget("sm_75"));
   EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
   EXPECT_NE(text.text.find("mpc::fma("), std::string::npos);
   wide.flags = "";
-  text = cudaText(wide.text(), *CudaTarget::parse("sm_80"));
+  text = cudaText(wide.text(), cudaTarget("sm_80"));
   EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
 }

@@ -180,7 +180,7 @@ TEST(ConvolutionKernel, OtherTypesAndArchitectures) {
   image.flags = stem.flags = "";
   batch.add(kernel(image, "f16"), convolution());
   CudaKernelCheck old = convolution();
-  old.target = *CudaTarget::parse("sm_75");
+  old.target = cudaTarget("sm_75");
   for (const char *type : {"f16", "bf16", "f32"}) {
     batch.add(kernel(image, type), old);
     batch.add(kernel(stem, type), old);

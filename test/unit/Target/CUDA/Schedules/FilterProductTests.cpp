@@ -90,7 +90,7 @@ std::string Filter::text() const {
 
 static CudaKernelCheck filter(const char *target = "sm_80") {
   CudaKernelCheck check;
-  check.target = *CudaTarget::parse(target);
+  check.target = cudaTarget(target);
   check.family = "filter";
   return check;
 }

@@ -34,7 +34,7 @@ static std::string product(const std::string &lhs, const std::string &rhs,
 
 static CudaKernelCheck gemm(const char *target = "sm_80") {
   CudaKernelCheck check;
-  check.target = *CudaTarget::parse(target);
+  check.target = cudaTarget(target);
   check.family = "gemm";
   return check;
 }

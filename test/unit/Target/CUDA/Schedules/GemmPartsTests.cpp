@@ -63,7 +63,7 @@ std::string Parts::text() const {
 
 static CudaKernelCheck gemm(const char *target = "sm_80") {
   CudaKernelCheck check;
-  check.target = *CudaTarget::parse(target);
+  check.target = cudaTarget(target);
   check.family = "gemm";
   return check;
 }

@@ -72,7 +72,7 @@ std::string Gradients::text() const {
 
 static CudaKernelCheck gemm(const char *target = "sm_80") {
   CudaKernelCheck check;
-  check.target = *CudaTarget::parse(target);
+  check.target = cudaTarget(target);
   check.family = "gemm";
   return check;
 }

@@ -6,6 +6,8 @@
 
 #include "GemmTesting.h"
 
+#include "../CudaKernelRunner.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
@@ -26,7 +28,7 @@ static std::string product(int64_t m, int64_t k, int64_t n, const char *type,
 
 TEST(GemmTiles, FitTheSharedMemoryOfEveryArchitecture) {
   for (const char *name : {"sm_75", "sm_80", "sm_86", "sm_90a", "sm_120"}) {
-    CudaTarget target = *CudaTarget::parse(name);
+    CudaTarget target = cudaTarget(name);
     for (const char *type : {"f16", "bf16", "f32"}) {
       ParsedGemm gemm(product(4096, 4096, 4096, type), target);
       ASSERT_TRUE(gemm.problem);
@@ -63,7 +65,7 @@ TEST(GemmTiles, LinesOfATileLieInDifferentBanks) {
 }
 
 TEST(GemmTiles, LargeProductsTakeLargeTilesAndSmallOnesFillTheDevice) {
-  CudaTarget target = *CudaTarget::parse("sm_90a");
+  CudaTarget target = cudaTarget("sm_90a");
   auto chosen = [&](int64_t m, int64_t k, int64_t n) {
     ParsedGemm gemm(product(m, k, n, "bf16"), target);
     return GemmTiles::choose(*gemm.problem, target);
@@ -97,7 +99,7 @@ TEST(GemmTiles, LongProductsOfFewTilesAreSplitEvenly) {
 
 TEST(GemmTiles, TypesChooseTheUnit) {
   auto unit = [](const char *type, const char *flags, const char *target) {
-    CudaTarget architecture = *CudaTarget::parse(target);
+    CudaTarget architecture = cudaTarget(target);
     ParsedGemm gemm(product(64, 64, 64, type, flags), architecture);
     return gemm.problem->unit;
   };

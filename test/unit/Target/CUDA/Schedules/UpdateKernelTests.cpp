@@ -107,7 +107,7 @@ TEST(CudaUpdate, SkippedStep) {
 TEST(CudaUpdate, ManyElements) {
   FamilyBatch batch("update");
   batch.check = smallSteps();
-  batch.check.target = *CudaTarget::parse("sm_80");
+  batch.check.target = cudaTarget("sm_80");
   batch.add(momentum({"1200x1024x", "1024x"}, "f32", "f16"));
 }
 

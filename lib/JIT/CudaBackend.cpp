@@ -25,8 +25,8 @@ Result<Compiler::Module> Compiler::lowerToGpu(ModuleOp module) {
   size_t first = said.size();
   Module kernels = copyKernels(module);
   PassManager passes(ctx.get(), ModuleOp::getOperationName());
-  passes.addPass(createScheduleKernelsPass({gpuArchitecture}));
-  passes.addPass(createLowerKernelsToGpuPass({gpuArchitecture}));
+  passes.addPass(createScheduleKernelsPass());
+  passes.addPass(createLowerKernelsToGpuPass());
   if (failed(passes.run(*kernels)))
     return failure(first);
   if (Status status = dump(*kernels, "codegen"); !status.ok())
@@ -87,7 +87,7 @@ Status Compiler::generateCuda(ModuleOp module, Program &program) {
                    info->second.sharedBytes};
     launch.scratchBytes = info->second.scratchBytes;
   }
-  program.target = "cuda:" + gpuArchitecture;
+  program.target = targetName();
   program.cuda = code;
   return dumpCuda(*code);
 }
