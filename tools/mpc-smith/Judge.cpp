@@ -8,6 +8,7 @@
 
 #include "Commands.h"
 #include "ExactCheck.h"
+#include "Lowered.h"
 
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/Support/Files.h"
@@ -173,10 +174,21 @@ static std::vector<Finding> judgeCheck(const std::string &step,
                        firstLine(first.errors)}};
   uint64_t seed = arguments.common.seed;
   arguments.perOp = false;
+  // Inputs may not reach an output, as behind a mask that hides everything.
+  const std::string model = arguments.common.model,
+                    redrawn = folder + "/redrawn.mlir";
   std::vector<Finding> findings = judgeDraws(seed, [&](uint64_t drawn) {
     if (drawn == seed)
       return outputsOf(step, first);
     arguments.common.seed = drawn;
+    if (redrawWeights(model, redrawn, drawn).ok()) {
+      arguments.common.model = redrawn;
+      std::vector<Pooled> rows = outputsOf(step, runCheck(arguments, folder));
+      // Other weights may put other values on the edge of an order.
+      if (!rows.empty() && !hasMismatch(rows))
+        return rows;
+    }
+    arguments.common.model = model;
     return outputsOf(step, runCheck(arguments, folder));
   });
   return findings.empty() ? judgeOps(step + " per op", first) : findings;

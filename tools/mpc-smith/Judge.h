@@ -65,6 +65,8 @@ struct Pooled {
   int64_t draws = 1, over = 0;
 };
 
+/// Whether elements differ where none may.
+bool hasMismatch(const std::vector<Pooled> &rows);
 /// Adds `more`, in the same order, to `rows`.
 void addDraws(std::vector<Pooled> &rows, const std::vector<Pooled> &more);
 /// The rows that are over their tolerance, in sum and in half of the draws: one

@@ -7,6 +7,15 @@
 #include "Lowered.h"
 
 #include "Inputs.h"
+#include "Random.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Support/Files.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
 
 using namespace mpc;
 using namespace mpc::smith;
@@ -41,4 +50,34 @@ Result<std::vector<Tensor>> smith::drawArguments(mlir::func::FuncOp entry,
         mlir::cast<mlir::RankedTensorType>(entry.getArgument(i).getType()),
         (*drawn)[i].data()));
   return arguments;
+}
+
+Status smith::redrawWeights(const std::string &from, const std::string &to,
+                            uint64_t seed) {
+  Result<Lowered> model = lowerTo(from, CompileOptions(), "import");
+  if (!model.ok())
+    return model.status();
+  Random random(seed);
+  model->module->walk([&](ConstantOp constant) {
+    auto value = mlir::cast<mlir::ElementsAttr>(constant.getValue());
+    bool isWeight = constant.getType().getRank() > 0 &&
+                    (value.getNumElements() == 1 || !value.isSplat());
+    if (!isWeight || !constant.getType().getElementType().isF32())
+      return;
+    mlir::FailureOr<Tensor> weights = Tensor::fromAttr(value);
+    if (mlir::failed(weights))
+      return;
+    // Whole numbers are places and classes.
+    if (llvm::all_of(weights->floats(),
+                     [](double x) { return x == std::trunc(x); }))
+      return;
+    for (double &weight : weights->floats())
+      weight = float(weight * (1 + random.real(-1, 1) / 64));
+    constant.setValueAttr(weights->toAttr());
+  });
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  // Locations are names, of which policies speak.
+  model->module->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true));
+  return writeWholeFile(to, {text});
 }

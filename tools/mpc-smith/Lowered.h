@@ -33,6 +33,12 @@ Result<Lowered> lowerTo(const std::string &file, const CompileOptions &options,
 Result<std::vector<reference::Tensor>> drawArguments(mlir::func::FuncOp entry,
                                                      uint64_t seed);
 
+/// Writes the model in `from` to `to` with its weights (float constants, no
+/// scalars and no fills) changed by up to a part in 64, as `seed` draws it:
+/// another draw of the roundings that no input changes.
+Status redrawWeights(const std::string &from, const std::string &to,
+                     uint64_t seed);
+
 } // namespace mpc::smith
 
 #endif // MPC_TOOLS_SMITH_LOWERED_H

@@ -18,6 +18,11 @@ using namespace mpc::smith;
 /// it takes where one scalar's rounding is all of an output's error.
 static constexpr uint64_t kFewDraws = 6, kManyDraws = 16;
 
+bool smith::hasMismatch(const std::vector<Pooled> &rows) {
+  return llvm::any_of(rows,
+                      [](const Pooled &row) { return row.mismatches > 0; });
+}
+
 /// Whether squares of errors are beyond squares of tolerances.
 static bool isOver(const Pooled &row) { return !(row.error <= row.tolerance); }
 
@@ -59,9 +64,7 @@ smith::judgeDraws(uint64_t seed,
   std::vector<Finding> findings = overTolerance(rows);
   uint64_t draw = 1;
   for (uint64_t draws : {kFewDraws, kManyDraws}) {
-    bool isWrong = llvm::any_of(
-        rows, [](const Pooled &row) { return row.mismatches > 0; });
-    if (findings.empty() || isWrong)
+    if (findings.empty() || hasMismatch(rows))
       return findings;
     for (; draw < draws; ++draw)
       addDraws(rows, measure(seed + 1000 * draw));

@@ -73,11 +73,11 @@ namespace {
 /// One walk through the stages.
 class StageWalk {
 public:
-  StageWalk(const std::string &file, const CompileOptions &options)
-      : file(file), options(options) {}
+  explicit StageWalk(const CompileOptions &options) : options(options) {}
 
-  /// Errors of all stages for one draw of inputs; `refusal` where one fails.
-  std::vector<Pooled> measure(uint64_t inputSeed);
+  /// Errors of all stages of the model in `file` for one draw of inputs;
+  /// `refusal` where one fails.
+  std::vector<Pooled> measure(const std::string &file, uint64_t inputSeed);
 
   std::optional<Finding> refusal;
 
@@ -87,13 +87,13 @@ private:
     return {};
   }
 
-  const std::string &file;
   const CompileOptions &options;
 };
 
 } // namespace
 
-std::vector<Pooled> StageWalk::measure(uint64_t inputSeed) {
+std::vector<Pooled> StageWalk::measure(const std::string &file,
+                                       uint64_t inputSeed) {
   Result<std::unique_ptr<Compiler>> created = Compiler::create(options);
   if (!created.ok())
     return refuse("create", created.status().toString());
@@ -158,9 +158,15 @@ std::vector<Pooled> StageWalk::measure(uint64_t inputSeed) {
 std::vector<Finding> smith::judgeStages(const std::string &file,
                                         const CompileOptions &options,
                                         uint64_t inputSeed) {
-  StageWalk walk(file, options);
-  std::vector<Finding> findings =
-      judgeDraws(inputSeed, [&](uint64_t seed) { return walk.measure(seed); });
+  StageWalk walk(options);
+  std::vector<Finding> findings = judgeDraws(inputSeed, [&](uint64_t seed) {
+    // The first draw is of the model as it is; inputs may not reach an output.
+    std::string redrawn = file + ".redrawn.mlir";
+    if (seed == inputSeed || !redrawWeights(file, redrawn, seed).ok())
+      return walk.measure(file, seed);
+    std::vector<Pooled> rows = walk.measure(redrawn, seed);
+    return hasMismatch(rows) ? walk.measure(file, seed) : rows;
+  });
   if (walk.refusal)
     return {*walk.refusal};
   return findings;
