@@ -9,7 +9,6 @@
 #include "CompileCache.h"
 #include "Compiler.h"
 
-#include "Runtime/CUDA/KernelCompiler.h"
 #include "Runtime/Container/Container.h"
 
 #include "mpc/Analysis/IndexBounds.h"
@@ -82,8 +81,6 @@ public:
   }
 
   Status add(const TargetInfo &target);
-  /// Completes a program for GPUs with its kernels and their machine code.
-  Status addCuda(Compiler &compiler, mlir::ModuleOp module, Program &program);
   Result<std::vector<std::byte>> encode();
 
 private:
@@ -98,56 +95,6 @@ private:
 };
 
 } // namespace
-
-/// Writes machine code and what the assembler said of it beside the stages' IR.
-static Status dumpCubins(llvm::ArrayRef<CudaCode::Binary> binaries,
-                         llvm::StringRef log, const std::string &folder) {
-  if (folder.empty())
-    return {};
-  auto write = [&](const std::string &name, llvm::StringRef text) {
-    std::string path = folder + "/" + name;
-    std::error_code error;
-    llvm::raw_fd_ostream out(path, error);
-    if (!error) {
-      out << text;
-      out.close();
-      error = out.error();
-      out.clear_error();
-    }
-    return error ? Status(StatusCode::NotFound, path,
-                          "cannot be written: " + error.message())
-                 : Status();
-  };
-  for (auto [i, binary] : llvm::enumerate(binaries))
-    if (Status status =
-            write("kernels-" + std::to_string(i) + ".cubin",
-                  {reinterpret_cast<const char *>(binary.cubin.data()),
-                   binary.cubin.size()});
-        !status.ok())
-      return status;
-  return write("ptxas.log", log);
-}
-
-Status FileCompiler::addCuda(Compiler &compiler, ModuleOp module,
-                             Program &program) {
-  if (Status status = compiler.generateCuda(module, program); !status.ok())
-    return status;
-  auto code = std::make_shared<CudaCode>(*program.cuda);
-  mpc::detail::KernelCompileOptions compile;
-  compile.threads = options.threads;
-  compile.verbose = !options.dumpDir.empty();
-  mpc::detail::KernelCompileReport report;
-  Result<std::vector<CudaCode::Binary>> binaries = mpc::detail::compileKernels(
-      *code, compiler.target().member().str(), compile, &report);
-  if (!binaries.ok())
-    return binaries.status();
-  if (Status status = dumpCubins(*binaries, report.log, options.dumpDir);
-      !status.ok())
-    return status;
-  code->binaries = std::move(*binaries);
-  program.cuda = std::move(code);
-  return {};
-}
 
 Status FileCompiler::add(const TargetInfo &target) {
   options.target = target.name();
@@ -183,13 +130,8 @@ Status FileCompiler::add(const TargetInfo &target) {
       (*compiler)->generate(**module, /*withCode=*/false);
   if (!program.ok())
     return program.status();
-  // The code of a GPU lies in the program.
-  Result<std::vector<std::byte>> object = std::vector<std::byte>();
-  if (!target.isGpu())
-    object = (*compiler)->emitSharedObject(**module, **program);
-  else if (Status status = addCuda(**compiler, **module, **program);
-           !status.ok())
-    return status;
+  Result<std::vector<std::byte>> object =
+      (*compiler)->generateFile(**module, **program);
   if (!object.ok())
     return object.status();
 

@@ -23,6 +23,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -195,6 +196,15 @@ void Compiler::hear(mlir::Diagnostic &message) {
     options.onDiagnostic(heard);
 }
 
+Status Compiler::explained(const Status &status, size_t firstMessage) const {
+  bool isDiagnosed =
+      std::any_of(said.begin() + firstMessage, said.end(),
+                  [](const mpc::Diagnostic &message) {
+                    return message.severity == mpc::Diagnostic::Severity::Error;
+                  });
+  return isDiagnosed ? failure(firstMessage) : status;
+}
+
 Status Compiler::failure(size_t firstMessage) const {
   Status status;
   for (size_t i = firstMessage; i < said.size(); ++i) {
@@ -352,20 +362,38 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
 // Code generation
 //===----------------------------------------------------------------------===//
 
-Status Compiler::checkHasCodegen() const {
-  if (target().facts().isGenerated)
-    return {};
-  SmallVector<StringRef> generated;
-  for (StringRef name : TargetInfo::names())
-    if (TargetInfo other = *TargetInfo::parse(name);
-        other.family() == target().family() && other.facts().isGenerated)
-      generated.push_back(name);
-  // Architectures are many.
-  std::string list = target().isGpu() ? generated.front().str() + " and later"
-                                      : llvm::join(generated, ", ");
-  return Status(StatusCode::Unavailable, "target '" + targetName() + "'",
-                "gets no code, which is generated for " + list +
-                    "; explain, lint and dump up to stage plan work for it");
+Compiler::Module Compiler::copyKernels(ModuleOp module) {
+  Module kernels = ModuleOp::create(module.getLoc());
+  exe::setTarget(*kernels, exe::targetOf(module));
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPrivate())
+      kernels->push_back(function->clone());
+  return kernels;
+}
+
+Result<std::unique_ptr<Backend>> Compiler::createBackend() const {
+  unsigned threads = options.threads > 0
+                         ? unsigned(options.threads)
+                         : std::max(1u, std::thread::hardware_concurrency());
+  return Backend::create(target(), {threads, options.dumpDir});
+}
+
+Result<Compiler::Module> Compiler::lower(ModuleOp module) {
+  enter("codegen");
+  Result<std::unique_ptr<Backend>> backend = createBackend();
+  if (!backend.ok())
+    return backend.status();
+  return lower(module, **backend);
+}
+
+Result<Compiler::Module> Compiler::lower(ModuleOp module, Backend &backend) {
+  size_t first = said.size();
+  Module kernels = copyKernels(module);
+  if (failed(backend.lower(*kernels)))
+    return failure(first);
+  if (Status status = dump(*kernels, "codegen"); !status.ok())
+    return status;
+  return kernels;
 }
 
 Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
@@ -376,99 +404,32 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
   if (failed(program))
     return failure(first);
   (*program)->layers = runtimeLayers(layers);
-  if (withCode)
-    if (Status status = target().isGpu() ? generateCuda(module, **program)
-                                         : compileKernels(module, **program);
-        !status.ok())
-      return status;
+  if (!withCode)
+    return *program;
+  Result<std::unique_ptr<Backend>> backend = createBackend();
+  if (!backend.ok())
+    return backend.status();
+  Result<Module> lowered = lower(module, **backend);
+  if (!lowered.ok())
+    return lowered.status();
+  if (Status status = (*backend)->generate(**lowered, **program); !status.ok())
+    return explained(status, first);
   return *program;
 }
 
-Result<Compiler::Module> Compiler::lower(ModuleOp module) {
+Result<std::vector<std::byte>> Compiler::generateFile(ModuleOp module,
+                                                      Program &program) {
   enter("codegen");
-  if (target().isGpu())
-    return lowerToGpu(module);
-  SmallVector<KernelInfo> infos;
-  return lowerInto(module, infos);
-}
-
-Compiler::Module Compiler::copyKernels(ModuleOp module) {
-  Module kernels = ModuleOp::create(module.getLoc());
-  exe::setTarget(*kernels, exe::targetOf(module));
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPrivate())
-      kernels->push_back(function->clone());
-  return kernels;
-}
-
-Result<Compiler::Module>
-Compiler::lowerInto(ModuleOp module, SmallVectorImpl<KernelInfo> &infos) {
-  if (Status status = checkHasCodegen(); !status.ok())
-    return status;
   size_t first = said.size();
-  Module kernels = copyKernels(module);
-  FailureOr<SmallVector<KernelInfo>> lowered =
-      lowerKernels(*kernels, *CpuTarget::of(target()));
-  if (failed(lowered))
-    return failure(first);
-  infos.assign(lowered->begin(), lowered->end());
-  if (Status status = dump(*kernels, "codegen"); !status.ok())
-    return status;
-  return kernels;
-}
-
-unsigned Compiler::threadCount() const {
-  return options.threads > 0
-             ? unsigned(options.threads)
-             : std::max(1u, std::thread::hardware_concurrency());
-}
-
-Status Compiler::completeLaunches(ArrayRef<KernelInfo> infos,
-                                  Program &program) {
-  llvm::StringMap<const KernelInfo *> byName;
-  for (const KernelInfo &info : infos)
-    byName[info.name] = &info;
-  for (Launch &launch : program.launches) {
-    const KernelInfo *info = byName.lookup(launch.kernel);
-    if (!info)
-      return Status(StatusCode::Internal, "codegen",
-                    "kernel '" + launch.kernel + "' was lost");
-    launch.items = info->items;
-    launch.grain = info->grain;
-    launch.scratchBytes = info->scratchBytes;
-  }
-  return {};
-}
-
-Status Compiler::compileKernels(ModuleOp module, Program &program) {
-  if (Status status = checkHasCodegen(); !status.ok())
-    return status;
-  if (!llvm::is_contained(TargetInfo::runnable(), target()))
-    return Status(StatusCode::Unavailable, "target '" + targetName() + "'",
-                  "this machine lacks its instructions; only plan for it");
-  SmallVector<KernelInfo> infos;
-  Result<Module> kernels = lowerInto(module, infos);
-  if (!kernels.ok())
-    return kernels.status();
-  auto internal = [](llvm::Error error) {
-    return Status(StatusCode::Internal, "codegen",
-                  llvm::toString(std::move(error)));
-  };
-  llvm::Expected<std::unique_ptr<OrcJit>> jit =
-      OrcJit::create(*CpuTarget::of(target()), threadCount());
-  if (!jit)
-    return internal(jit.takeError());
-  if (llvm::Error error = (*jit)->add(**kernels))
-    return internal(std::move(error));
-  std::shared_ptr<OrcJit> code = std::move(*jit);
-  if (Status status = completeLaunches(infos, program); !status.ok())
-    return status;
-  for (Launch &launch : program.launches) {
-    llvm::Expected<void *> address = code->lookup(launch.kernel);
-    if (!address)
-      return internal(address.takeError());
-    launch.function = reinterpret_cast<KernelFunction>(*address);
-  }
-  program.code = std::move(code);
-  return {};
+  Result<std::unique_ptr<Backend>> backend = createBackend();
+  if (!backend.ok())
+    return backend.status();
+  Result<Module> lowered = lower(module, **backend);
+  if (!lowered.ok())
+    return lowered.status();
+  Result<std::vector<std::byte>> code =
+      (*backend)->generateFile(**lowered, program);
+  if (!code.ok())
+    return explained(code.status(), first);
+  return code;
 }

@@ -10,13 +10,13 @@
 #ifndef MPC_LIB_JIT_COMPILER_H
 #define MPC_LIB_JIT_COMPILER_H
 
+#include "Backend.h"
+
 #include "mpc/Analysis/TypedLayers.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Pipelines/Pipelines.h"
 #include "mpc/Runtime/Program.h"
-#include "mpc/Target/CPU/Codegen.h"
-#include "mpc/Target/CPU/CpuTarget.h"
-#include "mpc/Target/CUDA/CudaTarget.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -67,15 +67,11 @@ public:
   Result<std::shared_ptr<Program>> generate(mlir::ModuleOp module,
                                             bool withCode);
 
-  /// The kernels of a planned module as a shared object for the target, which
-  /// need not be this machine's; completes the launches of its `program`. The
-  /// linker is a process of its own. Equal modules give equal bytes.
-  Result<std::vector<std::byte>> emitSharedObject(mlir::ModuleOp module,
-                                                  Program &program);
-
-  /// Completes the `program` of a planned module for a GPU with its kernels as
-  /// CUDA C++.
-  Status generateCuda(mlir::ModuleOp module, Program &program);
+  /// Completes the `program` of a planned module with code for a file, which
+  /// need not be for this machine; what is returned is stored beside it, and is
+  /// empty where the program holds the code. Equal modules give equal bytes.
+  Result<std::vector<std::byte>> generateFile(mlir::ModuleOp module,
+                                              Program &program);
 
   /// Everything that was said so far.
   const std::vector<Diagnostic> &diagnostics() const { return said; }
@@ -85,29 +81,20 @@ public:
 
 private:
   Compiler(const CompileOptions &options, const TargetInfo &target);
-  /// Fails, naming the target, where no code is generated for it.
-  Status checkHasCodegen() const;
-  Result<Module> lowerToGpu(mlir::ModuleOp module);
   /// Sums up the types of the layers, behind stage precision.
   void noteLayers(mlir::ModuleOp module);
-  /// Writes the kernels' text beside the stages' IR.
-  Status dumpCuda(const CudaCode &code);
   void hear(mlir::Diagnostic &message);
   void enter(llvm::StringRef stage);
   /// The failure of a step that began when `firstMessage` messages existed.
   Status failure(size_t firstMessage) const;
+  /// The same where something was said, else `status`.
+  Status explained(const Status &status, size_t firstMessage) const;
   Status dump(mlir::ModuleOp module, llvm::StringRef stage);
   /// The kernels of a planned module by themselves: lowering works in place,
   /// and the planned module stays readable for reports.
   static Module copyKernels(mlir::ModuleOp module);
-  Result<Module> lowerInto(mlir::ModuleOp module,
-                           llvm::SmallVectorImpl<KernelInfo> &infos);
-  Status compileKernels(mlir::ModuleOp module, Program &program);
-  /// Gives each launch the work that its kernel's code has.
-  static Status completeLaunches(llvm::ArrayRef<KernelInfo> infos,
-                                 Program &program);
-  /// Threads that compile.
-  unsigned threadCount() const;
+  Result<std::unique_ptr<Backend>> createBackend() const;
+  Result<Module> lower(mlir::ModuleOp module, Backend &backend);
 
   CompileOptions options;
   PipelineOptions pipeline;

@@ -1,80 +1,62 @@
-//===- CudaKernels.cpp - kernels of a program for GPUs --------------------===//
+//===- CudaBackend.cpp - kernels of a program for GPUs --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compiler.h"
+#include "Backend.h"
 
-#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "Runtime/CUDA/KernelCompiler.h"
+
+#include "mpc/Support/Files.h"
 #include "mpc/Target/CUDA/Codegen.h"
 #include "mpc/Target/CUDA/HostKernel.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mpc;
 
-Result<Compiler::Module> Compiler::lowerToGpu(ModuleOp module) {
-  if (Status status = checkHasCodegen(); !status.ok())
-    return status;
-  size_t first = said.size();
-  Module kernels = copyKernels(module);
-  PassManager passes(ctx.get(), ModuleOp::getOperationName());
+namespace {
+
+class CudaBackend : public Backend {
+public:
+  CudaBackend(const TargetInfo &target, BackendOptions options)
+      : Backend(target, std::move(options)) {}
+
+  LogicalResult lower(ModuleOp kernels) override;
+  Status generate(ModuleOp lowered, Program &program) override;
+  Result<std::vector<std::byte>> generateFile(ModuleOp lowered,
+                                              Program &program) override;
+
+private:
+  /// Writes a file beside the stages' IR.
+  Status dump(const std::string &name, std::string_view bytes) const;
+};
+
+} // namespace
+
+LogicalResult CudaBackend::lower(ModuleOp kernels) {
+  PassManager passes(kernels.getContext(), ModuleOp::getOperationName());
   passes.addPass(createScheduleKernelsPass());
   passes.addPass(createLowerKernelsToGpuPass());
-  if (failed(passes.run(*kernels)))
-    return failure(first);
-  if (Status status = dump(*kernels, "codegen"); !status.ok())
-    return status;
-  return kernels;
+  return passes.run(kernels);
 }
 
-Status Compiler::dumpCuda(const CudaCode &code) {
+Status CudaBackend::dump(const std::string &name,
+                         std::string_view bytes) const {
   if (options.dumpDir.empty())
     return {};
-  SmallString<128> path(options.dumpDir);
-  llvm::sys::path::append(path, "kernels.cu");
-  std::error_code error;
-  llvm::raw_fd_ostream out(path, error);
-  if (!error) {
-    for (const CudaCode::Kernel &kernel : code.kernels)
-      out << kernel.source << "\n";
-    out.close();
-    error = out.error();
-    out.clear_error();
-  }
-  if (!error)
-    return {};
-  return Status(StatusCode::NotFound, path.str().str(),
-                "cannot be written: " + error.message());
+  return writeWholeFile(options.dumpDir + "/" + name, {bytes});
 }
 
-Status Compiler::generateCuda(ModuleOp module, Program &program) {
-  Result<Module> lowered = lowerToGpu(module);
-  if (!lowered.ok())
-    return lowered.status();
-  size_t first = said.size();
-  auto code = std::make_shared<CudaCode>();
-  code->prelude = preludeText(PreludeSide::Device);
-  WalkResult printed = (*lowered)->walk([&](gpu::GPUFuncOp kernel) {
-    CudaCode::Kernel text;
-    text.name = kernel.getName().str();
-    llvm::raw_string_ostream stream(text.source);
-    if (failed(emitCuda(kernel, stream)))
-      return WalkResult::interrupt();
-    code->kernels.push_back(std::move(text));
-    return WalkResult::advance();
-  });
-  if (printed.wasInterrupted())
-    return failure(first);
-
+/// Gives each launch the grid of its kernel.
+static Status completeLaunches(ModuleOp lowered, Program &program) {
   llvm::StringMap<CudaKernelInfo> infos;
-  for (CudaKernelInfo &info : cudaKernels(**lowered))
+  for (CudaKernelInfo &info : cudaKernels(lowered))
     infos[info.name] = info;
   for (Launch &launch : program.launches) {
     if (launch.gemm)
@@ -87,7 +69,62 @@ Status Compiler::generateCuda(ModuleOp module, Program &program) {
                    info->second.sharedBytes};
     launch.scratchBytes = info->second.scratchBytes;
   }
-  program.target = targetName();
-  program.cuda = code;
-  return dumpCuda(*code);
+  return {};
+}
+
+Status CudaBackend::generate(ModuleOp lowered, Program &program) {
+  auto code = std::make_shared<CudaCode>();
+  code->prelude = preludeText(PreludeSide::Device);
+  std::string all;
+  WalkResult printed = lowered.walk([&](gpu::GPUFuncOp kernel) {
+    CudaCode::Kernel text;
+    text.name = kernel.getName().str();
+    llvm::raw_string_ostream stream(text.source);
+    if (failed(emitCuda(kernel, stream)))
+      return WalkResult::interrupt();
+    all += text.source + "\n";
+    code->kernels.push_back(std::move(text));
+    return WalkResult::advance();
+  });
+  // The diagnostic is at the op.
+  if (printed.wasInterrupted())
+    return Status(StatusCode::Internal, "codegen",
+                  "a kernel has an op without a form in CUDA C++");
+  if (Status status = completeLaunches(lowered, program); !status.ok())
+    return status;
+  program.target = target.name();
+  program.cuda = std::move(code);
+  return dump("kernels.cu", all);
+}
+
+Result<std::vector<std::byte>> CudaBackend::generateFile(ModuleOp lowered,
+                                                         Program &program) {
+  if (Status status = generate(lowered, program); !status.ok())
+    return status;
+  auto code = std::make_shared<CudaCode>(*program.cuda);
+  mpc::detail::KernelCompileOptions compile;
+  compile.threads = int(options.threads);
+  compile.verbose = !options.dumpDir.empty();
+  mpc::detail::KernelCompileReport report;
+  Result<std::vector<CudaCode::Binary>> binaries = mpc::detail::compileKernels(
+      *code, target.member().str(), compile, &report);
+  if (!binaries.ok())
+    return binaries.status();
+  for (auto [i, binary] : llvm::enumerate(*binaries))
+    if (Status status =
+            dump("kernels-" + std::to_string(i) + ".cubin",
+                 {reinterpret_cast<const char *>(binary.cubin.data()),
+                  binary.cubin.size()});
+        !status.ok())
+      return status;
+  if (Status status = dump("ptxas.log", report.log); !status.ok())
+    return status;
+  code->binaries = std::move(*binaries);
+  program.cuda = std::move(code);
+  return std::vector<std::byte>();
+}
+
+std::unique_ptr<Backend> mpc::createCudaBackend(const TargetInfo &target,
+                                                BackendOptions options) {
+  return std::make_unique<CudaBackend>(target, std::move(options));
 }

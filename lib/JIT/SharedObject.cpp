@@ -4,12 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compiler.h"
-
-#include "OrcJit.h"
+#include "Backend.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
@@ -51,10 +50,8 @@ static Status writeObject(StringRef path, const llvm::MemoryBuffer &object) {
   return ioFailure(path, why);
 }
 
-/// Links `objects` into a shared object that exports their functions. Names of
-/// files never get into it.
-static Result<std::vector<std::byte>>
-link(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects) {
+Result<std::vector<std::byte>>
+mpc::linkObjects(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects) {
   Result<std::string> linker = findLinker();
   if (!linker.ok())
     return linker.status();
@@ -100,21 +97,4 @@ link(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects) {
   StringRef bytes = (*linked)->getBuffer();
   const auto *start = reinterpret_cast<const std::byte *>(bytes.data());
   return std::vector<std::byte>(start, start + bytes.size());
-}
-
-Result<std::vector<std::byte>> Compiler::emitSharedObject(ModuleOp module,
-                                                          Program &program) {
-  enter("codegen");
-  SmallVector<KernelInfo> infos;
-  Result<Module> kernels = lowerInto(module, infos);
-  if (!kernels.ok())
-    return kernels.status();
-  if (Status status = completeLaunches(infos, program); !status.ok())
-    return status;
-  auto objects =
-      compileObjects(**kernels, *CpuTarget::of(target()), threadCount());
-  if (!objects)
-    return Status(StatusCode::Internal, "codegen",
-                  llvm::toString(objects.takeError()));
-  return link(*objects);
 }

@@ -6,10 +6,12 @@
 
 #include "mpc/Target/TargetInfo.h"
 
-#include "TargetFamily.h"
+#include "mpc/Target/TargetFamily.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/ErrorHandling.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <list>
 
 using namespace mpc;
 using llvm::StringRef;
@@ -29,11 +31,16 @@ struct Described {
 };
 } // namespace
 
-/// Every target that there is; a new folder of lib/Target has a line here.
-static llvm::ArrayRef<Described> families() {
-  static const Described all[] = {Described(cpuFamily()),
-                                  Described(cudaFamily())};
+/// Every target that there is; a new folder of lib/Target has an entry here.
+/// Facts stay where they are when a family is added.
+static std::list<Described> &families() {
+  static std::list<Described> all = {Described(cpuFamily()),
+                                     Described(cudaFamily())};
   return all;
+}
+
+void mpc::addTargetFamily(const TargetFamily &family) {
+  families().emplace_back(family);
 }
 
 static const Described *findFamily(StringRef name) {
@@ -102,10 +109,11 @@ std::vector<TargetInfo> TargetInfo::runnable() {
 }
 
 std::optional<TargetInfo> TargetInfo::native() {
-  std::vector<TargetInfo> all = runnable();
-  if (all.empty())
-    return std::nullopt;
-  return all.back();
+  std::optional<TargetInfo> best;
+  for (const TargetInfo &target : runnable())
+    if (target.family() == "cpu")
+      best = target;
+  return best;
 }
 
 bool TargetInfo::runsHere() const {

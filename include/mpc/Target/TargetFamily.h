@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_LIB_TARGET_TARGETFAMILY_H
-#define MPC_LIB_TARGET_TARGETFAMILY_H
+#ifndef MPC_TARGET_TARGETFAMILY_H
+#define MPC_TARGET_TARGETFAMILY_H
 
 #include "mpc/Target/TargetFacts.h"
 
@@ -15,7 +15,7 @@
 namespace mpc {
 
 /// What a folder of lib/Target says of its targets. lib/Target/TargetInfo.cpp
-/// has the list of families.
+/// has the list of families; see docs/AddingATarget.md.
 struct TargetFamily {
   /// What stands before the colon.
   llvm::StringLiteral name;
@@ -28,6 +28,10 @@ struct TargetFamily {
   bool (*runsHere)(const TargetFacts &facts);
 };
 
+/// Adds a family that is defined outside of lib/Target. Before any other thread
+/// asks for targets; a family of the same name is replaced by none.
+void addTargetFamily(const TargetFamily &family);
+
 /// lib/Target/CPU.
 TargetFamily cpuFamily();
 /// lib/Target/CUDA.
@@ -35,4 +39,4 @@ TargetFamily cudaFamily();
 
 } // namespace mpc
 
-#endif // MPC_LIB_TARGET_TARGETFAMILY_H
+#endif // MPC_TARGET_TARGETFAMILY_H

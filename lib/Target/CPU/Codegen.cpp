@@ -210,6 +210,13 @@ void mpc::registerCodegenDialects(DialectRegistry &registry) {
 
 FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
                                                      const CpuTarget &target) {
+  return lowerKernelsBy(module, [&](func::FuncOp kernel, func::FuncOp impl) {
+    return emitKernel(kernel, impl, target);
+  });
+}
+
+FailureOr<SmallVector<KernelInfo>> mpc::lowerKernelsBy(ModuleOp module,
+                                                       KernelEmitter emit) {
   DialectRegistry registry;
   registerCodegenDialects(registry);
   MLIRContext *context = module.getContext();
@@ -228,7 +235,7 @@ FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
     if (failed(checkSignature(kernel)))
       return failure();
     func::FuncOp impl = createImpl(kernel);
-    FailureOr<EmittedKernel> emitted = emitKernel(kernel, impl, target);
+    FailureOr<EmittedKernel> emitted = emit(kernel, impl);
     if (failed(emitted)) {
       kernel.emitError() << "no code could be generated for kernel '"
                          << kernel.getName() << "'";

@@ -12,7 +12,7 @@
 
 #include "mpc/Target/CPU/CpuTarget.h"
 
-#include "../TargetFamily.h"
+#include "mpc/Target/TargetFamily.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"

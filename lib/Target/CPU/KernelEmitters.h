@@ -16,7 +16,7 @@
 #ifndef MPC_LIB_TARGET_CPU_KERNELEMITTERS_H
 #define MPC_LIB_TARGET_CPU_KERNELEMITTERS_H
 
-#include "mpc/Target/CPU/CpuTarget.h"
+#include "mpc/Target/CPU/Codegen.h"
 
 #include "../Kernel/KernelForm.h"
 
@@ -38,6 +38,13 @@ mlir::FailureOr<EmittedKernel> emitFilterGradient(mlir::func::FuncOp kernel,
 mlir::FailureOr<EmittedKernel> emitAttention(mlir::func::FuncOp kernel,
                                              mlir::func::FuncOp impl,
                                              const CpuTarget &target);
+/// Writes the body of `impl` for `kernel`.
+using KernelEmitter = llvm::function_ref<mlir::FailureOr<EmittedKernel>(
+    mlir::func::FuncOp kernel, mlir::func::FuncOp impl)>;
+/// lowerKernels with bodies that `emit` writes.
+mlir::FailureOr<llvm::SmallVector<KernelInfo>>
+lowerKernelsBy(mlir::ModuleOp kernels, KernelEmitter emit);
+
 /// What the loops of this target are made of.
 ElementTarget elementTarget(const CpuTarget &target);
 

@@ -9,7 +9,7 @@
 
 #include "mpc/Target/CUDA/CudaTarget.h"
 
-#include "../TargetFamily.h"
+#include "mpc/Target/TargetFamily.h"
 
 using namespace mpc;
 using llvm::StringRef;

@@ -61,15 +61,14 @@ void checkGraphs(uint64_t first, int count, int ops) {
     Random random(seed);
     ExactGraph graph(random, ops);
     const Case &test = kCases[seed % std::size(kCases)];
-    for (CpuIsa isa : CpuTarget::available()) {
-      CpuTarget target{isa};
+    for (const TargetInfo &target : TargetInfo::runnable()) {
       CompileOptions options;
       options.policy = test.policy;
       options.sets = test.sets;
       options.rounding = test.rounding;
-      options.target = "cpu:" + target.name().str();
+      options.target = target.name();
       std::string wrong = exactCheck(graph.text(), options, seed);
-      EXPECT_EQ(wrong, "") << target.name().str() << ", policy " << test.policy
+      EXPECT_EQ(wrong, "") << target.name() << ", policy " << test.policy
                            << (test.sets.empty() ? "" : " with overrides")
                            << ", seed " << seed << "\n"
                            << graph.text();

@@ -1,0 +1,47 @@
+//===- Backend.cpp - code of planned kernels ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backend.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mpc;
+
+/// By family; a new folder of lib/Target has an entry here.
+static llvm::StringMap<Backend::Create> &backends() {
+  static llvm::StringMap<Backend::Create> all = {{"cpu", createCpuBackend},
+                                                 {"cuda", createCudaBackend}};
+  return all;
+}
+
+void Backend::add(llvm::StringRef family, Create create) {
+  backends()[family] = create;
+}
+
+/// The targets of a family that code is generated for: "cpu:avx2, cpu:avx512".
+static std::string generatedTargets(const TargetInfo &target) {
+  llvm::SmallVector<llvm::StringRef> generated;
+  for (llvm::StringRef name : TargetInfo::names())
+    if (TargetInfo other = *TargetInfo::parse(name);
+        other.family() == target.family() && other.facts().isGenerated)
+      generated.push_back(name);
+  // Architectures are many.
+  if (target.isGpu() && !generated.empty())
+    return generated.front().str() + " and later";
+  return llvm::join(generated, ", ");
+}
+
+Result<std::unique_ptr<Backend>> Backend::create(const TargetInfo &target,
+                                                 BackendOptions options) {
+  if (Create create = backends().lookup(target.family());
+      create && target.facts().isGenerated)
+    return create(target, std::move(options));
+  return Status(StatusCode::Unavailable, "target '" + target.name() + "'",
+                "gets no code, which is generated for " +
+                    generatedTargets(target) +
+                    "; explain, lint and dump up to stage plan work for it");
+}

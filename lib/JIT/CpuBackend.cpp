@@ -1,0 +1,86 @@
+//===- CpuBackend.cpp - kernels of a program for CPUs ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuBackend.h"
+
+#include "OrcJit.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static Status internal(llvm::Error error) {
+  return Status(StatusCode::Internal, "codegen",
+                llvm::toString(std::move(error)));
+}
+
+FailureOr<SmallVector<KernelInfo>> CpuBackend::emit(ModuleOp kernels) const {
+  return lowerKernels(kernels, level);
+}
+
+LogicalResult CpuBackend::lower(ModuleOp kernels) {
+  FailureOr<SmallVector<KernelInfo>> lowered = emit(kernels);
+  if (succeeded(lowered))
+    infos = std::move(*lowered);
+  return lowered;
+}
+
+Status CpuBackend::completeLaunches(Program &program) const {
+  llvm::StringMap<const KernelInfo *> byName;
+  for (const KernelInfo &info : infos)
+    byName[info.name] = &info;
+  for (Launch &launch : program.launches) {
+    const KernelInfo *info = byName.lookup(launch.kernel);
+    if (!info)
+      return Status(StatusCode::Internal, "codegen",
+                    "kernel '" + launch.kernel + "' was lost");
+    launch.items = info->items;
+    launch.grain = info->grain;
+    launch.scratchBytes = info->scratchBytes;
+  }
+  return {};
+}
+
+Status CpuBackend::generate(ModuleOp lowered, Program &program) {
+  if (!llvm::is_contained(TargetInfo::runnable(), target))
+    return Status(StatusCode::Unavailable, "target '" + target.name() + "'",
+                  "this machine lacks its instructions; only plan for it");
+  llvm::Expected<std::unique_ptr<OrcJit>> jit =
+      OrcJit::create(level, options.threads);
+  if (!jit)
+    return internal(jit.takeError());
+  if (llvm::Error error = (*jit)->add(lowered))
+    return internal(std::move(error));
+  std::shared_ptr<OrcJit> code = std::move(*jit);
+  if (Status status = completeLaunches(program); !status.ok())
+    return status;
+  for (Launch &launch : program.launches) {
+    llvm::Expected<void *> address = code->lookup(launch.kernel);
+    if (!address)
+      return internal(address.takeError());
+    launch.function = reinterpret_cast<KernelFunction>(*address);
+  }
+  program.code = std::move(code);
+  return {};
+}
+
+Result<std::vector<std::byte>> CpuBackend::generateFile(ModuleOp lowered,
+                                                        Program &program) {
+  if (Status status = completeLaunches(program); !status.ok())
+    return status;
+  auto objects = compileObjects(lowered, level, options.threads);
+  if (!objects)
+    return internal(objects.takeError());
+  return linkObjects(*objects);
+}
+
+std::unique_ptr<Backend> mpc::createCpuBackend(const TargetInfo &target,
+                                               BackendOptions options) {
+  return std::make_unique<CpuBackend>(target, std::move(options),
+                                      *CpuTarget::of(target));
+}
