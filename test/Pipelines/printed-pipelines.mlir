@@ -35,14 +35,14 @@
 
 // PRECISION: builtin.module(
 // PRECISION-NEXT: mpc-set-target{target=cpu:avx512},
-// PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut policy=float32 remarks=false },
+// PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut policy=float32 remarks=false  target=},
 // PRECISION-NEXT: func.func(
 // PRECISION-NEXT: cse,
 // PRECISION-NEXT: mpc-verify-stage{stage=precision}
 // PRECISION-NEXT: )
 // PRECISION-NEXT: )
 
-// OPTIONS: mpc-assign-precision{cast-placement=mincut policy=mixed_bfloat16 remarks=false set={op:relu=float32,name:fc/Add=bfloat16}},
+// OPTIONS: mpc-assign-precision{cast-placement=mincut policy=mixed_bfloat16 remarks=false set={op:relu=float32,name:fc/Add=bfloat16} target=},
 
 // EVALUATE: builtin.module(
 // EVALUATE-NEXT: mpc-set-target{target=cpu:avx512},
@@ -73,7 +73,7 @@
 // PAD: builtin.module(
 // PAD-NEXT: mpc-set-target{target=cuda:sm_80},
 // PAD-NEXT: func.func(
-// PAD-NEXT: mpc-pad-contractions,
+// PAD-NEXT: mpc-pad-contractions{target=},
 // PAD-NEXT: cse,
 // PAD-NEXT: mpc-verify-stage{stage=pad}
 // PAD-NEXT: )
@@ -105,7 +105,7 @@
 // FUSE: builtin.module(
 // FUSE-NEXT: mpc-set-target{target=cpu:avx512},
 // FUSE-NEXT: func.func(
-// FUSE-NEXT: mpc-fuse{report=false},
+// FUSE-NEXT: mpc-fuse{report=false target=},
 // FUSE-NEXT: cse,
 // FUSE-NEXT: mpc-verify-stage{stage=fuse}
 // FUSE-NEXT: )
@@ -114,7 +114,7 @@
 // PLAN: mpc-verify-stage{stage=fuse}
 // PLAN: ),
 // PLAN-NEXT: mpc-set-target{target=cpu:avx2},
-// PLAN-NEXT: mpc-plan
+// PLAN-NEXT: mpc-plan{target=}
 // PLAN-NEXT: )
 
 func.func @main(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})

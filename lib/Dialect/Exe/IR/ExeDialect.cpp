@@ -78,6 +78,15 @@ TargetInfo exe::targetOf(Operation *op) {
   return TargetInfo();
 }
 
+FailureOr<TargetInfo> exe::targetOf(Operation *op, StringRef option) {
+  if (option.empty())
+    return targetOf(op);
+  if (std::optional<TargetInfo> named = TargetInfo::parse(option))
+    return *named;
+  return op->emitError() << "target '" << option << "' "
+                         << TargetInfo::describeUnknown(option);
+}
+
 void exe::setTarget(Operation *module, const TargetInfo &target) {
   module->setAttr(ExeDialect::kTargetAttr,
                   TargetAttr::get(module->getContext(), target));

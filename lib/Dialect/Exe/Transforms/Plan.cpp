@@ -201,9 +201,12 @@ struct PlanPass : mpc::impl::PlanPassBase<PlanPass> {
     for (auto function : module.getOps<func::FuncOp>())
       if (function.isPublic() && !function.isExternal())
         functions.push_back(function);
+    FailureOr<TargetInfo> info = exe::targetOf(module, target);
+    if (failed(info))
+      return signalPassFailure();
     KernelOutliner outliner(module);
     for (func::FuncOp function : functions) {
-      ProgramPlanner planner(function, outliner, exe::targetOf(module));
+      ProgramPlanner planner(function, outliner, *info);
       if (failed(planner.run())) {
         planner.getProgram().erase();
         return signalPassFailure();

@@ -294,8 +294,11 @@ struct AssignPrecisionPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    target = exe::targetOf(module);
-    FusionTarget fusionTarget(target);
+    FailureOr<TargetInfo> named = exe::targetOf(module, target);
+    if (failed(named))
+      return signalPassFailure();
+    info = *named;
+    FusionTarget fusionTarget(info);
     SmallVector<func::FuncOp> funcs;
     for (func::FuncOp func : module.getOps<func::FuncOp>())
       if (!func.isDeclaration())
@@ -384,7 +387,7 @@ struct AssignPrecisionPass
     SmallVector<NamedAttribute> fields = {
         builder.getNamedAttr("policy", builder.getStringAttr(chosen.getName())),
         builder.getNamedAttr("digest", builder.getStringAttr(chosen.digest())),
-        builder.getNamedAttr("target", builder.getStringAttr(target.name())),
+        builder.getNamedAttr("target", builder.getStringAttr(info.name())),
         builder.getNamedAttr("placement", builder.getStringAttr(castPlacement)),
         builder.getNamedAttr("set", builder.getStrArrayAttr(overrides))};
     return builder.getDictionaryAttr(fields);
@@ -394,7 +397,7 @@ struct AssignPrecisionPass
     if (remarks)
       for (Operation &op : func.getBody().front())
         remark(&op, plan);
-    PlanApplier applier(plan, chosen, FusionTarget(target), &getContext());
+    PlanApplier applier(plan, chosen, FusionTarget(info), &getContext());
     applier.apply(func);
     numCasts += applier.casts;
     numConstants += applier.constants;
@@ -427,7 +430,7 @@ struct AssignPrecisionPass
 
   Policy chosen;
   CastPlacement placement = CastPlacement::MinimumCut;
-  TargetInfo target;
+  TargetInfo info;
 };
 
 } // namespace

@@ -82,12 +82,14 @@ struct FusePass : mpc::impl::FusePassBase<FusePass> {
       return signalPassFailure();
     }
     Block &block = function.getBody().front();
-    TargetInfo target = exe::targetOf(function);
-    prepareFusion(block, target);
+    FailureOr<TargetInfo> info = exe::targetOf(function, target);
+    if (failed(info))
+      return signalPassFailure();
+    prepareFusion(block, *info);
     eraseDead(block);
 
     FusionGraph graph(block);
-    std::vector<FusionDecision> decisions = groupOps(graph, block, target);
+    std::vector<FusionDecision> decisions = groupOps(graph, block, *info);
     if (report)
       for (const FusionDecision &decision : decisions)
         remark(decision);

@@ -347,9 +347,12 @@ struct PadContractionsPass
     }
     if (failed(checkStaticShapes(func)))
       return signalPassFailure();
-    target = exe::targetOf(func);
+    FailureOr<TargetInfo> named = exe::targetOf(func, target);
+    if (failed(named))
+      return signalPassFailure();
+    info = *named;
     bool isUnrolled = unrollProducts(func);
-    PaddingPlan plan(func, target);
+    PaddingPlan plan(func, info);
     numRefused += plan.getRefused();
     if (plan.isEmpty()) {
       if (!isUnrolled)
@@ -391,13 +394,13 @@ struct PadContractionsPass
 
   /// Whether the target has units that want extents of some multiple.
   bool wantsMultiples(Type type) const {
-    if (target.kernels().masksEdges)
+    if (info.kernels().masksEdges)
       return false;
     std::optional<MathType> math = mathTypeOf(type);
-    return math && target.multiple(*math) > 1;
+    return math && info.multiple(*math) > 1;
   }
 
-  TargetInfo target;
+  TargetInfo info;
 };
 
 } // namespace

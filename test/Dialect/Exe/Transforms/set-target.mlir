@@ -2,6 +2,7 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-set-target | FileCheck %s --check-prefix=AGAIN
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:native | FileCheck %s --check-prefix=NATIVE
 // RUN: not mpc-opt %s --mpc-set-target=target=tpu 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not mpc-opt %s --mpc-pad-contractions=target=tpu 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // A target is a value that the module carries: the letter of an architecture
 // stays, the name of this machine becomes its level.
@@ -10,4 +11,6 @@
 // AGAIN: module attributes {exe.target = #exe.target<"cpu:avx512">}
 // NATIVE: module attributes {exe.target = #exe.target<"cpu:{{avx2|avx512}}">}
 // UNKNOWN: target 'tpu' is none of cpu:avx2, cpu:avx512, cpu:avx512bf16, cpu:amx, cuda:sm_60,
-func.func private @f()
+func.func @f() {
+  return
+}

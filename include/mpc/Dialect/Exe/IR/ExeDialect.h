@@ -35,6 +35,11 @@ namespace mpc::exe {
 /// cpu:avx512 where none says it.
 TargetInfo targetOf(mlir::Operation *op);
 
+/// The target that a pass's `option` names instead; where it is empty, that of
+/// `op`. A diagnostic at `op` where it is unknown.
+mlir::FailureOr<TargetInfo> targetOf(mlir::Operation *op,
+                                     llvm::StringRef option);
+
 /// Says it of `module`.
 void setTarget(mlir::Operation *module, const TargetInfo &target);
 

@@ -45,6 +45,10 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
     Numerics: unchanged.
     Executed example: test/Dialect/Exe/Transforms/plan.mlir.
   }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"",
+           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+  ];
   let dependentDialects = ["::mpc::exe::ExeDialect", "::mlir::func::FuncDialect"];
   let statistics = [
     Statistic<"numKernels", "kernels", "kernels made">,

@@ -40,6 +40,8 @@ def FusePass : Pass<"mpc-fuse", "::mlir::func::FuncOp"> {
     Executed example: test/Dialect/Mpc/Transforms/fuse.mlir.
   }];
   let options = [
+    Option<"target", "target", "std::string", /*default=*/"",
+           "what to take instead of the module's exe.target, as in cuda:sm_80">,
     Option<"report", "report", "bool", /*default=*/"false",
            "emit a remark for each decision">,
   ];

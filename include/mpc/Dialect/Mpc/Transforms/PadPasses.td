@@ -43,6 +43,10 @@ def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
     extents; a matmul of one row; every contraction of a CPU target, whose edge
     kernels mask. Example: test/Dialect/Mpc/Transforms/pad-contractions.mlir
   }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"",
+           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+  ];
   let statistics = [
     Statistic<"numPadded", "contractions-padded", "contractions whose extents changed">,
     Statistic<"numPads", "pads", "pads of values made at run time">,

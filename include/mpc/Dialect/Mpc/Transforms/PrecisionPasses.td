@@ -57,6 +57,8 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
            "name of a built-in policy, or path of a policy file (.json)">,
     ListOption<"sets", "set", "std::string",
                "overrides KEY=TYPE with KEY op:KIND, layer:PATH-OR-REGEX or name:NODE">,
+    Option<"target", "target", "std::string", /*default=*/"",
+           "what to take instead of the module's exe.target, as in cuda:sm_80">,
     Option<"castPlacement", "cast-placement", "std::string", /*default=*/"\"mincut\"",
            "how free values get their types: mincut or propagate">,
     Option<"remarks", "remarks", "bool", /*default=*/"false",
