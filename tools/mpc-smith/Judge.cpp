@@ -268,10 +268,11 @@ static std::vector<Finding> judgeTwice(const std::string &model,
 }
 
 /// Whether the compile refuses an override, which names it: the op it means has
-/// been folded away, or the model has pinned it.
+/// been folded away, the model has pinned it, or two mean ops that became one.
 static bool refusesOverride(const std::vector<Finding> &findings) {
   return !findings.empty() &&
-         findings[0].text.find("override '") != std::string::npos;
+         (findings[0].text.find("override '") != std::string::npos ||
+          findings[0].text.find("overrides '") != std::string::npos);
 }
 
 static std::vector<Finding> judgeSetting(const Case &drawn,
