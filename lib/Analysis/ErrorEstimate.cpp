@@ -15,7 +15,7 @@
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 #include <algorithm>
 #include <cmath>

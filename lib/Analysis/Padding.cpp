@@ -11,7 +11,7 @@
 #include "mpc/Analysis/Padding.h"
 
 #include "mpc/Analysis/Fusibility.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 using namespace mlir;
 using namespace mpc;

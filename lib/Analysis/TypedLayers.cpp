@@ -15,7 +15,7 @@
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/OpTypes.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/StepNames.h"
 
 using namespace mlir;

@@ -8,7 +8,7 @@
 
 #include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 using namespace mlir;
 using namespace mpc;

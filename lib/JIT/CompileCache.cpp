@@ -12,7 +12,7 @@
 
 #include "mpc/Import/ExternalFiles.h"
 #include "mpc/Pipelines/Pipelines.h"
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"

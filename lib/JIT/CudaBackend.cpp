@@ -10,7 +10,7 @@
 
 #include "mpc/Support/Files.h"
 #include "mpc/Target/CUDA/Codegen.h"
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Pass/PassManager.h"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Format, white space, licence lines and shell scripts of all tracked and new files.
+# Format, white space, licence lines, shell scripts and the order of libraries, of
+# all tracked and new files.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -16,7 +17,7 @@ for file in "${files[@]}"; do
   [ -f "$file" ] || continue
   case $file in
   *.cpp | *.h) sources+=("$file") ;;
-  *.sh | .ci/run) scripts+=("$file") ;;
+  *.sh | .ci/run | tools/hooks/*) scripts+=("$file") ;;
   esac
   case $file in
   *.cpp | *.h | *.td | *.py | *.sh | *.cmake)
@@ -39,6 +40,8 @@ fi
 if [ ${#scripts[@]} -gt 0 ]; then
   shellcheck "${scripts[@]}" || report "shellcheck found something above"
 fi
+
+python3 tools/ci/layers.py || report "an include above points upwards; docs/Overview.md says what lies on what"
 
 limit=$((14 * 1024 * 1024))
 size=$(git ls-files -z | xargs -0 -r stat -c %s 2>/dev/null | awk '{s += $1} END {print s + 0}')

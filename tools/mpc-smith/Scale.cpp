@@ -15,7 +15,7 @@
 #include "Lowered.h"
 #include "Reporter.h"
 
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
 #include "mpc/Support/StepNames.h"

@@ -11,7 +11,7 @@
 #include "mpc/Pipelines/TrainingFlags.h"
 #include "mpc/Runtime/Gpus.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -9,7 +9,7 @@
 #include "RunCommands.h"
 #include "Subject.h"
 
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 using namespace mpc;
 using namespace mpc::tool;

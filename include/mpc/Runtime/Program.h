@@ -115,7 +115,7 @@ struct Launch {
 struct CudaCode {
   struct Kernel {
     std::string name;
-    /// CUDA C++ in terms of the prelude (mpc/Target/CUDA/HostKernel.h).
+    /// CUDA C++ in terms of the prelude (mpc/Target/CUDA/Host/HostKernel.h).
     std::string source;
   };
   /// The text in front of every kernel when it is compiled for a GPU.

@@ -12,7 +12,7 @@
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/JIT/Engine.h"
 #include "mpc/Reference/Compare.h"
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"

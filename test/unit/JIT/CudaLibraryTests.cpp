@@ -13,7 +13,7 @@
 #include "JIT/Compiler.h"
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/JIT/Engine.h"
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

@@ -7,7 +7,7 @@
 #include "StepJudge.h"
 
 #include "mpc/JIT/Engine.h"
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/JIT/Engine.h"
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #ifndef MPC_TOOLS_GPU_PRELUDE_CHECK_GPU_H
 #define MPC_TOOLS_GPU_PRELUDE_CHECK_GPU_H
 
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 namespace mpc {
 

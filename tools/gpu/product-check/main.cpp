@@ -16,7 +16,7 @@
 #include "Target/CUDA/Host/GemmReference.h"
 
 #include "mpc/Runtime/Executable.h"
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include <algorithm>
 #include <bit>

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 #include "mlir/IR/Builders.h"
 

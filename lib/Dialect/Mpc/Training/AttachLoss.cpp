@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 
 #include "llvm/ADT/StringSet.h"
 

@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Support/StepNames.h"
 
 using namespace mlir;

@@ -11,8 +11,8 @@
 #include "Cotangents.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Differentiate.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Support/StepNames.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"

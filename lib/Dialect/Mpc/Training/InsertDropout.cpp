@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 
 using namespace mlir;
 using namespace mpc;

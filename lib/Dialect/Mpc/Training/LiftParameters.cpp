@@ -13,8 +13,8 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 #include "mpc/Reference/Tensor.h"
 

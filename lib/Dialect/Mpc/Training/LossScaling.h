@@ -8,7 +8,7 @@
 #define MPC_LIB_DIALECT_MPC_TRAINING_LOSSSCALING_H
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Training/LossScale.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

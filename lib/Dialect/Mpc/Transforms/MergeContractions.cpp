@@ -11,7 +11,7 @@
 
 #include "OpEmitter.h"
 
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 

@@ -11,7 +11,7 @@
 #include "mpc/Analysis/OpTypes.h"
 #include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Views.h"
 #include "mpc/Policy/Policy.h"

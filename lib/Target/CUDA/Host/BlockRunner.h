@@ -14,7 +14,7 @@
 #include "Fiber.h"
 #include "MemoryChecker.h"
 
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include <deque>
 #include <optional>

@@ -6,7 +6,7 @@
 
 #include "HostCompiler.h"
 
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "Runtime/Environment.h"
 

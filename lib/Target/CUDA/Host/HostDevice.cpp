@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include "GemmReference.h"
 

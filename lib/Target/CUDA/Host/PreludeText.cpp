@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include <map>
 #include <sstream>

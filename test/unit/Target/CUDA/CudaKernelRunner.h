@@ -12,7 +12,7 @@
 
 #include "mpc/Reference/Tensor.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "llvm/ADT/StringRef.h"
 

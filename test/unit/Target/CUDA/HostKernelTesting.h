@@ -7,7 +7,7 @@
 #ifndef MPC_TEST_UNIT_TARGET_CUDA_HOSTKERNELTESTING_H
 #define MPC_TEST_UNIT_TARGET_CUDA_HOSTKERNELTESTING_H
 
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "gtest/gtest.h"
 

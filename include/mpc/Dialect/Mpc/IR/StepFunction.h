@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_DIALECT_MPC_TRAINING_STEPFUNCTION_H
-#define MPC_DIALECT_MPC_TRAINING_STEPFUNCTION_H
+#ifndef MPC_DIALECT_MPC_IR_STEPFUNCTION_H
+#define MPC_DIALECT_MPC_IR_STEPFUNCTION_H
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -106,4 +106,4 @@ mlir::ElementsAttr scalarOf(mlir::Type elementType, double value);
 
 } // namespace mpc
 
-#endif // MPC_DIALECT_MPC_TRAINING_STEPFUNCTION_H
+#endif // MPC_DIALECT_MPC_IR_STEPFUNCTION_H

@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TARGET_CUDA_HOSTDEVICE_H
-#define MPC_TARGET_CUDA_HOSTDEVICE_H
+#ifndef MPC_TARGET_CUDA_HOST_HOSTDEVICE_H
+#define MPC_TARGET_CUDA_HOST_HOSTDEVICE_H
 
 #include "mpc/Runtime/Device.h"
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include <string>
 
@@ -35,4 +35,4 @@ Device cudaHostDevice(const HostDeviceOptions &options = {});
 
 } // namespace mpc
 
-#endif // MPC_TARGET_CUDA_HOSTDEVICE_H
+#endif // MPC_TARGET_CUDA_HOST_HOSTDEVICE_H

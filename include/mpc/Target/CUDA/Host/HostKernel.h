@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TARGET_CUDA_HOSTKERNEL_H
-#define MPC_TARGET_CUDA_HOSTKERNEL_H
+#ifndef MPC_TARGET_CUDA_HOST_HOSTKERNEL_H
+#define MPC_TARGET_CUDA_HOST_HOSTKERNEL_H
 
 #include "mpc/Runtime/Status.h"
 
@@ -110,4 +110,4 @@ private:
 
 } // namespace mpc
 
-#endif // MPC_TARGET_CUDA_HOSTKERNEL_H
+#endif // MPC_TARGET_CUDA_HOST_HOSTKERNEL_H

@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Differentiate.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
-#include "mpc/Dialect/Mpc/Training/StepFunction.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
 #include "mpc/Reference/Interpreter.h"

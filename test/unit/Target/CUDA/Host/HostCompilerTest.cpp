@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Target/CUDA/Host/HostCompiler.h"
-#include "mpc/Target/CUDA/HostKernel.h"
+#include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Target/CUDA/HostDevice.h"
+#include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include "mpc/Runtime/Executable.h"
 
