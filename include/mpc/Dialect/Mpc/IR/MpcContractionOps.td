@@ -84,7 +84,7 @@ def Mpc_ConvOp : Mpc_WideningOp<"conv", "Convolution",
 
 def Mpc_ConvTransposeOp : Mpc_WideningOp<"conv_transpose", "Convolution",
     "2 * getContractionSize() * ::mpc::elementCount(getInput())",
-    [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface>]> {
+    [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface>, Mpc_Composite]> {
   let summary = "Transposed convolution (gradient of conv with respect to its input)";
   let description = [{
     Input `[N, C, spatial...]`, filter `[C, O / groups, window...]`, result

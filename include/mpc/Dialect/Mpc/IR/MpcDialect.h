@@ -20,6 +20,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcEnums.h.inc"
+#include "mpc/Dialect/Mpc/IR/MpcTraits.h"
 
 namespace mpc {
 
@@ -41,10 +42,6 @@ enum class FusionClass {
   Recurrent,   ///< lstm, gru, rnn
   Opaque,      ///< a kernel of its own (scatter, top_k)
 };
-
-/// Trait Mpc_Additive of MpcInterfaces.td.
-template <typename OpTy>
-class Additive : public mlir::OpTrait::TraitBase<OpTy, Additive> {};
 
 /// Elements of a statically shaped tensor value or type; saturates at the
 /// largest int64 where the product overflows, 0 for dynamic shapes.

@@ -27,46 +27,62 @@ class Mpc_UnaryOp<string mnemonic, string text, string flops = "1", Type tensor 
   }];
 }
 
-def Mpc_AbsOp : Mpc_UnaryOp<"abs", "|x|", "1", Mpc_Tensor>;
-def Mpc_NegOp : Mpc_UnaryOp<"neg", "-x", "1", Mpc_Tensor>;
-def Mpc_SignOp : Mpc_UnaryOp<"sign", "-1, 0 or 1; NaN stays NaN", "1", Mpc_Tensor>;
-def Mpc_FloorOp : Mpc_UnaryOp<"floor", "largest integer not above x", "1", Mpc_FloatTensor, [Mpc_OrderOpInterface]>;
-def Mpc_CeilOp : Mpc_UnaryOp<"ceil", "smallest integer not below x", "1", Mpc_FloatTensor, [Mpc_OrderOpInterface]>;
-def Mpc_RoundOp : Mpc_UnaryOp<"round", "nearest integer, halves to even", "1", Mpc_FloatTensor, [Mpc_OrderOpInterface]>;
+def Mpc_AbsOp : Mpc_UnaryOp<"abs", "|x|", "1", Mpc_Tensor,
+                          [Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
+def Mpc_NegOp : Mpc_UnaryOp<"neg", "-x", "1", Mpc_Tensor,
+                          [Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
+def Mpc_SignOp : Mpc_UnaryOp<"sign", "-1, 0 or 1; NaN stays NaN", "1", Mpc_Tensor,
+                          [Mpc_Exact, Mpc_KeepsFinite]>;
+def Mpc_FloorOp : Mpc_UnaryOp<"floor", "largest integer not above x", "1", Mpc_FloatTensor,
+                          [Mpc_OrderOpInterface, Mpc_Exact, Mpc_KeepsFinite, Mpc_RoundsToInteger]>;
+def Mpc_CeilOp : Mpc_UnaryOp<"ceil", "smallest integer not below x", "1", Mpc_FloatTensor,
+                          [Mpc_OrderOpInterface, Mpc_Exact, Mpc_KeepsFinite, Mpc_RoundsToInteger]>;
+def Mpc_RoundOp : Mpc_UnaryOp<"round", "nearest integer, halves to even", "1", Mpc_FloatTensor,
+                          [Mpc_OrderOpInterface, Mpc_Exact, Mpc_KeepsFinite, Mpc_RoundsToInteger]>;
 def Mpc_ExpOp : Mpc_UnaryOp<"exp", "e^x", "8">;
 def Mpc_Expm1Op : Mpc_UnaryOp<"expm1", "e^x - 1 without cancellation", "10">;
-def Mpc_LogOp : Mpc_UnaryOp<"log", "natural logarithm", "10">;
+def Mpc_LogOp : Mpc_UnaryOp<"log", "natural logarithm", "10", Mpc_FloatTensor, [Mpc_PoleOpInterface]>;
 def Mpc_Log1pOp : Mpc_UnaryOp<"log1p", "log(1 + x) without cancellation", "12">;
 def Mpc_SqrtOp : Mpc_UnaryOp<"sqrt", "square root">;
-def Mpc_RsqrtOp : Mpc_UnaryOp<"rsqrt", "1 / sqrt(x)", "2">;
-def Mpc_ReciprocalOp : Mpc_UnaryOp<"reciprocal", "1 / x">;
-def Mpc_SinOp : Mpc_UnaryOp<"sin", "sine, x in radians", "12">;
-def Mpc_CosOp : Mpc_UnaryOp<"cos", "cosine, x in radians", "12">;
-def Mpc_TanOp : Mpc_UnaryOp<"tan", "tangent, x in radians", "20">;
+def Mpc_RsqrtOp : Mpc_UnaryOp<"rsqrt", "1 / sqrt(x)", "2", Mpc_FloatTensor, [Mpc_PoleOpInterface]>;
+def Mpc_ReciprocalOp : Mpc_UnaryOp<"reciprocal", "1 / x", "1", Mpc_FloatTensor,
+                                   [Mpc_PoleOpInterface]>;
+def Mpc_SinOp : Mpc_UnaryOp<"sin", "sine, x in radians", "12", Mpc_FloatTensor, [Mpc_KeepsFinite]>;
+def Mpc_CosOp : Mpc_UnaryOp<"cos", "cosine, x in radians", "12", Mpc_FloatTensor,
+                          [Mpc_KeepsFinite]>;
+def Mpc_TanOp : Mpc_UnaryOp<"tan", "tangent, x in radians", "20", Mpc_FloatTensor,
+                          [Mpc_KeepsFinite]>;
 def Mpc_AsinOp : Mpc_UnaryOp<"asin", "inverse sine", "15">;
 def Mpc_AcosOp : Mpc_UnaryOp<"acos", "inverse cosine", "15">;
-def Mpc_AtanOp : Mpc_UnaryOp<"atan", "inverse tangent", "15">;
+def Mpc_AtanOp : Mpc_UnaryOp<"atan", "inverse tangent", "15", Mpc_FloatTensor, [Mpc_KeepsFinite]>;
 def Mpc_SinhOp : Mpc_UnaryOp<"sinh", "hyperbolic sine", "18">;
 def Mpc_CoshOp : Mpc_UnaryOp<"cosh", "hyperbolic cosine", "18">;
-def Mpc_AsinhOp : Mpc_UnaryOp<"asinh", "inverse hyperbolic sine", "18">;
+def Mpc_AsinhOp : Mpc_UnaryOp<"asinh", "inverse hyperbolic sine", "18", Mpc_FloatTensor,
+                          [Mpc_KeepsFinite]>;
 def Mpc_AcoshOp : Mpc_UnaryOp<"acosh", "inverse hyperbolic cosine", "18">;
 def Mpc_AtanhOp : Mpc_UnaryOp<"atanh", "inverse hyperbolic tangent", "18">;
-def Mpc_TanhOp : Mpc_UnaryOp<"tanh", "hyperbolic tangent", "12">;
-def Mpc_SigmoidOp : Mpc_UnaryOp<"sigmoid", "1 / (1 + e^-x)", "10">;
-def Mpc_ErfOp : Mpc_UnaryOp<"erf", "error function", "15">;
-def Mpc_ReluOp : Mpc_UnaryOp<"relu", "max(x, 0); NaN stays NaN", "1", Mpc_Tensor>;
-def Mpc_SiluOp : Mpc_UnaryOp<"silu", "x * sigmoid(x)", "11">;
-def Mpc_SoftplusOp : Mpc_UnaryOp<"softplus", "log(1 + e^x)", "18">;
+def Mpc_TanhOp : Mpc_UnaryOp<"tanh", "hyperbolic tangent", "12", Mpc_FloatTensor,
+                          [Mpc_KeepsFinite]>;
+def Mpc_SigmoidOp : Mpc_UnaryOp<"sigmoid", "1 / (1 + e^-x)", "10", Mpc_FloatTensor,
+                          [Mpc_KeepsFinite]>;
+def Mpc_ErfOp : Mpc_UnaryOp<"erf", "error function", "15", Mpc_FloatTensor, [Mpc_KeepsFinite]>;
+def Mpc_ReluOp : Mpc_UnaryOp<"relu", "max(x, 0); NaN stays NaN", "1", Mpc_Tensor,
+                          [Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
+def Mpc_SiluOp : Mpc_UnaryOp<"silu", "x * sigmoid(x)", "11", Mpc_FloatTensor, [Mpc_KeepsFinite]>;
+def Mpc_SoftplusOp : Mpc_UnaryOp<"softplus", "log(1 + e^x)", "18", Mpc_FloatTensor,
+                          [Mpc_KeepsFinite]>;
 def Mpc_NotOp : Mpc_UnaryOp<"not", "bitwise (on i1: logical) complement", "0", Mpc_IntTensor>;
 
-class Mpc_AlphaOp<string mnemonic, string text, string flops> : Mpc_UnaryOp<mnemonic, text, flops> {
+class Mpc_AlphaOp<string mnemonic, string text, string flops>
+    : Mpc_UnaryOp<mnemonic, text, flops, Mpc_FloatTensor, [Mpc_KeepsFinite]> {
   let arguments = (ins Mpc_FloatTensor:$input, F64Attr:$alpha);
   let assemblyFormat = "$input `alpha` `(` $alpha `)` attr-dict `:` type($result)";
 }
 def Mpc_LeakyReluOp : Mpc_AlphaOp<"leaky_relu", "x where x >= 0, alpha * x elsewhere", "2">;
 def Mpc_EluOp : Mpc_AlphaOp<"elu", "x where x >= 0, alpha * (e^x - 1) elsewhere", "12">;
 
-def Mpc_GeluOp : Mpc_UnaryOp<"gelu", "x times the normal distribution function of x", "18"> {
+def Mpc_GeluOp : Mpc_UnaryOp<"gelu", "x times the normal distribution function of x", "18",
+                             Mpc_FloatTensor, [Mpc_KeepsFinite]> {
   let description = [{
     Form `erf`: `x * (1 + erf(x / sqrt(2))) / 2`. Form `tanh`:
     `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2`
@@ -92,7 +108,8 @@ def Mpc_IsInfOp : Mpc_ClassifyOp<"is_inf", "true where x is an infinity", [Mpc_O
 }
 
 def Mpc_CastOp : Mpc_Op<"cast", "Elementwise", "::mpc::elementCount(getResult())",
-                        [SameOperandsAndResultShape, Mpc_ElementwiseOpInterface]> {
+                        [SameOperandsAndResultShape, Mpc_ElementwiseOpInterface, Mpc_KeepsFinite,
+                         Mpc_KeepsIntegers]> {
   let summary = "Convert each element to another type";
   let description = [{
     Float to float rounds once, to nearest, ties to even; what is too large
@@ -129,16 +146,34 @@ class Mpc_BinaryOp<string mnemonic, string text, Type tensor = Mpc_Tensor, strin
   }];
 }
 
-def Mpc_AddOp : Mpc_BinaryOp<"add", "lhs + rhs; integers wrap", Mpc_Tensor, "1", [Commutative, Mpc_Additive]> { let hasFolder = 1; }
-def Mpc_SubOp : Mpc_BinaryOp<"sub", "lhs - rhs; integers wrap", Mpc_Tensor, "1", [Mpc_Additive]> { let hasFolder = 1; }
-def Mpc_MulOp : Mpc_BinaryOp<"mul", "lhs * rhs; integers wrap", Mpc_Tensor, "1", [Commutative]> { let hasFolder = 1; }
-def Mpc_DivOp : Mpc_BinaryOp<"div", "lhs / rhs; integers truncate, division by 0 gives 0"> { let hasFolder = 1; }
-def Mpc_MaxOp : Mpc_BinaryOp<"max", "larger operand; NaN if either is NaN", Mpc_Tensor, "1", [Commutative]>;
-def Mpc_MinOp : Mpc_BinaryOp<"min", "smaller operand; NaN if either is NaN", Mpc_Tensor, "1", [Commutative]>;
+def Mpc_AddOp : Mpc_BinaryOp<"add", "lhs + rhs; integers wrap", Mpc_Tensor, "1",
+                           [Commutative, Mpc_Additive, Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
+  let hasFolder = 1;
+}
+def Mpc_SubOp : Mpc_BinaryOp<"sub", "lhs - rhs; integers wrap", Mpc_Tensor, "1",
+                           [Mpc_Additive, Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
+  let hasFolder = 1;
+}
+def Mpc_MulOp : Mpc_BinaryOp<"mul", "lhs * rhs; integers wrap", Mpc_Tensor, "1",
+                           [Commutative, Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
+  let hasFolder = 1;
+}
+def Mpc_DivOp : Mpc_BinaryOp<"div", "lhs / rhs; integers truncate, division by 0 gives 0", Mpc_Tensor,
+                             "1", [Mpc_PoleOpInterface]> {
+  let hasFolder = 1;
+  let extraClassDeclaration = members # [{
+    int64_t getFlopsPerElement() { return 1; }
+    bool hasPoleAtZero(unsigned index) { return index == 1; }
+  }];
+}
+def Mpc_MaxOp : Mpc_BinaryOp<"max", "larger operand; NaN if either is NaN", Mpc_Tensor, "1",
+                           [Commutative, Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
+def Mpc_MinOp : Mpc_BinaryOp<"min", "smaller operand; NaN if either is NaN", Mpc_Tensor, "1",
+                           [Commutative, Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
 def Mpc_PowOp : Mpc_BinaryOp<"pow", "lhs to the power rhs", Mpc_Tensor, "20">;
 def Mpc_Atan2Op : Mpc_BinaryOp<"atan2", "angle of the point (rhs, lhs), in radians, from -pi to pi", Mpc_FloatTensor, "20">;
 def Mpc_RemOp : Mpc_BinaryOp<"rem", "remainder with the sign of lhs (C's fmod); by 0 gives 0 on integers",
-                             Mpc_Tensor, "1", [Mpc_OrderOpInterface]>;
+                             Mpc_Tensor, "1", [Mpc_OrderOpInterface, Mpc_KeepsIntegers]>;
 def Mpc_AndOp : Mpc_BinaryOp<"and", "bitwise (on i1: logical) and", Mpc_IntTensor, "0", [Commutative]>;
 def Mpc_OrOp : Mpc_BinaryOp<"or", "bitwise (on i1: logical) or", Mpc_IntTensor, "0", [Commutative]>;
 def Mpc_XorOp : Mpc_BinaryOp<"xor", "bitwise (on i1: logical) exclusive or", Mpc_IntTensor, "0", [Commutative]>;
@@ -160,7 +195,8 @@ def Mpc_CompareOp : Mpc_InferredOp<"compare", "Elementwise", "::mpc::elementCoun
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }
 
-def Mpc_SelectOp : Mpc_InferredOp<"select", "Elementwise", "0", [Mpc_ElementwiseOpInterface]> {
+def Mpc_SelectOp : Mpc_InferredOp<"select", "Elementwise", "0",
+                                  [Mpc_ElementwiseOpInterface, Mpc_Exact, Mpc_KeepsIntegers]> {
   let summary = "Take on_true where the condition holds, on_false elsewhere";
   let description = [{
     - (C1) `on_true` and `on_false` have the same element type.
@@ -172,7 +208,8 @@ def Mpc_SelectOp : Mpc_InferredOp<"select", "Elementwise", "0", [Mpc_Elementwise
 }
 
 def Mpc_ClampOp : Mpc_InferredOp<"clamp", "Elementwise", "2 * ::mpc::elementCount(getResult())",
-                                 [Mpc_ElementwiseOpInterface]> {
+                                 [Mpc_ElementwiseOpInterface, Mpc_Exact, Mpc_KeepsFinite,
+                                  Mpc_KeepsIntegers]> {
   let summary = "min(max(input, low), high); NaN stays NaN";
   let description = [{
     - (C1) the three operands have the same element type.

@@ -14,14 +14,15 @@ include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.td"
 
 def Mpc_StopGradientOp : Mpc_Op<"stop_gradient", "Elementwise", "0",
-                                [SameOperandsAndResultType, Mpc_ElementwiseOpInterface]> {
+                                [SameOperandsAndResultType, Mpc_ElementwiseOpInterface,
+                                 Mpc_Composite, Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
   let summary = "The input; its derivative is zero";
   let arguments = (ins Mpc_Tensor:$input);
   let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
 
-def Mpc_GradientSeedOp : Mpc_Op<"gradient_seed", "Source", "0", [Mpc_KeepsBooks]> {
+def Mpc_GradientSeedOp : Mpc_Op<"gradient_seed", "Source", "0", [Mpc_KeepsBooks, Mpc_Composite]> {
   let summary = "The cotangent of the loss: 1, until mpc-scale-loss puts the scale here";
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
@@ -114,7 +115,8 @@ def Mpc_AvgPoolGradientOp : Mpc_Op<"avg_pool_gradient", "Pool",
 //===----------------------------------------------------------------------===//
 
 def Mpc_NormGradientOp : Mpc_Op<"norm_gradient", "RowWise", "16 * ::mpc::elementCount(getInput())",
-    [AllTypesMatch<["input", "gradient", "input_gradient"]>, AllTypesMatch<["scale", "scale_gradient"]>]> {
+    [AllTypesMatch<["input", "gradient", "input_gradient"]>,
+     AllTypesMatch<["scale", "scale_gradient"]>, Mpc_Composite]> {
   let summary = "Gradients of layer_norm and rms_norm with respect to input and scale";
   let description = [{
     With the input normalised anew over the axes from `axis` on, n = (x - mean) * f
@@ -141,7 +143,7 @@ def Mpc_NormGradientOp : Mpc_Op<"norm_gradient", "RowWise", "16 * ::mpc::element
 
 def Mpc_BatchNormGradientOp : Mpc_Op<"batch_norm_gradient", "Reduction", "14 * ::mpc::elementCount(getInput())",
     [AllTypesMatch<["input", "gradient", "input_gradient"]>,
-     AllTypesMatch<["scale", "scale_gradient", "bias_gradient"]>]> {
+     AllTypesMatch<["scale", "scale_gradient", "bias_gradient"]>, Mpc_Composite]> {
   let summary = "Gradients of batch_norm_training with respect to input, scale and bias";
   let description = [{
     With n = (x - m) * f, f = 1 / sqrt(v + epsilon), m and v the mean and biased
@@ -172,7 +174,8 @@ def Mpc_AttentionGradientOp : Mpc_Op<"attention_gradient", "Attention",
     "10 * getContractionSize() * ::mpc::elementCount(getQuery())",
     [AllTypesMatch<["query", "query_gradient"]>, AllTypesMatch<["key", "key_gradient"]>,
      AllTypesMatch<["value", "value_gradient"]>,
-     DeclareOpInterfaceMethods<Mpc_ContractionOpInterface, ["getAccumulateType"]>]> {
+     DeclareOpInterfaceMethods<Mpc_ContractionOpInterface, ["getAccumulateType"]>,
+     Mpc_Composite]> {
   let summary = "Gradients of attention with respect to query, key and value";
   let description = [{
     With P = softmax(scale * Q K^T + mask) recomputed, D = gradient * V^T and
@@ -205,7 +208,8 @@ def Mpc_AttentionGradientOp : Mpc_Op<"attention_gradient", "Attention",
 
 def Mpc_BatchNormTrainingOp : Mpc_Op<"batch_norm_training", "Reduction",
     "8 * ::mpc::elementCount(getResult())",
-    [AllTypesMatch<["input", "result"]>, AllTypesMatch<["mean", "variance", "new_mean", "new_variance"]>]> {
+    [AllTypesMatch<["input", "result"]>,
+     AllTypesMatch<["mean", "variance", "new_mean", "new_variance"]>, Mpc_Normalizes, Mpc_Composite]> {
   let summary = "Normalise each channel with the batch's own statistics";
   let description = [{
     `(x - m) / sqrt(v + epsilon) * scale + bias` per channel (axis 1), m and v the
@@ -248,7 +252,7 @@ def Mpc_RandomBitsOp : Mpc_Op<"random_bits", "IndexMap", "40 * ::mpc::elementCou
 }
 
 def Mpc_DropoutOp : Mpc_Op<"dropout", "Opaque", "42 * ::mpc::elementCount(getResult())",
-                           [AllTypesMatch<["input", "result"]>]> {
+                           [AllTypesMatch<["input", "result"]>, Mpc_Composite]> {
   let summary = "Zero elements at random and scale the others up";
   let description = [{
     `input * (1 / (1 - probability))` where `random_bits` (unsigned) is at least

@@ -114,8 +114,88 @@ def Mpc_OrderOpInterface : OpInterface<"OrderOpInterface"> {
   ];
 }
 
+def Mpc_MovementOpInterface : OpInterface<"MovementOpInterface"> {
+  let cppNamespace = "::mpc";
+  let description = [{
+    Every element of the result is, unchanged, an element of an operand; which
+    one follows from places alone, or from indices that are operands too. What
+    chooses by values (select, one_hot) or writes over a copy (scatters) is none.
+    Asked by what follows values through a graph: ranges, integers, indices,
+    types of readers, initial values.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Whether elements of operand `index` stand in the result. False for
+        indices, which only say where.
+      }],
+      "bool", "givesElements", (ins "unsigned":$index), "", [{ return index == 0; }]>,
+    InterfaceMethod<[{
+        Whether the result holds each element of the operands once: none is left
+        out, repeated or added, so that the movement can be undone.
+      }],
+      "bool", "keepsAll", (ins), "", [{ return false; }]>,
+  ];
+}
+
+def Mpc_PoleOpInterface : OpInterface<"PoleOpInterface"> {
+  let cppNamespace = "::mpc";
+  let description = [{
+    An op that divides, or does as a division does: the result is infinite or no
+    number where an operand is zero. Asked where a type may flush an operand.
+  }];
+  let methods = [
+    InterfaceMethod<"Whether that is so for operand `index`.",
+      "bool", "hasPoleAtZero", (ins "unsigned":$index), "", [{ return index == 0; }]>,
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// Traits: facts that need no code
+//===----------------------------------------------------------------------===//
+
+class Mpc_Trait<string name> : NativeOpTrait<name> { let cppNamespace = "::mpc"; }
+
 /// The result is the sum of the operands, up to their signs: an error of an
-/// operand reaches the result as it is.
-def Mpc_Additive : NativeOpTrait<"Additive"> { let cppNamespace = "::mpc"; }
+/// operand reaches the result as it is. Asked by error estimates.
+def Mpc_Additive : Mpc_Trait<"Additive">;
+
+/// mpc-decompose writes the op with others where the target's kernels do not
+/// know it.
+def Mpc_Composite : Mpc_Trait<"Composite">;
+
+/// The result is an operand's element, that with another sign, or an integer
+/// not beyond it: a number of the operands' type without rounding. Asked by code
+/// generation, which computes 16-bit elements in f32.
+def Mpc_Exact : Mpc_Trait<"Exact">;
+
+/// Each result element joins the elements of operand 0 along the reduction axes
+/// (a row) into one: a sum, mean, product or extremum. With
+/// ReductionOpInterface; asked by the kernels of rows.
+def Mpc_JoinsRows : Mpc_Trait<"JoinsRows">;
+
+/// The result has the shape of operand 0, and each of its elements is made of
+/// the row that it lies in; other operands hold a number per place in the row.
+/// With ReductionOpInterface; asked by the kernels of rows.
+def Mpc_MapsRows : Mpc_Trait<"MapsRows">;
+
+/// Finite operands give a finite result, but for sums and products beyond the
+/// type's range. Asked by the analysis of padded places.
+def Mpc_KeepsFinite : Mpc_Trait<"KeepsFinite">;
+
+/// Integers give integers. Asked by the analysis of integers in floats, which a
+/// policy must not round.
+def Mpc_KeepsIntegers : Mpc_Trait<"KeepsIntegers">;
+
+/// The result is an integer next to the operand. Asked with KeepsIntegers.
+def Mpc_RoundsToInteger : Mpc_Trait<"RoundsToInteger">;
+
+/// A scalar that training makes small: a mean over operand 0, the predictions,
+/// against operand 1, the targets.
+def Mpc_Loss : Mpc_Trait<"Loss">;
+
+/// Operand 0 gets mean zero, deviation one or the like along some axes, is then
+/// multiplied by operand 1 (the scale) and, where there is an operand 2, shifted
+/// by it (the bias).
+def Mpc_Normalizes : Mpc_Trait<"Normalizes">;
 
 #endif // MPC_DIALECT_MPC_IR_MPCINTERFACES

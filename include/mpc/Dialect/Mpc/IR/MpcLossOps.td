@@ -11,7 +11,8 @@ include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
 /// A scalar in the predictions' element type: a mean, summed in that type.
 class Mpc_LossOp<string mnemonic, string text, string flops>
-    : Mpc_InferredOp<mnemonic, "Opaque", flops # " * ::mpc::elementCount(getPredictions())"> {
+    : Mpc_InferredOp<mnemonic, "Opaque", flops # " * ::mpc::elementCount(getPredictions())",
+                     [Mpc_Loss, Mpc_Composite]> {
   let summary = text;
   let results = (outs Mpc_FloatTensor:$loss);
 }

@@ -11,7 +11,8 @@ include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
 class Mpc_SoftmaxLikeOp<string mnemonic, string text>
     : Mpc_Op<mnemonic, "RowWise", "12 * ::mpc::elementCount(getResult())",
-             [SameOperandsAndResultType, DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>]> {
+             [SameOperandsAndResultType, DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>,
+              Mpc_MapsRows]> {
   let summary = text;
   let description = [{
     The maximum is subtracted first.
@@ -25,16 +26,17 @@ class Mpc_SoftmaxLikeOp<string mnemonic, string text>
 def Mpc_SoftmaxOp : Mpc_SoftmaxLikeOp<"softmax", "exp(x) / sum(exp(x)) along an axis">;
 def Mpc_LogSoftmaxOp : Mpc_SoftmaxLikeOp<"log_softmax", "x - log(sum(exp(x))) along an axis">;
 
-class Mpc_NormOp<string mnemonic, string text, string flops>
+class Mpc_NormOp<string mnemonic, string text, string flops, Trait form>
     : Mpc_Op<mnemonic, "RowWise", flops # " * ::mpc::elementCount(getResult())",
              [AllTypesMatch<["input", "result"]>,
-              DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>]> {
+              DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>, Mpc_Normalizes, form]> {
   let summary = text;
   let results = (outs Mpc_FloatTensor:$result);
   let hasVerifier = 1;
 }
 
-def Mpc_LayerNormOp : Mpc_NormOp<"layer_norm", "Normalise over trailing axes", "8"> {
+def Mpc_LayerNormOp : Mpc_NormOp<"layer_norm", "Normalise over trailing axes", "8",
+                                 Mpc_MapsRows> {
   let description = [{
     `(x - mean) / sqrt(variance + epsilon) * scale + bias` over the axes from
     `axis` on (Ba et al., arXiv 1607.06450); the variance is the biased one.
@@ -50,7 +52,8 @@ def Mpc_LayerNormOp : Mpc_NormOp<"layer_norm", "Normalise over trailing axes", "
   }];
 }
 
-def Mpc_RmsNormOp : Mpc_NormOp<"rms_norm", "Divide by the root mean square over trailing axes", "5"> {
+def Mpc_RmsNormOp : Mpc_NormOp<"rms_norm", "Divide by the root mean square over trailing axes", "5",
+                               Mpc_MapsRows> {
   let description = [{
     `x / sqrt(mean(x^2) + epsilon) * scale` over the axes from `axis` on
     (Zhang and Sennrich, arXiv 1910.07467).
@@ -66,7 +69,7 @@ def Mpc_RmsNormOp : Mpc_NormOp<"rms_norm", "Divide by the root mean square over 
 }
 
 def Mpc_BatchNormOp : Mpc_Op<"batch_norm", "Elementwise", "4 * ::mpc::elementCount(getResult())",
-                             [AllTypesMatch<["input", "result"]>]> {
+                             [AllTypesMatch<["input", "result"]>, Mpc_Normalizes, Mpc_Composite]> {
   let summary = "Normalise each channel with given statistics";
   let description = [{
     `(x - mean) / sqrt(variance + epsilon) * scale + bias` per channel, axis 1
@@ -84,7 +87,8 @@ def Mpc_BatchNormOp : Mpc_Op<"batch_norm", "Elementwise", "4 * ::mpc::elementCou
   let hasVerifier = 1;
 }
 
-def Mpc_GroupNormOp : Mpc_NormOp<"group_norm", "Normalise groups of channels per sample", "8"> {
+def Mpc_GroupNormOp : Mpc_NormOp<"group_norm", "Normalise groups of channels per sample", "8",
+                                 Mpc_Composite> {
   let description = [{
     Channels (axis 1) in `groups` equal groups, each normalised over its channels
     and all spatial axes of one sample, then scaled per channel (Wu and He,
@@ -101,7 +105,8 @@ def Mpc_GroupNormOp : Mpc_NormOp<"group_norm", "Normalise groups of channels per
   }];
 }
 
-def Mpc_InstanceNormOp : Mpc_NormOp<"instance_norm", "Normalise each channel of each sample", "8"> {
+def Mpc_InstanceNormOp : Mpc_NormOp<"instance_norm", "Normalise each channel of each sample", "8",
+                                    Mpc_Composite> {
   let description = [{
     group_norm with one channel per group (Ulyanov et al., arXiv 1607.08022).
     - (C1) rank is at least 3.

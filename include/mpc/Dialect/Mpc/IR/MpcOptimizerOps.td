@@ -25,7 +25,7 @@ defvar Mpc_Decay = DefaultValuedAttr<F64Attr, "0.0">;
 
 class Mpc_OptimizerOp<string mnemonic, string flops, dag options>
     : Mpc_Op<"optimizer." # mnemonic, "Opaque", flops # " * ::mpc::elementCount(getParameter())",
-             [Mpc_KeepsBooks, AttrSizedOperandSegments, AttrSizedResultSegments,
+             [Mpc_KeepsBooks, Mpc_Composite, AttrSizedOperandSegments, AttrSizedResultSegments,
               AllTypesMatch<["parameter", "new_parameter"]>,
               DeclareOpInterfaceMethods<Mpc_OptimizerOpInterface, ["getStateNames"]>]> {
   defvar common = [{
@@ -136,7 +136,8 @@ def Mpc_OptimizerAdagradOp : Mpc_OptimizerOp<"adagrad", "6",
 // Around the updates
 //===----------------------------------------------------------------------===//
 
-def Mpc_LearningRateOp : Mpc_Op<"learning_rate", "Opaque", "20", [Mpc_KeepsBooks]> {
+def Mpc_LearningRateOp : Mpc_Op<"learning_rate", "Opaque", "20",
+                                 [Mpc_KeepsBooks, Mpc_Composite]> {
   let summary = "The learning rate of a step";
   let description = [{
     A function of the number of steps applied before, `s`, computed in float64
@@ -204,7 +205,7 @@ def Mpc_GlobalNormOp : Mpc_Op<"global_norm", "Opaque", "0",
 }
 
 def Mpc_LossScaleUpdateOp : Mpc_Op<"loss_scale.update", "Opaque", "0",
-    [Mpc_KeepsBooks, AllTypesMatch<["scale", "new_scale"]>,
+    [Mpc_KeepsBooks, Mpc_Composite, AllTypesMatch<["scale", "new_scale"]>,
      AllTypesMatch<["good_steps", "new_good_steps"]>]> {
   let summary = "The loss scale after a step";
   let description = [{

@@ -15,7 +15,7 @@ class Mpc_RecurrentOp<string mnemonic, string gates, string text,
                       list<Trait> traits = [AttrSizedOperandSegments]>
     : Mpc_WideningOp<mnemonic, "Recurrent",
         "2 * " # gates # " * ::mpc::recurrentCost(*this)",
-        traits> {
+        !listconcat([Mpc_Composite], traits)> {
   let summary = text;
   let extraClassDeclaration = members # [{
     /// Operands 0 to 2 are contracted; bias and states keep their type.

@@ -9,9 +9,11 @@
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
-class Mpc_ReduceOp<string mnemonic, string text, Type tensor = Mpc_Tensor>
+class Mpc_ReduceOp<string mnemonic, string text, list<Trait> traits = []>
     : Mpc_WideningOp<mnemonic, "Reduction", "::mpc::elementCount(getInput())",
-                     [DeclareOpInterfaceMethods<Mpc_ReductionOpInterface, ["getAccumulateType"]>]> {
+                     !listconcat([DeclareOpInterfaceMethods<Mpc_ReductionOpInterface,
+                                                            ["getAccumulateType"]>,
+                                  Mpc_JoinsRows], traits)> {
   let summary = text;
   let description = [{
     Reduces `axes`; they stay as extent 1 with `keep_dims`. Sums run in the
@@ -20,19 +22,21 @@ class Mpc_ReduceOp<string mnemonic, string text, Type tensor = Mpc_Tensor>
     - (C2) the result's element type is the input's or a wider float.
     - (C3) `accumulate`, where given, is at least as wide as the input's type.
   }];
-  let arguments = (ins tensor:$input, DenseI64ArrayAttr:$axes, UnitAttr:$keep_dims,
+  let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$axes, UnitAttr:$keep_dims,
                        OptionalAttr<TypeAttr>:$accumulate);
-  let results = (outs tensor:$result);
+  let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = [{
     $input `axes` `(` $axes `)` (`keep_dims` $keep_dims^)? (`accumulate` `(` $accumulate^ `)`)?
     attr-dict `:` type($input) `->` type($result)
   }];
 }
-def Mpc_ReduceSumOp : Mpc_ReduceOp<"reduce_sum", "Sum over axes">;
+def Mpc_ReduceSumOp : Mpc_ReduceOp<"reduce_sum", "Sum over axes", [Mpc_KeepsIntegers]>;
 def Mpc_ReduceMeanOp : Mpc_ReduceOp<"reduce_mean", "Arithmetic mean over axes; integers truncate">;
-def Mpc_ReduceProdOp : Mpc_ReduceOp<"reduce_prod", "Product over axes">;
-def Mpc_ReduceMaxOp : Mpc_ReduceOp<"reduce_max", "Maximum over axes; NaN wins, nothing gives the lowest value">;
-def Mpc_ReduceMinOp : Mpc_ReduceOp<"reduce_min", "Minimum over axes; NaN wins, nothing gives the highest value">;
+def Mpc_ReduceProdOp : Mpc_ReduceOp<"reduce_prod", "Product over axes", [Mpc_KeepsIntegers]>;
+def Mpc_ReduceMaxOp : Mpc_ReduceOp<"reduce_max", "Maximum over axes; NaN wins, nothing gives the lowest value",
+                                   [Mpc_KeepsIntegers]>;
+def Mpc_ReduceMinOp : Mpc_ReduceOp<"reduce_min", "Minimum over axes; NaN wins, nothing gives the highest value",
+                                   [Mpc_KeepsIntegers]>;
 
 class Mpc_ArgReduceOp<string mnemonic, string text>
     : Mpc_InferredOp<mnemonic, "Reduction", "::mpc::elementCount(getInput())",
@@ -53,7 +57,8 @@ def Mpc_ArgmaxOp : Mpc_ArgReduceOp<"argmax", "Position of the maximum along an a
 def Mpc_ArgminOp : Mpc_ArgReduceOp<"argmin", "Position of the minimum along an axis">;
 
 def Mpc_CumsumOp : Mpc_Op<"cumsum", "Scan", "::mpc::elementCount(getResult())",
-    [SameOperandsAndResultType, DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>]> {
+    [SameOperandsAndResultType, DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>,
+     Mpc_KeepsIntegers]> {
   let summary = "Running sum along an axis";
   let description = [{
     - (C1) `axis` is inside the rank.

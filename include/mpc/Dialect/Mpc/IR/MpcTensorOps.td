@@ -9,7 +9,8 @@
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
-def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0", [SameOperandsAndResultElementType]> {
+def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0",
+                            [SameOperandsAndResultElementType, Mpc_MovementOpInterface]> {
   let summary = "The same elements in row-major order under another shape";
   let description = [{
     - (C1) both shapes have the same number of elements.
@@ -19,9 +20,10 @@ def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0", [SameOperandsAndResultElement
   let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = members # "bool keepsAll() { return true; }";
 }
 
-def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0"> {
+def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0", [Mpc_MovementOpInterface]> {
   let summary = "Permute dimensions: result dimension i is input dimension permutation[i]";
   let description = [{
     - (C1) `permutation` is a permutation of the input's dimensions.
@@ -30,9 +32,11 @@ def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0"> {
   let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = "$input $permutation attr-dict `:` type($input) `to` type($result)";
   let hasFolder = 1;
+  let extraClassDeclaration = members # "bool keepsAll() { return true; }";
 }
 
-def Mpc_BroadcastOp : Mpc_Op<"broadcast", "IndexMap", "0", [SameOperandsAndResultElementType]> {
+def Mpc_BroadcastOp : Mpc_Op<"broadcast", "IndexMap", "0",
+                              [SameOperandsAndResultElementType, Mpc_MovementOpInterface]> {
   let summary = "Repeat along new leading dimensions and dimensions of extent 1";
   let description = [{
     - (C1) the input's shape broadcasts to the result's as NumPy's do.
@@ -44,7 +48,7 @@ def Mpc_BroadcastOp : Mpc_Op<"broadcast", "IndexMap", "0", [SameOperandsAndResul
   let hasFolder = 1;
 }
 
-def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0"> {
+def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0", [Mpc_MovementOpInterface]> {
   let summary = "Join tensors along an axis";
   let description = [{
     - (C1) at least one operand; all have the same element type and rank.
@@ -54,9 +58,13 @@ def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0"> {
   let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = "$inputs `axis` `(` $axis `)` attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
+  let extraClassDeclaration = members # [{
+    bool givesElements(unsigned) { return true; }
+    bool keepsAll() { return true; }
+  }];
 }
 
-def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0"> {
+def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0", [Mpc_MovementOpInterface]> {
   let summary = "A regular part: offsets, sizes, strides";
   let description = [{
     `result[i] = input[offsets + i * strides]`.
@@ -76,7 +84,7 @@ def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0"> {
   }];
 }
 
-def Mpc_PadOp : Mpc_InferredOp<"pad", "IndexMap", "0"> {
+def Mpc_PadOp : Mpc_InferredOp<"pad", "IndexMap", "0", [Mpc_MovementOpInterface]> {
   let summary = "Surround with a value or with reflected, repeated or wrapped elements";
   let description = [{
     `interior` puts that many padded places between neighbours (mode `constant`
@@ -94,9 +102,16 @@ def Mpc_PadOp : Mpc_InferredOp<"pad", "IndexMap", "0"> {
     (`mode` `(` custom<EnumKeyword>($mode)^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
   let hasFolder = 1;
+  let extraClassDeclaration = members # [{
+    /// Modes but `constant` read no value.
+    bool givesElements(unsigned index) {
+      return index == 0 || getMode() == ::mpc::PadMode::constant;
+    }
+  }];
 }
 
-def Mpc_ReverseOp : Mpc_Op<"reverse", "IndexMap", "0", [SameOperandsAndResultType]> {
+def Mpc_ReverseOp : Mpc_Op<"reverse", "IndexMap", "0",
+                            [SameOperandsAndResultType, Mpc_MovementOpInterface]> {
   let summary = "Reverse the order along axes";
   let description = [{
     - (C1) axes are ascending, unique and inside the rank.
@@ -105,9 +120,10 @@ def Mpc_ReverseOp : Mpc_Op<"reverse", "IndexMap", "0", [SameOperandsAndResultTyp
   let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = "$input `axes` `(` $axes `)` attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = members # "bool keepsAll() { return true; }";
 }
 
-def Mpc_GatherOp : Mpc_InferredOp<"gather", "Gather", "0"> {
+def Mpc_GatherOp : Mpc_InferredOp<"gather", "Gather", "0", [Mpc_MovementOpInterface]> {
   let summary = "Take slices along an axis by index (ONNX Gather)";
   let description = [{
     The indices' shape replaces dimension `axis`. Negative indices count from the
@@ -119,7 +135,7 @@ def Mpc_GatherOp : Mpc_InferredOp<"gather", "Gather", "0"> {
   let assemblyFormat = "$input `,` $indices `axis` `(` $axis `)` attr-dict `:` functional-type(operands, results)";
 }
 
-def Mpc_GatherElementsOp : Mpc_InferredOp<"gather_elements", "Gather", "0"> {
+def Mpc_GatherElementsOp : Mpc_InferredOp<"gather_elements", "Gather", "0", [Mpc_MovementOpInterface]> {
   let summary = "result[i..] = input[i.. with dimension axis replaced by indices[i..]]";
   let description = [{
     Indices count and clamp as in gather; the result has their shape.
@@ -131,7 +147,7 @@ def Mpc_GatherElementsOp : Mpc_InferredOp<"gather_elements", "Gather", "0"> {
   let assemblyFormat = "$input `,` $indices `axis` `(` $axis `)` attr-dict `:` functional-type(operands, results)";
 }
 
-def Mpc_GatherNdOp : Mpc_InferredOp<"gather_nd", "Gather", "0"> {
+def Mpc_GatherNdOp : Mpc_InferredOp<"gather_nd", "Gather", "0", [Mpc_MovementOpInterface]> {
   let summary = "Take slices by index tuples (ONNX GatherND)";
   let description = [{
     The last dimension of `indices` holds tuples that index the input's

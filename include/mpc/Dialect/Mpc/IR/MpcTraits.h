@@ -1,0 +1,40 @@
+//===- MpcTraits.h - facts about ops that need no code ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C++ side of the traits in MpcInterfaces.td, which say what each means.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCTRAITS_H
+#define MPC_DIALECT_MPC_IR_MPCTRAITS_H
+
+#include "mlir/IR/OpDefinition.h"
+
+namespace mpc {
+
+template <typename OpTy>
+class Additive : public mlir::OpTrait::TraitBase<OpTy, Additive> {};
+template <typename OpTy>
+class Composite : public mlir::OpTrait::TraitBase<OpTy, Composite> {};
+template <typename OpTy>
+class Exact : public mlir::OpTrait::TraitBase<OpTy, Exact> {};
+template <typename OpTy>
+class JoinsRows : public mlir::OpTrait::TraitBase<OpTy, JoinsRows> {};
+template <typename OpTy>
+class KeepsFinite : public mlir::OpTrait::TraitBase<OpTy, KeepsFinite> {};
+template <typename OpTy>
+class KeepsIntegers : public mlir::OpTrait::TraitBase<OpTy, KeepsIntegers> {};
+template <typename OpTy>
+class Loss : public mlir::OpTrait::TraitBase<OpTy, Loss> {};
+template <typename OpTy>
+class MapsRows : public mlir::OpTrait::TraitBase<OpTy, MapsRows> {};
+template <typename OpTy>
+class Normalizes : public mlir::OpTrait::TraitBase<OpTy, Normalizes> {};
+template <typename OpTy>
+class RoundsToInteger : public mlir::OpTrait::TraitBase<OpTy, RoundsToInteger> {
+};
+
+} // namespace mpc
+
+#endif // MPC_DIALECT_MPC_IR_MPCTRAITS_H
