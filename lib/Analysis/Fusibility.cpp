@@ -16,8 +16,7 @@ using namespace mpc;
 /// The op's family; ops that the fuser does not know have a kernel of their
 /// own.
 static FusionClass classOf(Operation *op) {
-  auto fusible = dyn_cast_if_present<FusionOpInterface>(op);
-  return fusible ? fusible.getFusionClass() : FusionClass::Opaque;
+  return op ? fusionClassOf(op) : FusionClass::Opaque;
 }
 
 //===----------------------------------------------------------------------===//

@@ -183,11 +183,9 @@ LaneState mpc::movedLanes(Operation *op, const OpAxis &axis,
     if (!link.isResult)
       linked.push_back(operands[link.index]);
   if (!linked.empty() && linked.front().getValue() && llvm::all_equal(linked)) {
-    auto fusion = dyn_cast<FusionOpInterface>(op);
-    bool isMoved =
-        fusion && llvm::is_contained({FusionClass::View, FusionClass::IndexMap,
-                                      FusionClass::Gather},
-                                     fusion.getFusionClass());
+    bool isMoved = llvm::is_contained(
+        {FusionClass::View, FusionClass::IndexMap, FusionClass::Gather},
+        fusionClassOf(op));
     if (isMoved || linked.front().isZero())
       return linked.front();
   }

@@ -19,8 +19,6 @@
 namespace mpc {
 
 bool isFloatTensor(mlir::Value value);
-/// The op's fusion class; Opaque where it has none.
-FusionClass fusionClassOf(mlir::Operation *op);
 /// Whether a policy may change the type in which `op` reads operand `index`.
 bool isPrecisionOperand(mlir::Operation *op, unsigned index);
 /// Whether `op` multiplies its precision operands and sums the products.

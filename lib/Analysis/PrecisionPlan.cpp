@@ -40,11 +40,6 @@ bool mpc::isFloatTensor(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value.getType()));
 }
 
-FusionClass mpc::fusionClassOf(Operation *op) {
-  auto fusible = dyn_cast<FusionOpInterface>(op);
-  return fusible ? fusible.getFusionClass() : FusionClass::Opaque;
-}
-
 bool mpc::isPrecisionOperand(Operation *op, unsigned index) {
   auto precision = dyn_cast<PrecisionOpInterface>(op);
   return precision ? precision.isPrecisionOperand(index)

@@ -13,13 +13,8 @@
 using namespace mlir;
 using namespace mpc;
 
-static std::optional<FusionClass> familyOf(Operation *op) {
-  auto fusible = dyn_cast<FusionOpInterface>(op);
-  return fusible ? std::optional(fusible.getFusionClass()) : std::nullopt;
-}
-
 static bool movesElements(Operation *op) {
-  std::optional<FusionClass> family = familyOf(op);
+  FusionClass family = fusionClassOf(op);
   return family == FusionClass::View || family == FusionClass::IndexMap ||
          family == FusionClass::Gather;
 }
@@ -36,15 +31,15 @@ bool mpc::isLossOp(Operation *op) {
 /// Whether a loss may pass through `op`.
 static bool carriesLoss(Operation *op) {
   return isa<ElementwiseOpInterface, SoftmaxOp, LogSoftmaxOp>(op) ||
-         isLossOp(op) || movesElements(op) ||
-         familyOf(op) == FusionClass::Reduction ||
-         familyOf(op) == FusionClass::Scan;
+         op->hasTrait<Loss>() || movesElements(op) ||
+         fusionClassOf(op) == FusionClass::Reduction ||
+         fusionClassOf(op) == FusionClass::Scan;
 }
 
 /// Whether what goes into `op` is the model's, whatever reads its result.
 static bool isModelOp(Operation *op) {
   return isa<ContractionOpInterface>(op) ||
-         familyOf(op) == FusionClass::Recurrent;
+         fusionClassOf(op) == FusionClass::Recurrent;
 }
 
 OpSet mpc::opsOfLosses(func::FuncOp func) {

@@ -206,7 +206,7 @@ static int64_t sumLength(Operation *op) {
       total += elementCount(gradient);
     return total;
   }
-  if (isa<LstmOp, GruOp, RnnOp>(op)) {
+  if (fusionClassOf(op) == FusionClass::Recurrent) {
     ArrayRef<int64_t> input =
         cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
     ArrayRef<int64_t> recurrence =

@@ -140,6 +140,20 @@ int64_t mpc::productOf(ArrayRef<int64_t> values) {
   return product;
 }
 
+FusionClass mpc::fusionClassOf(Operation *op) {
+  auto fusible = dyn_cast<FusionOpInterface>(op);
+  return fusible ? fusible.getFusionClass() : FusionClass::Opaque;
+}
+
+bool mpc::movesOneOperand(Operation *op) {
+  return op->getNumOperands() == 1 && isa<MovementOpInterface>(op);
+}
+
+bool mpc::hasPoleAtZero(Operation *op, unsigned index) {
+  auto pole = dyn_cast<PoleOpInterface>(op);
+  return pole && pole.hasPoleAtZero(index);
+}
+
 int64_t mpc::elementCount(Type type) {
   RankedTensorType tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())

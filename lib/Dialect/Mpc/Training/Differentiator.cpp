@@ -75,7 +75,7 @@ void Differentiator::markActive() {
 LogicalResult Differentiator::unrollRecurrentOps() {
   SmallVector<Operation *> recurrent;
   for (Operation &op : block)
-    if (isa<LstmOp, GruOp, RnnOp>(op) &&
+    if (fusionClassOf(&op) == FusionClass::Recurrent &&
         llvm::any_of(op.getResults(), [&](Value v) { return isActive(v); }))
       recurrent.push_back(&op);
   for (Operation *op : recurrent) {

@@ -51,7 +51,7 @@ InitialDistribution mpc::initialDistribution(Value weight) {
     if (std::optional<int64_t> fanIn = fanInOf(user))
       return uniform(*fanIn);
     // An LSTM's weights, of all gates alike, go by the size of its state.
-    if (isa<LstmOp, GruOp, RnnOp>(user) && index > 0)
+    if (fusionClassOf(user) == FusionClass::Recurrent && index > 0)
       return uniform(cast<RankedTensorType>(user->getOperand(2).getType())
                          .getShape()
                          .back());

@@ -16,11 +16,6 @@ static constexpr int64_t kVectorBytes = 16;
 /// of its own would do it before.
 static constexpr int64_t kFewElements = 4;
 
-FusionClass mpc::familyOf(Operation *op) {
-  auto fusion = dyn_cast<FusionOpInterface>(op);
-  return fusion ? fusion.getFusionClass() : FusionClass::Opaque;
-}
-
 /// Bits by which a cast between floats widens; 0 for other casts.
 static int64_t widenedBits(CastOp cast) {
   auto from = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getInput()));

@@ -14,7 +14,7 @@
 namespace mpc {
 
 /// The op's family; one that the fuser does not know has a kernel of its own.
-FusionClass familyOf(mlir::Operation *op);
+inline FusionClass familyOf(mlir::Operation *op) { return fusionClassOf(op); }
 
 inline bool isElementwise(mlir::Operation *op) {
   return mlir::isa<ElementwiseOpInterface>(op);

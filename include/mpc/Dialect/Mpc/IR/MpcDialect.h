@@ -43,6 +43,17 @@ enum class FusionClass {
   Opaque,      ///< a kernel of its own (scatter, top_k)
 };
 
+/// The op's family; Opaque for an op that does not say.
+FusionClass fusionClassOf(mlir::Operation *op);
+
+/// Whether all that `op` does is to move the elements of its only operand. What
+/// reads through movement without a look at operands or indices asks this.
+bool movesOneOperand(mlir::Operation *op);
+
+/// Whether the result of `op` is infinite or no number where operand `index` is
+/// zero (PoleOpInterface).
+bool hasPoleAtZero(mlir::Operation *op, unsigned index);
+
 /// Elements of a statically shaped tensor value or type; saturates at the
 /// largest int64 where the product overflows, 0 for dynamic shapes.
 int64_t elementCount(mlir::Type type);
