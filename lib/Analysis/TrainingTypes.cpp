@@ -87,7 +87,7 @@ static void settleOp(PlanBuilder &builder, Operation *op) {
   if (!plan || plan->role == OpPlan::Role::Untouched)
     return;
   // What keeps the books of a step computes numbers that are not the model's.
-  if (keepsBooks(op) || (isLossOp(op) && !plan->override)) {
+  if (keepsBooks(op) || (op->hasTrait<Loss>() && !plan->override)) {
     if (plan->compute != builder.wide)
       computeWide(builder, op);
     storeWide(builder, op);
@@ -166,7 +166,7 @@ private:
   /// What losses read belongs to the forward pass.
   void collectPredictions() {
     for (Operation &op : builder.body())
-      if (isLossOp(&op))
+      if (op.hasTrait<Loss>())
         for (Value operand : op.getOperands())
           if (Operation *maker = operand.getDefiningOp())
             predictions.insert(maker);

@@ -23,11 +23,6 @@ static bool movesElements(Operation *op) {
 // Losses
 //===----------------------------------------------------------------------===//
 
-bool mpc::isLossOp(Operation *op) {
-  return isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
-             MeanAbsoluteErrorOp, HuberOp>(op);
-}
-
 /// Whether a loss may pass through `op`.
 static bool carriesLoss(Operation *op) {
   return isa<ElementwiseOpInterface, SoftmaxOp, LogSoftmaxOp>(op) ||

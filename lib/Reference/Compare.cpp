@@ -193,8 +193,7 @@ static int64_t sumLength(Operation *op) {
     return reduction.getReductionSize();
   if (auto pool = dyn_cast<AvgPoolOp>(op))
     return productOf(pool.getWindow());
-  if (isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
-          MeanAbsoluteErrorOp, HuberOp>(op))
+  if (op->hasTrait<Loss>())
     return elementCount(op->getOperand(0));
   if (auto norm = dyn_cast<BatchNormTrainingOp>(op)) {
     ArrayRef<int64_t> shape = norm.getInput().getType().getShape();

@@ -127,8 +127,7 @@ static std::optional<double> lossOf(Operation *op, const Tensor &predictions,
 
 FailureOr<bool> mpc::reference::evaluateLoss(Evaluation &evaluation) {
   Operation *op = evaluation.op;
-  if (!isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
-           MeanAbsoluteErrorOp, HuberOp>(op))
+  if (!op->hasTrait<Loss>())
     return false;
   const Tensor &predictions = evaluation.operand(0),
                &targets = evaluation.operand(1);

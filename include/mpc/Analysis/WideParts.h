@@ -19,9 +19,6 @@ namespace mpc {
 /// Ops in the order of the function.
 using OpSet = llvm::SmallSetVector<mlir::Operation *, 16>;
 
-/// Whether `op` is a loss by itself.
-bool isLossOp(mlir::Operation *op);
-
 /// The ops that make results of role `loss`: from the result back through
 /// elementwise ops, reductions, softmax and what moves elements. It ends where
 /// the model begins: at contractions, recurrences and norms, at what a later

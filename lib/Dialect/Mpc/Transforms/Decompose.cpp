@@ -202,16 +202,6 @@ Value decompose(OpEmitter &emit, ConvTransposeOp op) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-bool isComposite(Operation *op) {
-  return isa<BatchNormOp, GroupNormOp, InstanceNormOp, ConvTransposeOp, LstmOp,
-             GruOp, RnnOp>(op) ||
-         isa<SoftmaxCrossEntropyOp, SigmoidCrossEntropyOp, MeanSquaredErrorOp,
-             MeanAbsoluteErrorOp, HuberOp, DropoutOp, BatchNormTrainingOp,
-             BatchNormGradientOp, AttentionGradientOp, NormGradientOp,
-             StopGradientOp, GradientSeedOp>(op) ||
-         isa<OptimizerOpInterface, LearningRateOp, LossScaleUpdateOp>(op);
-}
-
 struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
   using Base::Base;
 
@@ -226,7 +216,7 @@ struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
   void runOnOperation() override {
     SmallVector<Operation *> composites;
     getOperation().walk([&](Operation *op) {
-      if (isComposite(op) &&
+      if (op->hasTrait<Composite>() &&
           !llvm::is_contained(keep, op->getName().stripDialect()))
         composites.push_back(op);
     });

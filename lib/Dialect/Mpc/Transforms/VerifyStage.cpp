@@ -244,7 +244,7 @@ LogicalResult checkDecision(Operation *op) {
     return op->emitOpError()
            << "carries no '" << MpcDialect::kDecisionAttr << "'";
   bool isSoftmax = isa<SoftmaxOp, LogSoftmaxOp>(op);
-  if (!isSoftmax && !isLossOp(op))
+  if (!isSoftmax && !op->hasTrait<Loss>())
     return success();
   if (Value narrow = narrowValueOf(op); narrow && !excusesNarrow(decision))
     return op->emitOpError()
