@@ -41,11 +41,9 @@ double mpc::exactIntegerLimit(FloatType type) {
 
 std::optional<double> mpc::constantSplat(Value value) {
   Operation *op = value.getDefiningOp();
-  while (
-      isa_and_present<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ReverseOp>(
-          op) ||
-      (isa_and_present<CastOp>(op) &&
-       isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())))) {
+  while (op && (movesOneOperand(op) ||
+                (isa<CastOp>(op) && isa<FloatType>(getElementTypeOrSelf(
+                                        op->getOperand(0).getType()))))) {
     value = op->getOperand(0);
     op = value.getDefiningOp();
   }
@@ -164,8 +162,7 @@ static bool mayWrap(Value value, KnownRange range) {
 
 /// Ops that move the elements of operand 0 alone or convert them.
 static bool movesInput(Operation *op) {
-  return isa<CastOp, ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ReverseOp>(
-      op);
+  return isa<CastOp>(op) || movesOneOperand(op);
 }
 
 /// Whether `value` is an integer argument, moved or converted.
@@ -290,8 +287,13 @@ KnownRange KnownRanges::compute(Operation *op, Value result) const {
                                        1)});
       })
       .Case<CastOp>([&](auto op) { return converted(of(0), op); })
-      .Case<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ReverseOp, GatherOp,
-            GatherElementsOp, GatherNdOp>([&](auto) { return of(0); })
+      .Case<MovementOpInterface>([&](auto movement) {
+        KnownRange range = of(0);
+        for (OpOperand &operand : op->getOpOperands())
+          if (movement.givesElements(operand.getOperandNumber()))
+            range = join(range, get(operand.get()));
+        return range;
+      })
       .Case<ReduceMaxOp, ReduceMinOp>([&](auto op) {
         // Of no elements the result is an end of the type.
         return cast<ReductionOpInterface>(op.getOperation())
@@ -304,15 +306,6 @@ KnownRange KnownRanges::compute(Operation *op, Value result) const {
         KnownRange range = of(0);
         if (mayReadPaddingAlone(op))
           range.low = KnownRange().low;
-        return range;
-      })
-      .Case<PadOp>([&](auto op) {
-        return op.getMode() == PadMode::constant ? join(of(0), of(1)) : of(0);
-      })
-      .Case<ConcatOp>([&](auto) {
-        KnownRange range = of(0);
-        for (Value operand : op->getOperands())
-          range = join(range, get(operand));
         return range;
       })
       .Case<SelectOp, OneHotOp>([&](auto) { return join(of(1), of(2)); })

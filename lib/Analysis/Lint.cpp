@@ -87,7 +87,7 @@ bool mpc::isTransparent(Operation *op) {
   if (auto cast = dyn_cast<CastOp>(op))
     return isa<FloatType>(getElementTypeOrSelf(cast.getInput().getType())) &&
            isa<FloatType>(getElementTypeOrSelf(cast.getType()));
-  return isa<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ReverseOp>(op);
+  return movesOneOperand(op);
 }
 
 Value mpc::beforeCasts(Value value) {

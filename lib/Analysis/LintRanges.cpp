@@ -125,11 +125,7 @@ void RangeLint::visit(Operation *op, Value result) {
       set.insert(result);
     return has;
   };
-  bool passesOn =
-      isa<ElementwiseOpInterface>(op) || isTransparent(op) ||
-      isa<ConcatOp, PadOp, GatherOp, GatherElementsOp, GatherNdOp, OneHotOp>(
-          op);
-  if (!passesOn)
+  if (!isa<ElementwiseOpInterface, MovementOpInterface, OneHotOp>(op))
     return;
   bool hasInfinity = inherits(context.overflowed),
        hasZero = inherits(context.flushed);

@@ -203,7 +203,7 @@ static void evaluateScatterNd(ScatterNdOp op, Evaluation &evaluation) {
 
 FailureOr<bool> mpc::reference::evaluateGatherScatter(Evaluation &evaluation) {
   Operation *op = evaluation.op;
-  if (isa<GatherOp, GatherElementsOp, GatherNdOp>(op) &&
+  if (fusionClassOf(op) == FusionClass::Gather &&
       evaluation.operand(0).size() == 0 &&
       elementCount(evaluation.resultType()) != 0)
     return op->emitOpError() << "takes elements of an empty tensor "

@@ -103,11 +103,10 @@ int64_t mpc::bytesMovedBy(FusionOp fusion) {
   for (BlockArgument argument : fusion.getBody().getArguments()) {
     int64_t whole = byteCount(argument.getType()), part = 0;
     for (OpOperand &use : argument.getUses()) {
-      bool isPart = isa<SliceOp, GatherOp, GatherElementsOp, GatherNdOp>(
-                        use.getOwner()) &&
-                    use.getOperandNumber() == 0;
-      part +=
-          isPart ? byteCount(use.getOwner()->getResult(0).getType()) : whole;
+      // What leaves elements out reads no more than it makes.
+      auto movement = dyn_cast<MovementOpInterface>(use.getOwner());
+      bool isPart = movement && movement.givesElements(use.getOperandNumber());
+      part += isPart ? byteCount(movement->getResult(0).getType()) : whole;
     }
     total += std::min(whole, part);
   }

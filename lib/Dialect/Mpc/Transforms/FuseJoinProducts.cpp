@@ -67,8 +67,7 @@ static bool isMultiplied(Value value) {
 /// the copy of a product, brought to where this one stands. Else `value`.
 static Value copyOfProduct(Value value) {
   Operation *maker = value.getDefiningOp();
-  if (!isa_and_present<SliceOp, ConcatOp, PadOp, TransposeOp>(maker) ||
-      isMultiplied(value))
+  if (!maker || !isCopiedForReaders(maker) || isMultiplied(value))
     return value;
   for (Operation *copy : maker->getOperand(0).getUsers())
     if (copy != maker &&

@@ -30,6 +30,11 @@ bool isWidening(CastOp cast);
 /// A conversion to a narrower float.
 bool isNarrowing(CastOp cast);
 
+/// Movement whose readers may each get a copy of their own, to load through.
+inline bool isCopiedForReaders(mlir::Operation *op) {
+  return mlir::isa<SliceOp, ConcatOp, PadOp, TransposeOp>(op);
+}
+
 /// Whether neighbours along the result's last dimension are neighbours (or the
 /// same element) in the operand too, so that loads stay vectors.
 bool keepsLastDimension(mlir::Operation *op);

@@ -300,8 +300,7 @@ static bool loadsThrough(OpOperand &use, Operation *op) {
 /// kernel would.
 static void repeatMovement(Block &block, const TargetInfo &target) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    bool isMovement = isa<SliceOp, ConcatOp, PadOp, TransposeOp>(op);
-    if ((!(isMovement && !isView(&op)) && !isInputCast(&op)) ||
+    if ((!(isCopiedForReaders(&op) && !isView(&op)) && !isInputCast(&op)) ||
         isPartOfProduct(&op))
       continue;
     if (isStoredByAttention(&op))
