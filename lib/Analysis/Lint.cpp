@@ -130,8 +130,7 @@ bool mpc::guardsDivision(Value value) {
     for (OpOperand *use : readersOf(current)) {
       Operation *user = use->getOwner();
       unsigned index = use->getOperandNumber();
-      if ((isa<DivOp>(user) && index == 1) ||
-          isa<LogOp, RsqrtOp, ReciprocalOp>(user))
+      if (hasPoleAtZero(user, index))
         return true;
       if (auto power = dyn_cast<PowOp>(user)) {
         std::optional<double> exponent = constantSplat(power.getRhs());

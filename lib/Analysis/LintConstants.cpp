@@ -163,11 +163,9 @@ void ConstantLint::lintFlush() {
   for (OpOperand *use : readers) {
     Operation *user = use->getOwner();
     unsigned index = use->getOperandNumber();
-    bool divides = (isa<DivOp>(user) && index == 1) ||
-                   isa<ReciprocalOp, RsqrtOp, LogOp>(user);
     bool guards =
         isa<AddOp, SubOp, MaxOp>(user) || (isa<ClampOp>(user) && index == 1);
-    if (divides)
+    if (hasPoleAtZero(user, index))
       divisors.push_back(user);
     else if (isSplat && guards && guardsDivision(user->getResult(0)))
       epsilons.push_back(user);
