@@ -84,10 +84,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// Whether autocast leaves the parameters of `op` out of its choice (R7).
-static bool isNorm(Operation *op) {
-  return isa<LayerNormOp, RmsNormOp, GroupNormOp, BatchNormOp,
-             BatchNormTrainingOp, InstanceNormOp>(op);
-}
+static bool isNorm(Operation *op) { return op->hasTrait<Normalizes>(); }
 
 /// Whether `op` only moves elements.
 static bool isMove(Operation *op) {

@@ -67,9 +67,9 @@ public:
     } else if (isa<GatherOp, GatherNdOp>(op)) {
       if (gathersWholeRows(op))
         operand(op->getOperand(0));
-    } else if (isa<ElementwiseOpInterface, ReductionOpInterface, BroadcastOp,
-                   ReshapeOp, MaxPoolOp, AvgPoolOp, MaxPoolGradientOp,
-                   AvgPoolGradientOp, BatchNormOp>(op)) {
+    } else if (isa<ReductionOpInterface, BroadcastOp, ReshapeOp>(op) ||
+               fusionClassOf(op) == FusionClass::Elementwise ||
+               fusionClassOf(op) == FusionClass::Pool) {
       for (Value value : op->getOperands())
         if (!shapeOf(value).empty() && shapeOf(value).back() == extent)
           operand(value);
@@ -203,8 +203,7 @@ int64_t ElementEmitter::costOf(Value tensor) {
                         : 2;
     if (auto reduction = dyn_cast<ReductionOpInterface>(op))
       cost += 2 * reduction.getReductionSize();
-    else if (isa<MaxPoolOp, AvgPoolOp, MaxPoolGradientOp, AvgPoolGradientOp,
-                 RandomBitsOp>(op))
+    else if (fusionClassOf(op) == FusionClass::Pool || isa<RandomBitsOp>(op))
       cost += cast<CostOpInterface>(op).getFlops() /
               std::max<int64_t>(elementCount(op->getResult(0)), 1);
     llvm::append_range(work, op->getOperands());

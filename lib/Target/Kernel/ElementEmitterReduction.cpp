@@ -20,8 +20,7 @@ using arith::CmpIPredicate;
 
 FailureOr<Value> ElementEmitter::emitComputed(Operation *op,
                                               const Request &at) {
-  if (isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp>(
-          op))
+  if (op->hasTrait<JoinsRows>())
     return emitReduce(op, at);
   if (isa<ArgmaxOp, ArgminOp>(op))
     return emitArgReduce(op, at);

@@ -90,8 +90,7 @@ static bool isCheck(Operation *op) {
 
 /// Ops that are never emitted element by element.
 static bool needsPhase(Operation *op) {
-  return isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op) ||
-         isOpaque(op) || isCheck(op);
+  return op->hasTrait<MapsRows>() || isOpaque(op) || isCheck(op);
 }
 
 /// Fewer lines than this are too few threads to copy a scatter's input.
@@ -99,9 +98,10 @@ static constexpr int64_t kFewLines = 32;
 
 /// Ops that cost more than a few instructions per result element.
 static bool isComputed(Operation *op) {
-  return isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
-             ArgmaxOp, ArgminOp, MaxPoolOp, AvgPoolOp, MaxPoolGradientOp,
-             AvgPoolGradientOp, MatmulOp, ConvOp>(op);
+  return llvm::is_contained({FusionClass::Reduction, FusionClass::Pool,
+                             FusionClass::Contraction,
+                             FusionClass::Convolution},
+                            fusionClassOf(op));
 }
 
 bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {

@@ -44,10 +44,7 @@ private:
 };
 } // namespace
 
-static bool isReduce(Operation *op) {
-  return isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp>(
-      op);
-}
+static bool isReduce(Operation *op) { return op->hasTrait<JoinsRows>(); }
 
 bool Collapser::collect() {
   auto isOurs = [&](Value value) { return values.contains(value); };
@@ -58,9 +55,8 @@ bool Collapser::collect() {
     // What is random at an element hangs on its row-major position alone.
     if (isShapeless(&op))
       continue;
-    if (!isa<ElementwiseOpInterface, BroadcastOp, ConstantOp, SoftmaxOp,
-             LogSoftmaxOp, LayerNormOp, RmsNormOp>(op) &&
-        !isReduce(&op))
+    if (!isa<ElementwiseOpInterface, BroadcastOp, ConstantOp>(op) &&
+        !op.hasTrait<MapsRows>() && !isReduce(&op))
       return false;
     if (isa<ReductionOpInterface>(op))
       reducing.push_back(&op);

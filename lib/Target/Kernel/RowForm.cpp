@@ -15,8 +15,14 @@ using namespace mlir;
 using namespace mpc;
 
 static bool isRowOp(Operation *op) {
-  return isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp, ReduceSumOp,
-             ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp>(op);
+  return op->hasTrait<MapsRows>() || op->hasTrait<JoinsRows>();
+}
+
+/// Ops that work along axes of their own, or on whole tensors.
+static bool leavesRows(Operation *op) {
+  return llvm::is_contained({FusionClass::Reduction, FusionClass::Scan,
+                             FusionClass::Pool, FusionClass::Opaque},
+                            fusionClassOf(op));
 }
 
 bool RowForm::alignsWithRows(ArrayRef<int64_t> operand) const {
@@ -45,8 +51,7 @@ LogicalResult RowForm::addRowOp(Operation *op) {
     if (dependent.contains(operand))
       return failure();
   ops.push_back(op);
-  dependent[op->getResult(0)] =
-      isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op);
+  dependent[op->getResult(0)] = op->hasTrait<MapsRows>();
   return success();
 }
 
@@ -126,9 +131,7 @@ LogicalResult RowForm::analyze(const ElementEmitter &emitter,
         return failure();
       continue;
     }
-    if (isa<CumsumOp, TopKOp, ScatterElementsOp, ScatterNdOp, ArgmaxOp,
-            ArgminOp, MaxPoolOp, AvgPoolOp, MaxPoolGradientOp,
-            AvgPoolGradientOp, AllFiniteOp, GlobalNormOp>(op))
+    if (leavesRows(op))
       return failure();
     if (llvm::any_of(op->getOperands(),
                      [&](Value v) { return dependent.contains(v); }) &&

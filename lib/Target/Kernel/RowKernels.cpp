@@ -256,10 +256,7 @@ FailureOr<Value> RowPhase::inputAt(Value input, const Place &place,
 
 LogicalResult RowPhase::emitRowOp(Operation *op) {
   Value input = op->getOperand(0);
-  bool single =
-      isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp>(
-          op) &&
-      input.hasOneUse();
+  bool single = op->hasTrait<JoinsRows>() && input.hasOneUse();
   LaneRange all{0, form.shape.back()};
   bool plain =
       emitter.breaksOf(input).empty() && emitter.isContiguous(input, all);

@@ -45,8 +45,7 @@ static int64_t dimensionsOfRows(Operation *op, ArrayRef<int64_t> shape) {
                 elementCount(norm.getScale()) == shape.back();
     return fits ? last : 0;
   }
-  if (!isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp, ReduceSumOp,
-           ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp>(op))
+  if (!op->hasTrait<MapsRows>() && !op->hasTrait<JoinsRows>())
     return 0;
   SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
   auto first = static_cast<int64_t>(shape.size() - axes.size());

@@ -48,8 +48,7 @@ void RowGeometry::addTo(Schedule &schedule) const {
 //===----------------------------------------------------------------------===//
 
 static bool isReduce(Operation *op) {
-  return isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
-             ArgmaxOp, ArgminOp>(op);
+  return op->hasTrait<JoinsRows>() || isa<ArgmaxOp, ArgminOp>(op);
 }
 
 namespace {
