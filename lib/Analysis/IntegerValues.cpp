@@ -31,22 +31,9 @@ static bool isCountType(Type type) {
   return integer && integer.getWidth() >= 16;
 }
 
-/// Ops whose result elements are elements of their data operands.
-static bool movesElements(Operation *op) {
-  return isa<ReshapeOp, TransposeOp, BroadcastOp, ConcatOp, SliceOp, PadOp,
-             ReverseOp, GatherOp, GatherElementsOp, GatherNdOp, SelectOp>(op);
-}
-
 /// Ops that make integers of integers.
 static bool keepsIntegers(Operation *op) {
-  return movesElements(op) ||
-         isa<AddOp, SubOp, MulOp, NegOp, AbsOp, MinOp, MaxOp, ClampOp, RemOp,
-             ReluOp, ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
-             CumsumOp>(op);
-}
-
-static bool roundsToInteger(Operation *op) {
-  return isa<FloorOp, CeilOp, RoundOp>(op);
+  return isa<MovementOpInterface>(op) || op->hasTrait<KeepsIntegers>();
 }
 
 static bool isIntegralConstant(ConstantOp op, KnownRange range) {
@@ -94,15 +81,15 @@ IntegerValues::Fact IntegerValues::derive(Operation *op, Value result) const {
   if (!elementwise && !keepsIntegers(op))
     return {};
 
-  Fact fact{/*integral=*/keepsIntegers(op) || roundsToInteger(op) ||
-                isa<CastOp>(op),
+  bool rounds = op->hasTrait<RoundsToInteger>();
+  Fact fact{/*integral=*/keepsIntegers(op) || rounds,
             /*derived=*/true, /*constant=*/true};
   bool anyDerived = false, masks = true;
   for (Value operand : op->getOperands()) {
     if (!isFloat(operand))
       continue;
     Fact from = facts.lookup(operand);
-    if (!roundsToInteger(op))
+    if (!rounds)
       fact.integral &= from.integral;
     fact.constant &= from.constant;
     anyDerived |= from.derived;
@@ -124,7 +111,8 @@ bool IntegerValues::isIndexUse(OpOperand &use) const {
     return isCountType(user->getResult(0).getType()) ||
            indexed.contains(user->getResult(0));
   bool passesOn =
-      movesElements(user) || roundsToInteger(user) ||
+      isa<MovementOpInterface, SelectOp>(user) ||
+      user->hasTrait<RoundsToInteger>() ||
       isa<AddOp, SubOp, MulOp, DivOp, NegOp, MinOp, MaxOp, ClampOp, RemOp>(
           user);
   return passesOn && user->getNumResults() == 1 &&
@@ -135,8 +123,7 @@ bool IntegerValues::isIndexUse(OpOperand &use) const {
 /// contractions and norms make is an activation, whoever reads it.
 static bool mayCarry(Value value) {
   Operation *op = value.getDefiningOp();
-  return !op || isa<ElementwiseOpInterface, IotaOp>(op) || movesElements(op) ||
-         isa<ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp, CumsumOp>(op);
+  return !op || isa<ElementwiseOpInterface, IotaOp>(op) || keepsIntegers(op);
 }
 
 IntegerValues::IntegerValues(func::FuncOp func) : ranges(func) {

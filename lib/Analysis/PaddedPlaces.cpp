@@ -92,13 +92,6 @@ bool mpc::isFiniteWhenPadded(Operation *op, ArrayRef<unsigned> padded) {
 // Elementwise, by rules
 //===----------------------------------------------------------------------===//
 
-/// Unary ops that are finite for every finite operand.
-static bool isTotal(Operation *op) {
-  return isa<AbsOp, NegOp, SignOp, FloorOp, CeilOp, RoundOp, SinOp, CosOp,
-             TanOp, AtanOp, TanhOp, AsinhOp, ErfOp, SigmoidOp, ReluOp, SiluOp,
-             SoftplusOp, LeakyReluOp, EluOp, GeluOp, CastOp>(op);
-}
-
 /// The state of an operand that does not have the axis and so repeats values
 /// of the model.
 static LaneState ownLanes(Value value) {
@@ -167,9 +160,7 @@ static LaneState elementwiseLanes(Operation *op, const OpAxis &axis,
   // The divisor is 1 or repeats the model's own values.
   if (isa<DivOp>(op))
     return operands[0].isZero() ? LaneState::zero() : LaneState::finite();
-  if (isTotal(op) || isa<AddOp, SubOp, MaxOp, MinOp, ClampOp>(op))
-    return LaneState::finite();
-  return LaneState::any();
+  return op->hasTrait<KeepsFinite>() ? LaneState::finite() : LaneState::any();
 }
 
 //===----------------------------------------------------------------------===//

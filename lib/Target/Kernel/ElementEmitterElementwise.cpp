@@ -406,8 +406,7 @@ FailureOr<Value> ElementEmitter::emitElementwise(Operation *op,
            failure();
   // A choice between exact values is exact.
   Type elementType = getElementTypeOrSelf(op->getResult(0).getType());
-  bool exact = isa<SelectOp, MaxOp, MinOp, ClampOp, AbsOp, NegOp, SignOp,
-                   FloorOp, CeilOp, RoundOp, ReluOp, StopGradientOp>(op) ||
+  bool exact = op->hasTrait<Exact>() ||
                (isa<CastOp>(op) &&
                 op->getOperand(0).getType() == op->getResult(0).getType());
   if (exact && isa<FloatType>(elementType) && !elementType.isF32() &&

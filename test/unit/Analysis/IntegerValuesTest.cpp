@@ -79,6 +79,15 @@ TEST_F(IntegerValuesTest, PositionsCountFromWhere16BitsEnd) {
   EXPECT_FALSE(integers.contains(find("other axis")));
 }
 
+TEST_F(IntegerValuesTest, PositionsWithoutGradientStayPositions) {
+  func::FuncOp func = parse(R"(func.func @f() {
+    %0 = mpc.iota axis(0) : tensor<1024xf32> loc("positions")
+    %1 = mpc.stop_gradient %0 : tensor<1024xf32> loc("stopped")
+    return
+  })");
+  EXPECT_TRUE(IntegerValues(func).contains(find("stopped")));
+}
+
 TEST_F(IntegerValuesTest, FoldedPositionsCount) {
   func::FuncOp func = parse(R"(func.func @f() {
     %0 = mpc.constant dense<[100.0, 200.0, 300.0]> : tensor<3xf32> loc("positions")
