@@ -42,8 +42,10 @@ std::optional<int64_t> mpc::indexBound(Value value) {
       } else if (auto oneHot = dyn_cast<OneHotOp>(op);
                  oneHot && use.getOperandNumber() == 0)
         bound = std::min<int64_t>(bound, oneHot.getDepth());
-      else if (isa<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ConcatOp,
-                   CastOp, ReverseOp>(op))
+      else if (isa<CastOp>(op))
+        open.push_back(op->getResult(0));
+      else if (auto movement = dyn_cast<MovementOpInterface>(op);
+               movement && movement.givesElements(use.getOperandNumber()))
         open.push_back(op->getResult(0));
     }
   }
