@@ -110,11 +110,11 @@ bool IntegerValues::isIndexUse(OpOperand &use) const {
   if (isa<CastOp>(user))
     return isCountType(user->getResult(0).getType()) ||
            indexed.contains(user->getResult(0));
+  // The whole part of a quotient may be an index.
   bool passesOn =
-      isa<MovementOpInterface, SelectOp>(user) ||
+      isa<MovementOpInterface, DivOp>(user) ||
       user->hasTrait<RoundsToInteger>() ||
-      isa<AddOp, SubOp, MulOp, DivOp, NegOp, MinOp, MaxOp, ClampOp, RemOp>(
-          user);
+      (isa<ElementwiseOpInterface>(user) && user->hasTrait<KeepsIntegers>());
   return passesOn && user->getNumResults() == 1 &&
          indexed.contains(user->getResult(0));
 }

@@ -136,6 +136,28 @@ TEST_F(IntegerValuesTest, IndexArithmeticIsCarried) {
   EXPECT_TRUE(integers.contains(find("floor")));
 }
 
+// Clipped at zero, or without its sign, an index is one as much as behind max.
+TEST_F(IntegerValuesTest, ClippedIndicesAreCarried) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) {
+    %0 = mpc.relu %x : tensor<8xf32> loc("clipped")
+    %1 = mpc.cast %0 : tensor<8xf32> to tensor<8xi32>
+    %2 = mpc.abs %y : tensor<8xf32> loc("distance")
+    %3 = mpc.cast %2 : tensor<8xf32> to tensor<8xi32>
+    %4 = mpc.relu %z : tensor<8xf32> loc("activation")
+    %5 = mpc.cast %4 : tensor<8xf32> to tensor<8xi32>
+    %6 = mpc.tanh %4 : tensor<8xf32>
+    return
+  })");
+  IntegerValues integers(func);
+  EXPECT_TRUE(integers.contains(func.getArgument(0)));
+  EXPECT_TRUE(integers.contains(find("clipped")));
+  EXPECT_TRUE(integers.contains(func.getArgument(1)));
+  EXPECT_TRUE(integers.contains(find("distance")));
+  EXPECT_FALSE(integers.contains(func.getArgument(2)));
+  EXPECT_FALSE(integers.contains(find("activation")));
+}
+
 TEST_F(IntegerValuesTest, SumsOfTruthValuesAreCounts) {
   func::FuncOp func = parse(R"(func.func @f(%m: tensor<2x300xi1>) {
     %0 = mpc.cast %m : tensor<2x300xi1> to tensor<2x300xf32> loc("mask")
