@@ -30,10 +30,10 @@ static std::optional<int64_t> fanInOf(Operation *op) {
   return std::nullopt;
 }
 
-/// The op whose result `value` is, under reshapes, transposes and casts.
+/// The op whose result `value` is, under movement and casts.
 static Operation *producerOf(Value value) {
   Operation *op = value.getDefiningOp();
-  while (isa_and_present<ReshapeOp, TransposeOp, CastOp, BroadcastOp>(op))
+  while (op && (isa<CastOp>(op) || movesOneOperand(op)))
     op = op->getOperand(0).getDefiningOp();
   return op;
 }
@@ -57,10 +57,11 @@ InitialDistribution mpc::initialDistribution(Value weight) {
                          .back());
     if (isa<GatherOp>(user) && index == 0)
       return {Kind::Normal, 1.0};
-    if (isa<LayerNormOp, RmsNormOp, BatchNormOp, GroupNormOp, InstanceNormOp>(
-            user))
+    if (user->hasTrait<Normalizes>())
       return {Kind::Constant, index == 1 ? 1.0 : 0.0};
-    if (isa<ReshapeOp, TransposeOp, CastOp, BroadcastOp>(user))
+    // A part or a join of weights, turned or not, is weights.
+    auto movement = dyn_cast<MovementOpInterface>(user);
+    if (isa<CastOp>(user) || (movement && movement.givesElements(index)))
       return initialDistribution(user->getResult(0));
     if (isa<AddOp>(user))
       if (std::optional<int64_t> fanIn =

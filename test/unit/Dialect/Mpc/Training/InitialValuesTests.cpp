@@ -97,6 +97,39 @@ TEST_F(InitialValues, tablesAreNormalAndNormsBeginAsNothing) {
   EXPECT_EQ(found[3].size, 0);
 }
 
+// Parts of weights, joined and turned ones begin as the weights that they are.
+TEST_F(InitialValues, movedWeightsGoByFanIn) {
+  auto found = distributions(R"(
+    func.func @f(%w: tensor<16x25xf32>, %q: tensor<25x4xf32>, %k: tensor<25x4xf32>, %t: tensor<25x3xf32>, %b: tensor<4xf32>,
+                 %x: tensor<4x25xf32>) -> (tensor<4x8xf32>, tensor<4x4xf32>, tensor<4x3xf32>) {
+      %part = mpc.slice %w [0, 0] [8, 25] : tensor<16x25xf32> to tensor<8x25xf32>
+      %0 = mpc.matmul %x, %part transpose_rhs : (tensor<4x25xf32>, tensor<8x25xf32>) -> tensor<4x8xf32>
+      %both = mpc.concat %q, %k axis(1) : (tensor<25x4xf32>, tensor<25x4xf32>) -> tensor<25x8xf32>
+      %1 = mpc.matmul %x, %both : (tensor<4x25xf32>, tensor<25x8xf32>) -> tensor<4x8xf32>
+      %queries = mpc.slice %1 [0, 0] [4, 4] : tensor<4x8xf32> to tensor<4x4xf32>
+      %2 = mpc.add %queries, %b : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+      %turned = mpc.reverse %t axes([0]) : tensor<25x3xf32>
+      %3 = mpc.matmul %x, %turned : (tensor<4x25xf32>, tensor<25x3xf32>) -> tensor<4x3xf32>
+      return %0, %2, %3 : tensor<4x8xf32>, tensor<4x4xf32>, tensor<4x3xf32>
+    })");
+  ASSERT_EQ(found.size(), 6u);
+  for (int i : {0, 1, 2, 3, 4}) {
+    EXPECT_EQ(found[i].kind, Kind::Uniform) << i;
+    EXPECT_DOUBLE_EQ(found[i].size, 1 / std::sqrt(25.0)) << i;
+  }
+}
+
+TEST_F(InitialValues, normsOverTheBatchBeginAsNothing) {
+  auto found = distributions(R"(
+    func.func @f(%s: tensor<3xf32>, %b: tensor<3xf32>, %x: tensor<4x3xf32>, %m: tensor<3xf32>, %v: tensor<3xf32>) {
+      %0:3 = mpc.batch_norm_training %x, %s, %b, %m, %v epsilon(1.0e-5) momentum(0.1) : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
+      return
+    })");
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_EQ(found[0].size, 1);
+  EXPECT_EQ(found[1].size, 0);
+}
+
 // Six standard errors: a right generator fails once in 10^9 seeds, and this one
 // has the same seed every time.
 TEST_F(InitialValues, drawsHaveTheirMoments) {
