@@ -262,6 +262,21 @@ TEST_F(PaddingTest, PlacesBehindSomeOpsAreNotZero) {
   EXPECT_TRUE(lanes(mul, 0, {any, zero}) == any);
 }
 
+TEST_F(PaddingTest, AnglesOfPointsAreFinite) {
+  func::FuncOp func = parse(R"(
+    func.func @f(%y: tensor<16x30xf32>, %x: tensor<16x30xf32>) -> tensor<16x30xf32> {
+      %0 = mpc.atan2 %y, %x : (tensor<16x30xf32>, tensor<16x30xf32>) -> tensor<16x30xf32>
+      return %0 : tensor<16x30xf32>
+    })");
+  Operation *angle = *func.getOps<Atan2Op>().begin();
+  LaneState finite = LaneState::finite();
+  auto lanes = [&](ArrayRef<LaneState> operands) {
+    return resultLanes(angle, paddableAxes(angle)[0], operands);
+  };
+  EXPECT_TRUE(lanes({finite, finite}) == finite);
+  EXPECT_TRUE(lanes({finite, LaneState::any()}) == LaneState::any());
+}
+
 TEST_F(PaddingTest, BranchesThatTheModelNeverTakesAreNotFinite) {
   func::FuncOp func = parse(R"(
     func.func @f(%x: tensor<16x30xf32>, %keep: tensor<16x1xi1>, %other: tensor<30xf32>)

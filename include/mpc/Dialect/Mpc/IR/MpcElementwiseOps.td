@@ -171,7 +171,8 @@ def Mpc_MaxOp : Mpc_BinaryOp<"max", "larger operand; NaN if either is NaN", Mpc_
 def Mpc_MinOp : Mpc_BinaryOp<"min", "smaller operand; NaN if either is NaN", Mpc_Tensor, "1",
                            [Commutative, Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
 def Mpc_PowOp : Mpc_BinaryOp<"pow", "lhs to the power rhs", Mpc_Tensor, "20">;
-def Mpc_Atan2Op : Mpc_BinaryOp<"atan2", "angle of the point (rhs, lhs), in radians, from -pi to pi", Mpc_FloatTensor, "20">;
+def Mpc_Atan2Op : Mpc_BinaryOp<"atan2", "angle of the point (rhs, lhs), in radians, from -pi to pi", Mpc_FloatTensor,
+                               "20", [Mpc_KeepsFinite]>;
 def Mpc_RemOp : Mpc_BinaryOp<"rem", "remainder with the sign of lhs (C's fmod); by 0 gives 0 on integers",
                              Mpc_Tensor, "1", [Mpc_OrderOpInterface, Mpc_KeepsIntegers]>;
 def Mpc_AndOp : Mpc_BinaryOp<"and", "bitwise (on i1: logical) and", Mpc_IntTensor, "0", [Commutative]>;
