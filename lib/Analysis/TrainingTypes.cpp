@@ -216,10 +216,11 @@ static void collectReadTypes(const PlanBuilder &builder, Value value,
     if (isa<OptimizerOpInterface>(op))
       continue;
     Reading reading = readingOf(builder.getPlan(), use);
+    auto movement = dyn_cast<MovementOpInterface>(op);
     if (reading.kind == Reading::Kind::Narrow)
       types.insert(reading.type);
-    else if (reading.kind == Reading::Kind::Moved &&
-             isa<ReshapeOp, TransposeOp, ConcatOp>(op))
+    else if (reading.kind == Reading::Kind::Moved && movement &&
+             movement.keepsAll())
       collectReadTypes(builder, op->getResult(0), types);
     else
       types.insert(builder.wide);

@@ -110,3 +110,25 @@ func.func @batch_norm(%x: tensor<64x32xf32> {mpc.role = #mpc.role<input>, mpc.na
   %y, %nm, %nv = mpc.batch_norm_training %0, %s, %b, %m, %v epsilon(1.0e-5) momentum(0.1) : (tensor<64x128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<128xf32>) -> (tensor<64x128xf32>, tensor<128xf32>, tensor<128xf32>)
   return %y, %nm, %nv : tensor<64x128xf32>, tensor<128xf32>, tensor<128xf32>
 }
+
+// -----
+
+// A weight that is turned before it is read in f16 is read in f16.
+// CHECK-LABEL: @turned_weight(
+// CHECK: mpc.optimizer.sgd {{.*}} : (tensor<128x96xf32>, tensor<128x96xf16>, tensor<i64>, tensor<f32>) -> tensor<128x96xf32>
+func.func @turned_weight(%x: tensor<64x128xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
+                         %w: tensor<128x96xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"},
+                         %y: tensor<64x96xf32> {mpc.role = #mpc.role<label>, mpc.name = "label"},
+                         %t: tensor<i64> {mpc.role = #mpc.role<optimizer_step>, mpc.name = "step"},
+                         %r: tensor<f32> {mpc.role = #mpc.role<input>, mpc.name = "rate"})
+    -> (tensor<f32> {mpc.role = #mpc.role<loss>, mpc.name = "loss"},
+        tensor<128x96xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w", mpc.alias = 1}) {
+  %turned = mpc.reverse %w axes([0]) : tensor<128x96xf32>
+  %0 = mpc.matmul %x, %turned : (tensor<64x128xf32>, tensor<128x96xf32>) -> tensor<64x96xf32>
+  %loss = mpc.mean_squared_error %0, %y : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<f32>
+  %1 = mpc.sub %0, %y : (tensor<64x96xf32>, tensor<64x96xf32>) -> tensor<64x96xf32>
+  %2 = mpc.matmul %x, %1 transpose_lhs : (tensor<64x128xf32>, tensor<64x96xf32>) -> tensor<128x96xf32>
+  %3 = mpc.reverse %2 axes([0]) : tensor<128x96xf32>
+  %nw = mpc.optimizer.sgd %w, %3 step(%t) learning_rate(%r) : (tensor<128x96xf32>, tensor<128x96xf32>, tensor<i64>, tensor<f32>) -> tensor<128x96xf32>
+  return %loss, %nw : tensor<f32>, tensor<128x96xf32>
+}
