@@ -47,7 +47,9 @@ static bool isStoredTranspose(CastOp cast) {
 /// they can.
 static void widenAfterMovement(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (!isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op))
+    // A reverse joins the loop around its cast; alone it has a kernel of its
+    // own.
+    if (!movesOneOperand(&op) || isa<ReverseOp>(op))
       continue;
     auto cast = op.getOperand(0).getDefiningOp<CastOp>();
     if (!cast || !isWidening(cast) || cast.getPinned())

@@ -192,6 +192,25 @@ func.func @movement_in_16_bits(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tens
   return %5 : tensor<2x2x8xf32>
 }
 
+// What is reversed stays in the loop of its casts: apart from them each reverse would be
+// a kernel.
+// CHECK-LABEL: func.func @reversed_with_its_casts
+// CHECK: mpc.fusion kind(contraction)
+// CHECK: mpc.fusion kind(elementwise)
+// CHECK: mpc.reverse %{{.+}} axes([0]) : tensor<4x8xf32>
+// CHECK: mpc.reverse %{{.+}} axes([0]) : tensor<4x8xf32>
+// CHECK: mpc.fusion kind(row)
+// CHECK-NOT: mpc.fusion
+func.func @reversed_with_its_casts(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  %0 = mpc.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %1 = mpc.reverse %0 axes([0]) : tensor<4x8xf32>
+  %2 = mpc.cast %1 : tensor<4x8xf32> to tensor<4x8xbf16>
+  %3 = mpc.cast %2 : tensor<4x8xbf16> to tensor<4x8xf32>
+  %4 = mpc.reverse %3 axes([0]) : tensor<4x8xf32>
+  %5 = mpc.softmax %4 axis(1) : tensor<4x8xf32>
+  return %5 : tensor<4x8xf32>
+}
+
 // A reshape between kernels that keeps the last dimension joins the loop around it.
 // CHECK-LABEL: func.func @blocks_into_place
 // CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<1x4x4x10xf32>
