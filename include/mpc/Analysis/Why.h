@@ -91,7 +91,7 @@ private:
   mlir::func::FuncOp func;
   const Policy &policy;
   std::vector<std::string> sets;
-  const FusionTarget &target;
+  FusionTarget target;
   CastPlacement placement;
 };
 
