@@ -64,12 +64,11 @@ static Status checkNumbers(const TrainingOptions &training) {
 }
 
 Result<TargetInfo> mpc::resolveTarget(const std::string &text) {
-  bool isNative = text.empty() || text == "cpu:native";
   std::optional<TargetInfo> target =
-      isNative ? TargetInfo::native() : TargetInfo::parse(text);
+      text.empty() ? TargetInfo::native() : TargetInfo::parse(text);
   if (target)
     return *target;
-  if (isNative)
+  if (text.empty() || text == "cpu:native")
     return Status(
         StatusCode::Unavailable, "cpu",
         "this machine lacks AVX2, FMA or F16C, which compiled code needs");
@@ -371,29 +370,29 @@ Compiler::Module Compiler::copyKernels(ModuleOp module) {
   return kernels;
 }
 
-Result<std::unique_ptr<Backend>> Compiler::createBackend() const {
+Result<Compiler::Lowered> Compiler::lowerKernels(ModuleOp module) {
   unsigned threads = options.threads > 0
                          ? unsigned(options.threads)
                          : std::max(1u, std::thread::hardware_concurrency());
-  return Backend::create(target(), {threads, options.dumpDir});
+  Result<std::unique_ptr<Backend>> backend =
+      Backend::create(target(), {threads, options.dumpDir});
+  if (!backend.ok())
+    return backend.status();
+  size_t first = said.size();
+  Module kernels = copyKernels(module);
+  if (failed((*backend)->lower(*kernels)))
+    return failure(first);
+  if (Status status = dump(*kernels, "codegen"); !status.ok())
+    return status;
+  return Lowered{std::move(*backend), std::move(kernels)};
 }
 
 Result<Compiler::Module> Compiler::lower(ModuleOp module) {
   enter("codegen");
-  Result<std::unique_ptr<Backend>> backend = createBackend();
-  if (!backend.ok())
-    return backend.status();
-  return lower(module, **backend);
-}
-
-Result<Compiler::Module> Compiler::lower(ModuleOp module, Backend &backend) {
-  size_t first = said.size();
-  Module kernels = copyKernels(module);
-  if (failed(backend.lower(*kernels)))
-    return failure(first);
-  if (Status status = dump(*kernels, "codegen"); !status.ok())
-    return status;
-  return kernels;
+  Result<Lowered> lowered = lowerKernels(module);
+  if (!lowered.ok())
+    return lowered.status();
+  return std::move(lowered->kernels);
 }
 
 Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
@@ -406,13 +405,11 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
   (*program)->layers = runtimeLayers(layers);
   if (!withCode)
     return *program;
-  Result<std::unique_ptr<Backend>> backend = createBackend();
-  if (!backend.ok())
-    return backend.status();
-  Result<Module> lowered = lower(module, **backend);
+  Result<Lowered> lowered = lowerKernels(module);
   if (!lowered.ok())
     return lowered.status();
-  if (Status status = (*backend)->generate(**lowered, **program); !status.ok())
+  if (Status status = lowered->backend->generate(*lowered->kernels, **program);
+      !status.ok())
     return explained(status, first);
   return *program;
 }
@@ -421,14 +418,11 @@ Result<std::vector<std::byte>> Compiler::generateFile(ModuleOp module,
                                                       Program &program) {
   enter("codegen");
   size_t first = said.size();
-  Result<std::unique_ptr<Backend>> backend = createBackend();
-  if (!backend.ok())
-    return backend.status();
-  Result<Module> lowered = lower(module, **backend);
+  Result<Lowered> lowered = lowerKernels(module);
   if (!lowered.ok())
     return lowered.status();
   Result<std::vector<std::byte>> code =
-      (*backend)->generateFile(**lowered, program);
+      lowered->backend->generateFile(*lowered->kernels, program);
   if (!code.ok())
     return explained(code.status(), first);
   return code;

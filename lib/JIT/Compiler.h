@@ -93,8 +93,12 @@ private:
   /// The kernels of a planned module by themselves: lowering works in place,
   /// and the planned module stays readable for reports.
   static Module copyKernels(mlir::ModuleOp module);
-  Result<std::unique_ptr<Backend>> createBackend() const;
-  Result<Module> lower(mlir::ModuleOp module, Backend &backend);
+  /// Kernels as the back end has them last, and that back end.
+  struct Lowered {
+    std::unique_ptr<Backend> backend;
+    Module kernels;
+  };
+  Result<Lowered> lowerKernels(mlir::ModuleOp module);
 
   CompileOptions options;
   PipelineOptions pipeline;

@@ -6,17 +6,13 @@
 
 #include "FastPath.h"
 
+#include "JIT/Compiler.h"
+
 using namespace mpc;
 using namespace mpc::tool;
 
 /// What is said once of a compile's fast path.
 static constexpr const char *kFastPath = "fast path";
-
-/// What a compile is for; nullopt where that is unknown, which it tells itself.
-static std::optional<TargetInfo> targetOf(const CompileOptions &options) {
-  return options.target.empty() ? TargetInfo::native()
-                                : TargetInfo::parse(options.target);
-}
 
 /// "7.0".
 static std::string capabilityText(int tenfold) {
@@ -93,23 +89,24 @@ PolicyChoice tool::bestPolicy(const TargetInfo &target) {
 void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
   if (options.policy != "auto")
     return;
-  std::optional<TargetInfo> target = targetOf(options);
+  Result<TargetInfo> target = resolveTarget(options.target);
   PolicyChoice choice =
-      target ? bestPolicy(*target)
-             : PolicyChoice{"float32", "nothing is known of the target"};
+      target.ok() ? bestPolicy(*target)
+                  : PolicyChoice{"float32", "nothing is known of the target"};
   options.policy = choice.policy;
   reporter.noteOnce(kFastPath,
                     "--policy auto is " + choice.policy + ": " + choice.reason);
 }
 
 void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
-  std::optional<TargetInfo> target = targetOf(options);
+  Result<TargetInfo> target = resolveTarget(options.target);
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy) {
     llvm::consumeError(policy.takeError());
     return;
   }
-  if (!target)
+  // The compile tells it.
+  if (!target.ok())
     return;
   PolicyType type = policy->getCompute();
   if (std::optional<std::string> unit = fastUnit(type, *target))

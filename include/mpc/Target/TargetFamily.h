@@ -29,7 +29,7 @@ struct TargetFamily {
 };
 
 /// Adds a family that is defined outside of lib/Target. Before any other thread
-/// asks for targets; a family of the same name is replaced by none.
+/// asks for targets; its name must be new.
 void addTargetFamily(const TargetFamily &family);
 
 /// lib/Target/CPU.
