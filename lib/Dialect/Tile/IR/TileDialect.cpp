@@ -1,0 +1,368 @@
+//===- TileDialect.cpp - the tile dialect ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Tile/IR/TileOps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::tile;
+
+#include "mpc/Dialect/Tile/IR/TileDialect.cpp.inc"
+#include "mpc/Dialect/Tile/IR/TileEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "mpc/Dialect/Tile/IR/TileTypes.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "mpc/Dialect/Tile/IR/TileAttributes.cpp.inc"
+
+void TileDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "mpc/Dialect/Tile/IR/TileOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "mpc/Dialect/Tile/IR/TileAttributes.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "mpc/Dialect/Tile/IR/TileTypes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Teams
+//===----------------------------------------------------------------------===//
+
+LogicalResult TeamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t members, int64_t items, int64_t vector,
+                               int64_t steps, int64_t splits, int64_t rounds,
+                               int64_t groups, int64_t firstBlock, Place, Place,
+                               bool columns) {
+  // C1
+  for (int64_t number : {members, items, vector, steps + 1, splits, rounds,
+                         groups, firstBlock + 1})
+    if (number < 1)
+      return emitError() << "a team's numbers are positive, found " << number;
+  constexpr int64_t kMostThreads = 1024, kWarp = 32;
+  if (members * items > kMostThreads)
+    return emitError() << "a block has at most " << kMostThreads
+                       << " threads, found " << members << " x " << items;
+  // C2
+  bool isEven = members < kWarp ? llvm::isPowerOf2_64(uint64_t(members))
+                                : members % kWarp == 0;
+  if (!columns && !isEven)
+    return emitError() << "a team's members are a power of two or whole warps, "
+                          "found "
+                       << members;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// own
+//===----------------------------------------------------------------------===//
+
+void OwnOp::build(OpBuilder &builder, OperationState &state, int64_t count,
+                  double cycles, bool inOrder, TeamAttr team) {
+  state.addAttribute(getCountAttrName(state.name),
+                     builder.getI64IntegerAttr(count));
+  state.addAttribute(getCyclesAttrName(state.name),
+                     builder.getF64FloatAttr(cycles));
+  if (inOrder)
+    state.addAttribute(getInOrderAttrName(state.name), builder.getUnitAttr());
+  if (team)
+    state.addAttribute(getTeamAttrName(state.name), team);
+  Region *body = state.addRegion();
+  body->emplaceBlock().addArgument(builder.getIndexType(), state.location);
+  ensureTerminator(*body, builder, state.location);
+}
+
+ParseResult OwnOp::parse(OpAsmParser &parser, OperationState &state) {
+  OpAsmParser::Argument item;
+  item.type = parser.getBuilder().getIndexType();
+  IntegerAttr count;
+  FloatAttr cycles;
+  Type i64 = parser.getBuilder().getI64Type(),
+       f64 = parser.getBuilder().getF64Type();
+  if (parser.parseArgument(item) || parser.parseKeyword("in") ||
+      parser.parseLParen() ||
+      parser.parseAttribute(count, i64, getCountAttrName(state.name),
+                            state.attributes) ||
+      parser.parseRParen() || parser.parseKeyword("cycles") ||
+      parser.parseLParen() ||
+      parser.parseAttribute(cycles, f64, getCyclesAttrName(state.name),
+                            state.attributes) ||
+      parser.parseRParen())
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("in_order")))
+    state.addAttribute(getInOrderAttrName(state.name),
+                       parser.getBuilder().getUnitAttr());
+  if (succeeded(parser.parseOptionalKeyword("team"))) {
+    TeamAttr team;
+    if (parser.parseLParen() ||
+        parser.parseAttribute(team, getTeamAttrName(state.name),
+                              state.attributes) ||
+        parser.parseRParen())
+      return failure();
+  }
+  Region *body = state.addRegion();
+  if (parser.parseRegion(*body, item) ||
+      parser.parseOptionalAttrDict(state.attributes))
+    return failure();
+  ensureTerminator(*body, parser.getBuilder(), state.location);
+  return success();
+}
+
+void OwnOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getItem() << " in (" << getCount() << ") cycles(";
+  printer.printAttributeWithoutType(getCyclesAttr());
+  printer << ')';
+  if (getInOrder())
+    printer << " in_order";
+  if (TeamAttr team = getTeamAttr())
+    printer << " team(" << team << ')';
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/false);
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"count", "cycles", "in_order", "team"});
+}
+
+LogicalResult OwnOp::verify() {
+  if (static_cast<int64_t>(getCount()) < 0)
+    return emitOpError() << "has " << int64_t(getCount()) << " items";
+  if (getBody().getNumArguments() != 1 ||
+      !getBody().getArgument(0).getType().isIndex())
+    return emitOpError("needs a region of one index");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// walk
+//===----------------------------------------------------------------------===//
+
+/// Lanes as the mask of a walk has them.
+static Type maskType(Builder builder, int64_t by) {
+  return VectorType::get({by}, builder.getI1Type());
+}
+
+void WalkOp::build(OpBuilder &builder, OperationState &state,
+                   ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t by,
+                   bool masked, ValueRange initial) {
+  state.addOperands(initial);
+  state.addTypes(initial.getTypes());
+  state.addAttribute(getFromAttrName(state.name),
+                     builder.getDenseI64ArrayAttr(from));
+  state.addAttribute(getToAttrName(state.name),
+                     builder.getDenseI64ArrayAttr(to));
+  state.addAttribute(getByAttrName(state.name), builder.getI64IntegerAttr(by));
+  if (masked)
+    state.addAttribute(getMaskedAttrName(state.name), builder.getUnitAttr());
+  Region *body = state.addRegion();
+  Block &block = body->emplaceBlock();
+  for (size_t i = 0; i < from.size(); ++i)
+    block.addArgument(builder.getIndexType(), state.location);
+  if (masked)
+    block.addArgument(maskType(builder, by), state.location);
+  for (Value value : initial)
+    block.addArgument(value.getType(), state.location);
+  if (initial.empty())
+    ensureTerminator(*body, builder, state.location);
+}
+
+ParseResult WalkOp::parse(OpAsmParser &parser, OperationState &state) {
+  Builder &builder = parser.getBuilder();
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren))
+    return failure();
+  for (OpAsmParser::Argument &argument : arguments)
+    argument.type = builder.getIndexType();
+  auto numbers = [&](StringRef keyword, StringAttr name) -> ParseResult {
+    SmallVector<int64_t> values;
+    if (parser.parseKeyword(keyword) ||
+        parser.parseCommaSeparatedList(
+            OpAsmParser::Delimiter::Paren, [&]() -> ParseResult {
+              return parser.parseInteger(values.emplace_back());
+            }))
+      return failure();
+    state.addAttribute(name, builder.getDenseI64ArrayAttr(values));
+    return success();
+  };
+  int64_t by = 1;
+  if (numbers("from", getFromAttrName(state.name)) ||
+      numbers("to", getToAttrName(state.name)) || parser.parseKeyword("by") ||
+      parser.parseInteger(by))
+    return failure();
+  state.addAttribute(getByAttrName(state.name), builder.getI64IntegerAttr(by));
+  if (succeeded(parser.parseOptionalKeyword("masked"))) {
+    state.addAttribute(getMaskedAttrName(state.name), builder.getUnitAttr());
+    if (parser.parseLParen() ||
+        parser.parseArgument(arguments.emplace_back()) || parser.parseRParen())
+      return failure();
+    arguments.back().type = maskType(builder, by);
+  }
+  if (succeeded(parser.parseOptionalKeyword("carry"))) {
+    SmallVector<OpAsmParser::Argument> carried;
+    SmallVector<OpAsmParser::UnresolvedOperand> initial;
+    SmallVector<Type> types;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseAssignmentList(carried, initial) ||
+        parser.parseColonTypeList(types) ||
+        parser.resolveOperands(initial, types, loc, state.operands))
+      return failure();
+    for (auto [argument, type] : llvm::zip(carried, types))
+      argument.type = type;
+    llvm::append_range(arguments, carried);
+    state.addTypes(types);
+  }
+  Region *body = state.addRegion();
+  if (parser.parseRegion(*body, arguments) ||
+      parser.parseOptionalAttrDict(state.attributes))
+    return failure();
+  ensureTerminator(*body, builder, state.location);
+  return success();
+}
+
+void WalkOp::print(OpAsmPrinter &printer) {
+  printer << " (" << getPositions() << ") from (";
+  llvm::interleaveComma(getFrom(), printer);
+  printer << ") to (";
+  llvm::interleaveComma(getTo(), printer);
+  printer << ") by " << getBy();
+  if (Value mask = getMask())
+    printer << " masked(" << mask << ')';
+  if (!getInitial().empty()) {
+    printer << " carry(";
+    llvm::interleaveComma(
+        llvm::zip(getCarried(), getInitial()), printer, [&](auto pair) {
+          printer << std::get<0>(pair) << " = " << std::get<1>(pair);
+        });
+    printer << ") : ";
+    llvm::interleaveComma(getInitial().getTypes(), printer);
+  }
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/!getInitial().empty());
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"from", "to", "by", "masked"});
+}
+
+LogicalResult WalkOp::verify() {
+  auto by = static_cast<int64_t>(getBy());
+  // C1
+  if (getFrom().empty() || getFrom().size() != getTo().size() || by < 1)
+    return emitOpError() << "walks from " << getFrom().size() << " to "
+                         << getTo().size() << " numbers by " << by;
+  for (auto [first, last] : llvm::zip(getFrom(), getTo()))
+    if (first < 0 || last < first)
+      return emitOpError() << "walks from " << first << " to " << last;
+  // C2
+  int64_t line = getTo().back() - getFrom().back();
+  if (line && line < by)
+    return emitOpError() << "walks a line of " << line << " by " << by;
+  // C3
+  SmallVector<Type> types(getFrom().size(),
+                          Builder(getContext()).getIndexType());
+  if (getMasked())
+    types.push_back(maskType(Builder(getContext()), by));
+  llvm::append_range(types, getInitial().getTypes());
+  if (TypeRange(getBody().getArgumentTypes()) != TypeRange(types))
+    return emitOpError() << "needs a region of " << types.size()
+                         << " arguments: positions, mask, what is carried";
+  auto yield = cast<YieldOp>(getBody().front().getTerminator());
+  if (yield.getValues().getTypes() != getInitial().getTypes() ||
+      getResultTypes() != getInitial().getTypes())
+    return emitOpError("yields other types than it carries");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// join, total
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseJoining(OpAsmParser &parser, JoiningAttr &joining) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<Joining> value = symbolizeJoining(keyword);
+  if (!value)
+    return parser.emitError(loc) << "unknown way to join '" << keyword
+                                 << "'; known are any, sum, largest, least";
+  joining = JoiningAttr::get(parser.getContext(), *value);
+  return success();
+}
+
+static void printJoining(OpAsmPrinter &printer, Operation *,
+                         JoiningAttr joining) {
+  printer << stringifyJoining(joining.getValue());
+}
+
+LogicalResult JoinOp::verify() {
+  // C1
+  if (getValues().empty() || getNumResults() != getValues().size())
+    return emitOpError() << "joins " << getValues().size() << " values to "
+                         << getNumResults();
+  SmallVector<Type> scalars;
+  bool same = getResultTypes() == getValues().getTypes();
+  for (auto [from, to] : llvm::zip(getValues().getTypes(), getResultTypes())) {
+    scalars.push_back(getElementTypeOrSelf(from));
+    if (!same && to != scalars.back())
+      return emitOpError() << "joins " << from << " to " << to;
+  }
+  // C2
+  SmallVector<Type> arguments(scalars);
+  llvm::append_range(arguments, scalars);
+  auto yield = cast<YieldOp>(getBody().front().getTerminator());
+  if (TypeRange(getBody().getArgumentTypes()) != TypeRange(arguments) ||
+      yield.getValues().getTypes() != TypeRange(scalars) ||
+      getIdentities().getTypes() != TypeRange(scalars))
+    return emitOpError(
+        "needs a region from two scalars of each value to one, and to be from "
+        "one");
+  return success();
+}
+
+void CommitOp::build(OpBuilder &builder, OperationState &state, bool once) {
+  if (once)
+    state.addAttribute(getOnceAttrName(state.name), builder.getUnitAttr());
+  Region *body = state.addRegion();
+  body->emplaceBlock();
+  ensureTerminator(*body, builder, state.location);
+}
+
+LogicalResult TotalOp::verify() {
+  auto by = static_cast<int64_t>(getBy());
+  if (getSums().empty() || by < 1)
+    return emitOpError() << "needs sums, and vectors of at least one column";
+  SmallVector<Type> types = {Builder(getContext()).getIndexType()};
+  int64_t columns = cast<SumsType>(getSums()[0].getType()).getColumns();
+  for (Value value : getSums()) {
+    auto sums = cast<SumsType>(value.getType());
+    // C1
+    if (sums.getColumns() != columns || columns % by)
+      return emitOpError() << "has sums of " << columns << " and "
+                           << sums.getColumns() << " columns, by " << by;
+    types.push_back(by == 1 ? sums.getElement()
+                            : VectorType::get({by}, sums.getElement()));
+  }
+  // C2
+  if (TypeRange(getBody().getArgumentTypes()) != TypeRange(types))
+    return emitOpError("needs a region of a column and a vector of each sum");
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "mpc/Dialect/Tile/IR/TileOps.cpp.inc"

@@ -1,0 +1,86 @@
+// RUN: mpc-opt %s --verify-diagnostics --split-input-file
+
+// expected-error @+1 {{a team's numbers are positive, found 0}}
+func.func private @no_member() attributes {t = #tile.team<members = 0>}
+
+// -----
+
+// expected-error @+1 {{a block has at most 1024 threads, found 512 x 4}}
+func.func private @large_block() attributes {t = #tile.team<members = 512, items = 4>}
+
+// -----
+
+// expected-error @+1 {{a team's members are a power of two or whole warps, found 24}}
+func.func private @odd_team() attributes {t = #tile.team<members = 24>}
+
+// -----
+
+func.func @no_line() {
+  // expected-error @+1 {{'tile.walk' op walks a line of 4 by 8}}
+  tile.walk (%c) from (0) to (4) by 8 {
+  }
+  return
+}
+
+// -----
+
+func.func @backwards() {
+  // expected-error @+1 {{'tile.walk' op walks from 8 to 4}}
+  tile.walk (%c) from (8) to (4) by 1 {
+  }
+  return
+}
+
+// -----
+
+func.func @other_type(%x: f32) {
+  // expected-error @+1 {{'tile.walk' op yields other types than it carries}}
+  %r = tile.walk (%c) from (0) to (4) by 1 carry(%a = %x) : f32 {
+    tile.yield %c : index
+  }
+  return
+}
+
+// -----
+
+func.func @joins_wide(%x: vector<4xf32>, %z: f32) {
+  // expected-error @+1 {{'tile.join' op needs a region from two scalars of each value to one, and to be from one}}
+  %r = tile.join any %x from(%z : f32) "x" : (vector<4xf32>) -> f32 {
+  ^bb0(%a: vector<4xf32>, %b: vector<4xf32>):
+    tile.yield %z : f32
+  }
+  return
+}
+
+// -----
+
+func.func @joins_to_other(%x: vector<4xf32>, %z: f32) {
+  // expected-error @+1 {{'tile.join' op joins 'vector<4xf32>' to 'f64'}}
+  %r = tile.join any %x from(%z : f32) "x" : (vector<4xf32>) -> f64 {
+  ^bb0(%a: f32, %b: f32):
+    tile.yield %z : f32
+  }
+  return
+}
+
+// -----
+
+func.func @unknown_join(%x: f32) {
+  // expected-error @+1 {{unknown way to join 'product'; known are any, sum, largest, least}}
+  %r = tile.join product %x from(%x : f32) "x" : (f32) -> f32 {
+  ^bb0(%a: f32, %b: f32):
+    tile.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @odd_total() {
+  %s = tile.sums : <6 x f32>
+  // expected-error @+1 {{'tile.total' op has sums of 6 and 6 columns, by 4}}
+  tile.total %s by 4 : !tile.sums<6 x f32> {
+  ^bb0(%c: index, %v: vector<4xf32>):
+  }
+  return
+}
