@@ -43,6 +43,7 @@ LogicalResult CudaBackend::lower(ModuleOp kernels) {
   PassManager passes(kernels.getContext(), ModuleOp::getOperationName());
   passes.addPass(createScheduleKernelsPass());
   passes.addPass(createLowerKernelsToGpuPass());
+  passes.addPass(createLowerTeamsPass());
   return passes.run(kernels);
 }
 

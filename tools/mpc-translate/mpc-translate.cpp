@@ -139,6 +139,7 @@ static LogicalResult printCuda(Operation *op, StringRef target,
   passes.addPass(mpc::createSetTargetPass({target.str()}));
   passes.addPass(mpc::createScheduleKernelsPass());
   passes.addPass(mpc::createLowerKernelsToGpuPass());
+  passes.addPass(mpc::createLowerTeamsPass());
   if (failed(passes.run(module)))
     return failure();
   auto kernels = module.getOps<gpu::GPUModuleOp>();

@@ -16,6 +16,7 @@
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Tile/IR/TileOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -204,7 +205,7 @@ static LogicalResult createWrapper(ModuleOp module, StringRef name,
 void mpc::registerCodegenDialects(DialectRegistry &registry) {
   registry.insert<MpcDialect, arith::ArithDialect, func::FuncDialect,
                   LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
-                  scf::SCFDialect, vector::VectorDialect>();
+                  scf::SCFDialect, tile::TileDialect, vector::VectorDialect>();
   registerLoweringInterfaces(registry);
 }
 

@@ -38,6 +38,10 @@ mlir::FailureOr<EmittedKernel> emitFilterGradient(mlir::func::FuncOp kernel,
 mlir::FailureOr<EmittedKernel> emitAttention(mlir::func::FuncOp kernel,
                                              mlir::func::FuncOp impl,
                                              const CpuTarget &target);
+/// Everything else.
+mlir::FailureOr<EmittedKernel> emitLoops(mlir::func::FuncOp kernel,
+                                         mlir::func::FuncOp impl,
+                                         const ElementTarget &target);
 /// Writes the body of `impl` for `kernel`.
 using KernelEmitter = llvm::function_ref<mlir::FailureOr<EmittedKernel>(
     mlir::func::FuncOp kernel, mlir::func::FuncOp impl)>;

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Makes the shell of each gpu.func and lets the schedule's family fill it.
-// After mpc-schedule-kernels; emitCuda prints the result.
+// After mpc-schedule-kernels; mpc-lower-teams carries out what they leave to
+// teams of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +25,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/CSE.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <limits>
 
@@ -156,25 +153,21 @@ private:
     inside.setInsertionPoint(terminator);
 
     // Values that are no op's result carry no name of the model.
-    GpuKernel state{kernel,    function, architecture,
-                    *schedule, inside,   builder.getUnknownLoc(),
-                    {},        {},       {}};
+    GpuKernel state{{function, inside, builder.getUnknownLoc(),
+                     scratchOf(function), /*firstBlock=*/0},
+                    kernel,
+                    architecture,
+                    *schedule,
+                    {},
+                    {}};
     unsigned inputs = kernel.getNumArguments(),
              outputs = kernel.getNumResults();
     for (unsigned i = 0; i < inputs; ++i)
       state.inputs.push_back(body.getArgument(i));
     for (unsigned i = 0; i < outputs; ++i)
       state.outputs.push_back(body.getArgument(inputs + i));
-    if (schedule->scratchBytes)
-      state.scratch = body.getArgument(inputs + outputs);
     if (failed(family->emit(state)))
       return failure();
-    // Families write what they need where they need it: a cast back to the type
-    // that a value had, the same index twice.
-    (void)applyPatternsGreedily(function, FrozenRewritePatternSet());
-    IRRewriter rewriter(kernel.getContext());
-    DominanceInfo dominance(function);
-    eliminateCommonSubExpressions(rewriter, dominance, function);
     return success();
   }
 

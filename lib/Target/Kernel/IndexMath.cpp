@@ -6,6 +6,8 @@
 
 #include "IndexMath.h"
 
+#include "mpc/Dialect/Tile/IR/TileOps.h"
+
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -24,7 +26,17 @@ static int64_t divisorOf(Value index, int depth) {
     return 1;
   auto of = [&](Value value) { return divisorOf(value, depth - 1); };
   if (auto argument = dyn_cast<BlockArgument>(index)) {
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto walk = dyn_cast<tile::WalkOp>(parent)) {
+      if (argument.getArgNumber() + 1 != walk.getFrom().size())
+        return 1;
+      // A last vector that overlaps ends with the line.
+      auto by = static_cast<int64_t>(walk.getBy());
+      int64_t whole = std::gcd(walk.getFrom().back(), by);
+      bool overlaps = (walk.getTo().back() - walk.getFrom().back()) % by != 0;
+      return overlaps ? std::gcd(whole, walk.getTo().back()) : whole;
+    }
+    auto loop = dyn_cast<scf::ForOp>(parent);
     if (!loop || argument != loop.getInductionVar())
       return 1;
     return std::gcd(of(loop.getLowerBound()), of(loop.getStep()));

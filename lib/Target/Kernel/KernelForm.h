@@ -44,22 +44,6 @@ struct PhaseCost {
   double cyclesPerItem = 1;
 };
 
-/// Turns the items of phases into loops of calls or threads of a grid.
-class ItemRunner {
-public:
-  virtual ~ItemRunner() = default;
-  /// Runs phases that do not depend on each other, all there are: their items
-  /// in any split and order. `body` emits one item of a phase.
-  virtual void
-  parallel(mlir::OpBuilder &builder, mlir::Location loc,
-           llvm::ArrayRef<PhaseCost> phases,
-           llvm::function_ref<void(size_t phase, mlir::Value item)> body) = 0;
-  /// Runs the items of a phase before those of the next one.
-  virtual void inOrder(mlir::OpBuilder &builder, mlir::Location loc,
-                       const PhaseCost &phase,
-                       llvm::function_ref<void(mlir::Value item)> body) = 0;
-};
-
 /// Memory of a kernel's arguments and results (memoryType), and bytes that
 /// phases pass values through.
 struct KernelMemory {
@@ -72,17 +56,12 @@ struct KernelMemory {
 int64_t grainOf(double cyclesPerItem);
 
 /// Everything but contractions, convolutions and attention: elementwise, data
-/// movement, reductions, rows, pools, scans. `kernel` is left alone.
-mlir::FailureOr<EmittedKernel> emitLoops(mlir::func::FuncOp kernel,
-                                         mlir::func::FuncOp impl,
-                                         const ElementTarget &target);
-
-/// The same at the builder's place, where `runner` decides who runs items.
-/// Returns the bytes of scratch memory that the code uses.
+/// movement, reductions, rows, pools, scans. Written at the builder's place as
+/// a program over tiles without teams; `kernel` is left alone. Returns the
+/// bytes of scratch memory that the code uses.
 mlir::FailureOr<int64_t> emitLoops(mlir::func::FuncOp kernel,
                                    mlir::OpBuilder &builder,
                                    const KernelMemory &memory,
-                                   ItemRunner &runner,
                                    const ElementTarget &target);
 
 } // namespace mpc

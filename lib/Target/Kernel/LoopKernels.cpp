@@ -14,6 +14,7 @@
 
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Tile/IR/TileOps.h"
 
 #include "llvm/ADT/ScopeExit.h"
 
@@ -33,9 +34,8 @@ namespace {
 class LoopKernel {
 public:
   LoopKernel(func::FuncOp kernel, OpBuilder &builder,
-             const KernelMemory &memory, ItemRunner &runner,
-             const ElementTarget &target)
-      : kernel(kernel), builder(builder), memory(memory), runner(runner),
+             const KernelMemory &memory, const ElementTarget &target)
+      : kernel(kernel), builder(builder), memory(memory),
         emitter(builder, kernel.getLoc(), target),
         context{builder, kernel.getLoc(), target, emitter, memory.scratch} {
     context.inPlace = kernel->hasAttr(exe::kInPlaceAttr);
@@ -53,15 +53,16 @@ private:
   /// Phases that can be run in any order; none where there are no such.
   SmallVector<Work> independentPhases();
   void emitScalars();
-  LogicalResult emitParallel(ArrayRef<Work> phases);
   LogicalResult emitSerial();
-  LogicalResult emitInOrder(Phase &phase);
+  LogicalResult emitInOrder(Phase &phase) {
+    return emitItems(phase, /*inOrder=*/true);
+  }
+  LogicalResult emitItems(Phase &phase, bool inOrder);
   Value memoryFor(Value tensor);
 
   func::FuncOp kernel;
   OpBuilder &builder;
   const KernelMemory &memory;
-  ItemRunner &runner;
   ElementEmitter emitter;
   LoopContext context;
   SmallVector<Root> roots;
@@ -229,23 +230,13 @@ void LoopKernel::emitScalars() {
   }
 }
 
-LogicalResult LoopKernel::emitParallel(ArrayRef<Work> phases) {
-  SmallVector<PhaseCost> costs;
-  for (const Work &phase : phases)
-    costs.push_back(phase->cost());
-  LogicalResult result = success();
-  runner.parallel(builder, context.loc, costs, [&](size_t phase, Value item) {
-    if (succeeded(result))
-      result = phases[phase]->emit(item);
-  });
-  return result;
-}
-
-LogicalResult LoopKernel::emitInOrder(Phase &phase) {
-  LogicalResult result = success();
-  runner.inOrder(builder, context.loc, phase.cost(),
-                 [&](Value item) { result = phase.emit(item); });
-  return result;
+LogicalResult LoopKernel::emitItems(Phase &phase, bool inOrder) {
+  PhaseCost cost = phase.cost();
+  auto own = tile::OwnOp::create(builder, context.loc, cost.items,
+                                 cost.cyclesPerItem, inOrder);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(own.getBody().front().getTerminator());
+  return phase.emit(own.getItem());
 }
 
 /// The output that `tensor` is written to, or private memory.
@@ -311,14 +302,16 @@ FailureOr<int64_t> LoopKernel::run() {
   bool serial = phases.empty() && !roots.empty();
   if (!serial && context.target.lanes > 1)
     emitScalars();
-  if (failed(serial ? emitSerial() : emitParallel(phases)))
+  if (serial && failed(emitSerial()))
     return failure();
+  for (const Work &phase : phases)
+    if (failed(emitItems(*phase, /*inOrder=*/false)))
+      return failure();
   return context.scratchBytes;
 }
 
 FailureOr<int64_t> mpc::emitLoops(func::FuncOp kernel, OpBuilder &builder,
                                   const KernelMemory &memory,
-                                  ItemRunner &runner,
                                   const ElementTarget &target) {
   // The kernel itself stays as it is.
   func::FuncOp copy = kernel.clone();
@@ -327,65 +320,5 @@ FailureOr<int64_t> mpc::emitLoops(func::FuncOp kernel, OpBuilder &builder,
   copy->setLoc(builder.getUnknownLoc());
   expandGroupedNorms(copy);
   collapseDimensions(copy);
-  return LoopKernel(copy, builder, memory, runner, target).run();
-}
-
-//===----------------------------------------------------------------------===//
-// Items of calls
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Runs the items [begin, end) of a call; phases that depend on each other are
-/// one item.
-class CallRunner : public ItemRunner {
-public:
-  CallRunner(Value begin, Value end) : begin(begin), end(end) {}
-
-  void parallel(OpBuilder &builder, Location loc, ArrayRef<PhaseCost> phases,
-                llvm::function_ref<void(size_t, Value)> body) override {
-    IndexMath math{builder, loc};
-    double cycles = 1;
-    kernel.items = 0;
-    for (auto [i, phase] : llvm::enumerate(phases)) {
-      auto clip = [&](Value position) {
-        return math.min(math.subOrZero(position, kernel.items), phase.items);
-      };
-      bool alone = phases.size() == 1;
-      math.loop(alone ? begin : clip(begin), alone ? end : clip(end), 1,
-                [&](Value item) { body(i, item); });
-      kernel.items += phase.items;
-      cycles = std::max(cycles, phase.cyclesPerItem);
-    }
-    kernel.grain = grainOf(cycles);
-  }
-
-  void inOrder(OpBuilder &builder, Location loc, const PhaseCost &phase,
-               llvm::function_ref<void(Value)> body) override {
-    IndexMath math{builder, loc};
-    math.loop(math.constant(0), math.constant(phase.items), 1, body);
-  }
-
-  EmittedKernel kernel;
-
-private:
-  Value begin, end;
-};
-} // namespace
-
-FailureOr<EmittedKernel> mpc::emitLoops(func::FuncOp kernel, func::FuncOp impl,
-                                        const ElementTarget &target) {
-  ImplArguments arguments(kernel, impl);
-  KernelMemory memory;
-  llvm::append_range(memory.inputs, arguments.inputs());
-  llvm::append_range(memory.outputs, arguments.outputs());
-  memory.scratch = arguments.scratch;
-  OpBuilder builder(impl.getContext());
-  builder.setInsertionPoint(impl.getBody().front().getTerminator());
-  CallRunner runner(arguments.begin, arguments.end);
-  FailureOr<int64_t> scratch =
-      emitLoops(kernel, builder, memory, runner, target);
-  if (failed(scratch))
-    return failure();
-  runner.kernel.scratchBytes = *scratch;
-  return runner.kernel;
+  return LoopKernel(copy, builder, memory, target).run();
 }

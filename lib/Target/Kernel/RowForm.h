@@ -31,6 +31,14 @@ struct RowForm {
   bool isAxis(size_t dim) const {
     return llvm::is_contained(axes, static_cast<int64_t>(dim));
   }
+  /// Positions of a row, and rows in all.
+  int64_t length() const {
+    int64_t product = 1;
+    for (int64_t axis : axes)
+      product *= shape[axis];
+    return product;
+  }
+  int64_t rows() const { return productOf(rowShape(/*keepDims=*/false)); }
   /// The shape of one number per row, with extent 1 for (without) the axes.
   llvm::SmallVector<int64_t> rowShape(bool keepDims) const {
     llvm::SmallVector<int64_t> result;

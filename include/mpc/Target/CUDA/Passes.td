@@ -31,7 +31,7 @@ def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
   }];
   // Families write code to measure it.
   let dependentDialects = [
-    "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mpc::cuda::CudaDialect", "::mpc::tile::TileDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];
@@ -50,6 +50,27 @@ def LowerKernelsToGpuPass : Pass<"mpc-lower-kernels-to-gpu", "::mlir::ModuleOp">
     Numerics: as the kernel's ops say; sums in the order of the schedule.
     Left alone: everything but kernels.
     Executed example: test/Target/CUDA/lower-kernels-to-gpu.mlir.
+  }];
+  let dependentDialects = [
+    "::mpc::cuda::CudaDialect", "::mpc::tile::TileDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def LowerTeamsPass : Pass<"mpc-lower-teams", "::mlir::ModuleOp"> {
+  let summary = "Turn tiles of teams into code of threads";
+  let description = [{
+    Items, walks, joins and what is kept become what each thread does, as `#tile.team`
+    says: loops over its own positions, shuffles and shared memory where members join,
+    registers or shared memory for what they keep, a scratch buffer and the last block
+    to come where blocks share items.
+
+    Contract in: after mpc-lower-kernels-to-gpu; every `tile.own` has a team. Contract
+    out: no op of the tile dialect.
+    Numerics: sums in the order of the team.
+    Left alone: code that is of threads already.
+    Executed example: test/Target/CUDA/lower-teams.mlir.
   }];
   let dependentDialects = [
     "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",

@@ -10,7 +10,7 @@
 
 #include "Schedule.h"
 
-#include "Target/Kernel/IndexMath.h"
+#include "Target/Kernel/TileRegions.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -21,74 +21,6 @@ namespace {
 /// Threads of a block where blocks are independent, and of the one block that
 /// runs phases in order.
 constexpr int64_t kThreads = 128, kPhaseThreads = 512;
-
-/// Counts items and emits their code for a first thread.
-class CountingRunner : public ItemRunner {
-public:
-  void parallel(OpBuilder &builder, Location loc, ArrayRef<PhaseCost> phases,
-                llvm::function_ref<void(size_t, Value)> body) override {
-    IndexMath math{builder, loc};
-    for (auto [i, phase] : llvm::enumerate(phases)) {
-      items = std::max(items, phase.items);
-      body(i, math.constant(0));
-    }
-  }
-
-  void inOrder(OpBuilder &builder, Location loc, const PhaseCost &phase,
-               llvm::function_ref<void(Value)> body) override {
-    IndexMath math{builder, loc};
-    items = std::max(items, phase.items);
-    phased = true;
-    body(math.constant(0));
-  }
-
-  int64_t items = 0;
-  bool phased = false;
-};
-
-/// Runs the items as the schedule says.
-class ThreadRunner : public ItemRunner {
-public:
-  explicit ThreadRunner(GpuKernel &kernel) : kernel(kernel) {}
-
-  void parallel(OpBuilder &builder, Location loc, ArrayRef<PhaseCost> phases,
-                llvm::function_ref<void(size_t, Value)> body) override {
-    IndexMath math{builder, loc};
-    int64_t threads = kernel.schedule.threads,
-            all = threads * kernel.schedule.blocks[0];
-    Value item = kernel.thread();
-    if (kernel.schedule.blocks[0] > 1)
-      item = math.add(math.mul(kernel.block(), threads), item);
-    kernel.named(item, "item");
-    for (auto [i, phase] : llvm::enumerate(phases)) {
-      if (phase.items >= all) {
-        body(i, item);
-        continue;
-      }
-      auto guard =
-          scf::IfOp::create(builder, loc, math.less(item, phase.items));
-      OpBuilder::InsertionGuard inside(builder);
-      builder.setInsertionPoint(guard.thenBlock()->getTerminator());
-      body(i, item);
-    }
-  }
-
-  void inOrder(OpBuilder &builder, Location loc, const PhaseCost &phase,
-               llvm::function_ref<void(Value)> body) override {
-    IndexMath math{builder, loc};
-    kernel.builder.setInsertionPoint(builder.getInsertionBlock(),
-                                     builder.getInsertionPoint());
-    if (!first)
-      kernel.barrier();
-    first = false;
-    math.loop(kernel.thread(), math.constant(phase.items),
-              kernel.schedule.threads, body);
-  }
-
-private:
-  GpuKernel &kernel;
-  bool first = true;
-};
 
 ElementTarget scalarTarget() {
   ElementTarget target = cudaElementTarget();
@@ -109,30 +41,65 @@ std::optional<Schedule> LoopFamily::schedule(func::FuncOp kernel,
                                              const CudaTarget &target) const {
   // Items and scratch memory are known once the code has been written.
   MemoryTrial trial(kernel);
-  CountingRunner runner;
   FailureOr<int64_t> scratch =
-      emitLoops(kernel, trial.builder, trial.memory, runner, scalarTarget());
+      emitLoops(kernel, trial.builder, trial.memory, scalarTarget());
   if (failed(scratch))
     return std::nullopt;
+  int64_t items = 0;
+  bool inOrder = false;
+  trial.module->walk([&](tile::OwnOp own) {
+    items = std::max<int64_t>(items, own.getCount());
+    inOrder |= own.getInOrder();
+  });
   Schedule schedule;
   schedule.scratchBytes = *scratch;
-  int64_t most = runner.phased ? kPhaseThreads : kThreads;
-  schedule.threads =
-      std::clamp<int64_t>(llvm::alignTo(runner.items, 32), 32, most);
-  if (!runner.phased)
+  int64_t most = inOrder ? kPhaseThreads : kThreads;
+  schedule.threads = std::clamp<int64_t>(llvm::alignTo(items, 32), 32, most);
+  if (!inOrder)
     schedule.blocks[0] =
-        std::max<int64_t>(llvm::divideCeil(runner.items, schedule.threads), 1);
+        std::max<int64_t>(llvm::divideCeil(items, schedule.threads), 1);
   return schedule;
 }
 
 LogicalResult LoopFamily::emit(GpuKernel &kernel) const {
-  ThreadRunner runner(kernel);
-  KernelMemory memory;
-  memory.inputs = kernel.inputs;
-  memory.outputs = kernel.outputs;
-  memory.scratch = kernel.scratch;
   OpBuilder builder = kernel.builder;
-  return emitLoops(kernel.kernel, builder, memory, runner, scalarTarget());
+  if (failed(emitLoops(kernel.kernel, builder,
+                       {kernel.inputs, kernel.outputs, kernel.scratch},
+                       scalarTarget())))
+    return failure();
+  // An item has no memory of its own.
+  lowerTilesToLoops(kernel.function, scalarTarget(), nullptr);
+  Value item;
+  for (tile::OwnOp own :
+       llvm::make_early_inc_range(kernel.function.getOps<tile::OwnOp>())) {
+    kernel.builder.setInsertionPoint(own);
+    IndexMath math{kernel.builder, kernel.loc};
+    auto count = static_cast<int64_t>(own.getCount());
+    if (own.getInOrder()) {
+      if (item)
+        kernel.barrier();
+      item = kernel.thread();
+      math.loop(item, math.constant(count), kernel.schedule.threads,
+                [&](Value at) { moveBody(kernel.builder, own.getBody(), at); });
+      own.erase();
+      continue;
+    }
+    if (!item) {
+      item = kernel.thread();
+      if (kernel.blocks() > 1)
+        item =
+            math.add(math.mul(kernel.block(), kernel.schedule.threads), item);
+      kernel.named(item, "item");
+    }
+    if (count < kernel.schedule.threads * kernel.blocks()) {
+      auto guard =
+          scf::IfOp::create(kernel.builder, kernel.loc, math.less(item, count));
+      kernel.builder.setInsertionPoint(guard.thenBlock()->getTerminator());
+    }
+    moveBody(kernel.builder, own.getBody(), item);
+    own.erase();
+  }
+  return success();
 }
 
 std::unique_ptr<KernelFamily> mpc::createLoopFamily() {

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowPlan.h"
+#include "Team.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -55,19 +56,22 @@ public:
         llvm::divideCeil(plan->length(), geometry.group * geometry.splits);
     int64_t kept = llvm::divideCeil(plan->keptBytes(), int64_t{4});
     if (kept && geometry.steps * geometry.vector * kept <= kMostKept)
-      geometry.keep = RowKeep::Registers;
+      geometry.keep = tile::Place::registers;
     Schedule schedule;
-    geometry.addTo(schedule);
+    schedule.threads = geometry.group * geometry.items;
+    schedule.team = geometry.team(*plan);
     schedule.blocks[0] = blocks;
     if (geometry.splits > 1) {
       schedule.blocks[1] = geometry.splits;
-      schedule.scratchBytes = RowScratch(*plan, geometry).bytes;
+      schedule.scratchBytes = SplitScratch(plan->items(geometry.vector),
+                                           schedule.team, plan->partials())
+                                  .bytes;
     }
     return schedule;
   }
 
   LogicalResult emit(GpuKernel &kernel) const override {
-    return emitRows(kernel);
+    return emitRows(kernel, kernel.schedule.team);
   }
 
 private:

@@ -9,7 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowColumnSums.h"
+#include "RowPlan.h"
+#include "Team.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -100,9 +101,9 @@ public:
       int64_t bytes = plan->keptBytes() * geometry.group * geometry.vector *
                       stepsAt(geometry.vector);
       if (stepsAt(geometry.vector) * geometry.vector * kept <= kMostKept) {
-        geometry.keep = RowKeep::Registers;
+        geometry.keep = tile::Place::registers;
       } else if (bytes + kReserved <= target.sharedBytesPerBlock()) {
-        geometry.keep = RowKeep::Shared;
+        geometry.keep = tile::Place::shared;
         geometry.vector = std::min(geometry.vector, 16 / plan->carriedBytes());
         schedule.sharedBytes = plan->keptBytes() * geometry.group *
                                geometry.vector * stepsAt(geometry.vector);
@@ -116,10 +117,13 @@ public:
     geometry.steps =
         llvm::divideCeil(stepsAt(geometry.vector), geometry.splits);
     geometry.items = chooseItems(geometry.group, plan->rowCount(), target);
-    geometry.addTo(schedule);
+    schedule.threads = geometry.group * geometry.items;
+    schedule.team = geometry.team(*plan);
     if (geometry.splits > 1) {
       schedule.blocks[1] = geometry.splits;
-      schedule.scratchBytes = RowScratch(*plan, geometry).bytes;
+      schedule.scratchBytes = SplitScratch(plan->items(geometry.vector),
+                                           schedule.team, plan->partials())
+                                  .bytes;
     }
     schedule.blocks[0] = std::max<int64_t>(
         1, llvm::divideCeil(plan->rowCount(), geometry.items));
@@ -127,7 +131,7 @@ public:
   }
 
   LogicalResult emit(GpuKernel &kernel) const override {
-    return emitRows(kernel);
+    return emitRows(kernel, kernel.schedule.team);
   }
 
 private:

@@ -19,28 +19,11 @@ using namespace mpc;
 // Geometry
 //===----------------------------------------------------------------------===//
 
-RowGeometry::RowGeometry(const Schedule &schedule)
-    : group(schedule["group"]), items(schedule["items"]),
-      vector(schedule["vector"]), steps(schedule["steps"]),
-      splits(schedule["splits"]), keep(static_cast<RowKeep>(schedule["keep"])) {
-  // Kernels that do not sum over rows have none of these.
-  auto number = [&](const char *name, int64_t otherwise) {
-    auto found = schedule.parameters.find(name);
-    return found == schedule.parameters.end() ? otherwise : found->second;
-  };
-  rounds = number("rounds", rounds);
-  team = number("team", team);
-  sums = static_cast<RowKeep>(number("sums", static_cast<int64_t>(sums)));
-}
-
-void RowGeometry::addTo(Schedule &schedule) const {
-  schedule.threads = group * items;
-  schedule.parameters["group"] = group;
-  schedule.parameters["items"] = items;
-  schedule.parameters["vector"] = vector;
-  schedule.parameters["steps"] = steps;
-  schedule.parameters["splits"] = splits;
-  schedule.parameters["keep"] = static_cast<int64_t>(keep);
+tile::TeamAttr RowGeometry::team(const RowPlan &plan,
+                                 int64_t firstBlock) const {
+  return tile::TeamAttr::get(plan.function().getContext(), group, items, vector,
+                             steps, splits, rounds, groups, firstBlock, keep,
+                             sums, plan.form().isVertical());
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,29 +146,20 @@ void RowPlan::findKept() {
       keep(tensor, by.front());
 }
 
-SmallVector<Type> RowPlan::partials(Operation *op) const {
-  if (!isa<ArgmaxOp, ArgminOp>(op))
-    return {carriedType(accumulatorType(op))};
-  // Positions are carried in 32 bits where that is enough.
-  bool narrow = rowLength < std::numeric_limits<int32_t>::max();
-  return {carriedType(getElementTypeOrSelf(op->getOperand(0).getType())),
-          IntegerType::get(op->getContext(), narrow ? 32 : 64)};
+SmallVector<Type> RowPlan::partials() const {
+  SmallVector<Type> types;
+  for (Operation *op : rows.ops)
+    llvm::append_range(types, partialTypes(op, rowLength));
+  return types;
 }
 
-RowScratch::RowScratch(const RowPlan &plan, const RowGeometry &geometry) {
-  blocks = std::max<int64_t>(
-      1, llvm::divideCeil(plan.items(geometry.vector), geometry.items));
-  lanes = blocks * geometry.items *
-          (plan.form().isVertical() ? geometry.vector : 1);
-  bytes = llvm::alignTo(4 * blocks, 16);
-  for (Operation *op : plan.form().ops)
-    for (Type type : plan.partials(op)) {
-      offsets.push_back(bytes);
-      bytes =
-          llvm::alignTo(bytes + geometry.splits * lanes *
-                                    bytesPerElement(memoryElementType(type)),
-                        16);
-    }
+SmallVector<tile::SumsType> RowPlan::sumTypes() const {
+  SmallVector<tile::SumsType> types;
+  for (const RowColumnSum &sum : columnSums())
+    types.push_back(tile::SumsType::get(sum.op->getContext(),
+                                        sum.isPerColumn ? rowLength : 1,
+                                        carriedType(accumulatorType(sum.op))));
+  return types;
 }
 
 int64_t RowPlan::keptBytes() const {

@@ -15,45 +15,29 @@
 
 #include "Schedule.h"
 
-#include "Target/Kernel/RowForm.h"
+#include "Target/Kernel/RowProgram.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace mpc {
 
-/// Where a group holds what more than one walk reads.
-enum class RowKeep : int64_t { Nowhere, Registers, Shared };
+class RowPlan;
 
-/// How a row kernel is spread over threads, as the schedule holds it.
+/// How a row kernel is spread over threads, while that is being chosen.
 struct RowGeometry {
   /// Threads that share an item, items of a block, lanes of a vector, vectors
   /// of an item per thread, blocks that share an item.
   int64_t group = 1, items = 1, vector = 1, steps = 1, splits = 1;
-  RowKeep keep = RowKeep::Nowhere;
+  tile::Place keep = tile::Place::nowhere;
   /// Where a kernel also sums over its rows: times that a block takes new
-  /// items, blocks of a team that join their sums first, and where a thread
+  /// items, blocks of a group that join their sums first, and where a thread
   /// adds up its columns (nowhere: in the scratch buffer).
-  int64_t rounds = 1, team = 1;
-  RowKeep sums = RowKeep::Registers;
+  int64_t rounds = 1, groups = 1;
+  tile::Place sums = tile::Place::registers;
 
-  explicit RowGeometry(const Schedule &schedule);
-  RowGeometry() = default;
-  void addTo(Schedule &schedule) const;
-};
-
-/// One result of a row kernel.
-struct RowResult {
-  /// What the kernel returns, and the tensor of the row form that it is (made
-  /// from).
-  mlir::Value result, row;
-  /// Its number among the kernel's results.
-  unsigned number;
-  /// The movement between them, from the row outwards; its last result is
-  /// `result` or what that is elementwise in. Empty: they are the same.
-  llvm::SmallVector<mlir::Operation *> movement;
-
-  mlir::Value moved() const { return movement.back()->getResult(0); }
+  /// As a schedule holds it.
+  tile::TeamAttr team(const RowPlan &plan, int64_t firstBlock = 0) const;
 };
 
 /// A sum over all rows of a kernel: of each column, or of everything.
@@ -107,8 +91,10 @@ public:
   }
   /// The widest vectors that every access is aligned for.
   int64_t lanes() const { return vectorLanes; }
-  /// What a group carries for a reduce op or the position of an extreme.
-  llvm::SmallVector<mlir::Type> partials(mlir::Operation *op) const;
+  /// What a member of a team carries for all reducing ops.
+  llvm::SmallVector<mlir::Type> partials() const;
+  /// The sums of all rows, as tiles have them.
+  llvm::SmallVector<tile::SumsType> sumTypes() const;
   /// Bytes of one kept element, all kept tensors together.
   int64_t keptBytes() const;
   /// Bytes of the widest value that is carried.
@@ -133,17 +119,11 @@ private:
   bool oneWalk = false, sumsEarly = false;
 };
 
-/// The scratch buffer of a kernel whose items are split over blocks: a counter
-/// per block of a row of blocks, then for each partial value an array of
-/// `splits` x `lanes` elements.
-struct RowScratch {
-  RowScratch(const RowPlan &plan, const RowGeometry &geometry);
-  int64_t blocks = 1, lanes = 1, bytes = 0;
-  llvm::SmallVector<int64_t> offsets;
-};
+/// The program of a kernel of either family, whose items `team` has.
+mlir::LogicalResult emitRows(GpuKernel &kernel, tile::TeamAttr team);
 
-/// The body of a kernel of either family.
-mlir::LogicalResult emitRows(GpuKernel &kernel);
+/// How the kernel of `plan`, which sums over rows, runs.
+Schedule scheduleColumnSums(const RowPlan &plan, const CudaTarget &target);
 
 } // namespace mpc
 

@@ -7,7 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowColumnSums.h"
+#include "RowPlan.h"
+#include "Team.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -197,29 +198,29 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
   geometry.steps = llvm::divideCeil(vectors, group);
 
   if (kept && share(group) * kept <= kMostKept) {
-    geometry.keep = RowKeep::Registers;
+    geometry.keep = tile::Place::registers;
   } else if (kept) {
     int64_t vector = std::min(geometry.vector, 16 / plan.carriedBytes()),
             steps = llvm::divideCeil(plan.length(), group * vector),
             bytes = plan.keptBytes() * std::max(group, kWarp) * vector * steps;
     if (bytes + kReserved <= target.sharedBytesPerBlock()) {
-      geometry.keep = RowKeep::Shared;
+      geometry.keep = tile::Place::shared;
       geometry.vector = vector;
       geometry.steps = steps;
     }
   }
-  bool isUnrolled =
-      geometry.keep == RowKeep::Registers || geometry.steps <= kUnrolledSteps;
+  bool isUnrolled = geometry.keep == tile::Place::registers ||
+                    geometry.steps <= kUnrolledSteps;
   if (!isUnrolled || share(group) * summed > mostHeld(group)) {
     // A block's line in scratch memory is of one row at a time.
-    geometry.sums = RowKeep::Nowhere;
+    geometry.sums = tile::Place::nowhere;
     group = std::max(group, kWarp);
     geometry.steps = llvm::divideCeil(plan.length(), group * geometry.vector);
   }
   geometry.group = group;
 
-  bool isAlone = geometry.sums == RowKeep::Nowhere ||
-                 geometry.keep == RowKeep::Shared || group >= kBlockThreads;
+  bool isAlone = geometry.sums == tile::Place::nowhere ||
+                 geometry.keep == tile::Place::shared || group >= kBlockThreads;
   geometry.items =
       isAlone ? std::max<int64_t>(1, kWarp / group) : kBlockThreads / group;
   // As many blocks as keep the device busy; where there is little to do, as few
@@ -233,7 +234,7 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
           geometry.items * plan.length() * widest > kJoinBytes))
     geometry.items /= 2;
   Schedule schedule;
-  if (geometry.keep == RowKeep::Shared)
+  if (geometry.keep == tile::Place::shared)
     schedule.sharedBytes = plan.keptBytes() * group * geometry.items *
                            geometry.vector * geometry.steps;
 
@@ -243,32 +244,16 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
       std::max<int64_t>(1, kThreadsPerProcessor / (group * geometry.items));
   geometry.rounds = llvm::divideCeil(turns, most);
   int64_t blocks = llvm::divideCeil(turns, geometry.rounds);
-  geometry.team = blocks;
+  geometry.groups = blocks;
   if (blocks > kLeastTeam) {
-    geometry.team =
+    geometry.groups =
         std::llround(std::ceil(std::sqrt(static_cast<double>(blocks))));
-    blocks = llvm::divideCeil(blocks, geometry.team) * geometry.team;
+    blocks = llvm::divideCeil(blocks, geometry.groups) * geometry.groups;
   }
-  geometry.addTo(schedule);
-  schedule.parameters["rounds"] = geometry.rounds;
-  schedule.parameters["team"] = geometry.team;
-  schedule.parameters["sums"] = static_cast<int64_t>(geometry.sums);
+  schedule.threads = geometry.group * geometry.items;
+  schedule.team = geometry.team(plan);
   schedule.blocks[0] = blocks;
-  schedule.scratchBytes = ColumnScratch(plan, geometry, blocks).bytes;
+  schedule.scratchBytes =
+      SumsScratch(plan.sumTypes(), schedule.team, blocks).bytes;
   return schedule;
-}
-
-ColumnScratch::ColumnScratch(const RowPlan &plan, const RowGeometry &geometry,
-                             int64_t blocks)
-    : teams(blocks / geometry.team), lines(blocks + (teams > 1 ? teams : 0)) {
-  // One counter for the blocks of each team, one for the teams.
-  bytes = llvm::alignTo((teams + 1) * sizeof(int32_t), 16);
-  for (const RowColumnSum &sum : plan.columnSums()) {
-    offsets.push_back(bytes);
-    int64_t width = sum.isPerColumn ? plan.length() : 1;
-    bytes = llvm::alignTo(
-        bytes + lines * width *
-                    bytesPerElement(carriedType(accumulatorType(sum.op))),
-        16);
-  }
 }

@@ -6,6 +6,8 @@
 
 #include "Schedule.h"
 
+#include "../Emit/KernelAttributes.h"
+
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 
@@ -29,6 +31,8 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
     entries.set("shared_bytes", b.getI64IntegerAttr(sharedBytes));
   if (scratchBytes)
     entries.set("scratch_bytes", b.getI64IntegerAttr(scratchBytes));
+  if (team)
+    entries.set("team", team);
   for (const auto &[name, value] : parameters)
     entries.set(name, b.getI64IntegerAttr(value));
   return entries.getDictionary(context);
@@ -48,6 +52,8 @@ FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
     } else if (auto extents = dyn_cast<DenseI64ArrayAttr>(entry.getValue());
                extents && name == "blocks" && extents.size() == 3) {
       llvm::copy(extents.asArrayRef(), schedule.blocks.begin());
+    } else if (auto team = dyn_cast<tile::TeamAttr>(entry.getValue())) {
+      schedule.team = team;
     } else if (auto number = dyn_cast<IntegerAttr>(entry.getValue())) {
       if (name == "threads")
         schedule.threads = number.getInt();
@@ -70,11 +76,16 @@ FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
 // Parts of kernels
 //===----------------------------------------------------------------------===//
 
-Value GpuKernel::thread() {
+Value mpc::scratchOf(gpu::GPUFuncOp function) {
+  return function->hasAttr(kScratchAttr) ? Value(function.getArguments().back())
+                                         : Value();
+}
+
+Value GpuBody::thread() {
   return gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
 }
 
-Value GpuKernel::block(gpu::Dimension dimension) {
+Value GpuBody::block(gpu::Dimension dimension) {
   Value block = gpu::BlockIdOp::create(builder, loc, dimension);
   if (firstBlock == 0 || dimension != gpu::Dimension::x)
     return block;
@@ -82,7 +93,7 @@ Value GpuKernel::block(gpu::Dimension dimension) {
   return arith::SubIOp::create(builder, loc, block, first);
 }
 
-Value GpuKernel::shared(ArrayRef<int64_t> shape, Type type, StringRef name) {
+Value GpuBody::shared(ArrayRef<int64_t> shape, Type type, StringRef name) {
   auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
                                           gpu::AddressSpace::Workgroup);
   return function.addWorkgroupAttribution(
@@ -90,15 +101,15 @@ Value GpuKernel::shared(ArrayRef<int64_t> shape, Type type, StringRef name) {
       NameLoc::get(builder.getStringAttr(name)));
 }
 
-Value GpuKernel::local(ArrayRef<int64_t> shape, Type type, StringRef name) {
+Value GpuBody::local(ArrayRef<int64_t> shape, Type type, StringRef name) {
   return memref::AllocaOp::create(builder,
                                   NameLoc::get(builder.getStringAttr(name)),
                                   MemRefType::get(shape, type));
 }
 
-void GpuKernel::barrier() { gpu::BarrierOp::create(builder, loc); }
+void GpuBody::barrier() { gpu::BarrierOp::create(builder, loc); }
 
-Value GpuKernel::named(Value value, StringRef name) {
+Value GpuBody::named(Value value, StringRef name) {
   value.setLoc(NameLoc::get(builder.getStringAttr(name)));
   return value;
 }

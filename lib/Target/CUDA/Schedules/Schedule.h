@@ -13,6 +13,7 @@
 
 #include "Target/Kernel/KernelForm.h"
 
+#include "mpc/Dialect/Tile/IR/TileOps.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -38,6 +39,8 @@ struct Schedule {
   /// Bytes of a block's dynamic shared memory, and of the scratch buffer in
   /// global memory (CudaKernelInfo).
   int64_t sharedBytes = 0, scratchBytes = 0;
+  /// Of families that are programs over tiles: how their items are spread.
+  tile::TeamAttr team;
   /// The family's own numbers by name: tile extents, vector widths, stages.
   std::map<std::string, int64_t> parameters;
 
@@ -52,24 +55,18 @@ struct Schedule {
   }
 };
 
-/// One kernel while its body is written.
-struct GpuKernel {
-  /// The kernel on tensors; left alone.
-  mlir::func::FuncOp kernel;
-  /// The function to fill; its body is empty but for the terminator.
+/// The body of a GPU kernel while it is written.
+struct GpuBody {
   mlir::gpu::GPUFuncOp function;
-  const CudaTarget &target;
-  const Schedule &schedule;
-  /// Stands before the terminator.
   mlir::OpBuilder builder;
   mlir::Location loc;
-  /// Memory of the kernel's arguments and results (memoryType), and the scratch
-  /// buffer (null where the schedule has none).
-  llvm::SmallVector<mlir::Value> inputs, outputs;
+  /// The scratch buffer; null where there is none.
   mlir::Value scratch;
-  /// Where the kernel is a part of a larger one: the first of its blocks.
+  /// Where the code is a part of a larger kernel: the first of its blocks.
   int64_t firstBlock = 0;
 
+  /// Blocks of the grid along x.
+  int64_t blocks() { return (*function.getKnownGridSize())[0]; }
   /// The index of this thread in its block, of this block in the grid.
   mlir::Value thread();
   mlir::Value block(mlir::gpu::Dimension dimension = mlir::gpu::Dimension::x);
@@ -82,6 +79,20 @@ struct GpuKernel {
   void barrier();
   /// `value` shown under `name` in the printed kernel.
   mlir::Value named(mlir::Value value, llvm::StringRef name);
+};
+
+/// The scratch buffer among a kernel's arguments, or null.
+mlir::Value scratchOf(mlir::gpu::GPUFuncOp function);
+
+/// One kernel while its family writes it. `function` is empty but for the
+/// terminator, before which the builder stands.
+struct GpuKernel : GpuBody {
+  /// The kernel on tensors; left alone.
+  mlir::func::FuncOp kernel;
+  const CudaTarget &target;
+  const Schedule &schedule;
+  /// Memory of the kernel's arguments and results (memoryType).
+  llvm::SmallVector<mlir::Value> inputs, outputs;
 };
 
 /// A function on the memory of a kernel, beside its module, that code is

@@ -296,20 +296,14 @@ LogicalResult UpdateEmitter::emitPart(size_t number, const UpdatePart &part) {
     enter(math.less(block, nextBlock));
   std::unique_ptr<RowPlan> rows = rowsOf(*part.function);
   if (std::optional<RowGeometry> geometry = geometryOf(rows.get())) {
-    Schedule schedule;
-    geometry->addTo(schedule);
-    schedule.blocks[0] = blocks;
-    GpuKernel own{*part.function,
-                  kernel.function,
-                  kernel.target,
-                  schedule,
-                  builder,
-                  loc,
-                  memoryOf(part.inputs),
-                  memoryOf(part.outputs),
-                  /*scratch=*/{},
-                  /*firstBlock=*/first};
-    return emitRows(own);
+    GpuKernel own{
+        {kernel.function, builder, loc, /*scratch=*/{}, /*firstBlock=*/first},
+        *part.function,
+        kernel.target,
+        kernel.schedule,
+        memoryOf(part.inputs),
+        memoryOf(part.outputs)};
+    return emitRows(own, geometry->team(*rows, first));
   }
   block = math.sub(block, math.constant(first));
   Value start = math.add(math.mul(block, threads), kernel.thread());

@@ -79,6 +79,7 @@ static LogicalResult toGpu(ModuleOp module, const CudaTarget &target) {
   PassManager passes(module.getContext());
   passes.addPass(createScheduleKernelsPass());
   passes.addPass(createLowerKernelsToGpuPass());
+  passes.addPass(createLowerTeamsPass());
   return passes.run(module);
 }
 

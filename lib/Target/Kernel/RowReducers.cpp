@@ -2,9 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// What a reducing op carries along a row, and how two of these join.
+//
 //===----------------------------------------------------------------------===//
 
-#include "RowEmitter.h"
+#include "RowProgram.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -15,7 +17,16 @@ using namespace mpc;
 using arith::CmpFPredicate;
 using arith::CmpIPredicate;
 
-RowEmitter::Reducer RowEmitter::reducerOf(Operation *op) {
+SmallVector<Type> mpc::partialTypes(Operation *op, int64_t length) {
+  if (!isa<ArgmaxOp, ArgminOp>(op))
+    return {carriedType(accumulatorType(op))};
+  // Positions are carried in 32 bits where that is enough.
+  bool narrow = length < std::numeric_limits<int32_t>::max();
+  return {carriedType(getElementTypeOrSelf(op->getOperand(0).getType())),
+          IntegerType::get(op->getContext(), narrow ? 32 : 64)};
+}
+
+RowProgram::Reducer RowProgram::reducerOf(Operation *op) {
   if (auto argmax = dyn_cast<ArgmaxOp>(op))
     return positionReducer(op, /*largest=*/true, argmax.getSelectLast());
   if (auto argmin = dyn_cast<ArgminOp>(op))
@@ -31,12 +42,11 @@ RowEmitter::Reducer RowEmitter::reducerOf(Operation *op) {
                  : isa<ReduceMinOp>(op)  ? "least"
                  : isa<ReduceProdOp>(op) ? "product"
                                          : "sum";
-  reducer.kind = isa<ReduceMaxOp>(op)   ? Kind::Largest
-                 : isa<ReduceMinOp>(op) ? Kind::Least
-                 : isSum                ? Kind::Sum
-                                        : Kind::Other;
-  reducer.body = [this, op](const ReductionLoop::Place &place,
-                            ValueRange carried) {
+  reducer.joining = isa<ReduceMaxOp>(op)   ? tile::Joining::largest
+                    : isa<ReduceMinOp>(op) ? tile::Joining::least
+                    : isSum                ? tile::Joining::sum
+                                           : tile::Joining::any;
+  reducer.body = [this, op](const Place &place, ValueRange carried) {
     return accumulateAt(emitter, op, place, carried);
   };
   reducer.join = [=, this](ValueRange x, ValueRange y) {
@@ -49,12 +59,12 @@ RowEmitter::Reducer RowEmitter::reducerOf(Operation *op) {
   return reducer;
 }
 
-RowEmitter::Reducer RowEmitter::positionReducer(Operation *op, bool largest,
+RowProgram::Reducer RowProgram::positionReducer(Operation *op, bool largest,
                                                 bool selectLast) {
   Value input = op->getOperand(0);
   int64_t axis = form.axes.front();
   Type elementType = getElementTypeOrSelf(input.getType());
-  SmallVector<Type> types = plan->partials(op);
+  SmallVector<Type> types = partialTypes(op, form.length());
   Type type = types[0], placeType = types[1];
   bool noSign = elementType.isUnsignedInteger() || elementType.isInteger(1);
   bool isFloat = isa<FloatType>(elementType);
@@ -99,10 +109,10 @@ RowEmitter::Reducer RowEmitter::positionReducer(Operation *op, bool largest,
     return Carried{math.select(take, y[0], x[0]),
                    math.select(take, y[1], x[1])};
   };
-  auto placeOf = [=, this](const ReductionLoop::Place &place) -> Value {
-    OpBuilder &builder = kernel.builder;
-    Value wide = spread(arith::IndexCastOp::create(
-        builder, kernel.loc, placeType, place.indices[axis]));
+  auto placeOf = [=, this](const Place &place) -> Value {
+    Value wide = spread(arith::IndexCastOp::create(builder, loc, placeType,
+                                                   place.indices[axis]),
+                        place.lanes);
     auto vector = dyn_cast<VectorType>(wide.getType());
     if (form.isVertical() || !vector)
       return wide;
@@ -110,11 +120,11 @@ RowEmitter::Reducer RowEmitter::positionReducer(Operation *op, bool largest,
     for (int64_t lane = 0; lane < place.lanes; ++lane)
       steps.push_back(builder.getIntegerAttr(placeType, lane));
     return math.addInt(
-        wide, arith::ConstantOp::create(builder, kernel.loc,
+        wide, arith::ConstantOp::create(builder, loc,
                                         DenseElementsAttr::get(vector, steps)));
   };
   reducer.body =
-      [=, this, join = reducer.join](const ReductionLoop::Place &place,
+      [=, this, join = reducer.join](const Place &place,
                                      ValueRange carried) -> FailureOr<Carried> {
     FailureOr<Value> value = inputAt(input, place);
     if (failed(value))
@@ -122,7 +132,7 @@ RowEmitter::Reducer RowEmitter::positionReducer(Operation *op, bool largest,
     return join(carried, Carried{*value, placeOf(place)});
   };
   reducer.finish = [this](ValueRange best) {
-    Type result = kernel.builder.getI64Type();
+    Type result = builder.getI64Type();
     return getElementTypeOrSelf(best[1].getType()) == result
                ? Value(best[1])
                : math.extendSigned(best[1], result);
@@ -130,55 +140,53 @@ RowEmitter::Reducer RowEmitter::positionReducer(Operation *op, bool largest,
   return reducer;
 }
 
-LogicalResult RowEmitter::emitReduce(Operation *op) {
+LogicalResult RowProgram::emitReduce(Operation *op) {
   Reducer reducer = reducerOf(op);
-  FailureOr<Carried> values = walk(reducer.initial, reducer.name, reducer.kind,
-                                   reducer.body, reducer.join);
+  FailureOr<Carried> values =
+      walk(op->getOperand(0), reducer.initial, reducer.name, reducer.joining,
+           reducer.body, reducer.join);
   if (failed(values))
     return failure();
   emitter.bindValue(op->getResult(0), reducer.finish(*values));
   return success();
 }
 
-LogicalResult RowEmitter::runOneWalk() {
+LogicalResult RowProgram::emitOneWalk() {
   startOp();
   SmallVector<Reducer> reducers;
   Carried initial;
+  LaneSegment all = segments({}).front();
   for (Operation *op : form.ops) {
     reducers.push_back(reducerOf(op));
     for (Value value : reducers.back().initial)
-      initial.push_back(spread(value));
+      initial.push_back(spread(value, all.lanes));
   }
-  auto part = [&](ValueRange all, size_t which) {
+  auto part = [&](ValueRange values, size_t which) {
     size_t begin = 0;
     for (size_t i = 0; i < which; ++i)
       begin += reducers[i].initial.size();
-    return all.slice(begin, reducers[which].initial.size());
+    return values.slice(begin, reducers[which].initial.size());
   };
-  FailureOr<Carried> own =
-      walkOwn(initial,
-              [&](const ReductionLoop::Place &place,
-                  ValueRange carried) -> FailureOr<Carried> {
-                Carried next;
-                for (auto [i, reducer] : llvm::enumerate(reducers)) {
-                  FailureOr<Carried> values =
-                      reducer.body(place, part(carried, i));
-                  if (failed(values))
-                    return failure();
-                  llvm::append_range(next, *values);
-                }
-                return next;
-              });
+  FailureOr<Carried> own = walkSegment(
+      all, initial,
+      [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
+        Carried next;
+        for (auto [i, reducer] : llvm::enumerate(reducers)) {
+          FailureOr<Carried> values = reducer.body(place, part(carried, i));
+          if (failed(values))
+            return failure();
+          llvm::append_range(next, *values);
+        }
+        return next;
+      });
   if (failed(own))
     return failure();
   afterFirstWalk();
   SmallVector<Carried> joined;
   for (auto [i, reducer] : llvm::enumerate(reducers))
-    joined.push_back(
-        joinAll(part(*own, i), reducer.name, reducer.kind, reducer.join));
-  if (geometry.splits > 1)
-    return leavePartials(reducers, joined);
+    joined.push_back(joinMembers(part(*own, i), reducer.initial, reducer.name,
+                                 reducer.joining, reducer.join));
   for (auto [op, reducer, values] : llvm::zip(form.ops, reducers, joined))
     emitter.bindValue(op->getResult(0), reducer.finish(values));
-  return storeResults();
+  return success();
 }

@@ -1,64 +1,66 @@
-//===- RowColumnSums.h - sums over the rows of a row kernel -----*- C++ -*-===//
+//===- TeamSums.h - sums over the items of a kernel -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A row kernel that also adds up what its rows hold: per column, as the
-// gradient of a norm's scale and bias, or all of it, as the mean of a loss. A
-// block walks over several rows, each thread adds up its own columns, and what
-// the blocks have is joined in two steps by the last block of some and the last
-// of all, always in the order of the blocks.
+// A kernel that also adds up what its items hold: per column, as the gradient
+// of a norm's scale and bias, or all of it, as the mean of a loss. A block
+// walks over several items, each thread adds up its own columns, and what the
+// blocks have is joined in two steps by the last block of some and the last of
+// all, always in the order of the blocks.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_ROWCOLUMNSUMS_H
-#define MPC_LIB_TARGET_CUDA_SCHEDULES_ROWCOLUMNSUMS_H
+#ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_TEAMSUMS_H
+#define MPC_LIB_TARGET_CUDA_SCHEDULES_TEAMSUMS_H
 
-#include "RowPlan.h"
+#include "Schedule.h"
+
+#include "Target/Kernel/ElementEmitter.h"
+#include "Target/Kernel/IndexMath.h"
+#include "Target/Kernel/MathExpansion.h"
 
 namespace mpc {
 
-/// How the kernel of `plan`, which sums over rows, runs.
-Schedule scheduleColumnSums(const RowPlan &plan, const CudaTarget &target);
-
 /// The scratch buffer: counters, then per sum a line of each block and, behind
-/// them, of each team of blocks.
-struct ColumnScratch {
-  ColumnScratch(const RowPlan &plan, const RowGeometry &geometry,
-                int64_t blocks);
-  int64_t teams = 1, lines = 1, bytes = 0;
+/// them, of each group of blocks.
+struct SumsScratch {
+  SumsScratch(llvm::ArrayRef<tile::SumsType> sums, tile::TeamAttr team,
+              int64_t blocks);
+  int64_t groups = 1, lines = 1, bytes = 0;
   llvm::SmallVector<int64_t> offsets;
 };
 
 /// Writes the sums of one kernel.
-class ColumnSums {
+class TeamSums {
 public:
-  ColumnSums(GpuKernel &kernel, const RowPlan &plan,
-             const RowGeometry &geometry, ElementEmitter &emitter);
+  TeamSums(GpuBody &kernel, tile::TeamAttr team, ElementEmitter &emitter,
+           llvm::ArrayRef<tile::SumsOp> summed,
+           llvm::ArrayRef<tile::TotalOp> totals);
 
   /// Zeros. `start` is the first position of the thread in its row; `item`
   /// (null: 0) tells the rows that a block has at a time apart.
   void begin(mlir::Value start, mlir::Value item);
-  /// Adds what a row holds at a place, which is at `position` of the row in
-  /// step `step` of the thread.
-  mlir::LogicalResult add(const ReductionLoop::Place &place, mlir::Value step,
-                          mlir::Value position);
-  /// After the last row: joins what all threads and blocks have, and stores it.
+  /// Adds what an item holds at `position` in step `step` of the thread.
+  void add(tile::AccumulateOp add, mlir::Value step, mlir::Value position);
+  /// After the last item: joins what all threads and blocks have, and does what
+  /// the totals say.
   mlir::LogicalResult finish();
 
 private:
   /// One sum: how it is added up, and its numbers of all blocks.
   struct Sum {
-    const RowColumnSum *of;
+    mlir::Value sums;
+    int64_t width;
     mlir::Type type;
     /// The thread's own vectors; null where it adds to the block's line.
     mlir::Value own;
     mlir::Value lines;
-    bool isPerColumn() const { return of->isPerColumn; }
+    bool isPerColumn() const { return width > 1; }
   };
   using Line = llvm::function_ref<mlir::LogicalResult(
       llvm::ArrayRef<mlir::Value> sums, mlir::Value column)>;
 
-  /// `body` at every vector of a row that is this thread's.
+  /// `body` at every vector of an item that is this thread's.
   void eachStep(
       llvm::function_ref<void(mlir::Value step, mlir::Value position)> body);
   /// `body` where `condition` (null: always) holds.
@@ -71,36 +73,36 @@ private:
   /// Leaves what the block's threads have of a sum in the block's line.
   void leaveColumns(Sum &sum);
   void leaveNumber(Sum &sum);
-  /// `body` in the last of `count` blocks to come to `counter`.
   mlir::LogicalResult lastOf(int64_t count, mlir::Value counter,
                              llvm::function_ref<mlir::LogicalResult()> body);
   /// Adds `count` lines from `first` on and hands the sums to `takeColumns`, at
   /// every column, and to `takeNumbers`.
   mlir::LogicalResult join(mlir::Value first, int64_t count, Line takeColumns,
                            Line takeNumbers);
-  /// The same, and stores what is made of the sums.
+  /// The same, and does what the totals say.
   mlir::LogicalResult storeTotals(mlir::Value first, int64_t count);
-  mlir::LogicalResult store(llvm::ArrayRef<Sum *> sums,
-                            llvm::ArrayRef<mlir::Value> values,
-                            mlir::Value column, int64_t lanes);
+  void moveTotal(llvm::ArrayRef<Sum *> of, llvm::ArrayRef<mlir::Value> values,
+                 mlir::Value column);
   mlir::Value zero(const Sum &sum, int64_t lanes);
 
-  GpuKernel &kernel;
-  const RowPlan &plan;
-  const RowGeometry &geometry;
+  GpuBody &kernel;
+  tile::TeamAttr team;
   ElementEmitter &emitter;
   ValueMath math;
   IndexMath index;
-  ColumnScratch scratch;
+  llvm::SmallVector<tile::SumsType> types;
+  llvm::SmallVector<tile::TotalOp> totals;
+  int64_t blocks, threads;
+  SumsScratch scratch;
   llvm::SmallVector<Sum> sums;
   llvm::SmallVector<Sum *> columns, numbers;
   mlir::Value start, item;
   /// Shared memory for the sums of the rows that a block has at a time.
   llvm::SmallDenseMap<mlir::Type, mlir::Value> sharedOf;
-  /// Columns that one thread joins at a time.
-  int64_t joined = 1;
+  /// Columns in all, and those that one thread joins at a time.
+  int64_t length = 1, joined = 1;
 };
 
 } // namespace mpc
 
-#endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ROWCOLUMNSUMS_H
+#endif // MPC_LIB_TARGET_CUDA_SCHEDULES_TEAMSUMS_H

@@ -1,76 +1,81 @@
-//===- RowEmitterGroups.cpp - joining what the threads of a group have ----===//
+//===- TeamJoins.cpp - joining what the members of a team have ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowEmitter.h"
+#include "Team.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::tile;
 using arith::CmpIPredicate;
 
 static constexpr int64_t kWarp = 32;
 
 /// The prelude has the named ways to join for f32.
-bool RowEmitter::isNamed(Kind kind, ValueRange values) {
-  return kind != Kind::Other &&
-         getElementTypeOrSelf(values.front().getType()).isF32();
+static bool isNamed(JoinOp op) {
+  return op.getJoining() != Joining::any &&
+         getElementTypeOrSelf(op.getResultTypes()[0]).isF32();
 }
 
-Carried RowEmitter::joinVector(ValueRange vectors, Kind kind, Join join) {
-  if (isNamed(kind, vectors)) {
-    auto combining = kind == Kind::Sum       ? vector::CombiningKind::ADD
-                     : kind == Kind::Largest ? vector::CombiningKind::MAXIMUMF
-                                             : vector::CombiningKind::MINIMUMF;
+Carried TeamTiles::joinVector(JoinOp op, ValueRange vectors) {
+  if (isNamed(op)) {
+    auto combining =
+        op.getJoining() == Joining::sum       ? vector::CombiningKind::ADD
+        : op.getJoining() == Joining::largest ? vector::CombiningKind::MAXIMUMF
+                                              : vector::CombiningKind::MINIMUMF;
     return {vector::ReductionOp::create(kernel.builder, kernel.loc, combining,
                                         vectors.front())};
   }
-  SmallVector<Carried> lanes(geometry.vector);
+  SmallVector<Carried> lanes(team.getVector());
   for (auto [lane, values] : llvm::enumerate(lanes))
     for (Value vector : vectors)
       values.push_back(
           vector::ExtractOp::create(kernel.builder, kernel.loc, vector, lane));
   for (size_t count = lanes.size(); count > 1; count /= 2)
     for (size_t lane = 0; lane < count / 2; ++lane)
-      lanes[lane] = join(lanes[2 * lane], lanes[2 * lane + 1]);
+      lanes[lane] =
+          applyJoin(kernel.builder, op, lanes[2 * lane], lanes[2 * lane + 1]);
   return lanes.front();
 }
 
-Carried RowEmitter::joinAll(ValueRange own, StringRef name, Kind kind,
-                            Join join) {
-  Carried values(own);
-  if (!form.isVertical() && geometry.vector > 1)
-    values = joinVector(values, kind, join);
-  values = joinGroup(values, name, kind, join);
+Carried TeamTiles::joinAll(JoinOp op) {
+  std::string partial = "partial" + op.getName().take_front().upper() +
+                        op.getName().drop_front().str();
+  for (Value value : op.getValues())
+    kernel.named(value, partial);
+  Carried values(op.getValues());
+  if (!team.getColumns() && team.getVector() > 1)
+    values = joinVector(op, values);
+  values = joinTeam(op, values);
   for (Value value : values)
-    kernel.named(value, name);
+    kernel.named(value, op.getName());
   return values;
 }
 
-Carried RowEmitter::joinGroup(ValueRange values, StringRef name, Kind kind,
-                              Join join) {
-  if (geometry.group == 1)
+Carried TeamTiles::joinTeam(JoinOp op, ValueRange values) {
+  int64_t members = team.getMembers();
+  if (members == 1)
     return Carried(values);
-  if (form.isVertical())
-    return joinColumns(values, name, join);
-  Carried joined =
-      joinWarp(values, std::min(geometry.group, kWarp), kind, join);
-  return geometry.group > kWarp ? joinWarps(joined, name, kind, join) : joined;
+  if (team.getColumns())
+    return joinColumns(op, values);
+  Carried joined = joinWarp(op, values, std::min(members, kWarp));
+  return members > kWarp ? joinWarps(op, joined) : joined;
 }
 
-Carried RowEmitter::joinWarp(ValueRange values, int64_t width, Kind kind,
-                             Join join) {
+Carried TeamTiles::joinWarp(JoinOp op, ValueRange values, int64_t width) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   if (width == 1)
     return Carried(values);
-  if (isNamed(kind, values)) {
-    auto operation = kind == Kind::Sum ? gpu::AllReduceOperation::ADD
-                     : kind == Kind::Largest
+  if (isNamed(op)) {
+    auto operation = op.getJoining() == Joining::sum
+                         ? gpu::AllReduceOperation::ADD
+                     : op.getJoining() == Joining::largest
                          ? gpu::AllReduceOperation::MAXIMUMF
                          : gpu::AllReduceOperation::MINIMUMF;
     return {gpu::SubgroupReduceOp::create(
@@ -94,14 +99,15 @@ Carried RowEmitter::joinWarp(ValueRange values, int64_t width, Kind kind,
                                             math.integer(i32, kWarp),
                                             gpu::ShuffleMode::XOR)
                          .getShuffleResult());
-  scf::YieldOp::create(builder, loc, join(loop.getRegionIterArgs(), others));
+  scf::YieldOp::create(
+      builder, loc, applyJoin(builder, op, loop.getRegionIterArgs(), others));
   return Carried(loop.getResults());
 }
 
-Carried RowEmitter::joinWarps(ValueRange values, StringRef name, Kind kind,
-                              Join join) {
+Carried TeamTiles::joinWarps(JoinOp op, ValueRange values) {
   OpBuilder &builder = kernel.builder;
-  int64_t warps = geometry.group / kWarp;
+  StringRef name = op.getName();
+  int64_t warps = team.getMembers() / kWarp;
   Value lane =
       gpu::LaneIdOp::create(builder, kernel.loc, /*upper_bound=*/nullptr);
   Value warp =
@@ -110,7 +116,7 @@ Carried RowEmitter::joinWarps(ValueRange values, StringRef name, Kind kind,
     kernel.named(value, (name + "OfWarp").str());
   SmallVector<Value> arrays;
   for (Value value : values)
-    arrays.push_back(kernel.shared({warps * geometry.items},
+    arrays.push_back(kernel.shared({warps * team.getItems()},
                                    memoryElementType(value.getType()),
                                    (name + "OfWarps").str()));
   Value isFirst = arith::CmpIOp::create(builder, kernel.loc, CmpIPredicate::eq,
@@ -127,17 +133,18 @@ Carried RowEmitter::joinWarps(ValueRange values, StringRef name, Kind kind,
     place = index.add(index.mul(column, warps), place);
   for (auto [value, array] : llvm::zip(values, arrays))
     partial.push_back(emitter.load(array, value.getType(), place, 1));
-  return joinWarp(partial, warps, kind, join);
+  return joinWarp(op, partial, warps);
 }
 
-Carried RowEmitter::joinColumns(ValueRange values, StringRef name, Join join) {
-  int64_t lanes = geometry.vector;
+Carried TeamTiles::joinColumns(JoinOp op, ValueRange values) {
+  StringRef name = op.getName();
+  int64_t lanes = team.getVector();
   Value place = column ? index.mul(column, lanes) : emitter.index(0);
   SmallVector<Value> arrays;
   for (Value value : values) {
     Type element = getElementTypeOrSelf(value.getType());
     Value array =
-        kernel.shared({geometry.group, geometry.items * lanes},
+        kernel.shared({team.getMembers(), team.getItems() * lanes},
                       memoryElementType(element), (name + "OfLines").str());
     emitter.store(value, array, {member, place}, lanes);
     arrays.push_back(array);
@@ -150,9 +157,9 @@ Carried RowEmitter::joinColumns(ValueRange values, StringRef name, Join join) {
           array, getElementTypeOrSelf(value.getType()), {line, place}, lanes));
     return loaded;
   };
-  return *carryLoop(emitter, emitter.index(1), emitter.index(geometry.group), 1,
-                    load(emitter.index(0)),
+  return *carryLoop(emitter, emitter.index(1), emitter.index(team.getMembers()),
+                    1, load(emitter.index(0)),
                     [&](Value line, ValueRange carried) -> FailureOr<Carried> {
-                      return join(carried, load(line));
+                      return applyJoin(kernel.builder, op, carried, load(line));
                     });
 }

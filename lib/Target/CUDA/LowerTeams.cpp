@@ -1,0 +1,57 @@
+//===- LowerTeams.cpp - tiles of teams to threads -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// After mpc-lower-kernels-to-gpu; emitCuda prints the result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedules/Team.h"
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Target/CUDA/Passes.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_LOWERTEAMSPASS
+#include "mpc/Target/CUDA/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+struct LowerTeamsPass : mpc::impl::LowerTeamsPassBase<LowerTeamsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<gpu::GPUFuncOp> functions;
+    getOperation().walk(
+        [&](gpu::GPUFuncOp function) { functions.push_back(function); });
+    for (gpu::GPUFuncOp function : functions)
+      if (failed(lower(function)))
+        return signalPassFailure();
+  }
+
+private:
+  static LogicalResult lower(gpu::GPUFuncOp function) {
+    SmallVector<tile::OwnOp> owns;
+    function.walk([&](tile::OwnOp own) { owns.push_back(own); });
+    for (tile::OwnOp own : owns)
+      if (failed(TeamTiles(function, own).lower()))
+        return failure();
+    // Code is written where it is needed: a cast back to the type that a value
+    // had, the same index twice.
+    (void)applyPatternsGreedily(function, FrozenRewritePatternSet());
+    IRRewriter rewriter(function.getContext());
+    DominanceInfo dominance(function);
+    eliminateCommonSubExpressions(rewriter, dominance, function);
+    return success();
+  }
+};
+} // namespace

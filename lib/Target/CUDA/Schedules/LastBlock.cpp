@@ -1,0 +1,61 @@
+//===- LastBlock.cpp - what the last of several blocks does ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The protocol of the threadFenceReduction sample of the CUDA toolkit: a fence
+// between a block's writes and its count, and one between the count and the
+// reads of the last block.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LastBlock.h"
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+
+#include "Target/Kernel/IndexMath.h"
+
+using namespace mlir;
+using namespace mpc;
+
+LogicalResult mpc::inLastBlock(GpuBody &kernel, Value counters, Value counter,
+                               int64_t count,
+                               llvm::function_ref<LogicalResult()> body) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  IndexMath index{builder, loc};
+  Type i32 = builder.getI32Type();
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getIntegerAttr(i32, value));
+  };
+  auto within = [&](Value condition, llvm::function_ref<void()> inner) {
+    auto branch = scf::IfOp::create(builder, loc, condition);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+    inner();
+  };
+  kernel.named(counters, "counters");
+  Value zeroth = index.constant(0);
+  cuda::FenceOp::create(builder, loc);
+  kernel.barrier();
+  Value before = kernel.shared({1}, i32, "blocksBefore");
+  Value isFirst = index.less(kernel.thread(), 1);
+  within(isFirst, [&] {
+    Value known = memref::AtomicRMWOp::create(
+        builder, loc, arith::AtomicRMWKind::addi, number(1), counters, counter);
+    memref::StoreOp::create(builder, loc, known, before, zeroth);
+  });
+  kernel.barrier();
+  Value isLast = arith::CmpIOp::create(
+      builder, loc, arith::CmpIPredicate::eq,
+      memref::LoadOp::create(builder, loc, before, zeroth), number(count - 1));
+  LogicalResult result = success();
+  within(isLast, [&] {
+    cuda::FenceOp::create(builder, loc);
+    within(isFirst, [&] {
+      memref::StoreOp::create(builder, loc, number(0), counters, counter);
+    });
+    result = body();
+  });
+  return result;
+}

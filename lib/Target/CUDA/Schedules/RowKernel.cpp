@@ -1,0 +1,147 @@
+//===- RowKernel.cpp - the program of a row kernel ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a team of threads chooses for a row program, and what is made of sums
+// over its rows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowPlan.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Bytes that a thread joins at a time of the columns' sums.
+static constexpr int64_t kVectorBytes = 16;
+
+/// Columns that a thread joins at a time, of `threads`.
+static int64_t columnsAtOnce(const RowPlan &plan, ValueRange returned,
+                             int64_t threads) {
+  int64_t joined = kVectorBytes / int64_t(sizeof(float));
+  for (const RowColumnSum &sum : plan.columnSums()) {
+    int64_t columns = shapeOf(sum.op->getOperand(0)).back();
+    joined = std::min(joined, kVectorBytes / bytesPerElement(carriedType(
+                                                 accumulatorType(sum.op))));
+    while (columns % joined)
+      joined /= 2;
+    // Reshaped columns are stored one by one.
+    for (unsigned result : sum.results)
+      if (ArrayRef<int64_t> shape = shapeOf(returned[result]);
+          sum.isPerColumn && (shape.empty() || shape.back() != columns))
+        joined = 1;
+  }
+  // Vectors only where every thread has one.
+  while (joined > 1 && plan.length() / joined < threads)
+    joined /= 2;
+  return joined;
+}
+
+/// Writes what the totals of `columns` (else of single numbers) become.
+static LogicalResult emitTotal(GpuKernel &kernel, ElementEmitter &emitter,
+                               const RowPlan &plan, ArrayRef<Value> sums,
+                               bool columns, int64_t by) {
+  OpBuilder &builder = kernel.builder;
+  IndexMath index{builder, kernel.loc};
+  SmallVector<const RowColumnSum *> of;
+  SmallVector<Value> summed;
+  SmallVector<Type> types = {builder.getIndexType()};
+  for (auto [sum, value] : llvm::zip(plan.columnSums(), sums)) {
+    auto type = cast<tile::SumsType>(value.getType());
+    if ((type.getColumns() > 1) != columns)
+      continue;
+    of.push_back(&sum);
+    summed.push_back(value);
+    types.push_back(lanesOf(type.getElement(), by));
+  }
+  if (of.empty())
+    return success();
+  auto total = tile::TotalOp::create(builder, kernel.loc, summed, by);
+  OpBuilder::InsertionGuard guard(builder);
+  Block &block = total.getBody().emplaceBlock();
+  block.addArguments(types, SmallVector<Location>(types.size(), kernel.loc));
+  builder.setInsertionPointToEnd(&block);
+  Operation *terminator = kernel.kernel.getBody().front().getTerminator();
+  Value column = block.getArgument(0);
+  for (auto [sum, value] : llvm::zip(of, block.getArguments().drop_front())) {
+    emitter.bindValue(sum->op->getResult(0),
+                      finishReduction(emitter, sum->op, value));
+    for (unsigned number : sum->results) {
+      Value result = terminator->getOperand(number);
+      SmallVector<Value> indices =
+          columns
+              ? index.delinearize(column, shapeOf(result))
+              : SmallVector<Value>(shapeOf(result).size(), index.constant(0));
+      FailureOr<Value> made = emitter.emit(result, indices, by);
+      if (failed(made))
+        return failure();
+      emitter.store(*made, kernel.outputs[number], indices, by);
+    }
+  }
+  tile::YieldOp::create(builder, kernel.loc, ValueRange{});
+  return success();
+}
+
+LogicalResult mpc::emitRows(GpuKernel &kernel, tile::TeamAttr team) {
+  std::unique_ptr<RowPlan> plan = RowPlan::of(kernel.kernel);
+  if (!plan)
+    return kernel.kernel.emitError()
+           << "kernel '" << kernel.kernel.getName()
+           << "' is scheduled by rows but has no row form";
+  if (plan->rowCount() == 0)
+    return success();
+  OpBuilder &builder = kernel.builder;
+  ElementEmitter emitter(builder, kernel.loc, cudaElementTarget());
+  for (auto [argument, memref] :
+       llvm::zip(plan->function().getArguments(), kernel.inputs))
+    emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
+  SmallVector<RowProgram::Stored> results;
+  for (const RowResult &result : plan->results())
+    results.push_back({result, emitter.viewAs(kernel.outputs[result.number],
+                                              shapeOf(result.result))});
+
+  const RowForm &form = plan->form();
+  RowChoice choice;
+  choice.columns = form.isVertical() ? team.getVector() : 1;
+  choice.vector = team.getVector();
+  choice.takesOneWalk = plan->isOneWalk();
+  choice.storesEarly = true;
+  bool keeps = team.getKeep() != tile::Place::nowhere;
+  choice.joinsSoftmax = !keeps && team.getSteps() > 1;
+  choice.kept = [&](size_t op) {
+    SmallVector<Value> kept;
+    for (auto [tensor, walk] : plan->kept())
+      if (keeps && walk == op)
+        kept.push_back(tensor);
+    return kept;
+  };
+  SmallVector<Value> sums;
+  SmallVector<RowSum> summed;
+  for (auto [type, sum] : llvm::zip(plan->sumTypes(), plan->columnSums())) {
+    sums.push_back(tile::SumsOp::create(builder, kernel.loc, type));
+    summed.push_back({sum.operand, sums.back()});
+  }
+  RowProgram program(emitter, form, std::move(choice), results);
+  program.addSums(summed, plan->sumsOnFirstWalk());
+  auto own = tile::OwnOp::create(builder, kernel.loc,
+                                 plan->items(team.getVector()), /*cycles=*/1.0,
+                                 /*inOrder=*/false, team);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(own.getBody().front().getTerminator());
+    if (failed(program.emitItem(own.getItem())))
+      return failure();
+  }
+  if (sums.empty())
+    return success();
+  // What is made of the sums is written as the kernel has it.
+  for (auto [argument, memref] :
+       llvm::zip(kernel.kernel.getArguments(), kernel.inputs))
+    emitter.bindMemory(argument, memref);
+  ValueRange returned =
+      kernel.kernel.getBody().front().getTerminator()->getOperands();
+  int64_t by =
+      columnsAtOnce(*plan, returned, team.getMembers() * team.getItems());
+  return success(succeeded(emitTotal(kernel, emitter, *plan, sums, true, by)) &&
+                 succeeded(emitTotal(kernel, emitter, *plan, sums, false, 1)));
+}

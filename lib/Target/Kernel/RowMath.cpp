@@ -1,0 +1,234 @@
+//===- RowMath.cpp - softmax and norms ------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The mathematics of softmax, log-softmax, layer norm and RMS norm, for every
+// target.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowProgram.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+using arith::CmpFPredicate;
+using tile::Joining;
+
+LogicalResult RowProgram::emitOp(Operation *op) {
+  startOp();
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](SoftmaxOp) { return emitSoftmax(op, /*logarithm=*/false); })
+      .Case([&](LogSoftmaxOp) { return emitSoftmax(op, /*logarithm=*/true); })
+      .Case([&](LayerNormOp norm) {
+        return emitNorm(op, norm.getScale(), norm.getBias(),
+                        norm.getEpsilon().convertToDouble(), /*centred=*/true);
+      })
+      .Case([&](RmsNormOp norm) {
+        return emitNorm(op, norm.getScale(), {},
+                        norm.getEpsilon().convertToDouble(),
+                        /*centred=*/false);
+      })
+      .Default([&](Operation *) { return emitReduce(op); });
+}
+
+/// softmax(x) = exp(x - m) / sum(exp(x - m)), m the row's maximum, so that no
+/// power overflows. By one walk, the sum is rescaled when the maximum grows:
+/// M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018.
+LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
+  Value input = op->getOperand(0), result = op->getResult(0);
+  Type elementType = getElementTypeOrSelf(input.getType()),
+       type = carriedType(elementType);
+  auto larger = [&](Value x, Value y) {
+    return math.select(math.compare(CmpFPredicate::OGT, x, y), x, y);
+  };
+  auto powerOf = [&](Value x, Value maximum, int64_t lanes) {
+    return math.expNonPositive(math.sub(x, spread(maximum, lanes)));
+  };
+  Value maximum, sum, powers;
+  Value zero = math.constant(type, 0.0);
+  if (choice.joinsSoftmax) {
+    // It starts from a finite number, so that infinite elements give the same
+    // NaNs and zeros as they do in two walks.
+    const llvm::fltSemantics &semantics =
+        cast<FloatType>(type).getFloatSemantics();
+    Value lowest = math.constant(
+        type,
+        APFloat::getLargest(semantics, /*Negative=*/true).convertToDouble());
+    auto rescaled = [&](ValueRange x, Value to) {
+      return math.mul(x[1], math.expNonPositive(math.sub(x[0], to)));
+    };
+    FailureOr<Carried> both = walk(
+        input, {lowest, zero}, "sum", Joining::any,
+        [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
+          FailureOr<Value> x = inputAt(input, place);
+          if (failed(x))
+            return failure();
+          Value element = counted(place, *x, lowest),
+                next = larger(element, carried[0]);
+          Value power = counted(
+              place, math.expNonPositive(math.sub(element, next)), zero);
+          return Carried{next, math.add(rescaled(carried, next), power)};
+        },
+        [&](ValueRange x, ValueRange y) {
+          Value next = larger(x[0], y[0]);
+          return Carried{next, math.add(rescaled(x, next), rescaled(y, next))};
+        });
+    if (failed(both))
+      return failure();
+    maximum = (*both)[0];
+    sum = (*both)[1];
+  } else {
+    // A NaN is passed over here and comes back through the sum.
+    Value lowest =
+        math.constant(type, -std::numeric_limits<double>::infinity());
+    FailureOr<Carried> largest = walk(
+        input, lowest, "largest", Joining::largest,
+        [&](const Place &place, ValueRange best) -> FailureOr<Carried> {
+          FailureOr<Value> x = inputAt(input, place);
+          if (failed(x))
+            return failure();
+          return Carried{larger(counted(place, *x, lowest), best[0])};
+        },
+        [&](ValueRange x, ValueRange y) {
+          return Carried{larger(x[0], y[0])};
+        });
+    if (failed(largest))
+      return failure();
+    maximum = largest->front();
+    // Vectors that overlap would read powers where they look for the input.
+    if (!logarithm && choice.keepsPowers)
+      powers = keep(type, "powers");
+    else if (!logarithm && buffers.contains(input) && input.hasOneUse())
+      powers = buffers.lookup(input);
+    FailureOr<Carried> sums = walk(
+        input, zero, "sum", Joining::sum,
+        [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
+          FailureOr<Value> x = inputAt(input, place);
+          if (failed(x))
+            return failure();
+          Value power = powerOf(*x, maximum, place.lanes);
+          if (powers)
+            save(powers, power, place);
+          return Carried{math.add(carried[0], counted(place, power, zero))};
+        },
+        [&](ValueRange x, ValueRange y) {
+          return Carried{math.add(x[0], y[0])};
+        });
+    if (failed(sums))
+      return failure();
+    sum = sums->front();
+  }
+
+  if (logarithm) {
+    Value logOfSum = named(math.log(sum), "logOfSum");
+    emitter.bindSource(
+        result,
+        [=, this](ValueRange indices, int64_t lanes,
+                  Value mask) -> FailureOr<Value> {
+          FailureOr<Value> x = emitter.emit(input, indices, lanes, mask);
+          if (failed(x))
+            return failure();
+          Value shifted = math.sub(*x, spread(maximum, lanes));
+          return emitter.round(math.sub(shifted, spread(logOfSum, lanes)),
+                               elementType);
+        });
+    return success();
+  }
+  Value inverse =
+      named(math.div(math.constant(sum.getType(), 1.0), sum), "inverse");
+  emitter.bindSource(result,
+                     [=, this](ValueRange indices, int64_t lanes,
+                               Value mask) -> FailureOr<Value> {
+                       FailureOr<Value> power =
+                           powers ? saved(powers, indices, lanes)
+                                  : emitter.emit(input, indices, lanes, mask);
+                       if (failed(power))
+                         return failure();
+                       if (!powers)
+                         power = powerOf(*power, maximum, lanes);
+                       return emitter.round(
+                           math.mul(*power, spread(inverse, lanes)),
+                           elementType);
+                     });
+  return success();
+}
+
+/// layer_norm(x) = (x - mean) / sqrt(variance + epsilon) * scale + bias, the
+/// variance about the mean by a second walk (no cancellation); RMS norm has
+/// neither mean nor bias.
+LogicalResult RowProgram::emitNorm(Operation *op, Value scale, Value bias,
+                                   double epsilon, bool centred) {
+  Value input = op->getOperand(0), result = op->getResult(0);
+  Type elementType = getElementTypeOrSelf(input.getType()),
+       type = carriedType(elementType);
+  auto count =
+      static_cast<double>(cast<ReductionOpInterface>(op).getReductionSize());
+  Value zero = math.constant(type, 0.0);
+  auto add = [&](ValueRange x, ValueRange y) {
+    return Carried{math.add(x[0], y[0])};
+  };
+  auto mean = [&](Value sum, StringRef name) {
+    return named(math.div(sum, math.constant(sum.getType(), count)), name);
+  };
+  Value center;
+  if (centred) {
+    FailureOr<Carried> sum = walk(
+        input, zero, "sum", Joining::sum,
+        [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
+          FailureOr<Value> x = inputAt(input, place);
+          if (failed(x))
+            return failure();
+          return Carried{math.add(carried[0], counted(place, *x, zero))};
+        },
+        add);
+    if (failed(sum))
+      return failure();
+    center = mean(sum->front(), "mean");
+  }
+  FailureOr<Carried> squares = walk(
+      input, zero, "squares", Joining::sum,
+      [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
+        FailureOr<Value> x = inputAt(input, place);
+        if (failed(x))
+          return failure();
+        Value offset = counted(
+            place, center ? math.sub(*x, spread(center, place.lanes)) : *x,
+            zero);
+        return Carried{math.fma(offset, offset, carried[0])};
+      },
+      add);
+  if (failed(squares))
+    return failure();
+  Value variance = mean(squares->front(), "variance");
+  Value deviation = math.sqrt(math.add(variance, epsilon));
+  Value inverse = named(
+      math.div(math.constant(variance.getType(), 1.0), deviation), "inverse");
+
+  emitter.bindSource(
+      result,
+      [=, this](ValueRange indices, int64_t lanes,
+                Value mask) -> FailureOr<Value> {
+        LaneRange range{0, form.shape.back()};
+        FailureOr<Value> x = emitter.emit(input, indices, lanes, mask);
+        FailureOr<Value> factor =
+            emitter.emitBroadcast(scale, indices, lanes, range, mask);
+        if (failed(x) || failed(factor))
+          return failure();
+        Value offset = center ? math.sub(*x, spread(center, lanes)) : *x;
+        Value value =
+            math.mul(math.mul(offset, spread(inverse, lanes)), *factor);
+        if (bias) {
+          FailureOr<Value> shift =
+              emitter.emitBroadcast(bias, indices, lanes, range, mask);
+          if (failed(shift))
+            return failure();
+          value = math.add(value, *shift);
+        }
+        return emitter.round(value, elementType);
+      });
+  return success();
+}

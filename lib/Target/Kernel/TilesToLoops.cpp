@@ -1,0 +1,231 @@
+//===- TilesToLoops.cpp - tiles of one worker -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A team of one thread: a walk is a nest of loops whose last one goes in
+// vectors, a join is one of lanes, halves first, and what is kept lies in the
+// worker's memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileRegions.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::tile;
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+Carried mpc::applyJoin(OpBuilder &builder, JoinOp join, ValueRange x,
+                       ValueRange y) {
+  auto vector = dyn_cast<VectorType>(x.front().getType());
+  IRMapping mapping;
+  Block &block = join.getBody().front();
+  for (auto [argument, value] :
+       llvm::zip(block.getArguments(),
+                 llvm::concat<const Value>(SmallVector<Value>(x),
+                                           SmallVector<Value>(y))))
+    mapping.map(argument, value);
+  // All ops are elementwise: on vectors they have vectors' types.
+  for (Operation &op : block.without_terminator()) {
+    if (!vector) {
+      builder.clone(op, mapping);
+      continue;
+    }
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands()) {
+      Value value = mapping.lookupOrDefault(operand);
+      if (!isa<VectorType>(value.getType()))
+        value = mlir::vector::BroadcastOp::create(
+            builder, op.getLoc(), vector.clone(value.getType()), value);
+      operands.push_back(value);
+    }
+    SmallVector<Type> types;
+    for (Type type : op.getResultTypes())
+      types.push_back(vector.clone(type));
+    OperationState state(op.getLoc(), op.getName());
+    state.addOperands(operands);
+    state.addTypes(types);
+    state.addAttributes(op.getAttrs());
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      state.attributes.set(
+          "value",
+          DenseElementsAttr::get(cast<ShapedType>(types[0]),
+                                 ArrayRef<Attribute>(constant.getValue())));
+    }
+    Operation *wide = builder.create(state);
+    for (auto [from, to] : llvm::zip(op.getResults(), wide->getResults()))
+      mapping.map(from, to);
+  }
+  Carried results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(mapping.lookupOrDefault(value));
+  return results;
+}
+
+Carried mpc::moveBody(OpBuilder &builder, Region &region,
+                      ValueRange arguments) {
+  Block &block = region.front();
+  for (auto [argument, value] : llvm::zip(block.getArguments(), arguments))
+    argument.replaceAllUsesWith(value);
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+    op.moveBefore(builder.getInsertionBlock(), builder.getInsertionPoint());
+  return Carried(block.getTerminator()->getOperands());
+}
+
+//===----------------------------------------------------------------------===//
+// One worker
+//===----------------------------------------------------------------------===//
+
+namespace {
+class LoopTiles {
+public:
+  LoopTiles(
+      Operation *root, const ElementTarget &target,
+      llvm::function_ref<Value(OpBuilder &, ArrayRef<int64_t>, Type)> allocate)
+      : builder(root->getContext()), emitter(builder, root->getLoc(), target),
+        allocate(allocate) {}
+
+  void lower(Operation *op);
+
+private:
+  void lowerWalk(WalkOp walk);
+  SmallVector<Value> indices(Value place, ValueRange positions);
+
+  OpBuilder builder;
+  ElementEmitter emitter;
+  llvm::function_ref<Value(OpBuilder &, ArrayRef<int64_t>, Type)> allocate;
+  llvm::DenseMap<Value, Value> memory;
+};
+} // namespace
+
+void LoopTiles::lowerWalk(WalkOp walk) {
+  Location loc = walk.getLoc();
+  ArrayRef<int64_t> from = walk.getFrom(), to = walk.getTo();
+  auto by = static_cast<int64_t>(walk.getBy());
+  int64_t line = to.back() - from.back(), whole = line / by * by;
+  SmallVector<Value> at(from.size());
+  auto body = [&](ValueRange carried, Value mask) {
+    IRMapping mapping;
+    SmallVector<Value> arguments(at);
+    if (mask)
+      arguments.push_back(mask);
+    llvm::append_range(arguments, carried);
+    for (auto [argument, value] :
+         llvm::zip(walk.getBody().getArguments(), arguments))
+      mapping.map(argument, value);
+    for (Operation &op : walk.getBody().front().without_terminator())
+      builder.clone(op, mapping);
+    Carried next;
+    for (Value value : walk.getBody().front().getTerminator()->getOperands())
+      next.push_back(mapping.lookupOrDefault(value));
+    return next;
+  };
+  auto lanes = [&](bool all) -> Value {
+    if (!walk.getMasked())
+      return {};
+    SmallVector<bool> counted(by, true);
+    if (!all)
+      std::fill_n(counted.begin(), by - (line - whole), false);
+    return arith::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(cast<VectorType>(walk.getMask().getType()),
+                               ArrayRef<bool>(counted)));
+  };
+  auto walkLine = [&](ValueRange sums) -> FailureOr<Carried> {
+    FailureOr<Carried> result = carryLoop(
+        emitter, emitter.index(from.back()), emitter.index(from.back() + whole),
+        by, sums, [&](Value position, ValueRange carried) {
+          at.back() = position;
+          return FailureOr<Carried>(body(carried, lanes(true)));
+        });
+    if (whole == line)
+      return result;
+    // The rest by one vector that ends with the line.
+    at.back() = emitter.index(to.back() - by);
+    return body(*result, lanes(false));
+  };
+  auto nest = [&](auto &&self, size_t depth,
+                  ValueRange sums) -> FailureOr<Carried> {
+    if (depth + 1 == from.size())
+      return walkLine(sums);
+    return carryLoop(emitter, emitter.index(from[depth]),
+                     emitter.index(to[depth]), 1, sums,
+                     [&](Value position, ValueRange carried) {
+                       at[depth] = position;
+                       return self(self, depth + 1, carried);
+                     });
+  };
+  walk.replaceAllUsesWith(*nest(nest, 0, walk.getInitial()));
+}
+
+SmallVector<Value> LoopTiles::indices(Value place, ValueRange positions) {
+  SmallVector<Value> result(positions);
+  // Numbers side by side begin at 0.
+  result.resize(cast<KeptType>(place.getType()).getShape().size(),
+                emitter.index(0));
+  return result;
+}
+
+static int64_t lanesIn(Value value) {
+  auto vector = dyn_cast<VectorType>(value.getType());
+  return vector ? vector.getNumElements() : 1;
+}
+
+void LoopTiles::lower(Operation *op) {
+  builder.setInsertionPoint(op);
+  if (auto walk = dyn_cast<WalkOp>(op)) {
+    lowerWalk(walk);
+  } else if (auto join = dyn_cast<JoinOp>(op)) {
+    bool joinsLanes = join.getResultTypes() != join.getValues().getTypes();
+    op->replaceAllUsesWith(
+        joinsLanes ? joinLanes(emitter, join.getValues(),
+                               [&](ValueRange x, ValueRange y) {
+                                 return applyJoin(builder, join, x, y);
+                               })
+                   : Carried(join.getValues()));
+  } else if (auto commit = dyn_cast<CommitOp>(op)) {
+    moveBody(builder, commit.getBody(), {});
+  } else if (auto keep = dyn_cast<KeepOp>(op)) {
+    memory[keep] = allocate(builder, keep.getType().getShape(),
+                            keep.getType().getElement());
+  } else if (auto save = dyn_cast<SaveOp>(op)) {
+    emitter.store(save.getValue(), memory.at(save.getPlace()),
+                  indices(save.getPlace(), save.getPositions()),
+                  lanesIn(save.getValue()));
+  } else if (auto kept = dyn_cast<KeptOp>(op)) {
+    kept.replaceAllUsesWith(emitter.load(
+        memory.at(kept.getPlace()), kept.getPlace().getType().getElement(),
+        indices(kept.getPlace(), kept.getPositions()), lanesIn(kept)));
+  } else {
+    return;
+  }
+  if (!isa<KeepOp>(op))
+    op->erase();
+}
+
+void mpc::lowerTilesToLoops(
+    Operation *root, const ElementTarget &target,
+    llvm::function_ref<Value(OpBuilder &, ArrayRef<int64_t>, Type)> allocate) {
+  // What a walk holds is lowered before the walk is written out; a place
+  // before it is asked for.
+  SmallVector<Operation *> tiles;
+  SmallVector<Operation *> places;
+  root->walk<WalkOrder::PostOrder>([&](Operation *op) {
+    if (isa<KeepOp>(op))
+      places.push_back(op);
+    else if (isa<TileDialect>(op->getDialect()))
+      tiles.push_back(op);
+  });
+  LoopTiles lowering(root, target, allocate);
+  for (Operation *op : places)
+    lowering.lower(op);
+  for (Operation *op : tiles)
+    lowering.lower(op);
+  for (Operation *op : places)
+    op->erase();
+}
