@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckKernel.h"
+#include "LastBlock.h"
 
-#include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -41,7 +41,7 @@ LogicalResult CheckEmitter::run() {
     emitter.bindMemory(argument, memref);
   int64_t blocks = kernel.schedule.blocks[0], bytes = 0;
   Type i32 = builder.getI32Type();
-  counter = kernel.named(index.view(kernel.scratch, 0, 1, i32), "counter");
+  counters = index.view(kernel.scratch, 0, 1, i32);
   for (auto [check, offset] :
        llvm::zip(plan.checks, plan.offsets(blocks, bytes)))
     left.push_back(kernel.named(
@@ -201,36 +201,20 @@ void CheckEmitter::leave(const CheckPlan::Use &use, Value sum) {
 //===----------------------------------------------------------------------===//
 
 void CheckEmitter::finish() {
-  Type i32 = builder.getI32Type();
-  int64_t blocks = kernel.schedule.blocks[0];
-  if (blocks > 1) {
-    cuda::FenceOp::create(builder, loc);
-    kernel.barrier();
-    Value before = kernel.shared({1}, i32, "blocksBefore");
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      enter(isFirstThread());
-      Value count =
-          memref::AtomicRMWOp::create(builder, loc, arith::AtomicRMWKind::addi,
-                                      math.integer(i32, 1), counter, zero());
-      memref::StoreOp::create(builder, loc, count, before, zero());
-    }
-    kernel.barrier();
-    enter(math.compare(CmpIPredicate::eq,
-                       memref::LoadOp::create(builder, loc, before, zero()),
-                       math.integer(i32, blocks - 1)));
-    cuda::FenceOp::create(builder, loc);
-  } else {
-    kernel.barrier();
+  auto join = [&] {
+    for (size_t check = 0; check < plan.checks.size(); ++check)
+      if (plan.checks[check].isNorm)
+        finishNorm(check);
+      else
+        finishFlags(check);
+    return success();
+  };
+  if (int64_t blocks = kernel.schedule.blocks[0]; blocks > 1) {
+    (void)inLastBlock(kernel, counters, zero(), blocks, join);
+    return;
   }
-  for (size_t check = 0; check < plan.checks.size(); ++check)
-    if (plan.checks[check].isNorm)
-      finishNorm(check);
-    else
-      finishFlags(check);
-  OpBuilder::InsertionGuard guard(builder);
-  enter(isFirstThread());
-  memref::StoreOp::create(builder, loc, math.integer(i32, 0), counter, zero());
+  kernel.barrier();
+  (void)join();
 }
 
 /// The memory of a value that the kernel returns; null where it does not.

@@ -90,7 +90,7 @@ private:
   ValueMath math;
   IndexMath index;
   /// The counter of blocks, and each check's part of the scratch buffer.
-  mlir::Value counter;
+  mlir::Value counters;
   llvm::SmallVector<mlir::Value> left;
 };
 

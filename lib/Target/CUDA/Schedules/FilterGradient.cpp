@@ -15,9 +15,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "FilterProblem.h"
+#include "LastBlock.h"
 #include "Schedule.h"
 
-#include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -285,47 +285,27 @@ void FilterEmitter::finishSplit(ValueRange sums) {
     emitter.store(sum, partial,
                   index.add(start, static_cast<int64_t>(row) * width), width);
 
-  cuda::FenceOp::create(builder, loc);
-  kernel.barrier();
-  Value before = kernel.shared({1}, i32, "blocksBefore");
-  Value isFirst = index.less(kernel.thread(), 1);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    enter(isFirst);
-    Value count = memref::AtomicRMWOp::create(
-        builder, loc, arith::AtomicRMWKind::addi, math.integer(i32, 1),
-        counters, kernel.block());
-    memref::StoreOp::create(builder, loc, count, before, constant(0));
-  }
-  kernel.barrier();
-  enter(math.compare(CmpIPredicate::eq,
-                     memref::LoadOp::create(builder, loc, before, constant(0)),
-                     math.integer(i32, splits - 1)));
-  cuda::FenceOp::create(builder, loc);
-  Carried zeros(problem.rows,
-                math.constant(lanesOf(problem.type, problem.lanes), 0));
-  Carried total = *carryLoop(
-      emitter, constant(0), constant(splits), 1, zeros,
-      [&](Value number, ValueRange carried) -> FailureOr<Carried> {
-        Value place = index.add(index.mul(number, line), own);
-        Carried next;
-        for (auto [row, sum] : llvm::enumerate(carried))
-          next.push_back(math.add(
-              sum,
-              emitter.load(partial, problem.type,
-                           index.add(place, static_cast<int64_t>(row) * width),
-                           width)));
-        return next;
-      });
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    enter(isFirst);
-    memref::StoreOp::create(builder, loc, math.integer(i32, 0), counters,
-                            kernel.block());
-  }
-  if (active)
-    enter(active);
-  store(total);
+  (void)inLastBlock(kernel, counters, kernel.block(), splits, [&] {
+    Carried zeros(problem.rows,
+                  math.constant(lanesOf(problem.type, problem.lanes), 0));
+    Carried total = *carryLoop(
+        emitter, constant(0), constant(splits), 1, zeros,
+        [&](Value number, ValueRange carried) -> FailureOr<Carried> {
+          Value place = index.add(index.mul(number, line), own);
+          Carried next;
+          for (auto [row, sum] : llvm::enumerate(carried))
+            next.push_back(math.add(
+                sum, emitter.load(
+                         partial, problem.type,
+                         index.add(place, static_cast<int64_t>(row) * width),
+                         width)));
+          return next;
+        });
+    if (active)
+      enter(active);
+    store(total);
+    return success();
+  });
 }
 
 std::unique_ptr<KernelFamily> mpc::createFilterFamily() {

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GemmEmitter.h"
+#include "LastBlock.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -131,68 +132,41 @@ LogicalResult GemmEmitter::finishSplit() {
       })))
     return failure();
 
-  cuda::FenceOp::create(b, loc);
-  kernel.barrier();
-  Type i32 = b.getI32Type();
-  auto number = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
-  };
-  Value counters = kernel.named(
-      math().view(kernel.scratch, 0, tiles.tileCount(problem), i32),
-      "counters");
-  Value before = kernel.shared({1}, i32, "blocksBefore");
-  auto byFirstThread = [&](llvm::function_ref<void()> body) {
-    Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                          kernel.thread(), math().constant(0));
-    auto branch = scf::IfOp::create(b, loc, isFirst);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    body();
-  };
-  byFirstThread([&] {
-    Value count = memref::AtomicRMWOp::create(
-        b, loc, arith::AtomicRMWKind::addi, number(1), counters, tileNumber);
-    memref::StoreOp::create(b, loc, count, before, math().constant(0));
-  });
-  kernel.barrier();
-  Value count = memref::LoadOp::create(b, loc, before, math().constant(0));
-  Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count,
-                                       number(tiles.splits - 1));
-  auto branch = scf::IfOp::create(b, loc, isLast);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(branch.thenBlock()->getTerminator());
-  cuda::FenceOp::create(b, loc);
-  Value tileBegin = math().add(
-      math().mul(tileNumber, tiles.splits * blockElements), warpBegin);
-  named(math(), tileBegin, "tileBegin");
-  LogicalResult result =
-      forItems(warpElements / lanes, [&](Value item) -> LogicalResult {
-        auto [row, column] = placeOf(item, tiles.warpM());
-        Value from = math().add(
-            tileBegin, math().add(math().mul(row, tiles.warpN()), column));
-        auto addUp = [&]() -> Value {
-          Value first = loadSums(partials, from, lanes);
-          auto loop = scf::ForOp::create(b, loc, math().constant(1),
-                                         math().constant(tiles.splits),
-                                         math().constant(1), first);
-          kernel.named(loop.getInductionVar(), "part");
-          kernel.named(loop.getRegionIterArg(0), "sum");
-          OpBuilder::InsertionGuard inside(b);
-          b.setInsertionPointToEnd(loop.getBody());
-          Value at = math().add(
-              from, math().mul(loop.getInductionVar(), blockElements));
-          Value sum = arith::AddFOp::create(b, loc, loop.getRegionIterArg(0),
-                                            loadSums(partials, at, lanes));
-          scf::YieldOp::create(b, loc, sum);
-          return loop.getResult(0);
-        };
-        return finishElement(unit->rowOf(row), column, addUp);
+  Value counters =
+      math().view(kernel.scratch, 0, tiles.tileCount(problem), b.getI32Type());
+  return inLastBlock(
+      kernel, counters, tileNumber, tiles.splits, [&]() -> LogicalResult {
+        Value tileBegin = math().add(
+            math().mul(tileNumber, tiles.splits * blockElements), warpBegin);
+        named(math(), tileBegin, "tileBegin");
+        LogicalResult result =
+            forItems(warpElements / lanes, [&](Value item) -> LogicalResult {
+              auto [row, column] = placeOf(item, tiles.warpM());
+              Value from = math().add(
+                  tileBegin,
+                  math().add(math().mul(row, tiles.warpN()), column));
+              auto addUp = [&]() -> Value {
+                Value first = loadSums(partials, from, lanes);
+                auto loop = scf::ForOp::create(b, loc, math().constant(1),
+                                               math().constant(tiles.splits),
+                                               math().constant(1), first);
+                kernel.named(loop.getInductionVar(), "part");
+                kernel.named(loop.getRegionIterArg(0), "sum");
+                OpBuilder::InsertionGuard inside(b);
+                b.setInsertionPointToEnd(loop.getBody());
+                Value at = math().add(
+                    from, math().mul(loop.getInductionVar(), blockElements));
+                Value sum =
+                    arith::AddFOp::create(b, loc, loop.getRegionIterArg(0),
+                                          loadSums(partials, at, lanes));
+                scf::YieldOp::create(b, loc, sum);
+                return loop.getResult(0);
+              };
+              return finishElement(unit->rowOf(row), column, addUp);
+            });
+        operandSums.addUp(sumsOffset);
+        return result;
       });
-  operandSums.addUp(sumsOffset);
-  byFirstThread([&] {
-    memref::StoreOp::create(b, loc, number(0), counters, tileNumber);
-  });
-  return result;
 }
 
 LogicalResult GemmEmitter::finishElement(Value warpTileRow,

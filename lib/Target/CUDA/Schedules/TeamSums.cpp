@@ -14,7 +14,6 @@
 
 #include "Target/Kernel/TileRegions.h"
 
-#include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
