@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowPlan.h"
+#include "Team.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -82,12 +83,61 @@ static LogicalResult emitTotal(GpuKernel &kernel, ElementEmitter &emitter,
   return success();
 }
 
+/// Refuses a team, of a schedule that was written by hand, that does not fit.
+static LogicalResult checkTeam(GpuKernel &kernel, const RowPlan &plan,
+                               tile::TeamAttr team) {
+  const Schedule &schedule = kernel.schedule;
+  auto refuse = [&](const Twine &what, int64_t needed, int64_t found) {
+    return kernel.kernel.emitError()
+           << "the schedule of kernel '" << kernel.kernel.getName()
+           << "' needs " << what << " " << needed << ", found " << found;
+  };
+  bool isVertical = plan.form().isVertical();
+  if (team.getColumns() != isVertical)
+    return refuse("a team with columns =", isVertical, team.getColumns());
+  int64_t threads = team.getMembers() * team.getItems();
+  if (threads != schedule.threads)
+    return refuse("as many threads as the team's members and items make,",
+                  threads, schedule.threads);
+  if (plan.lanes() % team.getVector())
+    return refuse("vectors that divide", plan.lanes(), team.getVector());
+  int64_t covered = team.getSplits() * team.getSteps() * team.getMembers() *
+                    (isVertical ? 1 : team.getVector());
+  if (covered < plan.length())
+    return refuse("a team that covers all positions,", plan.length(), covered);
+  if (team.getSplits() > 1 && !plan.isOneWalk())
+    return refuse("splits =", 1, team.getSplits());
+  int64_t shared =
+      team.getKeep() == tile::Place::shared
+          ? plan.keptBytes() * threads * team.getVector() * team.getSteps()
+          : 0;
+  if (schedule.sharedBytes < shared)
+    return refuse("bytes of shared memory for what is kept, at least", shared,
+                  schedule.sharedBytes);
+  int64_t scratch = 0;
+  if (!plan.columnSums().empty())
+    scratch = SumsScratch(plan.sumTypes(), team, schedule.blocks[0]).bytes;
+  else if (team.getSplits() > 1)
+    scratch =
+        SplitScratch(plan.items(team.getVector()), team, plan.partials()).bytes;
+  if (schedule.scratchBytes < scratch)
+    return refuse("bytes of scratch memory, at least", scratch,
+                  schedule.scratchBytes);
+  return success();
+}
+
 LogicalResult mpc::emitRows(GpuKernel &kernel, tile::TeamAttr team) {
   std::unique_ptr<RowPlan> plan = RowPlan::of(kernel.kernel);
   if (!plan)
     return kernel.kernel.emitError()
            << "kernel '" << kernel.kernel.getName()
            << "' is scheduled by rows but has no row form";
+  if (!team)
+    return kernel.kernel.emitError()
+           << "kernel '" << kernel.kernel.getName()
+           << "' is scheduled by rows but its schedule has no team";
+  if (failed(checkTeam(kernel, *plan, team)))
+    return failure();
   if (plan->rowCount() == 0)
     return success();
   OpBuilder &builder = kernel.builder;

@@ -11,6 +11,7 @@
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Dialect/Tile/IR/TileOps.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
 #include "mpc/Target/CUDA/Codegen.h"
@@ -41,10 +42,10 @@ using reference::Tensor;
 
 static DialectRegistry dialects() {
   DialectRegistry registry;
-  registry
-      .insert<MpcDialect, cuda::CudaDialect, func::FuncDialect, gpu::GPUDialect,
-              arith::ArithDialect, math::MathDialect, memref::MemRefDialect,
-              scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<MpcDialect, cuda::CudaDialect, tile::TileDialect,
+                  func::FuncDialect, gpu::GPUDialect, arith::ArithDialect,
+                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                  vector::VectorDialect>();
   return registry;
 }
 

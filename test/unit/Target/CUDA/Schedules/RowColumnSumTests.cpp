@@ -97,18 +97,20 @@ static std::string scheduled(int length, int blocks, int rounds, int team,
                              int group, int items, int vector, int keep,
                              int sums) {
   int steps = (length + group * vector - 1) / (group * vector);
+  const char *places[] = {"nowhere", "registers", "shared"};
   auto entry = [](const char *name, int value) {
-    return std::string(", ") + name + " = " + std::to_string(value) + " : i64";
+    return std::string(name) + " = " + std::to_string(value);
   };
   return ", mpc.schedule = {family = \"row\", blocks = array<i64: " +
-         std::to_string(blocks) + ", 1, 1>" + entry("threads", group * items) +
-         entry("group", group) + entry("items", items) +
-         entry("vector", vector) + entry("steps", steps) + entry("splits", 1) +
-         entry("keep", keep) + entry("rounds", rounds) + entry("team", team) +
-         entry("sums", sums) +
+         std::to_string(blocks) + ", 1, 1>, " +
+         entry("threads", group * items) + ", team = #tile.team<" +
+         entry("members", group) + ", " + entry("items", items) + ", " +
+         entry("vector", vector) + ", " + entry("steps", steps) + ", " +
+         entry("rounds", rounds) + ", " + entry("groups", team) +
+         ", keep = " + places[keep] + ", sums = " + places[sums] + ">, " +
          entry("shared_bytes",
                keep == 2 ? 12 * steps * group * items * vector : 0) +
-         entry("scratch_bytes", 1 << 16) + "}";
+         ", " + entry("scratch_bytes", 1 << 16) + "}";
 }
 
 TEST(CudaRowColumnSums, GradientOfANormOfAnyShape) {

@@ -56,17 +56,16 @@ static std::string scheduled(int rows, int length, int group, int items,
                              int vector, int keep) {
   int steps = (length + group * vector - 1) / (group * vector);
   int threads = group * items;
+  const char *places[] = {"nowhere", "registers", "shared"};
   return ", mpc.schedule = {family = \"row\", blocks = array<i64: " +
          std::to_string((rows + items - 1) / items) +
          ", 1, 1>, threads = " + std::to_string(threads) +
-         " : i64, group = " + std::to_string(group) +
-         " : i64, items = " + std::to_string(items) +
-         " : i64, vector = " + std::to_string(vector) +
-         " : i64, steps = " + std::to_string(steps) +
-         " : i64, splits = 1 : i64, keep = " + std::to_string(keep) +
-         " : i64, shared_bytes = " +
-         std::to_string(keep == 2 ? 8 * steps * threads * vector : 0) +
-         " : i64}";
+         ", team = #tile.team<members = " + std::to_string(group) +
+         ", items = " + std::to_string(items) +
+         ", vector = " + std::to_string(vector) +
+         ", steps = " + std::to_string(steps) + ", keep = " + places[keep] +
+         ">, shared_bytes = " +
+         std::to_string(keep == 2 ? 8 * steps * threads * vector : 0) + "}";
 }
 
 //===----------------------------------------------------------------------===//
