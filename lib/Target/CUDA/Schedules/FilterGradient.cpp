@@ -18,7 +18,6 @@
 #include "LastBlock.h"
 #include "Schedule.h"
 
-
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 

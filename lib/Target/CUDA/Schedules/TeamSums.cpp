@@ -14,7 +14,6 @@
 
 #include "Target/Kernel/TileRegions.h"
 
-
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
