@@ -22,7 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = [
     # Neither LLVM nor MLIR.
     ["Runtime"],
-    ["Support", "Target/CUDA/Prelude"],
+    # The functions of numbers, for the compiler and for kernels.
+    ["Support", "Target/Math"],
+    ["Target/CUDA/Prelude"],
     ["Target/CUDA/Host"],
     # Names of what a step of training is asked for: data alone.
     ["Training/Options", "Policy"],

@@ -1,16 +1,19 @@
-//===- MathExpansion.cpp - scalar or vector arithmetic, exp and log -------===//
+//===- MathExpansion.cpp - scalar or vector arithmetic and functions ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "MathExpansion.h"
+#include "MathSymbol.h"
+
+// Functions take the symbols' operations by their arguments: these come after.
+#include "../Math/Activation.h"
+#include "../Math/Circular.h"
+#include "../Math/Hyperbolic.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -91,6 +94,9 @@ Value ValueMath::addInt(Value x, Value y) {
 Value ValueMath::subInt(Value x, Value y) {
   return arith::SubIOp::create(b, loc, x, y);
 }
+Value ValueMath::mulInt(Value x, Value y) {
+  return arith::MulIOp::create(b, loc, x, y);
+}
 Value ValueMath::bitAnd(Value x, Value y) {
   return arith::AndIOp::create(b, loc, x, y);
 }
@@ -104,8 +110,8 @@ Value ValueMath::bitXor(Value x, Value y) {
 Value ValueMath::shiftLeft(Value x, int64_t bits) {
   return arith::ShLIOp::create(b, loc, x, integer(x.getType(), bits));
 }
-Value ValueMath::shiftRight(Value x, int64_t bits) {
-  return arith::ShRUIOp::create(b, loc, x, integer(x.getType(), bits));
+Value ValueMath::shiftRight(Value x, Value bits) {
+  return arith::ShRUIOp::create(b, loc, x, bits);
 }
 Value ValueMath::shiftRightSigned(Value x, int64_t bits) {
   return arith::ShRSIOp::create(b, loc, x, integer(x.getType(), bits));
@@ -135,13 +141,6 @@ Value ValueMath::extendSigned(Value x, Type element) {
 }
 Value ValueMath::truncateInt(Value x, Type element) {
   return arith::TruncIOp::create(b, loc, withElement(x.getType(), element), x);
-}
-
-Value ValueMath::polynomial(Value x, ArrayRef<double> coefficients) {
-  Value sum = constant(x.getType(), coefficients.back());
-  for (double coefficient : llvm::reverse(coefficients.drop_back()))
-    sum = fma(sum, x, constant(x.getType(), coefficient));
-  return sum;
 }
 
 //===----------------------------------------------------------------------===//
@@ -179,78 +178,8 @@ Value ValueMath::roundToF16(Value x) {
 }
 
 //===----------------------------------------------------------------------===//
-// Exponentials
+// Functions
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// Constants that differ between f32 and f64.
-struct FloatFormat {
-  int mantissaBits;
-  int64_t exponentBias;
-  /// 1.5 * 2^mantissaBits: adding it leaves the nearest integer in the low
-  /// bits.
-  double rounder;
-  int64_t rounderBits;
-  /// ln 2 as a short high part, whose products with exponents are exact, plus
-  /// low.
-  double ln2High, ln2Low;
-  double smallestNormal;
-};
-} // namespace
-
-static const FloatFormat &formatOf(Type type) {
-  static const FloatFormat single = {23,
-                                     127,
-                                     12582912.0,
-                                     0x4b400000,
-                                     0.693145752,
-                                     1.42860677e-6,
-                                     1.1754943508222875e-38};
-  static const FloatFormat wide = {52,
-                                   1023,
-                                   6755399441055744.0,
-                                   0x4338000000000000,
-                                   6.93147180369123816490e-01,
-                                   1.90821492927058770002e-10,
-                                   2.2250738585072014e-308};
-  return ValueMath::isDouble(type) ? wide : single;
-}
-
-// (e^r - 1 - r) / r^2 on [-ln 2 / 2, ln 2 / 2].
-static constexpr double kExp32[] = {0.4999999337, 0.1666651953, 0.0416684006,
-                                    8.368850907e-3, 1.381435018e-3};
-static constexpr double kExpm132[] = {0.5000000047,   0.1666666682,
-                                      0.04166635231,  8.333272767e-3,
-                                      1.394120982e-3, 1.991432284e-4};
-static constexpr double kExp64[] = {
-    0.4999999999999999999,   0.1666666666666667679,   0.04166666666666670232,
-    8.333333333321436578e-3, 1.388888888886639019e-3, 1.984126988667271454e-4,
-    2.480158736140839887e-5, 2.755724360976482416e-6, 2.755724204913577313e-7,
-    2.510926163975827436e-8, 2.092465924390621815e-9};
-
-MathExpansion::ExpParts MathExpansion::splitExp(Value x) {
-  const FloatFormat &format = formatOf(x.getType());
-  Value rounder = constant(x.getType(), format.rounder);
-  Value shifted = fma(x, M_LOG2E, rounder);
-  Value n = sub(shifted, rounder);
-  Value rest = fma(n, -format.ln2High, x);
-  rest = fma(n, -format.ln2Low, rest);
-  return {n, bits(shifted), rest};
-}
-
-Value MathExpansion::expm1Core(Value r, bool precise) {
-  ArrayRef<double> coefficients(kExp64);
-  if (!isDouble(r.getType()))
-    coefficients =
-        precise ? ArrayRef<double>(kExpm132) : ArrayRef<double>(kExp32);
-  return fma(mul(r, r), polynomial(r, coefficients), r);
-}
-
-Value MathExpansion::powerOfTwo(Value n, Type floatType) {
-  const FloatFormat &format = formatOf(floatType);
-  Value exponent = addInt(n, format.exponentBias);
-  return fromBits(shiftLeft(exponent, format.mantissaBits), floatType);
-}
 
 bool MathExpansion::usesScalef(Type type) const {
   auto vector = dyn_cast<VectorType>(type);
@@ -259,8 +188,6 @@ bool MathExpansion::usesScalef(Type type) const {
 }
 
 Value MathExpansion::scalef(Value x, Value n) {
-  if (!usesScalef(x.getType()))
-    return {};
   auto type = cast<VectorType>(x.getType());
   bool wide = isDouble(type);
   int64_t lanes = wide ? 8 : 16, count = type.getNumElements();
@@ -297,164 +224,90 @@ Value MathExpansion::scalef(Value x, Value n) {
   return parts.front();
 }
 
-Value MathExpansion::expScaled(Value x, int bias, Value low) {
-  Type type = x.getType();
-  const FloatFormat &format = formatOf(type);
-  // Outside these the result is 0 or infinity also after the bias.
-  double bound = isDouble(type) ? 750 : 106;
-  Value clamped = select(compare(CmpFPredicate::OGT, x, bound), bound, x);
-  clamped =
-      select(compare(CmpFPredicate::OLT, clamped, -bound), -bound, clamped);
-  ExpParts parts = splitExp(clamped);
-  Value rest = low ? add(parts.rest, low) : parts.rest;
-  Value mantissa = add(expm1Core(rest, /*precise=*/false), 1.0);
-  if (Value scaled =
-          scalef(mantissa, bias == 0 ? parts.n : add(parts.n, double(bias))))
-    return scaled;
-  // Two factors: the result may be subnormal or the power alone too large.
-  Value n = addInt(parts.shifted, bias - format.rounderBits);
-  Value half = shiftRightSigned(n, 1);
-  Value result = mul(mantissa, powerOfTwo(half, type));
-  return mul(result, powerOfTwo(subInt(n, half), type));
+template <typename Function, typename... Values>
+Value MathExpansion::expand(StringRef name, Function function, Value x,
+                            Values... y) {
+  if (target.call)
+    return target.call(b, loc, name, {x, y...});
+  if (isDouble(x.getType()))
+    return function(Symbol<double>(*this, x), Symbol<double>(*this, y)...)
+        .value;
+  return function(Symbol<float>(*this, x), Symbol<float>(*this, y)...).value;
 }
+
+#define MPC_EXPANSION(name)                                                    \
+  Value MathExpansion::name(Value x) {                                         \
+    return expand(#name, [](auto x) { return mpc::name(x); }, x);              \
+  }
+#define MPC_EXPANSION_2(name)                                                  \
+  Value MathExpansion::name(Value x, Value y) {                                \
+    return expand(                                                             \
+        #name, [](auto x, auto y) { return mpc::name(x, y); }, x, y);          \
+  }
+MPC_MATH_1(MPC_EXPANSION)
+MPC_MATH_2(MPC_EXPANSION_2)
+#undef MPC_EXPANSION
+#undef MPC_EXPANSION_2
 
 Value MathExpansion::expNonPositive(Value x) {
-  if (target.call)
-    return call("exp", {x});
-  Type type = x.getType();
-  const FloatFormat &format = formatOf(type);
-  bool wide = isDouble(type);
-  // Below it half the least subnormal number.
-  double bound = wide ? -746.0 : -104.0;
-  Value tiny = compare(CmpFPredicate::OLT, x, bound);
-  ExpParts parts = splitExp(select(tiny, bound, x));
-  Value mantissa = add(expm1Core(parts.rest, /*precise=*/false), 1.0);
-  if (Value scaled = scalef(mantissa, parts.n))
-    return scaled;
-  // In two steps, of which only the second may leave the normal numbers. Zeros
-  // come before it: processors are slow at multiplications that underflow. The
-  // rounding constant's own bits leave the word when shifted.
-  constexpr int64_t kLift = 64;
-  Value power = addInt(shiftLeft(parts.shifted, format.mantissaBits),
-                       (format.exponentBias + kLift) << format.mantissaBits);
-  Value lifted = select(tiny, 0.0, mul(mantissa, fromBits(power, type)));
-  return mul(lifted, std::ldexp(1.0, -kLift));
-}
-
-Value MathExpansion::expm1(Value x) {
-  if (target.call)
-    return call("expm1", {x});
-  Type type = x.getType();
-  const FloatFormat &format = formatOf(type);
-  double high = isDouble(type) ? 710 : 89, low = isDouble(type) ? -40 : -20;
-  Value clamped = select(compare(CmpFPredicate::OGT, x, high), high, x);
-  clamped = select(compare(CmpFPredicate::OLT, clamped, low), low, clamped);
-  ExpParts parts = splitExp(clamped);
-  Value core = expm1Core(parts.rest, /*precise=*/true);
-  // Half the result first: 2^n itself may be infinite.
-  Value half = powerOfTwo(addInt(parts.shifted, -1 - format.rounderBits), type);
-  Value sum = fma(core, half, sub(half, 0.5));
-  Value result = add(sum, sum);
-  return select(compare(CmpFPredicate::OEQ, x, 0.0), x, result);
+  return expand("exp", [](auto x) { return mpc::expNonPositive(x); }, x);
 }
 
 //===----------------------------------------------------------------------===//
-// Logarithms
+// fmod
 //===----------------------------------------------------------------------===//
 
-// (log(1 + f) - f) / f^2 on [-1/3, 1/3].
-static constexpr double kLog32[] = {-0.5000000122, 0.3333320883,  -0.2499971569,
-                                    0.2001072653,  -0.1668235547, 0.1400145173,
-                                    -0.1216663306, 0.1400355924,  -0.12950835};
-// (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, for arguments within [sqrt 1/2,
-// sqrt 2].
-static constexpr double kLog64[] = {
-    0.6666666666666666089, 0.4000000000000633198, 0.285714285690584912,
-    0.2222222265094309708, 0.1818177533215644244, 0.1538710539991040826,
-    0.1324978649644892786, 0.1325435794561132474};
-
-std::pair<Value, Value> MathExpansion::splitLog(Value x) {
-  Type type = x.getType();
-  bool wide = isDouble(type);
-  const FloatFormat &format = formatOf(type);
-  Value subnormal = compare(CmpFPredicate::OLT, x, format.smallestNormal);
-  double scale = std::ldexp(1.0, format.mantissaBits);
-  Value scaled = select(subnormal, mul(x, scale), x);
-  Value pattern = bits(scaled);
-  // The offset puts m within [2/3, 4/3) for f32, [sqrt 1/2, sqrt 2) for f64.
-  int64_t offset = wide ? 0x3fe6a09e667f3bcd : 0x3f2aaaab;
-  Value biased =
-      addInt(pattern, (format.exponentBias << format.mantissaBits) - offset);
-  Value biasedExponent = shiftRight(biased, format.mantissaBits);
-  Value exponentField = addInt(biasedExponent, -format.exponentBias);
-  Value m = fromBits(
-      subInt(pattern, shiftLeft(exponentField, format.mantissaBits)), type);
-  Value n;
-  if (wide) {
-    // 2^52 with the exponent in its low bits: no conversion of 64-bit integers.
-    Value joined = bitOr(biasedExponent, 0x4330000000000000);
-    n = sub(fromBits(joined, type), 4503599627370496.0 + 1023);
-  } else {
-    n = arith::SIToFPOp::create(b, loc, type, exponentField);
-  }
-  n = select(subnormal, sub(n, format.mantissaBits), n);
-  return {n, m};
-}
-
-Value MathExpansion::log(Value x) {
+Value MathExpansion::fmod(Value x, Value y) {
   if (target.call)
-    return call("log", {x});
-  Type type = x.getType();
-  const FloatFormat &format = formatOf(type);
-  auto [n, m] = splitLog(x);
-  Value f = sub(m, 1.0), result;
-  if (isDouble(type)) {
-    Value s = div(f, add(f, 2.0));
-    Value square = mul(s, s);
-    // log m = f - s * (f - s^2 * P): keeps f exact.
-    Value tail = mul(square, polynomial(square, kLog64));
-    Value low = fma(n, format.ln2Low, neg(mul(s, sub(f, tail))));
-    result = fma(n, format.ln2High, add(f, low));
-  } else {
-    Value r = fma(mul(f, f), polynomial(f, kLog32), f);
-    result = fma(n, format.ln2High, fma(n, format.ln2Low, r));
+    return target.call(b, loc, "rem", {x, y});
+  if (!isDouble(x.getType())) {
+    Value wide =
+        fmod(extendFloat(x, b.getF64Type()), extendFloat(y, b.getF64Type()));
+    return truncateFloat(wide, b.getF32Type());
   }
-  // Infinity and NaN stay; what is below 0 is NaN.
-  result = select(compare(CmpFPredicate::OLT, x, kInfinity), result, x);
-  result = select(compare(CmpFPredicate::OLT, x, 0.0), kNan, result);
-  return select(compare(CmpFPredicate::OEQ, x, 0.0), -kInfinity, result);
-}
+  Type type = x.getType();
+  Value zero = constant(type, 0.0), one = constant(type, 1.0);
+  Value valid = bitAnd(compare(CmpFPredicate::OLT, abs(x), kInfinity),
+                       compare(CmpFPredicate::OGT, abs(y), 0.0));
+  Value start = select(valid, abs(x), zero),
+        divisor = select(valid, abs(y), one);
 
-Value MathExpansion::log1p(Value x) {
-  if (target.call)
-    return call("log1p", {x});
-  Value u = add(x, 1.0);
-  // What the sum lost, to first order.
-  Value lost = sub(x, sub(u, 1.0));
-  Value corrected = add(log(u), div(lost, u));
-  // At -1 and infinity the correction is no number; log(u) is right there.
-  Value plain = bitOr(compare(CmpFPredicate::OEQ, u, 0.0),
-                      compare(CmpFPredicate::OEQ, u, kInfinity));
-  Value result = select(plain, log(u), corrected);
-  return select(compare(CmpFPredicate::OEQ, u, 1.0), x, result);
-}
+  // Exponents; a subnormal divisor is normalised to get its own.
+  Value subnormal = compare(CmpFPredicate::OLT, divisor, 0x1p-1022);
+  Value normal = select(subnormal, mul(divisor, 0x1p54), divisor);
+  Value exponent = shiftRight(bits(normal), 52);
+  exponent = select(subnormal, addInt(exponent, -54), exponent);
 
-std::pair<Value, Value> MathExpansion::logParts(Value x) {
-  const FloatFormat &format = formatOf(x.getType());
-  auto [n, m] = splitLog(x);
-  Value f = sub(m, 1.0), d = add(f, 2.0);
-  Value s = div(f, d);
-  // The quotient's rest, the rounding of d included.
-  Value dRest = sub(f, sub(d, 2.0));
-  Value rest = fma(neg(s), dRest, fma(neg(s), d, f));
-  Value sLow = div(rest, d);
-  Value square = mul(s, s);
-  Value tail = mul(mul(s, square), polynomial(square, kLog64));
-  Value base = mul(n, format.ln2High), twice = add(s, s);
-  Value high = add(base, twice);
-  // Two-sum of base and twice, whichever is larger.
-  Value part = sub(high, base);
-  Value error = add(sub(base, sub(high, part)), sub(twice, part));
-  Value low = add(fma(n, format.ln2Low, tail), add(error, add(sLow, sLow)));
-  return {high, low};
+  // Each round takes whole multiples of divisor * 2^k away, at most 2^41 of
+  // them: the quotient and the remainder are exact.
+  auto loop = scf::WhileOp::create(
+      b, loc, TypeRange{type}, ValueRange{start},
+      [&](OpBuilder &, Location, ValueRange state) {
+        Value more = compare(CmpFPredicate::OGE, state[0], divisor);
+        if (isa<VectorType>(type))
+          more = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
+                                             more);
+        scf::ConditionOp::create(b, loc, more, state);
+      },
+      [&](OpBuilder &, Location, ValueRange state) {
+        Value rest = state[0];
+        Value k = addInt(subInt(shiftRight(bits(rest), 52), exponent), -40);
+        Value none = integer(k.getType(), 0);
+        k = select(compare(CmpIPredicate::sgt, k, none), k, none);
+        Value half = shiftRight(k, 1);
+        auto power = [&](Value n) {
+          Symbol<unsigned long long> word(*this, n);
+          return detail::powerOfTwo<Symbol<double>>(word).value;
+        };
+        Value step = mul(mul(divisor, power(half)), power(subInt(k, half)));
+        Value quotient = truncate(div(rest, step));
+        Value next = fma(neg(quotient), step, rest);
+        // The division may have rounded up to the next whole number.
+        next = select(compare(CmpFPredicate::OLT, next, zero), add(next, step),
+                      next);
+        // Lanes that are done stay, also those whose divisor is infinite.
+        next = select(compare(CmpFPredicate::OGE, rest, divisor), next, rest);
+        scf::YieldOp::create(b, loc, next);
+      });
+  return select(valid, copySign(loop.getResult(0), x), constant(type, kNan));
 }

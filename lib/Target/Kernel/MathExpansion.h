@@ -3,18 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Functions of f32 and f64 scalars and vectors: by the target's own functions
-// where it has them, else as arithmetic without branches that lanes could take
-// apart: no call of a mathematical library is ever made. Polynomials are
-// minimax fits (Remez) to the function named beside them. Errors in units in
-// the last place of f32: exp, log, sigmoid, tanh, erf below 2, atan2 3, all
-// others at most 4; f64 functions are within about 1e-15 relative; sin, cos and
-// tan hold this for arguments below 2^30 in magnitude.
+// where it has them, else those of lib/Target/Math as arithmetic without
+// branches that lanes could take apart: no call of a mathematical library is
+// ever made.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MPC_LIB_TARGET_KERNEL_MATHEXPANSION_H
 #define MPC_LIB_TARGET_KERNEL_MATHEXPANSION_H
 
+#include "../Math/Functions.h"
 #include "ElementTarget.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -77,6 +75,7 @@ public:
   // Integers.
   mlir::Value addInt(mlir::Value x, mlir::Value y);
   mlir::Value subInt(mlir::Value x, mlir::Value y);
+  mlir::Value mulInt(mlir::Value x, mlir::Value y);
   mlir::Value addInt(mlir::Value x, int64_t y) {
     return addInt(x, integer(x.getType(), y));
   }
@@ -93,7 +92,10 @@ public:
     return bitXor(x, integer(x.getType(), y));
   }
   mlir::Value shiftLeft(mlir::Value x, int64_t bits);
-  mlir::Value shiftRight(mlir::Value x, int64_t bits);
+  mlir::Value shiftRight(mlir::Value x, mlir::Value bits);
+  mlir::Value shiftRight(mlir::Value x, int64_t bits) {
+    return shiftRight(x, integer(x.getType(), bits));
+  }
   mlir::Value shiftRightSigned(mlir::Value x, int64_t bits);
 
   /// The integer of the float's width that has the same bits, and back.
@@ -122,9 +124,6 @@ public:
   }
 
 protected:
-  /// c[0] + x * (c[1] + x * ...).
-  mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> coefficients);
-
   mlir::OpBuilder &b;
   mlir::Location loc;
 };
@@ -136,81 +135,29 @@ public:
                 const ElementTarget &target = {})
       : ValueMath(builder, loc), target(target) {}
 
-  mlir::Value exp(mlir::Value x) {
-    return target.call ? call("exp", x) : expScaled(x, 0);
-  }
+#define MPC_DECLARE_1(name) mlir::Value name(mlir::Value x);
+#define MPC_DECLARE_2(name) mlir::Value name(mlir::Value x, mlir::Value y);
+  MPC_MATH_1(MPC_DECLARE_1)
+  MPC_MATH_2(MPC_DECLARE_2)
+#undef MPC_DECLARE_1
+#undef MPC_DECLARE_2
   /// e^x for x <= 0 (or NaN), as softmax needs it.
   mlir::Value expNonPositive(mlir::Value x);
-  mlir::Value expm1(mlir::Value x);
-  mlir::Value log(mlir::Value x);
-  mlir::Value log1p(mlir::Value x);
-  mlir::Value pow(mlir::Value x, mlir::Value y);
   mlir::Value fmod(mlir::Value x, mlir::Value y);
 
-  mlir::Value sin(mlir::Value x) {
-    return target.call ? call("sin", x) : sinCos(x).first;
-  }
-  mlir::Value cos(mlir::Value x) {
-    return target.call ? call("cos", x) : sinCos(x).second;
-  }
-  mlir::Value tan(mlir::Value x);
-  mlir::Value asin(mlir::Value x);
-  mlir::Value acos(mlir::Value x);
-  mlir::Value atan(mlir::Value x);
-  /// The angle of the point (x, y); zeros and infinities as C's atan2 has them.
-  mlir::Value atan2(mlir::Value y, mlir::Value x);
-
-  mlir::Value sinh(mlir::Value x);
-  mlir::Value cosh(mlir::Value x);
-  mlir::Value tanh(mlir::Value x);
-  mlir::Value asinh(mlir::Value x);
-  mlir::Value acosh(mlir::Value x);
-  mlir::Value atanh(mlir::Value x);
-
-  mlir::Value sigmoid(mlir::Value x);
-  mlir::Value softplus(mlir::Value x);
-  mlir::Value erf(mlir::Value x);
-  mlir::Value gelu(mlir::Value x);
-  mlir::Value geluTanh(mlir::Value x);
+  /// Whether vectors of `type` fill registers that vscalef takes.
+  bool usesScalef(mlir::Type type) const;
+  /// x * 2^n, n a whole float, of such vectors.
+  mlir::Value scalef(mlir::Value x, mlir::Value n);
 
 protected:
   ElementTarget target;
 
 private:
-  /// The target's own function.
-  mlir::Value call(llvm::StringRef name, mlir::ValueRange arguments) {
-    return target.call(b, loc, name, arguments);
-  }
-  /// e^(x + low) * 2^bias, |low| far below an ulp of 1.
-  mlir::Value expScaled(mlir::Value x, int bias, mlir::Value low = {});
-  /// Splits x = n ln 2 + r with |r| <= ln 2 / 2: n as a float, n's bits in the
-  /// low part of an integer that also holds the rounding constant, r.
-  struct ExpParts {
-    mlir::Value n, shifted, rest;
-  };
-  ExpParts splitExp(mlir::Value x);
-  /// e^r - 1 for |r| <= ln 2 / 2.
-  mlir::Value expm1Core(mlir::Value r, bool precise);
-  /// x * 2^n, n a whole float, by vscalef; null where the target or the type
-  /// has none.
-  mlir::Value scalef(mlir::Value x, mlir::Value n);
-  /// Whether vectors of `type` fill registers that vscalef takes.
-  bool usesScalef(mlir::Type type) const;
-  /// 2^(n) from the integer n.
-  mlir::Value powerOfTwo(mlir::Value n, mlir::Type floatType);
-  /// Writes x = 2^n * m with m near 1; subnormals are scaled first.
-  std::pair<mlir::Value, mlir::Value> splitLog(mlir::Value x);
-  /// log of positive finite x as high + low.
-  std::pair<mlir::Value, mlir::Value> logParts(mlir::Value x);
-  std::pair<mlir::Value, mlir::Value> sinCos(mlir::Value x);
-  /// For f32 of at least 2^32 in magnitude: x = q pi / 2 + r with |r| <= pi /
-  /// 4, as (r in f64, i64 that is q in its last two bits). NaN where x is
-  /// infinite.
-  std::pair<mlir::Value, mlir::Value> reduceLarge(mlir::Value x);
-  /// asin on [0, 1/2].
-  mlir::Value asinCore(mlir::Value x);
-  /// The normal distribution function at -x times e^(x^2 / 2), for x >= 0.
-  mlir::Value scaledNormalTail(mlir::Value x);
+  /// The target's own function of that name, else `function` of symbols.
+  template <typename Function, typename... Values>
+  mlir::Value expand(llvm::StringRef name, Function function, mlir::Value x,
+                     Values... y);
 };
 
 } // namespace mpc
