@@ -2,13 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The build embeds the headers of Prelude/ as string literals.
+// The build embeds the headers of Prelude/ and of the functions of numbers as
+// string literals.
 //
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include <map>
+#include <set>
 #include <sstream>
 
 using namespace mpc;
@@ -20,29 +22,31 @@ static const std::map<std::string, std::string> &headers() {
   return texts;
 }
 
-/// Copies a header and, in place of their includes, the headers that it needs.
-static void paste(const std::string &name, const std::string &left,
+/// Copies a header and, in place of the first include of each, the headers that
+/// it needs.
+static void paste(const std::string &name, std::set<std::string> &done,
                   std::string &text) {
+  if (!done.insert(name).second)
+    return;
   text += "#line 1 \"" + name + "\"\n";
   std::istringstream lines(headers().at(name));
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
-    constexpr std::string_view include = "#include \"";
-    if (line.compare(0, include.size(), include) != 0) {
+    if (!line.starts_with("#include \"")) {
       text += line + "\n";
       continue;
     }
-    std::string other = line.substr(include.size());
-    other.resize(other.find('"'));
-    if (other == left)
-      continue;
-    paste(other, left, text);
+    // Folders are those of the build alone.
+    size_t last = line.rfind('"'), first = line.find_last_of("\"/", last - 1);
+    paste(line.substr(first + 1, last - first - 1), done, text);
     text += "#line " + std::to_string(number + 1) + " \"" + name + "\"\n";
   }
 }
 
 std::string mpc::preludeText(PreludeSide side) {
   std::string text;
-  paste("Prelude.h", side == PreludeSide::Host ? "Device.h" : "Host.h", text);
+  std::set<std::string> done = {side == PreludeSide::Host ? "Device.h"
+                                                          : "Host.h"};
+  paste("Prelude.h", done, text);
   return text;
 }

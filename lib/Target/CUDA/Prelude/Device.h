@@ -128,6 +128,12 @@ MPC_FUNCTION T shuffleXor(T value, int flip, int width = kWarpSize) {
 
 MPC_FUNCTION unsigned bitsOf(float x) { return __float_as_uint(x); }
 MPC_FUNCTION float floatOf(unsigned bits) { return __uint_as_float(bits); }
+MPC_FUNCTION unsigned long long bitsOf(double x) {
+  return static_cast<unsigned long long>(__double_as_longlong(x));
+}
+MPC_FUNCTION double floatOf(unsigned long long bits) {
+  return __longlong_as_double(static_cast<long long>(bits));
+}
 
 MPC_FUNCTION float toFloat(float x) { return x; }
 MPC_FUNCTION float toFloat(half x) {

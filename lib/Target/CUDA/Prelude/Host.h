@@ -208,6 +208,12 @@ inline T shuffleXor(T value, int flip, int width = kWarpSize,
 
 inline unsigned bitsOf(float x) { return __builtin_bit_cast(unsigned, x); }
 inline float floatOf(unsigned bits) { return __builtin_bit_cast(float, bits); }
+inline unsigned long long bitsOf(double x) {
+  return __builtin_bit_cast(unsigned long long, x);
+}
+inline double floatOf(unsigned long long bits) {
+  return __builtin_bit_cast(double, bits);
+}
 
 inline float toFloat(float x) { return x; }
 inline float toFloat(half x) {

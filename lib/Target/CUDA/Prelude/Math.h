@@ -1,9 +1,11 @@
-//===- Math.h - functions with one text for both sides ----------*- C++ -*-===//
+//===- Math.h - what functions of numbers are made of -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Written with correctly rounded operations alone, so a GPU and the host give
-// the same bits. Ranges and polynomials are those of the CPU backend.
+// Extremes, doubles, and the operations that lib/Target/Math is written in,
+// whose functions are those of the CPU's kernels, too. The library of each side
+// is asked for what is exact, and for sines of any double: there alone the last
+// bits of a GPU may differ from the host's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,159 +48,129 @@ MPC_FUNCTION float minimum(float x, float y) {
 }
 
 //===----------------------------------------------------------------------===//
-// Exponentials and logarithms
+// Doubles
 //===----------------------------------------------------------------------===//
 
-/// 2^n for n within [-126, 127].
-MPC_FUNCTION float powerOfTwo(int n) {
-  return floatOf(static_cast<unsigned>(n + 127) << 23);
-}
-
-struct ExpParts {
-  /// x = n * ln 2 + rest, |rest| <= ln 2 / 2.
-  int n;
-  float rest;
-};
-
-MPC_FUNCTION ExpParts splitExp(float x) {
-  // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
-  const float rounder = 12582912.0f;
-  float shifted = fma(x, 1.44269504088896340736f, rounder);
-  float n = shifted - rounder;
-  float rest = fma(n, -0.693145752f, x);
-  rest = fma(n, -1.42860677e-6f, rest);
-  return {static_cast<int>(bitsOf(shifted) - 0x4b400000u), rest};
-}
-
-MPC_FUNCTION float exp(float x) {
-  // Outside these the result is 0 or infinity; a NaN passes both.
-  float clamped = x > 106.0f ? 106.0f : x;
-  clamped = clamped < -106.0f ? -106.0f : clamped;
-  if (isNan(x))
-    return x;
-  ExpParts parts = splitExp(clamped);
-  float r = parts.rest;
-  float p = 1.381435018e-3f;
-  p = fma(p, r, 8.368850907e-3f);
-  p = fma(p, r, 0.0416684006f);
-  p = fma(p, r, 0.1666651953f);
-  p = fma(p, r, 0.4999999337f);
-  float mantissa = fma(r * r, p, r) + 1.0f;
-  // Two factors: the result may be subnormal or the power alone too large.
-  int first = parts.n >> 1;
-  return mantissa * powerOfTwo(first) * powerOfTwo(parts.n - first);
-}
-
-MPC_FUNCTION float expm1(float x) {
-  if (isNan(x) || x == 0.0f)
-    return x;
-  float clamped = x > 89.0f ? 89.0f : x;
-  clamped = clamped < -20.0f ? -20.0f : clamped;
-  ExpParts parts = splitExp(clamped);
-  float r = parts.rest;
-  float p = 1.991432284e-4f;
-  p = fma(p, r, 1.394120982e-3f);
-  p = fma(p, r, 8.333272767e-3f);
-  p = fma(p, r, 0.04166635231f);
-  p = fma(p, r, 0.1666666682f);
-  p = fma(p, r, 0.5000000047f);
-  float core = fma(r * r, p, r);
-  // Half the result first: 2^n itself may be infinite.
-  float halfPower = powerOfTwo(parts.n - 1);
-  float sum = fma(core, halfPower, halfPower - 0.5f);
-  return sum + sum;
-}
-
-MPC_FUNCTION float log(float x) {
-  if (x == 0.0f)
-    return floatOf(0xff800000u);
-  if (x < 0.0f)
-    return floatOf(0x7fffffffu);
-  if (!isFinite(x))
-    return x;
-  bool subnormal = x < 1.1754943508222875e-38f;
-  unsigned pattern = bitsOf(subnormal ? x * 8388608.0f : x);
-  // The mantissa within [2/3, 4/3).
-  int exponent = static_cast<int>(pattern - 0x3f2aaaabu) >> 23;
-  float f = floatOf(pattern - (static_cast<unsigned>(exponent) << 23)) - 1.0f;
-  float n = static_cast<float>(exponent) - (subnormal ? 23.0f : 0.0f);
-  float p = -0.12950835f;
-  p = fma(p, f, 0.1400355924f);
-  p = fma(p, f, -0.1216663306f);
-  p = fma(p, f, 0.1400145173f);
-  p = fma(p, f, -0.1668235547f);
-  p = fma(p, f, 0.2001072653f);
-  p = fma(p, f, -0.2499971569f);
-  p = fma(p, f, 0.3333320883f);
-  p = fma(p, f, -0.5000000122f);
-  float r = fma(f * f, p, f);
-  return fma(n, 0.693145752f, fma(n, 1.42860677e-6f, r));
-}
-
-MPC_FUNCTION float log1p(float x) {
-  float u = x + 1.0f;
-  if (u == 1.0f)
-    return x;
-  if (u == 0.0f || !isFinite(u))
-    return log(u);
-  // What the sum lost, to first order.
-  float lost = x - (u - 1.0f);
-  return log(u) + lost / u;
-}
-
-//===----------------------------------------------------------------------===//
-// Activations
-//===----------------------------------------------------------------------===//
-
-MPC_FUNCTION float sigmoid(float x) {
-  // The form whose power cannot overflow.
-  float power = exp(-abs(x));
-  return (x < 0.0f ? power : 1.0f) / (power + 1.0f);
-}
-
-MPC_FUNCTION float tanh(float x) {
-  float a = abs(x);
-  if (a < 0.55f) {
-    float square = x * x;
-    float p = 2.362114806e-3f;
-    p = fma(p, square, -8.385884822e-3f);
-    p = fma(p, square, 0.02177419964f);
-    p = fma(p, square, -0.05395845895f);
-    p = fma(p, square, 0.133332866f);
-    p = fma(p, square, -0.3333333259f);
-    return fma(x * square, p, x);
+#ifdef MPC_ON_DEVICE
+#define MPC_LIBRARY(name) ::name
+#else
+#define MPC_LIBRARY(name) __builtin_##name
+#endif
+#define MPC_DOUBLE_1(name, library)                                            \
+  MPC_FUNCTION double name(double x) { return MPC_LIBRARY(library)(x); }
+#define MPC_DOUBLE_2(name, library)                                            \
+  MPC_FUNCTION double name(double x, double y) {                               \
+    return MPC_LIBRARY(library)(x, y);                                         \
   }
-  // 1 - 2 / (e^2a + 1), which is 1 long before 20.
-  float clamped = a > 20.0f ? 20.0f : a;
-  float power = exp(clamped + clamped);
-  return copySign(1.0f - 2.0f / (power + 1.0f), x);
+MPC_DOUBLE_1(abs, fabs)
+MPC_DOUBLE_1(ceil, ceil)
+MPC_DOUBLE_1(cos, cos)
+MPC_DOUBLE_1(floor, floor)
+MPC_DOUBLE_1(roundEven, rint)
+MPC_DOUBLE_1(sin, sin)
+MPC_DOUBLE_1(sqrt, sqrt)
+MPC_DOUBLE_1(tan, tan)
+MPC_DOUBLE_1(trunc, trunc)
+MPC_DOUBLE_2(copySign, copysign)
+MPC_DOUBLE_2(rem, fmod)
+#undef MPC_DOUBLE_1
+#undef MPC_DOUBLE_2
+#undef MPC_LIBRARY
+
+MPC_FUNCTION bool isNan(double x) { return x != x; }
+MPC_FUNCTION bool isFinite(double x) { return x - x == 0.0; }
+
+/// A NaN wins; +0 is larger than -0.
+MPC_FUNCTION double maximum(double x, double y) {
+  if (isNan(x) || x > y)
+    return x;
+  if (isNan(y) || y > x)
+    return y;
+  return x == 0.0 ? x + y : x;
+}
+MPC_FUNCTION double minimum(double x, double y) {
+  if (isNan(x) || x < y)
+    return x;
+  if (isNan(y) || y < x)
+    return y;
+  return x == 0.0 ? -(-x - y) : x;
 }
 
-MPC_FUNCTION float erf(float x) {
-  float a = abs(x);
-  if (a < 0.92f) {
-    float square = x * x;
-    float p = 8.316768991e-5f;
-    p = fma(p, square, -8.130018934e-4f);
-    p = fma(p, square, 5.199908241e-3f);
-    p = fma(p, square, -0.02685894277f);
-    p = fma(p, square, 0.1128368723f);
-    p = fma(p, square, -0.3761263319f);
-    p = fma(p, square, 0.128379167f);
-    return fma(x, p, x);
-  }
-  // 1 - e^P(a), P = log erfc.
-  float clamped = a > 4.0f ? 4.0f : a;
-  float p = -2.10974414e-5f;
-  p = fma(p, clamped, 4.344889861e-4f);
-  p = fma(p, clamped, -4.171184642e-3f);
-  p = fma(p, clamped, 0.02511973162f);
-  p = fma(p, clamped, -0.1082805356f);
-  p = fma(p, clamped, -0.6333465224f);
-  p = fma(p, clamped, -1.12951511f);
-  p = fma(p, clamped, 1.747197189e-4f);
-  return copySign(1.0f - exp(p), x);
+/// Rounded once: the float in between keeps a bit of what it lost.
+namespace detail {
+MPC_FUNCTION float toOdd(double x) {
+  float nearest = static_cast<float>(x);
+  double back = static_cast<double>(nearest);
+  if (back == x || isNan(x) || !isFinite(nearest))
+    return nearest;
+  // The float next to x towards zero, its last bit set.
+  unsigned bits = bitsOf(nearest);
+  if (abs(back) > abs(x))
+    bits -= 1u;
+  return floatOf(bits | 1u);
 }
+} // namespace detail
+MPC_FUNCTION half toHalf(double x) { return toHalf(detail::toOdd(x)); }
+MPC_FUNCTION bfloat16 toBfloat16(double x) {
+  return toBfloat16(detail::toOdd(x));
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers win over NaNs
+//===----------------------------------------------------------------------===//
+
+MPC_FUNCTION float maximumNumber(float x, float y) {
+  return isNan(x) ? y : isNan(y) ? x : maximum(x, y);
+}
+MPC_FUNCTION float minimumNumber(float x, float y) {
+  return isNan(x) ? y : isNan(y) ? x : minimum(x, y);
+}
+MPC_FUNCTION double maximumNumber(double x, double y) {
+  return isNan(x) ? y : isNan(y) ? x : maximum(x, y);
+}
+MPC_FUNCTION double minimumNumber(double x, double y) {
+  return isNan(x) ? y : isNan(y) ? x : minimum(x, y);
+}
+
+//===----------------------------------------------------------------------===//
+// What lib/Target/Math is written in
+//===----------------------------------------------------------------------===//
+
+template <typename T> MPC_FUNCTION T select(bool condition, T x, T y) {
+  return condition ? x : y;
+}
+/// The side that is not chosen costs nothing.
+template <typename F, typename G>
+MPC_FUNCTION auto choose(bool condition, F onTrue, G onFalse) {
+  return condition ? onTrue() : onFalse();
+}
+template <typename F, typename G>
+MPC_FUNCTION auto chooseRarely(bool condition, F onTrue, G onFalse) {
+  return condition ? onTrue() : onFalse();
+}
+
+MPC_FUNCTION bool isNegative(unsigned x) { return x >> 31 != 0; }
+MPC_FUNCTION bool isNegative(unsigned long long x) { return x >> 63 != 0; }
+MPC_FUNCTION unsigned shiftSigned(unsigned x, int bits) {
+  return static_cast<unsigned>(static_cast<int>(x) >> bits);
+}
+MPC_FUNCTION unsigned long long shiftSigned(unsigned long long x, int bits) {
+  return static_cast<unsigned long long>(static_cast<long long>(x) >> bits);
+}
+MPC_FUNCTION float signedToFloat(unsigned x) {
+  return static_cast<float>(static_cast<int>(x));
+}
+MPC_FUNCTION double signedToFloat(unsigned long long x) {
+  return static_cast<double>(static_cast<long long>(x));
+}
+
+/// No instruction multiplies by powers of two.
+template <typename F> MPC_FUNCTION constexpr bool scalesAtOnce(F) {
+  return false;
+}
+template <typename F> MPC_FUNCTION F scaleAtOnce(F x, F) { return x; }
+
+template <typename F> MPC_FUNCTION F rsqrt(F x) { return F(1.0) / sqrt(x); }
 
 } // namespace mpc
 

@@ -26,11 +26,11 @@
 //   fma, sqrt, rem, floor, ceil, trunc, roundEven, abs, copySign, exp2Fast,
 //   rcpFast
 // and, the same text on both sides:
-//   Math.h         maximum, minimum, exp, expm1, log, log1p, tanh, sigmoid, erf
-//   MathSpecial.h  rsqrt, softplus, gelu, geluTanh, sinh, cosh, asinh, acosh,
-//                  atanh, sin, cos, tan, asin, acos, atan
-//   MathPower.h    pow, atan2
-//   MathDouble.h   all of these on doubles, maximumNumber, minimumNumber
+//   Math.h         maximum, minimum, maximumNumber, minimumNumber, rsqrt
+//   Exponential.h  exp, expNonPositive, expm1, log, log1p, pow
+//   Activation.h   tanh, sigmoid, softplus, erf, gelu, geluTanh
+//   Circular.h     sin, cos, tan, asin, acos, atan, atan2
+//   Hyperbolic.h   sinh, cosh, asinh, acosh, atanh
 //   Vector.h       operators and functions on Vectors, add, subtract, multiply
 //                  (wrapping), toInteger (saturating), bitcast, splat, select,
 //                  convert, shuffleLanes, ...
@@ -91,9 +91,10 @@ struct alignas(detail::alignmentOf(sizeof(T) * N)) Vector {
 // Each uses those before it.
 // clang-format off
 #include "Math.h"
-#include "MathSpecial.h"
-#include "MathPower.h"
-#include "MathDouble.h"
+#include "../../Math/Functions.h"
+#include "../../Math/Activation.h"
+#include "../../Math/Circular.h"
+#include "../../Math/Hyperbolic.h"
 #include "Vector.h"
 #include "Warp.h"
 // clang-format on
