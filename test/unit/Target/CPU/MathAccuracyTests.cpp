@@ -8,12 +8,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "CompiledKernel.h"
+#include "NativeMath.h"
 
 #include "gtest/gtest.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 using namespace mlir;
@@ -223,6 +225,77 @@ static std::vector<T> runBinary(const char *op, CpuTarget target,
   if (kernel.ok())
     kernel.run({x.data(), y.data(), output.data()});
   return output;
+}
+
+/// Whether each number has the bits of `function`, or is NaN as well.
+template <typename T, typename Function>
+static void expectBits(const std::vector<T> &output, Function function,
+                       const std::string &name) {
+  for (size_t i = 0; i < output.size(); ++i) {
+    T expected = function(i);
+    if (std::memcmp(&output[i], &expected, sizeof(T)) != 0 &&
+        !(std::isnan(output[i]) && std::isnan(expected)))
+      FAIL() << name << ", element " << i << ": " << output[i] << " instead of "
+             << expected;
+  }
+}
+
+template <typename T> static void checkNative(CpuTarget target) {
+  constexpr int64_t count = 4000;
+  constexpr bool isFloat = std::is_same_v<T, float>;
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  std::vector<T> x = sample<T>(-100, 100, count),
+                 other = sample<T>(-std::numeric_limits<T>::max() / 2,
+                                   std::numeric_limits<T>::max() / 2, count);
+  x.insert(x.end(), other.begin(), other.end());
+  for (T special :
+       {T(0), T(1), infinity, T(NAN), std::numeric_limits<T>::denorm_min()})
+    x.insert(x.end(), {special, -special});
+  std::vector<T> y = x, output(x.size());
+  std::shuffle(y.begin(), y.end(), std::mt19937_64(5));
+  std::string size = std::to_string(x.size()),
+              type = "tensor<" + size + (isFloat ? "xf32>" : "xf64>");
+  for (const NativeFunction &function : nativeFunctions()) {
+    std::string name = function.name;
+    // Those of doubles are the library's, for any argument.
+    if (!isFloat && (name == "sin" || name == "cos" || name == "tan"))
+      continue;
+    Compiled kernel(
+        "func.func private @k(%x: " + type + ") -> " + type +
+            " attributes {mpc.kernel_kind = \"elementwise\"} {\n%0 = mpc." +
+            (name == "geluTanh" ? "gelu %x form(tanh)" : name + " %x") + " : " +
+            type + "\nreturn %0 : " + type + "\n}",
+        target);
+    ASSERT_TRUE(kernel.ok());
+    kernel.run({x.data(), output.data()});
+    expectBits(
+        output,
+        [&](size_t i) -> T {
+          if constexpr (isFloat)
+            return function.single(x[i]);
+          else
+            return function.wide(x[i]);
+        },
+        target.name().str() + " " + name + type);
+  }
+  for (const NativeFunction2 &function : nativeFunctions2())
+    expectBits(
+        runBinary(function.name, target, x, y),
+        [&](size_t i) -> T {
+          if constexpr (isFloat)
+            return function.single(x[i], y[i]);
+          else
+            return function.wide(x[i], y[i]);
+        },
+        target.name().str() + " " + function.name + type);
+}
+
+// The same text gives the same bits to CUDA's kernels.
+TEST(MathAccuracy, BitsOfTheTextThatCudaHas) {
+  for (CpuIsa isa : CpuTarget::available()) {
+    checkNative<float>(CpuTarget{isa});
+    checkNative<double>(CpuTarget{isa});
+  }
 }
 
 template <typename T> static void checkAngles(CpuTarget target) {
