@@ -64,6 +64,7 @@ except OSError:
 nvdisasm = sorted(pathlib.Path(config.mpc_source_dir).glob(".venv/*/lib/python3*/site-packages/nvidia/*/bin/nvdisasm"))
 if nvdisasm:
     config.available_features.add("nvdisasm")
+    config.substitutions.append(("%nvdisasm_root", str(nvdisasm[0].parents[1])))
     config.substitutions.append(("%nvdisasm", str(nvdisasm[0])))
 # What compiles keep for later ones stays inside the build.
 lit.llvm.llvm_config.with_environment("MPC_CACHE_DIR", os.path.join(config.mpc_build_dir, "test", "cache"))

@@ -44,6 +44,10 @@ struct CompileArguments {
 struct ExplainArguments {
   CommonOptions common;
   std::string why;
+  /// Read the machine code of a GPU's kernels.
+  bool sass = false;
+  /// A part of a training step and its flags; empty for the model itself.
+  std::string training;
 };
 
 struct LintArguments {

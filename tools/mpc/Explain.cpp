@@ -92,6 +92,10 @@ int tool::explainCommand(const ExplainArguments &arguments) {
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
     return reporter.fail(options.status());
+  if (Status status = setTraining(arguments.training, *options); !status.ok()) {
+    reporter.fail(status);
+    return kBadUsage;
+  }
   reportFastPath(*options, reporter);
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
@@ -138,15 +142,22 @@ int tool::explainCommand(const ExplainArguments &arguments) {
       !status.ok())
     return reporter.fail(status);
   Result<std::shared_ptr<Program>> program =
-      compiler.generate(**module, /*withCode=*/false);
+      compiler.generate(**module, /*withCode=*/arguments.sass);
   if (!program.ok())
     return reporter.fail(program.status());
   explainKernels(Compiler::entry(*fused), **program, explanation);
+  if (arguments.sass)
+    if (Status status = explainSass(**module, **program, compiler.target(),
+                                    options->threads, explanation);
+        !status.ok())
+      return reporter.fail(status);
   addWarnings(*lint, reporter, explanation);
 
   if (explanation.why) {
     keepOnly(arguments.why, explanation);
     reporter.line(whyToText(explanation));
+  } else if (arguments.sass) {
+    reporter.line(sassToText(explanation));
   } else {
     reporter.line(explanationToText(explanation));
   }

@@ -182,8 +182,9 @@ void tool::explainKernels(mlir::func::FuncOp function, const Program &program,
                           Explanation &explanation) {
   llvm::StringMap<std::string> kernelOf;
   for (const Launch &launch : program.launches) {
-    explanation.kernels.push_back(
-        {launch.kernel, launch.kind, launch.ops, launch.bytes, launch.flops});
+    explanation.kernels.push_back({launch.kernel, launch.kind, launch.ops,
+                                   launch.bytes, launch.flops,
+                                   /*casts=*/0, /*sass=*/std::nullopt});
     for (const std::string &op : launch.ops)
       kernelOf.try_emplace(op, launch.kernel);
   }

@@ -59,10 +59,36 @@ static Json toJson(const ExplainedPadding &padding) {
           {"extra_flops", padding.extraFlops}};
 }
 
+static Json toJson(const ExplainedSass &sass) {
+  Json loop = nullptr;
+  if (!sass.mainLoop.empty()) {
+    loop = {{"runs", jsonNumber(sass.runs)}};
+    for (const auto &[unit, count] : sass.mainLoop)
+      loop[unit] = count;
+  }
+  return {{"blocks", sass.blocks},
+          {"threads", sass.threads},
+          {"registers", sass.registers},
+          {"spill_bytes", sass.spillBytes},
+          {"shared_memory", sass.sharedMemory},
+          {"resident_blocks", sass.residentBlocks},
+          {"main_loop", loop},
+          {"outside_per_element", jsonNumber(sass.outsidePerElement)},
+          {"l2_bytes", jsonNumber(sass.l2Bytes)},
+          {"shared_bytes", jsonNumber(sass.sharedBytes)},
+          {"bound_by", sass.boundBy},
+          {"microseconds", jsonNumber(sass.seconds * 1e6)},
+          {"floor_microseconds", jsonNumber(sass.floorSeconds * 1e6)},
+          {"share_of_floor", jsonNumber(sass.share())}};
+}
+
 static Json toJson(const ExplainedKernel &kernel) {
-  return {{"name", kernel.name},   {"kind", kernel.kind},
-          {"ops", kernel.ops},     {"bytes", kernel.bytes},
-          {"flops", kernel.flops}, {"casts", kernel.casts}};
+  Json document = {{"name", kernel.name},   {"kind", kernel.kind},
+                   {"ops", kernel.ops},     {"bytes", kernel.bytes},
+                   {"flops", kernel.flops}, {"casts", kernel.casts}};
+  if (kernel.sass)
+    document["sass"] = toJson(*kernel.sass);
+  return document;
 }
 
 static Json toJson(const ExplainedWarning &warning) {

@@ -14,8 +14,10 @@
 
 #include "mpc/Analysis/Why.h"
 #include "mpc/Runtime/Program.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 
 #include <optional>
 #include <string>
@@ -70,6 +72,25 @@ struct ExplainedPadding {
   int64_t extraFlops = 0;
 };
 
+/// What the machine code of a launch says (--sass).
+struct ExplainedSass {
+  int64_t blocks = 0, threads = 0;
+  int64_t registers = 0, spillBytes = 0;
+  /// Shared memory of a block, and blocks that share a multiprocessor.
+  int64_t sharedMemory = 0, residentBlocks = 0;
+  /// Instructions of the main loop by unit, empty where there is no such loop,
+  /// and how often a warp runs it.
+  std::vector<std::pair<std::string, int64_t>> mainLoop;
+  double runs = 0;
+  /// Instructions outside of it, per element of the largest result.
+  double outsidePerElement = 0;
+  double l2Bytes = 0, sharedBytes = 0;
+  std::string boundBy;
+  double seconds = 0, floorSeconds = 0;
+
+  double share() const { return seconds > 0 ? floorSeconds / seconds : 0; }
+};
+
 /// One launch.
 struct ExplainedKernel {
   std::string name, kind;
@@ -77,6 +98,8 @@ struct ExplainedKernel {
   int64_t bytes = 0, flops = 0;
   /// Casts that it executes.
   int64_t casts = 0;
+  /// With --sass; a product that a library computes has none.
+  std::optional<ExplainedSass> sass;
 };
 
 struct ExplainedWarning {
@@ -133,6 +156,13 @@ void explainPadding(mlir::func::FuncOp function, Explanation &explanation);
 void explainKernels(mlir::func::FuncOp function, const Program &program,
                     Explanation &explanation);
 
+/// Reads the machine code of every launch of `program`, which has CUDA C++, and
+/// estimates what it takes; `planned` has its kernels. Needs NVRTC and
+/// nvdisasm, no GPU. Fails in one sentence where one of them is missing.
+Status explainSass(mlir::ModuleOp planned, const Program &program,
+                   const TargetInfo &target, unsigned threads,
+                   Explanation &explanation);
+
 /// The account with names and places in place of ops.
 ExplainedWhy explainAccount(const std::string &name, const WhyAccount &account);
 
@@ -141,6 +171,9 @@ Json explanationToJson(const Explanation &explanation);
 
 /// The report for people, at most 100 columns wide.
 std::string explanationToText(const Explanation &explanation);
+
+/// What explainSass() found, for people.
+std::string sassToText(const Explanation &explanation);
 
 /// The account of one value for people.
 std::string whyToText(const Explanation &explanation);

@@ -100,6 +100,15 @@ void FullDriver::declare(CLI::App &app) {
   command->add_option("--why", explain.why,
                       "only the op, input or output of this name: why it has "
                       "its type, and what would change it");
+  command->add_flag("--sass", explain.sass,
+                    "read the machine code of a GPU's kernels: instructions, "
+                    "registers, bytes, and the time that they predict");
+  command
+      ->add_option("--training", explain.training,
+                   "explain a part of a training step: step, "
+                   "forward-backward, apply or evaluate, and flags behind it "
+                   "(\"step optimizer=sgd\")")
+      ->check(aPart());
   command->callback(
       [this] { chosen = [this] { return explainCommand(explain); }; });
 

@@ -1,0 +1,83 @@
+//===- CudaMachine.cpp - what a multiprocessor does in a cycle ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaMachine.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+using namespace mpc;
+
+/// Boost clocks of the parts whose rates CudaTarget.cpp has, from the same data
+/// sheets.
+static double clockOf(int capability) {
+  switch (capability) {
+  case 75:
+    return 1.59e9;
+  case 80:
+    return 1.41e9;
+  case 86:
+    return 1.695e9;
+  case 89:
+    return 2.52e9;
+  case 90:
+    return 1.755e9;
+  case 120:
+    return 2.407e9;
+  default:
+    return 1.85e9;
+  }
+}
+
+/// How much of the rate of the matrix units warps reach by themselves. On
+/// sm_90 that is 62 % of the data sheet's 989 TFLOP/s (Luo et al., "Dissecting
+/// the NVIDIA Hopper Architecture through Microbenchmarking"), of the 788 that
+/// the target's row says of large products 78 %; newer ones have not been
+/// looked up.
+static double mmaPart(int capability) { return capability >= 90 ? 0.78 : 1; }
+
+CudaMachine CudaMachine::of(const TargetInfo &target) {
+  const TargetFacts &facts = target.facts();
+  CudaMachine machine(target);
+  int capability = facts.computeCapability;
+  machine.clock = clockOf(capability);
+  machine.multiprocessors = facts.multiprocessors;
+  machine.warps = capability == 75                          ? 32
+                  : capability / 10 == 8 && capability > 80 ? 48
+                  : capability >= 120                       ? 48
+                                                            : 64;
+  machine.sharedBytes = facts.sharedBytesPerBlock + kReservedShared;
+  return machine;
+}
+
+double CudaMachine::mmaFlops(MathType type) const {
+  const MathUnit *unit = target.unit(type);
+  if (!unit)
+    return 0;
+  return mmaPart(target.facts().computeCapability) * unit->rate * 1e12 /
+         (clock * double(multiprocessors));
+}
+
+double CudaMachine::floatFlops() const {
+  // sm_75 and sm_80 have 64 lanes, all others 128.
+  int capability = target.facts().computeCapability;
+  return capability == 75 || capability == 80 ? 128 : 256;
+}
+
+double CudaMachine::memoryBytes() const {
+  return target.facts().bandwidth * 1e9 / (clock * double(multiprocessors));
+}
+
+int64_t CudaMachine::residentBlocks(int64_t threads, int64_t registers,
+                                    int64_t shared) const {
+  int64_t blockWarps = llvm::divideCeil(threads, 32);
+  // A warp's registers are handed out in units of 256.
+  int64_t perWarp = llvm::alignTo(std::max<int64_t>(registers, 1) * 32, 256);
+  return std::min({kBlocks, warps / blockWarps,
+                   kRegisters / perWarp / blockWarps,
+                   sharedBytes / (shared + kReservedShared)});
+}

@@ -1,0 +1,224 @@
+//===- SassTime.cpp - how long machine code is likely to take -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SassTime.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mpc;
+using llvm::StringRef;
+
+/// Cycles from a barrier until the matrix units are busy again (the barrier,
+/// ldmatrix, the first mma), and what a block waits when it begins and ends:
+/// for its first loads and its last stores. Estimates.
+static constexpr double kBarrierWait = 120, kBlockWait = 1500;
+
+//===----------------------------------------------------------------------===//
+// The assembler
+//===----------------------------------------------------------------------===//
+
+/// The number in front of `unit`; 0 where there is none.
+static int64_t numberBefore(StringRef line, StringRef unit) {
+  size_t at = line.find(unit);
+  if (at == StringRef::npos)
+    return 0;
+  StringRef text = line.take_front(at).rtrim();
+  int64_t number = 0;
+  text.substr(text.find_last_not_of("0123456789") + 1).getAsInteger(10, number);
+  return number;
+}
+
+std::map<std::string, AssembledKernel> AssembledKernel::parse(StringRef log) {
+  std::map<std::string, AssembledKernel> kernels;
+  AssembledKernel *kernel = nullptr;
+  for (StringRef line : llvm::split(log, '\n')) {
+    if (line.contains("Function properties for ")) {
+      StringRef name = line.split("Function properties for ").second.trim();
+      kernel = &kernels[name.str()];
+    } else if (kernel && line.contains("spill stores")) {
+      kernel->spillBytes = numberBefore(line, " bytes spill stores") +
+                           numberBefore(line, " bytes spill loads");
+    } else if (kernel && line.contains("Used ")) {
+      kernel->registers = numberBefore(line, " registers");
+      kernel->sharedBytes = numberBefore(line, " bytes smem");
+    }
+  }
+  return kernels;
+}
+
+//===----------------------------------------------------------------------===//
+// How often loops run
+//===----------------------------------------------------------------------===//
+
+/// What a kernel consists of: the code outside of loops first, then each loop.
+static std::vector<SassMix> mixesOf(const SassKernel &kernel) {
+  std::vector<SassMix> mixes = {kernel.mixOf(-1)};
+  for (size_t loop = 0; loop < kernel.loops.size(); ++loop)
+    mixes.push_back(kernel.mixOf(int64_t(loop)));
+  return mixes;
+}
+
+namespace {
+/// Deals what a warp has to do to the loops that do it.
+class LoopRuns {
+public:
+  explicit LoopRuns(const std::vector<SassMix> &mixes)
+      : mixes(mixes), runs(mixes.size(), 1), known(mixes.size(), false) {
+    known[0] = true;
+  }
+
+  /// Lets all loops that do some of `what`, and are not known yet, run as
+  /// often as `wanted` by a warp in all asks for, at least `least` times.
+  void deal(double wanted, double least,
+            llvm::function_ref<double(const SassMix &)> what) {
+    double open = 0;
+    std::vector<size_t> takers;
+    for (size_t i = 0; i < mixes.size(); ++i) {
+      if (known[i]) {
+        wanted -= runs[i] * what(mixes[i]);
+      } else if (what(mixes[i]) > 0) {
+        open += what(mixes[i]);
+        takers.push_back(i);
+      }
+    }
+    for (size_t i : takers) {
+      runs[i] = std::max(wanted / open, least);
+      known[i] = true;
+    }
+  }
+
+  const std::vector<SassMix> &mixes;
+  std::vector<double> runs;
+  std::vector<bool> known;
+};
+} // namespace
+
+static std::vector<double> runsOf(const std::vector<SassMix> &mixes,
+                                  const SassLaunch &launch) {
+  double warps = double(launch.blocks) * llvm::divideCeil(launch.threads, 32);
+  bool hasTensor = llvm::any_of(
+      mixes, [](const SassMix &mix) { return mix[SassUnit::Tensor] > 0; });
+  LoopRuns runs(mixes);
+  if (hasTensor)
+    runs.deal(double(launch.flops) / warps, 1, [](const SassMix &mix) {
+      return mix[SassUnit::Tensor] ? double(mix.flops) : 0;
+    });
+  runs.deal(double(launch.writtenBytes + launch.scratchBytes) / warps, 0,
+            [](const SassMix &mix) { return mix.storedBytes; });
+  // Loops of products that fill the pipeline, or add up what blocks left, are
+  // short; in other kernels loads are what there is to do.
+  if (!hasTensor)
+    runs.deal(double(launch.bytes - launch.writtenBytes + launch.scratchBytes) /
+                  warps,
+              1, [](const SassMix &mix) { return mix.loadedBytes; });
+  return runs.runs;
+}
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+static constexpr StringRef kResourceNames[] = {"issue",   "tensor", "float",
+                                               "special", "shared", "L2"};
+
+/// The type that a kernel's matrix units multiply.
+static std::optional<MathType> tensorType(const SassKernel &kernel) {
+  for (const SassInstruction &instruction : kernel.instructions) {
+    if (instruction.unit() != SassUnit::Tensor)
+      continue;
+    if (instruction.base() == "IMMA")
+      return MathType::Int8;
+    if (instruction.base() == "DMMA")
+      return MathType::Float64;
+    return instruction.has("BF16")   ? MathType::BFloat16
+           : instruction.has("TF32") ? MathType::TensorFloat32
+                                     : MathType::Float16;
+  }
+  return std::nullopt;
+}
+
+SassEstimate mpc::estimateTime(const SassKernel &kernel,
+                               const AssembledKernel &assembled,
+                               const SassLaunch &launch,
+                               const TargetInfo &target) {
+  CudaMachine machine = CudaMachine::of(target);
+  std::optional<MathType> type = tensorType(kernel);
+  std::vector<SassMix> mixes = mixesOf(kernel);
+  SassEstimate result;
+  result.runs = runsOf(mixes, launch);
+  result.residentBlocks =
+      machine.residentBlocks(launch.threads, assembled.registers,
+                             assembled.sharedBytes + launch.dynamicShared);
+
+  double warps = double(llvm::divideCeil(launch.threads, 32));
+  double blocks = double(launch.blocks),
+         processors = double(machine.multiprocessors);
+  // Of the multiprocessor that is the last one to finish.
+  double most = std::ceil(blocks / processors);
+  double together = std::clamp(
+      most, 1.0, double(std::max<int64_t>(result.residentBlocks, 1)));
+  double busy = blocks / (most * processors);
+  double l2Rate =
+      std::min(CudaMachine::kL2BytesAlone, CudaMachine::kL2Bytes / busy);
+
+  // What a block takes of each resource, and of the busiest one at any time.
+  double sums[SassEstimate::kResources] = {}, serial = 0, barriers = 0,
+         outside = 0;
+  int64_t main = kernel.mainLoop();
+  for (size_t i = 0; i < mixes.size(); ++i) {
+    const SassMix &mix = mixes[i];
+    double times = result.runs[i] * warps;
+    double moved = mix.loadedBytes + mix.storedBytes;
+    double multiplied = mix[SassUnit::Tensor] ? double(mix.flops) : 0;
+    double needs[SassEstimate::kResources] = {};
+    needs[SassEstimate::Issue] =
+        double(mix.instructions()) / CudaMachine::kIssue;
+    if (type && multiplied)
+      needs[SassEstimate::Tensor] = multiplied / machine.mmaFlops(*type);
+    needs[SassEstimate::Float] =
+        double(mix[SassUnit::Float]) * 64 / machine.floatFlops();
+    needs[SassEstimate::Special] =
+        double(mix[SassUnit::Special]) / CudaMachine::kSpecial;
+    needs[SassEstimate::Shared] = mix.sharedBytes / CudaMachine::kSharedBytes;
+    needs[SassEstimate::L2] = moved / l2Rate;
+    for (size_t r = 0; r < SassEstimate::kResources; ++r)
+      sums[r] += needs[r] * times;
+    serial += *std::max_element(std::begin(needs), std::end(needs)) * times;
+    barriers += result.runs[i] * double(mix.barriers);
+    result.sharedBytes += mix.sharedBytes * times * blocks;
+    result.l2Bytes += moved * times * blocks;
+    if (int64_t(i) - 1 != main || main < 0)
+      outside += double(mix.instructions()) * times * blocks * 32;
+  }
+  if (launch.elements > 0)
+    result.outsidePerElement = outside / double(launch.elements);
+
+  auto *busiest = std::max_element(std::begin(sums), std::end(sums));
+  double waits = (barriers * kBarrierWait + kBlockWait) / together;
+  double gaps = (serial - *busiest) / together;
+  double cycles = most * (*busiest + gaps + waits);
+  result.boundBy = kResourceNames[busiest - std::begin(sums)];
+  if (waits > *busiest)
+    result.boundBy = "waits";
+  double memory =
+      machine.memoryBytes() > 0
+          ? double(launch.bytes) / (machine.memoryBytes() * processors)
+          : 0;
+  if (memory > cycles)
+    result.boundBy = "memory";
+  result.seconds = std::max(cycles, memory) / machine.clock;
+
+  double rate = target.facts().float32Rate * 1e12;
+  if (type && target.unit(*type))
+    rate = target.unit(*type)->rate * 1e12;
+  double compute = rate > 0 ? double(launch.flops) / rate : 0;
+  result.floorSeconds = std::max(compute, memory / machine.clock);
+  return result;
+}
