@@ -6,12 +6,10 @@
 
 #include "mpc/Analysis/OperandSums.h"
 
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
 using namespace mlir;
 using namespace mpc;
-
-static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getShape();
-}
 
 bool mpc::sumsInFloat32(ReduceSumOp sum) {
   return !sum.getKeepDims() &&
@@ -36,20 +34,20 @@ static std::optional<int64_t> columnIn(Value operand, Value part) {
   if (operand == part)
     return 0;
   if (auto reshape = operand.getDefiningOp<ReshapeOp>()) {
-    ArrayRef<int64_t> from = shapeOfTensor(reshape.getInput());
-    if (from.empty() || from.back() != shapeOfTensor(operand).back())
+    ArrayRef<int64_t> from = shapeOf(reshape.getInput());
+    if (from.empty() || from.back() != shapeOf(operand).back())
       return std::nullopt;
     return columnIn(reshape.getInput(), part);
   }
   auto concat = operand.getDefiningOp<ConcatOp>();
-  if (!concat || static_cast<size_t>(concat.getAxis()) + 1 !=
-                     shapeOfTensor(operand).size())
+  if (!concat ||
+      static_cast<size_t>(concat.getAxis()) + 1 != shapeOf(operand).size())
     return std::nullopt;
   int64_t begin = 0;
   for (Value piece : concat.getInputs()) {
     if (std::optional<int64_t> column = columnIn(piece, part))
       return begin + *column;
-    begin += shapeOfTensor(piece).back();
+    begin += shapeOf(piece).back();
   }
   return std::nullopt;
 }
@@ -62,8 +60,8 @@ static bool isPlainProduct(MatmulOp product) {
   ComputeMode mode = product.getCompute();
   return !product.getPacked() &&
          (mode == ComputeMode::native || mode == ComputeMode::tf32) &&
-         shapeOfTensor(product.getLhs()).size() == 2 &&
-         shapeOfTensor(product.getRhs()).size() == 2 &&
+         shapeOf(product.getLhs()).size() == 2 &&
+         shapeOf(product.getRhs()).size() == 2 &&
          elementCount(product.getLhs()) > 0 &&
          elementCount(product.getRhs()) > 0 &&
          isMultiplied(getElementTypeOrSelf(product.getLhs())) &&
@@ -73,13 +71,13 @@ static bool isPlainProduct(MatmulOp product) {
 
 std::optional<OperandSum> mpc::operandSumOf(ReduceSumOp sum, MatmulOp product) {
   Value part = summedValue(sum);
-  int64_t rank = shapeOfTensor(part).size();
+  int64_t rank = shapeOf(part).size();
   if (rank < 2 || !sumsInFloat32(sum) || !isPlainProduct(product))
     return std::nullopt;
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(rank - 1));
   if (sum.getAxes() != ArrayRef<int64_t>(axes))
     return std::nullopt;
-  int64_t extent = shapeOfTensor(part).back();
+  int64_t extent = shapeOf(part).back();
   if (!product.getTransposeRhs())
     if (std::optional<int64_t> begin = columnIn(product.getRhs(), part))
       return OperandSum{/*isLeft=*/false, *begin, extent};

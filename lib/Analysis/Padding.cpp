@@ -10,15 +10,13 @@
 
 #include "mpc/Analysis/Padding.h"
 
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
 #include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 using namespace mlir;
 using namespace mpc;
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 static bool isConstant(Value value) {
   return value.getDefiningOp<mpc::ConstantOp>();

@@ -6,16 +6,14 @@
 
 #include "PaddingModels.h"
 
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
 #include <numeric>
 
 #include "mpc/Analysis/PaddingInterface.cpp.inc"
 
 using namespace mlir;
 using namespace mpc;
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 const AxisLink *OpAxis::find(bool isResult, unsigned index) const {
   for (const AxisLink &link : links)

@@ -10,13 +10,10 @@
 #include "PaddingModels.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;
 using namespace mpc;
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 /// An axis that is summed over.
 static void addSum(AxisList &list, AxisRole role, int64_t extent,

@@ -225,7 +225,7 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
 /// Every op ends in a region that becomes one kernel.
 static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  func.addPass(createFusePass());
+  addFusionPasses(func);
   const KernelModel &kernels = options.target.kernels();
   if (!kernels.openComposites.empty()) {
     std::vector<StringLiteral> closed = kernels.composites;

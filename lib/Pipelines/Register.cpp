@@ -38,6 +38,7 @@ void mpc::registerAllDialects(DialectRegistry &registry) {
 
 void mpc::registerAllPasses() {
   registerMpcPasses();
+  registerFusionPipeline();
   registerMpcTrainingPasses();
   registerMpcExePasses();
   registerMpcTargetCUDAPasses();

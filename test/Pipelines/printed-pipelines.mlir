@@ -105,7 +105,10 @@
 // FUSE: builtin.module(
 // FUSE-NEXT: mpc-set-target{target=cpu:avx512},
 // FUSE-NEXT: func.func(
-// FUSE-NEXT: mpc-fuse{report=false target=},
+// FUSE-NEXT: mpc-prepare-fusion{target=},
+// FUSE-NEXT: mpc-group-ops{report=false target=},
+// FUSE-NEXT: mpc-join-kernels{target=},
+// FUSE-NEXT: mpc-form-fusions,
 // FUSE-NEXT: cse,
 // FUSE-NEXT: mpc-verify-stage{stage=fuse}
 // FUSE-NEXT: )

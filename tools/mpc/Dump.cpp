@@ -31,10 +31,10 @@ static std::string stageNames() {
 /// Runs the fuser on a module after Layout and prints what it decided, in
 /// order.
 static int dumpFusion(mlir::ModuleOp module, Reporter &reporter) {
-  FusePassOptions fuse;
-  fuse.report = true;
+  GroupOpsPassOptions group;
+  group.report = true;
   mlir::PassManager passes(module.getContext());
-  passes.addNestedPass<mlir::func::FuncOp>(createFusePass(fuse));
+  addFusionPasses(passes.nest<mlir::func::FuncOp>(), group);
   mlir::ScopedDiagnosticHandler handler(
       module.getContext(), [&](mlir::Diagnostic &message) {
         if (message.getSeverity() != mlir::DiagnosticSeverity::Remark)

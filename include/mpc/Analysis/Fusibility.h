@@ -11,7 +11,7 @@
 #ifndef MPC_ANALYSIS_FUSIBILITY_H
 #define MPC_ANALYSIS_FUSIBILITY_H
 
-#include "mpc/Analysis/ContractedDag.h"
+#include "mpc/Analysis/Fusion/ContractedDag.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Target/TargetInfo.h"
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/ContractedDag.h"
+#include "mpc/Analysis/Fusion/ContractedDag.h"
 
 #include "gtest/gtest.h"
 

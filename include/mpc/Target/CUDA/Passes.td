@@ -97,7 +97,7 @@ def StoreFiltersPass : Pass<"mpc-store-filters", "::mlir::func::FuncOp"> {
     }
     ```
 
-    Contract in: after mpc-fuse, before mpc-plan. Contract out: the same fusions.
+    Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions.
     Numerics: none.
     Left alone: windows of one place, filters that are no constants or that a
     fusion reads twice.

@@ -13,8 +13,8 @@
 #include "ProgramPlanner.h"
 #include "ReplacedArguments.h"
 
+#include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
-#include "mpc/Dialect/Mpc/Transforms/Views.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_PLANPASS

@@ -9,9 +9,9 @@
 
 #include "ProgramPlanner.h"
 
+#include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Exe/Transforms/ArenaPlanner.h"
-#include "mpc/Dialect/Mpc/Transforms/Views.h"
 
 #include <numeric>
 #include <set>

@@ -6,7 +6,7 @@
 
 #include "ReplacedArguments.h"
 
-#include "mpc/Dialect/Mpc/Transforms/Views.h"
+#include "mpc/Analysis/Fusion/Views.h"
 
 #include "mlir/IR/IRMapping.h"
 

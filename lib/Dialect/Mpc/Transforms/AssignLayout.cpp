@@ -9,9 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "AssignLayout.h"
-#include "FuseMovement.h"
 #include "OpEmitter.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"

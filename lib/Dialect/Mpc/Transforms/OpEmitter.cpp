@@ -12,10 +12,6 @@
 using namespace mlir;
 using namespace mpc;
 
-ArrayRef<int64_t> mpc::shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
 ElementsAttr mpc::constantOf(Value value) {
   auto constant = value.getDefiningOp<mpc::ConstantOp>();
   return constant ? constant.getValue() : ElementsAttr();

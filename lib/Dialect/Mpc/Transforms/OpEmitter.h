@@ -10,11 +10,9 @@
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_OPEMITTER_H
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 namespace mpc {
-
-/// The shape of a tensor value.
-llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
 
 /// The constant that `value` is, or null.
 mlir::ElementsAttr constantOf(mlir::Value value);

@@ -8,12 +8,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Analysis/OpTypes.h"
 #include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
-#include "mpc/Dialect/Mpc/Transforms/Views.h"
 #include "mpc/Policy/Policy.h"
 #include "mpc/Support/StepNames.h"
 

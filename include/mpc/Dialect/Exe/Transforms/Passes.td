@@ -31,7 +31,7 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
     }
     ```
 
-    Contract in: after mpc-fuse. Contract out: no function but kernels; the program
+    Contract in: after mpc-form-fusions. Contract out: no function but kernels; the program
     verifies. Values that are returned are written to their result at once; a value
     that is returned twice, or that is an argument, a constant or a view, is copied
     by a kernel that returns its argument.

@@ -81,7 +81,7 @@ protected:
     function.addPass(createMergeContractionsPass());
     function.addPass(createAssignLayoutPass());
     function.addPass(createPackConstantsPass());
-    function.addPass(createFusePass());
+    addFusionPasses(function);
     pm.addPass(createPlanPass());
     ASSERT_TRUE(succeeded(pm.run(*module)));
     auto programs = module->getOps<exe::ProgramOp>();

@@ -42,6 +42,12 @@ protected:
     return *module.getOps<func::FuncOp>().begin();
   }
 
+  void fuse(ModuleOp module) {
+    PassManager manager(&context);
+    addFusionPasses(manager.nest<func::FuncOp>());
+    EXPECT_TRUE(succeeded(manager.run(module)));
+  }
+
   void apply(ModuleOp module, std::unique_ptr<Pass> pass) {
     PassManager manager(&context);
     if (pass->getOpName() == func::FuncOp::getOperationName())
@@ -175,7 +181,7 @@ TEST_F(AssignPrecisionPropertyTest, FusionKeepsDeclaredTypes) {
       return lines;
     };
     std::vector<std::string> before = signatures();
-    apply(*module, createFusePass());
+    fuse(*module);
     std::vector<std::string> after = signatures();
     // Fusing drops what nothing reads.
     ASSERT_TRUE(llvm::includes(before, after));
@@ -203,7 +209,7 @@ TEST_F(AssignPrecisionPropertyTest, FusionKeepsDeclaredValues) {
     InterpretOptions options;
     options.rounding = Rounding::Declared;
     auto before = interpret(mainOf(*module), arguments, options);
-    apply(*module, createFusePass());
+    fuse(*module);
     auto after = interpret(mainOf(*module), arguments, options);
     ASSERT_TRUE(succeeded(before) && succeeded(after));
     for (auto [left, right] : llvm::zip_equal(*before, *after))

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Dialect/Mpc/Transforms/FusionQueue.h"
+#include "Analysis/Fusion/GroupRules.h"
 
 #include "RandomGraph.h"
 
@@ -63,7 +63,9 @@ protected:
     options.rounding = reference::Rounding::Declared;
     OwningOpRef<ModuleOp> before = cast<ModuleOp>(module->clone());
     exe::setTarget(module, gpu);
-    apply(module, createFusePass());
+    PassManager manager(&context);
+    addFusionPasses(manager.nest<func::FuncOp>());
+    ASSERT_TRUE(succeeded(manager.run(module)));
     std::mt19937 engine(seed);
     std::normal_distribution<double> normal;
     for (auto [oldFunc, newFunc] : llvm::zip_equal(
@@ -99,7 +101,7 @@ TEST_F(FusionTest, ReadersAreSeenBehindViews) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  FuseRules(graph, block, gpu).classify();
+  GroupRules(graph, block, gpu).classify();
   SmallVector<FusionGroup *> readers =
       graph.readersOf(opAt(block, 0)->getResult(0));
   EXPECT_EQ(readers.size(), 2u);
@@ -120,7 +122,7 @@ TEST_F(FusionTest, AMergeSavesWhatNeedNotBeStored) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  FuseRules(graph, block, gpu).classify();
+  GroupRules(graph, block, gpu).classify();
   FusionCost cost(gpu, graph);
   auto group = [&](int index) { return graph.groupOf(opAt(block, index)); };
   FusionSaving first = cost.ofMerge(group(1), group(0));
@@ -153,7 +155,7 @@ TEST_F(FusionTest, AnOperandInWiderTypeIsLoadedByEachBlockOfColumns) {
         n + "xf32>\n}");
     Block &block = blockOf(*module);
     FusionGraph graph(block);
-    FuseRules(graph, block, gpu).classify();
+    GroupRules(graph, block, gpu).classify();
     return FusionCost(gpu, graph)
         .ofOperand(graph.groupOf(opAt(block, 1)), graph.groupOf(opAt(block, 0)),
                    0);

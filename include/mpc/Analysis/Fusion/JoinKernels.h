@@ -1,0 +1,25 @@
+//===- JoinKernels.h - kernels that run as one ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The second half of grouping, which mpc-join-kernels runs once all kernels
+// have grown.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_FUSION_JOINKERNELS_H
+#define MPC_ANALYSIS_FUSION_JOINKERNELS_H
+
+#include "mpc/Analysis/Fusion/FusionGraph.h"
+#include "mpc/Target/TargetInfo.h"
+
+namespace mpc {
+
+/// Gives widening casts to their readers; where the target runs kernels that
+/// stand side by side as one launch, makes these one group.
+void joinKernels(FusionGraph &graph, mlir::Block &block,
+                 const TargetInfo &target);
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_FUSION_JOINKERNELS_H

@@ -1,0 +1,36 @@
+//===- Views.h - ops that move nothing --------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which ops only name a part of a buffer, or several that lie side by side. The
+// fuser leaves these outside kernels, and the planner gives them no memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_FUSION_VIEWS_H
+#define MPC_ANALYSIS_FUSION_VIEWS_H
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+namespace mpc {
+
+/// Every buffer and every view starts at a multiple of this many bytes.
+inline constexpr int64_t kBufferAlign = 64;
+
+/// The first byte of a slice in its input where it is one contiguous, aligned
+/// piece; nullopt otherwise.
+std::optional<int64_t> contiguousOffset(SliceOp slice);
+
+/// Whether a slice is a view: contiguous, of a value that a kernel computes.
+bool isFreeSlice(SliceOp slice);
+
+/// Whether a concat is a view: its operands lie one after the other, each
+/// starts aligned, and each is a kernel's result that no other operand shares.
+bool isFreeConcat(ConcatOp concat);
+
+/// Whether `op` is a reshape, a free slice or a free concat.
+bool isView(mlir::Operation *op);
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_FUSION_VIEWS_H

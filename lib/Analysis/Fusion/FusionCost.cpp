@@ -1,0 +1,175 @@
+//===- FusionCost.cpp - the time that a fusion saves ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FusionCost.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+#include "mpc/Analysis/Padding.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Rates of a target about which nothing is known; only proportions matter.
+static constexpr double kSomeBandwidth = 1e12;
+
+/// A contraction's block of results: what a large kernel keeps in registers.
+static constexpr int64_t kBlockRows = 128, kBlockColumns = 256;
+
+/// What is read again soon comes from a cache, which is this much faster.
+static constexpr double kCacheSpeed = 3;
+
+FusionCost::FusionCost(const TargetInfo &target, const FusionGraph &graph)
+    : graph(graph), target(target),
+      bytesPerSecond(target.hasCeilings() ? target.bytesPerSecond()
+                                          : kSomeBandwidth),
+      launchSeconds(target.launchSeconds()), borders(graph.getNumGroups()) {}
+
+/// The value in memory that `value` is, behind views.
+static Value behindViews(const FusionGraph &graph, Value value) {
+  while (FusionGroup *group = graph.groupOf(value)) {
+    auto reshape = value.getDefiningOp<ReshapeOp>();
+    if (!reshape || !group->isLoose)
+      break;
+    value = reshape.getInput();
+  }
+  return value;
+}
+
+FusionCost::Border FusionCost::makeBorder(FusionGroup *group) const {
+  Border border;
+  border.results = graph.resultsOf(group);
+  SmallVector<Value> pending;
+  llvm::SmallDenseSet<Value> seen;
+  for (Operation *op : group->ops)
+    for (Value operand : op->getOperands()) {
+      pending.push_back(operand);
+      if (graph.groupOf(operand) == group || !seen.insert(operand).second)
+        continue;
+      Value source = behindViews(graph, operand);
+      border.inputs.push_back({operand, source});
+      border.sources.insert(source);
+    }
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!border.reads.insert(value).second)
+      continue;
+    if (FusionGroup *view = graph.groupOf(value); view && view->isLoose)
+      llvm::append_range(pending, value.getDefiningOp()->getOperands());
+  }
+  return border;
+}
+
+const FusionCost::Border &FusionCost::borderOf(FusionGroup *group) const {
+  std::unique_ptr<Border> &border = borders[group->number];
+  if (!border || border->version != group->version ||
+      border->viewVersion != graph.getViewVersion()) {
+    ++made;
+    border = std::make_unique<Border>(makeBorder(group));
+    border->version = group->version;
+    border->viewVersion = graph.getViewVersion();
+  }
+  return *border;
+}
+
+/// What one makes and the other reads need not be read, and where nothing else
+/// reads it, not be written.
+int64_t FusionCost::bytesBetween(FusionGroup *maker,
+                                 FusionGroup *reader) const {
+  int64_t bytes = 0;
+  auto add = [&](Value result) {
+    bool isOnlyReader = graph.isReadOnlyBy(result, maker, reader);
+    bytes += (isOnlyReader ? 2 : 1) * byteCount(result.getType());
+  };
+  const Border &made = borderOf(maker), &read = borderOf(reader);
+  if (made.results.size() <= read.reads.size()) {
+    for (Value result : made.results)
+      if (read.reads.contains(result))
+        add(result);
+  } else {
+    for (Value value : read.reads)
+      if (graph.groupOf(value) == maker)
+        add(value);
+  }
+  return bytes;
+}
+
+FusionSaving FusionCost::ofMerge(FusionGroup *into, FusionGroup *from) const {
+  FusionSaving saving;
+  saving.launches = !into->isLoose && !from->isLoose;
+  saving.bytes = bytesBetween(into, from) + bytesBetween(from, into);
+  // What both read is read once.
+  const llvm::SmallDenseSet<Value> &read = borderOf(into).sources;
+  for (auto [input, source] : borderOf(from).inputs)
+    if (graph.groupOf(source) != into && read.contains(source))
+      saving.bytes += byteCount(source.getType());
+  saving.seconds = double(saving.bytes) / bytesPerSecond +
+                   double(saving.launches) * launchSeconds;
+  return saving;
+}
+
+/// How often a contraction goes over its operand number `index`.
+static double operandPasses(Operation *contraction, unsigned index) {
+  ArrayRef<int64_t> result = shapeOf(contraction->getResult(0));
+  if (index > 1 || result.size() < 2)
+    return 1;
+  // The left-hand side meets every block of columns, the right-hand side every
+  // block of rows.
+  int64_t columns = result.back(), rows = result[result.size() - 2];
+  if (auto conv = dyn_cast<ConvOp>(contraction)) {
+    columns = conv.getOutputChannels();
+    rows = elementCount(conv.getResult()) / std::max<int64_t>(columns, 1);
+  }
+  return std::max<int64_t>(1, index == 0
+                                  ? llvm::divideCeil(columns, kBlockColumns)
+                                  : llvm::divideCeil(rows, kBlockRows));
+}
+
+/// The largest of what the arithmetic, the memory and the cache need.
+double FusionCost::contractionSeconds(Operation *op,
+                                      ArrayRef<double> operandBytes) const {
+  double memory = byteCount(op->getResult(0).getType()), cache = memory;
+  for (auto [index, bytes] : llvm::enumerate(operandBytes)) {
+    memory += bytes;
+    cache += bytes * operandPasses(op, index);
+  }
+  double arithmetic = 0;
+  if (std::optional<MathType> type = mathTypeOf(op);
+      type && target.hasCeilings())
+    arithmetic = cast<CostOpInterface>(op).getFlops() /
+                 target.flopsPerSecond(*type, /*aligned=*/true);
+  return std::max({arithmetic, memory / bytesPerSecond,
+                   cache / (kCacheSpeed * bytesPerSecond)});
+}
+
+FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
+                                   unsigned index) const {
+  FusionSaving saving = ofMerge(into, from);
+  Operation *anchor = into->anchor;
+  // No more is loaded of an input than what is made of it has elements.
+  int64_t made = 0, loaded = 0, elements = 0;
+  for (Value result : borderOf(from).results) {
+    made += byteCount(result.getType());
+    elements += elementCount(result);
+  }
+  for (auto [input, source] : borderOf(from).inputs)
+    loaded += std::min(elements, elementCount(input)) *
+              bytesPerElement(getElementTypeOrSelf(input));
+  SmallVector<double> before;
+  for (Value operand : anchor->getOperands())
+    before.push_back(byteCount(operand.getType()));
+  before[index] = made;
+  SmallVector<double> after = before;
+  after[index] = loaded;
+  saving.extraSeconds = std::max(0.0, contractionSeconds(anchor, after) -
+                                          contractionSeconds(anchor, before));
+  // The kernel that moved the operand is gone, and this one takes longer.
+  saving.seconds = double(made + loaded) / bytesPerSecond -
+                   saving.extraSeconds +
+                   double(saving.launches) * launchSeconds;
+  return saving;
+}

@@ -1,0 +1,128 @@
+//===- GroupState.cpp - one kernel for the state of a training step -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The groups that a training step ends in are made before any other grows. All
+// that computes new values of state arguments from gradients is one kernel,
+// whatever the shapes; all checks of gradients are another. Else each
+// parameter would cost launches, and a product that takes its parameter's
+// update as epilogue could neither be a library's nor wait for the checks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GroupRules.h"
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+#include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Buffers of one kernel: a launch passes 4 KiB of pointers.
+static constexpr size_t kMostBuffers = 480;
+
+/// Whether another kernel makes the input of the cast and can store it in 16
+/// bits: a gradient then lies in memory as such.
+static bool isStoredNarrow(CastOp cast) {
+  Operation *producer = behindReshapes(cast.getInput()).getDefiningOp();
+  return isNarrowing(cast) &&
+         bytesPerElement(getElementTypeOrSelf(cast)) == 2 &&
+         elementCount(cast.getInput()) > 1 && producer &&
+         absorbsResultCast(producer, FusionTarget());
+}
+
+/// Makes groups of kind `kind` out of `members`, which are in block order and
+/// on no way between each other but through members: as few as a launch's
+/// pointers allow, and ops that hand tensors to each other together.
+void GroupRules::joinInto(ArrayRef<Operation *> members, FusionKind kind) {
+  llvm::SetVector<FusionGroup *> parts;
+  for (Operation *op : members)
+    graph.groupOf(op)->isJoint = true;
+  for (Operation *op : members)
+    for (Value operand : op->getOperands())
+      if (FusionGroup *source = graph.groupOf(operand);
+          source && source->isJoint && elementCount(operand) > 1)
+        graph.merge(graph.groupOf(op), source);
+  // Scalars first: a way from one of them to a tensor may lead through others.
+  for (bool isTensor : {false, true})
+    for (Operation *op : members)
+      if (isTensor == (elementCount(op->getResult(0)) > 1))
+        parts.insert(graph.groupOf(op));
+
+  FusionGroup *into = nullptr;
+  size_t buffers = 0;
+  for (FusionGroup *part : parts) {
+    part->isJoint = true;
+    part->kind = kind;
+    llvm::SmallPtrSet<Value, 8> inputs;
+    for (Operation *op : part->ops)
+      for (Value operand : op->getOperands())
+        if (graph.groupOf(operand) != part)
+          inputs.insert(operand);
+    size_t more = inputs.size() + graph.resultsOf(part).size();
+    buffers += more;
+    if (!into || buffers > kMostBuffers || !graph.merge(into, part)) {
+      into = part;
+      buffers = more;
+    }
+  }
+}
+
+/// The kernel of kind `update`: elementwise ops, of any shape, whose results
+/// only new values of state arguments are made of.
+void GroupRules::joinUpdates() {
+  auto function = dyn_cast_if_present<FunctionOpInterface>(block.getParentOp());
+  llvm::SmallPtrSet<Operation *, 32> updates;
+  SmallVector<Operation *> members;
+  for (Operation *op : llvm::reverse(ops)) {
+    if (graph.groupOf(op)->isLoose ||
+        (kernels.mapsOperands && isPartOfProduct(op)) ||
+        (!isElementwise(op) && !isFreeToRepeat(op)))
+      continue;
+    bool changesState = false, isReadBeside = false, isReturned = false;
+    for (OpOperand &use : op->getUses()) {
+      if (returnsState(use, function))
+        isReturned = changesState = true;
+      else if (updates.contains(use.getOwner()))
+        changesState = true;
+      else if (!use.getOwner()->hasTrait<OpTrait::IsTerminator>())
+        isReadBeside = true;
+    }
+    if (!changesState || isReadBeside)
+      continue;
+    if (auto cast = dyn_cast<CastOp>(op);
+        cast && !isReturned && isStoredNarrow(cast))
+      continue;
+    updates.insert(op);
+    members.push_back(op);
+  }
+  std::reverse(members.begin(), members.end());
+  joinInto(members, FusionKind::update);
+}
+
+/// The kernel that walks all gradients: whether they are finite, their norm.
+/// It widens what it loads, and computes what it unscales by.
+void GroupRules::joinChecks() {
+  llvm::SmallPtrSet<Operation *, 16> checks;
+  SmallVector<Operation *> members;
+  for (Operation *op : llvm::reverse(ops)) {
+    auto cast = dyn_cast<CastOp>(op);
+    bool isCheck = isa<AllFiniteOp, GlobalNormOp>(op);
+    bool isPart = (cast && isWidening(cast)) ||
+                  (isElementwise(op) && elementCount(op->getResult(0)) == 1);
+    bool isReadByChecks =
+        !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+          return checks.contains(user);
+        });
+    if (!isCheck && !(isPart && isReadByChecks))
+      continue;
+    checks.insert(op);
+    members.push_back(op);
+  }
+  std::reverse(members.begin(), members.end());
+  joinInto(members, FusionKind::reduce);
+}

@@ -1,0 +1,300 @@
+//===- GroupSteps.cpp - the steps by which groups grow --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Looks at a group's borders for operands that it could compute itself and
+// readers that it could take in, and takes the step that the queue chose.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GroupRules.h"
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Looking
+//===----------------------------------------------------------------------===//
+
+/// Whether steps that take `group` are asked for.
+static bool isWanted(FusionGroup *group, FusionGroup *only) {
+  return !only || group == only;
+}
+
+SmallVector<FusionCandidate>
+GroupRules::candidatesOf(FusionGroup *group, FusionGroup *only,
+                         FusionGroup *onlyReader) const {
+  Candidates candidates;
+  if (group->isLoose || group->isJoint || group->ops.empty())
+    return candidates;
+  if (!group->anchor) {
+    addLoops(group, only, candidates);
+    return candidates;
+  }
+  if (group->kind == FusionKind::library)
+    return candidates;
+  FusionClass family = familyOf(group->anchor);
+  if (takesOperands(group)) {
+    addOperands(group, only, candidates);
+    // What its three results become is known from the start.
+    if (isa<AttentionGradientOp>(group->anchor))
+      return candidates;
+    if (kernels.mapsResults || family == FusionClass::Attention)
+      addStore(group, only, candidates);
+  }
+  if (family == FusionClass::RowWise || family == FusionClass::Reduction)
+    addPrologue(group, only, candidates);
+  addEpilogue(group, only, only ? only : onlyReader, candidates);
+  return candidates;
+}
+
+/// Calls `take` with each op outside `group` that reads its `op`, of those in
+/// `only` where that is given.
+static void forEachReader(const FusionGraph &graph, FusionGroup *group,
+                          Operation *op, FusionGroup *only,
+                          llvm::function_ref<void(Operation *)> take) {
+  if (!only) {
+    for (Operation *user : op->getUsers())
+      if (graph.groupOf(user) != group)
+        take(user);
+    return;
+  }
+  if (only != group)
+    for (Operation *user : only->ops)
+      if (llvm::any_of(user->getOperands(), [&](Value operand) {
+            return operand.getDefiningOp() == op;
+          }))
+        take(user);
+}
+
+SmallVector<FusionCandidate> GroupRules::operandsOf(FusionGroup *group) const {
+  Candidates candidates;
+  addOperands(group, /*only=*/nullptr, candidates);
+  return candidates;
+}
+
+/// Index maps and casts behind the anchor's operands.
+void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
+                             Candidates &candidates) const {
+  unsigned count =
+      isa<ConvOp>(group->anchor) ? 1 : group->anchor->getNumOperands();
+  SmallVector<std::pair<Value, unsigned>> pending;
+  for (unsigned index = 0; index < count; ++index)
+    pending.push_back({group->anchor->getOperand(index), index});
+  SmallPtrSet<Operation *, 8> seen;
+  while (!pending.empty()) {
+    auto [operand, index] = pending.pop_back_val();
+    FusionGroup *source = graph.groupOf(operand);
+    if (source == group) {
+      Operation *op = operand.getDefiningOp();
+      if (seen.insert(op).second)
+        for (Value behind : op->getOperands())
+          pending.push_back({behind, index});
+      continue;
+    }
+    FusionGroup *reader = group;
+    if (Value behind = reshapeToJoin(operand, group)) {
+      source = graph.groupOf(behind);
+      reader = graph.groupOf(operand);
+    }
+    if (!isWanted(source, only) || !isFree(source) || source->ops.size() != 1 ||
+        !graph.isReadOnlyBy(source, reader) ||
+        !ridesOnOperand(source->ops.front(), group->anchor, operand))
+      continue;
+    candidates.push_back({FusionStep::Operand, group, source, operand,
+                          cost.ofOperand(group, source, index)});
+  }
+}
+
+/// Elementwise ops of the group's shape that read its results, and what
+/// computes their other operands: elementwise ops of that shape, and index maps
+/// and conversions of any, where nothing else reads them.
+void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
+                             FusionGroup *onlyReader,
+                             Candidates &candidates) const {
+  SmallPtrSet<Operation *, 16> before = {group->anchor};
+  SmallVector<Value> pending(group->anchor->getOperands());
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (op && graph.groupOf(op) == group && before.insert(op).second)
+      llvm::append_range(pending, op->getOperands());
+  }
+
+  SmallPtrSet<FusionGroup *, 8> seen;
+  for (Operation *op : group->ops) {
+    forEachReader(graph, group, op, onlyReader, [&](Operation *user) {
+      FusionGroup *reader = graph.groupOf(user);
+      if (isFree(reader) && !graph.isApart(group, reader) &&
+          reader->ops.size() == 1 && isElementwise(user) &&
+          shapeOf(user->getResult(0)) == group->shape &&
+          !isForReduction(user, group) && !isFull(group, reader) &&
+          seen.insert(reader).second)
+        candidates.push_back({FusionStep::Epilogue, group, reader, Value(),
+                              cost.ofMerge(group, reader)});
+    });
+    if (before.contains(op))
+      continue;
+    for (Value operand : op->getOperands()) {
+      FusionGroup *source = graph.groupOf(operand);
+      if (!isWanted(source, only) || !isFree(source) ||
+          source->ops.size() != 1 || !graph.isReadOnlyBy(source, group))
+        continue;
+      Operation *producer = source->ops.front();
+      bool fits = isElementwise(producer)
+                      ? shapeOf(operand) == group->shape ||
+                            isFreeToRepeat(producer) ||
+                            isRepeatedScalar(operand)
+                      : keepsLastDimension(producer) ||
+                            (kernels.mapsOperands && isa<OneHotOp>(producer)) ||
+                            // Biases that stand side by side.
+                            (kernels.mapsOperands && isa<ConcatOp>(producer) &&
+                             keepsVectors(producer));
+      if (fits && !endsOtherKernel(producer, group) &&
+          seen.insert(source).second)
+        candidates.push_back({FusionStep::EpilogueOperand, group, source,
+                              Value(), cost.ofMerge(group, source)});
+    }
+  }
+}
+
+void GroupRules::addStore(FusionGroup *group, FusionGroup *only,
+                          Candidates &candidates) const {
+  SmallVector<Operation *> chain = storeChain(group);
+  if (chain.empty())
+    return;
+  // Reshapes cost nothing: the movement is what saves.
+  Operation *movement =
+      *llvm::find_if(chain, [](Operation *op) { return !isa<ReshapeOp>(op); });
+  FusionGroup *from = graph.groupOf(movement);
+  if (!isWanted(from, only))
+    return;
+  candidates.push_back({FusionStep::Store, group, from,
+                        chain.front()->getResult(0),
+                        cost.ofMerge(group, from)});
+}
+
+/// What computes the anchor's first operand, also values that others read as
+/// well where they have the shape of the group's results.
+void GroupRules::addPrologue(FusionGroup *group, FusionGroup *only,
+                             Candidates &candidates) const {
+  Value input = group->anchor->getOperand(0);
+  bool isRow = familyOf(group->anchor) == FusionClass::RowWise;
+  bool mayYield = isRow && shapeOf(input) == group->shape;
+  SmallVector<Value> pending = {input};
+  // The gradient of a norm has rows of two tensors.
+  if (auto norm = dyn_cast<NormGradientOp>(group->anchor))
+    pending.push_back(norm.getGradient());
+  SmallPtrSet<Operation *, 8> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    FusionGroup *source = graph.groupOf(value);
+    if (source == group) {
+      if (seen.insert(value.getDefiningOp()).second)
+        llvm::append_range(pending, value.getDefiningOp()->getOperands());
+      continue;
+    }
+    if (!isWanted(source, only) || !isFree(source) || source->ops.size() != 1)
+      continue;
+    Operation *producer = source->ops.front();
+    bool isOnlyReader = graph.isReadOnlyBy(source, group);
+    bool sameShape = shapeOf(value) == shapeOf(input);
+    bool keepsRows = keepsLastDimension(producer) ||
+                     (kernels.mapsOperands && isRow && keepsVectors(producer));
+    bool fits =
+        isElementwise(producer)
+            ? (sameShape && (isOnlyReader || mayYield)) ||
+                  ((isFreeToRepeat(producer) || isRepeatedScalar(value)) &&
+                   isOnlyReader)
+            : keepsRows && isOnlyReader;
+    if (fits)
+      candidates.push_back({FusionStep::Prologue, group, source, Value(),
+                            cost.ofMerge(group, source)});
+  }
+}
+
+/// Loops that compute operands of the group's ops, and for a lone conversion
+/// any loop before it.
+void GroupRules::addLoops(FusionGroup *group, FusionGroup *only,
+                          Candidates &candidates) const {
+  for (Operation *op : group->ops) {
+    for (Value operand : op->getOperands()) {
+      FusionGroup *source = graph.groupOf(operand);
+      if (!source || source == group)
+        continue;
+      Value behind = reshapeToJoin(operand, group);
+      if (!isWanted(behind ? graph.groupOf(behind) : source, only))
+        continue;
+      FusionGroup *first = source;
+      bool fits = false;
+      if (behind) {
+        FusionGroup *maker = graph.groupOf(behind);
+        fits = maker != group && isFree(maker) &&
+               graph.isReadOnlyBy(maker, source) &&
+               !isLastDimensionMoved(maker->ops) && isPlainLoop(maker->ops) &&
+               familyOf(op) != FusionClass::Gather;
+        source = maker;
+      } else {
+        fits = isFree(source) && mayJoin(op, operand, group, source);
+      }
+      if (fits && !isFull(first, group))
+        candidates.push_back({FusionStep::Loop, group, source, operand,
+                              cost.ofMerge(group, source)});
+    }
+  }
+  if (group->ops.size() != 1 || !isa<CastOp>(group->ops.front()))
+    return;
+  FusionGroup *source = graph.groupOf(group->ops.front()->getOperand(0));
+  if (isWanted(source, only) && isFree(source) &&
+      graph.isReadOnlyBy(source, group))
+    candidates.push_back({FusionStep::Cast, group, source, Value(),
+                          cost.ofMerge(group, source)});
+}
+
+//===----------------------------------------------------------------------===//
+// Taking
+//===----------------------------------------------------------------------===//
+
+bool GroupRules::apply(const FusionCandidate &candidate) {
+  switch (candidate.step) {
+  case FusionStep::Operand:
+  case FusionStep::Loop:
+    return mergeThrough(candidate.into, candidate.operand, candidate.from);
+  case FusionStep::Store:
+    return takeStore(candidate.into);
+  default:
+    return graph.merge(candidate.into, candidate.from);
+  }
+}
+
+/// Merges `source`, which computes `operand` or the input of the reshape that
+/// does.
+bool GroupRules::mergeThrough(FusionGroup *group, Value operand,
+                              FusionGroup *source) {
+  FusionGroup *between = graph.groupOf(operand);
+  if (between == source)
+    return graph.merge(group, source);
+  // Only the source stands before the reshape and only the group behind it.
+  graph.closeView(between);
+  if (graph.merge(between, source) && graph.merge(group, between))
+    return true;
+  // The pair stays a kernel of its own, a plain loop that ends in the reshape.
+  return false;
+}
+
+/// Takes the movement that alone reads the group's result.
+bool GroupRules::takeStore(FusionGroup *group) {
+  for (Operation *op : storeChain(group)) {
+    // It reads nothing else, so that nothing can lie between.
+    FusionGroup *owner = graph.groupOf(op);
+    graph.closeView(owner);
+    if (!graph.merge(group, owner))
+      return false;
+    group->shape = shapeOf(op->getResult(0));
+  }
+  return true;
+}

@@ -1,0 +1,195 @@
+//===- JoinColumns.cpp - sums over the rows of row kernels ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A kernel that has rows in registers also adds up what they hold: the gradient
+// of a norm's bias beside that of its input, the mean of a loss beside the norm
+// that it compares. Alone, such a sum would read all rows again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelJoiner.h"
+
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// How many of its first dimensions `op` sums over, in f32 or f64: all, or at
+/// least one before those that stay. 0 for other ops.
+static int64_t summedDimensions(Operation *op) {
+  if (!isa<ReduceSumOp, ReduceMeanOp>(op))
+    return 0;
+  auto reduction = cast<ReductionOpInterface>(op);
+  Type type = reduction.getAccumulateType();
+  SmallVector<int64_t> axes = reduction.getReductionAxes();
+  auto count = static_cast<int64_t>(axes.size());
+  bool isLeading = count > 0 && axes.back() == count - 1;
+  return isLeading && (type.isF32() || type.isF64()) ? count : 0;
+}
+
+/// The dimensions of `shape` before those that `op` works along, where it works
+/// on whole rows; 0 for other ops.
+static int64_t dimensionsOfRows(Operation *op, ArrayRef<int64_t> shape) {
+  if (op->getNumOperands() == 0 || shapeOf(op->getOperand(0)) != shape)
+    return 0;
+  if (auto norm = dyn_cast<NormGradientOp>(op)) {
+    // A scale that rows share in part is summed over other dimensions, and rows
+    // of several dimensions are worked on as one.
+    auto last = static_cast<int64_t>(shape.size()) - 1;
+    bool fits = static_cast<int64_t>(norm.getAxis()) == last &&
+                elementCount(norm.getScale()) == shape.back();
+    return fits ? last : 0;
+  }
+  if (!op->hasTrait<MapsRows>() && !op->hasTrait<JoinsRows>())
+    return 0;
+  SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
+  auto first = static_cast<int64_t>(shape.size() - axes.size());
+  return !axes.empty() && axes.front() == first ? first : 0;
+}
+
+/// Whether `op` says which column is a row's class, from no more than a number
+/// per row.
+static bool isOfClasses(Operation *op) { return isa<IotaOp, OneHotOp>(op); }
+
+/// The dimensions before the rows of `shape` on which the group works, with
+/// nothing but elementwise ops and sums over the rows around it; 0 where it is
+/// no such group.
+static int64_t dimensionsOfRows(FusionGroup *group, ArrayRef<int64_t> shape) {
+  if (group->isLoose || group->isJoint || !group->anchor)
+    return 0;
+  int64_t rows = dimensionsOfRows(group->anchor, shape);
+  auto length = rows ? productOf(shape.drop_front(rows)) : 0;
+  bool fits =
+      length > 1 && llvm::all_of(group->ops, [&](Operation *op) {
+        if (isElementwise(op) || isOfClasses(op) ||
+            dimensionsOfRows(op, shape) == rows)
+          return true;
+        int64_t summed = summedDimensions(op);
+        return summed != 0 && shapeOf(op->getOperand(0)) == shape &&
+               (summed == rows || summed == static_cast<int64_t>(shape.size()));
+      });
+  return fits ? rows : 0;
+}
+
+/// The values of `shape` that the group reads or, where asked for, computes.
+static llvm::SmallPtrSet<Value, 8> valuesOf(const FusionGraph &graph,
+                                            FusionGroup *group,
+                                            ArrayRef<int64_t> shape,
+                                            bool withComputed) {
+  llvm::SmallPtrSet<Value, 8> values;
+  for (Operation *op : group->ops) {
+    for (Value operand : op->getOperands())
+      if (shapeOf(operand) == shape && graph.groupOf(operand) != group)
+        values.insert(operand);
+    for (Value result : op->getResults())
+      if (withComputed && shapeOf(result) == shape)
+        values.insert(result);
+  }
+  return values;
+}
+
+/// Whether an op of `reader` reads a result of `maker` that is not allowed.
+static bool readsFrom(const FusionGraph &graph, FusionGroup *reader,
+                      FusionGroup *maker,
+                      llvm::function_ref<bool(Value)> isAllowed) {
+  return llvm::any_of(reader->ops, [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return graph.groupOf(operand) == maker && !isAllowed(operand);
+    });
+  });
+}
+
+/// Whether the group of `sum` computes what it sums and what is made of the
+/// sum, and nothing else.
+static bool isPlainSum(FusionGroup *group, Operation *sum) {
+  if (group->anchor != sum || group->isJoint)
+    return false;
+  ArrayRef<int64_t> shape = shapeOf(sum->getOperand(0));
+  llvm::SmallPtrSet<Operation *, 8> after = {sum};
+  return llvm::all_of(group->ops, [&](Operation *op) {
+    if (op == sum)
+      return true;
+    ArrayRef<int64_t> result = shapeOf(op->getResult(0));
+    bool isAfter = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return after.contains(operand.getDefiningOp());
+    });
+    if (isAfter)
+      after.insert(op);
+    return isOfClasses(op) ||
+           (isElementwise(op) &&
+            result == (isAfter ? shapeOf(sum->getResult(0)) : shape));
+  });
+}
+
+/// The row kernels that have what the sum reads, those with most of it first,
+/// and of these the gradient of a norm, which has sums over its rows anyway.
+SmallVector<FusionGroup *> KernelJoiner::rowsOfSum(Operation *sum) const {
+  FusionGroup *group = graph.groupOf(sum);
+  int64_t summed = summedDimensions(sum);
+  if (summed == 0)
+    return {};
+  ArrayRef<int64_t> shape = shapeOf(sum->getOperand(0));
+  if (elementCount(sum->getOperand(0)) == 0 || !isPlainSum(group, sum))
+    return {};
+  llvm::SmallPtrSet<Value, 8> inputs =
+      valuesOf(graph, group, shape, /*withComputed=*/false);
+  llvm::SetVector<FusionGroup *> candidates;
+  for (Operation *op : group->ops)
+    for (Value input : op->getOperands()) {
+      if (!inputs.contains(input))
+        continue;
+      candidates.insert(graph.groupOf(input));
+      for (Operation *user : input.getUsers())
+        candidates.insert(graph.groupOf(user));
+    }
+  SmallVector<std::pair<int64_t, FusionGroup *>> kernels;
+  for (FusionGroup *candidate : candidates) {
+    if (!candidate || candidate == group)
+      continue;
+    int64_t rows = dimensionsOfRows(candidate, shape);
+    if (rows == 0 ||
+        (summed != rows && summed != static_cast<int64_t>(shape.size())) ||
+        isFull(candidate, group))
+      continue;
+    // Sums over rows are known when the last row is done: no row waits for
+    // them, nor does another sum.
+    auto isOfRow = [&](Value value) {
+      return shapeOf(value) == shape ||
+             elementCount(value) == productOf(shape.take_front(rows));
+    };
+    if (readsFrom(graph, candidate, group, [](Value) { return false; }) ||
+        readsFrom(graph, group, candidate, isOfRow))
+      continue;
+    int64_t shared =
+        llvm::count_if(valuesOf(graph, candidate, shape, /*withComputed=*/true),
+                       [&](Value value) { return inputs.contains(value); });
+    kernels.push_back(
+        {2 * shared + isa<NormGradientOp>(candidate->anchor), candidate});
+  }
+  llvm::sort(kernels, [](const auto &a, const auto &b) {
+    return std::pair(-a.first, a.second->last) <
+           std::pair(-b.first, b.second->last);
+  });
+  return llvm::to_vector(llvm::make_second_range(kernels));
+}
+
+/// Sums over all rows, of columns or of everything, join the kernel that has
+/// the rows.
+void KernelJoiner::joinColumns() {
+  for (Operation *op : ops) {
+    SmallVector<FusionGroup *> kernels = rowsOfSum(op);
+    auto *taken = llvm::find_if(kernels, [&](FusionGroup *kernel) {
+      return graph.merge(kernel, graph.groupOf(op));
+    });
+    if (taken == kernels.end())
+      continue;
+    FusionGroup *group = *taken;
+    group->kind = FusionKind::row;
+    takeNarrowing(group, op->getResult(0));
+  }
+}

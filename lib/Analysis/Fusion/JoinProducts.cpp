@@ -1,0 +1,120 @@
+//===- JoinProducts.cpp - what products make on the way -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gradient of a bias goes to the kernel that multiplies the same values for
+// the gradient of the weight, so that they are read once; gradients of weights
+// that were multiplied as one are stored apart.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelJoiner.h"
+
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/OperandSums.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// The products that multiply `value`, or what reshapes and concats make of it,
+/// in block order.
+static void addProductsOf(Value value, llvm::SetVector<Operation *> &products) {
+  for (Operation *user : value.getUsers()) {
+    if (isa<MatmulOp>(user))
+      products.insert(user);
+    else if (isa<ReshapeOp, ConcatOp>(user))
+      addProductsOf(user->getResult(0), products);
+  }
+}
+
+/// Whether what lies between an operand of the product and `part`, which it is
+/// made of, is computed in the group.
+static bool reachesInside(const FusionGraph &graph, FusionGroup *group,
+                          Value operand, Value part) {
+  if (operand == part)
+    return true;
+  Operation *maker = operand.getDefiningOp();
+  return isa_and_present<ReshapeOp, ConcatOp>(maker) &&
+         graph.groupOf(maker) == group &&
+         llvm::any_of(maker->getOperands(), [&](Value input) {
+           return reachesInside(graph, group, input, part);
+         });
+}
+
+/// Whether the kernel around `product` can add `sum` to what it computes.
+bool KernelJoiner::takesSum(MatmulOp product, ReduceSumOp sum) const {
+  FusionGroup *group = graph.groupOf(product.getOperation());
+  std::optional<OperandSum> part = operandSumOf(sum, product);
+  if (!part || group->anchor != product || group->isJoint ||
+      isFull(group, graph.groupOf(sum.getOperation())))
+    return false;
+  // One operand's sums are kept.
+  bool sumsOther = llvm::any_of(group->ops, [&](Operation *member) {
+    auto other = dyn_cast<ReduceSumOp>(member);
+    std::optional<OperandSum> with =
+        other ? operandSumOf(other, product) : std::nullopt;
+    return other && (!with || with->isLeft != part->isLeft);
+  });
+  Value operand = part->isLeft ? product.getLhs() : product.getRhs();
+  return !sumsOther && reachesInside(graph, group, operand, summedValue(sum));
+}
+
+/// Takes the index maps and casts behind the operands of a kernel that has
+/// become their only reader.
+void KernelJoiner::loadThroughMovement(FusionGroup *group) {
+  for (bool grows = true; grows;) {
+    SmallVector<FusionCandidate> candidates = rules.operandsOf(group);
+    grows = llvm::any_of(candidates, [&](const FusionCandidate &candidate) {
+      return candidate.saving.seconds >= 0 && rules.apply(candidate);
+    });
+  }
+}
+
+/// A product over all rows reads every row of its operands, so it sums one of
+/// them over these as well. It narrows the sum where that alone is read.
+void KernelJoiner::joinProducts() {
+  for (Operation *op : ops) {
+    auto sum = dyn_cast<ReduceSumOp>(op);
+    FusionGroup *sums = graph.groupOf(op);
+    if (!sum || sums->anchor != op || sums->isJoint)
+      continue;
+    Value summed = summedValue(sum);
+    auto wide = summed == sum.getInput()
+                    ? CastOp()
+                    : sum.getInput().getDefiningOp<CastOp>();
+    auto isPart = [&](Operation *member) {
+      auto cast = dyn_cast<CastOp>(member);
+      return member == op || member == wide ||
+             (cast && cast.getInput() == sum.getResult() && isNarrowing(cast));
+    };
+    if ((wide && !wide->hasOneUse()) || !llvm::all_of(sums->ops, isPart))
+      continue;
+    llvm::SetVector<Operation *> products;
+    addProductsOf(summed, products);
+    for (Operation *product : products) {
+      FusionGroup *group = graph.groupOf(product);
+      if (!takesSum(cast<MatmulOp>(product), sum) || !graph.merge(group, sums))
+        continue;
+      takeWidening(group, wide);
+      takeNarrowing(group, sum.getResult());
+      loadThroughMovement(group);
+      break;
+    }
+  }
+}
+
+/// What is only read in slices the product's kernel stores in parts: the
+/// gradients of weights that were multiplied as one.
+void KernelJoiner::joinSlices() {
+  for (Operation *op : ops) {
+    FusionGroup *slice = graph.groupOf(op);
+    if (!isPartOfProduct(op) || slice->anchor || slice->isLoose ||
+        slice->ops.size() != 1)
+      continue;
+    FusionGroup *product = graph.groupOf(op->getOperand(0));
+    if (product && product->anchor && !product->isJoint)
+      graph.merge(product, slice);
+  }
+}

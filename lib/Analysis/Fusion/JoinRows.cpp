@@ -1,0 +1,103 @@
+//===- JoinRows.cpp - kernels of the same rows ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Softmaxes of the same rows with the sums over these rows, as a loss and its
+// gradient have them, and sums over rows with what they are made of and go
+// into, as the gradient of a norm has them: the rows are read once and kept.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelJoiner.h"
+
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// The axis of a softmax; nullopt for other ops.
+static std::optional<int64_t> softmaxAxis(Operation *op) {
+  if (auto softmax = dyn_cast_or_null<SoftmaxOp>(op))
+    return softmax.getAxis();
+  if (auto softmax = dyn_cast_or_null<LogSoftmaxOp>(op))
+    return softmax.getAxis();
+  return std::nullopt;
+}
+
+/// Softmaxes of one tensor read its rows once; sums over what is made of a
+/// softmax need not read it again.
+void KernelJoiner::joinRows() {
+  for (Operation *op : ops) {
+    std::optional<int64_t> axis = softmaxAxis(op);
+    FusionGroup *group = graph.groupOf(op);
+    if (!axis || group->anchor != op)
+      continue;
+    for (Operation *user : op->getOperand(0).getUsers()) {
+      FusionGroup *other = graph.groupOf(user);
+      if (other && other != group && other->anchor == user &&
+          softmaxAxis(user) == axis && !isFull(group, other))
+        graph.merge(group, other);
+    }
+    SmallVector<Operation *> members = group->ops;
+    for (Operation *member : members)
+      for (Operation *user : member->getUsers()) {
+        FusionGroup *sums = graph.groupOf(user);
+        if (sums && sums != group && sums->anchor == user &&
+            summedAxes(user) == ArrayRef<int64_t>(*axis) &&
+            shapeOf(user->getOperand(0)) == group->shape &&
+            !isFull(group, sums))
+          graph.merge(group, sums);
+      }
+  }
+}
+
+/// Whether the group only computes elements of `full`, the sums over its last
+/// dimension, and elements of these.
+static bool isOfRows(FusionGroup *group, ArrayRef<int64_t> full) {
+  if (group->isLoose || group->isJoint)
+    return false;
+  SmallVector<int64_t> sums(full);
+  sums.back() = 1;
+  return llvm::all_of(group->ops, [&](Operation *op) {
+    ArrayRef<int64_t> result = shapeOf(op->getResult(0));
+    if (isElementwise(op))
+      return result == full || result == ArrayRef<int64_t>(sums);
+    return summedAxes(op) == ArrayRef<int64_t>(full.size() - 1) &&
+           shapeOf(op->getOperand(0)) == full &&
+           result == ArrayRef<int64_t>(sums);
+  });
+}
+
+/// Sums over rows, what is made of the rows with them, and sums of that: the
+/// gradient of a norm. Rows are read once and kept.
+void KernelJoiner::joinRowSums() {
+  for (Operation *op : ops) {
+    FusionGroup *group = graph.groupOf(op);
+    if (group->anchor != op || summedAxes(op).empty())
+      continue;
+    ArrayRef<int64_t> full = shapeOf(op->getOperand(0));
+    if (full.size() < 2 || full.back() == 1 || !isOfRows(group, full))
+      continue;
+    for (bool grows = true; grows;) {
+      grows = false;
+      SmallVector<FusionGroup *> others;
+      for (Operation *member : group->ops) {
+        for (Operation *user : member->getUsers())
+          others.push_back(graph.groupOf(user));
+        for (Value operand : member->getOperands())
+          if (FusionGroup *source = graph.groupOf(operand);
+              source && source->anchor && !summedAxes(source->anchor).empty())
+            others.push_back(source);
+      }
+      for (FusionGroup *other : others)
+        if (other && other != group && !other->ops.empty() &&
+            isOfRows(other, full) && !isFull(group, other) &&
+            graph.merge(group, other)) {
+          group->kind = FusionKind::row;
+          grows = true;
+          break;
+        }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+//===- KernelJoiner.h - kernels that run as one -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What may be joined to what; one file for each kind of kernel that takes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_ANALYSIS_FUSION_KERNELJOINER_H
+#define MPC_LIB_ANALYSIS_FUSION_KERNELJOINER_H
+
+#include "GroupRules.h"
+
+namespace mpc {
+
+class KernelJoiner {
+public:
+  KernelJoiner(FusionGraph &graph, mlir::Block &block, const TargetInfo &target)
+      : graph(graph), rules(graph, block, target), ops(rules.operations()) {}
+
+  /// Gives a widening cast to the kernel that reads it: the one that makes its
+  /// input then stores 16 bits.
+  void widenAtReaders();
+
+  // JoinRows.cpp, JoinColumns.cpp.
+  void joinRows();
+  void joinRowSums();
+  void joinColumns();
+  // JoinFilters.cpp, JoinProducts.cpp.
+  void joinFilters();
+  void joinSlices();
+  void joinProducts();
+  // JoinSums.cpp.
+  void joinEqualSums();
+  void joinSums();
+
+private:
+  bool isFull(FusionGroup *group, FusionGroup *joining) const {
+    return rules.isFull(group, joining);
+  }
+  void takeWidening(FusionGroup *group, CastOp wide);
+  void takeNarrowing(FusionGroup *group, mlir::Value value);
+  bool takesSum(MatmulOp product, ReduceSumOp sum) const;
+  void loadThroughMovement(FusionGroup *group);
+  llvm::SmallVector<FusionGroup *> rowsOfSum(mlir::Operation *sum) const;
+
+  FusionGraph &graph;
+  GroupRules rules;
+  llvm::ArrayRef<mlir::Operation *> ops;
+};
+
+/// The axes of a sum or mean; empty for other ops.
+llvm::ArrayRef<int64_t> summedAxes(mlir::Operation *op);
+
+} // namespace mpc
+
+#endif // MPC_LIB_ANALYSIS_FUSION_KERNELJOINER_H

@@ -1,0 +1,71 @@
+//===- GroupOps.cpp - which ops share a kernel ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Marks every op with the group that it shares a kernel with, by the rules and
+// the queue of Analysis/Fusion. Legal because all ops are pure and groups never
+// wait for each other. Runs after mpc-prepare-fusion; mpc-join-kernels and
+// mpc-form-fusions read the marks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FusionPasses.h"
+
+#include "mpc/Analysis/Fusion/GroupOps.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_GROUPOPSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+/// One decision, at the op that leads the kernel.
+static void remarkOn(const FusionDecision &decision) {
+  const FusionSaving &saving = decision.saving;
+  InFlightDiagnostic diag = decision.into->emitRemark();
+  std::string from = identifierOf(decision.from),
+              into = identifierOf(decision.into);
+  StringRef kind = decision.from->getName().stripDialect();
+  if (decision.verdict == FusionDecision::Verdict::Taken)
+    diag << "'" << into << "' takes " << kind << " '" << from << "' as "
+         << nameOf(decision.step);
+  else
+    diag << "'" << into << "' leaves " << kind << " '" << from << "' as "
+         << nameOf(decision.step)
+         << (decision.verdict == FusionDecision::Verdict::Cycle
+                 ? ", a kernel lies between them"
+                 : ", it costs more than it saves");
+  diag << ": " << llvm::formatv("{0:f3}", saving.seconds * 1e6).str() << " us, "
+       << saving.bytes << " bytes, " << saving.launches
+       << (saving.launches == 1 ? " launch" : " launches");
+}
+
+namespace {
+
+struct GroupOpsPass : mpc::impl::GroupOpsPassBase<GroupOpsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<FusionScope> scope = scopeOf(getOperation(), *this, target);
+    if (failed(scope))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+    if (!scope->block)
+      return;
+    FusionGraph graph(*scope->block);
+    for (const FusionDecision &decision :
+         groupOps(graph, *scope->block, scope->target)) {
+      numTaken += decision.verdict == FusionDecision::Verdict::Taken;
+      numDeclined += decision.verdict != FusionDecision::Verdict::Taken;
+      if (report)
+        remarkOn(decision);
+    }
+    graph.writeMarks();
+  }
+};
+
+} // namespace

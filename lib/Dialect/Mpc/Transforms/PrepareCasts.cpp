@@ -1,0 +1,163 @@
+//===- PrepareCasts.cpp - casts where their values are small --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Data moves in 16 bits: casts go to the side of movement on which the wide
+// value need not be in memory, and each reader widens for itself.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrepareFusion.h"
+
+#include "OpEmitter.h"
+
+#include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Whether the cast is of a transpose whose kernel stores one tensor.
+static bool widensTranspose(CastOp cast) {
+  auto transpose = cast.getInput().getDefiningOp<TransposeOp>();
+  return transpose && !keepsLastDimension(transpose);
+}
+
+/// Whether a reader of the cast needs the wide value in memory.
+static bool isStoredWide(CastOp cast) {
+  return llvm::any_of(cast.getResult().getUses(), [](OpOperand &use) {
+    return !absorbsCast(use.getOwner(), use.getOperandNumber(), FusionTarget());
+  });
+}
+
+bool mpc::isStoredTranspose(CastOp cast) {
+  return widensTranspose(cast) && isStoredWide(cast);
+}
+
+void mpc::widenAfterMovement(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    // A reverse joins the loop around its cast; alone it has a kernel of its
+    // own.
+    if (!movesOneOperand(&op) || isa<ReverseOp>(op))
+      continue;
+    auto cast = op.getOperand(0).getDefiningOp<CastOp>();
+    if (!cast || !isWidening(cast) || cast.getPinned())
+      continue;
+    // Of two casts neither would be the transpose's.
+    if (widensTranspose(cast) && !cast.getResult().hasOneUse())
+      continue;
+    OpBuilder builder(&op);
+    Operation *narrow = builder.clone(op);
+    narrow->setOperand(0, cast.getInput());
+    auto type = mlir::cast<RankedTensorType>(op.getResult(0).getType());
+    narrow->getResult(0).setType(
+        type.clone(getElementTypeOrSelf(cast.getInput())));
+    op.getResult(0).replaceAllUsesWith(
+        OpEmitter::castLike(builder, cast, narrow->getResult(0)));
+    op.erase();
+  }
+}
+
+void mpc::narrowBeforeMovement(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto cast = dyn_cast<CastOp>(op);
+    if (!cast || !isNarrowing(cast))
+      continue;
+    Type to = getElementTypeOrSelf(cast.getResult());
+    SmallVector<Operation *> movements;
+    Value source = cast.getInput();
+    while (Operation *producer = source.getDefiningOp()) {
+      if (!source.hasOneUse() || !isa<ReshapeOp, TransposeOp>(producer))
+        break;
+      movements.push_back(producer);
+      source = producer->getOperand(0);
+    }
+    Operation *producer = source.getDefiningOp();
+    if (movements.empty() || !producer || !source.hasOneUse() ||
+        isa<ReshapeOp, TransposeOp, CastOp>(producer) ||
+        !absorbsResultCast(producer, FusionTarget()))
+      continue;
+    OpBuilder builder(movements.back());
+    movements.back()->setOperand(0, OpEmitter::castLike(builder, cast, source));
+    for (Operation *movement : movements) {
+      Value result = movement->getResult(0);
+      result.setType(mlir::cast<RankedTensorType>(result.getType()).clone(to));
+    }
+    cast.getResult().replaceAllUsesWith(movements.front()->getResult(0));
+    cast.erase();
+  }
+}
+
+void mpc::narrowBeforeSlices(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (op.getNumResults() == 0 || isa<SliceOp, CastOp>(op) ||
+        !absorbsResultCast(&op, FusionTarget()))
+      continue;
+    Value value = op.getResult(0);
+    Type to;
+    bool fits = !value.use_empty() && !value.hasOneUse();
+    for (Operation *user : value.getUsers()) {
+      auto cast = isa<SliceOp>(user) && user->hasOneUse()
+                      ? dyn_cast<CastOp>(*user->user_begin())
+                      : CastOp();
+      fits &= cast && isNarrowing(cast) &&
+              (!to || to == getElementTypeOrSelf(cast.getType()));
+      if (!fits)
+        break;
+      to = getElementTypeOrSelf(cast.getType());
+    }
+    if (!fits)
+      continue;
+    SmallVector<Operation *> slices(value.getUsers());
+    auto first = cast<CastOp>(*slices.front()->user_begin());
+    OpBuilder builder(op.getContext());
+    builder.setInsertionPointAfter(&op);
+    Value narrow = OpEmitter::castLike(builder, first, value);
+    for (Operation *slice : slices) {
+      auto old = cast<CastOp>(*slice->user_begin());
+      slice->setOperand(0, narrow);
+      slice->getResult(0).setType(old.getType());
+      old.getResult().replaceAllUsesWith(slice->getResult(0));
+      old.erase();
+    }
+  }
+}
+
+void mpc::repeatWideningCasts(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto cast = dyn_cast<CastOp>(op);
+    if (!cast || !isWidening(cast) || isStoredTranspose(cast))
+      continue;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : cast.getResult().getUses())
+      uses.push_back(&use);
+    DenseMap<Operation *, Value> copies;
+    for (OpOperand *use :
+         ArrayRef<OpOperand *>(uses).drop_front(uses.empty() ? 0 : 1)) {
+      if (use->getOwner() == uses.front()->getOwner())
+        continue;
+      Value &copy = copies[use->getOwner()];
+      if (!copy)
+        copy = OpBuilder(use->getOwner()).clone(*cast)->getResult(0);
+      use->set(copy);
+    }
+  }
+}
+
+void mpc::narrowInputsLast(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto reshape = dyn_cast<ReshapeOp>(op);
+    auto cast = reshape ? reshape.getInput().getDefiningOp<CastOp>() : CastOp();
+    if (!cast || !isNarrowing(cast) || cast.getPinned() ||
+        !isa<BlockArgument>(behindReshapes(cast.getInput())))
+      continue;
+    OpBuilder builder(&op);
+    Operation *wide = builder.clone(op);
+    wide->setOperand(0, cast.getInput());
+    wide->getResult(0).setType(
+        reshape.getType().clone(getElementTypeOrSelf(cast.getInput())));
+    reshape.getResult().replaceAllUsesWith(
+        OpEmitter::castLike(builder, cast, wide->getResult(0)));
+    reshape.erase();
+  }
+}

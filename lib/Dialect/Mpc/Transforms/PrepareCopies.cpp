@@ -1,0 +1,178 @@
+//===- PrepareCopies.cpp - ops that each reader computes ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What costs less to compute or load again than to store is repeated for its
+// readers, so that none of their kernels waits for another.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrepareFusion.h"
+
+#include "OpEmitter.h"
+
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/Views.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Ops of one or two instructions, and casts that widen.
+static bool isArithmetic(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  return isa<AddOp, SubOp, MulOp, NegOp, MaxOp, MinOp>(op) ||
+         (cast && isWidening(cast));
+}
+
+/// Whether a sum, softmax or product reads `value`, widened or not, so that it
+/// has to be in memory.
+static bool isStoredAnyway(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    auto cast = dyn_cast<CastOp>(user);
+    if (cast && isWidening(cast))
+      return isStoredAnyway(cast.getResult());
+    return !isElementwise(user) && !isView(user);
+  });
+}
+
+/// The operand with an element for each of the op's result, where only one has;
+/// null else.
+static Value onlyFullOperand(Operation *op) {
+  Value full;
+  int64_t count = elementCount(op->getResult(0));
+  for (Value operand : op->getOperands())
+    if (elementCount(operand) == count && operand != full) {
+      if (full)
+        return {};
+      full = operand;
+    }
+  return full;
+}
+
+/// Whether `value` takes a few cheap ops to compute from one tensor of its size
+/// that is in memory anyway.
+static bool isFewSteps(Value value) {
+  constexpr int kMostSteps = 4;
+  for (int step = 0; step < kMostSteps && !isStoredAnyway(value); ++step) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !isArithmetic(op))
+      return false;
+    value = onlyFullOperand(op);
+    if (!value)
+      return false;
+  }
+  return isStoredAnyway(value);
+}
+
+void mpc::repeatArithmetic(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!isArithmetic(&op) || elementCount(op.getResult(0)) == 1 ||
+        op.getResult(0).hasOneUse())
+      continue;
+    if (auto cast = dyn_cast<CastOp>(op); cast && isStoredTranspose(cast))
+      continue;
+    Value full = onlyFullOperand(&op);
+    if (!full || !isFewSteps(full))
+      continue;
+    SmallVector<Operation *> readers;
+    for (Operation *user : op.getResult(0).getUsers())
+      if (!user->hasTrait<OpTrait::IsTerminator>() &&
+          !llvm::is_contained(readers, user))
+        readers.push_back(user);
+    for (Operation *reader :
+         ArrayRef<Operation *>(readers).drop_front(readers.empty() ? 0 : 1))
+      reader->replaceUsesOfWith(op.getResult(0),
+                                OpBuilder(reader).clone(op)->getResult(0));
+  }
+}
+
+/// Whether the cast narrows an argument of the function.
+static bool isInputCast(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  return cast && isNarrowing(cast) && !cast.getPinned() &&
+         isa<BlockArgument>(behindReshapes(cast.getInput()));
+}
+
+/// Whether the kernel of the reader loads what `op` makes by loading what `op`
+/// reads.
+static bool loadsThrough(OpOperand &use, Operation *op) {
+  Operation *reader = use.getOwner();
+  bool isFirst = use.getOperandNumber() == 0;
+  bool keepsRows = keepsLastDimension(op) || isa<CastOp>(op);
+  switch (familyOf(reader)) {
+  case FusionClass::Elementwise:
+    return keepsRows && shapeOf(reader->getResult(0)) == shapeOf(use.get());
+  case FusionClass::RowWise:
+    return isFirst && (keepsRows || keepsVectors(op));
+  case FusionClass::Attention:
+    return keepsRows && isa<SliceOp, TransposeOp, CastOp>(op);
+  case FusionClass::Contraction:
+    return keepsRows || keepsVectors(op);
+  case FusionClass::IndexMap:
+    // A movement that its reader loads through as well.
+    return isa<SliceOp, TransposeOp>(reader) && keepsLastDimension(reader) &&
+           reader->hasOneUse() && loadsThrough(*reader->use_begin(), op);
+  case FusionClass::Convolution:
+    if (isa<ConvFilterGradientOp>(reader))
+      return isFirst && isa<CastOp>(op);
+    return isa<ConvOp>(reader) && isFirst && (keepsRows || keepsVectors(op));
+  default:
+    return false;
+  }
+}
+
+void mpc::repeatMovement(Block &block, const TargetInfo &target) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if ((!(isCopiedForReaders(&op) && !isView(&op)) && !isInputCast(&op)) ||
+        isPartOfProduct(&op))
+      continue;
+    if (isStoredByAttention(&op))
+      continue;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op.getResult(0).getUses())
+      uses.push_back(&use);
+    if (uses.size() < 2 || !llvm::all_of(uses, [&](OpOperand *use) {
+          return loadsThrough(*use, &op);
+        }))
+      continue;
+    Value result = op.getResult(0);
+    int64_t made = byteCount(result.getType()), loaded = 0;
+    for (Value operand : op.getOperands())
+      loaded += std::min(elementCount(operand), elementCount(result)) *
+                bytesPerElement(getElementTypeOrSelf(operand));
+    // One kernel loads the operands and stores what all readers load; apart,
+    // every reader loads the operands.
+    auto readers = int64_t(uses.size());
+    double bytes = double(loaded + made + readers * made - readers * loaded);
+    double bandwidth = target.hasCeilings() ? target.bytesPerSecond() : 1;
+    if (bytes / bandwidth + target.launchSeconds() <= 0)
+      continue;
+    for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front())
+      use->set(OpBuilder(use->getOwner()).clone(op)->getResult(0));
+  }
+}
+
+void mpc::repeatScalarsForChecks(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isa<AllFiniteOp, GlobalNormOp>(op))
+      continue;
+    OpBuilder builder(&op);
+    IRMapping copies;
+    auto repeat = [&](auto &&self, Value value) -> Value {
+      Operation *producer = value.getDefiningOp();
+      if (!producer || !isElementwise(producer) || elementCount(value) != 1)
+        return value;
+      if (Value copy = copies.lookupOrNull(value))
+        return copy;
+      for (Value operand : producer->getOperands())
+        copies.map(operand, self(self, operand));
+      return builder.clone(*producer, copies)->getResult(0);
+    };
+    for (OpOperand &operand : op.getOpOperands())
+      if (shapeOf(operand.get()).empty() && !operand.get().hasOneUse())
+        operand.set(repeat(repeat, operand.get()));
+  }
+}
