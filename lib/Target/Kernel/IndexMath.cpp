@@ -36,6 +36,8 @@ static int64_t divisorOf(Value index, int depth) {
       bool overlaps = (walk.getTo().back() - walk.getFrom().back()) % by != 0;
       return overlaps ? std::gcd(whole, walk.getTo().back()) : whole;
     }
+    if (auto total = dyn_cast<tile::TotalOp>(parent))
+      return argument.getArgNumber() == 0 ? int64_t(total.getBy()) : 1;
     auto loop = dyn_cast<scf::ForOp>(parent);
     if (!loop || argument != loop.getInductionVar())
       return 1;

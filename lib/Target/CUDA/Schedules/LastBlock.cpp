@@ -39,16 +39,18 @@ LogicalResult mpc::inLastBlock(GpuBody &kernel, Value counters, Value counter,
   cuda::FenceOp::create(builder, loc);
   kernel.barrier();
   Value before = kernel.shared({1}, i32, "blocksBefore");
-  Value isFirst = index.less(kernel.thread(), 1);
+  auto equal = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, x, y);
+  };
+  Value isFirst = equal(kernel.thread(), zeroth);
   within(isFirst, [&] {
     Value known = memref::AtomicRMWOp::create(
         builder, loc, arith::AtomicRMWKind::addi, number(1), counters, counter);
     memref::StoreOp::create(builder, loc, known, before, zeroth);
   });
   kernel.barrier();
-  Value isLast = arith::CmpIOp::create(
-      builder, loc, arith::CmpIPredicate::eq,
-      memref::LoadOp::create(builder, loc, before, zeroth), number(count - 1));
+  Value isLast = equal(memref::LoadOp::create(builder, loc, before, zeroth),
+                       number(count - 1));
   LogicalResult result = success();
   within(isLast, [&] {
     cuda::FenceOp::create(builder, loc);
