@@ -9,6 +9,8 @@
 
 #include "AttentionLoops.h"
 
+#include "AttentionMath.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -21,6 +23,7 @@ public:
   AttentionPhase(LoopContext &context, AttentionOp op, Value memref)
       : context(context), emitter(context.emitter),
         math(context.builder, context.loc, context.target),
+        formula(math, op.getScale().convertToDouble()),
         index{context.builder, context.loc}, op(op), memref(memref),
         shape(shapeOf(op.getResult())), queryShape(shapeOf(op.getQuery())),
         keyShape(shapeOf(op.getKey())),
@@ -54,6 +57,7 @@ private:
   LoopContext &context;
   ElementEmitter &emitter;
   MathExpansion math;
+  AttentionMath formula;
   IndexMath index;
   AttentionOp op;
   Value memref;
@@ -87,8 +91,7 @@ FailureOr<Value> AttentionPhase::score(ArrayRef<Value> row,
                 });
   if (failed(sum))
     return failure();
-  return masked(math.mul(sum->front(), op.getScale().convertToDouble()), row,
-                key);
+  return masked(formula.scaled(sum->front()), row, key);
 }
 
 FailureOr<Value> AttentionPhase::masked(Value score, ArrayRef<Value> row,
@@ -102,13 +105,7 @@ FailureOr<Value> AttentionPhase::masked(Value score, ArrayRef<Value> row,
       emitter.emitBroadcast(mask, at, 1, LaneRange{0, keys()});
   if (failed(value))
     return failure();
-  if (getElementTypeOrSelf(mask.getType()).isInteger(1))
-    return math.select(*value, score, lowest());
-  Value added = *value;
-  if (added.getType() != type)
-    added = type.isF64() ? math.extendFloat(added, type)
-                         : math.truncateFloat(added, type);
-  return math.add(score, added);
+  return formula.masked(score, *value);
 }
 
 LogicalResult AttentionPhase::emit(Value item) {
@@ -131,13 +128,10 @@ LogicalResult AttentionPhase::emit(Value item) {
         FailureOr<Value> x = score(row, head, key);
         if (failed(x))
           return failure();
-        Value largest =
-            arith::MaximumFOp::create(b, context.loc, carried[0], *x);
-        // Before the first kept key nothing is subtracted.
-        Value offset = math.select(
-            math.compare(CmpFPredicate::OEQ, largest, lowest()), 0.0, largest);
-        Value scale = math.exp(math.sub(carried[0], offset)),
-              weight = math.exp(math.sub(*x, offset));
+        Value largest = formula.larger(carried[0], *x),
+              shift = formula.shift(largest),
+              scale = formula.power(carried[0], shift),
+              weight = formula.power(*x, shift);
         LogicalResult result = success();
         index.loop(shape.back(), [&](Value e) {
           SmallVector<Value> at(head);
@@ -158,13 +152,10 @@ LogicalResult AttentionPhase::emit(Value item) {
       });
   if (failed(state))
     return failure();
-  // A row without a kept key gives zeros.
-  Value total = (*state)[1];
-  Value empty = math.compare(CmpFPredicate::OEQ, total, 0.0);
-  Value divisor = math.select(empty, 1.0, total);
+  Value inverse = formula.inverse((*state)[1], (*state)[0]);
   index.loop(shape.back(), [&](Value e) {
     Value sum = memref::LoadOp::create(b, context.loc, sums, e);
-    Value value = math.div(sum, divisor);
+    Value value = math.mul(sum, inverse);
     SmallVector<Value> at(row);
     at.push_back(e);
     emitter.store(emitter.round(value, getElementTypeOrSelf(op.getResult())),

@@ -144,6 +144,10 @@ public:
   /// e^x for x <= 0 (or NaN), as softmax needs it.
   mlir::Value expNonPositive(mlir::Value x);
   mlir::Value fmod(mlir::Value x, mlir::Value y);
+  /// The function of this name, which only some targets have.
+  mlir::Value call(llvm::StringRef name, mlir::Value x) {
+    return target.call(b, loc, name, x);
+  }
 
   /// Whether vectors of `type` fill registers that vscalef takes.
   bool usesScalef(mlir::Type type) const;

@@ -208,40 +208,29 @@ LogicalResult FmaAttention::softmax(Value firstKey) {
   LogicalResult status = success();
   unrolled(k, rowsPerThread, "i", [&](Value i) {
     Value row = k.named(math.add(a.firstRow, rowOf(i)), "row");
-    Value before = a.load(largest, i);
-    k.named(before, "before");
-    unrolled(k, keysPerThread, "j", [&](Value j) {
+    auto eachScore = [&](llvm::function_ref<void(ArrayRef<Value>)> body) {
+      unrolled(k, keysPerThread, "j", [&](Value j) { body({i, j}); });
+    };
+    eachScore([&](ArrayRef<Value> at) {
       Value column = k.named(
-          math.add(firstKey, math.add(member, math.mul(j, kRowThreads))),
+          math.add(firstKey, math.add(member, math.mul(at[1], kRowThreads))),
           "position");
-      Value score = a.masked(a.load(scores, {i, j}), row, column);
-      if (!score) {
+      Value score = a.masked(a.load(scores, at), row, column);
+      if (!score)
         status = failure();
-        return;
-      }
-      score = k.named(a.bounded(score, row, column), "score");
-      a.store(score, scores, {i, j});
-      a.store(arith::MaximumFOp::create(b, k.loc, a.load(largest, i), score),
-              largest, i);
+      else
+        a.store(k.named(a.bounded(score, row, column), "score"), scores, at);
     });
-    Value maximum = joined(a.load(largest, i), [&](Value x, Value y) -> Value {
-      return arith::MaximumFOp::create(b, k.loc, x, y);
-    });
-    k.named(maximum, "maximum");
-    a.store(maximum, largest, i);
-    // Subtracting -inf from -inf would give NaN instead of nothing.
-    Value empty = v.compare(arith::CmpFPredicate::OEQ, maximum,
-                            -std::numeric_limits<double>::infinity());
-    Value shift = k.named(v.select(empty, 0.0, maximum), "shift");
-    Value shrink = k.named(v.exp(v.sub(before, shift)), "shrink");
-    a.store(v.mul(a.load(total, i), shrink), total, i);
-    unrolled(k, keysPerThread, "j", [&](Value j) {
-      Value weight =
-          k.named(v.exp(v.sub(a.load(scores, {i, j}), shift)), "weight");
-      a.store(v.add(a.load(total, i), weight), total, i);
-      a.store(weight, weights,
-              {rowOf(i), math.add(member, math.mul(j, kRowThreads))});
-    });
+    Value shrink = a.takeScores(
+        {i, largest, {total}}, scores, eachScore,
+        [&](Value own) {
+          return joined(
+              own, [&](Value x, Value y) { return a.formula.larger(x, y); });
+        },
+        [&](ArrayRef<Value> at, Value weight) {
+          a.store(weight, weights,
+                  {rowOf(i), math.add(member, math.mul(at[1], kRowThreads))});
+        });
     unrolled(k, vectors * lanes, "j", [&](Value j) {
       a.store(v.mul(a.load(sums, {i, j}), shrink), sums, {i, j});
     });
@@ -279,11 +268,8 @@ LogicalResult FmaAttention::emitResults() {
     Value row = k.named(math.add(a.firstRow, rowOf(i)), "row");
     Value sum = joined(a.load(total, i),
                        [&](Value x, Value y) -> Value { return v.add(x, y); });
-    Value empty = v.compare(arith::CmpFPredicate::OEQ, a.load(largest, i),
-                            -std::numeric_limits<double>::infinity());
-    // A row that keeps no position is zero.
     Value inverse =
-        k.named(v.select(empty, 0.0, v.div(constant(1.0), sum)), "inverse");
+        k.named(a.formula.inverse(sum, a.load(largest, i)), "inverse");
     auto ifInside = [&](Value condition, llvm::function_ref<void()> body) {
       auto branch = scf::IfOp::create(b, k.loc, condition,
                                       /*withElseRegion=*/false);

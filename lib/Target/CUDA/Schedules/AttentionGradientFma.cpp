@@ -94,11 +94,6 @@ LogicalResult FmaGradient::findStatistics() {
     g.store(constant(0), total, i);
     g.store(constant(0), mean, i);
   });
-  // Subtracting -inf from -inf would give NaN instead of nothing.
-  auto shiftOf = [&](Value maximum) {
-    Value empty = v.compare(arith::CmpFPredicate::OEQ, maximum, -infinity());
-    return v.select(empty, 0.0, maximum);
-  };
   LogicalResult status = success();
   Value end = g.keyEnd(math.add(g.firstRow, rows));
   math.loop(math.constant(0), end, kOthers, [&](Value first) {
@@ -106,27 +101,21 @@ LogicalResult FmaGradient::findStatistics() {
     if (failed(emitScores(first)))
       status = failure();
     unrolled(k, rowsPerThread, "i", [&](Value i) {
-      Value before = k.named(g.load(largest, i), "before");
-      unrolled(k, kOthersPerThread, "j", [&](Value j) {
-        Value scored = score(i, j, first);
-        if (!scored) {
+      auto eachScore = [&](llvm::function_ref<void(ArrayRef<Value>)> body) {
+        unrolled(k, kOthersPerThread, "j", [&](Value j) { body({i, j}); });
+      };
+      eachScore([&](ArrayRef<Value> at) {
+        Value scored = score(i, at[1], first);
+        if (!scored)
           status = failure();
-          return;
-        }
-        g.store(scored, scores, {i, j});
-        g.store(maximum(g.load(largest, i), scored), largest, i);
+        else
+          g.store(scored, scores, at);
       });
-      Value shift = k.named(shiftOf(g.load(largest, i)), "shift");
-      Value shrink = k.named(v.exp(v.sub(before, shift)), "shrink");
-      g.store(v.mul(g.load(total, i), shrink), total, i);
-      g.store(v.mul(g.load(mean, i), shrink), mean, i);
-      unrolled(k, kOthersPerThread, "j", [&](Value j) {
-        Value weight =
-            k.named(v.exp(v.sub(g.load(scores, {i, j}), shift)), "weight");
-        g.store(v.add(g.load(total, i), weight), total, i);
-        g.store(v.fma(weight, g.load(slopes, {i, j}), g.load(mean, i)), mean,
-                i);
-      });
+      g.takeScores({i, largest, {total, mean}}, scores, eachScore, nullptr,
+                   [&](ArrayRef<Value> at, Value weight) {
+                     g.store(v.fma(weight, g.load(slopes, at), g.load(mean, i)),
+                             mean, i);
+                   });
     });
     // Nobody fills the tiles again before all have read them.
     k.barrier();
@@ -136,18 +125,16 @@ LogicalResult FmaGradient::findStatistics() {
   unrolled(k, rowsPerThread, "i", [&](Value i) {
     Value seen = k.named(g.load(largest, i), "seen");
     Value all = k.named(
-        joined(seen, [&](Value x, Value y) { return maximum(x, y); }), "all");
-    Value shift = k.named(shiftOf(all), "shift");
-    Value shrink = k.named(v.exp(v.sub(seen, shift)), "shrink");
+        joined(seen, [&](Value x, Value y) { return g.formula.larger(x, y); }),
+        "all");
+    Value shift = k.named(g.formula.shift(all), "shift");
+    Value shrink = k.named(g.formula.power(seen, shift), "shrink");
     auto sum = [&](Value of) {
       return joined(v.mul(g.load(of, i), shrink),
                     [&](Value x, Value y) -> Value { return v.add(x, y); });
     };
     Value whole = k.named(sum(total), "whole");
-    // A row that keeps no position is zero.
-    Value isEmpty = v.compare(arith::CmpFPredicate::OEQ, all, -infinity());
-    Value part =
-        k.named(v.select(isEmpty, 0.0, v.div(constant(1), whole)), "part");
+    Value part = k.named(g.formula.inverse(whole, all), "part");
     Value mass = k.named(v.mul(sum(mean), part), "mass");
     g.store(shift, largest, i);
     g.store(part, inverse, i);

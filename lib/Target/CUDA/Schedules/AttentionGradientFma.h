@@ -84,9 +84,6 @@ private:
 
   mlir::Value constant(double value) { return v.constant(g.sumType, value); }
   double infinity() { return std::numeric_limits<double>::infinity(); }
-  mlir::Value maximum(mlir::Value x, mlir::Value y) {
-    return mlir::arith::MaximumFOp::create(b, k.loc, x, y);
-  }
   /// Row `i` of the thread in the block's tile, row `j` of the others.
   mlir::Value rowOf(mlir::Value i) {
     return math.add(group, math.mul(i, groups));

@@ -144,7 +144,7 @@ LogicalResult FmaGradient::emitFactors(Value firstOther, bool ofWeights) {
         status = failure();
         return;
       }
-      Value power = v.exp(v.sub(scored, statistic(0, largest, i, j)));
+      Value power = g.formula.power(scored, statistic(0, largest, i, j));
       Value weight =
           k.named(v.mul(power, statistic(1, inverse, i, j)), "weight");
       Value slope = v.sub(g.load(slopes, {i, j}), statistic(2, delta, i, j));

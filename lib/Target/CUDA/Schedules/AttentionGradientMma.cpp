@@ -40,8 +40,7 @@ MmaGradient::MmaGradient(AttentionGradientKernel &gradient)
   isAsync = schedule["stages"] == 2;
   skew = 128 / g.factorType().getIntOrFloatBitWidth();
   // Without an added mask the scale rides on the exponent's factor.
-  foldsScale = g.problem.scale > 0 && !addsMask();
-  factor = (foldsScale ? g.problem.scale : 1.0) * M_LOG2E;
+  g.formula.useFastPowers(/*scaled=*/g.problem.scale <= 0 || addsMask());
 }
 
 bool MmaGradient::addsMask() const {

@@ -129,9 +129,6 @@ private:
 
   /// What is subtracted from scores under this maximum; in the exponent's unit
   /// where the scale is folded.
-  mlir::Value shiftOf(mlir::Value maximum);
-  mlir::Value power(mlir::Value score, mlir::Value shift);
-  mlir::Value isEmpty(mlir::Value maximum);
 
   bool addsMask() const;
   mlir::Value constant(double value) { return v.constant(g.sumType, value); }
@@ -166,9 +163,7 @@ private:
   /// Elements behind each row of a tile, which move neighbouring rows to
   /// different banks.
   int64_t skew;
-  bool foldsScale;
   /// Of a score in the exponent of two.
-  double factor;
 
   // The role at work: whether it owns rows of the query, whether own rows stay
   // in registers, whether one tile holds all others, and the rows of that.

@@ -11,12 +11,8 @@
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace mpc;
-
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 //===----------------------------------------------------------------------===//
 // Scores
@@ -81,9 +77,9 @@ LogicalResult MmaGradient::maskScores(Value first) {
       });
     });
   };
-  if (g.problem.mask || !foldsScale)
+  if (g.problem.mask || !g.formula.foldsScale())
     eachScore([&](Value score, Value row, Value position) {
-      return g.masked(score, row, position, /*scaled=*/!foldsScale);
+      return g.masked(score, row, position);
     });
   if (Value cuts = cutsOff(first))
     branch(cuts, [&] {
@@ -130,63 +126,34 @@ Value MmaGradient::summed(Value value) {
   return joined(value, [&](Value x, Value y) -> Value { return v.add(x, y); });
 }
 
-Value MmaGradient::isEmpty(Value maximum) {
-  return v.compare(arith::CmpFPredicate::OEQ, maximum, -kInfinity);
-}
-
-Value MmaGradient::shiftOf(Value maximum) {
-  // Subtracting -inf from -inf would give NaN instead of nothing.
-  Value shift = v.select(isEmpty(maximum), 0.0, maximum);
-  return k.named(foldsScale ? v.mul(shift, factor) : shift, "shift");
-}
-
-Value MmaGradient::power(Value score, Value shift) {
-  // Under an added mask scores may be so large that only differences count.
-  Value exponent = foldsScale ? v.fma(score, factor, v.neg(shift))
-                              : v.mul(v.sub(score, shift), factor);
-  return cuda::CallOp::create(b, k.loc, g.sumType, b.getStringAttr("exp2Fast"),
-                              exponent);
-}
-
 void MmaGradient::updateStatistics() {
   Value zero = math.constant(0);
-  auto larger = [&](Value x, Value y) -> Value {
-    return arith::MaximumFOp::create(b, k.loc, x, y);
-  };
   each(2, "half", [&](Value half) {
-    auto eachScore = [&](llvm::function_ref<void(SmallVector<Value>)> body) {
+    auto eachScore = [&](llvm::function_ref<void(ArrayRef<Value>)> body) {
       each(others / 8, "j", [&](Value j) {
         each(2, "e",
              [&](Value e) { body({zero, j, math.add(math.mul(half, 2), e)}); });
       });
     };
-    Value before = k.named(g.load(largest, half), "before");
-    eachScore([&](SmallVector<Value> at) {
-      g.store(larger(g.load(largest, half), g.load(scores, at)), largest, half);
-    });
-    Value now = k.named(joined(g.load(largest, half), larger), "now");
-    g.store(now, largest, half);
-    Value shift = shiftOf(now);
-    Value shrink = k.named(power(before, shift), "shrink");
-    for (Value sum : {total, mean})
-      g.store(v.mul(g.load(sum, half), shrink), sum, half);
-    eachScore([&](SmallVector<Value> at) {
-      Value weight = k.named(power(g.load(scores, at), shift), "weight");
-      g.store(v.add(g.load(total, half), weight), total, half);
-      g.store(v.fma(weight, g.load(slopes, at), g.load(mean, half)), mean,
-              half);
-    });
+    g.takeScores(
+        {half, largest, {total, mean}}, scores, eachScore,
+        [&](Value own) {
+          return joined(
+              own, [&](Value x, Value y) { return g.formula.larger(x, y); });
+        },
+        [&](ArrayRef<Value> at, Value weight) {
+          g.store(v.fma(weight, g.load(slopes, at), g.load(mean, half)), mean,
+                  half);
+        });
   });
 }
 
 void MmaGradient::finishStatistics() {
   each(2, "half", [&](Value half) {
     Value maximum = k.named(g.load(largest, half), "maximum");
-    Value shift = shiftOf(maximum);
+    Value shift = k.named(g.formula.shift(maximum), "shift");
     Value sum = summed(g.load(total, half));
-    // A row that keeps no position has no weights.
-    Value inverse = k.named(
-        v.select(isEmpty(maximum), 0.0, v.div(constant(1.0), sum)), "inverse");
+    Value inverse = k.named(g.formula.inverse(sum, maximum), "inverse");
     Value delta = k.named(v.mul(summed(g.load(mean, half)), inverse), "delta");
     g.store(shift, largest, half);
     g.store(inverse, total, half);
@@ -222,9 +189,10 @@ void MmaGradient::makeFactors(Value stage, bool withSlopes) {
       };
       for (int64_t e = 0; e < 2; ++e) {
         SmallVector<Value> at = {zero, j, math.add(math.mul(half, 2), e)};
-        Value weight = k.named(
-            v.mul(power(g.load(scores, at), statistic(0, e)), statistic(1, e)),
-            "weight");
+        Value weight =
+            k.named(v.mul(g.formula.power(g.load(scores, at), statistic(0, e)),
+                          statistic(1, e)),
+                    "weight");
         g.store(weight, scores, at);
         if (withSlopes)
           g.store(v.mul(weight, v.sub(g.load(slopes, at), statistic(2, e))),

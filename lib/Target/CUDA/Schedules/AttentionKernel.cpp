@@ -13,8 +13,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace mpc;
 
@@ -82,7 +80,7 @@ AttentionParts::AttentionParts(GpuKernel &kernel,
                                const AttentionProblem &problem)
     : kernel(kernel), problem(problem), sizes(problem), b(kernel.builder),
       math{b, kernel.loc}, values(b, kernel.loc, cudaElementTarget()),
-      sumType(attentionSumType(problem.query)) {
+      formula(values, problem.scale), sumType(attentionSumType(problem.query)) {
   thread = kernel.named(kernel.thread(), "thread");
 }
 
@@ -308,10 +306,8 @@ void AttentionParts::copyAsync(const Tile &tile) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-Value AttentionParts::masked(Value score, Value row, Value column,
-                             bool scaled) {
-  if (scaled && problem.scale != 1.0)
-    score = values.mul(score, problem.scale);
+Value AttentionParts::masked(Value score, Value row, Value column) {
+  score = formula.scaled(score);
   if (!problem.mask)
     return score;
   SmallVector<Value> at(head);
@@ -319,32 +315,47 @@ Value AttentionParts::masked(Value score, Value row, Value column,
   at.push_back(math.min(row, sizes.length - 1));
   at.push_back(math.min(column, sizes.positions - 1));
   ElementEmitter emitter = makeEmitter();
-  FailureOr<Value> emitted =
+  FailureOr<Value> mask =
       emitter.emitBroadcast(problem.mask, at, 1, {0, sizes.positions});
-  if (failed(emitted))
-    return {};
-  Value value = *emitted;
-  if (!isa<FloatType>(value.getType()))
-    return values.select(
-        value, score,
-        values.constant(sumType, -std::numeric_limits<double>::infinity()));
-  unsigned has = value.getType().getIntOrFloatBitWidth(),
-           wants = sumType.getIntOrFloatBitWidth();
-  if (has < wants)
-    value = values.extendFloat(value, sumType);
-  else if (has > wants)
-    value = values.truncateFloat(value, sumType);
-  return values.add(score, value);
+  return succeeded(mask) ? formula.masked(score, *mask) : Value();
 }
 
 Value AttentionParts::bounded(Value score, Value row, Value column) {
-  Value kept = math.less(column, sizes.positions);
+  Value keeps = math.less(column, sizes.positions);
   if (problem.causal)
-    kept = values.bitAnd(kept, math.less(math.add(column, sizes.length),
-                                         math.add(row, sizes.positions + 1)));
-  return values.select(
-      kept, score,
-      values.constant(sumType, -std::numeric_limits<double>::infinity()));
+    keeps = values.bitAnd(keeps, AttentionMath::isCausal(math, row, column,
+                                                         sizes.length,
+                                                         sizes.positions));
+  return formula.kept(keeps, score);
+}
+
+Value AttentionParts::takeScores(
+    const RunningRow &row, Value scores, Scores each,
+    llvm::function_ref<Value(Value)> joined,
+    llvm::function_ref<void(ArrayRef<Value>, Value)> use) {
+  Value slot = row.slot;
+  Value before = kernel.named(load(row.largest, slot), "before");
+  each([&](ArrayRef<Value> at) {
+    store(formula.larger(load(row.largest, slot), load(scores, at)),
+          row.largest, slot);
+  });
+  Value now = load(row.largest, slot);
+  if (joined) {
+    now = kernel.named(joined(now), "now");
+    store(now, row.largest, slot);
+  }
+  Value shift = kernel.named(formula.shift(now), "shift");
+  Value shrink = kernel.named(formula.power(before, shift), "shrunk");
+  for (Value sum : row.sums)
+    store(values.mul(load(sum, slot), shrink), sum, slot);
+  each([&](ArrayRef<Value> at) {
+    Value weight =
+        kernel.named(formula.power(load(scores, at), shift), "weight");
+    Value total = row.sums.front();
+    store(values.add(load(total, slot), weight), total, slot);
+    use(at, weight);
+  });
+  return shrink;
 }
 
 //===----------------------------------------------------------------------===//

@@ -15,8 +15,7 @@
 #include "Schedule.h"
 #include "StridedView.h"
 
-#include "Target/Kernel/IndexMath.h"
-#include "Target/Kernel/MathExpansion.h"
+#include "Target/Kernel/AttentionMath.h"
 #include "Target/Kernel/StoredResults.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
@@ -99,13 +98,29 @@ public:
   /// loaded element by element.
   static int64_t asyncBytes(mlir::Value tensor);
 
-  /// `score` of a row of `head` times the scale (where `scaled`), with the
-  /// mask's value or minus infinity where the mask drops it. Row and column may
-  /// lie outside. Null, with a diagnostic, where the mask cannot be generated.
-  mlir::Value masked(mlir::Value score, mlir::Value row, mlir::Value column,
-                     bool scaled = true);
+  /// `score` of a row of `head`, scaled and under the mask (AttentionMath). Row
+  /// and column may lie outside. Null, with a diagnostic, where the mask cannot
+  /// be generated.
+  mlir::Value masked(mlir::Value score, mlir::Value row, mlir::Value column);
   /// `score`, or minus infinity behind the last position and the diagonal.
   mlir::Value bounded(mlir::Value score, mlir::Value row, mlir::Value column);
+
+  using Scores = llvm::function_ref<void(
+      llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at)>)>;
+  /// A row's running maximum and what is summed under it, at `slot` of private
+  /// arrays; the first sum is that of the weights.
+  struct RunningRow {
+    mlir::Value slot, largest;
+    llvm::SmallVector<mlir::Value> sums;
+  };
+  /// Takes more scores, which `each` visits at places of `scores`: renews the
+  /// maximum (`joined` over those who share the row, where given) and the sums,
+  /// and hands each weight to `use`. Returns the factor of older sums.
+  mlir::Value takeScores(const RunningRow &row, mlir::Value scores, Scores each,
+                         llvm::function_ref<mlir::Value(mlir::Value)> joined,
+                         llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at,
+                                                 mlir::Value weight)>
+                             use);
 
   ElementEmitter makeEmitter();
   /// `value` exchanged with the lane whose number differs in `flip`.
@@ -123,6 +138,7 @@ public:
   mlir::OpBuilder &b;
   IndexMath math;
   MathExpansion values;
+  AttentionMath formula;
   mlir::Type sumType;
   /// The query's head at work, and the key's that belongs to it.
   llvm::SmallVector<mlir::Value> head, keyHead;

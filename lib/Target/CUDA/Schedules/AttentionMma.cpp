@@ -42,12 +42,10 @@ MmaAttention::MmaAttention(AttentionKernel &attention)
   weightPieces = schedule["weight_pieces"];
   pieceColumns = schedule["piece_columns"];
   keepsQuery = schedule["query_in_registers"];
-  scale = a.op.getScale().convertToDouble();
   // Without an added mask the scale rides on the exponent's factor.
-  foldsScale =
-      scale > 0 &&
-      (!a.op.getMask() ||
-       !isa<FloatType>(getElementTypeOrSelf(a.op.getMask().getType())));
+  Value mask = a.op.getMask();
+  bool addsMask = mask && isa<FloatType>(getElementTypeOrSelf(mask.getType()));
+  a.formula.useFastPowers(/*scaled=*/a.problem.scale <= 0 || addsMask);
 }
 
 void MmaAttention::branch(Value condition, llvm::function_ref<void()> body) {
@@ -181,11 +179,8 @@ LogicalResult MmaAttention::emitResults() {
   each(2, "half", [&](Value half) {
     Value sum = joined(a.load(total, half),
                        [&](Value x, Value y) -> Value { return v.add(x, y); });
-    Value empty = v.compare(arith::CmpFPredicate::OEQ, a.load(largest, half),
-                            -std::numeric_limits<double>::infinity());
-    // A row that keeps no position is zero.
     Value inverse =
-        k.named(v.select(empty, 0.0, v.div(constant(1.0), sum)), "inverse");
+        k.named(a.formula.inverse(sum, a.load(largest, half)), "inverse");
     Value row = math.add(warpRow, math.add(fragments.group, math.mul(half, 8)));
     each(columns / pieceColumns, "piece", [&](Value piece) {
       each(pieceColumns / 8, "j", [&](Value j) {

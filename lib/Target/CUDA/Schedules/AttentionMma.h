@@ -87,8 +87,7 @@ private:
   /// Of an element, and elements behind each row of a tile, which move
   /// neighbouring rows to different banks.
   int64_t bytes, skew;
-  double scale;
-  bool foldsScale, keepsQuery;
+  bool keepsQuery;
   /// Tiles in shared memory, [stage][position][column].
   mlir::Value sharedBytes, queryTile, keyTile, valueTile;
   /// Of the lane: fragments of the query (all steps along the depth where they

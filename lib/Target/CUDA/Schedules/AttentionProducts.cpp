@@ -9,9 +9,6 @@
 
 #include "AttentionMma.h"
 
-#include <cmath>
-#include <limits>
-
 using namespace mlir;
 using namespace mpc;
 
@@ -52,9 +49,9 @@ LogicalResult MmaAttention::maskScores(Value firstKey) {
       });
     });
   };
-  if (a.op.getMask() || !foldsScale)
+  if (a.op.getMask() || !a.formula.foldsScale())
     eachScore([&](Value score, Value row, Value position) {
-      return a.masked(score, row, position, /*scaled=*/!foldsScale);
+      return a.masked(score, row, position);
     });
   // Only tiles at the end or on the diagonal have something to cut off.
   Value cuts;
@@ -79,48 +76,21 @@ LogicalResult MmaAttention::maskScores(Value firstKey) {
 
 void MmaAttention::softmax() {
   Value zero = math.constant(0);
-  double factor = foldsScale ? scale * M_LOG2E : M_LOG2E;
-  auto maximum = [&](Value x, Value y) -> Value {
-    return arith::MaximumFOp::create(b, k.loc, x, y);
-  };
   each(2, "half", [&](Value half) {
-    Value before = k.named(a.load(largest, half), "before");
-    auto eachScore = [&](llvm::function_ref<void(SmallVector<Value>)> body) {
+    auto eachScore = [&](llvm::function_ref<void(ArrayRef<Value>)> body) {
       each(keys / 8, "j", [&](Value j) {
         each(2, "e",
              [&](Value e) { body({zero, j, math.add(math.mul(half, 2), e)}); });
       });
     };
-    eachScore([&](SmallVector<Value> at) {
-      a.store(maximum(a.load(largest, half), a.load(scores, at)), largest,
-              half);
-    });
-    Value now = k.named(joined(a.load(largest, half), maximum), "now");
-    a.store(now, largest, half);
-    // Subtracting -inf from -inf would give NaN instead of nothing.
-    Value empty = v.compare(arith::CmpFPredicate::OEQ, now,
-                            -std::numeric_limits<double>::infinity());
-    Value shift = v.select(empty, 0.0, now);
-    // Under an added mask scores may be so large that only differences count.
-    Value scaled;
-    if (foldsScale)
-      scaled = k.named(v.mul(shift, factor), "shift");
-    else
-      shift = k.named(shift, "shift");
-    auto power = [&](Value score) -> Value {
-      Value exponent = foldsScale ? v.fma(score, factor, v.neg(scaled))
-                                  : v.mul(v.sub(score, shift), factor);
-      return cuda::CallOp::create(b, k.loc, a.sumType,
-                                  b.getStringAttr("exp2Fast"), exponent);
-    };
-    Value shrunk = k.named(power(before), "shrunk");
+    Value shrunk = a.takeScores(
+        {half, largest, {total}}, scores, eachScore,
+        [&](Value own) {
+          return joined(
+              own, [&](Value x, Value y) { return a.formula.larger(x, y); });
+        },
+        [&](ArrayRef<Value> at, Value weight) { a.store(weight, scores, at); });
     a.store(shrunk, shrink, half);
-    a.store(v.mul(a.load(total, half), shrunk), total, half);
-    eachScore([&](SmallVector<Value> at) {
-      Value weight = k.named(power(a.load(scores, at)), "weight");
-      a.store(weight, scores, at);
-      a.store(v.add(a.load(total, half), weight), total, half);
-    });
   });
   each(columns / pieceColumns, "piece", [&](Value piece) {
     each(pieceColumns / 8, "j", [&](Value j) {
