@@ -12,7 +12,7 @@
 
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
-#include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/Fusion/GroupOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 using namespace mlir;
@@ -325,7 +325,8 @@ PaddingPlan::PaddingPlan(func::FuncOp func, const TargetInfo &target)
   for (Contraction &contraction : contractions)
     for (const OpAxis &axis : contraction.axes)
       contraction.places.push_back(placeOf(contraction.op, axis));
-  KernelPrediction kernels(func);
+  FusionGraph kernels(body);
+  groupOps(kernels, body, target);
   auto addStored = [&](Value value) {
     if (isConstant(value) || !isa<RankedTensorType>(value.getType()) ||
         kernels.isInternal(value))

@@ -14,6 +14,7 @@
 
 #include "PlanBuilder.h"
 
+#include "mpc/Analysis/Fusion/GroupOps.h"
 #include "mpc/Analysis/TrainingTypes.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
@@ -136,10 +137,14 @@ PlacementModel::Readers PlacementModel::readersOf(Value value) const {
   Operation *producer = value.getDefiningOp();
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (producer && kernels.shareKernel(producer, user))
-      continue;
     Reading reading = readingOf(plan, use);
-    const void *kernel = kernels.kernelId(user);
+    const FusionGroup *kernel = kernels.groupOf(user);
+    // Movement inside a kernel is no place for a cast: what is moved has one
+    // type from where it is loaded.
+    bool moves = reading.kind == Reading::Kind::Moved ||
+                 (producer && isMove(plan, producer));
+    if (producer && !moves && kernel == kernels.groupOf(producer))
+      continue;
     bool absorbs = absorbsCast(user, use.getOperandNumber(), target);
     if (!kernel) {
       readers.returned = true;
@@ -344,7 +349,8 @@ int64_t PlacementModel::constantBytes() const {
 
 PlacementModel::PlacementModel(func::FuncOp func, const PrecisionPlan &plan,
                                const FusionTarget &target, FloatType store)
-    : func(func), plan(plan), target(target), kernels(func) {
+    : func(func), plan(plan), target(target), kernels(func.getBody().front()) {
+  groupOps(kernels, func.getBody().front(), target.machine);
   highReader = problem.addNode(0, 0, StorageLabel::High);
   lowReader = problem.addNode(0, 0, StorageLabel::Low);
   Block &body = func.getBody().front();

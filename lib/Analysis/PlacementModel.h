@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns a function whose ops have their types into a placement problem: one
-// node per value, costs in bytes by the kernels that Fusibility.h predicts.
+// node per value, costs in bytes by the kernels that the fuser forms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 #define MPC_LIB_ANALYSIS_PLACEMENTMODEL_H
 
 #include "mpc/Analysis/CastPlacement.h"
+#include "mpc/Analysis/Fusion/FusionGraph.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -100,7 +101,8 @@ private:
   mlir::func::FuncOp func;
   const PrecisionPlan &plan;
   const FusionTarget &target;
-  KernelPrediction kernels;
+  /// What the fuser makes of the function before any cast is in it.
+  FusionGraph kernels;
   llvm::DenseMap<mlir::Value, Demand> demands;
   llvm::DenseMap<mlir::Value, mlir::FloatType> lowTypes;
   llvm::SmallVector<mlir::Value> values;

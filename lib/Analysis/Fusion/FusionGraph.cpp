@@ -199,6 +199,11 @@ void FusionGraph::eraseMarks(Operation *op) {
 // Readers
 //===----------------------------------------------------------------------===//
 
+bool FusionGraph::isInternal(Value value) const {
+  Operation *op = value.getDefiningOp();
+  return op && !op->use_empty() && isReadOnlyBy(op, groupOf(op));
+}
+
 bool FusionGraph::isReadOnlyBy(Operation *op, FusionGroup *inside) const {
   return llvm::all_of(op->getUsers(),
                       [&](Operation *user) { return groupOf(user) == inside; });

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusibility.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;
@@ -25,6 +26,12 @@ static int64_t widenedBits(CastOp cast) {
 
 bool mpc::isWidening(CastOp cast) { return widenedBits(cast) > 0; }
 bool mpc::isNarrowing(CastOp cast) { return widenedBits(cast) < 0; }
+
+bool mpc::isWidenedByReaders(CastOp cast) {
+  return llvm::all_of(cast.getResult().getUses(), [](OpOperand &use) {
+    return absorbsCast(use.getOwner(), use.getOperandNumber(), FusionTarget());
+  });
+}
 
 bool mpc::keepsLastDimension(Operation *op) {
   if (auto transpose = dyn_cast<TransposeOp>(op)) {

@@ -151,7 +151,10 @@ static size_t liveValues(const FusionGraph &graph, FusionGroup *group,
 }
 
 bool GroupRules::isFull(FusionGroup *group, FusionGroup *joining) const {
-  if (llvm::all_of(joining->ops, [](Operation *op) { return isa<CastOp>(op); }))
+  if (llvm::all_of(joining->ops, [](Operation *op) {
+        auto cast = dyn_cast<CastOp>(op);
+        return cast && !(isWidening(cast) && isWidenedByReaders(cast));
+      }))
     return false;
   if (group->ops.size() + joining->ops.size() > kMostOps)
     return true;

@@ -47,8 +47,9 @@ public:
   /// makes them.
   llvm::SmallVector<FusionCandidate> operandsOf(FusionGroup *group) const;
 
-  /// Whether `joining` makes the kernel of `group` too large. A cast always
-  /// fits: its placement counts on it (absorbsResultCast).
+  /// Whether `joining` makes the kernel of `group` too large. A cast fits that
+  /// its readers do not do themselves: its placement counts on it
+  /// (absorbsResultCast).
   bool isFull(FusionGroup *group, FusionGroup *joining) const;
 
   /// Whether the cast narrows an argument of the function, which no kernel

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/Fusion/GroupOps.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -43,6 +44,16 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
+/// The groups that the fuser makes of a function before casts are placed.
+struct Kernels : FusionGraph {
+  explicit Kernels(func::FuncOp func) : FusionGraph(func.getBody().front()) {
+    groupOps(*this, func.getBody().front(), TargetInfo());
+  }
+  bool shareKernel(Operation *a, Operation *b) const {
+    return groupOf(a) == groupOf(b);
+  }
+};
+
 TEST_F(FusibilityTest, ContractionsTakeNarrowOperandsAsTheyLie) {
   parse(
       R"(func.func @f(%x: tensor<4x4xf32>, %m: tensor<1x4x4xf32>, %q: tensor<1x4x4xf32>) {
@@ -77,7 +88,7 @@ TEST_F(FusibilityTest, EpiloguesStayInside) {
     %4 = mpc.abs %3 : tensor<4x4xf32> loc("abs")
     return %4 : tensor<4x4xf32>
   })");
-  KernelPrediction kernels(func);
+  Kernels kernels(func);
   EXPECT_TRUE(kernels.isInternal(find("matmul")->getResult(0)));
   EXPECT_TRUE(kernels.isInternal(find("add")->getResult(0)));
   EXPECT_FALSE(kernels.isInternal(find("relu")->getResult(0)))
@@ -93,7 +104,7 @@ TEST_F(FusibilityTest, ProloguesOfRowsStayInside) {
     %1 = mpc.softmax %0 axis(1) : tensor<4x4xf32> loc("softmax")
     return %1 : tensor<4x4xf32>
   })");
-  KernelPrediction kernels(func);
+  Kernels kernels(func);
   EXPECT_TRUE(kernels.isInternal(find("abs")->getResult(0)));
   EXPECT_TRUE(kernels.shareKernel(find("abs"), find("softmax")));
 }
@@ -106,7 +117,7 @@ TEST_F(FusibilityTest, AnAddJoinsOneOfTwoContractions) {
     %2 = mpc.add %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("add")
     return %2 : tensor<4x4xf32>
   })");
-  KernelPrediction kernels(func);
+  Kernels kernels(func);
   EXPECT_TRUE(kernels.isInternal(find("first")->getResult(0)));
   EXPECT_FALSE(kernels.isInternal(find("second")->getResult(0)));
 }
@@ -148,7 +159,7 @@ TEST_F(FusibilityTest, WorkPerOpDoesNotGrowWithTheFunction) {
       "%R = mpc.add %P, %Im : (tensor<4x4xf32>, tensor<4x4xf32>) -> "
       "tensor<4x4xf32>\n"};
   for (const char *body : bodies) {
-    KernelPrediction kernels(parse(repeat(kCount, body)));
+    Kernels kernels(parse(repeat(kCount, body)));
     EXPECT_LE(kernels.getVisited(), 16 * kCount) << body;
   }
 }
@@ -162,7 +173,7 @@ TEST_F(FusibilityTest, ElementwiseReadersShareOneKernel) {
     %3 = mpc.matmul %2, %2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("matmul")
     return %3 : tensor<4x4xf32>
   })");
-  KernelPrediction kernels(func);
+  Kernels kernels(func);
   EXPECT_TRUE(kernels.isInternal(find("abs")->getResult(0)));
   EXPECT_TRUE(kernels.isInternal(find("exp")->getResult(0)));
   EXPECT_FALSE(kernels.isInternal(find("mul")->getResult(0)));
@@ -176,7 +187,7 @@ TEST_F(FusibilityTest, AValueReadTwiceInOneEpilogueStaysInside) {
     %2 = mpc.mul %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("mul")
     return %2 : tensor<4x4xf32>
   })");
-  KernelPrediction kernels(func);
+  Kernels kernels(func);
   EXPECT_TRUE(kernels.isInternal(find("matmul")->getResult(0)));
 }
 
@@ -187,12 +198,11 @@ TEST_F(FusibilityTest, ATransposedConvolutionHasNoEpilogue) {
     %1 = mpc.relu %0 : tensor<1x3x8x8xf32> loc("relu")
     return %1 : tensor<1x3x8x8xf32>
   })");
-  KernelPrediction kernels(func);
+  Kernels kernels(func);
   EXPECT_FALSE(kernels.isInternal(find("convolution")->getResult(0)))
       << "its product is rearranged on the way out";
-  EXPECT_NE(kernels.kernelId(find("convolution")),
-            kernels.kernelId(find("relu")));
-  EXPECT_EQ(kernels.kernelId(func.getBody().front().getTerminator()), nullptr);
+  EXPECT_FALSE(kernels.shareKernel(find("convolution"), find("relu")));
+  EXPECT_EQ(kernels.groupOf(func.getBody().front().getTerminator()), nullptr);
 }
 
 TEST_F(FusibilityTest, KernelsNeverFormACycle) {
@@ -205,7 +215,7 @@ TEST_F(FusibilityTest, KernelsNeverFormACycle) {
     %2 = mpc.add %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("add")
     return %2 : tensor<4x4xf32>
   })");
-  KernelPrediction kernels(func);
+  Kernels kernels(func);
   EXPECT_FALSE(kernels.shareKernel(find("first"), find("add")));
   EXPECT_TRUE(kernels.shareKernel(find("second"), find("add")));
 }
@@ -220,7 +230,7 @@ TEST_F(FusibilityTest, ANormThatReadsAResidualYieldsIt) {
     %3 = mpc.add %2, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("add")
     return %3 : tensor<4x4xf32>
   })");
-  KernelPrediction kernels(func);
+  Kernels kernels(func);
   EXPECT_TRUE(kernels.shareKernel(find("sum"), find("norm")));
   EXPECT_FALSE(kernels.isInternal(find("sum")->getResult(0)));
   EXPECT_TRUE(kernels.shareKernel(find("matmul"), find("add")));

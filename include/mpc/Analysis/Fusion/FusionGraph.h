@@ -63,6 +63,10 @@ public:
   /// read through memory from then on.
   void move(mlir::Operation *op, FusionGroup *into);
 
+  /// Whether `value` is made and read inside one group, so that it never
+  /// reaches memory.
+  bool isInternal(mlir::Value value) const;
+
   /// Whether no op outside `inside` reads a result of `op`.
   bool isReadOnlyBy(mlir::Operation *op, FusionGroup *inside) const;
 

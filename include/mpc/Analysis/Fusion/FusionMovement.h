@@ -32,6 +32,9 @@ bool isWidening(CastOp cast);
 /// A conversion to a narrower float.
 bool isNarrowing(CastOp cast);
 
+/// Whether every reader of the cast can widen what it loads by itself.
+bool isWidenedByReaders(CastOp cast);
+
 /// Movement whose readers may each get a copy of their own, to load through.
 inline bool isCopiedForReaders(mlir::Operation *op) {
   return mlir::isa<SliceOp, ConcatOp, PadOp, TransposeOp>(op);

@@ -23,15 +23,8 @@ static bool widensTranspose(CastOp cast) {
   return transpose && !keepsLastDimension(transpose);
 }
 
-/// Whether a reader of the cast needs the wide value in memory.
-static bool isStoredWide(CastOp cast) {
-  return llvm::any_of(cast.getResult().getUses(), [](OpOperand &use) {
-    return !absorbsCast(use.getOwner(), use.getOperandNumber(), FusionTarget());
-  });
-}
-
 bool mpc::isStoredTranspose(CastOp cast) {
-  return widensTranspose(cast) && isStoredWide(cast);
+  return widensTranspose(cast) && !isWidenedByReaders(cast);
 }
 
 void mpc::widenAfterMovement(Block &block) {
