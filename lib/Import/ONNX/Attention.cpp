@@ -230,18 +230,10 @@ static LogicalResult convertRotaryEmbedding(NodeImport &n) {
 
 OpFamily mpc::onnx::attentionOps() {
   static const OpEntry entries[] = {
-      {"Attention",
-       {23, 24},
-       3,
-       7,
-       "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap "
-       "softmax_precision",
+      {"Attention 23,24 3-7 is_causal kv_num_heads q_num_heads "
+       "qk_matmul_output_mode scale softcap softmax_precision",
        convertAttention},
-      {"RotaryEmbedding",
-       {23},
-       3,
-       4,
-       "interleaved num_heads rotary_embedding_dim",
+      {"RotaryEmbedding 23 3-4 interleaved num_heads rotary_embedding_dim",
        convertRotaryEmbedding},
   };
   return entries;

@@ -229,22 +229,12 @@ static LogicalResult convertSequenceMap(NodeImport &n) {
 
 OpFamily mpc::onnx::controlOps() {
   static const OpEntry entries[] = {
-      {"If",
-       {1, 11, 13, 16, 19, 21, 23, 24, 25},
-       1,
-       1,
-       "else_branch then_branch",
-       convertIf},
-      {"Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}, 0, -1, "body", convertLoop},
-      {"Scan",
-       {8, 9, 11, 16, 19, 21, 23, 24, 25},
-       0,
-       -1,
-       "body num_scan_inputs scan_input_axes scan_input_directions "
-       "scan_output_axes "
-       "scan_output_directions",
+      {"If 1,11,13,16,19,21,23,24,25 1 else_branch then_branch", convertIf},
+      {"Loop 1,11,13,16,19,21,23,24,25 0+ body", convertLoop},
+      {"Scan 8,9,11,16,19,21,23,24,25 0+ body num_scan_inputs scan_input_axes "
+       "scan_input_directions scan_output_axes scan_output_directions",
        convertScan},
-      {"SequenceMap", {17}, 1, -1, "body", convertSequenceMap},
+      {"SequenceMap 17 1+ body", convertSequenceMap},
   };
   return entries;
 }

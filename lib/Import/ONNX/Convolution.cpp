@@ -180,18 +180,10 @@ static LogicalResult convertConvTranspose(NodeImport &n) {
 
 OpFamily mpc::onnx::convolutionOps() {
   static const OpEntry entries[] = {
-      {"Conv",
-       {1, 11, 22},
-       2,
-       3,
-       "auto_pad dilations group kernel_shape pads strides",
+      {"Conv 1,11,22 2-3 auto_pad dilations group kernel_shape pads strides",
        convertConv},
-      {"ConvTranspose",
-       {1, 11, 22},
-       2,
-       3,
-       "auto_pad dilations group kernel_shape output_padding output_shape pads "
-       "strides",
+      {"ConvTranspose 1,11,22 2-3 auto_pad dilations group kernel_shape "
+       "output_padding output_shape pads strides",
        convertConvTranspose},
   };
   return entries;

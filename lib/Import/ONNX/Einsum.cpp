@@ -275,7 +275,7 @@ static LogicalResult convertEinsum(NodeImport &n) {
 
 OpFamily mpc::onnx::einsumOps() {
   static const OpEntry entries[] = {
-      {"Einsum", {12}, 1, -1, "equation", convertEinsum},
+      {"Einsum 12 1+ equation", convertEinsum},
   };
   return entries;
 }

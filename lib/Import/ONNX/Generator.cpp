@@ -174,34 +174,16 @@ template <int kind> static LogicalResult convertWindow(NodeImport &n) {
 
 OpFamily mpc::onnx::generatorOps() {
   static const OpEntry entries[] = {
-      {"BlackmanWindow",
-       {17},
-       1,
-       1,
-       "output_datatype periodic",
-       convertWindow<2>},
-      {"Constant",
-       {1, 9, 11, 12, 13, 19, 21, 23, 24, 25},
-       0,
-       0,
-       "value value_float value_floats value_int value_ints",
+      {"BlackmanWindow 17 1 output_datatype periodic", convertWindow<2>},
+      {"Constant 1,9,11,12,13,19,21,23,24,25 0 value value_float value_floats "
+       "value_int value_ints",
        convertConstant},
-      {"ConstantOfShape",
-       {9, 20, 21, 23, 24, 25},
-       1,
-       1,
-       "value",
-       convertConstantOfShape},
-      {"EyeLike", {9, 22}, 1, 1, "dtype k", convertEyeLike},
-      {"HammingWindow",
-       {17},
-       1,
-       1,
-       "output_datatype periodic",
-       convertWindow<1>},
-      {"HannWindow", {17}, 1, 1, "output_datatype periodic", convertWindow<0>},
-      {"Range", {11, 27}, 3, 3, "", convertRange},
-      {"Trilu", {14}, 1, 2, "upper", convertTrilu},
+      {"ConstantOfShape 9,20,21,23,24,25 1 value", convertConstantOfShape},
+      {"EyeLike 9,22 1 dtype k", convertEyeLike},
+      {"HammingWindow 17 1 output_datatype periodic", convertWindow<1>},
+      {"HannWindow 17 1 output_datatype periodic", convertWindow<0>},
+      {"Range 11,27 3", convertRange},
+      {"Trilu 14 1-2 upper", convertTrilu},
   };
   return entries;
 }

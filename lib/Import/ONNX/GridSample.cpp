@@ -231,11 +231,7 @@ static LogicalResult convertGridSample(NodeImport &n) {
 
 OpFamily mpc::onnx::gridSampleOps() {
   static const OpEntry entries[] = {
-      {"GridSample",
-       {16, 20, 22},
-       2,
-       2,
-       "align_corners mode padding_mode",
+      {"GridSample 16,20,22 2 align_corners mode padding_mode",
        convertGridSample},
   };
   return entries;

@@ -157,25 +157,15 @@ static LogicalResult convertNonZero(NodeImport &n) {
 
 OpFamily mpc::onnx::indexingOps() {
   static const OpEntry entries[] = {
-      {"Compress", {9, 11}, 2, 2, "axis", convertCompress},
-      {"Gather", {1, 11, 13}, 2, 2, "axis", convertGatherLike<GatherOp>},
-      {"GatherElements",
-       {11, 13},
-       2,
-       2,
-       "axis",
-       convertGatherLike<GatherElementsOp>},
-      {"GatherND", {11, 12, 13}, 2, 2, "batch_dims", convertGatherNd},
-      {"NonZero", {9, 13}, 1, 1, "", convertNonZero},
-      {"OneHot", {9, 11}, 3, 3, "axis", convertOneHot},
-      {"Scatter", {9, 11}, 3, 3, "axis", convertScatterElements},
-      {"ScatterElements",
-       {11, 13, 16, 18},
-       3,
-       3,
-       "axis reduction",
-       convertScatterElements},
-      {"ScatterND", {11, 13, 16, 18}, 3, 3, "reduction", convertScatterNd},
+      {"Compress 9,11 2 axis", convertCompress},
+      {"Gather 1,11,13 2 axis", convertGatherLike<GatherOp>},
+      {"GatherElements 11,13 2 axis", convertGatherLike<GatherElementsOp>},
+      {"GatherND 11,12,13 2 batch_dims", convertGatherNd},
+      {"NonZero 9,13 1", convertNonZero},
+      {"OneHot 9,11 3 axis", convertOneHot},
+      {"Scatter 9,11 3 axis", convertScatterElements},
+      {"ScatterElements 11,13,16,18 3 axis reduction", convertScatterElements},
+      {"ScatterND 11,13,16,18 3 reduction", convertScatterNd},
   };
   return entries;
 }

@@ -92,17 +92,9 @@ static LogicalResult convertSoftmaxCrossEntropyLoss(NodeImport &n) {
 
 OpFamily mpc::onnx::lossOps() {
   static const OpEntry entries[] = {
-      {"NegativeLogLikelihoodLoss",
-       {12, 13, 22},
-       2,
-       3,
-       "ignore_index reduction",
+      {"NegativeLogLikelihoodLoss 12,13,22 2-3 ignore_index reduction",
        convertNegativeLogLikelihoodLoss},
-      {"SoftmaxCrossEntropyLoss",
-       {12, 13},
-       2,
-       3,
-       "ignore_index reduction",
+      {"SoftmaxCrossEntropyLoss 12,13 2-3 ignore_index reduction",
        convertSoftmaxCrossEntropyLoss},
   };
   return entries;

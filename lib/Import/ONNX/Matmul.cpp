@@ -82,8 +82,8 @@ static LogicalResult convertGemm(NodeImport &n) {
 
 OpFamily mpc::onnx::matmulOps() {
   static const OpEntry entries[] = {
-      {"Gemm", {7, 9, 11, 13}, 2, 3, "alpha beta transA transB", convertGemm},
-      {"MatMul", {1, 9, 13}, 2, 2, "", convertMatMul},
+      {"Gemm 7,9,11,13 2-3 alpha beta transA transB", convertGemm},
+      {"MatMul 1,9,13 2", convertMatMul},
   };
   return entries;
 }

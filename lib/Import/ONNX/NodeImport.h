@@ -233,11 +233,16 @@ using Converter = mlir::LogicalResult (*)(NodeImport &);
 
 /// An operator that the importer knows.
 struct OpEntry {
+  /// From "NAME VERSIONS INPUTS ATTRIBUTES": the versions with commas between,
+  /// the number of inputs as in "2", "1-3" or "1+" for any number, and what the
+  /// converter reads of the attributes, as in "Clip 6,11,12,13 1-3 min max".
+  OpEntry(llvm::StringRef signature, Converter convert);
+
   llvm::StringRef name;
   /// Versions of its schema from the oldest accepted opset on, ascending.
   llvm::SmallVector<int64_t, 8> versions;
-  int minInputs;
-  int maxInputs; ///< -1: any number
+  int minInputs = 0;
+  int maxInputs = 0; ///< -1: any number
   /// Attributes that the converter reads, separated by blanks.
   llvm::StringRef attributes;
   Converter convert;

@@ -6,9 +6,26 @@
 
 #include "NodeImport.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
+
+OpEntry::OpEntry(StringRef signature, Converter convert) : convert(convert) {
+  StringRef rest, inputs;
+  std::tie(name, rest) = signature.split(' ');
+  std::tie(rest, inputs) = rest.split(' ');
+  std::tie(inputs, attributes) = inputs.split(' ');
+  for (StringRef version : llvm::split(rest, ','))
+    llvm::to_integer(version, versions.emplace_back());
+  bool isOpen = inputs.consume_back("+");
+  auto [least, most] = inputs.split('-');
+  llvm::to_integer(least, minInputs);
+  maxInputs = isOpen ? -1 : minInputs;
+  if (!most.empty())
+    llvm::to_integer(most, maxInputs);
+}
 
 const OpEntry *mpc::onnx::findOp(StringRef domain, StringRef name) {
   static const llvm::StringMap<const OpEntry *> table = [] {

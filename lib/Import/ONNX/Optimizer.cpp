@@ -137,23 +137,14 @@ static LogicalResult convertMomentum(NodeImport &n) {
 
 OpFamily mpc::onnx::optimizerOps() {
   static const OpEntry entries[] = {
-      {"ai.onnx.preview.training:Adagrad",
-       {1},
-       5,
-       -1,
-       "decay_factor epsilon norm_coefficient",
+      {"ai.onnx.preview.training:Adagrad 1 5+ decay_factor epsilon "
+       "norm_coefficient",
        convertAdagrad},
-      {"ai.onnx.preview.training:Adam",
-       {1},
-       6,
-       -1,
-       "alpha beta epsilon norm_coefficient norm_coefficient_post",
+      {"ai.onnx.preview.training:Adam 1 6+ alpha beta epsilon norm_coefficient "
+       "norm_coefficient_post",
        convertAdam},
-      {"ai.onnx.preview.training:Momentum",
-       {1},
-       5,
-       -1,
-       "alpha beta mode norm_coefficient",
+      {"ai.onnx.preview.training:Momentum 1 5+ alpha beta mode "
+       "norm_coefficient",
        convertMomentum},
   };
   return entries;

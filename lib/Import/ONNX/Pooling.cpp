@@ -211,34 +211,19 @@ static LogicalResult convertMaxUnpool(NodeImport &n) {
 
 OpFamily mpc::onnx::poolingOps() {
   static const OpEntry entries[] = {
-      {"AveragePool",
-       {7, 10, 11, 19, 22},
-       1,
-       1,
-       "auto_pad ceil_mode count_include_pad dilations kernel_shape pads "
-       "strides",
+      {"AveragePool 7,10,11,19,22 1 auto_pad ceil_mode count_include_pad "
+       "dilations kernel_shape pads strides",
        convertAveragePool},
-      {"GlobalAveragePool", {1, 22}, 1, 1, "", convertGlobalPool<ReduceMeanOp>},
-      {"GlobalLpPool", {2, 22}, 1, 1, "p", convertGlobalLpPool},
-      {"GlobalMaxPool", {1, 22}, 1, 1, "", convertGlobalPool<ReduceMaxOp>},
-      {"LpPool",
-       {2, 11, 18, 22},
-       1,
-       1,
-       "auto_pad ceil_mode dilations kernel_shape p pads strides",
+      {"GlobalAveragePool 1,22 1", convertGlobalPool<ReduceMeanOp>},
+      {"GlobalLpPool 2,22 1 p", convertGlobalLpPool},
+      {"GlobalMaxPool 1,22 1", convertGlobalPool<ReduceMaxOp>},
+      {"LpPool 2,11,18,22 1 auto_pad ceil_mode dilations kernel_shape p pads "
+       "strides",
        convertLpPool},
-      {"MaxPool",
-       {1, 8, 10, 11, 12, 22},
-       1,
-       1,
-       "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+      {"MaxPool 1,8,10,11,12,22 1 auto_pad ceil_mode dilations kernel_shape "
+       "pads storage_order strides",
        convertMaxPool},
-      {"MaxUnpool",
-       {9, 11, 22},
-       2,
-       3,
-       "kernel_shape pads strides",
-       convertMaxUnpool},
+      {"MaxUnpool 9,11,22 2-3 kernel_shape pads strides", convertMaxUnpool},
   };
   return entries;
 }

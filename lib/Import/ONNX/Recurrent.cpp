@@ -156,27 +156,14 @@ static LogicalResult convertRnn(NodeImport &n) {
 
 OpFamily mpc::onnx::recurrentOps() {
   static const OpEntry entries[] = {
-      {"GRU",
-       {7, 14, 22},
-       3,
-       6,
-       "activation_alpha activation_beta activations clip direction "
-       "hidden_size layout "
-       "linear_before_reset",
+      {"GRU 7,14,22 3-6 activation_alpha activation_beta activations clip "
+       "direction hidden_size layout linear_before_reset",
        convertGru},
-      {"LSTM",
-       {7, 14, 22},
-       3,
-       8,
-       "activation_alpha activation_beta activations clip direction "
-       "hidden_size input_forget layout",
+      {"LSTM 7,14,22 3-8 activation_alpha activation_beta activations clip "
+       "direction hidden_size input_forget layout",
        convertLstm},
-      {"RNN",
-       {7, 14, 22},
-       3,
-       6,
-       "activation_alpha activation_beta activations clip direction "
-       "hidden_size layout",
+      {"RNN 7,14,22 3-6 activation_alpha activation_beta activations clip "
+       "direction hidden_size layout",
        convertRnn},
   };
   return entries;

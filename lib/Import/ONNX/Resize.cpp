@@ -343,15 +343,11 @@ static LogicalResult convertUpsample(NodeImport &n) {
 
 OpFamily mpc::onnx::resizeOps() {
   static const OpEntry entries[] = {
-      {"Resize",
-       {10, 11, 13, 18, 19},
-       1,
-       4,
-       "antialias axes coordinate_transformation_mode cubic_coeff_a "
-       "exclude_outside "
+      {"Resize 10,11,13,18,19 1-4 antialias axes "
+       "coordinate_transformation_mode cubic_coeff_a exclude_outside "
        "extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
        convertResize},
-      {"Upsample", {7, 9, 10}, 1, 2, "mode scales", convertUpsample},
+      {"Upsample 7,9,10 1-2 mode scales", convertUpsample},
   };
   return entries;
 }

@@ -184,27 +184,17 @@ static LogicalResult convertOptional(NodeImport &n) {
 
 OpFamily mpc::onnx::sequenceOps() {
   static const OpEntry entries[] = {
-      {"ConcatFromSequence",
-       {11},
-       1,
-       1,
-       "axis new_axis",
-       convertConcatFromSequence},
-      {"Optional", {15}, 0, 1, "type", convertOptional},
-      {"OptionalGetElement", {15, 18}, 1, 1, "", convertOptionalGetElement},
-      {"OptionalHasElement", {15, 18}, 0, 1, "", convertOptionalHasElement},
-      {"SequenceAt", {11}, 2, 2, "", convertSequenceAt},
-      {"SequenceConstruct", {11}, 1, -1, "", convertSequenceConstruct},
-      {"SequenceEmpty", {11}, 0, 0, "dtype", convertSequenceEmpty},
-      {"SequenceErase", {11}, 1, 2, "", convertSequenceErase},
-      {"SequenceInsert", {11}, 2, 3, "", convertSequenceInsert},
-      {"SequenceLength", {11}, 1, 1, "", convertSequenceLength},
-      {"SplitToSequence",
-       {11, 24},
-       1,
-       2,
-       "axis keepdims",
-       convertSplitToSequence},
+      {"ConcatFromSequence 11 1 axis new_axis", convertConcatFromSequence},
+      {"Optional 15 0-1 type", convertOptional},
+      {"OptionalGetElement 15,18 1", convertOptionalGetElement},
+      {"OptionalHasElement 15,18 0-1", convertOptionalHasElement},
+      {"SequenceAt 11 2", convertSequenceAt},
+      {"SequenceConstruct 11 1+", convertSequenceConstruct},
+      {"SequenceEmpty 11 0 dtype", convertSequenceEmpty},
+      {"SequenceErase 11 1-2", convertSequenceErase},
+      {"SequenceInsert 11 2-3", convertSequenceInsert},
+      {"SequenceLength 11 1", convertSequenceLength},
+      {"SplitToSequence 11,24 1-2 axis keepdims", convertSplitToSequence},
   };
   return entries;
 }

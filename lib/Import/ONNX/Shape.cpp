@@ -185,28 +185,13 @@ static LogicalResult convertExpand(NodeImport &n) {
 
 OpFamily mpc::onnx::shapeOps() {
   static const OpEntry entries[] = {
-      {"Expand", {8, 13}, 2, 2, "", convertExpand},
-      {"Flatten", {1, 9, 11, 13, 21, 23, 24, 25}, 1, 1, "axis", convertFlatten},
-      {"Reshape",
-       {5, 13, 14, 19, 21, 23, 24, 25},
-       2,
-       2,
-       "allowzero",
-       convertReshape},
-      {"Shape",
-       {1, 13, 15, 19, 21, 23, 24, 25},
-       1,
-       1,
-       "start end",
-       convertShape},
-      {"Size", {1, 13, 19, 21, 23, 24, 25}, 1, 1, "", convertSize},
-      {"Squeeze", {1, 11, 13, 21, 23, 24, 25}, 1, 2, "axes", convertSqueeze},
-      {"Unsqueeze",
-       {1, 11, 13, 21, 23, 24, 25},
-       1,
-       2,
-       "axes",
-       convertUnsqueeze},
+      {"Expand 8,13 2", convertExpand},
+      {"Flatten 1,9,11,13,21,23,24,25 1 axis", convertFlatten},
+      {"Reshape 5,13,14,19,21,23,24,25 2 allowzero", convertReshape},
+      {"Shape 1,13,15,19,21,23,24,25 1 start end", convertShape},
+      {"Size 1,13,19,21,23,24,25 1", convertSize},
+      {"Squeeze 1,11,13,21,23,24,25 1-2 axes", convertSqueeze},
+      {"Unsqueeze 1,11,13,21,23,24,25 1-2 axes", convertUnsqueeze},
   };
   return entries;
 }

@@ -49,9 +49,9 @@ static LogicalResult convertHardmax(NodeImport &n) {
 
 OpFamily mpc::onnx::softmaxOps() {
   static const OpEntry entries[] = {
-      {"Hardmax", {1, 11, 13}, 1, 1, "axis", convertHardmax},
-      {"LogSoftmax", {1, 11, 13}, 1, 1, "axis", convertSoftmax<LogSoftmaxOp>},
-      {"Softmax", {1, 11, 13}, 1, 1, "axis", convertSoftmax<SoftmaxOp>},
+      {"Hardmax 1,11,13 1 axis", convertHardmax},
+      {"LogSoftmax 1,11,13 1 axis", convertSoftmax<LogSoftmaxOp>},
+      {"Softmax 1,11,13 1 axis", convertSoftmax<SoftmaxOp>},
   };
   return entries;
 }
