@@ -90,6 +90,26 @@ Value Elementwise::emitPow(Value x, Value y) {
   return pow(x, y);
 }
 
+/// The 16-bit type that `value` is rounded to before anything sees it; null
+/// where there is none.
+static Type typeSeen(Value value) {
+  auto narrow = [](Type type) {
+    type = getElementTypeOrSelf(type);
+    return type.isF16() || type.isBF16() ? type : Type();
+  };
+  if (Type own = narrow(value.getType()))
+    return own;
+  Type seen;
+  for (Operation *user : value.getUsers()) {
+    Type type =
+        isa<CastOp>(user) ? narrow(user->getResult(0).getType()) : Type();
+    if (!type || (seen && seen != type))
+      return {};
+    seen = type;
+  }
+  return seen;
+}
+
 Value Elementwise::emitFloat() {
   Value x = operands[0], y = operands.size() > 1 ? operands[1] : Value();
   Type type = x.getType();
@@ -141,7 +161,9 @@ Value Elementwise::emitFloat() {
       .Case([&](SiluOp) { return mul(x, sigmoid(x)); })
       .Case([&](SoftplusOp) { return softplus(x); })
       .Case([&](GeluOp gelu) {
-        return gelu.getForm() == GeluForm::erf ? this->gelu(x) : geluTanh(x);
+        return gelu.getForm() == GeluForm::erf
+                   ? geluSeenIn(x, typeSeen(op->getResult(0)))
+                   : geluTanh(x);
       })
       .Case([&](LeakyReluOp leaky) {
         Value scaled = mul(x, leaky.getAlpha().convertToDouble());

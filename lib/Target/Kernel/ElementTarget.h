@@ -33,7 +33,9 @@ struct ElementTarget {
   /// Builds the call of a mathematical function that the target has by name
   /// (exp, expm1, log, log1p, pow, rem, sin, ..., sigmoid, softplus, erf, gelu,
   /// geluTanh): one or two arguments, result and arguments of one f32 or f64
-  /// type, scalar or vector. Null: functions are expanded into arithmetic.
+  /// type, scalar or vector. geluBfloat16 and geluHalf are gelu where its
+  /// result is seen in that type alone. Null: functions are expanded into
+  /// arithmetic.
   using Call = std::function<mlir::Value(mlir::OpBuilder &, mlir::Location,
                                          llvm::StringRef, mlir::ValueRange)>;
   Call call;

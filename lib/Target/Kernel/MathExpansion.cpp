@@ -253,6 +253,12 @@ Value MathExpansion::expNonPositive(Value x) {
   return expand("exp", [](auto x) { return mpc::expNonPositive(x); }, x);
 }
 
+Value MathExpansion::geluSeenIn(Value x, Type seen) {
+  if (!target.call || !seen || isDouble(x.getType()))
+    return gelu(x);
+  return call(seen.isBF16() ? "geluBfloat16" : "geluHalf", x);
+}
+
 //===----------------------------------------------------------------------===//
 // fmod
 //===----------------------------------------------------------------------===//

@@ -144,6 +144,9 @@ public:
   /// e^x for x <= 0 (or NaN), as softmax needs it.
   mlir::Value expNonPositive(mlir::Value x);
   mlir::Value fmod(mlir::Value x, mlir::Value y);
+  /// gelu where its result is rounded to the 16-bit type `seen` before anything
+  /// else sees it, which lets a target's own function be short; null: none.
+  mlir::Value geluSeenIn(mlir::Value x, mlir::Type seen);
   /// The function of this name, which only some targets have.
   mlir::Value call(llvm::StringRef name, mlir::Value x) {
     return target.call(b, loc, name, x);

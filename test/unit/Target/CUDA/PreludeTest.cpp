@@ -232,6 +232,60 @@ TEST(PreludeMath, SpecialAgainstDouble) {
              {"rem", [](double v) { return std::fmod(v, double(0.7f)); }, 0}});
 }
 
+/// Half a unit in the last place of a number near `value` in a type with
+/// `digits` digits and `least` as its smallest number.
+static double halfUnit(double value, int digits, double least) {
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  return std::max(std::ldexp(0.5, exponent - digits), least / 2);
+}
+
+TEST(PreludeMath, ShortGeluStaysFarBelowHalfAUnitOf16Bits) {
+  // Every number of bf16 and, between them, one in 1021 of f32.
+  std::vector<float> x;
+  for (uint64_t pattern = 0; pattern < uint64_t(1) << 32; pattern += 1021)
+    x.push_back(floatOf(uint32_t(pattern)));
+  for (uint32_t pattern = 0; pattern < 65536; ++pattern)
+    x.push_back(floatOf(pattern << 16));
+  int n = static_cast<int>(x.size());
+  HostModule module = compileKernels(kMath, {"shortGelu"});
+  std::vector<float> forBfloat16(n), forHalf(n);
+  Status status = module.launch(
+      "shortGelu", grid((n + 63) / 64, 64),
+      {HostArgument::input("x", x),
+       HostArgument::output("forBfloat16", forBfloat16),
+       HostArgument::output("forHalf", forHalf), HostArgument::scalar(n)});
+  ASSERT_TRUE(status.ok()) << status.toString();
+  double largestBfloat16 = 0, largestHalf = 0;
+  for (int i = 0; i < n; ++i) {
+    if (std::isnan(x[i])) {
+      ASSERT_TRUE(std::isnan(forBfloat16[i]) && std::isnan(forHalf[i]));
+      continue;
+    }
+    if (std::isinf(x[i])) {
+      ASSERT_EQ(forBfloat16[i], x[i] > 0 ? x[i] : 0.0f);
+      // Less than 2^-25 rounds to zero.
+      ASSERT_TRUE(x[i] > 0 ? forHalf[i] == x[i]
+                           : std::fabs(forHalf[i]) < 0x1p-25);
+      continue;
+    }
+    double expected = double(x[i]) * 0.5 * std::erfc(-x[i] * M_SQRT1_2);
+    // Where the power would be subnormal zeros are given: 13 * 2^-126.
+    if (std::fabs(expected) > 13 * 0x1p-126 || forBfloat16[i] != 0)
+      largestBfloat16 =
+          std::max(largestBfloat16, std::fabs(forBfloat16[i] - expected) /
+                                        halfUnit(expected, 8, 0x1p-133));
+    // What rounds to zero may do so from anywhere.
+    if (std::fabs(expected) >= 0x1p-25 || std::fabs(forHalf[i]) >= 0x1p-25)
+      largestHalf = std::max(largestHalf, std::fabs(forHalf[i] - expected) /
+                                              halfUnit(expected, 11, 0x1p-24));
+  }
+  // In parts of half a unit: 1/15 and 1/15.
+  EXPECT_LT(largestBfloat16, 0.067);
+  EXPECT_GT(largestBfloat16, 0.02);
+  EXPECT_LT(largestHalf, 0.067);
+}
+
 TEST(PreludeMath, ExtremesPropagateNansAndOrderZeros) {
   HostModule module = compileKernels(kMath, {"extremes"});
   std::vector<float> x = {0.f, -0.f, 1.f, -1.f, INFINITY, -INFINITY, NAN};

@@ -234,6 +234,14 @@ MPC_KERNEL(64) void special(const float *x, float *y, int n) {
   for (int j = 0; j < 16; ++j)
     y[j * n + i] = results[j];
 }
+MPC_KERNEL(64) void shortGelu(const float *x, float *forBfloat16,
+                              float *forHalf, int n) {
+  int i = mpc::blockX() * 64 + mpc::threadX();
+  if (i >= n)
+    return;
+  forBfloat16[i] = mpc::geluBfloat16(x[i]);
+  forHalf[i] = mpc::geluHalf(x[i]);
+}
 MPC_KERNEL(64) void extremes(const float *x, float *larger, float *smaller,
                              int n) {
   for (int i = mpc::threadX(); i < n * n; i += 64) {

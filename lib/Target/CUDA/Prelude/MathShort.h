@@ -1,0 +1,52 @@
+//===- MathShort.h - functions for results of 16 bits -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Functions where nothing but the rounding of the result to 16 bits is seen. An
+// epilogue computes one for each element of a product, so that each instruction
+// counts; a power of two is one here, which it is not on the CPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_PRELUDE_MATHSHORT_H
+#define MPC_TARGET_CUDA_PRELUDE_MATHSHORT_H
+
+namespace mpc {
+
+// gelu:
+//
+//   gelu(x) = max(x, 0) - a N(-a),   a = |x|,   N(-a) = 2^Q(a),
+//
+// N the normal distribution function, since x N(x) = x - x N(-x). log2 N(-a) is
+// smooth, and the minimax polynomials Q stay within d of it in absolute terms,
+// so that N has the relative error d ln 2, exp2Fast's two units in the last
+// place of f32 and the roundings of Q, at most 2^-24 of |Q| <= 126 a step.
+// Where x < 0 the result has that relative error, where x > 0 the part N(-a) /
+// N(a) of it. There is no branch, and the only special cases are those of the
+// two ends: `minimum` lets a NaN pass and keeps infinity off the product.
+
+/// For a result in bf16, half a unit of which is 2^-9 of it or more: d ln 2 =
+/// 2^-13.07, in all below 2^-12.9. Where the power is none of f32's normal
+/// numbers (x < -12.8) results, of less than 13 * 2^-126, are zeros.
+MPC_FUNCTION float geluBfloat16(float x) {
+  float a = minimum(abs(x), 13.0f);
+  float power = exp2Fast(
+      detail::horner(a, {-1.000167418, -1.149218915, -0.4624556372,
+                         -0.05102514706, 0.0074932752, -7.573320979e-4,
+                         4.891781452e-5, -1.80113746e-6, 2.860445127e-8}));
+  return fma(-a, power, maximum(x, 0.0f));
+}
+
+/// For a result in f16, half a unit of which is 2^-12 of it or more: d ln 2 =
+/// 2^-18.2, in all below 2^-17. What lies beyond 5.9 rounds to 0 in f16.
+MPC_FUNCTION float geluHalf(float x) {
+  float a = minimum(abs(x), 5.9f);
+  float power = exp2Fast(detail::horner(
+      a, {-0.9999953031, -1.151250844, -0.4584651594, -0.05395902012,
+          0.008507230483, -9.303173335e-4, 6.156670003e-5, -1.832957945e-6}));
+  return fma(-a, power, maximum(x, 0.0f));
+}
+
+} // namespace mpc
+
+#endif // MPC_TARGET_CUDA_PRELUDE_MATHSHORT_H
