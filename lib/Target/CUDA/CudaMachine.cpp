@@ -75,9 +75,10 @@ double CudaMachine::memoryBytes() const {
 int64_t CudaMachine::residentBlocks(int64_t threads, int64_t registers,
                                     int64_t shared) const {
   int64_t blockWarps = llvm::divideCeil(threads, 32);
-  // A warp's registers are handed out in units of 256.
+  // A warp's registers are handed out in units of 256, by that of the four
+  // schedulers to which it belongs.
   int64_t perWarp = llvm::alignTo(std::max<int64_t>(registers, 1) * 32, 256);
   return std::min({kBlocks, warps / blockWarps,
-                   kRegisters / perWarp / blockWarps,
+                   kRegisters / perWarp / int64_t(llvm::alignTo(blockWarps, 4)),
                    sharedBytes / (shared + kReservedShared)});
 }

@@ -119,6 +119,8 @@ void SassMix::add(const SassInstruction &instruction) {
   flops += instruction.flops();
   sharedBytes += instruction.lanes * double(instruction.sharedBytes());
   loadedBytes += instruction.lanes * double(instruction.loadedBytes());
+  if (instruction.base() == "LDGSTS")
+    copiedBytes += instruction.lanes * double(instruction.loadedBytes());
   storedBytes += instruction.lanes * double(instruction.storedBytes());
   barriers += instruction.base() == "BAR";
 }

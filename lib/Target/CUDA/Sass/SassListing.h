@@ -73,6 +73,8 @@ struct SassMix {
   std::array<int64_t, kSassUnits> units = {};
   int64_t flops = 0, barriers = 0;
   double sharedBytes = 0, loadedBytes = 0, storedBytes = 0;
+  /// Those of `loadedBytes` that go straight to shared memory.
+  double copiedBytes = 0;
 
   int64_t &operator[](SassUnit unit) { return units[size_t(unit)]; }
   int64_t operator[](SassUnit unit) const { return units[size_t(unit)]; }

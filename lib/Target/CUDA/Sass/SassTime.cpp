@@ -112,9 +112,14 @@ static std::vector<double> runsOf(const std::vector<SassMix> &mixes,
     });
   runs.deal(double(launch.writtenBytes + launch.scratchBytes) / warps, 0,
             [](const SassMix &mix) { return mix.storedBytes; });
-  // Loops of products that fill the pipeline, or add up what blocks left, are
-  // short; in other kernels loads are what there is to do.
-  if (!hasTensor)
+  // Of split products the last block of a tile reads what all have left, in
+  // other kernels loads are what there is to do. What fills a pipeline is
+  // short.
+  if (hasTensor)
+    runs.deal(double(launch.scratchBytes) / warps, 0, [](const SassMix &mix) {
+      return mix.sharedBytes > 0 ? 0 : mix.loadedBytes;
+    });
+  else
     runs.deal(double(launch.bytes - launch.writtenBytes + launch.scratchBytes) /
                   warps,
               1, [](const SassMix &mix) { return mix.loadedBytes; });
@@ -169,13 +174,16 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
       std::min(CudaMachine::kL2BytesAlone, CudaMachine::kL2Bytes / busy);
 
   // What a block takes of each resource, and of the busiest one at any time.
-  double sums[SassEstimate::kResources] = {}, serial = 0, barriers = 0,
-         outside = 0;
+  double sums[SassEstimate::kResources] = {}, serial = 0, outside = 0;
   int64_t main = kernel.mainLoop();
+  bool copiesInMain = main >= 0 && mixes[main + 1].copiedBytes > 0;
   for (size_t i = 0; i < mixes.size(); ++i) {
     const SassMix &mix = mixes[i];
     double times = result.runs[i] * warps;
     double moved = mix.loadedBytes + mix.storedBytes;
+    // What fills the pipeline ahead is not copied in the last steps.
+    if (copiesInMain && int64_t(i) - 1 != main)
+      moved -= mix.copiedBytes;
     double multiplied = mix[SassUnit::Tensor] ? double(mix.flops) : 0;
     double needs[SassEstimate::kResources] = {};
     needs[SassEstimate::Issue] =
@@ -190,8 +198,14 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
     needs[SassEstimate::L2] = moved / l2Rate;
     for (size_t r = 0; r < SassEstimate::kResources; ++r)
       sums[r] += needs[r] * times;
-    serial += *std::max_element(std::begin(needs), std::end(needs)) * times;
-    barriers += result.runs[i] * double(mix.barriers);
+    // Copies go on while the units wait at a barrier.
+    double units = 0;
+    for (size_t r = 0; r < SassEstimate::kResources; ++r)
+      if (r != SassEstimate::L2)
+        units = std::max(units, needs[r] * times);
+    double barrier = result.runs[i] * double(mix.barriers) * kBarrierWait;
+    serial +=
+        std::max(needs[SassEstimate::L2] * times, units + barrier / together);
     result.sharedBytes += mix.sharedBytes * times * blocks;
     result.l2Bytes += moved * times * blocks;
     if (int64_t(i) - 1 != main || main < 0)
@@ -201,11 +215,11 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
     result.outsidePerElement = outside / double(launch.elements);
 
   auto *busiest = std::max_element(std::begin(sums), std::end(sums));
-  double waits = (barriers * kBarrierWait + kBlockWait) / together;
+  double waits = kBlockWait / together;
   double gaps = (serial - *busiest) / together;
   double cycles = most * (*busiest + gaps + waits);
   result.boundBy = kResourceNames[busiest - std::begin(sums)];
-  if (waits > *busiest)
+  if (waits + gaps > *busiest)
     result.boundBy = "waits";
   double memory =
       machine.memoryBytes() > 0

@@ -66,11 +66,6 @@ std::optional<Schedule> scheduleFilterProduct(mlir::func::FuncOp kernel,
 std::optional<Schedule> scheduleFilter(mlir::func::FuncOp kernel,
                                        const CudaTarget &target);
 
-/// The tiles of the product, and over how many blocks k is shared, together:
-/// few tiles with many blocks for each read less than many small tiles.
-GemmTiles chooseFilterTiles(const GemmProblem &problem,
-                            const CudaTarget &target);
-
 } // namespace mpc
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_FILTERPROBLEM_H

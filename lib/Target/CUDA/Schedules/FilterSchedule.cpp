@@ -4,15 +4,16 @@
 //
 // A filter has few elements, and each is a sum over all positions of all
 // images: whichever form, most blocks share their sums with others. What a form
-// costs is estimated in cycles of one multiprocessor, from the shape alone.
+// costs is estimated in cycles of one multiprocessor, from the shape alone; of
+// the product of matrices by GemmCost, whose tiles a window of few places and
+// channels leaves mostly empty.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FilterProblem.h"
+#include "GemmCost.h"
 
 #include "llvm/Support/MathExtras.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace mpc;
@@ -22,15 +23,11 @@ static constexpr int64_t kThreadsPerProcessor = 1024, kMostSplits = 256;
 
 /// Instructions of all threads that a multiprocessor runs per cycle.
 static constexpr double kInstructions = 128;
-/// Instructions that find and fetch one chunk of a tile, and one position of
-/// the form without tiles.
-static constexpr double kPerChunk = 48, kPerPosition = 12;
-/// Bytes per cycle from shared memory and from the second-level cache. Cycles
-/// that a step waits for them, that a block takes to begin and end, that a
-/// block takes to find that it is the last one, and that adding one more part
-/// of a sum takes.
-static constexpr double kSharedBytes = 128, kBytes = 48, kWait = 400,
-                        kStart = 2000, kMeet = 4000, kPart = 100;
+/// Instructions that find and fetch one position.
+static constexpr double kPerPosition = 12;
+/// Cycles that a block takes to begin and end, that it takes to find that it is
+/// the last one, and that adding one more part of a sum takes.
+static constexpr double kStart = 2000, kMeet = 4000, kPart = 100;
 
 //===----------------------------------------------------------------------===//
 // Sums in threads
@@ -78,80 +75,8 @@ static double cyclesOf(const FilterProblem &problem, const Schedule &schedule,
 }
 
 //===----------------------------------------------------------------------===//
-// A product of matrices
+// The choice
 //===----------------------------------------------------------------------===//
-
-static double multiplyAddsPerCycle(GemmUnitKind unit) {
-  switch (unit) {
-  case GemmUnitKind::Mma16:
-    return 1024;
-  case GemmUnitKind::MmaTf32:
-    return 512;
-  case GemmUnitKind::Fma:
-    return 128;
-  }
-  return 128;
-}
-
-/// What a product cut into `tiles` costs. A window of few places and channels
-/// leaves most of a tile empty, and channels that fill no vector are fetched
-/// one by one: this is what may make it dearer than sums in threads.
-static double cyclesOf(const GemmProblem &problem, const GemmTiles &tiles,
-                       const CudaTarget &target) {
-  auto chunks = [&](const GemmOperand &operand, int64_t rows) {
-    int64_t chunk =
-        std::min(operand.chunk, operand.alongDepth ? tiles.k : rows);
-    return double(rows) * tiles.k / chunk;
-  };
-  double blocks = double(tiles.tileCount(problem)) * tiles.splits;
-  double rounds = std::ceil(blocks / target.multiprocessors());
-  double steps = double(llvm::divideCeil(problem.k, tiles.k)) / tiles.splits;
-  double area = double(tiles.m) * tiles.n;
-  // Blocks that share a multiprocessor work while others wait.
-  double resident = std::min(rounds, std::max(1.0, 32768 / area));
-  int64_t bytes = bytesPerElement(problem.tileType),
-          read = tiles.m * tiles.warpsN + tiles.n * tiles.warpsM;
-  double multiply = tiles.k * area / multiplyAddsPerCycle(problem.unit);
-  double issue =
-      (chunks(*problem.lhs, tiles.m) + chunks(*problem.rhs, tiles.n)) *
-      kPerChunk / kInstructions;
-  // Instructions that multiply take the place of others; matrix units do not.
-  if (problem.unit == GemmUnitKind::Fma)
-    issue += multiply;
-  // Warps overlap what they do, so a step takes what its busiest part does.
-  double step =
-      std::max({multiply, issue, tiles.k * read * bytes / kSharedBytes,
-                tiles.k * (tiles.m + tiles.n) * bytes / kBytes}) +
-      kWait / resident;
-  double cycles = rounds * (steps * step + kStart / resident);
-  if (tiles.splits > 1)
-    cycles += kMeet + area / (4 * tiles.threads()) * tiles.splits * kPart;
-  return cycles;
-}
-
-GemmTiles mpc::chooseFilterTiles(const GemmProblem &problem,
-                                 const CudaTarget &target) {
-  GemmTiles best;
-  double least = HUGE_VAL;
-  for (GemmTiles tiles : GemmTiles::candidates(problem, target)) {
-    int64_t steps = llvm::divideCeil(problem.k, tiles.k);
-    // All blocks have as many steps, and enough to fill their stages.
-    int64_t most = std::min(steps / tiles.stages,
-                            std::max<int64_t>(2 * target.multiprocessors() /
-                                                  tiles.tileCount(problem),
-                                              1));
-    for (int64_t splits = 1; splits <= std::max<int64_t>(most, 1); ++splits) {
-      tiles.splits = splits;
-      double cycles =
-          steps % splits == 0 ? cyclesOf(problem, tiles, target) : HUGE_VAL;
-      if (cycles < least) {
-        least = cycles;
-        best = tiles;
-      }
-    }
-  }
-  return best;
-}
 
 std::optional<Schedule> mpc::scheduleFilterProduct(func::FuncOp kernel,
                                                    const CudaTarget &target) {
@@ -159,7 +84,7 @@ std::optional<Schedule> mpc::scheduleFilterProduct(func::FuncOp kernel,
       GemmProblem::filterGradient(kernel, target);
   if (!problem)
     return std::nullopt;
-  return scheduleGemm(kernel, *problem, chooseFilterTiles(*problem, target));
+  return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
 }
 
 std::optional<Schedule> mpc::scheduleFilter(func::FuncOp kernel,
@@ -172,7 +97,7 @@ std::optional<Schedule> mpc::scheduleFilter(func::FuncOp kernel,
   std::optional<Schedule> product = scheduleFilterProduct(kernel, target);
   if (!product)
     return threads;
-  double cycles = cyclesOf(*GemmProblem::filterGradient(kernel, target),
-                           GemmTiles::of(*product), target);
+  GemmProblem multiplied = *GemmProblem::filterGradient(kernel, target);
+  double cycles = GemmCost(multiplied, target).cycles(GemmTiles::of(*product));
   return cycles < cyclesOf(problem, threads, target) ? *product : threads;
 }

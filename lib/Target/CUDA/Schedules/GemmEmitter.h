@@ -58,8 +58,13 @@ private:
   /// Columns that are read together on their way to the epilogue, which takes
   /// as many at once as it can.
   int64_t lanesRead() const;
-  /// Row and column of an item of an array of `rows` by warpN.
-  std::pair<mlir::Value, mlir::Value> placeOf(mlir::Value item, int64_t rows);
+  /// Deals an array of `rows` by warpN to the lanes, lanesRead() columns at a
+  /// time.
+  mlir::LogicalResult
+  forPlaces(int64_t rows,
+            llvm::function_ref<mlir::LogicalResult(mlir::Value row,
+                                                   mlir::Value column)>
+                body);
   mlir::Value loadSums(mlir::Value array, mlir::ValueRange at, int64_t lanes);
 
   IndexMath math() { return {kernel.builder, kernel.loc}; }

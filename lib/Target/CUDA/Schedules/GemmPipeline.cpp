@@ -52,8 +52,11 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
   int64_t threads = kernel.schedule.threads;
   int64_t chunks = rows * depth / chunk;
   LogicalResult result = success();
-  auto one = [&](Value number) {
-    if (failed(loadChunk(batch, row, k, stage, number)))
+  int64_t perLine = (operand.alongDepth ? depth : rows) / chunk;
+  auto one = [&](Value line, Value inLine) {
+    Value position = named(math(), math().mul(inLine, chunk), "position");
+    if (failed(loadChunk(batch, row, k, stage, named(math(), line, "line"),
+                         position)))
       result = failure();
   };
   Value thread = named(math(), kernel.thread(), "thread");
@@ -65,28 +68,33 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
     if (spills)
       c.getParentBlock()->getParentOp()->setAttr(
           kUnrollAttr, kernel.builder.getI64IntegerAttr(kStraightElements));
+    // A thread's chunks stand below each other where whole lines are loaded
+    // together: they share an address but for a constant.
+    if (chunks % threads == 0 && threads % perLine == 0)
+      return one(math().add(math().mul(c, threads / perLine),
+                            math().div(thread, perLine)),
+                 math().rem(thread, perLine));
     Value number =
         named(math(), math().add(math().mul(c, threads), thread), "chunk");
+    auto both = [&] {
+      one(math().div(number, perLine), math().rem(number, perLine));
+    };
     if (chunks % threads == 0)
-      return one(number);
+      return both();
     auto inRange = scf::IfOp::create(kernel.builder, kernel.loc,
                                      math().less(number, chunks));
     OpBuilder::InsertionGuard guard(kernel.builder);
     kernel.builder.setInsertionPoint(inRange.thenBlock()->getTerminator());
-    one(number);
+    both();
   });
   return result;
 }
 
 LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
-                                    Value stage, Value number) {
+                                    Value stage, Value line, Value position) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
   bool alongDepth = operand.alongDepth;
-  int64_t perLine = (alongDepth ? depth : rows) / chunk;
-  Value line = named(math(), math().div(number, perLine), "line");
-  Value position =
-      named(math(), math().mul(math().rem(number, perLine), chunk), "position");
   Value atRow =
       named(math(), math().add(row, alongDepth ? line : position), "atRow");
   Value atDepth =

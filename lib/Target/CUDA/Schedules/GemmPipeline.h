@@ -29,9 +29,10 @@ public:
   WarpOperand operandAt(mlir::Value stage, mlir::Value row) const;
 
 private:
+  /// The chunk at `position` of line `line` of the tile.
   mlir::LogicalResult loadChunk(mlir::ValueRange batch, mlir::Value row,
                                 mlir::Value k, mlir::Value stage,
-                                mlir::Value number);
+                                mlir::Value line, mlir::Value position);
   /// Copies the chunk of `source`, whose elements lie in `memory`, to `to`
   /// where it is inside.
   void copyAsync(const GemmOperand &source, mlir::Value memory,

@@ -59,18 +59,31 @@ int64_t GemmEmitter::lanesRead() const {
   return problem.columnsNearer ? powerOfTwoIn(problem.n, 4) : epilogue.lanes;
 }
 
-std::pair<Value, Value> GemmEmitter::placeOf(Value item, int64_t rows) {
+LogicalResult GemmEmitter::forPlaces(
+    int64_t rows,
+    llvm::function_ref<LogicalResult(Value row, Value column)> body) {
   int64_t lanes = lanesRead(), perRow = tiles.warpN() / lanes;
-  Value row, column;
-  if (epilogue.rowsFastest) {
-    row = math().rem(item, rows);
-    column = math().mul(math().div(item, rows), lanes);
-  } else {
-    row = math().div(item, perRow);
-    column = math().mul(math().rem(item, perRow), lanes);
-  }
-  return {named(math(), row, "resultRow"),
-          named(math(), column, "resultColumn")};
+  if (epilogue.rowsFastest || 32 % perRow != 0)
+    return forItems(rows * perRow, [&](Value item) {
+      Value row = epilogue.rowsFastest ? math().rem(item, rows)
+                                       : math().div(item, perRow);
+      Value column = epilogue.rowsFastest ? math().div(item, rows)
+                                          : math().rem(item, perRow);
+      return body(named(math(), row, "resultRow"),
+                  named(math(), math().mul(column, lanes), "resultColumn"));
+    });
+  // A lane keeps its columns, and so what is the same for all rows.
+  OpBuilder &b = kernel.builder;
+  Value lane = gpu::LaneIdOp::create(b, kernel.loc, IntegerAttr());
+  Value column = named(math(), math().mul(math().rem(lane, perRow), lanes),
+                       "resultColumn");
+  auto loop =
+      scf::ForOp::create(b, kernel.loc, math().div(lane, perRow),
+                         math().constant(rows), math().constant(32 / perRow));
+  kernel.named(loop.getInductionVar(), "resultRow");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  return body(loop.getInductionVar(), column);
 }
 
 Value GemmEmitter::loadSums(Value array, ValueRange at, int64_t lanes) {
@@ -85,12 +98,10 @@ LogicalResult GemmEmitter::finish() {
   operandSums.finish(shared);
   int64_t rows = tiles.handedRows(problem), lanes = lanesRead();
   return handOver([&](Value slab, Value firstRow) {
-    return forItems(rows * tiles.warpN() / lanes, [&](Value item) {
-      auto [row, column] = placeOf(item, rows);
-      return finishElement(unit->rowOf(math().add(firstRow, row)), column,
-                           [&, row = row, column = column] {
-                             return loadSums(slab, {warp, row, column}, lanes);
-                           });
+    return forPlaces(rows, [&](Value row, Value column) {
+      return finishElement(unit->rowOf(math().add(firstRow, row)), column, [&] {
+        return loadSums(slab, {warp, row, column}, lanes);
+      });
     });
   });
 }
@@ -139,9 +150,8 @@ LogicalResult GemmEmitter::finishSplit() {
         Value tileBegin = math().add(
             math().mul(tileNumber, tiles.splits * blockElements), warpBegin);
         named(math(), tileBegin, "tileBegin");
-        LogicalResult result =
-            forItems(warpElements / lanes, [&](Value item) -> LogicalResult {
-              auto [row, column] = placeOf(item, tiles.warpM());
+        LogicalResult result = forPlaces(
+            tiles.warpM(), [&](Value row, Value column) -> LogicalResult {
               Value from = math().add(
                   tileBegin,
                   math().add(math().mul(row, tiles.warpN()), column));

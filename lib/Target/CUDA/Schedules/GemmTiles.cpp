@@ -4,23 +4,23 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GemmCost.h"
 #include "GemmSums.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mpc;
 
-/// Shared memory that a block's pipeline may take, so that two blocks share a
-/// multiprocessor where they can.
-static constexpr int64_t kPipelineBytes = 80 * 1024;
 /// What the results between sums and epilogue may take beyond that of the
 /// pipeline.
 static constexpr int64_t kHandedBytes = 24 * 1024;
 static constexpr int64_t kMostStages = 4;
-/// Steps along k from which adding up the results of several blocks costs less
-/// than it saves, and those that a block keeps at least.
-static constexpr int64_t kLongProduct = 32, kStepsOfSplit = 8;
+/// Steps that a block of a split product keeps at least.
+static constexpr int64_t kStepsOfSplit = 8;
 
 static int64_t tileBytes(const GemmProblem &problem) {
   return problem.tileType.getIntOrFloatBitWidth() / 8;
@@ -68,10 +68,11 @@ int64_t GemmTiles::handedRows(const GemmProblem &problem) const {
   int64_t rowsPerStep = problem.unit == GemmUnitKind::Fma ? 4 : 16;
   int64_t room = std::max(pipelineBytes(problem), kHandedBytes);
   int64_t line = warpsM * warpsN * (warpN() + 8) * 4;
-  int64_t rows = warpM();
-  while (rows > rowsPerStep && rows * line > room)
-    rows /= 2;
-  return rows;
+  // Whole steps, as many each time.
+  int64_t steps = warpM() / rowsPerStep, rows = steps;
+  while (rows > 1 && (steps % rows != 0 || rows * rowsPerStep * line > room))
+    --rows;
+  return rows * rowsPerStep;
 }
 
 int64_t GemmTiles::sharedBytes(const GemmProblem &problem) const {
@@ -111,9 +112,10 @@ struct Candidate {
 } // namespace
 
 static constexpr Candidate kMmaCandidates[] = {
-    {128, 256, 2, 4}, {256, 128, 4, 2}, {128, 128, 2, 2}, {128, 64, 2, 2},
-    {64, 128, 2, 2},  {64, 64, 2, 2},   {64, 32, 2, 2},   {32, 64, 2, 2},
-    {32, 32, 2, 2},   {16, 64, 1, 4},   {16, 32, 1, 4},   {64, 16, 4, 1},
+    {192, 192, 2, 4}, {128, 256, 2, 4}, {256, 128, 4, 2}, {192, 128, 4, 2},
+    {128, 192, 2, 4}, {128, 128, 2, 2}, {128, 64, 2, 2},  {64, 128, 2, 2},
+    {64, 64, 2, 2},   {64, 32, 2, 2},   {32, 64, 2, 2},   {32, 32, 2, 2},
+    {16, 64, 1, 4},   {16, 32, 1, 4},   {64, 16, 4, 1},
 };
 
 /// Warps of 16 x 32 at least, whatever the layout of the tiles.
@@ -123,31 +125,21 @@ static constexpr Candidate kFmaCandidates[] = {
     {32, 32, 2, 1},   {16, 64, 1, 2},  {16, 32, 1, 1},
 };
 
-/// Rough time of the whole product in multiply-adds of one multiprocessor.
-static double costOf(const GemmProblem &problem, const GemmTiles &tiles,
-                     int64_t multiprocessors) {
-  double blocks = double(llvm::divideCeil(problem.m, tiles.m)) *
-                  llvm::divideCeil(problem.n, tiles.n) * problem.batches;
-  double perProcessor = std::ceil(blocks / multiprocessors);
-  // Edges of a tile are loaded, its area is multiplied; one step along k waits
-  // for memory unless other blocks work meanwhile.
-  double area = tiles.m * tiles.n, edges = tiles.m + tiles.n;
-  double steps = llvm::divideCeil(problem.k, tiles.k);
-  double resident = std::min(perProcessor, std::max(1.0, 32768 / area));
-  double wait = 400.0 * 1024 / resident, start = 2000.0 * 1024 / resident;
-  return perProcessor *
-         (steps * (tiles.k * (area + 40 * edges) + wait) + start);
-}
-
-/// Extent of a tile along k: enough work between two barriers, and no more than
+/// Extents of tiles along k: enough work between two barriers, and no more than
 /// there is.
-static int64_t depthOf(const GemmProblem &problem, const Candidate &tile) {
+static SmallVector<int64_t> depthsOf(const GemmProblem &problem) {
   if (problem.unit == GemmUnitKind::Fma)
-    return 16;
-  int64_t depth = tile.m * tile.n > 64 * 64 ? 32 : 64;
-  depth = std::min<int64_t>(depth, llvm::PowerOf2Ceil(problem.k));
-  depth = std::max<int64_t>(depth, 16);
-  return problem.unit == GemmUnitKind::MmaTf32 ? depth / 2 : depth;
+    return {16};
+  int64_t most = std::max<int64_t>(llvm::PowerOf2Ceil(problem.k), 16);
+  SmallVector<int64_t> depths;
+  for (int64_t depth : {64, 32}) {
+    depth = std::min(depth, most);
+    if (problem.unit == GemmUnitKind::MmaTf32)
+      depth /= 2;
+    if (!llvm::is_contained(depths, depth))
+      depths.push_back(depth);
+  }
+  return depths;
 }
 
 std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
@@ -157,56 +149,60 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
     shapes = kFmaCandidates;
   bool async = target.hasAsyncCopies() &&
                (problem.lhs->isStored() || problem.rhs->isStored());
-  int64_t room = std::min(kPipelineBytes, target.sharedBytesPerBlock());
+  GemmCost cost(problem, target);
   std::vector<GemmTiles> result;
   for (const Candidate &shape : shapes) {
-    GemmTiles tiles;
-    tiles.m = shape.m;
-    tiles.n = shape.n;
-    tiles.k = depthOf(problem, shape);
-    tiles.warpsM = shape.warpsM;
-    tiles.warpsN = shape.warpsN;
-    // Two stages overlap copies with work; more hide the memory's latency.
-    int64_t most = std::min<int64_t>(async ? kMostStages : 2,
-                                     llvm::divideCeil(problem.k, tiles.k));
-    tiles.stages = std::min<int64_t>(most, 2);
-    if (tiles.sharedBytes(problem) > target.sharedBytesPerBlock())
-      continue;
-    while (tiles.stages < most) {
-      GemmTiles more = tiles;
-      ++more.stages;
-      if (more.pipelineBytes(problem) > room)
-        break;
-      tiles = more;
+    SmallVector<int64_t> depths = depthsOf(problem);
+    for (int64_t depth : depths) {
+      GemmTiles tiles;
+      tiles.m = shape.m;
+      tiles.n = shape.n;
+      tiles.k = depth;
+      tiles.warpsM = shape.warpsM;
+      tiles.warpsN = shape.warpsN;
+      // Two stages overlap copies with work; more hide the memory's latency.
+      int64_t most = std::min<int64_t>(async ? kMostStages : 2,
+                                       llvm::divideCeil(problem.k, tiles.k));
+      tiles.stages = std::min<int64_t>(most, 2);
+      if (tiles.sharedBytes(problem) > target.sharedBytesPerBlock())
+        continue;
+      int64_t room = cost.pipelineRoom(tiles);
+      while (tiles.stages < most) {
+        GemmTiles more = tiles;
+        ++more.stages;
+        if (more.pipelineBytes(problem) > room)
+          break;
+        tiles = more;
+      }
+      // A deeper tile is no use where nothing is left to be on its way.
+      if (tiles.stages < std::min<int64_t>(most, 3) && depth != depths.back())
+        continue;
+      result.push_back(tiles);
     }
-    result.push_back(tiles);
   }
   return result;
 }
 
-/// Blocks per tile where tiles alone leave most of the device idle over a long
-/// k: a divisor of the steps, so that all blocks have as many.
-static int64_t splitsOf(const GemmProblem &problem, const GemmTiles &tiles,
-                        int64_t multiprocessors) {
-  int64_t steps = llvm::divideCeil(problem.k, tiles.k);
-  if (steps < kLongProduct)
-    return 1;
-  int64_t splits = std::min(multiprocessors / tiles.tileCount(problem),
-                            steps / kStepsOfSplit);
-  while (splits > 1 && steps % splits != 0)
-    --splits;
-  return std::max<int64_t>(splits, 1);
-}
-
 GemmTiles GemmTiles::choose(const GemmProblem &problem,
                             const CudaTarget &target) {
-  std::vector<GemmTiles> all = candidates(problem, target);
-  GemmTiles best =
-      *llvm::min_element(all, [&](const GemmTiles &x, const GemmTiles &y) {
-        return costOf(problem, x, target.multiprocessors()) <
-               costOf(problem, y, target.multiprocessors());
-      });
-  best.splits = splitsOf(problem, best, target.multiprocessors());
+  GemmCost cost(problem, target);
+  GemmTiles best;
+  double least = HUGE_VAL;
+  for (GemmTiles tiles : candidates(problem, target)) {
+    // All blocks have as many steps, and enough to fill their stages.
+    int64_t steps = llvm::divideCeil(problem.k, tiles.k);
+    int64_t room = std::max<int64_t>(
+        target.multiprocessors() / tiles.tileCount(problem), 1);
+    for (tiles.splits = 1; tiles.splits <= room; ++tiles.splits) {
+      if (steps % tiles.splits != 0 ||
+          (tiles.splits > 1 && steps / tiles.splits < kStepsOfSplit))
+        continue;
+      if (double cycles = cost.cycles(tiles); cycles < least) {
+        least = cycles;
+        best = tiles;
+      }
+    }
+  }
   return best;
 }
 

@@ -39,6 +39,9 @@ TEST(SassTime, CountsResidentBlocks) {
   // By registers, by shared memory, by warps, by blocks; one that is too large.
   EXPECT_EQ(machine.residentBlocks(256, 226, 0), 1);
   EXPECT_EQ(machine.residentBlocks(128, 120, 0), 4);
+  // Six warps take as many registers as eight.
+  EXPECT_EQ(machine.residentBlocks(192, 160, 0), 1);
+  EXPECT_EQ(machine.residentBlocks(128, 160, 0), 3);
   EXPECT_EQ(machine.residentBlocks(128, 40, 100 * 1024), 2);
   EXPECT_EQ(machine.residentBlocks(1024, 32, 0), 2);
   EXPECT_EQ(machine.residentBlocks(32, 16, 0), 32);

@@ -169,7 +169,7 @@ TEST(FilterProduct, Splits) {
       ParsedGemm parsed(shape.text(), check.target);
       ASSERT_TRUE(parsed.problem);
       EXPECT_EQ(parsed.problem->k, 1152);
-      GemmTiles tiles = chooseFilterTiles(*parsed.problem, check.target);
+      GemmTiles tiles = GemmTiles::choose(*parsed.problem, check.target);
       EXPECT_GT(tiles.splits, 1);
       EXPECT_EQ(1152 / tiles.k % tiles.splits, 0);
       EXPECT_GE(1152 / tiles.k / tiles.splits, tiles.stages);
@@ -231,7 +231,7 @@ TEST(FilterProduct, Choice) {
         << layer.text();
     ParsedGemm parsed(layer.text(), target);
     ASSERT_TRUE(parsed.problem);
-    GemmTiles tiles = chooseFilterTiles(*parsed.problem, target);
+    GemmTiles tiles = GemmTiles::choose(*parsed.problem, target);
     EXPECT_GT(tiles.tileCount(*parsed.problem) * tiles.splits,
               target.multiprocessors() / 2)
         << layer.text();

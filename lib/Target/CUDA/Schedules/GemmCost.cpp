@@ -1,0 +1,131 @@
+//===- GemmCost.cpp - what a product cut into tiles takes -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmCost.h"
+
+#include "../CudaMachine.h"
+#include "GemmSums.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+/// What a pipeline may take in any case, so that two blocks share a
+/// multiprocessor where they can, and the most that it takes where registers
+/// have room for one alone.
+static constexpr int64_t kPipelineBytes = 80 * 1024,
+                         kMostPipelineBytes = 200 * 1024;
+/// Instructions of a thread that find and fetch one chunk of a tile, where its
+/// address is a line and a position and where it is a place of an image, and
+/// that one element takes between its sum and its store.
+static constexpr double kPerChunk = 24, kPerGathered = 48, kPerResult = 16;
+/// Cycles from a barrier until the units are busy again, of a load from the
+/// second-level cache or memory, that a block takes to begin and end, and that
+/// blocks take to find out which of them is the last one of a tile.
+static constexpr double kBarrierWait = 120, kLatency = 900, kBlockWait = 1500,
+                        kMeet = 2500;
+
+GemmCost::GemmCost(const GemmProblem &problem, const CudaTarget &target)
+    : problem(problem), target(target) {}
+
+int64_t GemmCost::registers(const GemmTiles &tiles) const {
+  // Sums, one step's fragments, addresses.
+  int64_t sums = tiles.warpM() * tiles.warpN() / 32;
+  int64_t fragments = problem.unit == GemmUnitKind::Fma
+                          ? tiles.warpM() + tiles.warpN() / 2
+                          : tiles.warpM() / 4 + tiles.warpN() / 4;
+  return std::min<int64_t>(sums + fragments + 60, 255);
+}
+
+int64_t GemmCost::pipelineRoom(const GemmTiles &tiles) const {
+  CudaMachine machine = CudaMachine::of(target.target());
+  int64_t blocks =
+      machine.residentBlocks(tiles.threads(), registers(tiles), /*shared=*/0);
+  int64_t share = machine.sharedBytes / std::max<int64_t>(blocks, 1);
+  return std::min(
+      {std::max(share - CudaMachine::kReservedShared, kPipelineBytes),
+       target.sharedBytesPerBlock(), kMostPipelineBytes});
+}
+
+/// Operations of a multiprocessor per cycle.
+static double flopsPerCycle(const GemmProblem &problem,
+                            const CudaMachine &machine) {
+  switch (problem.unit) {
+  case GemmUnitKind::Mma16:
+    return machine.mmaFlops(problem.tileType.isF16() ? MathType::Float16
+                                                     : MathType::BFloat16);
+  case GemmUnitKind::MmaTf32:
+    return machine.mmaFlops(MathType::TensorFloat32);
+  case GemmUnitKind::Fma:
+    break;
+  }
+  return machine.floatFlops();
+}
+
+/// Chunks of a tile of `rows` rows of an operand.
+static double chunksOf(const GemmOperand &operand, int64_t rows,
+                       int64_t depth) {
+  int64_t chunk = std::min(operand.chunk, operand.alongDepth ? depth : rows);
+  return double(rows) * double(depth) / double(chunk);
+}
+
+double GemmCost::cycles(const GemmTiles &tiles) const {
+  CudaMachine machine = CudaMachine::of(target.target());
+  double processors = double(machine.multiprocessors);
+  double tileCount = double(tiles.tileCount(problem));
+  double blocks = tileCount * double(tiles.splits);
+  double rounds = std::ceil(blocks / processors);
+  double together = std::clamp<double>(
+      rounds, 1,
+      double(std::max<int64_t>(
+          machine.residentBlocks(tiles.threads(), registers(tiles),
+                                 tiles.sharedBytes(problem)),
+          1)));
+  double busy = blocks / (rounds * processors);
+  double fromL2 =
+      std::min(CudaMachine::kL2BytesAlone, CudaMachine::kL2Bytes / busy);
+
+  // One step along k: copies go on while the units wait.
+  double area = double(tiles.m) * double(tiles.n);
+  double bytes = double(bytesPerElement(problem.tileType));
+  double edges = double(tiles.k) * double(tiles.m + tiles.n) * bytes;
+  double read = double(tiles.k) * bytes *
+                double(tiles.m * tiles.warpsN + tiles.n * tiles.warpsM);
+  double multiply =
+      2 * double(tiles.k) * area / flopsPerCycle(problem, machine);
+  double issue = (chunksOf(*problem.lhs, tiles.m, tiles.k) +
+                  chunksOf(*problem.rhs, tiles.n, tiles.k)) *
+                 (isa<MatmulOp>(problem.anchor) ? kPerChunk : kPerGathered) /
+                 (32 * CudaMachine::kIssue);
+  // Instructions that multiply take the place of others; matrix units do not.
+  if (problem.unit == GemmUnitKind::Fma)
+    issue += multiply;
+  double units =
+      std::max({multiply, issue, (read + edges) / CudaMachine::kSharedBytes});
+  double ahead = std::max<double>(double(tiles.stages - 1), 1);
+  double step = std::max({edges / fromL2, units + kBarrierWait / together,
+                          kLatency / (ahead * together)});
+  double steps =
+      double(llvm::divideCeil(problem.k, tiles.k)) / double(tiles.splits);
+
+  // Results pass through shared memory; of split products all blocks leave
+  // their sums, and one per tile adds them up.
+  double finish = std::max(area * 4 / fromL2,
+                           area * kPerResult / (32 * CudaMachine::kIssue));
+  double block = steps * step + (kBlockWait + kLatency) / together + finish;
+  double cycles = rounds * block;
+  if (tiles.splits > 1) {
+    double adding = std::min(tileCount, processors);
+    double rate = std::min(CudaMachine::kL2BytesAlone,
+                           CudaMachine::kL2Bytes * processors / adding);
+    cycles += kMeet + std::ceil(tileCount / processors) * double(tiles.splits) *
+                          area * 4 / rate;
+  }
+  return cycles;
+}
