@@ -36,7 +36,8 @@ Explanation longExplanation() {
   explanation.castBytes = 6;
   explanation.kernels = {{name, "contraction",
                           std::vector<std::string>(20, "fc/MatMul"), 12, 34,
-                          1}};
+                          1,
+                          {}}};
   explanation.castList = {
       {"value", "f32", "bf16", {1}, 6, 0, name, /*standsAlone=*/true, false}};
   explanation.constants = {{"weight", "f16", 10, 2, 3, 0.5, 0.25}};
