@@ -6,12 +6,13 @@
 
 #include "CompileCache.h"
 
+#include "Compiler.h"
+
 #include "Runtime/CUDA/Nvrtc.h"
 #include "Runtime/DiskCache.h"
 #include "Runtime/Environment.h"
 
 #include "mpc/Import/ExternalFiles.h"
-#include "mpc/Pipelines/Pipelines.h"
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -100,7 +101,6 @@ static bool addModel(KeyParts &parts, const std::string &model) {
 }
 
 static bool addOptions(KeyParts &parts, const CompileOptions &options) {
-  parts.add(options.policy);
   if (llvm::StringRef(options.policy).ends_with(".json") &&
       !parts.addFile(options.policy))
     return false;
@@ -122,12 +122,6 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
       parts.add(extent);
   }
   parts.add(options.batch.value_or(-1));
-  parts.add(int64_t(options.rounding));
-  parts.add(options.castPlacement);
-  parts.add(options.gemm);
-  PipelineOptions training;
-  training.training = options.training;
-  parts.add(options.training ? printFlags(training) : "");
   return true;
 }
 
@@ -146,7 +140,7 @@ CompileCache::CompileCache(const std::string &model,
   parts.add(LLVM_VERSION_STRING);
   bool forGpu = false;
   for (const TargetInfo &target : targets) {
-    parts.add(target.name());
+    parts.add(printFlags(pipelineOptions(options, target)));
     forGpu |= target.isGpu();
   }
   if (forGpu) {

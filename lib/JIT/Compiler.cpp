@@ -87,8 +87,9 @@ Compiler::create(const CompileOptions &options) {
   return std::unique_ptr<Compiler>(new Compiler(options, *target));
 }
 
-Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
-    : options(options) {
+PipelineOptions mpc::pipelineOptions(const CompileOptions &options,
+                                     const TargetInfo &target) {
+  PipelineOptions pipeline;
   pipeline.policy = options.policy;
   for (const auto &[key, type] : options.sets)
     pipeline.sets.push_back(key + "=" + type);
@@ -98,7 +99,11 @@ Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
       options.gemm == "library" && target.kernels().hasLibrary;
   pipeline.target = target;
   pipeline.training = options.training;
+  return pipeline;
+}
 
+Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
+    : options(options), pipeline(mpc::pipelineOptions(options, target)) {
   DialectRegistry registry;
   registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect>();
   registerVjpModels(registry);

@@ -30,6 +30,10 @@
 
 namespace mpc {
 
+/// What the stages take of a compile for one target.
+PipelineOptions pipelineOptions(const CompileOptions &options,
+                                const TargetInfo &target);
+
 /// One compile: a context of its own, the messages that arose in it, and the
 /// steps in which a model becomes a program. Not thread-safe; instances are
 /// independent.

@@ -11,6 +11,7 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,13 +22,9 @@ namespace mpc {
 llvm::StringRef partName(TrainingPart part);
 std::optional<TrainingPart> parsePart(llvm::StringRef name);
 
-/// "NAME=PROBABILITY" of each dropout.
-std::vector<std::string> dropoutTexts(const TrainingOptions &training);
-/// "NAME=VALUE" of each number of the optimizer.
-std::vector<std::string> numberTexts(const TrainingOptions &training);
-
-/// The shortest text that reads back as `value`.
-std::string exactText(double value);
+/// "NAME=VALUE" of each, the shortest text that reads back as the number.
+std::vector<std::string>
+pairTexts(const std::map<std::string, double> &numbers);
 
 } // namespace mpc
 

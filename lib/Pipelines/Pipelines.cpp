@@ -66,7 +66,7 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   func.addPass(createLiftParametersPass(lift));
   if (trains(training) && !training.dropout.empty()) {
     InsertDropoutPassOptions dropout;
-    dropout.at = list(dropoutTexts(training));
+    dropout.at = list(pairTexts(training.dropout));
     func.addPass(createInsertDropoutPass(dropout));
   }
   addVerifier(func, "lift");
@@ -122,7 +122,7 @@ static void buildDifferentiate(OpPassManager &pm,
     attach.part = partName(training.part).str();
     attach.optimizer = training.optimizer.kind;
     attach.form = training.optimizer.form;
-    attach.numbers = list(numberTexts(training));
+    attach.numbers = list(pairTexts(training.optimizer.numbers));
     attach.weightDecay = training.optimizer.weightDecay.value_or(-1);
     attach.learningRate = training.schedule.base;
     attach.schedule = training.schedule.kind;

@@ -15,6 +15,10 @@
 // RUN: mpc-opt %s --mpc-pipeline-simplify "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16" --mpc-pipeline-pad --mpc-pipeline-layout --mpc-pipeline-fuse --mpc-pipeline-plan --dump-pass-pipeline -o %t.direct.mlir 2> %t.pipeline
 // RUN: bash -c "mpc-opt %s --pass-pipeline=\"$(grep -v 'Pass Manager' %t.pipeline)\"" | diff - %t.direct.mlir
 
+// Numbers that stand for none.
+// RUN: mpc-opt %s --mpc-pipeline-lift=training=step --mpc-pipeline-loss-scale=training=step --dump-pass-pipeline -o /dev/null 2> %t.plain
+// RUN: mpc-opt %s "--mpc-pipeline-lift=training=step init-seed=-2" "--mpc-pipeline-loss-scale=training=step clip-norm=0 clip-value=0" --dump-pass-pipeline -o /dev/null 2>&1 | diff - %t.plain
+
 // SIMPLIFY: builtin.module(
 // SIMPLIFY-NEXT: mpc-set-target{target=cpu:avx512},
 // SIMPLIFY-NEXT: func.func(
