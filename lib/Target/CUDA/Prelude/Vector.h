@@ -309,6 +309,15 @@ MPC_FUNCTION void operator*=(Vector<T, N> &x, const B &y) {
         name(detail::laneOf(x, i), detail::laneOf(y, i));                      \
     return result;                                                             \
   }
+/// Two vectors alike would else be numbers of the scalar function's type.
+#define MPC_LANEWISE_ALIKE(name)                                               \
+  template <typename T, int N>                                                 \
+  MPC_FUNCTION auto name(const Vector<T, N> &x, const Vector<T, N> &y) {       \
+    Vector<decltype(name(x.values[0], y.values[0])), N> result;                \
+    _Pragma("unroll") for (int i = 0; i < N; ++i) result.values[i] =           \
+        name(x.values[i], y.values[i]);                                        \
+    return result;                                                             \
+  }
 MPC_MATH_1(MPC_LANEWISE_1)
 MPC_LANEWISE_1(abs)
 MPC_LANEWISE_1(ceil)
@@ -328,6 +337,7 @@ MPC_LANEWISE_1(toHalf)
 MPC_LANEWISE_1(toTf32)
 MPC_LANEWISE_1(trunc)
 MPC_MATH_2(MPC_LANEWISE_2)
+MPC_MATH_2(MPC_LANEWISE_ALIKE)
 MPC_LANEWISE_2(anyNan)
 MPC_LANEWISE_2(copySign)
 MPC_LANEWISE_2(differs)
@@ -340,6 +350,7 @@ MPC_LANEWISE_2(ordered)
 MPC_LANEWISE_2(rem)
 #undef MPC_LANEWISE_1
 #undef MPC_LANEWISE_2
+#undef MPC_LANEWISE_ALIKE
 
 template <typename A, typename B, typename C, detail::ForVectors<A, B, C> = 0>
 MPC_FUNCTION auto fma(const A &x, const B &y, const C &z) {

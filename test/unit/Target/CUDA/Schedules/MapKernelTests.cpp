@@ -32,6 +32,19 @@ TEST(CudaMap, ElementwiseOfAnyExtent) {
                       {{"$S", shape}});
 }
 
+TEST(CudaMap, FunctionsOfTwoVectors) {
+  FamilyBatch batch("map");
+  for (const char *shape : {"64x", "6x17x", "3x"})
+    batch.addForTypes({"f32", "f64", "bf16"},
+                      loopKernel("%x: tensor<$S$T>, %y: tensor<$S$T>",
+                                 "tensor<$S$T>, tensor<$S$T>", R"(
+  %0 = mpc.atan2 %x, %y : (tensor<$S$T>, tensor<$S$T>) -> tensor<$S$T>
+  %1 = mpc.abs %x : tensor<$S$T>
+  %2 = mpc.pow %1, %y : (tensor<$S$T>, tensor<$S$T>) -> tensor<$S$T>
+  return %0, %2 : tensor<$S$T>, tensor<$S$T>)"),
+                      {{"$S", shape}});
+}
+
 TEST(CudaMap, BroadcastAlongEveryDimension) {
   FamilyBatch batch("map");
   for (auto [rows, columns] : {std::pair("3", "8"), std::pair("5", "7"),
