@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Format, white space, licence lines, shell scripts and the order of libraries, of
-# all tracked and new files.
+# all tracked and new files; clang-tidy of those that changed (tidy.sh).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -40,6 +40,8 @@ fi
 if [ ${#scripts[@]} -gt 0 ]; then
   shellcheck "${scripts[@]}" || report "shellcheck found something above"
 fi
+
+tools/ci/tidy.sh || report "clang-tidy found something above"
 
 python3 tools/ci/layers.py || report "an include above points upwards; docs/Overview.md says what lies on what"
 
