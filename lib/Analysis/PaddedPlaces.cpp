@@ -189,6 +189,9 @@ LaneState mpc::resultLanes(Operation *op, const OpAxis &axis,
                            ArrayRef<LaneState> states, unsigned result) {
   if (auto padded = dyn_cast<PaddingOpInterface>(op))
     return padded.getPaddedPlaces(axis, result, states);
+  // Rows of finite values give finite rows, seldom zeros.
+  if (op->hasTrait<MapsRows>())
+    return states[0].isFinite() ? LaneState::finite() : LaneState::any();
   // Only the states of operands on the axis count; others are the model's own.
   SmallVector<LaneState> operands(states);
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))

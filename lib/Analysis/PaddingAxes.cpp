@@ -77,44 +77,24 @@ static void addElementwise(Operation *op, AxisList &list) {
   }
 }
 
+/// Every dimension but those that a row has goes through unchanged.
+static void addRows(Operation *op, AxisList &list) {
+  // A row of zeros has variance 0.
+  auto epsilon = op->getAttrOfType<FloatAttr>("epsilon");
+  if (epsilon && epsilon.getValueAsDouble() <= 0)
+    return;
+  SmallVector<int64_t> closed =
+      cast<ReductionOpInterface>(op).getReductionAxes();
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(op->getResult(0))))
+    if (!llvm::is_contained(closed, int64_t(dim)))
+      list.add(AxisRole::Map, extent, {resultLink(dim), operandLink(0, dim)});
+}
+
 //===----------------------------------------------------------------------===//
-// Rows: softmax, norms, reductions, pools
+// Reductions, pools
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-/// Every dimension but those that `closed` names goes through unchanged.
-template <typename OpTy, typename Model>
-struct ThroughModel : PaddingOpInterface::ExternalModel<Model, OpTy> {
-  SmallVector<OpAxis> getPaddableAxes(Operation *op) const {
-    AxisList list;
-    for (auto [dim, extent] : llvm::enumerate(shapeOf(op->getResult(0))))
-      if (!Model::isClosed(cast<OpTy>(op), dim))
-        list.add(AxisRole::Map, extent, {resultLink(dim), operandLink(0, dim)});
-    return list.axes;
-  }
-  /// Rows of finite values give finite rows, seldom zeros.
-  LaneState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
-                            ArrayRef<LaneState> operands) const {
-    return operands[0].isFinite() ? LaneState::finite() : LaneState::any();
-  }
-};
-
-template <typename OpTy>
-struct SoftmaxModel : ThroughModel<OpTy, SoftmaxModel<OpTy>> {
-  static bool isClosed(OpTy op, int64_t dim) {
-    return dim == int64_t(op.getAxis());
-  }
-};
-
-/// A row of zeros has variance 0.
-template <typename OpTy>
-struct NormModel : ThroughModel<OpTy, NormModel<OpTy>> {
-  static bool isClosed(OpTy op, int64_t dim) {
-    return dim >= int64_t(op.getAxis()) ||
-           op.getEpsilon().convertToDouble() <= 0;
-  }
-};
 
 template <typename OpTy>
 struct ReductionModel
@@ -304,10 +284,6 @@ void mpc::registerPaddingModels(DialectRegistry &registry) {
     attachContractionPadding(*context);
     attachReductions<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp,
                      ReduceMinOp>(*context);
-    SoftmaxOp::attachInterface<SoftmaxModel<SoftmaxOp>>(*context);
-    LogSoftmaxOp::attachInterface<SoftmaxModel<LogSoftmaxOp>>(*context);
-    LayerNormOp::attachInterface<NormModel<LayerNormOp>>(*context);
-    RmsNormOp::attachInterface<NormModel<RmsNormOp>>(*context);
     MaxPoolOp::attachInterface<PoolModel<MaxPoolOp>>(*context);
     AvgPoolOp::attachInterface<PoolModel<AvgPoolOp>>(*context);
     SliceOp::attachInterface<SliceModel>(*context);
@@ -325,5 +301,7 @@ SmallVector<OpAxis> mpc::paddableAxes(Operation *op) {
   AxisList list;
   if (isa<ElementwiseOpInterface>(op))
     addElementwise(op, list);
+  else if (op->hasTrait<MapsRows>())
+    addRows(op, list);
   return list.axes;
 }
