@@ -1,6 +1,9 @@
-//===- Fusibility.cpp - what the fuser will do ----------------------------===//
+//===- Fusibility.cpp - casts that kernels absorb -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One answer by family, so that the stage that places casts and the stage that
+// fuses them cannot disagree.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Follows integer inputs to the ops that index with them, so that drawn data and
+// the lint keep inside.
+//
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/IndexBounds.h"
@@ -42,10 +45,9 @@ std::optional<int64_t> mpc::indexBound(Value value) {
       } else if (auto oneHot = dyn_cast<OneHotOp>(op);
                  oneHot && use.getOperandNumber() == 0)
         bound = std::min<int64_t>(bound, oneHot.getDepth());
-      else if (isa<CastOp>(op))
-        open.push_back(op->getResult(0));
       else if (auto movement = dyn_cast<MovementOpInterface>(op);
-               movement && movement.givesElements(use.getOperandNumber()))
+               isa<CastOp>(op) ||
+               (movement && movement.givesElements(use.getOperandNumber())))
         open.push_back(op->getResult(0));
     }
   }

@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// One rule per family of ops, evaluated when a value is asked for.
+//
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/KnownRanges.h"

@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Runs the parts of the lint and puts their warnings in the order of the ops.
+//
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Lint.h"
@@ -178,6 +180,7 @@ std::vector<LintWarning> NumericLint::run(func::FuncOp func,
     order.push_back({positions.lookup(warning.op), index});
   llvm::sort(order);
   std::vector<LintWarning> sorted;
+  sorted.reserve(order.size());
   for (auto [position, index] : order)
     sorted.push_back(std::move(context.warnings[index]));
   return sorted;

@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Gathers what Why.cpp puts into words.
+//
 //===----------------------------------------------------------------------===//
 
 #include "WhyBuilder.h"

@@ -1,4 +1,4 @@
-//===- Fusibility.h - what the fuser will do --------------------*- C++ -*-===//
+//===- Fusibility.h - casts that kernels absorb -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// The only part of the fuser that counts bytes and seconds.
+//
 //===----------------------------------------------------------------------===//
 
 #include "FusionCost.h"

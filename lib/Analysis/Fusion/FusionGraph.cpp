@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Knows groups and their order, nothing of what a kernel can do.
+//
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusion/FusionGraph.h"

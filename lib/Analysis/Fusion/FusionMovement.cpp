@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// What every rule of the fuser asks of one op, without a look at groups.
+//
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusion/FusionMovement.h"

@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Whether a slice or concat lies in memory already depends on alignment and on
+// who else reads; the fuser, the planner and the verifier must agree about it.
+//
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Fusion/Views.h"

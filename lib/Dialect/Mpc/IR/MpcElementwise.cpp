@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Broadcasting, and the few elementwise ops whose result has another type.
+//
 //===----------------------------------------------------------------------===//
 
 #include "MpcShapes.h"

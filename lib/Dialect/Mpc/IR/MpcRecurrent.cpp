@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Three ops with one layout of operands, which differ in gates and states.
+//
 //===----------------------------------------------------------------------===//
 
 #include "MpcShapes.h"
@@ -84,32 +86,33 @@ LogicalResult LstmOp::inferReturnTypes(MLIRContext *,
   return success();
 }
 
-LogicalResult GruOp::inferReturnTypes(MLIRContext *,
-                                      std::optional<Location> loc,
-                                      Adaptor adaptor,
-                                      SmallVectorImpl<Type> &types) {
+/// Of ops with one state.
+template <typename AdaptorT>
+static LogicalResult inferOneState(std::optional<Location> loc, StringRef name,
+                                   AdaptorT adaptor, int64_t gates,
+                                   SmallVectorImpl<Type> &types) {
   FailureOr<Extents> e = checkOperands(
-      loc, getOperationName(), adaptor.getInput(), adaptor.getWeight(),
+      loc, name, adaptor.getInput(), adaptor.getWeight(),
       adaptor.getRecurrence(), adaptor.getBias(), {adaptor.getInitialH()},
-      Value(), kGates, adaptor.getDirection());
+      Value(), gates, adaptor.getDirection());
   if (failed(e))
     return failure();
   addResults(*e, adaptor.getOperands(), 1, types);
   return success();
 }
 
+LogicalResult GruOp::inferReturnTypes(MLIRContext *,
+                                      std::optional<Location> loc,
+                                      Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  return inferOneState(loc, getOperationName(), adaptor, kGates, types);
+}
+
 LogicalResult RnnOp::inferReturnTypes(MLIRContext *,
                                       std::optional<Location> loc,
                                       Adaptor adaptor,
                                       SmallVectorImpl<Type> &types) {
-  FailureOr<Extents> e = checkOperands(
-      loc, getOperationName(), adaptor.getInput(), adaptor.getWeight(),
-      adaptor.getRecurrence(), adaptor.getBias(), {adaptor.getInitialH()},
-      Value(), kGates, adaptor.getDirection());
-  if (failed(e))
-    return failure();
-  addResults(*e, adaptor.getOperands(), 1, types);
-  return success();
+  return inferOneState(loc, getOperationName(), adaptor, kGates, types);
 }
 
 bool LstmOp::isCompatibleReturnTypes(TypeRange a, TypeRange b) {

@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Ops that work along axes share what is checked of these.
+//
 //===----------------------------------------------------------------------===//
 
 #include "MpcShapes.h"

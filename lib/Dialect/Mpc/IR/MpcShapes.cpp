@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// The sentences in which an op is refused are made here, once.
+//
 //===----------------------------------------------------------------------===//
 
 #include "MpcShapes.h"

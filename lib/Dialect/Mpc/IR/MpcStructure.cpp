@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// What the other ops stand in or between: values known at compile time, regions
+// that become kernels, changes of type.
+//
 //===----------------------------------------------------------------------===//
 
 #include "MpcShapes.h"

@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Where elements go is checked here: axes, offsets, positions.
+//
 //===----------------------------------------------------------------------===//
 
 #include "MpcShapes.h"

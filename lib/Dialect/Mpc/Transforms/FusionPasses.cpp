@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Which block a pass of the fuser works on and for which target; the four passes
+// in their order.
+//
 //===----------------------------------------------------------------------===//
 
 #include "FusionPasses.h"

@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Passes rely on known extents: the first of them asks here and says it once.
+//
 //===----------------------------------------------------------------------===//
 
 #include "StaticShapes.h"

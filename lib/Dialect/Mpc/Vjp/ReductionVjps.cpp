@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Cotangents go back along the axes that were reduced.
+//
 //===----------------------------------------------------------------------===//
 
 #include "VjpBuilder.h"
