@@ -16,7 +16,6 @@
 #include "mpc/Reference/Tensor.h"
 
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <cmath>
 
@@ -93,7 +92,7 @@ void scaleWeights(Tensor &weights, const ChannelWeights &place,
 /// those numbers, or nullopt.
 std::optional<SmallVector<double>> channelBias(Value value, int64_t rank,
                                                int64_t channels) {
-  ArrayRef<int64_t> shape = extentsOf(value);
+  ArrayRef<int64_t> shape = shapeOf(value);
   int64_t offset = rank - int64_t(shape.size());
   if (offset < 0)
     return std::nullopt;
@@ -120,8 +119,7 @@ struct FoldIntoContraction : OpRewritePattern<BatchNormOp> {
     if (element.getWidth() < 32)
       return rewriter.notifyMatchFailure(
           op, "a narrow filter would be rounded twice");
-    int64_t rank = rankOf(op.getResult()),
-            channels = extentsOf(op.getScale())[0];
+    int64_t rank = rankOf(op.getResult()), channels = shapeOf(op.getScale())[0];
 
     // The contraction, directly or below a bias.
     Value input = op.getInput();
@@ -196,30 +194,17 @@ struct FoldIntoContraction : OpRewritePattern<BatchNormOp> {
   }
 };
 
-struct FoldBatchNormPass : mpc::impl::FoldBatchNormPassBase<FoldBatchNormPass> {
-  using Base::Base;
-
-  LogicalResult initialize(MLIRContext *context) override {
-    RewritePatternSet set(context);
-    set.add<FoldIntoContraction>(context);
-    patterns = std::move(set);
-    return success();
-  }
-
+struct FoldBatchNormPass
+    : PatternPass<mpc::impl::FoldBatchNormPassBase<FoldBatchNormPass>,
+                  FoldIntoContraction> {
   void runOnOperation() override {
     int64_t before = countOps<BatchNormOp>(getOperation());
-    if (failed(applyPatternsGreedily(
-            getOperation(), patterns,
-            GreedyRewriteConfig().enableFolding(false)))) {
-      getOperation().emitError("folding of batch norms does not converge");
-      return signalPassFailure();
-    }
+    if (failed(rewrite("folding of batch norms")))
+      return;
     int64_t after = countOps<BatchNormOp>(getOperation());
     numFolded += before - after;
     numKept += after;
   }
-
-  FrozenRewritePatternSet patterns;
 };
 
 } // namespace

@@ -112,15 +112,15 @@ std::optional<Mean> mpc::matchMean(Value value) {
     sum = scaled->other.getDefiningOp<ReduceSumOp>();
     if (!sum)
       return std::nullopt;
-    SmallVector<int64_t> kept(extentsOf(sum.getInput()));
+    SmallVector<int64_t> kept(shapeOf(sum.getInput()));
     for (int64_t axis : sum.getAxes())
       kept[axis] = 1;
-    if (extentsOf(value) != ArrayRef<int64_t>(kept))
+    if (shapeOf(value) != ArrayRef<int64_t>(kept))
       return std::nullopt;
   }
   double count = 1;
   for (int64_t axis : sum.getAxes())
-    count *= extentsOf(sum.getInput())[axis];
+    count *= shapeOf(sum.getInput())[axis];
   if (!isNear(factor * count, 1, value))
     return std::nullopt;
   return Mean{sum.getInput(), SmallVector<int64_t>(sum.getAxes())};

@@ -9,6 +9,9 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <optional>
 
@@ -21,10 +24,7 @@ std::optional<double> splatOf(mlir::Value value);
 /// the element type of `like`.
 bool isNear(double actual, double expected, mlir::Value like);
 
-inline llvm::ArrayRef<int64_t> extentsOf(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
-inline int64_t rankOf(mlir::Value value) { return extentsOf(value).size(); }
+inline int64_t rankOf(mlir::Value value) { return shapeOf(value).size(); }
 
 /// The value before a broadcast, or `value` itself.
 mlir::Value skipBroadcast(mlir::Value value);
@@ -77,10 +77,10 @@ template <typename OpTy> OpTy matchKeptReduction(mlir::Value value) {
   auto op = reduced.getDefiningOp<OpTy>();
   if (!op)
     return {};
-  llvm::SmallVector<int64_t> kept(extentsOf(op.getInput()));
+  llvm::SmallVector<int64_t> kept(shapeOf(op.getInput()));
   for (int64_t axis : op.getAxes())
     kept[axis] = 1;
-  if (extentsOf(inner) != llvm::ArrayRef<int64_t>(kept))
+  if (shapeOf(inner) != llvm::ArrayRef<int64_t>(kept))
     return {};
   return op;
 }
@@ -99,6 +99,29 @@ template <typename OpTy> int64_t countOps(mlir::Operation *root) {
   root->walk([&](OpTy) { ++count; });
   return count;
 }
+
+/// A pass that applies patterns until none matches. Nothing is folded: what
+/// they look for would change under them.
+template <typename BaseT, typename... Patterns> struct PatternPass : BaseT {
+  mlir::LogicalResult initialize(mlir::MLIRContext *context) override {
+    mlir::RewritePatternSet set(context);
+    set.add<Patterns...>(context);
+    patterns = std::move(set);
+    return mlir::success();
+  }
+
+  /// Fails the pass, in words about `what`, where there is no end.
+  mlir::LogicalResult rewrite(llvm::StringRef what) {
+    mlir::Operation *root = this->getOperation();
+    if (mlir::succeeded(mlir::applyPatternsGreedily(
+            root, patterns, mlir::GreedyRewriteConfig().enableFolding(false))))
+      return mlir::success();
+    this->signalPassFailure();
+    return root->emitError() << what << " does not converge";
+  }
+
+  mlir::FrozenRewritePatternSet patterns;
+};
 
 /// Copies the layer path of `from` to `to`.
 void copyLayer(mlir::Operation *from, mlir::Operation *to);

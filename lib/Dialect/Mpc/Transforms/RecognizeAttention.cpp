@@ -15,7 +15,6 @@
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <cmath>
 
@@ -57,7 +56,7 @@ bool everyRowKeeps(Value condition, bool kept) {
   if (std::optional<double> splat = splatValue(constant.getValue()))
     return (*splat != 0) == kept;
   FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
-  int64_t row = extentsOf(condition).back();
+  int64_t row = shapeOf(condition).back();
   if (failed(bytes) || row == 0)
     return false;
   ArrayRef<char> rest = bytes->bytes();
@@ -73,7 +72,7 @@ bool everyRowKeeps(Value condition, bool kept) {
 /// Whether `value`'s rows all vary only along the last axis of the scores, so
 /// that a row of the condition is a row of the scores.
 bool rowsMatch(Value condition, ArrayRef<int64_t> scores) {
-  return rankOf(condition) >= 1 && extentsOf(condition).back() == scores.back();
+  return rankOf(condition) >= 1 && shapeOf(condition).back() == scores.back();
 }
 
 /// Chooses how `select(condition, scores, fill)` becomes a mask; nullopt where
@@ -128,7 +127,7 @@ Value transposeLast(PatternRewriter &rewriter, Location loc, Value value) {
   auto reshape = value.getDefiningOp<ReshapeOp>();
   if (reshape && rankOf(reshape.getInput()) >= 2 &&
       reshape.getInput().getDefiningOp<TransposeOp>() &&
-      extentsOf(reshape.getInput()).take_back(2) ==
+      shapeOf(reshape.getInput()).take_back(2) ==
           type.getShape().take_back(2)) {
     Value inner = transposeLast(rewriter, loc, reshape.getInput());
     SmallVector<int64_t> shape(type.getShape());
@@ -196,7 +195,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
 
     value = scores.softmax.getInput();
     Type scoresType = value.getType();
-    ArrayRef<int64_t> shape = extentsOf(value);
+    ArrayRef<int64_t> shape = shapeOf(value);
     if (!value.hasOneUse())
       return fail("the scores have other readers");
     if (auto add = value.getDefiningOp<AddOp>()) {
@@ -276,8 +275,8 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
       return rewriter.notifyMatchFailure(op, "rank below 3");
     for (Value operand : {query, key, value})
       if (rankOf(operand) != rank ||
-          extentsOf(operand).drop_back(2) !=
-              extentsOf(op.getResult()).drop_back(2) ||
+          shapeOf(operand).drop_back(2) !=
+              shapeOf(op.getResult()).drop_back(2) ||
           getElementTypeOrSelf(operand.getType()) != element)
         return rewriter.notifyMatchFailure(op,
                                            "batch dimensions or types differ");
@@ -342,28 +341,14 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
 };
 
 struct RecognizeAttentionPass
-    : mpc::impl::RecognizeAttentionPassBase<RecognizeAttentionPass> {
-  using Base::Base;
-
-  LogicalResult initialize(MLIRContext *context) override {
-    RewritePatternSet set(context);
-    set.add<AttentionPattern>(context);
-    patterns = std::move(set);
-    return success();
-  }
-
+    : PatternPass<mpc::impl::RecognizeAttentionPassBase<RecognizeAttentionPass>,
+                  AttentionPattern> {
   void runOnOperation() override {
     int64_t before = countOps<AttentionOp>(getOperation());
-    if (failed(applyPatternsGreedily(
-            getOperation(), patterns,
-            GreedyRewriteConfig().enableFolding(false)))) {
-      getOperation().emitError("recognition of attention does not converge");
-      return signalPassFailure();
-    }
+    if (failed(rewrite("recognition of attention")))
+      return;
     numRecognized += countOps<AttentionOp>(getOperation()) - before;
   }
-
-  FrozenRewritePatternSet patterns;
 };
 
 } // namespace

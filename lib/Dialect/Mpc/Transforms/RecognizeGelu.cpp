@@ -12,7 +12,6 @@
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <cmath>
 
@@ -120,28 +119,15 @@ struct GeluPattern : OpRewritePattern<MulOp> {
   }
 };
 
-struct RecognizeGeluPass : mpc::impl::RecognizeGeluPassBase<RecognizeGeluPass> {
-  using Base::Base;
-
-  LogicalResult initialize(MLIRContext *context) override {
-    RewritePatternSet set(context);
-    set.add<GeluPattern>(context);
-    patterns = std::move(set);
-    return success();
-  }
-
+struct RecognizeGeluPass
+    : PatternPass<mpc::impl::RecognizeGeluPassBase<RecognizeGeluPass>,
+                  GeluPattern> {
   void runOnOperation() override {
     int64_t before = countOps<GeluOp>(getOperation());
-    if (failed(applyPatternsGreedily(
-            getOperation(), patterns,
-            GreedyRewriteConfig().enableFolding(false)))) {
-      getOperation().emitError("recognition of gelu does not converge");
-      return signalPassFailure();
-    }
+    if (failed(rewrite("recognition of gelu")))
+      return;
     numRecognized += countOps<GeluOp>(getOperation()) - before;
   }
-
-  FrozenRewritePatternSet patterns;
 };
 
 } // namespace

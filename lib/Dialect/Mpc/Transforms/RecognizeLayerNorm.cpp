@@ -13,7 +13,6 @@
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -90,7 +89,7 @@ struct Core {
 
 /// Whether `value` broadcasts along the axes from `axis` on only.
 bool fitsNormalisedExtents(Value value, ArrayRef<int64_t> shape, int64_t axis) {
-  ArrayRef<int64_t> own = extentsOf(value);
+  ArrayRef<int64_t> own = shapeOf(value);
   if (own.size() > shape.size())
     return false;
   int64_t offset = shape.size() - own.size();
@@ -134,12 +133,12 @@ std::optional<Core> matchCore(Value numerator, Value inverse, bool asDivisor) {
     }
   }
   // The axes must be the last ones.
-  ArrayRef<int64_t> shape = extentsOf(core.input);
+  ArrayRef<int64_t> shape = shapeOf(core.input);
   core.axis = int64_t(shape.size()) - int64_t(squares->axes.size());
   for (auto [i, axis] : llvm::enumerate(squares->axes))
     if (axis != core.axis + int64_t(i))
       return std::nullopt;
-  if (squares->axes.empty() || extentsOf(numerator) != shape)
+  if (squares->axes.empty() || shapeOf(numerator) != shape)
     return std::nullopt;
   if (core.scale && !fitsNormalisedExtents(core.scale, shape, core.axis))
     return std::nullopt;
@@ -179,7 +178,7 @@ template <typename RootOp> struct NormPattern : OpRewritePattern<RootOp> {
       return rewriter.notifyMatchFailure(op,
                                          "no value over its root mean square");
 
-    ArrayRef<int64_t> shape = extentsOf(core->input);
+    ArrayRef<int64_t> shape = shapeOf(core->input);
     Operation *last = op;
     SmallVector<Operation *> parts = {op};
     Value scale = core->scale, bias, other;
@@ -204,7 +203,7 @@ template <typename RootOp> struct NormPattern : OpRewritePattern<RootOp> {
     Type element = getElementTypeOrSelf(op.getType());
     // Leading extents of 1 say nothing.
     auto normalised = [&](Value value) -> Value {
-      ArrayRef<int64_t> own = extentsOf(value);
+      ArrayRef<int64_t> own = shapeOf(value);
       int64_t most = int64_t(shape.size()) - core->axis;
       if (int64_t(own.size()) <= most)
         return value;
@@ -237,30 +236,17 @@ template <typename RootOp> struct NormPattern : OpRewritePattern<RootOp> {
 };
 
 struct RecognizeLayerNormPass
-    : mpc::impl::RecognizeLayerNormPassBase<RecognizeLayerNormPass> {
-  using Base::Base;
-
-  LogicalResult initialize(MLIRContext *context) override {
-    RewritePatternSet set(context);
-    set.add<NormPattern<DivOp>, NormPattern<MulOp>>(context);
-    patterns = std::move(set);
-    return success();
-  }
-
+    : PatternPass<mpc::impl::RecognizeLayerNormPassBase<RecognizeLayerNormPass>,
+                  NormPattern<DivOp>, NormPattern<MulOp>> {
   void runOnOperation() override {
     Operation *root = getOperation();
     int64_t layer = countOps<LayerNormOp>(root),
             rms = countOps<RmsNormOp>(root);
-    if (failed(applyPatternsGreedily(
-            root, patterns, GreedyRewriteConfig().enableFolding(false)))) {
-      root->emitError("recognition of norms does not converge");
-      return signalPassFailure();
-    }
+    if (failed(rewrite("recognition of norms")))
+      return;
     numLayerNorm += countOps<LayerNormOp>(root) - layer;
     numRmsNorm += countOps<RmsNormOp>(root) - rms;
   }
-
-  FrozenRewritePatternSet patterns;
 };
 
 } // namespace

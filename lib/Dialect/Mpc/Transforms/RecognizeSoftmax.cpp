@@ -14,7 +14,6 @@
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -175,31 +174,18 @@ struct LogOfSoftmaxPattern : OpRewritePattern<LogOp> {
 };
 
 struct RecognizeSoftmaxPass
-    : mpc::impl::RecognizeSoftmaxPassBase<RecognizeSoftmaxPass> {
-  using Base::Base;
-
-  LogicalResult initialize(MLIRContext *context) override {
-    RewritePatternSet set(context);
-    set.add<SoftmaxPattern<DivOp>, SoftmaxPattern<MulOp>, LogSoftmaxPattern,
-            LogOfSoftmaxPattern>(context);
-    patterns = std::move(set);
-    return success();
-  }
-
+    : PatternPass<mpc::impl::RecognizeSoftmaxPassBase<RecognizeSoftmaxPass>,
+                  SoftmaxPattern<DivOp>, SoftmaxPattern<MulOp>,
+                  LogSoftmaxPattern, LogOfSoftmaxPattern> {
   void runOnOperation() override {
     Operation *root = getOperation();
     int64_t softmax = countOps<SoftmaxOp>(root),
             logSoftmax = countOps<LogSoftmaxOp>(root);
-    if (failed(applyPatternsGreedily(
-            root, patterns, GreedyRewriteConfig().enableFolding(false)))) {
-      root->emitError("recognition of softmax does not converge");
-      return signalPassFailure();
-    }
+    if (failed(rewrite("recognition of softmax")))
+      return;
     numSoftmax += std::max<int64_t>(0, countOps<SoftmaxOp>(root) - softmax);
     numLogSoftmax += countOps<LogSoftmaxOp>(root) - logSoftmax;
   }
-
-  FrozenRewritePatternSet patterns;
 };
 
 } // namespace
