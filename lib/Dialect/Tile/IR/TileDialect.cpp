@@ -43,7 +43,7 @@ void TileDialect::initialize() {
 }
 
 //===----------------------------------------------------------------------===//
-// Teams
+// Teams and blocks
 //===----------------------------------------------------------------------===//
 
 LogicalResult TeamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -67,6 +67,18 @@ LogicalResult TeamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a team's members are a power of two or whole warps, "
                           "found "
                        << members;
+  return success();
+}
+
+LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t rows, int64_t columns, int64_t chunk,
+                                 int64_t blocksPerItem, int64_t panelsPerItem,
+                                 Packing) {
+  // C1
+  for (int64_t number :
+       {rows, columns, chunk + 1, blocksPerItem, panelsPerItem + 1})
+    if (number < 1)
+      return emitError() << "a cut's numbers are positive, found " << number;
   return success();
 }
 

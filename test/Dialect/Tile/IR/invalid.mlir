@@ -15,6 +15,11 @@ func.func private @odd_team() attributes {t = #tile.team<members = 24>}
 
 // -----
 
+// expected-error @+1 {{a cut's numbers are positive, found 0}}
+func.func private @no_row() attributes {b = #tile.blocks<rows = 0, columns = 16>}
+
+// -----
+
 func.func @no_line() {
   // expected-error @+1 {{'tile.walk' op walks a line of 4 by 8}}
   tile.walk (%c) from (0) to (4) by 8 {

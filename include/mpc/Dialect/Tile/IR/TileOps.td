@@ -97,6 +97,44 @@ def Tile_TeamAttr : AttrDef<Tile_Dialect, "Team"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_Packing : Tile_Enum<"Packing", "which operands of a product are copied before it", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"left", 1>, I32EnumAttrCase<"right", 2>,
+  I32EnumAttrCase<"both", 3>]>;
+
+def Tile_BlocksAttr : AttrDef<Tile_Dialect, "Blocks"> {
+  let mnemonic = "blocks";
+  let summary = "how one worker cuts a contraction";
+  let description = [{
+    The sums of at most `rows` rows and `columns` columns stand in registers at once: a
+    block of rows times a panel of columns. Blocks are of almost equal size; those of a
+    convolution are output pixels, of one line or of several whole ones.
+
+    An item has `blocks_per_item` blocks (of a convolution: lines of them) and
+    `panels_per_item` panels; 0: all. The depth is gone through `chunk` positions at
+    a time, between which sums wait in memory; 0: all at once, and sums leave registers
+    as results only. `pack` names the operands that are copied to the order of loads and
+    the type of sums first; the others are read where they lie.
+
+    ```mlir
+    #tile.blocks<rows = 14, columns = 32, chunk = 512, blocks_per_item = 55, panels_per_item = 8, pack = both>
+    ```
+    - (C1) `rows`, `columns` and `blocks_per_item` are positive, `chunk` and
+      `panels_per_item` not negative.
+  }];
+  let parameters = (ins
+    "int64_t":$rows, "int64_t":$columns,
+    DefaultValuedParameter<"int64_t", "0">:$chunk,
+    DefaultValuedParameter<"int64_t", "1">:$blocks_per_item,
+    DefaultValuedParameter<"int64_t", "0">:$panels_per_item,
+    DefaultValuedParameter<"::mpc::tile::Packing", "::mpc::tile::Packing::none">:$pack);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool packsLeft() const { return getPack() == Packing::left || getPack() == Packing::both; }
+    bool packsRight() const { return getPack() == Packing::right || getPack() == Packing::both; }
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Work
 //===----------------------------------------------------------------------===//
