@@ -32,6 +32,7 @@ PARTS = {
     "exe-ops": ("mpc/Dialect/Exe/IR/ExeOps.td", ["-gen-op-doc", "-dialect=exe"]),
     "mpc-passes": ("mpc/Dialect/Mpc/Transforms/Passes.td", ["-gen-pass-doc"]),
     "training-passes": ("mpc/Dialect/Mpc/Training/Passes.td", ["-gen-pass-doc"]),
+    "cpu-passes": ("mpc/Target/CPU/Passes.td", ["-gen-pass-doc"]),
     "cuda-passes": ("mpc/Target/CUDA/Passes.td", ["-gen-pass-doc"]),
     "exe-passes": ("mpc/Dialect/Exe/Transforms/Passes.td", ["-gen-pass-doc"]),
 }

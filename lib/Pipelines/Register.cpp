@@ -14,6 +14,7 @@
 #include "mpc/InitAllDialects.h"
 #include "mpc/InitAllPasses.h"
 #include "mpc/Pipelines/Pipelines.h"
+#include "mpc/Target/CPU/Passes.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -41,6 +42,7 @@ void mpc::registerAllPasses() {
   registerFusionPipeline();
   registerMpcTrainingPasses();
   registerMpcExePasses();
+  registerMpcTargetCPUPasses();
   registerMpcTargetCUDAPasses();
   registerCanonicalizerPass();
   registerCSEPass();

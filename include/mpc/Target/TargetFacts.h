@@ -112,6 +112,9 @@ struct TargetFacts {
   double launchSeconds = 0;
   /// 32-bit lanes of a vector register, and registers of a core; of a CPU.
   int64_t lanes = 0, registers = 0;
+  /// Second-level cache of a core, and multiply-adds that it has in flight; of
+  /// a CPU.
+  int64_t cacheBytes = 0, multiplyAddsInFlight = 0;
   /// Extent that contractions of a type without a unit want.
   int64_t plainMultiple = 1;
   /// Multiprocessors of the largest product, to fill a GPU with blocks.

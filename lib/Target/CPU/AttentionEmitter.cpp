@@ -13,26 +13,22 @@
 #include "ContractionEmitter.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace mpc;
 
-static constexpr int64_t kWantedItems = 8;
-/// Fewest row blocks that pay for packing key and value again.
-static constexpr int64_t kFewestBlocks = 4;
-
 namespace {
-class AttentionEmitter {
+class AttentionEmitter : public ContractionEmitter {
 public:
-  AttentionEmitter(func::FuncOp kernel, func::FuncOp impl, AttentionOp op,
-                   const CpuTarget &target)
-      : context(kernel, impl, op, target), op(op), target(target),
-        b(impl.getBody().front().getTerminator()), math{b, op.getLoc()} {}
+  AttentionEmitter(func::FuncOp kernel, func::FuncOp impl,
+                   const Contraction &contraction, tile::BlocksAttr blocks)
+      : ContractionEmitter(kernel, impl, contraction, blocks),
+        op(cast<AttentionOp>(contraction.op)), target(contraction.target) {}
 
-  FailureOr<EmittedKernel> run();
+  void prepare() override;
+  void emitItem(Value item) override;
 
 private:
   /// A packed operand: panels of `columns`, each `[depth][columns]`.
@@ -42,28 +38,23 @@ private:
   };
   Packed makePacked(int64_t depth, int64_t width);
   void pack(Value tensor, bool transposed, Packed &packed);
-  void emitItem(Value item);
   void emitRowBlock(Value block);
+  /// The sums of `rows` rows at `base` times a panel.
+  SmallVector<Value> sumsOf(SumBlock &block, int64_t rows, int64_t pitch,
+                            Value memory, Value base, const Packed &packed);
   void emitSoftmax(Value row, Value local);
   /// Scaled and masked scores of `lanes` positions from `column` on.
   Value maskScores(Value scores, Value row, Value column, int64_t lanes,
                    Value mask);
   Value splatted(Value scalar, int64_t lanes);
 
-  ContractionKernel context;
   AttentionOp op;
   CpuTarget target;
-  OpBuilder b;
-  IndexMath math;
-  LogicalResult status = success();
-
-  Type sumType;
-  int64_t lanes = 0, length = 0, positions = 0, depth = 0, width = 0;
+  int64_t length = 0, positions = 0, depth = 0, width = 0;
   SmallVector<int64_t> batchShape, keyBatch;
   Packed key, value;
   RowSplit split{1, 1};
   int64_t blocksPerItem = 1, rowGroups = 1;
-  bool queryInPlace = false;
   int64_t queryPitch = 0, scorePitch = 0;
   Value queryMemory, scores, inverses, tile;
   SmallVector<Value> head, keyHead;
@@ -77,88 +68,50 @@ AttentionEmitter::Packed AttentionEmitter::makePacked(int64_t depth,
   packed.depth = depth;
   packed.width = width;
   packed.columns =
-      std::min<int64_t>(2 * lanes, llvm::PowerOf2Ceil(std::max(width, lanes)));
+      std::min<int64_t>(columns, llvm::PowerOf2Ceil(std::max(width, lanes)));
   packed.panels = llvm::divideCeil(width, packed.columns);
   packed.panel.columns = packed.columns;
+  packed.panel.memory = area(packed.panels * depth * packed.columns);
   return packed;
 }
 
-FailureOr<EmittedKernel> AttentionEmitter::run() {
-  if (failed(context.checkResults()))
-    return failure();
+void AttentionEmitter::prepare() {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   auto keyType = cast<RankedTensorType>(op.getKey().getType());
   int64_t rank = query.getRank();
-  sumType = query.getElementType().isF64() ? Type(b.getF64Type())
-                                           : Type(b.getF32Type());
-  lanes = vectorLanes(sumType, target);
   length = query.getDimSize(rank - 2);
   depth = query.getDimSize(rank - 1);
   positions = keyType.getDimSize(rank - 2);
   width = cast<RankedTensorType>(op.getValue().getType()).getDimSize(rank - 1);
   batchShape.assign(query.getShape().begin(), query.getShape().end() - 2);
   keyBatch.assign(keyType.getShape().begin(), keyType.getShape().end() - 2);
+  split = RowSplit(length, blocks.getRows());
+  blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
+  rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
+  items = productOf(batchShape) * rowGroups;
+  cyclesPerItem = (2.0 * (depth + width) + 40) * length * positions /
+                  (4.0 * lanes) / rowGroups;
+
   key = makePacked(depth, positions);
   value = makePacked(positions, width);
-
-  int64_t vectors = std::max(key.columns, value.columns) / lanes;
-  split = RowSplit(length, maxBlockRows(vectors, target));
-  int64_t heads = productOf(batchShape);
-  blocksPerItem = split.blocks;
-  while (heads * llvm::divideCeil(split.blocks, blocksPerItem) < kWantedItems &&
-         blocksPerItem / 2 >= kFewestBlocks)
-    blocksPerItem = llvm::divideCeil(blocksPerItem, 2);
-  rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
-
-  // Scratch: key, value, widened query rows, scores.
-  int64_t bytes = bytesPerElement(sumType), scratchBytes = 0;
-  auto area = [&](int64_t elements) {
-    Value view =
-        math.view(context.arguments.scratch, scratchBytes, elements, sumType);
-    scratchBytes += llvm::alignTo(elements * bytes, 64);
-    return view;
-  };
-  key.panel.memory =
-      area(std::max<int64_t>(key.panels * key.depth * key.columns, 1));
-  value.panel.memory =
-      area(std::max<int64_t>(value.panels * value.depth * value.columns, 1));
-  queryInPlace =
-      context.memoryOf(op.getQuery()) && query.getElementType() == sumType;
-  queryPitch = queryInPlace || depth * bytes % 4096 ? depth : depth + lanes;
-  queryMemory = queryInPlace
-                    ? math.flatten(context.memoryOf(op.getQuery()))
-                    : area(std::max<int64_t>(split.largest() * queryPitch, 1));
+  int64_t bytes = bytesPerElement(sumType);
+  bool collides = blocks.packsLeft() && depth * bytes % 4096 == 0;
+  queryPitch = collides ? depth + lanes : depth;
+  queryMemory = blocks.packsLeft() ? area(split.largest() * queryPitch)
+                                   : math.flatten(memoryOf(op.getQuery()));
   scorePitch = key.panels * key.columns;
   if (scorePitch * bytes % 4096 == 0)
     scorePitch += lanes;
   scores = area(split.largest() * scorePitch);
-  auto stack = [&](int64_t elements) -> Value {
-    return memref::AllocaOp::create(b, op.getLoc(),
-                                    MemRefType::get({elements}, sumType),
-                                    b.getI64IntegerAttr(64));
-  };
   inverses = stack(split.largest());
   tile = stack(split.largest() * value.columns);
-
-  math.loop(context.arguments.begin, context.arguments.end, 1,
-            [&](Value item) { emitItem(item); });
-  if (failed(status))
-    return failure();
-  EmittedKernel result;
-  result.items = heads * rowGroups;
-  result.scratchBytes = scratchBytes;
-  double cycles = (2.0 * (depth + width) + 40) * length * positions /
-                  (4.0 * lanes) / rowGroups;
-  result.grain = grainOf(cycles);
-  return result;
 }
 
 void AttentionEmitter::pack(Value tensor, bool transposed, Packed &packed) {
   math.loop(packed.panels, [&](Value number) {
-    Value offset = math.mul(number, packed.depth * packed.columns);
-    if (failed(context.packPanel(b, tensor, keyHead, transposed, number,
-                                 packed.columns, packed.panel.memory, offset)))
-      status = failure();
+    packPanel(tensor, keyHead, transposed, number, packed.columns,
+              math.constant(0), packed.depth, packed.panel.memory,
+              math.mul(number, packed.depth * packed.columns));
   });
 }
 
@@ -171,37 +124,42 @@ void AttentionEmitter::emitItem(Value item) {
   queryBase = math.mul(position[0], length * depth);
   pack(op.getKey(), /*transposed=*/true, key);
   pack(op.getValue(), /*transposed=*/false, value);
-  Value begin = math.mul(position[1], blocksPerItem);
-  Value end = math.min(math.add(begin, blocksPerItem), split.blocks);
+  auto [begin, end] = groupOf(position[1], blocksPerItem, split.blocks);
   math.loop(begin, end, 1, [&](Value block) { emitRowBlock(block); });
+}
+
+SmallVector<Value> AttentionEmitter::sumsOf(SumBlock &block, int64_t rows,
+                                            int64_t pitch, Value memory,
+                                            Value base, const Packed &packed) {
+  block = {sumType, lanes, packed.columns / lanes, {}};
+  for (int64_t r = 0; r < rows; ++r)
+    block.rowOffsets.push_back(r * pitch);
+  return emitMicroKernel(b, loc, block, memory, base, packed.panel,
+                         KLoop{packed.depth, 1});
 }
 
 void AttentionEmitter::emitRowBlock(Value block) {
   BlockRows blockRows(math, split, block);
   Value row = blockRows.first(), rowCount = blockRows.count();
   Value base = math.constant(0);
-  if (queryInPlace) {
+  auto indices = [&](Value r) {
+    SmallVector<Value> at(head);
+    at.push_back(math.add(row, r));
+    return at;
+  };
+  if (blocks.packsLeft())
+    packRows(op.getQuery(), indices, rowCount, base, depth, queryMemory,
+             queryPitch);
+  else
     base = math.add(queryBase, math.mul(row, depth));
-  } else {
-    auto indices = [&](Value r) {
-      SmallVector<Value> at(head);
-      at.push_back(math.add(row, r));
-      return at;
-    };
-    if (failed(context.packRows(b, op.getQuery(), indices, rowCount, depth,
-                                queryMemory, queryPitch)))
-      status = failure();
-  }
   math.loop(key.panels, [&](Value number) {
     key.panel.offset = math.mul(number, key.depth * key.columns);
     blockRows.with([&](int64_t rows) {
-      SumBlock sums{sumType, lanes, key.columns / lanes, {}};
-      for (int64_t r = 0; r < rows; ++r)
-        sums.rowOffsets.push_back(r * queryPitch);
-      SmallVector<Value> values = emitMicroKernel(
-          b, op.getLoc(), sums, queryMemory, base, key.panel, KLoop{depth, 1});
-      storeSums(b, op.getLoc(), sums, values, scores, scorePitch,
-                math.mul(number, key.columns));
+      SumBlock sums;
+      SmallVector<Value> values =
+          sumsOf(sums, rows, queryPitch, queryMemory, base, key);
+      mpc::storeSums(b, loc, sums, values, scores, scorePitch,
+                     math.mul(number, key.columns));
     });
   });
   math.loop(math.constant(0), rowCount, 1,
@@ -210,46 +168,35 @@ void AttentionEmitter::emitRowBlock(Value block) {
   math.loop(value.panels, [&](Value number) {
     value.panel.offset = math.mul(number, value.depth * value.columns);
     blockRows.with([&](int64_t rows) {
-      SumBlock sums{sumType, lanes, value.columns / lanes, {}};
-      for (int64_t r = 0; r < rows; ++r)
-        sums.rowOffsets.push_back(r * scorePitch);
+      SumBlock sums;
       SmallVector<Value> values =
-          emitMicroKernel(b, op.getLoc(), sums, scores, math.constant(0),
-                          value.panel, KLoop{positions, 1});
+          sumsOf(sums, rows, scorePitch, scores, math.constant(0), value);
       for (int64_t r = 0; r < rows; ++r) {
         Value inverse =
-            memref::LoadOp::create(b, op.getLoc(), inverses, math.constant(r));
+            memref::LoadOp::create(b, loc, inverses, math.constant(r));
         for (int64_t v = 0; v < sums.vectors; ++v) {
           Value &sum = values[r * sums.vectors + v];
-          sum = arith::MulFOp::create(b, op.getLoc(), sum,
-                                      splatted(inverse, lanes));
+          sum = arith::MulFOp::create(b, loc, sum, splatted(inverse, lanes));
         }
       }
-      storeSums(b, op.getLoc(), sums, values, tile, value.columns);
+      mpc::storeSums(b, loc, sums, values, tile, value.columns,
+                     math.constant(0));
     });
-    auto indices = [&](Value r) {
-      SmallVector<Value> at(head);
-      at.push_back(math.add(row, r));
-      return at;
-    };
-    auto store = [&](int64_t used) {
-      if (failed(context.storeTile(b, tile, value.columns, rowCount, indices,
-                                   head.size() + 1,
-                                   math.mul(number, value.columns), used)))
-        status = failure();
-    };
-    withPanelColumns(math, number, value.panels, value.columns, width, store);
+    withPanelColumns(
+        number, value.panels, value.columns, width, [&](int64_t used) {
+          storeTile(tile, value.columns, rowCount, indices, head.size() + 1,
+                    math.mul(number, value.columns), used);
+        });
   });
 }
 
 Value AttentionEmitter::splatted(Value scalar, int64_t count) {
   return vector::BroadcastOp::create(
-      b, op.getLoc(), VectorType::get({count}, scalar.getType()), scalar);
+      b, loc, VectorType::get({count}, scalar.getType()), scalar);
 }
 
 Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
                                    int64_t count, Value lanesUsed) {
-  Location loc = op.getLoc();
   ValueMath values(b, loc);
   auto type = cast<VectorType>(scores.getType());
   Value none = values.constant(type, -std::numeric_limits<double>::infinity());
@@ -262,7 +209,7 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
       at.push_back(shape[i] == 1 ? math.constant(0)
                                  : full[full.size() - shape.size() + i]);
     bool oneForAll = shape.empty() || shape.back() == 1;
-    ElementEmitter emitter = context.makeEmitter(b);
+    ElementEmitter emitter = makeEmitter();
     FailureOr<Value> emitted = emitter.emit(mask, at, oneForAll ? 1 : count,
                                             oneForAll ? Value() : lanesUsed);
     if (failed(emitted)) {
@@ -303,7 +250,6 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
 /// Turns the scores of one row into exponentials and leaves the inverse of
 /// their sum; both are 0 for a row that keeps nothing.
 void AttentionEmitter::emitSoftmax(Value row, Value local) {
-  Location loc = op.getLoc();
   MathExpansion values(b, loc, elementTarget(target));
   int64_t wide = 2 * lanes, whole = positions - positions % wide;
   int64_t rest = positions - whole;
@@ -386,10 +332,7 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
 
 FailureOr<EmittedKernel> mpc::emitAttention(func::FuncOp kernel,
                                             func::FuncOp impl,
-                                            const CpuTarget &target) {
-  AttentionOp op;
-  kernel.walk([&](AttentionOp found) { op = found; });
-  if (elementCount(op.getResult()) == 0)
-    return EmittedKernel{0, 1, 0};
-  return AttentionEmitter(kernel, impl, op, target).run();
+                                            const Contraction &contraction,
+                                            tile::BlocksAttr blocks) {
+  return AttentionEmitter(kernel, impl, contraction, blocks).run();
 }

@@ -12,11 +12,14 @@
 
 #include "KernelEmitters.h"
 #include "Lowering.h"
+#include "Schedules.h"
 
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Tile/IR/TileOps.h"
+#include "mpc/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -24,6 +27,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <cmath>
 
@@ -98,49 +102,30 @@ static LogicalResult checkSignature(func::FuncOp kernel) {
   return success();
 }
 
-/// tf32 is a permission: f32 products are at least as exact. The sums of
-/// bf16 products have no kernels here.
-static LogicalResult checkComputeMode(Operation *op) {
-  auto contraction = dyn_cast<ContractionOpInterface>(op);
-  if (!contraction)
-    return success();
-  ComputeMode mode = contraction.getComputeMode();
-  if (mode == ComputeMode::native || mode == ComputeMode::tf32)
-    return success();
-  return op->emitOpError()
-         << "computes in " << stringifyComputeMode(mode)
-         << ", which has no kernels on the CPU; use tf32 or native";
-}
-
 /// Emits by what the kernel holds: the one contraction decides, whatever the
 /// attribute calls it.
 static FailureOr<EmittedKernel>
 emitKernel(func::FuncOp kernel, func::FuncOp impl, const CpuTarget &target) {
-  Operation *anchor = nullptr;
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    if (failed(checkComputeMode(op)))
-      return WalkResult::interrupt();
-    if (!isa<MatmulOp, ConvOp, ConvFilterGradientOp, AttentionOp>(op))
-      return WalkResult::advance();
-    if (anchor) {
-      op->emitError() << "kernel '" << kernel.getName()
-                      << "' holds a second contraction";
-      return WalkResult::interrupt();
-    }
-    anchor = op;
-    return WalkResult::advance();
-  });
-  if (walk.wasInterrupted())
+  FailureOr<Operation *> anchor = Contraction::find(kernel);
+  if (failed(anchor))
     return failure();
-  if (isa_and_present<MatmulOp>(anchor))
-    return emitContraction(kernel, impl, target);
-  if (isa_and_present<ConvOp>(anchor))
-    return emitConvolution(kernel, impl, target);
-  if (isa_and_present<ConvFilterGradientOp>(anchor))
-    return emitFilterGradient(kernel, impl, target);
-  if (isa_and_present<AttentionOp>(anchor))
-    return emitAttention(kernel, impl, target);
-  return emitLoops(kernel, impl, elementTarget(target));
+  if (!*anchor)
+    return emitLoops(kernel, impl, elementTarget(target));
+  if (elementCount((*anchor)->getResult(0)) == 0)
+    return EmittedKernel{0, 1, 0};
+  FailureOr<Contraction> contraction = Contraction::get(*anchor, target);
+  if (failed(contraction))
+    return failure();
+  auto blocks = kernel->getAttrOfType<tile::BlocksAttr>(kScheduleAttr);
+  if (!blocks)
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has no " << kScheduleAttr
+           << "; run mpc-schedule-cpu-kernels first";
+  ContractionFunction *const functions[] = {emitProduct, emitConvolution,
+                                            emitDepthwise, emitFilterGradient,
+                                            emitAttention};
+  return functions[static_cast<int>(contraction->form)](kernel, impl,
+                                                        *contraction, blocks);
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,14 +188,28 @@ static LogicalResult createWrapper(ModuleOp module, StringRef name,
 //===----------------------------------------------------------------------===//
 
 void mpc::registerCodegenDialects(DialectRegistry &registry) {
-  registry.insert<MpcDialect, arith::ArithDialect, func::FuncDialect,
-                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
-                  scf::SCFDialect, tile::TileDialect, vector::VectorDialect>();
+  registry.insert<MpcDialect, exe::ExeDialect, arith::ArithDialect,
+                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, tile::TileDialect,
+                  vector::VectorDialect>();
   registerLoweringInterfaces(registry);
+}
+
+static void loadDialects(MLIRContext *context) {
+  DialectRegistry registry;
+  registerCodegenDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
 }
 
 FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
                                                      const CpuTarget &target) {
+  loadDialects(module.getContext());
+  exe::setTarget(module, target.info());
+  PassManager passes(module.getContext(), ModuleOp::getOperationName());
+  passes.addPass(createScheduleCpuKernelsPass());
+  if (failed(passes.run(module)))
+    return failure();
   return lowerKernelsBy(module, [&](func::FuncOp kernel, func::FuncOp impl) {
     return emitKernel(kernel, impl, target);
   });
@@ -218,12 +217,7 @@ FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
 
 FailureOr<SmallVector<KernelInfo>> mpc::lowerKernelsBy(ModuleOp module,
                                                        KernelEmitter emit) {
-  DialectRegistry registry;
-  registerCodegenDialects(registry);
-  MLIRContext *context = module.getContext();
-  context->appendDialectRegistry(registry);
-  context->loadAllAvailableDialects();
-
+  loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels;
   for (auto function : module.getOps<func::FuncOp>())
     if (function->hasAttr(MpcDialect::kKernelKindAttr) &&

@@ -1,319 +1,359 @@
-//===- ContractionEmitter.cpp - matmul kernels ----------------------------===//
+//===- ContractionEmitter.cpp - what kernels of products share ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// One work item is a group of row blocks times a group of panels of one batch.
-// Rows are read in place where they are stored in the type of the sums, else
-// widened once per row block; panels are constants or packed once per item.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ContractionEmitter.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mpc;
 
-/// Panels of one item stay in the second-level cache.
-static constexpr int64_t kPanelCacheBytes = 512 << 10;
-/// Enough items to keep a few threads busy.
-static constexpr int64_t kWantedItems = 8;
+//===----------------------------------------------------------------------===//
+// Blocks and panels
+//===----------------------------------------------------------------------===//
 
-namespace {
-class MatmulEmitter : ProductShape {
-public:
-  MatmulEmitter(func::FuncOp kernel, func::FuncOp impl,
-                const MatrixProduct &product, const ProductShape &shape,
-                const CpuTarget &target)
-      : ProductShape(shape), context(kernel, impl, product.op, target),
-        product(product), op(product.op), target(target),
-        b(impl.getBody().front().getTerminator()), math{b, op->getLoc()} {}
+BlockRows::BlockRows(const IndexMath &math, const RowSplit &split, Value block)
+    : math(math), split(split),
+      firstRow(
+          math.add(math.mul(block, split.rows), math.min(block, split.larger))),
+      isLarge(split.larger ? math.less(block, split.larger) : Value()) {}
 
-  FailureOr<EmittedKernel> run() {
-    if (failed(context.checkResults()) || failed(analyze()))
-      return failure();
-    chooseGroups();
-    emit();
-    if (failed(status))
-      return failure();
-    EmittedKernel result;
-    result.items = batch * rowGroups * panelGroups;
-    result.scratchBytes = scratchBytes;
-    double flopsPerCycle = 4.0 * vectorLanes(sumType, target);
-    result.grain = grainOf(2.0 * m * panels * columns * depth * batch /
-                           flopsPerCycle / result.items);
-    return result;
-  }
+Value BlockRows::choose(int64_t ofLarge, int64_t ofOthers) const {
+  Value others = math.constant(ofOthers);
+  if (!isLarge)
+    return others;
+  return arith::SelectOp::create(math.b, math.loc, isLarge,
+                                 math.constant(ofLarge), others);
+}
 
-private:
-  LogicalResult analyze();
-  void chooseGroups();
-  void emit();
-  void emitItem(Value item);
-  void emitRowBlock(Value block, Value panelBegin, Value panelEnd);
-  void emitPanel(Value panel, int64_t used, const BlockRows &rows,
-                 Value rowCount);
-  void emitSums(int64_t rows, int64_t vectors, Value base);
-
-  /// Indices of an operand's batch dimensions for the current batch.
-  SmallVector<Value> batchIndices(ArrayRef<int64_t> operandBatch) {
-    return ProductShape::batchIndices(math, operandBatch, batchPosition);
-  }
-  /// Row-major position of those indices.
-  Value batchOffset(ArrayRef<int64_t> operandBatch);
-
-  ContractionKernel context;
-  MatrixProduct product;
-  Operation *op;
-  CpuTarget target;
-  OpBuilder b;
-  IndexMath math;
-  LogicalResult status = success();
-
-  // Operands.
-  Type sumType;
-  bool rowsInPlace = false, transposedRows = false, packedPanels = false;
-  Panel panel; // offset is set per item
-  int64_t columns = 0, panels = 0, lanes = 0;
-  Value rowMemory, tile;
-  int64_t rowPitch = 0;
-
-  // Cutting.
-  RowSplit split{1, 1};
-  int64_t rowGroups = 1, panelGroups = 1, blocksPerGroup = 1,
-          panelsPerGroup = 1;
-  int64_t scratchBytes = 0;
-
-  // State of the item being emitted.
-  SmallVector<Value> batchPosition;
-  Value rowBase, panelBeginOfItem;
-};
-} // namespace
-
-LogicalResult MatmulEmitter::analyze() {
-  auto lhs = cast<RankedTensorType>(product.lhs.getType());
-  auto rhs = cast<RankedTensorType>(product.rhs.getType());
-  sumType = sumTypeOf(op);
-  lanes = vectorLanes(sumType, target);
-  transposedRows = product.transposeLhs;
-  PackedAttr packed = product.packed;
-  packedPanels = packed != nullptr;
-
-  columns = target.blockColumns();
-  if (packedPanels) {
-    columns = packed.getColumns();
-    FailureOr<PanelForm> form =
-        panelFormOf(op, packed, rhs.getElementType(), sumType, target);
-    if (failed(form))
-      return failure();
-    panel.form = *form;
-    if (!context.memoryOf(product.rhs))
-      return op->emitError(
-          "a packed operand must be an argument of the kernel");
-  } else {
-    columns =
-        std::min<int64_t>(columns, llvm::PowerOf2Ceil(std::max(n, lanes)));
-  }
-  panel.columns = columns;
-  panels = llvm::divideCeil(n, columns);
-  split = RowSplit(m, maxBlockRows(columns / lanes, target));
-
-  // Rows stand in memory as they are needed where no element has to be widened.
-  rowsInPlace = context.memoryOf(product.lhs) &&
-                memoryElementType(lhs.getElementType()) == sumType;
-  if (!rowsInPlace)
-    rowPitch = transposedRows ? split.largest() : depth;
+void BlockRows::with(llvm::function_ref<void(int64_t)> body) const {
+  if (isLarge)
+    math.branch(
+        isLarge, [&] { body(split.rows + 1); }, [&] { body(split.rows); });
   else
-    rowPitch = transposedRows ? m : depth;
-  // Rows at a distance of 4 KB would share one cache set.
-  if (!rowsInPlace && !transposedRows && rowPitch * 4 % 4096 == 0)
-    rowPitch += 16;
-  return success();
+    body(split.rows);
 }
 
-void MatmulEmitter::chooseGroups() {
-  int64_t elementBytes =
-      packedPanels
-          ? bytesPerElement(getElementTypeOrSelf(product.rhs.getType()))
-          : bytesPerElement(sumType);
-  int64_t panelBytes = std::max<int64_t>(1, depth * columns * elementBytes);
-  panelsPerGroup =
-      std::clamp<int64_t>(kPanelCacheBytes / panelBytes, 1, panels);
-  // Panels that come from memory, or are packed here, pay for themselves over
-  // many rows.
-  blocksPerGroup = std::min<int64_t>(split.blocks, packedPanels ? 32 : 64);
-  auto items = [&] {
-    return batch * llvm::divideCeil(split.blocks, blocksPerGroup) *
-           llvm::divideCeil(panels, panelsPerGroup);
-  };
-  int64_t fewestPanels = rowsInPlace ? 1 : std::min<int64_t>(panels, 4);
-  while (items() < kWantedItems && panelsPerGroup / 2 >= fewestPanels)
-    panelsPerGroup = llvm::divideCeil(panelsPerGroup, 2);
-  while (items() < kWantedItems && blocksPerGroup > (packedPanels ? 1 : 8))
-    blocksPerGroup = llvm::divideCeil(blocksPerGroup, 2);
-  rowGroups = llvm::divideCeil(split.blocks, blocksPerGroup);
-  panelGroups = llvm::divideCeil(panels, panelsPerGroup);
+ContractionEmitter::Range ContractionEmitter::groupOf(Value group, int64_t each,
+                                                      int64_t all) {
+  Value begin = math.mul(group, each);
+  return {begin, math.min(math.add(begin, each), all)};
 }
 
-Value MatmulEmitter::batchOffset(ArrayRef<int64_t> operandBatch) {
-  Value offset = math.constant(0);
-  for (auto [index, extent] :
-       llvm::zip_equal(batchIndices(operandBatch), operandBatch))
-    offset = math.add(math.mul(offset, extent), index);
-  return offset;
+void ContractionEmitter::withPanelColumns(
+    Value number, int64_t panels, int64_t columns, int64_t extent,
+    llvm::function_ref<void(int64_t)> body) {
+  int64_t rest = extent - (panels - 1) * columns;
+  if (panels == 1 || rest == columns)
+    body(rest);
+  else
+    math.branch(
+        math.less(number, panels - 1), [&] { body(columns); },
+        [&] { body(rest); });
 }
 
-void MatmulEmitter::emit() {
-  int64_t sumBytes = bytesPerElement(sumType);
-  int64_t rowElements =
-      transposedRows ? depth * rowPitch : split.largest() * rowPitch;
-  auto round = [](int64_t bytes) { return llvm::alignTo(bytes, 64); };
-  int64_t rowBytes = rowsInPlace ? 0 : round(rowElements * sumBytes);
-  int64_t panelBytes =
-      packedPanels ? 0 : round(panelsPerGroup * depth * columns * sumBytes);
-  scratchBytes = rowBytes + panelBytes;
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
 
-  const ImplArguments &arguments = context.arguments;
-  rowMemory = rowsInPlace
-                  ? math.flatten(context.memoryOf(product.lhs))
-                  : math.view(arguments.scratch, 0, rowElements, sumType);
-  panel.memory = packedPanels
-                     ? math.flatten(context.memoryOf(product.rhs))
-                     : math.view(arguments.scratch, rowBytes,
-                                 panelsPerGroup * depth * columns, sumType);
-  tile = memref::AllocaOp::create(
-      b, op->getLoc(), MemRefType::get({split.largest() * columns}, sumType),
-      b.getI64IntegerAttr(64));
+ContractionEmitter::ContractionEmitter(func::FuncOp kernel, func::FuncOp impl,
+                                       const Contraction &contraction,
+                                       tile::BlocksAttr blocks)
+    : contraction(contraction), blocks(blocks), loc(contraction.op->getLoc()),
+      b(impl.getBody().front().getTerminator()), math{b, loc},
+      arguments(kernel, impl), sumType(contraction.sumType),
+      lanes(contraction.lanes), columns(blocks.getColumns()), kernel(kernel),
+      stored(kernel, contraction.op) {
+  panel.columns = columns;
+  panel.form = contraction.panelForm;
+}
+
+FailureOr<EmittedKernel> ContractionEmitter::run() {
+  if (failed(stored.check()))
+    return failure();
+  prepare();
   math.loop(arguments.begin, arguments.end, 1,
             [&](Value item) { emitItem(item); });
+  if (failed(status))
+    return failure();
+  return EmittedKernel{items, grainOf(cyclesPerItem), scratchBytes};
 }
 
-void MatmulEmitter::emitItem(Value item) {
-  SmallVector<Value> position =
-      math.delinearize(item, {batch, panelGroups, rowGroups});
-  batchPosition.clear();
-  if (!flattened)
-    batchPosition = math.delinearize(position[0], batchShape);
-  Value panelBegin = math.mul(position[1], panelsPerGroup);
-  Value panelEnd = math.min(math.add(panelBegin, panelsPerGroup), panels);
-  Value blockBegin = math.mul(position[2], blocksPerGroup);
-  Value blockEnd = math.min(math.add(blockBegin, blocksPerGroup), split.blocks);
-  panelBeginOfItem = panelBegin;
-
-  if (!packedPanels)
-    math.loop(panelBegin, panelEnd, 1, [&](Value number) {
-      Value offset = math.mul(math.sub(number, panelBegin), depth * columns);
-      if (failed(context.packPanel(b, product.rhs, batchIndices(rhsBatch),
-                                   product.transposeRhs, number, columns,
-                                   panel.memory, offset)))
-        status = failure();
-    });
-  rowBase = rowsInPlace && !flattened
-                ? math.mul(batchOffset(lhsBatch), m * depth)
-                : math.constant(0);
-  math.loop(blockBegin, blockEnd, 1,
-            [&](Value block) { emitRowBlock(block, panelBegin, panelEnd); });
+Value ContractionEmitter::memoryOf(Value tensor) const {
+  auto argument = dyn_cast<BlockArgument>(stripReshapes(tensor));
+  return argument ? arguments.inputs()[argument.getArgNumber()] : Value();
 }
 
-void MatmulEmitter::emitRowBlock(Value block, Value panelBegin,
-                                 Value panelEnd) {
-  BlockRows blockRows(math, split, block);
-  Value row = blockRows.first(), rowCount = blockRows.count();
-  if (!rowsInPlace && !transposedRows) {
-    auto indices = [&](Value r) {
-      Value number = math.add(row, r);
-      return flattened ? math.delinearize(number, rowShape) : [&] {
-        SmallVector<Value> at = batchIndices(lhsBatch);
-        at.push_back(number);
-        return at;
-      }();
-    };
-    if (failed(context.packRows(b, product.lhs, indices, rowCount, depth,
-                                rowMemory, rowPitch)))
-      status = failure();
-  } else if (!rowsInPlace) {
-    blockRows.with([&](int64_t rows) {
-      auto indices = [&](Value k) {
-        SmallVector<Value> at = batchIndices(lhsBatch);
-        at.push_back(k);
-        return at;
-      };
-      if (failed(context.packColumns(b, product.lhs, indices, row, rows, depth,
-                                     rowMemory, rowPitch)))
-        status = failure();
-    });
-  }
+ElementEmitter ContractionEmitter::makeEmitter() {
+  ElementEmitter emitter(b, loc, elementTarget(contraction.target));
+  for (auto [argument, memref] :
+       llvm::zip_equal(kernel.getArguments(), arguments.inputs()))
+    emitter.bindMemory(argument, memref);
+  return emitter;
+}
 
-  math.loop(panelBegin, panelEnd, 1, [&](Value number) {
-    withPanelColumns(math, number, panels, columns, n, [&](int64_t used) {
-      emitPanel(number, used, blockRows, rowCount);
+Value ContractionEmitter::toSumType(Value value) {
+  if (getElementTypeOrSelf(value.getType()) == sumType)
+    return value;
+  Type type = sumType;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = vector.clone(sumType);
+  if (isa<FloatType>(sumType))
+    return arith::ExtFOp::create(b, loc, type, value);
+  return arith::ExtSIOp::create(b, loc, type, value);
+}
+
+Value ContractionEmitter::load(Value tensor, ValueRange indices,
+                               int64_t lanes) {
+  FailureOr<Value> value = makeEmitter().emit(tensor, indices, lanes);
+  if (succeeded(value))
+    return toSumType(*value);
+  status = failure();
+  return arith::ConstantOp::create(b, loc,
+                                   b.getZeroAttr(lanesOf(sumType, lanes)));
+}
+
+void ContractionEmitter::store(Value value, Value memory, Value at) {
+  value = toSumType(value);
+  if (isa<VectorType>(value.getType()))
+    vector::StoreOp::create(b, loc, value, memory, at);
+  else
+    memref::StoreOp::create(b, loc, value, memory, at);
+}
+
+void ContractionEmitter::storeZeros(Value memory, Value at, int64_t lanes) {
+  store(
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(lanesOf(sumType, lanes))),
+      memory, at);
+}
+
+void ContractionEmitter::forPowers(
+    int64_t count, int64_t most,
+    llvm::function_ref<void(int64_t, int64_t)> body) {
+  int64_t at = 0;
+  for (int64_t lanes = most; lanes >= 1; lanes /= 2)
+    for (; count - at >= lanes; at += lanes)
+      body(at, lanes);
+}
+
+void ContractionEmitter::forRuns(
+    int64_t count, int64_t most,
+    llvm::function_ref<void(Value, int64_t)> body) {
+  int64_t whole = count - count % most;
+  if (whole)
+    math.loop(math.constant(0), math.constant(whole), most,
+              [&](Value at) { body(at, most); });
+  forPowers(count - whole, most, [&](int64_t at, int64_t lanes) {
+    body(math.constant(whole + at), lanes);
+  });
+}
+
+Value ContractionEmitter::area(int64_t elements) {
+  elements = std::max<int64_t>(elements, 1);
+  Value view = math.view(arguments.scratch, scratchBytes, elements, sumType);
+  scratchBytes += llvm::alignTo(elements * bytesPerElement(sumType), 64);
+  return view;
+}
+
+Value ContractionEmitter::stack(int64_t elements) {
+  return memref::AllocaOp::create(b, loc, MemRefType::get({elements}, sumType),
+                                  b.getI64IntegerAttr(64));
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+void ContractionEmitter::packRows(Value tensor, Indices indices, Value rowCount,
+                                  Value first, int64_t extent, Value memory,
+                                  int64_t pitch) {
+  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    SmallVector<Value> at = indices(row);
+    at.emplace_back();
+    Value base = math.mul(row, pitch);
+    forRuns(extent, 4 * lanes, [&](Value column, int64_t count) {
+      at.back() = math.add(first, column);
+      copyRun(tensor, at, count, memory, math.add(base, column));
     });
   });
 }
 
-void MatmulEmitter::emitSums(int64_t rows, int64_t vectors, Value base) {
-  SumBlock block;
-  block.type = sumType;
-  block.lanes = lanes;
-  block.vectors = vectors;
-  for (int64_t r = 0; r < rows; ++r)
-    block.rowOffsets.push_back(transposedRows ? r : r * rowPitch);
-  KLoop loop{depth, transposedRows ? rowPitch : 1};
-  SmallVector<Value> sums =
-      emitMicroKernel(b, op->getLoc(), block, rowMemory, base, panel, loop);
-  storeSums(b, op->getLoc(), block, sums, tile, columns);
+/// Interleaves: vectors[i][j] becomes result[j][i]. As many vectors as lanes, a
+/// power of two.
+static SmallVector<Value> transposeVectors(OpBuilder &builder, Location loc,
+                                           ValueRange vectors) {
+  int64_t lanes = vectors.size();
+  SmallVector<Value> now(vectors);
+  // Each stage interleaves vector i with vector i + lanes / 2; after
+  // log2(lanes) stages positions and lanes have changed places.
+  for (int64_t stage = 1; stage < lanes; stage *= 2) {
+    SmallVector<Value> next;
+    for (int64_t i = 0; i < lanes / 2; ++i)
+      for (int64_t half = 0; half < 2; ++half) {
+        SmallVector<int64_t> order;
+        for (int64_t j = 0; j < lanes / 2; ++j) {
+          int64_t lane = half * lanes / 2 + j;
+          order.push_back(lane);
+          order.push_back(lanes + lane);
+        }
+        next.push_back(vector::ShuffleOp::create(builder, loc, now[i],
+                                                 now[i + lanes / 2], order));
+      }
+    now = std::move(next);
+  }
+  return now;
 }
 
-void MatmulEmitter::emitPanel(Value number, int64_t used, const BlockRows &rows,
-                              Value rowCount) {
-  Value row = rows.first();
-  Value base = math.constant(0);
-  if (rowsInPlace)
-    base = math.add(rowBase, math.mul(row, transposedRows ? 1 : rowPitch));
-  Value local = packedPanels ? number : math.sub(number, panelBeginOfItem);
-  panel.offset = math.mul(local, depth * columns);
-  int64_t vectors = tailVectors(panel, used, lanes);
-  rows.with([&](int64_t count) { emitSums(count, vectors, base); });
-
-  auto indices = [&](Value r) {
-    Value position = math.add(row, r);
-    if (flattened)
-      return math.delinearize(position, rowShape);
-    SmallVector<Value> at(batchPosition);
-    at.push_back(position);
-    return at;
+void ContractionEmitter::packColumns(
+    int64_t columns, int64_t count, bool asVectors, Value memory, Value offset,
+    llvm::function_ref<Value(Value, Value, int64_t)> values,
+    llvm::function_ref<Value(Value)> place) {
+  auto target = [&](Value n, Value k) {
+    return math.add(math.add(offset, n), math.mul(place(k), columns));
   };
-  unsigned columnDim =
-      cast<RankedTensorType>(op->getResult(0).getType()).getRank() - 1;
-  if (failed(context.storeTile(b, tile, columns, rowCount, indices, columnDim,
-                               math.mul(number, columns), used)))
-    status = failure();
+  // Squares are transposed in registers.
+  int64_t whole = asVectors ? count - count % lanes : 0;
+  if (whole)
+    math.loop(math.constant(0), math.constant(whole), lanes, [&](Value k) {
+      math.loop(math.constant(0), math.constant(columns), lanes, [&](Value n) {
+        SmallVector<Value> rows;
+        for (int64_t i = 0; i < lanes; ++i)
+          rows.push_back(values(math.add(n, i), k, lanes));
+        for (auto [i, row] : llvm::enumerate(transposeVectors(b, loc, rows)))
+          store(row, memory, target(n, math.add(k, i)));
+      });
+    });
+  if (whole < count)
+    math.loop(math.constant(whole), math.constant(count), 1, [&](Value k) {
+      math.loop(columns,
+                [&](Value n) { store(values(n, k, 1), memory, target(n, k)); });
+    });
 }
 
-FailureOr<EmittedKernel> mpc::emitMatrixProduct(func::FuncOp kernel,
-                                                func::FuncOp impl,
-                                                const MatrixProduct &product,
-                                                const CpuTarget &target) {
-  if (elementCount(product.op->getResult(0)) == 0)
-    return EmittedKernel{0, 1, 0};
-  FailureOr<ProductShape> shape = ProductShape::get(product);
-  if (failed(shape))
-    return failure();
-  if (isBlockedProduct(product, *shape))
-    return emitBlockedProduct(kernel, impl, product, *shape, target);
-  return MatmulEmitter(kernel, impl, product, *shape, target).run();
+void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
+                                   bool transposed, Value number,
+                                   int64_t columns, Value from, int64_t count,
+                                   Value memory, Value offset) {
+  auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
+  int64_t width = shape[shape.size() - (transposed ? 2 : 1)];
+  Value first = math.mul(number, columns);
+  SmallVector<Value> at(leading);
+  if (transposed) {
+    // Missing columns repeat the last one: their sums are dropped.
+    packColumns(
+        columns, count, /*asVectors=*/true, memory, offset,
+        [&](Value n, Value k, int64_t lanes) {
+          at.truncate(leading.size());
+          at.append(
+              {math.min(math.add(first, n), width - 1), math.add(from, k)});
+          return load(tensor, at, lanes);
+        },
+        [](Value k) { return k; });
+    return;
+  }
+  withPanelColumns(
+      number, llvm::divideCeil(width, columns), columns, width,
+      [&](int64_t used) {
+        math.loop(count, [&](Value k) {
+          Value base = math.add(offset, math.mul(k, columns));
+          forPowers(used, 2 * lanes, [&](int64_t n, int64_t run) {
+            at.truncate(leading.size());
+            at.append({math.add(from, k), math.add(first, n)});
+            copyRun(tensor, at, run, memory, math.add(base, n));
+          });
+          // Sums of missing columns are dropped; zeros keep them from being
+          // NaN.
+          forPowers(columns - used, 2 * lanes, [&](int64_t n, int64_t run) {
+            storeZeros(memory, math.add(base, used + n), run);
+          });
+        });
+      });
 }
 
-FailureOr<EmittedKernel> mpc::emitContraction(func::FuncOp kernel,
-                                              func::FuncOp impl,
-                                              const CpuTarget &target) {
-  MatmulOp op;
-  kernel.walk([&](MatmulOp found) { op = found; });
-  return emitMatrixProduct(kernel, impl,
-                           {op, op.getLhs(), op.getRhs(), op.getTransposeLhs(),
-                            op.getTransposeRhs(), op.getPackedAttr()},
-                           target);
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
+  tileElements = elements;
+  if (!keepsSums()) {
+    sums = stack(elements);
+    return;
+  }
+  sumElements = tiles * elements;
+  sumsStart = scratchBytes;
+  sums = area(sumElements);
+}
+
+void ContractionEmitter::clearSums() {
+  math.loop(math.constant(0), math.constant(sumElements), lanes,
+            [&](Value at) { storeZeros(sums, at, lanes); });
+}
+
+void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
+                                  Value memory, Value base,
+                                  ArrayRef<KLoop> loops, Value offset) {
+  SumBlock block{sumType, lanes, vectors, SmallVector<int64_t>(rowOffsets)};
+  mpc::storeSums(b, loc, block,
+                 emitMicroKernel(b, loc, block, memory, base, panel, loops),
+                 sums, columns, offset, /*add=*/keepsSums());
+}
+
+void ContractionEmitter::storeSums(Value offset, Value rowCount,
+                                   Indices indices, unsigned columnDim,
+                                   Value column, int64_t used) {
+  Value tile = sums;
+  if (keepsSums()) {
+    Value start =
+        math.add(math.mul(offset, bytesPerElement(sumType)), sumsStart);
+    tile =
+        memref::ViewOp::create(b, loc, MemRefType::get({tileElements}, sumType),
+                               arguments.scratch, start, ValueRange{});
+  }
+  storeTile(tile, columns, rowCount, indices, columnDim, column, used);
+}
+
+void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
+                                   Indices indices, unsigned columnDim,
+                                   Value column, int64_t used) {
+  auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
+  bool vectors = columnDim + 1 == type.getRank();
+  auto storeRun = [&](Value row, Value offset, int64_t lanes, Value mask) {
+    Value at = math.add(math.mul(row, pitch), offset);
+    Value values =
+        lanes > 1 ? Value(vector::LoadOp::create(
+                        b, loc, VectorType::get({lanes}, sumType), tile, at))
+                  : Value(memref::LoadOp::create(b, loc, tile, at));
+    SmallVector<Value> position = indices(row);
+    position.insert(position.begin() + columnDim, math.add(column, offset));
+    ElementEmitter emitter = makeEmitter();
+    if (failed(stored.store(emitter, arguments.outputs(), values, position,
+                            lanes, mask)))
+      status = failure();
+  };
+  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    if (!vectors) {
+      math.loop(used, [&](Value offset) { storeRun(row, offset, 1, Value()); });
+      return;
+    }
+    // The last vector is masked where the target masks cheaply.
+    bool masks = contraction.target.isa == CpuIsa::Avx512;
+    int64_t most = 2 * lanes, whole = masks ? used - used % most : used;
+    forPowers(whole, most, [&](int64_t at, int64_t run) {
+      storeRun(row, math.constant(at), run, Value());
+    });
+    if (int64_t rest = used - whole) {
+      int64_t run = llvm::PowerOf2Ceil(rest);
+      Value mask;
+      if (rest < run)
+        mask = vector::ConstantMaskOp::create(
+            b, loc, VectorType::get({run}, b.getI1Type()),
+            ArrayRef<int64_t>{rest});
+      storeRun(row, math.constant(whole), run, mask);
+    }
+  });
 }

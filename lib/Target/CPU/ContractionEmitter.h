@@ -1,81 +1,186 @@
-//===- ContractionEmitter.h - what contraction emitters share ---*- C++ -*-===//
+//===- ContractionEmitter.h - what kernels of products share ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A kernel around one contraction: operands brought into the form that the
+// micro-kernel reads, sums that wait in memory where the depth is cut, and sums
+// carried through the epilogue to the outputs. The schedule says how; emitters
+// decide nothing.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MPC_LIB_TARGET_CPU_CONTRACTIONEMITTER_H
 #define MPC_LIB_TARGET_CPU_CONTRACTIONEMITTER_H
 
-#include "ContractionSupport.h"
+#include "../Kernel/ElementEmitter.h"
+#include "../Kernel/StoredResults.h"
+#include "ContractionShape.h"
+#include "KernelEmitters.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Tile/IR/TileOps.h"
 
 namespace mpc {
 
-/// How a constant operand of element type `element` in the layout `packed` is
-/// read; a diagnostic at `op` where the target cannot.
-mlir::FailureOr<PanelForm> panelFormOf(mlir::Operation *op, PackedAttr packed,
-                                       mlir::Type element, mlir::Type sumType,
-                                       const CpuTarget &target);
+/// The rows of one block of a RowSplit whose number is known at run time.
+class BlockRows {
+public:
+  BlockRows(const IndexMath &math, const RowSplit &split, mlir::Value block);
 
-/// Type in which a matmul or conv sums: f32 for floats up to f32, f64 where f64
-/// takes part, the result's type for integers.
-mlir::Type sumTypeOf(mlir::Operation *op);
+  mlir::Value first() const { return firstRow; }
+  mlir::Value count() const { return choose(split.rows + 1, split.rows); }
+  /// `ofLarge` where the block has a row more, else `ofOthers`.
+  mlir::Value choose(int64_t ofLarge, int64_t ofOthers) const;
+  /// Runs `body` with the number of rows, in a branch where sizes differ.
+  void with(llvm::function_ref<void(int64_t rows)> body) const;
 
-/// Vectors to compute in a panel of which `used` columns count.
-int64_t tailVectors(const Panel &panel, int64_t used, int64_t lanes);
-
-/// A matrix product as an op describes it; see mpc.matmul.
-struct MatrixProduct {
-  mlir::Operation *op;
-  mlir::Value lhs, rhs;
-  bool transposeLhs, transposeRhs;
-  PackedAttr packed;
+private:
+  IndexMath math;
+  RowSplit split;
+  mlir::Value firstRow;
+  /// Whether the block has a row more; null where all are alike.
+  mlir::Value isLarge;
 };
 
-/// A product's extents: batch x [m, depth] x [depth, n].
-struct ProductShape {
-  /// Fails with a diagnostic for results of rank below 2.
-  static mlir::FailureOr<ProductShape> get(const MatrixProduct &product);
+/// The kernel that is written, open to its parts. Failures are remembered in
+/// `status`; values that could not be emitted are zeros.
+class ContractionEmitter {
+public:
+  ContractionEmitter(mlir::func::FuncOp kernel, mlir::func::FuncOp impl,
+                     const Contraction &contraction, tile::BlocksAttr blocks);
+  virtual ~ContractionEmitter() = default;
 
-  /// Indices of an operand's batch dimensions for the batch at `position`
-  /// (empty: the first).
-  llvm::SmallVector<mlir::Value>
-  batchIndices(IndexMath &math, llvm::ArrayRef<int64_t> operandBatch,
-               llvm::ArrayRef<mlir::Value> position) const;
+  mlir::FailureOr<EmittedKernel> run();
 
-  int64_t batch = 1, m = 0, n = 0, depth = 0;
-  llvm::SmallVector<int64_t> batchShape, lhsBatch, rhsBatch;
-  /// Batch dimensions of the result count as rows (the right side has none).
-  bool flattened = false;
-  /// Extents that a row number runs over.
-  llvm::SmallVector<int64_t> rowShape;
+  /// Sets up memory, and says `items` and `cyclesPerItem`.
+  virtual void prepare() = 0;
+  virtual void emitItem(mlir::Value item) = 0;
+
+  //===--------------------------------------------------------------------===//
+  // Values and memory
+  //===--------------------------------------------------------------------===//
+
+  /// The memref in which `tensor` lies: a kernel argument or a reshape of one;
+  /// null for computed tensors. Reshapes keep the argument's memref type.
+  mlir::Value memoryOf(mlir::Value tensor) const;
+  /// An emitter that knows the kernel's arguments.
+  ElementEmitter makeEmitter();
+  /// `value` carried as by ElementEmitter, converted to the type of sums.
+  mlir::Value toSumType(mlir::Value value);
+  /// `lanes` elements of `tensor` at `indices` in the type of sums.
+  mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes);
+  /// Stores a carried value, scalar or vector, in the type of sums.
+  void store(mlir::Value value, mlir::Value memory, mlir::Value at);
+  void storeZeros(mlir::Value memory, mlir::Value at, int64_t lanes);
+  /// Copies `lanes` elements at `indices` to `memory[at]`.
+  void copyRun(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes,
+               mlir::Value memory, mlir::Value at) {
+    store(load(tensor, indices, lanes), memory, at);
+  }
+  /// Runs `body` at `count` positions: a loop over vectors of `most` lanes,
+  /// then the rest in powers of two, since nothing may be written behind it.
+  void forRuns(int64_t count, int64_t most,
+               llvm::function_ref<void(mlir::Value at, int64_t lanes)> body);
+  /// The rest alone, unrolled, of less than `most` or more.
+  void forPowers(int64_t count, int64_t most,
+                 llvm::function_ref<void(int64_t at, int64_t lanes)> body);
+
+  /// The next elements of scratch memory, in the type of sums.
+  mlir::Value area(int64_t elements);
+  /// The same on the stack.
+  mlir::Value stack(int64_t elements);
+
+  //===--------------------------------------------------------------------===//
+  // Panels
+  //===--------------------------------------------------------------------===//
+
+  /// Positions [begin, end) of group number `group` of `each`, of `all`.
+  struct Range {
+    mlir::Value begin, end;
+  };
+  Range groupOf(mlir::Value group, int64_t each, int64_t all);
+  /// What an item has where the schedule says `each` (0: all) of `all`.
+  static int64_t perItem(int64_t each, int64_t all) {
+    return each ? std::min(each, all) : all;
+  }
+  /// Runs `body` with the columns of panel `number` of `panels` that `extent`
+  /// columns lie in, in a branch where the last has fewer than `columns`.
+  void withPanelColumns(mlir::Value number, int64_t panels, int64_t columns,
+                        int64_t extent,
+                        llvm::function_ref<void(int64_t used)> body);
+
+  /// Leading indices of a tensor for a row.
+  using Indices =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value row)>;
+  /// Copies `rowCount` rows of `extent` elements, from `first` on, along the
+  /// last dimension of `tensor` to `memory[row * pitch]`.
+  void packRows(mlir::Value tensor, Indices indices, mlir::Value rowCount,
+                mlir::Value first, int64_t extent, mlir::Value memory,
+                int64_t pitch);
+  /// Packs panel number `number` of the last two dimensions of `tensor`, `[K,
+  /// N]` or with `transposed` `[N, K]`, to `memory[offset + k * columns]`, for
+  /// `count` k from `first` on. `leading` are the indices of the other
+  /// dimensions.
+  void packPanel(mlir::Value tensor, mlir::ValueRange leading, bool transposed,
+                 mlir::Value number, int64_t columns, mlir::Value first,
+                 int64_t count, mlir::Value memory, mlir::Value offset);
+  /// Packs columns whose elements along k are neighbours: `values(n, k, lanes)`
+  /// gives those of column n, one by one if not `asVectors`, and `place(k)` is
+  /// where k stands in the panel.
+  void packColumns(int64_t columns, int64_t count, bool asVectors,
+                   mlir::Value memory, mlir::Value offset,
+                   llvm::function_ref<mlir::Value(mlir::Value n, mlir::Value k,
+                                                  int64_t lanes)>
+                       values,
+                   llvm::function_ref<mlir::Value(mlir::Value k)> place);
+
+  //===--------------------------------------------------------------------===//
+  // Sums
+  //===--------------------------------------------------------------------===//
+
+  /// Whether sums wait in scratch memory while the depth is gone through.
+  bool keepsSums() const { return blocks.getChunk() != 0; }
+  /// Sets up memory for one tile of sums on the stack or, where they wait,
+  /// `tiles` in scratch.
+  void prepareSums(int64_t elements, int64_t tiles);
+  void clearSums();
+  /// Multiplies a block of rows in `memory` with the panel and puts the sums
+  /// into the tile `offset`, or adds them to it.
+  void multiply(llvm::ArrayRef<int64_t> rowOffsets, int64_t vectors,
+                mlir::Value memory, mlir::Value base,
+                llvm::ArrayRef<KLoop> loops, mlir::Value offset);
+  /// Takes `used` columns of each of `rowCount` rows of the tile `offset`
+  /// through the epilogue to the outputs. `indices` gives the result's indices
+  /// for a row, without the column dimension `columnDim`; columns begin at
+  /// `column`.
+  void storeSums(mlir::Value offset, mlir::Value rowCount, Indices indices,
+                 unsigned columnDim, mlir::Value column, int64_t used);
+  /// The same from `memory[row * pitch]`.
+  void storeTile(mlir::Value memory, int64_t pitch, mlir::Value rowCount,
+                 Indices indices, unsigned columnDim, mlir::Value column,
+                 int64_t used);
+
+  const Contraction &contraction;
+  tile::BlocksAttr blocks;
+  mlir::Location loc;
+  mlir::OpBuilder b;
+  IndexMath math;
+  ImplArguments arguments;
+  mlir::LogicalResult status = mlir::success();
+
+  mlir::Type sumType;
+  const int64_t lanes, columns;
+  Panel panel; // memory is set once, offset per panel
+  int64_t items = 1;
+  double cyclesPerItem = 1;
+  /// Cycles per item of `flops` of products in all.
+  double cyclesOf(double flops) const { return flops / (4.0 * lanes) / items; }
+
+private:
+  mlir::func::FuncOp kernel;
+  StoredResults stored;
+  int64_t scratchBytes = 0, sumsStart = 0, tileElements = 0, sumElements = 0;
+  mlir::Value sums;
 };
-
-/// Whether a product of operands that no one has packed is worth being cut
-/// along its depth as well.
-bool isBlockedProduct(const MatrixProduct &product, const ProductShape &shape);
-
-/// Emits the kernel around a product that is cut along its depth as well.
-mlir::FailureOr<EmittedKernel> emitBlockedProduct(mlir::func::FuncOp kernel,
-                                                  mlir::func::FuncOp impl,
-                                                  const MatrixProduct &product,
-                                                  const ProductShape &shape,
-                                                  const CpuTarget &target);
-
-/// Emits the kernel around `product`.
-mlir::FailureOr<EmittedKernel> emitMatrixProduct(mlir::func::FuncOp kernel,
-                                                 mlir::func::FuncOp impl,
-                                                 const MatrixProduct &product,
-                                                 const CpuTarget &target);
-
-struct ConvolutionGeometry;
-
-/// Emits a convolution in which every channel has its own filter.
-mlir::FailureOr<EmittedKernel>
-emitDepthwise(mlir::func::FuncOp kernel, mlir::func::FuncOp impl, ConvOp op,
-              const ConvolutionGeometry &geometry, const CpuTarget &target);
 
 } // namespace mpc
 

@@ -1,22 +1,41 @@
-//===- ContractionShape.cpp - types and extents of contractions -----------===//
+//===- ContractionShape.cpp - what is known before code -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What emitters of contractions ask of an op before they cut it: the type of
-// its sums, the form of its panels, and which of its dimensions are rows.
-//
 //===----------------------------------------------------------------------===//
 
-#include "ContractionEmitter.h"
+#include "ContractionShape.h"
+
+#include "../Kernel/ElementMemory.h"
 
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mpc;
 
-FailureOr<PanelForm> mpc::panelFormOf(Operation *op, PackedAttr packed,
-                                      Type element, Type sumType,
-                                      const CpuTarget &target) {
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+Value mpc::stripReshapes(Value tensor) {
+  while (auto reshape = tensor.getDefiningOp<ReshapeOp>())
+    tensor = reshape.getInput();
+  return tensor;
+}
+
+int64_t mpc::tailVectors(PanelForm form, int64_t columns, int64_t used,
+                         int64_t lanes) {
+  // f16 pairs come in whole rows, or only their lower halves.
+  if (form == PanelForm::PairsF16 && used > columns / 2)
+    return columns / lanes;
+  return llvm::divideCeil(used, lanes);
+}
+
+/// How a constant operand of element type `element` in the layout `packed` is
+/// read; a diagnostic at `op` where the target cannot.
+static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
+                                        Type element, Type sumType,
+                                        const CpuTarget &target) {
   int64_t lanes = vectorLanes(sumType, target), columns = packed.getColumns();
   int64_t interleave = packed.getInterleave();
   if (columns % lanes || columns / lanes > 4 ||
@@ -37,46 +56,45 @@ FailureOr<PanelForm> mpc::panelFormOf(Operation *op, PackedAttr packed,
   return element == sumType ? PanelForm::Plain : PanelForm::Widened;
 }
 
-Type mpc::sumTypeOf(Operation *op) {
+static Type sumTypeOf(Operation *op) {
   Type result = getElementTypeOrSelf(op->getResult(0).getType());
   Type operand = getElementTypeOrSelf(op->getOperand(0).getType());
   if (!isa<FloatType>(result))
     return memoryElementType(result);
-  auto contraction = cast<ContractionOpInterface>(op);
-  bool wide = result.isF64() || operand.isF64() ||
-              contraction.getAccumulateType().isF64();
+  bool wide = operand.isF64() ||
+              (!isa<AttentionOp>(op) &&
+               (result.isF64() ||
+                cast<ContractionOpInterface>(op).getAccumulateType().isF64()));
   Builder builder(op->getContext());
   return wide ? Type(builder.getF64Type()) : Type(builder.getF32Type());
 }
 
-int64_t mpc::tailVectors(const Panel &panel, int64_t used, int64_t lanes) {
-  // f16 pairs come in whole rows, or only their lower halves.
-  if (panel.form == PanelForm::PairsF16 && used > panel.columns / 2)
-    return panel.columns / lanes;
-  return llvm::divideCeil(used, lanes);
-}
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
 
-FailureOr<ProductShape> ProductShape::get(const MatrixProduct &product) {
-  auto lhs = cast<RankedTensorType>(product.lhs.getType());
-  auto rhs = cast<RankedTensorType>(product.rhs.getType());
-  auto result = cast<RankedTensorType>(product.op->getResult(0).getType());
+/// The extents of `c`, whose operands are matrices.
+static FailureOr<ProductShape> shapeOf(const Contraction &c) {
+  auto lhs = cast<RankedTensorType>(c.lhs().getType());
+  auto rhs = cast<RankedTensorType>(c.rhs().getType());
+  auto result = cast<RankedTensorType>(c.op->getResult(0).getType());
   int64_t rank = result.getRank();
   if (rank < 2)
-    return product.op->emitError()
+    return c.op->emitError()
            << "code generation takes results of rank 2 or more, not " << result;
   ProductShape shape;
   shape.m = result.getDimSize(rank - 2);
   shape.n = result.getDimSize(rank - 1);
-  shape.depth = lhs.getDimSize(lhs.getRank() - (product.transposeLhs ? 2 : 1));
+  shape.depth = lhs.getDimSize(lhs.getRank() - (c.transposeLhs ? 2 : 1));
   shape.batchShape.assign(result.getShape().begin(),
                           result.getShape().end() - 2);
   shape.lhsBatch.assign(lhs.getShape().begin(), lhs.getShape().end() - 2);
-  if (!product.packed)
+  if (!c.packed)
     shape.rhsBatch.assign(rhs.getShape().begin(), rhs.getShape().end() - 2);
 
   // Batch dimensions that the right side does not have are more rows.
   shape.flattened =
-      !product.transposeLhs && shape.lhsBatch == shape.batchShape &&
+      !c.transposeLhs && shape.lhsBatch == shape.batchShape &&
       llvm::all_of(shape.rhsBatch, [](int64_t extent) { return extent == 1; });
   shape.rowShape = {shape.m};
   if (shape.flattened) {
@@ -99,4 +117,132 @@ SmallVector<Value> ProductShape::batchIndices(IndexMath &math,
     indices.push_back(repeated ? math.constant(0) : position[dim]);
   }
   return indices;
+}
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+FailureOr<Operation *> Contraction::find(func::FuncOp kernel) {
+  Operation *anchor = nullptr;
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    // tf32 is a permission: f32 products are at least as exact. The sums of
+    // bf16 products have no kernels here.
+    auto contraction = dyn_cast<ContractionOpInterface>(op);
+    ComputeMode mode =
+        contraction ? contraction.getComputeMode() : ComputeMode::native;
+    if (mode != ComputeMode::native && mode != ComputeMode::tf32) {
+      op->emitOpError() << "computes in " << stringifyComputeMode(mode)
+                        << ", which has no kernels on the CPU; use tf32 or "
+                           "native";
+      return WalkResult::interrupt();
+    }
+    if (!isa<MatmulOp, ConvOp, ConvFilterGradientOp, AttentionOp>(op))
+      return WalkResult::advance();
+    if (anchor) {
+      op->emitError() << "kernel '" << kernel.getName()
+                      << "' holds a second contraction";
+      return WalkResult::interrupt();
+    }
+    anchor = op;
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return anchor;
+}
+
+FailureOr<Contraction> Contraction::get(Operation *op,
+                                        const CpuTarget &target) {
+  Contraction c;
+  c.op = op;
+  c.target = target;
+  c.sumType = sumTypeOf(op);
+  c.lanes = vectorLanes(c.sumType, target);
+  FailureOr<ConvolutionGeometry> geometry = ConvolutionGeometry();
+  if (auto product = dyn_cast<MatmulOp>(op)) {
+    c.packed = product.getPackedAttr();
+    c.transposeLhs = product.getTransposeLhs();
+    c.transposeRhs = product.getTransposeRhs();
+  } else if (auto conv = dyn_cast<ConvOp>(op)) {
+    c.packed = conv.getPackedAttr();
+    geometry = ConvolutionGeometry::get(conv);
+    if (failed(geometry))
+      return failure();
+    if (!c.packed || !geometry->isProduct())
+      c.form = geometry->groups > 1 && geometry->groupChannels() == 1 &&
+                       geometry->groupOutputs() == 1
+                   ? ContractionForm::Depthwise
+                   : ContractionForm::Convolution;
+  } else if (auto gradient = dyn_cast<ConvFilterGradientOp>(op)) {
+    c.form = ContractionForm::FilterGradient;
+    geometry = ConvolutionGeometry::get(gradient);
+  } else {
+    c.form = ContractionForm::Attention;
+  }
+  if (failed(geometry))
+    return failure();
+  c.geometry = *geometry;
+  if (c.form == ContractionForm::Product) {
+    FailureOr<ProductShape> shape = shapeOf(c);
+    if (failed(shape))
+      return failure();
+    c.product = *shape;
+  }
+  if (c.packed && c.form != ContractionForm::Depthwise) {
+    Type element = getElementTypeOrSelf(c.rhs().getType());
+    FailureOr<PanelForm> form =
+        panelFormOf(op, c.packed, element, c.sumType, target);
+    if (failed(form))
+      return failure();
+    c.panelForm = *form;
+    if (!isa<BlockArgument>(stripReshapes(c.rhs())))
+      return op->emitError(
+          "a packed operand must be an argument of the kernel");
+  }
+  return c;
+}
+
+bool Contraction::isStored(Value operand) const {
+  return isa<BlockArgument>(stripReshapes(operand)) &&
+         memoryElementType(getElementTypeOrSelf(operand.getType())) == sumType;
+}
+
+bool Contraction::storesRows() const {
+  bool isRegion =
+      form != ContractionForm::Product && form != ContractionForm::Attention;
+  return isStored(lhs()) &&
+         (!isRegion || (geometry.channelsLast && geometry.needsNoPadding()));
+}
+
+bool Contraction::storesPanels(int64_t columns) const {
+  if (form != ContractionForm::FilterGradient)
+    return packed && form != ContractionForm::Depthwise;
+  int64_t whole = panelsOfGroup(columns) == 1 ? lanes : columns;
+  Type element = getElementTypeOrSelf(rhs().getType());
+  bool isWidened = isa<Float16Type, BFloat16Type>(element) && sumType.isF32();
+  return geometry.channelsLast && width() % whole == 0 &&
+         isa<BlockArgument>(stripReshapes(rhs())) &&
+         (element == sumType || isWidened);
+}
+
+int64_t Contraction::width() const {
+  if (form == ContractionForm::Product)
+    return product.n;
+  if (form != ContractionForm::Attention)
+    return geometry.groupOutputs();
+  // Keys, then the columns of values.
+  auto value = cast<RankedTensorType>(op->getOperand(2).getType());
+  auto key = cast<RankedTensorType>(rhs().getType());
+  return std::max(key.getDimSize(key.getRank() - 2),
+                  value.getDimSize(value.getRank() - 1));
+}
+
+int64_t Contraction::vectors(int64_t columns) const {
+  // A last panel that is mostly padding leaves registers for more rows.
+  bool isWindow = form == ContractionForm::Convolution ||
+                  form == ContractionForm::FilterGradient;
+  return isWindow && panelsOfGroup(columns) == 1
+             ? tailVectors(panelForm, columns, width(), lanes)
+             : columns / lanes;
 }

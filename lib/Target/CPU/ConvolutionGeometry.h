@@ -1,18 +1,17 @@
-//===- ConvolutionGeometry.h - extents and padded regions -------*- C++ -*-===//
+//===- ConvolutionGeometry.h - extents of convolutions ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A convolution seen as three spatial dimensions (missing ones have extent 1),
-// and the copy of the input region that one work item reads: zeros where
-// padding was, elements widened to the type of the sums, channels last.
+// A convolution seen as three spatial dimensions; missing ones have extent 1.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MPC_LIB_TARGET_CPU_CONVOLUTIONGEOMETRY_H
 #define MPC_LIB_TARGET_CPU_CONVOLUTIONGEOMETRY_H
 
-#include "ContractionSupport.h"
+#include "MicroKernel.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include <array>
@@ -44,6 +43,15 @@ struct ConvolutionGeometry {
   }
   /// Whether every read lands inside the input.
   bool needsNoPadding() const;
+  /// Whether rows of the input times the filter are the result.
+  bool isProduct() const {
+    return windowSize() == 1 && groups == 1 && channelsLast &&
+           needsNoPadding() && stride == Spatial{1, 1, 1};
+  }
+  /// Elements of the copy of what `rows` lines of the output read.
+  int64_t regionElements(int64_t rows) const {
+    return window[0] * reach(1, rows) * reach(2, out[2]) * channels;
+  }
   /// Indices of a result or input element; `channel` null leaves the channel
   /// out.
   llvm::SmallVector<mlir::Value> indices(mlir::Value n,
@@ -53,45 +61,28 @@ struct ConvolutionGeometry {
   unsigned channelDim() const { return channelsLast ? spatialRank + 1 : 1; }
 };
 
-/// Where a work item finds its input: strides in elements, channels adjacent.
-struct InputRegion {
-  mlir::Value memory; ///< one-dimensional, in the type of sums
-  /// Between window planes, rows and pixels.
-  int64_t planeStride = 0, rowStride = 0, pixelStride = 0;
+/// How a convolution's output is cut: blocks are one line of up to `rows`
+/// pixels, or several whole lines of a narrow image.
+struct PixelBlocks {
+  PixelBlocks(const ConvolutionGeometry &g, int64_t rows)
+      : columns(g.out[2], rows),
+        lines(g.out[1], g.out[2] < rows ? rows / g.out[2] : 1) {}
+
+  RowSplit columns, lines;
 };
 
-/// Provides input regions in place or as copies in scratch.
-class RegionReader {
-public:
-  /// `rows` is the number of output rows that an item computes at most.
-  RegionReader(const ContractionKernel &context,
-               const ConvolutionGeometry &geometry, mlir::Value input,
-               mlir::Type sumType, int64_t rows);
+/// How a filter's gradient is cut into blocks of `rows` rows. Rows are side by
+/// side in the input: the channels of a group, of all pixels of a window's line
+/// where those touch (`joined`); `stacked` puts all lines of the window into
+/// one block.
+struct FilterBlocks {
+  FilterBlocks(const ConvolutionGeometry &g, int64_t rows);
 
-  bool inPlace() const { return readsInPlace; }
-  /// Scratch that copies need.
-  int64_t scratchBytes() const;
-  /// Sets up the memory; `offset` is where the scratch area begins.
-  void prepare(mlir::OpBuilder &builder, int64_t offset);
-  /// Makes the region for output plane `plane` and rows from `row` on of image
-  /// `n` readable, and returns the offset of its first element.
-  mlir::FailureOr<mlir::Value> read(mlir::OpBuilder &builder, mlir::Value n,
-                                    mlir::Value plane, mlir::Value row);
-  const InputRegion &region() const { return layout; }
-
-private:
-  mlir::LogicalResult copyRow(mlir::OpBuilder &builder, mlir::Value n,
-                              mlir::Value plane, mlir::Value row,
-                              mlir::Value target);
-  void fillZeros(mlir::OpBuilder &builder, mlir::Value offset, int64_t count);
-
-  const ContractionKernel &context;
-  const ConvolutionGeometry &geometry;
-  mlir::Value input;
-  mlir::Type sumType;
-  bool readsInPlace;
-  int64_t regionRows, regionColumns;
-  InputRegion layout;
+  bool joined, stacked;
+  int64_t line;
+  RowSplit split;
+  Spatial outer; ///< window positions that units run over
+  int64_t units; ///< blocks at all of those
 };
 
 } // namespace mpc

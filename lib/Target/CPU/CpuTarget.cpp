@@ -34,6 +34,10 @@ std::string CpuTarget::llvmFeatures() const {
   return isa == CpuIsa::Avx512 ? "-prefer-256-bit,-avx512bf16" : "";
 }
 
+TargetInfo CpuTarget::info() const {
+  return *TargetInfo::parse(("cpu:" + name()).str());
+}
+
 std::optional<CpuTarget> CpuTarget::of(const TargetInfo &target) {
   if (target.family() != "cpu" || !target.facts().isGenerated)
     return std::nullopt;
@@ -59,6 +63,10 @@ static TargetFacts level(StringRef name, int64_t lanes, bool isGenerated) {
   facts.isGenerated = isGenerated;
   facts.lanes = lanes;
   facts.registers = 2 * lanes;
+  // The least of such servers: half of what that core has.
+  facts.cacheBytes = 1 << 20;
+  // Two ports, four cycles.
+  facts.multiplyAddsInFlight = 8;
   facts.float32Rate = lanes == 16 ? 0.214 : 0.107;
   facts.float64Rate = facts.float32Rate / 2;
   facts.bandwidth = 13.8;

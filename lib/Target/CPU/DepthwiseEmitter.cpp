@@ -8,109 +8,62 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ContractionEmitter.h"
-#include "ConvolutionGeometry.h"
+#include "RegionReader.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mpc;
 
-/// Output rows of one item; rows at its edge are copied twice.
-static constexpr int64_t kRowsPerItem = 8;
-
 namespace {
-class DepthwiseEmitter {
+class DepthwiseEmitter : public ContractionEmitter {
 public:
-  DepthwiseEmitter(func::FuncOp kernel, func::FuncOp impl, ConvOp op,
-                   const CpuTarget &target, const ConvolutionGeometry &geometry)
-      : context(kernel, impl, op, target), op(op), target(target), g(geometry),
-        b(impl.getBody().front().getTerminator()), math{b, op.getLoc()},
-        sumType(sumTypeOf(op)), lanes(vectorLanes(sumType, target)),
-        pixels(target.blockRows() / 2),
-        rowsPerItem(std::min(kRowsPerItem, g.out[1])),
-        reader(context, g, op.getInput(), sumType, rowsPerItem) {}
+  using ContractionEmitter::ContractionEmitter;
 
-  FailureOr<EmittedKernel> run();
+  void prepare() override;
+  void emitItem(Value item) override;
 
 private:
-  void packFilter();
   Value filterValue(Value channel, Value position);
-  void emitItem(Value item);
   void emitPixels(Value row, Value column, int64_t width, Value region,
                   Value channel, int64_t count);
 
-  ContractionKernel context;
-  ConvOp op;
-  CpuTarget target;
-  const ConvolutionGeometry &g;
-  OpBuilder b;
-  IndexMath math;
-  LogicalResult status = success();
-  Type sumType;
-  int64_t lanes, pixels, rowsPerItem, rowGroups = 1;
-  RegionReader reader;
+  const ConvolutionGeometry &g = contraction.geometry;
+  int64_t pixels = blocks.getRows();
+  int64_t rowsPerItem = perItem(blocks.getBlocksPerItem(), g.out[1]);
+  int64_t rowGroups = llvm::divideCeil(g.out[1], rowsPerItem);
+  std::optional<RegionReader> reader;
   Value filter, tile, image, plane;
 };
 } // namespace
 
-FailureOr<EmittedKernel> DepthwiseEmitter::run() {
-  if (failed(context.checkResults()))
-    return failure();
-  int64_t bytes = bytesPerElement(sumType);
-  int64_t filterBytes = llvm::alignTo(g.windowSize() * g.channels * bytes, 64);
-  filter = math.view(context.arguments.scratch, 0, g.windowSize() * g.channels,
-                     sumType);
-  reader.prepare(b, filterBytes);
-  tile = memref::AllocaOp::create(
-      b, op.getLoc(), MemRefType::get({pixels * 2 * lanes}, sumType),
-      b.getI64IntegerAttr(64));
-  rowGroups = llvm::divideCeil(g.out[1], rowsPerItem);
-  packFilter();
-  math.loop(context.arguments.begin, context.arguments.end, 1,
-            [&](Value item) { emitItem(item); });
-  if (failed(status))
-    return failure();
-  EmittedKernel result;
-  result.items = g.batch * g.out[0] * rowGroups;
-  result.scratchBytes = filterBytes + reader.scratchBytes();
-  double cycles =
+void DepthwiseEmitter::prepare() {
+  items = g.batch * g.out[0] * rowGroups;
+  cyclesPerItem =
       2.0 * rowsPerItem * g.out[2] * g.channels * g.windowSize() / lanes;
-  result.grain = grainOf(cycles);
-  return result;
+  filter = area(g.windowSize() * g.channels);
+  reader.emplace(*this, rowsPerItem);
+  tile = stack(pixels * columns);
+  math.loop(g.channels, [&](Value channel) {
+    math.loop(g.windowSize(), [&](Value position) {
+      store(filterValue(channel, position), filter,
+            math.add(math.mul(position, g.channels), channel));
+    });
+  });
 }
 
 /// The filter's element for a channel at a window position, from either layout.
 Value DepthwiseEmitter::filterValue(Value channel, Value position) {
-  ElementEmitter emitter = context.makeEmitter(b);
-  SmallVector<Value> at;
-  if (op.getPackedAttr()) {
-    // One panel per channel, which is its group; the first column holds it.
-    at = {channel, position, math.constant(0)};
-  } else {
+  // Packed, there is one panel per channel, which is its group; the first
+  // column holds it.
+  SmallVector<Value> at = {channel, position, math.constant(0)};
+  if (!contraction.packed) {
     at = {channel, math.constant(0)};
     llvm::append_range(at, ArrayRef<Value>(math.delinearize(position, g.window))
                                .take_back(g.spatialRank));
   }
-  FailureOr<Value> value = emitter.emit(op.getFilter(), at, 1);
-  if (failed(value)) {
-    status = failure();
-    return arith::ConstantOp::create(b, op.getLoc(), sumType,
-                                     b.getZeroAttr(sumType));
-  }
-  return context.toSumType(b, *value, sumType);
-}
-
-void DepthwiseEmitter::packFilter() {
-  math.loop(g.channels, [&](Value channel) {
-    math.loop(g.windowSize(), [&](Value position) {
-      memref::StoreOp::create(
-          b, op.getLoc(), filterValue(channel, position), filter,
-          math.add(math.mul(position, g.channels), channel));
-    });
-  });
+  return load(contraction.rhs(), at, 1);
 }
 
 void DepthwiseEmitter::emitItem(Value item) {
@@ -118,31 +71,17 @@ void DepthwiseEmitter::emitItem(Value item) {
       math.delinearize(item, {g.batch, g.out[0], rowGroups});
   image = position[0];
   plane = position[1];
-  Value rowBegin = math.mul(position[2], rowsPerItem);
-  Value rowEnd = math.min(math.add(rowBegin, rowsPerItem), g.out[1]);
-  FailureOr<Value> region = reader.read(b, image, plane, rowBegin);
-  if (failed(region)) {
-    status = failure();
-    return;
-  }
-  int64_t wide = 2 * lanes;
+  auto [rowBegin, rowEnd] = groupOf(position[2], rowsPerItem, g.out[1]);
+  Value region = reader->read(image, plane, rowBegin);
   auto channels = [&](Value row, Value local, Value column, int64_t width) {
-    Value base = math.add(
-        *region, math.mul(local, g.stride[1] * reader.region().rowStride));
-    base = math.add(
-        base, math.mul(column, g.stride[2] * reader.region().pixelStride));
-    if (int64_t whole = g.channels - g.channels % wide)
-      math.loop(math.constant(0), math.constant(whole), wide,
-                [&](Value channel) {
-                  emitPixels(row, column, width, base, channel, wide);
-                });
-    for (const Chunk &chunk :
-         chunksOf(g.channels % wide, wide, CpuTarget{CpuIsa::Avx2}))
-      emitPixels(row, column, width, base,
-                 math.constant(g.channels - g.channels % wide + chunk.offset),
-                 chunk.lanes);
+    Value base =
+        math.add(region, math.mul(local, g.stride[1] * reader->rowStride));
+    base = math.add(base, math.mul(column, g.stride[2] * reader->pixelStride));
+    forRuns(g.channels, columns, [&](Value channel, int64_t count) {
+      emitPixels(row, column, width, base, channel, count);
+    });
   };
-  math.loop(rowBegin, rowEnd, 1, [&](Value row) {
+  math.loop(rowBegin, rowEnd, 1, [&, rowBegin = rowBegin](Value row) {
     Value local = math.sub(row, rowBegin);
     int64_t whole = g.out[2] - g.out[2] % pixels;
     if (whole)
@@ -156,15 +95,13 @@ void DepthwiseEmitter::emitItem(Value item) {
 /// `width` pixels from `column` on, `count` channels from `channel` on.
 void DepthwiseEmitter::emitPixels(Value row, Value column, int64_t width,
                                   Value base, Value channel, int64_t count) {
-  Location loc = op.getLoc();
-  const InputRegion &region = reader.region();
   auto type = VectorType::get({count}, sumType);
   Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
   SmallVector<Value> sums(width, zero);
   base = math.add(base, channel);
   auto windowRow = [&](Value kd, Value kh, SmallVectorImpl<Value> &values) {
-    Value start = math.add(base, math.mul(kd, region.planeStride));
-    start = math.add(start, math.mul(kh, g.dilation[1] * region.rowStride));
+    Value start = math.add(base, math.mul(kd, reader->planeStride));
+    start = math.add(start, math.mul(kh, g.dilation[1] * reader->rowStride));
     Value position = math.add(math.mul(kd, g.window[1]), kh);
     for (int64_t kw = 0; kw < g.window[2]; ++kw) {
       Value at =
@@ -173,8 +110,8 @@ void DepthwiseEmitter::emitPixels(Value row, Value column, int64_t width,
                                              math.add(at, kw * g.channels));
       for (int64_t j = 0; j < width; ++j) {
         int64_t offset =
-            (j * g.stride[2] + kw * g.dilation[2]) * region.pixelStride;
-        Value input = vector::LoadOp::create(b, loc, type, region.memory,
+            (j * g.stride[2] + kw * g.dilation[2]) * reader->pixelStride;
+        Value input = vector::LoadOp::create(b, loc, type, reader->memory,
                                              math.add(start, offset));
         values[j] = math::FmaOp::create(b, loc, input, weights, values[j]);
       }
@@ -198,14 +135,13 @@ void DepthwiseEmitter::emitPixels(Value row, Value column, int64_t width,
   auto indices = [&](Value pixel) {
     return g.indices(image, {plane, row, math.add(column, pixel)}, Value());
   };
-  if (failed(context.storeTile(b, tile, count, math.constant(width), indices,
-                               g.channelDim(), channel, count)))
-    status = failure();
+  storeTile(tile, count, math.constant(width), indices, g.channelDim(), channel,
+            count);
 }
 
 FailureOr<EmittedKernel> mpc::emitDepthwise(func::FuncOp kernel,
-                                            func::FuncOp impl, ConvOp op,
-                                            const ConvolutionGeometry &geometry,
-                                            const CpuTarget &target) {
-  return DepthwiseEmitter(kernel, impl, op, target, geometry).run();
+                                            func::FuncOp impl,
+                                            const Contraction &contraction,
+                                            tile::BlocksAttr blocks) {
+  return DepthwiseEmitter(kernel, impl, contraction, blocks).run();
 }

@@ -20,24 +20,19 @@
 
 #include "../Kernel/KernelForm.h"
 
+#include "mpc/Dialect/Tile/IR/TileOps.h"
+
 namespace mpc {
 
-/// matmul with an elementwise epilogue.
-mlir::FailureOr<EmittedKernel> emitContraction(mlir::func::FuncOp kernel,
-                                               mlir::func::FuncOp impl,
-                                               const CpuTarget &target);
-/// conv with an elementwise epilogue.
-mlir::FailureOr<EmittedKernel> emitConvolution(mlir::func::FuncOp kernel,
-                                               mlir::func::FuncOp impl,
-                                               const CpuTarget &target);
-/// conv_filter_gradient with an elementwise epilogue.
-mlir::FailureOr<EmittedKernel> emitFilterGradient(mlir::func::FuncOp kernel,
-                                                  mlir::func::FuncOp impl,
-                                                  const CpuTarget &target);
-/// attention with an elementwise epilogue.
-mlir::FailureOr<EmittedKernel> emitAttention(mlir::func::FuncOp kernel,
-                                             mlir::func::FuncOp impl,
-                                             const CpuTarget &target);
+struct Contraction;
+
+/// Kernels around one contraction with an elementwise epilogue, cut as `blocks`
+/// says; see checkBlocks.
+using ContractionFunction = mlir::FailureOr<EmittedKernel>(
+    mlir::func::FuncOp kernel, mlir::func::FuncOp impl,
+    const Contraction &contraction, tile::BlocksAttr blocks);
+ContractionFunction emitProduct, emitConvolution, emitDepthwise,
+    emitFilterGradient, emitAttention;
 /// Everything else.
 mlir::FailureOr<EmittedKernel> emitLoops(mlir::func::FuncOp kernel,
                                          mlir::func::FuncOp impl,

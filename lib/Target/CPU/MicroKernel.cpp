@@ -242,29 +242,21 @@ SmallVector<Value> mpc::emitMicroKernel(OpBuilder &builder, Location loc,
 }
 
 void mpc::storeSums(OpBuilder &builder, Location loc, const SumBlock &block,
-                    ValueRange sums, Value tile, int64_t pitch, Value offset) {
-  IndexMath math{builder, loc};
-  if (!offset)
-    offset = math.constant(0);
-  for (int64_t r = 0; r < block.rows(); ++r)
-    for (int64_t v = 0; v < block.vectors; ++v)
-      vector::StoreOp::create(builder, loc, sums[r * block.vectors + v], tile,
-                              math.add(offset, r * pitch + v * block.lanes));
-}
-
-void mpc::addToSums(OpBuilder &builder, Location loc, const SumBlock &block,
-                    ValueRange sums, Value tile, int64_t pitch, Value offset) {
+                    ValueRange sums, Value tile, int64_t pitch, Value offset,
+                    bool add) {
   IndexMath math{builder, loc};
   auto type = VectorType::get({block.lanes}, block.type);
   for (int64_t r = 0; r < block.rows(); ++r)
     for (int64_t v = 0; v < block.vectors; ++v) {
       Value at = math.add(offset, r * pitch + v * block.lanes);
-      Value before = vector::LoadOp::create(builder, loc, type, tile, at);
-      Value added = sums[r * block.vectors + v];
-      Value sum =
-          isa<FloatType>(block.type)
-              ? Value(arith::AddFOp::create(builder, loc, before, added))
-              : Value(arith::AddIOp::create(builder, loc, before, added));
+      Value sum = sums[r * block.vectors + v];
+      if (add) {
+        Value before = vector::LoadOp::create(builder, loc, type, tile, at);
+        if (isa<FloatType>(block.type))
+          sum = arith::AddFOp::create(builder, loc, before, sum);
+        else
+          sum = arith::AddIOp::create(builder, loc, before, sum);
+      }
       vector::StoreOp::create(builder, loc, sum, tile, at);
     }
 }

@@ -66,16 +66,11 @@ emitMicroKernel(mlir::OpBuilder &builder, mlir::Location loc,
                 const SumBlock &block, mlir::Value rows, mlir::Value base,
                 const Panel &panel, llvm::ArrayRef<KLoop> loops);
 
-/// Stores sums row after row at `tile[offset + row * pitch]`; a null offset is
-/// 0.
+/// Stores sums row after row at `tile[offset + row * pitch]`, or adds them to
+/// what is there.
 void storeSums(mlir::OpBuilder &builder, mlir::Location loc,
                const SumBlock &block, mlir::ValueRange sums, mlir::Value tile,
-               int64_t pitch, mlir::Value offset = {});
-
-/// Adds sums to those at `tile[offset + row * pitch]`.
-void addToSums(mlir::OpBuilder &builder, mlir::Location loc,
-               const SumBlock &block, mlir::ValueRange sums, mlir::Value tile,
-               int64_t pitch, mlir::Value offset);
+               int64_t pitch, mlir::Value offset, bool add = false);
 
 /// How `extent` rows are cut into blocks of at most `most` rows of almost equal
 /// size: the first `larger` blocks have `rows + 1` rows, the others `rows`.

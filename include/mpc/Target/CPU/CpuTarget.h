@@ -32,6 +32,8 @@ struct CpuTarget {
   int64_t blockColumns() const { return 2 * lanes(); }
   /// The level's name: "avx2", "avx512".
   llvm::StringRef name() const;
+  /// The level as a target.
+  TargetInfo info() const;
   /// LLVM CPU name and feature string that code is generated with.
   std::string llvmCpu() const;
   std::string llvmFeatures() const;

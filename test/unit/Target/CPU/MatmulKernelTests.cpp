@@ -326,3 +326,29 @@ TEST(MatmulKernel, SumsOfBf16ProductsAreRefused) {
         << message;
   }
 }
+
+TEST(MatmulSchedule, IsHonoured) {
+  // Rows and panels in place or packed, in chunks that divide the depth or not,
+  // few and many to an item.
+  for (const char *lhs : {"f32", "bf16"})
+    for (const char *flags : {"", "transpose_lhs", "transpose_rhs"})
+      for (const char *schedule :
+           {"rows = 3, columns = 16, chunk = 7, blocks_per_item = 2, "
+            "panels_per_item = 1",
+            "rows = 2, columns = 8, chunk = 20, blocks_per_item = 100",
+            "rows = 5, columns = 16, panels_per_item = 2"})
+        for (const char *pack : {"right", "both"}) {
+          std::string flag = flags, type = lhs;
+          if (type == "bf16" && std::string(pack) == "right")
+            continue;
+          std::string x = flag == "transpose_lhs" ? "3x20x19x" : "3x19x20x";
+          std::string w = flag == "transpose_rhs" ? "3x40x20x" : "3x20x40x";
+          std::string text = plain(x + type, w + type, "3x19x40xf32", flag);
+          std::string kind = "mpc.kernel_kind = \"contraction\"";
+          text.insert(text.find(kind) + kind.size(),
+                      llvm::formatv(", mpc.schedule = #tile.blocks<{0}, "
+                                    "pack = {1}>",
+                                    schedule, pack));
+          EXPECT_EQ(checkKernel(text, CpuTarget{CpuIsa::Avx2}), "") << text;
+        }
+}

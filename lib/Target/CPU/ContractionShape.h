@@ -1,0 +1,103 @@
+//===- ContractionShape.h - what is known before code -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What schedules and emitters of contractions ask of an op before any code is
+// written: the type of its sums, the form of its panels, and which of its
+// dimensions are rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CPU_CONTRACTIONSHAPE_H
+#define MPC_LIB_TARGET_CPU_CONTRACTIONSHAPE_H
+
+#include "../Kernel/IndexMath.h"
+#include "ConvolutionGeometry.h"
+#include "MicroKernel.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mpc {
+
+/// A matrix product's extents: batch x [m, depth] x [depth, n].
+struct ProductShape {
+  /// Indices of an operand's batch dimensions for the batch at `position`
+  /// (empty: the first).
+  llvm::SmallVector<mlir::Value>
+  batchIndices(IndexMath &math, llvm::ArrayRef<int64_t> operandBatch,
+               llvm::ArrayRef<mlir::Value> position) const;
+
+  int64_t batch = 1, m = 0, n = 0, depth = 0;
+  llvm::SmallVector<int64_t> batchShape, lhsBatch, rhsBatch;
+  /// Batch dimensions of the result count as rows (the right side has none).
+  bool flattened = false;
+  /// Extents that a row number runs over.
+  llvm::SmallVector<int64_t> rowShape;
+};
+
+/// What a contraction is to the CPU.
+enum class ContractionForm {
+  Product, ///< also a convolution without window and padding
+  Convolution,
+  Depthwise, ///< every channel has a filter of its own
+  FilterGradient,
+  Attention,
+};
+
+/// The contraction that a kernel is around.
+struct Contraction {
+  /// The one contraction of `kernel`; null where it has none. A diagnostic
+  /// where it has several, or one computes in a mode without kernels.
+  static mlir::FailureOr<mlir::Operation *> find(mlir::func::FuncOp kernel);
+  /// A diagnostic at `op` where code generation does not take it.
+  static mlir::FailureOr<Contraction> get(mlir::Operation *op,
+                                          const CpuTarget &target);
+
+  /// The operands; of attention query and key.
+  mlir::Value lhs() const { return op->getOperand(0); }
+  mlir::Value rhs() const { return op->getOperand(1); }
+  /// Whether `operand` lies in memory in the type of the sums.
+  bool isStored(mlir::Value operand) const;
+  /// Whether rows are read where they lie, as far as types and padding go.
+  bool storesRows() const;
+  /// The same of panels of `columns`: constants are packed before, lines of a
+  /// gradient are panels where they are whole vectors.
+  bool storesPanels(int64_t columns) const;
+  /// Columns of the result, in each of `groups`.
+  int64_t width() const;
+  /// Panels of `columns` in a group.
+  int64_t panelsOfGroup(int64_t columns) const {
+    return llvm::divideCeil(width(), columns);
+  }
+  /// Vectors of a panel that count where all panels are alike.
+  int64_t vectors(int64_t columns) const;
+
+  mlir::Operation *op = nullptr;
+  ContractionForm form = ContractionForm::Product;
+  CpuTarget target;
+  /// f32 for floats up to f32, f64 where f64 takes part, the result's type for
+  /// integers.
+  mlir::Type sumType;
+  int64_t lanes = 0;
+  /// Of a constant right side, and how its panels are read.
+  PackedAttr packed;
+  PanelForm panelForm = PanelForm::Plain;
+  bool transposeLhs = false, transposeRhs = false;
+  /// Of a product.
+  ProductShape product;
+  /// Of convolutions and their filters' gradients.
+  ConvolutionGeometry geometry;
+};
+
+/// `tensor` before the reshapes that gave it its shape.
+mlir::Value stripReshapes(mlir::Value tensor);
+
+/// Vectors to compute in a panel of `columns` of which `used` count.
+int64_t tailVectors(PanelForm form, int64_t columns, int64_t used,
+                    int64_t lanes);
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CPU_CONTRACTIONSHAPE_H

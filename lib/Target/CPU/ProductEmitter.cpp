@@ -1,0 +1,242 @@
+//===- ProductEmitter.cpp - matmul kernels --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One work item is a group of row blocks times a group of panels of one batch.
+// Large products of operands that are no constants, those of a training step,
+// go along K in chunks, so that the panels of a chunk stay in the second-level
+// cache and a block of rows in the first. Operands are copied in the order in
+// which they lie in memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractionEmitter.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+class ProductEmitter : public ContractionEmitter {
+public:
+  using ContractionEmitter::ContractionEmitter;
+
+  void prepare() override;
+  void emitItem(Value item) override;
+
+private:
+  void addChunk(Value first, int64_t count);
+  void packPanels(Value first, int64_t count);
+  void packRowColumns(Range blocks, Value first, int64_t count);
+  void addBlock(Value block, Value first, int64_t count);
+  void storePanel(Value block, Value number, int64_t used);
+
+  SmallVector<Value> indicesOf(ArrayRef<int64_t> operandBatch) {
+    return shape.batchIndices(math, operandBatch, batchPosition);
+  }
+  BlockRows rowsOf(Value block) { return {math, split, block}; }
+  /// Indices of row `number` of the left side or of the result.
+  SmallVector<Value> rowIndices(Value number, bool ofResult) {
+    if (shape.flattened)
+      return math.delinearize(number, shape.rowShape);
+    SmallVector<Value> at =
+        ofResult ? batchPosition : indicesOf(shape.lhsBatch);
+    at.push_back(number);
+    return at;
+  }
+  /// Where the sums of a block and panel stand.
+  Value tileOf(Value block, Value number) {
+    if (!keepsSums())
+      return math.constant(0);
+    Value place =
+        math.add(math.mul(math.sub(block, itemBlocks.begin), panelsPerItem),
+                 math.sub(number, itemPanels.begin));
+    return math.mul(place, split.largest() * columns);
+  }
+
+  const ProductShape &shape = contraction.product;
+  Value lhs = contraction.lhs(), rhs = contraction.rhs();
+  bool transposed = contraction.transposeLhs;
+  int64_t panels = contraction.panelsOfGroup(columns);
+  RowSplit split{shape.m, blocks.getRows()};
+  int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
+  int64_t panelsPerItem = perItem(blocks.getPanelsPerItem(), panels);
+  int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
+  int64_t panelGroups = llvm::divideCeil(panels, panelsPerItem);
+  int64_t chunk = keepsSums() ? blocks.getChunk() : shape.depth;
+  /// Elements between rows, or between k and k + 1 of `transposed` ones;
+  /// between blocks where an item's rows are packed all together.
+  int64_t rowPitch = 0, blockPitch = 0;
+  Value rowMemory;
+
+  // State of the item being emitted.
+  SmallVector<Value> batchPosition;
+  Range itemPanels, itemBlocks;
+  Value rowBase;
+};
+} // namespace
+
+void ProductEmitter::prepare() {
+  items = shape.batch * rowGroups * panelGroups;
+  cyclesPerItem =
+      cyclesOf(2.0 * shape.m * panels * columns * shape.depth * shape.batch);
+  int64_t rowElements = 0;
+  if (!blocks.packsLeft()) {
+    rowPitch = transposed ? shape.m : shape.depth;
+  } else if (transposed) {
+    rowPitch = split.largest();
+    // One cache line more than a multiple keeps blocks out of each other's way.
+    int64_t line = 64 / bytesPerElement(sumType);
+    blockPitch = llvm::alignTo(chunk * rowPitch, 1024) + line;
+    rowElements = keepsSums() ? blocksPerItem * blockPitch : chunk * rowPitch;
+  } else {
+    // Rows at a distance of 4 KB would share one cache set.
+    rowPitch = chunk;
+    if (keepsSums() || rowPitch * 4 % 4096 == 0)
+      rowPitch += 16;
+    rowElements = split.largest() * rowPitch;
+  }
+  rowMemory =
+      blocks.packsLeft() ? area(rowElements) : math.flatten(memoryOf(lhs));
+  panel.memory = blocks.packsRight() ? area(panelsPerItem * chunk * columns)
+                                     : math.flatten(memoryOf(rhs));
+  prepareSums(split.largest() * columns, blocksPerItem * panelsPerItem);
+}
+
+void ProductEmitter::emitItem(Value item) {
+  SmallVector<Value> position =
+      math.delinearize(item, {shape.batch, panelGroups, rowGroups});
+  batchPosition.clear();
+  if (!shape.flattened)
+    batchPosition = math.delinearize(position[0], shape.batchShape);
+  itemPanels = groupOf(position[1], panelsPerItem, panels);
+  itemBlocks = groupOf(position[2], blocksPerItem, split.blocks);
+  rowBase = math.constant(0);
+  if (!blocks.packsLeft() && !shape.flattened) {
+    for (auto [index, extent] :
+         llvm::zip_equal(indicesOf(shape.lhsBatch), shape.lhsBatch))
+      rowBase = math.add(math.mul(rowBase, extent), index);
+    rowBase = math.mul(rowBase, shape.m * shape.depth);
+  }
+  if (!keepsSums())
+    return addChunk(math.constant(0), shape.depth);
+
+  clearSums();
+  int64_t whole = shape.depth / chunk * chunk;
+  math.loop(math.constant(0), math.constant(whole), chunk,
+            [&](Value first) { addChunk(first, chunk); });
+  if (whole < shape.depth)
+    addChunk(math.constant(whole), shape.depth - whole);
+  math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
+    math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
+      withPanelColumns(number, panels, columns, shape.n,
+                       [&](int64_t used) { storePanel(block, number, used); });
+    });
+  });
+}
+
+void ProductEmitter::addChunk(Value first, int64_t count) {
+  if (blocks.packsRight())
+    packPanels(first, count);
+  if (blocks.packsLeft() && transposed && keepsSums())
+    packRowColumns(itemBlocks, first, count);
+  math.loop(itemBlocks.begin, itemBlocks.end, 1,
+            [&](Value block) { addBlock(block, first, count); });
+}
+
+void ProductEmitter::packPanels(Value first, int64_t count) {
+  SmallVector<Value> leading = indicesOf(shape.rhsBatch);
+  auto packAll = [&](Value k, int64_t length) {
+    math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
+      Value local = math.sub(number, itemPanels.begin);
+      Value offset =
+          math.add(math.mul(local, chunk * columns), math.mul(k, columns));
+      packPanel(rhs, leading, contraction.transposeRhs, number, columns,
+                math.add(first, k), length, panel.memory, offset);
+    });
+  };
+  // A row of the right side goes to all panels of a chunk before the next row
+  // is read.
+  if (keepsSums() && !contraction.transposeRhs)
+    math.loop(count, [&](Value k) { packAll(k, 1); });
+  else
+    packAll(math.constant(0), count);
+}
+
+/// Copies the columns of the left side that blocks need: each block as
+/// [k][row].
+void ProductEmitter::packRowColumns(Range range, Value first, int64_t count) {
+  SmallVector<Value> at = indicesOf(shape.lhsBatch);
+  at.resize(at.size() + 2);
+  math.loop(count, [&](Value k) {
+    at[at.size() - 2] = math.add(first, k);
+    math.loop(range.begin, range.end, 1, [&](Value block) {
+      BlockRows rows = rowsOf(block);
+      Value to = math.add(math.mul(math.sub(block, range.begin), blockPitch),
+                          math.mul(k, rowPitch));
+      rows.with([&](int64_t size) {
+        forPowers(size, lanes, [&](int64_t row, int64_t run) {
+          at.back() = math.add(rows.first(), row);
+          copyRun(lhs, at, run, rowMemory, math.add(to, row));
+        });
+      });
+    });
+  });
+}
+
+void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
+  BlockRows blockRows = rowsOf(block);
+  Value row = blockRows.first(), base = math.constant(0);
+  if (!blocks.packsLeft()) {
+    base = math.add(rowBase, math.mul(row, transposed ? 1 : rowPitch));
+    base = math.add(base, math.mul(first, transposed ? rowPitch : 1));
+  } else if (!transposed) {
+    auto indices = [&](Value r) {
+      return rowIndices(math.add(row, r), /*ofResult=*/false);
+    };
+    packRows(lhs, indices, blockRows.count(), first, count, rowMemory,
+             rowPitch);
+  } else if (keepsSums()) {
+    base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
+  } else {
+    packRowColumns({block, math.add(block, 1)}, first, count);
+  }
+  math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
+    Value local = number;
+    if (blocks.packsRight())
+      local = math.sub(number, itemPanels.begin);
+    panel.offset =
+        math.mul(local, (blocks.packsRight() ? chunk : shape.depth) * columns);
+    if (!blocks.packsRight())
+      panel.offset = math.add(panel.offset, math.mul(first, columns));
+    Value tile = tileOf(block, number);
+    withPanelColumns(number, panels, columns, shape.n, [&](int64_t used) {
+      int64_t vectors = tailVectors(panel.form, columns, used, lanes);
+      blockRows.with([&](int64_t rows) {
+        SmallVector<int64_t> offsets;
+        for (int64_t r = 0; r < rows; ++r)
+          offsets.push_back(transposed ? r : r * rowPitch);
+        multiply(offsets, vectors, rowMemory, base,
+                 KLoop{count, transposed ? rowPitch : 1}, tile);
+      });
+      if (!keepsSums())
+        storePanel(block, number, used);
+    });
+  });
+}
+
+void ProductEmitter::storePanel(Value block, Value number, int64_t used) {
+  BlockRows rows = rowsOf(block);
+  auto indices = [&](Value r) {
+    return rowIndices(math.add(rows.first(), r), /*ofResult=*/true);
+  };
+  auto result = cast<RankedTensorType>(contraction.op->getResult(0).getType());
+  storeSums(tileOf(block, number), rows.count(), indices, result.getRank() - 1,
+            math.mul(number, columns), used);
+}
+
+FailureOr<EmittedKernel> mpc::emitProduct(func::FuncOp kernel,
+                                          func::FuncOp impl,
+                                          const Contraction &contraction,
+                                          tile::BlocksAttr blocks) {
+  return ProductEmitter(kernel, impl, contraction, blocks).run();
+}

@@ -1,0 +1,66 @@
+//===- ScheduleKernels.cpp - how each contraction is cut ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// After mpc-plan, before any code of kernels is written.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedules.h"
+
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Target/CPU/Passes.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_SCHEDULECPUKERNELSPASS
+#include "mpc/Target/CPU/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+static LogicalResult schedule(func::FuncOp kernel, const CpuTarget &target) {
+  FailureOr<Operation *> anchor = Contraction::find(kernel);
+  if (failed(anchor))
+    return failure();
+  // Nothing is to be cut.
+  if (!*anchor || elementCount((*anchor)->getResult(0)) == 0)
+    return success();
+  FailureOr<Contraction> contraction = Contraction::get(*anchor, target);
+  if (failed(contraction))
+    return failure();
+  Attribute given = kernel->getAttr(kScheduleAttr);
+  if (!given) {
+    kernel->setAttr(kScheduleAttr, chooseBlocks(*contraction));
+    return success();
+  }
+  auto blocks = dyn_cast<tile::BlocksAttr>(given);
+  if (!blocks)
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has the " << kScheduleAttr
+           << " " << given << "; kernels of CPUs have #tile.blocks";
+  return checkBlocks(*contraction, blocks);
+}
+
+namespace {
+struct ScheduleCpuKernelsPass
+    : mpc::impl::ScheduleCpuKernelsPassBase<ScheduleCpuKernelsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    TargetInfo target = exe::targetOf(module);
+    std::optional<CpuTarget> level = CpuTarget::of(target);
+    if (!level) {
+      module.emitError()
+          << "kernels are scheduled for a level of CPU, not for '"
+          << target.name() << "'";
+      return signalPassFailure();
+    }
+    for (auto kernel : module.getOps<func::FuncOp>())
+      if (kernel->hasAttr(MpcDialect::kKernelKindAttr) &&
+          !kernel.isExternal() && failed(schedule(kernel, *level)))
+        return signalPassFailure();
+  }
+};
+} // namespace

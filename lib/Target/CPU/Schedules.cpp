@@ -1,0 +1,316 @@
+//===- Schedules.cpp - how contractions are cut ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A block of sums fills the registers. What an item reads again and again stays
+// in parts of the second-level cache; there are enough items to keep a few
+// threads busy, as far as each pays for what it copies.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedules.h"
+
+#include "mpc/Target/TargetInfo.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+using llvm::divideCeil;
+using tile::BlocksAttr;
+
+namespace {
+/// The numbers of a #tile.blocks while they are chosen.
+struct Cut {
+  explicit Cut(const Contraction &c)
+      : c(c), bytes(bytesPerElement(c.sumType)),
+        cache(c.target.info().facts().cacheBytes) {
+    if (c.packed && c.form != ContractionForm::Depthwise)
+      columns = c.packed.getColumns();
+    else
+      columns = std::min<int64_t>(
+          c.form == ContractionForm::Attention ? 2 * c.lanes
+                                               : c.target.blockColumns(),
+          llvm::PowerOf2Ceil(std::max(c.width(), c.lanes)));
+    rows = maxBlockRows(c.vectors(columns), c.target);
+    panels = (c.form == ContractionForm::Product ? 1 : c.geometry.groups) *
+             c.panelsOfGroup(columns);
+    packsLeft = !c.storesRows();
+    packsRight = !c.storesPanels(columns);
+  }
+
+  void cutProduct();
+  void cutLargeProduct();
+  void cutConvolution();
+  void cutDepthwise();
+  void cutFilterGradient();
+  void cutAttention();
+
+  const Contraction &c;
+  int64_t bytes, cache;
+  int64_t rows = 1, columns = 1, chunk = 0, blocksPerItem = 1,
+          panelsPerItem = 0;
+  bool packsLeft = false, packsRight = false;
+  int64_t panels = 1;
+};
+} // namespace
+
+static void halve(int64_t &number) { number = divideCeil(number, 2); }
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Positions of K in a chunk of a large product.
+static constexpr int64_t kChunk = 512;
+
+/// Whether a product of operands that no one has packed is worth being cut
+/// along its depth as well.
+static bool isLarge(const Contraction &c) {
+  // Below this many multiply-adds of a batch the operands fit the caches
+  // anyway.
+  constexpr int64_t kLeastWork = int64_t(1) << 22;
+  const ProductShape &shape = c.product;
+  if (c.packed || shape.m * shape.n * shape.depth < kLeastWork)
+    return false;
+  return shape.depth > kChunk || c.transposeLhs;
+}
+
+void Cut::cutProduct() {
+  const ProductShape &shape = c.product;
+  RowSplit split(shape.m, rows);
+  int64_t elementBytes =
+      packsRight ? bytes
+                 : bytesPerElement(getElementTypeOrSelf(c.rhs().getType()));
+  int64_t panelBytes =
+      std::max<int64_t>(1, shape.depth * columns * elementBytes);
+  panelsPerItem = std::clamp<int64_t>(cache / 2 / panelBytes, 1, panels);
+  // Panels that come from memory, or are packed here, pay for themselves over
+  // many rows.
+  blocksPerItem = std::min<int64_t>(split.blocks, packsRight ? 64 : 32);
+  constexpr int64_t kWantedItems = 8;
+  auto items = [&] {
+    return shape.batch * divideCeil(split.blocks, blocksPerItem) *
+           divideCeil(panels, panelsPerItem);
+  };
+  int64_t fewestPanels = packsLeft ? std::min<int64_t>(panels, 4) : 1;
+  while (items() < kWantedItems && panelsPerItem / 2 >= fewestPanels)
+    halve(panelsPerItem);
+  while (items() < kWantedItems && blocksPerItem > (packsRight ? 8 : 1))
+    halve(blocksPerItem);
+}
+
+void Cut::cutLargeProduct() {
+  const ProductShape &shape = c.product;
+  RowSplit split(shape.m, rows);
+  chunk = std::min(kChunk, shape.depth);
+  // Chunks alike need code for one length only.
+  for (int64_t count = chunk; count >= kChunk / 2; --count)
+    if (shape.depth % count == 0) {
+      chunk = count;
+      break;
+    }
+  panelsPerItem =
+      std::clamp<int64_t>(cache / 2 / (chunk * columns * bytes), 1, panels);
+  // Rows of a group that are worth packing its panels; all of them are packed
+  // where they are stored along K's other side.
+  int64_t mostRows = 768;
+  if (c.transposeLhs)
+    mostRows = std::min(mostRows,
+                        std::max<int64_t>(cache * 3 / 4 / (chunk * bytes), 1));
+  int64_t most = std::max<int64_t>(1, mostRows / split.largest());
+  // Groups of almost equal size.
+  blocksPerItem = divideCeil(split.blocks, divideCeil(split.blocks, most));
+  panelsPerItem = divideCeil(panels, divideCeil(panels, panelsPerItem));
+  // Items that are made at the cost of packing panels more often, and the
+  // fewest rows that panels are packed for then.
+  constexpr int64_t kWantedItems = 4, kFewestRows = 96;
+  auto items = [&] {
+    return shape.batch * divideCeil(split.blocks, blocksPerItem) *
+           divideCeil(panels, panelsPerItem);
+  };
+  while (items() < kWantedItems && panelsPerItem > 4)
+    halve(panelsPerItem);
+  while (items() < kWantedItems &&
+         blocksPerItem * split.rows >= 2 * kFewestRows)
+    halve(blocksPerItem);
+  // Rows at a distance of 4 KB would share one cache set: they are copied where
+  // several panels read them.
+  bool collides = shape.depth * bytes % 4096 == 0 && panelsPerItem >= 4;
+  packsLeft |= c.transposeLhs || collides;
+}
+
+//===----------------------------------------------------------------------===//
+// Convolutions
+//===----------------------------------------------------------------------===//
+
+void Cut::cutConvolution() {
+  const ConvolutionGeometry &g = c.geometry;
+  RowSplit lines = PixelBlocks(g, rows).lines;
+  auto regionBytes = [&](int64_t strips) {
+    return g.regionElements(strips * lines.largest()) * bytes;
+  };
+  blocksPerItem = lines.blocks;
+  while (blocksPerItem > 1 && regionBytes(blocksPerItem) > cache * 3 / 8)
+    halve(blocksPerItem);
+  panelsPerItem = panels;
+  constexpr int64_t kWantedItems = 8;
+  auto items = [&] {
+    return g.batch * g.out[0] * divideCeil(lines.blocks, blocksPerItem) *
+           divideCeil(panels, panelsPerItem);
+  };
+  // Splitting panels copies regions again, splitting strips reads panels again.
+  auto splitPanels = [&] {
+    while (items() < kWantedItems && panelsPerItem > 1)
+      halve(panelsPerItem);
+  };
+  if (panels * g.depth() * columns * 4 > cache / 2)
+    splitPanels();
+  while (items() < kWantedItems && blocksPerItem > 1)
+    halve(blocksPerItem);
+  splitPanels();
+}
+
+void Cut::cutDepthwise() {
+  // Lanes are channels of both operands, two vectors of them; lines at an
+  // item's edge are copied twice.
+  constexpr int64_t kLines = 8;
+  rows = c.target.blockRows() / 2;
+  columns = 2 * c.lanes;
+  blocksPerItem = std::min(kLines, c.geometry.out[1]);
+}
+
+void Cut::cutFilterGradient() {
+  const ConvolutionGeometry &g = c.geometry;
+  FilterBlocks cut(g, rows);
+  panelsPerItem = panels;
+  blocksPerItem = cut.units;
+  // Fewer rows than this do not pay for reading region and panels.
+  constexpr int64_t kWantedItems = 4, kFewestRows = 48;
+  auto items = [&] {
+    return divideCeil(panels, panelsPerItem) *
+           divideCeil(cut.units, blocksPerItem);
+  };
+  auto sumBytes = [&] {
+    return panelsPerItem * blocksPerItem * cut.split.largest() * columns *
+           bytes;
+  };
+  while ((items() < kWantedItems || sumBytes() > cache / 2) &&
+         panelsPerItem > 1)
+    halve(panelsPerItem);
+  while ((items() < kWantedItems &&
+          blocksPerItem * cut.split.rows >= 2 * kFewestRows) ||
+         (sumBytes() > cache / 2 && blocksPerItem > 1))
+    halve(blocksPerItem);
+
+  // A chunk is some lines of one image, all chunks alike; the input's region
+  // and the gradient's panels have a quarter of the cache each.
+  auto fits = [&](int64_t lines) {
+    int64_t taken = panelsPerItem * lines * g.out[2] * columns * bytes;
+    return g.regionElements(lines) * bytes <= cache / 4 && taken <= cache / 4;
+  };
+  chunk = g.out[2];
+  for (int64_t lines = 1; lines <= g.out[1]; ++lines)
+    if (g.out[1] % lines == 0 && fits(lines))
+      chunk = lines * g.out[2];
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+void Cut::cutAttention() {
+  auto query = cast<RankedTensorType>(c.lhs().getType());
+  RowSplit split(query.getDimSize(query.getRank() - 2), rows);
+  int64_t heads = productOf(query.getShape().drop_back(2));
+  // Fewest row blocks that pay for packing key and value again.
+  constexpr int64_t kWantedItems = 8, kFewestBlocks = 4;
+  blocksPerItem = split.blocks;
+  while (heads * divideCeil(split.blocks, blocksPerItem) < kWantedItems &&
+         blocksPerItem / 2 >= kFewestBlocks)
+    halve(blocksPerItem);
+}
+
+//===----------------------------------------------------------------------===//
+// All
+//===----------------------------------------------------------------------===//
+
+BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
+  Cut cut(contraction);
+  switch (contraction.form) {
+  case ContractionForm::Product:
+    isLarge(contraction) ? cut.cutLargeProduct() : cut.cutProduct();
+    break;
+  case ContractionForm::Convolution:
+    cut.cutConvolution();
+    break;
+  case ContractionForm::Depthwise:
+    cut.cutDepthwise();
+    break;
+  case ContractionForm::FilterGradient:
+    cut.cutFilterGradient();
+    break;
+  case ContractionForm::Attention:
+    cut.cutAttention();
+    break;
+  }
+  auto pack = tile::Packing((cut.packsLeft ? 1 : 0) | (cut.packsRight ? 2 : 0));
+  return BlocksAttr::get(contraction.op->getContext(), cut.rows, cut.columns,
+                         cut.chunk, cut.blocksPerItem, cut.panelsPerItem, pack);
+}
+
+LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
+  auto refuse = [&] { return c.op->emitError() << "the schedule "; };
+  int64_t rows = blocks.getRows(), columns = blocks.getColumns();
+  int64_t chunk = blocks.getChunk(), panels = blocks.getPanelsPerItem();
+  bool isDepthwise = c.form == ContractionForm::Depthwise;
+  if (c.packed && !isDepthwise && columns != c.packed.getColumns())
+    return refuse() << "has " << columns
+                    << " columns, the packed operand panels of "
+                    << c.packed.getColumns();
+  if (columns % c.lanes)
+    return refuse() << "has " << columns << " columns, no multiple of the "
+                    << c.lanes << " lanes of " << c.sumType << " sums";
+  int64_t vectors = c.vectors(columns);
+  int64_t needed = (rows + 1) * vectors + 1;
+  if (rows > 1 && needed > c.target.registers())
+    return refuse() << "needs " << needed << " registers for " << rows
+                    << " rows of " << columns << " columns, '"
+                    << c.target.name() << "' has " << c.target.registers();
+  if (!blocks.packsLeft() && !c.storesRows())
+    return refuse() << "reads the left operand in place, which does not lie in "
+                       "memory as "
+                    << c.sumType << " without padding: " << c.lhs().getType();
+  if (!blocks.packsRight() && !c.storesPanels(columns))
+    return refuse()
+           << "reads the right operand in place, which does not lie in "
+              "panels of "
+           << columns << " columns: " << c.rhs().getType();
+  if (blocks.packsRight() && c.packed && !isDepthwise)
+    return refuse() << "packs the right operand, which is packed in panels of "
+                    << c.packed.getColumns() << " columns";
+  switch (c.form) {
+  case ContractionForm::Product:
+    if (chunk > c.product.depth)
+      return refuse() << "has chunks of " << chunk
+                      << " positions, the depth is " << c.product.depth;
+    break;
+  case ContractionForm::FilterGradient: {
+    const Spatial &out = c.geometry.out;
+    if (chunk == 0 || chunk % out[2] || out[1] % (chunk / out[2]))
+      return refuse() << "has chunks of " << chunk
+                      << " positions, which do not divide images of " << out[1]
+                      << " lines of " << out[2] << " into whole lines";
+    break;
+  }
+  default:
+    if (chunk)
+      return refuse() << "has chunks of " << chunk
+                      << " positions; sums of windows and of attention are "
+                         "taken over the depth at once (chunk = 0)";
+    if (panels && c.form != ContractionForm::Convolution)
+      return refuse() << "gives an item " << panels
+                      << " panels, where items have all (panels_per_item = 0)";
+  }
+  return success();
+}

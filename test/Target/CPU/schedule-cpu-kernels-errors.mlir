@@ -1,0 +1,109 @@
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --verify-diagnostics --split-input-file
+
+// A schedule that is given is honoured or refused.
+
+// expected-error @below {{kernel 'another_target' has the mpc.schedule {family = "map"}; kernels of CPUs have #tile.blocks}}
+func.func private @another_target(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "map"}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @registers(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 15, columns = 32, pack = right>} {
+  // expected-error @below {{the schedule needs 33 registers for 15 rows of 32 columns, 'avx512' has 32}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @lanes(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 24, pack = right>} {
+  // expected-error @below {{the schedule has 24 columns, no multiple of the 16 lanes of 'f32' sums}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @rows_in_place(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 32, pack = right>} {
+  // expected-error @below {{the schedule reads the left operand in place, which does not lie in memory as 'f32' without padding: 'tensor<128x256xbf16>'}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @panels_in_place(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 32>} {
+  // expected-error @below {{the schedule reads the right operand in place, which does not lie in panels of 32 columns: 'tensor<256x64xf32>'}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @long_chunk(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 32, chunk = 512, pack = right>} {
+  // expected-error @below {{the schedule has chunks of 512 positions, the depth is 256}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @packed(%x: tensor<16x64xf32>, %w: tensor<2x64x32xf32>) -> tensor<16x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 16>} {
+  // expected-error @below {{the schedule has 16 columns, the packed operand panels of 32}}
+  %0 = mpc.matmul %x, %w packed<columns = 32> : (tensor<16x64xf32>, tensor<2x64x32xf32>) -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}
+
+// -----
+
+func.func private @packed_again(%x: tensor<16x64xf32>, %w: tensor<2x64x32xf32>) -> tensor<16x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 32, pack = right>} {
+  // expected-error @below {{the schedule packs the right operand, which is packed in panels of 32 columns}}
+  %0 = mpc.matmul %x, %w packed<columns = 32> : (tensor<16x64xf32>, tensor<2x64x32xf32>) -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}
+
+// -----
+
+func.func private @padding(%x: tensor<1x8x8x16xf32>, %w: tensor<16x16x3x3xf32>) -> tensor<1x8x8x16xf32>
+    attributes {mpc.kernel_kind = "library", mpc.schedule = #tile.blocks<rows = 4, columns = 16, pack = right>} {
+  // expected-error @below {{the schedule reads the left operand in place, which does not lie in memory as 'f32' without padding: 'tensor<1x8x8x16xf32>'}}
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) : (tensor<1x8x8x16xf32>, tensor<16x16x3x3xf32>) -> tensor<1x8x8x16xf32>
+  return %0 : tensor<1x8x8x16xf32>
+}
+
+// -----
+
+func.func private @lines(%x: tensor<2x26x26x32xf32>, %g: tensor<2x24x24x64xf32>) -> tensor<64x32x3x3xf32>
+    attributes {mpc.kernel_kind = "library", mpc.schedule = #tile.blocks<rows = 4, columns = 32, chunk = 120>} {
+  // expected-error @below {{the schedule has chunks of 120 positions, which do not divide images of 24 lines of 24 into whole lines}}
+  %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<2x26x26x32xf32>, tensor<2x24x24x64xf32>) -> tensor<64x32x3x3xf32>
+  return %0 : tensor<64x32x3x3xf32>
+}
+
+// -----
+
+func.func private @chunk(%q: tensor<2x4x128x64xf32>, %k: tensor<2x4x128x64xf32>, %v: tensor<2x4x128x64xf32>) -> tensor<2x4x128x64xf32>
+    attributes {mpc.kernel_kind = "attention", mpc.schedule = #tile.blocks<rows = 4, columns = 32, chunk = 32, pack = right>} {
+  // expected-error @below {{the schedule has chunks of 32 positions; sums of windows and of attention are taken over the depth at once (chunk = 0)}}
+  %0 = mpc.attention %q, %k, %v scale(1.250000e-01) : (tensor<2x4x128x64xf32>, tensor<2x4x128x64xf32>, tensor<2x4x128x64xf32>) -> tensor<2x4x128x64xf32>
+  return %0 : tensor<2x4x128x64xf32>
+}
+
+// -----
+
+func.func private @panels(%q: tensor<2x4x128x64xf32>, %k: tensor<2x4x128x64xf32>, %v: tensor<2x4x128x64xf32>) -> tensor<2x4x128x64xf32>
+    attributes {mpc.kernel_kind = "attention", mpc.schedule = #tile.blocks<rows = 4, columns = 32, panels_per_item = 2, pack = right>} {
+  // expected-error @below {{the schedule gives an item 2 panels, where items have all (panels_per_item = 0)}}
+  %0 = mpc.attention %q, %k, %v scale(1.250000e-01) : (tensor<2x4x128x64xf32>, tensor<2x4x128x64xf32>, tensor<2x4x128x64xf32>) -> tensor<2x4x128x64xf32>
+  return %0 : tensor<2x4x128x64xf32>
+}

@@ -1,0 +1,106 @@
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s --check-prefix=AVX2
+
+// Blocks fill the registers; rows are read in place where no element is widened.
+
+// CHECK-LABEL: @product
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 5, panels_per_item = 1, pack = right>
+// AVX2-LABEL: @product
+// AVX2-SAME: mpc.schedule = #tile.blocks<rows = 6, columns = 16, blocks_per_item = 11, panels_per_item = 1, pack = right>
+func.func private @product(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// A constant has the columns that it was packed in, which fewer rows leave registers for.
+
+// CHECK-LABEL: @packed
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, panels_per_item = 2, pack = left>
+// AVX2-LABEL: @packed
+// AVX2-SAME: mpc.schedule = #tile.blocks<rows = 2, columns = 32, panels_per_item = 2, pack = left>
+func.func private @packed(%x: tensor<16x64xbf16>, %w: tensor<2x64x32xbf16>) -> tensor<16x64xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32, interleave = 2>
+      : (tensor<16x64xbf16>, tensor<2x64x32xbf16>) -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}
+
+// -----
+
+// Large products of values that are no constants are cut along their depth, in chunks alike.
+
+// CHECK-LABEL: @gradient
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 512, blocks_per_item = 19, panels_per_item = 8, pack = both>
+func.func private @gradient(%x: tensor<1536x768xf32>, %g: tensor<1536x3072xf32>) -> tensor<768x3072xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %g transpose_lhs
+      : (tensor<1536x768xf32>, tensor<1536x3072xf32>) -> tensor<768x3072xf32>
+  return %0 : tensor<768x3072xf32>
+}
+
+// -----
+
+// An item is lines of an image; padding makes a copy of what they read.
+
+// CHECK-LABEL: @convolution
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 7, panels_per_item = 2, pack = both>
+func.func private @convolution(%x: tensor<1x56x56x64xf32>, %w: tensor<64x64x3x3xf32>) -> tensor<1x56x56x64xf32>
+    attributes {mpc.kernel_kind = "library"} {
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) : (tensor<1x56x56x64xf32>, tensor<64x64x3x3xf32>) -> tensor<1x56x56x64xf32>
+  return %0 : tensor<1x56x56x64xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @depthwise
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 6, columns = 32, blocks_per_item = 8, pack = right>
+func.func private @depthwise(%x: tensor<1x28x28x64xf32>, %w: tensor<64x1x3x3xf32>) -> tensor<1x26x26x64xf32>
+    attributes {mpc.kernel_kind = "library"} {
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) groups(64) layout(channels_last) : (tensor<1x28x28x64xf32>, tensor<64x1x3x3xf32>) -> tensor<1x26x26x64xf32>
+  return %0 : tensor<1x26x26x64xf32>
+}
+
+// -----
+
+// A chunk is whole lines of the output; the gradient's channels are panels as they lie.
+
+// CHECK-LABEL: @filter
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 576, blocks_per_item = 11, panels_per_item = 1>
+func.func private @filter(%x: tensor<64x26x26x32xf32>, %g: tensor<64x24x24x64xf32>) -> tensor<64x32x3x3xf32>
+    attributes {mpc.kernel_kind = "library"} {
+  %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<64x26x26x32xf32>, tensor<64x24x24x64xf32>) -> tensor<64x32x3x3xf32>
+  return %0 : tensor<64x32x3x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @attention
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 10, pack = right>
+func.func private @attention(%q: tensor<2x4x128x64xf32>, %k: tensor<2x4x128x64xf32>, %v: tensor<2x4x128x64xf32>) -> tensor<2x4x128x64xf32>
+    attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %k, %v scale(1.250000e-01) : (tensor<2x4x128x64xf32>, tensor<2x4x128x64xf32>, tensor<2x4x128x64xf32>) -> tensor<2x4x128x64xf32>
+  return %0 : tensor<2x4x128x64xf32>
+}
+
+// -----
+
+// A schedule that is there is left alone; loops have none.
+
+// CHECK-LABEL: @scheduled
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 5, columns = 16, chunk = 100, blocks_per_item = 3, panels_per_item = 2, pack = both>
+// CHECK-LABEL: @loops
+// CHECK-NOT: mpc.schedule
+func.func private @scheduled(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction",
+                mpc.schedule = #tile.blocks<rows = 5, columns = 16, chunk = 100, blocks_per_item = 3, panels_per_item = 2, pack = both>} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+func.func private @loops(%x: tensor<8xf32>) -> tensor<8xf32> attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.neg %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
