@@ -5,6 +5,10 @@
 // Kernels are compiled in portions of a few: one costs the compiler's start and
 // the prelude's parse, all together would use one core.
 //
+// Left alone, the assembler would rather spill a register or two than let one
+// block less share a multiprocessor. A kernel that spills is compiled once
+// more, with the word that one block is enough.
+//
 //===----------------------------------------------------------------------===//
 
 #include "KernelCompiler.h"
@@ -17,6 +21,9 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
+#include <sstream>
+#include <string_view>
 #include <thread>
 
 using namespace mpc;
@@ -48,9 +55,8 @@ public:
              "--fmad=false",
              "--ftz=false",
              "--prec-div=true",
-             "--prec-sqrt=true"};
-    if (options.verbose)
-      flags.push_back("--ptxas-options=-v");
+             "--prec-sqrt=true",
+             "--ptxas-options=-v"};
   }
 
   Result<std::vector<CudaCode::Binary>> run(KernelCompileReport *report);
@@ -60,7 +66,9 @@ private:
     std::string folder = cacheFolder();
     return folder.empty() ? folder : folder + "/kernels";
   }
-  std::string textOf(const std::vector<const CudaCode::Kernel *> &list) const;
+  /// `alone`: the kernels for which one block per multiprocessor is enough.
+  std::string textOf(const std::vector<const CudaCode::Kernel *> &list,
+                     const std::set<std::string> &alone = {}) const;
   Status compile(const Portion &portion, CudaCode::Binary &binary);
   Status blame(const Portion &portion, const NvrtcOutput &output) const;
 
@@ -87,13 +95,37 @@ readyKernels(const CudaCode &code, const std::string &architecture) {
   return ready;
 }
 
-std::string KernelCompiler::textOf(
-    const std::vector<const CudaCode::Kernel *> &list) const {
+std::string
+KernelCompiler::textOf(const std::vector<const CudaCode::Kernel *> &list,
+                       const std::set<std::string> &alone) const {
   std::string text = code.prelude;
-  // Messages then name the kernel and its own lines.
-  for (const CudaCode::Kernel *kernel : list)
+  for (const CudaCode::Kernel *kernel : list) {
+    if (!alone.empty())
+      text += std::string("\n#undef MPC_RESIDENT\n#define MPC_RESIDENT") +
+              (alone.count(kernel->name) ? " , 1" : "");
+    // Messages then name the kernel and its own lines.
     text += "\n#line 1 \"" + kernel->name + ".cu\"\n" + kernel->source;
+  }
   return text + "\n";
+}
+
+/// The kernels of which the assembler says that they spill registers.
+static std::set<std::string> spillingKernels(const std::string &log) {
+  std::set<std::string> names;
+  std::istringstream lines(log);
+  std::string line, name;
+  const std::string properties = "Function properties for ",
+                    spills = " bytes spill stores";
+  while (std::getline(lines, line)) {
+    if (size_t at = line.find(properties); at != std::string::npos)
+      name = line.substr(at + properties.size());
+    else if (size_t at = line.find(spills); at != std::string::npos) {
+      size_t begin = line.find_last_not_of("0123456789", at - 1) + 1;
+      if (line.substr(begin, at - begin) != "0")
+        names.insert(name);
+    }
+  }
+  return names;
 }
 
 Status KernelCompiler::blame(const Portion &portion,
@@ -119,7 +151,7 @@ Status KernelCompiler::compile(const Portion &portion,
   for (const CudaCode::Kernel *kernel : portion.kernels)
     binary.kernels.push_back(kernel->name);
   std::string text = textOf(portion.kernels);
-  std::vector<std::string_view> parts = {"kernels 1", nvrtc->versionText, text};
+  std::vector<std::string_view> parts = {"kernels 2", nvrtc->versionText, text};
   parts.insert(parts.end(), flags.begin(), flags.end());
   std::string key = contentKey(parts);
   if (auto kept = cache.find(key); kept && !options.verbose) {
@@ -131,13 +163,20 @@ Status KernelCompiler::compile(const Portion &portion,
   NvrtcOutput output = compileProgram(*nvrtc, text, flags);
   if (!output.failure.empty())
     return blame(portion, output);
+  if (std::set<std::string> spilling = spillingKernels(output.log);
+      !spilling.empty()) {
+    NvrtcOutput alone =
+        compileProgram(*nvrtc, textOf(portion.kernels, spilling), flags);
+    if (alone.failure.empty() &&
+        spillingKernels(alone.log).size() < spilling.size())
+      output = std::move(alone);
+  }
   cache.store(key, output.cubin);
   binary.cubin = std::move(output.cubin);
   std::lock_guard<std::mutex> lock(mutex);
   ++done.compiled;
-  done.log += output.log;
-  if (!output.log.empty())
-    done.log += "\n";
+  if (options.verbose && !output.log.empty())
+    done.log += output.log + "\n";
   return {};
 }
 

@@ -27,8 +27,8 @@ struct KernelCompileOptions {
   bool cached = true;
   /// Where it is kept; empty: the folder of Environment.h.
   std::string cacheFolder = {};
-  /// Whether the report holds what the assembler says of registers, spills and
-  /// shared memory; compiles everything anew.
+  /// Whether the report holds the compiler's messages and what the assembler
+  /// says of registers, spills and shared memory; compiles everything anew.
   bool verbose = false;
   /// The compiler; null: the one that is installed.
   const Nvrtc *nvrtc = nullptr;

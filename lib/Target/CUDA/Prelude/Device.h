@@ -10,7 +10,11 @@
 #ifndef MPC_TARGET_CUDA_PRELUDE_DEVICE_H
 #define MPC_TARGET_CUDA_PRELUDE_DEVICE_H
 
-#define MPC_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
+// Behind the threads `, N` where the assembler is to count on N blocks per
+// multiprocessor (KernelCompiler.cpp).
+#define MPC_RESIDENT
+#define MPC_KERNEL(threads)                                                    \
+  extern "C" __global__ __launch_bounds__(threads MPC_RESIDENT)
 
 #define MPC_SHARED(type, name, extents)                                        \
   __shared__ __align__(16) type name extents

@@ -15,7 +15,8 @@
 namespace mpc::detail {
 
 /// A table of functions whose machine code is the text itself. What the text
-/// says decides what fails: "error(log)" the compilation, "empty" gives no
+/// says decides what fails: "error(log)" the compilation, "spills(k)" says that
+/// kernel k spills where it has to share a multiprocessor, "empty" gives no
 /// code, "refused" no program.
 struct FakeNvrtc {
   struct State {
@@ -72,6 +73,15 @@ struct FakeNvrtc {
       ++state().compiled;
       program->options.assign(options, options + count);
       program->log = "log of " + std::to_string(program->text.size());
+      if (size_t at = program->text.find("spills("); at != std::string::npos) {
+        std::string name =
+            program->text.substr(at + 7, program->text.find(')', at) - at - 7);
+        bool alone = program->text.find("MPC_RESIDENT , 1\n#line 1 \"" + name +
+                                        ".cu") != std::string::npos;
+        program->log += "\nptxas info    : Function properties for " + name +
+                        "\n    8 bytes stack frame, " + (alone ? "0" : "4") +
+                        " bytes spill stores, 4 bytes spill loads\n";
+      }
       const char *error = std::strstr(program->text.c_str(), "error(");
       if (!error)
         return 0;

@@ -176,6 +176,21 @@ TEST_F(KernelCompilerTest, ManyCallersAtOnce) {
   EXPECT_EQ(good, 4);
 }
 
+TEST_F(KernelCompilerTest, WhatSpillsIsCompiledForOneBlockPerProcessor) {
+  code.kernels[1].source = "spills(k1)";
+  auto binaries = compileKernels(code, "sm_80", options, &report);
+  ASSERT_TRUE(binaries.ok()) << binaries.status().toString();
+  EXPECT_EQ(report.compiled, int(binaries->size()));
+  EXPECT_EQ(FakeNvrtc::state().compiled, int(binaries->size()) + 1);
+  // That kernel alone, and only in its own portion.
+  std::string text = textOf(binaries->front());
+  EXPECT_NE(text.find("#define MPC_RESIDENT , 1\n#line 1 \"k1.cu\""),
+            std::string::npos);
+  EXPECT_NE(text.find("#define MPC_RESIDENT\n#line 1 \"k2.cu\""),
+            std::string::npos);
+  EXPECT_EQ(textOf(binaries->back()).find("MPC_RESIDENT"), std::string::npos);
+}
+
 TEST_F(KernelCompilerTest, TheRealCompilerTellsOfSpills) {
   Result<const Nvrtc *> installed = installedNvrtc();
   if (!installed.ok())
