@@ -4,8 +4,15 @@
 //
 // A product of matrices reads runs of channels, so constant filters are stored
 // with channels last, filters of one channel with outputs last. The kernel sees
-// the old shape through a transpose, which its addresses take in. After
-// mpc-fuse, so that no decision of the fuser depends on it.
+// the old shape through a transpose, which its addresses take in.
+//
+// A step that trains a filter turns it for the gradient of the image, by a
+// kernel that only moves. That one leaves it with the window first and the two
+// kinds of channels behind: runs of outputs for the convolution, which are the
+// channels of its gradient. Both read this copy, the gradient by addresses that
+// go through the window from its end.
+//
+// After mpc-fuse, so that no decision of the fuser depends on it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,9 +57,107 @@ struct StoreFiltersPass : mpc::impl::StoreFiltersPassBase<StoreFiltersPass> {
     getOperation().walk([&](ConvOp op) { convolutions.push_back(op); });
     for (ConvOp op : convolutions)
       store(op);
+    SmallVector<FusionOp> movers(getOperation().getOps<FusionOp>());
+    for (FusionOp mover : movers)
+      storeTurned(mover);
   }
 
 private:
+  /// The convolution whose filter is the input that `use` is of a fusion, and
+  /// nothing else is; null where there is none.
+  static ConvOp convolutionOf(OpOperand &use) {
+    auto fusion = dyn_cast<FusionOp>(use.getOwner());
+    if (!fusion)
+      return {};
+    BlockArgument inside =
+        fusion.getBody().front().getArgument(use.getOperandNumber());
+    if (!inside.hasOneUse())
+      return {};
+    auto op = dyn_cast<ConvOp>(*inside.getUsers().begin());
+    bool fits = op && op.getFilter() == inside && !op.getPacked() &&
+                op.getLayout() == ImageLayout::channels_last;
+    return fits ? op : ConvOp();
+  }
+
+  /// Lets the convolution at `use` read `stored`, of which its filter is
+  /// dimensions `order`, from the end along `reversed`.
+  static void readStored(OpOperand &use, Value stored, ArrayRef<int64_t> order,
+                         ArrayRef<int64_t> reversed) {
+    ConvOp op = convolutionOf(use);
+    auto argument = cast<BlockArgument>(op.getFilter());
+    Type type = argument.getType();
+    use.set(stored);
+    argument.setType(stored.getType());
+    OpBuilder builder(op);
+    Value filter = TransposeOp::create(builder, op.getLoc(), type, argument,
+                                       builder.getDenseI64ArrayAttr(order));
+    if (!reversed.empty())
+      filter = ReverseOp::create(builder, op.getLoc(), type, filter,
+                                 builder.getDenseI64ArrayAttr(reversed));
+    op.getFilterMutable().assign(filter);
+  }
+
+  /// Stores what `mover` turns, where it swaps the channels of a filter and
+  /// goes through its window from the end.
+  void storeTurned(FusionOp mover) {
+    if (mover.getInputs().size() != 1 || mover.getNumResults() != 1)
+      return;
+    Block &body = mover.getBody().front();
+    auto reverse =
+        body.getTerminator()->getOperand(0).getDefiningOp<ReverseOp>();
+    auto swap = reverse ? reverse.getInput().getDefiningOp<TransposeOp>()
+                        : TransposeOp();
+    Value filter = mover.getInputs().front(), turned = mover.getResult(0);
+    auto type = cast<RankedTensorType>(filter.getType());
+    int64_t rank = type.getRank();
+    if (!swap || swap.getInput() != body.getArgument(0) || rank < 3 ||
+        body.getOperations().size() != 3)
+      return;
+    SmallVector<int64_t> swapped = {1, 0}, order;
+    for (int64_t dim = 2; dim < rank; ++dim) {
+      swapped.push_back(dim);
+      order.push_back(dim);
+    }
+    SmallVector<int64_t> reversed(reverse.getAxes());
+    llvm::sort(reversed);
+    SmallVector<int64_t> window(order);
+    if (swap.getPermutation() != ArrayRef<int64_t>(swapped) ||
+        reversed != window || turned.use_empty() ||
+        !llvm::all_of(turned.getUses(),
+                      [](OpOperand &use) { return bool(convolutionOf(use)); }))
+      return;
+    // [window..., channels, outputs].
+    order.append({1, 0});
+    SmallVector<int64_t> extents;
+    for (int64_t dim : order)
+      extents.push_back(type.getDimSize(dim));
+    auto storedType = RankedTensorType::get(extents, type.getElementType());
+    SmallVector<int64_t> plain = {rank - 1, rank - 2},
+                         turnedOrder = {rank - 2, rank - 1};
+    for (int64_t dim = 0; dim + 2 < rank; ++dim) {
+      plain.push_back(dim);
+      turnedOrder.push_back(dim);
+    }
+
+    OpBuilder builder(swap);
+    Value stored = TransposeOp::create(builder, swap.getLoc(), storedType,
+                                       body.getArgument(0),
+                                       builder.getDenseI64ArrayAttr(order));
+    body.getTerminator()->setOperand(0, stored);
+    reverse.erase();
+    swap.erase();
+    turned.setType(storedType);
+    for (OpOperand &use : llvm::make_early_inc_range(turned.getUses()))
+      readStored(use, turned, turnedOrder, window);
+    for (OpOperand &use : llvm::make_early_inc_range(filter.getUses())) {
+      Operation *user = use.getOwner();
+      if (user != mover && user->getBlock() == mover->getBlock() &&
+          mover->isBeforeInBlock(user) && convolutionOf(use))
+        readStored(use, turned, plain, {});
+    }
+    ++numStored;
+  }
+
   void store(ConvOp op) {
     auto fusion = op->getParentOfType<FusionOp>();
     auto argument = dyn_cast<BlockArgument>(op.getFilter());

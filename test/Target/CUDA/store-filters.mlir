@@ -47,3 +47,35 @@ func.func @left_alone(%x: tensor<1x4x4x2xf32>, %v: tensor<1x2x1x2xf32>) -> (tens
   }
   return %y, %z : tensor<1x4x4x1xf32>, tensor<1x4x3x1xf32>
 }
+
+// A filter that a training step turns for the gradient of the image is left with its window
+// first and its outputs last. The convolution reads runs of outputs, its gradient reads the
+// window from the end.
+// CHECK-LABEL: func.func @turned(
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<8x4x3x2xbf16>
+// CHECK: %[[S:.*]] = mpc.fusion kind(transpose) name("turn") (%[[A:.*]] = %[[W]] : {{.*}}) -> tensor<3x2x4x8xbf16>
+// CHECK-NEXT: mpc.transpose %[[A]] [2, 3, 1, 0] : tensor<8x4x3x2xbf16> to tensor<3x2x4x8xbf16>
+// CHECK-NEXT: mpc.yield
+// CHECK: %{{.*}} = mpc.fusion kind(convolution) name("forward") ({{.*}}, %[[F:.*]] = %[[S]] : tensor<3x2x4x8xbf16>)
+// CHECK-NEXT: %[[P:.*]] = mpc.transpose %[[F]] [3, 2, 0, 1] : tensor<3x2x4x8xbf16> to tensor<8x4x3x2xbf16>
+// CHECK-NEXT: mpc.conv %{{.*}}, %[[P]]
+// CHECK: mpc.fusion kind(convolution) name("backward") ({{.*}}, %[[G:.*]] = %[[S]] : tensor<3x2x4x8xbf16>)
+// CHECK-NEXT: %[[Q:.*]] = mpc.transpose %[[G]] [2, 3, 0, 1] : tensor<3x2x4x8xbf16> to tensor<4x8x3x2xbf16>
+// CHECK-NEXT: %[[R:.*]] = mpc.reverse %[[Q]] axes([2, 3])
+// CHECK-NEXT: mpc.conv %{{.*}}, %[[R]]
+func.func @turned(%x: tensor<1x5x5x4xbf16>, %w: tensor<8x4x3x2xbf16>) -> (tensor<1x3x4x8xbf16>, tensor<1x5x5x4xbf16>) {
+  %t = mpc.fusion kind(transpose) name("turn") (%a = %w : tensor<8x4x3x2xbf16>) -> tensor<4x8x3x2xbf16> {
+    %0 = mpc.transpose %a [1, 0, 2, 3] : tensor<8x4x3x2xbf16> to tensor<4x8x3x2xbf16>
+    %1 = mpc.reverse %0 axes([2, 3]) : tensor<4x8x3x2xbf16>
+    mpc.yield %1 : tensor<4x8x3x2xbf16>
+  }
+  %y = mpc.fusion kind(convolution) name("forward") (%a = %x : tensor<1x5x5x4xbf16>, %f = %w : tensor<8x4x3x2xbf16>) -> tensor<1x3x4x8xbf16> {
+    %0 = mpc.conv %a, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x5x5x4xbf16>, tensor<8x4x3x2xbf16>) -> tensor<1x3x4x8xbf16>
+    mpc.yield %0 : tensor<1x3x4x8xbf16>
+  }
+  %d = mpc.fusion kind(convolution) name("backward") (%a = %y : tensor<1x3x4x8xbf16>, %f = %t : tensor<4x8x3x2xbf16>) -> tensor<1x5x5x4xbf16> {
+    %0 = mpc.conv %a, %f strides([1, 1]) pad([2, 1], [2, 1]) dilations([1, 1]) layout(channels_last) : (tensor<1x3x4x8xbf16>, tensor<4x8x3x2xbf16>) -> tensor<1x5x5x4xbf16>
+    mpc.yield %0 : tensor<1x5x5x4xbf16>
+  }
+  return %y, %d : tensor<1x3x4x8xbf16>, tensor<1x5x5x4xbf16>
+}

@@ -80,7 +80,7 @@ def LowerTeamsPass : Pass<"mpc-lower-teams", "::mlir::ModuleOp"> {
 }
 
 def StoreFiltersPass : Pass<"mpc-store-filters", "::mlir::func::FuncOp"> {
-  let summary = "Store constant filters as GPU kernels read them";
+  let summary = "Store filters as GPU kernels read them";
   let description = [{
     Constant filters of channels-last convolutions are stored with their channels
     last; filters of one channel (depthwise) with their outputs last. The kernel
@@ -97,10 +97,14 @@ def StoreFiltersPass : Pass<"mpc-store-filters", "::mlir::func::FuncOp"> {
     }
     ```
 
+    A kernel that turns a filter (swaps its channels, reverses its window) for the
+    gradient of an image leaves it as `[window..., channels, outputs]` instead, and
+    the convolution of the same filter reads that copy as well.
+
     Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions.
     Numerics: none.
-    Left alone: windows of one place, filters that are no constants or that a
-    fusion reads twice.
+    Left alone: windows of one place, other filters that are no constants, and
+    filters that a fusion reads twice.
     Executed example: test/Target/CUDA/store-filters.mlir.
   }];
   let statistics = [

@@ -64,12 +64,22 @@ private:
   std::optional<StridedView> view;
 };
 
-/// The filter, `[outputs, channels of a group, window...]`.
+/// The filter, `[outputs, channels of a group, window...]`, whose window may be
+/// stored from the end.
 class FilterOperand : public GemmOperand {
 public:
   FilterOperand(Value filter, const ConvolutionShape &shape, int64_t tileBytes)
-      : shape(shape), view(StridedView::of(filter)) {
+      : shape(shape) {
     tensor = filter;
+    if (auto reverse = filter.getDefiningOp<ReverseOp>();
+        reverse && llvm::all_of(reverse.getAxes(),
+                                [](int64_t axis) { return axis >= 2; })) {
+      view = StridedView::of(reverse.getInput());
+      if (view)
+        reversed.assign(reverse.getAxes().begin(), reverse.getAxes().end());
+    } else {
+      view = StridedView::of(filter);
+    }
     rows = shape.groupOutputs();
     depth = shape.windowSize() * shape.groupChannels();
     if (!view)
@@ -93,14 +103,21 @@ public:
         math.delinearize(math.div(k, shape.groupChannels()), shape.window);
     llvm::append_range(place.indices,
                        ArrayRef<Value>(window).take_back(shape.rank));
-    if (view)
-      place.offset = view->offsetAt(math, place.indices);
+    if (!view)
+      return place;
+    SmallVector<Value> at(place.indices);
+    auto type = cast<RankedTensorType>(tensor.getType());
+    for (int64_t axis : reversed)
+      at[axis] = math.sub(math.constant(type.getDimSize(axis) - 1), at[axis]);
+    place.offset = view->offsetAt(math, at);
     return place;
   }
 
 private:
   ConvolutionShape shape;
   std::optional<StridedView> view;
+  /// Dimensions along which `view` runs the other way.
+  SmallVector<int64_t> reversed;
 };
 } // namespace
 
