@@ -201,8 +201,8 @@ SmallVector<Operation *> WhyBuilder::candidates() const {
       reach(operand.getDefiningOp());
   }
   for (unsigned step = 1; step < kMostSteps; ++step) {
-    SmallVector<Operation *> before = std::move(front);
-    front.clear();
+    SmallVector<Operation *> before;
+    before.swap(front);
     for (Operation *op : before) {
       if (isa<ConstantOp>(op))
         continue;

@@ -40,7 +40,7 @@ std::optional<Tensor> constantTensor(Value value) {
   FailureOr<Tensor> tensor = Tensor::fromAttr(op.getValue());
   if (failed(tensor))
     return std::nullopt;
-  return std::move(*tensor);
+  return tensor;
 }
 
 /// Where a contraction keeps its output channels.
