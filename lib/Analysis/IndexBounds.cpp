@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows integer inputs to the ops that index with them, so that drawn data and
-// the lint keep inside.
+// Follows integer inputs to the ops that index with them, so that drawn data
+// and the lint keep inside.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Asks of each value that carries integers whether the type that a policy stores
-// it in holds them all; the other parts of the lint look at real numbers.
+// Asks of each value that carries integers whether the type that a policy
+// stores it in holds them all; the other parts of the lint look at real
+// numbers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an op is, not what padding gains: each family says which of its dimensions
-// may grow. Contractions, whose axes have roles, are in PaddingContractions.cpp.
+// What an op is, not what padding gains: each family says which of its
+// dimensions may grow. Contractions, whose axes have roles, are in
+// PaddingContractions.cpp.
 //
 //===----------------------------------------------------------------------===//
 

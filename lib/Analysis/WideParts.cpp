@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds what surrounds a loss or spells a softmax in steps by walking the graph;
-// what a policy does with these ops is the planners' business.
+// Finds what surrounds a loss or spells a softmax in steps by walking the
+// graph; what a policy does with these ops is the planners' business.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which block a pass of the fuser works on and for which target; the four passes
-// in their order.
+// Which block a pass of the fuser works on and for which target; the four
+// passes in their order.
 //
 //===----------------------------------------------------------------------===//
 

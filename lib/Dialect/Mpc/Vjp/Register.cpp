@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one place that knows all families of derivatives, and the ops without one.
+// The one place that knows all families of derivatives, and the ops without
+// one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,8 +34,11 @@ Explanation longExplanation() {
   explanation.ops = {op};
   explanation.casts = 1;
   explanation.castBytes = 6;
-  explanation.kernels = {{name, "contraction",
-                          std::vector<std::string>(20, "fc/MatMul"), 12, 34,
+  explanation.kernels = {{name,
+                          "contraction",
+                          std::vector<std::string>(20, "fc/MatMul"),
+                          12,
+                          34,
                           1,
                           {}}};
   explanation.castList = {
