@@ -14,6 +14,7 @@ than N.
 import argparse
 import pathlib
 import re
+import signal
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
