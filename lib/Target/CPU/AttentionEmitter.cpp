@@ -22,10 +22,7 @@ using namespace mpc;
 namespace {
 class AttentionEmitter : public ContractionEmitter {
 public:
-  AttentionEmitter(func::FuncOp kernel, func::FuncOp impl,
-                   const Contraction &contraction, tile::BlocksAttr blocks)
-      : ContractionEmitter(kernel, impl, contraction, blocks),
-        op(cast<AttentionOp>(contraction.op)), target(contraction.target) {}
+  using ContractionEmitter::ContractionEmitter;
 
   void prepare() override;
   void emitItem(Value item) override;
@@ -48,13 +45,21 @@ private:
                    Value mask);
   Value splatted(Value scalar, int64_t lanes);
 
-  AttentionOp op;
-  CpuTarget target;
-  int64_t length = 0, positions = 0, depth = 0, width = 0;
-  SmallVector<int64_t> batchShape, keyBatch;
+  static ArrayRef<int64_t> shapeOf(Value tensor) {
+    return cast<RankedTensorType>(tensor.getType()).getShape();
+  }
+
+  AttentionOp op = cast<AttentionOp>(contraction.op);
+  ArrayRef<int64_t> queryShape = shapeOf(op.getQuery()),
+                    keyShape = shapeOf(op.getKey());
+  ArrayRef<int64_t> batchShape = queryShape.drop_back(2);
+  int64_t length = queryShape.end()[-2], depth = queryShape.back();
+  int64_t positions = keyShape.end()[-2];
+  int64_t width = shapeOf(op.getValue()).back();
   Packed key, value;
-  RowSplit split{1, 1};
-  int64_t blocksPerItem = 1, rowGroups = 1;
+  RowSplit split{length, blocks.getRows()};
+  int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
+  int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
   int64_t queryPitch = 0, scorePitch = 0;
   Value queryMemory, scores, inverses, tile;
   SmallVector<Value> head, keyHead;
@@ -76,18 +81,6 @@ AttentionEmitter::Packed AttentionEmitter::makePacked(int64_t depth,
 }
 
 void AttentionEmitter::prepare() {
-  auto query = cast<RankedTensorType>(op.getQuery().getType());
-  auto keyType = cast<RankedTensorType>(op.getKey().getType());
-  int64_t rank = query.getRank();
-  length = query.getDimSize(rank - 2);
-  depth = query.getDimSize(rank - 1);
-  positions = keyType.getDimSize(rank - 2);
-  width = cast<RankedTensorType>(op.getValue().getType()).getDimSize(rank - 1);
-  batchShape.assign(query.getShape().begin(), query.getShape().end() - 2);
-  keyBatch.assign(keyType.getShape().begin(), keyType.getShape().end() - 2);
-  split = RowSplit(length, blocks.getRows());
-  blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
-  rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
   items = productOf(batchShape) * rowGroups;
   cyclesPerItem = (2.0 * (depth + width) + 40) * length * positions /
                   (4.0 * lanes) / rowGroups;
@@ -120,7 +113,8 @@ void AttentionEmitter::emitItem(Value item) {
       math.delinearize(item, {productOf(batchShape), rowGroups});
   head = math.delinearize(position[0], batchShape);
   keyHead = head;
-  keyHead.back() = math.div(head.back(), batchShape.back() / keyBatch.back());
+  keyHead.back() =
+      math.div(head.back(), batchShape.back() / keyShape.end()[-3]);
   queryBase = math.mul(position[0], length * depth);
   pack(op.getKey(), /*transposed=*/true, key);
   pack(op.getValue(), /*transposed=*/false, value);
@@ -131,9 +125,10 @@ void AttentionEmitter::emitItem(Value item) {
 SmallVector<Value> AttentionEmitter::sumsOf(SumBlock &block, int64_t rows,
                                             int64_t pitch, Value memory,
                                             Value base, const Packed &packed) {
-  block = {sumType, lanes, packed.columns / lanes, {}};
+  SmallVector<int64_t> offsets;
   for (int64_t r = 0; r < rows; ++r)
-    block.rowOffsets.push_back(r * pitch);
+    offsets.push_back(r * pitch);
+  block = blockOf(offsets, packed.columns / lanes);
   return emitMicroKernel(b, loc, block, memory, base, packed.panel,
                          KLoop{packed.depth, 1});
 }
@@ -182,11 +177,10 @@ void AttentionEmitter::emitRowBlock(Value block) {
       mpc::storeSums(b, loc, sums, values, tile, value.columns,
                      math.constant(0));
     });
-    withPanelColumns(
-        number, value.panels, value.columns, width, [&](int64_t used) {
-          storeTile(tile, value.columns, rowCount, indices, head.size() + 1,
-                    math.mul(number, value.columns), used);
-        });
+    withColumns(number, width, value.columns, [&](int64_t used) {
+      storeTile(tile, value.columns, rowCount, indices, head.size() + 1,
+                math.mul(number, value.columns), used);
+    });
   });
 }
 
@@ -250,7 +244,7 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
 /// Turns the scores of one row into exponentials and leaves the inverse of
 /// their sum; both are 0 for a row that keeps nothing.
 void AttentionEmitter::emitSoftmax(Value row, Value local) {
-  MathExpansion values(b, loc, elementTarget(target));
+  MathExpansion values(b, loc, elementTarget(contraction.target));
   int64_t wide = 2 * lanes, whole = positions - positions % wide;
   int64_t rest = positions - whole;
   auto type = VectorType::get({wide}, sumType);
@@ -330,9 +324,6 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
   memref::StoreOp::create(b, loc, inverse, inverses, local);
 }
 
-FailureOr<EmittedKernel> mpc::emitAttention(func::FuncOp kernel,
-                                            func::FuncOp impl,
-                                            const Contraction &contraction,
-                                            tile::BlocksAttr blocks) {
-  return AttentionEmitter(kernel, impl, contraction, blocks).run();
+FailureOr<EmittedKernel> mpc::emitAttention(const ContractionKernel &kernel) {
+  return AttentionEmitter(kernel).run();
 }

@@ -10,7 +10,7 @@
 
 #include "mpc/Target/CPU/Codegen.h"
 
-#include "KernelEmitters.h"
+#include "ContractionEmitter.h"
 #include "Lowering.h"
 #include "Schedules.h"
 
@@ -124,8 +124,8 @@ emitKernel(func::FuncOp kernel, func::FuncOp impl, const CpuTarget &target) {
   ContractionFunction *const functions[] = {emitProduct, emitConvolution,
                                             emitDepthwise, emitFilterGradient,
                                             emitAttention};
-  return functions[static_cast<int>(contraction->form)](kernel, impl,
-                                                        *contraction, blocks);
+  return functions[static_cast<int>(contraction->form)](
+      {kernel, impl, *contraction, blocks});
 }
 
 //===----------------------------------------------------------------------===//

@@ -44,9 +44,22 @@ ContractionEmitter::Range ContractionEmitter::groupOf(Value group, int64_t each,
   return {begin, math.min(math.add(begin, each), all)};
 }
 
-void ContractionEmitter::withPanelColumns(
-    Value number, int64_t panels, int64_t columns, int64_t extent,
-    llvm::function_ref<void(int64_t)> body) {
+Value ContractionEmitter::firstColumn(Value number) const {
+  return math.add(math.mul(groupOfPanel(number), contraction.width()),
+                  math.mul(math.rem(number, panelsOfGroup), columns));
+}
+
+void ContractionEmitter::withColumns(
+    Value number, llvm::function_ref<void(int64_t)> body) const {
+  withColumns(panels == panelsOfGroup ? number
+                                      : math.rem(number, panelsOfGroup),
+              contraction.width(), columns, body);
+}
+
+void ContractionEmitter::withColumns(
+    Value number, int64_t extent, int64_t columns,
+    llvm::function_ref<void(int64_t)> body) const {
+  int64_t panels = llvm::divideCeil(extent, columns);
   int64_t rest = extent - (panels - 1) * columns;
   if (panels == 1 || rest == columns)
     body(rest);
@@ -60,14 +73,17 @@ void ContractionEmitter::withPanelColumns(
 // The kernel
 //===----------------------------------------------------------------------===//
 
-ContractionEmitter::ContractionEmitter(func::FuncOp kernel, func::FuncOp impl,
-                                       const Contraction &contraction,
-                                       tile::BlocksAttr blocks)
-    : contraction(contraction), blocks(blocks), loc(contraction.op->getLoc()),
-      b(impl.getBody().front().getTerminator()), math{b, loc},
-      arguments(kernel, impl), sumType(contraction.sumType),
-      lanes(contraction.lanes), columns(blocks.getColumns()), kernel(kernel),
-      stored(kernel, contraction.op) {
+ContractionEmitter::ContractionEmitter(const ContractionKernel &from)
+    : contraction(from.contraction), blocks(from.blocks),
+      loc(contraction.op->getLoc()),
+      b(from.impl->getRegion(0).front().getTerminator()), math{b, loc},
+      arguments(from.kernel, from.impl), sumType(contraction.sumType),
+      lanes(contraction.lanes), columns(blocks.getColumns()),
+      panelsOfGroup(contraction.panelsOfGroup(columns)),
+      panels(contraction.groups() * panelsOfGroup),
+      panelsPerItem(perItem(blocks.getPanelsPerItem(), panels)),
+      panelGroups(llvm::divideCeil(panels, panelsPerItem)), kernel(from.kernel),
+      stored(from.kernel, contraction.op) {
   panel.columns = columns;
   panel.form = contraction.panelForm;
 }
@@ -255,23 +271,21 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
         [](Value k) { return k; });
     return;
   }
-  withPanelColumns(
-      number, llvm::divideCeil(width, columns), columns, width,
-      [&](int64_t used) {
-        math.loop(count, [&](Value k) {
-          Value base = math.add(offset, math.mul(k, columns));
-          forPowers(used, 2 * lanes, [&](int64_t n, int64_t run) {
-            at.truncate(leading.size());
-            at.append({math.add(from, k), math.add(first, n)});
-            copyRun(tensor, at, run, memory, math.add(base, n));
-          });
-          // Sums of missing columns are dropped; zeros keep them from being
-          // NaN.
-          forPowers(columns - used, 2 * lanes, [&](int64_t n, int64_t run) {
-            storeZeros(memory, math.add(base, used + n), run);
-          });
-        });
+  withColumns(number, width, columns, [&](int64_t used) {
+    math.loop(count, [&](Value k) {
+      Value base = math.add(offset, math.mul(k, columns));
+      forPowers(used, 2 * lanes, [&](int64_t n, int64_t run) {
+        at.truncate(leading.size());
+        at.append({math.add(from, k), math.add(first, n)});
+        copyRun(tensor, at, run, memory, math.add(base, n));
       });
+      // Sums of missing columns are dropped; zeros keep them from being
+      // NaN.
+      forPowers(columns - used, 2 * lanes, [&](int64_t n, int64_t run) {
+        storeZeros(memory, math.add(base, used + n), run);
+      });
+    });
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -297,7 +311,7 @@ void ContractionEmitter::clearSums() {
 void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
                                   Value memory, Value base,
                                   ArrayRef<KLoop> loops, Value offset) {
-  SumBlock block{sumType, lanes, vectors, SmallVector<int64_t>(rowOffsets)};
+  SumBlock block = blockOf(rowOffsets, vectors);
   mpc::storeSums(b, loc, block,
                  emitMicroKernel(b, loc, block, memory, base, panel, loops),
                  sums, columns, offset, /*add=*/keepsSums());

@@ -41,12 +41,19 @@ private:
   mlir::Value isLarge;
 };
 
+/// A kernel, the function to fill and what is known of the contraction;
+/// `blocks` has passed checkBlocks.
+struct ContractionKernel {
+  mlir::func::FuncOp kernel, impl;
+  Contraction contraction;
+  tile::BlocksAttr blocks;
+};
+
 /// The kernel that is written, open to its parts. Failures are remembered in
 /// `status`; values that could not be emitted are zeros.
 class ContractionEmitter {
 public:
-  ContractionEmitter(mlir::func::FuncOp kernel, mlir::func::FuncOp impl,
-                     const Contraction &contraction, tile::BlocksAttr blocks);
+  explicit ContractionEmitter(const ContractionKernel &kernel);
   virtual ~ContractionEmitter() = default;
 
   mlir::FailureOr<EmittedKernel> run();
@@ -102,11 +109,18 @@ public:
   static int64_t perItem(int64_t each, int64_t all) {
     return each ? std::min(each, all) : all;
   }
-  /// Runs `body` with the columns of panel `number` of `panels` that `extent`
-  /// columns lie in, in a branch where the last has fewer than `columns`.
-  void withPanelColumns(mlir::Value number, int64_t panels, int64_t columns,
-                        int64_t extent,
-                        llvm::function_ref<void(int64_t used)> body);
+  /// The group that panel `number` is of, and its first column of the result.
+  mlir::Value groupOfPanel(mlir::Value number) const {
+    return math.div(number, panelsOfGroup);
+  }
+  mlir::Value firstColumn(mlir::Value number) const;
+  /// Runs `body` with the columns that panel `number` has, in a branch where
+  /// the last of a group has fewer than others.
+  void withColumns(mlir::Value number,
+                   llvm::function_ref<void(int64_t used)> body) const;
+  /// The same where `extent` columns lie in panels of `columns`.
+  void withColumns(mlir::Value number, int64_t extent, int64_t columns,
+                   llvm::function_ref<void(int64_t used)> body) const;
 
   /// Leading indices of a tensor for a row.
   using Indices =
@@ -143,6 +157,11 @@ public:
   /// `tiles` in scratch.
   void prepareSums(int64_t elements, int64_t tiles);
   void clearSums();
+  /// A block whose rows begin at `offsets`.
+  SumBlock blockOf(llvm::ArrayRef<int64_t> offsets, int64_t vectors) const {
+    return {sumType, lanes, vectors, llvm::SmallVector<int64_t>(offsets),
+            contraction.multiplyAddsInFlight};
+  }
   /// Multiplies a block of rows in `memory` with the panel and puts the sums
   /// into the tile `offset`, or adds them to it.
   void multiply(llvm::ArrayRef<int64_t> rowOffsets, int64_t vectors,
@@ -159,7 +178,7 @@ public:
                  Indices indices, unsigned columnDim, mlir::Value column,
                  int64_t used);
 
-  const Contraction &contraction;
+  const Contraction contraction;
   tile::BlocksAttr blocks;
   mlir::Location loc;
   mlir::OpBuilder b;
@@ -169,6 +188,8 @@ public:
 
   mlir::Type sumType;
   const int64_t lanes, columns;
+  /// Panels of a group of the contraction, of all groups, and of an item.
+  const int64_t panelsOfGroup, panels, panelsPerItem, panelGroups;
   Panel panel; // memory is set once, offset per panel
   int64_t items = 1;
   double cyclesPerItem = 1;

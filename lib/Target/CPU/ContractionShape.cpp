@@ -159,6 +159,7 @@ FailureOr<Contraction> Contraction::get(Operation *op,
   c.target = target;
   c.sumType = sumTypeOf(op);
   c.lanes = vectorLanes(c.sumType, target);
+  c.multiplyAddsInFlight = target.info().facts().multiplyAddsInFlight;
   FailureOr<ConvolutionGeometry> geometry = ConvolutionGeometry();
   if (auto product = dyn_cast<MatmulOp>(op)) {
     c.packed = product.getPackedAttr();

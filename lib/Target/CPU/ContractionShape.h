@@ -67,6 +67,7 @@ struct Contraction {
   bool storesPanels(int64_t columns) const;
   /// Columns of the result, in each of `groups`.
   int64_t width() const;
+  int64_t groups() const { return geometry.groups; }
   /// Panels of `columns` in a group.
   int64_t panelsOfGroup(int64_t columns) const {
     return llvm::divideCeil(width(), columns);
@@ -81,6 +82,7 @@ struct Contraction {
   /// integers.
   mlir::Type sumType;
   int64_t lanes = 0;
+  int64_t multiplyAddsInFlight = 1;
   /// Of a constant right side, and how its panels are read.
   PackedAttr packed;
   PanelForm panelForm = PanelForm::Plain;

@@ -28,14 +28,10 @@ private:
   void emitSums(int64_t height, int64_t width, int64_t vectors, Value base);
 
   const ConvolutionGeometry &g = contraction.geometry;
-  int64_t panelsOfGroup = contraction.panelsOfGroup(columns);
-  int64_t panels = g.groups * panelsOfGroup;
   PixelBlocks split{g, blocks.getRows()};
   int64_t stripsPerItem =
       perItem(blocks.getBlocksPerItem(), split.lines.blocks);
-  int64_t panelsPerItem = perItem(blocks.getPanelsPerItem(), panels);
   int64_t stripGroups = llvm::divideCeil(split.lines.blocks, stripsPerItem);
-  int64_t panelGroups = llvm::divideCeil(panels, panelsPerItem);
   std::optional<RegionReader> reader;
 
   Value image, plane, firstRow;
@@ -65,7 +61,7 @@ void ConvEmitter::packFilter() {
   if (memory)
     memory = math.flatten(memory);
   math.loop(panels, [&](Value number) {
-    Value first = math.mul(math.div(number, panelsOfGroup), g.groupOutputs());
+    Value first = math.mul(groupOfPanel(number), g.groupOutputs());
     Value local = math.mul(math.rem(number, panelsOfGroup), columns);
     auto values = [&](Value column, Value at, int64_t lanes) {
       Value output = math.add(
@@ -119,7 +115,7 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
       bool splitsColumns = split.columns.larger > 0;
       const BlockRows &sized = splitsColumns ? blockColumns : stripRows;
       int64_t vectors = tailVectors(panel.form, columns, used, lanes);
-      Value group = math.div(number, panelsOfGroup);
+      Value group = groupOfPanel(number);
       Value base =
           math.add(region, math.mul(localRow, g.stride[1] * reader->rowStride));
       base =
@@ -132,9 +128,6 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
       Value count =
           sized.choose(split.lines.largest() * split.columns.largest(),
                        split.lines.rows * split.columns.rows);
-      Value channel =
-          math.add(math.mul(group, g.groupOutputs()),
-                   math.mul(math.rem(number, panelsOfGroup), columns));
       auto indices = [&](Value pixel) {
         Value h = math.constant(0), w = pixel;
         if (split.lines.largest() > 1) {
@@ -144,12 +137,11 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
         return g.indices(image, {plane, math.add(row, h), math.add(column, w)},
                          Value());
       };
-      storeSums(math.constant(0), count, indices, g.channelDim(), channel,
-                used);
+      storeSums(math.constant(0), count, indices, g.channelDim(),
+                firstColumn(number), used);
     });
   };
-  withPanelColumns(math.rem(number, panelsOfGroup), panelsOfGroup, columns,
-                   g.groupOutputs(), blocks);
+  withColumns(number, blocks);
 }
 
 void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
@@ -170,9 +162,6 @@ void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
   multiply(offsets, vectors, reader->memory, base, loops, math.constant(0));
 }
 
-FailureOr<EmittedKernel> mpc::emitConvolution(func::FuncOp kernel,
-                                              func::FuncOp impl,
-                                              const Contraction &contraction,
-                                              tile::BlocksAttr blocks) {
-  return ConvEmitter(kernel, impl, contraction, blocks).run();
+FailureOr<EmittedKernel> mpc::emitConvolution(const ContractionKernel &kernel) {
+  return ConvEmitter(kernel).run();
 }

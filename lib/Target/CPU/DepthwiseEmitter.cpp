@@ -139,9 +139,6 @@ void DepthwiseEmitter::emitPixels(Value row, Value column, int64_t width,
             count);
 }
 
-FailureOr<EmittedKernel> mpc::emitDepthwise(func::FuncOp kernel,
-                                            func::FuncOp impl,
-                                            const Contraction &contraction,
-                                            tile::BlocksAttr blocks) {
-  return DepthwiseEmitter(kernel, impl, contraction, blocks).run();
+FailureOr<EmittedKernel> mpc::emitDepthwise(const ContractionKernel &kernel) {
+  return DepthwiseEmitter(kernel).run();
 }

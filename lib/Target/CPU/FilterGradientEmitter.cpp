@@ -35,23 +35,13 @@ private:
     BlockRows rows;
   };
   UnitPlace placeOf(Value unit);
-  /// The first output channel of a panel.
-  Value firstChannel(Value number) {
-    return math.add(math.mul(math.div(number, panelsOfGroup), g.groupOutputs()),
-                    math.mul(math.rem(number, panelsOfGroup), columns));
-  }
-
   const ConvolutionGeometry &g = contraction.geometry;
   bool inPlace = !blocks.packsRight();
   int64_t vectors = contraction.vectors(columns);
-  int64_t panelsOfGroup = contraction.panelsOfGroup(columns);
-  int64_t panels = g.groups * panelsOfGroup;
   FilterBlocks cut{g, blocks.getRows()};
   /// Lines of the output in a chunk.
   int64_t chunkRows = blocks.getChunk() / g.out[2];
-  int64_t panelsPerItem = perItem(blocks.getPanelsPerItem(), panels);
   int64_t unitsPerItem = perItem(blocks.getBlocksPerItem(), cut.units);
-  int64_t panelGroups = llvm::divideCeil(panels, panelsPerItem);
   int64_t unitGroups = llvm::divideCeil(cut.units, unitsPerItem);
   int64_t panelElements = chunkRows * g.out[2] * columns;
   std::optional<RegionReader> reader;
@@ -108,7 +98,7 @@ void FilterGradientEmitter::emitItem(Value item) {
             Value line = math.add(math.mul(image, g.out[0]), plane);
             line = math.add(math.mul(line, g.out[1]), row);
             panel.offset = math.add(math.mul(line, g.out[2] * g.outputs),
-                                    firstChannel(number));
+                                    firstColumn(number));
           } else {
             panel.offset = math.mul(local, panelElements);
           }
@@ -127,7 +117,7 @@ void FilterGradientEmitter::emitItem(Value item) {
 void FilterGradientEmitter::packPositions(Value number, Value image,
                                           Value plane, Value row,
                                           Value offset) {
-  Value first = firstChannel(number);
+  Value first = firstColumn(number);
   auto copy = [&](int64_t used) {
     math.loop(chunkRows, [&](Value r) {
       math.loop(g.out[2], [&](Value w) {
@@ -147,8 +137,7 @@ void FilterGradientEmitter::packPositions(Value number, Value image,
       });
     });
   };
-  withPanelColumns(math.rem(number, panelsOfGroup), panelsOfGroup, columns,
-                   g.groupOutputs(), copy);
+  withColumns(number, copy);
 }
 
 FilterGradientEmitter::UnitPlace FilterGradientEmitter::placeOf(Value unit) {
@@ -167,8 +156,7 @@ void FilterGradientEmitter::addUnit(Value number, Value unit, Value region,
   base = math.add(
       base, math.mul(place.window[2], g.dilation[2] * reader->pixelStride));
   base = math.add(base, place.rows.first());
-  base = math.add(base,
-                  math.mul(math.div(number, panelsOfGroup), g.groupChannels()));
+  base = math.add(base, math.mul(groupOfPanel(number), g.groupChannels()));
   place.rows.with([&](int64_t rows) {
     SmallVector<int64_t> offsets;
     for (int64_t r = 0; r < rows; ++r)
@@ -199,16 +187,13 @@ void FilterGradientEmitter::storeUnit(Value number, Value unit, Value sums) {
     llvm::append_range(at, ArrayRef<Value>(window).take_back(g.spatialRank));
     return at;
   };
-  withPanelColumns(math.rem(number, panelsOfGroup), panelsOfGroup, columns,
-                   g.groupOutputs(), [&](int64_t used) {
-                     storeSums(sums, place.rows.count(), indices,
-                               /*columnDim=*/0, firstChannel(number), used);
-                   });
+  withColumns(number, [&](int64_t used) {
+    storeSums(sums, place.rows.count(), indices,
+              /*columnDim=*/0, firstColumn(number), used);
+  });
 }
 
-FailureOr<EmittedKernel> mpc::emitFilterGradient(func::FuncOp kernel,
-                                                 func::FuncOp impl,
-                                                 const Contraction &contraction,
-                                                 tile::BlocksAttr blocks) {
-  return FilterGradientEmitter(kernel, impl, contraction, blocks).run();
+FailureOr<EmittedKernel>
+mpc::emitFilterGradient(const ContractionKernel &kernel) {
+  return FilterGradientEmitter(kernel).run();
 }

@@ -20,17 +20,13 @@
 
 #include "../Kernel/KernelForm.h"
 
-#include "mpc/Dialect/Tile/IR/TileOps.h"
-
 namespace mpc {
 
-struct Contraction;
+struct ContractionKernel;
 
-/// Kernels around one contraction with an elementwise epilogue, cut as `blocks`
-/// says; see checkBlocks.
-using ContractionFunction = mlir::FailureOr<EmittedKernel>(
-    mlir::func::FuncOp kernel, mlir::func::FuncOp impl,
-    const Contraction &contraction, tile::BlocksAttr blocks);
+/// Kernels around one contraction with an elementwise epilogue.
+using ContractionFunction =
+    mlir::FailureOr<EmittedKernel>(const ContractionKernel &kernel);
 ContractionFunction emitProduct, emitConvolution, emitDepthwise,
     emitFilterGradient, emitAttention;
 /// Everything else.

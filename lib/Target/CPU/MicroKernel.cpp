@@ -14,9 +14,6 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Sums in flight that hide the latency of a multiply-add on two ports.
-static constexpr int64_t kSumsInFlight = 8;
-
 int64_t mpc::vectorLanes(Type type, const CpuTarget &target) {
   return type.getIntOrFloatBitWidth() > 32 ? target.lanes() / 2
                                            : target.lanes();
@@ -46,7 +43,7 @@ public:
     sumsPerSet = block.rows() * block.vectors;
     // A block with few sums is bound by latency: several sets take turns.
     int64_t innermost = loops.back().extent;
-    while (sets * sumsPerSet < kSumsInFlight && sets * 2 <= innermost &&
+    while (sets * sumsPerSet < block.inFlight && sets * 2 <= innermost &&
            sets < 8)
       sets *= 2;
   }

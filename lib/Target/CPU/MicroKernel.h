@@ -49,6 +49,8 @@ struct SumBlock {
   int64_t vectors = 0;
   /// Where each row begins, relative to the block's base.
   llvm::SmallVector<int64_t> rowOffsets;
+  /// Sums in flight that hide the latency of a multiply-add.
+  int64_t inFlight = 1;
 
   int64_t rows() const { return rowOffsets.size(); }
 };

@@ -26,7 +26,7 @@ public:
 private:
   void addChunk(Value first, int64_t count);
   void packPanels(Value first, int64_t count);
-  void packRowColumns(Range blocks, Value first, int64_t count);
+  void packRowColumn(const BlockRows &rows, int64_t size, Value k, Value to);
   void addBlock(Value block, Value first, int64_t count);
   void storePanel(Value block, Value number, int64_t used);
 
@@ -56,12 +56,9 @@ private:
   const ProductShape &shape = contraction.product;
   Value lhs = contraction.lhs(), rhs = contraction.rhs();
   bool transposed = contraction.transposeLhs;
-  int64_t panels = contraction.panelsOfGroup(columns);
   RowSplit split{shape.m, blocks.getRows()};
   int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
-  int64_t panelsPerItem = perItem(blocks.getPanelsPerItem(), panels);
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
-  int64_t panelGroups = llvm::divideCeil(panels, panelsPerItem);
   int64_t chunk = keepsSums() ? blocks.getChunk() : shape.depth;
   /// Elements between rows, or between k and k + 1 of `transposed` ones;
   /// between blocks where an item's rows are packed all together.
@@ -128,8 +125,8 @@ void ProductEmitter::emitItem(Value item) {
     addChunk(math.constant(whole), shape.depth - whole);
   math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
     math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
-      withPanelColumns(number, panels, columns, shape.n,
-                       [&](int64_t used) { storePanel(block, number, used); });
+      withColumns(number,
+                  [&](int64_t used) { storePanel(block, number, used); });
     });
   });
 }
@@ -138,7 +135,16 @@ void ProductEmitter::addChunk(Value first, int64_t count) {
   if (blocks.packsRight())
     packPanels(first, count);
   if (blocks.packsLeft() && transposed && keepsSums())
-    packRowColumns(itemBlocks, first, count);
+    math.loop(count, [&](Value k) {
+      math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
+        BlockRows rows = rowsOf(block);
+        Value to = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
+        to = math.add(to, math.mul(k, rowPitch));
+        rows.with([&](int64_t size) {
+          packRowColumn(rows, size, math.add(first, k), to);
+        });
+      });
+    });
   math.loop(itemBlocks.begin, itemBlocks.end, 1,
             [&](Value block) { addBlock(block, first, count); });
 }
@@ -162,24 +168,14 @@ void ProductEmitter::packPanels(Value first, int64_t count) {
     packAll(math.constant(0), count);
 }
 
-/// Copies the columns of the left side that blocks need: each block as
-/// [k][row].
-void ProductEmitter::packRowColumns(Range range, Value first, int64_t count) {
+/// Copies what a block of `size` rows needs of line `k` of the left side.
+void ProductEmitter::packRowColumn(const BlockRows &rows, int64_t size, Value k,
+                                   Value to) {
   SmallVector<Value> at = indicesOf(shape.lhsBatch);
-  at.resize(at.size() + 2);
-  math.loop(count, [&](Value k) {
-    at[at.size() - 2] = math.add(first, k);
-    math.loop(range.begin, range.end, 1, [&](Value block) {
-      BlockRows rows = rowsOf(block);
-      Value to = math.add(math.mul(math.sub(block, range.begin), blockPitch),
-                          math.mul(k, rowPitch));
-      rows.with([&](int64_t size) {
-        forPowers(size, lanes, [&](int64_t row, int64_t run) {
-          at.back() = math.add(rows.first(), row);
-          copyRun(lhs, at, run, rowMemory, math.add(to, row));
-        });
-      });
-    });
+  at.append({k, Value()});
+  forPowers(size, lanes, [&](int64_t row, int64_t run) {
+    at.back() = math.add(rows.first(), row);
+    copyRun(lhs, at, run, rowMemory, math.add(to, row));
   });
 }
 
@@ -198,7 +194,12 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
   } else if (keepsSums()) {
     base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
   } else {
-    packRowColumns({block, math.add(block, 1)}, first, count);
+    blockRows.with([&](int64_t size) {
+      math.loop(count, [&](Value k) {
+        packRowColumn(blockRows, size, math.add(first, k),
+                      math.mul(k, rowPitch));
+      });
+    });
   }
   math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
     Value local = number;
@@ -209,7 +210,7 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     if (!blocks.packsRight())
       panel.offset = math.add(panel.offset, math.mul(first, columns));
     Value tile = tileOf(block, number);
-    withPanelColumns(number, panels, columns, shape.n, [&](int64_t used) {
+    withColumns(number, [&](int64_t used) {
       int64_t vectors = tailVectors(panel.form, columns, used, lanes);
       blockRows.with([&](int64_t rows) {
         SmallVector<int64_t> offsets;
@@ -234,9 +235,6 @@ void ProductEmitter::storePanel(Value block, Value number, int64_t used) {
             math.mul(number, columns), used);
 }
 
-FailureOr<EmittedKernel> mpc::emitProduct(func::FuncOp kernel,
-                                          func::FuncOp impl,
-                                          const Contraction &contraction,
-                                          tile::BlocksAttr blocks) {
-  return ProductEmitter(kernel, impl, contraction, blocks).run();
+FailureOr<EmittedKernel> mpc::emitProduct(const ContractionKernel &kernel) {
+  return ProductEmitter(kernel).run();
 }

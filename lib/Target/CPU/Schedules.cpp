@@ -46,12 +46,18 @@ struct Cut {
   void cutFilterGradient();
   void cutAttention();
 
+  int64_t items() const {
+    return outer * divideCeil(allBlocks, blocksPerItem) *
+           divideCeil(panels, panelsPerItem ? panelsPerItem : panels);
+  }
+
   const Contraction &c;
   int64_t bytes, cache;
   int64_t rows = 1, columns = 1, chunk = 0, blocksPerItem = 1,
           panelsPerItem = 0;
   bool packsLeft = false, packsRight = false;
-  int64_t panels = 1;
+  /// What there is of all: batches or heads, blocks and panels.
+  int64_t outer = 1, allBlocks = 1, panels = 1;
 };
 } // namespace
 
@@ -78,7 +84,8 @@ static bool isLarge(const Contraction &c) {
 
 void Cut::cutProduct() {
   const ProductShape &shape = c.product;
-  RowSplit split(shape.m, rows);
+  outer = shape.batch;
+  allBlocks = RowSplit(shape.m, rows).blocks;
   int64_t elementBytes =
       packsRight ? bytes
                  : bytesPerElement(getElementTypeOrSelf(c.rhs().getType()));
@@ -87,12 +94,8 @@ void Cut::cutProduct() {
   panelsPerItem = std::clamp<int64_t>(cache / 2 / panelBytes, 1, panels);
   // Panels that come from memory, or are packed here, pay for themselves over
   // many rows.
-  blocksPerItem = std::min<int64_t>(split.blocks, packsRight ? 64 : 32);
+  blocksPerItem = std::min<int64_t>(allBlocks, packsRight ? 64 : 32);
   constexpr int64_t kWantedItems = 8;
-  auto items = [&] {
-    return shape.batch * divideCeil(split.blocks, blocksPerItem) *
-           divideCeil(panels, panelsPerItem);
-  };
   int64_t fewestPanels = packsLeft ? std::min<int64_t>(panels, 4) : 1;
   while (items() < kWantedItems && panelsPerItem / 2 >= fewestPanels)
     halve(panelsPerItem);
@@ -103,6 +106,8 @@ void Cut::cutProduct() {
 void Cut::cutLargeProduct() {
   const ProductShape &shape = c.product;
   RowSplit split(shape.m, rows);
+  outer = shape.batch;
+  allBlocks = split.blocks;
   chunk = std::min(kChunk, shape.depth);
   // Chunks alike need code for one length only.
   for (int64_t count = chunk; count >= kChunk / 2; --count)
@@ -120,15 +125,11 @@ void Cut::cutLargeProduct() {
                         std::max<int64_t>(cache * 3 / 4 / (chunk * bytes), 1));
   int64_t most = std::max<int64_t>(1, mostRows / split.largest());
   // Groups of almost equal size.
-  blocksPerItem = divideCeil(split.blocks, divideCeil(split.blocks, most));
+  blocksPerItem = divideCeil(allBlocks, divideCeil(allBlocks, most));
   panelsPerItem = divideCeil(panels, divideCeil(panels, panelsPerItem));
   // Items that are made at the cost of packing panels more often, and the
   // fewest rows that panels are packed for then.
   constexpr int64_t kWantedItems = 4, kFewestRows = 96;
-  auto items = [&] {
-    return shape.batch * divideCeil(split.blocks, blocksPerItem) *
-           divideCeil(panels, panelsPerItem);
-  };
   while (items() < kWantedItems && panelsPerItem > 4)
     halve(panelsPerItem);
   while (items() < kWantedItems &&
@@ -150,15 +151,12 @@ void Cut::cutConvolution() {
   auto regionBytes = [&](int64_t strips) {
     return g.regionElements(strips * lines.largest()) * bytes;
   };
-  blocksPerItem = lines.blocks;
+  outer = g.batch * g.out[0];
+  blocksPerItem = allBlocks = lines.blocks;
   while (blocksPerItem > 1 && regionBytes(blocksPerItem) > cache * 3 / 8)
     halve(blocksPerItem);
   panelsPerItem = panels;
   constexpr int64_t kWantedItems = 8;
-  auto items = [&] {
-    return g.batch * g.out[0] * divideCeil(lines.blocks, blocksPerItem) *
-           divideCeil(panels, panelsPerItem);
-  };
   // Splitting panels copies regions again, splitting strips reads panels again.
   auto splitPanels = [&] {
     while (items() < kWantedItems && panelsPerItem > 1)
@@ -184,13 +182,9 @@ void Cut::cutFilterGradient() {
   const ConvolutionGeometry &g = c.geometry;
   FilterBlocks cut(g, rows);
   panelsPerItem = panels;
-  blocksPerItem = cut.units;
+  blocksPerItem = allBlocks = cut.units;
   // Fewer rows than this do not pay for reading region and panels.
   constexpr int64_t kWantedItems = 4, kFewestRows = 48;
-  auto items = [&] {
-    return divideCeil(panels, panelsPerItem) *
-           divideCeil(cut.units, blocksPerItem);
-  };
   auto sumBytes = [&] {
     return panelsPerItem * blocksPerItem * cut.split.largest() * columns *
            bytes;
@@ -221,13 +215,12 @@ void Cut::cutFilterGradient() {
 
 void Cut::cutAttention() {
   auto query = cast<RankedTensorType>(c.lhs().getType());
-  RowSplit split(query.getDimSize(query.getRank() - 2), rows);
-  int64_t heads = productOf(query.getShape().drop_back(2));
+  outer = productOf(query.getShape().drop_back(2));
   // Fewest row blocks that pay for packing key and value again.
   constexpr int64_t kWantedItems = 8, kFewestBlocks = 4;
-  blocksPerItem = split.blocks;
-  while (heads * divideCeil(split.blocks, blocksPerItem) < kWantedItems &&
-         blocksPerItem / 2 >= kFewestBlocks)
+  allBlocks = RowSplit(query.getDimSize(query.getRank() - 2), rows).blocks;
+  blocksPerItem = allBlocks;
+  while (items() < kWantedItems && blocksPerItem / 2 >= kFewestBlocks)
     halve(blocksPerItem);
 }
 
