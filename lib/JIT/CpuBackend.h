@@ -26,10 +26,6 @@ public:
                                               Program &program) override;
 
 protected:
-  /// `kernels` in the LLVM dialect.
-  virtual mlir::FailureOr<llvm::SmallVector<KernelInfo>>
-  emit(mlir::ModuleOp kernels) const;
-
   const CpuTarget level;
 
 private:

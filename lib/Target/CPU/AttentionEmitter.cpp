@@ -324,6 +324,6 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
   memref::StoreOp::create(b, loc, inverse, inverses, local);
 }
 
-FailureOr<EmittedKernel> mpc::emitAttention(const ContractionKernel &kernel) {
+FailureOr<int64_t> mpc::emitAttention(const ContractionKernel &kernel) {
   return AttentionEmitter(kernel).run();
 }

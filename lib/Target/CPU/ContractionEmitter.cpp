@@ -88,15 +88,17 @@ ContractionEmitter::ContractionEmitter(const ContractionKernel &from)
   panel.form = contraction.panelForm;
 }
 
-FailureOr<EmittedKernel> ContractionEmitter::run() {
+FailureOr<int64_t> ContractionEmitter::run() {
   if (failed(stored.check()))
     return failure();
   prepare();
-  math.loop(arguments.begin, arguments.end, 1,
-            [&](Value item) { emitItem(item); });
+  auto own = tile::OwnOp::create(b, loc, items, cyclesPerItem,
+                                 /*inOrder=*/false);
+  b.setInsertionPoint(own.getBody().front().getTerminator());
+  emitItem(own.getItem());
   if (failed(status))
     return failure();
-  return EmittedKernel{items, grainOf(cyclesPerItem), scratchBytes};
+  return scratchBytes;
 }
 
 Value ContractionEmitter::memoryOf(Value tensor) const {

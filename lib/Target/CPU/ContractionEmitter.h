@@ -56,7 +56,7 @@ public:
   explicit ContractionEmitter(const ContractionKernel &kernel);
   virtual ~ContractionEmitter() = default;
 
-  mlir::FailureOr<EmittedKernel> run();
+  mlir::FailureOr<int64_t> run();
 
   /// Sets up memory, and says `items` and `cyclesPerItem`.
   virtual void prepare() = 0;

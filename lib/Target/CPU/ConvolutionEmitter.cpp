@@ -162,6 +162,6 @@ void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
   multiply(offsets, vectors, reader->memory, base, loops, math.constant(0));
 }
 
-FailureOr<EmittedKernel> mpc::emitConvolution(const ContractionKernel &kernel) {
+FailureOr<int64_t> mpc::emitConvolution(const ContractionKernel &kernel) {
   return ConvEmitter(kernel).run();
 }

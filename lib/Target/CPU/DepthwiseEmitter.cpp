@@ -139,6 +139,6 @@ void DepthwiseEmitter::emitPixels(Value row, Value column, int64_t width,
             count);
 }
 
-FailureOr<EmittedKernel> mpc::emitDepthwise(const ContractionKernel &kernel) {
+FailureOr<int64_t> mpc::emitDepthwise(const ContractionKernel &kernel) {
   return DepthwiseEmitter(kernel).run();
 }

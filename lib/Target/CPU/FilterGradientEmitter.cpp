@@ -193,7 +193,6 @@ void FilterGradientEmitter::storeUnit(Value number, Value unit, Value sums) {
   });
 }
 
-FailureOr<EmittedKernel>
-mpc::emitFilterGradient(const ContractionKernel &kernel) {
+FailureOr<int64_t> mpc::emitFilterGradient(const ContractionKernel &kernel) {
   return FilterGradientEmitter(kernel).run();
 }

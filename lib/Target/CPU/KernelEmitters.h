@@ -7,9 +7,10 @@
 //   func.func private @k_impl(inputs: memref..., outputs: memref...,
 //                             %begin: index, %end: index, %scratch:
 //                             memref<?xi8>)
-// in func, scf, memref, vector, arith and math. Its entry block and terminator
-// exist; emitters insert before the terminator. Memrefs are contiguous and
-// row-major with the tensor's shape and memoryElementType.
+// in func, tile, scf, memref, vector, arith and math. Its entry block and
+// terminator exist; emitters insert before the terminator. Items are tile.own.
+// Memrefs are contiguous and row-major with the tensor's shape and
+// memoryElementType.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,24 +25,28 @@ namespace mpc {
 
 struct ContractionKernel;
 
-/// Kernels around one contraction with an elementwise epilogue.
+/// Kernels around one contraction with an elementwise epilogue. Return the
+/// bytes of scratch memory that they use.
 using ContractionFunction =
-    mlir::FailureOr<EmittedKernel>(const ContractionKernel &kernel);
+    mlir::FailureOr<int64_t>(const ContractionKernel &kernel);
 ContractionFunction emitProduct, emitConvolution, emitDepthwise,
     emitFilterGradient, emitAttention;
-/// Everything else.
-mlir::FailureOr<EmittedKernel> emitLoops(mlir::func::FuncOp kernel,
-                                         mlir::func::FuncOp impl,
-                                         const ElementTarget &target);
-/// Writes the body of `impl` for `kernel`.
-using KernelEmitter = llvm::function_ref<mlir::FailureOr<EmittedKernel>(
-    mlir::func::FuncOp kernel, mlir::func::FuncOp impl)>;
-/// lowerKernels with bodies that `emit` writes.
-mlir::FailureOr<llvm::SmallVector<KernelInfo>>
-lowerKernelsBy(mlir::ModuleOp kernels, KernelEmitter emit);
-
 /// What the loops of this target are made of.
 ElementTarget elementTarget(const CpuTarget &target);
+/// The same of any target with lanes and registers.
+ElementTarget elementTarget(const TargetInfo &target);
+
+/// What is said of a function on memory: its scratch memory, which buffers no
+/// other one is, and, once tiles are lowered, its items and how many are worth
+/// a task.
+inline constexpr llvm::StringLiteral kScratchBytesAttr = "mpc.scratch_bytes",
+                                     kApartAttr = "mpc.apart",
+                                     kItemsAttr = "mpc.items",
+                                     kGrainAttr = "mpc.grain";
+/// What stands behind a kernel's name in that of its function on memory.
+inline constexpr llvm::StringLiteral kImplSuffix = "_impl";
+/// Gives the last argument of `impl` its size.
+void setScratch(mlir::func::FuncOp impl, int64_t bytes);
 
 } // namespace mpc
 

@@ -235,6 +235,6 @@ void ProductEmitter::storePanel(Value block, Value number, int64_t used) {
             math.mul(number, columns), used);
 }
 
-FailureOr<EmittedKernel> mpc::emitProduct(const ContractionKernel &kernel) {
+FailureOr<int64_t> mpc::emitProduct(const ContractionKernel &kernel) {
   return ProductEmitter(kernel).run();
 }

@@ -21,12 +21,6 @@
 
 namespace mpc {
 
-/// Number of independent work items, fewest that are worth a task of their own,
-/// and private memory that each call needs.
-struct EmittedKernel {
-  int64_t items = 1, grain = 1, scratchBytes = 0;
-};
-
 /// The arguments of `impl`, by what they are.
 struct ImplArguments {
   explicit ImplArguments(mlir::func::FuncOp kernel, mlir::func::FuncOp impl);

@@ -9,7 +9,6 @@
 
 #include "JIT/Compiler.h"
 #include "JIT/CpuBackend.h"
-#include "Target/CPU/KernelEmitters.h"
 
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
@@ -40,24 +39,9 @@ std::vector<TargetFacts> describeToy() {
   return {scalar};
 }
 
-class ToyBackend : public CpuBackend {
-public:
-  using CpuBackend::CpuBackend;
-
-protected:
-  FailureOr<SmallVector<KernelInfo>> emit(ModuleOp kernels) const override {
-    ElementTarget scalar;
-    scalar.lanes = target.facts().lanes;
-    scalar.registers = target.facts().registers;
-    return lowerKernelsBy(kernels, [&](func::FuncOp kernel, func::FuncOp impl) {
-      return emitLoops(kernel, impl, scalar);
-    });
-  }
-};
-
 std::unique_ptr<Backend> createToy(const TargetInfo &target,
                                    BackendOptions options) {
-  return std::make_unique<ToyBackend>(target, std::move(options),
+  return std::make_unique<CpuBackend>(target, std::move(options),
                                       *CpuTarget::of(*TargetInfo::native()));
 }
 

@@ -37,9 +37,15 @@ struct KernelInfo {
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 
 /// Replaces every kernel of `kernels` (functions on tensors with an attribute
-/// `mpc.kernel_kind`) by LLVM dialect with the C interface above. On failure
-/// the diagnostic names the kernel and the module is left in an unspecified
-/// state.
+/// `mpc.kernel_kind`) by LLVM dialect with the C interface above, for the
+/// module's target. Runs mpc-schedule-cpu-kernels, mpc-emit-cpu-kernels and
+/// mpc-lower-tiles; `after` is called with what each has made: "scheduled",
+/// "tiles", "vectors". On failure the diagnostic names the kernel and the
+/// module is left in an unspecified state.
+mlir::FailureOr<llvm::SmallVector<KernelInfo>> lowerKernels(
+    mlir::ModuleOp kernels,
+    llvm::function_ref<mlir::LogicalResult(llvm::StringRef)> after = {});
+/// The same for `target`, whatever the module says.
 mlir::FailureOr<llvm::SmallVector<KernelInfo>>
 lowerKernels(mlir::ModuleOp kernels, const CpuTarget &target);
 

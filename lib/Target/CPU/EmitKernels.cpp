@@ -1,0 +1,163 @@
+//===- EmitKernels.cpp - kernels as programs over tiles -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractionEmitter.h"
+#include "Schedules.h"
+
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Exe/IR/InPlace.h"
+#include "mpc/Target/CPU/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_EMITCPUKERNELSPASS
+#include "mpc/Target/CPU/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+ElementTarget mpc::elementTarget(const CpuTarget &target) {
+  ElementTarget result;
+  result.lanes = target.lanes();
+  result.registers = target.registers();
+  result.hasScalef = target.isa == CpuIsa::Avx512;
+  return result;
+}
+
+ElementTarget mpc::elementTarget(const TargetInfo &target) {
+  if (std::optional<CpuTarget> level = CpuTarget::of(target))
+    return elementTarget(*level);
+  ElementTarget result;
+  result.lanes = target.facts().lanes;
+  result.registers = target.facts().registers;
+  return result;
+}
+
+void mpc::setScratch(func::FuncOp impl, int64_t bytes) {
+  // Bare pointers carry static shapes only.
+  BlockArgument scratch = impl.getArguments().back();
+  scratch.setType(
+      MemRefType::get({std::max<int64_t>(bytes, 1)},
+                      cast<MemRefType>(scratch.getType()).getElementType()));
+  impl.setFunctionType(FunctionType::get(
+      impl.getContext(), impl.getBody().front().getArgumentTypes(), {}));
+  impl->setAttr(kScratchBytesAttr,
+                Builder(impl.getContext()).getI64IntegerAttr(bytes));
+}
+
+static LogicalResult checkSignature(func::FuncOp kernel) {
+  SmallVector<Type> types(kernel.getArgumentTypes());
+  llvm::append_range(types, kernel.getResultTypes());
+  for (Type type : types) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      return kernel.emitError()
+             << "kernel '" << kernel.getName() << "' has the type " << type
+             << "; code generation takes statically shaped tensors";
+  }
+  if (!llvm::hasSingleElement(kernel.getBody()))
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' must be one block";
+  return success();
+}
+
+/// Creates the empty function on memory for `kernel`.
+static func::FuncOp createImpl(func::FuncOp kernel) {
+  OpBuilder builder(kernel);
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes())
+    types.push_back(memoryType(type));
+  for (Type type : kernel.getResultTypes())
+    types.push_back(memoryType(type));
+  Type index = builder.getIndexType();
+  types.append({index, index, MemRefType::get({1}, builder.getI8Type())});
+  auto impl = func::FuncOp::create(builder, kernel.getLoc(),
+                                   (kernel.getName() + kImplSuffix).str(),
+                                   builder.getFunctionType(types, {}));
+  impl.setPrivate();
+  builder.setInsertionPointToStart(impl.addEntryBlock());
+  func::ReturnOp::create(builder, kernel.getLoc());
+
+  // No other buffer is one of these: all, but results and the arguments that
+  // they may lie over.
+  bool inPlace = kernel->hasAttr(exe::kInPlaceAttr);
+  SmallVector<bool> apart;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    apart.push_back(!exe::isWrittenInPlace(kernel, i));
+  apart.append(kernel.getNumResults(), !inPlace);
+  impl->setAttr(kApartAttr, builder.getDenseBoolArrayAttr(apart));
+  return impl;
+}
+
+/// Emits by what the kernel holds: the one contraction decides, whatever the
+/// attribute calls it. Returns the bytes of scratch memory that it uses.
+static FailureOr<int64_t> emitKernel(func::FuncOp kernel, func::FuncOp impl,
+                                     const TargetInfo &target) {
+  Operation *anchor = nullptr;
+  std::optional<CpuTarget> level = CpuTarget::of(target);
+  if (level) {
+    FailureOr<Operation *> found = Contraction::find(kernel);
+    if (failed(found))
+      return failure();
+    anchor = *found;
+  }
+  if (!anchor) {
+    ImplArguments arguments(kernel, impl);
+    KernelMemory memory;
+    llvm::append_range(memory.inputs, arguments.inputs());
+    llvm::append_range(memory.outputs, arguments.outputs());
+    memory.scratch = arguments.scratch;
+    OpBuilder builder(impl.getBody().front().getTerminator());
+    return emitLoops(kernel, builder, memory, elementTarget(target));
+  }
+  if (elementCount(anchor->getResult(0)) == 0)
+    return 0;
+  FailureOr<Contraction> contraction = Contraction::get(anchor, *level);
+  if (failed(contraction))
+    return failure();
+  auto blocks = kernel->getAttrOfType<tile::BlocksAttr>(kScheduleAttr);
+  if (!blocks)
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has no " << kScheduleAttr
+           << "; run mpc-schedule-cpu-kernels first";
+  ContractionFunction *const functions[] = {emitProduct, emitConvolution,
+                                            emitDepthwise, emitFilterGradient,
+                                            emitAttention};
+  return functions[static_cast<int>(contraction->form)](
+      {kernel, impl, *contraction, blocks});
+}
+
+namespace {
+struct EmitCpuKernelsPass
+    : mpc::impl::EmitCpuKernelsPassBase<EmitCpuKernelsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    TargetInfo target = exe::targetOf(module);
+    for (auto kernel :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (!kernel->hasAttr(MpcDialect::kKernelKindAttr) || kernel.isExternal())
+        continue;
+      if (failed(checkSignature(kernel)))
+        return signalPassFailure();
+      func::FuncOp impl = createImpl(kernel);
+      FailureOr<int64_t> scratch = emitKernel(kernel, impl, target);
+      if (failed(scratch)) {
+        kernel.emitError() << "no code could be generated for kernel '"
+                           << kernel.getName() << "'";
+        return signalPassFailure();
+      }
+      setScratch(impl, *scratch);
+      kernel.erase();
+    }
+  }
+};
+} // namespace

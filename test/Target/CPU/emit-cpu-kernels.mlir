@@ -1,0 +1,37 @@
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --mpc-emit-cpu-kernels --cse | FileCheck %s
+
+// The schedule says what an item is: all seven blocks of four rows times both panels. The right
+// side is packed chunk by chunk; sums of a chunk are added to those in scratch memory.
+
+// CHECK-LABEL: func.func private @product_impl(
+// CHECK-SAME: memref<28x64xf32>, %{{.*}}: memref<64x32xf32>, %{{.*}}: memref<28x32xf32>, %{{.*}}: index, %{{.*}}: index, %[[SCRATCH:.*]]: memref<7680xi8>)
+// CHECK-SAME: attributes {mpc.apart = array<i1: true, true, true>, mpc.scratch_bytes = 7680 : i64}
+// CHECK: tile.own %{{.*}} in (1) cycles(1.792000e+03) {
+// CHECK:   scf.for %{{.*}} = %{{.*}} to %c64 step %c32
+// CHECK:     scf.for
+// CHECK:       vector.store
+// CHECK:     scf.for %{{.*}} = %{{.*}} to %c7 step
+// CHECK:       %[[SUMS:.*]]:8 = scf.for
+// CHECK:         math.fma {{.*}} : vector<16xf32>
+// CHECK:       %[[BOTH:.*]] = arith.addf %[[SUMS]]#0, %[[SUMS]]#4 : vector<16xf32>
+// CHECK:       %[[OLD:.*]] = vector.load
+// CHECK:       arith.addf %[[OLD]], %[[BOTH]] : vector<16xf32>
+func.func private @product(%x: tensor<28x64xf32>, %w: tensor<64x32xf32>) -> tensor<28x32xf32>
+    attributes {mpc.kernel_kind = "contraction",
+                mpc.schedule = #tile.blocks<rows = 4, columns = 16, chunk = 32, blocks_per_item = 7, panels_per_item = 2, pack = right>} {
+  %0 = mpc.matmul %x, %w : (tensor<28x64xf32>, tensor<64x32xf32>) -> tensor<28x32xf32>
+  return %0 : tensor<28x32xf32>
+}
+
+// Rows are items that are walked, whatever walks them.
+
+// CHECK-LABEL: func.func private @softmax_impl(
+// CHECK: tile.own %{{.*}} in (64)
+// CHECK:   tile.walk
+// CHECK:   tile.join largest
+// CHECK:   tile.keep
+// CHECK:   tile.commit
+func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row_reduction"} {
+  %0 = mpc.softmax %x axis(1) : tensor<64x512xf32>
+  return %0 : tensor<64x512xf32>
+}

@@ -1,0 +1,64 @@
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-lower-tiles | FileCheck %s
+
+// A call runs the items from begin to end. What an item keeps lies behind the scratch memory that
+// there is.
+
+// CHECK-LABEL: func.func private @keeps_impl(
+// CHECK-SAME: %[[X:.*]]: memref<16x64xf32>, %[[Y:.*]]: memref<16x64xf32>, %[[BEGIN:.*]]: index, %[[END:.*]]: index, %[[SCRATCH:.*]]: memref<320xi8>)
+// CHECK-SAME: mpc.grain = 2000 : i64, mpc.items = 16 : i64, mpc.scratch_bytes = 320 : i64
+// CHECK: %[[BYTES:.*]] = arith.constant 64 : index
+// CHECK: scf.for %[[ROW:.*]] = %[[BEGIN]] to %[[END]] step
+// CHECK:   %[[PLACE:.*]] = memref.view %[[SCRATCH]]
+// CHECK:   %[[BEST:.*]] = scf.for %[[AT:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%{{.*}} = %{{.*}}) -> (vector<16xf32>)
+// CHECK:     vector.store %{{.*}}, %[[PLACE]][%[[AT]]]
+// CHECK:   scf.for
+// CHECK:     vector.load %[[PLACE]]
+// CHECK:     vector.store %{{.*}}, %[[Y]]
+// CHECK-NOT: tile.
+func.func private @keeps_impl(%x: memref<16x64xf32>, %y: memref<16x64xf32>, %begin: index, %end: index, %scratch: memref<64xi8>)
+    attributes {mpc.scratch_bytes = 64 : i64} {
+  %lowest = arith.constant 0xFF800000 : f32
+  %start = arith.constant dense<0xFF800000> : vector<16xf32>
+  tile.own %row in (16) cycles(20.0) {
+    %kept = tile.keep "doubled" : <[64] x f32>
+    %own = tile.walk (%c) from (0) to (64) by 16 carry(%best = %start) : vector<16xf32> {
+      %v = vector.load %x[%row, %c] : memref<16x64xf32>, vector<16xf32>
+      %d = arith.addf %v, %v : vector<16xf32>
+      tile.save %d, %kept[%c] : vector<16xf32>, <[64] x f32>
+      %more = arith.maximumf %d, %best : vector<16xf32>
+      tile.yield %more : vector<16xf32>
+    }
+    %largest = tile.join largest %own from(%lowest : f32) "largest" : (vector<16xf32>) -> f32 {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.maximumf %a, %b : f32
+      tile.yield %m : f32
+    }
+    %all = vector.broadcast %largest : f32 to vector<16xf32>
+    tile.walk (%c) from (0) to (64) by 16 {
+      tile.commit {
+        %v = tile.kept %kept[%c] : <[64] x f32>, vector<16xf32>
+        %s = arith.subf %v, %all : vector<16xf32>
+        vector.store %s, %y[%row, %c] : memref<16x64xf32>, vector<16xf32>
+      }
+    }
+  }
+  return
+}
+
+// Items that begin when others have ended are one item.
+
+// CHECK-LABEL: func.func private @in_order_impl(
+// CHECK-SAME: mpc.grain = 1 : i64, mpc.items = 1 : i64
+// CHECK: scf.for
+// CHECK: scf.for
+func.func private @in_order_impl(%x: memref<4xf32>, %begin: index, %end: index, %scratch: memref<1xi8>)
+    attributes {mpc.scratch_bytes = 0 : i64} {
+  %one = arith.constant 1.0 : f32
+  tile.own %i in (4) cycles(1.0) {
+    memref.store %one, %x[%i] : memref<4xf32>
+  }
+  tile.own %i in (2) cycles(1.0) in_order {
+    memref.store %one, %x[%i] : memref<4xf32>
+  }
+  return
+}
