@@ -1,0 +1,83 @@
+//===- ScheduleTests.cpp - schedules that are given -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Windows and attention cut as no cost model would; products are in
+// MatmulKernelTests.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelRunner.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+
+using namespace mpc;
+
+/// Checks the kernel of one op under each of `schedules`.
+static void expectHonoured(const std::string &arguments,
+                           const std::string &result, const std::string &op,
+                           std::initializer_list<const char *> schedules) {
+  for (const char *schedule : schedules) {
+    std::string text = llvm::formatv(
+        "func.func private @k({0}) -> {1} attributes {{mpc.kernel_kind = "
+        "\"library\", mpc.schedule = #tile.blocks<{2}>} {{\n%0 = {3} -> "
+        "{1}\nreturn %0 : {1}\n}\n",
+        arguments, result, schedule, op);
+    EXPECT_EQ(checkKernel(text, CpuTarget{CpuIsa::Avx2}), "") << text;
+  }
+}
+
+TEST(Schedule, OfAConvolution) {
+  std::string x = "tensor<2x9x7x12xf32>", w = "tensor<20x6x3x3xf32>";
+  auto op = [&](const char *pad) {
+    return llvm::formatv("mpc.conv %x, %w strides([1, 1]) pad([{0}, {0}], "
+                         "[{0}, {0}]) dilations([1, 1]) groups(2) "
+                         "layout(channels_last) : ({1}, {2})",
+                         pad, x, w)
+        .str();
+  };
+  std::string arguments = "%x: " + x + ", %w: " + w;
+  expectHonoured(
+      arguments, "tensor<2x9x7x20xf32>", op("1"),
+      {"rows = 2, columns = 8, blocks_per_item = 4, panels_per_item = 3, "
+       "pack = both",
+       "rows = 7, columns = 8, blocks_per_item = 100, pack = both"});
+  // Without padding the input is read in place, or copied all the same.
+  expectHonoured(arguments, "tensor<2x7x5x20xf32>", op("0"),
+                 {"rows = 3, columns = 16, panels_per_item = 1, pack = right",
+                  "rows = 1, columns = 8, blocks_per_item = 2, pack = both"});
+}
+
+TEST(Schedule, OfADepthwiseConvolution) {
+  std::string x = "tensor<1x8x9x24xf32>", w = "tensor<24x1x3x3xf32>";
+  expectHonoured(
+      "%x: " + x + ", %w: " + w, "tensor<1x6x7x24xf32>",
+      "mpc.conv %x, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) "
+      "groups(24) layout(channels_last) : (" +
+          x + ", " + w + ")",
+      {"rows = 5, columns = 8, blocks_per_item = 4, pack = right",
+       "rows = 2, columns = 24, blocks_per_item = 1, pack = both"});
+}
+
+TEST(Schedule, OfAFilterGradient) {
+  std::string x = "tensor<3x8x8x10xf32>", g = "tensor<3x6x6x16xf32>";
+  expectHonoured(
+      "%x: " + x + ", %g: " + g, "tensor<16x10x3x3xf32>",
+      "mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) "
+      "dilations([1, 1]) layout(channels_last) : (" +
+          x + ", " + g + ")",
+      {"rows = 4, columns = 8, chunk = 12, blocks_per_item = 2, "
+       "panels_per_item = 1, pack = none",
+       "rows = 5, columns = 16, chunk = 36, blocks_per_item = 100, pack = "
+       "both"});
+}
+
+TEST(Schedule, OfAttention) {
+  std::string q = "tensor<2x3x19x12xf32>", k = "tensor<2x3x21x12xf32>";
+  expectHonoured("%q: " + q + ", %k: " + k, q,
+                 "mpc.attention %q, %k, %k scale(2.500000e-01) : (" + q + ", " +
+                     k + ", " + k + ")",
+                 {"rows = 3, columns = 8, blocks_per_item = 2, pack = right",
+                  "rows = 5, columns = 16, blocks_per_item = 9, pack = both"});
+}
