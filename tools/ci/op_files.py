@@ -52,4 +52,6 @@ def main():
         sys.exit(f"more than {options.at_most}")
 
 
+# A reader that has seen enough ends this in silence.
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 main()
