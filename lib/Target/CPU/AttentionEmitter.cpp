@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Kernel/MathExpansion.h"
+#include "../Kernel/AttentionMath.h"
 #include "ContractionEmitter.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -191,10 +191,9 @@ Value AttentionEmitter::splatted(Value scalar, int64_t count) {
 
 Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
                                    int64_t count, Value lanesUsed) {
-  ValueMath values(b, loc);
-  auto type = cast<VectorType>(scores.getType());
-  Value none = values.constant(type, -std::numeric_limits<double>::infinity());
-  scores = values.mul(scores, op.getScale().convertToDouble());
+  MathExpansion values(b, loc, elementTarget(contraction.target));
+  AttentionMath formula(values, op.getScale().convertToDouble());
+  scores = formula.scaled(scores);
   if (Value mask = op.getMask()) {
     ArrayRef<int64_t> shape = cast<RankedTensorType>(mask.getType()).getShape();
     SmallVector<Value> full(head), at;
@@ -213,17 +212,7 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
     Value value = *emitted;
     if (!isa<VectorType>(value.getType()))
       value = splatted(value, count);
-    if (isa<FloatType>(getElementTypeOrSelf(mask.getType()))) {
-      unsigned from =
-          getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
-      if (from < sumType.getIntOrFloatBitWidth())
-        value = arith::ExtFOp::create(b, loc, type, value);
-      else if (from > sumType.getIntOrFloatBitWidth())
-        value = arith::TruncFOp::create(b, loc, type, value);
-      scores = values.add(scores, value);
-    } else {
-      scores = values.select(value, scores, none);
-    }
+    scores = formula.masked(scores, value);
   }
   if (op.getCausal()) {
     // Kept while t <= s + T - S, that is t + S < s + T + 1.
@@ -234,10 +223,10 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
     Value limit = splatted(math.add(row, positions + 1), count);
     Value kept =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, limit);
-    scores = values.select(kept, scores, none);
+    scores = formula.kept(kept, scores);
   }
   if (lanesUsed)
-    scores = values.select(lanesUsed, scores, none);
+    scores = formula.kept(lanesUsed, scores);
   return scores;
 }
 
@@ -245,6 +234,7 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
 /// their sum; both are 0 for a row that keeps nothing.
 void AttentionEmitter::emitSoftmax(Value row, Value local) {
   MathExpansion values(b, loc, elementTarget(contraction.target));
+  AttentionMath formula(values, op.getScale().convertToDouble());
   int64_t wide = 2 * lanes, whole = positions - positions % wide;
   int64_t rest = positions - whole;
   auto type = VectorType::get({wide}, sumType);
@@ -263,9 +253,6 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
         b, loc, VectorType::get({tailLanes}, b.getI1Type()),
         ArrayRef<int64_t>{rest});
 
-  auto maximum = [&](Value x, Value y) -> Value {
-    return arith::MaximumFOp::create(b, loc, x, y);
-  };
   auto first = [&](Value column, VectorType of, Value mask) {
     Value at = math.add(base, column);
     Value loaded = vector::LoadOp::create(b, loc, of, scores, at);
@@ -291,23 +278,20 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
   };
 
   Value largest = reduceLoop(none, [&](Value column, Value sofar) {
-    return maximum(sofar, first(column, type, Value()));
+    return formula.larger(sofar, first(column, type, Value()));
   });
   largest = reduce(vector::CombiningKind::MAXIMUMF, largest);
   if (rest) {
     Value tail = first(math.constant(whole), tailType, tailMask);
-    largest = maximum(largest, reduce(vector::CombiningKind::MAXIMUMF, tail));
+    largest =
+        formula.larger(largest, reduce(vector::CombiningKind::MAXIMUMF, tail));
   }
-  // Subtracting -inf from -inf would give NaN instead of nothing.
-  Value empty = values.compare(arith::CmpFPredicate::OEQ, largest,
-                               -std::numeric_limits<double>::infinity());
-  Value shift = values.select(empty, 0.0, largest);
+  Value shift = formula.shift(largest);
 
   auto second = [&](Value column, VectorType of) -> Value {
     Value at = math.add(base, column);
     Value loaded = vector::LoadOp::create(b, loc, of, scores, at);
-    Value power = values.expNonPositive(
-        values.sub(loaded, splatted(shift, of.getDimSize(0))));
+    Value power = formula.power(loaded, splatted(shift, of.getDimSize(0)));
     vector::StoreOp::create(b, loc, power, scores, at);
     return power;
   };
@@ -319,8 +303,7 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
   if (rest)
     sum = values.add(sum, reduce(vector::CombiningKind::ADD,
                                  second(math.constant(whole), tailType)));
-  Value inverse = values.div(values.constant(sumType, 1.0), sum);
-  inverse = values.select(empty, 0.0, inverse);
+  Value inverse = formula.inverse(sum, largest);
   memref::StoreOp::create(b, loc, inverse, inverses, local);
 }
 
