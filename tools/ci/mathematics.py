@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Names the file that holds the mathematics of each family of kernels.
+
+  tools/ci/mathematics.py
+
+Exits 1 where what marks a family's mathematics stands in another file of lib/Target as
+well. Of the reference interpreter, which judges them, nothing is asked.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KERNEL = "lib/Target/Kernel"
+# Family: the file, and what no other file of the folders may have.
+FAMILIES = {
+    "softmax, log-softmax": (f"{KERNEL}/RowMath.cpp", r"emitSoftmax\(Operation|\blogOfSum\b"),
+    "layer norm, RMS norm": (f"{KERNEL}/RowMath.cpp", r'emitNorm\(Operation|"variance"'),
+    "sums and extremes along axes": (f"{KERNEL}/RowReducers.cpp", r"positionReducer\(Operation"),
+    "attention and its gradient": (f"{KERNEL}/AttentionMath.cpp", r'"exp2Fast"|exp\w*\(\w+\.sub\('),
+    "functions of numbers": ("lib/Target/Math", r"\bhorner\((?:F )?\w+, (?:const )?\{"),
+}
+# Softmax of rows has powers as attention has; functions for 16 bits are polynomials.
+ALSO = {
+    "attention and its gradient": {f"{KERNEL}/RowMath.cpp"},
+    "functions of numbers": {"lib/Target/CUDA/Prelude/MathShort.h"},
+}
+
+
+def main():
+    files = [path for path in (ROOT / "lib/Target").rglob("*") if path.suffix in (".cpp", ".h")]
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in files}
+    status = 0
+    for family, (home, mark) in FAMILIES.items():
+        found = {name for name, text in texts.items() if re.search(mark, text)}
+        stem = home.removesuffix(".cpp")
+        own = {name for name in found if name.startswith((stem + ".", home + "/"))}
+        others = found - own - ALSO.get(family, set())
+        print(f"{family}: {home}")
+        if not own:
+            sys.exit(f"{home}: has nothing of what marks {family}: {mark}")
+        for name in sorted(others):
+            print(f"{name}: has a part of {family}, which stands in {home}", file=sys.stderr)
+            status = 1
+    sys.exit(status)
+
+
+main()
