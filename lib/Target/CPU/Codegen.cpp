@@ -106,6 +106,8 @@ mpc::lowerKernels(ModuleOp module,
   auto run = [&](std::unique_ptr<Pass> pass, StringRef name) {
     PassManager passes(module.getContext(), ModuleOp::getOperationName());
     passes.addPass(std::move(pass));
+    // The first pass of lowerToLlvm verifies what comes out.
+    passes.enableVerifier(false);
     return success(succeeded(passes.run(module)) &&
                    (!after || succeeded(after(name))));
   };
