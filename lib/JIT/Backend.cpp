@@ -6,8 +6,11 @@
 
 #include "Backend.h"
 
+#include "mpc/Support/Files.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mpc;
 
@@ -20,6 +23,18 @@ static llvm::StringMap<Backend::Create> &backends() {
 
 void Backend::add(llvm::StringRef family, Create create) {
   backends()[family] = create;
+}
+
+mlir::LogicalResult Backend::dump(mlir::ModuleOp kernels,
+                                  llvm::StringRef name) const {
+  if (options.dumpDir.empty())
+    return mlir::success();
+  std::string text;
+  llvm::raw_string_ostream(text) << *kernels << "\n";
+  std::string path = options.dumpDir + "/kernels." + name.str() + ".mlir";
+  if (Status status = writeWholeFile(path, {text}); !status.ok())
+    return kernels.emitError() << status.toString();
+  return mlir::success();
 }
 
 /// The targets of a family that code is generated for: "cpu:avx2, cpu:avx512".

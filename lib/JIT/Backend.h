@@ -63,6 +63,11 @@ protected:
   Backend(const TargetInfo &target, BackendOptions options)
       : target(target), options(std::move(options)) {}
 
+  /// Writes kernels on their way to code beside the stages' IR, as
+  /// "kernels.NAME.mlir", where there is a folder for them. On failure a
+  /// diagnostic at the module says why.
+  mlir::LogicalResult dump(mlir::ModuleOp kernels, llvm::StringRef name) const;
+
   const TargetInfo target;
   const BackendOptions options;
 };

@@ -8,11 +8,8 @@
 
 #include "OrcJit.h"
 
-#include "mpc/Support/Files.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -23,18 +20,8 @@ static Status internal(llvm::Error error) {
 }
 
 LogicalResult CpuBackend::lower(ModuleOp kernels) {
-  // What passes make on the way stands beside the stages' IR.
-  auto dump = [&](StringRef name) -> LogicalResult {
-    if (options.dumpDir.empty())
-      return success();
-    std::string text;
-    llvm::raw_string_ostream(text) << *kernels << "\n";
-    std::string path = options.dumpDir + "/kernels." + name.str() + ".mlir";
-    if (Status status = writeWholeFile(path, {text}); !status.ok())
-      return kernels.emitError() << status.toString();
-    return success();
-  };
-  FailureOr<SmallVector<KernelInfo>> lowered = lowerKernels(kernels, dump);
+  FailureOr<SmallVector<KernelInfo>> lowered = lowerKernels(
+      kernels, [&](StringRef name) { return dump(kernels, name); });
   if (succeeded(lowered))
     infos = std::move(*lowered);
   return lowered;

@@ -34,21 +34,27 @@ public:
 
 private:
   /// Writes a file beside the stages' IR.
-  Status dump(const std::string &name, std::string_view bytes) const;
+  Status dumpFile(const std::string &name, std::string_view bytes) const;
 };
 
 } // namespace
 
 LogicalResult CudaBackend::lower(ModuleOp kernels) {
-  PassManager passes(kernels.getContext(), ModuleOp::getOperationName());
-  passes.addPass(createScheduleKernelsPass());
-  passes.addPass(createLowerKernelsToGpuPass());
-  passes.addPass(createLowerTeamsPass());
-  return passes.run(kernels);
+  auto run = [&](std::unique_ptr<Pass> pass) {
+    PassManager passes(kernels.getContext(), ModuleOp::getOperationName());
+    passes.addPass(std::move(pass));
+    return passes.run(kernels);
+  };
+  if (failed(run(createScheduleKernelsPass())) ||
+      failed(dump(kernels, "scheduled")) ||
+      failed(run(createLowerKernelsToGpuPass())) ||
+      failed(dump(kernels, "tiles")))
+    return failure();
+  return run(createLowerTeamsPass());
 }
 
-Status CudaBackend::dump(const std::string &name,
-                         std::string_view bytes) const {
+Status CudaBackend::dumpFile(const std::string &name,
+                             std::string_view bytes) const {
   if (options.dumpDir.empty())
     return {};
   return writeWholeFile(options.dumpDir + "/" + name, {bytes});
@@ -95,7 +101,7 @@ Status CudaBackend::generate(ModuleOp lowered, Program &program) {
     return status;
   program.target = target.name();
   program.cuda = std::move(code);
-  return dump("kernels.cu", all);
+  return dumpFile("kernels.cu", all);
 }
 
 Result<std::vector<std::byte>> CudaBackend::generateFile(ModuleOp lowered,
@@ -113,12 +119,12 @@ Result<std::vector<std::byte>> CudaBackend::generateFile(ModuleOp lowered,
     return binaries.status();
   for (auto [i, binary] : llvm::enumerate(*binaries))
     if (Status status =
-            dump("kernels-" + std::to_string(i) + ".cubin",
-                 {reinterpret_cast<const char *>(binary.cubin.data()),
-                  binary.cubin.size()});
+            dumpFile("kernels-" + std::to_string(i) + ".cubin",
+                     {reinterpret_cast<const char *>(binary.cubin.data()),
+                      binary.cubin.size()});
         !status.ok())
       return status;
-  if (Status status = dump("ptxas.log", report.log); !status.ok())
+  if (Status status = dumpFile("ptxas.log", report.log); !status.ok())
     return status;
   code->binaries = std::move(*binaries);
   program.cuda = std::move(code);
