@@ -152,7 +152,7 @@ void OwnOp::print(OpAsmPrinter &printer) {
                                 {"count", "cycles", "in_order", "team"});
 }
 
-LogicalResult OwnOp::verify() {
+LogicalResult OwnOp::verifyRegions() {
   if (static_cast<int64_t>(getCount()) < 0)
     return emitOpError() << "has " << int64_t(getCount()) << " items";
   if (getBody().getNumArguments() != 1 ||
@@ -214,9 +214,14 @@ ParseResult WalkOp::parse(OpAsmParser &parser, OperationState &state) {
   };
   int64_t by = 1;
   if (numbers("from", getFromAttrName(state.name)) ||
-      numbers("to", getToAttrName(state.name)) || parser.parseKeyword("by") ||
-      parser.parseInteger(by))
+      numbers("to", getToAttrName(state.name)) || parser.parseKeyword("by"))
     return failure();
+  SMLoc width = parser.getCurrentLocation();
+  if (parser.parseInteger(by))
+    return failure();
+  if (by < 1)
+    return parser.emitError(width)
+           << "walks by vectors of at least one position, found " << by;
   state.addAttribute(getByAttrName(state.name), builder.getI64IntegerAttr(by));
   if (succeeded(parser.parseOptionalKeyword("masked"))) {
     state.addAttribute(getMaskedAttrName(state.name), builder.getUnitAttr());
@@ -271,7 +276,7 @@ void WalkOp::print(OpAsmPrinter &printer) {
                                 {"from", "to", "by", "masked"});
 }
 
-LogicalResult WalkOp::verify() {
+LogicalResult WalkOp::verifyRegions() {
   auto by = static_cast<int64_t>(getBy());
   // C1
   if (getFrom().empty() || getFrom().size() != getTo().size() || by < 1)
@@ -297,7 +302,45 @@ LogicalResult WalkOp::verify() {
   if (yield.getValues().getTypes() != getInitial().getTypes() ||
       getResultTypes() != getInitial().getTypes())
     return emitOpError("yields other types than it carries");
+  // C4
+  if ((*this)->getParentOfType<WalkOp>())
+    return emitOpError("stands inside of another walk");
   return success();
+}
+
+/// What only means something at a position of a walk.
+static LogicalResult verifyInWalk(Operation *op) {
+  if (op->getParentOfType<WalkOp>())
+    return success();
+  return op->emitOpError("stands in no tile.walk, and so at no position");
+}
+
+static LogicalResult verifyPlace(Operation *op, Value place,
+                                 ValueRange positions) {
+  if (failed(verifyInWalk(op)))
+    return failure();
+  if (!place.getDefiningOp<KeepOp>())
+    return op->emitOpError("needs a place that a tile.keep makes");
+  size_t extents = cast<KeptType>(place.getType()).getShape().size();
+  if (extents != positions.size() && extents != positions.size() + 1)
+    return op->emitOpError()
+           << "has " << positions.size() << " positions in a place of "
+           << extents << " extents";
+  return success();
+}
+
+LogicalResult SaveOp::verify() {
+  return verifyPlace(*this, getPlace(), getPositions());
+}
+
+LogicalResult KeptOp::verify() {
+  return verifyPlace(*this, getPlace(), getPositions());
+}
+
+LogicalResult AccumulateOp::verify() {
+  if (!getSums().getDefiningOp<SumsOp>())
+    return emitOpError("needs sums that a tile.sums makes");
+  return verifyInWalk(*this);
 }
 
 //===----------------------------------------------------------------------===//
@@ -322,7 +365,7 @@ static void printJoining(OpAsmPrinter &printer, Operation *,
   printer << stringifyJoining(joining.getValue());
 }
 
-LogicalResult JoinOp::verify() {
+LogicalResult JoinOp::verifyRegions() {
   // C1
   if (getValues().empty() || getNumResults() != getValues().size())
     return emitOpError() << "joins " << getValues().size() << " values to "
@@ -344,6 +387,9 @@ LogicalResult JoinOp::verify() {
     return emitOpError(
         "needs a region from two scalars of each value to one, and to be from "
         "one");
+  // C3
+  if ((*this)->getParentOfType<WalkOp>())
+    return emitOpError("stands inside of a walk; it joins what walks end with");
   return success();
 }
 
@@ -355,7 +401,7 @@ void CommitOp::build(OpBuilder &builder, OperationState &state, bool once) {
   ensureTerminator(*body, builder, state.location);
 }
 
-LogicalResult TotalOp::verify() {
+LogicalResult TotalOp::verifyRegions() {
   auto by = static_cast<int64_t>(getBy());
   if (getSums().empty() || by < 1)
     return emitOpError() << "needs sums, and vectors of at least one column";

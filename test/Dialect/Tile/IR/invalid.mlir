@@ -89,3 +89,76 @@ func.func @odd_total() {
   }
   return
 }
+
+// -----
+
+func.func @by_nothing() {
+  // expected-error @+1 {{walks by vectors of at least one position, found 0}}
+  tile.walk (%c) from (0) to (4) by 0 masked(%m) {
+  }
+  return
+}
+
+// -----
+
+func.func @nested() {
+  tile.walk (%c) from (0) to (4) by 1 {
+    // expected-error @+1 {{'tile.walk' op stands inside of another walk}}
+    tile.walk (%d) from (0) to (4) by 1 {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @joined_early(%x: f32) {
+  tile.walk (%c) from (0) to (4) by 1 {
+    // expected-error @+1 {{'tile.join' op stands inside of a walk; it joins what walks end with}}
+    %r = tile.join any %x from(%x : f32) "x" : (f32) -> f32 {
+    ^bb0(%a: f32, %b: f32):
+      tile.yield %a : f32
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @saved_nowhere(%x: f32, %i: index) {
+  %kept = tile.keep "x" : <[4] x f32>
+  // expected-error @+1 {{'tile.save' op stands in no tile.walk, and so at no position}}
+  tile.save %x, %kept[%i] : f32, <[4] x f32>
+  return
+}
+
+// -----
+
+func.func @other_extents(%x: f32) {
+  %kept = tile.keep "x" : <[4, 2, 2] x f32>
+  tile.walk (%c) from (0) to (4) by 1 {
+    // expected-error @+1 {{'tile.save' op has 1 positions in a place of 3 extents}}
+    tile.save %x, %kept[%c] : f32, <[4, 2, 2] x f32>
+  }
+  return
+}
+
+// -----
+
+func.func @given_place(%kept: !tile.kept<[4] x f32>) {
+  tile.walk (%c) from (0) to (4) by 1 {
+    // expected-error @+1 {{'tile.kept' op needs a place that a tile.keep makes}}
+    %v = tile.kept %kept[%c] : <[4] x f32>, f32
+  }
+  return
+}
+
+// -----
+
+func.func @given_sums(%sums: !tile.sums<4 x f32>, %x: f32) {
+  tile.walk (%c) from (0) to (4) by 1 {
+    // expected-error @+1 {{'tile.accumulate' op needs sums that a tile.sums makes}}
+    tile.accumulate %x, %sums[%c] : f32, <4 x f32>
+  }
+  return
+}

@@ -168,7 +168,7 @@ def Tile_OwnOp : Tile_RegionOp<"own"> {
                        OptionalAttr<Tile_TeamAttr>:$team);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "int64_t":$count, "double":$cycles, "bool":$inOrder,
                                  CArg<"::mpc::tile::TeamAttr", "{}">:$team)>];
@@ -195,13 +195,14 @@ def Tile_WalkOp : Tile_RegionOp<"walk"> {
     - (C2) a line has at least one vector, or no position.
     - (C3) the region's arguments are the positions, the mask, what is carried; it
       yields values of these types.
+    - (C4) no walk stands inside of another.
   }];
   let arguments = (ins Variadic<AnyType>:$initial, DenseI64ArrayAttr:$from, DenseI64ArrayAttr:$to,
                        I64Attr:$by, UnitAttr:$masked);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::llvm::ArrayRef<int64_t>":$from, "::llvm::ArrayRef<int64_t>":$to,
                                  "int64_t":$by, "bool":$masked, "::mlir::ValueRange":$initial)>];
@@ -237,6 +238,7 @@ def Tile_JoinOp : Tile_RegionOp<"join", [AttrSizedOperandSegments]> {
     - (C1) a result has the operand's type, or its element type; all alike.
     - (C2) the region takes two scalars for each operand and yields one; the join is
       from one.
+    - (C3) a join stands behind the walks, not inside.
   }];
   let arguments = (ins Variadic<AnyType>:$values, Variadic<AnyType>:$identities,
                        Tile_JoiningAttr:$joining, StrAttr:$name);
@@ -246,7 +248,7 @@ def Tile_JoinOp : Tile_RegionOp<"join", [AttrSizedOperandSegments]> {
     custom<Joining>($joining) $values `from` `(` $identities `:` type($identities) `)` $name attr-dict
     `:` functional-type($values, $results) $body
   }];
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Tile_CommitOp : Tile_RegionOp<"commit"> {
@@ -275,9 +277,14 @@ def Tile_KeepOp : Tile_Op<"keep", [MemoryEffects<[MemAlloc]>]> {
 
 def Tile_SaveOp : Tile_Op<"save", [MemoryEffects<[MemWrite]>]> {
   let summary = "Keep values at the positions of a walk";
-  let description = "A walk that reads them has the same extents and vectors.";
+  let description = [{
+    A walk that reads them has the same extents and vectors.
+    - (C1) stands in a walk; the place is that of a tile.keep, which has as many extents
+      as there are positions, or one more.
+  }];
   let arguments = (ins AnyType:$value, Tile_KeptType:$place, Variadic<Index>:$positions);
   let assemblyFormat = "$value `,` $place `[` $positions `]` attr-dict `:` type($value) `,` type($place)";
+  let hasVerifier = 1;
 }
 
 def Tile_KeptOp : Tile_Op<"kept", [MemoryEffects<[MemRead]>]> {
@@ -285,6 +292,7 @@ def Tile_KeptOp : Tile_Op<"kept", [MemoryEffects<[MemRead]>]> {
   let arguments = (ins Tile_KeptType:$place, Variadic<Index>:$positions);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$place `[` $positions `]` attr-dict `:` type($place) `,` type($result)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -305,6 +313,7 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins AnyType:$value, Tile_SumsType:$sums, Variadic<Index>:$positions);
   let assemblyFormat = "$value `,` $sums `[` $positions `]` attr-dict `:` type($value) `,` type($sums)";
+  let hasVerifier = 1;
 }
 
 def Tile_TotalOp : Tile_RegionOp<"total"> {
@@ -322,7 +331,7 @@ def Tile_TotalOp : Tile_RegionOp<"total"> {
   let arguments = (ins Variadic<Tile_SumsType>:$sums, I64Attr:$by);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sums `by` $by attr-dict `:` type($sums) $body";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 #endif // MPC_DIALECT_TILE_IR_TILEOPS
