@@ -1,4 +1,4 @@
-//===- ScheduleKernels.cpp - how each contraction is cut ------------------===//
+//===- ScheduleCpuKernels.cpp - how each contraction is cut ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

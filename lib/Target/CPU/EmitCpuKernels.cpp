@@ -1,4 +1,4 @@
-//===- EmitKernels.cpp - kernels as programs over tiles -------------------===//
+//===- EmitCpuKernels.cpp - kernels as programs over tiles ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
