@@ -45,11 +45,6 @@ llvm::SmallVector<LaneSegment> planLanes(ElementEmitter &emitter,
                                          llvm::ArrayRef<mlir::Value> tensors,
                                          int64_t extent);
 
-/// First positions of the vectors that cover `segment`, by a loop; the last
-/// vector may overlap the one before. `body(first position)`.
-void forEachVector(ElementEmitter &emitter, const LaneSegment &segment,
-                   llvm::function_ref<void(mlir::Value)> body);
-
 //===----------------------------------------------------------------------===//
 // Loops with carried values
 //===----------------------------------------------------------------------===//

@@ -109,22 +109,6 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
   return segments;
 }
 
-void mpc::forEachVector(ElementEmitter &emitter, const LaneSegment &segment,
-                        llvm::function_ref<void(Value)> body) {
-  IndexMath math{emitter.getBuilder(), emitter.getLoc()};
-  int64_t size = segment.range.size();
-  if (size == 0)
-    return;
-  if (size == segment.lanes)
-    return body(emitter.index(segment.range.begin));
-  bool overlaps = size % segment.lanes != 0;
-  math.loop(emitter.index(segment.range.begin),
-            emitter.index(segment.range.end), segment.lanes, [&](Value first) {
-              body(overlaps ? math.min(first, segment.range.end - segment.lanes)
-                            : first);
-            });
-}
-
 //===----------------------------------------------------------------------===//
 // Loops with carried values
 //===----------------------------------------------------------------------===//

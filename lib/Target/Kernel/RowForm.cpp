@@ -44,8 +44,7 @@ LogicalResult RowForm::addRowOp(Operation *op) {
   }
   if (shapeOf(input) != ArrayRef<int64_t>(shape) || own != axes || axes.empty())
     return failure();
-  if (auto found = dependent.find(input);
-      found != dependent.end() && !found->second)
+  if (isPerRow(input))
     return failure();
   for (Value operand : op->getOperands().drop_front())
     if (dependent.contains(operand))
@@ -150,8 +149,7 @@ LogicalResult RowForm::analyze(const ElementEmitter &emitter,
     if (!full && isVertical() && !isPlain(value))
       return failure();
   return success(llvm::all_of(roots, [&](const Root &root) {
-    auto found = dependent.find(root.tensor);
-    return (found != dependent.end() && !found->second) ||
+    return isPerRow(root.tensor) ||
            shapeOf(root.tensor) == ArrayRef<int64_t>(shape);
   }));
 }

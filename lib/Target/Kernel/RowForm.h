@@ -50,6 +50,11 @@ struct RowForm {
     return result;
   }
 
+  /// Whether a tensor depends on a reducing op and exists once per row.
+  bool isPerRow(mlir::Value tensor) const {
+    auto found = dependent.find(tensor);
+    return found != dependent.end() && !found->second;
+  }
   /// Indices of a value that exists once per row and has `shape`, in the row of
   /// the full-rank indices `at` (entries at the axes do not count).
   llvm::SmallVector<mlir::Value>

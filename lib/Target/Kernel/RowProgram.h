@@ -146,7 +146,6 @@ private:
   mlir::LogicalResult storePerRow(llvm::ArrayRef<Stored> stores);
   mlir::LogicalResult storeMoved(const Stored &stored, mlir::Value value,
                                  mlir::ValueRange indices, int64_t lanes);
-  bool isPerRow(mlir::Value tensor) const;
   bool isEarly(mlir::Value tensor) const {
     return choice.storesEarly && !form.dependent.contains(tensor);
   }

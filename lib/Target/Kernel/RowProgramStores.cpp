@@ -12,11 +12,6 @@ using namespace mlir;
 using namespace mpc;
 using arith::CmpIPredicate;
 
-bool RowProgram::isPerRow(Value tensor) const {
-  auto found = form.dependent.find(tensor);
-  return found != form.dependent.end() && !found->second;
-}
-
 LogicalResult RowProgram::store(ArrayRef<Stored> stores, const Place &place) {
   SmallVector<Value> values;
   for (const Stored &stored : stores) {
@@ -114,7 +109,7 @@ LogicalResult RowProgram::storeResults() {
   SmallVector<Stored> perRow, full;
   SmallVector<Value> tensors;
   for (const Stored &stored : results) {
-    if (isPerRow(stored.row())) {
+    if (form.isPerRow(stored.row())) {
       perRow.push_back(stored);
     } else if (!isEarly(stored.row())) {
       full.push_back(stored);

@@ -42,8 +42,9 @@ public:
       : form(form), stops(stops) {}
 
   void visit(Value tensor) {
-    if (shapeOf(tensor) != ArrayRef<int64_t>(form.shape) || isPerRow(tensor) ||
-        !full.insert(tensor))
+    if (shapeOf(tensor) != ArrayRef<int64_t>(form.shape) ||
+        // With extents of 1 it may have the full shape.
+        form.isPerRow(tensor) || !full.insert(tensor))
       return;
     Operation *op = tensor.getDefiningOp();
     if (!op || stops.contains(tensor))
@@ -60,11 +61,6 @@ public:
   llvm::DenseSet<Value> moved;
 
 private:
-  /// With extents of 1 it may have the full shape.
-  bool isPerRow(Value tensor) const {
-    auto found = form.dependent.find(tensor);
-    return found != form.dependent.end() && !found->second;
-  }
   void moves(Operation *op) {
     for (Value operand : op->getOperands())
       if (moved.insert(operand).second && operand.getDefiningOp())

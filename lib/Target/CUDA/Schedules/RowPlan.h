@@ -65,11 +65,7 @@ public:
   /// Whether nothing that is summed over the rows waits for a reducing op, and
   /// no walk comes after these.
   bool sumsOnFirstWalk() const { return sumsEarly; }
-  /// Whether a tensor depends on a reducing op and exists once per row.
-  bool isPerRow(mlir::Value tensor) const {
-    auto found = rows.dependent.find(tensor);
-    return found != rows.dependent.end() && !found->second;
-  }
+  bool isPerRow(mlir::Value tensor) const { return rows.isPerRow(tensor); }
   /// Whether a tensor of the full shape can be stored by the first walk.
   bool isEarly(mlir::Value tensor) const {
     return !rows.dependent.contains(tensor);
