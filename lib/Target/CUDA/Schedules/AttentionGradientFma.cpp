@@ -140,8 +140,8 @@ LogicalResult FmaGradient::findStatistics() {
     g.store(part, inverse, i);
     g.store(mass, delta, i);
     Value row = k.named(math.add(g.firstRow, rowOf(i)), "row");
-    ifTrue(v.bitAnd(math.less(member, 1), math.less(row, g.sizes.length)),
-           [&] { g.storeStatistics(row, {shift, part, mass}); });
+    k.within(v.bitAnd(math.less(member, 1), math.less(row, g.sizes.length)),
+             [&] { g.storeStatistics(row, {shift, part, mass}); });
   });
   return success();
 }

@@ -108,13 +108,6 @@ private:
       value = join(value, g.shuffleXor(value, flip));
     return value;
   }
-  void ifTrue(mlir::Value condition, llvm::function_ref<void()> body) {
-    auto branch = mlir::scf::IfOp::create(b, k.loc, condition,
-                                          /*withElseRegion=*/false);
-    mlir::OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    body();
-  }
   void fillZero(mlir::Value array) {
     auto shape = mlir::cast<mlir::MemRefType>(array.getType()).getShape();
     unrolled(k, shape[0], "i", [&](mlir::Value i) {

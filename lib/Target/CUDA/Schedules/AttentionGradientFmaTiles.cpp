@@ -171,14 +171,14 @@ LogicalResult FmaGradient::emitResult(AttentionResult result, Value sums,
   int64_t width = ofValue ? g.sizes.width : g.sizes.depth;
   unrolled(k, rowsPerThread, "i", [&](Value i) {
     Value row = k.named(math.add(ownRow(), rowOf(i)), "row");
-    ifTrue(math.less(row, extent), [&] {
+    k.within(math.less(row, extent), [&] {
       unrolled(k, vectors * parts, "j", [&](Value j) {
         // Vector number j / parts of the thread, part of it.
         Value first = math.mul(j, stored);
         Value column = math.add(math.mul(otherOf(math.div(j, parts)), lanes),
                                 math.mul(math.rem(j, parts), stored));
         column = k.named(math.add(firstColumn, column), "column");
-        ifTrue(math.less(column, width), [&] {
+        k.within(math.less(column, width), [&] {
           SmallVector<Value> elements;
           for (int64_t e = 0; e < stored; ++e) {
             Value sum = g.load(sums, {i, math.add(first, e)});

@@ -48,13 +48,6 @@ bool MmaGradient::addsMask() const {
          isa<FloatType>(getElementTypeOrSelf(g.problem.mask.getType()));
 }
 
-void MmaGradient::branch(Value condition, llvm::function_ref<void()> body) {
-  auto op = scf::IfOp::create(b, k.loc, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(op.thenBlock()->getTerminator());
-  body();
-}
-
 //===----------------------------------------------------------------------===//
 // Roles
 //===----------------------------------------------------------------------===//
@@ -292,8 +285,8 @@ MmaGradient::walk(Value begin, Value end,
       cuda::WaitCopiesOp::create(b, k.loc, 0);
       k.barrier();
       Value next = k.named(math.add(first, others), "next");
-      branch(math.less(next, end),
-             [&] { fetch(next, math.sub(math.constant(1), stage)); });
+      k.within(math.less(next, end),
+               [&] { fetch(next, math.sub(math.constant(1), stage)); });
       cuda::CommitCopiesOp::create(b, k.loc);
     } else {
       fetch(first, stage);
@@ -367,7 +360,7 @@ LogicalResult MmaGradient::emitResult(const Sum &sum) {
     Value inside = math.less(math.add(ownFirst(), row), length);
     if (chunks % 32)
       inside = v.bitAnd(inside, math.less(chunk, chunks));
-    branch(inside, [&] {
+    k.within(inside, [&] {
       Value values;
       if (lanes == 1)
         values = g.load(tile, {row, column});

@@ -136,7 +136,6 @@ private:
             llvm::function_ref<void(mlir::Value)> body) {
     unrolled(k, count, name, body);
   }
-  void branch(mlir::Value condition, llvm::function_ref<void()> body);
   /// The block's first own row.
   mlir::Value ownFirst() { return isQuery ? g.firstRow : g.firstKey; }
   /// The block's row of half `half` (0 or 1) of a fragment of sums.

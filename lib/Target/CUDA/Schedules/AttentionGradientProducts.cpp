@@ -82,7 +82,7 @@ LogicalResult MmaGradient::maskScores(Value first) {
       return g.masked(score, row, position);
     });
   if (Value cuts = cutsOff(first))
-    branch(cuts, [&] {
+    k.within(cuts, [&] {
       eachScore([&](Value score, Value row, Value position) {
         return isQuery ? g.bounded(score, row, position)
                        : g.boundedInside(score, row, position);
@@ -159,7 +159,7 @@ void MmaGradient::finishStatistics() {
     g.store(inverse, total, half);
     g.store(delta, mean, half);
     Value row = k.named(math.add(g.firstRow, rowOf(half)), "row");
-    branch(
+    k.within(
         v.bitAnd(math.less(fragments.pair, 1), math.less(row, g.sizes.length)),
         [&] { g.storeStatistics(row, {shift, inverse, delta}); });
   });

@@ -48,13 +48,6 @@ MmaAttention::MmaAttention(AttentionKernel &attention)
   a.formula.useFastPowers(/*scaled=*/a.problem.scale <= 0 || addsMask);
 }
 
-void MmaAttention::branch(Value condition, llvm::function_ref<void()> body) {
-  auto op = scf::IfOp::create(b, k.loc, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(op.thenBlock()->getTerminator());
-  body();
-}
-
 Value MmaAttention::joined(Value value,
                            llvm::function_ref<Value(Value, Value)> join) {
   for (int64_t flip = 1; flip < 4; flip *= 2)
@@ -104,7 +97,7 @@ LogicalResult MmaAttention::emit() {
       cuda::WaitCopiesOp::create(b, k.loc, 0);
       k.barrier();
       Value next = k.named(math.add(first, keys), "next_key");
-      branch(math.less(next, end), [&] {
+      k.within(math.less(next, end), [&] {
         if (failed(loadTiles(next, math.sub(math.constant(1), stage))))
           status = failure();
       });
@@ -212,7 +205,7 @@ LogicalResult MmaAttention::emitResults() {
     Value inside = math.less(math.add(a.firstRow, row), a.sizes.length);
     if (chunks % 32)
       inside = v.bitAnd(inside, math.less(chunk, chunks));
-    branch(inside, [&] {
+    k.within(inside, [&] {
       Value result;
       if (lanes == 1)
         result = a.load(tile, {row, column});

@@ -59,7 +59,6 @@ private:
             llvm::function_ref<void(mlir::Value)> body) {
     unrolled(k, count, name, body);
   }
-  void branch(mlir::Value condition, llvm::function_ref<void()> body);
   /// A row's value joined over the four lanes that hold its elements.
   mlir::Value
   joined(mlir::Value value,

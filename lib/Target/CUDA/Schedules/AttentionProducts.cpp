@@ -66,7 +66,7 @@ LogicalResult MmaAttention::maskScores(Value firstKey) {
                 : onDiagonal;
   }
   if (cuts)
-    branch(cuts, [&] {
+    k.within(cuts, [&] {
       eachScore([&](Value score, Value row, Value position) {
         return a.bounded(score, row, position);
       });

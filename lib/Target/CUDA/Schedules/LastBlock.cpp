@@ -28,12 +28,6 @@ LogicalResult mpc::inLastBlock(GpuBody &kernel, Value counters, Value counter,
     return arith::ConstantOp::create(builder, loc,
                                      builder.getIntegerAttr(i32, value));
   };
-  auto within = [&](Value condition, llvm::function_ref<void()> inner) {
-    auto branch = scf::IfOp::create(builder, loc, condition);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-    inner();
-  };
   kernel.named(counters, "counters");
   Value zeroth = index.constant(0);
   cuda::FenceOp::create(builder, loc);
@@ -43,7 +37,7 @@ LogicalResult mpc::inLastBlock(GpuBody &kernel, Value counters, Value counter,
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, x, y);
   };
   Value isFirst = equal(kernel.thread(), zeroth);
-  within(isFirst, [&] {
+  kernel.within(isFirst, [&] {
     Value known = memref::AtomicRMWOp::create(
         builder, loc, arith::AtomicRMWKind::addi, number(1), counters, counter);
     memref::StoreOp::create(builder, loc, known, before, zeroth);
@@ -52,9 +46,9 @@ LogicalResult mpc::inLastBlock(GpuBody &kernel, Value counters, Value counter,
   Value isLast = equal(memref::LoadOp::create(builder, loc, before, zeroth),
                        number(count - 1));
   LogicalResult result = success();
-  within(isLast, [&] {
+  kernel.within(isLast, [&] {
     cuda::FenceOp::create(builder, loc);
-    within(isFirst, [&] {
+    kernel.within(isFirst, [&] {
       memref::StoreOp::create(builder, loc, number(0), counters, counter);
     });
     result = body();

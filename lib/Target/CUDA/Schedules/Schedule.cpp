@@ -109,6 +109,15 @@ Value GpuBody::local(ArrayRef<int64_t> shape, Type type, StringRef name) {
 
 void GpuBody::barrier() { gpu::BarrierOp::create(builder, loc); }
 
+void GpuBody::within(Value condition, llvm::function_ref<void()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(builder, loc, condition);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  body();
+}
+
 Value GpuBody::named(Value value, StringRef name) {
   value.setLoc(NameLoc::get(builder.getStringAttr(name)));
   return value;

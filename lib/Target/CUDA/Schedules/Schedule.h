@@ -77,6 +77,8 @@ struct GpuBody {
   mlir::Value local(llvm::ArrayRef<int64_t> shape, mlir::Type type,
                     llvm::StringRef name);
   void barrier();
+  /// `body` where `condition` (null: always) holds.
+  void within(mlir::Value condition, llvm::function_ref<void()> body);
   /// `value` shown under `name` in the printed kernel.
   mlir::Value named(mlir::Value value, llvm::StringRef name);
 };

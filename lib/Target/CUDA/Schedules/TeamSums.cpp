@@ -70,16 +70,6 @@ Value TeamSums::zero(const Sum &sum, int64_t lanes) {
   return math.constant(lanesOf(sum.type, lanes), 0);
 }
 
-void TeamSums::within(Value condition, llvm::function_ref<void()> body) {
-  if (!condition)
-    return body();
-  OpBuilder &builder = kernel.builder;
-  auto branch = scf::IfOp::create(builder, kernel.loc, condition);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-  body();
-}
-
 void TeamSums::eachStep(
     llvm::function_ref<void(Value step, Value position)> body) {
   int64_t stride = team.getMembers() * team.getVector();
@@ -95,7 +85,7 @@ void TeamSums::eachStep(
         Value inside = team.getSteps() * stride == length
                            ? Value()
                            : index.less(position, length);
-        within(inside, [&] { body(step, position); });
+        kernel.within(inside, [&] { body(step, position); });
         return Carried{};
       });
 }
@@ -255,12 +245,12 @@ void TeamSums::leaveNumber(Sum &sum) {
         ->front();
   };
   if (threads > width) {
-    within(index.less(thread, width), [&] {
+    kernel.within(index.less(thread, width), [&] {
       emitter.store(addUp(thread, threads / width, width), shared, thread, 1);
     });
     kernel.barrier();
   }
-  within(index.less(thread, 1), [&] {
+  kernel.within(index.less(thread, 1), [&] {
     emitter.store(addUp(index.constant(0), width, 1), sum.lines, kernel.block(),
                   1);
   });
@@ -302,8 +292,8 @@ LogicalResult TeamSums::join(Value first, int64_t count, Line takeColumns,
   if (numbers.empty())
     return success();
   LogicalResult result = success();
-  within(index.less(kernel.thread(), 1),
-         [&] { result = takeNumbers(added(numbers, {}, 1), {}); });
+  kernel.within(index.less(kernel.thread(), 1),
+                [&] { result = takeNumbers(added(numbers, {}, 1), {}); });
   return result;
 }
 

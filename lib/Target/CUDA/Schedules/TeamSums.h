@@ -63,8 +63,6 @@ private:
   /// `body` at every vector of an item that is this thread's.
   void eachStep(
       llvm::function_ref<void(mlir::Value step, mlir::Value position)> body);
-  /// `body` where `condition` (null: always) holds.
-  void within(mlir::Value condition, llvm::function_ref<void()> body);
   /// `body` at vectors of columns, spread over the threads of the block.
   mlir::LogicalResult
   eachColumn(llvm::function_ref<mlir::LogicalResult(mlir::Value)> body);
