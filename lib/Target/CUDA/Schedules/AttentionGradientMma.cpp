@@ -81,7 +81,7 @@ void MmaGradient::takeRole(bool ofQuery) {
   other = ofQuery ? keySide() : querySide();
   Type element = g.factorType();
   int64_t offset = 0;
-  auto place = [&](SmallVector<int64_t> shape, Type stored, const Twine &name) {
+  auto place = [&](ArrayRef<int64_t> shape, Type stored, const Twine &name) {
     int64_t size = stored.getIntOrFloatBitWidth() / 8;
     Value view = sharedView(k, sharedBytes, offset, shape, stored, name.str());
     offset += llvm::alignTo(productOf(shape) * size, 16);

@@ -18,7 +18,6 @@
 
 using namespace mlir;
 using namespace mpc;
-using arith::CmpIPredicate;
 
 static constexpr int64_t kWarp = 32;
 
