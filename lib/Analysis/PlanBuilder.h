@@ -155,6 +155,16 @@ void roundVariablesAndOutputs(PlanBuilder &builder);
 /// makes a loss in f32, and under mpc's own lists the steps of softmax.
 void settleWideParts(PlanBuilder &builder);
 
+/// Where a library computes products, the 16-bit type in which it sums the
+/// gradient of `parameter`, a bias that nothing but sums of products reads: the
+/// type of its weight's gradient. Null elsewhere.
+mlir::FloatType libraryGradientType(const PlanBuilder &builder,
+                                    mlir::Value parameter);
+
+/// After values have their types, where a library computes products: rounds
+/// biases to the type of the result that they are a part of.
+void roundLibraryBiases(PlanBuilder &builder);
+
 /// After every op has its plan: keeps losses and what surrounds updates in f32,
 /// and rounds the gradients of parameters that are read in 16 bits alone.
 void settleTraining(PlanBuilder &builder);

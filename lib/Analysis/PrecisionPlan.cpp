@@ -108,6 +108,7 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
         placeByMinimumCut(builder);
       else
         placeByPropagation(builder);
+      roundLibraryBiases(builder);
     }
     break;
   case PolicyAlgorithm::TorchAutocast:

@@ -239,7 +239,13 @@ static FloatType narrowTypeOf(const PlanBuilder &builder, Value parameter) {
 static void roundGradients(PlanBuilder &builder) {
   StepFunction step(builder.func);
   for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
+    StringRef reason =
+        "the gradient has the type in which the parameter is read";
     FloatType type = narrowTypeOf(builder, parameter);
+    if (!type) {
+      type = libraryGradientType(builder, parameter);
+      reason = "the library sums it in the type of the weight's gradient";
+    }
     if (!type)
       continue;
     for (Operation *user : parameter.getUsers()) {
@@ -251,7 +257,7 @@ static void roundGradients(PlanBuilder &builder) {
       if (plan.override || plan.role == OpPlan::Role::Untouched)
         continue;
       plan.compute = type;
-      plan.reason = "the gradient has the type in which the parameter is read";
+      plan.reason = reason.str();
     }
     StringRef name = step.argumentName(parameter.getArgNumber());
     if (std::optional<unsigned> index =

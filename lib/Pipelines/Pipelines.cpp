@@ -147,6 +147,7 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   assign.policy = options.policy;
   assign.sets.assign(options.sets.begin(), options.sets.end());
   assign.castPlacement = options.castPlacement;
+  assign.libraryProducts = options.libraryGemms;
   // Overrides speak of the module.
   pm.addPass(createAssignPrecisionPass(assign));
   OpPassManager &func = pm.nest<func::FuncOp>();

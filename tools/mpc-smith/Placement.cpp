@@ -105,6 +105,7 @@ std::vector<Finding> smith::judgePlacement(const std::string &file,
   if (policy->getAlgorithm() != PolicyAlgorithm::MinimumCut)
     return {};
   FusionTarget target(lowered->compiler->target());
+  target.hasProductLibrary = lowered->compiler->pipelineOptions().libraryGemms;
   mlir::func::FuncOp entry = lowered->entry();
   mlir::FailureOr<PrecisionPlan> plan =
       PrecisionPlan::create(entry, *policy, target, CastPlacement::MinimumCut);

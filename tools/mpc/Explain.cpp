@@ -40,8 +40,10 @@ static Result<ExplainedWhy> explainWhy(Compiler &compiler,
   CastPlacement placement = options.castPlacement == "propagate"
                                 ? CastPlacement::Propagate
                                 : CastPlacement::MinimumCut;
+  FusionTarget target(compiler.target());
+  target.hasProductLibrary = compiler.pipelineOptions().libraryGemms;
   WhyAnalysis analysis(function, *policy, compiler.pipelineOptions().sets,
-                       FusionTarget(compiler.target()), placement);
+                       target, placement);
   mlir::Value value = analysis.find(name);
   if (!value) {
     std::string nearest = analysis.nearestName(name);

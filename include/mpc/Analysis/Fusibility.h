@@ -33,6 +33,9 @@ struct FusionTarget {
   /// bf16 terms, which has f32's precision: a GPU's library may do so, its
   /// kernels compute f32.
   bool permitsBFloat16Terms = false;
+  /// Whether a library computes products. It adds a bias in the type of its
+  /// result, and sums the bias's gradient in that of the weight's.
+  bool hasProductLibrary = false;
   /// Whether contractions sum in 16 bits. The CPU's sum in f32 and round once.
   bool accumulatesNarrow = false;
 

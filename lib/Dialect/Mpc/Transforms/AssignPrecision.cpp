@@ -299,6 +299,7 @@ struct AssignPrecisionPass
       return signalPassFailure();
     info = *named;
     FusionTarget fusionTarget(info);
+    fusionTarget.hasProductLibrary = libraryProducts;
     SmallVector<func::FuncOp> funcs;
     for (func::FuncOp func : module.getOps<func::FuncOp>())
       if (!func.isDeclaration())
@@ -363,11 +364,13 @@ struct AssignPrecisionPass
     DictionaryAttr asked = makeRecord();
     InFlightDiagnostic diag = emitError(loc)
                               << "the graph has its types already, by another ";
-    StringRef fields[] = {"policy", "set", "target", "placement"};
+    StringRef fields[] = {"policy", "set", "target", "placement", "library"};
     auto *differs = llvm::find_if(fields, [&](StringRef field) {
       return record.get(field) != asked.get(field);
     });
-    if (differs == std::end(fields))
+    if (differs != std::end(fields) && *differs == "library")
+      diag << "choice of who computes products";
+    else if (differs == std::end(fields))
       diag << "version of policy '" << chosen.getName() << "'";
     else
       diag << *differs << " (" << record.get(*differs) << ", not "
@@ -389,7 +392,10 @@ struct AssignPrecisionPass
         builder.getNamedAttr("digest", builder.getStringAttr(chosen.digest())),
         builder.getNamedAttr("target", builder.getStringAttr(info.name())),
         builder.getNamedAttr("placement", builder.getStringAttr(castPlacement)),
-        builder.getNamedAttr("set", builder.getStrArrayAttr(overrides))};
+        builder.getNamedAttr("set", builder.getStrArrayAttr(overrides)),
+        builder.getNamedAttr("library", builder.getBoolAttr(libraryProducts))};
+    if (!libraryProducts)
+      fields.pop_back();
     return builder.getDictionaryAttr(fields);
   }
 

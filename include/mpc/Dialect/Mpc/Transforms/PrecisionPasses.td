@@ -45,6 +45,11 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
     are rounded at compile time; a warning counts the values that overflow or
     flush to zero.
 
+    `library-products`: cuBLASLt adds a bias in the type of its result and sums the
+    bias's gradient in that of the product beside it. Under mpc's own lists a bias
+    of a product whose result is stored in 16 bits is rounded to them, and the
+    gradient of every such bias to the type in which its product multiplies.
+
     Left alone: f64, integers, the model's own 16-bit values and pinned casts, and
     the function's signature. A module that has its types already by the same
     policy, overrides, target and placement is not changed again; `mpc.precision`
@@ -63,6 +68,8 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
            "how free values get their types: mincut or propagate">,
     Option<"remarks", "remarks", "bool", /*default=*/"false",
            "emit a remark at every op with its rule and why its results are stored as they are">,
+    Option<"libraryProducts", "library-products", "bool", /*default=*/"false",
+           "round biases to 16 bits where a library adds them in the type of its result">,
   ];
   let statistics = [
     Statistic<"numNarrowed", "contractions-narrowed", "contractions with narrow operands">,
