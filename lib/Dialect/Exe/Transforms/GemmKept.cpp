@@ -9,6 +9,7 @@
 
 #include "GemmMatch.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
 #include <cmath>
@@ -20,7 +21,7 @@ int64_t mpc::resultOf(Value value) {
   bool isRounded = false;
   while (value.hasOneUse()) {
     OpOperand &use = *value.use_begin();
-    if (isa<func::ReturnOp>(use.getOwner()))
+    if (isReturn(use.getOwner()))
       return use.getOperandNumber();
     if (isa<CastOp>(use.getOwner())) {
       if (isRounded)
@@ -120,15 +121,24 @@ LogicalResult GemmMatch::matchKept(Value sums) {
   return refuse("its sums are read twice");
 }
 
-/// A result and, of the same numbers, whether they are not positive.
+/// A result and, of the same numbers, whether they are not positive. Where the
+/// result is rounded, the numbers may be what was rounded or what it became: a
+/// positive number whose rounding is 0 is positive to the library.
 LogicalResult GemmMatch::matchKeptMask(Value activated) {
   for (OpOperand &use : activated.getUses()) {
-    auto compare = dyn_cast<CompareOp>(use.getOwner());
-    if (isa<func::ReturnOp>(use.getOwner()) && product < 0) {
+    Operation *user = use.getOwner();
+    Value compared = activated;
+    if (auto cast = dyn_cast<CastOp>(user);
+        cast && isWidening(cast) && cast.getResult().hasOneUse()) {
+      compared = cast.getResult();
+      user = *compared.user_begin();
+    }
+    auto compare = dyn_cast<CompareOp>(user);
+    if (isReturn(user) && compared == activated && product < 0) {
       product = use.getOperandNumber();
     } else if (compare && keptResult < 0 &&
                compare.getPredicate() == ComparePredicate::le &&
-               compare.getLhs() == activated &&
+               compare.getLhs() == compared &&
                splatOf(compare.getRhs()) == 0.0) {
       keptResult = resultOf(compare.getResult());
     } else {
@@ -152,13 +162,11 @@ LogicalResult GemmMatch::matchKeptInput(Value input, GeluOp gelu) {
   product = resultOf(gelu.getResult());
   if (product < 0)
     return refuse("its sums are read twice");
-  auto function = gelu->getParentOfType<func::FuncOp>();
-  auto returned = cast<func::ReturnOp>(function.front().getTerminator());
-  if (returned.getNumOperands() != 2)
-    return refuse("it has " + std::to_string(returned.getNumOperands()) +
-                  " results");
+  if (resultTypes.size() != 2)
+    return refuse("it has " + std::to_string(resultTypes.size()) + " results");
   keptResult = 1 - product;
-  Value second = returned.getOperand(static_cast<unsigned>(keptResult));
+  Value second =
+      kernel.getTerminator()->getOperand(static_cast<unsigned>(keptResult));
   if (getElementTypeOrSelf(second.getType()) != resultType)
     return refuse("what it keeps for its gradient is not of the result's type");
   while (auto reshape = second.getDefiningOp<ReshapeOp>())
@@ -212,7 +220,6 @@ LogicalResult GemmMatch::matchGradient(Operation *op, Value sums) {
   }
   // The slope at an input that was kept: found among the arguments that are
   // read whole, in the result's type.
-  auto kernel = op->getParentOfType<func::FuncOp>();
   for (BlockArgument argument : kernel.getArguments()) {
     if (getElementTypeOrSelf(argument.getType()) != resultType)
       continue;

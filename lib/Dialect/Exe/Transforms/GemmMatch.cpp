@@ -19,7 +19,7 @@ int64_t mpc::argumentOf(Value value) {
 }
 
 /// The one product of a kernel; null where there are none or several.
-static MatmulOp soleProduct(func::FuncOp kernel, bool &hasSecond) {
+static MatmulOp soleProduct(Block &kernel, bool &hasSecond) {
   MatmulOp product;
   for (auto op : kernel.getOps<MatmulOp>()) {
     hasSecond |= static_cast<bool>(product);
@@ -28,7 +28,8 @@ static MatmulOp soleProduct(func::FuncOp kernel, bool &hasSecond) {
   return hasSecond ? MatmulOp() : product;
 }
 
-GemmMatch::GemmMatch(func::FuncOp kernel, bool emulatesFloat32) {
+GemmMatch::GemmMatch(Block &kernel, bool emulatesFloat32)
+    : kernel(kernel), resultTypes(kernel.getTerminator()->getOperandTypes()) {
   bool hasSecond = false;
   MatmulOp contraction = soleProduct(kernel, hasSecond);
   if (!contraction) {
@@ -37,8 +38,7 @@ GemmMatch::GemmMatch(func::FuncOp kernel, bool emulatesFloat32) {
     return;
   }
   if (failed(matchProduct(contraction)) ||
-      failed(matchOperandSum(kernel, contraction)) ||
-      failed(matchResults(kernel, contraction)))
+      failed(matchOperandSum(contraction)) || failed(matchResults(contraction)))
     return;
   numbers = {a, b};
   for (int64_t number : {bias, residual, auxiliary})
@@ -50,7 +50,7 @@ GemmMatch::GemmMatch(func::FuncOp kernel, bool emulatesFloat32) {
   else if (contraction.getCompute() == ComputeMode::bf16x3 && emulatesFloat32)
     compute = exe::Compute::bf16x9;
   found = exe::ProblemAttr::get(
-      kernel.getContext(), m, n, k, batch,
+      contraction.getContext(), m, n, k, batch,
       getElementTypeOrSelf(contraction.getLhs().getType()),
       /*operandBType=*/Type(), resultType, contraction.getTransposeLhs(),
       contraction.getTransposeRhs(), sharedA, sharedB, epilogue, bias >= 0,
@@ -59,10 +59,9 @@ GemmMatch::GemmMatch(func::FuncOp kernel, bool emulatesFloat32) {
 }
 
 /// Finds what becomes of the sums, and that all results are accounted for.
-LogicalResult GemmMatch::matchResults(func::FuncOp kernel,
-                                      MatmulOp contraction) {
+LogicalResult GemmMatch::matchResults(MatmulOp contraction) {
   // Of two results but for an operand's sums the one that is no mask.
-  for (auto [number, type] : llvm::enumerate(kernel.getResultTypes()))
+  for (auto [number, type] : llvm::enumerate(resultTypes))
     if (static_cast<int64_t>(number) != sumResult &&
         isa<FloatType>(getElementTypeOrSelf(type)))
       resultType = getElementTypeOrSelf(type);
@@ -73,9 +72,8 @@ LogicalResult GemmMatch::matchResults(func::FuncOp kernel,
   for (int64_t number : {product, keptResult, sumResult})
     if (number >= 0)
       outputs.push_back(number);
-  if (outputs.size() != kernel.getNumResults())
-    return refuse("it has " + std::to_string(kernel.getNumResults()) +
-                  " results");
+  if (outputs.size() != resultTypes.size())
+    return refuse("it has " + std::to_string(resultTypes.size()) + " results");
   if (sumResult >= 0 && hasEpilogue())
     return refuse("it sums an operand beside an epilogue");
   bool isGelu = (epilogue == exe::Epilogue::gelu_tanh && keptResult >= 0) ||
@@ -87,8 +85,7 @@ LogicalResult GemmMatch::matchResults(func::FuncOp kernel,
 }
 
 /// Finds sums of an operand beside the product: results of the same type.
-LogicalResult GemmMatch::matchOperandSum(func::FuncOp kernel,
-                                         MatmulOp contraction) {
+LogicalResult GemmMatch::matchOperandSum(MatmulOp contraction) {
   for (auto sum : kernel.getOps<ReduceSumOp>()) {
     std::optional<OperandSum> of = operandSumOf(sum, contraction);
     int64_t number = resultOf(sum.getResult());
@@ -104,9 +101,9 @@ LogicalResult GemmMatch::matchOperandSum(func::FuncOp kernel,
     Value product = contraction.getResult();
     int64_t whole = resultOf(product);
     if (batch != 1 || whole < 0 ||
-        kernel.getResultTypes().size() <= static_cast<size_t>(whole) ||
-        getElementTypeOrSelf(kernel.getResultTypes()[whole]) !=
-            getElementTypeOrSelf(kernel.getResultTypes()[number]))
+        resultTypes.size() <= static_cast<size_t>(whole) ||
+        getElementTypeOrSelf(resultTypes[whole]) !=
+            getElementTypeOrSelf(resultTypes[number]))
       return refuse("its sums of an operand are not of the result's type");
   }
   return success();
@@ -206,7 +203,7 @@ LogicalResult GemmMatch::matchEpilogue(Value sums) {
     if (!sums.hasOneUse())
       return matchKept(sums);
     Operation *user = *sums.user_begin();
-    if (isa<func::ReturnOp>(user)) {
+    if (isReturn(user)) {
       product = sums.use_begin()->getOperandNumber();
       return success();
     }
@@ -228,8 +225,11 @@ LogicalResult GemmMatch::matchEpilogue(Value sums) {
       if (failed(matchGradient(user, sums)))
         return failure();
     } else if (auto cast = dyn_cast<CastOp>(user)) {
-      if (resultOf(cast.getResult()) < 0 ||
-          getElementTypeOrSelf(result.getType()) != resultType)
+      if (getElementTypeOrSelf(result.getType()) != resultType)
+        return refuse("it rounds inside its epilogue");
+      if (epilogue == exe::Epilogue::relu && !result.hasOneUse())
+        return matchKeptMask(result);
+      if (resultOf(result) < 0)
         return refuse("it rounds inside its epilogue");
     } else if (!isa<ReshapeOp>(user)) {
       return refuse("its epilogue holds " +

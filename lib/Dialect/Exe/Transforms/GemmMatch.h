@@ -34,10 +34,11 @@ enum class KeptForGradient {
 /// rounding, so that no rounding of the kernel is lost or added.
 class GemmMatch {
 public:
-  /// Looks at a kernel on tensors. `emulatesFloat32`: whether the library
+  /// Looks at the block of a kernel on tensors, of a function or of a fusion
+  /// that becomes one. `emulatesFloat32`: whether the library
   /// multiplies f32 as bf16 terms on the GPU that the program is for; else such
   /// a permission is not made use of.
-  GemmMatch(mlir::func::FuncOp kernel, bool emulatesFloat32);
+  GemmMatch(mlir::Block &kernel, bool emulatesFloat32);
 
   /// Null where the library has no such product.
   exe::ProblemAttr problem() const { return found; }
@@ -53,9 +54,8 @@ public:
 
 private:
   mlir::LogicalResult matchProduct(MatmulOp product);
-  mlir::LogicalResult matchOperandSum(mlir::func::FuncOp kernel,
-                                      MatmulOp product);
-  mlir::LogicalResult matchResults(mlir::func::FuncOp kernel, MatmulOp product);
+  mlir::LogicalResult matchOperandSum(MatmulOp product);
+  mlir::LogicalResult matchResults(MatmulOp product);
   mlir::LogicalResult matchEpilogue(mlir::Value sums);
   mlir::LogicalResult matchAdd(AddOp add, mlir::Value sums);
   mlir::LogicalResult matchActivation(mlir::Operation *op);
@@ -71,6 +71,9 @@ private:
     return bias >= 0 || residual >= 0 || epilogue != exe::Epilogue::none;
   }
 
+  mlir::Block &kernel;
+  /// Types of the kernel's results.
+  llvm::SmallVector<mlir::Type> resultTypes;
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool sharedA = false, sharedB = false;
   int64_t a = -1, b = -1, bias = -1, residual = -1, auxiliary = -1;
@@ -96,6 +99,11 @@ int64_t argumentOf(mlir::Value value);
 /// The number of the kernel's result that `value` is, at most reshaped and
 /// rounded once; -1 where anything else reads it.
 int64_t resultOf(mlir::Value value);
+
+/// Whether `op` returns the results of a kernel.
+inline bool isReturn(mlir::Operation *op) {
+  return op->hasTrait<mlir::OpTrait::IsTerminator>();
+}
 
 /// Whether `slope` is the derivative of GELU in its tanh form at `input`, all
 /// of it computed in f32.

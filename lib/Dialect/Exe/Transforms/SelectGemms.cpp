@@ -83,7 +83,7 @@ const GemmMatch *GemmSelector::matchOf(exe::LaunchOp launch) {
     return nullptr;
   std::optional<GemmMatch> &match = matches[launch.getKernel()];
   if (!match)
-    match.emplace(kernel, emulatesFloat32);
+    match.emplace(kernel.front(), emulatesFloat32);
   return &*match;
 }
 

@@ -31,6 +31,39 @@ func.func @relu(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mp
 
 // -----
 
+// A mask of what ReLU became when it was rounded: the library takes it of the
+// sums, where a positive number that rounds to 0 is positive.
+// CHECK-LABEL: exe.program @relu_rounded
+// CHECK: exe.gemm "fc" {{.*}}result_type = bf16, epilogue = relu, bias = true, auxiliary = true>
+// CHECK-SAME: (read @x, read @w, read @b, write @out0, write arena[0 : 128])
+// CHECK: exe.gemm "back" {{.*}}result_type = bf16, transpose_b = true, epilogue = relu_gradient>
+// CHECK-NOT: exe.launch
+func.func @relu_rounded(%x: tensor<8x16xbf16> {mpc.name = "x"}, %w: tensor<16x16xbf16> {mpc.name = "w"}, %b: tensor<16xbf16> {mpc.name = "b"}, %dy: tensor<8x16xbf16> {mpc.name = "dy"}) -> (tensor<8x16xbf16>, tensor<8x16xbf16>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xbf16>, %q = %w : tensor<16x16xbf16>,
+      %r = %b : tensor<16xbf16>) -> (tensor<8x16xbf16>, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (tensor<8x16xbf16>, tensor<16x16xbf16>) -> tensor<8x16xf32>
+    %2 = mpc.cast %r : tensor<16xbf16> to tensor<16xf32>
+    %3 = mpc.add %1, %2 : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+    %4 = mpc.relu %3 : tensor<8x16xf32>
+    %5 = mpc.cast %4 : tensor<8x16xf32> to tensor<8x16xbf16>
+    %6 = mpc.cast %5 : tensor<8x16xbf16> to tensor<8x16xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %7 = mpc.compare le %6, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %5, %7 : tensor<8x16xbf16>, tensor<8x16xi1>
+  }
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xbf16>, %q = %w : tensor<16x16xbf16>,
+      %m = %y#1 : tensor<8x16xi1>) -> tensor<8x16xbf16> {
+    %1 = mpc.matmul %p, %q transpose_rhs : (tensor<8x16xbf16>, tensor<16x16xbf16>) -> tensor<8x16xf32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %3 = mpc.cast %2 : tensor<8x16xf32> to tensor<8x16xbf16>
+    mpc.yield %3 : tensor<8x16xbf16>
+  }
+  return %y#0, %dx : tensor<8x16xbf16>, tensor<8x16xbf16>
+}
+
+// -----
+
 // A mask that anything else reads, or that is returned, stays what it is.
 // CHECK-LABEL: exe.program @relu_mask_read
 // CHECK: exe.launch @k_fc
