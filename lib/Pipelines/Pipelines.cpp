@@ -240,6 +240,8 @@ static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   // Only inside fusions is a dropped rounding no change of what memory holds.
   if (options.relaxedRounding)
     func.addPass(createRelaxRoundingPass());
+  if (options.libraryGemms)
+    func.addPass(createSplitProductsPass());
   // The fuser has seen the plain order.
   if (kernels.storesFilters)
     func.addPass(createStoreFiltersPass());

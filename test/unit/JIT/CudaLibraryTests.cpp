@@ -125,6 +125,87 @@ TEST_F(CudaLibrary, TrainsInSixteenBits) {
   }
 }
 
+// Biases and their gradients are read and written in the 16 bits of the
+// products that they belong to; the mask between the layers is the library's.
+TEST_F(CudaLibrary, AddsBiasesInSixteenBits) {
+  std::string model = writeModel(R"(
+func.func @main(%x: tensor<32x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<32x64xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %w1 = mpc.constant dense<0.05> : tensor<64x128xf32> loc("w1")
+  %b1 = mpc.constant dense<0.1> : tensor<128xf32> loc("b1")
+  %w2 = mpc.constant dense<0.06> : tensor<128x96xf32> loc("w2")
+  %b2 = mpc.constant dense<0.2> : tensor<96xf32> loc("b2")
+  %w3 = mpc.constant dense<0.07> : tensor<96x64xf32> loc("w3")
+  %b3 = mpc.constant dense<0.3> : tensor<64xf32> loc("b3")
+  %0 = mpc.matmul %x, %w1 : (tensor<32x64xf32>, tensor<64x128xf32>) -> tensor<32x128xf32> loc("fc1")
+  %1 = mpc.add %0, %b1 : (tensor<32x128xf32>, tensor<128xf32>) -> tensor<32x128xf32> loc("bias1")
+  %2 = mpc.relu %1 : tensor<32x128xf32> loc("act1")
+  %3 = mpc.matmul %2, %w2 : (tensor<32x128xf32>, tensor<128x96xf32>) -> tensor<32x96xf32> loc("fc2")
+  %4 = mpc.add %3, %b2 : (tensor<32x96xf32>, tensor<96xf32>) -> tensor<32x96xf32> loc("bias2")
+  %5 = mpc.relu %4 : tensor<32x96xf32> loc("act2")
+  %6 = mpc.matmul %5, %w3 : (tensor<32x96xf32>, tensor<96x64xf32>) -> tensor<32x64xf32> loc("fc3")
+  %7 = mpc.add %6, %b3 : (tensor<32x64xf32>, tensor<64xf32>) -> tensor<32x64xf32> loc("bias3")
+  return %7 : tensor<32x64xf32>
+}
+)");
+  for (auto [policy, type] : {std::pair("mixed_bfloat16", ElementType::BF16),
+                              {"mixed_float16", ElementType::F16}}) {
+    SCOPED_TRACE(policy);
+    StepJudge judge(model, libraryOptions(policy));
+    ASSERT_TRUE(judge.usable());
+    const Program &program = judge.program();
+    auto count = [&, type = type](auto holds) {
+      return countProducts(program, [&](const GemmProblem &problem) {
+        return problem.result == type && holds(problem);
+      });
+    };
+    EXPECT_EQ(count([](const GemmProblem &problem) {
+                return problem.activation == GemmProblem::Activation::Relu &&
+                       problem.auxiliary && problem.bias;
+              }),
+              1);
+    EXPECT_EQ(count([](const GemmProblem &problem) {
+                return problem.activation ==
+                       GemmProblem::Activation::ReluGradient;
+              }),
+              1);
+    EXPECT_EQ(count([](const GemmProblem &problem) {
+                return problem.biasGradient != GemmProblem::BiasGradient::None;
+              }),
+              2);
+    judge.judge(3);
+  }
+}
+
+// An input that two large products read is narrowed once, by a kernel of its
+// own, and both products are the library's.
+TEST_F(CudaLibrary, NarrowsTheInputOfLargeProducts) {
+  CompileOptions options = libraryOptions("mixed_bfloat16");
+  // A row kernel's, so that nothing stands behind the forward product.
+  options.training->loss.kind = "softmax_cross_entropy";
+  StepJudge judge(writeModel(R"(
+func.func @main(%x: tensor<16x2048xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<16x1600xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %w = mpc.constant dense<0.05> : tensor<2048x1600xf32> loc("w")
+  %b = mpc.constant dense<0.1> : tensor<1600xf32> loc("b")
+  %0 = mpc.matmul %x, %w : (tensor<16x2048xf32>, tensor<2048x1600xf32>) -> tensor<16x1600xf32> loc("fc")
+  %1 = mpc.add %0, %b : (tensor<16x1600xf32>, tensor<1600xf32>) -> tensor<16x1600xf32> loc("bias")
+  return %1 : tensor<16x1600xf32>
+}
+)"),
+                  options);
+  ASSERT_TRUE(judge.usable());
+  const Program &program = judge.program();
+  EXPECT_EQ(countProducts(program, [](const GemmProblem &) { return true; }),
+            2);
+  EXPECT_EQ(std::count_if(program.launches.begin(), program.launches.end(),
+                          [](const Launch &launch) {
+                            return launch.kind == "contraction";
+                          }),
+            0);
+  judge.judge(1);
+}
+
 // Three bf16 terms per operand: the library's emulation from sm_100 on, f32
 // elsewhere. Both have f32's precision, which tf32 has not.
 TEST_F(CudaLibrary, EmulatesFloat32) {

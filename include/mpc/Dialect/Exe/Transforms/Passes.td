@@ -78,6 +78,36 @@ def SetTargetPass : Pass<"mpc-set-target", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mpc::exe::ExeDialect"];
 }
 
+def SplitProductsPass : Pass<"mpc-split-products", "::mlir::func::FuncOp"> {
+  let summary = "Give work that the library lacks kernels of its own";
+  let description = [{
+    A fusion of one matrix product that computes an operand (narrows an input, puts
+    weights side by side), adds what it computes, or stores slices of its result,
+    becomes the product alone, with that work in fusions before and behind it.
+
+    ```mlir
+    %y = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, ...) {
+      %0 = mpc.cast %p : tensor<8x16xf32> to tensor<8x16xbf16>
+      %1 = mpc.matmul %0, %q ...
+    // becomes
+    %n = mpc.fusion kind(elementwise) name("fc_operand") (%p = %x : tensor<8x16xf32>) ...
+    %y = mpc.fusion kind(contraction) name("fc") (%p = %n : tensor<8x16xbf16>, ...) {
+      %1 = mpc.matmul %p, %q ...
+    ```
+
+    Contract in: after the fuser. Contract out: the same values; two products that
+    computed the same operand read one.
+    Numerics: unchanged.
+    Left alone: products that the library lacks afterwards too, and those that take
+    less time than what the fusions beside them add.
+    Executed example: test/Dialect/Exe/Transforms/split-products.mlir.
+  }];
+  let dependentDialects = ["::mpc::exe::ExeDialect"];
+  let statistics = [
+    Statistic<"numSplit", "split", "products split">,
+  ];
+}
+
 def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
   let summary = "Let the library compute the products that it has epilogues for";
   let description = [{
@@ -97,7 +127,8 @@ def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
     kernel that writes them and all that read them became calls; kernels that nothing
     launches are gone.
     Numerics: sums in another order; a bias and a residual are added in either order;
-    the factor of ReLU's gradient at a NaN is the library's choice. `bf16x3` becomes
+    the factor of ReLU's gradient at a NaN is the library's choice, and at a
+    positive number whose rounding is 0 it is 1. `bf16x3` becomes
     the library's emulation of f32 for sm_100 and later, and is not made use of else.
     Left alone, with a remark that says why: kernels that compute an operand, round
     inside the epilogue, add a bias of another type than the result's (the library
