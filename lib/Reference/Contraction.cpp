@@ -24,17 +24,23 @@ int64_t mpc::reference::packedColumn(int64_t lane, PackedAttr packed) {
 }
 
 void mpc::reference::unpackPanels(ArrayRef<double> panels, int64_t depth,
-                                  int64_t columns, PackedAttr packed,
+                                  int64_t run, int64_t columns,
+                                  PackedAttr packed,
                                   MutableArrayRef<double> result) {
-  int64_t width = packed.getColumns();
+  int64_t width = packed.getColumns(), together = packed.getDepth();
+  int64_t steps = packed.getSteps(depth, run);
   for (int64_t first = 0; first < columns; first += width)
-    for (int64_t k = 0; k < depth; ++k)
+    for (int64_t k = 0; k < depth; ++k) {
+      int64_t step = packed.getSteps(k / run * run, run) + k % run / together;
+      ArrayRef<double> row = panels.slice(
+          (first / width * steps + step) * width * together, width * together);
       for (int64_t lane = 0; lane < width; ++lane) {
         int64_t column = first + packedColumn(lane, packed);
         if (column < columns)
           result[k * columns + column] =
-              panels[(first * depth) + k * width + lane];
+              row[lane * together + k % run % together];
       }
+    }
 }
 
 //===----------------------------------------------------------------------===//
@@ -116,7 +122,8 @@ static void evaluateMatmulOp(MatmulOp op, Evaluation &evaluation) {
   std::vector<double> unpacked;
   if (PackedAttr packed = op.getPackedAttr()) {
     unpacked.resize(shape.depth * shape.columns);
-    unpackPanels(rhs.floats(), shape.depth, shape.columns, packed, unpacked);
+    unpackPanels(rhs.floats(), shape.depth, shape.depth, shape.columns, packed,
+                 unpacked);
     rhsElements = unpacked;
   }
   ProductRules rules{evaluation.rounding, op.getAccumulateType(),

@@ -44,10 +44,12 @@ static std::vector<double> filterMatrix(ConvOp op, const Tensor &filter,
   ArrayRef<double> elements = filter.floats();
   if (PackedAttr packed = op.getPackedAttr()) {
     int64_t panels = llvm::divideCeil(outputs, packed.getColumns());
-    int64_t groupSize = panels * depth * packed.getColumns();
+    int64_t run = op.getContractionRun();
+    int64_t groupSize =
+        panels * packed.getSteps(depth, run) * packed.getStepElements();
     for (int64_t group = 0; group < groups; ++group)
-      unpackPanels(elements.slice(group * groupSize, groupSize), depth, outputs,
-                   packed,
+      unpackPanels(elements.slice(group * groupSize, groupSize), depth, run,
+                   outputs, packed,
                    MutableArrayRef(matrix).slice(group * depth * outputs,
                                                  depth * outputs));
     return matrix;

@@ -14,10 +14,11 @@ namespace mpc::reference {
 /// The column of its panel that `lane` of a packed row holds.
 int64_t packedColumn(int64_t lane, PackedAttr packed);
 
-/// Writes panels `[ceil(columns / packed.columns)][depth][packed.columns]` as a
-/// row-major `[depth][columns]` matrix.
-void unpackPanels(llvm::ArrayRef<double> panels, int64_t depth, int64_t columns,
-                  PackedAttr packed, llvm::MutableArrayRef<double> result);
+/// Writes panels of `depth` positions in runs of `run`, as `#mpc.packed`
+/// describes them, as a row-major `[depth][columns]` matrix.
+void unpackPanels(llvm::ArrayRef<double> panels, int64_t depth, int64_t run,
+                  int64_t columns, PackedAttr packed,
+                  llvm::MutableArrayRef<double> result);
 
 } // namespace mpc::reference
 

@@ -130,6 +130,12 @@ TEST_F(ContractionTest, PackedRhsIsUnpacked) {
                "(tensor<1x2xbf16>, tensor<1x2x4xbf16>) -> tensor<1x4xf32>",
                {floats("tensor<1x2xbf16>", {1, 10}), c}, "tensor<1x4xf32>",
                {51, 62, 73, 84});
+  // Three positions in steps of two; the last one's second is padding.
+  Tensor d = floats("tensor<1x2x4xbf16>", {1, 2, 4, 5, 3, 0, 6, 0});
+  expectFloats("mpc.matmul %0, %1 packed <columns = 2, depth = 2> : "
+               "(tensor<1x3xbf16>, tensor<1x2x4xbf16>) -> tensor<1x2xf32>",
+               {floats("tensor<1x3xbf16>", {1, 10, 100}), d}, "tensor<1x2xf32>",
+               {321, 654});
 }
 
 //===----------------------------------------------------------------------===//

@@ -50,12 +50,13 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *,
     std::swap(m, k);
   if (PackedAttr packed =
           adaptor.getPackedAttr()) { // C6: the columns are the result's.
-    if (adaptor.getTransposeRhs() || rhs.getRank() != 3 || b[1] != k ||
-        b[2] != packed.getColumns())
-      return fail(loc, name, "packed rhs must be [panels, ", k, ", ",
-                  packed.getColumns(), "], found ", rhs);
+    int64_t steps = packed.getSteps(k, k);
+    if (adaptor.getTransposeRhs() || rhs.getRank() != 3 || b[1] != steps ||
+        b[2] != packed.getStepElements())
+      return fail(loc, name, "packed rhs must be [panels, ", steps, ", ",
+                  packed.getStepElements(), "], found ", rhs);
     Shape shape(a.drop_back(2));
-    shape.append({m, b[0] * b[2]});
+    shape.append({m, b[0] * packed.getColumns()});
     types.push_back(RankedTensorType::get(shape, lhs.getElementType()));
     return success();
   }
@@ -103,9 +104,6 @@ LogicalResult MatmulOp::verify() {
   if (PackedAttr packed = getPackedAttr()) { // C6
     int64_t panels = tensor(getRhs()).getShape()[0];
     int64_t columns = packed.getColumns();
-    if (columns <= 0 ||
-        (packed.getInterleave() != 1 && packed.getInterleave() != 2))
-      return emitOpError() << "has an impossible layout " << packed;
     if (panels != (result.back() + columns - 1) / columns)
       return emitOpError() << "has " << panels << " packed panels of "
                            << columns << " columns for " << result.back()
@@ -124,6 +122,14 @@ LogicalResult MatmulOp::verify() {
 //===----------------------------------------------------------------------===//
 // conv
 //===----------------------------------------------------------------------===//
+
+/// ConvOp::getContractionRun() of `channels` per group.
+static int64_t contractionRun(ArrayRef<int64_t> window,
+                              ArrayRef<int64_t> dilations, int64_t groups,
+                              int64_t channels) {
+  bool touches = groups == 1 && !window.empty() && dilations.back() == 1;
+  return touches ? window.back() * channels : channels;
+}
 
 LogicalResult ConvOp::inferReturnTypes(MLIRContext *,
                                        std::optional<Location> loc,
@@ -152,8 +158,12 @@ LogicalResult ConvOp::inferReturnTypes(MLIRContext *,
                   "packed filter must have rank 3 and a 'window', found ",
                   filter);
     window.assign(adaptor.getWindow()->begin(), adaptor.getWindow()->end());
-    if (filter.getShape()[1] != productOf(window) * (image.channels / groups) ||
-        filter.getShape()[2] != packed.getColumns())
+    int64_t channels = image.channels / groups;
+    int64_t steps = packed.getSteps(
+        productOf(window) * channels,
+        contractionRun(window, adaptor.getDilations(), groups, channels));
+    if (filter.getShape()[1] != steps ||
+        filter.getShape()[2] != packed.getStepElements())
       return fail(loc, name, "packed filter ", filter, " does not hold window ",
                   toString(window), " of ", image.channels / groups,
                   " channels in panels of ", packed.getColumns());
@@ -214,6 +224,13 @@ int64_t ConvOp::getOutputChannels() {
   return Image(tensor(getResult()).getShape(), getLayout()).channels;
 }
 
+int64_t ConvOp::getContractionRun() {
+  int64_t channels =
+      Image(tensor(getInput()).getShape(), getLayout()).channels / getGroups();
+  return contractionRun(getWindowShape(), getDilations(), getGroups(),
+                        channels);
+}
+
 int64_t ConvOp::getContractionSize() {
   return productOf(getWindowShape()) *
          (Image(tensor(getInput()).getShape(), getLayout()).channels /
@@ -227,9 +244,7 @@ LogicalResult ConvOp::verify() {
   int64_t outputs = getOutputChannels();
   int64_t groups = getGroups();
   if (PackedAttr packed = getPackedAttr()) {
-    if (packed.getColumns() <= 0 ||
-        (packed.getInterleave() != 1 && packed.getInterleave() != 2) ||
-        outputs % groups != 0)
+    if (outputs % groups != 0)
       return emitOpError() << "has an impossible layout " << packed;
     int64_t panels =
         (outputs / groups + packed.getColumns() - 1) / packed.getColumns();

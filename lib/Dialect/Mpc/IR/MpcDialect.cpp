@@ -14,6 +14,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -43,6 +44,21 @@ void MpcDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"
       >();
+}
+
+LogicalResult
+PackedAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                   int64_t columns, int64_t interleave, int64_t depth) {
+  if (columns <= 0 || (interleave != 1 && interleave != 2) || depth <= 0 ||
+      !llvm::isPowerOf2_64(depth) || (interleave != 1 && depth != 1))
+    return emitError() << "needs positive columns, an interleave of 1 or 2 and "
+                          "as depth a power of two, one of both 1, found "
+                       << columns << ", " << interleave << " and " << depth;
+  return success();
+}
+
+int64_t PackedAttr::getSteps(int64_t size, int64_t run) const {
+  return run ? size / run * llvm::divideCeil(run, getDepth()) : 0;
 }
 
 Operation *MpcDialect::materializeConstant(OpBuilder &builder, Attribute value,

@@ -190,22 +190,29 @@ FailureOr<ElementsAttr> mpc::packConstant(ElementsAttr attr,
   Type element = attr.getElementType();
   int64_t elementBytes = bytesPerElement(element), width = packed.getColumns();
   int64_t panels = llvm::divideCeil(source.columns, width);
+  int64_t depth = packed.getDepth(),
+          run = source.run ? source.run : source.rows;
+  int64_t steps = packed.getSteps(source.rows, run);
   auto type = RankedTensorType::get(
-      {source.groups * panels, source.rows, width}, element);
+      {source.groups * panels, steps, packed.getStepElements()}, element);
   std::vector<char> target(elementCount(type) * elementBytes, 0);
   int64_t half = width / packed.getInterleave();
-  char *row = target.data();
   const char *data = bytes->bytes().data();
   for (int64_t group = 0; group < source.groups; ++group)
     for (int64_t panel = 0; panel < panels; ++panel)
-      for (int64_t k = 0; k < source.rows; ++k, row += width * elementBytes) {
+      for (int64_t k = 0; k < source.rows; ++k) {
+        int64_t step = packed.getSteps(k / run * run, run) + k % run / depth;
+        char *row = target.data() + ((group * panels + panel) * steps + step) *
+                                        depth * width * elementBytes;
         int64_t base = group * source.groupStride +
                        (k % source.rowSplit) * source.rowStride +
                        (k / source.rowSplit) * source.outerRowStride;
         int64_t count = std::min(width, source.columns - panel * width);
         for (int64_t j = 0; j < count; ++j) {
-          // Column j = h * half + i stands at interleave * i + h.
+          // Column j = h * half + i stands at interleave * i + h, one of the
+          // positions that a step has of it.
           int64_t place = packed.getInterleave() * (j % half) + j / half;
+          place = place * depth + k % run % depth;
           std::memcpy(row + place * elementBytes,
                       data +
                           (base + (panel * width + j) * source.columnStride) *

@@ -70,6 +70,7 @@ std::optional<PackSource> convSource(ConvOp op, int64_t panel) {
   source.rowStride = window;
   source.rowSplit = channels;
   source.outerRowStride = 1;
+  source.run = op.getContractionRun();
   return source;
 }
 
@@ -82,6 +83,10 @@ struct PackConstantsPass : mpc::impl::PackConstantsPassBase<PackConstantsPass> {
              << "mpc-pack-constants: columns must be an even number from 2 to "
                 "1024, found "
              << columns.getValue();
+    if (bf16Depth != 1 && bf16Depth != 2 && bf16Depth != 4)
+      return emitError(UnknownLoc::get(context))
+             << "mpc-pack-constants: bf16-depth must be 1, 2 or 4, found "
+             << bf16Depth.getValue();
     return success();
   }
 
@@ -135,15 +140,19 @@ private:
   }
 
   PackedAttr formOf(Type element) {
+    if (element.isBF16() && bf16Depth > 1)
+      return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
+                             bf16Depth);
     return PackedAttr::get(&getContext(), columns,
-                           element.getIntOrFloatBitWidth() == 16 ? 2 : 1);
+                           element.getIntOrFloatBitWidth() == 16 ? 2 : 1,
+                           /*depth=*/1);
   }
 
   /// The packed constant for `attr`, one for each way of reading it.
   Value pack(Operation *user, Value unpacked, ElementsAttr attr,
              const PackSource &source, PackedAttr form, int64_t variant) {
     Value &known = packedConstants[{attr.getAsOpaquePointer(),
-                                    isa<ConvOp>(user), variant}];
+                                    isa<ConvOp>(user), variant, source.run}];
     if (known)
       return known;
     FailureOr<ElementsAttr> packed = packConstant(attr, source, form);
@@ -156,7 +165,8 @@ private:
     return known;
   }
 
-  std::map<std::tuple<const void *, bool, int64_t>, Value> packedConstants;
+  std::map<std::tuple<const void *, bool, int64_t, int64_t>, Value>
+      packedConstants;
 };
 
 } // namespace

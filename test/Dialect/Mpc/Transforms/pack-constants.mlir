@@ -1,5 +1,9 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4}))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4},mpc-pack-constants{columns=4}))' | FileCheck %s
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 bf16-depth=2}))' | FileCheck %s --check-prefix=DEPTH
+// RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 bf16-depth=3}))' 2>&1 | FileCheck %s --check-prefix=ODD
+
+// ODD: mpc-pack-constants: bf16-depth must be 1, 2 or 4, found 3
 
 // Columns go into panels of four; the last one is padded with zeros.
 // CHECK-LABEL: func.func @matmul
@@ -30,6 +34,25 @@ func.func @interleaved(%x: tensor<3x1xbf16>) -> tensor<3x4xf32> {
   %w = mpc.constant dense<[[1.0, 2.0, 3.0, 4.0]]> : tensor<1x4xbf16>
   %0 = mpc.matmul %x, %w : (tensor<3x1xbf16>, tensor<1x4xbf16>) -> tensor<3x4xf32>
   return %0 : tensor<3x4xf32>
+}
+
+// A unit that multiplies two positions at once finds them side by side; a position
+// behind the last one is zero. Other types keep their form.
+// DEPTH-LABEL: func.func @matmul
+// DEPTH: packed<columns = 4> : (tensor<3x2xf32>, tensor<2x2x4xf32>)
+// DEPTH-LABEL: func.func @interleaved
+// DEPTH: mpc.constant dense<{{\[\[\[}}1.000000e+00, 0.000000e+00, 2.000000e+00, 0.000000e+00, 3.000000e+00, 0.000000e+00, 4.000000e+00, 0.000000e+00]]]> : tensor<1x1x8xbf16>
+// DEPTH: packed<columns = 4, depth = 2>
+// DEPTH-LABEL: func.func @runs
+// DEPTH-DAG: %[[D:.+]] = mpc.constant dense<{{\[\[\[}}1.000000e+00, 0.000000e+00, 4.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00], [2.000000e+00, {{.*}}> : tensor<1x3x8xbf16>
+// DEPTH-DAG: %[[N:.+]] = mpc.constant dense<{{\[\[\[}}1.000000e+00, 2.000000e+00, 4.000000e+00, 5.000000e+00, {{.*}}], [3.000000e+00, 0.000000e+00, {{.*}}> : tensor<1x2x8xbf16>
+// DEPTH: mpc.conv %{{.*}}, %[[N]] strides
+// DEPTH: mpc.conv %{{.*}}, %[[D]] strides
+func.func @runs(%x: tensor<1x9x1xbf16>) -> (tensor<1x7x2xf32>, tensor<1x5x2xf32>) {
+  %w = mpc.constant dense<[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]> : tensor<2x1x3xbf16>
+  %0 = mpc.conv %x, %w strides([1]) pad([0], [0]) dilations([1]) layout(channels_last) : (tensor<1x9x1xbf16>, tensor<2x1x3xbf16>) -> tensor<1x7x2xf32>
+  %1 = mpc.conv %x, %w strides([1]) pad([0], [0]) dilations([2]) layout(channels_last) : (tensor<1x9x1xbf16>, tensor<2x1x3xbf16>) -> tensor<1x5x2xf32>
+  return %0, %1 : tensor<1x7x2xf32>, tensor<1x5x2xf32>
 }
 
 // A filter's rows are its window, then its channels.

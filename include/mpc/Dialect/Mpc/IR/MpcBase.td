@@ -183,9 +183,25 @@ def Mpc_PackedAttr : Mpc_Attr<"Packed", "packed"> {
     `[k][2 * j + h]` of a panel is column `j + h * columns / 2`, so that one
     32-bit lane holds two columns half a panel apart and widening needs only a
     shift and a mask.
+
+    With `depth = D` the constant holds `[ceil(N / columns)][steps][D * columns]`
+    elements for units that multiply D positions of K at once: element
+    `[s][D * j + h]` of a panel is column `j` at position `D * s + h`. K is cut
+    into runs whose elements on the left side are neighbours (of a convolution
+    ConvOp's `getContractionRun`, else all of K); each run begins a step, and
+    positions behind its end are zero.
+    - (C1) `columns` is positive, `interleave` 1 or 2, `depth` a power of two,
+      and one of both is 1.
   }];
-  let parameters = (ins "int64_t":$columns, DefaultValuedParameter<"int64_t", "1">:$interleave);
+  let parameters = (ins "int64_t":$columns, DefaultValuedParameter<"int64_t", "1">:$interleave,
+                        DefaultValuedParameter<"int64_t", "1">:$depth);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Extents 1 and 2 of a constant for `size` positions of K in runs of `run`.
+    int64_t getSteps(int64_t size, int64_t run) const;
+    int64_t getStepElements() const { return getDepth() * getColumns(); }
+  }];
 }
 
 def Mpc_SourceAttr : Mpc_Attr<"Source", "source"> {

@@ -23,7 +23,8 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     - (C3) the batch dimensions broadcast together as NumPy's do.
     - (C4) the result's element type is the operands' or a wider float.
     - (C5) `accumulate`, where given, is at least as wide as the operands' type.
-    - (C6) with `packed`: rhs is `[ceil(N/columns), K, columns]` and not transposed.
+    - (C6) with `packed`: rhs is `[ceil(N/columns), K, columns]`, of a depth D
+      `[ceil(N/columns), ceil(K/D), D * columns]`, and not transposed.
   }];
   let arguments = (ins Mpc_Tensor:$lhs, Mpc_Tensor:$rhs, UnitAttr:$transpose_lhs,
                        UnitAttr:$transpose_rhs, OptionalAttr<TypeAttr>:$accumulate,
@@ -79,6 +80,9 @@ def Mpc_ConvOp : Mpc_WideningOp<"conv", "Convolution",
     ::llvm::SmallVector<int64_t> getWindowShape();
     /// Output channels.
     int64_t getOutputChannels();
+    /// Positions of the window and its channels that are neighbours in the input
+    /// with channels_last: those of a window's line, or the channels alone.
+    int64_t getContractionRun();
   }];
 }
 

@@ -55,11 +55,12 @@ struct PackSource {
   int64_t groups = 1, columns = 0, rows = 0;
   int64_t groupStride = 0, columnStride = 0, rowStride = 0;
   int64_t rowSplit = 1, outerRowStride = 0;
+  /// Rows of a run as `#mpc.packed` describes; 0: all.
+  int64_t run = 0;
 };
 
-/// Packs into `[groups * ceil(columns / packed.columns), rows, packed.columns]`
-/// as
-/// `#mpc.packed` describes.
+/// Packs into `[groups * ceil(columns / packed.columns), steps, packed.depth *
+/// packed.columns]` as `#mpc.packed` describes.
 mlir::FailureOr<mlir::ElementsAttr> packConstant(mlir::ElementsAttr attr,
                                                  const PackSource &source,
                                                  PackedAttr packed);

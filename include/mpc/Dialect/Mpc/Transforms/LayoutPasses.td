@@ -129,7 +129,8 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
   let description = [{
     Constant right-hand sides of matmuls and constant filters of convs go into
     panels of `columns` columns (`#mpc.packed`); 16-bit types interleave two
-    columns half a panel apart.
+    columns half a panel apart, or, of bf16 with `bf16-depth=2`, two positions
+    along K, which a unit multiplies at once.
 
     ```mlir
     %0 = mpc.matmul %x, %w : (tensor<32x784xf32>, tensor<784x10xf32>) -> tensor<32x10xf32>
@@ -148,6 +149,9 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
   let options = [
     Option<"columns", "columns", "int64_t", /*default=*/"32",
            "columns of a panel; an even number from 2 to 1024">,
+    Option<"bf16Depth", "bf16-depth", "int64_t", /*default=*/"1",
+           "positions along K that the target's unit for bf16 multiplies at "
+           "once; 1: it has none, 2 or 4">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [

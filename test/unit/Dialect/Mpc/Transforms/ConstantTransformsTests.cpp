@@ -131,7 +131,7 @@ TEST_F(ConstantTransforms, packing_pads_the_last_panel) {
   source.rowStride = 3;
   source.columnStride = 1;
   FailureOr<ElementsAttr> result =
-      packConstant(counted({2, 3}), source, PackedAttr::get(&context, 2, 1));
+      packConstant(counted({2, 3}), source, PackedAttr::get(&context, 2, 1, 1));
   EXPECT_EQ(valuesOf(result), (Values{0, 1, 3, 4, 2, 0, 5, 0}));
   EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({2, 2, 2}));
 }
@@ -142,7 +142,7 @@ TEST_F(ConstantTransforms, packing_interleaves_halves_of_a_panel) {
   source.columns = 4;
   source.columnStride = 1;
   EXPECT_EQ(valuesOf(packConstant(counted({1, 4}), source,
-                                  PackedAttr::get(&context, 4, 2))),
+                                  PackedAttr::get(&context, 4, 2, 1))),
             (Values{0, 2, 1, 3}));
 }
 
@@ -158,8 +158,23 @@ TEST_F(ConstantTransforms, packing_walks_windows_then_channels_of_each_group) {
   source.rowSplit = 2;
   source.outerRowStride = 1;
   EXPECT_EQ(valuesOf(packConstant(counted({2, 2, 2}), source,
-                                  PackedAttr::get(&context, 2, 1))),
+                                  PackedAttr::get(&context, 2, 1, 1))),
             (Values{0, 0, 2, 0, 1, 0, 3, 0, 4, 0, 6, 0, 5, 0, 7, 0}));
+}
+
+TEST_F(ConstantTransforms, packing_begins_a_step_with_every_run) {
+  // Six positions in runs of three, two of them in a step.
+  PackSource source;
+  source.rows = source.rowSplit = 6;
+  source.run = 3;
+  source.columns = 2;
+  source.rowStride = 2;
+  source.columnStride = 1;
+  FailureOr<ElementsAttr> result =
+      packConstant(counted({6, 2}), source, PackedAttr::get(&context, 2, 1, 2));
+  EXPECT_EQ(valuesOf(result),
+            (Values{0, 2, 1, 3, 4, 0, 5, 0, 6, 8, 7, 9, 10, 0, 11, 0}));
+  EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({1, 4, 4}));
 }
 
 } // namespace
