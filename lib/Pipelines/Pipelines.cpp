@@ -217,6 +217,8 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   if (kernels.panelColumns) {
     PackConstantsPassOptions pack;
     pack.columns = kernels.panelColumns;
+    if (const MathUnit *unit = options.target.unit(MathType::BFloat16))
+      pack.bf16Depth = unit->depth;
     func.addPass(createPackConstantsPass(pack));
     func.addPass(createCSEPass());
   }

@@ -86,7 +86,8 @@ llvm::SmallVector<StringRef> TargetInfo::names() {
   llvm::SmallVector<StringRef> all;
   for (const Described &described : families())
     for (const TargetFacts &facts : described.targets)
-      all.push_back(facts.name);
+      if (!facts.emulatesUnits)
+        all.push_back(facts.name);
   return all;
 }
 
@@ -110,8 +111,10 @@ std::vector<TargetInfo> TargetInfo::runnable() {
 
 std::optional<TargetInfo> TargetInfo::native() {
   std::optional<TargetInfo> best;
+  const TargetFamily &family = findFamily("cpu")->family;
   for (const TargetInfo &target : runnable())
-    if (target.family() == "cpu")
+    if (target.family() == family.name &&
+        (!family.paysHere || family.paysHere(target.facts())))
       best = target;
   return best;
 }
@@ -178,7 +181,12 @@ bool TargetInfo::hasFastPath(PolicyType type) const {
   if (type == PolicyType::Float64 && hasCeilings())
     return 2 * flopsPerSecond(type, /*aligned=*/true) >=
            flopsPerSecond(MathType::Float32, /*aligned=*/true);
-  return unit(type) != nullptr;
+  if (!unit(type))
+    return false;
+  // Several products of the narrow type must be faster than one of f32.
+  return productsOf(type) == 1 || !hasCeilings() ||
+         flopsPerSecond(type, /*aligned=*/true) >
+             flopsPerSecond(MathType::Float32, /*aligned=*/true);
 }
 
 llvm::SmallVector<PolicyType> TargetInfo::fastTypes() const {

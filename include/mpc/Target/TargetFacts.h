@@ -41,6 +41,10 @@ struct MathUnit {
   double rate = 0;
   /// As people call it: "tensor cores".
   llvm::StringLiteral name = "";
+  /// Positions along the contracted extent that one lane multiplies at once.
+  int64_t depth = 1;
+  /// Whether subnormal operands, sums and results count as zeros.
+  bool flushesSubnormals = false;
 };
 
 /// How kernels of a target are made, as far as it concerns the passes before
@@ -98,6 +102,10 @@ struct TargetFacts {
   std::string name;
   /// Whether kernels are generated for it; else it can be planned for.
   bool isGenerated = false;
+  /// Whether arithmetic stands for its units, so that kernels for them are
+  /// tested on any machine. No list of targets names it, and no one gets it
+  /// without asking.
+  bool emulatesUnits = false;
   /// Ten times the compute capability of a GPU (80 for 8.0), else 0.
   int computeCapability = 0;
   /// Of f32 and f64 on the vector units.

@@ -83,10 +83,20 @@ std::span<const std::string_view> detail::cpuLevels() {
   // What code of a level may use: CpuTarget::available() asks for the same.
   static const std::vector<std::string_view> levels = [] {
     std::vector<std::string_view> found;
-    if (__builtin_cpu_supports("x86-64-v4"))
+    bool hasAvx512 = __builtin_cpu_supports("x86-64-v4");
+    bool hasDots = hasAvx512 && __builtin_cpu_supports("avx512bf16");
+    // Other makers' cores multiply bf16 faster as f32.
+    bool dotsFirst = hasDots && __builtin_cpu_is("amd");
+    if (dotsFirst)
+      found.push_back("avx512bf16");
+    if (hasAvx512)
       found.push_back("avx512");
-    if (__builtin_cpu_supports("x86-64-v3"))
+    if (hasDots && !dotsFirst)
+      found.push_back("avx512bf16");
+    if (__builtin_cpu_supports("x86-64-v3")) {
       found.push_back("avx2");
+      found.push_back("avx512bf16-emulated");
+    }
     return found;
   }();
   return levels;

@@ -76,7 +76,7 @@ AttentionEmitter::Packed AttentionEmitter::makePacked(int64_t depth,
       std::min<int64_t>(columns, llvm::PowerOf2Ceil(std::max(width, lanes)));
   packed.panels = llvm::divideCeil(width, packed.columns);
   packed.panel.columns = packed.columns;
-  packed.panel.memory = area(packed.panels * depth * packed.columns);
+  packed.panel.memory = area(packed.panels * depth * packed.columns, sumType);
   return packed;
 }
 
@@ -90,12 +90,12 @@ void AttentionEmitter::prepare() {
   int64_t bytes = bytesPerElement(sumType);
   bool collides = blocks.packsLeft() && depth * bytes % 4096 == 0;
   queryPitch = collides ? depth + lanes : depth;
-  queryMemory = blocks.packsLeft() ? area(split.largest() * queryPitch)
+  queryMemory = blocks.packsLeft() ? area(split.largest() * queryPitch, sumType)
                                    : math.flatten(memoryOf(op.getQuery()));
   scorePitch = key.panels * key.columns;
   if (scorePitch * bytes % 4096 == 0)
     scorePitch += lanes;
-  scores = area(split.largest() * scorePitch);
+  scores = area(split.largest() * scorePitch, sumType);
   inverses = stack(split.largest());
   tile = stack(split.largest() * value.columns);
 }

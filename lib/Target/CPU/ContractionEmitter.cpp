@@ -6,6 +6,8 @@
 
 #include "ContractionEmitter.h"
 
+#include "../Kernel/MathExpansion.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -135,8 +137,27 @@ Value ContractionEmitter::load(Value tensor, ValueRange indices,
                                    b.getZeroAttr(lanesOf(sumType, lanes)));
 }
 
+Value ContractionEmitter::patternsOf(Value values) {
+  ValueMath math(b, loc);
+  return math.truncateInt(math.shiftRight(math.bits(values), 16),
+                          b.getI16Type());
+}
+
+Value ContractionEmitter::pairsOf(Value first, Value second) {
+  ValueMath math(b, loc);
+  Value words = math.shiftRight(math.bits(first), 16);
+  if (!second)
+    return words;
+  return math.bitOr(words, math.bitAnd(math.bits(second), int64_t(0xffff0000)));
+}
+
 void ContractionEmitter::store(Value value, Value memory, Value at) {
-  value = toSumType(value);
+  Type stored = cast<MemRefType>(memory.getType()).getElementType();
+  if (getElementTypeOrSelf(value.getType()) != stored) {
+    value = toSumType(value);
+    if (stored != sumType)
+      value = patternsOf(value);
+  }
   if (isa<VectorType>(value.getType()))
     vector::StoreOp::create(b, loc, value, memory, at);
   else
@@ -144,8 +165,9 @@ void ContractionEmitter::store(Value value, Value memory, Value at) {
 }
 
 void ContractionEmitter::storeZeros(Value memory, Value at, int64_t lanes) {
+  Type stored = cast<MemRefType>(memory.getType()).getElementType();
   store(
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(lanesOf(sumType, lanes))),
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(lanesOf(stored, lanes))),
       memory, at);
 }
 
@@ -170,11 +192,26 @@ void ContractionEmitter::forRuns(
   });
 }
 
-Value ContractionEmitter::area(int64_t elements) {
+Value ContractionEmitter::area(int64_t elements, Type type) {
   elements = std::max<int64_t>(elements, 1);
-  Value view = math.view(arguments.scratch, scratchBytes, elements, sumType);
-  scratchBytes += llvm::alignTo(elements * bytesPerElement(sumType), 64);
+  Value view = math.view(arguments.scratch, scratchBytes, elements, type);
+  scratchBytes += llvm::alignTo(elements * bytesPerElement(type), 64);
   return view;
+}
+
+Value ContractionEmitter::inPlace(Value tensor, Type type) {
+  Value flat = math.flatten(memoryOf(tensor));
+  auto stored = cast<MemRefType>(flat.getType());
+  if (!contraction.isPaired() || stored.getElementType() == type)
+    return flat;
+  // All memrefs of one dimension lower to the same pointer, and this to
+  // nothing.
+  int64_t count = stored.getNumElements() *
+                  bytesPerElement(stored.getElementType()) /
+                  bytesPerElement(type);
+  return UnrealizedConversionCastOp::create(
+             b, loc, MemRefType::get({count}, type), flat)
+      .getResult(0);
 }
 
 Value ContractionEmitter::stack(int64_t elements) {
@@ -201,55 +238,121 @@ void ContractionEmitter::packRows(Value tensor, Indices indices, Value rowCount,
 }
 
 /// Interleaves: vectors[i][j] becomes result[j][i]. As many vectors as lanes, a
-/// power of two.
+/// power of two. First inside parts of 128 bits, then whole parts, since the
+/// instructions for both have their orders as immediates: orders in registers
+/// would be kept through the loops behind and leave sums without.
 static SmallVector<Value> transposeVectors(OpBuilder &builder, Location loc,
                                            ValueRange vectors) {
+  auto type = cast<VectorType>(vectors.front().getType());
   int64_t lanes = vectors.size();
+  int64_t part = std::min<int64_t>(lanes, 128 / type.getElementTypeBitWidth());
+  auto shuffle = [&](Value x, Value y,
+                     llvm::function_ref<int64_t(int64_t)> lane) {
+    return vector::ShuffleOp::create(
+        builder, loc, x, y,
+        llvm::map_to_vector(llvm::seq<int64_t>(0, lanes), lane));
+  };
   SmallVector<Value> now(vectors);
-  // Each stage interleaves vector i with vector i + lanes / 2; after
-  // log2(lanes) stages positions and lanes have changed places.
-  for (int64_t stage = 1; stage < lanes; stage *= 2) {
-    SmallVector<Value> next;
-    for (int64_t i = 0; i < lanes / 2; ++i)
-      for (int64_t half = 0; half < 2; ++half) {
-        SmallVector<int64_t> order;
-        for (int64_t j = 0; j < lanes / 2; ++j) {
-          int64_t lane = half * lanes / 2 + j;
-          order.push_back(lane);
-          order.push_back(lanes + lane);
-        }
-        next.push_back(vector::ShuffleOp::create(builder, loc, now[i],
-                                                 now[i + lanes / 2], order));
-      }
-    now = std::move(next);
+  // Runs of `run` lanes of two vectors take turns: those of the parts' lower
+  // halves in one result, those of the upper halves in the other.
+  for (int64_t run = 1; run < part; run *= 2)
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i & run)
+        continue;
+      Value x = now[i], y = now[i + run];
+      auto half = [&](int64_t first) {
+        return shuffle(x, y, [&](int64_t lane) {
+          int64_t inPart = lane % part, turn = inPart / run;
+          return lane - inPart + first + turn / 2 * run + inPart % run +
+                 turn % 2 * lanes;
+        });
+      };
+      now[i] = half(0);
+      now[i + run] = half(part / 2);
+    }
+  // Now vector g * part + p has, part by part, lane bits-of-p-reversed of rows
+  // g * part and on.
+  int64_t groups = lanes / part;
+  SmallVector<Value> result(lanes);
+  for (int64_t p = 0; p < part; ++p) {
+    SmallVector<Value> blocks;
+    for (int64_t g = 0; g < groups; ++g)
+      blocks.push_back(now[g * part + p]);
+    for (int64_t stage = 1; stage < groups; stage *= 2) {
+      SmallVector<Value> next(groups);
+      for (int64_t i = 0; i < groups / 2; ++i)
+        for (int64_t odd = 0; odd < 2; ++odd)
+          next[i + odd * groups / 2] =
+              shuffle(blocks[2 * i], blocks[2 * i + 1], [&](int64_t lane) {
+                return (2 * (lane / part) + odd) * part + lane % part;
+              });
+      blocks = std::move(next);
+    }
+    int64_t column = 0;
+    for (int64_t bit = 1; bit < part; bit *= 2)
+      column = 2 * column + ((p & bit) != 0);
+    for (int64_t g = 0; g < groups; ++g)
+      result[g * part + column] = blocks[g];
   }
-  return now;
+  return result;
+}
+
+void ContractionEmitter::forSteps(
+    int64_t count, llvm::function_ref<void(Value, Value, bool)> body) {
+  int64_t depth = contraction.depthOfStep(), whole = count / depth;
+  math.loop(whole,
+            [&](Value step) { body(step, math.mul(step, depth), false); });
+  if (count % depth)
+    body(math.constant(whole), math.constant(whole * depth), true);
 }
 
 void ContractionEmitter::packColumns(
     int64_t columns, int64_t count, bool asVectors, Value memory, Value offset,
     llvm::function_ref<Value(Value, Value, int64_t)> values,
     llvm::function_ref<Value(Value)> place) {
-  auto target = [&](Value n, Value k) {
-    return math.add(math.add(offset, n), math.mul(place(k), columns));
+  auto target = [&](Value n, Value step) {
+    return math.add(math.add(offset, n), math.mul(place(step), columns));
   };
-  // Squares are transposed in registers.
-  int64_t whole = asVectors ? count - count % lanes : 0;
+  Type word = cast<MemRefType>(memory.getType()).getElementType();
+  int64_t depth = word == sumType ? 1 : contraction.depthOfStep();
+  // Squares of words are transposed in registers.
+  int64_t square = depth * lanes;
+  int64_t whole = asVectors ? count - count % square : 0;
   if (whole)
-    math.loop(math.constant(0), math.constant(whole), lanes, [&](Value k) {
+    math.loop(math.constant(0), math.constant(whole), square, [&](Value k) {
       math.loop(math.constant(0), math.constant(columns), lanes, [&](Value n) {
         SmallVector<Value> rows;
-        for (int64_t i = 0; i < lanes; ++i)
-          rows.push_back(values(math.add(n, i), k, lanes));
+        for (int64_t i = 0; i < lanes; ++i) {
+          Value row = values(math.add(n, i), k, square);
+          if (depth > 1)
+            row = vector::BitCastOp::create(
+                b, loc, VectorType::get({lanes}, word), patternsOf(row));
+          rows.push_back(row);
+        }
+        Value step = math.div(k, depth);
         for (auto [i, row] : llvm::enumerate(transposeVectors(b, loc, rows)))
-          store(row, memory, target(n, math.add(k, i)));
+          store(row, memory, target(n, math.add(step, i)));
       });
     });
-  if (whole < count)
-    math.loop(math.constant(whole), math.constant(count), 1, [&](Value k) {
-      math.loop(columns,
-                [&](Value n) { store(values(n, k, 1), memory, target(n, k)); });
+  // `rest` steps from position `whole` on.
+  auto packRest = [&](int64_t from, int64_t rest, int64_t positions) {
+    math.loop(math.constant(0), math.constant(rest), 1, [&](Value local) {
+      Value step = math.add(local, from / depth);
+      Value k = math.mul(step, depth);
+      math.loop(columns, [&](Value n) {
+        Value first = values(n, k, 1);
+        if (depth > 1)
+          first = pairsOf(first, positions > 1 ? values(n, math.add(k, 1), 1)
+                                               : Value());
+        store(first, memory, target(n, step));
+      });
     });
+  };
+  int64_t rest = (count - whole) / depth;
+  if (rest)
+    packRest(whole, rest, depth);
+  if (count % depth)
+    packRest(whole + rest * depth, 1, 1);
 }
 
 void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
@@ -270,16 +373,22 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
               {math.min(math.add(first, n), width - 1), math.add(from, k)});
           return load(tensor, at, lanes);
         },
-        [](Value k) { return k; });
+        [](Value step) { return step; });
     return;
   }
   withColumns(number, width, columns, [&](int64_t used) {
-    math.loop(count, [&](Value k) {
-      Value base = math.add(offset, math.mul(k, columns));
+    forSteps(count, [&](Value step, Value k, bool isHalf) {
+      Value base = math.add(offset, math.mul(step, columns));
       forPowers(used, 2 * lanes, [&](int64_t n, int64_t run) {
-        at.truncate(leading.size());
-        at.append({math.add(from, k), math.add(first, n)});
-        copyRun(tensor, at, run, memory, math.add(base, n));
+        auto line = [&](Value position) {
+          at.truncate(leading.size());
+          at.append({math.add(from, position), math.add(first, n)});
+          return load(tensor, at, run);
+        };
+        Value value = line(k);
+        if (contraction.isPaired())
+          value = pairsOf(value, isHalf ? Value() : line(math.add(k, 1)));
+        store(value, memory, math.add(base, n));
       });
       // Sums of missing columns are dropped; zeros keep them from being
       // NaN.
@@ -302,7 +411,7 @@ void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
   }
   sumElements = tiles * elements;
   sumsStart = scratchBytes;
-  sums = area(sumElements);
+  sums = area(sumElements, sumType);
 }
 
 void ContractionEmitter::clearSums() {
@@ -357,7 +466,7 @@ void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
       return;
     }
     // The last vector is masked where the target masks cheaply.
-    bool masks = contraction.target.isa == CpuIsa::Avx512;
+    bool masks = contraction.target.hasAvx512();
     int64_t most = 2 * lanes, whole = masks ? used - used % most : used;
     forPowers(whole, most, [&](int64_t at, int64_t run) {
       storeRun(row, math.constant(at), run, Value());

@@ -75,7 +75,13 @@ public:
   mlir::Value toSumType(mlir::Value value);
   /// `lanes` elements of `tensor` at `indices` in the type of sums.
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes);
-  /// Stores a carried value, scalar or vector, in the type of sums.
+  /// The bits of factors in the type of sums that are bf16 numbers.
+  mlir::Value patternsOf(mlir::Value values);
+  /// Words of a step's factors in the type of sums: `second` above `first`, or
+  /// zeros where it is null.
+  mlir::Value pairsOf(mlir::Value first, mlir::Value second);
+  /// Stores a carried value, scalar or vector, in the type of sums or, in
+  /// memory of i16, as bit patterns; words in memory of i32.
   void store(mlir::Value value, mlir::Value memory, mlir::Value at);
   void storeZeros(mlir::Value memory, mlir::Value at, int64_t lanes);
   /// Copies `lanes` elements at `indices` to `memory[at]`.
@@ -91,10 +97,13 @@ public:
   void forPowers(int64_t count, int64_t most,
                  llvm::function_ref<void(int64_t at, int64_t lanes)> body);
 
-  /// The next elements of scratch memory, in the type of sums.
-  mlir::Value area(int64_t elements);
-  /// The same on the stack.
+  /// The next elements of scratch memory.
+  mlir::Value area(int64_t elements, mlir::Type type);
+  /// Elements in the type of sums on the stack.
   mlir::Value stack(int64_t elements);
+  /// An operand that is read where it lies, one-dimensional, in `type`, which
+  /// is its own or stands for bits of it.
+  mlir::Value inPlace(mlir::Value tensor, mlir::Type type);
 
   //===--------------------------------------------------------------------===//
   // Panels
@@ -130,22 +139,28 @@ public:
   void packRows(mlir::Value tensor, Indices indices, mlir::Value rowCount,
                 mlir::Value first, int64_t extent, mlir::Value memory,
                 int64_t pitch);
+  /// Runs `body` for each step of `count` positions, `first` the step's first
+  /// one; with `isHalf` there is no second.
+  void forSteps(
+      int64_t count,
+      llvm::function_ref<void(mlir::Value step, mlir::Value first, bool isHalf)>
+          body);
   /// Packs panel number `number` of the last two dimensions of `tensor`, `[K,
-  /// N]` or with `transposed` `[N, K]`, to `memory[offset + k * columns]`, for
-  /// `count` k from `first` on. `leading` are the indices of the other
+  /// N]` or with `transposed` `[N, K]`, to `memory[offset + step * columns]`,
+  /// for `count` k from `first` on. `leading` are the indices of the other
   /// dimensions.
   void packPanel(mlir::Value tensor, mlir::ValueRange leading, bool transposed,
                  mlir::Value number, int64_t columns, mlir::Value first,
                  int64_t count, mlir::Value memory, mlir::Value offset);
-  /// Packs columns whose elements along k are neighbours: `values(n, k, lanes)`
-  /// gives those of column n, one by one if not `asVectors`, and `place(k)` is
-  /// where k stands in the panel.
+  /// Packs columns whose elements along k are neighbours, into words where
+  /// `memory` has those: `values(n, k, lanes)` gives those of column n, one by
+  /// one if not `asVectors`, and `place(step)` is where a step stands.
   void packColumns(int64_t columns, int64_t count, bool asVectors,
                    mlir::Value memory, mlir::Value offset,
                    llvm::function_ref<mlir::Value(mlir::Value n, mlir::Value k,
                                                   int64_t lanes)>
                        values,
-                   llvm::function_ref<mlir::Value(mlir::Value k)> place);
+                   llvm::function_ref<mlir::Value(mlir::Value step)> place);
 
   //===--------------------------------------------------------------------===//
   // Sums
@@ -159,7 +174,11 @@ public:
   void clearSums();
   /// A block whose rows begin at `offsets`.
   SumBlock blockOf(llvm::ArrayRef<int64_t> offsets, int64_t vectors) const {
-    return {sumType, lanes, vectors, llvm::SmallVector<int64_t>(offsets),
+    return {sumType,
+            contraction.unit,
+            lanes,
+            vectors,
+            llvm::SmallVector<int64_t>(offsets),
             contraction.multiplyAddsInFlight};
   }
   /// Multiplies a block of rows in `memory` with the panel and puts the sums
@@ -194,7 +213,9 @@ public:
   int64_t items = 1;
   double cyclesPerItem = 1;
   /// Cycles per item of `flops` of products in all.
-  double cyclesOf(double flops) const { return flops / (4.0 * lanes) / items; }
+  double cyclesOf(double flops) const {
+    return flops / (4.0 * lanes * contraction.depthOfStep()) / items;
+  }
 
 private:
   mlir::func::FuncOp kernel;

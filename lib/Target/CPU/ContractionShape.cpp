@@ -35,7 +35,7 @@ int64_t mpc::tailVectors(PanelForm form, int64_t columns, int64_t used,
 /// read; a diagnostic at `op` where the target cannot.
 static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
                                         Type element, Type sumType,
-                                        const CpuTarget &target) {
+                                        DotUnit unit, const CpuTarget &target) {
   int64_t lanes = vectorLanes(sumType, target), columns = packed.getColumns();
   int64_t interleave = packed.getInterleave();
   if (columns % lanes || columns / lanes > 4 ||
@@ -51,9 +51,17 @@ static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
   if (interleave == 2 && !sumType.isF32())
     return op->emitError() << "an interleaved operand needs f32 sums, not "
                            << sumType;
+  int64_t depth = packed.getDepth();
+  if (depth != stepDepth(unit))
+    return op->emitError() << "the constant operand is packed for units that "
+                              "multiply "
+                           << depth << " positions at once, '" << target.name()
+                           << "' code multiplies " << stepDepth(unit) << " of "
+                           << element << " operands";
   if (interleave == 2)
     return element.isBF16() ? PanelForm::PairsBf16 : PanelForm::PairsF16;
-  return element == sumType ? PanelForm::Plain : PanelForm::Widened;
+  return element == sumType || depth > 1 ? PanelForm::Plain
+                                         : PanelForm::Widened;
 }
 
 static Type sumTypeOf(Operation *op) {
@@ -67,6 +75,16 @@ static Type sumTypeOf(Operation *op) {
                 cast<ContractionOpInterface>(op).getAccumulateType().isF64()));
   Builder builder(op->getContext());
   return wide ? Type(builder.getF64Type()) : Type(builder.getF32Type());
+}
+
+/// The unit for a contraction whose operands and sums have these types.
+static DotUnit unitOf(Operation *op, Type sumType, const CpuTarget &target) {
+  bool isBf16 = llvm::all_of(op->getOperands().take_front(2), [](Value value) {
+    return getElementTypeOrSelf(value.getType()).isBF16();
+  });
+  if (!isBf16 || !sumType.isF32() || !target.hasDotBf16())
+    return DotUnit::MultiplyAdd;
+  return target.emulatesUnits() ? DotUnit::EmulatedDotBf16 : DotUnit::DotBf16;
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,6 +202,12 @@ FailureOr<Contraction> Contraction::get(Operation *op,
   if (failed(geometry))
     return failure();
   c.geometry = *geometry;
+  // Lanes of a depthwise one are channels, and attention's probabilities are
+  // f32.
+  if (c.form != ContractionForm::Depthwise &&
+      c.form != ContractionForm::Attention &&
+      (!c.packed || c.packed.getDepth() > 1))
+    c.unit = unitOf(op, c.sumType, target);
   if (c.form == ContractionForm::Product) {
     FailureOr<ProductShape> shape = shapeOf(c);
     if (failed(shape))
@@ -193,7 +217,7 @@ FailureOr<Contraction> Contraction::get(Operation *op,
   if (c.packed && c.form != ContractionForm::Depthwise) {
     Type element = getElementTypeOrSelf(c.rhs().getType());
     FailureOr<PanelForm> form =
-        panelFormOf(op, c.packed, element, c.sumType, target);
+        panelFormOf(op, c.packed, element, c.sumType, c.unit, target);
     if (failed(form))
       return failure();
     c.panelForm = *form;
@@ -205,13 +229,26 @@ FailureOr<Contraction> Contraction::get(Operation *op,
 }
 
 bool Contraction::isStored(Value operand) const {
+  Type element = getElementTypeOrSelf(operand.getType());
   return isa<BlockArgument>(stripReshapes(operand)) &&
-         memoryElementType(getElementTypeOrSelf(operand.getType())) == sumType;
+         (isPaired() ? element.isBF16()
+                     : memoryElementType(element) == sumType);
+}
+
+Type Contraction::wordType() const {
+  return isPaired() ? IntegerType::get(op->getContext(), 32) : sumType;
+}
+
+Type Contraction::rowType() const {
+  return isPaired() ? IntegerType::get(op->getContext(), 16) : sumType;
 }
 
 bool Contraction::storesRows() const {
   bool isRegion =
       form != ContractionForm::Product && form != ContractionForm::Attention;
+  // Positions of a pair must be neighbours.
+  if (isPaired() && (transposeLhs || form == ContractionForm::FilterGradient))
+    return false;
   return isStored(lhs()) &&
          (!isRegion || (geometry.channelsLast && geometry.needsNoPadding()));
 }
@@ -219,6 +256,8 @@ bool Contraction::storesRows() const {
 bool Contraction::storesPanels(int64_t columns) const {
   if (form != ContractionForm::FilterGradient)
     return packed && form != ContractionForm::Depthwise;
+  if (isPaired())
+    return false;
   int64_t whole = panelsOfGroup(columns) == 1 ? lanes : columns;
   Type element = getElementTypeOrSelf(rhs().getType());
   bool isWidened = isa<Float16Type, BFloat16Type>(element) && sumType.isF32();

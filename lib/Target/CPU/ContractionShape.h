@@ -58,7 +58,7 @@ struct Contraction {
   /// The operands; of attention query and key.
   mlir::Value lhs() const { return op->getOperand(0); }
   mlir::Value rhs() const { return op->getOperand(1); }
-  /// Whether `operand` lies in memory in the type of the sums.
+  /// Whether `operand` lies in memory in the type of the factors.
   bool isStored(mlir::Value operand) const;
   /// Whether rows are read where they lie, as far as types and padding go.
   bool storesRows() const;
@@ -74,6 +74,23 @@ struct Contraction {
   }
   /// Vectors of a panel that count where all panels are alike.
   int64_t vectors(int64_t columns) const;
+  /// Positions of K that a step multiplies, and steps of so many positions that
+  /// are neighbours.
+  int64_t depthOfStep() const { return stepDepth(unit); }
+  int64_t steps(int64_t positions) const {
+    return llvm::divideCeil(positions, depthOfStep());
+  }
+  bool isPaired() const { return depthOfStep() > 1; }
+  /// Steps of a convolution's panel.
+  int64_t windowSteps() const {
+    return geometry.depth() / geometry.run() * steps(geometry.run());
+  }
+  /// Type in which a packed operand keeps what a lane multiplies in a step:
+  /// that of the sums, or a word of two factors.
+  mlir::Type wordType() const;
+  /// Type of packed rows whose positions are neighbours: of the factors, bf16
+  /// as bit patterns.
+  mlir::Type rowType() const;
 
   mlir::Operation *op = nullptr;
   ContractionForm form = ContractionForm::Product;
@@ -81,6 +98,8 @@ struct Contraction {
   /// f32 for floats up to f32, f64 where f64 takes part, the result's type for
   /// integers.
   mlir::Type sumType;
+  /// What multiplies: a unit where both operands are of its type.
+  DotUnit unit = DotUnit::MultiplyAdd;
   int64_t lanes = 0;
   int64_t multiplyAddsInFlight = 1;
   /// Of a constant right side, and how its panels are read.

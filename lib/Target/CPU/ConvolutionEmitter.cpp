@@ -11,6 +11,8 @@
 
 #include "RegionReader.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -24,6 +26,7 @@ public:
 
 private:
   void packFilter();
+  void pairPositions(Value ordered, Value offset);
   void emitPanel(Value number, Value strip, Value region);
   void emitSums(int64_t height, int64_t width, int64_t vectors, Value base);
 
@@ -32,6 +35,7 @@ private:
   int64_t stripsPerItem =
       perItem(blocks.getBlocksPerItem(), split.lines.blocks);
   int64_t stripGroups = llvm::divideCeil(split.lines.blocks, stripsPerItem);
+  int64_t panelElements = contraction.windowSteps() * columns;
   std::optional<RegionReader> reader;
 
   Value image, plane, firstRow;
@@ -43,8 +47,8 @@ void ConvEmitter::prepare() {
   cyclesPerItem = cyclesOf(2.0 * g.batch * g.out[0] * g.out[1] * g.out[2] *
                            panels * columns * g.depth());
   panel.memory = blocks.packsRight()
-                     ? area(panels * g.depth() * columns)
-                     : math.flatten(memoryOf(contraction.rhs()));
+                     ? area(panels * panelElements, contraction.wordType())
+                     : inPlace(contraction.rhs(), contraction.wordType());
   reader.emplace(*this, stripsPerItem * split.lines.largest());
   prepareSums(split.lines.largest() * split.columns.largest() * columns, 1);
   if (blocks.packsRight())
@@ -60,6 +64,10 @@ void ConvEmitter::packFilter() {
   Type element = getElementTypeOrSelf(filter.getType());
   if (memory)
     memory = math.flatten(memory);
+  // A panel in the order of positions, before they are put together in pairs.
+  Value ordered;
+  if (contraction.isPaired())
+    ordered = area(g.depth() * columns, sumType);
   math.loop(panels, [&](Value number) {
     Value first = math.mul(groupOfPanel(number), g.groupOutputs());
     Value local = math.mul(math.rem(number, panelsOfGroup), columns);
@@ -81,9 +89,34 @@ void ConvEmitter::packFilter() {
           math.mul(math.rem(at, g.windowSize()), g.groupChannels());
       return math.add(position, math.div(at, g.windowSize()));
     };
+    Value offset = math.mul(number, panelElements);
     packColumns(columns, g.depth(), /*asVectors=*/memory != nullptr,
-                panel.memory, math.mul(number, g.depth() * columns), values,
+                contraction.isPaired() ? ordered : panel.memory,
+                contraction.isPaired() ? math.constant(0) : offset, values,
                 place);
+    if (contraction.isPaired())
+      pairPositions(ordered, offset);
+  });
+}
+
+/// Joins the positions of each run of `ordered` to the words of a panel.
+void ConvEmitter::pairPositions(Value ordered, Value offset) {
+  math.loop(g.depth() / g.run(), [&](Value run) {
+    Value from = math.mul(run, g.run());
+    Value to = math.mul(run, contraction.steps(g.run()));
+    forSteps(g.run(), [&](Value step, Value k, bool isHalf) {
+      auto line = [&](Value position, int64_t column) -> Value {
+        Value at = math.mul(math.add(from, position), columns);
+        return vector::LoadOp::create(b, loc, VectorType::get({lanes}, sumType),
+                                      ordered, math.add(at, column));
+      };
+      for (int64_t column = 0; column < columns; column += lanes) {
+        Value second = isHalf ? Value() : line(math.add(k, 1), column);
+        Value at = math.mul(math.add(to, step), columns);
+        store(pairsOf(line(k, column), second), panel.memory,
+              math.add(math.add(offset, at), column));
+      }
+    });
   });
 }
 
@@ -106,7 +139,7 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
   BlockRows stripRows(math, split.lines, strip);
   Value row = stripRows.first();
   Value localRow = math.sub(row, firstRow);
-  panel.offset = math.mul(number, g.depth() * columns);
+  panel.offset = math.mul(number, panelElements);
   auto blocks = [&](int64_t used) {
     math.loop(split.columns.blocks, [&](Value block) {
       BlockRows blockColumns(math, split.columns, block);
@@ -153,12 +186,10 @@ void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
                         j * g.stride[2] * reader->pixelStride);
   SmallVector<KLoop> loops{{g.window[0], reader->planeStride},
                            {g.window[1], g.dilation[1] * reader->rowStride}};
-  if (g.dilation[2] == 1 && g.groups == 1) {
-    loops.push_back({g.window[2] * g.channels, 1});
-  } else {
+  if (g.run() == g.groupChannels())
     loops.push_back({g.window[2], g.dilation[2] * reader->pixelStride});
-    loops.push_back({g.groupChannels(), 1});
-  }
+  int64_t depth = contraction.depthOfStep();
+  loops.push_back({contraction.steps(g.run()), depth, g.run() % depth > 0});
   multiply(offsets, vectors, reader->memory, base, loops, math.constant(0));
 }
 

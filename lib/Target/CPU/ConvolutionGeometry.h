@@ -37,6 +37,12 @@ struct ConvolutionGeometry {
   int64_t groupOutputs() const { return outputs / groups; }
   int64_t windowSize() const { return window[0] * window[1] * window[2]; }
   int64_t depth() const { return windowSize() * groupChannels(); }
+  /// Positions of the window and its channels that are neighbours in a region:
+  /// ConvOp::getContractionRun().
+  int64_t run() const {
+    return groups == 1 && dilation[2] == 1 ? window[2] * channels
+                                           : groupChannels();
+  }
   /// Input positions along `dim` that `count` output positions read.
   int64_t reach(unsigned dim, int64_t count) const {
     return (count - 1) * stride[dim] + (window[dim] - 1) * dilation[dim] + 1;

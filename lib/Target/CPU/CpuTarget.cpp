@@ -2,16 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One row per level, as one core of a Granite-Rapids-class server was measured:
-// f32 FMA on zmm 0.214, AMX bf16 on random data 2.52, DRAM copy 13.8. ymm is
-// half of zmm and double half of single by lane count; int8 tiles hold twice
-// the elements of bf16 ones. A bf16 or f16 product without tiles is widened to
-// f32 first: vdpbf16ps reached 0.107, half of the FMA rate, and is not used.
+// One row per level. Rates are those of one core of the machines that were
+// measured: of a Granite-Rapids-class server (f32 FMA on zmm 0.214, AMX bf16 on
+// random data 2.52, DRAM copy 13.8) and, for avx512bf16, of a Zen 4 one (f32
+// 0.1175, vdpbf16ps 0.235, DRAM copy 29). ymm is half of zmm and double half of
+// single by lane count; int8 tiles hold twice the elements of bf16 ones. On the
+// former vdpbf16ps reached 0.107, half of the FMA rate: a level is chosen where
+// its unit is fast (paysHere). What has no unit is widened to f32 first.
 //
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Target/CPU/CpuTarget.h"
 
+#include "mpc/Support/UnitLoops.h"
 #include "mpc/Target/TargetFamily.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -21,17 +24,29 @@
 using namespace mpc;
 using llvm::StringRef;
 
+/// The levels with code, as members of the family.
+static constexpr std::pair<CpuIsa, llvm::StringLiteral> kLevels[] = {
+    {CpuIsa::Avx2, "avx2"},
+    {CpuIsa::Avx512, "avx512"},
+    {CpuIsa::Avx512Bf16, "avx512bf16"},
+    {CpuIsa::EmulatedBf16, "avx512bf16-emulated"}};
+
 StringRef CpuTarget::name() const {
-  return isa == CpuIsa::Avx512 ? "avx512" : "avx2";
+  return llvm::find_if(kLevels, [&](auto &level) { return level.first == isa; })
+      ->second;
 }
 
 std::string CpuTarget::llvmCpu() const {
-  return isa == CpuIsa::Avx512 ? "x86-64-v4" : "x86-64-v3";
+  return hasAvx512() ? "x86-64-v4" : "x86-64-v3";
 }
 
 std::string CpuTarget::llvmFeatures() const {
-  // The bf16 instructions flush subnormals, so no level has them.
-  return isa == CpuIsa::Avx512 ? "-prefer-256-bit,-avx512bf16" : "";
+  if (!hasAvx512())
+    return "";
+  // Conversions to bf16 never reach LLVM as such: the instruction for them
+  // flushes subnormals.
+  return hasDotBf16() ? "-prefer-256-bit,+avx512bf16"
+                      : "-prefer-256-bit,-avx512bf16";
 }
 
 TargetInfo CpuTarget::info() const {
@@ -39,9 +54,10 @@ TargetInfo CpuTarget::info() const {
 }
 
 std::optional<CpuTarget> CpuTarget::of(const TargetInfo &target) {
-  if (target.family() != "cpu" || !target.facts().isGenerated)
-    return std::nullopt;
-  return CpuTarget{target.facts().lanes == 16 ? CpuIsa::Avx512 : CpuIsa::Avx2};
+  for (auto &[isa, name] : kLevels)
+    if (target.family() == "cpu" && target.member() == name)
+      return CpuTarget{isa};
+  return std::nullopt;
 }
 
 llvm::SmallVector<CpuIsa> CpuTarget::available() {
@@ -77,12 +93,42 @@ static TargetFacts level(StringRef name, int64_t lanes, bool isGenerated) {
 }
 
 static std::vector<TargetFacts> describeLevels() {
+  TargetFacts dots = level("avx512bf16", 16, /*isGenerated=*/true);
+  dots.float32Rate = 0.1175;
+  dots.float64Rate = dots.float32Rate / 2;
+  dots.bandwidth = 29;
+  // One port, six cycles; kernels pad odd depths in registers.
+  dots.multiplyAddsInFlight = 12;
+  dots.units = {{MathType::BFloat16, 1, 0.235, "AVX-512 BF16", 2,
+                 /*flushesSubnormals=*/true}};
+  TargetFacts emulated = dots;
+  emulated.name += "-emulated";
+  emulated.emulatesUnits = true;
   TargetFacts amx = level("amx", 16, /*isGenerated=*/false);
   // A tile has 16 rows of 64 bytes.
   amx.units = {{MathType::BFloat16, 32, 2.52, "AMX tiles"},
                {MathType::Int8, 64, 5.04, "AMX tiles"}};
-  return {level("avx2", 8, true), level("avx512", 16, true),
-          level("avx512bf16", 16, false), amx};
+  return {level("avx2", 8, true), level("avx512", 16, true), emulated, dots,
+          amx};
+}
+
+/// Whether vdpbf16ps multiplies faster than f32 multiply-adds do. Cores that
+/// were measured are in a table, others are asked, once in a process.
+static bool isDotBf16Fast() {
+  static const bool isFast = [] {
+    StringRef core = llvm::sys::getHostCPUName();
+    if (core == "znver4" || core == "znver5")
+      return true;
+    // Where tiles are the unit for bf16, the vector instruction is the slow
+    // one: half the rate of f32 on Granite Rapids.
+    for (StringRef slow : {"cooperlake", "sapphirerapids", "emeraldrapids",
+                           "graniterapids", "graniterapids-d"})
+      if (core == slow)
+        return false;
+    return probeUnit(UnitLoop::DotBf16) >
+           1.2 * probeUnit(UnitLoop::MultiplyAdd512);
+  }();
+  return isFast;
 }
 
 static bool hasLevel(const TargetFacts &facts) {
@@ -95,6 +141,8 @@ static bool hasLevel(const TargetFacts &facts) {
   // same.
   if (!has({"avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"}))
     return false;
+  if (facts.emulatesUnits)
+    return true;
   if (facts.lanes == 16 &&
       !has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
     return false;
@@ -105,5 +153,9 @@ static bool hasLevel(const TargetFacts &facts) {
 
 TargetFamily mpc::cpuFamily() {
   return {"cpu", describeLevels,
-          [](StringRef member) { return "cpu:" + member.str(); }, hasLevel};
+          [](StringRef member) { return "cpu:" + member.str(); }, hasLevel,
+          [](const TargetFacts &facts) {
+            return !facts.emulatesUnits &&
+                   (facts.name != "cpu:avx512bf16" || isDotBf16Fast());
+          }};
 }

@@ -42,7 +42,7 @@ void DepthwiseEmitter::prepare() {
   items = g.batch * g.out[0] * rowGroups;
   cyclesPerItem =
       2.0 * rowsPerItem * g.out[2] * g.channels * g.windowSize() / lanes;
-  filter = area(g.windowSize() * g.channels);
+  filter = area(g.windowSize() * g.channels, sumType);
   reader.emplace(*this, rowsPerItem);
   tile = stack(pixels * columns);
   math.loop(g.channels, [&](Value channel) {

@@ -27,7 +27,7 @@ ElementTarget mpc::elementTarget(const CpuTarget &target) {
   ElementTarget result;
   result.lanes = target.lanes();
   result.registers = target.registers();
-  result.hasScalef = target.isa == CpuIsa::Avx512;
+  result.hasScalef = target.hasAvx512();
   return result;
 }
 

@@ -43,7 +43,7 @@ private:
   int64_t chunkRows = blocks.getChunk() / g.out[2];
   int64_t unitsPerItem = perItem(blocks.getBlocksPerItem(), cut.units);
   int64_t unitGroups = llvm::divideCeil(cut.units, unitsPerItem);
-  int64_t panelElements = chunkRows * g.out[2] * columns;
+  int64_t panelElements = chunkRows * contraction.steps(g.out[2]) * columns;
   std::optional<RegionReader> reader;
 };
 } // namespace
@@ -58,9 +58,11 @@ void FilterGradientEmitter::prepare() {
       panel.form = PanelForm::Widened;
     panel.memory = math.flatten(memoryOf(contraction.rhs()));
   } else {
-    panel.memory = area(panelsPerItem * panelElements);
+    panel.memory = area(panelsPerItem * panelElements, contraction.wordType());
   }
-  reader.emplace(*this, chunkRows);
+  // Of a pair of neighbours in a line of the gradient.
+  reader.emplace(*this, chunkRows,
+                 contraction.isPaired() ? g.stride[2] * g.channels : 0);
   prepareSums(cut.split.largest() * columns, panelsPerItem * unitsPerItem);
 }
 
@@ -120,16 +122,22 @@ void FilterGradientEmitter::packPositions(Value number, Value image,
   Value first = firstColumn(number);
   auto copy = [&](int64_t used) {
     math.loop(chunkRows, [&](Value r) {
-      math.loop(g.out[2], [&](Value w) {
-        Value place = math.add(math.mul(r, g.out[2]), w);
+      forSteps(g.out[2], [&](Value step, Value w, bool isHalf) {
+        Value place = math.add(math.mul(r, contraction.steps(g.out[2])), step);
         Value target = math.add(offset, math.mul(place, columns));
         // Channels that lie side by side are moved at once.
         int64_t widest = g.channelsLast ? 2 * lanes : 1;
         forPowers(used, widest, [&](int64_t lane, int64_t run) {
-          copyRun(contraction.rhs(),
-                  g.indices(image, {plane, math.add(row, r), w},
-                            math.add(first, lane)),
-                  run, panel.memory, math.add(target, lane));
+          auto pixel = [&](Value column) {
+            return load(contraction.rhs(),
+                        g.indices(image, {plane, math.add(row, r), column},
+                                  math.add(first, lane)),
+                        run);
+          };
+          Value value = pixel(w);
+          if (contraction.isPaired())
+            value = pairsOf(value, isHalf ? Value() : pixel(math.add(w, 1)));
+          store(value, panel.memory, math.add(target, lane));
         });
         forPowers(columns - used, lanes, [&](int64_t lane, int64_t run) {
           storeZeros(panel.memory, math.add(target, used + lane), run);
@@ -164,8 +172,11 @@ void FilterGradientEmitter::addUnit(Value number, Value unit, Value region,
                             ? r / cut.line * g.dilation[1] * reader->rowStride +
                                   r % cut.line
                             : r);
+    int64_t depth = contraction.depthOfStep();
     KLoop loops[] = {{chunkRows, g.stride[1] * reader->rowStride},
-                     {g.out[2], g.stride[2] * reader->pixelStride}};
+                     {contraction.steps(g.out[2]),
+                      depth * g.stride[2] * reader->pixelStride,
+                      g.out[2] % depth > 0}};
     multiply(offsets, vectors, reader->memory, base, loops, sums);
   });
 }

@@ -7,7 +7,9 @@
 #include "MicroKernel.h"
 
 #include "../Kernel/IndexMath.h"
+#include "../Kernel/MathExpansion.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -68,34 +70,101 @@ private:
     return arith::AddIOp::create(b, loc, x, y);
   }
   Value multiplyAdd(Value x, Value y, Value sum) {
+    if (block.unit == DotUnit::DotBf16)
+      return dotBf16(x, y, sum);
+    if (block.unit == DotUnit::EmulatedDotBf16)
+      return emulateDotBf16(x, y, sum);
     if (isa<FloatType>(block.type))
       return math::FmaOp::create(b, loc, x, y, sum);
     return arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, x, y),
                                  sum);
   }
 
+  Value dotBf16(Value x, Value y, Value sum) {
+    auto halves = VectorType::get({2 * block.lanes}, b.getBF16Type());
+    return LLVM::CallIntrinsicOp::create(
+               b, loc, vectorType,
+               b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+               ValueRange{sum, vector::BitCastOp::create(b, loc, halves, x),
+                          vector::BitCastOp::create(b, loc, halves, y)})
+        .getResult(0);
+  }
+
+  /// Intel's manual, VDPBF16PS: two fused multiply-adds, that of the upper
+  /// factors first, which round to nearest even; subnormal numbers count as
+  /// zeros wherever they go in or come out.
+  Value emulateDotBf16(Value x, Value y, Value sum) {
+    ValueMath math(b, loc);
+    Type words = x.getType();
+    auto flushed = [&](Value value) {
+      Value bits = math.bits(value);
+      Value isSmall =
+          math.compare(arith::CmpIPredicate::eq, math.bitAnd(bits, 0x7f800000),
+                       math.integer(words, 0));
+      Value zero = math.bitAnd(bits, int64_t(0x80000000));
+      return math.fromBits(math.select(isSmall, zero, bits), vectorType);
+    };
+    auto upper = [&](Value word) {
+      return flushed(
+          math.fromBits(math.bitAnd(word, int64_t(0xffff0000)), vectorType));
+    };
+    auto lower = [&](Value word) {
+      return flushed(math.fromBits(math.shiftLeft(word, 16), vectorType));
+    };
+    sum = flushed(math.fma(upper(x), upper(y), flushed(sum)));
+    return flushed(math.fma(lower(x), lower(y), sum));
+  }
+
+  /// The factors of a row at a step, in every lane.
+  Value loadRow(Value at, bool isHalf) {
+    Type stored = cast<MemRefType>(rows.getType()).getElementType();
+    auto words = VectorType::get({block.lanes}, b.getI32Type());
+    if (block.unit == DotUnit::MultiplyAdd) {
+      Value scalar = memref::LoadOp::create(b, loc, rows, at);
+      return vector::BroadcastOp::create(b, loc, vectorType, scalar);
+    }
+    ValueMath values(b, loc);
+    Value word;
+    if (stored.isInteger(32)) {
+      word = memref::LoadOp::create(b, loc, rows, at);
+      if (isHalf)
+        word = values.bitAnd(word, 0xffff);
+    } else if (isHalf) {
+      word = values.extendUnsigned(memref::LoadOp::create(b, loc, rows, at),
+                                   b.getI32Type());
+    } else {
+      Value pair = vector::LoadOp::create(b, loc, VectorType::get({2}, stored),
+                                          rows, at);
+      pair = vector::BitCastOp::create(
+          b, loc, VectorType::get({1}, b.getI32Type()), pair);
+      word = vector::ExtractOp::create(b, loc, pair, 0);
+    }
+    return vector::BroadcastOp::create(b, loc, words, word);
+  }
+
   /// Loop `depth` of K; `sums` is updated in place.
   void walk(size_t depth, Value row, Value column,
             SmallVectorImpl<Value> &sums) {
     if (depth == loops.size())
-      return step(row, column, sums, 0);
+      return step(row, column, sums, 0, /*isHalf=*/false);
     const KLoop &loop = loops[depth];
     int64_t panelStride = panel.pitch ? panel.pitch : panel.columns;
     for (const KLoop &inner : loops.drop_front(depth + 1))
       panelStride *= inner.extent;
     bool last = depth + 1 == loops.size();
-    int64_t unroll = last ? sets : 1,
-            looped = loop.extent - loop.extent % unroll;
+    int64_t unroll = last ? sets : 1, whole = loop.extent - loop.endsHalf,
+            looped = whole - whole % unroll;
     auto at = [&](int64_t k, Value rowBase, Value columnBase,
                   SmallVectorImpl<Value> &values) {
       Value nextRow = math.add(rowBase, k * loop.rowStride);
       Value nextColumn = math.add(columnBase, k * panelStride);
       if (last)
-        step(nextRow, nextColumn, values, k % sets);
+        step(nextRow, nextColumn, values, k % sets,
+             /*isHalf=*/loop.endsHalf && k + 1 == loop.extent);
       else
         walk(depth + 1, nextRow, nextColumn, values);
     };
-    if (loop.extent == 1 || (last && loop.extent <= 4)) {
+    if (loop.extent == 1 || (last && (loop.extent <= 4 || looped == 0))) {
       for (int64_t k = 0; k < loop.extent; ++k)
         at(k, row, column, sums);
       return;
@@ -119,14 +188,12 @@ private:
       at(k, row, column, sums);
   }
 
-  /// One k: every row times every vector of the panel.
-  void step(Value row, Value column, SmallVectorImpl<Value> &sums,
-            int64_t set) {
+  /// One step: every row times every vector of the panel.
+  void step(Value row, Value column, SmallVectorImpl<Value> &sums, int64_t set,
+            bool isHalf) {
     SmallVector<Value> columns = loadPanel(column);
     for (auto [r, offset] : llvm::enumerate(block.rowOffsets)) {
-      Value scalar =
-          memref::LoadOp::create(b, loc, rows, math.add(row, offset));
-      Value broadcast = vector::BroadcastOp::create(b, loc, vectorType, scalar);
+      Value broadcast = loadRow(math.add(row, offset), isHalf);
       for (int64_t v = 0; v < block.vectors; ++v) {
         Value &sum = sums[set * sumsPerSet + r * block.vectors + v];
         sum = multiplyAdd(broadcast, columns[v], sum);

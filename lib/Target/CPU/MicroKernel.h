@@ -4,7 +4,8 @@
 //
 // rows x columns running sums in registers: one broadcast per row, one load per
 // vector of columns, whole K in one pass. Matmul, convolution and attention all
-// end here; they differ in where the rows stand and how K is walked.
+// end here; they differ in where the rows stand and how K is walked. A step of
+// K is what the unit multiplies at once: one position, or a pair of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,32 +19,48 @@
 
 namespace mpc {
 
+/// What multiplies and adds a step.
+enum class DotUnit {
+  MultiplyAdd,     ///< one position, in the type of the sums
+  DotBf16,         ///< vdpbf16ps: two positions of bf16, f32 sums
+  EmulatedDotBf16, ///< the same by the arithmetic that it documents
+};
+
+/// Positions of K in a step.
+inline int64_t stepDepth(DotUnit unit) {
+  return unit == DotUnit::MultiplyAdd ? 1 : 2;
+}
+
 /// How a panel stores its columns.
 enum class PanelForm {
-  Plain,     ///< in the type of the sums
+  Plain,     ///< in the type of the sums; of DotBf16 words of two positions
   Widened,   ///< in a narrower float type, columns in order
   PairsBf16, ///< #mpc.packed with interleave 2
   PairsF16,
 };
 
-/// The panel that a block multiplies with, `[k][columns]`.
+/// The panel that a block multiplies with, `[step][columns]`.
 struct Panel {
-  mlir::Value memory; ///< one-dimensional
+  mlir::Value memory; ///< one-dimensional; of pairs i32
   mlir::Value offset; ///< of its first element
   int64_t columns = 0;
-  int64_t pitch = 0; ///< elements between k and k + 1; 0: the columns
+  int64_t pitch = 0; ///< elements between steps; 0: the columns
   PanelForm form = PanelForm::Plain;
 };
 
 /// One loop over a part of K, outermost first. The panel is walked in order.
 struct KLoop {
-  int64_t extent = 1;
+  int64_t extent = 1;    ///< in steps
   int64_t rowStride = 1; ///< elements between steps in the rows' memory
+  /// Whether the last step has a first position alone: the row's other factor
+  /// is not read and counts as zero. Of the innermost loop.
+  bool endsHalf = false;
 };
 
 /// A block of sums.
 struct SumBlock {
-  mlir::Type type; ///< of sums and of the rows' memory
+  mlir::Type type; ///< of sums
+  DotUnit unit = DotUnit::MultiplyAdd;
   int64_t lanes = 0;
   /// Vectors of columns that are computed; the rest of the panel is padding.
   int64_t vectors = 0;
@@ -62,7 +79,9 @@ int64_t vectorLanes(mlir::Type type, const CpuTarget &target);
 int64_t maxBlockRows(int64_t vectors, const CpuTarget &target);
 
 /// Emits the products and returns the sums, row after row, columns in order.
-/// `rows` is one-dimensional memory of `block.type`, `base` the block's offset.
+/// `rows` is one-dimensional memory, `base` the block's offset: of
+/// `block.type`, or for pairs of i32 words or of i16 halves where the positions
+/// of a pair are neighbours.
 llvm::SmallVector<mlir::Value>
 emitMicroKernel(mlir::OpBuilder &builder, mlir::Location loc,
                 const SumBlock &block, mlir::Value rows, mlir::Value base,

@@ -26,7 +26,8 @@ public:
 private:
   void addChunk(Value first, int64_t count);
   void packPanels(Value first, int64_t count);
-  void packRowColumn(const BlockRows &rows, int64_t size, Value k, Value to);
+  void packRowColumn(const BlockRows &rows, int64_t size, Value k, bool isHalf,
+                     Value to);
   void addBlock(Value block, Value first, int64_t count);
   void storePanel(Value block, Value number, int64_t used);
 
@@ -60,8 +61,8 @@ private:
   int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
   int64_t chunk = keepsSums() ? blocks.getChunk() : shape.depth;
-  /// Elements between rows, or between k and k + 1 of `transposed` ones;
-  /// between blocks where an item's rows are packed all together.
+  /// Elements between rows, or between steps of `transposed` ones; between
+  /// blocks where an item's rows are packed all together.
   int64_t rowPitch = 0, blockPitch = 0;
   Value rowMemory;
 
@@ -76,26 +77,31 @@ void ProductEmitter::prepare() {
   items = shape.batch * rowGroups * panelGroups;
   cyclesPerItem =
       cyclesOf(2.0 * shape.m * panels * columns * shape.depth * shape.batch);
-  int64_t rowElements = 0;
+  int64_t rowElements = 0, rowBytes = bytesPerElement(contraction.rowType());
   if (!blocks.packsLeft()) {
     rowPitch = transposed ? shape.m : shape.depth;
   } else if (transposed) {
     rowPitch = split.largest();
     // One cache line more than a multiple keeps blocks out of each other's way.
-    int64_t line = 64 / bytesPerElement(sumType);
-    blockPitch = llvm::alignTo(chunk * rowPitch, 1024) + line;
-    rowElements = keepsSums() ? blocksPerItem * blockPitch : chunk * rowPitch;
+    int64_t line = 64 / bytesPerElement(contraction.wordType());
+    int64_t size = contraction.steps(chunk) * rowPitch;
+    blockPitch = llvm::alignTo(size, 1024) + line;
+    rowElements = keepsSums() ? blocksPerItem * blockPitch : size;
   } else {
     // Rows at a distance of 4 KB would share one cache set.
     rowPitch = chunk;
-    if (keepsSums() || rowPitch * 4 % 4096 == 0)
-      rowPitch += 16;
+    if (keepsSums() || rowPitch * rowBytes % 4096 == 0)
+      rowPitch += 64 / rowBytes;
     rowElements = split.largest() * rowPitch;
   }
-  rowMemory =
-      blocks.packsLeft() ? area(rowElements) : math.flatten(memoryOf(lhs));
-  panel.memory = blocks.packsRight() ? area(panelsPerItem * chunk * columns)
-                                     : math.flatten(memoryOf(rhs));
+  Type rowType = transposed ? contraction.wordType() : contraction.rowType();
+  rowMemory = blocks.packsLeft() ? area(rowElements, rowType)
+                                 : inPlace(lhs, contraction.rowType());
+  Type word = contraction.wordType();
+  panel.memory =
+      blocks.packsRight()
+          ? area(panelsPerItem * contraction.steps(chunk) * columns, word)
+          : inPlace(rhs, word);
   prepareSums(split.largest() * columns, blocksPerItem * panelsPerItem);
 }
 
@@ -135,13 +141,13 @@ void ProductEmitter::addChunk(Value first, int64_t count) {
   if (blocks.packsRight())
     packPanels(first, count);
   if (blocks.packsLeft() && transposed && keepsSums())
-    math.loop(count, [&](Value k) {
+    forSteps(count, [&](Value step, Value k, bool isHalf) {
       math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
         BlockRows rows = rowsOf(block);
         Value to = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
-        to = math.add(to, math.mul(k, rowPitch));
+        to = math.add(to, math.mul(step, rowPitch));
         rows.with([&](int64_t size) {
-          packRowColumn(rows, size, math.add(first, k), to);
+          packRowColumn(rows, size, math.add(first, k), isHalf, to);
         });
       });
     });
@@ -151,31 +157,42 @@ void ProductEmitter::addChunk(Value first, int64_t count) {
 
 void ProductEmitter::packPanels(Value first, int64_t count) {
   SmallVector<Value> leading = indicesOf(shape.rhsBatch);
-  auto packAll = [&](Value k, int64_t length) {
+  auto packAll = [&](Value step, Value k, int64_t length) {
     math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
       Value local = math.sub(number, itemPanels.begin);
       Value offset =
-          math.add(math.mul(local, chunk * columns), math.mul(k, columns));
+          math.add(math.mul(local, contraction.steps(chunk) * columns),
+                   math.mul(step, columns));
       packPanel(rhs, leading, contraction.transposeRhs, number, columns,
                 math.add(first, k), length, panel.memory, offset);
     });
   };
-  // A row of the right side goes to all panels of a chunk before the next row
-  // is read.
+  // What a step has of the right side goes to all panels of a chunk before the
+  // next rows are read.
   if (keepsSums() && !contraction.transposeRhs)
-    math.loop(count, [&](Value k) { packAll(k, 1); });
+    forSteps(count, [&](Value step, Value k, bool isHalf) {
+      packAll(step, k, isHalf ? 1 : contraction.depthOfStep());
+    });
   else
-    packAll(math.constant(0), count);
+    packAll(math.constant(0), math.constant(0), count);
 }
 
-/// Copies what a block of `size` rows needs of line `k` of the left side.
+/// Copies what a block of `size` rows needs in a step of the left side's lines
+/// from `k` on.
 void ProductEmitter::packRowColumn(const BlockRows &rows, int64_t size, Value k,
-                                   Value to) {
+                                   bool isHalf, Value to) {
   SmallVector<Value> at = indicesOf(shape.lhsBatch);
-  at.append({k, Value()});
+  at.append({Value(), Value()});
   forPowers(size, lanes, [&](int64_t row, int64_t run) {
     at.back() = math.add(rows.first(), row);
-    copyRun(lhs, at, run, rowMemory, math.add(to, row));
+    auto line = [&](Value position) {
+      at.end()[-2] = position;
+      return load(lhs, at, run);
+    };
+    Value value = line(k);
+    if (contraction.isPaired())
+      value = pairsOf(value, isHalf ? Value() : line(math.add(k, 1)));
+    store(value, rowMemory, math.add(to, row));
   });
 }
 
@@ -195,9 +212,9 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
   } else {
     blockRows.with([&](int64_t size) {
-      math.loop(count, [&](Value k) {
-        packRowColumn(blockRows, size, math.add(first, k),
-                      math.mul(k, rowPitch));
+      forSteps(count, [&](Value step, Value k, bool isHalf) {
+        packRowColumn(blockRows, size, math.add(first, k), isHalf,
+                      math.mul(step, rowPitch));
       });
     });
   }
@@ -205,10 +222,12 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     Value local = number;
     if (blocks.packsRight())
       local = math.sub(number, itemPanels.begin);
-    panel.offset =
-        math.mul(local, (blocks.packsRight() ? chunk : shape.depth) * columns);
+    int64_t depth = blocks.packsRight() ? chunk : shape.depth;
+    panel.offset = math.mul(local, contraction.steps(depth) * columns);
     if (!blocks.packsRight())
-      panel.offset = math.add(panel.offset, math.mul(first, columns));
+      panel.offset = math.add(
+          panel.offset,
+          math.mul(math.div(first, contraction.depthOfStep()), columns));
     Value tile = tileOf(block, number);
     withColumns(number, [&](int64_t used) {
       int64_t vectors = tailVectors(panel.form, columns, used, lanes);
@@ -216,8 +235,12 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
         SmallVector<int64_t> offsets;
         for (int64_t r = 0; r < rows; ++r)
           offsets.push_back(transposed ? r : r * rowPitch);
+        int64_t depth = contraction.depthOfStep();
         multiply(offsets, vectors, rowMemory, base,
-                 KLoop{count, transposed ? rowPitch : 1}, tile);
+                 transposed ? KLoop{contraction.steps(count), rowPitch}
+                            : KLoop{contraction.steps(count), depth,
+                                    count % depth > 0},
+                 tile);
       });
       if (!keepsSums())
         storePanel(block, number, used);

@@ -6,19 +6,29 @@
 
 #include "RegionReader.h"
 
+#include "../Kernel/MathExpansion.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 using namespace mlir;
 using namespace mpc;
 
-RegionReader::RegionReader(ContractionEmitter &emitter, int64_t rows)
+RegionReader::RegionReader(ContractionEmitter &emitter, int64_t rows,
+                           int64_t distance)
     : e(emitter), math(e.math), g(e.contraction.geometry),
-      regionRows(g.reach(1, rows)), regionColumns(g.reach(2, g.out[2])) {
+      regionRows(g.reach(1, rows)), regionColumns(g.reach(2, g.out[2])),
+      distance(distance) {
   bool inPlace = !e.blocks.packsLeft();
   pixelStride = g.channels;
   rowStride = g.channels * (inPlace ? g.in[2] : regionColumns);
   planeStride =
       inPlace ? g.dilation[0] * g.in[1] * rowStride : regionRows * rowStride;
-  memory = inPlace ? math.flatten(e.memoryOf(e.contraction.lhs()))
-                   : e.area(g.window[0] * planeStride);
+  Type rowType = e.contraction.rowType();
+  if (distance)
+    line = e.area(rowStride + distance, rowType);
+  memory = inPlace ? e.inPlace(e.contraction.lhs(), rowType)
+                   : e.area(g.window[0] * planeStride,
+                            distance ? e.contraction.wordType() : rowType);
 }
 
 Value RegionReader::read(Value n, Value plane, Value row) {
@@ -42,21 +52,46 @@ Value RegionReader::read(Value n, Value plane, Value row) {
           math.add(math.mul(kd, planeStride), math.mul(r, rowStride));
       Value inside = arith::AndIOp::create(e.b, e.loc, math.less(d, g.in[0]),
                                            math.less(h, g.in[1]));
-      math.branch(
-          inside, [&] { copyRow(n, d, h, target); },
-          [&] { fillZeros(target, rowStride); });
+      auto copy = [&] {
+        if (!distance)
+          return copyRow(n, d, h, memory, target);
+        copyRow(n, d, h, line, math.constant(0));
+        pairRow(target);
+      };
+      math.branch(inside, copy, [&] { fillZeros(memory, target, rowStride); });
     });
   });
   return math.constant(0);
 }
 
-void RegionReader::fillZeros(Value offset, int64_t count) {
+/// Joins the elements of `line` to words; behind its end there are zeros.
+void RegionReader::pairRow(Value target) {
+  fillZeros(line, math.constant(rowStride), distance);
+  ValueMath values(e.b, e.loc);
+  Type word = e.contraction.wordType(), half = e.contraction.rowType();
+  e.forRuns(rowStride, e.lanes, [&](Value at, int64_t lanes) {
+    auto load = [&](Value from) {
+      Value loaded =
+          lanes == 1
+              ? Value(memref::LoadOp::create(e.b, e.loc, line, from))
+              : Value(vector::LoadOp::create(
+                    e.b, e.loc, VectorType::get({lanes}, half), line, from));
+      return values.extendUnsigned(loaded, word);
+    };
+    Value words = values.bitOr(
+        load(at), values.shiftLeft(load(math.add(at, distance)), 16));
+    e.store(words, memory, math.add(target, at));
+  });
+}
+
+void RegionReader::fillZeros(Value memory, Value offset, int64_t count) {
   e.forRuns(count, 2 * e.lanes, [&](Value at, int64_t lanes) {
     e.storeZeros(memory, math.add(offset, at), lanes);
   });
 }
 
-void RegionReader::copyRow(Value n, Value plane, Value row, Value target) {
+void RegionReader::copyRow(Value n, Value plane, Value row, Value memory,
+                           Value target) {
   Value input = e.contraction.lhs();
   int64_t channels = g.channels, width = g.in[2];
   int64_t left = std::min(std::max<int64_t>(g.pad[2], 0), regionColumns);
@@ -65,7 +100,7 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value target) {
   int64_t right = regionColumns - left - valid;
 
   if (left)
-    fillZeros(target, left * channels);
+    fillZeros(memory, target, left * channels);
   Value begin = math.add(target, left * channels);
   Value stored = e.memoryOf(input);
   if (g.channelsLast && stored) {
@@ -95,5 +130,5 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value target) {
     });
   }
   if (right)
-    fillZeros(math.add(begin, valid * channels), right * channels);
+    fillZeros(memory, math.add(begin, valid * channels), right * channels);
 }

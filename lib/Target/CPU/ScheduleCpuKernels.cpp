@@ -1,4 +1,5 @@
-//===- ScheduleCpuKernels.cpp - how each contraction is cut ----------------===//
+//===- ScheduleCpuKernels.cpp - how each contraction is cut
+//----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

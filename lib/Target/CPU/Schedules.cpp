@@ -23,7 +23,8 @@ namespace {
 /// The numbers of a #tile.blocks while they are chosen.
 struct Cut {
   explicit Cut(const Contraction &c)
-      : c(c), bytes(bytesPerElement(c.sumType)),
+      : c(c), bytes(bytesPerElement(c.rowType())),
+        sumBytes(bytesPerElement(c.sumType)),
         cache(c.target.info().facts().cacheBytes) {
     if (c.packed && c.form != ContractionForm::Depthwise)
       columns = c.packed.getColumns();
@@ -52,7 +53,8 @@ struct Cut {
   }
 
   const Contraction &c;
-  int64_t bytes, cache;
+  /// Of a factor as kernels pack it, of a sum, and of the cache.
+  int64_t bytes, sumBytes, cache;
   int64_t rows = 1, columns = 1, chunk = 0, blocksPerItem = 1,
           panelsPerItem = 0;
   bool packsLeft = false, packsRight = false;
@@ -67,8 +69,8 @@ static void halve(int64_t &number) { number = divideCeil(number, 2); }
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Positions of K in a chunk of a large product.
-static constexpr int64_t kChunk = 512;
+/// Positions of K in a chunk of a large product, of which a panel has 64 KB.
+static int64_t chunkOf(const Contraction &c) { return 512 * c.depthOfStep(); }
 
 /// Whether a product of operands that no one has packed is worth being cut
 /// along its depth as well.
@@ -79,7 +81,7 @@ static bool isLarge(const Contraction &c) {
   const ProductShape &shape = c.product;
   if (c.packed || shape.m * shape.n * shape.depth < kLeastWork)
     return false;
-  return shape.depth > kChunk || c.transposeLhs;
+  return shape.depth > 512 || c.transposeLhs;
 }
 
 void Cut::cutProduct() {
@@ -108,10 +110,11 @@ void Cut::cutLargeProduct() {
   RowSplit split(shape.m, rows);
   outer = shape.batch;
   allBlocks = split.blocks;
-  chunk = std::min(kChunk, shape.depth);
+  int64_t mostPositions = chunkOf(c);
+  chunk = std::min(mostPositions, shape.depth);
   // Chunks alike need code for one length only.
-  for (int64_t count = chunk; count >= kChunk / 2; --count)
-    if (shape.depth % count == 0) {
+  for (int64_t count = chunk; count >= mostPositions / 2; --count)
+    if (shape.depth % count == 0 && count % c.depthOfStep() == 0) {
       chunk = count;
       break;
     }
@@ -162,7 +165,7 @@ void Cut::cutConvolution() {
     while (items() < kWantedItems && panelsPerItem > 1)
       halve(panelsPerItem);
   };
-  if (panels * g.depth() * columns * 4 > cache / 2)
+  if (panels * g.depth() * columns * bytes > cache / 2)
     splitPanels();
   while (items() < kWantedItems && blocksPerItem > 1)
     halve(blocksPerItem);
@@ -185,23 +188,25 @@ void Cut::cutFilterGradient() {
   blocksPerItem = allBlocks = cut.units;
   // Fewer rows than this do not pay for reading region and panels.
   constexpr int64_t kWantedItems = 4, kFewestRows = 48;
-  auto sumBytes = [&] {
+  auto keptBytes = [&] {
     return panelsPerItem * blocksPerItem * cut.split.largest() * columns *
-           bytes;
+           sumBytes;
   };
-  while ((items() < kWantedItems || sumBytes() > cache / 2) &&
+  while ((items() < kWantedItems || keptBytes() > cache / 2) &&
          panelsPerItem > 1)
     halve(panelsPerItem);
   while ((items() < kWantedItems &&
           blocksPerItem * cut.split.rows >= 2 * kFewestRows) ||
-         (sumBytes() > cache / 2 && blocksPerItem > 1))
+         (keptBytes() > cache / 2 && blocksPerItem > 1))
     halve(blocksPerItem);
 
-  // A chunk is some lines of one image, all chunks alike; the input's region
-  // and the gradient's panels have a quarter of the cache each.
+  // A chunk is some lines of one image, all chunks alike; the input's region,
+  // which holds pairs twice, and the gradient's panels have a quarter of the
+  // cache each.
   auto fits = [&](int64_t lines) {
     int64_t taken = panelsPerItem * lines * g.out[2] * columns * bytes;
-    return g.regionElements(lines) * bytes <= cache / 4 && taken <= cache / 4;
+    int64_t region = g.regionElements(lines) * bytes * c.depthOfStep();
+    return region <= cache / 4 && taken <= cache / 4;
   };
   chunk = g.out[2];
   for (int64_t lines = 1; lines <= g.out[1]; ++lines)
@@ -273,7 +278,10 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   if (!blocks.packsLeft() && !c.storesRows())
     return refuse() << "reads the left operand in place, which does not lie in "
                        "memory as "
-                    << c.sumType << " without padding: " << c.lhs().getType();
+                    << (c.isPaired()
+                            ? Type(BFloat16Type::get(c.op->getContext()))
+                            : c.sumType)
+                    << " without padding: " << c.lhs().getType();
   if (!blocks.packsRight() && !c.storesPanels(columns))
     return refuse()
            << "reads the right operand in place, which does not lie in "
@@ -287,6 +295,10 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
     if (chunk > c.product.depth)
       return refuse() << "has chunks of " << chunk
                       << " positions, the depth is " << c.product.depth;
+    if (chunk < c.product.depth && chunk % c.depthOfStep())
+      return refuse() << "has chunks of " << chunk << " positions, of which '"
+                      << c.target.name() << "' code multiplies "
+                      << c.depthOfStep() << " at once";
     break;
   case ContractionForm::FilterGradient: {
     const Spatial &out = c.geometry.out;

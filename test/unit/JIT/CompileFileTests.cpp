@@ -96,8 +96,11 @@ TEST_F(CompileFileTest, RunsBitForBitAsTheJitDoes) {
       SCOPED_TRACE(std::string(model) + " " + policy);
       CompileOptions options;
       options.policy = policy;
-      Result<CompiledFile> written = compileToFile(
-          tests + model, path, {"cpu:avx2", "cpu:native"}, options);
+      std::vector<std::string> targets;
+      for (CpuIsa isa : CpuTarget::available())
+        targets.push_back("cpu:" + CpuTarget{isa}.name().str());
+      Result<CompiledFile> written =
+          compileToFile(tests + model, path, targets, options);
       ASSERT_TRUE(written.ok()) << written.status().toString();
       EXPECT_EQ(written->fileBytes, int64_t(std::filesystem::file_size(path)));
       Result<ExecutableFile> file = ExecutableFile::open(path);

@@ -16,21 +16,32 @@
 
 namespace mpc {
 
-/// Instruction sets that code is generated for, weakest first.
-enum class CpuIsa { Avx2, Avx512 };
+/// Instruction sets that code is generated for, weakest first. The last one
+/// plans as for Avx512Bf16 and computes what the unit's instruction documents
+/// with those of Avx2, so that its kernels are tested on any machine.
+enum class CpuIsa { Avx2, Avx512, Avx512Bf16, EmulatedBf16 };
 
 /// A CPU that code is generated for. Immutable; cheap to copy.
 struct CpuTarget {
   CpuIsa isa = CpuIsa::Avx2;
   /// 32-bit lanes of one register: 8 or 16.
-  int64_t lanes() const { return isa == CpuIsa::Avx512 ? 16 : 8; }
+  int64_t lanes() const { return isa == CpuIsa::Avx2 ? 8 : 16; }
   /// Vector registers: 16 or 32.
-  int64_t registers() const { return isa == CpuIsa::Avx512 ? 32 : 16; }
+  int64_t registers() const { return 2 * lanes(); }
+  /// Whether code has AVX-512's instructions: masks, vscalef.
+  bool hasAvx512() const {
+    return isa == CpuIsa::Avx512 || isa == CpuIsa::Avx512Bf16;
+  }
+  /// Whether vdpbf16ps multiplies bf16, and whether arithmetic stands for it.
+  bool hasDotBf16() const {
+    return isa == CpuIsa::Avx512Bf16 || emulatesUnits();
+  }
+  bool emulatesUnits() const { return isa == CpuIsa::EmulatedBf16; }
   /// Rows of the matrix micro-kernel's accumulator block.
-  int64_t blockRows() const { return isa == CpuIsa::Avx512 ? 12 : 6; }
+  int64_t blockRows() const { return isa == CpuIsa::Avx2 ? 6 : 12; }
   /// Columns of the block, which is the panel width of packed constants.
   int64_t blockColumns() const { return 2 * lanes(); }
-  /// The level's name: "avx2", "avx512".
+  /// The level's name: "avx2", "avx512", "avx512bf16", "avx512bf16-emulated".
   llvm::StringRef name() const;
   /// The level as a target.
   TargetInfo info() const;

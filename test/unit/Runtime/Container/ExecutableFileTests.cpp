@@ -105,7 +105,9 @@ protected:
     return contents;
   }
   /// A file with code for every CPU.
-  Bytes makeFile() { return *encode(makeContents({"cpu:avx2", "cpu:avx512"})); }
+  Bytes makeFile() {
+    return *encode(makeContents({"cpu:avx2", "cpu:avx512", "cpu:avx512bf16"}));
+  }
 
   std::filesystem::path folder;
   std::string path;

@@ -25,7 +25,8 @@ struct Conv {
   int64_t groups = 1;
   std::string type = "f32";
   bool channelsLast = true;
-  /// 0: plain filter; 1, 2: packed with this interleave.
+  /// 0: plain filter; 1, 2: packed with this interleave; 3: with the depth of
+  /// the target's unit for bf16, which is 1 where it has none.
   int interleave = 0;
 };
 } // namespace
@@ -77,10 +78,18 @@ static std::string kernel(Conv c, const CpuTarget &target, bool epilogue) {
   if (c.interleave) {
     int64_t columns = target.blockColumns();
     int64_t panels = (c.outputs / c.groups + columns - 1) / columns;
-    filter = {c.groups * panels, window * channels, columns};
-    packed =
-        llvm::formatv("window([{0}]) packed <columns = {1}, interleave = {2}>",
-                      list(c.window, ", "), columns, c.interleave);
+    bool inSteps = c.interleave == 3;
+    int64_t depth = inSteps && target.hasDotBf16() ? 2 : 1;
+    int64_t run = c.groups == 1 && c.dilations.back() == 1
+                      ? c.window.back() * channels
+                      : channels;
+    filter = {c.groups * panels,
+              window * channels / run * ((run + depth - 1) / depth),
+              depth * columns};
+    packed = llvm::formatv("window([{0}]) packed <columns = {1}, interleave = "
+                           "{2}, depth = {3}>",
+                           list(c.window, ", "), columns,
+                           inSteps ? 1 : c.interleave, depth);
   }
   std::string resultType = c.type == "f64" ? "f64" : "f32";
   std::string x = tensor(arranged(c.input, c.channelsLast), c.type),
@@ -123,7 +132,8 @@ static void expectConvInAllForms(Conv conv) {
   expectConv(conv, /*epilogue=*/true);
   for (const char *type : {"bf16", "f16"}) {
     conv.type = type;
-    for (int interleave : {0, 1, 2}) {
+    int forms = conv.type == "bf16" ? 4 : 3;
+    for (int interleave = 0; interleave < forms; ++interleave) {
       conv.interleave = interleave;
       expectConv(conv);
     }
@@ -259,6 +269,8 @@ TEST(ConvKernel, DrawnShapes) {
     const char *types[] = {"f32", "bf16", "f16"};
     conv.type = types[draw(0, 2)];
     conv.interleave = draw(0, conv.type == "f32" ? 1 : 2);
+    if (conv.type == "bf16" && conv.interleave == 2)
+      conv.interleave = draw(2, 3);
     conv.channelsLast = draw(0, 3) != 0;
     expectConv(conv, draw(0, 1) == 1);
   }

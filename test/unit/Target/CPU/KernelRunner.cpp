@@ -134,6 +134,12 @@ std::string mpc::checkKernel(StringRef text, const CpuTarget &target,
   // Judgement. A kernel is asked for the infinity that its own types make of a
   // number which they cannot hold.
   for (auto [i, type] : llvm::enumerate(resultTypes)) {
+    if (check.results) {
+      const char *bytes = memory[arguments.size() + i]->data();
+      check.results->emplace_back(
+          bytes, bytes + type.getNumElements() *
+                             ((type.getElementTypeBitWidth() + 7) / 8));
+    }
     Tensor actual = Tensor::fromBytes(type, buffers[arguments.size() + i]);
     Tensor expected = (*exact)[i];
     if (expected.isFloat())

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mpc {
 
@@ -42,7 +43,9 @@ struct KernelCheck {
   llvm::function_ref<void(unsigned, reference::Tensor &)> adjust = nullptr;
   /// What is compiled where that differs from what is interpreted: a fault that
   /// the check has to find.
-  llvm::StringRef compiled;
+  llvm::StringRef compiled = {};
+  /// Gets the bytes of every result.
+  std::vector<std::vector<char>> *results = nullptr;
 };
 
 /// Compiles the function `@k` of `text` for `target`, runs it on drawn inputs

@@ -30,23 +30,26 @@ static std::string plain(const std::string &lhs, const std::string &rhs,
                     ">\nreturn %0 : tensor<" + result + ">");
 }
 
-/// A product with a packed right-hand side.
+/// A product with a right-hand side that is packed with this interleave; 3:
+/// with the depth of the unit for bf16.
 static std::string packed(int64_t m, int64_t k, int64_t n,
                           const std::string &type, const CpuTarget &target,
                           int interleave, const std::string &body) {
   int64_t columns = target.blockColumns(), panels = (n + columns - 1) / columns;
+  int64_t depth = interleave == 3 ? 2 : 1;
   std::string lhs = llvm::formatv("tensor<{0}x{1}x{2}>", m, k, type);
   std::string rhs =
-      llvm::formatv("tensor<{0}x{1}x{2}x{3}>", panels, k, columns, type);
+      llvm::formatv("tensor<{0}x{1}x{2}x{3}>", panels, (k + depth - 1) / depth,
+                    depth * columns, type);
   std::string result = llvm::formatv("tensor<{0}x{1}xf32>", m, n);
   return kernel(
       "%x: " + lhs + ", %w: " + rhs +
           ", %b: " + llvm::formatv("tensor<{0}xf32>", n).str(),
       result,
       llvm::formatv(
-          "%0 = mpc.matmul %x, %w packed <columns = {0}, interleave = {1}> : "
-          "({2}, {3}) -> {4}\n",
-          columns, interleave, lhs, rhs, result)
+          "%0 = mpc.matmul %x, %w packed <columns = {0}, interleave = {1}, "
+          "depth = {2}> : ({3}, {4}) -> {5}\n",
+          columns, depth == 2 ? 1 : interleave, depth, lhs, rhs, result)
               .str() +
           body);
 }
@@ -58,10 +61,12 @@ TEST_P(PackedMatmul, MatchesTheInterpreter) {
   auto [m, k, n] = GetParam();
   for (CpuIsa isa : CpuTarget::available())
     for (const char *type : {"f32", "bf16", "f16"})
-      for (int interleave : {1, 2}) {
-        if (interleave == 2 && std::string(type) == "f32")
-          continue;
+      for (int interleave : {1, 2, 3}) {
         CpuTarget target{isa};
+        if ((interleave == 2 && std::string(type) == "f32") ||
+            (interleave == 3 &&
+             (std::string(type) != "bf16" || !target.hasDotBf16())))
+          continue;
         std::string text =
             packed(m, k, n, type, target, interleave,
                    llvm::formatv("return %0 : tensor<{0}x{1}xf32>", m, n));
@@ -238,7 +243,8 @@ TEST(MatmulKernel, ReshapedArgumentAndResult) {
   return %2 : tensor<3x3x40xf32>)"));
 }
 
-// Subnormal 16-bit operands are values like any other.
+// Subnormal 16-bit operands are values like any other, except to the unit for
+// bf16, to which they are zeros.
 TEST(MatmulKernel, SubnormalOperands) {
   KernelCheck check;
   check.scale = 1e-6;
@@ -250,7 +256,59 @@ TEST(MatmulKernel, SubnormalOperands) {
         value = 1.0;
   };
   check.adjust = ones;
-  expectKernel(plain("9x20xbf16", "20x40xbf16", "9x40xf32"), check);
+  std::string text = plain("9x20xbf16", "20x40xbf16", "9x40xf32");
+  for (CpuIsa isa : CpuTarget::available()) {
+    CpuTarget target{isa};
+    std::string message = checkKernel(text, target, check);
+    if (target.hasDotBf16())
+      EXPECT_NE(message.find("rms error 1.000000e+00"), std::string::npos)
+          << message;
+    else
+      EXPECT_EQ(message, "") << target.name().str();
+  }
+}
+
+// What stands for vdpbf16ps on other machines computes its very bits: any two
+// numbers of bf16 but NaNs meet, subnormal ones and infinities among them.
+TEST(MatmulKernel, EmulatedUnitComputesTheInstructionsBits) {
+  if (!llvm::is_contained(CpuTarget::available(), CpuIsa::Avx512Bf16))
+    GTEST_SKIP() << "this machine has no AVX-512 BF16";
+  std::mt19937 engine(5);
+  for (int round = 0; round < 9; ++round) {
+    unsigned seed = engine();
+    // Exponents near each other, so that neither sums nor products drown; of
+    // every third round any.
+    int least = round % 3 ? int(engine() % 110) : 0,
+        most = round % 3 ? least + 40 : 255;
+    auto drawBits = [&](unsigned index, reference::Tensor &tensor) {
+      std::mt19937 draw(seed + index);
+      for (double &value : tensor.floats()) {
+        uint32_t exponent = least + draw() % (most - least + 1);
+        uint32_t fraction = exponent == 255 ? 0 : draw() % 128;
+        uint32_t bits = (draw() % 2 << 31) | exponent << 23 | fraction << 16;
+        value = llvm::bit_cast<float>(bits);
+      }
+    };
+    KernelCheck check;
+    check.adjust = drawBits;
+    std::vector<std::vector<char>> real, emulated;
+    for (auto &[isa, results] : {std::pair(CpuIsa::Avx512Bf16, &real),
+                                 std::pair(CpuIsa::EmulatedBf16, &emulated)}) {
+      check.results = results;
+      checkKernel(plain("13x7xbf16", "7x40xbf16", "13x40xf32"), CpuTarget{isa},
+                  check);
+    }
+    ASSERT_EQ(real.size(), 1u);
+    ASSERT_EQ(emulated.size(), 1u);
+    for (size_t at = 0; at < real[0].size(); at += 4) {
+      float x, y;
+      std::memcpy(&x, real[0].data() + at, 4);
+      std::memcpy(&y, emulated[0].data() + at, 4);
+      EXPECT_TRUE((std::isnan(x) && std::isnan(y)) ||
+                  llvm::bit_cast<uint32_t>(x) == llvm::bit_cast<uint32_t>(y))
+          << "round " << round << ": " << x << " and " << y;
+    }
+  }
 }
 
 TEST(MatmulKernel, PackedForAnotherTargetIsAnError) {

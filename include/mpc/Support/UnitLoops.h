@@ -1,0 +1,35 @@
+//===- UnitLoops.h - what a core's units can do at most ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loops of nothing but one instruction, to be timed: as ceilings, and to tell
+// whether a unit pays.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_SUPPORT_UNITLOOPS_H
+#define MPC_SUPPORT_UNITLOOPS_H
+
+#include <cstdint>
+#include <string_view>
+
+namespace mpc {
+
+/// One instruction of the vector units.
+enum class UnitLoop { MultiplyAdd256, MultiplyAdd512, DotBf16 };
+
+/// The fastest instruction in code of a CPU's level ("avx512") for factors of
+/// f32, or of bf16.
+UnitLoop unitLoopOf(std::string_view level, bool ofBf16);
+
+/// Executes the instruction on this thread, `rounds` times some hundreds of
+/// them, and returns the operations done (an addition and a multiplication are
+/// two). The machine must have the instruction.
+double runUnitLoop(UnitLoop loop, int64_t rounds);
+
+/// Operations per second of a few short runs on this thread, the best of them.
+double probeUnit(UnitLoop loop);
+
+} // namespace mpc
+
+#endif // MPC_SUPPORT_UNITLOOPS_H

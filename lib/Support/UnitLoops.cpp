@@ -1,0 +1,110 @@
+//===- UnitLoops.cpp - what a core's units can do at most -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Support/UnitLoops.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <immintrin.h>
+#include <random>
+
+using namespace mpc;
+
+namespace {
+/// Operands of one round; each meets two factors.
+constexpr int64_t kOperands = 384;
+
+/// Operands, random because a core clocks lower on changing bits; any bits are
+/// two bf16 numbers as well. They stay in the first-level cache.
+struct alignas(64) Operands {
+  Operands() {
+    std::mt19937 engine(1);
+    std::normal_distribution<float> normal;
+    for (float &value : values) {
+      uint32_t halves = 0;
+      for (int shift : {0, 16}) {
+        float drawn = normal(engine);
+        uint32_t bits;
+        std::memcpy(&bits, &drawn, 4);
+        halves |= bits >> 16 << shift;
+      }
+      std::memcpy(&value, &halves, 4);
+    }
+  }
+  float values[(kOperands + 2) * 16];
+};
+} // namespace
+
+/// A loop of `multiply(sum, operand, factor)` with `rows` times two sums in
+/// registers, which hide latencies of six cycles on two ports where there are
+/// registers enough. A macro, since a template is compiled for the file's
+/// instructions and not for those of its caller.
+#define MPC_UNIT_LOOP(name, features, Vector, rows, multiply)                  \
+  [[gnu::target(features)]] static void name(int64_t rounds) {                 \
+    constexpr size_t kLanes = sizeof(Vector) / sizeof(float);                  \
+    static Operands operands;                                                  \
+    float *values = operands.values;                                           \
+    Vector sums[2 * rows]{}, factors[2];                                       \
+    std::memcpy(factors, values + kOperands * kLanes, sizeof(factors));        \
+    for (int64_t round = 0; round < rounds; ++round) {                         \
+      asm volatile("" : : "r"(values) : "memory");                             \
+      for (int64_t first = 0; first < kOperands; first += rows)                \
+        for (int i = 0; i < rows; ++i) {                                       \
+          Vector operand;                                                      \
+          std::memcpy(&operand, values + (first + i) * kLanes,                 \
+                      sizeof(Vector));                                         \
+          sums[2 * i] = multiply(sums[2 * i], operand, factors[0]);            \
+          sums[2 * i + 1] = multiply(sums[2 * i + 1], operand, factors[1]);    \
+        }                                                                      \
+    }                                                                          \
+    asm volatile("" : "+m"(sums));                                             \
+  }
+#define MPC_MULTIPLY_ADD_256(sum, x, y) _mm256_fmadd_ps(x, y, sum)
+#define MPC_MULTIPLY_ADD_512(sum, x, y) _mm512_fmadd_ps(x, y, sum)
+#define MPC_DOT_BF16(sum, x, y)                                                \
+  _mm512_dpbf16_ps(sum, (__m512bh)(x), (__m512bh)(y))
+
+MPC_UNIT_LOOP(multiplyAdd256, "avx2,fma", __m256, 6, MPC_MULTIPLY_ADD_256)
+MPC_UNIT_LOOP(multiplyAdd512, "avx512f,fma", __m512, 12, MPC_MULTIPLY_ADD_512)
+MPC_UNIT_LOOP(dotBf16, "avx512f,avx512bf16", __m512, 12, MPC_DOT_BF16)
+
+UnitLoop mpc::unitLoopOf(std::string_view level, bool ofBf16) {
+  if (level == "avx512bf16" && ofBf16)
+    return UnitLoop::DotBf16;
+  return level == "avx512" || level == "avx512bf16" ? UnitLoop::MultiplyAdd512
+                                                    : UnitLoop::MultiplyAdd256;
+}
+
+double mpc::runUnitLoop(UnitLoop loop, int64_t rounds) {
+  double lanes = 16;
+  switch (loop) {
+  case UnitLoop::MultiplyAdd256:
+    multiplyAdd256(rounds);
+    lanes = 8;
+    break;
+  case UnitLoop::MultiplyAdd512:
+    multiplyAdd512(rounds);
+    break;
+  case UnitLoop::DotBf16:
+    dotBf16(rounds);
+    lanes = 32;
+    break;
+  }
+  return 2 * 2 * lanes * kOperands * double(rounds);
+}
+
+double mpc::probeUnit(UnitLoop loop) {
+  double best = 0;
+  for (int run = 0; run < 20; ++run) {
+    auto start = std::chrono::steady_clock::now();
+    double operations = runUnitLoop(loop, 256);
+    std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - start;
+    best = std::max(best, operations / std::max(took.count(), 1e-9));
+  }
+  return best;
+}
