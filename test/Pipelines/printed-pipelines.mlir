@@ -100,7 +100,7 @@
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
-// LAYOUT-NEXT: mpc-pack-constants{columns=[[COLUMNS]]},
+// LAYOUT-NEXT: mpc-pack-constants{bf16-depth={{[12]}} columns=[[COLUMNS]]},
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-verify-stage{stage=layout}
 // LAYOUT-NEXT: )

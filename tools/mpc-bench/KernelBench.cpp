@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// usage: mpc-kernel-bench [avx2|avx512] [filter | MxKxN | FILE.mlir]
+// usage: mpc-kernel-bench [avx2|avx512|avx512bf16] [filter | MxKxN | FILE.mlir]
 //        [object file]
-// Prints GFLOP/s of one thread beside the multiply-add ceiling measured in the
-// same run. FILE holds a plan (mpc dump --after plan): each of its kernels is
-// timed.
+// Prints GFLOP/s of one thread beside the ceiling of the unit that multiplies
+// its operands, measured in the same run. FILE holds a plan (mpc dump --after
+// plan): each of its kernels is timed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +14,7 @@
 #include "Target/CPU/KernelEmitters.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Support/UnitLoops.h"
 #include "mpc/Target/CPU/Codegen.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -67,20 +68,32 @@ template <typename Body> std::pair<double, double> measure(Body body) {
   return {times.front(), times[times.size() / 2]};
 }
 
+/// Positions that a constant of `type` is packed together in, and how.
+int64_t depthOf(StringRef type, const CpuTarget &target) {
+  return type == "bf16" && target.hasDotBf16() ? 2 : 1;
+}
+std::string layoutOf(StringRef type, const CpuTarget &target) {
+  if (int64_t depth = depthOf(type, target); depth > 1)
+    return llvm::formatv("depth = {0}", depth);
+  return llvm::formatv("interleave = {0}", type == "f32" ? 1 : 2);
+}
+
 std::string matmul(int64_t m, int64_t k, int64_t n, StringRef type,
                    const CpuTarget &target, StringRef epilogue,
                    StringRef resultType) {
   int64_t columns = target.blockColumns(), panels = (n + columns - 1) / columns;
   return llvm::formatv(R"(
-func.func private @k(%x: tensor<{0}x{1}x{3}>, %w: tensor<{4}x{1}x{5}x{3}>, %b: tensor<{2}xf32>)
+func.func private @k(%x: tensor<{0}x{1}x{3}>, %w: tensor<{4}x{9}x{10}x{3}>, %b: tensor<{2}xf32>)
     -> tensor<{0}x{2}x{8}> attributes {{mpc.kernel_kind = "contraction"} {{
-  %0 = mpc.matmul %x, %w packed <columns = {5}, interleave = {6}>
-    : (tensor<{0}x{1}x{3}>, tensor<{4}x{1}x{5}x{3}>) -> tensor<{0}x{2}xf32>
+  %0 = mpc.matmul %x, %w packed <columns = {5}, {6}>
+    : (tensor<{0}x{1}x{3}>, tensor<{4}x{9}x{10}x{3}>) -> tensor<{0}x{2}xf32>
 {7}
 }
 )",
-                       m, k, n, type, panels, columns, type == "f32" ? 1 : 2,
-                       epilogue, resultType)
+                       m, k, n, type, panels, columns, layoutOf(type, target),
+                       epilogue, resultType,
+                       llvm::divideCeil(k, depthOf(type, target)),
+                       columns * depthOf(type, target))
       .str();
 }
 
@@ -149,18 +162,21 @@ std::string conv(int64_t n, int64_t size, int64_t c, int64_t o, int64_t window,
   int64_t columns = target.blockColumns(), panels = (o + columns - 1) / columns;
   int64_t out = (size + 2 * pad - window) / stride + 1;
   return llvm::formatv(R"(
-func.func private @k(%x: tensor<{0}x{1}x{1}x{2}x{9}>, %w: tensor<{4}x{5}x{6}x{9}>, %b: tensor<{3}xf32>)
+func.func private @k(%x: tensor<{0}x{1}x{1}x{2}x{9}>, %w: tensor<{4}x{5}x{13}x{9}>, %b: tensor<{3}xf32>)
     -> tensor<{0}x{7}x{7}x{3}xf32> attributes {{mpc.kernel_kind = "convolution"} {{
   %0 = mpc.conv %x, %w strides([{10}, {10}]) pad([{11}, {11}], [{11}, {11}]) dilations([1, 1])
-    layout(channels_last) window([{8}, {8}]) packed <columns = {6}, interleave = {12}>
-    : (tensor<{0}x{1}x{1}x{2}x{9}>, tensor<{4}x{5}x{6}x{9}>) -> tensor<{0}x{7}x{7}x{3}xf32>
+    layout(channels_last) window([{8}, {8}]) packed <columns = {6}, {12}>
+    : (tensor<{0}x{1}x{1}x{2}x{9}>, tensor<{4}x{5}x{13}x{9}>) -> tensor<{0}x{7}x{7}x{3}xf32>
   %1 = mpc.add %0, %b : (tensor<{0}x{7}x{7}x{3}xf32>, tensor<{3}xf32>) -> tensor<{0}x{7}x{7}x{3}xf32>
   %2 = mpc.relu %1 : tensor<{0}x{7}x{7}x{3}xf32>
   return %2 : tensor<{0}x{7}x{7}x{3}xf32>
 }
 )",
-                       n, size, c, o, panels, window * window * c, columns, out,
-                       window, type, stride, pad, type == "f32" ? 1 : 2)
+                       n, size, c, o, panels,
+                       window *
+                           llvm::divideCeil(window * c, depthOf(type, target)),
+                       columns, out, window, type, stride, pad,
+                       layoutOf(type, target), columns * depthOf(type, target))
       .str();
 }
 
@@ -337,51 +353,6 @@ std::vector<char> draw(RankedTensorType type, unsigned index) {
   return bytes;
 }
 
-/// Multiply-adds of `Vector` per second: 12 sums in registers, and changing
-/// operands from the first-level cache, since a core clocks lower on changing
-/// bits.
-template <typename Vector> [[gnu::always_inline]] inline double multiplyAdds() {
-  constexpr size_t kLanes = sizeof(Vector) / sizeof(float);
-  constexpr int64_t kSteps = 64, kRounds = 2048;
-  std::mt19937 engine(1);
-  std::normal_distribution<float> normal;
-  // 6 operands per step meet 2 factors.
-  alignas(64) float values[(6 * kSteps + 2) * kLanes];
-  for (float &value : values)
-    value = normal(engine);
-  Vector sums[12]{}, factors[2];
-  std::memcpy(factors, values + 6 * kSteps * kLanes, sizeof(factors));
-  double best = 1e9;
-  for (int repeat = 0; repeat < 20; ++repeat) {
-    double start = seconds();
-    for (int64_t round = 0; round < kRounds; ++round) {
-      asm volatile("" : "+m"(values));
-      for (int64_t step = 0; step < kSteps; ++step)
-#pragma clang loop unroll(full)
-        for (int i = 0; i < 6; ++i) {
-          Vector operand;
-          std::memcpy(&operand, values + (6 * step + i) * kLanes,
-                      sizeof(Vector));
-#pragma clang loop unroll(full)
-          for (int j = 0; j < 2; ++j)
-            sums[2 * i + j] =
-                __builtin_elementwise_fma(operand, factors[j], sums[2 * i + j]);
-        }
-    }
-    asm volatile("" : "+m"(sums));
-    best = std::min(best, seconds() - start);
-  }
-  return 2.0 * 12 * kSteps * kRounds * kLanes / best;
-}
-
-typedef float Vector8 __attribute__((vector_size(32)));
-typedef float Vector16 __attribute__((vector_size(64)));
-[[gnu::target("avx2,fma")]] double ceiling256() {
-  return multiplyAdds<Vector8>();
-}
-[[gnu::target("avx512f,fma")]] double ceiling512() {
-  return multiplyAdds<Vector16>();
-}
 } // namespace
 
 int main(int argc, char **argv) {
@@ -390,7 +361,8 @@ int main(int argc, char **argv) {
                : TargetInfo::native();
   std::optional<CpuTarget> target = info ? CpuTarget::of(*info) : std::nullopt;
   if (!target) {
-    std::fprintf(stderr, "usage: mpc-kernel-bench [avx2|avx512] [filter]\n");
+    std::fprintf(stderr,
+                 "usage: mpc-kernel-bench [avx2|avx512|avx512bf16] [filter]\n");
     return 2;
   }
   StringRef filter = argc > 2 ? argv[2] : "";
@@ -442,8 +414,8 @@ int main(int argc, char **argv) {
             std::aligned_alloc(64, (info.scratchBytes + 127) / 64 * 64)),
         &std::free);
     // The ceiling moves with what else runs on the machine.
-    double ceiling =
-        target->isa == CpuIsa::Avx512 ? ceiling512() : ceiling256();
+    bool isBf16 = StringRef(test.text).contains("bf16");
+    double ceiling = probeUnit(unitLoopOf(target->name(), isBf16));
     auto [best, median] = measure(
         [&] { function(buffers.data(), 0, info.items, scratch.get()); });
     std::printf("%-44s %7.1f GFLOP/s (%3.0f %% of %3.0f, median %7.1f) %9.1f "

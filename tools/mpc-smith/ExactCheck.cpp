@@ -87,6 +87,19 @@ static SmallVector<Tensor> declared(func::FuncOp function,
   return succeeded(results) ? std::move(*results) : SmallVector<Tensor>();
 }
 
+/// Whether a contraction of `function` runs on a unit that takes subnormal
+/// numbers as zeros.
+static bool usesFlushingUnit(func::FuncOp function, const TargetInfo &target) {
+  const MathUnit *unit = target.unit(MathType::BFloat16);
+  if (!unit || !unit->flushesSubnormals)
+    return false;
+  WalkResult walk = function.walk([](ContractionOpInterface op) {
+    Type type = getElementTypeOrSelf(op->getOperand(0).getType());
+    return type.isBF16() ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return walk.wasInterrupted();
+}
+
 std::string smith::exactCheck(const std::string &text,
                               const CompileOptions &options, uint64_t seed) {
   auto created = Compiler::create(options);
@@ -127,6 +140,11 @@ std::string smith::exactCheck(const std::string &text,
     if (std::string text = difference(fused[i], expected[i]); !text.empty())
       return "fused: result " + std::to_string(i) + ": " + text;
 
+  // The inputs are extremes: what a unit takes for zeros makes another number
+  // of them, up to a NaN for an infinity. Its bits are judged where its kernels
+  // are.
+  if (usesFlushingUnit(Compiler::entry(*module), compiler.target()))
+    return "";
   if (Status status = compiler.runStages(*module, "fuse", "plan"); !status.ok())
     return status.toString();
   auto program = compiler.generate(*module, /*withCode=*/true);

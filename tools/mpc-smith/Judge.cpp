@@ -32,8 +32,14 @@ using namespace mpc::smith;
 
 std::vector<std::string> smith::availableLevels() {
   std::vector<std::string> levels;
-  for (const TargetInfo &target : TargetInfo::runnable())
+  for (const TargetInfo &target : TargetInfo::runnable()) {
+    llvm::StringRef level = target.member();
+    // What a unit computes is emulated where the machine has none.
+    if (level.consume_back("-emulated") &&
+        TargetInfo::parse(("cpu:" + level).str())->runsHere())
+      continue;
     levels.push_back(target.member().str());
+  }
   return levels;
 }
 

@@ -19,6 +19,12 @@
 using namespace mpc;
 using namespace mpc::tool;
 
+/// Whether a policy, by its name, multiplies bf16: its kernels are held against
+/// the unit for that.
+static bool multipliesBf16(const std::string &policy) {
+  return policy.find("bfloat16") != std::string::npos;
+}
+
 static double medianOf(std::vector<double> values) {
   if (values.empty())
     return 0;
@@ -202,7 +208,8 @@ int tool::benchCommand(const BenchArguments &arguments) {
   // Ceilings are measured where the kernels run, which is the processor alone.
   std::optional<Ceilings> ceilings;
   if (device->architecture().empty())
-    ceilings = measureCeilings(subject.isa, device->threads());
+    ceilings = measureCeilings(subject.isa, multipliesBf16(subject.policy),
+                               device->threads());
 
   double median = medianOf(timing.milliseconds);
   double least =

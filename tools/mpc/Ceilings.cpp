@@ -6,6 +6,8 @@
 
 #include "Ceilings.h"
 
+#include "mpc/Support/UnitLoops.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -13,42 +15,8 @@
 #include <thread>
 #include <vector>
 
+using namespace mpc;
 using namespace mpc::tool;
-
-/// Enough independent chains to hide an FMA's latency on two ports.
-static constexpr int kChains = 12;
-
-/// Both loops return a sum so that the work cannot be removed.
-__attribute__((target("avx512f"))) static float fmaLoop512(int64_t rounds) {
-  __m512 chains[kChains];
-  for (int i = 0; i < kChains; ++i)
-    chains[i] = _mm512_set1_ps(float(i));
-  __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
-  for (int64_t r = 0; r < rounds; ++r)
-    for (int i = 0; i < kChains; ++i)
-      chains[i] = _mm512_fmadd_ps(chains[i], a, b);
-  for (int i = 1; i < kChains; ++i)
-    chains[0] = _mm512_add_ps(chains[0], chains[i]);
-  return _mm512_reduce_add_ps(chains[0]);
-}
-
-__attribute__((target("avx2,fma"))) static float fmaLoop256(int64_t rounds) {
-  __m256 chains[kChains];
-  for (int i = 0; i < kChains; ++i)
-    chains[i] = _mm256_set1_ps(float(i));
-  __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
-  for (int64_t r = 0; r < rounds; ++r)
-    for (int i = 0; i < kChains; ++i)
-      chains[i] = _mm256_fmadd_ps(chains[i], a, b);
-  for (int i = 1; i < kChains; ++i)
-    chains[0] = _mm256_add_ps(chains[0], chains[i]);
-  float lanes[8];
-  _mm256_storeu_ps(lanes, chains[0]);
-  float sum = 0;
-  for (float lane : lanes)
-    sum += lane;
-  return sum;
-}
 
 __attribute__((target("avx2"))) static uint64_t readLoop(const uint64_t *data,
                                                          size_t words) {
@@ -101,15 +69,20 @@ double Ceilings::leastSeconds(double flops, double bytes) const {
   return seconds;
 }
 
-Ceilings mpc::tool::measureCeilings(const std::string &isa, int threads) {
+double mpc::tool::measureFlopsPerSecond(const std::string &isa, bool ofBf16,
+                                        int threads) {
+  UnitLoop loop = unitLoopOf(isa, ofBf16);
+  constexpr int64_t kRounds = 1 << 13;
+  double operations = runUnitLoop(loop, kRounds);
+  double seconds =
+      bestSeconds(threads, 5, [&](int) { runUnitLoop(loop, kRounds); });
+  return double(threads) * operations / seconds;
+}
+
+Ceilings mpc::tool::measureCeilings(const std::string &isa, bool ofBf16,
+                                    int threads) {
   Ceilings ceilings;
-  bool wide = isa == "avx512";
-  constexpr int64_t kRounds = 1 << 20;
-  double seconds = bestSeconds(threads, 5, [&](int) {
-    sink += uint64_t(wide ? fmaLoop512(kRounds) : fmaLoop256(kRounds));
-  });
-  ceilings.flopsPerSecond =
-      double(threads) * kRounds * kChains * (wide ? 16 : 8) * 2 / seconds;
+  ceilings.flopsPerSecond = measureFlopsPerSecond(isa, ofBf16, threads);
 
   // Sizes of all threads together; each reads its own part.
   for (size_t size : {size_t(1) << 15, size_t(1) << 18, size_t(1) << 20,
@@ -118,7 +91,7 @@ Ceilings mpc::tool::measureCeilings(const std::string &isa, int threads) {
     size_t passes = std::max<size_t>((size_t(1) << 26) / own / threads, 1);
     std::vector<std::vector<uint64_t>> data(threads,
                                             std::vector<uint64_t>(own / 8, 1));
-    seconds = bestSeconds(threads, 4, [&](int thread) {
+    double seconds = bestSeconds(threads, 4, [&](int thread) {
       for (size_t pass = 0; pass < passes; ++pass)
         sink += readLoop(data[thread].data(), data[thread].size());
     });

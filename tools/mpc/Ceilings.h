@@ -16,7 +16,7 @@ namespace mpc::tool {
 
 /// Measured upper bounds of this machine.
 struct Ceilings {
-  /// f32 multiply-adds count as two.
+  /// Multiply-adds count as two.
   double flopsPerSecond = 0;
   /// Bytes per second of reading a working set over and over, by its size in
   /// bytes, smallest first: the caches and then the memory.
@@ -28,8 +28,11 @@ struct Ceilings {
 };
 
 /// Measures with `threads` threads for some tens of milliseconds: registers
-/// full of multiply-adds at the level `isa` ("avx512", "avx2"), and reading.
-Ceilings measureCeilings(const std::string &isa, int threads);
+/// full of what multiplies f32, or bf16, fastest at the level `isa`
+/// ("avx512", "avx2"), and reading.
+Ceilings measureCeilings(const std::string &isa, bool ofBf16, int threads);
+/// The first of both alone.
+double measureFlopsPerSecond(const std::string &isa, bool ofBf16, int threads);
 
 } // namespace mpc::tool
 

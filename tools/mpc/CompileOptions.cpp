@@ -44,17 +44,30 @@ static Result<std::string> targetOfDevice(const CommonOptions &options) {
 /// machine must have it.
 static Result<std::string> chooseTarget(const CommonOptions &options) {
   Result<std::string> target = targetOfDevice(options);
-  if (!target.ok() || options.isa.empty())
+  if (!target.ok())
     return target;
+  if (options.isa.empty()) {
+    if (options.emulateUnits)
+      return Status(StatusCode::InvalidArgument, "--emulate-units",
+                    "emulates the units of the level that --isa names; name "
+                    "one, as --isa avx512bf16");
+    return target;
+  }
   std::string level = "cpu:" + options.isa;
   if (!target->empty() && *target != "cpu:native" && *target != level)
     return Status(StatusCode::InvalidArgument, "--target " + *target,
                   "contradicts --isa " + options.isa);
+  if (options.emulateUnits) {
+    level += "-emulated";
+    if (!TargetInfo::parse(level))
+      return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
+                    "has no units that are emulated; only avx512bf16 has");
+  }
   std::optional<TargetInfo> info = TargetInfo::parse(level);
   if (!info || !info->facts().isGenerated)
     return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
-                  "is not among the levels that code is generated for: avx512, "
-                  "avx2");
+                  "is not among the levels that code is generated for: "
+                  "avx512bf16, avx512, avx2");
   if (!llvm::is_contained(TargetInfo::runnable(), *info))
     return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
                   "this machine lacks its instructions");

@@ -57,9 +57,13 @@ CpuReport tool::describeCpu(bool measure) {
                                level->facts().isGenerated});
   }
   report.target = TargetInfo::native();
-  if (report.target && measure)
-    report.ceilings =
-        measureCeilings(report.target->member().str(), report.cores);
+  if (report.target && measure) {
+    std::string level = report.target->member().str();
+    report.ceilings = measureCeilings(level, /*ofBf16=*/false, report.cores);
+    if (report.target->unit(MathType::BFloat16))
+      report.bf16FlopsPerSecond =
+          measureFlopsPerSecond(level, /*ofBf16=*/true, report.cores);
+  }
   return report;
 }
 
@@ -102,9 +106,11 @@ static Json toJson(const CpuReport &cpu) {
     for (auto [size, rate] : cpu.ceilings->bytesPerSecond)
       bandwidths.push_back(
           {{"working_set", size}, {"gigabytes_per_second", rate * 1e-9}});
-    ceilings = {{"source", "measured"},
-                {"gflops", {{"f32", cpu.ceilings->flopsPerSecond * 1e-9}}},
-                {"bandwidths", bandwidths}};
+    Json rates = {{"f32", cpu.ceilings->flopsPerSecond * 1e-9}};
+    if (cpu.bf16FlopsPerSecond > 0)
+      rates["bf16"] = cpu.bf16FlopsPerSecond * 1e-9;
+    ceilings = {
+        {"source", "measured"}, {"gflops", rates}, {"bandwidths", bandwidths}};
   }
   Json isa = nullptr;
   if (cpu.target)
@@ -193,9 +199,13 @@ static std::string cpuText(const CpuReport &cpu) {
   text += "  compiles for: " + cpu.target->name() +
           "; fast types: " + typeList(cpu.target) + "\n";
   if (cpu.ceilings) {
-    text += "  measured, all cores: " +
-            shortNumber(cpu.ceilings->flopsPerSecond * 1e-9) +
-            " GFLOP/s in f32; reads";
+    text +=
+        "  measured, all cores: " +
+        shortNumber(cpu.ceilings->flopsPerSecond * 1e-9) + " GFLOP/s in f32" +
+        (cpu.bf16FlopsPerSecond > 0
+             ? ", " + shortNumber(cpu.bf16FlopsPerSecond * 1e-9) + " in bf16"
+             : std::string()) +
+        "; reads";
     for (size_t i = 0; i < cpu.ceilings->bytesPerSecond.size(); ++i) {
       auto [size, rate] = cpu.ceilings->bytesPerSecond[i];
       text += (i ? ", " : " ") + shortNumber(rate * 1e-9) + " (" +

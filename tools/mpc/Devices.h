@@ -42,6 +42,8 @@ struct CpuReport {
   std::optional<TargetInfo> target;
   /// Measured with all cores; nullopt where that was not asked for.
   std::optional<Ceilings> ceilings;
+  /// Measured; 0 where the target has no unit for bf16.
+  double bf16FlopsPerSecond = 0;
 };
 
 /// A GPU and what is known of its architecture.

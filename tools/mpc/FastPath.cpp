@@ -113,7 +113,10 @@ void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
     reporter.noteOnce(kFastPath, "--policy " + options.policy + ": " +
                                      target->name() + " multiplies " +
                                      stringify(type).str() + " on its " +
-                                     *unit + speedUpText(type, *target));
+                                     *unit + speedUpText(type, *target) +
+                                     (target->unit(type)->flushesSubnormals
+                                          ? "; it takes subnormal numbers as 0"
+                                          : ""));
   std::optional<std::string> text = describeSlowType(type, *target);
   if (!text)
     return;

@@ -94,6 +94,9 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       .add_option("--isa", options.isa,
                   "instruction set of the CPU (default: its best)")
       ->check(CLI::IsMember({"amx", "avx512bf16", "avx512", "avx2"}));
+  command.add_flag("--emulate-units", options.emulateUnits,
+                   "with --isa: compute what the level's matrix unit would, by "
+                   "arithmetic that any machine has");
   command
       .add_option("--policy", options.policy,
                   "precision policy: a name, a .json file, or auto for what "

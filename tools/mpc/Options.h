@@ -29,6 +29,8 @@ struct CommonOptions {
   int threads = 0;
   std::string device = "auto";
   std::string isa;
+  /// With `isa`: arithmetic stands for the level's matrix unit.
+  bool emulateUnits = false;
   std::string policy = "float32";
   std::vector<std::string> sets;
   std::vector<std::string> dims;
