@@ -110,19 +110,23 @@ static std::vector<double> runsOf(const std::vector<SassMix> &mixes,
     runs.deal(double(launch.flops) / warps, 1, [](const SassMix &mix) {
       return mix[SassUnit::Tensor] ? double(mix.flops) : 0;
     });
-  runs.deal(double(launch.writtenBytes + launch.scratchBytes) / warps, 0,
-            [](const SassMix &mix) { return mix.storedBytes; });
-  // Of split products the last block of a tile reads what all have left, in
-  // other kernels loads are what there is to do. What fills a pipeline is
-  // short.
-  if (hasTensor)
+  auto stored = [](const SassMix &mix) { return mix.storedBytes; };
+  double toStore = double(launch.writtenBytes + launch.scratchBytes) / warps;
+  if (hasTensor) {
+    // Of split products the last block of a tile reads what all have left, and
+    // stores the result on the way; what fills a pipeline is short. Only then
+    // is known how often the loops run that leave it.
     runs.deal(double(launch.scratchBytes) / warps, 0, [](const SassMix &mix) {
       return mix.sharedBytes > 0 ? 0 : mix.loadedBytes;
     });
-  else
+    runs.deal(toStore, 0, stored);
+  } else {
+    // In other kernels loads are what there is to do.
+    runs.deal(toStore, 0, stored);
     runs.deal(double(launch.bytes - launch.writtenBytes + launch.scratchBytes) /
                   warps,
               1, [](const SassMix &mix) { return mix.loadedBytes; });
+  }
   return runs.runs;
 }
 
@@ -180,10 +184,12 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
   for (size_t i = 0; i < mixes.size(); ++i) {
     const SassMix &mix = mixes[i];
     double times = result.runs[i] * warps;
-    double moved = mix.loadedBytes + mix.storedBytes;
+    double moved = mix.loadedBytes + mix.storedBytes, shared = mix.sharedBytes;
     // What fills the pipeline ahead is not copied in the last steps.
-    if (copiesInMain && int64_t(i) - 1 != main)
+    if (copiesInMain && int64_t(i) - 1 != main) {
       moved -= mix.copiedBytes;
+      shared -= mix.copiedBytes;
+    }
     double multiplied = mix[SassUnit::Tensor] ? double(mix.flops) : 0;
     double needs[SassEstimate::kResources] = {};
     needs[SassEstimate::Issue] =
@@ -194,7 +200,7 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
         double(mix[SassUnit::Float]) * 64 / machine.floatFlops();
     needs[SassEstimate::Special] =
         double(mix[SassUnit::Special]) / CudaMachine::kSpecial;
-    needs[SassEstimate::Shared] = mix.sharedBytes / CudaMachine::kSharedBytes;
+    needs[SassEstimate::Shared] = shared / CudaMachine::kSharedBytes;
     needs[SassEstimate::L2] = moved / l2Rate;
     for (size_t r = 0; r < SassEstimate::kResources; ++r)
       sums[r] += needs[r] * times;
@@ -206,7 +212,7 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
     double barrier = result.runs[i] * double(mix.barriers) * kBarrierWait;
     serial +=
         std::max(needs[SassEstimate::L2] * times, units + barrier / together);
-    result.sharedBytes += mix.sharedBytes * times * blocks;
+    result.sharedBytes += shared * times * blocks;
     result.l2Bytes += moved * times * blocks;
     if (int64_t(i) - 1 != main || main < 0)
       outside += double(mix.instructions()) * times * blocks * 32;
