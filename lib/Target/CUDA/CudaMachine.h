@@ -48,6 +48,8 @@ struct CudaMachine {
   /// has for resident blocks; what the system takes of the latter for each.
   static constexpr int64_t kRegisters = 64 * 1024, kBlocks = 32;
   static constexpr int64_t kReservedShared = 1024;
+  /// Registers of a thread at most.
+  static constexpr int64_t kThreadRegisters = 255;
   int64_t warps = 64, sharedBytes = 0;
   /// Blocks of `threads` with `registers` each and `shared` bytes that are
   /// resident together; 0 where one does not fit.

@@ -208,7 +208,7 @@ MPC_FUNCTION float floor(float x) { return floorf(x); }
 MPC_FUNCTION float ceil(float x) { return ceilf(x); }
 MPC_FUNCTION float trunc(float x) { return truncf(x); }
 MPC_FUNCTION float roundEven(float x) { return rintf(x); }
-MPC_FUNCTION float abs(float x) { return floatOf(bitsOf(x) & 0x7fffffffu); }
+MPC_FUNCTION float abs(float x) { return fabsf(x); }
 MPC_FUNCTION float copySign(float magnitude, float sign) {
   return floatOf((bitsOf(magnitude) & 0x7fffffffu) |
                  (bitsOf(sign) & 0x80000000u));

@@ -64,6 +64,10 @@ public:
   }
   virtual OperandPlace locate(const IndexMath &math, mlir::ValueRange batch,
                               mlir::Value row, mlir::Value k) const = 0;
+  /// Elements of memory between neighbours across chunks (rows with
+  /// `alongDepth`, else positions along k); nullopt where they are not the same
+  /// everywhere.
+  virtual std::optional<int64_t> lineStride() const { return std::nullopt; }
 };
 
 //===----------------------------------------------------------------------===//

@@ -34,13 +34,44 @@ static constexpr double kBarrierWait = 120, kLatency = 900, kBlockWait = 1500,
 GemmCost::GemmCost(const GemmProblem &problem, const CudaTarget &target)
     : problem(problem), target(target) {}
 
-int64_t GemmCost::registers(const GemmTiles &tiles) const {
-  // Sums, one step's fragments, addresses.
+/// Registers for addresses: where each chunk has its own, and where a pointer
+/// and constants do; and for what a thread adds of an operand.
+static constexpr int64_t kAddresses = 60, kLineAddresses = 8, kOperandSums = 8;
+/// Both operands, the result and a bias: memories that ask for no more.
+static constexpr int64_t kFewMemories = 4;
+
+/// Sums and one step's fragments.
+static int64_t registersOfSums(const GemmProblem &problem,
+                               const GemmTiles &tiles) {
   int64_t sums = tiles.warpM() * tiles.warpN() / 32;
   int64_t fragments = problem.unit == GemmUnitKind::Fma
                           ? tiles.warpM() + tiles.warpN() / 2
                           : tiles.warpM() / 4 + tiles.warpN() / 4;
-  return std::min<int64_t>(sums + fragments + 60, 255);
+  return sums + fragments;
+}
+
+int64_t GemmCost::registers(const GemmTiles &tiles) const {
+  return std::min<int64_t>(registersOfSums(problem, tiles) + kAddresses,
+                           CudaMachine::kThreadRegisters);
+}
+
+bool GemmCost::fitsRegisters(const GemmTiles &tiles) const {
+  auto hasLines = [&](const GemmOperand &operand, int64_t rows) {
+    return operand.lineStride() && operand.rows % rows == 0 &&
+           operand.depth % tiles.k == 0;
+  };
+  bool byLines = target.hasAsyncCopies() && hasLines(*problem.lhs, tiles.m) &&
+                 hasLines(*problem.rhs, tiles.n);
+  // An epilogue's places in further arguments and results wait meanwhile.
+  auto kernel = problem.anchor->getParentOfType<func::FuncOp>();
+  int64_t memories = kernel.getNumArguments() + kernel.getNumResults();
+  int64_t needed = registersOfSums(problem, tiles) +
+                   (byLines ? kLineAddresses : kAddresses) +
+                   (problem.sums.empty() ? 0 : kOperandSums) +
+                   2 * std::max<int64_t>(memories - kFewMemories, 0);
+  // A warp's registers are handed out eight to a lane.
+  int64_t most = CudaMachine::kRegisters / tiles.threads() / 8 * 8;
+  return needed <= std::min<int64_t>(most, CudaMachine::kThreadRegisters);
 }
 
 int64_t GemmCost::pipelineRoom(const GemmTiles &tiles) const {

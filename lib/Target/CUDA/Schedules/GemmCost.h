@@ -19,6 +19,8 @@ public:
 
   /// Registers of a thread, roughly.
   int64_t registers(const GemmTiles &tiles) const;
+  /// Whether a thread has the registers that it needs, roughly.
+  bool fitsRegisters(const GemmTiles &tiles) const;
   /// Bytes that a pipeline may take.
   int64_t pipelineRoom(const GemmTiles &tiles) const;
   /// Cycles until the last multiprocessor is done.

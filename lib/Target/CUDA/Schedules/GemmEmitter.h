@@ -46,6 +46,10 @@ private:
   handOver(llvm::function_ref<mlir::LogicalResult(mlir::Value slab,
                                                   mlir::Value firstRow)>
                take);
+  /// for (round = 0; round < count; ++round) body(round), some at once.
+  mlir::LogicalResult
+  forRounds(int64_t count,
+            llvm::function_ref<mlir::LogicalResult(mlir::Value)> body);
   /// for (item = lane; item < count; item += 32) body(item).
   mlir::LogicalResult
   forItems(int64_t count,

@@ -61,6 +61,11 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
   };
   Value thread = named(math(), kernel.thread(), "thread");
   int64_t count = llvm::divideCeil(chunks, threads);
+  if (threads % perLine == 0 && async && operand.lineStride() &&
+      operand.rows % rows == 0 && operand.depth % depth == 0) {
+    copyLines(batch, row, k, stage, thread, perLine);
+    return success();
+  }
   // Straight code lets a compiler keep where each chunk begins from step to
   // step: a register or more for each, which single elements are too many for.
   bool spills = chunk == 1 && !async && count > kStraightElements;
@@ -88,6 +93,39 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
     both();
   });
   return result;
+}
+
+void TileLoader::copyLines(ValueRange batch, Value row, Value k, Value stage,
+                           Value thread, int64_t perLine) {
+  OpBuilder &b = kernel.builder;
+  bool alongDepth = operand.alongDepth;
+  int64_t threads = kernel.schedule.threads, lines = alongDepth ? rows : depth;
+  int64_t apart = threads / perLine, whole = lines / apart;
+  int64_t reach = llvm::divideCeil(lines, apart) - 1;
+  Value line = named(math(), math().div(thread, perLine), "line");
+  Value position =
+      named(math(), math().mul(math().rem(thread, perLine), chunk), "position");
+  Value atRow = math().add(row, alongDepth ? line : position),
+        atDepth = math().add(k, alongDepth ? position : line);
+  Value offset = operand.locate(math(), batch, atRow, atDepth).offset;
+  int64_t stride = apart * *operand.lineStride();
+  Value from =
+      partFrom(kernel, memory, offset, {reach * stride + chunk}, "from");
+  Value to = partFrom(kernel, tile, {stage, line, position},
+                      {reach * apart + 1, chunk}, "to");
+  auto copy = [&](Value c) {
+    cuda::CopyAsyncOp::create(
+        b, kernel.loc, to, ValueRange{math().mul(c, apart), math().constant(0)},
+        from, ValueRange{math().mul(c, stride)}, Value(),
+        b.getI64IntegerAttr(chunk * bytesPerElement(problem.tileType)));
+  };
+  if (whole > 0)
+    unrolled(kernel, whole, "c", copy);
+  if (whole > reach)
+    return;
+  // The last lines are fewer than those that all threads take together.
+  kernel.within(math().less(line, lines - whole * apart),
+                [&] { copy(math().constant(whole)); });
 }
 
 LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,

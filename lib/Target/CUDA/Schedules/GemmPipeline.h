@@ -33,6 +33,10 @@ private:
   mlir::LogicalResult loadChunk(mlir::ValueRange batch, mlir::Value row,
                                 mlir::Value k, mlir::Value stage,
                                 mlir::Value line, mlir::Value position);
+  /// Copies all lines, `perLine` neighbouring threads one: the addresses of a
+  /// thread's chunks are one but for constants.
+  void copyLines(mlir::ValueRange batch, mlir::Value row, mlir::Value k,
+                 mlir::Value stage, mlir::Value thread, int64_t perLine);
   /// Copies the chunk of `source`, whose elements lie in `memory`, to `to`
   /// where it is inside.
   void copyAsync(const GemmOperand &source, mlir::Value memory,

@@ -118,6 +118,12 @@ public:
     return place;
   }
 
+  std::optional<int64_t> lineStride() const override {
+    if (!view)
+      return std::nullopt;
+    return alongDepth ? rowStride : depthStride;
+  }
+
 private:
   /// Weights that lie apart and are multiplied as one.
   void addParts(ConcatOp concat, bool depthLast, int64_t tileBytes) {

@@ -17,6 +17,10 @@
 using namespace mlir;
 using namespace mpc;
 
+static constexpr int64_t kLanes = 32;
+/// Rounds of a warp's lanes over its results that are straight code.
+static constexpr int64_t kRoundsTogether = 2;
+
 /// Sums go through shared memory, a warp on its own, and leave in vectors.
 LogicalResult GemmEmitter::handOver(
     llvm::function_ref<LogicalResult(Value slab, Value firstRow)> take) {
@@ -41,13 +45,36 @@ LogicalResult GemmEmitter::handOver(
   return result;
 }
 
+/// Rounds whose number is known are unrolled without a rest, and their places
+/// differ by constants.
+LogicalResult
+GemmEmitter::forRounds(int64_t count,
+                       llvm::function_ref<LogicalResult(Value)> body) {
+  OpBuilder &b = kernel.builder;
+  if (count == 1)
+    return body(math().constant(0));
+  auto loop = scf::ForOp::create(b, kernel.loc, math().constant(0),
+                                 math().constant(count), math().constant(1));
+  loop->setAttr(kUnrollAttr,
+                b.getI64IntegerAttr(powerOfTwoIn(count, kRoundsTogether)));
+  kernel.named(loop.getInductionVar(), "round");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  return body(loop.getInductionVar());
+}
+
 LogicalResult
 GemmEmitter::forItems(int64_t count,
                       llvm::function_ref<LogicalResult(Value)> body) {
   OpBuilder &b = kernel.builder;
   Value lane = gpu::LaneIdOp::create(b, kernel.loc, IntegerAttr());
+  if (count % kLanes == 0)
+    return forRounds(count / kLanes, [&](Value round) {
+      Value item = math().add(math().mul(round, kLanes), lane);
+      return body(named(math(), item, "item"));
+    });
   auto loop = scf::ForOp::create(b, kernel.loc, lane, math().constant(count),
-                                 math().constant(32));
+                                 math().constant(kLanes));
   kernel.named(loop.getInductionVar(), "item");
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(loop.getBody()->getTerminator());
@@ -63,7 +90,8 @@ LogicalResult GemmEmitter::forPlaces(
     int64_t rows,
     llvm::function_ref<LogicalResult(Value row, Value column)> body) {
   int64_t lanes = lanesRead(), perRow = tiles.warpN() / lanes;
-  if (epilogue.rowsFastest || 32 % perRow != 0)
+  if (epilogue.rowsFastest || kLanes % perRow != 0 ||
+      rows * perRow % kLanes != 0)
     return forItems(rows * perRow, [&](Value item) {
       Value row = epilogue.rowsFastest ? math().rem(item, rows)
                                        : math().div(item, perRow);
@@ -73,17 +101,15 @@ LogicalResult GemmEmitter::forPlaces(
                   named(math(), math().mul(column, lanes), "resultColumn"));
     });
   // A lane keeps its columns, and so what is the same for all rows.
-  OpBuilder &b = kernel.builder;
-  Value lane = gpu::LaneIdOp::create(b, kernel.loc, IntegerAttr());
+  int64_t together = kLanes / perRow;
+  Value lane = gpu::LaneIdOp::create(kernel.builder, kernel.loc, IntegerAttr());
   Value column = named(math(), math().mul(math().rem(lane, perRow), lanes),
                        "resultColumn");
-  auto loop =
-      scf::ForOp::create(b, kernel.loc, math().div(lane, perRow),
-                         math().constant(rows), math().constant(32 / perRow));
-  kernel.named(loop.getInductionVar(), "resultRow");
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  return body(loop.getInductionVar(), column);
+  Value first = math().div(lane, perRow);
+  return forRounds(rows / together, [&](Value round) {
+    Value row = math().add(math().mul(round, together), first);
+    return body(named(math(), row, "resultRow"), column);
+  });
 }
 
 Value GemmEmitter::loadSums(Value array, ValueRange at, int64_t lanes) {

@@ -112,11 +112,11 @@ struct Candidate {
 } // namespace
 
 static constexpr Candidate kMmaCandidates[] = {
-    {192, 192, 2, 4}, {128, 256, 2, 4}, {256, 128, 4, 2}, {192, 128, 4, 2},
-    {128, 192, 2, 4}, {128, 128, 2, 2}, {256, 64, 4, 1},  {128, 64, 2, 2},
-    {256, 32, 4, 1},  {128, 32, 4, 1},  {64, 128, 2, 2},  {64, 64, 2, 2},
-    {64, 32, 2, 2},   {32, 64, 2, 2},   {32, 32, 2, 2},   {16, 64, 1, 4},
-    {16, 32, 1, 4},   {64, 16, 4, 1},
+    {256, 192, 4, 3}, {192, 192, 2, 4}, {128, 256, 2, 4}, {256, 128, 4, 2},
+    {192, 128, 4, 2}, {128, 192, 2, 4}, {128, 128, 2, 2}, {256, 64, 4, 1},
+    {128, 64, 2, 2},  {256, 32, 4, 1},  {128, 32, 4, 1},  {64, 128, 2, 2},
+    {64, 64, 2, 2},   {64, 32, 2, 2},   {32, 64, 2, 2},   {32, 32, 2, 2},
+    {16, 64, 1, 4},   {16, 32, 1, 4},   {64, 16, 4, 1},
 };
 
 /// Warps of 16 x 32 at least, whatever the layout of the tiles.
@@ -165,7 +165,8 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
       int64_t most = std::min<int64_t>(async ? kMostStages : 2,
                                        llvm::divideCeil(problem.k, tiles.k));
       tiles.stages = std::min<int64_t>(most, 2);
-      if (tiles.sharedBytes(problem) > target.sharedBytesPerBlock())
+      if (tiles.sharedBytes(problem) > target.sharedBytesPerBlock() ||
+          !cost.fitsRegisters(tiles))
         continue;
       int64_t room = cost.pipelineRoom(tiles);
       while (tiles.stages < most) {

@@ -58,6 +58,23 @@ Value mpc::slotOf(GpuKernel &kernel, Value array, ValueRange indices) {
                                    strides);
 }
 
+Value mpc::partFrom(GpuKernel &kernel, Value memory, ValueRange at,
+                    ArrayRef<int64_t> extents, StringRef name) {
+  OpBuilder &b = kernel.builder;
+  auto type = cast<MemRefType>(memory.getType());
+  SmallVector<OpFoldResult> offsets,
+      sizes(at.size() - extents.size(), b.getIndexAttr(1)),
+      strides(at.size(), b.getIndexAttr(1));
+  for (Value index : at)
+    offsets.push_back(getAsOpFoldResult(index));
+  for (int64_t extent : extents)
+    sizes.push_back(b.getIndexAttr(extent));
+  MemRefType part = memref::SubViewOp::inferRankReducedResultType(
+      extents, type, offsets, sizes, strides);
+  return memref::SubViewOp::create(b, NameLoc::get(b.getStringAttr(name)), part,
+                                   memory, offsets, sizes, strides);
+}
+
 static gpu::AddressSpaceAttr workgroupSpace(MLIRContext *context) {
   return gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Workgroup);
 }
@@ -152,6 +169,24 @@ void WarpMma::loadWord(Value fragments, Value block, int64_t word,
                           {block, math().constant(word)});
 }
 
+Value WarpMma::matrixFrom(const WarpOperand &from, Value k, Value low,
+                          Value high, int64_t rows, StringRef name) {
+  constexpr int64_t kMatrixRow = 8;
+  SmallVector<Value> at(from.leading);
+  if (from.alongDepth) {
+    at.append({math().add(from.row, low), math().add(k, high)});
+    return partFrom(kernel, from.tile, at, {rows, kMatrixRow}, name);
+  }
+  at.append({math().add(k, low), math().add(from.row, high)});
+  return partFrom(kernel, from.tile, at, {1, rows - 1 + kMatrixRow}, name);
+}
+
+SmallVector<Value> WarpMma::inMatrix(const WarpOperand &from, Value row) {
+  Value zero = math().constant(0);
+  return from.alongDepth ? SmallVector<Value>{row, zero}
+                         : SmallVector<Value>{zero, row};
+}
+
 void WarpMma::loadLeft(Value fragments, const WarpOperand &from, Value k) {
   OpBuilder &b = kernel.builder;
   int64_t blocks = cast<MemRefType>(fragments.getType()).getDimSize(0);
@@ -173,15 +208,11 @@ void WarpMma::loadLeft(Value fragments, const WarpOperand &from, Value k) {
     low = math().add(math().rem(l, 8), high);
     high = math().mul(math().rem(math().div(l, 8), 2), 8);
   }
+  Value tiles = matrixFrom(from, k, low, high, 16 * blocks - 15, "lhsTile");
   unrolled(kernel, blocks, "i", [&](Value i) {
-    Value row = math().add(from.row, math().mul(i, 16));
-    SmallVector<Value> at(from.leading);
-    if (from.alongDepth)
-      at.append({math().add(row, low), math().add(k, high)});
-    else
-      at.append({math().add(k, low), math().add(row, high)});
     cuda::LoadMatrixOp::create(b, kernel.loc, slotOf(kernel, fragments, i),
-                               from.tile, at, !from.alongDepth);
+                               tiles, inMatrix(from, math().mul(i, 16)),
+                               !from.alongDepth);
   });
 }
 
@@ -199,14 +230,6 @@ void WarpMma::loadRight(Value fragments, const WarpOperand &from, Value k) {
     });
     return;
   }
-  auto at = [&](Value row, Value low, Value high) {
-    SmallVector<Value> indices(from.leading);
-    if (from.alongDepth)
-      indices.append({math().add(row, low), math().add(k, high)});
-    else
-      indices.append({math().add(k, low), math().add(row, high)});
-    return indices;
-  };
   // Two blocks at a time: tiles are both halves of k of the first, then of the
   // second block.
   int64_t pairs = blocks / 2;
@@ -220,10 +243,11 @@ void WarpMma::loadRight(Value fragments, const WarpOperand &from, Value k) {
       low = math().rem(l, 16);
       high = math().mul(math().div(l, 16), 8);
     }
+    Value tiles = matrixFrom(from, k, low, high, 16 * pairs - 15, "rhsTile");
     unrolled(kernel, pairs, "j", [&](Value j) {
-      Value row = math().add(from.row, math().mul(j, 16));
-      cuda::LoadMatrixOp::create(b, kernel.loc, words, from.tile,
-                                 at(row, low, high), !from.alongDepth);
+      cuda::LoadMatrixOp::create(b, kernel.loc, words, tiles,
+                                 inMatrix(from, math().mul(j, 16)),
+                                 !from.alongDepth);
       unrolled(kernel, 4, "w", [&](Value w) {
         Value word = memref::LoadOp::create(b, kernel.loc, words, w);
         Value block = math().add(math().mul(j, 2), math().div(w, 2));
@@ -240,9 +264,12 @@ void WarpMma::loadRight(Value fragments, const WarpOperand &from, Value k) {
       high = math().constant(0);
     }
     Value last = math().constant(blocks - 1);
-    Value row = math().add(from.row, (blocks - 1) * 8);
+    WarpOperand lastRows = from;
+    lastRows.row = math().add(from.row, (blocks - 1) * 8);
+    Value tiles = matrixFrom(lastRows, k, low, high, 1, "lastTile");
     cuda::LoadMatrixOp::create(b, kernel.loc, slotOf(kernel, fragments, last),
-                               from.tile, at(row, low, high), !from.alongDepth);
+                               tiles, inMatrix(from, math().constant(0)),
+                               !from.alongDepth);
   }
 }
 

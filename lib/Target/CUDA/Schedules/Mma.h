@@ -38,6 +38,12 @@ void unrolled(GpuKernel &kernel, int64_t count, llvm::StringRef name,
 mlir::Value slotOf(GpuKernel &kernel, mlir::Value array,
                    mlir::ValueRange indices);
 
+/// `extents` neighbours in the last dimensions of `memory` from `at` on, shown
+/// as a pointer under `name`: what is addressed from it by constants needs no
+/// arithmetic of its own.
+mlir::Value partFrom(GpuKernel &kernel, mlir::Value memory, mlir::ValueRange at,
+                     llvm::ArrayRef<int64_t> extents, llvm::StringRef name);
+
 /// The block's dynamic shared memory (Schedule::sharedBytes); once per kernel.
 mlir::Value dynamicShared(GpuKernel &kernel);
 /// `shape` elements of `type` at byte `offset` of it, a multiple of 16.
@@ -96,6 +102,14 @@ public:
 private:
   void loadWord(mlir::Value fragments, mlir::Value block, int64_t word,
                 const WarpOperand &from, mlir::Value row, mlir::Value k);
+  /// Where the lane's part of the tiles of `rows` rows at `k` begins: `low` and
+  /// `high` are its place in the outer and in the last dimension.
+  mlir::Value matrixFrom(const WarpOperand &from, mlir::Value k,
+                         mlir::Value low, mlir::Value high, int64_t rows,
+                         llvm::StringRef name);
+  /// Indices of row `row` of that.
+  llvm::SmallVector<mlir::Value> inMatrix(const WarpOperand &from,
+                                          mlir::Value row);
   IndexMath math() { return {kernel.builder, kernel.loc}; }
 
   GpuKernel &kernel;

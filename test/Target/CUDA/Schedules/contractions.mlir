@@ -7,8 +7,10 @@
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<64x512xbf16>, %[[W:[a-z0-9]+]]: memref<512x128xbf16>, %[[B:[a-z0-9]+]]: memref<128xf32>, %[[Y:[a-z0-9]+]]: memref<64x128xbf16>
 // CHECK-DAG: %[[A:.*]] = memref.reinterpret_cast %[[X]]
 // CHECK-DAG: %[[R:.*]] = memref.reinterpret_cast %[[W]]
-// CHECK: cuda.copy_async %{{.*}}, %[[A]][%{{.*}}] bytes(16)
-// CHECK: cuda.copy_async %{{.*}}, %[[R]][%{{.*}}] bytes(16)
+// CHECK: %[[FROM_A:.*]] = memref.subview %[[A]]
+// CHECK: cuda.copy_async %{{.*}}, %[[FROM_A]][%{{.*}}] bytes(16)
+// CHECK: %[[FROM_R:.*]] = memref.subview %[[R]]
+// CHECK: cuda.copy_async %{{.*}}, %[[FROM_R]][%{{.*}}] bytes(16)
 // CHECK: cuda.commit_copies
 // CHECK: scf.for
 // CHECK: cuda.wait_copies 2
