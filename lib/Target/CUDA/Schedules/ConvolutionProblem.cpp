@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ConvolutionShape.h"
+#include "ConvolutionHalo.h"
 #include "Gemm.h"
 
 using namespace mlir;
@@ -34,6 +34,23 @@ public:
     } else if (alongDepth) {
       chunk = alignedRunOf(input, most);
     }
+    auto cast = input.getDefiningOp<CastOp>();
+    source = cast ? StridedView::of(cast.getInput()) : view;
+    if (chunk == 1 && shape.groups == 1 && source)
+      halo = source->argument;
+  }
+
+  int64_t haloElements(int64_t rows, int64_t) const override {
+    return ConvolutionHalo(shape, *source).elements(rows);
+  }
+  Value haloBegin(const IndexMath &math, Value row, Value) const override {
+    return ConvolutionHalo(shape, *source).begin(math, row);
+  }
+  OperandPlace locateInHalo(const IndexMath &math, ValueRange batch, Value row,
+                            Value k) const override {
+    OperandPlace place = locate(math, batch, row, k);
+    place.offset = source->offsetAt(math, place.indices);
+    return place;
   }
 
   OperandPlace locate(const IndexMath &math, ValueRange batch, Value row,
@@ -61,7 +78,8 @@ public:
 
 private:
   ConvolutionShape shape;
-  std::optional<StridedView> view;
+  /// The image as it lies in memory, and that of which it is a cast.
+  std::optional<StridedView> view, source;
 };
 
 /// The filter, `[outputs, channels of a group, window...]`, whose window may be
@@ -90,7 +108,22 @@ public:
       chunk = view->alignedRun(0, shape.groupOutputs(), 16 / tileBytes);
     } else {
       chunk = view->alignedRun(1, shape.groupChannels(), 16 / tileBytes);
+      if (chunk == 1 && shape.groups == 1)
+        halo = argument;
     }
+  }
+
+  int64_t haloElements(int64_t rows, int64_t) const override {
+    ArrayRef<int64_t> extents =
+        cast<RankedTensorType>(tensor.getType()).getShape();
+    int64_t last = (rows - 1) * view->strides.front();
+    for (auto [extent, stride] :
+         llvm::zip(extents.drop_front(), ArrayRef(view->strides).drop_front()))
+      last += (extent - 1) * stride;
+    return last + 1;
+  }
+  Value haloBegin(const IndexMath &math, Value row, Value) const override {
+    return math.add(math.mul(row, view->strides.front()), view->offset);
   }
 
   OperandPlace locate(const IndexMath &math, ValueRange batch, Value row,
@@ -146,6 +179,7 @@ std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
   problem.lhs = std::make_unique<ImageOperand>(op.getInput(), shape, tileBytes);
   problem.rhs =
       std::make_unique<FilterOperand>(op.getFilter(), shape, tileBytes);
+  keepHalos(problem, target);
   problem.columnsLast = shape.channelsLast;
   problem.resultIndices = [shape](const IndexMath &math, ValueRange batch,
                                   Value row, Value column) {

@@ -73,6 +73,29 @@ LogicalResult GemmEmitter::emit() {
   return tiles.splits > 1 ? finishSplit() : finish();
 }
 
+void GemmEmitter::bringHalos(TileLoader &lhs, TileLoader &rhs, Value k) {
+  int64_t offset = tiles.pipelineBytes(problem), from = offset;
+  auto bring = [&](TileLoader &loader, const GemmOperand &operand, Value row,
+                   StringRef name) {
+    int64_t elements = tiles.haloElements(problem, operand);
+    if (elements == 0)
+      return;
+    loader.bringHalo(sharedView(kernel, shared, offset, {elements},
+                                getElementTypeOrSelf(operand.halo.getType()),
+                                name),
+                     row, k);
+    offset += tiles.haloBytes(problem, operand);
+  };
+  bring(lhs, *problem.lhs, rowBegin, "lhsHalo");
+  bring(rhs, *problem.rhs, columnBegin, "rhsHalo");
+  if (offset == from)
+    return;
+  OpBuilder &b = kernel.builder;
+  cuda::CommitCopiesOp::create(b, kernel.loc);
+  cuda::WaitCopiesOp::create(b, kernel.loc, b.getI64IntegerAttr(0));
+  kernel.barrier();
+}
+
 LogicalResult GemmEmitter::multiply() {
   OpBuilder &b = kernel.builder;
   auto view = [&](const GemmOperand &operand, int64_t rows, int64_t offset,
@@ -97,6 +120,7 @@ LogicalResult GemmEmitter::multiply() {
     begin = named(math(), math().mul(split, steps * tiles.k), "kBegin");
   int64_t ahead = tiles.stages - 1;
   LogicalResult result = success();
+  bringHalos(lhs, rhs, begin ? begin : math().constant(0));
   auto load = [&](Value step) {
     Value k = math().mul(step, tiles.k);
     if (begin)

@@ -68,6 +68,27 @@ public:
   /// `alongDepth`, else positions along k); nullopt where they are not the same
   /// everywhere.
   virtual std::optional<int64_t> lineStride() const { return std::nullopt; }
+
+  /// The argument whose memory a block brings to shared memory as it lies, in
+  /// vectors, to make tiles of it there; null: tiles are loaded at once. Its
+  /// elements are those of `tensor`, or what those are rounded from.
+  mlir::BlockArgument halo;
+  /// The most elements of it, from the first to the last, that a block of so
+  /// many rows and positions along k needs, and the first of them (or one in
+  /// front) for the block that begins at `row` and `k`.
+  virtual int64_t haloElements(int64_t /*rows*/, int64_t /*depth*/) const {
+    return 0;
+  }
+  virtual mlir::Value haloBegin(const IndexMath &, mlir::Value /*row*/,
+                                mlir::Value /*k*/) const {
+    return {};
+  }
+  /// The position in it of an element that exists.
+  virtual OperandPlace locateInHalo(const IndexMath &math,
+                                    mlir::ValueRange batch, mlir::Value row,
+                                    mlir::Value k) const {
+    return locate(math, batch, row, k);
+  }
 };
 
 //===----------------------------------------------------------------------===//
@@ -119,6 +140,9 @@ struct GemmProblem {
   static std::optional<GemmProblem> filterGradient(mlir::func::FuncOp kernel,
                                                    const CudaTarget &target);
 };
+
+/// Leaves halos to operands that could not be copied to tiles as they are.
+void keepHalos(GemmProblem &problem, const CudaTarget &target);
 
 /// The one contraction of a kernel; null where it has none or several.
 mlir::Operation *soleContraction(mlir::func::FuncOp kernel);
@@ -180,6 +204,9 @@ private:
 // Tiles
 //===----------------------------------------------------------------------===//
 
+/// Bytes that a thread brings of a halo at once.
+inline constexpr int64_t kHaloVectorBytes = 16;
+
 /// How a product is cut. Kept in the schedule under these names.
 struct GemmTiles {
   int64_t m = 0, n = 0, k = 0, warpsM = 1, warpsN = 1, stages = 1;
@@ -198,6 +225,12 @@ struct GemmTiles {
   int64_t lhsBytes(const GemmProblem &problem) const;
   int64_t rhsBytes(const GemmProblem &problem) const;
   int64_t pipelineBytes(const GemmProblem &problem) const;
+  /// Elements and bytes that a block keeps of an operand's halo; 0: it has
+  /// none, or one that is too large.
+  int64_t haloElements(const GemmProblem &problem,
+                       const GemmOperand &operand) const;
+  int64_t haloBytes(const GemmProblem &problem,
+                    const GemmOperand &operand) const;
   /// Rows of a warp's tile that are handed to the epilogue at once.
   int64_t handedRows(const GemmProblem &problem) const;
   int64_t sharedBytes(const GemmProblem &problem) const;

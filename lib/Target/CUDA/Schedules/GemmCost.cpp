@@ -22,9 +22,11 @@ using namespace mpc;
 static constexpr int64_t kPipelineBytes = 80 * 1024,
                          kMostPipelineBytes = 200 * 1024;
 /// Instructions of a thread that find and fetch one chunk of a tile, where its
-/// address is a line and a position and where it is a place of an image, and
-/// that one element takes between its sum and its store.
-static constexpr double kPerChunk = 24, kPerGathered = 48, kPerResult = 16;
+/// address is a line and a position and where it is a place of an image, that
+/// make one element of an image kept in shared memory, and that one element
+/// takes between its sum and its store.
+static constexpr double kPerChunk = 24, kPerGathered = 48, kPerKept = 10,
+                        kPerResult = 16;
 /// Cycles from a barrier until the units are busy again, of a load from the
 /// second-level cache or memory, that a block takes to begin and end, and that
 /// blocks take to find out which of them is the last one of a tile.
@@ -99,11 +101,16 @@ static double flopsPerCycle(const GemmProblem &problem,
   return machine.floatFlops();
 }
 
-/// Chunks of a tile of `rows` rows of an operand.
-static double chunksOf(const GemmOperand &operand, int64_t rows,
-                       int64_t depth) {
-  int64_t chunk = std::min(operand.chunk, operand.alongDepth ? depth : rows);
-  return double(rows) * double(depth) / double(chunk);
+/// Instructions of threads that bring a tile of `rows` rows of an operand.
+static double instructionsFor(const GemmProblem &problem,
+                              const GemmTiles &tiles,
+                              const GemmOperand &operand, int64_t rows) {
+  double elements = double(rows) * double(tiles.k);
+  if (tiles.haloElements(problem, operand) > 0)
+    return elements * kPerKept;
+  int64_t chunk = std::min(operand.chunk, operand.alongDepth ? tiles.k : rows);
+  return elements / double(chunk) *
+         (isa<MatmulOp>(problem.anchor) ? kPerChunk : kPerGathered);
 }
 
 double GemmCost::cycles(const GemmTiles &tiles) const {
@@ -130,9 +137,8 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
                 double(tiles.m * tiles.warpsN + tiles.n * tiles.warpsM);
   double multiply =
       2 * double(tiles.k) * area / flopsPerCycle(problem, machine);
-  double issue = (chunksOf(*problem.lhs, tiles.m, tiles.k) +
-                  chunksOf(*problem.rhs, tiles.n, tiles.k)) *
-                 (isa<MatmulOp>(problem.anchor) ? kPerChunk : kPerGathered) /
+  double issue = (instructionsFor(problem, tiles, *problem.lhs, tiles.m) +
+                  instructionsFor(problem, tiles, *problem.rhs, tiles.n)) /
                  (32 * CudaMachine::kIssue);
   // Instructions that multiply take the place of others; matrix units do not.
   if (problem.unit == GemmUnitKind::Fma)

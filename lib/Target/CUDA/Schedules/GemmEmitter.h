@@ -32,6 +32,9 @@ private:
   // The block's place and the main loop (Gemm.cpp).
 
   void placeBlock();
+  /// Copies what the block needs of operands that tiles are made of in shared
+  /// memory, from position `k` on.
+  void bringHalos(TileLoader &lhs, TileLoader &rhs, mlir::Value k);
   mlir::LogicalResult multiply();
 
   // From the sums to the outputs (GemmResults.cpp).

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ConvolutionShape.h"
+#include "ConvolutionHalo.h"
 #include "FilterProblem.h"
 #include "Gemm.h"
 
@@ -107,6 +107,15 @@ public:
     int64_t bytes =
         std::max<int64_t>(tileBytes, elementType().getIntOrFloatBitWidth() / 8);
     chunk = alongDepth ? 1 : powerOfTwoIn(shape.channels, 16 / bytes);
+    if (chunk == 1)
+      halo = image;
+  }
+
+  int64_t haloElements(int64_t, int64_t depth) const override {
+    return ConvolutionHalo(shape, view).elements(depth);
+  }
+  Value haloBegin(const IndexMath &math, Value, Value k) const override {
+    return ConvolutionHalo(shape, view).begin(math, k);
   }
 
   OperandPlace locate(const IndexMath &math, ValueRange, Value row,
@@ -159,6 +168,7 @@ GemmProblem::filterGradient(func::FuncOp kernel, const CudaTarget &target) {
   problem.lhs =
       std::make_unique<GradientOperand>(ops->gradient, shape, tileBytes);
   problem.rhs = std::make_unique<WindowOperand>(ops->input, shape, tileBytes);
+  keepHalos(problem, target);
   problem.columnsLast = false;
   problem.columnsNearer = true;
   problem.sumsLeft = true;

@@ -47,6 +47,84 @@ WarpOperand TileLoader::operandAt(Value stage, Value row) const {
   return result;
 }
 
+void TileLoader::bringHalo(Value shared, Value row, Value k) {
+  OpBuilder &b = kernel.builder;
+  Location loc = kernel.loc;
+  halo = shared;
+  Value image = math().flatten(kernel.inputs[operand.halo.getArgNumber()]);
+  Type element = getElementTypeOrSelf(operand.halo.getType());
+  int64_t bytes = bytesPerElement(element), lanes = kHaloVectorBytes / bytes;
+  int64_t kept = cast<MemRefType>(shared.getType()).getDimSize(0);
+  int64_t whole =
+      cast<RankedTensorType>(operand.halo.getType()).getNumElements();
+  Value first = operand.haloBegin(math(), row, k);
+  haloBegin =
+      named(math(), math().mul(math().div(first, lanes), lanes), "haloBegin");
+  chunk = powerOfTwoIn(operand.alongDepth ? depth : rows,
+                       kHaloVectorBytes / bytesPerElement(problem.tileType));
+  int64_t threads = kernel.schedule.threads, vectors = kept / lanes;
+  Value thread = named(math(), kernel.thread(), "thread");
+  auto copy = [&](Value round) {
+    Value to =
+        named(math(),
+              math().mul(math().add(math().mul(round, threads), thread), lanes),
+              "inHalo");
+    Value from = math().add(haloBegin, to);
+    // Behind the image there is nothing.
+    Value left = math().mul(
+        math().sub(math().constant(whole), math().min(from, whole)), bytes);
+    Value valid = arith::IndexCastOp::create(
+        b, loc, b.getI32Type(), math().min(left, kHaloVectorBytes));
+    Value at = math().min(from, whole - 1 - (whole - 1) % lanes);
+    cuda::CopyAsyncOp::create(b, loc, halo, to, image, at, valid,
+                              b.getI64IntegerAttr(kHaloVectorBytes));
+  };
+  int64_t rounds = vectors / threads;
+  if (rounds > 0)
+    unrolled(kernel, rounds, "round", copy);
+  if (vectors > rounds * threads)
+    kernel.within(math().less(thread, vectors - rounds * threads),
+                  [&] { copy(math().constant(rounds)); });
+}
+
+Value TileLoader::chunkOfHalo(ValueRange batch, Value row, Value k) {
+  OpBuilder &b = kernel.builder;
+  Location loc = kernel.loc;
+  Type element = getElementTypeOrSelf(operand.halo.getType());
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+  Value elements = kernel.local({chunk}, element, "elements");
+  unrolled(kernel, chunk, "e", [&](Value e) {
+    Value atRow = operand.alongDepth ? row : math().add(row, e),
+          atDepth = operand.alongDepth ? math().add(k, e) : k;
+    OperandPlace place = operand.locateInHalo(math(), batch, atRow, atDepth);
+    Value inside = place.inside;
+    auto require = [&](Value condition) {
+      inside = inside ? b.createOrFold<arith::AndIOp>(loc, inside, condition)
+                      : condition;
+    };
+    if (operand.rows % rows != 0)
+      require(math().less(atRow, operand.rows));
+    if (operand.depth % depth != 0)
+      require(math().less(atDepth, operand.depth));
+    Value at = math().sub(place.offset, haloBegin);
+    if (inside)
+      at = arith::SelectOp::create(b, loc, inside, at, math().constant(0));
+    Value value = memref::LoadOp::create(b, loc, halo, at);
+    if (inside)
+      value = arith::SelectOp::create(b, loc, inside, value, zero);
+    memref::StoreOp::create(b, loc, value, elements, e);
+  });
+  SmallVector<Value> values;
+  for (int64_t e = 0; e < chunk; ++e)
+    values.push_back(
+        memref::LoadOp::create(b, loc, elements, math().constant(e)));
+  Value value = values.front();
+  if (chunk > 1)
+    value = vector::FromElementsOp::create(
+        b, loc, VectorType::get({chunk}, element), values);
+  return narrowed(value, element);
+}
+
 LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
                                Value stage) {
   int64_t threads = kernel.schedule.threads;
@@ -137,6 +215,16 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
       named(math(), math().add(row, alongDepth ? line : position), "atRow");
   Value atDepth =
       named(math(), math().add(k, alongDepth ? position : line), "atK");
+  SmallVector<Value> to = {stage, line, position};
+  auto put = [&](Value value) {
+    if (chunk == 1)
+      memref::StoreOp::create(b, loc, value, tile, to);
+    else
+      vector::StoreOp::create(b, loc, value, tile, to);
+    return success();
+  };
+  if (halo)
+    return put(chunkOfHalo(batch, atRow, atDepth));
   // Where the operand ends.
   Value inside;
   auto require = [&](Value condition) {
@@ -147,7 +235,6 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
     require(math().less(atRow, operand.rows));
   if (operand.depth % depth != 0)
     require(math().less(atDepth, operand.depth));
-  SmallVector<Value> to = {stage, line, position};
   if (async && !operand.parts.empty()) {
     copyPart(0, operand.parts.size(), batch, atRow, atDepth, inside, to);
     return success();
@@ -184,11 +271,7 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
       return failure();
     value = *element;
   }
-  if (chunk == 1)
-    memref::StoreOp::create(b, loc, value, tile, to);
-  else
-    vector::StoreOp::create(b, loc, value, tile, to);
-  return success();
+  return put(value);
 }
 
 void TileLoader::copyAsync(const GemmOperand &source, Value memory,
@@ -271,6 +354,12 @@ FailureOr<Value> TileLoader::read(const OperandPlace &place) {
     // Carried in f32.
     element = carriedType(element);
   }
+  return narrowed(value, element);
+}
+
+Value TileLoader::narrowed(Value value, Type element) {
+  OpBuilder &b = kernel.builder;
+  Location loc = kernel.loc;
   if (element == problem.tileType)
     return value;
   Type type = lanesOf(problem.tileType, chunk);

@@ -21,6 +21,9 @@ public:
              const GemmOperand &operand, mlir::Value tile, int64_t rows,
              int64_t depth);
 
+  /// Keeps the operand's halo in `memory`: copies what the block at `row` and
+  /// `k` needs; the caller waits for it.
+  void bringHalo(mlir::Value memory, mlir::Value row, mlir::Value k);
   /// The block's threads load the tile at `row`, `k` to `stage`.
   mlir::LogicalResult load(mlir::ValueRange batch, mlir::Value row,
                            mlir::Value k, mlir::Value stage);
@@ -48,14 +51,21 @@ private:
                 mlir::ValueRange to);
   /// Where the parts before begin.
   int64_t beginOf(size_t part) const;
+  /// A chunk from `row` and `k` on made of the halo's elements.
+  mlir::Value chunkOfHalo(mlir::ValueRange batch, mlir::Value row,
+                          mlir::Value k);
   /// The chunk as it is stored in shared memory.
   mlir::FailureOr<mlir::Value> read(const OperandPlace &place);
+  /// Elements of type `element` as those of tiles.
+  mlir::Value narrowed(mlir::Value value, mlir::Type element);
   IndexMath math() const { return {kernel.builder, kernel.loc}; }
 
   GpuKernel &kernel;
   const GemmProblem &problem;
   const GemmOperand &operand;
   mlir::Value tile, memory;
+  /// The part of the image in shared memory, and where in the image it begins.
+  mlir::Value halo, haloBegin;
   llvm::SmallVector<mlir::Value> partMemory;
   int64_t rows, depth, chunk;
   bool async = false;

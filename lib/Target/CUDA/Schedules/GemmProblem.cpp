@@ -163,6 +163,21 @@ private:
 };
 } // namespace
 
+void mpc::keepHalos(GemmProblem &problem, const CudaTarget &target) {
+  for (GemmOperand *operand : {problem.lhs.get(), problem.rhs.get()}) {
+    int64_t bytes = operand->chunk * bytesPerElement(problem.tileType);
+    bool copies = operand->argument && bytes >= 4 &&
+                  operand->elementType() == problem.tileType;
+    if (!operand->halo)
+      continue;
+    // What is rounded on the way is rounded once.
+    Type stored = getElementTypeOrSelf(operand->halo.getType());
+    bool rounds = stored == problem.tileType || stored.isF32();
+    if (copies || !rounds || !target.hasAsyncCopies())
+      operand->halo = {};
+  }
+}
+
 Operation *mpc::soleContraction(func::FuncOp kernel) {
   Operation *sole = nullptr;
   int64_t contractions = 0;

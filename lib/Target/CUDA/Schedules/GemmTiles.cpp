@@ -19,6 +19,8 @@ using namespace mpc;
 /// pipeline.
 static constexpr int64_t kHandedBytes = 24 * 1024;
 static constexpr int64_t kMostStages = 4;
+/// What a block may keep of an image.
+static constexpr int64_t kMostHaloBytes = 32 * 1024;
 /// Steps that a block of a split product keeps at least.
 static constexpr int64_t kStepsOfSplit = 8;
 
@@ -64,6 +66,28 @@ int64_t GemmTiles::pipelineBytes(const GemmProblem &problem) const {
   return stages * (lhsBytes(problem) + rhsBytes(problem));
 }
 
+int64_t GemmTiles::haloElements(const GemmProblem &problem,
+                                const GemmOperand &operand) const {
+  if (!operand.halo)
+    return 0;
+  int64_t rows = &operand == problem.lhs.get() ? m : n;
+  int64_t depth = llvm::divideCeil(problem.k, k) / splits * k;
+  int64_t elements = operand.haloElements(rows, depth);
+  // Whole vectors, the first of which may begin in front.
+  int64_t bytes = bytesPerElement(getElementTypeOrSelf(operand.halo.getType()));
+  int64_t lanes = kHaloVectorBytes / bytes;
+  int64_t padded = llvm::alignTo(elements + lanes - 1, lanes);
+  return elements > 0 && padded * bytes <= kMostHaloBytes ? padded : 0;
+}
+
+int64_t GemmTiles::haloBytes(const GemmProblem &problem,
+                             const GemmOperand &operand) const {
+  if (!operand.halo)
+    return 0;
+  return haloElements(problem, operand) *
+         bytesPerElement(getElementTypeOrSelf(operand.halo.getType()));
+}
+
 int64_t GemmTiles::handedRows(const GemmProblem &problem) const {
   int64_t rowsPerStep = problem.unit == GemmUnitKind::Fma ? 4 : 16;
   int64_t room = std::max(pipelineBytes(problem), kHandedBytes);
@@ -77,8 +101,9 @@ int64_t GemmTiles::handedRows(const GemmProblem &problem) const {
 
 int64_t GemmTiles::sharedBytes(const GemmProblem &problem) const {
   int64_t handed = handedRows(problem) * warpsM * warpsN * (warpN() + 8) * 4;
-  return std::max(
-      {pipelineBytes(problem), handed, GemmSums::sharedBytes(problem, *this)});
+  int64_t tiles = pipelineBytes(problem) + haloBytes(problem, *problem.lhs) +
+                  haloBytes(problem, *problem.rhs);
+  return std::max({tiles, handed, GemmSums::sharedBytes(problem, *this)});
 }
 
 int64_t GemmTiles::tileCount(const GemmProblem &problem) const {
@@ -198,6 +223,8 @@ GemmTiles GemmTiles::choose(const GemmProblem &problem,
     for (tiles.splits = 1; tiles.splits <= room; ++tiles.splits) {
       if (steps % tiles.splits != 0 ||
           (tiles.splits > 1 && steps / tiles.splits < kStepsOfSplit))
+        continue;
+      if (tiles.sharedBytes(problem) > target.sharedBytesPerBlock())
         continue;
       if (double cycles = cost.cycles(tiles); cycles < least) {
         least = cycles;

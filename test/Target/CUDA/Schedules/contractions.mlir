@@ -57,6 +57,27 @@ func.func private @padded_convolution(%x: tensor<1x8x8x16xf16>, %v: tensor<16x3x
   return %0 : tensor<1x8x8x16xf32>
 }
 
+// The part of an image of one channel that a block's windows see comes to shared
+// memory in vectors, and so does the filter; tiles are made of it there.
+// CHECK-LABEL: gpu.func @one_channel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<4x28x28x1xf32>, %[[W:[a-z0-9]+]]: memref<32x1x3x3xbf16>
+// CHECK-NOT: load %[[X]]
+// CHECK-NOT: load %[[W]]
+// CHECK: %[[IMAGE:.*]] = memref.reinterpret_cast %[[X]]
+// CHECK: cuda.copy_async %[[HALO:.*]][%{{.*}}], %[[IMAGE]][%{{.*}}] bytes(16) valid
+// CHECK: cuda.wait_copies 0
+// CHECK: gpu.barrier
+// CHECK: memref.load %[[HALO]]
+// CHECK: vector.store {{.*}} vector<8xbf16>
+// CHECK: cuda.mma {{.*}} type(bf16)
+// OLD-LABEL: gpu.func @one_channel(
+// OLD-NOT: cuda.copy_async
+func.func private @one_channel(%x: tensor<4x28x28x1xf32>, %w: tensor<32x1x3x3xbf16>) -> tensor<4x26x26x32xf32> attributes {mpc.kernel_kind = "convolution"} {
+  %0 = mpc.cast %x : tensor<4x28x28x1xf32> to tensor<4x28x28x1xbf16>
+  %1 = mpc.conv %0, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<4x28x28x1xbf16>, tensor<32x1x3x3xbf16>) -> tensor<4x26x26x32xf32>
+  return %1 : tensor<4x26x26x32xf32>
+}
+
 // A long k over few tiles is shared by blocks; the last one adds up.
 // CHECK-LABEL: gpu.func @split(
 // CHECK-SAME: memref<{{[0-9]+}}xi8>
