@@ -412,9 +412,11 @@ FailureOr<Value> ElementEmitter::emitConstant(Operation *op,
   };
 
   int64_t count = tensorType.getNumElements();
-  if (count == 1 || splatValue(constant.getValue())) {
-    Value scalar = arith::ConstantOp::create(builder, loc, type,
-                                             cast<TypedAttr>(element(0)));
+  // Loops over no elements are emitted with a body; no number stands there.
+  if (count <= 1 || splatValue(constant.getValue())) {
+    Attribute number = count == 0 ? builder.getZeroAttr(type) : element(0);
+    Value scalar =
+        arith::ConstantOp::create(builder, loc, type, cast<TypedAttr>(number));
     Value value = splat(scalar, at.lanes);
     if (elementType.isBF16() || elementType.isF16())
       rounded[value] = elementType;
