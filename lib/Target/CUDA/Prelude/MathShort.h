@@ -23,7 +23,13 @@ namespace mpc {
 // place of f32 and the roundings of Q, at most 2^-24 of |Q| <= 126 a step.
 // Where x < 0 the result has that relative error, where x > 0 the part N(-a) /
 // N(a) of it. There is no branch, and the only special cases are those of the
-// two ends: `minimum` lets a NaN pass and keeps infinity off the product.
+// two ends: `minimum` lets a NaN pass and keeps infinity off the product, and
+// max(x, 0) is written so that it is NaN at -infinity, as -infinity times 0 is.
+
+namespace detail {
+/// max(x, 0), NaN at -infinity.
+MPC_FUNCTION float positivePart(float x) { return x - minimum(x, 0.0f); }
+} // namespace detail
 
 /// For a result in bf16, half a unit of which is 2^-9 of it or more: d ln 2 =
 /// 2^-13.07, in all below 2^-12.9. Where the power is none of f32's normal
@@ -34,7 +40,7 @@ MPC_FUNCTION float geluBfloat16(float x) {
       detail::horner(a, {-1.000167418, -1.149218915, -0.4624556372,
                          -0.05102514706, 0.0074932752, -7.573320979e-4,
                          4.891781452e-5, -1.80113746e-6, 2.860445127e-8}));
-  return fma(-a, power, maximum(x, 0.0f));
+  return fma(-a, power, detail::positivePart(x));
 }
 
 /// For a result in f16, half a unit of which is 2^-12 of it or more: d ln 2 =
@@ -44,7 +50,7 @@ MPC_FUNCTION float geluHalf(float x) {
   float power = exp2Fast(detail::horner(
       a, {-0.9999953031, -1.151250844, -0.4584651594, -0.05395902012,
           0.008507230483, -9.303173335e-4, 6.156670003e-5, -1.832957945e-6}));
-  return fma(-a, power, maximum(x, 0.0f));
+  return fma(-a, power, detail::positivePart(x));
 }
 
 } // namespace mpc
