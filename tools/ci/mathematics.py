@@ -18,7 +18,8 @@ KERNEL = "lib/Target/Kernel"
 FAMILIES = {
     "softmax, log-softmax": (f"{KERNEL}/RowMath.cpp", r"emitSoftmax\(Operation|\blogOfSum\b"),
     "layer norm, RMS norm": (f"{KERNEL}/RowMath.cpp", r'emitNorm\(Operation|"variance"'),
-    "sums and extremes along axes": (f"{KERNEL}/RowReducers.cpp", r"positionReducer\(Operation"),
+    "sums and extremes along axes": (f"{KERNEL}/Reducers.cpp", r"reductionStep\("),
+    "positions of extremes": (f"{KERNEL}/Reducers.cpp", r"\bselectLast\b"),
     "attention and its gradient": (f"{KERNEL}/AttentionMath.cpp", r'"exp2Fast"|exp\w*\(\w+\.sub\('),
     "functions of numbers": ("lib/Target/Math", r"\bhorner\((?:F )?\w+, (?:const )?\{"),
 }

@@ -145,7 +145,6 @@ private:
   Result emitIota(mlir::Operation *op, const Request &at);
   Result emitComputed(mlir::Operation *op, const Request &at);
   Result emitReduce(mlir::Operation *op, const Request &at);
-  Result emitArgReduce(mlir::Operation *op, const Request &at);
   Result emitPool(mlir::Operation *op, const Request &at);
   Result emitPoolGradient(mlir::Operation *op, const Request &at);
   Result emitRandomBits(mlir::Operation *op, const Request &at);

@@ -7,23 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopKernels.h"
+#include "Reducers.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
-using arith::CmpFPredicate;
-using arith::CmpIPredicate;
 
 FailureOr<Value> ElementEmitter::emitComputed(Operation *op,
                                               const Request &at) {
-  if (op->hasTrait<JoinsRows>())
+  if (isReducing(op))
     return emitReduce(op, at);
-  if (isa<ArgmaxOp, ArgminOp>(op))
-    return emitArgReduce(op, at);
   if (isa<MaxPoolOp, AvgPoolOp>(op))
     return emitPool(op, at);
   if (isa<MaxPoolGradientOp, AvgPoolGradientOp>(op))
@@ -65,21 +59,9 @@ FailureOr<Value> ElementEmitter::emitReduce(Operation *op, const Request &at) {
       llvm::is_contained(axes, static_cast<int64_t>(shape.size()) - 1);
   if (horizontal && at.lanes > 1)
     return emitPerLane(op->getResult(0), at);
-  ValueMath math(builder, loc);
-  Type elementType = getElementTypeOrSelf(input.getType());
-  Type sumType = carriedType(accumulatorType(op));
-  ReductionLoop loop{*this,
-                     shape,
-                     axes,
-                     {reductionIdentity(math, op, sumType, elementType)},
-                     [&](const ReductionLoop::Place &place, ValueRange sums) {
-                       return accumulateAt(*this, op, place, sums);
-                     },
-                     [&](ValueRange x, ValueRange y) {
-                       Value sum =
-                           reductionStep(math, op, x[0], y[0], elementType);
-                       return Carried{this->round(sum, accumulatorType(op))};
-                     }};
+  Reducer reducer = reducerOf(*this, op);
+  ReductionLoop loop{*this,           shape,        axes,
+                     reducer.initial, reducer.body, reducer.join};
   SmallVector<LaneSegment> segments;
   if (horizontal)
     segments = planLanes(*this, input, shape.back());
@@ -88,111 +70,7 @@ FailureOr<Value> ElementEmitter::emitReduce(Operation *op, const Request &at) {
                at.range, segments);
   if (failed(sums))
     return failure();
-  return finishReduction(*this, op, sums->front());
-}
-
-//===----------------------------------------------------------------------===//
-// argmax, argmin
-//===----------------------------------------------------------------------===//
-
-FailureOr<Value> ElementEmitter::emitArgReduce(Operation *op,
-                                               const Request &at) {
-  Value input = op->getOperand(0);
-  ArrayRef<int64_t> shape = shapeOf(input);
-  bool largest = isa<ArgmaxOp>(op);
-  bool selectLast = largest ? cast<ArgmaxOp>(op).getSelectLast()
-                            : cast<ArgminOp>(op).getSelectLast();
-  SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
-  int64_t axis = axes.front();
-  bool horizontal = axis + 1 == static_cast<int64_t>(shape.size());
-  if (horizontal && at.lanes > 1)
-    return emitPerLane(op->getResult(0), at);
-  ValueMath math(builder, loc);
-  Type elementType = getElementTypeOrSelf(input.getType());
-  bool noSign = elementType.isUnsignedInteger() || elementType.isInteger(1);
-  // Positions are carried in 32 bits where that is enough.
-  Type placeType = shape[axis] < (int64_t(1) << 31) ? builder.getI32Type()
-                                                    : builder.getI64Type();
-
-  // x wins over y; NaN wins over numbers.
-  auto before = [&](Value x, Value y) -> Value {
-    if (isa<FloatType>(elementType)) {
-      Value wins =
-          math.compare(largest ? CmpFPredicate::UGT : CmpFPredicate::ULT, x, y);
-      return math.bitAnd(wins, math.compare(CmpFPredicate::ORD, y, y));
-    }
-    CmpIPredicate predicate =
-        noSign ? (largest ? CmpIPredicate::ugt : CmpIPredicate::ult)
-               : (largest ? CmpIPredicate::sgt : CmpIPredicate::slt);
-    return math.compare(predicate, x, y);
-  };
-  auto negate = [&](Value condition) {
-    return math.bitXor(condition, math.integer(condition.getType(), -1));
-  };
-
-  SmallVector<Value> indices = expandIndices(*this, at.indices, shape, axes);
-  indices[axis] = index(0);
-  // Every lane starts from the first element.
-  Result first =
-      horizontal
-          ? emitScalar(input, indices, 1)
-          : emitRequest(input, Request{indices, at.lanes, at.mask, at.range});
-  if (failed(first))
-    return failure();
-
-  auto placeOf = [&](const ReductionLoop::Place &place) -> Value {
-    Value start = arith::IndexCastOp::create(builder, loc, placeType,
-                                             place.indices[axis]);
-    Value lanes = splat(start, place.lanes);
-    if (!horizontal || place.lanes == 1)
-      return lanes;
-    SmallVector<Attribute> steps;
-    for (int64_t lane = 0; lane < place.lanes; ++lane)
-      steps.push_back(builder.getIntegerAttr(placeType, lane));
-    auto type = cast<VectorType>(lanes.getType());
-    return math.addInt(
-        lanes, arith::ConstantOp::create(builder, loc,
-                                         DenseElementsAttr::get(type, steps)));
-  };
-  ReductionLoop loop{
-      *this,
-      shape,
-      axes,
-      {},
-      [&](const ReductionLoop::Place &place,
-          ValueRange best) -> FailureOr<Carried> {
-        Result value = emitIn(input, place.indices, place.lanes, place.range);
-        if (failed(value))
-          return failure();
-        Value take = selectLast ? negate(before(best[0], *value))
-                                : before(*value, best[0]);
-        if (place.keep)
-          take = math.bitAnd(take, place.keep);
-        return Carried{math.select(take, *value, best[0]),
-                       math.select(take, placeOf(place), best[1])};
-      },
-      [&](ValueRange x, ValueRange y) {
-        Value later = math.compare(
-            selectLast ? CmpIPredicate::sgt : CmpIPredicate::slt, y[1], x[1]);
-        Value tie = math.bitAnd(negate(before(x[0], y[0])), later);
-        Value take = math.bitOr(before(y[0], x[0]), tie);
-        return Carried{math.select(take, y[0], x[0]),
-                       math.select(take, y[1], x[1])};
-      }};
-  // The loop splats scalars; a vector start is already as wide as it has to be.
-  loop.initial = {
-      *first,
-      math.integer(ValueMath::withElement((*first).getType(), placeType), 0)};
-  SmallVector<LaneSegment> segments;
-  if (horizontal)
-    segments = planLanes(*this, input, shape.back());
-  FailureOr<Carried> best = loop.run(indices, at.lanes, at.range, segments);
-  if (failed(best))
-    return failure();
-  Value place = (*best)[1];
-  return placeType.isInteger(64)
-             ? place
-             : math.extendSigned(place, builder.getI64Type());
+  return reducer.finish(*sums);
 }
 
 //===----------------------------------------------------------------------===//

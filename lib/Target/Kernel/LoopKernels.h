@@ -73,7 +73,7 @@ struct ReductionLoop {
   llvm::ArrayRef<int64_t> shape;
   llvm::ArrayRef<int64_t> axes;
   /// Scalars that the accumulators start from.
-  llvm::SmallVector<mlir::Value> initial;
+  Carried initial;
   std::function<mlir::FailureOr<Carried>(const Place &, mlir::ValueRange)> body;
   std::function<Carried(mlir::ValueRange, mlir::ValueRange)> join;
 
@@ -95,12 +95,6 @@ joinLanes(ElementEmitter &emitter, mlir::ValueRange vectors,
 /// covered; null where that is all of them.
 mlir::Value keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered);
 
-/// Identity of a sum, product, maximum or minimum (`op` a reduce op) in `type`,
-/// and the op itself on accumulators.
-mlir::Value reductionIdentity(ValueMath &math, mlir::Operation *op,
-                              mlir::Type type, mlir::Type elementType);
-mlir::Value reductionStep(ValueMath &math, mlir::Operation *op, mlir::Value x,
-                          mlir::Value y, mlir::Type elementType);
 /// Accumulator scalar type of a reduce op.
 mlir::Type accumulatorType(mlir::Operation *op);
 /// An element as the accumulator's type.
@@ -110,11 +104,6 @@ mlir::Value toAccumulator(ValueMath &math, mlir::Value value,
 /// and rounding.
 mlir::Value finishReduction(ElementEmitter &emitter, mlir::Operation *op,
                             mlir::Value sum);
-/// One step of a reduce op at a place of its input.
-mlir::FailureOr<Carried> accumulateAt(ElementEmitter &emitter,
-                                      mlir::Operation *op,
-                                      const ReductionLoop::Place &place,
-                                      mlir::ValueRange sums);
 
 //===----------------------------------------------------------------------===//
 // Phases

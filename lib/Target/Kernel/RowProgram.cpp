@@ -271,3 +271,58 @@ void RowProgram::afterFirstWalk() {
       return FailureOr<Value>(saved(buffer, indices, lanes));
     });
 }
+
+//===----------------------------------------------------------------------===//
+// Ops that reduce
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowProgram::emitReduce(Operation *op) {
+  Reducer reducer = reducerOf(emitter, op);
+  FailureOr<Carried> values =
+      walk(op->getOperand(0), reducer.initial, reducer.name, reducer.joining,
+           reducer.body, reducer.join);
+  if (failed(values))
+    return failure();
+  emitter.bindValue(op->getResult(0), reducer.finish(*values));
+  return success();
+}
+
+LogicalResult RowProgram::emitOneWalk() {
+  startOp();
+  SmallVector<Reducer> reducers;
+  Carried initial;
+  LaneSegment all = segments({}).front();
+  for (Operation *op : form.ops) {
+    reducers.push_back(reducerOf(emitter, op));
+    for (Value value : reducers.back().initial)
+      initial.push_back(spread(value, all.lanes));
+  }
+  auto part = [&](ValueRange values, size_t which) {
+    size_t begin = 0;
+    for (size_t i = 0; i < which; ++i)
+      begin += reducers[i].initial.size();
+    return values.slice(begin, reducers[which].initial.size());
+  };
+  FailureOr<Carried> own = walkSegment(
+      all, initial,
+      [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
+        Carried next;
+        for (auto [i, reducer] : llvm::enumerate(reducers)) {
+          FailureOr<Carried> values = reducer.body(place, part(carried, i));
+          if (failed(values))
+            return failure();
+          llvm::append_range(next, *values);
+        }
+        return next;
+      });
+  if (failed(own))
+    return failure();
+  afterFirstWalk();
+  SmallVector<Carried> joined;
+  for (auto [i, reducer] : llvm::enumerate(reducers))
+    joined.push_back(joinMembers(part(*own, i), reducer.initial, reducer.name,
+                                 reducer.joining, reducer.join));
+  for (auto [op, reducer, values] : llvm::zip(form.ops, reducers, joined))
+    emitter.bindValue(op->getResult(0), reducer.finish(values));
+  return success();
+}

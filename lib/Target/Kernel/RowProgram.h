@@ -14,9 +14,8 @@
 #ifndef MPC_LIB_TARGET_KERNEL_ROWPROGRAM_H
 #define MPC_LIB_TARGET_KERNEL_ROWPROGRAM_H
 
+#include "Reducers.h"
 #include "RowForm.h"
-
-#include "mpc/Dialect/Tile/IR/TileOps.h"
 
 namespace mpc {
 
@@ -88,17 +87,6 @@ private:
   using Body = llvm::function_ref<mlir::FailureOr<Carried>(const Place &,
                                                            mlir::ValueRange)>;
   using Join = llvm::function_ref<Carried(mlir::ValueRange, mlir::ValueRange)>;
-  /// A reducing op as a walk: what accumulators start from, how they take an
-  /// element, how two of them join, and the op's result.
-  struct Reducer {
-    Carried initial;
-    llvm::StringRef name;
-    tile::Joining joining = tile::Joining::any;
-    std::function<mlir::FailureOr<Carried>(const Place &, mlir::ValueRange)>
-        body;
-    std::function<Carried(mlir::ValueRange, mlir::ValueRange)> join;
-    std::function<mlir::Value(mlir::ValueRange)> finish;
-  };
 
   // Walks (RowProgram.cpp).
   void placeItem(mlir::Value item);
@@ -150,9 +138,7 @@ private:
     return choice.storesEarly && !form.dependent.contains(tensor);
   }
 
-  // Reduce ops (RowReducers.cpp).
-  Reducer reducerOf(mlir::Operation *op);
-  Reducer positionReducer(mlir::Operation *op, bool largest, bool selectLast);
+  // Ops that reduce (RowProgram.cpp).
   mlir::LogicalResult emitReduce(mlir::Operation *op);
   mlir::LogicalResult emitOneWalk();
 
@@ -181,10 +167,6 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   llvm::SmallVector<mlir::Value> keptNow;
 };
-
-/// The types that a member of a team carries for a reduce op, or for the
-/// position of an extreme among `length`.
-llvm::SmallVector<mlir::Type> partialTypes(mlir::Operation *op, int64_t length);
 
 } // namespace mpc
 

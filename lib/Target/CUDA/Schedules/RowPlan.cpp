@@ -30,10 +30,6 @@ tile::TeamAttr RowGeometry::team(const RowPlan &plan,
 // What is kept
 //===----------------------------------------------------------------------===//
 
-static bool isReduce(Operation *op) {
-  return op->hasTrait<JoinsRows>() || isa<ArgmaxOp, ArgminOp>(op);
-}
-
 namespace {
 /// The full tensors that a walk reads.
 class Reach {
@@ -92,7 +88,7 @@ void RowPlan::findKept() {
     (sumsEarly ? walks.front() : walks.back()).push_back(sum.operand);
   oneWalk = walks.back().empty() && columnSums().empty() &&
             llvm::all_of(rows.ops, [&](Operation *op) {
-              return isReduce(op) && isEarly(op->getOperand(0));
+              return isReducing(op) && isEarly(op->getOperand(0));
             });
   if (oneWalk)
     return;
@@ -116,7 +112,7 @@ void RowPlan::findKept() {
   // The inputs of ops that read them more than once.
   for (auto [walk, op] : llvm::enumerate(rows.ops)) {
     Value input = op->getOperand(0);
-    bool again = !isReduce(op);
+    bool again = !isReducing(op);
     for (size_t later = walk + 1; later < walks.size() && !again; ++later)
       again = reach(later, stops).full.contains(input);
     if (again)

@@ -128,6 +128,13 @@ TEST(ReduceKernel, ArgmaxAndArgmin) {
   };
   check.adjust = ties;
   expectForTypes({"f32", "f64"}, text, check);
+  // What accumulators start from, and nothing else.
+  for (double end : {-INFINITY, INFINITY}) {
+    check.adjust = [=](unsigned, reference::Tensor &tensor) {
+      llvm::fill(tensor.floats(), end);
+    };
+    expectForTypes({"f32", "f64"}, text, check);
+  }
 }
 
 //===----------------------------------------------------------------------===//
