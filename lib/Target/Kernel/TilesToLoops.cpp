@@ -109,19 +109,21 @@ void LoopTiles::lowerWalk(WalkOp walk) {
   auto by = static_cast<int64_t>(walk.getBy());
   int64_t line = to.back() - from.back(), whole = line / by * by;
   SmallVector<Value> at(from.size());
-  auto body = [&](ValueRange carried, Value mask) {
-    IRMapping mapping;
+  // Written once or, with a rest, twice.
+  auto body = [&](ValueRange carried, Value mask, bool isLast) {
     SmallVector<Value> arguments(at);
     if (mask)
       arguments.push_back(mask);
     llvm::append_range(arguments, carried);
-    for (auto [argument, value] :
-         llvm::zip(walk.getBody().getArguments(), arguments))
-      mapping.map(argument, value);
-    for (Operation &op : walk.getBody().front().without_terminator())
+    if (isLast)
+      return moveBody(builder, walk.getBody(), arguments);
+    IRMapping mapping;
+    Block &block = walk.getBody().front();
+    mapping.map(block.getArguments(), arguments);
+    for (Operation &op : block.without_terminator())
       builder.clone(op, mapping);
     Carried next;
-    for (Value value : walk.getBody().front().getTerminator()->getOperands())
+    for (Value value : block.getTerminator()->getOperands())
       next.push_back(mapping.lookupOrDefault(value));
     return next;
   };
@@ -141,13 +143,13 @@ void LoopTiles::lowerWalk(WalkOp walk) {
         emitter, emitter.index(from.back()), emitter.index(from.back() + whole),
         by, sums, [&](Value position, ValueRange carried) {
           at.back() = position;
-          return FailureOr<Carried>(body(carried, lanes(true)));
+          return FailureOr<Carried>(body(carried, lanes(true), whole == line));
         });
     if (whole == line)
       return result;
     // The rest by one vector that ends with the line.
     at.back() = emitter.index(to.back() - by);
-    return body(*result, lanes(false));
+    return body(*result, lanes(false), /*isLast=*/true);
   };
   auto nest = [&](auto &&self, size_t depth,
                   ValueRange sums) -> FailureOr<Carried> {
