@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs test/Dialect/Mpc/ops.mlir and training-ops.mlir, which have every op of
-// the dialect.
+// Runs test/Dialect/Mpc/IR/ops.mlir and training-ops.mlir, which have every op
+// of the dialect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@ protected:
   EveryOpTest() {
     for (const char *file : {"ops.mlir", "training-ops.mlir"})
       modules.push_back(parseSourceFile<ModuleOp>(
-          std::string(MPC_SOURCE_DIR "/test/Dialect/Mpc/") + file, &context));
+          std::string(MPC_SOURCE_DIR "/test/Dialect/Mpc/IR/") + file,
+          &context));
   }
 
   /// Normal floats, small integers.

@@ -1,10 +1,8 @@
-//===- FusionTests.cpp - groups, costs and the queue ----------------------===//
+//===- FusionTests.cpp - kernels keep values ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
-#include "Analysis/Fusion/GroupRules.h"
 
 #include "RandomGraph.h"
 
@@ -36,15 +34,6 @@ protected:
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module);
     return module;
-  }
-
-  static Block &blockOf(ModuleOp module) {
-    return module.lookupSymbol<func::FuncOp>("main").getBody().front();
-  }
-
-  /// The op number `index` of the block.
-  static Operation *opAt(Block &block, int index) {
-    return &*std::next(block.begin(), index);
   }
 
   void apply(ModuleOp module, std::unique_ptr<Pass> pass) {
@@ -88,158 +77,7 @@ protected:
 
   MLIRContext context;
   TargetInfo gpu = *TargetInfo::parse("cuda:sm_80");
-  TargetInfo cpu = *TargetInfo::parse("cpu:avx512");
 };
-
-TEST_F(FusionTest, ReadersAreSeenBehindViews) {
-  OwningOpRef<ModuleOp> module = parse(R"(
-  func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-    %0 = mpc.exp %x : tensor<4x8xf32>
-    %1 = mpc.reshape %0 : tensor<4x8xf32> to tensor<32xf32>
-    %2 = mpc.tanh %1 : tensor<32xf32>
-    return %0 : tensor<4x8xf32>
-  })");
-  Block &block = blockOf(*module);
-  FusionGraph graph(block);
-  GroupRules(graph, block, gpu).classify();
-  SmallVector<FusionGroup *> readers =
-      graph.readersOf(opAt(block, 0)->getResult(0));
-  EXPECT_EQ(readers.size(), 2u);
-  EXPECT_TRUE(llvm::is_contained(readers, graph.groupOf(opAt(block, 2))));
-  // The function's return.
-  EXPECT_TRUE(llvm::is_contained(readers, nullptr));
-}
-
-TEST_F(FusionTest, AMergeSavesWhatNeedNotBeStored) {
-  // The sum is read by both others: a merge with one saves one read, and what
-  // both read is loaded once.
-  OwningOpRef<ModuleOp> module = parse(R"(
-  func.func @main(%x: tensor<1024xf32>, %y: tensor<1024xf32>) -> (tensor<1024xf32>, tensor<1024xf32>) {
-    %0 = mpc.add %x, %y : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
-    %1 = mpc.mul %0, %y : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
-    %2 = mpc.exp %0 : tensor<1024xf32>
-    return %1, %2 : tensor<1024xf32>, tensor<1024xf32>
-  })");
-  Block &block = blockOf(*module);
-  FusionGraph graph(block);
-  GroupRules(graph, block, gpu).classify();
-  FusionCost cost(gpu, graph);
-  auto group = [&](int index) { return graph.groupOf(opAt(block, index)); };
-  FusionSaving first = cost.ofMerge(group(1), group(0));
-  EXPECT_EQ(first.bytes, 2 * 4096);
-  EXPECT_EQ(first.launches, 1);
-  EXPECT_DOUBLE_EQ(first.seconds,
-                   2 * 4096 / gpu.bytesPerSecond() + gpu.launchSeconds());
-  // Now the sum lies in one kernel but for the exponential.
-  ASSERT_TRUE(graph.merge(group(1), group(0)));
-  FusionSaving second = cost.ofMerge(group(2), group(0));
-  EXPECT_EQ(second.bytes, 2 * 4096);
-  // A CPU launches nothing.
-  FusionCost plain(cpu, graph);
-  EXPECT_DOUBLE_EQ(plain.ofMerge(group(2), group(0)).seconds,
-                   2 * 4096 / cpu.bytesPerSecond());
-}
-
-TEST_F(FusionTest, AnOperandInWiderTypeIsLoadedByEachBlockOfColumns) {
-  auto saved = [&](int64_t columns) {
-    std::string n = std::to_string(columns);
-    OwningOpRef<ModuleOp> module = parse(
-        "func.func @main(%x: tensor<4096x768xf32>, %w: tensor<768x" + n +
-        "xbf16>) -> tensor<4096x" + n +
-        "xf32> {\n"
-        "%0 = mpc.cast %x : tensor<4096x768xf32> to tensor<4096x768xbf16>\n"
-        "%1 = mpc.matmul %0, %w : (tensor<4096x768xbf16>, tensor<768x" +
-        n + "xbf16>) -> tensor<4096x" + n +
-        "xf32>\n"
-        "return %1 : tensor<4096x" +
-        n + "xf32>\n}");
-    Block &block = blockOf(*module);
-    FusionGraph graph(block);
-    GroupRules(graph, block, gpu).classify();
-    return FusionCost(gpu, graph)
-        .ofOperand(graph.groupOf(opAt(block, 1)), graph.groupOf(opAt(block, 0)),
-                   0);
-  };
-  FusionSaving narrow = saved(256), wide = saved(65536);
-  // One block loads the input once, whatever type it has.
-  double kernel = 6. * 4096 * 768 / gpu.bytesPerSecond() + gpu.launchSeconds();
-  EXPECT_GT(narrow.seconds, 0);
-  EXPECT_LE(narrow.seconds, kernel);
-  EXPECT_LT(wide.seconds, 0);
-  EXPECT_EQ(narrow.bytes, wide.bytes);
-}
-
-TEST_F(FusionTest, TheLargestSavingGoesFirst) {
-  // Three products with a bias each, of rising width.
-  OwningOpRef<ModuleOp> module = parse(R"(
-  func.func @main(%x: tensor<64x32xf32>, %a: tensor<32x8xf32>, %b: tensor<32x64xf32>, %c: tensor<32x512xf32>, %s: tensor<1xf32>)
-      -> (tensor<64x8xf32>, tensor<64x64xf32>, tensor<64x512xf32>) {
-    %0 = mpc.matmul %x, %a : (tensor<64x32xf32>, tensor<32x8xf32>) -> tensor<64x8xf32>
-    %1 = mpc.add %0, %s : (tensor<64x8xf32>, tensor<1xf32>) -> tensor<64x8xf32>
-    %2 = mpc.matmul %x, %b : (tensor<64x32xf32>, tensor<32x64xf32>) -> tensor<64x64xf32>
-    %3 = mpc.add %2, %s : (tensor<64x64xf32>, tensor<1xf32>) -> tensor<64x64xf32>
-    %4 = mpc.matmul %x, %c : (tensor<64x32xf32>, tensor<32x512xf32>) -> tensor<64x512xf32>
-    %5 = mpc.add %4, %s : (tensor<64x512xf32>, tensor<1xf32>) -> tensor<64x512xf32>
-    return %1, %3, %5 : tensor<64x8xf32>, tensor<64x64xf32>, tensor<64x512xf32>
-  })");
-  Block &block = blockOf(*module);
-  FusionGraph graph(block);
-  std::vector<FusionDecision> decisions = groupOps(graph, block, gpu);
-  ASSERT_EQ(decisions.size(), 3u);
-  for (int i : {0, 1, 2})
-    EXPECT_EQ(decisions[i].into, opAt(block, 4 - 2 * i)) << i;
-}
-
-TEST_F(FusionTest, GroupsPartitionTheBlockInAnOrderThatWorks) {
-  for (unsigned seed = 0; seed < 100; ++seed) {
-    SCOPED_TRACE(seed);
-    OwningOpRef<ModuleOp> module =
-        parse(test::RandomGraph(seed, /*size=*/32, /*ops=*/25).text());
-    Block &block = blockOf(*module);
-    for (const TargetInfo &target : {gpu, cpu}) {
-      FusionGraph graph(block);
-      for (const FusionDecision &decision : groupOps(graph, block, target))
-        EXPECT_EQ(decision.verdict == FusionDecision::Verdict::CostsMore,
-                  decision.saving.seconds < 0);
-      DenseMap<Operation *, size_t> place;
-      for (auto [index, group] : llvm::enumerate(graph.inOrder()))
-        for (Operation *op : group->ops)
-          EXPECT_TRUE(place.try_emplace(op, index).second);
-      for (Operation &op : block.without_terminator()) {
-        ASSERT_TRUE(place.contains(&op));
-        for (Value operand : op.getOperands())
-          if (Operation *source = operand.getDefiningOp())
-            EXPECT_LE(place[source], place[&op]);
-      }
-    }
-  }
-}
-
-TEST_F(FusionTest, OneValueWithManyReadersTakesAFewVisitsEach) {
-  // Sums that all add one value, which a loop makes or a product.
-  constexpr int kCount = 2000;
-  std::string type = "tensor<8x8xf32>";
-  for (const char *maker :
-       {"relu %x : tensor<8x8xf32>", "matmul %x, %x : (tensor<8x8xf32>, "
-                                     "tensor<8x8xf32>) -> tensor<8x8xf32>"}) {
-    std::string text = "func.func @main(%x: " + type + ") -> " + type +
-                       " {\n%v = mpc." + maker + "\n%0 = mpc.exp %x : " + type +
-                       "\n";
-    for (int i = 1; i <= kCount; ++i)
-      text += "%" + std::to_string(i) + " = mpc.add %" + std::to_string(i - 1) +
-              ", %v : (" + type + ", " + type + ") -> " + type + "\n";
-    text += "return %" + std::to_string(kCount) + " : " + type + "\n}";
-    OwningOpRef<ModuleOp> module = parse(text);
-    Block &block = blockOf(*module);
-    FusionGraph graph(block);
-    FusionWork work;
-    groupOps(graph, block, gpu, &work);
-    EXPECT_LE(graph.getVisited(), 16 * kCount) << maker;
-    // A product takes 63 of the sums, and each time all others wait anew.
-    EXPECT_LE(work.steps, 80 * kCount) << maker;
-    EXPECT_LE(work.borders, 8 * kCount) << maker;
-  }
-}
 
 TEST_F(FusionTest, KernelsForAGpuKeepDeclaredValues) {
   AssignPrecisionPassOptions assign;

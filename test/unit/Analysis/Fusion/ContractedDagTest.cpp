@@ -20,7 +20,7 @@ using Node = ContractedDag::Node;
 /// The same by looking at everything.
 class Slow {
 public:
-  void addNode(std::vector<Node> inputs) {
+  void addNode(const std::vector<Node> &inputs) {
     part.push_back(part.size());
     for (Node input : inputs)
       edges.insert({input, Node(part.size() - 1)});
@@ -64,9 +64,9 @@ private:
 };
 
 TEST(ContractedDagTest, AgreesWithASearchOfTheWholeGraph) {
-  std::mt19937 random(1);
-  auto below = [&](unsigned bound) { return unsigned(random() % bound); };
-  for (int round = 0; round < 300; ++round) {
+  for (unsigned round = 0; round < 300; ++round) {
+    std::mt19937 random(round);
+    auto below = [&](unsigned bound) { return unsigned(random() % bound); };
     ContractedDag dag;
     Slow slow;
     unsigned count = 2 + below(30), window = 1 + below(count);
