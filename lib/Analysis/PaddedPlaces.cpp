@@ -10,6 +10,8 @@
 
 #include "mpc/Analysis/PaddingAxes.h"
 
+#include "EvaluateAt.h"
+
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Reference/Interpreter.h"
 
@@ -24,40 +26,6 @@ double mpc::paddingValue(Operation *op, unsigned operand) {
 //===----------------------------------------------------------------------===//
 // Elementwise, by evaluation
 //===----------------------------------------------------------------------===//
-
-/// What an elementwise op of any shape makes of one element of each operand.
-static std::optional<double> evaluateAt(Operation *op,
-                                        ArrayRef<double> values) {
-  auto scalarOf = [](Value value) {
-    return RankedTensorType::get({}, getElementTypeOrSelf(value.getType()));
-  };
-  // The op on scalars, beside the function.
-  Block arguments;
-  SmallVector<Tensor> operands;
-  for (auto [operand, value] : llvm::zip_equal(op->getOperands(), values)) {
-    arguments.addArgument(scalarOf(operand), op->getLoc());
-    Tensor &tensor = operands.emplace_back(scalarOf(operand));
-    if (tensor.isFloat())
-      tensor.floats()[0] = reference::roundTo(value, tensor.getElementType());
-    else
-      tensor.ints()[0] =
-          reference::wrapTo(int64_t(value), tensor.getElementType());
-  }
-  SmallVector<const Tensor *> pointers;
-  for (const Tensor &operand : operands)
-    pointers.push_back(&operand);
-  Operation *scalar = op->clone();
-  scalar->setOperands(ValueRange(arguments.getArguments()));
-  scalar->getResult(0).setType(scalarOf(op->getResult(0)));
-  SmallVector<Tensor> results;
-  LogicalResult evaluated = reference::evaluate(scalar, pointers, results,
-                                                reference::Rounding::Declared);
-  scalar->erase();
-  if (failed(evaluated))
-    return std::nullopt;
-  const Tensor &result = results.front();
-  return result.isFloat() ? result.floats()[0] : double(result.ints()[0]);
-}
 
 /// The value of every element of a constant that has only one.
 static std::optional<double> splatOf(Value value) {

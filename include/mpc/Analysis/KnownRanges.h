@@ -13,29 +13,14 @@
 #ifndef MPC_ANALYSIS_KNOWNRANGES_H
 #define MPC_ANALYSIS_KNOWNRANGES_H
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/KnownRange.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "llvm/ADT/DenseMap.h"
 
-#include <algorithm>
-#include <limits>
-#include <optional>
-
 namespace mpc {
-
-/// Smallest and largest value, before any rounding to 16 bits; infinite where
-/// not known.
-struct KnownRange {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-
-  /// The largest magnitude.
-  double magnitude() const { return std::max(-low, high); }
-  /// Whether every value lies in [from, to].
-  bool isWithin(double from, double to) const {
-    return from <= low && high <= to;
-  }
-};
 
 /// The ranges of one function's values.
 class KnownRanges {
@@ -45,14 +30,10 @@ public:
   KnownRange get(mlir::Value value) const { return ranges.lookup(value); }
 
 private:
-  KnownRange compute(mlir::Operation *op, mlir::Value result) const;
+  KnownRange compute(mlir::OpResult result) const;
 
   llvm::DenseMap<mlir::Value, KnownRange> ranges;
 };
-
-/// The element that all elements of a constant have, looking through ops that
-/// repeat or move them; nullopt where there is none.
-std::optional<double> constantSplat(mlir::Value value);
 
 /// `value` in `type`, to nearest, ties to even; what is too large is infinite.
 double roundedTo(double value, mlir::FloatType type);

@@ -45,7 +45,7 @@ static Value reductionIdentity(ValueMath &math, Operation *op, Type type,
   bool isFloat = isa<FloatType>(type);
   if (isa<ReduceProdOp>(op))
     return isFloat ? math.constant(type, 1) : math.integer(type, 1);
-  if (!isa<ReduceMaxOp, ReduceMinOp>(op))
+  if (!op->hasTrait<Exact>())
     return isFloat ? math.constant(type, 0) : math.integer(type, 0);
   return beyond(math, type, elementType, isa<ReduceMaxOp>(op));
 }
@@ -59,7 +59,7 @@ static Value reductionStep(ValueMath &math, Operation *op, Value x, Value y,
   if (isa<ReduceProdOp>(op))
     return isFloat ? math.mul(x, y)
                    : Value(arith::MulIOp::create(b, loc, x, y));
-  if (isa<ReduceMaxOp, ReduceMinOp>(op)) {
+  if (op->hasTrait<Exact>()) {
     bool largest = isa<ReduceMaxOp>(op);
     if (isFloat)
       return largest ? Value(arith::MaximumFOp::create(b, loc, x, y))
@@ -103,7 +103,7 @@ static FailureOr<Carried> accumulateAt(ElementEmitter &emitter, Operation *op,
     element = math.select(place.keep, element, identity);
   }
   Value sum = reductionStep(math, op, sums.front(), element, elementType);
-  if (!isa<ReduceMaxOp, ReduceMinOp>(op))
+  if (!op->hasTrait<Exact>())
     sum = emitter.round(sum, accumulator);
   return Carried(1, sum);
 }
@@ -140,7 +140,7 @@ Value mpc::finishReduction(ElementEmitter &emitter, Operation *op, Value sum) {
 static Reducer numberReducer(ElementEmitter &emitter, Operation *op) {
   Type elementType = getElementTypeOrSelf(op->getOperand(0).getType()),
        accumulator = accumulatorType(op);
-  bool isSum = isa<ReduceSumOp, ReduceMeanOp>(op) && accumulator.isF32();
+  bool isSum = op->hasTrait<AddsUp>() && accumulator.isF32();
   ValueMath math(emitter.getBuilder(), emitter.getLoc());
   Reducer reducer;
   reducer.initial = {
@@ -159,9 +159,8 @@ static Reducer numberReducer(ElementEmitter &emitter, Operation *op) {
   };
   reducer.join = [=, &emitter](ValueRange x, ValueRange y) mutable {
     Value sum = reductionStep(math, op, x[0], y[0], elementType);
-    return Carried{isa<ReduceMaxOp, ReduceMinOp>(op)
-                       ? sum
-                       : emitter.round(sum, accumulator)};
+    return Carried{op->hasTrait<Exact>() ? sum
+                                         : emitter.round(sum, accumulator)};
   };
   reducer.finish = [&emitter, op](ValueRange sums) {
     return finishReduction(emitter, op, sums.front());

@@ -101,9 +101,11 @@ private:
 
   void addOp() {
     static const char *unaries[] = {
-        "abs",  "neg",   "sign",       "floor", "ceil", "round",   "exp",
-        "sqrt", "tanh",  "erf",        "sin",   "cos",  "sigmoid", "relu",
-        "log",  "rsqrt", "reciprocal", "gelu",  "silu", "softplus"};
+        "abs",   "neg",   "sign",       "floor", "ceil",  "round",    "exp",
+        "sqrt",  "tanh",  "erf",        "sin",   "cos",   "sigmoid",  "relu",
+        "log",   "rsqrt", "reciprocal", "gelu",  "silu",  "softplus", "asin",
+        "acos",  "atan",  "sinh",       "cosh",  "asinh", "tan",      "acosh",
+        "atanh", "expm1", "log1p"};
     static const char *binaries[] = {"add", "sub", "mul", "div",
                                      "max", "min", "pow", "rem"};
     switch (draw(12)) {

@@ -69,6 +69,22 @@ protected:
     }
   }
 
+  void forEachOp(function_ref<void(Operation *)> visit) {
+    for (OwningOpRef<ModuleOp> &module : modules)
+      module->walk([&](Operation *op) { visit(op); });
+  }
+
+  /// The only result of one op.
+  static Tensor evaluate(Operation *op, ArrayRef<Tensor> operands) {
+    SmallVector<const Tensor *> pointers;
+    for (const Tensor &operand : operands)
+      pointers.push_back(&operand);
+    SmallVector<Tensor> results;
+    EXPECT_TRUE(succeeded(
+        reference::evaluate(op, pointers, results, Rounding::Float64)));
+    return results.front();
+  }
+
   SmallVector<OwningOpRef<ModuleOp>> modules;
   llvm::StringSet<> seen;
 };
@@ -90,6 +106,32 @@ TEST_F(EveryOpTest, DeclaredResultsAreValuesOfTheirTypes) {
             << op->getName().getStringRef().str();
       }
   });
+}
+
+TEST_F(EveryOpTest, MonotoneOpsRiseOrFallWithEachOperand) {
+  int checked = 0;
+  forEachOp([&](Operation *op) {
+    auto monotone = dyn_cast<MonotoneOpInterface>(op);
+    if (!monotone ||
+        !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+      return;
+    for (unsigned index = 0; index < op->getNumOperands(); ++index)
+      for (int round = 0; round < 50; ++round) {
+        SmallVector<Tensor> operands;
+        for (Type type : op->getOperandTypes())
+          operands.push_back(draw(cast<RankedTensorType>(type)));
+        Tensor before = evaluate(op, operands);
+        for (double &value : operands[index].floats())
+          value += std::abs(std::normal_distribution<double>()(generator));
+        Tensor after = evaluate(op, operands);
+        for (auto [x, y] : llvm::zip_equal(before.floats(), after.floats()))
+          EXPECT_FALSE(monotone.risesWith(index) ? y < x : y > x)
+              << op->getName().getStringRef().str() << " of operand " << index
+              << ": " << x << ", then " << y;
+      }
+    ++checked;
+  });
+  EXPECT_GE(checked, 20);
 }
 
 } // namespace

@@ -6,7 +6,7 @@
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "mlir/IR/BuiltinDialect.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -143,6 +143,18 @@ std::optional<double> mpc::splatValue(Attribute attr) {
   bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
   return isUnsigned ? double(value.getZExtValue())
                     : double(value.getSExtValue());
+}
+
+std::optional<double> mpc::constantSplat(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && (movesOneOperand(op) ||
+                (isa<CastOp>(op) && isa<FloatType>(getElementTypeOrSelf(
+                                        op->getOperand(0).getType()))))) {
+    value = op->getOperand(0);
+    op = value.getDefiningOp();
+  }
+  auto constant = dyn_cast_if_present<ConstantOp>(op);
+  return constant ? splatValue(constant.getValue()) : std::nullopt;
 }
 
 std::optional<SmallVector<int64_t>> mpc::integerElements(Attribute attr) {

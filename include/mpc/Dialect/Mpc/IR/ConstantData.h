@@ -53,6 +53,10 @@ mlir::ElementsAttr makeSplat(mlir::RankedTensorType type, double value);
 /// otherwise.
 std::optional<double> splatValue(mlir::Attribute attr);
 
+/// The element that all elements of a constant have, looking through ops that
+/// repeat or move them; nullopt where there is none.
+std::optional<double> constantSplat(mlir::Value value);
+
 /// Integer elements widened to int64, or nullopt where `attr` is no integer
 /// constant.
 std::optional<llvm::SmallVector<int64_t>> integerElements(mlir::Attribute attr);

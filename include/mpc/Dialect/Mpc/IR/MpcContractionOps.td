@@ -142,8 +142,9 @@ def Mpc_AttentionOp : Mpc_WideningOp<"attention", "Attention",
 // Pooling
 //===----------------------------------------------------------------------===//
 
-class Mpc_PoolOp<string mnemonic, string text>
-    : Mpc_InferredOp<mnemonic, "Pool", "::mpc::productOf(getWindow()) * ::mpc::elementCount(getResult())"> {
+class Mpc_PoolOp<string mnemonic, string text, list<Trait> traits = []>
+    : Mpc_InferredOp<mnemonic, "Pool", "::mpc::productOf(getWindow()) * ::mpc::elementCount(getResult())",
+                     traits> {
   let summary = text;
   let description = [{
     Input `[N, C, spatial...]` (or channels last). Extents round down unless
@@ -155,7 +156,8 @@ class Mpc_PoolOp<string mnemonic, string text>
   let results = (outs Mpc_Tensor:$result);
 }
 
-def Mpc_MaxPoolOp : Mpc_PoolOp<"max_pool", "Maximum over a sliding window; padding never wins"> {
+def Mpc_MaxPoolOp : Mpc_PoolOp<"max_pool", "Maximum over a sliding window; padding never wins",
+                               [Mpc_Range]> {
   let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$pad_low, DenseI64ArrayAttr:$pad_high,
                        DenseI64ArrayAttr:$dilations, UnitAttr:$ceil_mode, Mpc_ImageLayoutDefault:$layout);

@@ -19,6 +19,7 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "mpc/Dialect/Mpc/IR/KnownRange.h"
 #include "mpc/Dialect/Mpc/IR/MpcEnums.h.inc"
 #include "mpc/Dialect/Mpc/IR/MpcTraits.h"
 

@@ -15,7 +15,7 @@ include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
 /// result[i] = f(input[i]), same type.
 class Mpc_UnaryOp<string mnemonic, string text, string flops = "1", Type tensor = Mpc_FloatTensor,
-                  list<Trait> traits = []>
+                  list<Trait> traits = [], string facts = "">
     : Mpc_Op<mnemonic, "Elementwise", "getFlopsPerElement() * ::mpc::elementCount(getResult())",
              !listconcat([SameOperandsAndResultType, Mpc_ElementwiseOpInterface], traits)> {
   let summary = text;
@@ -24,53 +24,62 @@ class Mpc_UnaryOp<string mnemonic, string text, string flops = "1", Type tensor 
   let assemblyFormat = "$input attr-dict `:` type($result)";
   let extraClassDeclaration = members # [{
     int64_t getFlopsPerElement() { return }] # flops # [{; }
-  }];
+  }] # facts;
 }
 
+/// One that rises, or falls, wherever it is defined.
+class Mpc_RisingOp<string mnemonic, string text, string flops = "1", list<Trait> traits = [],
+                   Type tensor = Mpc_FloatTensor>
+    : Mpc_UnaryOp<mnemonic, text, flops, tensor, !listconcat([Mpc_MonotoneOpInterface], traits)>;
+class Mpc_FallingOp<string mnemonic, string text, string flops = "1", list<Trait> traits = [],
+                    Type tensor = Mpc_FloatTensor>
+    : Mpc_UnaryOp<mnemonic, text, flops, tensor, !listconcat([Mpc_MonotoneOpInterface], traits),
+                  "bool risesWith(unsigned) { return false; }">;
+/// One that never leaves two numbers.
+class Mpc_BoundedOp<string mnemonic, string text, string flops, string low, string high,
+                    list<Trait> traits = []>
+    : Mpc_UnaryOp<mnemonic, text, flops, Mpc_FloatTensor,
+                  !listconcat([Mpc_RangeOpInterface], traits), Mpc_Between<low, high>.members>;
+
 def Mpc_AbsOp : Mpc_UnaryOp<"abs", "|x|", "1", Mpc_Tensor,
-                          [Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
-def Mpc_NegOp : Mpc_UnaryOp<"neg", "-x", "1", Mpc_Tensor,
-                          [Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
-def Mpc_SignOp : Mpc_UnaryOp<"sign", "-1, 0 or 1; NaN stays NaN", "1", Mpc_Tensor,
-                          [Mpc_Exact, Mpc_KeepsFinite]>;
-def Mpc_FloorOp : Mpc_UnaryOp<"floor", "largest integer not above x", "1", Mpc_FloatTensor,
-                          [Mpc_OrderOpInterface, Mpc_Exact, Mpc_KeepsFinite, Mpc_RoundsToInteger]>;
-def Mpc_CeilOp : Mpc_UnaryOp<"ceil", "smallest integer not below x", "1", Mpc_FloatTensor,
-                          [Mpc_OrderOpInterface, Mpc_Exact, Mpc_KeepsFinite, Mpc_RoundsToInteger]>;
-def Mpc_RoundOp : Mpc_UnaryOp<"round", "nearest integer, halves to even", "1", Mpc_FloatTensor,
-                          [Mpc_OrderOpInterface, Mpc_Exact, Mpc_KeepsFinite, Mpc_RoundsToInteger]>;
-def Mpc_ExpOp : Mpc_UnaryOp<"exp", "e^x", "8">;
-def Mpc_Expm1Op : Mpc_UnaryOp<"expm1", "e^x - 1 without cancellation", "10">;
-def Mpc_LogOp : Mpc_UnaryOp<"log", "natural logarithm", "10", Mpc_FloatTensor, [Mpc_PoleOpInterface]>;
-def Mpc_Log1pOp : Mpc_UnaryOp<"log1p", "log(1 + x) without cancellation", "12">;
-def Mpc_SqrtOp : Mpc_UnaryOp<"sqrt", "square root">;
-def Mpc_RsqrtOp : Mpc_UnaryOp<"rsqrt", "1 / sqrt(x)", "2", Mpc_FloatTensor, [Mpc_PoleOpInterface]>;
+                          [Mpc_Range, Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
+def Mpc_NegOp : Mpc_FallingOp<"neg", "-x", "1", [Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers],
+                              Mpc_Tensor>;
+def Mpc_SignOp : Mpc_RisingOp<"sign", "-1, 0 or 1; NaN stays NaN", "1", [Mpc_Exact, Mpc_KeepsFinite],
+                              Mpc_Tensor>;
+defvar Mpc_Rounding = [Mpc_OrderOpInterface, Mpc_Exact, Mpc_KeepsFinite, Mpc_RoundsToInteger];
+def Mpc_FloorOp : Mpc_RisingOp<"floor", "largest integer not above x", "1", Mpc_Rounding>;
+def Mpc_CeilOp : Mpc_RisingOp<"ceil", "smallest integer not below x", "1", Mpc_Rounding>;
+def Mpc_RoundOp : Mpc_RisingOp<"round", "nearest integer, halves to even", "1", Mpc_Rounding>;
+def Mpc_ExpOp : Mpc_RisingOp<"exp", "e^x", "8">;
+def Mpc_Expm1Op : Mpc_RisingOp<"expm1", "e^x - 1 without cancellation", "10">;
+def Mpc_LogOp : Mpc_RisingOp<"log", "natural logarithm", "10", [Mpc_PoleOpInterface]>;
+def Mpc_Log1pOp : Mpc_RisingOp<"log1p", "log(1 + x) without cancellation", "12">;
+def Mpc_SqrtOp : Mpc_UnaryOp<"sqrt", "square root", "1", Mpc_FloatTensor,
+                             [Mpc_MonotoneOpInterface, Mpc_RangeOpInterface],
+                             Mpc_Between<"0", "::mpc::KnownRange().high">.members>;
+def Mpc_RsqrtOp : Mpc_FallingOp<"rsqrt", "1 / sqrt(x)", "2", [Mpc_PoleOpInterface]>;
 def Mpc_ReciprocalOp : Mpc_UnaryOp<"reciprocal", "1 / x", "1", Mpc_FloatTensor,
                                    [Mpc_PoleOpInterface]>;
-def Mpc_SinOp : Mpc_UnaryOp<"sin", "sine, x in radians", "12", Mpc_FloatTensor, [Mpc_KeepsFinite]>;
-def Mpc_CosOp : Mpc_UnaryOp<"cos", "cosine, x in radians", "12", Mpc_FloatTensor,
-                          [Mpc_KeepsFinite]>;
+def Mpc_SinOp : Mpc_BoundedOp<"sin", "sine, x in radians", "12", "-1", "1", [Mpc_KeepsFinite]>;
+def Mpc_CosOp : Mpc_BoundedOp<"cos", "cosine, x in radians", "12", "-1", "1", [Mpc_KeepsFinite]>;
 def Mpc_TanOp : Mpc_UnaryOp<"tan", "tangent, x in radians", "20", Mpc_FloatTensor,
                           [Mpc_KeepsFinite]>;
-def Mpc_AsinOp : Mpc_UnaryOp<"asin", "inverse sine", "15">;
-def Mpc_AcosOp : Mpc_UnaryOp<"acos", "inverse cosine", "15">;
-def Mpc_AtanOp : Mpc_UnaryOp<"atan", "inverse tangent", "15", Mpc_FloatTensor, [Mpc_KeepsFinite]>;
-def Mpc_SinhOp : Mpc_UnaryOp<"sinh", "hyperbolic sine", "18">;
-def Mpc_CoshOp : Mpc_UnaryOp<"cosh", "hyperbolic cosine", "18">;
-def Mpc_AsinhOp : Mpc_UnaryOp<"asinh", "inverse hyperbolic sine", "18", Mpc_FloatTensor,
-                          [Mpc_KeepsFinite]>;
-def Mpc_AcoshOp : Mpc_UnaryOp<"acosh", "inverse hyperbolic cosine", "18">;
-def Mpc_AtanhOp : Mpc_UnaryOp<"atanh", "inverse hyperbolic tangent", "18">;
-def Mpc_TanhOp : Mpc_UnaryOp<"tanh", "hyperbolic tangent", "12", Mpc_FloatTensor,
-                          [Mpc_KeepsFinite]>;
-def Mpc_SigmoidOp : Mpc_UnaryOp<"sigmoid", "1 / (1 + e^-x)", "10", Mpc_FloatTensor,
-                          [Mpc_KeepsFinite]>;
-def Mpc_ErfOp : Mpc_UnaryOp<"erf", "error function", "15", Mpc_FloatTensor, [Mpc_KeepsFinite]>;
-def Mpc_ReluOp : Mpc_UnaryOp<"relu", "max(x, 0); NaN stays NaN", "1", Mpc_Tensor,
-                          [Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
+def Mpc_AsinOp : Mpc_RisingOp<"asin", "inverse sine", "15">;
+def Mpc_AcosOp : Mpc_FallingOp<"acos", "inverse cosine", "15">;
+def Mpc_AtanOp : Mpc_RisingOp<"atan", "inverse tangent", "15", [Mpc_KeepsFinite]>;
+def Mpc_SinhOp : Mpc_RisingOp<"sinh", "hyperbolic sine", "18">;
+def Mpc_CoshOp : Mpc_BoundedOp<"cosh", "hyperbolic cosine", "18", "1", "::mpc::KnownRange().high">;
+def Mpc_AsinhOp : Mpc_RisingOp<"asinh", "inverse hyperbolic sine", "18", [Mpc_KeepsFinite]>;
+def Mpc_AcoshOp : Mpc_RisingOp<"acosh", "inverse hyperbolic cosine", "18">;
+def Mpc_AtanhOp : Mpc_RisingOp<"atanh", "inverse hyperbolic tangent", "18">;
+def Mpc_TanhOp : Mpc_RisingOp<"tanh", "hyperbolic tangent", "12", [Mpc_KeepsFinite]>;
+def Mpc_SigmoidOp : Mpc_RisingOp<"sigmoid", "1 / (1 + e^-x)", "10", [Mpc_KeepsFinite]>;
+def Mpc_ErfOp : Mpc_RisingOp<"erf", "error function", "15", [Mpc_KeepsFinite]>;
+def Mpc_ReluOp : Mpc_RisingOp<"relu", "max(x, 0); NaN stays NaN", "1",
+                              [Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers], Mpc_Tensor>;
 def Mpc_SiluOp : Mpc_UnaryOp<"silu", "x * sigmoid(x)", "11", Mpc_FloatTensor, [Mpc_KeepsFinite]>;
-def Mpc_SoftplusOp : Mpc_UnaryOp<"softplus", "log(1 + e^x)", "18", Mpc_FloatTensor,
-                          [Mpc_KeepsFinite]>;
+def Mpc_SoftplusOp : Mpc_RisingOp<"softplus", "log(1 + e^x)", "18", [Mpc_KeepsFinite]>;
 def Mpc_NotOp : Mpc_UnaryOp<"not", "bitwise (on i1: logical) complement", "0", Mpc_IntTensor>;
 
 class Mpc_AlphaOp<string mnemonic, string text, string flops>
@@ -108,8 +117,8 @@ def Mpc_IsInfOp : Mpc_ClassifyOp<"is_inf", "true where x is an infinity", [Mpc_O
 }
 
 def Mpc_CastOp : Mpc_Op<"cast", "Elementwise", "::mpc::elementCount(getResult())",
-                        [SameOperandsAndResultShape, Mpc_ElementwiseOpInterface, Mpc_KeepsFinite,
-                         Mpc_KeepsIntegers]> {
+                        [SameOperandsAndResultShape, Mpc_ElementwiseOpInterface, Mpc_Range,
+                         Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
   let summary = "Convert each element to another type";
   let description = [{
     Float to float rounds once, to nearest, ties to even; what is too large
@@ -129,7 +138,7 @@ def Mpc_CastOp : Mpc_Op<"cast", "Elementwise", "::mpc::elementCount(getResult())
 //===----------------------------------------------------------------------===//
 
 class Mpc_BinaryOp<string mnemonic, string text, Type tensor = Mpc_Tensor, string flops = "1",
-                   list<Trait> traits = []>
+                   list<Trait> traits = [], string facts = "">
     : Mpc_InferredOp<mnemonic, "Elementwise", "getFlopsPerElement() * ::mpc::elementCount(getResult())",
              !listconcat([Mpc_ElementwiseOpInterface], traits)> {
   let summary = text;
@@ -143,34 +152,35 @@ class Mpc_BinaryOp<string mnemonic, string text, Type tensor = Mpc_Tensor, strin
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = members # [{
     int64_t getFlopsPerElement() { return }] # flops # [{; }
-  }];
+  }] # facts;
 }
 
 def Mpc_AddOp : Mpc_BinaryOp<"add", "lhs + rhs; integers wrap", Mpc_Tensor, "1",
-                           [Commutative, Mpc_Additive, Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
+                           [Commutative, Mpc_MonotoneOpInterface, Mpc_Additive, Mpc_KeepsFinite,
+                            Mpc_KeepsIntegers]> {
   let hasFolder = 1;
 }
 def Mpc_SubOp : Mpc_BinaryOp<"sub", "lhs - rhs; integers wrap", Mpc_Tensor, "1",
-                           [Mpc_Additive, Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
+                           [Mpc_MonotoneOpInterface, Mpc_Additive, Mpc_KeepsFinite, Mpc_KeepsIntegers],
+                           "bool risesWith(unsigned index) { return index == 0; }"> {
   let hasFolder = 1;
 }
 def Mpc_MulOp : Mpc_BinaryOp<"mul", "lhs * rhs; integers wrap", Mpc_Tensor, "1",
-                           [Commutative, Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
+                           [Commutative, Mpc_Range, Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
   let hasFolder = 1;
 }
 def Mpc_DivOp : Mpc_BinaryOp<"div", "lhs / rhs; integers truncate, division by 0 gives 0", Mpc_Tensor,
-                             "1", [Mpc_PoleOpInterface]> {
+                             "1", [Mpc_Range, Mpc_PoleOpInterface],
+                             "bool hasPoleAtZero(unsigned index) { return index == 1; }"> {
   let hasFolder = 1;
-  let extraClassDeclaration = members # [{
-    int64_t getFlopsPerElement() { return 1; }
-    bool hasPoleAtZero(unsigned index) { return index == 1; }
-  }];
 }
 def Mpc_MaxOp : Mpc_BinaryOp<"max", "larger operand; NaN if either is NaN", Mpc_Tensor, "1",
-                           [Commutative, Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
+                           [Commutative, Mpc_MonotoneOpInterface, Mpc_Exact, Mpc_KeepsFinite,
+                            Mpc_KeepsIntegers]>;
 def Mpc_MinOp : Mpc_BinaryOp<"min", "smaller operand; NaN if either is NaN", Mpc_Tensor, "1",
-                           [Commutative, Mpc_Exact, Mpc_KeepsFinite, Mpc_KeepsIntegers]>;
-def Mpc_PowOp : Mpc_BinaryOp<"pow", "lhs to the power rhs", Mpc_Tensor, "20">;
+                           [Commutative, Mpc_MonotoneOpInterface, Mpc_Exact, Mpc_KeepsFinite,
+                            Mpc_KeepsIntegers]>;
+def Mpc_PowOp : Mpc_BinaryOp<"pow", "lhs to the power rhs", Mpc_Tensor, "20", [Mpc_Range]>;
 def Mpc_Atan2Op : Mpc_BinaryOp<"atan2", "angle of the point (rhs, lhs), in radians, from -pi to pi", Mpc_FloatTensor,
                                "20", [Mpc_KeepsFinite]>;
 def Mpc_RemOp : Mpc_BinaryOp<"rem", "remainder with the sign of lhs (C's fmod); by 0 gives 0 on integers",
@@ -197,7 +207,8 @@ def Mpc_CompareOp : Mpc_InferredOp<"compare", "Elementwise", "::mpc::elementCoun
 }
 
 def Mpc_SelectOp : Mpc_InferredOp<"select", "Elementwise", "0",
-                                  [Mpc_ElementwiseOpInterface, Mpc_Exact, Mpc_KeepsIntegers]> {
+                                  [Mpc_ElementwiseOpInterface, Mpc_Range, Mpc_Exact,
+                                   Mpc_KeepsIntegers]> {
   let summary = "Take on_true where the condition holds, on_false elsewhere";
   let description = [{
     - (C1) `on_true` and `on_false` have the same element type.
@@ -209,8 +220,8 @@ def Mpc_SelectOp : Mpc_InferredOp<"select", "Elementwise", "0",
 }
 
 def Mpc_ClampOp : Mpc_InferredOp<"clamp", "Elementwise", "2 * ::mpc::elementCount(getResult())",
-                                 [Mpc_ElementwiseOpInterface, Mpc_Exact, Mpc_KeepsFinite,
-                                  Mpc_KeepsIntegers]> {
+                                 [Mpc_ElementwiseOpInterface, Mpc_MonotoneOpInterface, Mpc_Exact,
+                                  Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
   let summary = "min(max(input, low), high); NaN stays NaN";
   let description = [{
     - (C1) the three operands have the same element type.

@@ -137,6 +137,36 @@ def Mpc_MovementOpInterface : OpInterface<"MovementOpInterface"> {
   ];
 }
 
+def Mpc_MonotoneOpInterface : OpInterface<"MonotoneOpInterface"> {
+  let cppNamespace = "::mpc";
+  let description = [{
+    An elementwise op whose result never falls, or never rises, while an element
+    of one operand grows and those of the others stay; with PoleOpInterface, on
+    either side of zero. Its range then follows from what the op makes of its
+    operands' ends: no number where that is outside of its domain.
+  }];
+  let methods = [
+    InterfaceMethod<"Whether the result never falls while operand `index` grows; it never rises else.",
+      "bool", "risesWith", (ins "unsigned":$index), "", [{ return true; }]>,
+  ];
+}
+
+def Mpc_RangeOpInterface : OpInterface<"RangeOpInterface"> {
+  let cppNamespace = "::mpc";
+  let description = [{
+    An op that knows more about the range of its results than movement or
+    monotonicity say. Extents are static.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Where the numbers of a result lie, NaN aside, before a wrap of integers;
+        `operands` has an entry for each operand.
+      }],
+      "::mpc::KnownRange", "getResultRange",
+      (ins "unsigned":$result, "::llvm::ArrayRef<::mpc::KnownRange>":$operands)>,
+  ];
+}
+
 def Mpc_PoleOpInterface : OpInterface<"PoleOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
@@ -158,6 +188,10 @@ class Mpc_Trait<string name> : NativeOpTrait<name> { let cppNamespace = "::mpc";
 /// The result is the sum of the operands, up to their signs: an error of an
 /// operand reaches the result as it is. Asked by error estimates.
 def Mpc_Additive : Mpc_Trait<"Additive">;
+
+/// The result is a sum of elements of operand 0, or a mean, whose partial sums
+/// the accumulate type of ReductionOpInterface rounds. Asked by the lint.
+def Mpc_AddsUp : Mpc_Trait<"AddsUp">;
 
 /// mpc-decompose writes the op with others where the target's kernels do not
 /// know it.

@@ -9,10 +9,10 @@
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
-class Mpc_SoftmaxLikeOp<string mnemonic, string text>
+class Mpc_SoftmaxLikeOp<string mnemonic, string text, string low, string high>
     : Mpc_Op<mnemonic, "RowWise", "12 * ::mpc::elementCount(getResult())",
              [SameOperandsAndResultType, DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>,
-              Mpc_MapsRows]> {
+              Mpc_RangeOpInterface, Mpc_MapsRows]> {
   let summary = text;
   let description = [{
     The maximum is subtracted first.
@@ -22,9 +22,11 @@ class Mpc_SoftmaxLikeOp<string mnemonic, string text>
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = "$input `axis` `(` $axis `)` attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = members # Mpc_Between<low, high>.members;
 }
-def Mpc_SoftmaxOp : Mpc_SoftmaxLikeOp<"softmax", "exp(x) / sum(exp(x)) along an axis">;
-def Mpc_LogSoftmaxOp : Mpc_SoftmaxLikeOp<"log_softmax", "x - log(sum(exp(x))) along an axis">;
+def Mpc_SoftmaxOp : Mpc_SoftmaxLikeOp<"softmax", "exp(x) / sum(exp(x)) along an axis", "0", "1">;
+def Mpc_LogSoftmaxOp : Mpc_SoftmaxLikeOp<"log_softmax", "x - log(sum(exp(x))) along an axis",
+                                         "::mpc::KnownRange().low", "0">;
 
 class Mpc_NormOp<string mnemonic, string text, string flops, Trait form>
     : Mpc_Op<mnemonic, "RowWise", flops # " * ::mpc::elementCount(getResult())",

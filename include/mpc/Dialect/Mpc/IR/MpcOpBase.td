@@ -33,6 +33,17 @@ class Mpc_Op<string mnemonic, string cls, string flops, list<Trait> traits = []>
   let extraClassDeclaration = members;
 }
 
+/// Members of an op with RangeOpInterface whose results lie between two numbers
+/// whatever its operands hold.
+class Mpc_Between<string low, string high> {
+  string members = [{
+    ::mpc::KnownRange getResultRange(unsigned, ::llvm::ArrayRef<::mpc::KnownRange>) {
+      return {}] # low # ", " # high # [{};
+    }
+  }];
+}
+defvar Mpc_Range = DeclareOpInterfaceMethods<Mpc_RangeOpInterface>;
+
 /// An op whose result type follows from operands and attributes.
 class Mpc_InferredOp<string mnemonic, string cls, string flops, list<Trait> traits = []>
     : Mpc_Op<mnemonic, cls, flops, !listconcat([InferTypeOpAdaptor], traits)>;

@@ -13,7 +13,7 @@ class Mpc_ReduceOp<string mnemonic, string text, list<Trait> traits = []>
     : Mpc_WideningOp<mnemonic, "Reduction", "::mpc::elementCount(getInput())",
                      !listconcat([DeclareOpInterfaceMethods<Mpc_ReductionOpInterface,
                                                             ["getAccumulateType"]>,
-                                  Mpc_JoinsRows], traits)> {
+                                  Mpc_JoinsRows, Mpc_Range], traits)> {
   let summary = text;
   let description = [{
     Reduces `axes`; they stay as extent 1 with `keep_dims`. Sums run in the
@@ -30,17 +30,19 @@ class Mpc_ReduceOp<string mnemonic, string text, list<Trait> traits = []>
     attr-dict `:` type($input) `->` type($result)
   }];
 }
-def Mpc_ReduceSumOp : Mpc_ReduceOp<"reduce_sum", "Sum over axes", [Mpc_KeepsIntegers]>;
-def Mpc_ReduceMeanOp : Mpc_ReduceOp<"reduce_mean", "Arithmetic mean over axes; integers truncate">;
+def Mpc_ReduceSumOp : Mpc_ReduceOp<"reduce_sum", "Sum over axes", [Mpc_AddsUp, Mpc_KeepsIntegers]>;
+def Mpc_ReduceMeanOp : Mpc_ReduceOp<"reduce_mean", "Arithmetic mean over axes; integers truncate",
+                                    [Mpc_AddsUp]>;
 def Mpc_ReduceProdOp : Mpc_ReduceOp<"reduce_prod", "Product over axes", [Mpc_KeepsIntegers]>;
 def Mpc_ReduceMaxOp : Mpc_ReduceOp<"reduce_max", "Maximum over axes; NaN wins, nothing gives the lowest value",
-                                   [Mpc_KeepsIntegers]>;
+                                   [Mpc_Exact, Mpc_KeepsIntegers]>;
 def Mpc_ReduceMinOp : Mpc_ReduceOp<"reduce_min", "Minimum over axes; NaN wins, nothing gives the highest value",
-                                   [Mpc_KeepsIntegers]>;
+                                   [Mpc_Exact, Mpc_KeepsIntegers]>;
 
 class Mpc_ArgReduceOp<string mnemonic, string text>
     : Mpc_InferredOp<mnemonic, "Reduction", "::mpc::elementCount(getInput())",
-                     [DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>, Mpc_OrderOpInterface]> {
+                     [DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>, Mpc_Range,
+                      Mpc_OrderOpInterface]> {
   let summary = text;
   let description = [{
     The first position, or the last with `select_last`.
@@ -58,7 +60,7 @@ def Mpc_ArgminOp : Mpc_ArgReduceOp<"argmin", "Position of the minimum along an a
 
 def Mpc_CumsumOp : Mpc_Op<"cumsum", "Scan", "::mpc::elementCount(getResult())",
     [SameOperandsAndResultType, DeclareOpInterfaceMethods<Mpc_ReductionOpInterface>,
-     Mpc_KeepsIntegers]> {
+     Mpc_Range, Mpc_AddsUp, Mpc_KeepsIntegers]> {
   let summary = "Running sum along an axis";
   let description = [{
     - (C1) `axis` is inside the rank.
@@ -73,7 +75,7 @@ def Mpc_CumsumOp : Mpc_Op<"cumsum", "Scan", "::mpc::elementCount(getResult())",
 }
 
 def Mpc_TopKOp : Mpc_InferredOp<"top_k", "Opaque", "::mpc::elementCount(getInput())",
-                                [Mpc_OrderOpInterface]> {
+                                [Mpc_Range, Mpc_OrderOpInterface]> {
   let summary = "The k largest (or smallest) elements along an axis, in order";
   let description = [{
     Equal elements keep their order of position.

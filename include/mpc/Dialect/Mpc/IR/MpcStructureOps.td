@@ -9,7 +9,7 @@
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
-def Mpc_ConstantOp : Op<Mpc_Dialect, "constant", [Pure, ConstantLike, Mpc_FusionOpInterface,
+def Mpc_ConstantOp : Op<Mpc_Dialect, "constant", [Pure, ConstantLike, Mpc_FusionOpInterface, Mpc_Range,
                                                   AllTypesMatch<["value", "result"]>]> {
   let summary = "A constant tensor";
   let description = [{

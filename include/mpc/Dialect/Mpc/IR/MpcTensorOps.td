@@ -198,7 +198,7 @@ def Mpc_ScatterNdOp : Mpc_Op<"scatter_nd", "Opaque", "::mpc::elementCount(getUpd
   let hasVerifier = 1;
 }
 
-def Mpc_OneHotOp : Mpc_InferredOp<"one_hot", "IndexMap", "0"> {
+def Mpc_OneHotOp : Mpc_InferredOp<"one_hot", "IndexMap", "0", [Mpc_Range]> {
   let summary = "on where the index equals the position along a new axis, off elsewhere";
   let description = [{
     Negative indices count from the end; an index outside gives only `off`.
@@ -214,7 +214,7 @@ def Mpc_OneHotOp : Mpc_InferredOp<"one_hot", "IndexMap", "0"> {
   }];
 }
 
-def Mpc_IotaOp : Mpc_Op<"iota", "Source", "0"> {
+def Mpc_IotaOp : Mpc_Op<"iota", "Source", "0", [Mpc_Range]> {
   let summary = "The position along an axis";
   let description = [{
     - (C1) `axis` is inside the rank.

@@ -16,6 +16,8 @@ namespace mpc {
 template <typename OpTy>
 class Additive : public mlir::OpTrait::TraitBase<OpTy, Additive> {};
 template <typename OpTy>
+class AddsUp : public mlir::OpTrait::TraitBase<OpTy, AddsUp> {};
+template <typename OpTy>
 class Composite : public mlir::OpTrait::TraitBase<OpTy, Composite> {};
 template <typename OpTy>
 class Exact : public mlir::OpTrait::TraitBase<OpTy, Exact> {};

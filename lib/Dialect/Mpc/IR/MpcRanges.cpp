@@ -1,0 +1,229 @@
+//===- MpcRanges.cpp - ranges of results ----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RangeOpInterface of the ops whose range takes more than a line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+using Ranges = ArrayRef<KnownRange>;
+
+/// Constants of more elements are weights and tables; reading them all would
+/// cost time and say little.
+static constexpr int64_t kLargestRead = 4096;
+
+//===----------------------------------------------------------------------===//
+// Interval arithmetic
+//===----------------------------------------------------------------------===//
+
+/// The interval around `values`; unknown where one is no number.
+static KnownRange around(std::initializer_list<double> values) {
+  KnownRange range{*values.begin(), *values.begin()};
+  for (double value : values) {
+    if (std::isnan(value))
+      return {};
+    range.low = std::min(range.low, value);
+    range.high = std::max(range.high, value);
+  }
+  return range;
+}
+
+/// 0 * infinity is 0 here: an end that is not known still bounds a finite
+/// value.
+static double product(double a, double b) {
+  return a == 0 || b == 0 ? 0 : a * b;
+}
+
+static KnownRange multiply(KnownRange a, KnownRange b) {
+  return around({product(a.low, b.low), product(a.low, b.high),
+                 product(a.high, b.low), product(a.high, b.high)});
+}
+
+static KnownRange square(KnownRange a) {
+  bool holdsZero = a.low <= 0 && a.high >= 0;
+  double low = holdsZero ? 0 : std::min(std::abs(a.low), std::abs(a.high));
+  return {low * low, a.magnitude() * a.magnitude()};
+}
+
+/// a / b; what is known of b ends at infinity, where the quotient is 0.
+static double quotient(double a, double b) { return std::isinf(b) ? 0 : a / b; }
+
+/// Unknown where `by` may be 0.
+static KnownRange divide(KnownRange a, KnownRange by) {
+  if (by.low <= 0 && by.high >= 0)
+    return {};
+  return around({quotient(a.low, by.low), quotient(a.low, by.high),
+                 quotient(a.high, by.low), quotient(a.high, by.high)});
+}
+
+static KnownRange truncated(KnownRange a) {
+  return {std::trunc(a.low), std::trunc(a.high)};
+}
+
+/// The sum of `count` numbers of `range`.
+static KnownRange sumOf(KnownRange range, double count) {
+  return {product(range.low, count), product(range.high, count)};
+}
+
+static bool isInteger(Value value) {
+  return isa<IntegerType>(getElementTypeOrSelf(value.getType()));
+}
+
+static KnownRange positionsAlong(Value value, int64_t axis) {
+  auto type = cast<ShapedType>(value.getType());
+  return around({0, double(type.getDimSize(axis) - 1)});
+}
+
+bool mpc::mayWrap(Value value, KnownRange range) {
+  auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
+  if (!type)
+    return false;
+  double limit = std::ldexp(1.0, int(type.getWidth()) - 1);
+  // Ends of 64 bits are doubles that were rounded: what rounds to the limit may
+  // lie beyond it.
+  auto highest = [](double end) { return std::nextafter(end, 0.0); };
+  if (type.getWidth() <= 32)
+    return type.isUnsigned() || type.getWidth() == 1
+               ? !range.isWithin(0, 2 * limit - 1)
+               : !range.isWithin(-limit, limit - 1);
+  return type.isUnsigned() ? !range.isWithin(0, highest(2 * limit))
+                           : !range.isWithin(highest(-limit), highest(limit));
+}
+
+//===----------------------------------------------------------------------===//
+// Constants and positions
+//===----------------------------------------------------------------------===//
+
+KnownRange ConstantOp::getResultRange(unsigned, Ranges) {
+  if (std::optional<double> splat = splatValue(getValue()))
+    return around({*splat});
+  if (elementCount(getResult()) > kLargestRead)
+    return {};
+  KnownRange range{std::numeric_limits<double>::infinity(),
+                   -std::numeric_limits<double>::infinity()};
+  auto take = [&](double value) { range = range.join({value, value}); };
+  if (std::optional<SmallVector<int64_t>> integers =
+          integerElements(getValue())) {
+    for (int64_t value : *integers)
+      take(value);
+    return range.low <= range.high ? range : KnownRange();
+  }
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(getValue());
+  if (failed(bytes) || !getElementTypeOrSelf(getType()).isF32())
+    return {};
+  for (float value : bytes->as<float>()) {
+    if (std::isnan(value))
+      return {};
+    take(value);
+  }
+  return range.low <= range.high ? range : KnownRange();
+}
+
+KnownRange IotaOp::getResultRange(unsigned, Ranges) {
+  return positionsAlong(getResult(), getAxis());
+}
+KnownRange ArgmaxOp::getResultRange(unsigned, Ranges) {
+  return positionsAlong(getInput(), getAxis());
+}
+KnownRange ArgminOp::getResultRange(unsigned, Ranges) {
+  return positionsAlong(getInput(), getAxis());
+}
+KnownRange TopKOp::getResultRange(unsigned result, Ranges operands) {
+  return result == 0 ? operands[0] : positionsAlong(getInput(), getAxis());
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+/// Fractions are dropped, NaN becomes 0.
+KnownRange CastOp::getResultRange(unsigned, Ranges operands) {
+  if (getElementTypeOrSelf(getType()).isInteger(1))
+    return {0, 1};
+  if (isInteger(getInput()) || !isInteger(getResult()))
+    return operands[0];
+  return truncated(operands[0]).join({0, 0});
+}
+KnownRange SelectOp::getResultRange(unsigned, Ranges operands) {
+  return operands[1].join(operands[2]);
+}
+KnownRange OneHotOp::getResultRange(unsigned, Ranges operands) {
+  return operands[1].join(operands[2]);
+}
+KnownRange AbsOp::getResultRange(unsigned, Ranges operands) {
+  KnownRange a = operands[0];
+  if (a.low >= 0 || a.high <= 0)
+    return around({std::abs(a.low), std::abs(a.high)});
+  return {0, a.magnitude()};
+}
+KnownRange MulOp::getResultRange(unsigned, Ranges operands) {
+  return getLhs() == getRhs() ? square(operands[0])
+                              : multiply(operands[0], operands[1]);
+}
+KnownRange DivOp::getResultRange(unsigned, Ranges operands) {
+  KnownRange range = divide(operands[0], operands[1]);
+  return isInteger(getResult()) ? truncated(range) : range;
+}
+KnownRange PowOp::getResultRange(unsigned, Ranges operands) {
+  return constantSplat(getRhs()) == 2.0 ? square(operands[0]) : KnownRange();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and windows
+//===----------------------------------------------------------------------===//
+
+/// Of no elements the result is an end of the type.
+static KnownRange extremeOf(ReductionOpInterface op, KnownRange range) {
+  return op.getReductionSize() == 0 ? KnownRange() : range;
+}
+KnownRange ReduceMaxOp::getResultRange(unsigned, Ranges operands) {
+  return extremeOf(*this, operands[0]);
+}
+KnownRange ReduceMinOp::getResultRange(unsigned, Ranges operands) {
+  return extremeOf(*this, operands[0]);
+}
+KnownRange ReduceSumOp::getResultRange(unsigned, Ranges operands) {
+  return sumOf(operands[0], double(getReductionSize()));
+}
+/// Unknown where there are no elements, or where their sum may leave an integer
+/// type.
+KnownRange ReduceMeanOp::getResultRange(unsigned, Ranges operands) {
+  int64_t count = getReductionSize();
+  bool isUnknown =
+      count == 0 || mayWrap(getInput(), sumOf(operands[0], double(count)));
+  return isUnknown ? KnownRange() : operands[0];
+}
+KnownRange ReduceProdOp::getResultRange(unsigned, Ranges) { return {}; }
+KnownRange CumsumOp::getResultRange(unsigned, Ranges operands) {
+  return operands[0].join({0, 0}).join(
+      sumOf(operands[0], double(getReductionSize())));
+}
+
+/// Whether a window may hold padding alone, which gives the lowest value.
+static bool mayReadPaddingAlone(MaxPoolOp op) {
+  if (elementCount(op.getInput()) == 0)
+    return true;
+  for (auto [window, low, high, dilation] :
+       llvm::zip_equal(op.getWindow(), op.getPadLow(), op.getPadHigh(),
+                       op.getDilations())) {
+    bool mayStepOver = dilation > 1 && (low > 0 || high > 0);
+    if (mayStepOver || low >= window || high >= window)
+      return true;
+  }
+  return false;
+}
+
+KnownRange MaxPoolOp::getResultRange(unsigned, Ranges operands) {
+  KnownRange range = operands[0];
+  if (mayReadPaddingAlone(*this))
+    range.low = KnownRange().low;
+  return range;
+}
