@@ -36,21 +36,20 @@ bool mpc::isWidenedByReaders(CastOp cast) {
 }
 
 bool mpc::keepsLastDimension(Operation *op) {
-  if (auto transpose = dyn_cast<TransposeOp>(op)) {
-    ArrayRef<int64_t> permutation = transpose.getPermutation();
-    return permutation.empty() ||
-           permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
+  if (std::optional<Access> access = accessOf(op)) {
+    if (llvm::any_of(*access, [](AccessDim at) { return at.stride < 0; }))
+      return false;
+    AccessDim last = access->empty() ? AccessDim() : access->back();
+    int64_t rank = shapeOf(op->getResult(0)).size();
+    return last.dim < 0 || (last.dim + 1 == rank && last.stride == 1);
   }
-  if (auto slice = dyn_cast<SliceOp>(op))
-    return slice.getStrideValues().empty() ||
-           slice.getStrideValues().back() == 1;
   if (auto gather = dyn_cast<GatherOp>(op))
     return gather.getAxis() + 1 < shapeOf(gather.getInput()).size();
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
     ArrayRef<int64_t> from = shapeOf(reshape.getInput()), to = shapeOf(reshape);
     return !from.empty() && !to.empty() && from.back() == to.back();
   }
-  return isa<BroadcastOp, IotaOp>(op);
+  return isa<IotaOp>(op);
 }
 
 bool mpc::hasOddRows(Value value) {

@@ -138,6 +138,8 @@ private:
   Result emitElementwise(mlir::Operation *op, const Request &at);
   Result emitIndexing(mlir::Operation *op, const Request &at);
   Result emitReshape(mlir::Operation *op, const Request &at);
+  Result emitAccess(mlir::Operation *op, llvm::ArrayRef<AccessDim> access,
+                    const Request &at);
   Result emitConcat(mlir::Operation *op, const Request &at);
   Result emitPad(mlir::Operation *op, const Request &at);
   Result emitGather(mlir::Operation *op, const Request &at);

@@ -108,6 +108,39 @@ FailureOr<Value> ElementEmitter::emitReshape(Operation *op, const Request &at) {
 }
 
 //===----------------------------------------------------------------------===//
+// Movement in strides
+//===----------------------------------------------------------------------===//
+
+FailureOr<Value> ElementEmitter::emitAccess(Operation *op,
+                                            ArrayRef<AccessDim> access,
+                                            const Request &at) {
+  Value input = op->getOperand(0);
+  bool keeps = keepsLanes(access, at.indices.size());
+  bool isReversed = !access.empty() && keeps && access.back().stride < 0;
+  if ((at.lanes > 1 && !keeps) || (at.mask && isReversed))
+    return emitPerLane(op->getResult(0), at);
+  IndexMath math{builder, loc};
+  SmallVector<Value> indices;
+  for (const AccessDim &from : access) {
+    bool isLast = keeps && &from == &access.back();
+    Value position = at.indices[from.dim];
+    indices.push_back(
+        from.stride < 0
+            ? math.sub(index(from.offset - (isLast ? at.lanes - 1 : 0)),
+                       math.mul(position, -from.stride))
+            : math.add(math.mul(position, from.stride), from.offset));
+  }
+  LaneRange range = keeps ? rangeBehind(access, at.range) : fullRange(input);
+  Result value = emitRequest(input, Request{indices, at.lanes, at.mask, range});
+  if (failed(value) || !isReversed || at.lanes == 1)
+    return value;
+  SmallVector<int64_t> order;
+  for (int64_t lane = at.lanes; lane-- > 0;)
+    order.push_back(lane);
+  return Value(vector::ShuffleOp::create(builder, loc, *value, *value, order));
+}
+
+//===----------------------------------------------------------------------===//
 // Concat and pad
 //===----------------------------------------------------------------------===//
 
@@ -415,63 +448,12 @@ FailureOr<Value> ElementEmitter::emitIota(Operation *op, const Request &at) {
 
 FailureOr<Value> ElementEmitter::emitIndexing(Operation *op,
                                               const Request &at) {
-  IndexMath math{builder, loc};
-  SmallVector<Value> indices(at.indices);
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return emitOperand(broadcast.getInput(), at);
+  if (std::optional<Access> access = accessOf(op))
+    return emitAccess(op, *access, at);
   return TypeSwitch<Operation *, Result>(op)
       .Case([&](ReshapeOp) { return emitReshape(op, at); })
-      .Case([&](TransposeOp transpose) -> Result {
-        ArrayRef<int64_t> permutation = transpose.getPermutation();
-        size_t rank = permutation.size();
-        bool keeps =
-            rank == 0 || permutation.back() == static_cast<int64_t>(rank) - 1;
-        if (at.lanes > 1 && !keeps)
-          return emitPerLane(transpose.getResult(), at);
-        for (size_t i = 0; i < rank; ++i)
-          indices[permutation[i]] = at.indices[i];
-        LaneRange range = keeps ? at.range : fullRange(transpose.getInput());
-        return emitRequest(transpose.getInput(),
-                           Request{indices, at.lanes, at.mask, range});
-      })
-      .Case([&](BroadcastOp broadcast) {
-        return emitOperand(broadcast.getInput(), at);
-      })
-      .Case([&](SliceOp slice) -> Result {
-        SmallVector<int64_t> strides = slice.getStrideValues();
-        if (at.lanes > 1 && strides.back() != 1)
-          return emitPerLane(slice.getResult(), at);
-        for (auto [dim, offset] : llvm::enumerate(slice.getOffsets()))
-          indices[dim] = math.add(math.mul(indices[dim], strides[dim]), offset);
-        LaneRange range = fullRange(slice.getInput());
-        if (!strides.empty() && strides.back() == 1)
-          range = shift(at.range, slice.getOffsets().back());
-        return emitRequest(slice.getInput(),
-                           Request{indices, at.lanes, at.mask, range});
-      })
-      .Case([&](ReverseOp reverse) -> Result {
-        ArrayRef<int64_t> shape = shapeOf(reverse.getInput());
-        LaneRange range = at.range;
-        bool swap = false;
-        for (int64_t axis : reverse.getAxes()) {
-          bool last = axis + 1 == static_cast<int64_t>(shape.size());
-          if (last && at.mask)
-            return emitPerLane(reverse.getResult(), at);
-          indices[axis] = math.sub(index(shape[axis] - (last ? at.lanes : 1)),
-                                   indices[axis]);
-          if (last) {
-            swap = at.lanes > 1;
-            range = {shape[axis] - at.range.end, shape[axis] - at.range.begin};
-          }
-        }
-        Result value = emitRequest(reverse.getInput(),
-                                   Request{indices, at.lanes, at.mask, range});
-        if (failed(value) || !swap)
-          return value;
-        SmallVector<int64_t> order;
-        for (int64_t lane = at.lanes; lane-- > 0;)
-          order.push_back(lane);
-        return Value(
-            vector::ShuffleOp::create(builder, loc, *value, *value, order));
-      })
       .Case([&](ConcatOp) { return emitConcat(op, at); })
       .Case([&](PadOp) { return emitPad(op, at); })
       .Case<GatherOp, GatherElementsOp, GatherNdOp>(

@@ -53,21 +53,18 @@ public:
       mark(low);
       mark(low + shapeOf(pad.getInput()).back());
       operand(pad.getInput(), low);
-    } else if (auto slice = dyn_cast<SliceOp>(op)) {
-      if (slice.getStrideValues().back() == 1)
-        operand(slice.getInput(), -slice.getOffsets().back());
-    } else if (auto reverse = dyn_cast<ReverseOp>(op)) {
-      if (llvm::is_contained(reverse.getAxes(), rank - 1))
-        visit(reverse.getInput(), offset + extent * sign, -sign, breaks);
+    } else if (std::optional<Access> access = accessOf(op)) {
+      if (access->empty() || !keepsLanes(*access, rank))
+        return;
+      int64_t begin = access->back().offset;
+      if (access->back().stride > 0)
+        operand(op->getOperand(0), -begin);
       else
-        operand(reverse.getInput());
-    } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
-      if (transpose.getPermutation().back() == rank - 1)
-        operand(transpose.getInput());
+        visit(op->getOperand(0), offset + (begin + 1) * sign, -sign, breaks);
     } else if (isa<GatherOp, GatherNdOp>(op)) {
       if (gathersWholeRows(op))
         operand(op->getOperand(0));
-    } else if (isa<ReductionOpInterface, BroadcastOp, ReshapeOp>(op) ||
+    } else if (isa<ReductionOpInterface, ReshapeOp>(op) ||
                fusionClassOf(op) == FusionClass::Elementwise ||
                fusionClassOf(op) == FusionClass::Pool) {
       for (Value value : op->getOperands())
@@ -108,6 +105,12 @@ static bool contiguous(const ElementEmitter &emitter, Value tensor,
   auto operand = [&](Value value, LaneRange at) {
     return contiguous(emitter, value, at, visited);
   };
+  if (std::optional<Access> access = accessOf(op)) {
+    bool isRepeated = access->empty() || access->back().dim < 0;
+    return isRepeated ||
+           (keepsLanes(*access, rank) &&
+            operand(op->getOperand(0), rangeBehind(*access, range)));
+  }
   return TypeSwitch<Operation *, bool>(op)
       .Case([&](ReshapeOp reshape) {
         if (emitter.memoryOf(reshape.getInput()))
@@ -115,22 +118,6 @@ static bool contiguous(const ElementEmitter &emitter, Value tensor,
         ArrayRef<int64_t> from = shapeOf(reshape.getInput());
         return !from.empty() && from.back() == shape.back() &&
                operand(reshape.getInput(), range);
-      })
-      .Case([&](TransposeOp transpose) {
-        return transpose.getPermutation().back() == rank - 1 &&
-               operand(transpose.getInput(), range);
-      })
-      .Case([&](SliceOp slice) {
-        return slice.getStrideValues().back() == 1 &&
-               operand(slice.getInput(),
-                       shift(range, slice.getOffsets().back()));
-      })
-      .Case([&](ReverseOp reverse) {
-        bool last = llvm::is_contained(reverse.getAxes(), rank - 1);
-        return operand(reverse.getInput(),
-                       last ? LaneRange{shape.back() - range.end,
-                                        shape.back() - range.begin}
-                            : range);
       })
       .Case([&](ConcatOp concat) {
         if (static_cast<int64_t>(concat.getAxis()) + 1 < rank)
@@ -171,7 +158,7 @@ static bool contiguous(const ElementEmitter &emitter, Value tensor,
                llvm::all_of(op->getOperands(),
                             [&](Value v) { return operand(v, range); });
       })
-      .Case<ElementwiseOpInterface, BroadcastOp, BatchNormOp>([&](auto) {
+      .Case<ElementwiseOpInterface, BatchNormOp>([&](auto) {
         return llvm::all_of(op->getOperands(),
                             [&](Value v) { return operand(v, range); });
       })

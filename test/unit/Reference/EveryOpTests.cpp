@@ -9,6 +9,7 @@
 
 #include "ReferenceTest.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -106,6 +107,35 @@ TEST_F(EveryOpTest, DeclaredResultsAreValuesOfTheirTypes) {
             << op->getName().getStringRef().str();
       }
   });
+}
+
+TEST_F(EveryOpTest, MovementReadsWhereItSaysSo) {
+  int checked = 0;
+  forEachOp([&](Operation *op) {
+    std::optional<Access> access = accessOf(op);
+    if (!access)
+      return;
+    Tensor input = draw(cast<RankedTensorType>(op->getOperand(0).getType()));
+    Tensor result = evaluate(op, {input});
+    ArrayRef<int64_t> from = input.getType().getShape(),
+                      to = result.getType().getShape();
+    SmallVector<int64_t> fromStrides = computeStrides(from),
+                         toStrides = computeStrides(to);
+    ASSERT_EQ(access->size(), from.size());
+    for (int64_t i = 0; i < result.size(); ++i) {
+      int64_t place = 0;
+      for (auto [read, stride] : llvm::zip_equal(*access, fromStrides)) {
+        int64_t at = read.dim < 0 ? 0 : i / toStrides[read.dim] % to[read.dim];
+        place += (at * read.stride + read.offset) * stride;
+      }
+      if (result.isFloat())
+        EXPECT_EQ(result.floats()[i], input.floats()[place]);
+      else
+        EXPECT_EQ(result.ints()[i], input.ints()[place]);
+    }
+    ++checked;
+  });
+  EXPECT_GE(checked, 4);
 }
 
 TEST_F(EveryOpTest, MonotoneOpsRiseOrFallWithEachOperand) {

@@ -165,6 +165,11 @@ bool mpc::movesOneOperand(Operation *op) {
   return op->getNumOperands() == 1 && isa<MovementOpInterface>(op);
 }
 
+std::optional<Access> mpc::accessOf(Operation *op) {
+  auto movement = dyn_cast_if_present<MovementOpInterface>(op);
+  return movement ? movement.getAccess() : std::nullopt;
+}
+
 bool mpc::hasPoleAtZero(Operation *op, unsigned index) {
   auto pole = dyn_cast<PoleOpInterface>(op);
   return pole && pole.hasPoleAtZero(index);

@@ -318,3 +318,40 @@ LogicalResult IotaOp::verify() {
   return requireAxis(getLoc(), getOperationName(), getAxis(),
                      tensor(getResult()).getRank());
 }
+
+//===----------------------------------------------------------------------===//
+// Where movement reads
+//===----------------------------------------------------------------------===//
+
+std::optional<Access> TransposeOp::getAccess() {
+  Access access(getPermutation().size());
+  for (auto [dim, from] : llvm::enumerate(getPermutation()))
+    access[from] = {int64_t(dim), 1, 0};
+  return access;
+}
+
+std::optional<Access> BroadcastOp::getAccess() {
+  ArrayRef<int64_t> from = tensor(getInput()).getShape();
+  int64_t added = tensor(getResult()).getRank() - int64_t(from.size());
+  Access access;
+  for (auto [dim, extent] : llvm::enumerate(from))
+    access.push_back(extent == 1 ? AccessDim{}
+                                 : AccessDim{added + int64_t(dim), 1, 0});
+  return access;
+}
+
+std::optional<Access> SliceOp::getAccess() {
+  Access access;
+  for (auto [dim, stride] : llvm::enumerate(getStrideValues()))
+    access.push_back({int64_t(dim), stride, getOffsets()[dim]});
+  return access;
+}
+
+std::optional<Access> ReverseOp::getAccess() {
+  Access access;
+  for (auto [dim, extent] : llvm::enumerate(tensor(getInput()).getShape()))
+    access.push_back(llvm::is_contained(getAxes(), int64_t(dim))
+                         ? AccessDim{int64_t(dim), -1, extent - 1}
+                         : AccessDim{int64_t(dim), 1, 0});
+  return access;
+}

@@ -27,6 +27,9 @@ static bool isAligned(const ElementEmitter &emitter, Value tensor,
   auto operand = [&](Value value) {
     return isAligned(emitter, value, lanes, visited);
   };
+  if (std::optional<Access> access = accessOf(op))
+    return (access->empty() || access->back().offset % lanes == 0) &&
+           operand(op->getOperand(0));
   return TypeSwitch<Operation *, bool>(op)
       .Case([&](ConstantOp) { return divides; })
       .Case<IotaOp>([&](auto) { return true; })
@@ -35,18 +38,14 @@ static bool isAligned(const ElementEmitter &emitter, Value tensor,
           return divides;
         return operand(reshape.getInput());
       })
-      .Case([&](SliceOp slice) {
-        return slice.getOffsets().back() % lanes == 0 &&
-               operand(slice.getInput());
-      })
       .Case([&](PadOp pad) {
         return pad.getLow().back() == 0 &&
                shapeOf(pad.getInput()).back() == shape.back() &&
                operand(pad.getInput());
       })
-      .Case<TransposeOp, GatherOp, GatherNdOp>(
+      .Case<GatherOp, GatherNdOp>(
           [&](auto move) { return operand(move.getInput()); })
-      .Case<ConcatOp, ElementwiseOpInterface, BroadcastOp>(
+      .Case<ConcatOp, ElementwiseOpInterface>(
           [&](auto) { return llvm::all_of(op->getOperands(), operand); })
       .Default([](Operation *) { return false; });
 }

@@ -82,34 +82,29 @@ std::optional<StridedView> StridedView::of(Value tensor) {
     return view;
   }
   Operation *op = tensor.getDefiningOp();
-  if (!isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op))
+  std::optional<Access> access = accessOf(op);
+  if (!access && !isa<ReshapeOp>(op))
     return std::nullopt;
   Value input = op->getOperand(0);
   std::optional<StridedView> view = of(input);
   if (!view)
     return std::nullopt;
-  ArrayRef<int64_t> from = shapeOfTensor(input);
   SmallVector<int64_t> strides(shape.size(), 0);
-  if (isa<ReshapeOp>(op)) {
+  if (!access) {
     std::optional<SmallVector<int64_t>> reshaped =
-        reshapeStrides(from, view->strides, shape);
+        reshapeStrides(shapeOfTensor(input), view->strides, shape);
     if (!reshaped)
       return std::nullopt;
     strides = *reshaped;
-  } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
-    for (auto [to, dim] : llvm::enumerate(transpose.getPermutation()))
-      strides[to] = view->strides[dim];
-  } else if (auto slice = dyn_cast<SliceOp>(op)) {
-    for (size_t i = 0; i < shape.size(); ++i) {
-      view->offset += slice.getOffsets()[i] * view->strides[i];
-      strides[i] =
-          shape[i] == 1 ? 0 : view->strides[i] * slice.getStrideValues()[i];
-    }
   } else {
     // Extents of 1 have stride 0, and so have dimensions that are added.
-    size_t added = shape.size() - from.size();
-    for (size_t i = 0; i < from.size(); ++i)
-      strides[added + i] = view->strides[i];
+    for (auto [from, stride] : llvm::zip_equal(*access, view->strides)) {
+      if (from.stride < 0)
+        return std::nullopt;
+      view->offset += from.offset * stride;
+      if (from.dim >= 0 && shape[from.dim] != 1)
+        strides[from.dim] = from.stride * stride;
+    }
   }
   view->strides = strides;
   return view;

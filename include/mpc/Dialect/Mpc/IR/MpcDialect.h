@@ -51,6 +51,18 @@ FusionClass fusionClassOf(mlir::Operation *op);
 /// reads through movement without a look at operands or indices asks this.
 bool movesOneOperand(mlir::Operation *op);
 
+/// Where a movement reads along one dimension of its operand: at `stride` times
+/// the result's position along `dim`, plus `offset`. Dimensions that the
+/// movement repeats have extent 1 and no `dim` (-1).
+struct AccessDim {
+  int64_t dim = -1, stride = 0, offset = 0;
+};
+using Access = llvm::SmallVector<AccessDim>;
+
+/// Where `op` reads operand 0, a dimension after the other
+/// (MovementOpInterface); nothing where it does more than move by strides.
+std::optional<Access> accessOf(mlir::Operation *op);
+
 /// Whether the result of `op` is infinite or no number where operand `index` is
 /// zero (PoleOpInterface).
 bool hasPoleAtZero(mlir::Operation *op, unsigned index);

@@ -134,6 +134,11 @@ def Mpc_MovementOpInterface : OpInterface<"MovementOpInterface"> {
         out, repeated or added, so that the movement can be undone.
       }],
       "bool", "keepsAll", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
+        Where an element of the result stands in operand 0, the only one: an entry
+        for each dimension of that. Nothing where strides and offsets do not say it.
+      }],
+      "::std::optional<::mpc::Access>", "getAccess", (ins), "", [{ return ::std::nullopt; }]>,
   ];
 }
 

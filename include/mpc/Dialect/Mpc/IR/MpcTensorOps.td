@@ -9,6 +9,9 @@
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
+/// Movement that reads in strides.
+defvar Mpc_StridedMovement = DeclareOpInterfaceMethods<Mpc_MovementOpInterface, ["getAccess"]>;
+
 def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0",
                             [SameOperandsAndResultElementType, Mpc_MovementOpInterface]> {
   let summary = "The same elements in row-major order under another shape";
@@ -23,7 +26,7 @@ def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0",
   let extraClassDeclaration = members # "bool keepsAll() { return true; }";
 }
 
-def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0", [Mpc_MovementOpInterface]> {
+def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0", [Mpc_StridedMovement]> {
   let summary = "Permute dimensions: result dimension i is input dimension permutation[i]";
   let description = [{
     - (C1) `permutation` is a permutation of the input's dimensions.
@@ -36,7 +39,7 @@ def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0", [Mpc_Movement
 }
 
 def Mpc_BroadcastOp : Mpc_Op<"broadcast", "IndexMap", "0",
-                              [SameOperandsAndResultElementType, Mpc_MovementOpInterface]> {
+                              [SameOperandsAndResultElementType, Mpc_StridedMovement]> {
   let summary = "Repeat along new leading dimensions and dimensions of extent 1";
   let description = [{
     - (C1) the input's shape broadcasts to the result's as NumPy's do.
@@ -64,7 +67,7 @@ def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0", [Mpc_MovementOpInte
   }];
 }
 
-def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0", [Mpc_MovementOpInterface]> {
+def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0", [Mpc_StridedMovement]> {
   let summary = "A regular part: offsets, sizes, strides";
   let description = [{
     `result[i] = input[offsets + i * strides]`.
@@ -111,7 +114,7 @@ def Mpc_PadOp : Mpc_InferredOp<"pad", "IndexMap", "0", [Mpc_MovementOpInterface]
 }
 
 def Mpc_ReverseOp : Mpc_Op<"reverse", "IndexMap", "0",
-                            [SameOperandsAndResultType, Mpc_MovementOpInterface]> {
+                            [SameOperandsAndResultType, Mpc_StridedMovement]> {
   let summary = "Reverse the order along axes";
   let description = [{
     - (C1) axes are ascending, unique and inside the rank.
