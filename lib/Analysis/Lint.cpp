@@ -8,6 +8,7 @@
 
 #include "mpc/Analysis/Lint.h"
 
+#include "EvaluateAt.h"
 #include "LintContext.h"
 
 #include "mpc/Analysis/OpNames.h"
@@ -124,6 +125,20 @@ SmallVector<OpOperand *> mpc::readersOf(Value value) {
   return readers;
 }
 
+/// Whether an elementwise op makes zero of a zero in operand `index`, other
+/// operands being zero too where they are no constants.
+static bool passesZero(Operation *op, unsigned index) {
+  if (!isa<ElementwiseOpInterface>(op) ||
+      !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+    return false;
+  SmallVector<double> values;
+  for (OpOperand &operand : op->getOpOperands())
+    values.push_back(operand.getOperandNumber() == index
+                         ? 0
+                         : constantSplat(operand.get()).value_or(0));
+  return evaluateAt(op, values) == 0.0;
+}
+
 bool mpc::guardsDivision(Value value) {
   constexpr unsigned kDepth = 4;
   SmallVector<std::pair<Value, unsigned>> pending = {{value, 0}};
@@ -139,7 +154,7 @@ bool mpc::guardsDivision(Value value) {
         if (index == 0 && exponent && *exponent < 0)
           return true;
       }
-      if (depth < kDepth && isa<SqrtOp, AbsOp, MulOp, AddOp, PowOp>(user))
+      if (depth < kDepth && passesZero(user, index))
         pending.push_back({user->getResult(0), depth + 1});
     }
   }

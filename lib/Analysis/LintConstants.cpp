@@ -164,7 +164,7 @@ void ConstantLint::lintFlush() {
     Operation *user = use->getOwner();
     unsigned index = use->getOperandNumber();
     bool guards =
-        isa<AddOp, SubOp, MaxOp>(user) || (isa<ClampOp>(user) && index == 1);
+        user->hasTrait<Additive>() || isBound(*use, /*positive=*/false);
     if (hasPoleAtZero(user, index))
       divisors.push_back(user);
     else if (isSplat && guards && guardsDivision(user->getResult(0)))

@@ -17,7 +17,8 @@ using namespace mpc;
 
 /// Spatial dimensions of an image op, 0 for any other op.
 static int64_t spatialRank(Operation *op) {
-  if (!isa<ConvOp, ConvTransposeOp, MaxPoolOp, AvgPoolOp>(op))
+  FusionClass family = fusionClassOf(op);
+  if (family != FusionClass::Convolution && family != FusionClass::Pool)
     return 0;
   return cast<RankedTensorType>(op->getOperand(0).getType()).getRank() - 2;
 }
@@ -88,7 +89,7 @@ static bool isBias(Value value, ArrayRef<int64_t> shape, int64_t axis) {
 }
 
 Operation *SourceOps::biasAddOf(Operation *op) const {
-  if (!isa<MatmulOp, ConvOp, ConvTransposeOp>(op) || !op->hasOneUse() ||
+  if (!isa<ContractionOpInterface>(op) || !op->hasOneUse() ||
       op->hasAttr(MpcDialect::kSourceAttr))
     return nullptr;
   auto add = dyn_cast<AddOp>(*op->user_begin());

@@ -274,7 +274,7 @@ static void roundGradients(PlanBuilder &builder) {
 /// The op that makes `value`, behind what repeats, moves or widens it.
 static Operation *makerOf(Value value) {
   Operation *op = value.getDefiningOp();
-  while (isa_and_present<BroadcastOp, ReshapeOp, CastOp>(op))
+  while (op && (isa<CastOp>(op) || movesOneOperand(op)))
     op = op->getOperand(0).getDefiningOp();
   return op;
 }

@@ -237,12 +237,11 @@ struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
                 return SmallVector<Value>{
                     decomposeGroups(emit, norm, shapeOf(norm.getInput())[1])};
               })
-              .Case<LstmOp, GruOp, RnnOp>([&](auto recurrent) {
-                if (shapeOf(recurrent.getInput())[0] > maxSteps)
-                  return SmallVector<Value>();
-                return unrollRecurrent(builder, recurrent);
-              })
               .Default([&](Operation *other) {
+                if (fusionClassOf(other) == FusionClass::Recurrent)
+                  return shapeOf(other->getOperand(0))[0] > maxSteps
+                             ? SmallVector<Value>()
+                             : unrollRecurrent(builder, other);
                 SmallVector<Value> values = decomposeUpdate(builder, other);
                 if (values.empty())
                   values = decomposeNorm(builder, other, shared);

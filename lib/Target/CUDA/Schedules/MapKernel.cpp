@@ -51,7 +51,7 @@ bool MapKernel::applies() {
 /// Bits of the widest number that computing `op` takes per element.
 static int64_t computedBits(Operation *op) {
   int64_t bits = 8;
-  if (isa<IotaOp, OneHotOp, ArgmaxOp, ArgminOp>(op))
+  if (isa<IotaOp, OneHotOp>(op))
     bits = 64;
   SmallVector<Type> types(op->getOperandTypes());
   llvm::append_range(types, op->getResultTypes());

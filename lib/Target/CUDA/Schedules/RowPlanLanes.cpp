@@ -106,7 +106,7 @@ void RowPlan::findLanes() {
       stored = std::max(stored, bytesPerElement(memoryElementType(type)));
   };
   for (Operation *op : rows.ops)
-    if (isa<ReduceSumOp, ReduceMeanOp, ReduceProdOp>(op))
+    if (op->hasTrait<JoinsRows>() && !op->hasTrait<Exact>())
       carried =
           std::max(carried, bytesPerElement(carriedType(accumulatorType(op))));
   while (!work.empty()) {
