@@ -23,10 +23,9 @@ FAMILIES = {
     "attention and its gradient": (f"{KERNEL}/AttentionMath.cpp", r'"exp2Fast"|exp\w*\(\w+\.sub\('),
     "functions of numbers": ("lib/Target/Math", r"\bhorner\((?:F )?\w+, (?:const )?\{"),
 }
-# Softmax of rows has powers as attention has; functions for 16 bits are polynomials.
+# Softmax of rows has powers as attention has.
 ALSO = {
     "attention and its gradient": {f"{KERNEL}/RowMath.cpp"},
-    "functions of numbers": {"lib/Target/CUDA/Prelude/MathShort.h"},
 }
 
 

@@ -254,9 +254,12 @@ Value MathExpansion::expNonPositive(Value x) {
 }
 
 Value MathExpansion::geluSeenIn(Value x, Type seen) {
-  if (!target.call || !seen || isDouble(x.getType()))
+  if (!seen || isDouble(x.getType()))
     return gelu(x);
-  return call(seen.isBF16() ? "geluBfloat16" : "geluHalf", x);
+  if (target.call)
+    return call(seen.isBF16() ? "geluBfloat16" : "geluHalf", x);
+  Symbol<float> symbol(*this, x);
+  return (seen.isBF16() ? geluBfloat16(symbol) : geluHalf(symbol)).value;
 }
 
 //===----------------------------------------------------------------------===//

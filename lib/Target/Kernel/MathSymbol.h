@@ -13,7 +13,7 @@
 
 #include "MathExpansion.h"
 
-#include "../Math/Number.h"
+#include "../Math/Short.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -216,6 +216,13 @@ auto chooseRarely(Symbol<bool> condition, F onTrue, G onFalse) {
   return angle;
 }
 
+/// The lesser one; where `x` is a NaN that.
+template <typename T> Symbol<T> minimum(Symbol<T> x, Symbol<T> y) {
+  return select(x > y, y, x);
+}
+template <typename T> Symbol<T> exp2Fast(Symbol<T> x) {
+  return detail::exp2OfNormal(x);
+}
 template <typename T> bool scalesAtOnce(Symbol<T> x) {
   return x.math->usesScalef(x.value.getType());
 }

@@ -31,7 +31,7 @@
 //   Activation.h   tanh, sigmoid, softplus, erf, gelu, geluTanh
 //   Circular.h     sin, cos, tan, asin, acos, atan, atan2
 //   Hyperbolic.h   sinh, cosh, asinh, acosh, atanh
-//   MathShort.h    geluBfloat16, geluHalf
+//   Short.h        geluBfloat16, geluHalf
 //   Vector.h       operators and functions on Vectors, add, subtract, multiply
 //                  (wrapping), toInteger (saturating), bitcast, splat, select,
 //                  convert, shuffleLanes, ...
@@ -96,7 +96,7 @@ struct alignas(detail::alignmentOf(sizeof(T) * N)) Vector {
 #include "../../Math/Activation.h"
 #include "../../Math/Circular.h"
 #include "../../Math/Hyperbolic.h"
-#include "MathShort.h"
+#include "../../Math/Short.h"
 #include "Vector.h"
 #include "Warp.h"
 // clang-format on

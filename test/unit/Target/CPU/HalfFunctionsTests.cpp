@@ -105,6 +105,14 @@ double ulps(double actual, long double expected, const Format &format) {
   return static_cast<double>(fabsl(actual - expected) / unit);
 }
 
+/// What a function computed in f32 may lack before it is rounded: four units of
+/// f32, or for gelu what lib/Target/Math/Short.h states.
+double extraUlps(llvm::StringRef op, const Format &format) {
+  if (!op.starts_with("gelu"))
+    return 4 * std::ldexp(1.0, format.precision - 24);
+  return format.precision == 11 ? std::ldexp(1.0, 11 - 17) : 0.11;
+}
+
 } // namespace
 
 TEST(HalfFunctions, EveryInputIsWithinItsBound) {
@@ -145,7 +153,7 @@ TEST(HalfFunctions, EveryInputIsWithinItsBound) {
             where = i;
           }
         }
-        EXPECT_LE(worst, 0.5 + 4 * std::ldexp(1.0, format.precision - 24))
+        EXPECT_LE(worst, 0.5 + extraUlps(op, format))
             << target.name().str() << " " << format.name << " " << op << " of "
             << numbers.floats()[where] << " is " << actual.floats()[where]
             << " instead of " << static_cast<double>(expected[where]);

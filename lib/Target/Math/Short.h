@@ -1,17 +1,38 @@
-//===- MathShort.h - functions for results of 16 bits -----------*- C++ -*-===//
+//===- Short.h - functions for results of 16 bits ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Functions where nothing but the rounding of the result to 16 bits is seen. An
 // epilogue computes one for each element of a product, so that each instruction
-// counts; a power of two is one here, which it is not on the CPU.
+// counts. exp2Fast is one instruction on GPUs, and what exp2OfNormal does
+// elsewhere.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TARGET_CUDA_PRELUDE_MATHSHORT_H
-#define MPC_TARGET_CUDA_PRELUDE_MATHSHORT_H
+#ifndef MPC_LIB_TARGET_MATH_SHORT_H
+#define MPC_LIB_TARGET_MATH_SHORT_H
+
+#include "Number.h"
 
 namespace mpc {
+
+namespace detail {
+/// 2^x with a relative error of 2^-23.6 and the roundings of the polynomial,
+/// for x in [-150, 127]: the results of less than 2^-126 are subnormal.
+template <typename F> MPC_FUNCTION F exp2OfNormal(F x) {
+  using Format = FloatFormat<F>;
+  F shifted = x + F(Format::rounder);
+  F n = shifted - F(Format::rounder);
+  // 2^r, |r| <= 1/2.
+  F mantissa = horner(x - n, {1.000000072, 0.6931469671, 0.2402211972,
+                              0.05550713273, 9.675541334e-3, 1.327647199e-3});
+  if (scalesAtOnce(mantissa))
+    return scaleAtOnce(mantissa, n);
+  // In two steps, of which only the second may leave the normal numbers.
+  WordOf<F> word = bitsOf(shifted) - WordOf<F>(Format::rounderBits);
+  return mantissa * powerOfTwo<F>(word + WordOf<F>(64)) * F(0x1p-64);
+}
+} // namespace detail
 
 // gelu:
 //
@@ -28,15 +49,19 @@ namespace mpc {
 
 namespace detail {
 /// max(x, 0), NaN at -infinity.
-MPC_FUNCTION float positivePart(float x) { return x - minimum(x, 0.0f); }
+template <typename F> MPC_FUNCTION F positivePart(F x) {
+  return x - minimum(x, F(0.0));
+}
 } // namespace detail
 
 /// For a result in bf16, half a unit of which is 2^-9 of it or more: d ln 2 =
 /// 2^-13.07, in all below 2^-12.9. Where the power is none of f32's normal
-/// numbers (x < -12.8) results, of less than 13 * 2^-126, are zeros.
-MPC_FUNCTION float geluBfloat16(float x) {
-  float a = minimum(abs(x), 13.0f);
-  float power = exp2Fast(
+/// numbers (x < -12.8) results, of less than 13 * 2^-126, are zeros on GPUs;
+/// the polynomial, a fit to a <= 13, is off by 0.1 of bf16's subnormal numbers
+/// there, and what lies beyond 13.75 rounds to 0.
+template <typename F> MPC_FUNCTION F geluBfloat16(F x) {
+  F a = minimum(abs(x), F(13.75));
+  F power = exp2Fast(
       detail::horner(a, {-1.000167418, -1.149218915, -0.4624556372,
                          -0.05102514706, 0.0074932752, -7.573320979e-4,
                          4.891781452e-5, -1.80113746e-6, 2.860445127e-8}));
@@ -45,9 +70,9 @@ MPC_FUNCTION float geluBfloat16(float x) {
 
 /// For a result in f16, half a unit of which is 2^-12 of it or more: d ln 2 =
 /// 2^-18.2, in all below 2^-17. What lies beyond 5.9 rounds to 0 in f16.
-MPC_FUNCTION float geluHalf(float x) {
-  float a = minimum(abs(x), 5.9f);
-  float power = exp2Fast(detail::horner(
+template <typename F> MPC_FUNCTION F geluHalf(F x) {
+  F a = minimum(abs(x), F(5.9));
+  F power = exp2Fast(detail::horner(
       a, {-0.9999953031, -1.151250844, -0.4584651594, -0.05395902012,
           0.008507230483, -9.303173335e-4, 6.156670003e-5, -1.832957945e-6}));
   return fma(-a, power, detail::positivePart(x));
@@ -55,4 +80,4 @@ MPC_FUNCTION float geluHalf(float x) {
 
 } // namespace mpc
 
-#endif // MPC_TARGET_CUDA_PRELUDE_MATHSHORT_H
+#endif // MPC_LIB_TARGET_MATH_SHORT_H
