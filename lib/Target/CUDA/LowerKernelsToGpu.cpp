@@ -97,13 +97,9 @@ private:
     FailureOr<Schedule> schedule = Schedule::of(kernel);
     if (failed(schedule))
       return failure();
-    const KernelFamily *family = nullptr;
-    for (const auto &candidate : kernelFamilies())
-      if (candidate->name() == schedule->family)
-        family = candidate.get();
-    if (!family)
-      return kernel.emitError()
-             << "no family of kernels is called '" << schedule->family << "'";
+    FailureOr<const KernelFamily *> family = familyOf(kernel, *schedule);
+    if (failed(family))
+      return failure();
 
     SmallVector<Type> types;
     SmallVector<Location> locations;
@@ -166,7 +162,7 @@ private:
       state.inputs.push_back(body.getArgument(i));
     for (unsigned i = 0; i < outputs; ++i)
       state.outputs.push_back(body.getArgument(inputs + i));
-    if (failed(family->emit(state)))
+    if (failed((*family)->emit(state)))
       return failure();
     return success();
   }

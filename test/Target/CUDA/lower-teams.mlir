@@ -113,3 +113,29 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// Blocks that are launched take all items.
+
+gpu.module @kernels {
+  gpu.func @few_blocks() kernel
+      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 3, 1, 1>} {
+    // expected-error @+1 {{'tile.own' op has 16 items; 3 blocks take 12}}
+    tile.own %row in (16) cycles(1.0) team(#tile.team<members = 8, items = 4>) {
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @other_threads() kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>} {
+    // expected-error @+1 {{'tile.own' op is of teams that make blocks of 32 threads; the kernel has 64}}
+    tile.own %row in (16) cycles(1.0) team(#tile.team<members = 8, items = 4>) {
+    }
+    gpu.return
+  }
+}

@@ -195,3 +195,12 @@ ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {
   }();
   return *families;
 }
+
+FailureOr<const KernelFamily *> mpc::familyOf(func::FuncOp kernel,
+                                              const Schedule &schedule) {
+  for (const auto &family : kernelFamilies())
+    if (family->name() == schedule.family)
+      return family.get();
+  return kernel.emitError()
+         << "no family of kernels is called '" << schedule.family << "'";
+}

@@ -133,6 +133,9 @@ public:
 
 /// All families in the order in which they are asked, the most specific first.
 llvm::ArrayRef<std::unique_ptr<KernelFamily>> kernelFamilies();
+/// The one that `schedule` names; a diagnostic at its kernel where none is.
+mlir::FailureOr<const KernelFamily *> familyOf(mlir::func::FuncOp kernel,
+                                               const Schedule &schedule);
 
 // Contractions (Gemm*.cpp), convolutions (Convolution*.cpp), attention
 // (Attention*.cpp).

@@ -26,6 +26,8 @@ TeamTiles::TeamTiles(gpu::GPUFuncOp function, OwnOp own)
 LogicalResult TeamTiles::lower() {
   if (!team)
     return own.emitOpError("has no team; kernels of a GPU need one");
+  if (failed(checkLaunch()))
+    return failure();
   Block &block = own.getBody().front();
   SmallVector<SumsOp> summed;
   SmallVector<TotalOp> totals;
@@ -56,6 +58,26 @@ LogicalResult TeamTiles::lower() {
     total.erase();
   for (SumsOp sum : summed)
     sum.erase();
+  return success();
+}
+
+/// Whether the grid that is launched takes all items, each by its team.
+LogicalResult TeamTiles::checkLaunch() {
+  auto grid = kernel.function.getKnownGridSize();
+  auto block = kernel.function.getKnownBlockSize();
+  int64_t threads = team.getMembers() * team.getItems();
+  if (!grid || !block || block->front() != threads)
+    return own.emitOpError("is of teams that make blocks of ")
+           << threads << " threads; the kernel has "
+           << (block ? block->front() : 0);
+  int64_t blocks = (*grid)[0] - team.getFirstBlock();
+  int64_t taken = blocks * team.getItems() * team.getRounds();
+  if (taken < static_cast<int64_t>(own.getCount()))
+    return own.emitOpError("has ") << own.getCount() << " items; " << blocks
+                                   << " blocks take " << taken;
+  if ((*grid)[1] != team.getSplits())
+    return own.emitOpError("is shared by ")
+           << team.getSplits() << " blocks; the grid has " << (*grid)[1];
   return success();
 }
 

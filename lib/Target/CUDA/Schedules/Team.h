@@ -36,6 +36,7 @@ private:
   /// Moves what is left of a block here, tile ops carried out.
   mlir::LogicalResult moveItem(mlir::Block &block);
   /// All items of a block, one after another.
+  mlir::LogicalResult checkLaunch();
   mlir::LogicalResult moveRounds(mlir::Block &block);
   mlir::LogicalResult lowerWalk(tile::WalkOp walk);
   /// Positions of a walk in this thread's step `iteration`.
