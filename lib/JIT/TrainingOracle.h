@@ -27,7 +27,9 @@ namespace mpc {
 /// Two graphs of one part of a training step, both behind stage loss-scale:
 /// that of policy float32, which is executed in float64, and that of the given
 /// policy, which is executed as declared. The loss scale is the same in both; a
-/// power of two changes nothing in float64. Not thread-safe.
+/// power of two changes nothing in float64. So is whether the step is skipped:
+/// that is no matter of rounding, but of what overflows in the declared types.
+/// Not thread-safe.
 class TrainingOracle {
 public:
   /// A result in both modes.
@@ -99,6 +101,7 @@ private:
     std::map<const void *, reference::Tensor> numbers;
   };
   using Named = std::map<std::string, reference::Tensor>;
+  using Observer = decltype(reference::InterpretOptions::observer);
 
   /// With `numbered` ops have the numbers that they had in front of precision,
   /// which are the same for every policy.
@@ -110,7 +113,7 @@ private:
   argumentsOf(Graph &graph, const std::map<std::string, Buffer> &values);
   static Result<Named> interpret(Graph &graph, reference::Rounding rounding,
                                  llvm::ArrayRef<reference::Tensor> arguments,
-                                 const OpObserver &observer = {});
+                                 const Observer &observer = {});
 
   Graph exact, declared;
   std::string path;

@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
 
-using Observer = std::function<void(Operation *, ArrayRef<Tensor>)>;
+using Observer = std::function<void(Operation *, MutableArrayRef<Tensor>)>;
 
 namespace {
 

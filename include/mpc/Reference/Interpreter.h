@@ -40,9 +40,10 @@ mlir::LogicalResult evaluate(mlir::Operation *op,
 
 struct InterpretOptions {
   Rounding rounding = Rounding::Float64;
-  /// Called after each op of the function, with its results; ops inside a
-  /// fusion come before the fusion.
-  std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observer;
+  /// Called after each op of the function, with its results, which it may
+  /// change; ops inside a fusion come before the fusion.
+  std::function<void(mlir::Operation *, llvm::MutableArrayRef<Tensor>)>
+      observer;
 };
 
 /// Executes a function of one block on `arguments`, which have the argument
