@@ -1,5 +1,4 @@
-//===- ScheduleCpuKernels.cpp - how each contraction is cut
-//----------------===//
+//===- ScheduleCpuKernels.cpp - how each contraction is cut ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,25 +20,29 @@ using namespace mlir;
 using namespace mpc;
 
 static LogicalResult schedule(func::FuncOp kernel, const CpuTarget &target) {
+  Attribute given = kernel->getAttr(kScheduleAttr);
+  auto blocks = dyn_cast_or_null<tile::BlocksAttr>(given);
+  if (given && !blocks)
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has the " << kScheduleAttr
+           << " " << given << "; kernels of CPUs have #tile.blocks";
   FailureOr<Operation *> anchor = Contraction::find(kernel);
   if (failed(anchor))
     return failure();
+  if (given && !*anchor)
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has the " << kScheduleAttr
+           << " " << given << ", which cuts a contraction; it holds none";
   // Nothing is to be cut.
   if (!*anchor || elementCount((*anchor)->getResult(0)) == 0)
     return success();
   FailureOr<Contraction> contraction = Contraction::get(*anchor, target);
   if (failed(contraction))
     return failure();
-  Attribute given = kernel->getAttr(kScheduleAttr);
   if (!given) {
     kernel->setAttr(kScheduleAttr, chooseBlocks(*contraction));
     return success();
   }
-  auto blocks = dyn_cast<tile::BlocksAttr>(given);
-  if (!blocks)
-    return kernel.emitError()
-           << "kernel '" << kernel.getName() << "' has the " << kScheduleAttr
-           << " " << given << "; kernels of CPUs have #tile.blocks";
   return checkBlocks(*contraction, blocks);
 }
 

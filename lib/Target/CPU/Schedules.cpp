@@ -269,12 +269,13 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   if (columns % c.lanes)
     return refuse() << "has " << columns << " columns, no multiple of the "
                     << c.lanes << " lanes of " << c.sumType << " sums";
-  int64_t vectors = c.vectors(columns);
-  int64_t needed = (rows + 1) * vectors + 1;
-  if (rows > 1 && needed > c.target.registers())
-    return refuse() << "needs " << needed << " registers for " << rows
-                    << " rows of " << columns << " columns, '"
-                    << c.target.name() << "' has " << c.target.registers();
+  // Sums, the panel's vectors and a row's factor.
+  int64_t vectors = c.vectors(columns), registers = c.target.registers();
+  if (rows > registers || columns / c.lanes > registers ||
+      (rows + 1) * vectors + 1 > registers)
+    return refuse() << "has blocks of " << rows << " rows and " << columns
+                    << " columns, which do not fit the " << registers
+                    << " registers of '" << c.target.name() << "'";
   if (!blocks.packsLeft() && !c.storesRows())
     return refuse() << "reads the left operand in place, which does not lie in "
                        "memory as "

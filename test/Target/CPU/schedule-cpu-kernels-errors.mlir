@@ -13,9 +13,45 @@ func.func private @another_target(%x: tensor<128x256xf32>, %w: tensor<256x64xf32
 
 func.func private @registers(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
     attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 15, columns = 32, pack = right>} {
-  // expected-error @below {{the schedule needs 33 registers for 15 rows of 32 columns, 'avx512' has 32}}
+  // expected-error @below {{the schedule has blocks of 15 rows and 32 columns, which do not fit the 32 registers of 'avx512'}}
   %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
   return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @long_row(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 1, columns = 256, pack = right>} {
+  // expected-error @below {{the schedule has blocks of 1 rows and 256 columns, which do not fit the 32 registers of 'avx512'}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @longest_row(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 1, columns = 9223372036854775792, pack = right>} {
+  // expected-error @below {{the schedule has blocks of 1 rows and 9223372036854775792 columns, which do not fit the 32 registers of 'avx512'}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @most_rows(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 4611686018427387903, columns = 32, pack = right>} {
+  // expected-error @below {{the schedule has blocks of 4611686018427387903 rows and 32 columns, which do not fit the 32 registers of 'avx512'}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{kernel 'rows_alone' has the mpc.schedule #tile.blocks<rows = 2, columns = 32>, which cuts a contraction; it holds none}}
+func.func private @rows_alone(%x: tensor<128x256xf32>) -> tensor<128x256xf32>
+    attributes {mpc.kernel_kind = "softmax", mpc.schedule = #tile.blocks<rows = 2, columns = 32>} {
+  %0 = mpc.softmax %x axis(1) : tensor<128x256xf32>
+  return %0 : tensor<128x256xf32>
 }
 
 // -----
