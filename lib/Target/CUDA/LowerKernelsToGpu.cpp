@@ -94,12 +94,10 @@ struct LowerKernelsToGpuPass
 private:
   static LogicalResult lower(func::FuncOp kernel, OpBuilder &builder,
                              const CudaTarget &architecture) {
+    if (failed(checkSchedule(kernel, architecture)))
+      return failure();
     FailureOr<Schedule> schedule = Schedule::of(kernel);
-    if (failed(schedule))
-      return failure();
     FailureOr<const KernelFamily *> family = familyOf(kernel, *schedule);
-    if (failed(family))
-      return failure();
 
     SmallVector<Type> types;
     SmallVector<Location> locations;

@@ -42,51 +42,12 @@ struct ScheduleKernelsPass
       if (kernel->hasAttr(MpcDialect::kKernelKindAttr) &&
           !kernel.isExternal() &&
           failed(kernel->hasAttr(Schedule::kAttr)
-                     ? check(kernel, *architecture)
+                     ? checkSchedule(kernel, *architecture)
                      : schedule(kernel, *architecture)))
         return signalPassFailure();
   }
 
 private:
-  /// Of a schedule that is given: whether its family has this kernel, and
-  /// whether it has the numbers that the family reads.
-  static LogicalResult check(func::FuncOp kernel,
-                             const CudaTarget &architecture) {
-    FailureOr<Schedule> given = Schedule::of(kernel);
-    if (failed(given))
-      return failure();
-    FailureOr<const KernelFamily *> family = familyOf(kernel, *given);
-    if (failed(family))
-      return failure();
-    auto refuse = [&] {
-      return kernel.emitError()
-             << "kernel '" << kernel.getName() << "' has a " << Schedule::kAttr
-             << " of family '" << given->family << "' ";
-    };
-    std::optional<Schedule> chosen = (*family)->schedule(kernel, architecture);
-    if (!chosen)
-      return refuse() << "which has no such kernels";
-    constexpr int64_t kMostThreads = 1024;
-    if (given->threads < 1 || given->threads > kMostThreads)
-      return refuse() << "with " << given->threads
-                      << " threads; a block has 1 to " << kMostThreads;
-    for (int64_t blocks : given->blocks)
-      if (blocks < 1)
-        return refuse() << "with a grid of " << blocks << " blocks";
-    for (const auto &[name, number] : given->parameters) {
-      auto known = chosen->parameters.find(name);
-      if (known == chosen->parameters.end())
-        return refuse() << "with '" << name
-                        << "', which says nothing about this kernel";
-      if (number < (known->second > 0 ? 1 : 0))
-        return refuse() << "with a '" << name << "' of " << number;
-    }
-    for (const auto &entry : chosen->parameters)
-      if (!given->parameters.count(entry.first))
-        return refuse() << "without its '" << entry.first << "'";
-    return success();
-  }
-
   static LogicalResult schedule(func::FuncOp kernel,
                                 const CudaTarget &architecture) {
     // Only one family lets scalars lie over what all blocks read.

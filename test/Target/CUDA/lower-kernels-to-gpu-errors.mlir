@@ -27,3 +27,15 @@ func.func private @malformed(%x: tensor<8xf32>) -> tensor<8xf32>
   %0 = mpc.neg %x : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// What was not scheduled by the pass is looked at all the same.
+
+// expected-error @below {{kernel 'no_tiles' has a mpc.schedule of family 'gemm' without its 'splits'}}
+// expected-error @below {{no code could be generated for kernel 'no_tiles'}}
+func.func private @no_tiles(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm"}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}

@@ -66,3 +66,142 @@ func.func private @grid(%x: tensor<64xf32>) -> tensor<64xf32>
   %0 = mpc.neg %x : tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+// Tiles may be others than those that are chosen; what follows from them has to be so.
+
+func.func private @fewer_stages(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 36864, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{of family 'gemm' with a 'tile_m' of 60; the kernel takes 64}}
+func.func private @no_such_tile(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 36864, tile_m = 60, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with a 'stages' of 1; the kernel takes 2}}
+func.func private @one_stage(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 18432, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 1, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with a 'splits' of 3; the kernel takes 1}}
+func.func private @uneven_splits(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 6, 1, 1>, threads = 128, shared_bytes = 36864, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 3}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with a 'splits' of 4; the kernel takes 1}}
+func.func private @short_splits(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 8, 1, 1>, threads = 128, shared_bytes = 36864, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 4}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with a grid of 1 x 1 x 1 blocks; the kernel takes 2 x 1 x 1}}
+func.func private @few_blocks(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 1, 1, 1>, threads = 128, shared_bytes = 36864, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with 64 threads; the kernel takes 128}}
+func.func private @other_threads(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 64, shared_bytes = 36864, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with 32768 bytes of shared memory; the kernel takes 36864}}
+func.func private @little_shared(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 32768, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with 1048576 bytes of shared memory; a block has 0 to 166912}}
+func.func private @more_shared(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 1048576, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with 64 bytes of scratch memory; the kernel takes 0}}
+func.func private @scratch(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 36864, scratch_bytes = 64, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with a team of threads}}
+func.func private @team(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 36864, team = #tile.team<members = 32>, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+  %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{of family 'attention' with a 'weight_pieces' of 4096; the kernel takes 3}}
+func.func private @weight_pieces(%q: tensor<2x4x128x64xbf16>) -> tensor<2x4x128x64xf32>
+    attributes {mpc.kernel_kind = "attention", mpc.schedule = {family = "attention", blocks = array<i64: 64, 1, 1>, threads = 32, shared_bytes = 36864,
+      async_query = 1, columns = 64, depth = 64, keys = 64, matrix_units = 1, piece_columns = 64, query_in_registers = 1, rows = 16, stages = 2, weight_pieces = 4096}} {
+  %0 = mpc.attention %q, %q, %q scale(1.250000e-01)
+    : (tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>) -> tensor<2x4x128x64xf32>
+  return %0 : tensor<2x4x128x64xf32>
+}
+
+// -----
+
+// expected-error @below {{with a 'vector' of 3; the kernel takes 4}}
+func.func private @odd_vector(%x: tensor<4096xf32>) -> tensor<4096xf32>
+    attributes {mpc.kernel_kind = "elementwise", mpc.schedule = {family = "map", blocks = array<i64: 16, 1, 1>, threads = 64, vector = 3}} {
+  %0 = mpc.neg %x : tensor<4096xf32>
+  return %0 : tensor<4096xf32>
+}
+
+// -----
+
+// expected-error @below {{with a grid of 7 x 1 x 1 blocks; the kernel takes 16 x 1 x 1}}
+func.func private @leaves_elements_out(%x: tensor<4096xf32>) -> tensor<4096xf32>
+    attributes {mpc.kernel_kind = "elementwise", mpc.schedule = {family = "map", blocks = array<i64: 7, 1, 1>, threads = 64, vector = 4}} {
+  %0 = mpc.neg %x : tensor<4096xf32>
+  return %0 : tensor<4096xf32>
+}
+
+// -----
+
+// More threads have nothing to do.
+
+func.func private @large_grid(%x: tensor<4096xf32>) -> tensor<4096xf32>
+    attributes {mpc.kernel_kind = "elementwise", mpc.schedule = {family = "map", blocks = array<i64: 9, 1, 1>, threads = 128, vector = 4}} {
+  %0 = mpc.neg %x : tensor<4096xf32>
+  return %0 : tensor<4096xf32>
+}

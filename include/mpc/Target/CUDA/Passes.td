@@ -26,7 +26,8 @@ def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
     Contract in: after mpc-plan. Contract out: every kernel has a schedule, or a
     diagnostic names the op that no family generates.
     Numerics: a schedule fixes the order of sums, nothing else.
-    Left alone: kernels that have a schedule.
+    Left alone: kernels that have a schedule, which a diagnostic refuses where
+    no kernel can be written by it.
     Executed example: test/Target/CUDA/schedule-kernels.mlir.
   }];
   // Families write code to measure it.

@@ -26,6 +26,17 @@ public:
       return schedule;
     return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
   }
+  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
+                                     const CudaTarget &target,
+                                     const Schedule &given) const override {
+    std::optional<GemmProblem> problem =
+        GemmProblem::convolution(kernel, target);
+    if (!problem)
+      return std::nullopt;
+    if (std::optional<Schedule> schedule = scheduleDepthwise(kernel, *problem))
+      return schedule;
+    return scheduleGemmAs(kernel, *problem, target, given);
+  }
   LogicalResult emit(GpuKernel &kernel) const override {
     std::optional<GemmProblem> problem =
         GemmProblem::convolution(kernel.kernel, kernel.target);

@@ -68,6 +68,19 @@ public:
                                    const CudaTarget &target) const override {
     return scheduleFilter(kernel, target);
   }
+  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
+                                     const CudaTarget &target,
+                                     const Schedule &given) const override {
+    std::optional<FilterOps> ops = FilterOps::of(kernel);
+    if (!ops)
+      return std::nullopt;
+    // Either form where there are both.
+    if (std::optional<GemmProblem> problem =
+            GemmProblem::filterGradient(kernel, target);
+        problem && given.parameters.contains("tile_m"))
+      return scheduleGemmAs(kernel, *problem, target, given);
+    return scheduleFilterThreads(FilterProblem(*ops), target);
+  }
   LogicalResult emit(GpuKernel &kernel) const override {
     if (kernel.schedule.parameters.contains("tile_m")) {
       std::optional<GemmProblem> problem =

@@ -208,6 +208,14 @@ public:
       return std::nullopt;
     return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
   }
+  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
+                                     const CudaTarget &target,
+                                     const Schedule &given) const override {
+    std::optional<GemmProblem> problem = GemmProblem::matmul(kernel, target);
+    if (!problem)
+      return std::nullopt;
+    return scheduleGemmAs(kernel, *problem, target, given);
+  }
   LogicalResult emit(GpuKernel &kernel) const override {
     std::optional<GemmProblem> problem =
         GemmProblem::matmul(kernel.kernel, kernel.target);

@@ -255,6 +255,12 @@ struct GemmTiles {
 std::optional<Schedule> scheduleGemm(mlir::func::FuncOp kernel,
                                      const GemmProblem &problem,
                                      const GemmTiles &tiles);
+/// The same with the tiles of `given`, or with those that have most numbers in
+/// common with it of all that there are kernels for (KernelFamily::scheduleAs).
+std::optional<Schedule> scheduleGemmAs(mlir::func::FuncOp kernel,
+                                       const GemmProblem &problem,
+                                       const CudaTarget &target,
+                                       const Schedule &given);
 /// Its body.
 mlir::LogicalResult emitGemm(GpuKernel &kernel, const GemmProblem &problem);
 

@@ -32,13 +32,26 @@ class LoopFamily : public KernelFamily {
 public:
   StringRef name() const override { return "loop"; }
   std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override;
+                                   const CudaTarget &target) const override {
+    bool inOrder = false;
+    return choose(kernel, inOrder);
+  }
+  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
+                                     const CudaTarget &target,
+                                     const Schedule &given) const override {
+    bool inOrder = false;
+    std::optional<Schedule> chosen = choose(kernel, inOrder);
+    return chosen && !inOrder ? onGridOf(given, *chosen) : chosen;
+  }
   LogicalResult emit(GpuKernel &kernel) const override;
+
+private:
+  /// Finds whether phases are in order, too.
+  static std::optional<Schedule> choose(func::FuncOp kernel, bool &inOrder);
 };
 } // namespace
 
-std::optional<Schedule> LoopFamily::schedule(func::FuncOp kernel,
-                                             const CudaTarget &target) const {
+std::optional<Schedule> LoopFamily::choose(func::FuncOp kernel, bool &inOrder) {
   // Items and scratch memory are known once the code has been written.
   MemoryTrial trial(kernel);
   FailureOr<int64_t> scratch =
@@ -46,7 +59,6 @@ std::optional<Schedule> LoopFamily::schedule(func::FuncOp kernel,
   if (failed(scratch))
     return std::nullopt;
   int64_t items = 0;
-  bool inOrder = false;
   trial.module->walk([&](tile::OwnOp own) {
     items = std::max<int64_t>(items, own.getCount());
     inOrder |= own.getInOrder();

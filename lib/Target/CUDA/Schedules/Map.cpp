@@ -25,6 +25,12 @@ public:
   StringRef name() const override { return "map"; }
   std::optional<Schedule> schedule(func::FuncOp kernel,
                                    const CudaTarget &target) const override;
+  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
+                                     const CudaTarget &target,
+                                     const Schedule &given) const override {
+    std::optional<Schedule> chosen = schedule(kernel, target);
+    return chosen ? onGridOf(given, *chosen) : chosen;
+  }
   LogicalResult emit(GpuKernel &kernel) const override;
 
 private:

@@ -70,6 +70,12 @@ public:
     return schedule;
   }
 
+  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
+                                     const CudaTarget &target,
+                                     const Schedule &given) const override {
+    std::optional<Schedule> chosen = schedule(kernel, target);
+    return chosen ? withTeamOf(given, *chosen) : chosen;
+  }
   LogicalResult emit(GpuKernel &kernel) const override {
     return emitRows(kernel, kernel.schedule.team);
   }

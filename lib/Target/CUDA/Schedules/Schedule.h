@@ -126,6 +126,13 @@ public:
   /// How `kernel` would run; nullopt where this family does not generate it.
   virtual std::optional<Schedule> schedule(mlir::func::FuncOp kernel,
                                            const CudaTarget &target) const = 0;
+  /// What a schedule by hand has to be: the same with as many numbers of
+  /// `given` as the kernel can be written by, and all that follow from them.
+  virtual std::optional<Schedule> scheduleAs(mlir::func::FuncOp kernel,
+                                             const CudaTarget &target,
+                                             const Schedule &given) const {
+    return schedule(kernel, target);
+  }
   /// Writes the body that the schedule describes. Diagnostics go to the op that
   /// cannot be generated.
   virtual mlir::LogicalResult emit(GpuKernel &kernel) const = 0;
@@ -136,6 +143,16 @@ llvm::ArrayRef<std::unique_ptr<KernelFamily>> kernelFamilies();
 /// The one that `schedule` names; a diagnostic at its kernel where none is.
 mlir::FailureOr<const KernelFamily *> familyOf(mlir::func::FuncOp kernel,
                                                const Schedule &schedule);
+/// Whether `kernel` can be written by its schedule, which may be given by hand;
+/// a diagnostic otherwise.
+mlir::LogicalResult checkSchedule(mlir::func::FuncOp kernel,
+                                  const CudaTarget &target);
+/// `chosen` on the grid of `given` where that has as many threads. Of families
+/// whose threads take an item each.
+Schedule onGridOf(const Schedule &given, Schedule chosen);
+/// `chosen` with the team of `given` and the launch and memory for it, which
+/// are compared with what is written for teams then.
+Schedule withTeamOf(const Schedule &given, Schedule chosen);
 
 // Contractions (Gemm*.cpp), convolutions (Convolution*.cpp), attention
 // (Attention*.cpp).
