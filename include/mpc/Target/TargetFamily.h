@@ -26,8 +26,8 @@ struct TargetFamily {
   std::string (*find)(llvm::StringRef member);
   /// Whether this machine runs code for a target without a device of its own.
   bool (*runsHere)(const TargetFacts &facts);
-  /// Whether it is also worth choosing there, where no one names a target; null:
-  /// all are.
+  /// Whether it is also worth choosing there, where no one names a target;
+  /// null: all are.
   bool (*paysHere)(const TargetFacts &facts) = nullptr;
 };
 

@@ -41,7 +41,8 @@ TEST(DevicesTest, TheCpuHasLevelsAndAType) {
   for (const IsaLevel &level : cpu.levels)
     if (level.generated)
       generated.push_back(level.name);
-  EXPECT_EQ(generated, (std::vector<std::string>{"avx2", "avx512", "avx512bf16"}));
+  EXPECT_EQ(generated,
+            (std::vector<std::string>{"avx2", "avx512", "avx512bf16"}));
 }
 
 TEST(DevicesTest, AKnownGpuHasFastTypesAndCeilings) {
