@@ -81,10 +81,11 @@ struct Contraction {
     return llvm::divideCeil(positions, depthOfStep());
   }
   bool isPaired() const { return depthOfStep() > 1; }
-  /// Steps of a convolution's panel.
-  int64_t windowSteps() const {
-    return geometry.depth() / geometry.run() * steps(geometry.run());
+  /// Runs of neighbours in a convolution's depth, and the steps of its panel.
+  int64_t windowRuns() const {
+    return geometry.run() ? geometry.depth() / geometry.run() : 0;
   }
+  int64_t windowSteps() const { return windowRuns() * steps(geometry.run()); }
   /// Type in which a packed operand keeps what a lane multiplies in a step:
   /// that of the sums, or a word of two factors.
   mlir::Type wordType() const;

@@ -101,7 +101,7 @@ void ConvEmitter::packFilter() {
 
 /// Joins the positions of each run of `ordered` to the words of a panel.
 void ConvEmitter::pairPositions(Value ordered, Value offset) {
-  math.loop(g.depth() / g.run(), [&](Value run) {
+  math.loop(contraction.windowRuns(), [&](Value run) {
     Value from = math.mul(run, g.run());
     Value to = math.mul(run, contraction.steps(g.run()));
     forSteps(g.run(), [&](Value step, Value k, bool isHalf) {

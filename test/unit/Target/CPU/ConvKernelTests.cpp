@@ -245,6 +245,17 @@ TEST(ConvKernel, UnusualPadding) {
               .padHigh = {4, 4}});
 }
 
+// A sum over no channels is zero.
+TEST(ConvKernel, NoChannels) {
+  for (const char *type : {"f32", "bf16"})
+    for (bool channelsLast : {false, true}) {
+      Conv conv{.input = {1, 11, 2, 0}, .outputs = 8, .window = {3, 1}};
+      conv.type = type;
+      conv.channelsLast = channelsLast;
+      expectConv(conv);
+    }
+}
+
 // Shapes that nobody thought of.
 TEST(ConvKernel, DrawnShapes) {
   std::mt19937 engine(11);
