@@ -10,6 +10,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Support/StepNames.h"
 
+#include "llvm/ADT/Sequence.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -105,11 +107,10 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
     // What the policy's own default has come to.
     bool scales = oracle.declared.compiler && [&] {
       func::FuncOp entry = Compiler::entry(*oracle.declared.module);
-      for (unsigned i = 0; i < entry.getNumArguments(); ++i)
-        if (StringRef(nameIn(entry.getArgAttrDict(i)))
-                .starts_with("loss_scale."))
-          return true;
-      return false;
+      return llvm::any_of(llvm::seq(entry.getNumArguments()), [&](unsigned i) {
+        return StringRef(nameIn(entry.getArgAttrDict(i)))
+            .starts_with("loss_scale.");
+      });
     }();
     choices.training->lossScale = scales ? "dynamic" : "none";
   }

@@ -88,7 +88,7 @@ private:
     Graph() = default;
     Graph(Graph &&) = default;
     /// The old module goes before its context.
-    Graph &operator=(Graph &&other) {
+    Graph &operator=(Graph &&other) noexcept {
       module = std::move(other.module);
       compiler = std::move(other.compiler);
       numbers = std::move(other.numbers);

@@ -99,6 +99,7 @@ std::vector<Status> StepCheck::bind() {
   if (!arrays->empty())
     return bindArrays(*arrays, values, "arg", inputs);
   std::vector<StoredValue> wanted;
+  wanted.reserve(values.size());
   for (const ProgramValue &value : values)
     wanted.push_back({.name = value.name,
                       .type = value.type,
