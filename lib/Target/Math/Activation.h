@@ -22,7 +22,7 @@ template <typename F> MPC_FUNCTION F softplus(F x) {
 }
 
 namespace detail {
-/// tanh on [-0.56, 0.56].
+/// tanh on [0, 0.56].
 template <typename F> MPC_FUNCTION F tanhCore(F x) {
   // (tanh x - x) / x^3 in x^2.
   F square = x * x;
@@ -41,14 +41,15 @@ template <typename F> MPC_FUNCTION F tanhCore(F x) {
 
 template <typename F> MPC_FUNCTION F tanh(F x) {
   F a = abs(x);
-  return choose(
-      a < F(0.55), [&] { return detail::tanhCore(x); },
+  F result = choose(
+      a < F(0.55), [&] { return detail::tanhCore(a); },
       [&] {
         // 1 - 2 / (e^2a + 1), which is 1 long before 20.
         F clamped = select(a > F(20.0), F(20.0), a);
         F power = exp(clamped + clamped);
-        return copySign(F(1.0) - F(2.0) / (power + F(1.0)), x);
+        return F(1.0) - F(2.0) / (power + F(1.0));
       });
+  return copySign(result, x);
 }
 
 //===----------------------------------------------------------------------===//

@@ -123,13 +123,16 @@ template <typename F> MPC_FUNCTION SineAndCosine<F> sinCos(F x) {
 }
 } // namespace detail
 
-template <typename F> MPC_FUNCTION F sin(F x) { return detail::sinCos(x).sine; }
+// Sums that are zero have lost the sign of a zero.
+template <typename F> MPC_FUNCTION F sin(F x) {
+  return select(x == F(0.0), x, detail::sinCos(x).sine);
+}
 template <typename F> MPC_FUNCTION F cos(F x) {
   return detail::sinCos(x).cosine;
 }
 template <typename F> MPC_FUNCTION F tan(F x) {
   detail::SineAndCosine<F> both = detail::sinCos(x);
-  return both.sine / both.cosine;
+  return select(x == F(0.0), x, both.sine / both.cosine);
 }
 
 //===----------------------------------------------------------------------===//

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 using namespace mlir;
@@ -233,8 +232,10 @@ static void expectBits(const std::vector<T> &output, Function function,
                        const std::string &name) {
   for (size_t i = 0; i < output.size(); ++i) {
     T expected = function(i);
-    if (std::memcmp(&output[i], &expected, sizeof(T)) != 0 &&
-        !(std::isnan(output[i]) && std::isnan(expected)))
+    // Equal numbers of equal sign have equal bits.
+    bool same = output[i] == expected &&
+                std::signbit(output[i]) == std::signbit(expected);
+    if (!same && !(std::isnan(output[i]) && std::isnan(expected)))
       FAIL() << name << ", element " << i << ": " << output[i] << " instead of "
              << expected;
   }
@@ -295,6 +296,18 @@ TEST(MathAccuracy, BitsOfTheTextThatCudaHas) {
   for (CpuIsa isa : CpuTarget::available()) {
     checkNative<float>(CpuTarget{isa});
     checkNative<double>(CpuTarget{isa});
+  }
+}
+
+// What goes through zero has a slope there.
+TEST(MathAccuracy, ZerosKeepTheirSign) {
+  for (const NativeFunction &function : nativeFunctions()) {
+    if (function.wide(0) != 0)
+      continue;
+    EXPECT_FALSE(std::signbit(function.single(0.0f))) << function.name;
+    EXPECT_TRUE(std::signbit(function.single(-0.0f))) << function.name;
+    EXPECT_FALSE(std::signbit(function.wide(0.0))) << function.name;
+    EXPECT_TRUE(std::signbit(function.wide(-0.0))) << function.name;
   }
 }
 
