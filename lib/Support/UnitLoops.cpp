@@ -39,6 +39,11 @@ struct alignas(64) Operands {
 };
 } // namespace
 
+static float *sharedOperands() {
+  static Operands operands;
+  return operands.values;
+}
+
 /// A loop of `multiply(sum, operand, factor)` with `rows` times two sums in
 /// registers, which hide latencies of six cycles on two ports where there are
 /// registers enough. A macro, since a template is compiled for the file's
@@ -46,14 +51,13 @@ struct alignas(64) Operands {
 #define MPC_UNIT_LOOP(name, features, Vector, rows, multiply)                  \
   [[gnu::target(features)]] static void name(int64_t rounds) {                 \
     constexpr size_t kLanes = sizeof(Vector) / sizeof(float);                  \
-    static Operands operands;                                                  \
-    float *values = operands.values;                                           \
-    Vector sums[2 * rows]{}, factors[2];                                       \
+    float *values = sharedOperands();                                          \
+    Vector sums[2 * (rows)]{}, factors[2];                                     \
     std::memcpy(factors, values + kOperands * kLanes, sizeof(factors));        \
     for (int64_t round = 0; round < rounds; ++round) {                         \
       asm volatile("" : : "r"(values) : "memory");                             \
-      for (int64_t first = 0; first < kOperands; first += rows)                \
-        for (int i = 0; i < rows; ++i) {                                       \
+      for (int64_t first = 0; first < kOperands; first += (rows))              \
+        for (int i = 0; i < (rows); ++i) {                                     \
           Vector operand;                                                      \
           std::memcpy(&operand, values + (first + i) * kLanes,                 \
                       sizeof(Vector));                                         \
