@@ -143,12 +143,17 @@ Value ContractionEmitter::patternsOf(Value values) {
                           b.getI16Type());
 }
 
-Value ContractionEmitter::pairsOf(Value first, Value second) {
-  ValueMath math(b, loc);
-  Value words = math.shiftRight(math.bits(first), 16);
-  if (!second)
+Value ContractionEmitter::wordsOf(Value k, bool isHalf,
+                                  llvm::function_ref<Value(Value)> factors) {
+  Value first = factors(k);
+  if (!contraction.isPaired())
+    return first;
+  ValueMath values(b, loc);
+  Value words = values.shiftRight(values.bits(first), 16);
+  if (isHalf)
     return words;
-  return math.bitOr(words, math.bitAnd(math.bits(second), int64_t(0xffff0000)));
+  Value second = values.bits(factors(math.add(k, 1)));
+  return values.bitOr(words, values.bitAnd(second, int64_t(0xffff0000)));
 }
 
 void ContractionEmitter::store(Value value, Value memory, Value at) {
@@ -340,11 +345,10 @@ void ContractionEmitter::packColumns(
       Value step = math.add(local, from / depth);
       Value k = math.mul(step, depth);
       math.loop(columns, [&](Value n) {
-        Value first = values(n, k, 1);
-        if (depth > 1)
-          first = pairsOf(first, positions > 1 ? values(n, math.add(k, 1), 1)
-                                               : Value());
-        store(first, memory, target(n, step));
+        auto factor = [&](Value position) { return values(n, position, 1); };
+        Value word = depth > 1 ? wordsOf(k, /*isHalf=*/positions == 1, factor)
+                               : factor(k);
+        store(word, memory, target(n, step));
       });
     });
   };
@@ -385,10 +389,7 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
           at.append({math.add(from, position), math.add(first, n)});
           return load(tensor, at, run);
         };
-        Value value = line(k);
-        if (contraction.isPaired())
-          value = pairsOf(value, isHalf ? Value() : line(math.add(k, 1)));
-        store(value, memory, math.add(base, n));
+        store(wordsOf(k, isHalf, line), memory, math.add(base, n));
       });
       // Sums of missing columns are dropped; zeros keep them from being
       // NaN.

@@ -77,9 +77,11 @@ public:
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes);
   /// The bits of factors in the type of sums that are bf16 numbers.
   mlir::Value patternsOf(mlir::Value values);
-  /// Words of a step's factors in the type of sums: `second` above `first`, or
-  /// zeros where it is null.
-  mlir::Value pairsOf(mlir::Value first, mlir::Value second);
+  /// What lanes multiply in the step that begins at position `k`, of factors in
+  /// the type of sums: themselves, or words with those of the next position
+  /// above, zeros where `isHalf`.
+  mlir::Value wordsOf(mlir::Value k, bool isHalf,
+                      llvm::function_ref<mlir::Value(mlir::Value k)> factors);
   /// Stores a carried value, scalar or vector, in the type of sums or, in
   /// memory of i16, as bit patterns; words in memory of i32.
   void store(mlir::Value value, mlir::Value memory, mlir::Value at);

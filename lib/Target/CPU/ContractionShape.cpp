@@ -231,8 +231,11 @@ FailureOr<Contraction> Contraction::get(Operation *op,
 bool Contraction::isStored(Value operand) const {
   Type element = getElementTypeOrSelf(operand.getType());
   return isa<BlockArgument>(stripReshapes(operand)) &&
-         (isPaired() ? element.isBF16()
-                     : memoryElementType(element) == sumType);
+         memoryElementType(element) == factorType();
+}
+
+Type Contraction::factorType() const {
+  return isPaired() ? BFloat16Type::get(op->getContext()) : sumType;
 }
 
 Type Contraction::wordType() const {

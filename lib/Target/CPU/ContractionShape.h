@@ -86,6 +86,8 @@ struct Contraction {
     return geometry.run() ? geometry.depth() / geometry.run() : 0;
   }
   int64_t windowSteps() const { return windowRuns() * steps(geometry.run()); }
+  /// Type in which factors are multiplied, without rounding.
+  mlir::Type factorType() const;
   /// Type in which a packed operand keeps what a lane multiplies in a step:
   /// that of the sums, or a word of two factors.
   mlir::Type wordType() const;

@@ -105,15 +105,15 @@ void ConvEmitter::pairPositions(Value ordered, Value offset) {
     Value from = math.mul(run, g.run());
     Value to = math.mul(run, contraction.steps(g.run()));
     forSteps(g.run(), [&](Value step, Value k, bool isHalf) {
-      auto line = [&](Value position, int64_t column) -> Value {
-        Value at = math.mul(math.add(from, position), columns);
-        return vector::LoadOp::create(b, loc, VectorType::get({lanes}, sumType),
-                                      ordered, math.add(at, column));
-      };
       for (int64_t column = 0; column < columns; column += lanes) {
-        Value second = isHalf ? Value() : line(math.add(k, 1), column);
+        auto line = [&](Value position) -> Value {
+          Value at = math.mul(math.add(from, position), columns);
+          return vector::LoadOp::create(b, loc,
+                                        VectorType::get({lanes}, sumType),
+                                        ordered, math.add(at, column));
+        };
         Value at = math.mul(math.add(to, step), columns);
-        store(pairsOf(line(k, column), second), panel.memory,
+        store(wordsOf(k, isHalf, line), panel.memory,
               math.add(math.add(offset, at), column));
       }
     });

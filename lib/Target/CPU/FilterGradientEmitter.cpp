@@ -134,10 +134,8 @@ void FilterGradientEmitter::packPositions(Value number, Value image,
                                   math.add(first, lane)),
                         run);
           };
-          Value value = pixel(w);
-          if (contraction.isPaired())
-            value = pairsOf(value, isHalf ? Value() : pixel(math.add(w, 1)));
-          store(value, panel.memory, math.add(target, lane));
+          store(wordsOf(w, isHalf, pixel), panel.memory,
+                math.add(target, lane));
         });
         forPowers(columns - used, lanes, [&](int64_t lane, int64_t run) {
           storeZeros(panel.memory, math.add(target, used + lane), run);

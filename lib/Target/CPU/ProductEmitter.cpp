@@ -189,10 +189,7 @@ void ProductEmitter::packRowColumn(const BlockRows &rows, int64_t size, Value k,
       at.end()[-2] = position;
       return load(lhs, at, run);
     };
-    Value value = line(k);
-    if (contraction.isPaired())
-      value = pairsOf(value, isHalf ? Value() : line(math.add(k, 1)));
-    store(value, rowMemory, math.add(to, row));
+    store(wordsOf(k, isHalf, line), rowMemory, math.add(to, row));
   });
 }
 

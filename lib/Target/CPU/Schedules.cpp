@@ -69,8 +69,8 @@ static void halve(int64_t &number) { number = divideCeil(number, 2); }
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Positions of K in a chunk of a large product, of which a panel has 64 KB.
-static int64_t chunkOf(const Contraction &c) { return 512 * c.depthOfStep(); }
+/// Steps of K in a chunk of a large product, of which a panel has 64 KB.
+static constexpr int64_t kChunkSteps = 512;
 
 /// Whether a product of operands that no one has packed is worth being cut
 /// along its depth as well.
@@ -81,7 +81,7 @@ static bool isLarge(const Contraction &c) {
   const ProductShape &shape = c.product;
   if (c.packed || shape.m * shape.n * shape.depth < kLeastWork)
     return false;
-  return shape.depth > 512 || c.transposeLhs;
+  return shape.depth > kChunkSteps || c.transposeLhs;
 }
 
 void Cut::cutProduct() {
@@ -110,7 +110,7 @@ void Cut::cutLargeProduct() {
   RowSplit split(shape.m, rows);
   outer = shape.batch;
   allBlocks = split.blocks;
-  int64_t mostPositions = chunkOf(c);
+  int64_t mostPositions = kChunkSteps * c.depthOfStep();
   chunk = std::min(mostPositions, shape.depth);
   // Chunks alike need code for one length only.
   for (int64_t count = chunk; count >= mostPositions / 2; --count)
@@ -279,9 +279,7 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   if (!blocks.packsLeft() && !c.storesRows())
     return refuse() << "reads the left operand in place, which does not lie in "
                        "memory as "
-                    << (c.isPaired()
-                            ? Type(BFloat16Type::get(c.op->getContext()))
-                            : c.sumType)
+                    << c.factorType()
                     << " without padding: " << c.lhs().getType();
   if (!blocks.packsRight() && !c.storesPanels(columns))
     return refuse()
