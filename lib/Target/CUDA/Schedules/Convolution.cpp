@@ -18,24 +18,16 @@ public:
   StringRef name() const override { return "convolution"; }
   std::optional<Schedule> schedule(func::FuncOp kernel,
                                    const CudaTarget &target) const override {
-    std::optional<GemmProblem> problem =
-        GemmProblem::convolution(kernel, target);
-    if (!problem)
-      return std::nullopt;
-    if (std::optional<Schedule> schedule = scheduleDepthwise(kernel, *problem))
-      return schedule;
-    return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
+    return scheduleBy(kernel, target, [&](const GemmProblem &problem) {
+      return scheduleGemm(kernel, problem, GemmTiles::choose(problem, target));
+    });
   }
   std::optional<Schedule> scheduleAs(func::FuncOp kernel,
                                      const CudaTarget &target,
                                      const Schedule &given) const override {
-    std::optional<GemmProblem> problem =
-        GemmProblem::convolution(kernel, target);
-    if (!problem)
-      return std::nullopt;
-    if (std::optional<Schedule> schedule = scheduleDepthwise(kernel, *problem))
-      return schedule;
-    return scheduleGemmAs(kernel, *problem, target, given);
+    return scheduleBy(kernel, target, [&](const GemmProblem &problem) {
+      return scheduleGemmAs(kernel, problem, target, given);
+    });
   }
   LogicalResult emit(GpuKernel &kernel) const override {
     std::optional<GemmProblem> problem =
@@ -45,6 +37,21 @@ public:
     return kernel.schedule.parameters.contains("depthwise")
                ? emitDepthwise(kernel, *problem)
                : emitGemm(kernel, *problem);
+  }
+
+private:
+  /// `ofProduct` says how where it is not depthwise.
+  static std::optional<Schedule>
+  scheduleBy(func::FuncOp kernel, const CudaTarget &target,
+             llvm::function_ref<std::optional<Schedule>(const GemmProblem &)>
+                 ofProduct) {
+    std::optional<GemmProblem> problem =
+        GemmProblem::convolution(kernel, target);
+    if (!problem)
+      return std::nullopt;
+    if (std::optional<Schedule> schedule = scheduleDepthwise(kernel, *problem))
+      return schedule;
+    return ofProduct(*problem);
   }
 };
 } // namespace

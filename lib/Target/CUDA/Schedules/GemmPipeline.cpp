@@ -87,6 +87,19 @@ void TileLoader::bringHalo(Value shared, Value row, Value k) {
                   [&] { copy(math().constant(rounds)); });
 }
 
+Value TileLoader::withinOperand(Value inside, Value atRow, Value atDepth) {
+  auto require = [&](Value condition) {
+    inside = inside ? kernel.builder.createOrFold<arith::AndIOp>(
+                          kernel.loc, inside, condition)
+                    : condition;
+  };
+  if (operand.rows % rows != 0)
+    require(math().less(atRow, operand.rows));
+  if (operand.depth % depth != 0)
+    require(math().less(atDepth, operand.depth));
+  return inside;
+}
+
 Value TileLoader::chunkOfHalo(ValueRange batch, Value row, Value k) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
@@ -97,15 +110,7 @@ Value TileLoader::chunkOfHalo(ValueRange batch, Value row, Value k) {
     Value atRow = operand.alongDepth ? row : math().add(row, e),
           atDepth = operand.alongDepth ? math().add(k, e) : k;
     OperandPlace place = operand.locateInHalo(math(), batch, atRow, atDepth);
-    Value inside = place.inside;
-    auto require = [&](Value condition) {
-      inside = inside ? b.createOrFold<arith::AndIOp>(loc, inside, condition)
-                      : condition;
-    };
-    if (operand.rows % rows != 0)
-      require(math().less(atRow, operand.rows));
-    if (operand.depth % depth != 0)
-      require(math().less(atDepth, operand.depth));
+    Value inside = withinOperand(place.inside, atRow, atDepth);
     Value at = math().sub(place.offset, haloBegin);
     if (inside)
       at = arith::SelectOp::create(b, loc, inside, at, math().constant(0));
@@ -225,16 +230,7 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
   };
   if (halo)
     return put(chunkOfHalo(batch, atRow, atDepth));
-  // Where the operand ends.
-  Value inside;
-  auto require = [&](Value condition) {
-    inside = inside ? b.createOrFold<arith::AndIOp>(loc, inside, condition)
-                    : condition;
-  };
-  if (operand.rows % rows != 0)
-    require(math().less(atRow, operand.rows));
-  if (operand.depth % depth != 0)
-    require(math().less(atDepth, operand.depth));
+  Value inside = withinOperand(Value(), atRow, atDepth);
   if (async && !operand.parts.empty()) {
     copyPart(0, operand.parts.size(), batch, atRow, atDepth, inside, to);
     return success();

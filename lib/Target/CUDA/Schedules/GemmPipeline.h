@@ -51,6 +51,10 @@ private:
                 mlir::ValueRange to);
   /// Where the parts before begin.
   int64_t beginOf(size_t part) const;
+  /// `inside` (null: always) and what else must hold for a place of the tile
+  /// not to lie behind the operand's end.
+  mlir::Value withinOperand(mlir::Value inside, mlir::Value atRow,
+                            mlir::Value atDepth);
   /// A chunk from `row` and `k` on made of the halo's elements.
   mlir::Value chunkOfHalo(mlir::ValueRange batch, mlir::Value row,
                           mlir::Value k);
