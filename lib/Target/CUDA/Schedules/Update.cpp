@@ -63,6 +63,17 @@ static std::unique_ptr<RowPlan> rowsOf(func::FuncOp part) {
   return reduces ? RowPlan::of(part) : nullptr;
 }
 
+/// Whether there is code for each of the function's results.
+static bool canEmit(func::FuncOp function) {
+  MemoryTrial trial(function);
+  MapKernel map(function, trial.builder, trial.memory.inputs,
+                trial.memory.outputs);
+  return map.applies() &&
+         llvm::all_of(llvm::seq(map.groups()), [&](size_t group) {
+           return MapKernel::chooseWidth(function, group).has_value();
+         });
+}
+
 namespace {
 class UpdateFamily : public KernelFamily {
 public:
@@ -104,8 +115,7 @@ std::optional<Schedule> UpdateFamily::schedule(func::FuncOp kernel,
   std::optional<UpdateParts> parts = UpdateParts::of(kernel);
   if (!parts)
     return std::nullopt;
-  if (parts->scalars.function &&
-      !MapKernel::chooseWidth(*parts->scalars.function, 0))
+  if (parts->scalars.function && !canEmit(*parts->scalars.function))
     return std::nullopt;
 
   Schedule schedule;
@@ -212,17 +222,19 @@ LogicalResult UpdateEmitter::emitScalars() {
   const UpdatePart &part = parts.scalars;
   SmallVector<Value> inputs = memoryOf(part.inputs), sharedScalars;
   for (Value scalar : part.outputs) {
-    Type element = cast<RankedTensorType>(scalar.getType()).getElementType();
-    sharedScalars.push_back(kernel.shared({}, memoryElementType(element),
-                                          nameOf(scalar, "common")));
+    auto type = cast<RankedTensorType>(scalar.getType());
+    sharedScalars.push_back(
+        kernel.shared(type.getShape(), memoryElementType(type.getElementType()),
+                      nameOf(scalar, "common")));
   }
   {
     OpBuilder::InsertionGuard guard(kernel.builder);
     IndexMath math{kernel.builder, kernel.loc};
     enter(math.less(kernel.thread(), 1));
     MapKernel map(*part.function, kernel.builder, inputs, sharedScalars);
-    if (failed(map.emit(0, 1, math.constant(0), [](Value, StringRef) {})))
-      return failure();
+    for (size_t group = 0; group < map.groups(); ++group)
+      if (failed(map.emit(group, 1, math.constant(0), [](Value, StringRef) {})))
+        return failure();
     returnScalars(sharedScalars);
   }
   kernel.barrier();

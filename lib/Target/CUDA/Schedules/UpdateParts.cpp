@@ -18,6 +18,10 @@ static bool isScalar(Value value) {
   return cast<RankedTensorType>(value.getType()).getRank() == 0;
 }
 
+static bool hasOneElement(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
+}
+
 static bool isScalarOp(Operation *op) {
   return llvm::all_of(op->getResults(), isScalar) &&
          llvm::all_of(op->getOperands(), isScalar);
@@ -78,23 +82,36 @@ std::optional<UpdateParts> UpdateParts::of(func::FuncOp kernel) {
   SmallVector<Operation *> scalarOps, tensorOps;
   // What is made of tensors, scalars among it.
   llvm::SmallPtrSet<Value, 32> ofTensors;
-  llvm::EquivalenceClasses<const void *> joined;
+  auto isOfTensor = [&](Value value) {
+    return !isScalar(value) || ofTensors.contains(value);
+  };
   for (Operation &op : body.without_terminator()) {
     if (isa<mpc::ConstantOp>(op))
       continue;
-    auto isOfTensor = [&](Value value) {
-      return !isScalar(value) || ofTensors.contains(value);
-    };
     if (llvm::none_of(op.getOperands(), isOfTensor) && isScalarOp(&op)) {
       scalarOps.push_back(&op);
       continue;
     }
     tensorOps.push_back(&op);
     ofTensors.insert(op.result_begin(), op.result_end());
-    joined.insert(&op);
-    for (Value operand : op.getOperands())
-      if (isOfTensor(operand) && !operand.getDefiningOp<mpc::ConstantOp>())
-        joined.unionSets(&op, keyOf(operand));
+  }
+
+  // Parts read copies of an argument with one element as they do of scalars,
+  // unless a part's result may lie in its place.
+  bool sharesElements =
+      llvm::none_of(terminator->getOperands(), [&](Value value) {
+        return isOfTensor(value) && hasOneElement(value);
+      });
+  auto isShared = [&](Value value) {
+    return !isOfTensor(value) || (sharesElements && isa<BlockArgument>(value) &&
+                                  hasOneElement(value));
+  };
+  llvm::EquivalenceClasses<const void *> joined;
+  for (Operation *op : tensorOps) {
+    joined.insert(op);
+    for (Value operand : op->getOperands())
+      if (!isShared(operand) && !operand.getDefiningOp<mpc::ConstantOp>())
+        joined.unionSets(op, keyOf(operand));
   }
 
   UpdateParts parts;
@@ -107,7 +124,7 @@ std::optional<UpdateParts> UpdateParts::of(func::FuncOp kernel) {
       scalars.push_back(value);
   };
   for (BlockArgument argument : body.getArguments())
-    if (isScalar(argument))
+    if (isShared(argument))
       addScalar(argument);
   for (Operation *op : scalarOps)
     for (Value result : op->getResults())

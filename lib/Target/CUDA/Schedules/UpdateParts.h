@@ -31,10 +31,11 @@ struct UpdatePart {
 /// The parts of a kernel. Values are the kernel's, which must outlive them.
 struct UpdateParts {
   /// Computes, of scalars (tensors of no dimension) alone, those that the other
-  /// parts read, arguments among them, and those that the kernel returns; null
-  /// where there are none.
+  /// parts read, arguments among them (also those with one element in other
+  /// shapes, where no part can overwrite them), and those that the kernel
+  /// returns; null where there are none.
   UpdatePart scalars;
-  /// Parts that share nothing but scalars, in the order of their first results:
+  /// Parts that share nothing but those scalars, in the order of their first results:
   /// one may overwrite what it alone reads.
   llvm::SmallVector<UpdatePart> tensors;
 

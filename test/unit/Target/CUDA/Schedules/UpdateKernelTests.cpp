@@ -133,6 +133,29 @@ TEST(CudaUpdate, SharedTensor) {
   return %0, %1, %2 : tensor<40xf32>, tensor<40xf32>, tensor<10x4xf32>)"));
 }
 
+// One element is shared as a scalar is, and its readers are parts of their own;
+// they are one part where a result may overwrite it.
+TEST(CudaUpdate, SharedElement) {
+  std::string apart =
+      updateKernel("%f: tensor<1xf32>, %a: tensor<40xf32>, %b: tensor<40xf32>",
+                   "tensor<40xf32>, tensor<40xf32>", R"(
+  %0 = mpc.mul %a, %f : (tensor<40xf32>, tensor<1xf32>) -> tensor<40xf32>
+  %1 = mpc.mul %b, %f : (tensor<40xf32>, tensor<1xf32>) -> tensor<40xf32>
+  return %0, %1 : tensor<40xf32>, tensor<40xf32>)");
+  std::string together =
+      updateKernel("%f: tensor<1xf32>, %a: tensor<40xf32>, %s: tensor<f32>",
+                   "tensor<40xf32>, tensor<1xf32>, tensor<f32>", R"(
+  %0 = mpc.mul %a, %f : (tensor<40xf32>, tensor<1xf32>) -> tensor<40xf32>
+  %1 = mpc.mul %f, %s : (tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
+  %2 = mpc.add %s, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %0, %1, %2 : tensor<40xf32>, tensor<1xf32>, tensor<f32>)");
+  FamilyBatch batch("update");
+  batch.add(apart);
+  batch.add(together);
+  EXPECT_NE(cudaText(apart).text.find("if (block"), std::string::npos);
+  EXPECT_EQ(cudaText(together).text.find("if (block"), std::string::npos);
+}
+
 // Sums have blocks of their own: over rows for a bias, over all for a loss.
 // Both are renewed or stored by the blocks that sum.
 TEST(CudaUpdate, SumsBesideUpdates) {
