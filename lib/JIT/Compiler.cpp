@@ -111,6 +111,8 @@ Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
   // Threads are spent in code generation; passes take milliseconds.
   ctx =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  // A message is a sentence: a whole function printed behind it helps nobody.
+  ctx->printOpOnDiagnostic(false);
   ctx->loadDialect<MpcDialect, exe::ExeDialect, func::FuncDialect>();
   ctx->getDiagEngine().registerHandler([this](mlir::Diagnostic &message) {
     hear(message);
