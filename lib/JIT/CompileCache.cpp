@@ -104,6 +104,8 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
   if (llvm::StringRef(options.policy).ends_with(".json") &&
       !parts.addFile(options.policy))
     return false;
+  if (!options.schedules.empty() && !parts.addFile(options.schedules))
+    return false;
   parts.add(int64_t(options.sets.size()));
   for (const auto &[name, type] : options.sets) {
     parts.add(name);

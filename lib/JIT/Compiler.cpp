@@ -95,6 +95,7 @@ PipelineOptions mpc::pipelineOptions(const CompileOptions &options,
     pipeline.sets.push_back(key + "=" + type);
   pipeline.castPlacement = options.castPlacement;
   pipeline.relaxedRounding = options.rounding == RoundingMode::Relaxed;
+  pipeline.schedules = options.schedules;
   pipeline.libraryGemms =
       options.gemm == "library" && target.kernels().hasLibrary;
   pipeline.target = target;

@@ -62,6 +62,7 @@ static std::string textOf(double value) {
 std::vector<std::string>
 mpc::pairTexts(const std::map<std::string, double> &numbers) {
   std::vector<std::string> texts;
+  texts.reserve(numbers.size());
   for (const auto &[name, value] : numbers)
     texts.push_back(name + "=" + textOf(value));
   return texts;
@@ -82,6 +83,7 @@ static void visitOptions(PipelineOptions &options, Visit visit) {
   visit("library-gemms",
         "give products to the library where it has their epilogue",
         options.libraryGemms);
+  visit("schedules", "table of kernels' schedules", options.schedules);
   visit("set", "overrides KEY=TYPE", options.sets);
 }
 

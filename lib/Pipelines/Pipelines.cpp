@@ -257,6 +257,8 @@ static void buildPlan(OpPassManager &pm, const PipelineOptions &options) {
   // Kernels and their buffers are known only now.
   if (options.libraryGemms)
     pm.addPass(createSelectGemmsPass());
+  if (!options.schedules.empty())
+    pm.addPass(createApplySchedulesPass({options.schedules}));
 }
 
 static constexpr Stage kStages[] = {

@@ -65,6 +65,9 @@ struct CompileOptions {
   /// Who computes matrix products on a GPU: "own" kernels, or "library", which
   /// is cuBLASLt where it has the epilogue. Code for a CPU is always our own.
   std::string gemm = "own";
+  /// File of a table of schedules for the target, as `mpc tune-kernels` writes
+  /// it; empty: the cost model alone chooses how kernels are cut.
+  std::string schedules;
   /// How values that no rule fixes get their types: "mincut" or "propagate".
   std::string castPlacement = "mincut";
   /// Set: what is compiled is this part of a training step of the model.

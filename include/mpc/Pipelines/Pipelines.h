@@ -37,6 +37,8 @@ struct PipelineOptions {
   TargetInfo target;
   /// Whether products go to the library where it has their epilogue (GPUs).
   bool libraryGemms = false;
+  /// File of a table of schedules (ScheduleTable); empty: the target chooses.
+  std::string schedules;
   /// Largest constant that folding may make, in bytes.
   int64_t maxFoldBytes = int64_t(64) << 20;
   /// Set: the model becomes this part of a training step.

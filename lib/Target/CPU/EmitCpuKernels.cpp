@@ -122,11 +122,11 @@ static FailureOr<int64_t> emitKernel(func::FuncOp kernel, func::FuncOp impl,
   FailureOr<Contraction> contraction = Contraction::get(anchor, *level);
   if (failed(contraction))
     return failure();
-  auto blocks = kernel->getAttrOfType<tile::BlocksAttr>(kScheduleAttr);
+  auto blocks = kernel->getAttrOfType<tile::BlocksAttr>(exe::kScheduleAttr);
   if (!blocks)
     return kernel.emitError()
-           << "kernel '" << kernel.getName() << "' has no " << kScheduleAttr
-           << "; run mpc-schedule-cpu-kernels first";
+           << "kernel '" << kernel.getName() << "' has no "
+           << exe::kScheduleAttr << "; run mpc-schedule-cpu-kernels first";
   ContractionFunction *const functions[] = {emitProduct, emitConvolution,
                                             emitDepthwise, emitFilterGradient,
                                             emitAttention};

@@ -20,19 +20,19 @@ using namespace mlir;
 using namespace mpc;
 
 static LogicalResult schedule(func::FuncOp kernel, const CpuTarget &target) {
-  Attribute given = kernel->getAttr(kScheduleAttr);
+  Attribute given = kernel->getAttr(exe::kScheduleAttr);
   auto blocks = dyn_cast_or_null<tile::BlocksAttr>(given);
   if (given && !blocks)
-    return kernel.emitError()
-           << "kernel '" << kernel.getName() << "' has the " << kScheduleAttr
-           << " " << given << "; kernels of CPUs have #tile.blocks";
+    return kernel.emitError() << "kernel '" << kernel.getName() << "' has the "
+                              << exe::kScheduleAttr << " " << given
+                              << "; kernels of CPUs have #tile.blocks";
   FailureOr<Operation *> anchor = Contraction::find(kernel);
   if (failed(anchor))
     return failure();
   if (given && !*anchor)
-    return kernel.emitError()
-           << "kernel '" << kernel.getName() << "' has the " << kScheduleAttr
-           << " " << given << ", which cuts a contraction; it holds none";
+    return kernel.emitError() << "kernel '" << kernel.getName() << "' has the "
+                              << exe::kScheduleAttr << " " << given
+                              << ", which cuts a contraction; it holds none";
   // Nothing is to be cut.
   if (!*anchor || elementCount((*anchor)->getResult(0)) == 0)
     return success();
@@ -40,7 +40,7 @@ static LogicalResult schedule(func::FuncOp kernel, const CpuTarget &target) {
   if (failed(contraction))
     return failure();
   if (!given) {
-    kernel->setAttr(kScheduleAttr, chooseBlocks(*contraction));
+    kernel->setAttr(exe::kScheduleAttr, chooseBlocks(*contraction));
     return success();
   }
   return checkBlocks(*contraction, blocks);

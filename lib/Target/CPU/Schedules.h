@@ -13,9 +13,6 @@
 
 namespace mpc {
 
-/// The attribute of a kernel that holds its `#tile.blocks`.
-inline constexpr llvm::StringLiteral kScheduleAttr = "mpc.schedule";
-
 /// How the contraction is cut, from its shapes and types and from the target's
 /// registers and caches.
 tile::BlocksAttr chooseBlocks(const Contraction &contraction);

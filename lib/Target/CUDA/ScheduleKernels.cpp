@@ -41,7 +41,7 @@ struct ScheduleKernelsPass
     for (auto kernel : module.getOps<func::FuncOp>())
       if (kernel->hasAttr(MpcDialect::kKernelKindAttr) &&
           !kernel.isExternal() &&
-          failed(kernel->hasAttr(Schedule::kAttr)
+          failed(kernel->hasAttr(exe::kScheduleAttr)
                      ? checkSchedule(kernel, *architecture)
                      : schedule(kernel, *architecture)))
         return signalPassFailure();
@@ -61,7 +61,7 @@ private:
       if (std::optional<Schedule> schedule =
               family->schedule(kernel, architecture)) {
         schedule->family = family->name().str();
-        kernel->setAttr(Schedule::kAttr,
+        kernel->setAttr(exe::kScheduleAttr,
                         schedule->toAttribute(kernel.getContext()));
         return success();
       }

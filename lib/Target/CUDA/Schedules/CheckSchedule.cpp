@@ -35,7 +35,7 @@ LogicalResult mpc::checkSchedule(func::FuncOp kernel,
     return failure();
   auto refuse = [&] {
     return kernel.emitError()
-           << "kernel '" << kernel.getName() << "' has a " << Schedule::kAttr
+           << "kernel '" << kernel.getName() << "' has a " << exe::kScheduleAttr
            << " of family '" << given->family << "' ";
   };
   if (given->threads < 1 || given->threads > kMostThreads)

@@ -39,10 +39,11 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
 }
 
 FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
-  auto entries = kernel->getAttrOfType<DictionaryAttr>(kAttr);
+  auto entries = kernel->getAttrOfType<DictionaryAttr>(exe::kScheduleAttr);
   if (!entries)
-    return kernel.emitError() << "kernel '" << kernel.getName() << "' has no "
-                              << kAttr << "; run mpc-schedule-kernels first";
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has no "
+           << exe::kScheduleAttr << "; run mpc-schedule-kernels first";
   Schedule schedule;
   for (NamedAttribute entry : entries) {
     StringRef name = entry.getName();
@@ -64,9 +65,9 @@ FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
       else
         schedule.parameters[name.str()] = number.getInt();
     } else {
-      return kernel.emitError()
-             << "kernel '" << kernel.getName() << "' has a " << kAttr
-             << " whose entry '" << name << "' is " << entry.getValue();
+      return kernel.emitError() << "kernel '" << kernel.getName() << "' has a "
+                                << exe::kScheduleAttr << " whose entry '"
+                                << name << "' is " << entry.getValue();
     }
   }
   return schedule;

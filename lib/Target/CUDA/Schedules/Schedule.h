@@ -13,6 +13,7 @@
 
 #include "Target/Kernel/KernelForm.h"
 
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
 
@@ -44,8 +45,7 @@ struct Schedule {
   /// The family's own numbers by name: tile extents, vector widths, stages.
   std::map<std::string, int64_t> parameters;
 
-  /// The function attribute `mpc.schedule`.
-  static constexpr llvm::StringLiteral kAttr = "mpc.schedule";
+  /// As exe::kScheduleAttr.
   mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;
   /// Fails, with a diagnostic, where `kernel` has no well-formed schedule.
   static mlir::FailureOr<Schedule> of(mlir::func::FuncOp kernel);

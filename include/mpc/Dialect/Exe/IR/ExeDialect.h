@@ -31,6 +31,11 @@
 
 namespace mpc::exe {
 
+/// The attribute of a planned kernel that says how its code is cut. Each family
+/// of targets has a form of its own; a kernel without one gets what the
+/// family's cost model chooses.
+inline constexpr llvm::StringLiteral kScheduleAttr = "mpc.schedule";
+
 /// The target that the module around `op`, or `op` itself, is compiled for;
 /// cpu:avx512 where none says it.
 TargetInfo targetOf(mlir::Operation *op);

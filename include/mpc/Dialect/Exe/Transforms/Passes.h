@@ -10,6 +10,7 @@
 #define MPC_DIALECT_EXE_TRANSFORMS_PASSES_H
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Tile/IR/TileOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -142,4 +142,34 @@ def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
   ];
 }
 
+def ApplySchedulesPass : Pass<"mpc-apply-schedules", "::mlir::ModuleOp"> {
+  let summary = "Give kernels the schedules that a tuner found";
+  let description = [{
+    A kernel that the table in `file` knows, by what it computes, gets its
+    `mpc.schedule`; the target's cost model chooses the others.
+
+    ```mlir
+    func.func private @k_fc(...) attributes {mpc.kernel_kind = "contraction"}
+    // becomes
+    func.func private @k_fc(...) attributes {mpc.kernel_kind = "contraction",
+      mpc.schedule = #tile.blocks<rows = 12, columns = 32, ...>}
+    ```
+
+    Contract in: after mpc-plan. Contract out: the same module; the target honours a
+    schedule or refuses it with a reason.
+    Numerics: sums may be taken in another order.
+    Left alone: kernels that have a schedule. A table that cannot be read, or is for
+    another target, is an error.
+    Executed example: test/Dialect/Exe/Transforms/apply-schedules.mlir.
+  }];
+  let options = [
+    Option<"file", "file", "std::string", /*default=*/"",
+           "table of schedules, as mpc tune-kernels writes it">,
+  ];
+  let dependentDialects = ["::mpc::exe::ExeDialect", "::mpc::tile::TileDialect"];
+  let statistics = [
+    Statistic<"numApplied", "applied", "kernels that got a schedule">,
+  ];
+}
+
 #endif // MPC_DIALECT_EXE_TRANSFORMS_PASSES

@@ -36,7 +36,7 @@ std::string mpc::withForm(const std::string &text, FilterForm form,
   if (!schedule)
     return "";
   schedule->family = "filter";
-  parsed.kernel->setAttr(Schedule::kAttr,
+  parsed.kernel->setAttr(exe::kScheduleAttr,
                          schedule->toAttribute(parsed.context.get()));
   std::string result;
   llvm::raw_string_ostream os(result);

@@ -55,7 +55,7 @@ ForcedGemm mpc::withTiles(const std::string &text, size_t number,
                      : isa<ConvOp>(gemm.problem->anchor) ? "convolution"
                                                          : "filter";
   result.schedule = *schedule;
-  gemm.kernel->setAttr(Schedule::kAttr,
+  gemm.kernel->setAttr(exe::kScheduleAttr,
                        schedule->toAttribute(gemm.context.get()));
   llvm::raw_string_ostream os(result.text);
   gemm.module->print(os);

@@ -1,0 +1,65 @@
+//===- ApplySchedules.cpp - what a tuner found ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// After mpc-plan, before the target chooses the schedules that are left.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Exe/Transforms/Passes.h"
+#include "mpc/Dialect/Exe/Transforms/ScheduleTable.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_APPLYSCHEDULESPASS
+#include "mpc/Dialect/Exe/Transforms/Passes.h.inc"
+} // namespace mpc
+
+/// The attribute of a text; null where it is none.
+static Attribute parse(StringRef text, MLIRContext *context) {
+  ScopedDiagnosticHandler silence(context,
+                                  [](Diagnostic &) { return success(); });
+  return parseAttribute(text, context);
+}
+
+namespace {
+struct ApplySchedulesPass
+    : mpc::impl::ApplySchedulesPassBase<ApplySchedulesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto refuse = [&](const llvm::Twine &why) {
+      emitError(module.getLoc()) << why;
+      signalPassFailure();
+    };
+    Result<ScheduleTable> table = ScheduleTable::read(file);
+    if (!table.ok())
+      return refuse(table.status().toString());
+    std::string target = exe::targetOf(module).name();
+    if (table->targetName() != target)
+      return refuse(file + ": holds schedules for '" + table->targetName() +
+                    "', and this is a compile for '" + target +
+                    "'; tune for that");
+    for (auto kernel : module.getOps<func::FuncOp>()) {
+      if (!kernel->hasAttr(MpcDialect::kKernelKindAttr) ||
+          kernel->hasAttr(exe::kScheduleAttr))
+        continue;
+      const ScheduleTable::Entry *entry =
+          table->find(ScheduleTable::keyOf(kernel));
+      if (!entry)
+        continue;
+      Attribute schedule = parse(entry->schedule, &getContext());
+      if (!schedule)
+        return refuse(file + ": the schedule of '" + entry->name +
+                      "' is no attribute: " + entry->schedule);
+      kernel->setAttr(exe::kScheduleAttr, schedule);
+      ++numApplied;
+    }
+  }
+};
+} // namespace
