@@ -10,6 +10,7 @@
 #include "mpc/Runtime/Program.h"
 #include "mpc/Target/TargetInfo.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -48,6 +49,14 @@ public:
   /// and the target, into what the back end has last as IR. On failure a
   /// diagnostic names the kernel, and the module is in no defined state.
   virtual mlir::LogicalResult lower(mlir::ModuleOp kernels) = 0;
+
+  /// Schedules of `kernel`, a planned one, that lie beside `around`, or with
+  /// null what the cost model chooses, as neighbouringSchedules
+  /// (mpc/Target/CPU/Codegen.h) has them; empty where none is tuned.
+  virtual llvm::SmallVector<mlir::Attribute>
+  neighbours(mlir::func::FuncOp kernel, mlir::Attribute around) {
+    return {};
+  }
 
   /// Gives the launches of `program` their code, for this process or for the
   /// device. `lowered` is what `lower` made.

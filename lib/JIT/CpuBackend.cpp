@@ -27,6 +27,11 @@ LogicalResult CpuBackend::lower(ModuleOp kernels) {
   return lowered;
 }
 
+SmallVector<Attribute> CpuBackend::neighbours(func::FuncOp kernel,
+                                              Attribute around) {
+  return neighbouringSchedules(kernel, level, around);
+}
+
 Status CpuBackend::completeLaunches(Program &program) const {
   llvm::StringMap<const KernelInfo *> byName;
   for (const KernelInfo &info : infos)

@@ -21,6 +21,8 @@ public:
       : Backend(target, std::move(options)), level(level) {}
 
   mlir::LogicalResult lower(mlir::ModuleOp kernels) override;
+  llvm::SmallVector<mlir::Attribute>
+  neighbours(mlir::func::FuncOp kernel, mlir::Attribute around) override;
   Status generate(mlir::ModuleOp lowered, Program &program) override;
   Result<std::vector<std::byte>> generateFile(mlir::ModuleOp lowered,
                                               Program &program) override;

@@ -49,6 +49,15 @@ mlir::FailureOr<llvm::SmallVector<KernelInfo>> lowerKernels(
 mlir::FailureOr<llvm::SmallVector<KernelInfo>>
 lowerKernels(mlir::ModuleOp kernels, const CpuTarget &target);
 
+/// The schedules (exe::kScheduleAttr) of `kernel`, a function as above, that
+/// differ from `around` in one number, by a factor of two or the next that
+/// fits, and for which there is code; with a null `around`, what the cost model
+/// chooses. Empty where the kernel has nothing to be cut. `kernel` stays as it
+/// is, and nothing is reported.
+llvm::SmallVector<mlir::Attribute>
+neighbouringSchedules(mlir::func::FuncOp kernel, const CpuTarget &target,
+                      mlir::Attribute around);
+
 } // namespace mpc
 
 #endif // MPC_TARGET_CPU_CODEGEN_H

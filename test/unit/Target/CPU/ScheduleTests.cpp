@@ -2,13 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Windows and attention cut as no cost model would; products are in
-// MatmulKernelTests.
+// Windows and attention cut as no cost model would, and what a tuner may try;
+// products are in MatmulKernelTests.
 //
 //===----------------------------------------------------------------------===//
 
 #include "KernelRunner.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Target/CPU/Codegen.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
@@ -80,4 +85,75 @@ TEST(Schedule, OfAttention) {
                      k + ", " + k + ")",
                  {"rows = 3, columns = 8, blocks_per_item = 2, pack = right",
                   "rows = 5, columns = 16, blocks_per_item = 9, pack = both"});
+}
+
+/// The schedules beside the cost model's choice for the kernel `@k`, as texts.
+static std::vector<std::string> neighboursOf(const std::string &text,
+                                             const CpuTarget &target) {
+  mlir::DialectRegistry registry;
+  registry.insert<MpcDialect, mlir::func::FuncDialect>();
+  registerCodegenDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  auto kernel = module->lookupSymbol<mlir::func::FuncOp>("k");
+  llvm::SmallVector<mlir::Attribute> choice =
+      neighbouringSchedules(kernel, target, nullptr);
+  std::vector<std::string> texts;
+  if (choice.size() == 1)
+    for (mlir::Attribute schedule :
+         neighbouringSchedules(kernel, target, choice.front()))
+      llvm::raw_string_ostream(texts.emplace_back()) << schedule;
+  return texts;
+}
+
+// A tuner may try whatever lies beside a choice: there is right code for all.
+TEST(Schedule, OfATuner) {
+  std::string x = "tensor<2x9x7x12xbf16>", w = "tensor<20x6x3x3xbf16>",
+              g = "tensor<2x9x7x20xbf16>", q = "tensor<2x3x19x12xf32>";
+  struct {
+    std::string arguments, result, op;
+  } kernels[] = {
+      {"%a: tensor<37x1030xbf16>, %b: tensor<1030x50xbf16>",
+       "tensor<37x50xf32>",
+       "mpc.matmul %a, %b : (tensor<37x1030xbf16>, tensor<1030x50xbf16>)"},
+      {"%x: " + x + ", %w: " + w, "tensor<2x9x7x20xf32>",
+       "mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) "
+       "groups(2) layout(channels_last) : (" +
+           x + ", " + w + ")"},
+      {"%x: " + x + ", %g: " + g, "tensor<20x12x3x3xf32>",
+       "mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([1, 1], [1, 1]) "
+       "dilations([1, 1]) layout(channels_last) : (" +
+           x + ", " + g + ")"},
+      {"%q: " + q, q,
+       "mpc.attention %q, %q, %q scale(2.500000e-01) : (" + q + ", " + q +
+           ", " + q + ")"},
+  };
+  for (CpuIsa isa : {CpuIsa::Avx2, CpuIsa::EmulatedBf16})
+    for (const auto &[arguments, result, op] : kernels) {
+      CpuTarget target{isa};
+      auto textOf = [&](const std::string &attributes) {
+        return llvm::formatv("func.func private @k({0}) -> {1} attributes "
+                             "{{mpc.kernel_kind = \"library\"{3}} {{\n%0 = "
+                             "{2} -> {1}\nreturn %0 : {1}\n}\n",
+                             arguments, result, op, attributes)
+            .str();
+      };
+      std::vector<std::string> schedules = neighboursOf(textOf(""), target);
+      EXPECT_GE(schedules.size(), 3u) << op;
+      for (const std::string &schedule : schedules)
+        EXPECT_EQ(checkKernel(textOf(", mpc.schedule = " + schedule), target),
+                  "")
+            << schedule << "\n"
+            << op;
+    }
+}
+
+// What has nothing to be cut has no schedules.
+TEST(Schedule, OfNothing) {
+  EXPECT_TRUE(neighboursOf("func.func private @k(%x: tensor<8xf32>) -> "
+                           "tensor<8xf32> attributes {mpc.kernel_kind = "
+                           "\"elementwise\"} {\n%0 = mpc.relu %x : "
+                           "tensor<8xf32>\nreturn %0 : tensor<8xf32>\n}\n",
+                           CpuTarget{CpuIsa::Avx2})
+                  .empty());
 }
