@@ -50,6 +50,14 @@ struct ExplainArguments {
   std::string training;
 };
 
+struct TuneKernelsArguments {
+  CommonOptions common;
+  std::vector<std::string> inputs;
+  /// The table to write; empty for the one that is kept for this machine.
+  std::string output;
+  double seconds = 60;
+};
+
 struct LintArguments {
   CommonOptions common;
 };
@@ -78,6 +86,7 @@ int checkTraining(const CheckArguments &options);
 int compileCommand(const CompileArguments &options);
 int explainCommand(const ExplainArguments &options);
 int lintCommand(const LintArguments &options);
+int tuneKernelsCommand(const TuneKernelsArguments &options);
 int devicesCommand(const DevicesArguments &options);
 int dumpCommand(const DumpArguments &options);
 int passesCommand(const CommonOptions &options);

@@ -8,14 +8,17 @@
 #include "FastPath.h"
 #include "Options.h"
 
+#include "JIT/Compiler.h"
+#include "Runtime/Environment.h"
+
 #include "mpc/Pipelines/TrainingFlags.h"
 #include "mpc/Runtime/Gpus.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
 #include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include "llvm/ADT/STLExtras.h"
-
-#include <cstdlib>
+#include "llvm/Support/FileSystem.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -30,9 +33,7 @@ static Result<std::string> targetOfDevice(const CommonOptions &options) {
   Result<std::vector<GpuInfo>> gpus = listGpus();
   if (!gpus.ok())
     return gpus.status();
-  size_t number = options.device == "cuda"
-                      ? 0
-                      : size_t(std::atoi(options.device.c_str() + 5));
+  size_t number = gpuNumber(options);
   if (number >= gpus->size())
     return Status(StatusCode::Unavailable, "--device " + options.device,
                   "the driver finds " + std::to_string(gpus->size()) +
@@ -74,6 +75,28 @@ static Result<std::string> chooseTarget(const CommonOptions &options) {
   return level;
 }
 
+std::string tool::keptScheduleTable(const std::string &target) {
+  std::string folder = detail::cacheFolder();
+  if (folder.empty())
+    return {};
+  std::string name = target + "-" + llvm::sys::getHostCPUName().str();
+  llvm::replace(name, ':', '-');
+  return folder + "/schedules/" + name + ".json";
+}
+
+/// The table that the flags name, or the one that is kept for code of this
+/// machine.
+static std::string chooseSchedules(const CommonOptions &options,
+                                   const std::string &target) {
+  if (!options.schedules.empty())
+    return options.schedules == "none" ? "" : options.schedules;
+  Result<TargetInfo> info = resolveTarget(target);
+  if (!info.ok() || !llvm::is_contained(TargetInfo::runnable(), *info))
+    return {};
+  std::string kept = keptScheduleTable(info->name());
+  return llvm::sys::fs::exists(kept) ? kept : "";
+}
+
 Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
                                                 Reporter &reporter) {
   CompileOptions compile;
@@ -106,6 +129,7 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
   if (!target.ok())
     return target.status();
   compile.target = *target;
+  compile.schedules = chooseSchedules(options, *target);
   compile.rounding = options.rounding == "relaxed" ? RoundingMode::Relaxed
                                                    : RoundingMode::Strict;
   compile.dumpDir = options.dumpDir;

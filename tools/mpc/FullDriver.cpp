@@ -24,6 +24,7 @@ private:
   CompileArguments compile;
   ExplainArguments explain;
   LintArguments lint;
+  TuneKernelsArguments tuneKernels;
   DevicesArguments devices;
   DumpArguments dump;
   TrainArguments train;
@@ -117,6 +118,28 @@ void FullDriver::declare(CLI::App &app) {
   addOutputOptions(*command, lint.common);
   addModelOptions(*command, lint.common);
   command->callback([this] { chosen = [this] { return lintCommand(lint); }; });
+
+  command = app.add_subcommand(
+      "tune-kernels", "measure other schedules of a model's kernels and keep "
+                      "those that are faster");
+  addOutputOptions(*command, tuneKernels.common);
+  addModelOptions(*command, tuneKernels.common);
+  command
+      ->add_option("--input,--inputs", tuneKernels.inputs,
+                   "FILE.npz or NAME=FILE.npy (default: drawn by --seed)")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  command
+      ->add_option("--seconds", tuneKernels.seconds,
+                   "time after which no further schedule is tried")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command->add_option("-o,--output", tuneKernels.output,
+                      "the table to write or add to (default: the one that "
+                      "later compiles for this machine read)");
+  command->callback(
+      [this] { chosen = [this] { return tuneKernelsCommand(tuneKernels); }; });
 
   command = app.add_subcommand(
       "train", "train a model on labelled examples, in mixed precision");

@@ -133,10 +133,21 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
   command.add_option("--gemm", options.gemm, "library or own matrix kernels")
       ->check(CLI::IsMember({"library", "own"}))
       ->capture_default_str();
+  command.add_option("--schedules", options.schedules,
+                     "table of kernels' schedules, or none (default: what "
+                     "tune-kernels kept for this machine)");
   command.add_option("--seed", options.seed, "seed of drawn inputs")
       ->capture_default_str();
   command.add_option("--dump-dir", options.dumpDir,
                      "folder that receives the IR of every stage");
+}
+
+int tool::gpuNumber(const CommonOptions &options) {
+  int number = 0;
+  const std::string &text = options.device;
+  if (text.rfind("cuda:", 0) == 0)
+    std::from_chars(text.data() + 5, text.data() + text.size(), number);
+  return number;
 }
 
 Result<Device> tool::makeDevice(const CommonOptions &options) {
@@ -154,8 +165,7 @@ Result<Device> tool::makeDevice(const CommonOptions &options) {
   if (options.device == "cuda-host")
     return makeHostDevice(options);
   CudaDeviceOptions cuda;
-  if (options.device.size() > 5)
-    cuda.ordinal = std::atoi(options.device.c_str() + 5);
+  cuda.ordinal = gpuNumber(options);
   cuda.compileThreads = options.threads;
   return Device::cuda(cuda);
 }

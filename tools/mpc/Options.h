@@ -39,6 +39,9 @@ struct CommonOptions {
   std::string rounding = "strict";
   std::string castPlacement = "mincut";
   std::string gemm = "own";
+  /// A table of kernels' schedules, or "none"; empty: the one that is kept for
+  /// this machine, where it has one.
+  std::string schedules;
   uint64_t seed = 0;
   std::string dumpDir;
 };
@@ -58,9 +61,16 @@ bool parseExtent(const std::string &text, int64_t &extent);
 Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
                                           Reporter &reporter);
 
+/// The file that `mpc tune-kernels` keeps for `target`, in which this machine's
+/// kernels are looked up; empty where nothing is kept.
+std::string keptScheduleTable(const std::string &target);
+
 /// Makes `compile` that of a part of a training step, from the text of
 /// --training: "step optimizer=sgd".
 Status setTraining(const std::string &text, CompileOptions &compile);
+
+/// N of --device cuda:N, which was checked when it was parsed; 0 without it.
+int gpuNumber(const CommonOptions &options);
 
 /// The device that the flags ask for.
 Result<Device> makeDevice(const CommonOptions &options);

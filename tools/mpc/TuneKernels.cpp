@@ -1,0 +1,298 @@
+//===- TuneKernels.cpp - mpc tune-kernels ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "Inputs.h"
+#include "Subject.h"
+
+#include "JIT/Backend.h"
+#include "JIT/Compiler.h"
+#include "JIT/KernelTuner.h"
+
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Exe/Transforms/ScheduleTable.h"
+#include "mpc/Support/Files.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+using llvm::StringRef;
+
+static std::string textOf(mlir::Attribute attribute) {
+  std::string text;
+  llvm::raw_string_ostream(text) << attribute;
+  return text;
+}
+
+namespace {
+
+/// A planned model that is compiled and run again and again.
+class TuningSubject {
+public:
+  TuningSubject(Device device) : device(std::move(device)) {}
+
+  std::vector<Status> prepare(const TuneKernelsArguments &arguments,
+                              Reporter &reporter);
+  /// The kernels that can be cut otherwise.
+  std::vector<TunedKernel> kernels();
+  std::vector<std::string> neighbours(const std::string &kernel,
+                                      const std::string &around);
+  /// Milliseconds of all launches of each of `kernels` in the fastest run where
+  /// they have these schedules.
+  Result<std::vector<double>>
+  measure(const std::vector<TunedKernel> &kernels,
+          const std::vector<std::string> &schedules);
+  std::string keyOf(const std::string &kernel) {
+    return ScheduleTable::keyOf(find(*module, kernel));
+  }
+  const std::string &target() const { return compiler->targetName(); }
+
+private:
+  static mlir::func::FuncOp find(mlir::ModuleOp module, StringRef kernel) {
+    return module.lookupSymbol<mlir::func::FuncOp>(kernel);
+  }
+  /// The fastest of some runs.
+  Result<std::map<std::string, double>> time(const Executable &executable);
+
+  Device device;
+  std::unique_ptr<Compiler> compiler;
+  std::unique_ptr<Backend> backend;
+  Compiler::Module module;
+  std::vector<Buffer> inputs;
+};
+
+} // namespace
+
+std::vector<Status>
+TuningSubject::prepare(const TuneKernelsArguments &arguments,
+                       Reporter &reporter) {
+  CommonOptions common = arguments.common;
+  common.schedules = "none";
+  Result<CompileOptions> options = makeCompileOptions(common, device, reporter);
+  if (!options.ok())
+    return {options.status()};
+  Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
+  if (!arrays.ok())
+    return {arrays.status()};
+  addInputShapes(*arrays, *options);
+  Result<std::unique_ptr<Compiler>> made = Compiler::create(*options);
+  if (!made.ok())
+    return {made.status()};
+  compiler = std::move(*made);
+  Result<Compiler::Module> imported = compiler->import(common.model);
+  if (!imported.ok())
+    return {imported.status()};
+  module = std::move(*imported);
+  mlir::func::FuncOp entry = Compiler::entry(*module);
+  if (arrays->empty()) {
+    Result<std::vector<Buffer>> drawn = drawInputs(entry, common.seed);
+    if (!drawn.ok())
+      return {drawn.status()};
+    inputs = std::move(*drawn);
+  } else if (std::vector<Status> problems =
+                 bindArrays(*arrays, argumentsOf(entry), "arg", inputs);
+             !problems.empty()) {
+    return problems;
+  }
+  if (Status status = compiler->runStages(*module, "import", "plan");
+      !status.ok())
+    return {status};
+  Result<std::unique_ptr<Backend>> createdBackend =
+      Backend::create(compiler->target(), {});
+  if (!createdBackend.ok())
+    return {createdBackend.status()};
+  backend = std::move(*createdBackend);
+  return {};
+}
+
+std::vector<TunedKernel> TuningSubject::kernels() {
+  std::vector<TunedKernel> found;
+  for (auto function : module->getOps<mlir::func::FuncOp>()) {
+    if (!function.isPrivate() || function.isExternal())
+      continue;
+    llvm::SmallVector<mlir::Attribute> choice =
+        backend->neighbours(function, nullptr);
+    if (!choice.empty())
+      found.push_back({.name = function.getName().str(),
+                       .chosen = textOf(choice.front()),
+                       .best = {}});
+  }
+  return found;
+}
+
+std::vector<std::string> TuningSubject::neighbours(const std::string &kernel,
+                                                   const std::string &around) {
+  std::vector<std::string> texts;
+  for (mlir::Attribute schedule :
+       backend->neighbours(find(*module, kernel),
+                           mlir::parseAttribute(around, &compiler->context())))
+    texts.push_back(textOf(schedule));
+  return texts;
+}
+
+Result<std::map<std::string, double>>
+TuningSubject::time(const Executable &executable) {
+  Result<std::vector<Buffer>> first = executable.run(inputs);
+  if (!first.ok())
+    return first.status();
+  std::vector<Buffer> outputs = std::move(*first);
+  std::map<std::string, double> least;
+  std::vector<double> perLaunch;
+  RunOptions timed;
+  timed.launchMilliseconds = &perLaunch;
+  constexpr double kBudget = 250;
+  constexpr int kFewestRuns = 3;
+  auto start = Clock::now();
+  for (int run = 0; run < kFewestRuns || millisecondsSince(start) < kBudget;
+       ++run) {
+    if (Status status = executable.runInto(inputs, outputs, timed);
+        !status.ok())
+      return status;
+    std::map<std::string, double> sums;
+    for (auto [launch, ms] :
+         llvm::zip(executable.program().launches, perLaunch))
+      sums[launch.kernel] += ms;
+    for (auto [kernel, ms] : sums) {
+      auto [entry, isNew] = least.emplace(kernel, ms);
+      entry->second = std::min(entry->second, ms);
+    }
+  }
+  return least;
+}
+
+Result<std::vector<double>>
+TuningSubject::measure(const std::vector<TunedKernel> &kernels,
+                       const std::vector<std::string> &schedules) {
+  Compiler::Module trial(module->clone());
+  for (auto [kernel, schedule] : llvm::zip_equal(kernels, schedules))
+    find(*trial, kernel.name)
+        ->setAttr(exe::kScheduleAttr,
+                  mlir::parseAttribute(schedule, &compiler->context()));
+  Result<std::shared_ptr<Program>> program =
+      compiler->generate(*trial, /*withCode=*/true);
+  if (!program.ok())
+    return program.status();
+  Result<Executable> executable = Executable::create(device, *program);
+  if (!executable.ok())
+    return executable.status();
+  Result<std::map<std::string, double>> times = time(*executable);
+  if (!times.ok())
+    return times.status();
+  std::vector<double> milliseconds;
+  milliseconds.reserve(kernels.size());
+  for (const TunedKernel &kernel : kernels)
+    milliseconds.push_back((*times)[kernel.name]);
+  return milliseconds;
+}
+
+/// The table that `path` holds already, or a new one for `target`.
+static Result<ScheduleTable> openTable(const std::string &path,
+                                       const std::string &target) {
+  if (!llvm::sys::fs::exists(path))
+    return ScheduleTable(target);
+  Result<ScheduleTable> table = ScheduleTable::read(path);
+  if (table.ok() && table->targetName() != target)
+    return Status(StatusCode::InvalidArgument, path,
+                  "holds schedules for '" + table->targetName() +
+                      "', not for '" + target + "'; name another file");
+  return table;
+}
+
+static int report(const std::vector<TunedKernel> &kernels,
+                  const std::string &path, double seconds, Reporter &reporter) {
+  Json rows = Json::array();
+  std::vector<std::vector<std::string>> text = {
+      {"kernel", "tried", "model ms", "best ms", "schedule"}};
+  size_t faster = 0;
+  double before = 0, after = 0;
+  for (const TunedKernel &kernel : kernels) {
+    bool isFaster = kernel.best != kernel.chosen;
+    faster += isFaster;
+    before += kernel.chosenMs;
+    after += kernel.bestMs;
+    rows.push_back({{"name", kernel.name},
+                    {"tried", kernel.tried},
+                    {"model_schedule", kernel.chosen},
+                    {"model_ms", kernel.chosenMs},
+                    {"schedule", kernel.best},
+                    {"ms", kernel.bestMs}});
+    text.push_back({kernel.name, std::to_string(kernel.tried),
+                    shortNumber(kernel.chosenMs), shortNumber(kernel.bestMs),
+                    isFaster ? kernel.best : "the model's"});
+  }
+  reporter.line(formatTable(text, {false, true, true, true, false}));
+  reporter.line(
+      std::to_string(faster) + " of " + std::to_string(kernels.size()) +
+      " kernels are faster than the cost model's, " + shortNumber(before) +
+      " -> " + shortNumber(after) + " ms; " + path);
+  reporter.document({{"table", path},
+                     {"seconds", seconds},
+                     {"faster", faster},
+                     {"model_ms", before},
+                     {"ms", after},
+                     {"kernels", rows}});
+  return reporter.finish(kDone);
+}
+
+int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
+  Reporter reporter(arguments.common.json, arguments.common.quiet);
+  Result<Device> device = makeDevice(arguments.common);
+  if (!device.ok())
+    return reporter.fail(device.status());
+  if (!device->architecture().empty() || !device->needsCode())
+    return reporter.fail(
+        Status(StatusCode::Unavailable, "--device " + arguments.common.device,
+               "kernels are tuned where they run on the CPU; schedules for "
+               "GPUs are the cost model's"));
+  TuningSubject subject(*device);
+  if (std::vector<Status> problems = subject.prepare(arguments, reporter);
+      !problems.empty())
+    return reporter.fail(problems);
+  std::string path = arguments.output;
+  if (path.empty()) {
+    path = keptScheduleTable(subject.target());
+    if (path.empty())
+      return reporter.fail(Status(
+          StatusCode::InvalidArgument, "--output",
+          "is needed, since there is no folder for caches to keep a table in"));
+    if (Status status = makeFolder(llvm::sys::path::parent_path(path).str());
+        !status.ok())
+      return reporter.fail(status);
+  }
+  Result<ScheduleTable> table = openTable(path, subject.target());
+  if (!table.ok())
+    return reporter.fail(table.status());
+  if (Status status = checkWritable(path); !status.ok())
+    return reporter.fail(status);
+
+  std::vector<TunedKernel> kernels = subject.kernels();
+  auto start = Clock::now();
+  TunerQuestions questions;
+  questions.neighbours = [&](size_t kernel, const std::string &around) {
+    return subject.neighbours(kernels[kernel].name, around);
+  };
+  questions.measure = [&](const std::vector<std::string> &schedules) {
+    return subject.measure(kernels, schedules);
+  };
+  questions.clock = [&] { return millisecondsSince(start) * 1e-3; };
+  if (Status status = tuneKernels(kernels, questions, arguments.seconds);
+      !status.ok())
+    return reporter.fail(status);
+  for (const TunedKernel &kernel : kernels) {
+    std::string key = subject.keyOf(kernel.name);
+    if (kernel.best == kernel.chosen)
+      table->erase(key);
+    else
+      table->set(key,
+                 {kernel.name, kernel.best, kernel.bestMs, kernel.chosenMs});
+  }
+  if (Status status = table->write(path); !status.ok())
+    return reporter.fail(status);
+  return report(kernels, path, questions.clock(), reporter);
+}
