@@ -86,7 +86,7 @@ Ceilings mpc::tool::measureCeilings(const std::string &isa, bool ofBf16,
 
   // Sizes of all threads together; each reads its own part.
   for (size_t size : {size_t(1) << 15, size_t(1) << 18, size_t(1) << 20,
-                      size_t(1) << 23, size_t(1) << 26}) {
+                      size_t(1) << 23, size_t(3) << 23, size_t(1) << 26}) {
     size_t own = std::max<size_t>(size / threads, 4096);
     size_t passes = std::max<size_t>((size_t(1) << 26) / own / threads, 1);
     std::vector<std::vector<uint64_t>> data(threads,
