@@ -12,6 +12,8 @@
 #include "mpc/Runtime/Executable.h"
 
 #include <algorithm>
+#include <cmath>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <sys/resource.h>
@@ -47,6 +49,11 @@ struct KernelRow {
 struct Timing {
   std::vector<double> milliseconds;
   std::vector<KernelRow> kernels;
+  /// Runs that are left out of `milliseconds`: something else had the processor
+  /// for a while.
+  int64_t disturbed = 0;
+  /// With those.
+  int64_t runs = 0;
   /// Sets of buffers that took turns.
   size_t sets = 1;
 };
@@ -123,6 +130,44 @@ static Status measureOnDevice(const Executable &executable,
       return status;
   }
   timing.milliseconds = std::move(times);
+  timing.runs = int64_t(timing.milliseconds.size());
+  return {};
+}
+
+/// Milliseconds of processor time of the calling thread.
+static double processorMilliseconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
+}
+
+/// Times runs on the processor until `enough(done)`. One thread that had less
+/// of the processor than the clock went on was disturbed: its run counts only
+/// where no run was calm. Of many threads one may wait for another.
+template <typename Enough>
+static Status
+measureHere(const Executable &executable, const std::vector<Buffer> &inputs,
+            std::vector<Buffer> &outputs, Enough enough, Timing &timing) {
+  bool alone = executable.device().threads() == 1;
+  std::vector<double> disturbed;
+  auto start = Clock::now();
+  std::vector<double> &calm = timing.milliseconds;
+  // A busy machine may leave few runs alone.
+  while (!enough(calm.size() + disturbed.size(), calm.empty() ? 4000 : 1000,
+                 start)) {
+    double used = processorMilliseconds();
+    auto before = Clock::now();
+    if (Status status = executable.runInto(inputs, outputs); !status.ok())
+      return status;
+    double took = millisecondsSince(before);
+    used = processorMilliseconds() - used;
+    bool isCalm = !alone || took - used < 0.02 * took + 0.02;
+    (isCalm ? calm : disturbed).push_back(took);
+  }
+  timing.disturbed = int64_t(disturbed.size());
+  timing.runs = int64_t(calm.size() + disturbed.size());
+  if (calm.empty())
+    calm = std::move(disturbed);
   return {};
 }
 
@@ -136,23 +181,19 @@ static Status measure(const Executable &executable,
     return first.status();
   outputs = std::move(*first);
   // Whole runs first: reading the clock around each launch costs a little.
-  auto start = Clock::now();
-  auto enough = [&](size_t done, double budget) {
+  auto enough = [&](size_t done, double budget, Clock::time_point start) {
     if (runs > 0)
       return done >= size_t(runs);
     return done >= 5 && (millisecondsSince(start) > budget || done >= 10000);
   };
-  bool onDevice = executable.device().hasOwnMemory();
-  if (onDevice)
+  if (executable.device().hasOwnMemory()) {
     if (Status status = measureOnDevice(executable, inputs, runs, timing);
         !status.ok())
       return status;
-  while (!onDevice && !enough(timing.milliseconds.size(), 1000)) {
-    auto before = Clock::now();
-    if (Status status = executable.runInto(inputs, outputs); !status.ok())
-      return status;
-    timing.milliseconds.push_back(millisecondsSince(before));
-  }
+  } else if (Status status =
+                 measureHere(executable, inputs, outputs, enough, timing);
+             !status.ok())
+    return status;
 
   const std::vector<Launch> &launches = executable.program().launches;
   std::map<std::string, size_t> rowOf;
@@ -167,11 +208,11 @@ static Status measure(const Executable &executable,
     row.bytes += launch.bytes;
     rows.push_back(entry->second);
   }
-  start = Clock::now();
+  auto start = Clock::now();
   RunOptions timed;
   std::vector<double> perLaunch;
   timed.launchMilliseconds = &perLaunch;
-  for (size_t done = 0; !enough(done, 500); ++done) {
+  for (size_t done = 0; !enough(done, 500, start); ++done) {
     if (Status status = executable.runInto(inputs, outputs, timed);
         !status.ok())
       return status;
@@ -193,8 +234,9 @@ int tool::benchCommand(const BenchArguments &arguments) {
   if (!arrays.ok())
     return reporter.fail(arrays.status());
   Subject subject;
-  std::vector<Status> problems = prepareSubject(
-      arguments.common, *arrays, /*draw=*/true, *device, reporter, subject);
+  std::vector<Status> problems =
+      prepareSubject(arguments.common, *arrays, /*draw=*/true, *device,
+                     reporter, subject);
   if (!problems.empty())
     return reporter.fail(problems);
   const Executable &executable = *subject.executable;
@@ -252,37 +294,40 @@ int tool::benchCommand(const BenchArguments &arguments) {
         {row.name, row.kind, std::to_string(row.count), shortNumber(ms),
          shortNumber(ms > 0 ? double(row.flops) / ms * 1e-6 : 0),
          shortNumber(ms > 0 ? double(row.bytes) / ms * 1e-6 : 0),
-         ceilings ? std::to_string(int(fraction * 100 + 0.5)) + " %" : "-"});
+         ceilings ? std::to_string(std::lround(fraction * 100)) + " %" : "-"});
   }
   reporter.line(
       formatTable(table, {false, false, true, true, true, true, true}));
   reporter.line("");
-  reporter.line(
-      "median " + shortNumber(median) + " ms, least " + shortNumber(least) +
-      " ms of " + std::to_string(timing.milliseconds.size()) + " runs; " +
-      shortNumber(rate(double(plan.flops()))) + " GFLOP/s, " +
-      shortBytes(double(plan.bytesMoved())) +
-      (isStoredModel(arguments.common.model) ? " moved; loaded in "
-                                             : " moved; compiled in ") +
-      shortNumber(subject.compileMs) + " ms");
-  reporter.document({{"model", arguments.common.model},
-                     {"policy", subject.policy},
-                     {"device", device->name()},
-                     {"isa", subject.isa},
-                     {"threads", device->threads()},
-                     {"runs", timing.milliseconds.size()},
-                     {"median_ms", median},
-                     {"min_ms", least},
-                     {"buffer_sets", timing.sets},
-                     {"flops", plan.flops()},
-                     {"gflops", rate(double(plan.flops()))},
-                     {"bytes", plan.bytesMoved()},
-                     {"compile_ms", subject.compileMs},
-                     {"arena_bytes", plan.arenaBytes},
-                     {"arena_live_bytes", plan.liveArenaBytes()},
-                     {"constant_bytes", plan.constantBytes()},
-                     {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
-                     {"ceilings", bounds},
-                     {"kernels", kernels}});
+  reporter.line("median " + shortNumber(median) + " ms, least " +
+                shortNumber(least) + " ms of " + std::to_string(timing.runs) +
+                " runs, " + std::to_string(timing.disturbed) + " disturbed; " +
+                shortNumber(rate(double(plan.flops()))) + " GFLOP/s, " +
+                shortBytes(double(plan.bytesMoved())) +
+                (isStoredModel(arguments.common.model)
+                     ? " moved; loaded in "
+                     : " moved; compiled in ") +
+                shortNumber(subject.compileMs) + " ms");
+  Json document = {{"model", arguments.common.model},
+                   {"policy", subject.policy},
+                   {"device", device->name()},
+                   {"isa", subject.isa},
+                   {"threads", device->threads()},
+                   {"runs", timing.runs},
+                   {"disturbed_runs", timing.disturbed},
+                   {"median_ms", median},
+                   {"min_ms", least},
+                   {"buffer_sets", timing.sets},
+                   {"flops", plan.flops()},
+                   {"gflops", rate(double(plan.flops()))},
+                   {"bytes", plan.bytesMoved()},
+                   {"compile_ms", subject.compileMs},
+                   {"arena_bytes", plan.arenaBytes},
+                   {"arena_live_bytes", plan.liveArenaBytes()},
+                   {"constant_bytes", plan.constantBytes()},
+                   {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
+                   {"ceilings", bounds},
+                   {"kernels", kernels}};
+  reporter.document(document);
   return reporter.finish(kDone);
 }
