@@ -236,7 +236,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
   Subject subject;
   std::vector<Status> problems =
       prepareSubject(arguments.common, *arrays, /*draw=*/true, *device,
-                     reporter, subject);
+                     reporter, subject, arguments.training);
   if (!problems.empty())
     return reporter.fail(problems);
   const Executable &executable = *subject.executable;
@@ -328,6 +328,8 @@ int tool::benchCommand(const BenchArguments &arguments) {
                    {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
                    {"ceilings", bounds},
                    {"kernels", kernels}};
+  if (!arguments.training.empty())
+    document["training"] = arguments.training;
   reporter.document(document);
   return reporter.finish(kDone);
 }

@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+using namespace mpc;
 using namespace mpc::tool;
 
 namespace {
@@ -41,6 +42,12 @@ static CLI::Validator aPart() {
                             : "";
       },
       "");
+}
+
+/// Why `text` asks for no training step; empty where it does.
+static std::string whyNoTraining(const std::string &text) {
+  CompileOptions probe;
+  return setTraining(text, probe).text();
 }
 
 void FullDriver::declare(CLI::App &app) {
@@ -148,6 +155,13 @@ void FullDriver::declare(CLI::App &app) {
       [this] { chosen = [this] { return trainCommand(train); }; });
 
   declareBench(app);
+  app.get_subcommand("bench")
+      ->add_option("--training", bench.training,
+                   "time a part of a training step: step, forward-backward, "
+                   "apply or evaluate, and flags behind it (\"step "
+                   "optimizer=sgd\")")
+      ->check(aPart())
+      ->check(whyNoTraining);
   command = app.add_subcommand(
       "devices", "list the devices of this machine and what they do fast");
   addOutputOptions(*command, devices.common);

@@ -27,6 +27,8 @@ struct RunArguments {
 struct BenchArguments {
   CommonOptions common;
   std::vector<std::string> inputs;
+  /// A part of a training step and its flags; empty for the model itself.
+  std::string training;
   int runs = 0;
 };
 
@@ -46,9 +48,10 @@ protected:
   void declareRun(CLI::App &app);
   void declareBench(CLI::App &app);
 
+  BenchArguments bench;
+
 private:
   RunArguments run;
-  BenchArguments bench;
 };
 
 /// The driver of this build.

@@ -32,7 +32,8 @@ std::unique_ptr<Driver> tool::makeDriver() {
 
 std::vector<Status> tool::compileSubject(const CommonOptions &options,
                                          const std::vector<NamedArray> &, bool,
-                                         Device, Reporter &, Subject &) {
+                                         const Device &, Reporter &, Subject &,
+                                         const std::string &) {
   return {Status(StatusCode::Unavailable, options.model,
                  "needs a compiler, which this build of mpc lacks; it runs "
                  ".mpcx files")};

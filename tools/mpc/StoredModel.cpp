@@ -21,6 +21,13 @@ bool tool::isStoredModel(const std::string &path) {
   return path.ends_with(".mpcx");
 }
 
+Status tool::comesTooLate(const CommonOptions &options,
+                          const std::string &flag) {
+  return Status(StatusCode::InvalidArgument, options.model,
+                "is compiled already, " + flag +
+                    " comes too late; give it to mpc compile");
+}
+
 Result<ExecutableFile> tool::openStoredModel(const CommonOptions &options) {
   const CommonOptions defaults;
   std::pair<bool, const char *> fixed[] = {
@@ -35,9 +42,7 @@ Result<ExecutableFile> tool::openStoredModel(const CommonOptions &options) {
       {!options.dumpDir.empty(), "--dump-dir"}};
   for (auto [given, flag] : fixed)
     if (given)
-      return Status(StatusCode::InvalidArgument, options.model,
-                    std::string("is compiled already, ") + flag +
-                        " comes too late; give it to mpc compile");
+      return comesTooLate(options, flag);
   return ExecutableFile::open(options.model);
 }
 

@@ -21,6 +21,10 @@ namespace mpc::tool {
 /// Whether MODEL names an .mpcx file.
 bool isStoredModel(const std::string &path);
 
+/// The refusal of a flag that contradicts what was fixed when the file was
+/// compiled.
+Status comesTooLate(const CommonOptions &options, const std::string &flag);
+
 /// Opens the file that MODEL names. Fails where a flag contradicts what was
 /// fixed when it was compiled.
 Result<ExecutableFile> openStoredModel(const CommonOptions &options);

@@ -46,9 +46,12 @@ static std::vector<Status> loadSubject(const CommonOptions &options,
 std::vector<Status> tool::prepareSubject(const CommonOptions &options,
                                          const std::vector<NamedArray> &arrays,
                                          bool draw, Device device,
-                                         Reporter &reporter, Subject &subject) {
-  if (isStoredModel(options.model))
-    return loadSubject(options, arrays, draw, std::move(device), subject);
-  return compileSubject(options, arrays, draw, std::move(device), reporter,
-                        subject);
+                                         Reporter &reporter, Subject &subject,
+                                         const std::string &training) {
+  if (!isStoredModel(options.model))
+    return compileSubject(options, arrays, draw, device, reporter, subject,
+                          training);
+  if (!training.empty())
+    return {comesTooLate(options, "--training")};
+  return loadSubject(options, arrays, draw, std::move(device), subject);
 }

@@ -34,19 +34,22 @@ using Clock = std::chrono::steady_clock;
 /// Time since `start`, in milliseconds.
 double millisecondsSince(Clock::time_point start);
 
-/// Compiles the model, or loads it where it is an .mpcx file, and binds
-/// `arrays` to its inputs; with `draw` the inputs are drawn by seed where no
-/// array is given. Empty where all went well.
+/// Compiles the model, or the part of a training step that `training` names, or
+/// loads it where it is an .mpcx file, and binds `arrays` to its inputs; with
+/// `draw` the inputs are drawn by seed where no array is given. Empty where all
+/// went well.
 std::vector<Status> prepareSubject(const CommonOptions &options,
                                    const std::vector<NamedArray> &arrays,
                                    bool draw, Device device, Reporter &reporter,
-                                   Subject &subject);
+                                   Subject &subject,
+                                   const std::string &training = "");
 
 /// prepareSubject() for a model that is not compiled yet.
 std::vector<Status> compileSubject(const CommonOptions &options,
                                    const std::vector<NamedArray> &arrays,
-                                   bool draw, Device device, Reporter &reporter,
-                                   Subject &subject);
+                                   bool draw, const Device &device,
+                                   Reporter &reporter, Subject &subject,
+                                   const std::string &training);
 
 } // namespace mpc::tool
 
