@@ -16,8 +16,8 @@
 namespace mpc {
 
 /// The files that tensors of an ONNX model lie in, as the model names them:
-/// relative to its folder, each once, sorted. Nullopt where the bytes are no
-/// model. Reads no file.
+/// relative to its folder, each once, sorted. Nullopt where the bytes are seen
+/// to be no model. Reads no file and copies no weights.
 std::optional<llvm::SmallVector<std::string>>
 onnxExternalFiles(llvm::ArrayRef<char> model);
 

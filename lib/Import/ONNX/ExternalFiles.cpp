@@ -10,6 +10,7 @@
 
 #include <limits>
 #include <set>
+#include <string_view>
 
 using namespace mpc;
 
@@ -55,11 +56,92 @@ public:
   std::set<std::string> files;
 };
 
+/// Walks a message's fields without making anything of them: a weight's bytes
+/// are not copied to find that they lie in no other file.
+class Fields {
+public:
+  explicit Fields(std::string_view bytes) : rest(bytes) {}
+
+  struct Field {
+    uint64_t number = 0;
+    /// Of a field with a length; all of the field is `whole`.
+    std::string_view payload;
+    std::string_view whole;
+  };
+  /// Nullopt at the end and at what is no field.
+  std::optional<Field> next() {
+    std::string_view start = rest;
+    std::optional<uint64_t> tag = number(), length = 0;
+    if (!tag)
+      return std::nullopt;
+    switch (*tag & 7) {
+    case 0:
+      if (!number())
+        return std::nullopt;
+      break;
+    case 1:
+      length = 8;
+      break;
+    case 2:
+      length = number();
+      break;
+    case 5:
+      length = 4;
+      break;
+    default:
+      return std::nullopt;
+    }
+    if (!length || *length > rest.size())
+      return std::nullopt;
+    Field field{*tag >> 3, rest.substr(0, *length), {}};
+    rest.remove_prefix(*length);
+    field.whole = start.substr(0, start.size() - rest.size());
+    return field;
+  }
+  bool atEnd() const { return rest.empty(); }
+
+private:
+  std::optional<uint64_t> number() {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && !rest.empty(); shift += 7) {
+      auto byte = uint8_t(rest.front());
+      rest.remove_prefix(1);
+      value |= uint64_t(byte & 127) << shift;
+      if (byte < 128)
+        return value;
+    }
+    return std::nullopt;
+  }
+
+  std::string_view rest;
+};
+
+/// Whether `bytes`, a message, may name a file: everywhere but in the raw bytes
+/// of what lies at the end of `path` (field numbers).
+bool mayNameFile(std::string_view bytes, llvm::ArrayRef<uint64_t> path) {
+  Fields fields(bytes);
+  while (std::optional<Fields::Field> field = fields.next()) {
+    bool onPath = field->number == path.front();
+    if (onPath && path.size() == 1)
+      continue;
+    if (onPath ? mayNameFile(field->payload, path.drop_front())
+               : field->whole.find("location") != std::string_view::npos)
+      return true;
+  }
+  return !fields.atEnd();
+}
+
 } // namespace
 
 std::optional<llvm::SmallVector<std::string>>
 mpc::onnxExternalFiles(llvm::ArrayRef<char> model) {
-  mpc_onnx::ModelProto proto;
+  using mpc_onnx::GraphProto, mpc_onnx::ModelProto, mpc_onnx::TensorProto;
+  if (!mayNameFile({model.data(), model.size()},
+                   {ModelProto::kGraphFieldNumber,
+                    GraphProto::kInitializerFieldNumber,
+                    TensorProto::kRawDataFieldNumber}))
+    return llvm::SmallVector<std::string>();
+  ModelProto proto;
   if (model.size() > size_t(std::numeric_limits<int32_t>::max()) ||
       !proto.ParseFromArray(model.data(), int(model.size())))
     return std::nullopt;

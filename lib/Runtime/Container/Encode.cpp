@@ -11,6 +11,7 @@
 
 #include "mpc/Runtime/Buffer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -54,7 +55,8 @@ private:
   const Contents &contents;
   flatbuffers::FlatBufferBuilder builder;
   std::vector<std::span<const std::byte>> sections;
-  std::map<std::pair<size_t, Digest>, uint32_t> sectionOf;
+  /// By size and the digest of the first bytes: sections that may be equal.
+  std::multimap<std::pair<size_t, Digest>, uint32_t> sectionOf;
   std::vector<std::string> opNames;
   std::map<std::string, uint32_t> opNumber;
 };
@@ -67,12 +69,19 @@ uint64_t aligned(uint64_t offset) {
 } // namespace
 
 uint32_t Encoder::addSection(std::span<const std::byte> bytes) {
-  auto [entry, isNew] =
-      sectionOf.emplace(std::pair(bytes.size(), detail::sha256(bytes)),
-                        uint32_t(sections.size()));
-  if (isNew)
-    sections.push_back(bytes);
-  return entry->second;
+  // Weights differ early: few need to be read to their ends.
+  std::pair key(bytes.size(), detail::sha256(bytes.first(
+                                  std::min<size_t>(bytes.size(), 4096))));
+  auto [first, last] = sectionOf.equal_range(key);
+  for (auto entry = first; entry != last; ++entry) {
+    std::span<const std::byte> other = sections[entry->second];
+    if (other.data() == bytes.data() ||
+        std::memcmp(other.data(), bytes.data(), bytes.size()) == 0)
+      return entry->second;
+  }
+  sectionOf.emplace(key, uint32_t(sections.size()));
+  sections.push_back(bytes);
+  return sections.size() - 1;
 }
 
 std::vector<flatbuffers::Offset<fb::Value>>

@@ -7,6 +7,7 @@
 #include "ModelBuilder.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Import/ExternalFiles.h"
 
 #include <gtest/gtest.h>
 
@@ -201,4 +202,31 @@ TEST_F(ExternalData, UnknownKeyIsIgnoredWithAWarning) {
   EXPECT_TRUE(import.run(b, folder));
   ASSERT_EQ(import.warnings.size(), 1u);
   EXPECT_NE(import.warnings[0].find("'command' is ignored"), std::string::npos);
+}
+
+TEST_F(ExternalData, FilesAreListedWhereverTensorsAre) {
+  auto files = [](const ModelBuilder &b) {
+    std::string bytes = b.bytes();
+    auto found = onnxExternalFiles({bytes.data(), bytes.size()});
+    EXPECT_TRUE(found);
+    return found ? std::vector(found->begin(), found->end())
+                 : std::vector<std::string>();
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(files(model("data.bin")), Names{"data.bin"});
+  // Weights may spell anything.
+  ModelBuilder own;
+  own.floats("w", {4}, {}).set_raw_data("location        ");
+  EXPECT_EQ(files(own), Names{});
+  // In an attribute of a node, behind weights.
+  mpc_onnx::AttributeProto &value = *own.graph().add_node()->add_attribute();
+  *value.mutable_t() = model("sub/data.bin").graph().initializer(0);
+  EXPECT_EQ(files(own), Names{"sub/data.bin"});
+  // In a function's.
+  ModelBuilder function;
+  *function.model.add_functions()->add_node()->add_attribute()->mutable_t() =
+      model("data.bin").graph().initializer(0);
+  EXPECT_EQ(files(function), Names{"data.bin"});
+  std::string cut = model("data.bin").bytes();
+  EXPECT_FALSE(onnxExternalFiles({cut.data(), cut.size() - 3}));
 }
