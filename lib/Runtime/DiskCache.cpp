@@ -2,7 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An entry is a magic, the SHA-256 of its bytes, and the bytes.
+// An entry is a magic, the SHA-256 of its bytes, and the bytes. One of two
+// parts has a header of 64 bytes (PartsHeader), the body at the next multiple
+// of 64 and the head behind it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,16 +13,20 @@
 #include "Sha256.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <tuple>
 
 using namespace mpc::detail;
 namespace fs = std::filesystem;
@@ -30,6 +36,17 @@ namespace {
 constexpr std::array<uint8_t, 8> kMagic = {'M', 'P', 'C', 'K',
                                            'E', 'P', 'T', 1};
 constexpr size_t kHeaderBytes = kMagic.size() + sizeof(Sha256Digest);
+
+/// In front of an entry of two parts.
+struct PartsHeader {
+  std::array<uint8_t, 8> magic = {'M', 'P', 'C', 'K', 'E', 'P', 'T', 2};
+  uint64_t bodyBytes = 0, headBytes = 0;
+  uint64_t zero = 0;
+  /// Of the three above and the head.
+  Sha256Digest digest = {};
+};
+constexpr PartsHeader kPartsHeader = {};
+static_assert(sizeof(PartsHeader) == 64);
 
 /// A descriptor that is closed when it goes.
 struct File {
@@ -113,7 +130,19 @@ DiskCache::find(const std::string &key) const {
 
 bool DiskCache::store(const std::string &key,
                       std::span<const std::byte> bytes) const {
-  if (folder.empty())
+  Sha256Digest digest = sha256(bytes);
+  std::array<std::span<const std::byte>, 3> parts = {
+      std::as_bytes(std::span(kMagic)), std::as_bytes(std::span(digest)),
+      bytes};
+  return write(key, parts);
+}
+
+bool DiskCache::write(const std::string &key,
+                      std::span<const std::span<const std::byte>> parts) const {
+  uint64_t size = 0;
+  for (std::span<const std::byte> part : parts)
+    size += part.size();
+  if (folder.empty() || size > mostBytes)
     return false;
   std::error_code failed;
   fs::create_directories(folder, failed);
@@ -127,14 +156,127 @@ bool DiskCache::store(const std::string &key,
   {
     File file{
         ::open(own.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
-    Sha256Digest digest = sha256(bytes);
-    written = file.descriptor >= 0 &&
-              writeAll(file.descriptor, kMagic.data(), kMagic.size()) &&
-              writeAll(file.descriptor, digest.data(), digest.size()) &&
-              writeAll(file.descriptor, bytes.data(), bytes.size());
+    written = file.descriptor >= 0;
+    for (std::span<const std::byte> part : parts)
+      written = written && writeAll(file.descriptor, part.data(), part.size());
   }
-  if (written && ::rename(own.c_str(), path.c_str()) == 0)
+  if (written && ::rename(own.c_str(), path.c_str()) == 0) {
+    evict(path);
     return true;
+  }
   ::unlink(own.c_str());
   return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Two parts
+//===----------------------------------------------------------------------===//
+
+static Sha256Digest digestOf(const PartsHeader &header,
+                             std::span<const std::byte> head) {
+  std::array<std::span<const std::byte>, 2> parts = {
+      std::as_bytes(std::span(&header, 1)).first(offsetof(PartsHeader, digest)),
+      head};
+  return sha256OfParts(parts);
+}
+
+/// Whether nobody else can have written the file.
+static bool isOwn(const struct stat &facts) {
+  return S_ISREG(facts.st_mode) &&
+         (facts.st_uid == ::geteuid() || facts.st_uid == 0) &&
+         (facts.st_mode & S_IWOTH) == 0;
+}
+
+std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
+  if (folder.empty())
+    return std::nullopt;
+  File file{::open(pathOf(key).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  struct stat facts;
+  if (file.descriptor < 0 || ::fstat(file.descriptor, &facts) != 0 ||
+      !isOwn(facts) || size_t(facts.st_size) < sizeof(PartsHeader))
+    return std::nullopt;
+  auto size = size_t(facts.st_size);
+  // All of it is about to be read.
+  void *start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE,
+                       file.descriptor, 0);
+  if (start == MAP_FAILED)
+    return std::nullopt;
+  std::shared_ptr<const void> owner(
+      start, [size](void *mapping) { ::munmap(mapping, size); });
+  PartsHeader header;
+  std::memcpy(&header, start, sizeof(header));
+  size_t rest = size - sizeof(header);
+  if (header.magic != kPartsHeader.magic || header.bodyBytes > rest ||
+      header.headBytes != rest - header.bodyBytes)
+    return std::nullopt;
+  const std::byte *body =
+      static_cast<const std::byte *>(start) + sizeof(header);
+  MappedEntry entry{std::move(owner),
+                    {body + header.bodyBytes, size_t(header.headBytes)},
+                    {body, size_t(header.bodyBytes)}};
+  if (digestOf(header, entry.head) != header.digest)
+    return std::nullopt;
+  // Its time says when it was used last.
+  ::futimens(file.descriptor, nullptr);
+  return entry;
+}
+
+bool DiskCache::storeParts(const std::string &key,
+                           std::span<const std::byte> head,
+                           std::span<const std::byte> body) const {
+  PartsHeader header;
+  header.bodyBytes = body.size();
+  header.headBytes = head.size();
+  header.digest = digestOf(header, head);
+  std::array<std::span<const std::byte>, 3> parts = {
+      std::as_bytes(std::span(&header, 1)), body, head};
+  return write(key, parts);
+}
+
+//===----------------------------------------------------------------------===//
+// Eviction
+//===----------------------------------------------------------------------===//
+
+/// Files that a process has not finished for so long are nobody's any more.
+static constexpr std::chrono::hours kMostWriting{1};
+
+/// Deletes entries until the folder is small enough, `kept` never. Processes
+/// that evict at once agree on what is oldest and miss what another deleted.
+void DiskCache::evict(const std::string &kept) const {
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t bytes;
+    std::string path;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::error_code gone;
+    fs::file_time_type used = at->last_write_time(gone);
+    if (gone || !at->is_regular_file(gone) || gone)
+      continue;
+    uint64_t bytes = at->file_size(gone);
+    if (gone)
+      continue;
+    total += bytes;
+    bool unfinished =
+        at->path().filename().string().find('.') != std::string::npos;
+    if (at->path() == kept ||
+        (unfinished && fs::file_time_type::clock::now() - used < kMostWriting))
+      continue;
+    entries.push_back({used, bytes, at->path().string()});
+  }
+  if (total <= mostBytes)
+    return;
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    return std::tie(a.used, a.path) < std::tie(b.used, b.path);
+  });
+  for (const Entry &entry : entries) {
+    if (total <= mostBytes)
+      return;
+    ::unlink(entry.path.c_str());
+    total -= entry.bytes;
+  }
 }

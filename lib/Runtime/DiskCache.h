@@ -8,6 +8,8 @@
 #define MPC_LIB_RUNTIME_DISKCACHE_H
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +22,15 @@ namespace mpc::detail {
 /// part counts, so that no two sequences run together.
 std::string contentKey(std::span<const std::string_view> parts);
 
+/// An entry where it lies in its file, which may be deleted meanwhile.
+struct MappedEntry {
+  /// Keeps the mapping.
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> head;
+  /// At a multiple of 64 in memory.
+  std::span<const std::byte> body;
+};
+
 /// Byte strings by key in the files of one folder. Several threads and
 /// processes may use a folder at once: entries appear whole, by a rename, and
 /// one that is damaged counts as missing. A cache that cannot write is a cache
@@ -27,16 +38,35 @@ std::string contentKey(std::span<const std::string_view> parts);
 class DiskCache {
 public:
   /// An empty `folder` keeps nothing. It is made when the first entry is.
-  explicit DiskCache(std::string folder) : folder(std::move(folder)) {}
+  /// With `mostBytes`, store() deletes what was used longest ago until the
+  /// folder's files have no more bytes together.
+  explicit DiskCache(std::string folder,
+                     uint64_t mostBytes = uint64_t(INT64_MAX))
+      : folder(std::move(folder)), mostBytes(mostBytes) {}
 
   std::optional<std::vector<std::byte>> find(const std::string &key) const;
   /// Whether the entry was written.
   bool store(const std::string &key, std::span<const std::byte> bytes) const;
+
+  /// An entry of storeParts(), which counts as used now. The head is verified;
+  /// the body is as long as it was, and what is in it verifies itself, so that
+  /// its bytes are read once. Nothing where the file is another user's: its
+  /// code would run.
+  std::optional<MappedEntry> map(const std::string &key) const;
+  /// Whether the entry was written; one that is larger than all may be is not.
+  bool storeParts(const std::string &key, std::span<const std::byte> head,
+                  std::span<const std::byte> body) const;
+
   /// The file of an entry.
   std::string pathOf(const std::string &key) const;
 
 private:
+  bool write(const std::string &key,
+             std::span<const std::span<const std::byte>> parts) const;
+  void evict(const std::string &kept) const;
+
   std::string folder;
+  uint64_t mostBytes;
 };
 
 } // namespace mpc::detail

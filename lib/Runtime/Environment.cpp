@@ -6,6 +6,7 @@
 
 #include "Environment.h"
 
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
 
@@ -24,6 +25,23 @@ std::string detail::cacheFolder() {
     return folder + "/mpc";
   std::string home = variable("HOME");
   return home.empty() ? "" : home + "/.cache/mpc";
+}
+
+uint64_t detail::cacheBytes() {
+  std::string text = variable("MPC_CACHE_SIZE");
+  unsigned shift = 0;
+  if (size_t unit = std::string("KMGT").find(text.empty() ? 0 : text.back());
+      unit != std::string::npos) {
+    shift = 10 * (unsigned(unit) + 1);
+    text.pop_back();
+  }
+  uint64_t number = 0;
+  const char *end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || error != std::errc() || stop != end ||
+      number > uint64_t(INT64_MAX) >> shift)
+    return uint64_t(4) << 30;
+  return number << shift;
 }
 
 std::vector<std::string> detail::cudaFolders() {

@@ -10,6 +10,7 @@
 #ifndef MPC_LIB_RUNTIME_ENVIRONMENT_H
 #define MPC_LIB_RUNTIME_ENVIRONMENT_H
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ namespace mpc::detail {
 /// $XDG_CACHE_HOME, else .cache/mpc in $HOME. Empty where none is set or where
 /// MPC_CACHE_DIR is set to nothing: keep nothing.
 std::string cacheFolder();
+
+/// The most bytes of finished compiles that are kept: $MPC_CACHE_SIZE, a number
+/// that may end in K, M, G or T; 4 GiB where it is not set or is none.
+uint64_t cacheBytes();
 
 /// Roots of CUDA installations that the user names, in the order of the search:
 /// $MPC_CUDA_DIR, $CUDA_HOME, $CUDA_PATH; only those that are set.

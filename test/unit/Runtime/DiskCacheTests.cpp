@@ -6,11 +6,15 @@
 
 #include "DiskCache.h"
 
+#include "Environment.h"
+
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -128,6 +132,150 @@ TEST_F(DiskCacheTest, ConcurrentWritersAndReaders) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
   EXPECT_EQ(files(), 1u) << "temporary files are left over";
+}
+
+//===----------------------------------------------------------------------===//
+// Entries of two parts
+//===----------------------------------------------------------------------===//
+
+static std::vector<std::byte> copyOf(std::span<const std::byte> part) {
+  return {part.begin(), part.end()};
+}
+
+TEST_F(DiskCacheTest, MapsBothParts) {
+  DiskCache cache((root / "a").string());
+  EXPECT_FALSE(cache.map("k"));
+  for (size_t size : {size_t(0), size_t(1), size_t(100000)}) {
+    ASSERT_TRUE(cache.storeParts("k", bytes(size / 2, 1), bytes(size, 2)));
+    auto entry = cache.map("k");
+    ASSERT_TRUE(entry) << size;
+    EXPECT_EQ(copyOf(entry->head), bytes(size / 2, 1));
+    EXPECT_EQ(copyOf(entry->body), bytes(size, 2));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(entry->body.data()) % 64, 0u);
+  }
+  // Neither form is read as the other.
+  EXPECT_FALSE(cache.find("k"));
+  ASSERT_TRUE(cache.store("k", bytes(1000, 1)));
+  EXPECT_FALSE(cache.map("k"));
+  EXPECT_FALSE(DiskCache("").map("k"));
+}
+
+TEST_F(DiskCacheTest, DamagedHeadsAndSizesAreMissing) {
+  DiskCache cache(root.string());
+  ASSERT_TRUE(cache.storeParts("k", bytes(100, 1), bytes(1000, 2)));
+  std::string path = cache.pathOf("k");
+  std::ifstream in(path, std::ios::binary);
+  std::string whole((std::istreambuf_iterator<char>(in)),
+                    std::istreambuf_iterator<char>());
+  auto write = [&](const std::string &text) {
+    fs::remove(path);
+    std::ofstream(path, std::ios::binary) << text;
+  };
+  // Magic, both sizes, digest, head; the body's bytes are the reader's.
+  for (size_t at : {size_t(0), size_t(8), size_t(16), size_t(24), size_t(40),
+                    size_t(64 + 1000), whole.size() - 1}) {
+    std::string changed = whole;
+    changed[at] ^= 1;
+    write(changed);
+    EXPECT_FALSE(cache.map("k")) << "byte " << at;
+  }
+  for (size_t size : {size_t(0), size_t(63), size_t(500), whole.size() - 1}) {
+    write(whole.substr(0, size));
+    EXPECT_FALSE(cache.map("k")) << size << " bytes";
+  }
+  write(whole + "x");
+  EXPECT_FALSE(cache.map("k"));
+  // Whoever can write the file decides which code runs.
+  write(whole);
+  EXPECT_TRUE(cache.map("k"));
+  fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_FALSE(cache.map("k"));
+}
+
+TEST_F(DiskCacheTest, EvictsWhatWasUsedLongestAgo) {
+  DiskCache cache(root.string(), /*mostBytes=*/4000);
+  auto age = [&](const std::string &key, int minutes) {
+    fs::last_write_time(cache.pathOf(key), fs::file_time_type::clock::now() -
+                                               std::chrono::minutes(minutes));
+  };
+  for (const char *key : {"a", "b", "c"})
+    ASSERT_TRUE(cache.storeParts(key, {}, bytes(1000, key[0])));
+  age("a", 30);
+  age("b", 20);
+  age("c", 10);
+  // What is found is in use, and stays valid where it is deleted.
+  auto used = cache.map("a");
+  ASSERT_TRUE(used);
+  ASSERT_TRUE(cache.storeParts("d", {}, bytes(1000, 'd')));
+  EXPECT_FALSE(cache.map("b"));
+  for (const char *key : {"a", "c", "d"})
+    EXPECT_TRUE(cache.map(key)) << key;
+  ASSERT_TRUE(cache.storeParts("e", {}, bytes(3500, 'e')));
+  EXPECT_EQ(files(), 1u);
+  EXPECT_EQ(copyOf(used->body), bytes(1000, 'a'));
+  // What would fill more than all of it evicts nothing.
+  EXPECT_FALSE(cache.storeParts("f", {}, bytes(4000, 'f')));
+  EXPECT_TRUE(cache.map("e"));
+}
+
+TEST_F(DiskCacheTest, EvictsWhatNobodyFinished) {
+  DiskCache cache(root.string(), /*mostBytes=*/2000);
+  for (const char *name : {"k.1.0", "k.2.0"})
+    std::ofstream(root / name) << std::string(1500, 'x');
+  fs::last_write_time(root / "k.1.0",
+                      fs::file_time_type::clock::now() - std::chrono::hours(2));
+  ASSERT_TRUE(cache.storeParts("k", {}, bytes(1000, 1)));
+  EXPECT_FALSE(fs::exists(root / "k.1.0"));
+  EXPECT_TRUE(fs::exists(root / "k.2.0")) << "another process may write it";
+  EXPECT_TRUE(cache.map("k"));
+}
+
+// A reader sees all of an entry or none, whatever others write and delete.
+TEST_F(DiskCacheTest, ConcurrentEviction) {
+  DiskCache cache(root.string(), /*mostBytes=*/70000);
+  auto hammer = [&](int seed) {
+    for (int i = 0; i < 100; ++i) {
+      int number = (seed + i) % 6;
+      std::string key = "k" + std::to_string(number);
+      if (!cache.storeParts(key, bytes(100, number), bytes(20000, number)))
+        return false;
+      std::string other = "k" + std::to_string((seed + 3 * i) % 6);
+      auto found = cache.map(other);
+      if (found && (copyOf(found->head) != bytes(100, other[1] - '0') ||
+                    copyOf(found->body) != bytes(20000, other[1] - '0')))
+        return false;
+    }
+    return true;
+  };
+  std::vector<pid_t> children;
+  for (int process = 0; process < 3; ++process) {
+    pid_t child = fork();
+    if (child == 0)
+      _exit(hammer(process) ? 0 : 1);
+    children.push_back(child);
+  }
+  EXPECT_TRUE(hammer(3));
+  for (pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_LE(files(), 3u);
+}
+
+TEST(CacheBytes, ReadsUnits) {
+  auto bytes = [](const char *text) {
+    setenv("MPC_CACHE_SIZE", text, 1);
+    uint64_t read = cacheBytes();
+    unsetenv("MPC_CACHE_SIZE");
+    return read;
+  };
+  EXPECT_EQ(bytes("0"), 0u);
+  EXPECT_EQ(bytes("1000"), 1000u);
+  EXPECT_EQ(bytes("3K"), 3072u);
+  EXPECT_EQ(bytes("2G"), uint64_t(2) << 30);
+  for (const char *bad : {"", "G", "-1", "1.5G", "1g", "1 G", "9999999999T"})
+    EXPECT_EQ(bytes(bad), uint64_t(4) << 30) << bad;
 }
 
 TEST(ContentKey, LengthsCount) {
