@@ -88,6 +88,8 @@ std::unique_ptr<Backend> createCpuBackend(const TargetInfo &target,
 std::unique_ptr<Backend> createCudaBackend(const TargetInfo &target,
                                            BackendOptions options);
 
+/// Whether linkObjects() finds its linker.
+bool hasLinker();
 /// Links `objects` into a shared object that exports their functions. Names of
 /// files never get into it. The linker is a process of its own.
 Result<std::vector<std::byte>>

@@ -17,10 +17,12 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/TargetParser/Host.h"
 
 #include <dlfcn.h>
 
@@ -29,13 +31,12 @@
 using namespace mpc;
 namespace json = llvm::json;
 
-/// What tells this build of mpc from another of the same version: the size and
-/// the time of the file that holds this code. Empty where it cannot be told.
-static std::string buildIdentity() {
+/// The size and the time of the file that holds the code at `address`; empty
+/// where it cannot be told.
+static std::string identityOf(const void *address) {
   Dl_info info;
   llvm::sys::fs::file_status status;
-  if (!dladdr(reinterpret_cast<void *>(&buildIdentity), &info) ||
-      !info.dli_fname)
+  if (!dladdr(address, &info) || !info.dli_fname)
     return {};
   std::string path = info.dli_fname;
   // The name of the program itself is what it was called by.
@@ -45,6 +46,16 @@ static std::string buildIdentity() {
   return std::to_string(status.getSize()) + " " +
          std::to_string(
              status.getLastModificationTime().time_since_epoch().count());
+}
+
+/// What tells this build of mpc, compiler and runtime, from another of the same
+/// version.
+static std::string buildIdentity() {
+  std::string compiler =
+      identityOf(reinterpret_cast<const void *>(&buildIdentity));
+  std::string runtime =
+      identityOf(reinterpret_cast<const void *>(&detail::cacheFolder));
+  return compiler.empty() || runtime.empty() ? "" : compiler + " " + runtime;
 }
 
 namespace {
@@ -62,9 +73,10 @@ public:
       return false;
     files.push_back(std::move(*file));
     llvm::StringRef bytes = files.back()->getBuffer();
-    std::string_view view(bytes.data(), bytes.size());
-    // A digest in place of the bytes, so that all of them need not be kept.
-    add(detail::contentKey({&view, 1}));
+    // A digest in place of the bytes, so that all of them need not be kept;
+    // BLAKE3 takes a fifth of SHA-256's time for a model's weights.
+    auto digest = llvm::BLAKE3::hash<32>(llvm::arrayRefFromStringRef(bytes));
+    add(std::to_string(bytes.size()) + " " + llvm::toHex(digest));
     return true;
   }
   llvm::StringRef lastFile() const { return files.back()->getBuffer(); }
@@ -79,6 +91,16 @@ private:
 };
 
 } // namespace
+
+/// The name and the features of this machine's CPU.
+static std::string thisCpu() {
+  std::vector<std::string> features;
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    if (feature.second)
+      features.push_back(feature.first().str());
+  llvm::sort(features);
+  return llvm::sys::getHostCPUName().str() + " " + llvm::join(features, ",");
+}
 
 static bool addModel(KeyParts &parts, const std::string &model) {
   if (!parts.addFile(model))
@@ -129,22 +151,27 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
 
 CompileCache::CompileCache(const std::string &model,
                            llvm::ArrayRef<TargetInfo> targets,
-                           const CompileOptions &options) {
+                           const CompileOptions &options)
+    : model(model), listener(options.onDiagnostic) {
   std::string root = detail::cacheFolder();
   std::string build = buildIdentity();
   // Who asks for dumps wants the stages to run.
-  if (root.empty() || build.empty() || !options.dumpDir.empty())
+  if (root.empty() || build.empty() || !options.dumpDir.empty() ||
+      !options.useCache)
     return;
   KeyParts parts;
-  parts.add("compile 1");
+  parts.add("compile 2");
   parts.add(MPC_VERSION);
   parts.add(build);
   parts.add(LLVM_VERSION_STRING);
-  bool forGpu = false;
+  bool forGpu = false, forThisCpu = false;
   for (const TargetInfo &target : targets) {
     parts.add(printFlags(pipelineOptions(options, target)));
     forGpu |= target.isGpu();
+    forThisCpu |= llvm::is_contained(TargetInfo::runnable(), target);
   }
+  // A home may be shared by machines of several kinds.
+  parts.add(forThisCpu ? thisCpu() : "");
   if (forGpu) {
     Result<const detail::Nvrtc *> nvrtc = detail::installedNvrtc();
     if (!nvrtc.ok())
@@ -162,8 +189,8 @@ CompileCache::CompileCache(const std::string &model,
 // Entries
 //===----------------------------------------------------------------------===//
 
-// An entry is the messages as JSON, their size in eight bytes before them, and
-// the file.
+// An entry's head is the messages as JSON, its body the file, which has a
+// digest of its own.
 
 static json::Value toJson(const Diagnostic &message) {
   return json::Object{{"severity", int64_t(message.severity)},
@@ -202,45 +229,45 @@ static std::optional<Diagnostic> fromJson(const json::Value &value) {
 std::optional<KeptCompile> CompileCache::find() const {
   if (key.empty())
     return std::nullopt;
-  auto entry = detail::DiskCache(folder).find(key);
-  uint64_t size = 0;
-  if (!entry || entry->size() < sizeof(size))
+  std::optional<detail::MappedEntry> entry = detail::DiskCache(folder).map(key);
+  if (!entry)
     return std::nullopt;
-  std::memcpy(&size, entry->data(), sizeof(size));
-  if (size > entry->size() - sizeof(size))
-    return std::nullopt;
-  llvm::StringRef text(
-      reinterpret_cast<const char *>(entry->data()) + sizeof(size), size);
-  auto parsed = json::parse(text);
+  auto parsed = json::parse(
+      {reinterpret_cast<const char *>(entry->head.data()), entry->head.size()});
   if (!parsed) {
     llvm::consumeError(parsed.takeError());
     return std::nullopt;
   }
-  KeptCompile kept;
   const json::Array *list = parsed->getAsArray();
-  if (!list)
+  Result<ExecutableFile> file =
+      ExecutableFile::fromMemory(entry->owner, entry->body, model);
+  if (!list || !file.ok())
     return std::nullopt;
   for (const json::Value &value : *list)
-    if (auto message = fromJson(value))
-      kept.messages.push_back(std::move(*message));
-  kept.file.assign(entry->begin() + int64_t(sizeof(size) + size), entry->end());
-  return kept;
+    if (auto message = fromJson(value); message && listener)
+      listener(*message);
+  return KeptCompile{std::move(*file), entry->body};
 }
 
-void CompileCache::store(const KeptCompile &compile) const {
+void CompileCache::store(llvm::ArrayRef<std::byte> bytes,
+                         llvm::ArrayRef<Diagnostic> messages) const {
   if (key.empty())
     return;
   json::Array list;
-  for (const Diagnostic &message : compile.messages)
+  for (const Diagnostic &message : messages)
     list.push_back(toJson(message));
   std::string text;
   llvm::raw_string_ostream(text) << json::Value(std::move(list));
-  uint64_t size = text.size();
-  std::vector<std::byte> entry(sizeof(size) + size + compile.file.size());
-  std::memcpy(entry.data(), &size, sizeof(size));
-  std::memcpy(entry.data() + sizeof(size), text.data(), size);
-  if (!compile.file.empty())
-    std::memcpy(entry.data() + sizeof(size) + size, compile.file.data(),
-                compile.file.size());
-  detail::DiskCache(folder).store(key, entry);
+  detail::DiskCache(folder, detail::cacheBytes())
+      .storeParts(key, std::as_bytes(std::span(text)), bytes);
+}
+
+std::function<void(const Diagnostic &)>
+mpc::recordInto(std::vector<Diagnostic> &messages,
+                std::function<void(const Diagnostic &)> next) {
+  return [&messages, next = std::move(next)](const Diagnostic &message) {
+    messages.push_back(message);
+    if (next)
+      next(message);
+  };
 }

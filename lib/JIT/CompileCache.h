@@ -8,26 +8,29 @@
 #define MPC_LIB_JIT_COMPILECACHE_H
 
 #include "mpc/JIT/Options.h"
+#include "mpc/Runtime/ExecutableFile.h"
 #include "mpc/Target/TargetInfo.h"
 
 #include "llvm/ADT/ArrayRef.h"
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace mpc {
 
-/// What a compile into a file gave: the file's bytes and all messages.
+/// A finished compile from the cache, opened. The bytes live as long as `file`.
 struct KeptCompile {
-  std::vector<std::byte> file;
-  std::vector<Diagnostic> messages;
+  ExecutableFile file;
+  llvm::ArrayRef<std::byte> bytes;
 };
 
 /// One compile's place in the user's cache. Its key covers the bytes of the
 /// model, of its external data and of the policy, every option, the targets,
-/// and the versions of mpc (down to the build), LLVM, NVRTC and the prelude.
+/// this machine's CPU where one of them runs on it, and the versions of mpc
+/// (down to the build), LLVM, NVRTC and the prelude.
 class CompileCache {
 public:
   /// Reads and hashes the input. Keeps nothing where some of it cannot be read
@@ -35,13 +38,25 @@ public:
   CompileCache(const std::string &model, llvm::ArrayRef<TargetInfo> targets,
                const CompileOptions &options);
 
+  /// Whether store() would keep something.
+  bool keeps() const { return !key.empty(); }
+  /// What an equal compile gave. Its messages go to the options' listener.
   std::optional<KeptCompile> find() const;
-  void store(const KeptCompile &compile) const;
+  /// Keeps the bytes of an executable file and what was said while it was made.
+  void store(llvm::ArrayRef<std::byte> bytes,
+             llvm::ArrayRef<Diagnostic> messages) const;
 
 private:
+  std::string model;
+  std::function<void(const Diagnostic &)> listener;
   /// Empty where nothing is kept.
   std::string folder, key;
 };
+
+/// A listener that keeps messages and passes them on.
+std::function<void(const Diagnostic &)>
+recordInto(std::vector<Diagnostic> &messages,
+           std::function<void(const Diagnostic &)> next);
 
 } // namespace mpc
 

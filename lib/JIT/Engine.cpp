@@ -6,7 +6,7 @@
 
 #include "mpc/JIT/Engine.h"
 
-#include "Compiler.h"
+#include "LocalCompile.h"
 
 using namespace mpc;
 
@@ -24,18 +24,13 @@ Result<Executable> Engine::compileFile(const std::string &path,
   CompileOptions choices = options;
   if (!target.architecture().empty())
     choices.target = "cuda:" + target.architecture();
-  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(choices);
-  if (!compiler.ok())
-    return compiler.status();
-  Result<Compiler::Module> module = (*compiler)->import(path);
-  if (!module.ok())
-    return module.status();
-  if (Status status = (*compiler)->runStages(**module, "import", "plan");
-      !status.ok())
+  Result<std::unique_ptr<LocalCompile>> compile =
+      LocalCompile::create(path, choices, target);
+  if (!compile.ok())
+    return compile.status();
+  if (std::optional<LocalCompile::Found> found = (*compile)->find())
+    return std::move(found->executable);
+  if (Status status = (*compile)->import(); !status.ok())
     return status;
-  Result<std::shared_ptr<Program>> program =
-      (*compiler)->generate(**module, target.needsCode());
-  if (!program.ok())
-    return program.status();
-  return Executable::create(target, std::move(*program));
+  return (*compile)->finish();
 }

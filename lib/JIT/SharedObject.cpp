@@ -32,6 +32,8 @@ static Result<std::string> findLinker() {
                 "lld-22");
 }
 
+bool mpc::hasLinker() { return findLinker().ok(); }
+
 static Status ioFailure(StringRef path, const std::string &why) {
   return Status(StatusCode::NotFound, path.str(), "cannot be written: " + why);
 }

@@ -304,9 +304,9 @@ int tool::benchCommand(const BenchArguments &arguments) {
                 " runs, " + std::to_string(timing.disturbed) + " disturbed; " +
                 shortNumber(rate(double(plan.flops()))) + " GFLOP/s, " +
                 shortBytes(double(plan.bytesMoved())) +
-                (isStoredModel(arguments.common.model)
-                     ? " moved; loaded in "
-                     : " moved; compiled in ") +
+                (isStoredModel(arguments.common.model) ? " moved; loaded in "
+                 : subject.isCached ? " moved; found in the cache in "
+                                    : " moved; compiled in ") +
                 shortNumber(subject.compileMs) + " ms");
   Json document = {{"model", arguments.common.model},
                    {"policy", subject.policy},
@@ -322,6 +322,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
                    {"gflops", rate(double(plan.flops()))},
                    {"bytes", plan.bytesMoved()},
                    {"compile_ms", subject.compileMs},
+                   {"cached", subject.isCached},
                    {"arena_bytes", plan.arenaBytes},
                    {"arena_live_bytes", plan.liveArenaBytes()},
                    {"constant_bytes", plan.constantBytes()},

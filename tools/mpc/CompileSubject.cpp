@@ -6,38 +6,12 @@
 
 #include "FastPath.h"
 #include "Inputs.h"
-#include "StoredModel.h"
 #include "Subject.h"
 
-#include "JIT/Compiler.h"
-
-#include "mpc/Analysis/IndexBounds.h"
+#include "JIT/LocalCompile.h"
 
 using namespace mpc;
 using namespace mpc::tool;
-
-/// Inputs of a training step: a batch, and what it keeps as at the start.
-/// `bounds` are those of its integers.
-static std::vector<Status> bindStep(const Program &program,
-                                    llvm::ArrayRef<int64_t> bounds,
-                                    const std::vector<NamedArray> &arrays,
-                                    uint64_t seed,
-                                    std::vector<Buffer> &inputs) {
-  if (!arrays.empty())
-    return bindArrays(arrays, program.arguments, "arg", inputs);
-  std::vector<StoredValue> wanted;
-  for (auto [value, bound] : llvm::zip_equal(program.arguments, bounds))
-    wanted.push_back({.name = value.name,
-                      .type = value.type,
-                      .role = value.role,
-                      .integerBound = bound,
-                      .initial = value.initial});
-  Result<std::vector<Buffer>> drawn = drawValues(wanted, seed);
-  if (!drawn.ok())
-    return {drawn.status()};
-  inputs = std::move(*drawn);
-  return {};
-}
 
 std::vector<Status> tool::compileSubject(const CommonOptions &common,
                                          const std::vector<NamedArray> &arrays,
@@ -52,56 +26,38 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
   reportFastPath(*options, reporter);
   addInputShapes(arrays, *options);
   auto start = Clock::now();
-  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*options);
-  if (!compiler.ok())
-    return {compiler.status()};
-  Result<Compiler::Module> module = (*compiler)->import(common.model);
-  if (!module.ok())
-    return {module.status()};
-  subject.compileMs = millisecondsSince(start);
-  mlir::func::FuncOp entry = Compiler::entry(**module);
-  llvm::SmallVector<int64_t> bounds;
-  if (options->training) {
-    start = Clock::now();
-    // Labels are not in the model; precision leaves the ops that index.
-    if (Status status = (*compiler)->runStages(**module, "import", "precision");
-        !status.ok())
-      return {status};
-    subject.compileMs += millisecondsSince(start);
-    entry = Compiler::entry(**module);
-    for (mlir::BlockArgument argument : entry.getArguments())
-      bounds.push_back(indexBound(argument).value_or(0));
-  } else if (draw && arrays.empty()) {
-    Result<std::vector<Buffer>> drawn = drawInputs(entry, common.seed);
-    if (!drawn.ok())
-      return {drawn.status()};
-    subject.inputs = std::move(*drawn);
-  } else if (std::vector<Status> problems =
-                 bindArrays(arrays, argumentsOf(entry), "arg", subject.inputs);
-             !problems.empty()) {
-    return problems;
+  Result<std::unique_ptr<LocalCompile>> made =
+      LocalCompile::create(common.model, *options, device);
+  if (!made.ok())
+    return {made.status()};
+  LocalCompile &compile = **made;
+  subject.policy = options->policy;
+  subject.isa = compile.target().member().str();
+  if (std::optional<LocalCompile::Found> found = compile.find()) {
+    subject.isCached = true;
+    subject.compileMs = millisecondsSince(start);
+    subject.executable = std::move(found->executable);
+    return bindStored(found->file.arguments(), arrays, draw, common.seed,
+                      subject);
   }
-  start = Clock::now();
-  if (Status status = (*compiler)->runStages(
-          **module, options->training ? "precision" : "import", "plan");
-      !status.ok())
+  if (Status status = compile.import(); !status.ok())
     return {status};
-  Result<std::shared_ptr<Program>> program =
-      (*compiler)->generate(**module, device.needsCode());
-  if (!program.ok())
-    return {program.status()};
-  subject.compileMs += millisecondsSince(start);
-  if (options->training)
-    if (std::vector<Status> problems =
-            bindStep(**program, bounds, arrays, common.seed, subject.inputs);
+  subject.compileMs = millisecondsSince(start);
+  // Arrays are judged before time is spent, but labels are not in the model:
+  // what a step takes is known in the end.
+  bool bindsNow = !options->training && !(draw && arrays.empty());
+  if (bindsNow)
+    if (std::vector<Status> problems = bindArrays(
+            arrays, argumentsOf(compile.entry()), "arg", subject.inputs);
         !problems.empty())
       return problems;
-  Result<Executable> executable = Executable::create(device, *program);
+  start = Clock::now();
+  Result<Executable> executable = compile.finish();
   if (!executable.ok())
     return {executable.status()};
-  subject.executable = *executable;
-  subject.policy = options->policy;
-  subject.isa = (*compiler)->target().member().str();
-  // The compiler goes here: its memory is not the model's.
-  return {};
+  subject.compileMs += millisecondsSince(start);
+  subject.executable = std::move(*executable);
+  if (bindsNow)
+    return {};
+  return bindStored(compile.arguments(), arrays, draw, common.seed, subject);
 }

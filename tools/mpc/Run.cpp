@@ -67,6 +67,9 @@ int tool::runCommand(const RunArguments &options) {
                   (options.output.empty() ? "" : " -> " + options.output));
   }
   reporter.line(shortNumber(took.count()) + " ms");
-  reporter.document({{"outputs", outputs}, {"milliseconds", took.count()}});
+  reporter.document({{"outputs", outputs},
+                     {"milliseconds", took.count()},
+                     {"compile_ms", subject.compileMs},
+                     {"cached", subject.isCached}});
   return reporter.finish(kDone);
 }

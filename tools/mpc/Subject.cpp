@@ -16,6 +16,20 @@ double tool::millisecondsSince(Clock::time_point start) {
       .count();
 }
 
+std::vector<Status> tool::bindStored(std::span<const StoredValue> wanted,
+                                     const std::vector<NamedArray> &arrays,
+                                     bool draw, uint64_t seed,
+                                     Subject &subject) {
+  if (!draw || !arrays.empty())
+    return bindArrays(arrays, subject.executable->program().arguments, "arg",
+                      subject.inputs);
+  Result<std::vector<Buffer>> drawn = drawValues(wanted, seed);
+  if (!drawn.ok())
+    return {drawn.status()};
+  subject.inputs = std::move(*drawn);
+  return {};
+}
+
 static std::vector<Status> loadSubject(const CommonOptions &options,
                                        const std::vector<NamedArray> &arrays,
                                        bool draw, Device device,
@@ -32,15 +46,7 @@ static std::vector<Status> loadSubject(const CommonOptions &options,
   subject.executable = *executable;
   subject.policy = file->policy();
   subject.isa = levelOf(*executable);
-  if (!draw || !arrays.empty())
-    return bindArrays(arrays, executable->program().arguments, "arg",
-                      subject.inputs);
-  Result<std::vector<Buffer>> drawn =
-      drawValues(file->arguments(), options.seed);
-  if (!drawn.ok())
-    return {drawn.status()};
-  subject.inputs = std::move(*drawn);
-  return {};
+  return bindStored(file->arguments(), arrays, draw, options.seed, subject);
 }
 
 std::vector<Status> tool::prepareSubject(const CommonOptions &options,

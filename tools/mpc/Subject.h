@@ -10,10 +10,11 @@
 #include "Arrays.h"
 #include "Options.h"
 
-#include "mpc/Runtime/Executable.h"
+#include "mpc/Runtime/ExecutableFile.h"
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Subject {
   std::string policy;
   /// The level of its code: "avx512".
   std::string isa;
+  /// Whether an earlier compile of the same was found in the user's cache.
+  bool isCached = false;
   /// Of the compile, or of the load where the model was compiled already.
   double compileMs = 0;
 };
@@ -43,6 +46,12 @@ std::vector<Status> prepareSubject(const CommonOptions &options,
                                    bool draw, Device device, Reporter &reporter,
                                    Subject &subject,
                                    const std::string &training = "");
+
+/// Binds `arrays` to what `subject` takes, which is `wanted`, or draws it, as
+/// prepareSubject() does.
+std::vector<Status> bindStored(std::span<const StoredValue> wanted,
+                               const std::vector<NamedArray> &arrays, bool draw,
+                               uint64_t seed, Subject &subject);
 
 /// prepareSubject() for a model that is not compiled yet.
 std::vector<Status> compileSubject(const CommonOptions &options,

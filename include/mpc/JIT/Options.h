@@ -74,6 +74,9 @@ struct CompileOptions {
   std::optional<TrainingOptions> training;
   /// Folder that receives the IR after every stage; empty writes nothing.
   std::string dumpDir;
+  /// Whether what was compiled for a CPU before, by any process, is taken from
+  /// the user's cache, and what is compiled now kept there. Never with dumpDir.
+  bool useCache = true;
   /// Threads that compile; 0 means all cores.
   int threads = 0;
   /// Called with a stage's name as it begins ("import", ..., "codegen").

@@ -72,6 +72,12 @@ public:
   static Result<ExecutableFile> fromBytes(std::span<const std::byte> bytes,
                                           const std::string &name);
 
+  /// The same of bytes that start at a multiple of 64, that nothing changes and
+  /// that `owner` keeps: a file that is mapped.
+  static Result<ExecutableFile> fromMemory(std::shared_ptr<const void> owner,
+                                           std::span<const std::byte> bytes,
+                                           const std::string &name);
+
   /// The name of the model's file.
   const std::string &model() const;
   const std::string &policy() const;
@@ -99,10 +105,6 @@ private:
   struct State;
   explicit ExecutableFile(std::shared_ptr<const State> state)
       : state(std::move(state)) {}
-  static Result<ExecutableFile> decode(std::shared_ptr<const void> owner,
-                                       std::span<const std::byte> bytes,
-                                       const std::string &name);
-
   std::shared_ptr<const State> state;
 };
 

@@ -36,9 +36,10 @@ struct ExecutableFile::State {
 // Reading
 //===----------------------------------------------------------------------===//
 
-Result<ExecutableFile> ExecutableFile::decode(std::shared_ptr<const void> owner,
-                                              std::span<const std::byte> bytes,
-                                              const std::string &name) {
+Result<ExecutableFile>
+ExecutableFile::fromMemory(std::shared_ptr<const void> owner,
+                           std::span<const std::byte> bytes,
+                           const std::string &name) {
   Result<Contents> contents = container::decode(owner, bytes, name);
   if (!contents.ok())
     return contents.status();
@@ -70,9 +71,9 @@ ExecutableFile::fromBytes(std::span<const std::byte> bytes,
                       " bytes");
   if (!bytes.empty())
     std::memcpy(memory.get(), bytes.data(), bytes.size());
-  return decode(memory,
-                {static_cast<const std::byte *>(memory.get()), bytes.size()},
-                name);
+  return fromMemory(
+      memory, {static_cast<const std::byte *>(memory.get()), bytes.size()},
+      name);
 }
 
 namespace {
@@ -131,7 +132,7 @@ Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
   std::memcpy(bytes, header.data(), kHeaderBytes);
   if (!readAll(file.descriptor, bytes + kHeaderBytes, size - kHeaderBytes))
     return unreadable("it ends early");
-  return decode(memory, {bytes, size}, path);
+  return fromMemory(memory, {bytes, size}, path);
 }
 
 //===----------------------------------------------------------------------===//

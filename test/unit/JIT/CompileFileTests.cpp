@@ -115,6 +115,7 @@ TEST_F(CompileFileTest, RunsBitForBitAsTheJitDoes) {
         Result<Executable> stored = file->load(cpu, load);
         ASSERT_TRUE(stored.ok()) << stored.status().toString();
         options.target = "cpu:" + level;
+        options.useCache = false; // which holds the file
         Result<Executable> compiled =
             engine.compileFile(tests + model, options);
         ASSERT_TRUE(compiled.ok()) << compiled.status().toString();

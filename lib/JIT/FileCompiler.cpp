@@ -1,0 +1,151 @@
+//===- FileCompiler.cpp - a compile whose result can be kept --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FileCompiler.h"
+
+#include "mpc/Analysis/IndexBounds.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Reference/Compare.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/Path.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Notes how the graph after Precision rounds.
+static void describeRounding(func::FuncOp entry,
+                             container::Contents &contents) {
+  llvm::DenseMap<Value, int64_t> depth;
+  entry.walk([&](Operation *op) {
+    int64_t longest = 0;
+    for (Value operand : op->getOperands())
+      longest = std::max(longest, depth.lookup(operand));
+    for (Value result : op->getResults()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      if (!type)
+        continue;
+      depth[result] = isa<ConstantOp>(op) ? 0 : longest + 1;
+      mpc::TensorType stored = runtimeType(type);
+      if (isFloat(stored.element) &&
+          elementBytes(stored.element) <= elementBytes(contents.narrowest)) {
+        // Of two types of one size the one with fewer digits counts.
+        bool coarser =
+            stored.element == ElementType::BF16 ||
+            elementBytes(stored.element) < elementBytes(contents.narrowest);
+        if (coarser)
+          contents.narrowest = stored.element;
+      }
+    }
+    contents.longestChain = std::max(contents.longestChain, longest);
+  });
+}
+
+/// The arguments or results of the planned program as the file has them.
+static std::vector<StoredValue>
+storedValues(const std::vector<ProgramValue> &values,
+             llvm::ArrayRef<int64_t> bounds) {
+  std::vector<StoredValue> stored;
+  for (auto [i, value] : llvm::enumerate(values))
+    stored.push_back({value.name, value.type, value.role,
+                      i < bounds.size() ? bounds[i] : 0, value.field,
+                      value.alias, value.initial, value.labels});
+  return stored;
+}
+
+FileCompiler::FileCompiler(const std::string &model,
+                           const CompileOptions &options, bool manyTargets)
+    : model(model), options(options), dumpDir(options.dumpDir),
+      manyTargets(manyTargets) {
+  contents.model = llvm::sys::path::filename(model).str();
+  contents.policy = llvm::sys::path::filename(options.policy).str();
+  contents.compiler = "mpc " MPC_VERSION ", LLVM " LLVM_VERSION_STRING;
+}
+
+void FileCompiler::describeSums() {
+  for (BlockArgument argument : entry().getArguments())
+    bounds.push_back(indexBound(argument).value_or(0));
+  contents.longestReduction =
+      std::max(contents.longestReduction, reference::longestReduction(entry()));
+}
+
+Status FileCompiler::import(const TargetInfo &target) {
+  options.target = target.name();
+  if (manyTargets && !dumpDir.empty())
+    options.dumpDir = dumpDir + "/" + target.member().str();
+  module = {};
+  bounds.clear();
+  Result<std::unique_ptr<Compiler>> made = Compiler::create(options);
+  if (!made.ok())
+    return made.status();
+  compiler = std::move(*made);
+  Result<Compiler::Module> read = compiler->import(model);
+  if (!read.ok())
+    return read.status();
+  module = std::move(*read);
+  return {};
+}
+
+Status FileCompiler::plan() {
+  if (!options.training)
+    describeSums();
+  if (Status status = compiler->runStages(*module, "import", "precision");
+      !status.ok())
+    return status;
+  // Labels and gradients are not in the model.
+  if (options.training)
+    describeSums();
+  describeRounding(entry(), contents);
+  return compiler->runStages(*module, "precision", "plan");
+}
+
+Result<std::shared_ptr<Program>> FileCompiler::generate(bool withCode) {
+  Result<std::shared_ptr<Program>> program =
+      compiler->generate(*module, withCode);
+  if (program.ok()) {
+    contents.name = (*program)->name;
+    contents.arguments = storedValues((*program)->arguments, bounds);
+    contents.results = storedValues((*program)->results, {});
+  }
+  return program;
+}
+
+Status FileCompiler::finish() {
+  if (Status status = plan(); !status.ok())
+    return status;
+  Result<std::shared_ptr<Program>> program = generate(/*withCode=*/false);
+  if (!program.ok())
+    return program.status();
+  Result<std::vector<std::byte>> object =
+      compiler->generateFile(*module, **program);
+  if (!object.ok())
+    return object.status();
+
+  (*program)->target = options.target;
+  code.push_back(std::move(*object));
+  contents.programs.push_back({std::move(**program), {}});
+  return {};
+}
+
+Result<std::shared_ptr<Program>> FileCompiler::finishInMemory(bool withCode) {
+  if (Status status = plan(); !status.ok())
+    return status;
+  return generate(withCode);
+}
+
+Status FileCompiler::add(const TargetInfo &target) {
+  Status status = import(target);
+  return status.ok() ? finish() : status;
+}
+
+Result<std::vector<std::byte>> FileCompiler::encode() {
+  for (auto [stored, object] : llvm::zip(contents.programs, code))
+    stored.code = object;
+  return container::encode(contents);
+}

@@ -1,0 +1,82 @@
+//===- LocalCompile.cpp - a compile for a device of this process ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LocalCompile.h"
+
+#include "Runtime/Container/CodeObject.h"
+
+using namespace mpc;
+
+Result<std::unique_ptr<LocalCompile>>
+LocalCompile::create(const std::string &model, const CompileOptions &options,
+                     Device device) {
+  Result<TargetInfo> target = resolveTarget(options.target);
+  if (!target.ok())
+    return target.status();
+  return std::unique_ptr<LocalCompile>(
+      new LocalCompile(model, options, std::move(device), *target));
+}
+
+LocalCompile::LocalCompile(const std::string &model,
+                           const CompileOptions &options, Device device,
+                           const TargetInfo &target)
+    : model(model), options(options), device(std::move(device)), info(target) {
+  if (this->device.needsCode() && !info.isGpu()) {
+    cache.emplace(model, info, options);
+    if (!cache->keeps())
+      cache.reset();
+  }
+}
+
+std::optional<LocalCompile::Found> LocalCompile::find() {
+  if (!cache)
+    return std::nullopt;
+  std::optional<KeptCompile> kept = cache->find();
+  if (!kept)
+    return std::nullopt;
+  Result<Executable> executable =
+      kept->file.load(device, {.trusted = true, .isa = info.member().str()});
+  if (!executable.ok())
+    return std::nullopt;
+  return Found{std::move(*executable), std::move(kept->file)};
+}
+
+Status LocalCompile::import() {
+  CompileOptions choices = options;
+  if (cache)
+    choices.onDiagnostic = recordInto(messages, options.onDiagnostic);
+  compiler.emplace(model, choices, /*manyTargets=*/false);
+  return compiler->import(info);
+}
+
+Result<Executable> LocalCompile::finish() {
+  // Code for a file needs the linker.
+  if (!cache || !hasLinker()) {
+    Result<std::shared_ptr<Program>> program =
+        compiler->finishInMemory(device.needsCode());
+    if (!program.ok())
+      return program.status();
+    return Executable::create(device, std::move(*program));
+  }
+  if (Status status = compiler->finish(); !status.ok())
+    return status;
+  auto program = std::make_shared<Program>(compiler->program());
+  if (Status status = detail::loadCode(compiler->object(),
+                                       model + ": " + info.name(), *program);
+      !status.ok())
+    return status;
+  Result<Executable> executable =
+      Executable::create(device, std::move(program));
+  if (executable.ok())
+    keep();
+  return executable;
+}
+
+void LocalCompile::keep() {
+  // A result that does not fit into a file is no error of this compile.
+  if (Result<std::vector<std::byte>> bytes = compiler->encode(); bytes.ok())
+    cache->store(*bytes, messages);
+}

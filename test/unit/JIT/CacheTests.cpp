@@ -1,0 +1,198 @@
+//===- CacheTests.cpp - tests of compiles that are kept -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/JIT/CompileFile.h"
+#include "mpc/JIT/Engine.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+using namespace mpc;
+namespace fs = std::filesystem;
+
+namespace {
+
+class CacheTest : public testing::Test {
+protected:
+  void SetUp() override {
+    if (const char *kept = std::getenv("MPC_CACHE_DIR"))
+      before = kept;
+    std::string pattern = (fs::temp_directory_path() / "mpc-XXXXXX").string();
+    folder = mkdtemp(pattern.data());
+    cache = folder / "cache";
+    setenv("MPC_CACHE_DIR", cache.c_str(), 1);
+    path = (folder / "m.mlir").string();
+    write("0.25");
+  }
+  void TearDown() override {
+    if (before.empty())
+      unsetenv("MPC_CACHE_DIR");
+    else
+      setenv("MPC_CACHE_DIR", before.c_str(), 1);
+    fs::remove_all(folder);
+  }
+
+  void write(const std::string &bias) {
+    std::ofstream(path) << R"(
+func.func @main(%x: tensor<4x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<4x8xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %w = mpc.constant dense<0.375> : tensor<40x8xf32>
+  %b = mpc.constant dense<)" + bias +
+                               R"(> : tensor<8xf32>
+  %0 = mpc.matmul %x, %w : (tensor<4x40xf32>, tensor<40x8xf32>) -> tensor<4x8xf32>
+  %1 = mpc.add %0, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %2 = mpc.gelu %1 : tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+})";
+  }
+
+  /// The bytes of the result; sets `compiled` where stages ran.
+  std::vector<char> run(CompileOptions options = {}) {
+    compiled = false;
+    options.onStage = [&](const std::string &) { compiled = true; };
+    Result<Executable> model = engine.compileFile(path, options);
+    if (!model.ok()) {
+      ADD_FAILURE() << model.status().toString();
+      return {};
+    }
+    std::vector<float> values(160);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = 0.0625f * float(int(i % 17) - 8);
+    std::array inputs = {
+        *Buffer::fromValues<float>({ElementType::F32, {4, 40}}, values)};
+    Result<std::vector<Buffer>> results = model->run(inputs);
+    if (!results.ok()) {
+      ADD_FAILURE() << results.status().toString();
+      return {};
+    }
+    std::span<char> bytes = results->front().as<char>();
+    return {bytes.begin(), bytes.end()};
+  }
+
+  std::vector<fs::path> entries() const {
+    std::vector<fs::path> found;
+    std::error_code none;
+    for (const auto &entry : fs::directory_iterator(cache / "compiles", none))
+      found.push_back(entry.path());
+    return found;
+  }
+
+  Engine engine = *Engine::create(*Device::cpu({.threads = 1}));
+  fs::path folder, cache;
+  std::string path, before;
+  bool compiled = false;
+};
+
+} // namespace
+
+TEST_F(CacheTest, TheSecondCompileIsFound) {
+  std::vector<char> first = run();
+  EXPECT_TRUE(compiled);
+  ASSERT_EQ(entries().size(), 1u);
+  EXPECT_EQ(run(), first);
+  EXPECT_FALSE(compiled);
+  // A file takes the same entry.
+  CompileOptions options;
+  options.onStage = [&](const std::string &) { compiled = true; };
+  ASSERT_TRUE(
+      compileToFile(path, folder / "m.mpcx", {"cpu:native"}, options).ok());
+  EXPECT_FALSE(compiled);
+  // The code of a process that keeps nothing agrees in every bit.
+  CompileOptions alone;
+  alone.useCache = false;
+  EXPECT_EQ(run(alone), first);
+  EXPECT_TRUE(compiled);
+  EXPECT_EQ(entries().size(), 1u);
+}
+
+TEST_F(CacheTest, WhatDiffersIsAnotherEntry) {
+  run();
+  CompileOptions options;
+  options.policy = "mixed_bfloat16";
+  run(options);
+  EXPECT_TRUE(compiled);
+  options = {};
+  options.target = "cpu:avx2";
+  run(options);
+  EXPECT_TRUE(compiled);
+  write("0.5");
+  run();
+  EXPECT_TRUE(compiled);
+  EXPECT_EQ(entries().size(), 4u);
+  // Threads change no result.
+  options = {};
+  options.threads = 2;
+  run(options);
+  EXPECT_FALSE(compiled);
+}
+
+TEST_F(CacheTest, DamageIsMissingNotWrong) {
+  std::vector<char> first = run();
+  ASSERT_EQ(entries().size(), 1u);
+  fs::path entry = entries().front();
+  std::ifstream in(entry, std::ios::binary);
+  std::string whole((std::istreambuf_iterator<char>(in)),
+                    std::istreambuf_iterator<char>());
+  for (size_t at = 0; at < whole.size(); at += 1 + whole.size() / 16) {
+    std::string changed = whole;
+    changed[at] ^= 4;
+    fs::remove(entry);
+    std::ofstream(entry, std::ios::binary) << changed;
+    EXPECT_EQ(run(), first) << "byte " << at;
+    EXPECT_TRUE(compiled) << "byte " << at;
+    EXPECT_EQ(fs::file_size(entry), whole.size()) << "not written again";
+  }
+}
+
+TEST_F(CacheTest, SaysTheMessagesAgain) {
+  write("1.0e+06"); // beyond f16
+  CompileOptions options;
+  options.policy = "float16";
+  auto messages = [&] {
+    std::vector<std::string> heard;
+    options.onDiagnostic = [&](const Diagnostic &message) {
+      heard.push_back(message.where + ": " + message.text);
+    };
+    EXPECT_TRUE(engine.compileFile(path, options).ok());
+    return heard;
+  };
+  std::vector<std::string> first = messages();
+  EXPECT_FALSE(first.empty());
+  ASSERT_EQ(entries().size(), 1u);
+  EXPECT_EQ(messages(), first);
+}
+
+TEST_F(CacheTest, KeepsNothingWhereItMayNot) {
+  setenv("MPC_CACHE_SIZE", "0", 1);
+  run();
+  unsetenv("MPC_CACHE_SIZE");
+  EXPECT_TRUE(entries().empty());
+  setenv("MPC_CACHE_DIR", "", 1);
+  run();
+  EXPECT_TRUE(entries().empty());
+}
+
+TEST_F(CacheTest, TwoThreadsStoreOneEntry) {
+  std::array<bool, 4> good = {};
+  std::array<std::thread, 4> threads;
+  for (size_t t = 0; t < threads.size(); ++t)
+    threads[t] =
+        std::thread([&, t] { good[t] = engine.compileFile(path).ok(); });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (bool each : good)
+    EXPECT_TRUE(each);
+  EXPECT_EQ(entries().size(), 1u);
+}
