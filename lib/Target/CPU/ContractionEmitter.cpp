@@ -242,20 +242,17 @@ void ContractionEmitter::packRows(Value tensor, Indices indices, Value rowCount,
   });
 }
 
-/// Interleaves: vectors[i][j] becomes result[j][i]. As many vectors as lanes, a
-/// power of two. First inside parts of 128 bits, then whole parts, since the
-/// instructions for both have their orders as immediates: orders in registers
-/// would be kept through the loops behind and leave sums without.
-static SmallVector<Value> transposeVectors(OpBuilder &builder, Location loc,
-                                           ValueRange vectors) {
+/// First inside parts of 128 bits, then whole parts, since the instructions for
+/// both have their orders as immediates: orders in registers would be kept
+/// through the loops behind and leave sums without.
+SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
   auto type = cast<VectorType>(vectors.front().getType());
   int64_t lanes = vectors.size();
   int64_t part = std::min<int64_t>(lanes, 128 / type.getElementTypeBitWidth());
   auto shuffle = [&](Value x, Value y,
                      llvm::function_ref<int64_t(int64_t)> lane) {
     return vector::ShuffleOp::create(
-        builder, loc, x, y,
-        llvm::map_to_vector(llvm::seq<int64_t>(0, lanes), lane));
+        b, loc, x, y, llvm::map_to_vector(llvm::seq<int64_t>(0, lanes), lane));
   };
   SmallVector<Value> now(vectors);
   // Runs of `run` lanes of two vectors take turns: those of the parts' lower
@@ -335,7 +332,7 @@ void ContractionEmitter::packColumns(
           rows.push_back(row);
         }
         Value step = math.div(k, depth);
-        for (auto [i, row] : llvm::enumerate(transposeVectors(b, loc, rows)))
+        for (auto [i, row] : llvm::enumerate(transposed(rows)))
           store(row, memory, target(n, math.add(step, i)));
       });
     });
@@ -418,6 +415,21 @@ void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
 void ContractionEmitter::clearSums() {
   math.loop(math.constant(0), math.constant(sumElements), lanes,
             [&](Value at) { storeZeros(sums, at, lanes); });
+}
+
+Value ContractionEmitter::loadSums(Value at, VectorType type) {
+  return vector::LoadOp::create(b, loc, type, sums, at);
+}
+
+Value ContractionEmitter::plainResult() const {
+  Operation *op = contraction.op;
+  auto yields =
+      func::FuncOp(kernel).getBody().front().getTerminator()->getOperands();
+  if (yields.size() != 1 || yields.front() != op->getResult(0))
+    return {};
+  Value memory = arguments.outputs().front();
+  auto type = cast<MemRefType>(memory.getType());
+  return type.getElementType() == sumType ? memory : Value();
 }
 
 void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,

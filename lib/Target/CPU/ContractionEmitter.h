@@ -174,6 +174,14 @@ public:
   /// `tiles` in scratch.
   void prepareSums(int64_t elements, int64_t tiles);
   void clearSums();
+  /// Sums that wait, from `at` on.
+  mlir::Value loadSums(mlir::Value at, mlir::VectorType type);
+  /// The memory of the kernel's one output where sums go there as they are;
+  /// else null.
+  mlir::Value plainResult() const;
+  /// Interleaves: vectors[i][j] becomes result[j][i]. As many vectors as lanes,
+  /// a power of two.
+  llvm::SmallVector<mlir::Value> transposed(mlir::ValueRange vectors);
   /// A block whose rows begin at `offsets`.
   SumBlock blockOf(llvm::ArrayRef<int64_t> offsets, int64_t vectors) const {
     return {sumType,

@@ -72,14 +72,27 @@ SmallVector<Value> ConvolutionGeometry::indices(Value n,
 }
 
 FilterBlocks::FilterBlocks(const ConvolutionGeometry &g, int64_t rows)
-    : joined(g.dilation[2] == 1 && g.groups == 1), stacked(false),
+    : joined(g.dilation[2] == 1 && g.groups == 1 && g.channels < rows),
+      stacked(false),
       line(joined ? g.window[2] * g.channels : g.groupChannels()), split(1, 1),
-      outer(g.window), units(1) {
+      outer(g.window), places(1) {
   if (joined)
     outer[2] = 1;
   stacked = joined && g.window[1] * line <= rows;
   if (stacked)
     outer[1] = 1;
   split = RowSplit(stacked ? g.window[1] * line : line, rows);
-  units = outer[0] * outer[1] * outer[2] * split.blocks;
+  places = outer[0] * outer[1] * outer[2];
+}
+
+FilterRegion::FilterRegion(const ConvolutionGeometry &g,
+                           const FilterBlocks &cut, int64_t blocks,
+                           int64_t bytes)
+    : channels(g.channels) {
+  if (!cut.joined && g.groups == 1)
+    channels = std::min(channels, blocks * cut.split.largest());
+  pitch = channels;
+  // Pixels at such a distance would share few cache sets.
+  if (!cut.joined && pitch * bytes % 1024 == 0)
+    pitch += 64 / bytes;
 }

@@ -54,9 +54,12 @@ struct ConvolutionGeometry {
     return windowSize() == 1 && groups == 1 && channelsLast &&
            needsNoPadding() && stride == Spatial{1, 1, 1};
   }
-  /// Elements of the copy of what `rows` lines of the output read.
+  /// Pixels of the copy of what `rows` lines of the output read, and elements.
+  int64_t regionPixels(int64_t rows) const {
+    return window[0] * reach(1, rows) * reach(2, out[2]);
+  }
   int64_t regionElements(int64_t rows) const {
-    return window[0] * reach(1, rows) * reach(2, out[2]) * channels;
+    return regionPixels(rows) * channels;
   }
   /// Indices of a result or input element; `channel` null leaves the channel
   /// out.
@@ -78,17 +81,27 @@ struct PixelBlocks {
 };
 
 /// How a filter's gradient is cut into blocks of `rows` rows. Rows are side by
-/// side in the input: the channels of a group, of all pixels of a window's line
-/// where those touch (`joined`); `stacked` puts all lines of the window into
-/// one block.
+/// side in the input: the channels of a group, or where those are few of all
+/// pixels of a window's line that touch (`joined`); `stacked` puts all lines of
+/// the window into one block. A unit is one block at one of the window's
+/// positions `outer`, which come one after the other for a block.
 struct FilterBlocks {
   FilterBlocks(const ConvolutionGeometry &g, int64_t rows);
 
   bool joined, stacked;
   int64_t line;
   RowSplit split;
-  Spatial outer; ///< window positions that units run over
-  int64_t units; ///< blocks at all of those
+  Spatial outer;  ///< window positions that units run over
+  int64_t places; ///< how many these are
+};
+
+/// The channels whose rows items of `blocks` blocks keep copies of, in words or
+/// elements of `bytes`, and how far pixels of the copy stand apart.
+struct FilterRegion {
+  FilterRegion(const ConvolutionGeometry &g, const FilterBlocks &cut,
+               int64_t blocks, int64_t bytes);
+
+  int64_t channels, pitch;
 };
 
 } // namespace mpc

@@ -12,6 +12,8 @@
 
 #include "RegionReader.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -24,32 +26,47 @@ public:
   void emitItem(Value item) override;
 
 private:
+  /// Where an item's part of the filter begins, and the sums of a panel.
+  struct Part {
+    Range panels, blocks;
+    Value firstRow;
+  };
+  void addChunk(const Part &part, Value image, Value plane, Value chunk);
   void packPositions(Value number, Value image, Value plane, Value row,
                      Value offset);
-  void addUnit(Value number, Value unit, Value region, Value sums);
-  void storeUnit(Value number, Value unit, Value sums);
+  void addUnit(Value number, Value block, Value place, Value region,
+               Value sums);
+  void storeUnit(Value number, Value block, Value place, Value sums);
+  bool storesLines() const;
+  void storeLines(const Part &part, Value number, Value sums, int64_t used);
 
-  /// A unit's place in the window, and its block's rows in the line.
-  struct UnitPlace {
-    SmallVector<Value> window;
-    BlockRows rows;
-  };
-  UnitPlace placeOf(Value unit);
+  void forUnits(const Part &part,
+                llvm::function_ref<void(Value number, Value local, Value block,
+                                        Value place, Value sums)>
+                    body);
   const ConvolutionGeometry &g = contraction.geometry;
   bool inPlace = !blocks.packsRight();
   int64_t vectors = contraction.vectors(columns);
   FilterBlocks cut{g, blocks.getRows()};
-  /// Lines of the output in a chunk.
-  int64_t chunkRows = blocks.getChunk() / g.out[2];
-  int64_t unitsPerItem = perItem(blocks.getBlocksPerItem(), cut.units);
-  int64_t unitGroups = llvm::divideCeil(cut.units, unitsPerItem);
-  int64_t panelElements = chunkRows * contraction.steps(g.out[2]) * columns;
+  /// Lines of the output in a chunk of one image, or images in a chunk.
+  int64_t chunkRows =
+      std::min(blocks.getChunk() / g.out[2], std::max<int64_t>(g.out[1], 1));
+  int64_t chunkImages = blocks.getChunk() / (g.out[2] * chunkRows);
+  int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), cut.split.blocks);
+  int64_t blockGroups = llvm::divideCeil(cut.split.blocks, blocksPerItem);
+  FilterRegion held{g, cut, blocksPerItem,
+                    bytesPerElement(contraction.wordType())};
+  int64_t imageElements = chunkRows * contraction.steps(g.out[2]) * columns;
+  int64_t panelElements = chunkImages * imageElements;
+  /// Rows of sums at a place of the window, and in a panel.
+  int64_t placeRows = blocksPerItem * cut.split.largest();
+  int64_t panelRows = cut.places * placeRows;
   std::optional<RegionReader> reader;
 };
 } // namespace
 
 void FilterGradientEmitter::prepare() {
-  items = panelGroups * unitGroups;
+  items = panelGroups * blockGroups;
   cyclesPerItem = cyclesOf(2.0 * g.batch * g.out[0] * g.out[1] * g.out[2] *
                            panels * columns * g.depth());
   if (inPlace) {
@@ -62,55 +79,92 @@ void FilterGradientEmitter::prepare() {
   }
   // Of a pair of neighbours in a line of the gradient.
   reader.emplace(*this, chunkRows,
-                 contraction.isPaired() ? g.stride[2] * g.channels : 0);
-  prepareSums(cut.split.largest() * columns, panelsPerItem * unitsPerItem);
+                 RegionReader::Pixels{held.channels, held.pitch,
+                                      contraction.isPaired() ? g.stride[2] : 0},
+                 chunkImages);
+  prepareSums(cut.split.largest() * columns,
+              panelsPerItem * cut.places * blocksPerItem);
+}
+
+void FilterGradientEmitter::forUnits(
+    const Part &part,
+    llvm::function_ref<void(Value, Value, Value, Value, Value)> body) {
+  math.loop(part.panels.begin, part.panels.end, 1, [&](Value number) {
+    Value local = math.sub(number, part.panels.begin);
+    math.loop(part.blocks.begin, part.blocks.end, 1, [&](Value block) {
+      math.loop(cut.places, [&](Value place) {
+        BlockRows rows(math, cut.split, block);
+        Value row = math.sub(rows.first(), part.firstRow);
+        row = math.add(row, math.mul(place, placeRows));
+        row = math.add(row, math.mul(local, panelRows));
+        body(number, local, block, place, math.mul(row, columns));
+      });
+    });
+  });
 }
 
 void FilterGradientEmitter::emitItem(Value item) {
   SmallVector<Value> position =
-      math.delinearize(item, {panelGroups, unitGroups});
-  Range numbers = groupOf(position[0], panelsPerItem, panels);
-  Range units = groupOf(position[1], unitsPerItem, cut.units);
-  auto forAll = [&](llvm::function_ref<void(Value, Value, Value, Value)> body) {
-    math.loop(numbers.begin, numbers.end, 1, [&](Value number) {
-      Value local = math.sub(number, numbers.begin);
-      math.loop(units.begin, units.end, 1, [&](Value unit) {
-        Value place = math.add(math.mul(local, unitsPerItem),
-                               math.sub(unit, units.begin));
-        body(number, local, unit,
-             math.mul(place, cut.split.largest() * columns));
-      });
-    });
-  };
-
+      math.delinearize(item, {panelGroups, blockGroups});
+  Part part{groupOf(position[0], panelsPerItem, panels),
+            groupOf(position[1], blocksPerItem, cut.split.blocks),
+            {}};
+  part.firstRow = BlockRows(math, cut.split, part.blocks.begin).first();
   clearSums();
-  math.loop(g.batch, [&](Value image) {
+  math.loop(g.batch / chunkImages, [&](Value images) {
     math.loop(g.out[0], [&](Value plane) {
       math.loop(g.out[1] / chunkRows, [&](Value chunk) {
-        Value row = math.mul(chunk, chunkRows);
-        Value region = reader->read(image, plane, row);
-        if (!inPlace)
-          math.loop(numbers.begin, numbers.end, 1, [&](Value number) {
-            packPositions(
-                number, image, plane, row,
-                math.mul(math.sub(number, numbers.begin), panelElements));
-          });
-        forAll([&](Value number, Value local, Value unit, Value sums) {
-          if (inPlace) {
-            Value line = math.add(math.mul(image, g.out[0]), plane);
-            line = math.add(math.mul(line, g.out[1]), row);
-            panel.offset = math.add(math.mul(line, g.out[2] * g.outputs),
-                                    firstColumn(number));
-          } else {
-            panel.offset = math.mul(local, panelElements);
-          }
-          addUnit(number, unit, region, sums);
-        });
+        addChunk(part, math.mul(images, chunkImages), plane, chunk);
       });
     });
   });
-  forAll([&](Value number, Value, Value unit, Value sums) {
-    storeUnit(number, unit, sums);
+  if (!storesLines()) {
+    forUnits(part, [&](Value number, Value, Value block, Value place,
+                       Value sums) { storeUnit(number, block, place, sums); });
+    return;
+  }
+  math.loop(part.panels.begin, part.panels.end, 1, [&](Value number) {
+    Value local = math.sub(number, part.panels.begin);
+    withColumns(number, [&](int64_t used) {
+      storeLines(part, number, math.mul(local, panelRows * columns), used);
+    });
+  });
+}
+
+void FilterGradientEmitter::addChunk(const Part &part, Value image, Value plane,
+                                     Value chunk) {
+  Value row = math.mul(chunk, chunkRows);
+  Value channel = math.constant(0), region;
+  if (held.channels < g.channels)
+    channel = math.min(part.firstRow, g.channels - held.channels);
+  if (blocks.packsLeft() && chunkImages > 1) {
+    math.loop(chunkImages, [&](Value i) {
+      reader->read(math.add(image, i), plane, row, channel, i);
+    });
+    region = math.sub(math.constant(0), channel);
+  } else {
+    region = reader->read(image, plane, row, channel);
+  }
+  if (!inPlace)
+    math.loop(part.panels.begin, part.panels.end, 1, [&](Value number) {
+      Value offset =
+          math.mul(math.sub(number, part.panels.begin), panelElements);
+      math.loop(chunkImages, [&](Value i) {
+        packPositions(number, math.add(image, i), plane, row,
+                      math.add(offset, math.mul(i, imageElements)));
+      });
+    });
+  forUnits(part, [&](Value number, Value local, Value block, Value place,
+                     Value sums) {
+    if (inPlace) {
+      Value line = math.add(math.mul(image, g.out[0]), plane);
+      line = math.add(math.mul(line, g.out[1]), row);
+      panel.offset =
+          math.add(math.mul(line, g.out[2] * g.outputs), firstColumn(number));
+    } else {
+      panel.offset = math.mul(local, panelElements);
+    }
+    addUnit(number, block, place, region, sums);
   });
 }
 
@@ -146,24 +200,17 @@ void FilterGradientEmitter::packPositions(Value number, Value image,
   withColumns(number, copy);
 }
 
-FilterGradientEmitter::UnitPlace FilterGradientEmitter::placeOf(Value unit) {
-  SmallVector<Value> window = math.delinearize(
-      unit, {cut.outer[0], cut.outer[1], cut.outer[2], cut.split.blocks});
-  Value block = window.pop_back_val();
-  return {std::move(window), BlockRows(math, cut.split, block)};
-}
-
-void FilterGradientEmitter::addUnit(Value number, Value unit, Value region,
-                                    Value sums) {
-  UnitPlace place = placeOf(unit);
-  Value base = math.add(region, math.mul(place.window[0], reader->planeStride));
-  base = math.add(base,
-                  math.mul(place.window[1], g.dilation[1] * reader->rowStride));
-  base = math.add(
-      base, math.mul(place.window[2], g.dilation[2] * reader->pixelStride));
-  base = math.add(base, place.rows.first());
+void FilterGradientEmitter::addUnit(Value number, Value block, Value place,
+                                    Value region, Value sums) {
+  SmallVector<Value> window = math.delinearize(place, cut.outer);
+  BlockRows rowsOfBlock(math, cut.split, block);
+  Value base = math.add(region, math.mul(window[0], reader->planeStride));
+  base = math.add(base, math.mul(window[1], g.dilation[1] * reader->rowStride));
+  base =
+      math.add(base, math.mul(window[2], g.dilation[2] * reader->pixelStride));
+  base = math.add(base, rowsOfBlock.first());
   base = math.add(base, math.mul(groupOfPanel(number), g.groupChannels()));
-  place.rows.with([&](int64_t rows) {
+  rowsOfBlock.with([&](int64_t rows) {
     SmallVector<int64_t> offsets;
     for (int64_t r = 0; r < rows; ++r)
       offsets.push_back(cut.stacked
@@ -171,7 +218,8 @@ void FilterGradientEmitter::addUnit(Value number, Value unit, Value region,
                                   r % cut.line
                             : r);
     int64_t depth = contraction.depthOfStep();
-    KLoop loops[] = {{chunkRows, g.stride[1] * reader->rowStride},
+    KLoop loops[] = {{chunkImages, reader->imageStride},
+                     {chunkRows, g.stride[1] * reader->rowStride},
                      {contraction.steps(g.out[2]),
                       depth * g.stride[2] * reader->pixelStride,
                       g.out[2] % depth > 0}};
@@ -179,11 +227,13 @@ void FilterGradientEmitter::addUnit(Value number, Value unit, Value region,
   });
 }
 
-void FilterGradientEmitter::storeUnit(Value number, Value unit, Value sums) {
-  UnitPlace place = placeOf(unit);
+void FilterGradientEmitter::storeUnit(Value number, Value block, Value place,
+                                      Value sums) {
+  BlockRows rows(math, cut.split, block);
+  SmallVector<Value> outer = math.delinearize(place, cut.outer);
   auto indices = [&](Value r) {
-    SmallVector<Value> window = place.window;
-    Value position = math.add(place.rows.first(), r);
+    SmallVector<Value> window = outer;
+    Value position = math.add(rows.first(), r);
     if (cut.stacked) {
       window[1] = math.div(position, cut.line);
       position = math.rem(position, cut.line);
@@ -197,8 +247,60 @@ void FilterGradientEmitter::storeUnit(Value number, Value unit, Value sums) {
     return at;
   };
   withColumns(number, [&](int64_t used) {
-    storeSums(sums, place.rows.count(), indices,
+    storeSums(sums, rows.count(), indices,
               /*columnDim=*/0, firstColumn(number), used);
+  });
+}
+
+/// Whether the item has, of each column, a part of the filter that lies in one
+/// piece, as long as a vector or longer, and stores it as it is.
+bool FilterGradientEmitter::storesLines() const {
+  bool hasAll = !cut.joined || blockGroups == 1;
+  int64_t fewestBlocks = cut.split.blocks - (blockGroups - 1) * blocksPerItem;
+  return hasAll && plainResult() && contraction.width() % lanes == 0 &&
+         fewestBlocks * cut.split.rows * cut.places >= lanes;
+}
+
+/// Stores the sums of a panel. Neighbours in a column's filter are rows of the
+/// tiles, channel by channel and in a channel the places of the window: squares
+/// of them are transposed in registers, so that memory is written in order.
+void FilterGradientEmitter::storeLines(const Part &part, Value number,
+                                       Value sums, int64_t used) {
+  int64_t window = g.windowSize(), perPlace = window / cut.places;
+  BlockRows lastBlock(math, cut.split,
+                      math.sub(part.blocks.end, math.constant(1)));
+  Value last = math.add(lastBlock.first(), lastBlock.count());
+  // Rows of the tiles are channels at a place, or channels at some of them.
+  Value channels =
+      cut.joined ? math.constant(g.channels) : math.sub(last, part.firstRow);
+  Value first = cut.joined ? math.constant(0) : part.firstRow;
+  Value total = math.mul(channels, window);
+  Value filter = math.flatten(plainResult());
+  auto type = VectorType::get({lanes}, sumType);
+  Value square = math.constant(lanes);
+  math.loop(math.constant(0), total, lanes, [&](Value next) {
+    Value from = math.min(next, math.sub(total, square));
+    SmallVector<Value> rows;
+    for (int64_t i = 0; i < lanes; ++i) {
+      Value at = math.add(from, i), place = math.rem(at, window);
+      Value row = math.mul(math.div(place, perPlace), placeRows);
+      row = math.add(row, math.mul(math.rem(place, perPlace), g.channels));
+      row = math.add(row, math.div(at, window));
+      rows.push_back(math.add(sums, math.mul(row, columns)));
+    }
+    Value target =
+        math.add(math.mul(firstColumn(number), g.groupChannels() * window),
+                 math.add(math.mul(first, window), from));
+    math.loop(used / lanes, [&](Value group) {
+      Value column = math.mul(group, lanes);
+      SmallVector<Value> values;
+      for (Value row : rows)
+        values.push_back(loadSums(math.add(row, column), type));
+      for (auto [i, line] : llvm::enumerate(transposed(values))) {
+        Value at = math.mul(math.add(column, i), g.groupChannels() * window);
+        vector::StoreOp::create(b, loc, line, filter, math.add(target, at));
+      }
+    });
   });
 }
 

@@ -164,7 +164,10 @@ private:
       else
         walk(depth + 1, nextRow, nextColumn, values);
     };
-    if (loop.extent == 1 || (last && (loop.extent <= 4 || looped == 0))) {
+    // Many steps of a large block at once would leave no register for the last
+    // factors.
+    bool isShort = loop.extent <= 4 && loop.extent * sumsPerSet <= 64;
+    if (loop.extent == 1 || (last && (isShort || looped == 0))) {
       for (int64_t k = 0; k < loop.extent; ++k)
         at(k, row, column, sums);
       return;

@@ -13,32 +13,48 @@
 using namespace mlir;
 using namespace mpc;
 
+RegionReader::RegionReader(ContractionEmitter &emitter, int64_t rows)
+    : RegionReader(emitter, rows,
+                   {emitter.contraction.geometry.channels,
+                    emitter.contraction.geometry.channels}) {}
+
 RegionReader::RegionReader(ContractionEmitter &emitter, int64_t rows,
-                           int64_t distance)
-    : e(emitter), math(e.math), g(e.contraction.geometry),
+                           Pixels pixels, int64_t images)
+    : e(emitter), math(e.math), g(e.contraction.geometry), pixels(pixels),
       regionRows(g.reach(1, rows)), regionColumns(g.reach(2, g.out[2])),
-      distance(distance) {
+      left(std::min(std::max<int64_t>(g.pad[2], 0), regionColumns)),
+      first(std::max<int64_t>(-g.pad[2], 0)),
+      valid(std::clamp<int64_t>(g.in[2] - first, 0, regionColumns - left)) {
   bool inPlace = !e.blocks.packsLeft();
-  pixelStride = g.channels;
-  rowStride = g.channels * (inPlace ? g.in[2] : regionColumns);
+  pixelStride = inPlace ? g.channels : pixels.pitch;
+  rowStride = pixelStride * (inPlace ? g.in[2] : regionColumns);
   planeStride =
       inPlace ? g.dilation[0] * g.in[1] * rowStride : regionRows * rowStride;
+  imageStride =
+      inPlace ? g.in[0] * g.in[1] * rowStride : g.window[0] * planeStride;
   Type rowType = e.contraction.rowType();
-  if (distance)
-    line = e.area(rowStride + distance, rowType);
+  bool isPaired = pixels.distance && !inPlace;
+  if (isPaired && g.channelsLast && e.contraction.isStored(e.contraction.lhs()))
+    stored = e.inPlace(e.contraction.lhs(), rowType);
+  else if (isPaired)
+    line = e.area(rowStride + pixels.distance * pixelStride, rowType);
   memory = inPlace ? e.inPlace(e.contraction.lhs(), rowType)
-                   : e.area(g.window[0] * planeStride,
-                            distance ? e.contraction.wordType() : rowType);
+                   : e.area(images * imageStride,
+                            isPaired ? e.contraction.wordType() : rowType);
 }
 
-Value RegionReader::read(Value n, Value plane, Value row) {
-  if (!e.blocks.packsLeft()) {
-    Value position =
-        math.add(math.mul(n, g.in[0]), math.mul(plane, g.stride[0]));
-    position =
-        math.add(math.mul(position, g.in[1]), math.mul(row, g.stride[1]));
-    return math.mul(position, rowStride);
-  }
+Value RegionReader::lineOf(Value n, Value plane, Value row) {
+  Value line = math.add(math.mul(n, g.in[0]), plane);
+  return math.mul(math.add(math.mul(line, g.in[1]), row), g.in[2] * g.channels);
+}
+
+Value RegionReader::read(Value n, Value plane, Value row, Value channel,
+                         Value image) {
+  if (!e.blocks.packsLeft())
+    return lineOf(n, math.mul(plane, g.stride[0]), math.mul(row, g.stride[1]));
+  if (!channel)
+    channel = math.constant(0);
+  Value copy = math.mul(image ? image : math.constant(0), imageStride);
   // Positions before the input wrap to huge numbers, which the comparison with
   // the extent rejects as well.
   math.loop(g.window[0], [&](Value kd) {
@@ -50,22 +66,26 @@ Value RegionReader::read(Value n, Value plane, Value row) {
       h = math.sub(h, math.constant(g.pad[1]));
       Value target =
           math.add(math.mul(kd, planeStride), math.mul(r, rowStride));
+      target = math.add(copy, target);
       Value inside = arith::AndIOp::create(e.b, e.loc, math.less(d, g.in[0]),
                                            math.less(h, g.in[1]));
-      auto copy = [&] {
-        if (!distance)
-          return copyRow(n, d, h, memory, target);
-        copyRow(n, d, h, line, math.constant(0));
+      auto fill = [&] {
+        if (!pixels.distance)
+          return copyRow(n, d, h, channel, memory, target);
+        if (stored)
+          return pairStored(n, d, h, channel, target);
+        copyRow(n, d, h, channel, line, math.constant(0));
         pairRow(target);
       };
-      math.branch(inside, copy, [&] { fillZeros(memory, target, rowStride); });
+      math.branch(inside, fill, [&] { fillZeros(memory, target, rowStride); });
     });
   });
-  return math.constant(0);
+  return math.sub(copy, channel);
 }
 
 /// Joins the elements of `line` to words; behind its end there are zeros.
 void RegionReader::pairRow(Value target) {
+  int64_t distance = pixels.distance * pixelStride;
   fillZeros(line, math.constant(rowStride), distance);
   ValueMath values(e.b, e.loc);
   Type word = e.contraction.wordType(), half = e.contraction.rowType();
@@ -84,51 +104,107 @@ void RegionReader::pairRow(Value target) {
   });
 }
 
+/// Joins pixels of a stored line to words without a copy between: reading what
+/// was just written, at another distance, waits for the writes.
+void RegionReader::pairStored(Value n, Value plane, Value row, Value channel,
+                              Value target) {
+  Type half = e.contraction.rowType(), word = e.contraction.wordType();
+  Value source = math.add(lineOf(n, plane, row), channel);
+  auto load = [&](Value at, int64_t lanes) -> Value {
+    return vector::LoadOp::create(e.b, e.loc, VectorType::get({lanes}, half),
+                                  stored, at);
+  };
+  // `count` elements at `to`, whose first pixel is that of the line where both
+  // factors exist.
+  auto join = [&](Value to, Value pixel, bool hasLow, bool hasHigh,
+                  int64_t count) {
+    if (!hasLow && !hasHigh)
+      return fillZeros(memory, to, count);
+    // Pixel 0 of the input is pixel left - first of the line.
+    Value from = math.sub(math.add(source, math.mul(pixel, g.channels)),
+                          math.constant((left - first) * g.channels));
+    e.forRuns(count, 2 * e.lanes, [&](Value at, int64_t lanes) {
+      Value zeros = arith::ConstantOp::create(
+          e.b, e.loc, e.b.getZeroAttr(VectorType::get({lanes}, half)));
+      Value place = math.add(from, at);
+      Value low = hasLow ? load(place, lanes) : zeros;
+      Value high =
+          hasHigh ? load(math.add(place, pixels.distance * g.channels), lanes)
+                  : zeros;
+      Value words = vector::BitCastOp::create(
+          e.b, e.loc, VectorType::get({lanes}, word),
+          vector::InterleaveOp::create(e.b, e.loc, low, high));
+      vector::StoreOp::create(e.b, e.loc, words, memory, math.add(to, at));
+    });
+  };
+  // Pixels alike in which of their factors exist.
+  int64_t behind = left + valid, distance = pixels.distance;
+  SmallVector<int64_t> edges = {
+      0, left, left - distance, behind, behind - distance, regionColumns};
+  llvm::sort(edges);
+  bool touch = pixels.channels == pixelStride && pixelStride == g.channels;
+  for (auto [begin, end] : llvm::zip(edges, llvm::drop_begin(edges))) {
+    begin = std::clamp<int64_t>(begin, 0, regionColumns);
+    int64_t count = std::clamp<int64_t>(end, 0, regionColumns) - begin;
+    if (count <= 0)
+      continue;
+    auto exists = [&](int64_t pixel) {
+      return pixel >= left && pixel < behind;
+    };
+    bool low = exists(begin), high = exists(begin + distance);
+    Value to = math.add(target, begin * pixelStride);
+    if (touch || (!low && !high)) {
+      join(to, math.constant(begin), low, high, count * pixelStride);
+      continue;
+    }
+    math.loop(count, [&](Value pixel) {
+      join(math.add(to, math.mul(pixel, pixelStride)), math.add(pixel, begin),
+           low, high, pixels.channels);
+    });
+  }
+}
+
 void RegionReader::fillZeros(Value memory, Value offset, int64_t count) {
   e.forRuns(count, 2 * e.lanes, [&](Value at, int64_t lanes) {
     e.storeZeros(memory, math.add(offset, at), lanes);
   });
 }
 
-void RegionReader::copyRow(Value n, Value plane, Value row, Value memory,
-                           Value target) {
+void RegionReader::copyRow(Value n, Value plane, Value row, Value channel,
+                           Value memory, Value target) {
   Value input = e.contraction.lhs();
-  int64_t channels = g.channels, width = g.in[2];
-  int64_t left = std::min(std::max<int64_t>(g.pad[2], 0), regionColumns);
-  int64_t first = std::max<int64_t>(-g.pad[2], 0);
-  int64_t valid = std::clamp<int64_t>(width - first, 0, regionColumns - left);
   int64_t right = regionColumns - left - valid;
-
   if (left)
-    fillZeros(memory, target, left * channels);
-  Value begin = math.add(target, left * channels);
-  Value stored = e.memoryOf(input);
-  if (g.channelsLast && stored) {
+    fillZeros(memory, target, left * pixelStride);
+  Value begin = math.add(target, left * pixelStride);
+  Value source = e.memoryOf(input);
+  if (g.channelsLast && source && pixels.channels == g.channels &&
+      pixelStride == g.channels) {
     // Pixels of a row are contiguous.
-    Value flat = math.flatten(stored);
-    Value line = math.add(math.mul(n, g.in[0]), plane);
-    line = math.add(math.mul(line, g.in[1]), row);
-    Value source = math.add(math.mul(line, width * channels), first * channels);
-    e.forRuns(valid * channels, 2 * e.lanes, [&](Value at, int64_t lanes) {
+    Value flat = math.flatten(source);
+    Value from = math.add(lineOf(n, plane, row), first * g.channels);
+    e.forRuns(valid * g.channels, 2 * e.lanes, [&](Value at, int64_t lanes) {
       Value value =
           e.makeEmitter().load(flat, getElementTypeOrSelf(input.getType()),
-                               math.add(source, at), lanes);
+                               math.add(from, at), lanes);
       e.store(value, memory, math.add(begin, at));
     });
   } else {
     math.loop(valid, [&](Value w) {
-      Value pixel = math.add(begin, math.mul(w, channels));
-      auto copy = [&](Value channel, int64_t lanes) {
+      Value pixel = math.add(begin, math.mul(w, pixelStride));
+      auto copy = [&](Value at, int64_t lanes) {
         e.copyRun(input,
-                  g.indices(n, {plane, row, math.add(w, first)}, channel),
-                  lanes, memory, math.add(pixel, channel));
+                  g.indices(n, {plane, row, math.add(w, first)},
+                            math.add(channel, at)),
+                  lanes, memory, math.add(pixel, at));
       };
       if (g.channelsLast)
-        e.forRuns(channels, 2 * e.lanes, copy);
+        e.forRuns(pixels.channels, 2 * e.lanes, copy);
       else
-        math.loop(channels, [&](Value channel) { copy(channel, 1); });
+        math.loop(pixels.channels, [&](Value at) { copy(at, 1); });
     });
   }
   if (right)
-    fillZeros(memory, math.add(begin, valid * channels), right * channels);
+    fillZeros(memory, math.add(begin, valid * pixelStride),
+              right * pixelStride);
 }

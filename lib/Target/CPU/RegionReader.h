@@ -17,31 +17,53 @@ namespace mpc {
 
 class RegionReader {
 public:
+  /// What a copy holds of a pixel.
+  struct Pixels {
+    int64_t channels = 0; ///< so many
+    int64_t pitch = 0;    ///< between pixels
+    /// Where not 0, each element stands in a word together with that of the
+    /// pixel that is so many behind it in its line.
+    int64_t distance = 0;
+  };
+
   /// Sets up memory for what `rows` lines of the output read of the left
-  /// operand. With a `distance` each element stands in a word together with the
-  /// one that is so many elements behind it in its line.
-  RegionReader(ContractionEmitter &emitter, int64_t rows, int64_t distance = 0);
+  /// operand, `images` times.
+  RegionReader(ContractionEmitter &emitter, int64_t rows);
+  RegionReader(ContractionEmitter &emitter, int64_t rows, Pixels pixels,
+               int64_t images = 1);
 
   /// Makes the region for output plane `plane` and lines from `row` on of image
-  /// `n` readable, and returns the offset of its first element.
-  mlir::Value read(mlir::Value n, mlir::Value plane, mlir::Value row);
+  /// `n` readable, with the channels from `channel` on, as copy number `image`,
+  /// and returns the offset of its first pixel's channel 0, which may lie
+  /// before the memory.
+  mlir::Value read(mlir::Value n, mlir::Value plane, mlir::Value row,
+                   mlir::Value channel = {}, mlir::Value image = {});
 
   /// One-dimensional, in the type of rows or, with a distance, of words.
   mlir::Value memory;
-  /// Between window planes, lines and pixels; channels are adjacent.
-  int64_t planeStride, rowStride, pixelStride;
+  /// Between copies, window planes, lines and pixels; channels are adjacent.
+  int64_t imageStride, planeStride, rowStride, pixelStride;
 
 private:
   void copyRow(mlir::Value n, mlir::Value plane, mlir::Value row,
-               mlir::Value memory, mlir::Value target);
+               mlir::Value channel, mlir::Value memory, mlir::Value target);
   void pairRow(mlir::Value target);
+  void pairStored(mlir::Value n, mlir::Value plane, mlir::Value row,
+                  mlir::Value channel, mlir::Value target);
+  /// The offset of a line of the input in its memory.
+  mlir::Value lineOf(mlir::Value n, mlir::Value plane, mlir::Value row);
   void fillZeros(mlir::Value memory, mlir::Value offset, int64_t count);
 
   ContractionEmitter &e;
   const IndexMath &math;
   const ConvolutionGeometry &g;
-  int64_t regionRows, regionColumns, distance;
-  mlir::Value line; ///< of factors, before they are put together in pairs
+  Pixels pixels;
+  int64_t regionRows, regionColumns;
+  /// Pixels of a copied line: zeros on the left, then those from `first` on.
+  int64_t left, first, valid;
+  /// Of pairs: the input where it lies in memory, else a line of factors before
+  /// they are put together.
+  mlir::Value stored, line;
 };
 
 } // namespace mpc

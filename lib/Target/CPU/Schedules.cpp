@@ -185,33 +185,57 @@ void Cut::cutFilterGradient() {
   const ConvolutionGeometry &g = c.geometry;
   FilterBlocks cut(g, rows);
   panelsPerItem = panels;
-  blocksPerItem = allBlocks = cut.units;
+  blocksPerItem = allBlocks = cut.split.blocks;
+  // Pixels at such a distance share few cache sets, and panels all read them.
+  packsLeft |= g.channels * bytes % 1024 == 0 && panels > 1;
   // Fewer rows than this do not pay for reading region and panels.
   constexpr int64_t kWantedItems = 4, kFewestRows = 48;
-  auto keptBytes = [&] {
-    return panelsPerItem * blocksPerItem * cut.split.largest() * columns *
-           sumBytes;
+  auto rowsPerItem = [&] {
+    return blocksPerItem * cut.split.largest() * cut.places;
   };
-  while ((items() < kWantedItems || keptBytes() > cache / 2) &&
-         panelsPerItem > 1)
-    halve(panelsPerItem);
-  while ((items() < kWantedItems &&
-          blocksPerItem * cut.split.rows >= 2 * kFewestRows) ||
-         (keptBytes() > cache / 2 && blocksPerItem > 1))
-    halve(blocksPerItem);
+  auto keepsTooMuch = [&] {
+    return panelsPerItem * columns * rowsPerItem() * sumBytes > cache / 2;
+  };
+  // A group of panels reads the region, a group of blocks the panels: the item
+  // stays square. Less than a cache line of a pixel's channels is read as
+  // dearly as all of it, and lines of the filter that an item has only some
+  // pixels of are not stored in one piece.
+  constexpr int64_t kLine = 64;
+  auto halvesBlocks = [&] {
+    int64_t channels = blocksPerItem * cut.split.rows;
+    if (blocksPerItem == 1 || rowsPerItem() < 2 * kFewestRows)
+      return false;
+    return panelsPerItem == 1
+               ? cut.joined || channels * bytes >= 2 * kLine
+               : !cut.joined && channels > panelsPerItem * columns;
+  };
+  while (keepsTooMuch() && (panelsPerItem > 1 || blocksPerItem > 1))
+    halve(halvesBlocks() || panelsPerItem == 1 ? blocksPerItem : panelsPerItem);
+  while (items() < kWantedItems && (halvesBlocks() || panelsPerItem > 1))
+    halve(halvesBlocks() ? blocksPerItem : panelsPerItem);
 
-  // A chunk is some lines of one image, all chunks alike; the input's region,
-  // which holds pairs twice, and the gradient's panels have a quarter of the
-  // cache each.
-  auto fits = [&](int64_t lines) {
-    int64_t taken = panelsPerItem * lines * g.out[2] * columns * bytes;
-    int64_t region = g.regionElements(lines) * bytes * c.depthOfStep();
+  // A chunk is some lines of one image, all chunks alike, or some small images;
+  // the input's region, which holds pairs twice, and the gradient's panels have
+  // a quarter of the cache each.
+  int64_t wordBytes = bytes * c.depthOfStep();
+  FilterRegion held(g, cut, blocksPerItem, wordBytes);
+  auto fits = [&](int64_t lines, int64_t images) {
+    int64_t taken = panelsPerItem * images * lines * g.out[2] * columns * bytes;
+    int64_t region = images * g.regionPixels(lines) * held.pitch * wordBytes;
     return region <= cache / 4 && taken <= cache / 4;
   };
   chunk = g.out[2];
   for (int64_t lines = 1; lines <= g.out[1]; ++lines)
-    if (g.out[1] % lines == 0 && fits(lines))
+    if (g.out[1] % lines == 0 && fits(lines, 1))
       chunk = lines * g.out[2];
+  // Sums are read and written again for each chunk.
+  constexpr int64_t kEnough = 1024;
+  int64_t image = g.out[1] * g.out[2];
+  if (g.out[0] > 1 || chunk < image)
+    return;
+  for (int64_t images = 2; images * image <= kEnough; ++images)
+    if (g.batch % images == 0 && fits(g.out[1], images))
+      chunk = images * image;
 }
 
 //===----------------------------------------------------------------------===//
@@ -301,7 +325,11 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
     break;
   case ContractionForm::FilterGradient: {
     const Spatial &out = c.geometry.out;
-    if (chunk == 0 || chunk % out[2] || out[1] % (chunk / out[2]))
+    int64_t image = out[1] * out[2];
+    bool isImages = out[0] == 1 && chunk > image && chunk % image == 0 &&
+                    c.geometry.batch % (chunk / image) == 0;
+    if (!isImages &&
+        (chunk == 0 || chunk % out[2] || out[1] % (chunk / out[2])))
       return refuse() << "has chunks of " << chunk
                       << " positions, which do not divide images of " << out[1]
                       << " lines of " << out[2] << " into whole lines";

@@ -69,11 +69,22 @@ func.func private @depthwise(%x: tensor<1x28x28x64xf32>, %w: tensor<64x1x3x3xf32
 // A chunk is whole lines of the output; the gradient's channels are panels as they lie.
 
 // CHECK-LABEL: @filter
-// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 576, blocks_per_item = 11, panels_per_item = 1>
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 576, blocks_per_item = 3, panels_per_item = 1>
 func.func private @filter(%x: tensor<64x26x26x32xf32>, %g: tensor<64x24x24x64xf32>) -> tensor<64x32x3x3xf32>
     attributes {mpc.kernel_kind = "library"} {
   %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<64x26x26x32xf32>, tensor<64x24x24x64xf32>) -> tensor<64x32x3x3xf32>
   return %0 : tensor<64x32x3x3xf32>
+}
+
+// Of small images a chunk has several. Items keep some channels of the input, and copy them:
+// pixels that lie at a power of two share cache sets.
+
+// CHECK-LABEL: @small_images
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 392, blocks_per_item = {{[0-9]+}}, panels_per_item = {{[0-9]+}}, pack = left>
+func.func private @small_images(%x: tensor<8x7x7x512xf32>, %g: tensor<8x7x7x512xf32>) -> tensor<512x512x3x3xf32>
+    attributes {mpc.kernel_kind = "library"} {
+  %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) : (tensor<8x7x7x512xf32>, tensor<8x7x7x512xf32>) -> tensor<512x512x3x3xf32>
+  return %0 : tensor<512x512x3x3xf32>
 }
 
 // -----

@@ -74,6 +74,10 @@ TEST(Schedule, OfAFilterGradient) {
           x + ", " + g + ")",
       {"rows = 4, columns = 8, chunk = 12, blocks_per_item = 2, "
        "panels_per_item = 1, pack = none",
+       "rows = 4, columns = 8, chunk = 108, blocks_per_item = 2, "
+       "panels_per_item = 1, pack = none",
+       "rows = 6, columns = 8, chunk = 108, blocks_per_item = 1, "
+       "panels_per_item = 1, pack = both",
        "rows = 5, columns = 16, chunk = 36, blocks_per_item = 100, pack = "
        "both"});
 }

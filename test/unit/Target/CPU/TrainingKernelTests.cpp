@@ -235,6 +235,19 @@ TEST(FilterGradient, IsAConvolutionWithTheGradient) {
   }
 }
 
+/// Items of some channels, copies with a pitch of their own, pairs at an odd
+/// line's end, in the padding and at a stride; the filter stored by lines.
+TEST(FilterGradient, OfManyChannelsAndSmallImages) {
+  for (const char *type : {"f32", "bf16"}) {
+    expectFilterGradient({4, 40, 7, 7}, {32, 40, 3, 3}, 1, 1, 1, type, true);
+    expectFilterGradient({6, 256, 5, 3}, {64, 256, 1, 1}, 1, 0, 1, type, true);
+    expectFilterGradient({2, 70, 9, 8}, {96, 70, 1, 1}, 2, 0, 1, type, true);
+    expectFilterGradient({3, 33, 6, 9}, {16, 33, 3, 3}, 2, 1, 1, type, true);
+    expectFilterGradient({2, 20, 8, 8}, {16, 20, 2, 2}, 1, 0, 2, type, true);
+    expectFilterGradient({2, 2, 8, 9}, {32, 2, 3, 3}, 1, 1, 1, type, true);
+  }
+}
+
 TEST(FilterGradient, OfGroups) {
   auto text = [](const std::string &x, const std::string &g,
                  const std::string &w, int groups) {
