@@ -6,6 +6,8 @@
 
 #include "mpc/Support/UnitLoops.h"
 
+#include "mpc/Support/TilePermission.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -76,11 +78,40 @@ MPC_UNIT_LOOP(multiplyAdd256, "avx2,fma", __m256, 6, MPC_MULTIPLY_ADD_256)
 MPC_UNIT_LOOP(multiplyAdd512, "avx512f,fma", __m512, 12, MPC_MULTIPLY_ADD_512)
 MPC_UNIT_LOOP(dotBf16, "avx512f,avx512bf16", __m512, 12, MPC_DOT_BF16)
 
+/// Tiles of sums in a two by two block, those of a step loaded anew.
+[[gnu::target("amx-tile,amx-bf16")]] static void tileBf16(int64_t rounds) {
+  struct {
+    uint8_t palette = 1, startRow = 0, reserved[14] = {};
+    uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } configuration;
+  const float *values = sharedOperands();
+  permitTiles();
+  _tile_loadconfig(&configuration);
+  for (int64_t round = 0; round < rounds; ++round)
+    for (int64_t first = 0; first < kOperands; first += 64) {
+      const float *step = values + first * 16;
+      _tile_loadd(4, step, 64);
+      _tile_loadd(5, step + 256, 64);
+      _tile_loadd(6, step + 512, 64);
+      _tile_loadd(7, step + 768, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  _tile_release();
+}
+
 UnitLoop mpc::unitLoopOf(std::string_view level, bool ofBf16) {
+  if (level == "amx" && ofBf16)
+    return UnitLoop::TileBf16;
   if (level == "avx512bf16" && ofBf16)
     return UnitLoop::DotBf16;
-  return level == "avx512" || level == "avx512bf16" ? UnitLoop::MultiplyAdd512
-                                                    : UnitLoop::MultiplyAdd256;
+  for (std::string_view wide : {"avx512", "avx512bf16", "amx"})
+    if (level == wide)
+      return UnitLoop::MultiplyAdd512;
+  return UnitLoop::MultiplyAdd256;
 }
 
 double mpc::runUnitLoop(UnitLoop loop, int64_t rounds) {
@@ -96,6 +127,12 @@ double mpc::runUnitLoop(UnitLoop loop, int64_t rounds) {
   case UnitLoop::DotBf16:
     dotBf16(rounds);
     lanes = 32;
+    break;
+  case UnitLoop::TileBf16:
+    tileBf16(rounds);
+    // A product of tiles has 16 times 16 sums of 32 positions, and there is one
+    // for every 16 operands.
+    lanes = 16 * 32 / 2;
     break;
   }
   return 2 * 2 * lanes * kOperands * double(rounds);

@@ -61,13 +61,14 @@ static Result<std::string> chooseTarget(const CommonOptions &options) {
   if (options.emulateUnits) {
     level += "-emulated";
     if (!TargetInfo::parse(level))
-      return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
-                    "has no units that are emulated; only avx512bf16 has");
+      return Status(
+          StatusCode::Unavailable, "isa '" + options.isa + "'",
+          "has no units that are emulated; only avx512bf16 and amx have");
   }
   std::optional<TargetInfo> info = TargetInfo::parse(level);
   if (!info || !info->facts().isGenerated)
     return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
-                  "is not among the levels that code is generated for: "
+                  "is not among the levels that code is generated for: amx, "
                   "avx512bf16, avx512, avx2");
   if (!llvm::is_contained(TargetInfo::runnable(), *info))
     return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",

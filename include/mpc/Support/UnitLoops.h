@@ -16,7 +16,7 @@
 namespace mpc {
 
 /// One instruction of the vector units.
-enum class UnitLoop { MultiplyAdd256, MultiplyAdd512, DotBf16 };
+enum class UnitLoop { MultiplyAdd256, MultiplyAdd512, DotBf16, TileBf16 };
 
 /// The fastest instruction in code of a CPU's level ("avx512") for factors of
 /// f32, or of bf16.

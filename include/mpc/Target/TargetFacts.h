@@ -31,6 +31,11 @@ enum class MathType {
   Int8,
 };
 
+/// Registers of a unit that hold matrices; a count of 0: there are none.
+struct TileRegisters {
+  int64_t count = 0, rows = 0, rowBytes = 0;
+};
+
 /// A matrix unit: what multiplies a type faster than it would be as f32.
 struct MathUnit {
   MathType type;
@@ -45,6 +50,7 @@ struct MathUnit {
   int64_t depth = 1;
   /// Whether subnormal operands, sums and results count as zeros.
   bool flushesSubnormals = false;
+  TileRegisters tiles;
 };
 
 /// How kernels of a target are made, as far as it concerns the passes before

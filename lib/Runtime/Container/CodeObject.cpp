@@ -6,6 +6,8 @@
 
 #include "CodeObject.h"
 
+#include "mpc/Support/TilePermission.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -85,6 +87,8 @@ std::span<const std::string_view> detail::cpuLevels() {
     std::vector<std::string_view> found;
     bool hasAvx512 = __builtin_cpu_supports("x86-64-v4");
     bool hasDots = hasAvx512 && __builtin_cpu_supports("avx512bf16");
+    if (hasDots && __builtin_cpu_supports("amx-bf16") && permitTiles())
+      found.push_back("amx");
     // Other makers' cores multiply bf16 faster as f32.
     bool dotsFirst = hasDots && __builtin_cpu_is("amd");
     if (dotsFirst)
@@ -96,6 +100,7 @@ std::span<const std::string_view> detail::cpuLevels() {
     if (__builtin_cpu_supports("x86-64-v3")) {
       found.push_back("avx2");
       found.push_back("avx512bf16-emulated");
+      found.push_back("amx-emulated");
     }
     return found;
   }();

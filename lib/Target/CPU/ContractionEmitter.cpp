@@ -88,6 +88,8 @@ ContractionEmitter::ContractionEmitter(const ContractionKernel &from)
       stored(from.kernel, contraction.op) {
   panel.columns = columns;
   panel.form = contraction.panelForm;
+  if (isTiled(contraction.unit))
+    tiles.emplace(b, from.impl, contraction.target.emulatesUnits());
 }
 
 FailureOr<int64_t> ContractionEmitter::run() {
@@ -98,6 +100,8 @@ FailureOr<int64_t> ContractionEmitter::run() {
                                  /*inOrder=*/false);
   b.setInsertionPoint(own.getBody().front().getTerminator());
   emitItem(own.getItem());
+  if (tiles)
+    tiles->finish();
   if (failed(status))
     return failure();
   return scratchBytes;
@@ -299,6 +303,40 @@ SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
   return result;
 }
 
+void ContractionEmitter::packRowsAcross(Value tensor, ArrayRef<Value> leading,
+                                        Value row, int64_t rowCount,
+                                        Value first, int64_t extent,
+                                        Value memory, int64_t pitch) {
+  auto values = [&](Value r, Value k, int64_t count) {
+    SmallVector<Value> at(leading);
+    at.append({math.add(first, k), math.add(row, r)});
+    return load(tensor, at, count);
+  };
+  auto place = [&](Value r, Value k) {
+    return math.add(math.mul(r, pitch), k);
+  };
+  if (rowCount < lanes || extent < lanes)
+    return math.loop(extent, [&](Value k) {
+      math.loop(rowCount,
+                [&](Value r) { store(values(r, k, 1), memory, place(r, k)); });
+    });
+  // Squares, the last ones over others where extents are no multiples.
+  auto squares = [&](int64_t count, llvm::function_ref<void(Value)> body) {
+    math.loop(llvm::divideCeil(count, lanes), [&](Value number) {
+      body(math.min(math.mul(number, lanes), count - lanes));
+    });
+  };
+  squares(extent, [&](Value k) {
+    squares(rowCount, [&](Value r) {
+      SmallVector<Value> lines;
+      for (int64_t i = 0; i < lanes; ++i)
+        lines.push_back(values(r, math.add(k, i), lanes));
+      for (auto [i, line] : llvm::enumerate(transposeVectors(b, loc, lines)))
+        store(line, memory, place(math.add(r, i), k));
+    });
+  });
+}
+
 void ContractionEmitter::forSteps(
     int64_t count, llvm::function_ref<void(Value, Value, bool)> body) {
   int64_t depth = contraction.depthOfStep(), whole = count / depth;
@@ -436,6 +474,9 @@ void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
                                   Value memory, Value base,
                                   ArrayRef<KLoop> loops, Value offset) {
   SumBlock block = blockOf(rowOffsets, vectors);
+  if (tiles)
+    return emitTileKernel(b, loc, *tiles, block, memory, base, panel, loops,
+                          {sums, offset, columns}, /*add=*/keepsSums());
   mpc::storeSums(b, loc, block,
                  emitMicroKernel(b, loc, block, memory, base, panel, loops),
                  sums, columns, offset, /*add=*/keepsSums());

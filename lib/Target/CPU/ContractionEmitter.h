@@ -16,6 +16,7 @@
 #include "../Kernel/StoredResults.h"
 #include "ContractionShape.h"
 #include "KernelEmitters.h"
+#include "TileUnit.h"
 
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 
@@ -141,6 +142,11 @@ public:
   void packRows(mlir::Value tensor, Indices indices, mlir::Value rowCount,
                 mlir::Value first, int64_t extent, mlir::Value memory,
                 int64_t pitch);
+  /// The same where rows are neighbours in memory: `rowCount` of them from
+  /// `row` on along the last dimension, positions along the one before.
+  void packRowsAcross(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading,
+                      mlir::Value row, int64_t rowCount, mlir::Value first,
+                      int64_t extent, mlir::Value memory, int64_t pitch);
   /// Runs `body` for each step of `count` positions, `first` the step's first
   /// one; with `isHalf` there is no second.
   void forSteps(
@@ -224,12 +230,13 @@ public:
   double cyclesPerItem = 1;
   /// Cycles per item of `flops` of products in all.
   double cyclesOf(double flops) const {
-    return flops / (4.0 * lanes * contraction.depthOfStep()) / items;
+    return flops / (4.0 * lanes * contraction.speedup()) / items;
   }
 
 private:
   mlir::func::FuncOp kernel;
   StoredResults stored;
+  std::optional<TileUnit> tiles;
   int64_t scratchBytes = 0, sumsStart = 0, tileElements = 0, sumElements = 0;
   mlir::Value sums;
 };

@@ -77,14 +77,27 @@ static Type sumTypeOf(Operation *op) {
   return wide ? Type(builder.getF64Type()) : Type(builder.getF32Type());
 }
 
-/// The unit for a contraction whose operands and sums have these types.
-static DotUnit unitOf(Operation *op, Type sumType, const CpuTarget &target) {
-  bool isBf16 = llvm::all_of(op->getOperands().take_front(2), [](Value value) {
-    return getElementTypeOrSelf(value.getType()).isBF16();
-  });
-  if (!isBf16 || !sumType.isF32() || !target.hasDotBf16())
+/// The unit for a contraction of these operands and sums, in which so many
+/// positions are neighbours.
+static DotUnit unitOf(const Contraction &c, int64_t run) {
+  const CpuTarget &target = c.target;
+  bool isBf16 =
+      llvm::all_of(c.op->getOperands().take_front(2), [](Value value) {
+        return getElementTypeOrSelf(value.getType()).isBF16();
+      });
+  if (!isBf16 || !c.sumType.isF32() || !target.hasDotBf16())
     return DotUnit::MultiplyAdd;
-  return target.emulatesUnits() ? DotUnit::EmulatedDotBf16 : DotUnit::DotBf16;
+  bool emulates = target.emulatesUnits();
+  // Shorter runs, and rows whose positions are lines apart, fill no tiles.
+  constexpr int64_t kLeastRun = 16;
+  if (target.hasTiles() && c.form != ContractionForm::FilterGradient &&
+      run >= kLeastRun)
+    return emulates ? DotUnit::EmulatedTileBf16 : DotUnit::TileBf16;
+  // Where tiles are the unit for bf16, vdpbf16ps is slower than f32: only what
+  // was packed for it takes it.
+  if (target.hasTiles() && !c.packed)
+    return DotUnit::MultiplyAdd;
+  return emulates ? DotUnit::EmulatedDotBf16 : DotUnit::DotBf16;
 }
 
 //===----------------------------------------------------------------------===//
@@ -202,18 +215,19 @@ FailureOr<Contraction> Contraction::get(Operation *op,
   if (failed(geometry))
     return failure();
   c.geometry = *geometry;
-  // Lanes of a depthwise one are channels, and attention's probabilities are
-  // f32.
-  if (c.form != ContractionForm::Depthwise &&
-      c.form != ContractionForm::Attention &&
-      (!c.packed || c.packed.getDepth() > 1))
-    c.unit = unitOf(op, c.sumType, target);
   if (c.form == ContractionForm::Product) {
     FailureOr<ProductShape> shape = shapeOf(c);
     if (failed(shape))
       return failure();
     c.product = *shape;
   }
+  // Lanes of a depthwise one are channels, and attention's probabilities are
+  // f32.
+  if (c.form != ContractionForm::Depthwise &&
+      c.form != ContractionForm::Attention &&
+      (!c.packed || c.packed.getDepth() > 1))
+    c.unit = unitOf(c, c.form == ContractionForm::Product ? c.product.depth
+                                                          : c.geometry.run());
   if (c.packed && c.form != ContractionForm::Depthwise) {
     Type element = getElementTypeOrSelf(c.rhs().getType());
     FailureOr<PanelForm> form =
@@ -288,4 +302,18 @@ int64_t Contraction::vectors(int64_t columns) const {
   return isWindow && panelsOfGroup(columns) == 1
              ? tailVectors(panelForm, columns, width(), lanes)
              : columns / lanes;
+}
+
+int64_t Contraction::mostRows(int64_t columns) const {
+  // Two tiles of rows, and two of columns.
+  if (isTiled(unit))
+    return 2 * target.info().unit(MathType::BFloat16)->tiles.rows;
+  return maxBlockRows(vectors(columns), target);
+}
+
+double Contraction::speedup() const {
+  if (unit == DotUnit::MultiplyAdd)
+    return 1;
+  const TargetFacts &facts = target.info().facts();
+  return target.info().unit(MathType::BFloat16)->rate / facts.float32Rate;
 }

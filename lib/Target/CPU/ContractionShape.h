@@ -81,6 +81,10 @@ struct Contraction {
     return llvm::divideCeil(positions, depthOfStep());
   }
   bool isPaired() const { return depthOfStep() > 1; }
+  /// Most rows of a block of sums with panels of `columns`.
+  int64_t mostRows(int64_t columns) const;
+  /// How much faster than f32 the unit is.
+  double speedup() const;
   /// Runs of neighbours in a convolution's depth, and the steps of its panel.
   int64_t windowRuns() const {
     return geometry.run() ? geometry.depth() / geometry.run() : 0;

@@ -14,6 +14,7 @@
 
 #include "mpc/Target/CPU/CpuTarget.h"
 
+#include "mpc/Support/TilePermission.h"
 #include "mpc/Support/UnitLoops.h"
 #include "mpc/Target/TargetFamily.h"
 
@@ -29,7 +30,9 @@ static constexpr std::pair<CpuIsa, llvm::StringLiteral> kLevels[] = {
     {CpuIsa::Avx2, "avx2"},
     {CpuIsa::Avx512, "avx512"},
     {CpuIsa::Avx512Bf16, "avx512bf16"},
-    {CpuIsa::EmulatedBf16, "avx512bf16-emulated"}};
+    {CpuIsa::Amx, "amx"},
+    {CpuIsa::EmulatedBf16, "avx512bf16-emulated"},
+    {CpuIsa::EmulatedAmx, "amx-emulated"}};
 
 StringRef CpuTarget::name() const {
   return llvm::find_if(kLevels, [&](auto &level) { return level.first == isa; })
@@ -45,8 +48,9 @@ std::string CpuTarget::llvmFeatures() const {
     return "";
   // Conversions to bf16 never reach LLVM as such: the instruction for them
   // flushes subnormals.
-  return hasDotBf16() ? "-prefer-256-bit,+avx512bf16"
-                      : "-prefer-256-bit,-avx512bf16";
+  std::string features = hasDotBf16() ? "-prefer-256-bit,+avx512bf16"
+                                      : "-prefer-256-bit,-avx512bf16";
+  return hasTiles() ? features + ",+amx-tile,+amx-bf16" : features;
 }
 
 TargetInfo CpuTarget::info() const {
@@ -73,10 +77,10 @@ llvm::SmallVector<CpuIsa> CpuTarget::available() {
 //===----------------------------------------------------------------------===//
 
 /// A level without matrix units.
-static TargetFacts level(StringRef name, int64_t lanes, bool isGenerated) {
+static TargetFacts level(StringRef name, int64_t lanes) {
   TargetFacts facts;
   facts.name = "cpu:" + name.str();
-  facts.isGenerated = isGenerated;
+  facts.isGenerated = true;
   facts.lanes = lanes;
   facts.registers = 2 * lanes;
   // The least of such servers: half of what that core has.
@@ -93,7 +97,7 @@ static TargetFacts level(StringRef name, int64_t lanes, bool isGenerated) {
 }
 
 static std::vector<TargetFacts> describeLevels() {
-  TargetFacts dots = level("avx512bf16", 16, /*isGenerated=*/true);
+  TargetFacts dots = level("avx512bf16", 16);
   dots.float32Rate = 0.1175;
   dots.float64Rate = dots.float32Rate / 2;
   dots.bandwidth = 29;
@@ -101,15 +105,20 @@ static std::vector<TargetFacts> describeLevels() {
   dots.multiplyAddsInFlight = 12;
   dots.units = {{MathType::BFloat16, 1, 0.235, "AVX-512 BF16", 2,
                  /*flushesSubnormals=*/true}};
-  TargetFacts emulated = dots;
-  emulated.name += "-emulated";
-  emulated.emulatesUnits = true;
-  TargetFacts amx = level("amx", 16, /*isGenerated=*/false);
-  // A tile has 16 rows of 64 bytes.
-  amx.units = {{MathType::BFloat16, 32, 2.52, "AMX tiles"},
-               {MathType::Int8, 64, 5.04, "AMX tiles"}};
-  return {level("avx2", 8, true), level("avx512", 16, true), emulated, dots,
-          amx};
+  TargetFacts amx = level("amx", 16);
+  TileRegisters tiles{8, 16, 64};
+  amx.units = {{MathType::BFloat16, 32, 2.52, "AMX tiles", 2,
+                /*flushesSubnormals=*/true, tiles},
+               {MathType::Int8, 64, 5.04, "AMX tiles", 4,
+                /*flushesSubnormals=*/false, tiles}};
+  auto emulated = [](TargetFacts facts) {
+    facts.name += "-emulated";
+    facts.emulatesUnits = true;
+    return facts;
+  };
+  return {level("avx2", 8), level("avx512", 16),
+          emulated(dots),   dots,
+          emulated(amx),    amx};
 }
 
 /// Whether vdpbf16ps multiplies faster than f32 multiply-adds do. Cores that
@@ -148,7 +157,8 @@ static bool hasLevel(const TargetFacts &facts) {
     return false;
   if (facts.name == "cpu:avx512bf16")
     return has({"avx512bf16"});
-  return facts.name != "cpu:amx" || has({"amx-bf16"});
+  return facts.name != "cpu:amx" ||
+         (has({"amx-bf16", "avx512bf16"}) && permitTiles());
 }
 
 TargetFamily mpc::cpuFamily() {

@@ -7,7 +7,7 @@
 #include "MicroKernel.h"
 
 #include "../Kernel/IndexMath.h"
-#include "../Kernel/MathExpansion.h"
+#include "UnitArithmetic.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -31,6 +31,15 @@ RowSplit::RowSplit(int64_t extent, int64_t most) {
   blocks = std::max<int64_t>(1, (extent + most - 1) / most);
   rows = extent / blocks;
   larger = extent % blocks;
+}
+
+int64_t mpc::panelSteps(ArrayRef<KLoop> loops) {
+  if (loops.front().panelSteps)
+    return loops.front().panelSteps;
+  int64_t steps = 1;
+  for (const KLoop &inner : loops.drop_front())
+    steps *= inner.extent;
+  return steps;
 }
 
 namespace {
@@ -95,24 +104,9 @@ private:
   /// zeros wherever they go in or come out.
   Value emulateDotBf16(Value x, Value y, Value sum) {
     ValueMath math(b, loc);
-    Type words = x.getType();
-    auto flushed = [&](Value value) {
-      Value bits = math.bits(value);
-      Value isSmall =
-          math.compare(arith::CmpIPredicate::eq, math.bitAnd(bits, 0x7f800000),
-                       math.integer(words, 0));
-      Value zero = math.bitAnd(bits, int64_t(0x80000000));
-      return math.fromBits(math.select(isSmall, zero, bits), vectorType);
-    };
-    auto upper = [&](Value word) {
-      return flushed(
-          math.fromBits(math.bitAnd(word, int64_t(0xffff0000)), vectorType));
-    };
-    auto lower = [&](Value word) {
-      return flushed(math.fromBits(math.shiftLeft(word, 16), vectorType));
-    };
-    sum = flushed(math.fma(upper(x), upper(y), flushed(sum)));
-    return flushed(math.fma(lower(x), lower(y), sum));
+    for (bool isUpper : {true, false})
+      sum = multiplyAddHalves(math, isUpper, x, y, sum);
+    return sum;
   }
 
   /// The factors of a row at a step, in every lane.
@@ -148,9 +142,8 @@ private:
     if (depth == loops.size())
       return step(row, column, sums, 0, /*isHalf=*/false);
     const KLoop &loop = loops[depth];
-    int64_t panelStride = panel.pitch ? panel.pitch : panel.columns;
-    for (const KLoop &inner : loops.drop_front(depth + 1))
-      panelStride *= inner.extent;
+    int64_t panelStride = (panel.pitch ? panel.pitch : panel.columns) *
+                          panelSteps(loops.drop_front(depth));
     bool last = depth + 1 == loops.size();
     int64_t unroll = last ? sets : 1, whole = loop.extent - loop.endsHalf,
             looped = whole - whole % unroll;

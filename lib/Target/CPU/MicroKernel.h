@@ -23,8 +23,14 @@ namespace mpc {
 enum class DotUnit {
   MultiplyAdd,     ///< one position, in the type of the sums
   DotBf16,         ///< vdpbf16ps: two positions of bf16, f32 sums
-  EmulatedDotBf16, ///< the same by the arithmetic that it documents
+  TileBf16,        ///< AMX: tiles of two positions of bf16 in a word, f32 sums
+  EmulatedDotBf16, ///< the same by the arithmetic that they document
+  EmulatedTileBf16,
 };
+
+inline bool isTiled(DotUnit unit) {
+  return unit == DotUnit::TileBf16 || unit == DotUnit::EmulatedTileBf16;
+}
 
 /// Positions of K in a step.
 inline int64_t stepDepth(DotUnit unit) {
@@ -46,6 +52,8 @@ struct Panel {
   int64_t columns = 0;
   int64_t pitch = 0; ///< elements between steps; 0: the columns
   PanelForm form = PanelForm::Plain;
+  /// Whether it passes by while rows stay near, not the other way round.
+  bool isStreamed = false;
 };
 
 /// One loop over a part of K, outermost first. The panel is walked in order.
@@ -55,7 +63,12 @@ struct KLoop {
   /// Whether the last step has a first position alone: the row's other factor
   /// is not read and counts as zero. Of the innermost loop.
   bool endsHalf = false;
+  /// Steps of the panel between two of this loop; 0: those of the loops inside.
+  int64_t panelSteps = 0;
 };
+
+/// Steps of the panel between two of the first of `loops`.
+int64_t panelSteps(llvm::ArrayRef<KLoop> loops);
 
 /// A block of sums.
 struct SumBlock {
@@ -92,6 +105,17 @@ emitMicroKernel(mlir::OpBuilder &builder, mlir::Location loc,
 void storeSums(mlir::OpBuilder &builder, mlir::Location loc,
                const SumBlock &block, mlir::ValueRange sums, mlir::Value tile,
                int64_t pitch, mlir::Value offset, bool add = false);
+
+class TileUnit;
+struct TileMemory;
+
+/// Both of them by a unit with tiles. Positions of the last loop are neighbours
+/// in memory, which is of 16-bit elements.
+void emitTileKernel(mlir::OpBuilder &builder, mlir::Location loc,
+                    TileUnit &unit, const SumBlock &block, mlir::Value rows,
+                    mlir::Value base, const Panel &panel,
+                    llvm::ArrayRef<KLoop> loops, const TileMemory &to,
+                    bool add);
 
 /// How `extent` rows are cut into blocks of at most `most` rows of almost equal
 /// size: the first `larger` blocks have `rows + 1` rows, the others `rows`.

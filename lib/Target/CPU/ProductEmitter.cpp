@@ -57,6 +57,8 @@ private:
   const ProductShape &shape = contraction.product;
   Value lhs = contraction.lhs(), rhs = contraction.rhs();
   bool transposed = contraction.transposeLhs;
+  /// Whether steps of the left side stand one behind another; tiles want rows.
+  bool inSteps = transposed && !isTiled(contraction.unit);
   RowSplit split{shape.m, blocks.getRows()};
   int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
@@ -80,7 +82,7 @@ void ProductEmitter::prepare() {
   int64_t rowElements = 0, rowBytes = bytesPerElement(contraction.rowType());
   if (!blocks.packsLeft()) {
     rowPitch = transposed ? shape.m : shape.depth;
-  } else if (transposed) {
+  } else if (inSteps) {
     rowPitch = split.largest();
     // One cache line more than a multiple keeps blocks out of each other's way.
     int64_t line = 64 / bytesPerElement(contraction.wordType());
@@ -94,10 +96,11 @@ void ProductEmitter::prepare() {
       rowPitch += 64 / rowBytes;
     rowElements = split.largest() * rowPitch;
   }
-  Type rowType = transposed ? contraction.wordType() : contraction.rowType();
+  Type rowType = inSteps ? contraction.wordType() : contraction.rowType();
   rowMemory = blocks.packsLeft() ? area(rowElements, rowType)
                                  : inPlace(lhs, contraction.rowType());
   Type word = contraction.wordType();
+  panel.isStreamed = true;
   panel.memory =
       blocks.packsRight()
           ? area(panelsPerItem * contraction.steps(chunk) * columns, word)
@@ -140,7 +143,7 @@ void ProductEmitter::emitItem(Value item) {
 void ProductEmitter::addChunk(Value first, int64_t count) {
   if (blocks.packsRight())
     packPanels(first, count);
-  if (blocks.packsLeft() && transposed && keepsSums())
+  if (blocks.packsLeft() && inSteps && keepsSums())
     forSteps(count, [&](Value step, Value k, bool isHalf) {
       math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
         BlockRows rows = rowsOf(block);
@@ -205,6 +208,11 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     };
     packRows(lhs, indices, blockRows.count(), first, count, rowMemory,
              rowPitch);
+  } else if (!inSteps) {
+    blockRows.with([&](int64_t size) {
+      packRowsAcross(lhs, indicesOf(shape.lhsBatch), row, size, first, count,
+                     rowMemory, rowPitch);
+    });
   } else if (keepsSums()) {
     base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
   } else {
@@ -231,13 +239,13 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
       blockRows.with([&](int64_t rows) {
         SmallVector<int64_t> offsets;
         for (int64_t r = 0; r < rows; ++r)
-          offsets.push_back(transposed ? r : r * rowPitch);
+          offsets.push_back(inSteps ? r : r * rowPitch);
         int64_t depth = contraction.depthOfStep();
-        multiply(offsets, vectors, rowMemory, base,
-                 transposed ? KLoop{contraction.steps(count), rowPitch}
-                            : KLoop{contraction.steps(count), depth,
-                                    count % depth > 0},
-                 tile);
+        multiply(
+            offsets, vectors, rowMemory, base,
+            inSteps ? KLoop{contraction.steps(count), rowPitch}
+                    : KLoop{contraction.steps(count), depth, count % depth > 0},
+            tile);
       });
       if (!keepsSums())
         storePanel(block, number, used);

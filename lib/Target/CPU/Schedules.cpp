@@ -10,6 +10,8 @@
 
 #include "Schedules.h"
 
+#include "TileUnit.h"
+
 #include "mpc/Target/TargetInfo.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -33,7 +35,7 @@ struct Cut {
           c.form == ContractionForm::Attention ? 2 * c.lanes
                                                : c.target.blockColumns(),
           llvm::PowerOf2Ceil(std::max(c.width(), c.lanes)));
-    rows = maxBlockRows(c.vectors(columns), c.target);
+    rows = c.mostRows(columns);
     panels = (c.form == ContractionForm::Product ? 1 : c.geometry.groups) *
              c.panelsOfGroup(columns);
     packsLeft = !c.storesRows();
@@ -98,6 +100,9 @@ void Cut::cutProduct() {
   // many rows.
   blocksPerItem = std::min<int64_t>(allBlocks, packsRight ? 64 : 32);
   constexpr int64_t kWantedItems = 8;
+  // Rows of a tile at a distance of 4 KB would share one cache set.
+  packsLeft |=
+      isTiled(c.unit) && shape.depth * bytes % 4096 == 0 && panelsPerItem >= 4;
   int64_t fewestPanels = packsLeft ? std::min<int64_t>(panels, 4) : 1;
   while (items() < kWantedItems && panelsPerItem / 2 >= fewestPanels)
     halve(panelsPerItem);
@@ -113,8 +118,10 @@ void Cut::cutLargeProduct() {
   int64_t mostPositions = kChunkSteps * c.depthOfStep();
   chunk = std::min(mostPositions, shape.depth);
   // Chunks alike need code for one length only.
+  int64_t whole =
+      isTiled(c.unit) ? TileUnit::kRowBytes / bytes : c.depthOfStep();
   for (int64_t count = chunk; count >= mostPositions / 2; --count)
-    if (shape.depth % count == 0 && count % c.depthOfStep() == 0) {
+    if (shape.depth % count == 0 && count % whole == 0) {
       chunk = count;
       break;
     }
@@ -295,8 +302,14 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
                     << c.lanes << " lanes of " << c.sumType << " sums";
   // Sums, the panel's vectors and a row's factor.
   int64_t vectors = c.vectors(columns), registers = c.target.registers();
-  if (rows > registers || columns / c.lanes > registers ||
-      (rows + 1) * vectors + 1 > registers)
+  if (isTiled(c.unit)) {
+    if (rows > c.mostRows(columns) || vectors > 2)
+      return refuse() << "has blocks of " << rows << " rows and " << columns
+                      << " columns, which do not fit the "
+                      << c.mostRows(columns) << " rows and " << 2 * c.lanes
+                      << " columns of two by two tiles";
+  } else if (rows > registers || columns / c.lanes > registers ||
+             (rows + 1) * vectors + 1 > registers)
     return refuse() << "has blocks of " << rows << " rows and " << columns
                     << " columns, which do not fit the " << registers
                     << " registers of '" << c.target.name() << "'";

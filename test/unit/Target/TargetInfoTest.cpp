@@ -96,10 +96,12 @@ TEST(TargetInfo, FastTypesOfCpus) {
 }
 
 TEST(TargetInfo, EmulatedUnitsAreForThoseWhoAsk) {
-  TargetInfo emulated = parsed("cpu:avx512bf16-emulated");
-  EXPECT_TRUE(emulated.facts().emulatesUnits);
-  EXPECT_TRUE(emulated.runsHere());
-  EXPECT_FALSE(llvm::is_contained(TargetInfo::names(), emulated.name()));
+  for (const char *name : {"cpu:avx512bf16-emulated", "cpu:amx-emulated"}) {
+    TargetInfo emulated = parsed(name);
+    EXPECT_TRUE(emulated.facts().emulatesUnits);
+    EXPECT_TRUE(emulated.runsHere());
+    EXPECT_FALSE(llvm::is_contained(TargetInfo::names(), emulated.name()));
+  }
   EXPECT_FALSE(TargetInfo::native()->facts().emulatesUnits);
 }
 

@@ -16,10 +16,11 @@
 
 namespace mpc {
 
-/// Instruction sets that code is generated for, weakest first. The last one
-/// plans as for Avx512Bf16 and computes what the unit's instruction documents
-/// with those of Avx2, so that its kernels are tested on any machine.
-enum class CpuIsa { Avx2, Avx512, Avx512Bf16, EmulatedBf16 };
+/// Instruction sets that code is generated for, weakest first. The last two
+/// plan as for Avx512Bf16 and Amx and compute what the unit's instructions
+/// document with those of Avx2, so that their kernels are tested on any
+/// machine.
+enum class CpuIsa { Avx2, Avx512, Avx512Bf16, Amx, EmulatedBf16, EmulatedAmx };
 
 /// A CPU that code is generated for. Immutable; cheap to copy.
 struct CpuTarget {
@@ -29,19 +30,24 @@ struct CpuTarget {
   /// Vector registers: 16 or 32.
   int64_t registers() const { return 2 * lanes(); }
   /// Whether code has AVX-512's instructions: masks, vscalef.
-  bool hasAvx512() const {
-    return isa == CpuIsa::Avx512 || isa == CpuIsa::Avx512Bf16;
-  }
+  bool hasAvx512() const { return isa != CpuIsa::Avx2 && !emulatesUnits(); }
   /// Whether vdpbf16ps multiplies bf16, and whether arithmetic stands for it.
   bool hasDotBf16() const {
-    return isa == CpuIsa::Avx512Bf16 || emulatesUnits();
+    return isa != CpuIsa::Avx2 && isa != CpuIsa::Avx512;
   }
-  bool emulatesUnits() const { return isa == CpuIsa::EmulatedBf16; }
+  /// Whether tiles multiply bf16, and vdpbf16ps what is no tile.
+  bool hasTiles() const {
+    return isa == CpuIsa::Amx || isa == CpuIsa::EmulatedAmx;
+  }
+  bool emulatesUnits() const {
+    return isa == CpuIsa::EmulatedBf16 || isa == CpuIsa::EmulatedAmx;
+  }
   /// Rows of the matrix micro-kernel's accumulator block.
   int64_t blockRows() const { return isa == CpuIsa::Avx2 ? 6 : 12; }
   /// Columns of the block, which is the panel width of packed constants.
   int64_t blockColumns() const { return 2 * lanes(); }
-  /// The level's name: "avx2", "avx512", "avx512bf16", "avx512bf16-emulated".
+  /// The level's name: "avx2", "avx512", "avx512bf16", "amx", or one of
+  /// the latter two with "-emulated" behind it.
   llvm::StringRef name() const;
   /// The level as a target.
   TargetInfo info() const;

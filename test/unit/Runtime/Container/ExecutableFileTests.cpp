@@ -259,11 +259,11 @@ TEST_F(ExecutableFileTest, TakesTheBestLevelOfThisMachine) {
 
 TEST_F(ExecutableFileTest, SaysWhichLevelsItHasWhereNoneFits) {
   ExecutableFile file = *ExecutableFile::fromBytes(
-      *encode(makeContents({"cpu:amx", "cpu:avx10"})), "m.mpcx");
+      *encode(makeContents({"cpu:avx9", "cpu:avx10"})), "m.mpcx");
   Status status = file.load(cpu, {.trusted = true}).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
   EXPECT_NE(status.toString().find(
-                "m.mpcx: holds code for cpu:amx, cpu:avx10, but this machine "
+                "m.mpcx: holds code for cpu:avx9, cpu:avx10, but this machine "
                 "runs cpu:"),
             std::string::npos)
       << status.toString();

@@ -42,7 +42,7 @@ TEST(DevicesTest, TheCpuHasLevelsAndAType) {
     if (level.generated)
       generated.push_back(level.name);
   EXPECT_EQ(generated,
-            (std::vector<std::string>{"avx2", "avx512", "avx512bf16"}));
+            (std::vector<std::string>{"avx2", "avx512", "avx512bf16", "amx"}));
 }
 
 TEST(DevicesTest, AKnownGpuHasFastTypesAndCeilings) {

@@ -1,0 +1,222 @@
+//===- TileKernel.cpp - blocks of sums in tiles ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Two by two tiles of sums stay in registers for all of K; a step of K loads
+// two tiles of rows and two of the panel for four products. Rows are read where
+// the vector kernels read them, panels are the same words of pairs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MicroKernel.h"
+
+#include "../Kernel/IndexMath.h"
+#include "TileUnit.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+/// Rows of one tile: `count` of them from number `first` of the block on.
+struct RowRun {
+  int64_t first, count;
+  /// Elements between them in memory.
+  int64_t distance;
+};
+
+/// Positions of a run as `count` steps of tiles that are alike, the rest left
+/// to vectors.
+struct StepSplit {
+  explicit StepSplit(int64_t positions);
+  int64_t positions, count, rest;
+};
+} // namespace
+
+StepSplit::StepSplit(int64_t all) : positions(2), count(0), rest(all) {
+  // Of a full block, on the machine that was measured: a pair of positions by
+  // vectors takes half as long again as a step of tiles, however deep that is.
+  auto cost = [](int64_t count, int64_t rest) {
+    return 2 * count + 3 * llvm::divideCeil(rest, 2);
+  };
+  for (int64_t depth = TileUnit::kRowBytes / 2; depth >= 2; depth -= 2)
+    if (cost(all / depth, all % depth) < cost(count, rest)) {
+      positions = depth;
+      count = all / depth;
+      rest = all % depth;
+    }
+}
+
+/// Rows at `offsets` as tiles: those of one have a common distance.
+static SmallVector<RowRun> cutRows(ArrayRef<int64_t> offsets) {
+  SmallVector<RowRun> runs;
+  int64_t all = offsets.size();
+  for (int64_t first = 0; first < all;) {
+    int64_t distance =
+        first + 1 < all ? offsets[first + 1] - offsets[first] : 0;
+    int64_t end = first + 1;
+    while (end < all && offsets[end] - offsets[end - 1] == distance)
+      ++end;
+    RowSplit split(end - first, TileUnit::kRows);
+    for (int64_t part = 0; part < split.blocks; ++part) {
+      int64_t count = split.rows + (part < split.larger ? 1 : 0);
+      runs.push_back({first, count, distance});
+      first += count;
+    }
+  }
+  return runs;
+}
+
+namespace {
+/// Numbers of registers: sums of row tile i and column tile j in 2 * i + j.
+enum : int64_t { kSums = 0, kRows = 4, kColumns = 6 };
+
+class TileEmission {
+public:
+  TileEmission(OpBuilder &b, Location loc, TileUnit &unit,
+               const SumBlock &block, Value rows, const Panel &panel,
+               ArrayRef<KLoop> loops)
+      : math{b, loc}, unit(unit), block(block), rows(rows), panel(panel),
+        loops(loops), split(loops.back().extent * stepDepth(block.unit) -
+                            loops.back().endsHalf),
+        pitch(panel.pitch ? panel.pitch : panel.columns) {
+    assert(loops.back().rowStride == stepDepth(block.unit) &&
+           "positions of a run are neighbours");
+  }
+
+  /// Sums of the rows of `runs` and of up to two vectors of columns from
+  /// `first` on.
+  void run(ArrayRef<RowRun> runs, int64_t first, int64_t vectors, Value base,
+           const TileMemory &to, bool add) {
+    rowRuns = runs;
+    firstVector = first;
+    vectorCount = vectors;
+    configure();
+    auto forSums =
+        [&](llvm::function_ref<void(int64_t, const TileMemory &)> body) {
+          for (auto [i, run] : llvm::enumerate(runs))
+            for (int64_t j = 0; j < vectors; ++j)
+              body(kSums + 2 * i + j,
+                   {to.memory,
+                    math.add(to.offset,
+                             run.first * to.pitch + (first + j) * block.lanes),
+                    to.pitch});
+        };
+    forSums([&](int64_t tile, const TileMemory &memory) {
+      add ? unit.load(tile, memory) : unit.zero(tile);
+    });
+    walk(0, base, panel.offset);
+    forSums([&](int64_t tile, const TileMemory &memory) {
+      unit.store(tile, memory);
+    });
+  }
+
+  const StepSplit &steps() const { return split; }
+
+private:
+  void configure() {
+    // A tile that is not used is as its neighbour, so that blocks of fewer
+    // tiles share a configuration.
+    int64_t rowCount[] = {rowRuns.front().count, rowRuns.back().count};
+    TileShapes shapes(TileUnit::kRegisters);
+    for (int64_t i : {0, 1}) {
+      for (int64_t j : {0, 1})
+        shapes[kSums + 2 * i + j] = {rowCount[i], TileUnit::kRowBytes};
+      shapes[kRows + i] = {rowCount[i], 2 * split.positions};
+      shapes[kColumns + i] = {split.positions / 2, TileUnit::kRowBytes};
+    }
+    unit.configure(shapes);
+  }
+
+  void walk(size_t depth, Value row, Value column) {
+    if (depth + 1 == loops.size()) {
+      math.loop(split.count, [&](Value k) {
+        step(math.add(row, math.mul(k, split.positions)),
+             math.add(column, math.mul(k, split.positions / 2 * pitch)));
+      });
+      return;
+    }
+    int64_t panelStride = pitch * panelSteps(loops.drop_front(depth));
+    math.loop(loops[depth].extent, [&](Value k) {
+      walk(depth + 1, math.add(row, math.mul(k, loops[depth].rowStride)),
+           math.add(column, math.mul(k, panelStride)));
+    });
+  }
+
+  void step(Value row, Value column) {
+    for (auto [i, run] : llvm::enumerate(rowRuns)) {
+      unit.load(
+          kRows + i,
+          {rows, math.add(row, block.rowOffsets[run.first]), run.distance},
+          /*isStreamed=*/!panel.isStreamed);
+      for (int64_t j = 0; j < vectorCount; ++j) {
+        if (i == 0)
+          unit.load(kColumns + j,
+                    {panel.memory,
+                     math.add(column, (firstVector + j) * block.lanes), pitch},
+                    panel.isStreamed);
+        unit.multiply(kSums + 2 * i + j, kRows + i, kColumns + j);
+      }
+    }
+  }
+
+  IndexMath math;
+  TileUnit &unit;
+  const SumBlock &block;
+  Value rows;
+  const Panel &panel;
+  ArrayRef<KLoop> loops;
+  StepSplit split;
+  int64_t pitch;
+  ArrayRef<RowRun> rowRuns;
+  int64_t firstVector = 0, vectorCount = 0;
+};
+} // namespace
+
+/// Positions behind the last step of tiles, by vectors.
+static void addRest(OpBuilder &b, Location loc, const SumBlock &block,
+                    Value rows, Value base, const Panel &panel,
+                    ArrayRef<KLoop> loops, const StepSplit &split,
+                    const TileMemory &to, bool add) {
+  // Sums that fit into registers with what is multiplied.
+  constexpr int64_t kMostRows = 12;
+  IndexMath math{b, loc};
+  int64_t done = split.count * split.positions;
+  SmallVector<KLoop> inner(loops);
+  for (auto [depth, loop] : llvm::enumerate(inner))
+    loop.panelSteps = panelSteps(loops.drop_front(depth));
+  inner.back().extent = llvm::divideCeil(split.rest, 2);
+  Panel behind = panel;
+  behind.offset = math.add(
+      panel.offset, done / 2 * (panel.pitch ? panel.pitch : panel.columns));
+  for (int64_t first = 0; first < block.rows(); first += kMostRows) {
+    SumBlock part = block;
+    part.unit = block.unit == DotUnit::TileBf16 ? DotUnit::DotBf16
+                                                : DotUnit::EmulatedDotBf16;
+    part.rowOffsets.assign(
+        ArrayRef(block.rowOffsets)
+            .slice(first, std::min(kMostRows, block.rows() - first)));
+    storeSums(b, loc, part,
+              emitMicroKernel(b, loc, part, rows, math.add(base, done), behind,
+                              inner),
+              to.memory, to.pitch, math.add(to.offset, first * to.pitch), add);
+  }
+}
+
+void mpc::emitTileKernel(OpBuilder &b, Location loc, TileUnit &unit,
+                         const SumBlock &block, Value rows, Value base,
+                         const Panel &panel, ArrayRef<KLoop> loops,
+                         const TileMemory &to, bool add) {
+  TileEmission emission(b, loc, unit, block, rows, panel, loops);
+  const StepSplit &split = emission.steps();
+  SmallVector<RowRun> runs = cutRows(block.rowOffsets);
+  if (split.count)
+    for (ArrayRef<RowRun> left = runs; !left.empty();
+         left = left.drop_front(std::min<size_t>(2, left.size())))
+      for (int64_t first = 0; first < block.vectors; first += 2)
+        emission.run(left.take_front(2), first,
+                     std::min<int64_t>(2, block.vectors - first), base, to,
+                     add);
+  if (split.rest)
+    addRest(b, loc, block, rows, base, panel, loops, split, to,
+            add || split.count);
+}

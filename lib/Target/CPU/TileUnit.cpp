@@ -1,0 +1,260 @@
+//===- TileUnit.cpp - registers that hold matrices ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileUnit.h"
+
+#include "UnitArithmetic.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <array>
+
+using namespace mlir;
+using namespace mpc;
+
+/// A register of the emulation in words, and a line of it.
+static constexpr int64_t kLine = TileUnit::kRowBytes / 4,
+                         kWords = TileUnit::kRows * kLine;
+/// Where a configuration of palette 1 has bytes per row, two bytes each, and
+/// rows, one byte each.
+static constexpr int64_t kRowBytesAt = 16, kRowsAt = 48;
+
+TileUnit::TileUnit(OpBuilder &builder, func::FuncOp impl, bool isEmulated)
+    : b(builder), loc(impl.getLoc()), impl(impl), math{builder, loc},
+      isEmulated(isEmulated) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&impl.getBody().front());
+  auto words = [&](int64_t count, Type type) {
+    return memref::AllocaOp::create(b, loc, MemRefType::get({count}, type),
+                                    b.getI64IntegerAttr(64));
+  };
+  if (isEmulated) {
+    registers = words(kRegisters * kWords, b.getI32Type());
+    current = words(8, b.getI64Type());
+  }
+  start = math.constant(0).getDefiningOp();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value TileUnit::address(Value memory, Value offset) {
+  auto type = cast<MemRefType>(memory.getType());
+  Value start = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memory);
+  Value at =
+      math.add(start, math.mul(offset, type.getElementTypeBitWidth() / 8));
+  Value number = arith::IndexCastOp::create(b, loc, b.getI64Type(), at);
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  return LLVM::IntToPtrOp::create(b, loc, pointer, ValueRange{number});
+}
+
+Value TileUnit::bytesBetween(const TileMemory &part) {
+  int64_t bits =
+      cast<MemRefType>(part.memory.getType()).getElementTypeBitWidth();
+  return LLVM::ConstantOp::create(b, loc,
+                                  b.getI64IntegerAttr(part.pitch * bits / 8));
+}
+
+/// A block of 64 bytes at the function's start.
+Value TileUnit::configurationOf(const TileShapes &shapes) {
+  Value &memory = configurations[shapes];
+  if (memory)
+    return memory;
+  std::array<uint8_t, 64> bytes{};
+  bytes[0] = 1;
+  for (auto [tile, shape] : llvm::enumerate(shapes)) {
+    bytes[kRowBytesAt + 2 * tile] = shape.rowBytes;
+    bytes[kRowsAt + tile] = shape.rows;
+  }
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(start);
+  memory = memref::AllocaOp::create(
+      b, loc, MemRefType::get({8}, b.getI64Type()), b.getI64IntegerAttr(64));
+  for (int64_t at = 0; at < 8; ++at) {
+    uint64_t word = 0;
+    for (int64_t byte = 8; byte-- > 0;)
+      word = word << 8 | bytes[8 * at + byte];
+    memref::StoreOp::create(
+        b, loc,
+        arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(int64_t(word))),
+        memory, math.constant(at));
+  }
+  return memory;
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+void TileUnit::instruction(StringRef name, ValueRange operands) {
+  LLVM::CallIntrinsicOp::create(b, loc, b.getStringAttr("llvm.x86." + name),
+                                operands);
+}
+
+Value TileUnit::number(int64_t tile) {
+  return LLVM::ConstantOp::create(b, loc, b.getI8IntegerAttr(tile));
+}
+
+void TileUnit::configure(const TileShapes &shapes) {
+  marks.push_back({math.constant(0).getDefiningOp(), shapes});
+}
+
+void TileUnit::zero(int64_t tile) {
+  if (!isEmulated)
+    return instruction("tilezero", number(tile));
+  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  forWords(tile, [&](Value row, Value column) {
+    memref::StoreOp::create(b, loc, zero, registers, word(tile, row, column));
+  });
+}
+
+void TileUnit::load(int64_t tile, const TileMemory &from, bool isStreamed) {
+  if (!isEmulated)
+    return instruction(
+        isStreamed ? "tileloaddt164" : "tileloadd64",
+        {number(tile), address(from.memory, from.offset), bytesBetween(from)});
+  forWords(tile, [&](Value row, Value column) {
+    Value loaded = LLVM::LoadOp::create(b, loc, b.getI32Type(),
+                                        wordAddress(from, row, column),
+                                        /*alignment=*/1);
+    memref::StoreOp::create(b, loc, loaded, registers, word(tile, row, column));
+  });
+}
+
+void TileUnit::store(int64_t tile, const TileMemory &to) {
+  if (!isEmulated)
+    return instruction(
+        "tilestored64",
+        {number(tile), address(to.memory, to.offset), bytesBetween(to)});
+  forWords(tile, [&](Value row, Value column) {
+    Value stored =
+        memref::LoadOp::create(b, loc, registers, word(tile, row, column));
+    LLVM::StoreOp::create(b, loc, stored, wordAddress(to, row, column),
+                          /*alignment=*/1);
+  });
+}
+
+/// Intel's Software Developer's Manual, TDPBF16PS: for each row of the sums,
+/// two of temporary sums, which begin with zero, take the first and the second
+/// factors of all pairs, in their order, by fused multiply-adds; they are added
+/// to each other, and that to the sums. Everything is rounded to nearest even,
+/// and subnormal numbers count as zeros wherever they go in or come out.
+void TileUnit::multiply(int64_t sums, int64_t rows, int64_t columns) {
+  if (!isEmulated)
+    return instruction("tdpbf16ps",
+                       {number(sums), number(rows), number(columns)});
+  ValueMath values(b, loc);
+  auto words = VectorType::get({kLine}, b.getI32Type());
+  auto floats = VectorType::get({kLine}, b.getF32Type());
+  math.loop(math.constant(0), rowsOf(sums), 1, [&](Value row) {
+    Value none = values.constant(floats, 0);
+    auto op = scf::ForOp::create(b, loc, math.constant(0), wordsOf(rows),
+                                 math.constant(1), ValueRange{none, none});
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(op.getBody());
+      Value k = op.getInductionVar();
+      Value x = vector::BroadcastOp::create(
+          b, loc, words,
+          memref::LoadOp::create(b, loc, registers, word(rows, row, k)));
+      Value y = vector::LoadOp::create(b, loc, words, registers,
+                                       word(columns, k, math.constant(0)));
+      SmallVector<Value> next;
+      for (int64_t half : {0, 1})
+        next.push_back(multiplyAddHalves(values, half == 1, x, y,
+                                         op.getRegionIterArgs()[half]));
+      scf::YieldOp::create(b, loc, next);
+    }
+    Value pairs =
+        flushSubnormals(values, values.add(op.getResult(0), op.getResult(1)));
+    Value at = word(sums, row, math.constant(0));
+    Value before = values.fromBits(
+        vector::LoadOp::create(b, loc, words, registers, at), floats);
+    Value after = flushSubnormals(
+        values, values.add(flushSubnormals(values, before), pairs));
+    vector::StoreOp::create(b, loc, values.bits(after), registers, at);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Configurations
+//===----------------------------------------------------------------------===//
+
+void TileUnit::loadConfiguration(const TileShapes &shapes) {
+  Value memory = configurations.at(shapes);
+  if (!isEmulated)
+    return instruction("ldtilecfg", address(memory, math.constant(0)));
+  math.loop(8, [&](Value at) {
+    memref::StoreOp::create(b, loc, memref::LoadOp::create(b, loc, memory, at),
+                            current, at);
+  });
+  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  math.loop(kRegisters * kWords, [&](Value at) {
+    memref::StoreOp::create(b, loc, zero, registers, at);
+  });
+}
+
+void TileUnit::finish() {
+  OpBuilder::InsertionGuard guard(b);
+  for (auto &[mark, shapes] : marks)
+    configurationOf(shapes);
+  bool isOnce = configurations.size() == 1;
+  for (auto &[mark, shapes] : marks) {
+    b.setInsertionPoint(mark);
+    if (!isOnce)
+      loadConfiguration(shapes);
+    mark->erase();
+  }
+  b.setInsertionPoint(start);
+  if (isOnce)
+    loadConfiguration(configurations.begin()->first);
+  start->erase();
+  b.setInsertionPoint(impl.getBody().front().getTerminator());
+  if (!isEmulated && !configurations.empty())
+    instruction("tilerelease", {});
+}
+
+//===----------------------------------------------------------------------===//
+// The emulation's registers
+//===----------------------------------------------------------------------===//
+
+/// `bytes` of the configuration at byte `at`, which lie in one word.
+Value TileUnit::configured(int64_t at, int64_t bytes) {
+  Value whole = memref::LoadOp::create(b, loc, current, math.constant(at / 8));
+  ValueMath values(b, loc);
+  Value field = values.bitAnd(values.shiftRight(whole, at % 8 * 8),
+                              (int64_t(1) << 8 * bytes) - 1);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), field);
+}
+
+Value TileUnit::rowsOf(int64_t tile) { return configured(kRowsAt + tile, 1); }
+
+Value TileUnit::wordsOf(int64_t tile) {
+  return math.div(configured(kRowBytesAt + 2 * tile, 2), 4);
+}
+
+Value TileUnit::word(int64_t tile, Value row, Value column) {
+  return math.add(math.add(math.mul(row, kLine), column), tile * kWords);
+}
+
+void TileUnit::forWords(int64_t tile,
+                        llvm::function_ref<void(Value, Value)> body) {
+  Value words = wordsOf(tile);
+  math.loop(math.constant(0), rowsOf(tile), 1, [&](Value row) {
+    math.loop(math.constant(0), words, 1,
+              [&](Value column) { body(row, column); });
+  });
+}
+
+Value TileUnit::wordAddress(const TileMemory &part, Value row, Value column) {
+  Value line = math.add(part.offset, math.mul(row, part.pitch));
+  return LLVM::GEPOp::create(
+      b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI32Type(),
+      address(part.memory, line),
+      ValueRange{arith::IndexCastOp::create(b, loc, b.getI64Type(), column)});
+}

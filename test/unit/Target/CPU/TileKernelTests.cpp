@@ -1,0 +1,247 @@
+//===- TileKernelTests.cpp - sums in AMX's tiles --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What kernels compute is checked with those of all levels; here stand the
+// unit's arithmetic to the bit, and the machine code, which no machine is
+// needed for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelRunner.h"
+
+#include "JIT/OrcJit.h"
+#include "mpc/Target/CPU/Codegen.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm-c/Disassembler.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/TargetSelect.h"
+#include "gtest/gtest.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace mpc;
+
+static std::string product(int64_t m, int64_t k, int64_t n,
+                           const std::string &attributes = "") {
+  return llvm::formatv(
+      "func.func private @k(%x: tensor<{0}x{1}xbf16>, %w: "
+      "tensor<{3}x{4}x64xbf16>, %b: tensor<{2}xf32>) -> tensor<{0}x{2}xf32> "
+      "attributes {{mpc.kernel_kind = \"contraction\"{5}} {{\n%0 = mpc.matmul "
+      "%x, %w packed <columns = 32, interleave = 1, depth = 2> : "
+      "(tensor<{0}x{1}xbf16>, tensor<{3}x{4}x64xbf16>) -> tensor<{0}x{2}xf32>\n"
+      "%1 = mpc.add %0, %b : (tensor<{0}x{2}xf32>, tensor<{2}xf32>) -> "
+      "tensor<{0}x{2}xf32>\n%2 = mpc.relu %1 : tensor<{0}x{2}xf32>\nreturn %2 "
+      ": tensor<{0}x{2}xf32>\n}\n",
+      m, k, n, (n + 31) / 32, (k + 1) / 2, attributes);
+}
+
+//===----------------------------------------------------------------------===//
+// Bits
+//===----------------------------------------------------------------------===//
+
+static float flushed(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value)
+                                                : value;
+}
+
+/// Intel's manual, TDPBF16PS, for steps of `step` positions, from a sum of 0.
+static float documented(const std::vector<float> &x,
+                        const std::vector<float> &y, size_t step) {
+  float sum = 0;
+  for (size_t first = 0; first < x.size(); first += step) {
+    float halves[2] = {};
+    for (size_t k = first; k < first + step; ++k)
+      halves[k % 2] =
+          flushed(std::fma(flushed(x[k]), flushed(y[k]), halves[k % 2]));
+    sum = flushed(sum + flushed(halves[0] + halves[1]));
+  }
+  return sum;
+}
+
+namespace {
+struct Drawn {
+  std::vector<float> x, y;
+  std::vector<std::vector<char>> results;
+};
+} // namespace
+
+/// Computes m x k times k x n on `isa`, of any bf16 numbers but NaNs; those of
+/// even rounds have exponents near each other, so that neither sums nor
+/// products drown.
+static Drawn compute(CpuIsa isa, int64_t m, int64_t k, int64_t n, int round) {
+  Drawn drawn;
+  std::mt19937 engine(round);
+  int least = round % 2 ? 0 : int(engine() % 110),
+      most = round % 2 ? 255 : least + 40;
+  auto drawBits = [&](unsigned index, reference::Tensor &tensor) {
+    for (double &value : tensor.floats()) {
+      uint32_t exponent = least + engine() % (most - least + 1);
+      uint32_t fraction = exponent == 255 ? 0 : engine() % 128;
+      value = std::bit_cast<float>(uint32_t(engine() % 2) << 31 |
+                                   exponent << 23 | fraction << 16);
+    }
+    (index ? drawn.y : drawn.x)
+        .assign(tensor.floats().begin(), tensor.floats().end());
+  };
+  KernelCheck check;
+  check.adjust = drawBits;
+  check.results = &drawn.results;
+  std::string text = llvm::formatv(
+      "func.func private @k(%x: tensor<{0}x{1}xbf16>, %w: tensor<{1}x{2}xbf16>)"
+      " -> tensor<{0}x{2}xf32> attributes {{mpc.kernel_kind = \"contraction\"} "
+      "{{\n%0 = mpc.matmul %x, %w : (tensor<{0}x{1}xbf16>, "
+      "tensor<{1}x{2}xbf16>) -> tensor<{0}x{2}xf32>\nreturn %0 : "
+      "tensor<{0}x{2}xf32>\n}\n",
+      m, k, n);
+  checkKernel(text, CpuTarget{isa}, check);
+  return drawn;
+}
+
+static bool same(float x, float y) {
+  return (std::isnan(x) && std::isnan(y)) ||
+         std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+}
+
+// 56 positions are two steps of 28: tiles are as deep as the run allows.
+TEST(TileUnit, EmulationComputesTheDocumentedBits) {
+  for (auto [k, step] : {std::pair(64, 32), std::pair(56, 28)})
+    for (int round = 0; round < 6; ++round) {
+      int64_t m = 19, n = 37;
+      Drawn drawn = compute(CpuIsa::EmulatedAmx, m, k, n, round);
+      ASSERT_EQ(drawn.results.size(), 1u);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          std::vector<float> row, column;
+          for (int64_t p = 0; p < k; ++p) {
+            row.push_back(drawn.x[i * k + p]);
+            column.push_back(drawn.y[p * n + j]);
+          }
+          float actual;
+          std::memcpy(&actual, drawn.results[0].data() + 4 * (i * n + j), 4);
+          float expected = documented(row, column, step);
+          ASSERT_TRUE(same(actual, expected))
+              << "round " << round << " [" << i << ", " << j << "]: " << actual
+              << " and " << expected;
+        }
+    }
+}
+
+TEST(TileUnit, EmulationComputesTheInstructionsBits) {
+  if (!llvm::is_contained(CpuTarget::available(), CpuIsa::Amx))
+    GTEST_SKIP() << "this machine has no AMX";
+  for (int round = 0; round < 8; ++round) {
+    Drawn real = compute(CpuIsa::Amx, 45, 115, 70, round),
+          emulated = compute(CpuIsa::EmulatedAmx, 45, 115, 70, round);
+    ASSERT_EQ(real.results.size(), 1u);
+    ASSERT_EQ(emulated.results.size(), 1u);
+    for (size_t at = 0; at < real.results[0].size(); at += 4) {
+      float x, y;
+      std::memcpy(&x, real.results[0].data() + at, 4);
+      std::memcpy(&y, emulated.results[0].data() + at, 4);
+      ASSERT_TRUE(same(x, y)) << "round " << round << ": " << x << " and " << y;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Machine code
+//===----------------------------------------------------------------------===//
+
+/// The instructions of the kernels of `text` for AMX, a line each.
+static std::vector<std::string> machineCode(const std::string &text) {
+  mlir::DialectRegistry registry;
+  registerCodegenDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  CpuTarget target{CpuIsa::Amx};
+  if (!module || mlir::failed(lowerKernels(*module, target)))
+    return {};
+  auto objects = llvm::cantFail(compileObjects(*module, target, 1));
+  llvm::InitializeNativeTargetDisassembler();
+  LLVMDisasmContextRef disassembler = LLVMCreateDisasmCPUFeatures(
+      "x86_64-unknown-linux-gnu", target.llvmCpu().c_str(),
+      target.llvmFeatures().c_str(), nullptr, 0, nullptr, nullptr);
+  std::vector<std::string> lines;
+  for (auto &buffer : objects) {
+    auto object = llvm::cantFail(
+        llvm::object::ObjectFile::createObjectFile(buffer->getMemBufferRef()));
+    for (llvm::object::SectionRef section : object->sections()) {
+      if (!section.isText())
+        continue;
+      llvm::StringRef code = llvm::cantFail(section.getContents());
+      for (size_t at = 0; at < code.size();) {
+        char line[256];
+        size_t bytes = LLVMDisasmInstruction(
+            disassembler,
+            reinterpret_cast<uint8_t *>(const_cast<char *>(code.data())) + at,
+            code.size() - at, at, line, sizeof(line));
+        lines.push_back(bytes ? line : "?");
+        at += std::max<size_t>(bytes, 1);
+      }
+    }
+  }
+  LLVMDisasmDispose(disassembler);
+  return lines;
+}
+
+static int64_t count(const std::vector<std::string> &lines,
+                     const std::string &name) {
+  return llvm::count_if(lines, [&](llvm::StringRef line) {
+    return line.ltrim().split('\t').first.split(' ').first == name;
+  });
+}
+
+// Two by two tiles: four loads for four products, and sums that go to memory
+// once, behind the loop over K. One configuration for the whole function.
+TEST(TileCode, SumsStayInTiles) {
+  std::vector<std::string> code = machineCode(product(128, 768, 64));
+  EXPECT_EQ(count(code, "tdpbf16ps"), 4);
+  EXPECT_EQ(count(code, "tileloadd"), 2);
+  EXPECT_EQ(count(code, "tileloaddt1"), 2);
+  EXPECT_EQ(count(code, "tilezero"), 4);
+  EXPECT_EQ(count(code, "tilestored"), 4);
+  EXPECT_EQ(count(code, "ldtilecfg"), 1);
+  EXPECT_EQ(count(code, "tilerelease"), 1);
+  EXPECT_EQ(count(code, "vdpbf16ps"), 0);
+  EXPECT_LE(count(code, "callq"), 1); // the body, where it is not inlined
+  // Between two products stand loads of tiles only: what addresses they need is
+  // computed beside them.
+  auto isProduct = [](llvm::StringRef line) {
+    return line.contains("tdpbf16ps");
+  };
+  auto first = llvm::find_if(code, isProduct), last = code.end();
+  while (!isProduct(*--last))
+    ;
+  EXPECT_LE(last - first, 8);
+}
+
+// 785 positions are 28 steps of 28 and one left; 50 rows are blocks of 25 in
+// tiles of 13 and 12.
+TEST(TileCode, RestsOfTheDepthTakeVectors) {
+  std::vector<std::string> code = machineCode(product(50, 785, 64));
+  EXPECT_EQ(count(code, "tdpbf16ps"), 4);
+  EXPECT_EQ(count(code, "ldtilecfg"), 1);
+  EXPECT_EQ(count(code, "vdpbf16ps"), 2 * 25);
+}
+
+// Blocks of two sizes have two configurations.
+TEST(TileCode, ShapesThatDifferAreConfiguredWhereTheyAreUsed) {
+  std::vector<std::string> code = machineCode(product(49, 64, 64));
+  EXPECT_EQ(count(code, "tdpbf16ps"), 8);
+  EXPECT_EQ(count(code, "ldtilecfg"), 2);
+  EXPECT_EQ(count(code, "tilerelease"), 1);
+}
+
+// Where N is one tile wide, no other is computed.
+TEST(TileCode, NarrowResultsHaveOneColumnOfTiles) {
+  std::vector<std::string> code = machineCode(product(128, 256, 10));
+  EXPECT_EQ(count(code, "tdpbf16ps"), 2);
+  EXPECT_EQ(count(code, "tileloadd") + count(code, "tileloaddt1"), 3);
+}
