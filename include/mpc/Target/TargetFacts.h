@@ -50,7 +50,7 @@ struct MathUnit {
   int64_t depth = 1;
   /// Whether subnormal operands, sums and results count as zeros.
   bool flushesSubnormals = false;
-  TileRegisters tiles;
+  TileRegisters tiles = {};
 };
 
 /// How kernels of a target are made, as far as it concerns the passes before

@@ -331,7 +331,7 @@ void ContractionEmitter::packRowsAcross(Value tensor, ArrayRef<Value> leading,
       SmallVector<Value> lines;
       for (int64_t i = 0; i < lanes; ++i)
         lines.push_back(values(r, math.add(k, i), lanes));
-      for (auto [i, line] : llvm::enumerate(transposeVectors(b, loc, lines)))
+      for (auto [i, line] : llvm::enumerate(transposed(lines)))
         store(line, memory, place(math.add(r, i), k));
     });
   });
