@@ -6,7 +6,7 @@
 
 #include "mpc/Support/UnitLoops.h"
 
-#include "mpc/Support/TilePermission.h"
+#include "mpc/Runtime/TilePermission.h"
 
 #include <algorithm>
 #include <chrono>

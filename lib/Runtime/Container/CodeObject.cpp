@@ -6,7 +6,7 @@
 
 #include "CodeObject.h"
 
-#include "mpc/Support/TilePermission.h"
+#include "mpc/Runtime/TilePermission.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

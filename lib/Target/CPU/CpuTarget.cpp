@@ -14,7 +14,7 @@
 
 #include "mpc/Target/CPU/CpuTarget.h"
 
-#include "mpc/Support/TilePermission.h"
+#include "mpc/Runtime/TilePermission.h"
 #include "mpc/Support/UnitLoops.h"
 #include "mpc/Target/TargetFamily.h"
 

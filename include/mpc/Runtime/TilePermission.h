@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_SUPPORT_TILEPERMISSION_H
-#define MPC_SUPPORT_TILEPERMISSION_H
+#ifndef MPC_RUNTIME_TILEPERMISSION_H
+#define MPC_RUNTIME_TILEPERMISSION_H
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,4 +23,4 @@ inline bool permitTiles() {
 
 } // namespace mpc
 
-#endif // MPC_SUPPORT_TILEPERMISSION_H
+#endif // MPC_RUNTIME_TILEPERMISSION_H
