@@ -303,22 +303,17 @@ SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
   return result;
 }
 
-void ContractionEmitter::packRowsAcross(Value tensor, ArrayRef<Value> leading,
-                                        Value row, int64_t rowCount,
-                                        Value first, int64_t extent,
-                                        Value memory, int64_t pitch) {
-  auto values = [&](Value r, Value k, int64_t count) {
-    SmallVector<Value> at(leading);
-    at.append({math.add(first, k), math.add(row, r)});
-    return load(tensor, at, count);
-  };
-  auto place = [&](Value r, Value k) {
-    return math.add(math.mul(r, pitch), k);
+void ContractionEmitter::packRowsAcross(
+    int64_t rowCount, int64_t extent, Value memory, Value offset, int64_t pitch,
+    llvm::function_ref<Value(Value, Value, int64_t)> values) {
+  auto place = [&](Value row, Value k) {
+    return math.add(math.add(offset, math.mul(row, pitch)), k);
   };
   if (rowCount < lanes || extent < lanes)
     return math.loop(extent, [&](Value k) {
-      math.loop(rowCount,
-                [&](Value r) { store(values(r, k, 1), memory, place(r, k)); });
+      math.loop(rowCount, [&](Value row) {
+        store(values(row, k, 1), memory, place(row, k));
+      });
     });
   // Squares, the last ones over others where extents are no multiples.
   auto squares = [&](int64_t count, llvm::function_ref<void(Value)> body) {
@@ -327,12 +322,12 @@ void ContractionEmitter::packRowsAcross(Value tensor, ArrayRef<Value> leading,
     });
   };
   squares(extent, [&](Value k) {
-    squares(rowCount, [&](Value r) {
+    squares(rowCount, [&](Value row) {
       SmallVector<Value> lines;
       for (int64_t i = 0; i < lanes; ++i)
-        lines.push_back(values(r, math.add(k, i), lanes));
+        lines.push_back(values(row, math.add(k, i), lanes));
       for (auto [i, line] : llvm::enumerate(transposed(lines)))
-        store(line, memory, place(math.add(r, i), k));
+        store(line, memory, place(math.add(row, i), k));
     });
   });
 }

@@ -142,11 +142,15 @@ public:
   void packRows(mlir::Value tensor, Indices indices, mlir::Value rowCount,
                 mlir::Value first, int64_t extent, mlir::Value memory,
                 int64_t pitch);
-  /// The same where rows are neighbours in memory: `rowCount` of them from
-  /// `row` on along the last dimension, positions along the one before.
-  void packRowsAcross(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading,
-                      mlir::Value row, int64_t rowCount, mlir::Value first,
-                      int64_t extent, mlir::Value memory, int64_t pitch);
+  /// Copies `rowCount` rows of `extent` elements that are neighbours across
+  /// rows to `memory[offset + row * pitch]`: `values(row, k, lanes)` gives
+  /// those of position k of so many rows.
+  void
+  packRowsAcross(int64_t rowCount, int64_t extent, mlir::Value memory,
+                 mlir::Value offset, int64_t pitch,
+                 llvm::function_ref<mlir::Value(mlir::Value row, mlir::Value k,
+                                                int64_t lanes)>
+                     values);
   /// Runs `body` for each step of `count` positions, `first` the step's first
   /// one; with `isHalf` there is no second.
   void forSteps(

@@ -77,9 +77,19 @@ static Type sumTypeOf(Operation *op) {
   return wide ? Type(builder.getF64Type()) : Type(builder.getF32Type());
 }
 
-/// The unit for a contraction of these operands and sums, in which so many
-/// positions are neighbours.
-static DotUnit unitOf(const Contraction &c, int64_t run) {
+/// Positions that are neighbours where tiles would read rows.
+static int64_t runOf(const Contraction &c) {
+  const ConvolutionGeometry &g = c.geometry;
+  if (c.form == ContractionForm::Product)
+    return c.product.depth;
+  if (c.form == ContractionForm::Convolution)
+    return g.run();
+  // Pixels of one channel, of those that fill tiles with rows.
+  return g.stride[2] == 1 ? std::min(g.out[2], g.groupChannels()) : 0;
+}
+
+/// The unit for a contraction of these operands and sums.
+static DotUnit unitOf(const Contraction &c) {
   const CpuTarget &target = c.target;
   bool isBf16 =
       llvm::all_of(c.op->getOperands().take_front(2), [](Value value) {
@@ -88,10 +98,9 @@ static DotUnit unitOf(const Contraction &c, int64_t run) {
   if (!isBf16 || !c.sumType.isF32() || !target.hasDotBf16())
     return DotUnit::MultiplyAdd;
   bool emulates = target.emulatesUnits();
-  // Shorter runs, and rows whose positions are lines apart, fill no tiles.
-  constexpr int64_t kLeastRun = 16;
-  if (target.hasTiles() && c.form != ContractionForm::FilterGradient &&
-      run >= kLeastRun)
+  // Shorter runs fill no tiles.
+  constexpr int64_t kLeastRun = 12;
+  if (target.hasTiles() && runOf(c) >= kLeastRun)
     return emulates ? DotUnit::EmulatedTileBf16 : DotUnit::TileBf16;
   // Where tiles are the unit for bf16, vdpbf16ps is slower than f32: only what
   // was packed for it takes it.
@@ -226,8 +235,7 @@ FailureOr<Contraction> Contraction::get(Operation *op,
   if (c.form != ContractionForm::Depthwise &&
       c.form != ContractionForm::Attention &&
       (!c.packed || c.packed.getDepth() > 1))
-    c.unit = unitOf(c, c.form == ContractionForm::Product ? c.product.depth
-                                                          : c.geometry.run());
+    c.unit = unitOf(c);
   if (c.packed && c.form != ContractionForm::Depthwise) {
     Type element = getElementTypeOrSelf(c.rhs().getType());
     FailureOr<PanelForm> form =

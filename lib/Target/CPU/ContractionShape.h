@@ -81,6 +81,11 @@ struct Contraction {
     return llvm::divideCeil(positions, depthOfStep());
   }
   bool isPaired() const { return depthOfStep() > 1; }
+  /// Whether a filter's gradient reads each channel of its input as an image of
+  /// its own, of which pixels are neighbours.
+  bool isPlanar() const {
+    return form == ContractionForm::FilterGradient && isTiled(unit);
+  }
   /// Most rows of a block of sums with panels of `columns`.
   int64_t mostRows(int64_t columns) const;
   /// How much faster than f32 the unit is.

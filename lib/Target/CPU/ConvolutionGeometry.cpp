@@ -71,8 +71,10 @@ SmallVector<Value> ConvolutionGeometry::indices(Value n,
   return result;
 }
 
-FilterBlocks::FilterBlocks(const ConvolutionGeometry &g, int64_t rows)
-    : joined(g.dilation[2] == 1 && g.groups == 1 && g.channels < rows),
+FilterBlocks::FilterBlocks(const ConvolutionGeometry &g, int64_t rows,
+                           bool isPlanar)
+    : joined(!isPlanar && g.dilation[2] == 1 && g.groups == 1 &&
+             g.channels < rows),
       stacked(false),
       line(joined ? g.window[2] * g.channels : g.groupChannels()), split(1, 1),
       outer(g.window), places(1) {

@@ -84,9 +84,10 @@ struct PixelBlocks {
 /// side in the input: the channels of a group, or where those are few of all
 /// pixels of a window's line that touch (`joined`); `stacked` puts all lines of
 /// the window into one block. A unit is one block at one of the window's
-/// positions `outer`, which come one after the other for a block.
+/// positions `outer`, which come one after the other for a block. Where
+/// channels of a pixel lie apart (`isPlanar`), no others touch them.
 struct FilterBlocks {
-  FilterBlocks(const ConvolutionGeometry &g, int64_t rows);
+  FilterBlocks(const ConvolutionGeometry &g, int64_t rows, bool isPlanar);
 
   bool joined, stacked;
   int64_t line;

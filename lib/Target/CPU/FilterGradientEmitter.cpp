@@ -47,7 +47,7 @@ private:
   const ConvolutionGeometry &g = contraction.geometry;
   bool inPlace = !blocks.packsRight();
   int64_t vectors = contraction.vectors(columns);
-  FilterBlocks cut{g, blocks.getRows()};
+  FilterBlocks cut{g, blocks.getRows(), contraction.isPlanar()};
   /// Lines of the output in a chunk of one image, or images in a chunk.
   int64_t chunkRows =
       std::min(blocks.getChunk() / g.out[2], std::max<int64_t>(g.out[1], 1));
@@ -78,10 +78,12 @@ void FilterGradientEmitter::prepare() {
     panel.memory = area(panelsPerItem * panelElements, contraction.wordType());
   }
   // Of a pair of neighbours in a line of the gradient.
-  reader.emplace(*this, chunkRows,
-                 RegionReader::Pixels{held.channels, held.pitch,
-                                      contraction.isPaired() ? g.stride[2] : 0},
-                 chunkImages);
+  bool isPlanar = contraction.isPlanar();
+  int64_t distance = contraction.isPaired() && !isPlanar ? g.stride[2] : 0;
+  reader.emplace(
+      *this, chunkRows,
+      RegionReader::Pixels{held.channels, held.pitch, distance, isPlanar},
+      chunkImages);
   prepareSums(cut.split.largest() * columns,
               panelsPerItem * cut.places * blocksPerItem);
 }
@@ -141,7 +143,8 @@ void FilterGradientEmitter::addChunk(const Part &part, Value image, Value plane,
     math.loop(chunkImages, [&](Value i) {
       reader->read(math.add(image, i), plane, row, channel, i);
     });
-    region = math.sub(math.constant(0), channel);
+    region =
+        math.sub(math.constant(0), math.mul(channel, reader->channelStride));
   } else {
     region = reader->read(image, plane, row, channel);
   }
@@ -208,15 +211,16 @@ void FilterGradientEmitter::addUnit(Value number, Value block, Value place,
   base = math.add(base, math.mul(window[1], g.dilation[1] * reader->rowStride));
   base =
       math.add(base, math.mul(window[2], g.dilation[2] * reader->pixelStride));
-  base = math.add(base, rowsOfBlock.first());
-  base = math.add(base, math.mul(groupOfPanel(number), g.groupChannels()));
+  Value channel = math.mul(groupOfPanel(number), g.groupChannels());
+  channel = math.add(channel, rowsOfBlock.first());
+  base = math.add(base, math.mul(channel, reader->channelStride));
   rowsOfBlock.with([&](int64_t rows) {
     SmallVector<int64_t> offsets;
     for (int64_t r = 0; r < rows; ++r)
       offsets.push_back(cut.stacked
                             ? r / cut.line * g.dilation[1] * reader->rowStride +
                                   r % cut.line
-                            : r);
+                            : r * reader->channelStride);
     int64_t depth = contraction.depthOfStep();
     KLoop loops[] = {{chunkImages, reader->imageStride},
                      {chunkRows, g.stride[1] * reader->rowStride},

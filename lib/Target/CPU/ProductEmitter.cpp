@@ -209,9 +209,15 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     packRows(lhs, indices, blockRows.count(), first, count, rowMemory,
              rowPitch);
   } else if (!inSteps) {
+    SmallVector<Value> at = indicesOf(shape.lhsBatch);
+    at.append({Value(), Value()});
     blockRows.with([&](int64_t size) {
-      packRowsAcross(lhs, indicesOf(shape.lhsBatch), row, size, first, count,
-                     rowMemory, rowPitch);
+      packRowsAcross(size, count, rowMemory, base, rowPitch,
+                     [&](Value r, Value k, int64_t run) {
+                       at.end()[-2] = math.add(first, k);
+                       at.back() = math.add(row, r);
+                       return load(lhs, at, run);
+                     });
     });
   } else if (keepsSums()) {
     base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);

@@ -26,8 +26,12 @@ RegionReader::RegionReader(ContractionEmitter &emitter, int64_t rows,
       first(std::max<int64_t>(-g.pad[2], 0)),
       valid(std::clamp<int64_t>(g.in[2] - first, 0, regionColumns - left)) {
   bool inPlace = !e.blocks.packsLeft();
-  pixelStride = inPlace ? g.channels : pixels.pitch;
-  rowStride = pixelStride * (inPlace ? g.in[2] : regionColumns);
+  copyStride = inPlace ? g.channels : pixels.pitch;
+  pixelStride = pixels.isPlanar ? 1 : copyStride;
+  channelStride = pixels.isPlanar ? regionColumns : 1;
+  rowStride = pixels.isPlanar
+                  ? pixels.channels * regionColumns
+                  : pixelStride * (inPlace ? g.in[2] : regionColumns);
   planeStride =
       inPlace ? g.dilation[0] * g.in[1] * rowStride : regionRows * rowStride;
   imageStride =
@@ -38,6 +42,8 @@ RegionReader::RegionReader(ContractionEmitter &emitter, int64_t rows,
     stored = e.inPlace(e.contraction.lhs(), rowType);
   else if (isPaired)
     line = e.area(rowStride + pixels.distance * pixelStride, rowType);
+  if (pixels.isPlanar)
+    line = e.area(regionColumns * copyStride, rowType);
   memory = inPlace ? e.inPlace(e.contraction.lhs(), rowType)
                    : e.area(images * imageStride,
                             isPaired ? e.contraction.wordType() : rowType);
@@ -70,17 +76,17 @@ Value RegionReader::read(Value n, Value plane, Value row, Value channel,
       Value inside = arith::AndIOp::create(e.b, e.loc, math.less(d, g.in[0]),
                                            math.less(h, g.in[1]));
       auto fill = [&] {
-        if (!pixels.distance)
+        if (!pixels.distance && !pixels.isPlanar)
           return copyRow(n, d, h, channel, memory, target);
         if (stored)
           return pairStored(n, d, h, channel, target);
         copyRow(n, d, h, channel, line, math.constant(0));
-        pairRow(target);
+        pixels.isPlanar ? turnRow(target) : pairRow(target);
       };
       math.branch(inside, fill, [&] { fillZeros(memory, target, rowStride); });
     });
   });
-  return math.sub(copy, channel);
+  return math.sub(copy, math.mul(channel, channelStride));
 }
 
 /// Joins the elements of `line` to words; behind its end there are zeros.
@@ -164,6 +170,19 @@ void RegionReader::pairStored(Value n, Value plane, Value row, Value channel,
   }
 }
 
+/// Puts the channels of `line` one after another.
+void RegionReader::turnRow(Value target) {
+  auto values = [&](Value channel, Value pixel, int64_t lanes) -> Value {
+    Value at = math.add(math.mul(pixel, copyStride), channel);
+    if (lanes == 1)
+      return memref::LoadOp::create(e.b, e.loc, line, at);
+    auto type = VectorType::get({lanes}, e.contraction.rowType());
+    return vector::LoadOp::create(e.b, e.loc, type, line, at);
+  };
+  e.packRowsAcross(pixels.channels, regionColumns, memory, target,
+                   channelStride, values);
+}
+
 void RegionReader::fillZeros(Value memory, Value offset, int64_t count) {
   e.forRuns(count, 2 * e.lanes, [&](Value at, int64_t lanes) {
     e.storeZeros(memory, math.add(offset, at), lanes);
@@ -175,11 +194,11 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value channel,
   Value input = e.contraction.lhs();
   int64_t right = regionColumns - left - valid;
   if (left)
-    fillZeros(memory, target, left * pixelStride);
-  Value begin = math.add(target, left * pixelStride);
+    fillZeros(memory, target, left * copyStride);
+  Value begin = math.add(target, left * copyStride);
   Value source = e.memoryOf(input);
   if (g.channelsLast && source && pixels.channels == g.channels &&
-      pixelStride == g.channels) {
+      copyStride == g.channels) {
     // Pixels of a row are contiguous.
     Value flat = math.flatten(source);
     Value from = math.add(lineOf(n, plane, row), first * g.channels);
@@ -191,7 +210,7 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value channel,
     });
   } else {
     math.loop(valid, [&](Value w) {
-      Value pixel = math.add(begin, math.mul(w, pixelStride));
+      Value pixel = math.add(begin, math.mul(w, copyStride));
       auto copy = [&](Value at, int64_t lanes) {
         e.copyRun(input,
                   g.indices(n, {plane, row, math.add(w, first)},
@@ -205,6 +224,5 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value channel,
     });
   }
   if (right)
-    fillZeros(memory, math.add(begin, valid * pixelStride),
-              right * pixelStride);
+    fillZeros(memory, math.add(begin, valid * copyStride), right * copyStride);
 }

@@ -24,6 +24,9 @@ public:
     /// Where not 0, each element stands in a word together with that of the
     /// pixel that is so many behind it in its line.
     int64_t distance = 0;
+    /// Whether pixels of a line are neighbours, its channels one after another;
+    /// not of pairs. `pitch` is that of a line on its way there.
+    bool isPlanar = false;
   };
 
   /// Sets up memory for what `rows` lines of the output read of the left
@@ -41,13 +44,14 @@ public:
 
   /// One-dimensional, in the type of rows or, with a distance, of words.
   mlir::Value memory;
-  /// Between copies, window planes, lines and pixels; channels are adjacent.
-  int64_t imageStride, planeStride, rowStride, pixelStride;
+  /// Between copies, window planes, lines, pixels and channels.
+  int64_t imageStride, planeStride, rowStride, pixelStride, channelStride;
 
 private:
   void copyRow(mlir::Value n, mlir::Value plane, mlir::Value row,
                mlir::Value channel, mlir::Value memory, mlir::Value target);
   void pairRow(mlir::Value target);
+  void turnRow(mlir::Value target);
   void pairStored(mlir::Value n, mlir::Value plane, mlir::Value row,
                   mlir::Value channel, mlir::Value target);
   /// The offset of a line of the input in its memory.
@@ -61,8 +65,10 @@ private:
   int64_t regionRows, regionColumns;
   /// Pixels of a copied line: zeros on the left, then those from `first` on.
   int64_t left, first, valid;
+  /// Between pixels of a line that is copied.
+  int64_t copyStride;
   /// Of pairs: the input where it lies in memory, else a line of factors before
-  /// they are put together.
+  /// they are put together. Of planes: a line before it is turned.
   mlir::Value stored, line;
 };
 

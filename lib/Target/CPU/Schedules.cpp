@@ -190,7 +190,7 @@ void Cut::cutDepthwise() {
 
 void Cut::cutFilterGradient() {
   const ConvolutionGeometry &g = c.geometry;
-  FilterBlocks cut(g, rows);
+  FilterBlocks cut(g, rows, c.isPlanar());
   panelsPerItem = panels;
   blocksPerItem = allBlocks = cut.split.blocks;
   // Pixels at such a distance share few cache sets, and panels all read them.

@@ -151,6 +151,90 @@ TEST(TileUnit, EmulationComputesTheInstructionsBits) {
 }
 
 //===----------------------------------------------------------------------===//
+// Shapes that tiles cut in a way of their own
+//===----------------------------------------------------------------------===//
+
+static void expectInTiles(const std::string &text) {
+  for (CpuIsa isa : CpuTarget::available()) {
+    CpuTarget target{isa};
+    if (target.hasTiles())
+      EXPECT_EQ(checkKernel(text, target), "") << target.name().str() << "\n"
+                                               << text;
+  }
+}
+
+// One position of a pair too many, steps that are no whole tile, rows of one
+// tile and of several, blocks of two sizes, one column of tiles and two.
+TEST(TileKernel, RestsOfProducts) {
+  for (auto [m, k, n] :
+       {std::tuple(1, 64, 10), std::tuple(49, 785, 70), std::tuple(33, 31, 33),
+        std::tuple(100, 14, 64), std::tuple(16, 2048, 160)})
+    expectInTiles(product(m, k, n));
+}
+
+TEST(TileKernel, ProductsInChunks) {
+  auto text = [](const char *x, const char *w, const char *y,
+                 const char *flags) -> std::string {
+    return llvm::formatv(
+        "func.func private @k(%x: tensor<{0}xbf16>, %w: tensor<{1}xbf16>) -> "
+        "tensor<{2}xf32> attributes {{mpc.kernel_kind = \"contraction\"} {{\n"
+        "%0 = mpc.matmul %x, %w {3} : (tensor<{0}xbf16>, tensor<{1}xbf16>) -> "
+        "tensor<{2}xf32>\nreturn %0 : tensor<{2}xf32>\n}\n",
+        x, w, y, flags);
+  };
+  expectInTiles(text("60x1300", "1300x75", "60x75", ""));
+  expectInTiles(text("1300x60", "1300x75", "60x75", "transpose_lhs"));
+  expectInTiles(
+      text("1300x45", "75x1300", "45x75", "transpose_lhs transpose_rhs"));
+  // Too few positions or rows for squares.
+  expectInTiles(text("13x45", "13x40", "45x40", "transpose_lhs"));
+  expectInTiles(text("2x40x9", "2x40x33", "2x9x33", "transpose_lhs"));
+}
+
+/// A convolution of `image` (and its padding all around), or its filter's
+/// gradient.
+static std::string convolution(std::vector<int64_t> image, int64_t outputs,
+                               int64_t window, int64_t pad, int64_t stride,
+                               int64_t dilation, int64_t groups,
+                               bool isGradient) {
+  auto extent = [&](int64_t in) {
+    return (in + 2 * pad - dilation * (window - 1) - 1) / stride + 1;
+  };
+  std::string x = llvm::formatv("tensor<{0}x{1}x{2}x{3}xbf16>", image[0],
+                                image[1], image[2], image[3]);
+  std::string y = llvm::formatv("tensor<{0}x{1}x{2}x{3}x", image[0],
+                                extent(image[1]), extent(image[2]), outputs);
+  std::string w = llvm::formatv("tensor<{0}x{1}x{2}x{2}x", outputs,
+                                image[3] / groups, window);
+  std::string other = (isGradient ? y : w) + "bf16>",
+              result = (isGradient ? w : y) + "f32>";
+  return llvm::formatv(
+      "func.func private @k(%x: {0}, %y: {1}) -> {2} attributes "
+      "{{mpc.kernel_kind = \"convolution\"} {{\n%0 = mpc.{3} %x, %y "
+      "strides([{4}, {4}]) pad([{5}, {5}], [{5}, {5}]) dilations([{6}, {6}]) "
+      "groups({7}) layout(channels_last) : ({0}, {1}) -> {2}\nreturn %0 : "
+      "{2}\n}\n",
+      x, other, result, isGradient ? "conv_filter_gradient" : "conv", stride,
+      pad, dilation, groups);
+}
+
+// Lines of 7 pixels: four of them in two pairs of tiles. Of 40: blocks of one
+// line. Runs of 24 and of 3 * 7 neighbours.
+TEST(TileKernel, Convolutions) {
+  expectInTiles(convolution({1, 7, 7, 24}, 40, 3, 1, 1, 1, 1, false));
+  expectInTiles(convolution({2, 6, 40, 7}, 20, 3, 0, 1, 1, 1, false));
+  expectInTiles(convolution({1, 11, 13, 32}, 32, 3, 2, 2, 2, 2, false));
+  expectInTiles(convolution({2, 5, 6, 33}, 35, 1, 0, 1, 1, 1, false));
+}
+
+TEST(TileKernel, FilterGradients) {
+  expectInTiles(convolution({2, 6, 14, 20}, 40, 3, 1, 1, 1, 1, true));
+  expectInTiles(convolution({1, 5, 33, 48}, 10, 3, 0, 1, 1, 1, true));
+  expectInTiles(convolution({2, 9, 17, 64}, 64, 3, 1, 1, 2, 2, true));
+  expectInTiles(convolution({3, 4, 13, 13}, 33, 1, 0, 1, 1, 1, true));
+}
+
+//===----------------------------------------------------------------------===//
 // Machine code
 //===----------------------------------------------------------------------===//
 
@@ -244,4 +328,21 @@ TEST(TileCode, NarrowResultsHaveOneColumnOfTiles) {
   std::vector<std::string> code = machineCode(product(128, 256, 10));
   EXPECT_EQ(count(code, "tdpbf16ps"), 2);
   EXPECT_EQ(count(code, "tileloadd") + count(code, "tileloaddt1"), 3);
+}
+
+// A convolution's window is gone through with its sums in tiles. Those of a
+// filter's gradient wait in memory from one part of an image to the next, and
+// its rows are in planes of channels.
+TEST(TileCode, ConvolutionsAndFilterGradientsTakeTiles) {
+  std::vector<std::string> code =
+      machineCode(convolution({1, 14, 28, 64}, 64, 3, 1, 1, 1, 1, false));
+  EXPECT_EQ(count(code, "tdpbf16ps"), 4);
+  EXPECT_EQ(count(code, "tilezero"), 4);
+  EXPECT_EQ(count(code, "tilestored"), 4);
+  EXPECT_EQ(count(code, "vdpbf16ps"), 0);
+  code = machineCode(convolution({2, 28, 28, 64}, 64, 3, 1, 1, 1, 1, true));
+  EXPECT_EQ(count(code, "tdpbf16ps"), 4);
+  EXPECT_EQ(count(code, "tileloadd") + count(code, "tileloaddt1"), 4 + 4);
+  EXPECT_EQ(count(code, "tilestored"), 4);
+  EXPECT_EQ(count(code, "vdpbf16ps"), 0);
 }
