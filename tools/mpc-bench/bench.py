@@ -197,11 +197,11 @@ def systems_of(bench, name, workload, folder, flops):
     """The systems that run a workload, in the order of their turns."""
     guess = flops / (bench.best["f32"] * 1e9)
     inference = workload and not workload.trains
-    mpc = [Mpc(bench, name, workload, policy, storage, folder, guess)
-           for policy, storage in PRECISIONS if storage == "float32" or inference]
+    precisions = workload.precisions if workload else ["float32", "mixed"]
+    mpc = [Mpc(bench, name, workload, *how, folder, guess)
+           for how, precision in PRECISIONS.items() if precision in precisions]
     peers = []
     if workload:
-        precisions = ["float32", "mixed"] + (["bfloat16"] if inference else [])
         peers = [(system, precision) for system in ("torch-eager", "torch-compile")
                  for precision in precisions]
     if inference or not workload:
@@ -216,10 +216,11 @@ def median(values):
 
 
 def merge(turns):
-    """One row of a system's turns; those that were disturbed count where all were."""
-    calm = [turn for turn in turns if turn["calm"]] or turns
-    row = {**calm[-1], "median_ms": median([turn["median_ms"] for turn in calm]),
-           "min_ms": min(turn["min_ms"] for turn in calm), "calm": calm[0]["calm"],
+    """One row of a system's turns; where all were disturbed the least time is the truest."""
+    calm = [turn for turn in turns if turn["calm"]]
+    least = min(turn["min_ms"] for turn in turns)
+    row = {**(calm or turns)[-1], "min_ms": least, "calm": bool(calm),
+           "median_ms": median([turn["median_ms"] for turn in calm]) if calm else least,
            "turns": len(turns), "runs": sum(turn["runs"] for turn in turns),
            "disturbed_runs": sum(turn["disturbed_runs"] for turn in turns)}
     if "peak_rss_bytes" in row:

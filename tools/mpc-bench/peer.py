@@ -71,15 +71,14 @@ def prepare(name, folder, small):
 
 # ---------------------------------------------------------------- systems: -> (step, output, facts)
 
-def torch_update(workload, small, compiled, precision):
-    """Gradients unscaled and checked, Adam that skips where one is no number, 16-bit copies."""
+def torch_update(workload, small, compiled):
+    """Gradients unscaled and checked, Adam that skips where one is no number."""
     import torch
     extents = workload.extents(small)
     make = lambda scale: [torch.randn(extents["side"] ** 2) * scale
                           for _ in range(extents["tensors"])]
     weights, gradients, first = make(0.02), make(1.0), make(1e-3)
     second = [value * value for value in make(1e-3)]
-    copies = [value.bfloat16() for value in weights] if precision == "mixed" else []
     inverse, rate, epsilon = torch.tensor(1 / 1024), 1e-4, 1e-8
 
     def formula():
@@ -92,8 +91,6 @@ def torch_update(workload, small, compiled, precision):
             new = w - rate * mean / (square.sqrt() * 1.0005 + epsilon)
             for old, value in ((w, new), (m, mean), (v, square)):
                 old.copy_(torch.where(bad, old, value))
-        for copy, w in zip(copies, weights):
-            copy.copy_(w)
 
     if compiled:
         run = torch.compile(formula)
@@ -113,9 +110,6 @@ def torch_update(workload, small, compiled, precision):
         torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, torch.ones(()))
         optimizer.grad_scale, optimizer.found_inf = None, found
         optimizer.step()
-        if copies:
-            with torch.no_grad():
-                torch._foreach_copy_(copies, parameters)
     return fused
 
 
@@ -124,7 +118,7 @@ def torch_step(workload, small, system, precision):
     torch.set_num_threads(1)
     compiled = system == "torch-compile"
     if workload.make == "update":
-        return torch_update(workload, small, compiled, precision), None, torch.__version__
+        return torch_update(workload, small, compiled), None, torch.__version__
     module, inputs, target = workloads.build(workload, small)
     if any(isinstance(part, torch.nn.Conv2d) for part in module.modules()):
         module = module.to(memory_format=torch.channels_last)

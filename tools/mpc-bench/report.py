@@ -34,7 +34,7 @@ def number(value):
 
 
 def cell(row):
-    """Milliseconds and who took them; a tilde says that no turn was undisturbed."""
+    """Milliseconds and who took them; a tilde: the least, each turn was disturbed."""
     if row is None:
         return "-"
     words = ["" if row["calm"] else "~", number(row["median_ms"])]

@@ -23,13 +23,20 @@ class Workload:
     def trains(self):
         return bool(self.loss)
 
+    @property
+    def precisions(self):
+        """Of which a system may run it; an update by itself makes no 16-bit copies."""
+        if self.make == "update":
+            return ["float32"]
+        return ["float32", "mixed"] if self.trains else ["float32", "mixed", "bfloat16"]
+
     def extents(self, small):
         return {**self.shapes, **(self.small if small else {})}
 
     def training(self):
         """The text of `mpc bench --training`."""
         if self.make == "update":
-            return "apply optimizer=adam learning-rate=1e-4 loss-scale=static=1024"
+            return "apply optimizer=adam learning-rate=1e-4 loss-scale=dynamic,init=1024"
         flags = [f"step loss={self.loss}", f"optimizer={self.optimizer}",
                  f"learning-rate={'1e-4' if self.optimizer == 'adam' else '1e-3'}"]
         return " ".join(flags + ([f"dropout={','.join(f'{n}={p}' for n, p in self.dropout)}"]
@@ -238,7 +245,7 @@ def modules():
 
     @maker
     def update(tensors, side):
-        """As many parameters as wanted; products read them, so that mixed policies copy them."""
+        """As many parameters as wanted."""
         layers = [nn.Linear(side, side, bias=False) for _ in range(tensors)]
         return nn.Sequential(*layers), [normal(1, side)], normal(1, side)
 
