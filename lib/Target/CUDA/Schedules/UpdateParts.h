@@ -35,8 +35,8 @@ struct UpdateParts {
   /// shapes, where no part can overwrite them), and those that the kernel
   /// returns; null where there are none.
   UpdatePart scalars;
-  /// Parts that share nothing but those scalars, in the order of their first results:
-  /// one may overwrite what it alone reads.
+  /// Parts that share nothing but those scalars, in the order of their first
+  /// results: one may overwrite what it alone reads.
   llvm::SmallVector<UpdatePart> tensors;
 
   /// nullopt where the kernel returns one of its arguments or a constant.
