@@ -28,6 +28,8 @@ ElementTarget mpc::elementTarget(const CpuTarget &target) {
   result.lanes = target.lanes();
   result.registers = target.registers();
   result.hasScalef = target.hasAvx512();
+  result.roundsToBf16 =
+      target.isa == CpuIsa::Avx512Bf16 || target.isa == CpuIsa::Amx;
   return result;
 }
 

@@ -190,9 +190,11 @@ Value ElementEmitter::round(Value value, Type elementType) {
   if (target.has16BitTypes)
     result = math.extendFloat(math.truncateFloat(value, elementType),
                               builder.getF32Type());
+  else if (elementType.isF16())
+    result = math.roundToF16(value);
   else
-    result =
-        elementType.isBF16() ? math.roundToBf16(value) : math.roundToF16(value);
+    result = target.roundsToBf16 ? math.roundToBf16ByUnit(value)
+                                 : math.roundToBf16(value);
   rounded[result] = elementType;
   return result;
 }

@@ -13,6 +13,8 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -143,6 +145,30 @@ Value ValueMath::truncateInt(Value x, Type element) {
   return arith::TruncIOp::create(b, loc, withElement(x.getType(), element), x);
 }
 
+SmallVector<Value> ValueMath::partsOf(Value x, int64_t lanes) {
+  int64_t count = cast<VectorType>(x.getType()).getNumElements();
+  if (count == lanes)
+    return {x};
+  SmallVector<Value> parts;
+  for (int64_t first = 0; first < count; first += lanes)
+    parts.push_back(vector::ShuffleOp::create(
+        b, loc, x, x, llvm::to_vector(llvm::seq(first, first + lanes))));
+  return parts;
+}
+
+Value ValueMath::joined(SmallVector<Value> parts) {
+  while (parts.size() > 1) {
+    int64_t lanes = cast<VectorType>(parts.front().getType()).getNumElements();
+    auto order = llvm::to_vector(llvm::seq<int64_t>(0, 2 * lanes));
+    SmallVector<Value> wider;
+    for (size_t i = 0; i + 1 < parts.size(); i += 2)
+      wider.push_back(
+          vector::ShuffleOp::create(b, loc, parts[i], parts[i + 1], order));
+    parts = std::move(wider);
+  }
+  return parts.front();
+}
+
 //===----------------------------------------------------------------------===//
 // Rounding
 //===----------------------------------------------------------------------===//
@@ -173,6 +199,47 @@ Value ValueMath::roundToBf16(Value x) {
                   x.getType());
 }
 
+Value ValueMath::roundToBf16ByUnit(Value x) {
+  constexpr int64_t kLanes = 16;
+  // What vfpclassps knows a subnormal number by.
+  constexpr int64_t kSubnormal = 0x20;
+  auto type = dyn_cast<VectorType>(x.getType());
+  if (!type || type.getNumElements() < kLanes ||
+      !llvm::isPowerOf2_64(type.getNumElements()))
+    return roundToBf16(x);
+  auto call = [&](StringRef name, Type result, ValueRange operands) {
+    return LLVM::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name),
+                                         operands)
+        .getResult(0);
+  };
+  SmallVector<Value> parts = partsOf(x, kLanes), rounded;
+  Value anySubnormal, kind = integer(b.getI32Type(), kSubnormal);
+  for (Value part : parts) {
+    Value isSubnormal =
+        call("llvm.x86.avx512.fpclass.ps.512",
+             VectorType::get({kLanes}, b.getI1Type()), {part, kind});
+    anySubnormal =
+        anySubnormal ? bitOr(anySubnormal, isSubnormal) : isSubnormal;
+    rounded.push_back(call("llvm.x86.avx512bf16.cvtneps2bf16.512",
+                           VectorType::get({kLanes}, b.getBF16Type()), part));
+  }
+  Value isSlow = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
+                                             anySubnormal);
+  auto choice = scf::IfOp::create(b, loc, TypeRange(type), isSlow,
+                                  /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  scf::YieldOp::create(b, loc, roundToBf16(x));
+  b.setInsertionPointToStart(choice.elseBlock());
+  Value patterns = arith::BitcastOp::create(
+      b, loc, withElement(type, b.getI16Type()), joined(rounded));
+  scf::YieldOp::create(
+      b, loc,
+      fromBits(shiftLeft(extendUnsigned(patterns, b.getI32Type()), 16), type));
+  return choice.getResult(0);
+}
+
 Value ValueMath::roundToF16(Value x) {
   return extendFloat(truncateFloat(x, b.getF16Type()), b.getF32Type());
 }
@@ -190,38 +257,21 @@ bool MathExpansion::usesScalef(Type type) const {
 Value MathExpansion::scalef(Value x, Value n) {
   auto type = cast<VectorType>(x.getType());
   bool wide = isDouble(type);
-  int64_t lanes = wide ? 8 : 16, count = type.getNumElements();
+  int64_t lanes = wide ? 8 : 16;
   StringRef name = wide ? "llvm.x86.avx512.mask.scalef.pd.512"
                         : "llvm.x86.avx512.mask.scalef.ps.512";
   Value everyLane = integer(b.getIntegerType(lanes), -1);
   Value currentRounding = integer(b.getI32Type(), 4);
-  SmallVector<Value> parts;
-  for (int64_t first = 0; first < count; first += lanes) {
-    SmallVector<int64_t> order =
-        llvm::to_vector(llvm::seq(first, first + lanes));
-    auto part = [&](Value value) -> Value {
-      return count == lanes
-                 ? value
-                 : vector::ShuffleOp::create(b, loc, value, value, order);
-    };
-    Value source = part(x);
-    parts.push_back(
+  SmallVector<Value> scaled;
+  for (auto [source, power] :
+       llvm::zip_equal(partsOf(x, lanes), partsOf(n, lanes)))
+    scaled.push_back(
         LLVM::CallIntrinsicOp::create(
             b, loc, VectorType::get({lanes}, type.getElementType()),
             b.getStringAttr(name),
-            ValueRange{source, part(n), source, everyLane, currentRounding})
+            ValueRange{source, power, source, everyLane, currentRounding})
             .getResult(0));
-  }
-  for (; parts.size() > 1; lanes *= 2) {
-    SmallVector<int64_t> order =
-        llvm::to_vector(llvm::seq<int64_t>(0, 2 * lanes));
-    SmallVector<Value> joined;
-    for (size_t i = 0; i + 1 < parts.size(); i += 2)
-      joined.push_back(
-          vector::ShuffleOp::create(b, loc, parts[i], parts[i + 1], order));
-    parts = joined;
-  }
-  return parts.front();
+  return joined(scaled);
 }
 
 template <typename Function, typename... Values>

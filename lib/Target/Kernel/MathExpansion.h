@@ -102,6 +102,11 @@ public:
   mlir::Value bits(mlir::Value x);
   mlir::Value fromBits(mlir::Value x, mlir::Type floatType);
 
+  /// A vector's parts of `lanes`, which divides it by a power of two, and what
+  /// such parts make.
+  llvm::SmallVector<mlir::Value> partsOf(mlir::Value x, int64_t lanes);
+  mlir::Value joined(llvm::SmallVector<mlir::Value> parts);
+
   /// The value in another element width.
   mlir::Value extendFloat(mlir::Value x, mlir::Type element);
   mlir::Value truncateFloat(mlir::Value x, mlir::Type element);
@@ -114,6 +119,9 @@ public:
   mlir::Value truncateToOdd(mlir::Value x);
   /// Rounds an f32 to bf16 (ties to even), kept as f32.
   mlir::Value roundToBf16(mlir::Value x);
+  /// The same in one instruction where `x` is a vector that has it and holds no
+  /// subnormal number (ElementTarget::roundsToBf16), the same bits in any case.
+  mlir::Value roundToBf16ByUnit(mlir::Value x);
   /// Rounds an f32 to f16, kept as f32.
   mlir::Value roundToF16(mlir::Value x);
 

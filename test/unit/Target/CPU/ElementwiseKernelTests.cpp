@@ -8,7 +8,9 @@
 
 #include "gtest/gtest.h"
 
+#include <bit>
 #include <cmath>
+#include <random>
 
 using namespace mpc;
 
@@ -333,6 +335,36 @@ TEST(ElementwiseKernel, ResidualChainWithTwoResultTypes) {
   %5 = mpc.mul %4, %c : (tensor<9x48xf32>, tensor<f32>) -> tensor<9x48xf32>
   %6 = mpc.cast %5 : tensor<9x48xf32> to tensor<9x48xbf16>
   return %5, %6 : tensor<9x48xf32>, tensor<9x48xbf16>)"));
+}
+
+/// All bits of f32 alike, so that some vectors have subnormal numbers, which an
+/// instruction for rounding to bf16 takes as 0, and NaNs of any payload; or
+/// none of either.
+static void expectRounding(bool isAny) {
+  std::mt19937 random(3);
+  auto fill = [&](unsigned, reference::Tensor &tensor) {
+    for (auto &value : tensor.floats()) {
+      float drawn;
+      do
+        drawn = std::bit_cast<float>(static_cast<uint32_t>(random()));
+      while (!isAny && !std::isnormal(drawn));
+      value = drawn;
+    }
+  };
+  KernelCheck check;
+  check.adjust = fill;
+  expectKernel(loopKernel("%x: tensor<64x131xf32>",
+                          "tensor<64x131xbf16>, tensor<64x131xf32>", R"(
+  %0 = mpc.cast %x : tensor<64x131xf32> to tensor<64x131xbf16>
+  %1 = mpc.cast %0 : tensor<64x131xbf16> to tensor<64x131xf32>
+  %2 = mpc.neg %1 : tensor<64x131xf32>
+  return %0, %2 : tensor<64x131xbf16>, tensor<64x131xf32>)"),
+               check);
+}
+
+TEST(ElementwiseKernel, RoundingOfAnyBits) {
+  expectRounding(/*isAny=*/true);
+  expectRounding(/*isAny=*/false);
 }
 
 TEST(ElementwiseKernel, ConstantTables) {
