@@ -175,16 +175,30 @@ bool ElementEmitter::isContiguous(Value tensor, LaneRange range) {
   return contiguous(*this, tensor, range, visited);
 }
 
+/// Operations per element for what bf16 takes where it is a bit pattern: to
+/// read it, and to round to it, with and without an instruction for that.
+static constexpr int64_t kWidenCost = 2, kRoundCost = 11, kUnitRoundCost = 4;
+
 int64_t ElementEmitter::costOf(Value tensor) {
   llvm::DenseSet<Value> visited;
   SmallVector<Value> work = {tensor};
   int64_t cost = 0;
+  auto isPattern = [&](Value value) {
+    return getElementTypeOrSelf(value.getType()).isBF16() &&
+           !target.has16BitTypes;
+  };
   while (!work.empty()) {
     Value value = work.pop_back_val();
     Operation *op = value.getDefiningOp();
-    if (!op || isBound(value) || isa<ConstantOp>(op) ||
-        !visited.insert(value).second)
+    if (!visited.insert(value).second)
       continue;
+    if (!op || isBound(value) || isa<ConstantOp>(op)) {
+      if (isPattern(value))
+        cost += kWidenCost;
+      continue;
+    }
+    if (isPattern(value))
+      cost += target.roundsToBf16 ? kUnitRoundCost : kRoundCost;
     auto elementwise = dyn_cast<ElementwiseOpInterface>(op);
     cost += elementwise ? std::max<int64_t>(elementwise.getFlopsPerElement(), 1)
                         : 2;

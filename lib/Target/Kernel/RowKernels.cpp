@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mpc;
 
 /// Inputs that cost more than this per element are computed once and kept.
-static constexpr int64_t kRecomputeCost = 10;
+static constexpr int64_t kRecomputeCost = 6;
 
 namespace {
 class RowPhase : public Phase {
