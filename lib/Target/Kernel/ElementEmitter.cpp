@@ -199,6 +199,24 @@ Value ElementEmitter::round(Value value, Type elementType) {
   return result;
 }
 
+/// The upper 16 bits of each word, where vectors have so many `lanes`.
+static Value upperHalves(ValueMath &math, Value words, int64_t lanes) {
+  OpBuilder &builder = math.getBuilder();
+  auto type = dyn_cast<VectorType>(words.getType());
+  // One permutation picks them from two vectors of 512 bits.
+  constexpr int64_t kWide = 16;
+  if (!type || lanes < kWide || type.getNumElements() % (2 * kWide))
+    return math.truncateInt(math.shiftRight(words, 16), builder.getI16Type());
+  int64_t count = type.getNumElements();
+  Value halves = vector::BitCastOp::create(
+      builder, math.getLoc(),
+      VectorType::get({2 * count}, builder.getI16Type()), words);
+  SmallVector<int64_t> odd;
+  for (int64_t lane = 0; lane < count; ++lane)
+    odd.push_back(2 * lane + 1);
+  return vector::ShuffleOp::create(builder, math.getLoc(), halves, halves, odd);
+}
+
 void ElementEmitter::store(Value value, Value memref, ValueRange indices,
                            int64_t lanes, Value mask) {
   Type stored = cast<MemRefType>(memref.getType()).getElementType();
@@ -206,9 +224,12 @@ void ElementEmitter::store(Value value, Value memref, ValueRange indices,
   value = splat(value, lanes);
   if (stored.isBF16() && !target.has16BitTypes) {
     memref = asPatterns(memref);
-    Value exact = round(value, stored);
-    value = math.truncateInt(math.shiftRight(math.bits(exact), 16),
-                             builder.getI16Type());
+    Value words = math.bits(round(value, stored));
+    // What an instruction rounded was 16 bits wide before: LLVM sees it.
+    value = target.roundsToBf16
+                ? math.truncateInt(math.shiftRight(words, 16),
+                                   builder.getI16Type())
+                : upperHalves(math, words, target.lanes);
   } else if (stored.isF16() || stored.isBF16()) {
     // What was rounded to the type already is stored as it is.
     auto wide = value.getDefiningOp<arith::ExtFOp>();
