@@ -4,8 +4,8 @@
 //
 // One work item is a group of row blocks of one head. Key and value are packed
 // once per item; the scores of a row block live in scratch, become exponentials
-// there and meet the value in a second pass of the micro-kernel. Rows are
-// divided by their sums at the end.
+// there and meet the value in a second pass of the micro-kernel, in the type of
+// the sums. Rows are divided by their sums at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,13 +28,16 @@ public:
   void emitItem(Value item) override;
 
 private:
-  /// A packed operand: panels of `columns`, each `[depth][columns]`.
+  /// A packed operand: panels of `columns`, each `[steps][columns]` of what
+  /// `unit` multiplies.
   struct Packed {
-    int64_t depth, width, columns, panels;
+    DotUnit unit;
+    int64_t depth, width, columns, panels, panelElements;
     Panel panel;
   };
-  Packed makePacked(int64_t depth, int64_t width);
-  void pack(Value tensor, bool transposed, Packed &packed);
+  Packed makePacked(DotUnit unit, int64_t depth, int64_t width);
+  void packKey();
+  void packValue();
   void emitRowBlock(Value block);
   /// The sums of `rows` rows at `base` times a panel.
   SmallVector<Value> sumsOf(SumBlock &block, int64_t rows, int64_t pitch,
@@ -67,16 +70,20 @@ private:
 };
 } // namespace
 
-AttentionEmitter::Packed AttentionEmitter::makePacked(int64_t depth,
-                                                      int64_t width) {
+AttentionEmitter::Packed
+AttentionEmitter::makePacked(DotUnit unit, int64_t depth, int64_t width) {
   Packed packed;
+  packed.unit = unit;
   packed.depth = depth;
   packed.width = width;
   packed.columns =
       std::min<int64_t>(columns, llvm::PowerOf2Ceil(std::max(width, lanes)));
   packed.panels = llvm::divideCeil(width, packed.columns);
+  int64_t step = stepDepth(unit);
+  packed.panelElements = llvm::divideCeil(depth, step) * packed.columns;
   packed.panel.columns = packed.columns;
-  packed.panel.memory = area(packed.panels * depth * packed.columns, sumType);
+  packed.panel.memory = area(packed.panels * packed.panelElements,
+                             step > 1 ? contraction.wordType() : sumType);
   return packed;
 }
 
@@ -85,26 +92,52 @@ void AttentionEmitter::prepare() {
   cyclesPerItem = (2.0 * (depth + width) + 40) * length * positions /
                   (4.0 * lanes) / rowGroups;
 
-  key = makePacked(depth, positions);
-  value = makePacked(positions, width);
-  int64_t bytes = bytesPerElement(sumType);
-  bool collides = blocks.packsLeft() && depth * bytes % 4096 == 0;
-  queryPitch = collides ? depth + lanes : depth;
-  queryMemory = blocks.packsLeft() ? area(split.largest() * queryPitch, sumType)
-                                   : math.flatten(memoryOf(op.getQuery()));
+  key = makePacked(contraction.unit, depth, positions);
+  value = makePacked(DotUnit::MultiplyAdd, positions, width);
+  Type rowType = contraction.rowType();
+  int64_t rowBytes = bytesPerElement(rowType);
+  bool collides = blocks.packsLeft() && depth * rowBytes % 4096 == 0;
+  queryPitch = collides ? depth + 64 / rowBytes : depth;
+  queryMemory = blocks.packsLeft() ? area(split.largest() * queryPitch, rowType)
+                                   : inPlace(op.getQuery(), rowType);
   scorePitch = key.panels * key.columns;
-  if (scorePitch * bytes % 4096 == 0)
+  if (scorePitch * bytesPerElement(sumType) % 4096 == 0)
     scorePitch += lanes;
   scores = area(split.largest() * scorePitch, sumType);
   inverses = stack(split.largest());
   tile = stack(split.largest() * value.columns);
 }
 
-void AttentionEmitter::pack(Value tensor, bool transposed, Packed &packed) {
-  math.loop(packed.panels, [&](Value number) {
-    packPanel(tensor, keyHead, transposed, number, packed.columns,
-              math.constant(0), packed.depth, packed.panel.memory,
-              math.mul(number, packed.depth * packed.columns));
+void AttentionEmitter::packKey() {
+  math.loop(key.panels, [&](Value number) {
+    packPanel(op.getKey(), keyHead, /*transposed=*/true, number, key.columns,
+              math.constant(0), key.depth, key.panel.memory,
+              math.mul(number, key.panelElements));
+  });
+}
+
+/// Copies lines of the value, zeros where a panel has no more columns.
+void AttentionEmitter::packValue() {
+  math.loop(value.panels, [&](Value number) {
+    Value first = math.mul(number, value.columns);
+    withColumns(number, width, value.columns, [&](int64_t used) {
+      math.loop(positions, [&](Value at) {
+        Value target = math.add(math.mul(number, value.panelElements),
+                                math.mul(at, value.columns));
+        SmallVector<Value> place(keyHead);
+        place.append({at, Value()});
+        forPowers(used, 2 * lanes, [&](int64_t column, int64_t run) {
+          place.back() = math.add(first, column);
+          copyRun(op.getValue(), place, run, value.panel.memory,
+                  math.add(target, column));
+        });
+        forPowers(value.columns - used, 2 * lanes,
+                  [&](int64_t column, int64_t run) {
+                    storeZeros(value.panel.memory,
+                               math.add(target, used + column), run);
+                  });
+      });
+    });
   });
 }
 
@@ -116,8 +149,8 @@ void AttentionEmitter::emitItem(Value item) {
   keyHead.back() =
       math.div(head.back(), batchShape.back() / keyShape.end()[-3]);
   queryBase = math.mul(position[0], length * depth);
-  pack(op.getKey(), /*transposed=*/true, key);
-  pack(op.getValue(), /*transposed=*/false, value);
+  packKey();
+  packValue();
   auto [begin, end] = groupOf(position[1], blocksPerItem, split.blocks);
   math.loop(begin, end, 1, [&](Value block) { emitRowBlock(block); });
 }
@@ -129,8 +162,11 @@ SmallVector<Value> AttentionEmitter::sumsOf(SumBlock &block, int64_t rows,
   for (int64_t r = 0; r < rows; ++r)
     offsets.push_back(r * pitch);
   block = blockOf(offsets, packed.columns / lanes);
+  block.unit = packed.unit;
+  int64_t step = stepDepth(packed.unit);
   return emitMicroKernel(b, loc, block, memory, base, packed.panel,
-                         KLoop{packed.depth, 1});
+                         KLoop{int64_t(llvm::divideCeil(packed.depth, step)),
+                               step, packed.depth % step > 0});
 }
 
 void AttentionEmitter::emitRowBlock(Value block) {
@@ -148,7 +184,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
   else
     base = math.add(queryBase, math.mul(row, depth));
   math.loop(key.panels, [&](Value number) {
-    key.panel.offset = math.mul(number, key.depth * key.columns);
+    key.panel.offset = math.mul(number, key.panelElements);
     blockRows.with([&](int64_t rows) {
       SumBlock sums;
       SmallVector<Value> values =
@@ -161,7 +197,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
             [&](Value local) { emitSoftmax(math.add(row, local), local); });
 
   math.loop(value.panels, [&](Value number) {
-    value.panel.offset = math.mul(number, value.depth * value.columns);
+    value.panel.offset = math.mul(number, value.panelElements);
     blockRows.with([&](int64_t rows) {
       SumBlock sums;
       SmallVector<Value> values =

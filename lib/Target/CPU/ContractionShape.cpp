@@ -98,9 +98,10 @@ static DotUnit unitOf(const Contraction &c) {
   if (!isBf16 || !c.sumType.isF32() || !target.hasDotBf16())
     return DotUnit::MultiplyAdd;
   bool emulates = target.emulatesUnits();
-  // Shorter runs fill no tiles.
+  // Shorter runs fill no tiles, and attention's scores are read in registers.
   constexpr int64_t kLeastRun = 12;
-  if (target.hasTiles() && runOf(c) >= kLeastRun)
+  if (target.hasTiles() && c.form != ContractionForm::Attention &&
+      runOf(c) >= kLeastRun)
     return emulates ? DotUnit::EmulatedTileBf16 : DotUnit::TileBf16;
   // Where tiles are the unit for bf16, vdpbf16ps is slower than f32: only what
   // was packed for it takes it.
@@ -230,10 +231,9 @@ FailureOr<Contraction> Contraction::get(Operation *op,
       return failure();
     c.product = *shape;
   }
-  // Lanes of a depthwise one are channels, and attention's probabilities are
-  // f32.
+  // Lanes of a depthwise one are channels. Of attention, query and key: its
+  // weights, which meet the value, are f32.
   if (c.form != ContractionForm::Depthwise &&
-      c.form != ContractionForm::Attention &&
       (!c.packed || c.packed.getDepth() > 1))
     c.unit = unitOf(c);
   if (c.packed && c.form != ContractionForm::Depthwise) {
