@@ -226,10 +226,9 @@ void ElementEmitter::store(Value value, Value memref, ValueRange indices,
     memref = asPatterns(memref);
     Value words = math.bits(round(value, stored));
     // What an instruction rounded was 16 bits wide before: LLVM sees it.
-    value = target.roundsToBf16
-                ? math.truncateInt(math.shiftRight(words, 16),
-                                   builder.getI16Type())
-                : upperHalves(math, words, target.lanes);
+    value = target.roundsToBf16 ? math.truncateInt(math.shiftRight(words, 16),
+                                                   builder.getI16Type())
+                                : upperHalves(math, words, target.lanes);
   } else if (stored.isF16() || stored.isBF16()) {
     // What was rounded to the type already is stored as it is.
     auto wide = value.getDefiningOp<arith::ExtFOp>();
