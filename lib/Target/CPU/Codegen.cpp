@@ -106,7 +106,7 @@ mpc::lowerKernels(ModuleOp module,
   auto run = [&](std::unique_ptr<Pass> pass, StringRef name) {
     PassManager passes(module.getContext(), ModuleOp::getOperationName());
     passes.addPass(std::move(pass));
-    // The first pass of lowerToLlvm verifies what comes out.
+    // lowerToLlvm verifies what comes out.
     passes.enableVerifier(false);
     return success(succeeded(passes.run(module)) &&
                    (!after || succeeded(after(name))));

@@ -20,6 +20,7 @@
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
@@ -57,5 +58,8 @@ LogicalResult mpc::lowerToLlvm(ModuleOp module) {
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  return pm.run(module);
+  // Between conversions of MLIR's own it would take a third of their time.
+  pm.enableVerifier(false);
+  return success(succeeded(verify(module)) && succeeded(pm.run(module)) &&
+                 succeeded(verify(module)));
 }
