@@ -53,6 +53,8 @@ struct ExplainArguments {
 struct TuneKernelsArguments {
   CommonOptions common;
   std::vector<std::string> inputs;
+  /// A part of a training step and its flags; empty for the model itself.
+  std::string training;
   /// The table to write; empty for the one that is kept for this machine.
   std::string output;
   double seconds = 60;

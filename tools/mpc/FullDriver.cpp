@@ -142,6 +142,12 @@ void FullDriver::declare(CLI::App &app) {
                    "time after which no further schedule is tried")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
+  command
+      ->add_option("--training", tuneKernels.training,
+                   "tune a part of a training step: step, forward-backward, "
+                   "apply or evaluate, and flags behind it (\"step "
+                   "optimizer=sgd\")")
+      ->check(aPart());
   command->add_option("-o,--output", tuneKernels.output,
                       "the table to write or add to (default: the one that "
                       "later compiles for this machine read)");

@@ -6,12 +6,14 @@
 
 #include "Commands.h"
 #include "Inputs.h"
+#include "StoredModel.h"
 #include "Subject.h"
 
 #include "JIT/Backend.h"
 #include "JIT/Compiler.h"
 #include "JIT/KernelTuner.h"
 
+#include "mpc/Analysis/IndexBounds.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Exe/Transforms/ScheduleTable.h"
 #include "mpc/Support/Files.h"
@@ -54,6 +56,11 @@ public:
   const std::string &target() const { return compiler->targetName(); }
 
 private:
+  /// Runs the stages up to plan, and binds or draws what the program takes.
+  std::vector<Status> planModel(const std::vector<NamedArray> &arrays,
+                                uint64_t seed);
+  std::vector<Status> planStep(const std::vector<NamedArray> &arrays,
+                               uint64_t seed);
   static mlir::func::FuncOp find(mlir::ModuleOp module, StringRef kernel) {
     return module.lookupSymbol<mlir::func::FuncOp>(kernel);
   }
@@ -77,6 +84,8 @@ TuningSubject::prepare(const TuneKernelsArguments &arguments,
   Result<CompileOptions> options = makeCompileOptions(common, device, reporter);
   if (!options.ok())
     return {options.status()};
+  if (Status status = setTraining(arguments.training, *options); !status.ok())
+    return {status};
   Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
   if (!arrays.ok())
     return {arrays.status()};
@@ -89,25 +98,69 @@ TuningSubject::prepare(const TuneKernelsArguments &arguments,
   if (!imported.ok())
     return {imported.status()};
   module = std::move(*imported);
+  if (std::vector<Status> problems = options->training
+                                         ? planStep(*arrays, common.seed)
+                                         : planModel(*arrays, common.seed);
+      !problems.empty())
+    return problems;
+  Result<std::unique_ptr<Backend>> createdBackend =
+      Backend::create(compiler->target(), {});
+  if (!createdBackend.ok())
+    return {createdBackend.status()};
+  backend = std::move(*createdBackend);
+  return {};
+}
+
+std::vector<Status>
+TuningSubject::planModel(const std::vector<NamedArray> &arrays, uint64_t seed) {
   mlir::func::FuncOp entry = Compiler::entry(*module);
-  if (arrays->empty()) {
-    Result<std::vector<Buffer>> drawn = drawInputs(entry, common.seed);
+  if (arrays.empty()) {
+    Result<std::vector<Buffer>> drawn = drawInputs(entry, seed);
     if (!drawn.ok())
       return {drawn.status()};
     inputs = std::move(*drawn);
   } else if (std::vector<Status> problems =
-                 bindArrays(*arrays, argumentsOf(entry), "arg", inputs);
+                 bindArrays(arrays, argumentsOf(entry), "arg", inputs);
              !problems.empty()) {
     return problems;
   }
   if (Status status = compiler->runStages(*module, "import", "plan");
       !status.ok())
     return {status};
-  Result<std::unique_ptr<Backend>> createdBackend =
-      Backend::create(compiler->target(), {});
-  if (!createdBackend.ok())
-    return {createdBackend.status()};
-  backend = std::move(*createdBackend);
+  return {};
+}
+
+std::vector<Status>
+TuningSubject::planStep(const std::vector<NamedArray> &arrays, uint64_t seed) {
+  if (Status status = compiler->runStages(*module, "import", "precision");
+      !status.ok())
+    return {status};
+  // Labels are not in the model; after precision all that indexes is there.
+  llvm::SmallVector<int64_t> bounds;
+  for (mlir::BlockArgument argument : Compiler::entry(*module).getArguments())
+    bounds.push_back(indexBound(argument).value_or(0));
+  if (Status status = compiler->runStages(*module, "precision", "plan");
+      !status.ok())
+    return {status};
+  Result<std::shared_ptr<Program>> program =
+      compiler->generate(*module, /*withCode=*/false);
+  if (!program.ok())
+    return {program.status()};
+  const std::vector<ProgramValue> &values = (*program)->arguments;
+  if (!arrays.empty())
+    return bindArrays(arrays, values, "arg", inputs);
+  std::vector<StoredValue> wanted;
+  wanted.reserve(values.size());
+  for (auto [value, bound] : llvm::zip_equal(values, bounds))
+    wanted.push_back({.name = value.name,
+                      .type = value.type,
+                      .role = value.role,
+                      .integerBound = bound,
+                      .initial = value.initial});
+  Result<std::vector<Buffer>> drawn = drawValues(wanted, seed);
+  if (!drawn.ok())
+    return {drawn.status()};
+  inputs = std::move(*drawn);
   return {};
 }
 
