@@ -65,8 +65,14 @@ class KeyParts {
 public:
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
-  /// The file's bytes; false where it cannot be read.
-  bool addFile(const std::string &path) {
+  /// The file's bytes; false where it cannot be read or is no regular file,
+  /// which might have no end; nor may it be a link where it is not to be
+  /// `follow`ed.
+  bool addFile(const std::string &path, bool follow = true) {
+    llvm::sys::fs::file_status status;
+    if (llvm::sys::fs::status(path, status, follow) ||
+        status.type() != llvm::sys::fs::file_type::regular_file)
+      return false;
     auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
     if (!file)
@@ -105,7 +111,8 @@ static std::string thisCpu() {
 static bool addModel(KeyParts &parts, const std::string &model) {
   if (!parts.addFile(model))
     return false;
-  parts.add(llvm::sys::path::filename(model).str());
+  // Messages name it.
+  parts.add(model);
   if (llvm::sys::path::extension(model) != ".onnx")
     return true;
   llvm::StringRef bytes = parts.lastFile();
@@ -113,10 +120,16 @@ static bool addModel(KeyParts &parts, const std::string &model) {
   if (!external)
     return false;
   for (const std::string &name : *external) {
+    // What lies elsewhere is refused by the importer, which says so.
+    if (llvm::sys::path::is_absolute(name) ||
+        llvm::is_contained(llvm::make_range(llvm::sys::path::begin(name),
+                                            llvm::sys::path::end(name)),
+                           ".."))
+      return false;
     llvm::SmallString<256> path(llvm::sys::path::parent_path(model));
     llvm::sys::path::append(path, name);
     parts.add(name);
-    if (!parts.addFile(path.str().str()))
+    if (!parts.addFile(path.str().str(), /*follow=*/false))
       return false;
   }
   return true;
@@ -152,13 +165,19 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
 CompileCache::CompileCache(const std::string &model,
                            llvm::ArrayRef<TargetInfo> targets,
                            const CompileOptions &options)
-    : model(model), listener(options.onDiagnostic) {
+    : model(model), targets(targets), options(options) {
   std::string root = detail::cacheFolder();
-  std::string build = buildIdentity();
   // Who asks for dumps wants the stages to run.
-  if (root.empty() || build.empty() || !options.dumpDir.empty() ||
-      !options.useCache)
+  if (root.empty() || !options.dumpDir.empty() || !options.useCache)
     return;
+  folder = root + "/compiles";
+  key = keyOfInput();
+}
+
+std::string CompileCache::keyOfInput() const {
+  std::string build = buildIdentity();
+  if (build.empty())
+    return {};
   KeyParts parts;
   parts.add("compile 2");
   parts.add(MPC_VERSION);
@@ -175,14 +194,13 @@ CompileCache::CompileCache(const std::string &model,
   if (forGpu) {
     Result<const detail::Nvrtc *> nvrtc = detail::installedNvrtc();
     if (!nvrtc.ok())
-      return;
+      return {};
     parts.add((*nvrtc)->versionText);
     parts.add(preludeText(PreludeSide::Device));
   }
   if (!addModel(parts, model) || !addOptions(parts, options))
-    return;
-  folder = root + "/compiles";
-  key = parts.key();
+    return {};
+  return parts.key();
 }
 
 //===----------------------------------------------------------------------===//
@@ -244,14 +262,15 @@ std::optional<KeptCompile> CompileCache::find() const {
   if (!list || !file.ok())
     return std::nullopt;
   for (const json::Value &value : *list)
-    if (auto message = fromJson(value); message && listener)
-      listener(*message);
+    if (auto message = fromJson(value); message && options.onDiagnostic)
+      options.onDiagnostic(*message);
   return KeptCompile{std::move(*file), entry->body};
 }
 
 void CompileCache::store(llvm::ArrayRef<std::byte> bytes,
                          llvm::ArrayRef<Diagnostic> messages) const {
-  if (key.empty())
+  // What was read meanwhile may be another input than what the key is of.
+  if (key.empty() || keyOfInput() != key)
     return;
   json::Array list;
   for (const Diagnostic &message : messages)

@@ -42,13 +42,18 @@ public:
   bool keeps() const { return !key.empty(); }
   /// What an equal compile gave. Its messages go to the options' listener.
   std::optional<KeptCompile> find() const;
-  /// Keeps the bytes of an executable file and what was said while it was made.
+  /// Keeps the bytes of an executable file and what was said while it was made,
+  /// unless the input has changed since.
   void store(llvm::ArrayRef<std::byte> bytes,
              llvm::ArrayRef<Diagnostic> messages) const;
 
 private:
+  /// The key of what the files hold now; empty where nothing can be kept.
+  std::string keyOfInput() const;
+
   std::string model;
-  std::function<void(const Diagnostic &)> listener;
+  std::vector<TargetInfo> targets;
+  CompileOptions options;
   /// Empty where nothing is kept.
   std::string folder, key;
 };

@@ -148,6 +148,8 @@ bool DiskCache::write(const std::string &key,
   fs::create_directories(folder, failed);
   if (failed)
     return false;
+  // Code is loaded from here: nobody else may write it.
+  fs::permissions(folder, fs::perms::owner_all, failed);
   static std::atomic<unsigned> count{0};
   std::string path = pathOf(key), own = path + "." +
                                         std::to_string(::getpid()) + "." +
@@ -180,11 +182,10 @@ static Sha256Digest digestOf(const PartsHeader &header,
   return sha256OfParts(parts);
 }
 
-/// Whether nobody else can have written the file.
+/// Whether nobody else can have written the file or folder.
 static bool isOwn(const struct stat &facts) {
-  return S_ISREG(facts.st_mode) &&
-         (facts.st_uid == ::geteuid() || facts.st_uid == 0) &&
-         (facts.st_mode & S_IWOTH) == 0;
+  return (facts.st_uid == ::geteuid() || facts.st_uid == 0) &&
+         (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
@@ -192,8 +193,10 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
     return std::nullopt;
   File file{::open(pathOf(key).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat facts;
-  if (file.descriptor < 0 || ::fstat(file.descriptor, &facts) != 0 ||
-      !isOwn(facts) || size_t(facts.st_size) < sizeof(PartsHeader))
+  if (::stat(folder.c_str(), &facts) != 0 || !isOwn(facts) ||
+      file.descriptor < 0 || ::fstat(file.descriptor, &facts) != 0 ||
+      !S_ISREG(facts.st_mode) || !isOwn(facts) ||
+      size_t(facts.st_size) < sizeof(PartsHeader))
     return std::nullopt;
   auto size = size_t(facts.st_size);
   // All of it is about to be read.

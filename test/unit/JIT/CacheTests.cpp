@@ -156,6 +156,27 @@ TEST_F(CacheTest, DamageIsMissingNotWrong) {
   }
 }
 
+// The compile may have read either; the entry would be wrong for good.
+TEST_F(CacheTest, InputThatChangesMeanwhileIsNotKept) {
+  CompileOptions options;
+  options.onStage = [&](const std::string &) { write("0.5"); };
+  ASSERT_TRUE(engine.compileFile(path, options).ok());
+  EXPECT_TRUE(entries().empty());
+  write("0.25");
+  run();
+  EXPECT_TRUE(compiled);
+}
+
+// Code that somebody else could have written is not run.
+TEST_F(CacheTest, FolderOfOthersIsNotTrusted) {
+  run();
+  EXPECT_EQ(fs::status(cache / "compiles").permissions(), fs::perms::owner_all);
+  fs::permissions(cache / "compiles",
+                  fs::perms::owner_all | fs::perms::group_all);
+  run();
+  EXPECT_TRUE(compiled);
+}
+
 TEST_F(CacheTest, SaysTheMessagesAgain) {
   write("1.0e+06"); // beyond f16
   CompileOptions options;
