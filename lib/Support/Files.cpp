@@ -27,7 +27,8 @@ static std::string folderOf(const std::string &path) {
 //===----------------------------------------------------------------------===//
 
 Result<InputFile> InputFile::open(const std::string &path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe would wait for its writer.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return Status(StatusCode::NotFound, path,
                   std::string("cannot be opened: ") + strerror(errno));

@@ -19,11 +19,22 @@ namespace mpc {
 #include "mpc/Dialect/Exe/Transforms/Passes.h.inc"
 } // namespace mpc
 
+/// Whether brackets nest deeper than in any schedule: the parser recurses.
+static bool nestsDeeply(StringRef text) {
+  constexpr int kMost = 8;
+  int depth = 0, deepest = 0;
+  for (char c : text) {
+    depth += StringRef("([{<").contains(c) - StringRef(")]}>").contains(c);
+    deepest = std::max(deepest, depth);
+  }
+  return deepest > kMost;
+}
+
 /// The attribute of a text; null where it is none.
 static Attribute parse(StringRef text, MLIRContext *context) {
   ScopedDiagnosticHandler silence(context,
                                   [](Diagnostic &) { return success(); });
-  return parseAttribute(text, context);
+  return nestsDeeply(text) ? Attribute() : parseAttribute(text, context);
 }
 
 namespace {
@@ -55,8 +66,9 @@ struct ApplySchedulesPass
         continue;
       Attribute schedule = parse(entry->schedule, &getContext());
       if (!schedule)
-        return refuse(file + ": the schedule of '" + entry->name +
-                      "' is no attribute: " + entry->schedule);
+        return refuse(
+            file + ": the schedule of '" + entry->name +
+            "' is no attribute: " + StringRef(entry->schedule).take_front(60));
       kernel->setAttr(exe::kScheduleAttr, schedule);
       ++numApplied;
     }

@@ -6,6 +6,8 @@
 // RUN: not mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/other.json 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: not mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/list.json 2>&1 | FileCheck %s --check-prefix=LIST
 // RUN: not mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/bad.json 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: %python -c "open('%t/deep.json', 'w').write(open('%t/bad.json').read().replace('#tile.blocks<rows', '[' * 50000))"
+// RUN: not mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/deep.json 2>&1 | FileCheck %s --check-prefix=DEEP
 // RUN: not mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/lacks.json 2>&1 | FileCheck %s --check-prefix=LACKS
 // RUN: not mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/large.json --mpc-schedule-cpu-kernels 2>&1 | FileCheck %s --check-prefix=LARGE
 
@@ -13,6 +15,7 @@
 // OTHER: error: {{.*}}other.json: holds schedules for 'cpu:avx2', and this is a compile for 'cpu:avx512'; tune for that
 // LIST: error: {{.*}}list.json: is no table of schedules, a JSON object with 'target' and 'kernels'; write one by mpc tune-kernels
 // BAD: error: {{.*}}bad.json: the schedule of 'k_fc' is no attribute: #tile.blocks<rows
+// DEEP: error: {{.*}}deep.json: the schedule of 'k_fc' is no attribute: {{\[{60}$}}
 // LACKS: error: {{.*}}lacks.json: kernel 215afca49273d6bf82d8bd43dd8af18b has no 'schedule'
 // LARGE: error: the schedule has blocks of 30 rows and 64 columns, which do not fit the 32 registers of 'avx512'
 
