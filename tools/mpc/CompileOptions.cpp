@@ -11,6 +11,7 @@
 #include "JIT/Compiler.h"
 #include "Runtime/Environment.h"
 
+#include "mpc/Dialect/Exe/Transforms/ScheduleTable.h"
 #include "mpc/Pipelines/TrainingFlags.h"
 #include "mpc/Runtime/Gpus.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
@@ -88,14 +89,23 @@ std::string tool::keptScheduleTable(const std::string &target) {
 /// The table that the flags name, or the one that is kept for code of this
 /// machine.
 static std::string chooseSchedules(const CommonOptions &options,
-                                   const std::string &target) {
+                                   const std::string &target,
+                                   Reporter &reporter) {
   if (!options.schedules.empty())
     return options.schedules == "none" ? "" : options.schedules;
   Result<TargetInfo> info = resolveTarget(target);
   if (!info.ok() || !llvm::is_contained(TargetInfo::runnable(), *info))
     return {};
   std::string kept = keptScheduleTable(info->name());
-  return llvm::sys::fs::exists(kept) ? kept : "";
+  if (!llvm::sys::fs::exists(kept))
+    return {};
+  Result<ScheduleTable> table = ScheduleTable::read(kept);
+  if (table.ok() && table->targetName() == info->name())
+    return kept;
+  reporter.noteOnce("schedules",
+                    kept + ": is damaged and not read; mpc tune-kernels writes "
+                           "a new one");
+  return {};
 }
 
 Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
@@ -130,7 +140,7 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
   if (!target.ok())
     return target.status();
   compile.target = *target;
-  compile.schedules = chooseSchedules(options, *target);
+  compile.schedules = chooseSchedules(options, *target, reporter);
   compile.rounding = options.rounding == "relaxed" ? RoundingMode::Relaxed
                                                    : RoundingMode::Strict;
   compile.dumpDir = options.dumpDir;

@@ -244,12 +244,15 @@ TuningSubject::measure(const std::vector<TunedKernel> &kernels,
   return milliseconds;
 }
 
-/// The table that `path` holds already, or a new one for `target`.
+/// The table that `path` holds already, or a new one for `target`; also in
+/// place of one that `isKept` and damaged.
 static Result<ScheduleTable> openTable(const std::string &path,
-                                       const std::string &target) {
+                                       const std::string &target, bool isKept) {
   if (!llvm::sys::fs::exists(path))
     return ScheduleTable(target);
   Result<ScheduleTable> table = ScheduleTable::read(path);
+  if (isKept && (!table.ok() || table->targetName() != target))
+    return ScheduleTable(target);
   if (table.ok() && table->targetName() != target)
     return Status(StatusCode::InvalidArgument, path,
                   "holds schedules for '" + table->targetName() +
@@ -308,7 +311,8 @@ int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
       !problems.empty())
     return reporter.fail(problems);
   std::string path = arguments.output;
-  if (path.empty()) {
+  bool isKept = path.empty();
+  if (isKept) {
     path = keptScheduleTable(subject.target());
     if (path.empty())
       return reporter.fail(Status(
@@ -318,7 +322,7 @@ int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
         !status.ok())
       return reporter.fail(status);
   }
-  Result<ScheduleTable> table = openTable(path, subject.target());
+  Result<ScheduleTable> table = openTable(path, subject.target(), isKept);
   if (!table.ok())
     return reporter.fail(table.status());
   if (Status status = checkWritable(path); !status.ok())
@@ -337,6 +341,10 @@ int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
   if (Status status = tuneKernels(kernels, questions, arguments.seconds);
       !status.ok())
     return reporter.fail(status);
+  // Another process may have added to it meanwhile.
+  table = openTable(path, subject.target(), isKept);
+  if (!table.ok())
+    return reporter.fail(table.status());
   for (const TunedKernel &kernel : kernels) {
     std::string key = subject.keyOf(kernel.name);
     if (kernel.best == kernel.chosen)
