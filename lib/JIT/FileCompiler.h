@@ -39,6 +39,9 @@ public:
   const std::vector<StoredValue> &arguments() const {
     return contents.arguments;
   }
+  /// Behind finish() or finishInMemory(): the planned model, and what made it.
+  mlir::ModuleOp planned() { return *module; }
+  Compiler &lastCompiler() { return *compiler; }
   /// The last target's program and what is stored beside it.
   Program &program() { return contents.programs.back().program; }
   const std::vector<std::byte> &object() const { return code.back(); }

@@ -6,14 +6,12 @@
 
 #include "Commands.h"
 #include "Inputs.h"
-#include "StoredModel.h"
 #include "Subject.h"
 
 #include "JIT/Backend.h"
-#include "JIT/Compiler.h"
+#include "JIT/FileCompiler.h"
 #include "JIT/KernelTuner.h"
 
-#include "mpc/Analysis/IndexBounds.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Exe/Transforms/ScheduleTable.h"
 #include "mpc/Support/Files.h"
@@ -51,16 +49,11 @@ public:
   measure(const std::vector<TunedKernel> &kernels,
           const std::vector<std::string> &schedules);
   std::string keyOf(const std::string &kernel) {
-    return ScheduleTable::keyOf(find(*module, kernel));
+    return ScheduleTable::keyOf(find(model->planned(), kernel));
   }
-  const std::string &target() const { return compiler->targetName(); }
+  const std::string &target() { return model->lastCompiler().targetName(); }
 
 private:
-  /// Runs the stages up to plan, and binds or draws what the program takes.
-  std::vector<Status> planModel(const std::vector<NamedArray> &arrays,
-                                uint64_t seed);
-  std::vector<Status> planStep(const std::vector<NamedArray> &arrays,
-                               uint64_t seed);
   static mlir::func::FuncOp find(mlir::ModuleOp module, StringRef kernel) {
     return module.lookupSymbol<mlir::func::FuncOp>(kernel);
   }
@@ -68,10 +61,10 @@ private:
   Result<std::map<std::string, double>> time(const Executable &executable);
 
   Device device;
-  std::unique_ptr<Compiler> compiler;
+  std::optional<FileCompiler> model;
   std::unique_ptr<Backend> backend;
-  Compiler::Module module;
-  std::vector<Buffer> inputs;
+  /// With the model's choices of schedules.
+  Subject subject;
 };
 
 } // namespace
@@ -90,83 +83,35 @@ TuningSubject::prepare(const TuneKernelsArguments &arguments,
   if (!arrays.ok())
     return {arrays.status()};
   addInputShapes(*arrays, *options);
-  Result<std::unique_ptr<Compiler>> made = Compiler::create(*options);
-  if (!made.ok())
-    return {made.status()};
-  compiler = std::move(*made);
-  Result<Compiler::Module> imported = compiler->import(common.model);
-  if (!imported.ok())
-    return {imported.status()};
-  module = std::move(*imported);
-  if (std::vector<Status> problems = options->training
-                                         ? planStep(*arrays, common.seed)
-                                         : planModel(*arrays, common.seed);
+  Result<TargetInfo> target = resolveTarget(options->target);
+  if (!target.ok())
+    return {target.status()};
+  model.emplace(common.model, *options, /*manyTargets=*/false);
+  if (Status status = model->import(*target); !status.ok())
+    return {status};
+  Result<std::shared_ptr<Program>> program =
+      model->finishInMemory(/*withCode=*/true);
+  if (!program.ok())
+    return {program.status()};
+  Result<Executable> executable = Executable::create(device, *program);
+  if (!executable.ok())
+    return {executable.status()};
+  subject.executable = std::move(*executable);
+  if (std::vector<Status> problems = bindStored(
+          model->arguments(), *arrays, /*draw=*/true, common.seed, subject);
       !problems.empty())
     return problems;
   Result<std::unique_ptr<Backend>> createdBackend =
-      Backend::create(compiler->target(), {});
+      Backend::create(*target, {});
   if (!createdBackend.ok())
     return {createdBackend.status()};
   backend = std::move(*createdBackend);
   return {};
 }
 
-std::vector<Status>
-TuningSubject::planModel(const std::vector<NamedArray> &arrays, uint64_t seed) {
-  mlir::func::FuncOp entry = Compiler::entry(*module);
-  if (arrays.empty()) {
-    Result<std::vector<Buffer>> drawn = drawInputs(entry, seed);
-    if (!drawn.ok())
-      return {drawn.status()};
-    inputs = std::move(*drawn);
-  } else if (std::vector<Status> problems =
-                 bindArrays(arrays, argumentsOf(entry), "arg", inputs);
-             !problems.empty()) {
-    return problems;
-  }
-  if (Status status = compiler->runStages(*module, "import", "plan");
-      !status.ok())
-    return {status};
-  return {};
-}
-
-std::vector<Status>
-TuningSubject::planStep(const std::vector<NamedArray> &arrays, uint64_t seed) {
-  if (Status status = compiler->runStages(*module, "import", "precision");
-      !status.ok())
-    return {status};
-  // Labels are not in the model; after precision all that indexes is there.
-  llvm::SmallVector<int64_t> bounds;
-  for (mlir::BlockArgument argument : Compiler::entry(*module).getArguments())
-    bounds.push_back(indexBound(argument).value_or(0));
-  if (Status status = compiler->runStages(*module, "precision", "plan");
-      !status.ok())
-    return {status};
-  Result<std::shared_ptr<Program>> program =
-      compiler->generate(*module, /*withCode=*/false);
-  if (!program.ok())
-    return {program.status()};
-  const std::vector<ProgramValue> &values = (*program)->arguments;
-  if (!arrays.empty())
-    return bindArrays(arrays, values, "arg", inputs);
-  std::vector<StoredValue> wanted;
-  wanted.reserve(values.size());
-  for (auto [value, bound] : llvm::zip_equal(values, bounds))
-    wanted.push_back({.name = value.name,
-                      .type = value.type,
-                      .role = value.role,
-                      .integerBound = bound,
-                      .initial = value.initial});
-  Result<std::vector<Buffer>> drawn = drawValues(wanted, seed);
-  if (!drawn.ok())
-    return {drawn.status()};
-  inputs = std::move(*drawn);
-  return {};
-}
-
 std::vector<TunedKernel> TuningSubject::kernels() {
   std::vector<TunedKernel> found;
-  for (auto function : module->getOps<mlir::func::FuncOp>()) {
+  for (auto function : model->planned().getOps<mlir::func::FuncOp>()) {
     if (!function.isPrivate() || function.isExternal())
       continue;
     llvm::SmallVector<mlir::Attribute> choice =
@@ -182,16 +127,16 @@ std::vector<TunedKernel> TuningSubject::kernels() {
 std::vector<std::string> TuningSubject::neighbours(const std::string &kernel,
                                                    const std::string &around) {
   std::vector<std::string> texts;
-  for (mlir::Attribute schedule :
-       backend->neighbours(find(*module, kernel),
-                           mlir::parseAttribute(around, &compiler->context())))
+  for (mlir::Attribute schedule : backend->neighbours(
+           find(model->planned(), kernel),
+           mlir::parseAttribute(around, &model->lastCompiler().context())))
     texts.push_back(textOf(schedule));
   return texts;
 }
 
 Result<std::map<std::string, double>>
 TuningSubject::time(const Executable &executable) {
-  Result<std::vector<Buffer>> first = executable.run(inputs);
+  Result<std::vector<Buffer>> first = executable.run(subject.inputs);
   if (!first.ok())
     return first.status();
   std::vector<Buffer> outputs = std::move(*first);
@@ -204,7 +149,7 @@ TuningSubject::time(const Executable &executable) {
   auto start = Clock::now();
   for (int run = 0; run < kFewestRuns || millisecondsSince(start) < kBudget;
        ++run) {
-    if (Status status = executable.runInto(inputs, outputs, timed);
+    if (Status status = executable.runInto(subject.inputs, outputs, timed);
         !status.ok())
       return status;
     std::map<std::string, double> sums;
@@ -222,13 +167,14 @@ TuningSubject::time(const Executable &executable) {
 Result<std::vector<double>>
 TuningSubject::measure(const std::vector<TunedKernel> &kernels,
                        const std::vector<std::string> &schedules) {
-  Compiler::Module trial(module->clone());
+  Compiler::Module trial(model->planned().clone());
   for (auto [kernel, schedule] : llvm::zip_equal(kernels, schedules))
     find(*trial, kernel.name)
-        ->setAttr(exe::kScheduleAttr,
-                  mlir::parseAttribute(schedule, &compiler->context()));
+        ->setAttr(
+            exe::kScheduleAttr,
+            mlir::parseAttribute(schedule, &model->lastCompiler().context()));
   Result<std::shared_ptr<Program>> program =
-      compiler->generate(*trial, /*withCode=*/true);
+      model->lastCompiler().generate(*trial, /*withCode=*/true);
   if (!program.ok())
     return program.status();
   Result<Executable> executable = Executable::create(device, *program);
