@@ -44,6 +44,17 @@ static CLI::Validator aPart() {
       "");
 }
 
+/// Adds --training, by which the command does to a step what `verb` says.
+static CLI::Option *addTraining(CLI::App &command, std::string &training,
+                                const std::string &verb) {
+  return command
+      .add_option("--training", training,
+                  verb + " a part of a training step: step, forward-backward, "
+                         "apply or evaluate, and flags behind it (\"step "
+                         "optimizer=sgd\")")
+      ->check(aPart());
+}
+
 /// Why `text` asks for no training step; empty where it does.
 static std::string whyNoTraining(const std::string &text) {
   CompileOptions probe;
@@ -66,12 +77,7 @@ void FullDriver::declare(CLI::App &app) {
                       "FILE.npz to compare the outputs with as well");
   command->add_flag("--per-op", check.perOp,
                     "judge every op in an instrumented compile");
-  command
-      ->add_option("--training", check.training,
-                   "judge a part of a training step, from the start: step, "
-                   "forward-backward, apply or evaluate, and flags behind it "
-                   "(\"step optimizer=sgd\")")
-      ->check(aPart())
+  addTraining(*command, check.training, "judge, from the start,")
       ->excludes("--per-op")
       ->excludes("--expected");
   command
@@ -92,12 +98,7 @@ void FullDriver::declare(CLI::App &app) {
                     "cpu:native)");
   command->add_option("-o,--output", compile.output, "the .mpcx file to write")
       ->required();
-  command
-      ->add_option("--training", compile.training,
-                   "compile a part of a training step: step, "
-                   "forward-backward, apply or evaluate, and flags behind "
-                   "it (\"step optimizer=sgd\")")
-      ->check(aPart());
+  addTraining(*command, compile.training, "compile");
   command->callback(
       [this] { chosen = [this] { return compileCommand(compile); }; });
 
@@ -111,12 +112,7 @@ void FullDriver::declare(CLI::App &app) {
   command->add_flag("--sass", explain.sass,
                     "read the machine code of a GPU's kernels: instructions, "
                     "registers, bytes, and the time that they predict");
-  command
-      ->add_option("--training", explain.training,
-                   "explain a part of a training step: step, "
-                   "forward-backward, apply or evaluate, and flags behind it "
-                   "(\"step optimizer=sgd\")")
-      ->check(aPart());
+  addTraining(*command, explain.training, "explain");
   command->callback(
       [this] { chosen = [this] { return explainCommand(explain); }; });
 
@@ -142,12 +138,7 @@ void FullDriver::declare(CLI::App &app) {
                    "time after which no further schedule is tried")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  command
-      ->add_option("--training", tuneKernels.training,
-                   "tune a part of a training step: step, forward-backward, "
-                   "apply or evaluate, and flags behind it (\"step "
-                   "optimizer=sgd\")")
-      ->check(aPart());
+  addTraining(*command, tuneKernels.training, "tune");
   command->add_option("-o,--output", tuneKernels.output,
                       "the table to write or add to (default: the one that "
                       "later compiles for this machine read)");
@@ -161,12 +152,7 @@ void FullDriver::declare(CLI::App &app) {
       [this] { chosen = [this] { return trainCommand(train); }; });
 
   declareBench(app);
-  app.get_subcommand("bench")
-      ->add_option("--training", bench.training,
-                   "time a part of a training step: step, forward-backward, "
-                   "apply or evaluate, and flags behind it (\"step "
-                   "optimizer=sgd\")")
-      ->check(aPart())
+  addTraining(*app.get_subcommand("bench"), bench.training, "time")
       ->check(whyNoTraining);
   command = app.add_subcommand(
       "devices", "list the devices of this machine and what they do fast");
