@@ -19,7 +19,7 @@ using namespace mpc;
 
 static constexpr int64_t kLanes = 32;
 /// Rounds of a warp's lanes over its results that are straight code.
-static constexpr int64_t kRoundsTogether = 2;
+static constexpr int64_t kRoundsTogether = 4;
 
 /// Sums go through shared memory, a warp on its own, and leave in vectors.
 LogicalResult GemmEmitter::handOver(
