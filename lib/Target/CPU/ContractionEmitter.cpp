@@ -14,6 +14,8 @@
 using namespace mlir;
 using namespace mpc;
 
+static constexpr int64_t kLineBytes = 64;
+
 //===----------------------------------------------------------------------===//
 // Blocks and panels
 //===----------------------------------------------------------------------===//
@@ -467,14 +469,36 @@ Value ContractionEmitter::plainResult() const {
 
 void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
                                   Value memory, Value base,
-                                  ArrayRef<KLoop> loops, Value offset) {
+                                  ArrayRef<KLoop> loops, Value offset,
+                                  const RowsAhead &ahead) {
   SumBlock block = blockOf(rowOffsets, vectors);
   if (tiles)
     return emitTileKernel(b, loc, *tiles, block, memory, base, panel, loops,
                           {sums, offset, columns}, /*add=*/keepsSums());
-  mpc::storeSums(b, loc, block,
-                 emitMicroKernel(b, loc, block, memory, base, panel, loops),
-                 sums, columns, offset, /*add=*/keepsSums());
+  mpc::storeSums(
+      b, loc, block,
+      emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
+      columns, offset, /*add=*/keepsSums());
+}
+
+void ContractionEmitter::fetchResiduals(Value rowCount, Indices indices,
+                                        Value column, int64_t used) {
+  if (!blocks.fetchesResiduals())
+    return;
+  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    for (BlockArgument residual : contraction.residuals()) {
+      SmallVector<Value> at = indices(row);
+      at.emplace_back();
+      int64_t line = kLineBytes /
+                     bytesPerElement(getElementTypeOrSelf(residual.getType()));
+      for (int64_t n = 0; n < used; n += line) {
+        at.back() = math.add(column, n);
+        memref::PrefetchOp::create(b, loc, memoryOf(residual), at,
+                                   /*isWrite=*/false, /*localityHint=*/3,
+                                   /*isDataCache=*/true);
+      }
+    }
+  });
 }
 
 void ContractionEmitter::storeSums(Value offset, Value rowCount,

@@ -205,7 +205,12 @@ public:
   /// into the tile `offset`, or adds them to it.
   void multiply(llvm::ArrayRef<int64_t> rowOffsets, int64_t vectors,
                 mlir::Value memory, mlir::Value base,
-                llvm::ArrayRef<KLoop> loops, mlir::Value offset);
+                llvm::ArrayRef<KLoop> loops, mlir::Value offset,
+                const RowsAhead &ahead = {});
+  /// Asks for what the epilogue will read for `storeSums` of residuals, where
+  /// the schedule says so.
+  void fetchResiduals(mlir::Value rowCount, Indices indices, mlir::Value column,
+                      int64_t used);
   /// Takes `used` columns of each of `rowCount` rows of the tile `offset`
   /// through the epilogue to the outputs. `indices` gives the result's indices
   /// for a row, without the column dimension `columnDim`; columns begin at

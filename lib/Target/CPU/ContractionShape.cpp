@@ -291,6 +291,23 @@ bool Contraction::storesPanels(int64_t columns) const {
          (element == sumType || isWidened);
 }
 
+SmallVector<BlockArgument> Contraction::residuals() const {
+  bool isPlane = form == ContractionForm::Convolution && !geometry.channelsLast;
+  if (isPlane || (form != ContractionForm::Product &&
+                  form != ContractionForm::Convolution))
+    return {};
+  auto shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  SmallVector<BlockArgument> found;
+  for (BlockArgument argument :
+       op->getParentOfType<func::FuncOp>().getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (type && type.getShape() == shape && argument != stripReshapes(lhs()) &&
+        argument != stripReshapes(rhs()))
+      found.push_back(argument);
+  }
+  return found;
+}
+
 int64_t Contraction::width() const {
   if (form == ContractionForm::Product)
     return product.n;

@@ -65,6 +65,9 @@ struct Contraction {
   /// The same of panels of `columns`: constants are packed before, lines of a
   /// gradient are panels where they are whole vectors.
   bool storesPanels(int64_t columns) const;
+  /// The kernel's other arguments that are shaped like the result, where
+  /// columns are neighbours in it: what an epilogue reads once.
+  llvm::SmallVector<mlir::BlockArgument> residuals() const;
   /// Columns of the result, in each of `groups`.
   int64_t width() const;
   int64_t groups() const { return geometry.groups; }

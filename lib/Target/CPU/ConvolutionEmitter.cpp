@@ -154,10 +154,6 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
       base =
           math.add(base, math.mul(column, g.stride[2] * reader->pixelStride));
       base = math.add(base, math.mul(group, g.groupChannels()));
-      sized.with([&](int64_t size) {
-        emitSums(splitsColumns ? split.lines.rows : size,
-                 splitsColumns ? size : split.columns.rows, vectors, base);
-      });
       Value count =
           sized.choose(split.lines.largest() * split.columns.largest(),
                        split.lines.rows * split.columns.rows);
@@ -170,6 +166,11 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
         return g.indices(image, {plane, math.add(row, h), math.add(column, w)},
                          Value());
       };
+      fetchResiduals(count, indices, firstColumn(number), used);
+      sized.with([&](int64_t size) {
+        emitSums(splitsColumns ? split.lines.rows : size,
+                 splitsColumns ? size : split.columns.rows, vectors, base);
+      });
       storeSums(math.constant(0), count, indices, g.channelDim(),
                 firstColumn(number), used);
     });

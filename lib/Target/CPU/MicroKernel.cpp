@@ -47,9 +47,9 @@ namespace {
 class Emission {
 public:
   Emission(OpBuilder &b, Location loc, const SumBlock &block, Value rows,
-           const Panel &panel, ArrayRef<KLoop> loops)
+           const Panel &panel, ArrayRef<KLoop> loops, const RowsAhead &ahead)
       : b(b), loc(loc), math{b, loc}, block(block), rows(rows), panel(panel),
-        loops(loops) {
+        loops(loops), ahead(ahead) {
     vectorType = VectorType::get({block.lanes}, block.type);
     sumsPerSet = block.rows() * block.vectors;
     // A block with few sums is bound by latency: several sets take turns.
@@ -175,6 +175,10 @@ private:
       Value iv = op.getInductionVar();
       Value rowBase = math.add(row, math.mul(iv, loop.rowStride));
       Value columnBase = math.add(column, math.mul(iv, panelStride));
+      if (last && ahead.begin)
+        memref::PrefetchOp::create(
+            b, loc, rows, math.add(ahead.begin, math.mul(iv, ahead.stride)),
+            /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
       for (int64_t k = 0; k < unroll; ++k)
         at(k, rowBase, columnBase, values);
       scf::YieldOp::create(b, loc, values);
@@ -288,6 +292,7 @@ private:
   Value rows;
   const Panel &panel;
   ArrayRef<KLoop> loops;
+  const RowsAhead &ahead;
   VectorType vectorType;
   int64_t sumsPerSet = 0;
   int64_t sets = 1;
@@ -297,8 +302,9 @@ private:
 SmallVector<Value> mpc::emitMicroKernel(OpBuilder &builder, Location loc,
                                         const SumBlock &block, Value rows,
                                         Value base, const Panel &panel,
-                                        ArrayRef<KLoop> loops) {
-  return Emission(builder, loc, block, rows, panel, loops).run(base);
+                                        ArrayRef<KLoop> loops,
+                                        const RowsAhead &ahead) {
+  return Emission(builder, loc, block, rows, panel, loops, ahead).run(base);
 }
 
 void mpc::storeSums(OpBuilder &builder, Location loc, const SumBlock &block,

@@ -91,14 +91,22 @@ int64_t vectorLanes(mlir::Type type, const CpuTarget &target);
 /// Most rows of a block with `vectors` vectors per row that fit in registers.
 int64_t maxBlockRows(int64_t vectors, const CpuTarget &target);
 
+/// Memory that is wanted after the block.
+struct RowsAhead {
+  mlir::Value begin;  ///< the first element, of the rows' memory; or null
+  int64_t stride = 0; ///< elements to go on by in each step of the last loop
+};
+
 /// Emits the products and returns the sums, row after row, columns in order.
 /// `rows` is one-dimensional memory, `base` the block's offset: of
 /// `block.type`, or for pairs of i32 words or of i16 halves where the positions
-/// of a pair are neighbours.
+/// of a pair are neighbours. `ahead` goes to the second-level cache; it may end
+/// behind the memory's end.
 llvm::SmallVector<mlir::Value>
 emitMicroKernel(mlir::OpBuilder &builder, mlir::Location loc,
                 const SumBlock &block, mlir::Value rows, mlir::Value base,
-                const Panel &panel, llvm::ArrayRef<KLoop> loops);
+                const Panel &panel, llvm::ArrayRef<KLoop> loops,
+                const RowsAhead &ahead = {});
 
 /// Stores sums row after row at `tile[offset + row * pitch]`, or adds them to
 /// what is there.

@@ -25,15 +25,17 @@ struct Numbers {
       : context(blocks.getContext()), rows(blocks.getRows()),
         columns(blocks.getColumns()), chunk(blocks.getChunk()),
         blocksPerItem(blocks.getBlocksPerItem()),
-        panelsPerItem(blocks.getPanelsPerItem()), pack(blocks.getPack()) {}
+        panelsPerItem(blocks.getPanelsPerItem()), pack(blocks.getPack()),
+        ahead(blocks.getAhead()) {}
   BlocksAttr get() const {
     return BlocksAttr::get(context, rows, columns, chunk, blocksPerItem,
-                           panelsPerItem, pack);
+                           panelsPerItem, pack, ahead);
   }
 
   MLIRContext *context;
   int64_t rows, columns, chunk, blocksPerItem, panelsPerItem;
   tile::Packing pack;
+  tile::Ahead ahead;
 };
 } // namespace
 
@@ -78,6 +80,9 @@ static SmallVector<BlocksAttr> allBeside(BlocksAttr around,
   for (unsigned side : {1, 2}) {
     Numbers numbers(around);
     numbers.pack = tile::Packing(unsigned(numbers.pack) ^ side);
+    found.push_back(numbers.get());
+    numbers = Numbers(around);
+    numbers.ahead = tile::Ahead(unsigned(numbers.ahead) ^ side);
     found.push_back(numbers.get());
   }
   return found;

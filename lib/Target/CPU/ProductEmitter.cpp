@@ -29,6 +29,7 @@ private:
   void packRowColumn(const BlockRows &rows, int64_t size, Value k, bool isHalf,
                      Value to);
   void addBlock(Value block, Value first, int64_t count);
+  RowsAhead rowsAhead(Value base, Value number, int64_t rows);
   void storePanel(Value block, Value number, int64_t used);
 
   SmallVector<Value> indicesOf(ArrayRef<int64_t> operandBatch) {
@@ -229,6 +230,9 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
       });
     });
   }
+  auto resultRow = [&](Value r) {
+    return rowIndices(math.add(row, r), /*ofResult=*/true);
+  };
   math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
     Value local = number;
     if (blocks.packsRight())
@@ -242,6 +246,8 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     Value tile = tileOf(block, number);
     withColumns(number, [&](int64_t used) {
       int64_t vectors = tailVectors(panel.form, columns, used, lanes);
+      fetchResiduals(blockRows.count(), resultRow, math.mul(number, columns),
+                     used);
       blockRows.with([&](int64_t rows) {
         SmallVector<int64_t> offsets;
         for (int64_t r = 0; r < rows; ++r)
@@ -251,12 +257,24 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
             offsets, vectors, rowMemory, base,
             inSteps ? KLoop{contraction.steps(count), rowPitch}
                     : KLoop{contraction.steps(count), depth, count % depth > 0},
-            tile);
+            tile, rowsAhead(base, number, rows));
       });
       if (!keepsSums())
         storePanel(block, number, used);
     });
   });
+}
+
+/// Each panel's steps fetch a part of the next block of `rows` rows.
+RowsAhead ProductEmitter::rowsAhead(Value base, Value number, int64_t rows) {
+  if (!blocks.fetchesRows())
+    return {};
+  int64_t elements = rows * rowPitch;
+  int64_t stride = llvm::divideCeil(
+      elements, panelsPerItem * contraction.steps(shape.depth));
+  Value part = math.mul(math.sub(number, itemPanels.begin),
+                        stride * contraction.steps(shape.depth));
+  return {math.add(math.add(base, elements), part), stride};
 }
 
 void ProductEmitter::storePanel(Value block, Value number, int64_t used) {

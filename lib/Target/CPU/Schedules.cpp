@@ -48,6 +48,7 @@ struct Cut {
   void cutDepthwise();
   void cutFilterGradient();
   void cutAttention();
+  void fetchResiduals();
 
   int64_t items() const {
     return outer * divideCeil(allBlocks, blocksPerItem) *
@@ -60,6 +61,7 @@ struct Cut {
   int64_t rows = 1, columns = 1, chunk = 0, blocksPerItem = 1,
           panelsPerItem = 0;
   bool packsLeft = false, packsRight = false;
+  bool fetchesRows = false, fetchesResiduals = false;
   /// What there is of all: batches or heads, blocks and panels.
   int64_t outer = 1, allBlocks = 1, panels = 1;
 };
@@ -108,6 +110,27 @@ void Cut::cutProduct() {
     halve(panelsPerItem);
   while (items() < kWantedItems && blocksPerItem > (packsRight ? 8 : 1))
     halve(blocksPerItem);
+  // Few panels read the rows before others are wanted, which hardware does not
+  // foresee across pages.
+  constexpr int64_t kMostPanels = 8;
+  fetchesRows = !packsLeft && !c.transposeLhs && !isTiled(c.unit) &&
+                panelsPerItem <= kMostPanels &&
+                shape.m * shape.depth * bytes > cache;
+  fetchResiduals();
+}
+
+/// Of large residuals; where the depth is long they do not matter.
+void Cut::fetchResiduals() {
+  constexpr int64_t kMostSteps = 1024;
+  int64_t depth =
+      c.form == ContractionForm::Product ? c.product.depth : c.geometry.depth();
+  fetchesResiduals =
+      c.steps(depth) <= kMostSteps &&
+      llvm::any_of(c.residuals(), [&](BlockArgument residual) {
+        auto type = cast<RankedTensorType>(residual.getType());
+        return elementCount(residual) * bytesPerElement(type.getElementType()) >
+               cache;
+      });
 }
 
 void Cut::cutLargeProduct() {
@@ -177,6 +200,7 @@ void Cut::cutConvolution() {
   while (items() < kWantedItems && blocksPerItem > 1)
     halve(blocksPerItem);
   splitPanels();
+  fetchResiduals();
 }
 
 void Cut::cutDepthwise() {
@@ -283,9 +307,12 @@ BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
     cut.cutAttention();
     break;
   }
+  auto ahead =
+      tile::Ahead((cut.fetchesRows ? 1 : 0) | (cut.fetchesResiduals ? 2 : 0));
   auto pack = tile::Packing((cut.packsLeft ? 1 : 0) | (cut.packsRight ? 2 : 0));
   return BlocksAttr::get(contraction.op->getContext(), cut.rows, cut.columns,
-                         cut.chunk, cut.blocksPerItem, cut.panelsPerItem, pack);
+                         cut.chunk, cut.blocksPerItem, cut.panelsPerItem, pack,
+                         ahead);
 }
 
 LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
@@ -326,6 +353,15 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   if (blocks.packsRight() && c.packed && !isDepthwise)
     return refuse() << "packs the right operand, which is packed in panels of "
                     << c.packed.getColumns() << " columns";
+  if (blocks.fetchesRows() &&
+      (c.form != ContractionForm::Product || chunk || blocks.packsLeft() ||
+       c.transposeLhs || isTiled(c.unit)))
+    return refuse() << "fetches rows ahead, which only a product does that "
+                       "reads its left operand in place, row by row, and its "
+                       "depth at once";
+  if (blocks.fetchesResiduals() && (chunk || c.residuals().empty()))
+    return refuse() << "fetches residuals ahead, of which the kernel has none "
+                       "that is added to sums in registers";
   switch (c.form) {
   case ContractionForm::Product:
     if (chunk > c.product.depth)

@@ -35,3 +35,20 @@ func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
   %0 = mpc.softmax %x axis(1) : tensor<64x512xf32>
   return %0 : tensor<64x512xf32>
 }
+
+// What the next block and this one's epilogue read is asked for while this one is multiplied: the
+// residual in lines of the last row's columns, the rows to the second level, some in each step.
+
+// CHECK-LABEL: func.func private @ahead_impl(
+// CHECK-SAME: %[[ROWS:[^:]*]]: memref<28x64xf32>, %{{[^:]*}}: memref<64x32xf32>, %[[RESIDUAL:[^:]*]]: memref<28x32xf32>
+// CHECK:   memref.prefetch %[[RESIDUAL]][%{{.*}}], read, locality<3>, data
+// CHECK:   scf.for
+// CHECK:     memref.prefetch %{{.*}}[%{{.*}}], read, locality<2>, data : memref<1792xf32>
+// CHECK:     math.fma
+func.func private @ahead(%x: tensor<28x64xf32>, %w: tensor<64x32xf32>, %r: tensor<28x32xf32>) -> tensor<28x32xf32>
+    attributes {mpc.kernel_kind = "contraction",
+                mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 2, pack = right, ahead = both>} {
+  %0 = mpc.matmul %x, %w : (tensor<28x64xf32>, tensor<64x32xf32>) -> tensor<28x32xf32>
+  %1 = mpc.add %0, %r : (tensor<28x32xf32>, tensor<28x32xf32>) -> tensor<28x32xf32>
+  return %1 : tensor<28x32xf32>
+}

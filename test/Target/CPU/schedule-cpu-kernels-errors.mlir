@@ -143,3 +143,21 @@ func.func private @panels(%q: tensor<2x4x128x64xf32>, %k: tensor<2x4x128x64xf32>
   %0 = mpc.attention %q, %k, %v scale(1.250000e-01) : (tensor<2x4x128x64xf32>, tensor<2x4x128x64xf32>, tensor<2x4x128x64xf32>) -> tensor<2x4x128x64xf32>
   return %0 : tensor<2x4x128x64xf32>
 }
+
+// -----
+
+func.func private @rows_ahead(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 32, pack = both, ahead = rows>} {
+  // expected-error @below {{the schedule fetches rows ahead, which only a product does that reads its left operand in place, row by row, and its depth at once}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+
+// -----
+
+func.func private @residuals_ahead(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 32, pack = right, ahead = residuals>} {
+  // expected-error @below {{the schedule fetches residuals ahead, of which the kernel has none that is added to sums in registers}}
+  %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}

@@ -115,3 +115,30 @@ func.func private @loops(%x: tensor<8xf32>) -> tensor<8xf32> attributes {mpc.ker
   %0 = mpc.neg %x : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Few panels read each row before the next rows are wanted, and the residual is read once: both
+// come from memory here, and are asked for while a block is multiplied.
+
+// CHECK-LABEL: @residual
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 32, panels_per_item = 8, ahead = both>
+func.func private @residual(%x: tensor<25088x64xf32>, %w: tensor<8x64x32xf32>, %r: tensor<25088x256xf32>) -> tensor<25088x256xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32> : (tensor<25088x64xf32>, tensor<8x64x32xf32>) -> tensor<25088x256xf32>
+  %1 = mpc.add %0, %r : (tensor<25088x256xf32>, tensor<25088x256xf32>) -> tensor<25088x256xf32>
+  return %1 : tensor<25088x256xf32>
+}
+
+// -----
+
+// Neither where they fit the second-level cache.
+
+// CHECK-LABEL: @near
+// CHECK-NOT: ahead
+func.func private @near(%x: tensor<128x64xf32>, %w: tensor<8x64x32xf32>, %r: tensor<128x256xf32>) -> tensor<128x256xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32> : (tensor<128x64xf32>, tensor<8x64x32xf32>) -> tensor<128x256xf32>
+  %1 = mpc.add %0, %r : (tensor<128x256xf32>, tensor<128x256xf32>) -> tensor<128x256xf32>
+  return %1 : tensor<128x256xf32>
+}

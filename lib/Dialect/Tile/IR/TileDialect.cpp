@@ -73,7 +73,7 @@ LogicalResult TeamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t rows, int64_t columns, int64_t chunk,
                                  int64_t blocksPerItem, int64_t panelsPerItem,
-                                 Packing) {
+                                 Packing, Ahead) {
   // C1
   for (int64_t number :
        {rows, columns, chunk + 1, blocksPerItem, panelsPerItem + 1})

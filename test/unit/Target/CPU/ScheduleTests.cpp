@@ -54,6 +54,22 @@ TEST(Schedule, OfAConvolution) {
                   "rows = 1, columns = 8, blocks_per_item = 2, pack = both"});
 }
 
+TEST(Schedule, OfWhatIsFetchedAhead) {
+  std::string x = "tensor<3x37x20xf32>", w = "tensor<20x21xf32>";
+  std::string op = "mpc.matmul %x, %w : (" + x + ", " + w + ")";
+  expectHonoured("%x: " + x + ", %w: " + w, "tensor<3x37x21xf32>", op,
+                 {"rows = 6, columns = 16, blocks_per_item = 3, "
+                  "panels_per_item = 1, pack = right, ahead = rows",
+                  "rows = 5, columns = 8, blocks_per_item = 100, pack = "
+                  "right, ahead = rows"});
+  // An argument of the result's shape is a residual.
+  expectHonoured("%x: " + x + ", %w: " + w + ", %r: tensor<3x37x21xf32>",
+                 "tensor<3x37x21xf32>", op,
+                 {"rows = 6, columns = 16, blocks_per_item = 3, pack = both, "
+                  "ahead = residuals",
+                  "rows = 5, columns = 8, pack = right, ahead = both"});
+}
+
 TEST(Schedule, OfADepthwiseConvolution) {
   std::string x = "tensor<1x8x9x24xf32>", w = "tensor<24x1x3x3xf32>";
   expectHonoured(

@@ -101,6 +101,10 @@ def Tile_Packing : Tile_Enum<"Packing", "which operands of a product are copied 
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"left", 1>, I32EnumAttrCase<"right", 2>,
   I32EnumAttrCase<"both", 3>]>;
 
+def Tile_Ahead : Tile_Enum<"Ahead", "what a contraction asks memory for before it reads it", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"rows", 1>, I32EnumAttrCase<"residuals", 2>,
+  I32EnumAttrCase<"both", 3>]>;
+
 def Tile_BlocksAttr : AttrDef<Tile_Dialect, "Blocks"> {
   let mnemonic = "blocks";
   let summary = "how one worker cuts a contraction";
@@ -113,7 +117,9 @@ def Tile_BlocksAttr : AttrDef<Tile_Dialect, "Blocks"> {
     `panels_per_item` panels; 0: all. The depth is gone through `chunk` positions at
     a time, between which sums wait in memory; 0: all at once, and sums leave registers
     as results only. `pack` names the operands that are copied to the order of loads and
-    the type of sums first; the others are read where they lie.
+    the type of sums first; the others are read where they lie. `ahead` names what is
+    prefetched while a block is multiplied: the rows of the next one, and what the epilogue
+    adds to the block's sums.
 
     ```mlir
     #tile.blocks<rows = 14, columns = 32, chunk = 512, blocks_per_item = 55, panels_per_item = 8, pack = both>
@@ -126,12 +132,17 @@ def Tile_BlocksAttr : AttrDef<Tile_Dialect, "Blocks"> {
     DefaultValuedParameter<"int64_t", "0">:$chunk,
     DefaultValuedParameter<"int64_t", "1">:$blocks_per_item,
     DefaultValuedParameter<"int64_t", "0">:$panels_per_item,
-    DefaultValuedParameter<"::mpc::tile::Packing", "::mpc::tile::Packing::none">:$pack);
+    DefaultValuedParameter<"::mpc::tile::Packing", "::mpc::tile::Packing::none">:$pack,
+    DefaultValuedParameter<"::mpc::tile::Ahead", "::mpc::tile::Ahead::none">:$ahead);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool packsLeft() const { return getPack() == Packing::left || getPack() == Packing::both; }
     bool packsRight() const { return getPack() == Packing::right || getPack() == Packing::both; }
+    bool fetchesRows() const { return getAhead() == Ahead::rows || getAhead() == Ahead::both; }
+    bool fetchesResiduals() const {
+      return getAhead() == Ahead::residuals || getAhead() == Ahead::both;
+    }
   }];
 }
 
