@@ -9,22 +9,39 @@
 #include "DeviceImpl.h"
 #include "mpc/Runtime/Stream.h"
 
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 using namespace mpc;
 
+/// What x86-64 and AArch64 (with base pages of 4 KB) map by one entry where
+/// they can.
+static constexpr size_t kHugePage = size_t(2) << 20;
+
 std::shared_ptr<void> mpc::allocateAligned(size_t size) {
-  if (size > SIZE_MAX - kBufferAlignment)
+  // Large memory begins at a huge page. Its size stays: the last page would
+  // take memory that no one asked for.
+  size_t alignment = size >= kHugePage ? kHugePage : kBufferAlignment;
+  if (size > SIZE_MAX - kHugePage)
     return nullptr;
   size_t rounded =
       (size + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   if (rounded == 0)
     rounded = kBufferAlignment;
-  void *memory = std::aligned_alloc(kBufferAlignment, rounded);
-  if (!memory)
+  void *memory = nullptr;
+  if (posix_memalign(&memory, alignment, rounded) != 0)
     return nullptr;
+#ifdef __linux__
+  // A wish: where the system has none, small pages serve.
+  if (alignment == kHugePage)
+    (void)madvise(memory, rounded, MADV_HUGEPAGE);
+#endif
   return std::shared_ptr<void>(memory, std::free);
 }
 
@@ -124,7 +141,7 @@ Result<Buffer> Buffer::allocateOn(const Stream &stream,
 Result<Buffer> Buffer::fromDevice(const Device &device, const TensorType &type,
                                   uintptr_t address, size_t bytes,
                                   std::function<void()> onRelease) {
-  auto data = std::span(reinterpret_cast<const std::byte *>(address), bytes);
+  auto data = std::span(std::bit_cast<const std::byte *>(address), bytes);
   if (address == 0 && bytes > 0)
     return Status(StatusCode::InvalidArgument, "buffer",
                   type.toString() + " was given no address");

@@ -14,6 +14,7 @@
 #include "Target/CPU/KernelEmitters.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Runtime/Buffer.h"
 #include "mpc/Support/UnitLoops.h"
 #include "mpc/Target/CPU/Codegen.h"
 
@@ -209,9 +210,11 @@ func.func private @k(%q: tensor<{0}x{1}x{2}x{3}>, %k: tensor<{0}x{1}x{2}x{3}>, %
 
 std::vector<Case> cases(const CpuTarget &target, StringRef filter) {
   std::vector<Case> list;
-  long givenM, givenK, givenN;
-  if (std::sscanf(filter.str().c_str(), "%ldx%ldx%ld", &givenM, &givenK,
-                  &givenN) == 3)
+  int64_t givenM, givenK, givenN;
+  auto [m, rest] = filter.split('x');
+  auto [k, n] = rest.split('x');
+  if (!m.getAsInteger(10, givenM) && !k.getAsInteger(10, givenK) &&
+      !n.getAsInteger(10, givenN))
     for (StringRef type : {"f32", "bf16", "f16"})
       list.push_back({"matmul " + filter.str() + " " + type.str(),
                       matmul(givenM, givenK, givenN, type, target,
@@ -333,24 +336,26 @@ std::vector<Case> kernelsOf(StringRef path) {
 /// Elements drawn from a normal distribution in the type's bits; integers are
 /// 0.
 /// The second one is scaled as weights are.
-std::vector<char> draw(RankedTensorType type, unsigned index) {
+std::shared_ptr<void> draw(RankedTensorType type, unsigned index) {
   std::mt19937 engine(1);
   std::normal_distribution<float> normal(0.0f, index == 1 ? 0.05f : 1.0f);
   Type element = type.getElementType();
   int64_t count = type.getNumElements(),
           width = (element.getIntOrFloatBitWidth() + 7) / 8;
-  std::vector<char> bytes(count * width + 128);
+  std::shared_ptr<void> memory = allocateAligned(count * width);
+  auto *bytes = static_cast<char *>(memory.get());
+  std::memset(bytes, 0, count * width);
   if (!isa<FloatType>(element))
-    return bytes;
+    return memory;
   for (int64_t i = 0; i < count; ++i) {
     llvm::APFloat value(normal(engine));
     bool lost;
     value.convert(cast<FloatType>(element).getFloatSemantics(),
                   llvm::APFloat::rmNearestTiesToEven, &lost);
     uint64_t bits = value.bitcastToAPInt().getZExtValue();
-    std::memcpy(bytes.data() + i * width, &bits, width);
+    std::memcpy(bytes + i * width, &bits, width);
   }
-  return bytes;
+  return memory;
 }
 
 } // namespace
@@ -378,15 +383,15 @@ int main(int argc, char **argv) {
     if (!module)
       return 1;
     auto kernel = *module->getOps<func::FuncOp>().begin();
-    std::vector<std::vector<char>> memory;
+    std::vector<std::shared_ptr<void>> memory;
     std::vector<void *> buffers;
     SmallVector<Type> types(kernel.getArgumentTypes());
     llvm::append_range(types, kernel.getResultTypes());
     for (auto [index, type] : llvm::enumerate(types))
       memory.push_back(draw(cast<RankedTensorType>(type), index));
-    for (std::vector<char> &bytes : memory)
-      buffers.push_back(reinterpret_cast<void *>(
-          (reinterpret_cast<uintptr_t>(bytes.data()) + 63) & ~uintptr_t(63)));
+    llvm::append_range(buffers, llvm::map_range(memory, [](const auto &bytes) {
+                         return bytes.get();
+                       }));
 
     double start = cpuSeconds();
     FailureOr<SmallVector<KernelInfo>> infos = lowerKernels(*module, *target);
@@ -409,10 +414,8 @@ int main(int argc, char **argv) {
       std::fclose(file);
     }
     const KernelInfo &info = infos->front();
-    std::unique_ptr<char, decltype(&std::free)> scratch(
-        static_cast<char *>(
-            std::aligned_alloc(64, (info.scratchBytes + 127) / 64 * 64)),
-        &std::free);
+    std::shared_ptr<void> scratch =
+        allocateAligned(llvm::alignTo(info.scratchBytes, 2 << 20));
     // The ceiling moves with what else runs on the machine.
     bool isBf16 = StringRef(test.text).contains("bf16");
     double ceiling = probeUnit(unitLoopOf(target->name(), isBf16));

@@ -128,7 +128,8 @@ private:
 };
 
 /// `size` bytes at a multiple of kBufferAlignment, or null where memory is
-/// refused. At least one byte is allocated.
+/// refused. At least one byte is allocated; 2 MB and more lie on huge pages
+/// where the system gives them on request.
 std::shared_ptr<void> allocateAligned(size_t size);
 
 } // namespace mpc

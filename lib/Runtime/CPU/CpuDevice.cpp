@@ -80,6 +80,11 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
     scratchBytes = std::max(scratchBytes, bytes);
     mostBuffers = std::max(mostBuffers, launch.buffers.size());
   }
+  // Panels and sums are gone through again and again: a scratch that is close
+  // to a huge page becomes one.
+  constexpr size_t kHugePage = size_t(2) << 20;
+  if (scratchBytes >= kHugePage / 2 && scratchBytes <= SIZE_MAX - kHugePage)
+    scratchBytes = (scratchBytes + kHugePage - 1) / kHugePage * kHugePage;
   // One block per calling thread, kept between runs: a fresh allocation of some
   // megabytes costs page faults that exceed a small kernel's time.
   thread_local std::shared_ptr<void> scratch;
