@@ -415,6 +415,8 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
   withColumns(number, width, columns, [&](int64_t used) {
     forSteps(count, [&](Value step, Value k, bool isHalf) {
       Value base = math.add(offset, math.mul(step, columns));
+      fetchLines(tensor, leading, math.add(from, k),
+                 isHalf ? 1 : contraction.depthOfStep(), first, used);
       forPowers(used, 2 * lanes, [&](int64_t n, int64_t run) {
         auto line = [&](Value position) {
           at.truncate(leading.size());
@@ -430,6 +432,20 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
       });
     });
   });
+}
+
+void ContractionEmitter::fetchLines(Value tensor, ValueRange leading,
+                                    Value line, int64_t lines, Value first,
+                                    int64_t elements) {
+  constexpr int64_t kDistance = 40;
+  if (!memoryOf(tensor) || tensor.getType() != stripReshapes(tensor).getType())
+    return;
+  SmallVector<Value> at(leading);
+  at.append({line, first});
+  for (int64_t i = 0; i < lines; ++i) {
+    at.end()[-2] = math.add(line, kDistance + i);
+    fetch(memoryOf(tensor), at, elements);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -475,10 +491,24 @@ void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
   if (tiles)
     return emitTileKernel(b, loc, *tiles, block, memory, base, panel, loops,
                           {sums, offset, columns}, /*add=*/keepsSums());
+  if (keepsSums())
+    for (int64_t r = 0; r < block.rows(); ++r)
+      fetch(sums, math.add(offset, r * columns), vectors * lanes);
   mpc::storeSums(
       b, loc, block,
       emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
       columns, offset, /*add=*/keepsSums());
+}
+
+void ContractionEmitter::fetch(Value memory, ValueRange at, int64_t elements) {
+  SmallVector<Value> position(at);
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  int64_t line = kLineBytes / bytesPerElement(element);
+  for (int64_t first = 0; first < elements; first += line) {
+    position.back() = math.add(at.back(), first);
+    memref::PrefetchOp::create(b, loc, memory, position, /*isWrite=*/false,
+                               /*localityHint=*/3, /*isDataCache=*/true);
+  }
 }
 
 void ContractionEmitter::fetchResiduals(Value rowCount, Indices indices,
@@ -486,18 +516,10 @@ void ContractionEmitter::fetchResiduals(Value rowCount, Indices indices,
   if (!blocks.fetchesResiduals())
     return;
   math.loop(math.constant(0), rowCount, 1, [&](Value row) {
-    for (BlockArgument residual : contraction.residuals()) {
-      SmallVector<Value> at = indices(row);
-      at.emplace_back();
-      int64_t line = kLineBytes /
-                     bytesPerElement(getElementTypeOrSelf(residual.getType()));
-      for (int64_t n = 0; n < used; n += line) {
-        at.back() = math.add(column, n);
-        memref::PrefetchOp::create(b, loc, memoryOf(residual), at,
-                                   /*isWrite=*/false, /*localityHint=*/3,
-                                   /*isDataCache=*/true);
-      }
-    }
+    SmallVector<Value> at = indices(row);
+    at.push_back(column);
+    for (BlockArgument residual : contraction.residuals())
+      fetch(memoryOf(residual), at, used);
   });
 }
 

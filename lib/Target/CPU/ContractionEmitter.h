@@ -207,6 +207,13 @@ public:
                 mlir::Value memory, mlir::Value base,
                 llvm::ArrayRef<KLoop> loops, mlir::Value offset,
                 const RowsAhead &ahead = {});
+  /// Asks for the lines of `elements` from `at` on.
+  void fetch(mlir::Value memory, mlir::ValueRange at, int64_t elements);
+  /// Asks for `elements` from `first` on of `lines` lines that are wanted some
+  /// steps after `line`, of a tensor that lies in memory.
+  void fetchLines(mlir::Value tensor, mlir::ValueRange leading,
+                  mlir::Value line, int64_t lines, mlir::Value first,
+                  int64_t elements);
   /// Asks for what the epilogue will read for `storeSums` of residuals, where
   /// the schedule says so.
   void fetchResiduals(mlir::Value rowCount, Indices indices, mlir::Value column,

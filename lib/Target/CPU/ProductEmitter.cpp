@@ -186,6 +186,8 @@ void ProductEmitter::packPanels(Value first, int64_t count) {
 void ProductEmitter::packRowColumn(const BlockRows &rows, int64_t size, Value k,
                                    bool isHalf, Value to) {
   SmallVector<Value> at = indicesOf(shape.lhsBatch);
+  fetchLines(lhs, at, k, isHalf ? 1 : contraction.depthOfStep(), rows.first(),
+             size);
   at.append({Value(), Value()});
   forPowers(size, lanes, [&](int64_t row, int64_t run) {
     at.back() = math.add(rows.first(), row);

@@ -1,7 +1,8 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --mpc-emit-cpu-kernels --cse | FileCheck %s
 
 // The schedule says what an item is: all seven blocks of four rows times both panels. The right
-// side is packed chunk by chunk; sums of a chunk are added to those in scratch memory.
+// side is packed chunk by chunk, lines asked for some steps before; sums of a chunk are added to
+// those in scratch memory, which are asked for while it is multiplied.
 
 // CHECK-LABEL: func.func private @product_impl(
 // CHECK-SAME: memref<28x64xf32>, %{{.*}}: memref<64x32xf32>, %{{.*}}: memref<28x32xf32>, %{{.*}}: index, %{{.*}}: index, %[[SCRATCH:.*]]: memref<7680xi8>)
@@ -9,8 +10,10 @@
 // CHECK: tile.own %{{.*}} in (1) cycles(1.792000e+03) {
 // CHECK:   scf.for %{{.*}} = %{{.*}} to %c64 step %c32
 // CHECK:     scf.for
+// CHECK:       memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}], read, locality<3>, data : memref<64x32xf32>
 // CHECK:       vector.store
 // CHECK:     scf.for %{{.*}} = %{{.*}} to %c7 step
+// CHECK:       memref.prefetch %{{.*}}[%{{.*}}], read, locality<3>, data : memref<896xf32>
 // CHECK:       %[[SUMS:.*]]:8 = scf.for
 // CHECK:         math.fma {{.*}} : vector<16xf32>
 // CHECK:       %[[BOTH:.*]] = arith.addf %[[SUMS]]#0, %[[SUMS]]#4 : vector<16xf32>
