@@ -73,19 +73,19 @@ static void halve(int64_t &number) { number = divideCeil(number, 2); }
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Steps of K in a chunk of a large product, of which a panel has 64 KB.
-static constexpr int64_t kChunkSteps = 512;
+/// Steps of K in a chunk of a large product, of which a panel has 32 KB.
+static constexpr int64_t kChunkSteps = 256;
 
 /// Whether a product of operands that no one has packed is worth being cut
 /// along its depth as well.
 static bool isLarge(const Contraction &c) {
   // Below this many multiply-adds of a batch the operands fit the caches
   // anyway.
-  constexpr int64_t kLeastWork = int64_t(1) << 22;
+  constexpr int64_t kLeastWork = int64_t(1) << 22, kLeastDepth = 512;
   const ProductShape &shape = c.product;
   if (c.packed || shape.m * shape.n * shape.depth < kLeastWork)
     return false;
-  return shape.depth > kChunkSteps || c.transposeLhs;
+  return shape.depth > kLeastDepth || c.transposeLhs;
 }
 
 void Cut::cutProduct() {
@@ -139,6 +139,9 @@ void Cut::cutLargeProduct() {
   outer = shape.batch;
   allBlocks = split.blocks;
   int64_t mostPositions = kChunkSteps * c.depthOfStep();
+  // A little more depth is no reason to keep sums in memory.
+  if (shape.depth <= mostPositions * 3 / 2)
+    mostPositions = shape.depth;
   chunk = std::min(mostPositions, shape.depth);
   // Chunks alike need code for one length only.
   int64_t whole =
@@ -148,15 +151,14 @@ void Cut::cutLargeProduct() {
       chunk = count;
       break;
     }
+  // Rows are packed again for each group of panels, chunk by chunk.
+  int64_t share = chunk < shape.depth ? cache * 3 / 4 : cache / 2;
   panelsPerItem =
-      std::clamp<int64_t>(cache / 2 / (chunk * columns * bytes), 1, panels);
+      std::clamp<int64_t>(share / (chunk * columns * bytes), 1, panels);
   // Rows of a group that are worth packing its panels; all of them are packed
   // where they are stored along K's other side.
-  int64_t mostRows = 768;
-  if (c.transposeLhs)
-    mostRows = std::min(mostRows,
-                        std::max<int64_t>(cache * 3 / 4 / (chunk * bytes), 1));
-  int64_t most = std::max<int64_t>(1, mostRows / split.largest());
+  constexpr int64_t kMostRows = 1408;
+  int64_t most = std::max<int64_t>(1, kMostRows / split.largest());
   // Groups of almost equal size.
   blocksPerItem = divideCeil(allBlocks, divideCeil(allBlocks, most));
   panelsPerItem = divideCeil(panels, divideCeil(panels, panelsPerItem));

@@ -34,7 +34,7 @@ func.func private @packed(%x: tensor<16x64xbf16>, %w: tensor<2x64x32xbf16>) -> t
 // Large products of values that are no constants are cut along their depth, in chunks alike.
 
 // CHECK-LABEL: @gradient
-// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 512, blocks_per_item = 19, panels_per_item = 8, pack = both>
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 256, blocks_per_item = 55, panels_per_item = 24, pack = both>
 func.func private @gradient(%x: tensor<1536x768xf32>, %g: tensor<1536x3072xf32>) -> tensor<768x3072xf32>
     attributes {mpc.kernel_kind = "contraction"} {
   %0 = mpc.matmul %x, %g transpose_lhs
