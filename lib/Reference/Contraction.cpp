@@ -23,16 +23,17 @@ int64_t mpc::reference::packedColumn(int64_t lane, PackedAttr packed) {
   return lane / 2 + lane % 2 * (packed.getColumns() / 2);
 }
 
-void mpc::reference::unpackPanels(ArrayRef<double> panels, int64_t depth,
+template <typename T>
+void mpc::reference::unpackPanels(ArrayRef<T> panels, int64_t depth,
                                   int64_t run, int64_t columns,
                                   PackedAttr packed,
-                                  MutableArrayRef<double> result) {
+                                  MutableArrayRef<T> result) {
   int64_t width = packed.getColumns(), together = packed.getDepth();
   int64_t steps = packed.getSteps(depth, run);
   for (int64_t first = 0; first < columns; first += width)
     for (int64_t k = 0; k < depth; ++k) {
       int64_t step = packed.getSteps(k / run * run, run) + k % run / together;
-      ArrayRef<double> row = panels.slice(
+      ArrayRef<T> row = panels.slice(
           (first / width * steps + step) * width * together, width * together);
       for (int64_t lane = 0; lane < width; ++lane) {
         int64_t column = first + packedColumn(lane, packed);
@@ -42,6 +43,13 @@ void mpc::reference::unpackPanels(ArrayRef<double> panels, int64_t depth,
       }
     }
 }
+
+template void mpc::reference::unpackPanels(ArrayRef<double>, int64_t, int64_t,
+                                           int64_t, PackedAttr,
+                                           MutableArrayRef<double>);
+template void mpc::reference::unpackPanels(ArrayRef<int64_t>, int64_t, int64_t,
+                                           int64_t, PackedAttr,
+                                           MutableArrayRef<int64_t>);
 
 //===----------------------------------------------------------------------===//
 // Matmul
@@ -111,9 +119,17 @@ static void evaluateMatmulOp(MatmulOp op, Evaluation &evaluation) {
   StridedLoop<2> batches(shape.batch, {shape.lhsBatch, shape.rhsBatch});
   if (!lhs.isFloat()) {
     IntegerKind kind(result.getElementType());
+    ArrayRef<int64_t> rhsElements = rhs.ints();
+    std::vector<int64_t> unpacked;
+    if (PackedAttr packed = op.getPackedAttr()) {
+      unpacked.resize(shape.depth * shape.columns);
+      unpackPanels<int64_t>(rhsElements, shape.depth, shape.depth,
+                            shape.columns, packed, unpacked);
+      rhsElements = unpacked;
+    }
     batches.run([&](int64_t position, const std::array<int64_t, 2> &at) {
       multiplyIntegers(
-          shape, lhs.ints().data() + at[0], rhs.ints().data() + at[1],
+          shape, lhs.ints().data() + at[0], rhsElements.data() + at[1],
           result.ints().data() + position * shape.rows * shape.columns, kind);
     });
     return;
@@ -122,8 +138,8 @@ static void evaluateMatmulOp(MatmulOp op, Evaluation &evaluation) {
   std::vector<double> unpacked;
   if (PackedAttr packed = op.getPackedAttr()) {
     unpacked.resize(shape.depth * shape.columns);
-    unpackPanels(rhs.floats(), shape.depth, shape.depth, shape.columns, packed,
-                 unpacked);
+    unpackPanels<double>(rhs.floats(), shape.depth, shape.depth, shape.columns,
+                         packed, unpacked);
     rhsElements = unpacked;
   }
   ProductRules rules{evaluation.rounding, op.getAccumulateType(),

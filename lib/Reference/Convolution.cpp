@@ -41,17 +41,18 @@ static std::vector<double> filterMatrix(ConvOp op, const Tensor &filter,
                                         int64_t outputs) {
   int64_t groups = op.getGroups(), depth = window * channels;
   std::vector<double> matrix(groups * depth * outputs);
-  ArrayRef<double> elements = filter.floats();
+  std::vector<double> storage;
+  ArrayRef<double> elements = numbersOf(filter, storage);
   if (PackedAttr packed = op.getPackedAttr()) {
     int64_t panels = llvm::divideCeil(outputs, packed.getColumns());
     int64_t run = op.getContractionRun();
     int64_t groupSize =
         panels * packed.getSteps(depth, run) * packed.getStepElements();
     for (int64_t group = 0; group < groups; ++group)
-      unpackPanels(elements.slice(group * groupSize, groupSize), depth, run,
-                   outputs, packed,
-                   MutableArrayRef(matrix).slice(group * depth * outputs,
-                                                 depth * outputs));
+      unpackPanels<double>(elements.slice(group * groupSize, groupSize), depth,
+                           run, outputs, packed,
+                           MutableArrayRef<double>(matrix).slice(
+                               group * depth * outputs, depth * outputs));
     return matrix;
   }
   size_t next = 0;
@@ -79,15 +80,20 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
   std::vector<double> filter =
       filterMatrix(op, evaluation.operand(1), window.size, channels, outputs);
 
-  std::vector<double> transposed;
-  const double *input = inputTensor.floats().data();
+  std::vector<double> transposed, storage;
+  const double *input = numbersOf(inputTensor, storage).data();
   if (!channelsLast) {
     transposed.resize(inputTensor.size());
     transposeImage(input, in.batch, in.channels, in.pixels, transposed.data());
     input = transposed.data();
   }
+  double padding = static_cast<int64_t>(op.getPadValue());
+  // Sums of 8-bit integers are exact in float64.
+  bool isFloat = inputTensor.isFloat();
+  std::vector<double> sums(isFloat ? 0 : result.size());
+  double *results = isFloat ? result.floats().data() : sums.data();
   std::vector<double> pixelMajor(channelsLast ? 0 : result.size());
-  double *target = channelsLast ? result.floats().data() : pixelMajor.data();
+  double *target = channelsLast ? results : pixelMajor.data();
 
   // Blocks of pixels whose gathered windows stay around 8 MiB.
   int64_t perPixel = std::max<int64_t>(groups * depth, 1);
@@ -96,6 +102,9 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
   std::vector<double> product(block * outputs);
   ProductRules rules{evaluation.rounding, op.getAccumulateType(),
                      op.getComputeMode()};
+  if (!isFloat)
+    rules = {Rounding::Float64, Float64Type::get(op.getContext()),
+             ComputeMode::native};
   for (int64_t first = 0; first < out.batch * out.pixels; first += block) {
     int64_t count = std::min(block, out.batch * out.pixels - first);
     for (int64_t row = 0; row < count; ++row) {
@@ -107,7 +116,7 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
           double *line = gathered.data() + (group * block + row) * depth +
                          position * channels;
           if (pixel < 0)
-            std::fill_n(line, channels, 0.0);
+            std::fill_n(line, channels, padding);
           else
             std::copy_n(input + source + group * channels, channels, line);
         }
@@ -124,8 +133,12 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
     }
   }
   if (!channelsLast)
-    transposeImage(target, out.batch, out.pixels, out.channels,
-                   result.floats().data());
+    transposeImage(target, out.batch, out.pixels, out.channels, results);
+  if (isFloat)
+    return;
+  IntegerKind kind(result.getElementType());
+  for (auto [to, sum] : llvm::zip_equal(result.ints(), sums))
+    to = kind.wrap(static_cast<int64_t>(sum));
 }
 
 //===----------------------------------------------------------------------===//

@@ -139,6 +139,14 @@ static void multiply(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
   }
 }
 
+ArrayRef<double> mpc::reference::numbersOf(const Tensor &tensor,
+                                           std::vector<double> &storage) {
+  if (tensor.isFloat())
+    return tensor.floats();
+  storage.assign(tensor.ints().begin(), tensor.ints().end());
+  return storage;
+}
+
 void mpc::reference::multiplyMatrices(int64_t rows, int64_t depth,
                                       int64_t columns, Matrix lhs, Matrix rhs,
                                       double *result,

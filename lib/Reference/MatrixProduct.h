@@ -10,6 +10,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Interpreter.h"
 
+#include <vector>
+
 namespace mpc::reference {
 
 /// How products are formed and summed.
@@ -29,6 +31,10 @@ struct Matrix {
   int64_t rowStride;
   int64_t columnStride;
 };
+
+/// The elements of `tensor`, those of integers as numbers in `storage`.
+llvm::ArrayRef<double> numbersOf(const Tensor &tensor,
+                                 std::vector<double> &storage);
 
 /// `result[m][n] = sum over k of lhs[m][k] * rhs[k][n]`, k ascending; the
 /// result is contiguous and already rounded to the accumulate type.

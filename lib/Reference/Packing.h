@@ -16,9 +16,11 @@ int64_t packedColumn(int64_t lane, PackedAttr packed);
 
 /// Writes panels of `depth` positions in runs of `run`, as `#mpc.packed`
 /// describes them, as a row-major `[depth][columns]` matrix.
-void unpackPanels(llvm::ArrayRef<double> panels, int64_t depth, int64_t run,
+/// Of double and int64_t.
+template <typename T>
+void unpackPanels(llvm::ArrayRef<T> panels, int64_t depth, int64_t run,
                   int64_t columns, PackedAttr packed,
-                  llvm::MutableArrayRef<double> result);
+                  llvm::MutableArrayRef<T> result);
 
 } // namespace mpc::reference
 

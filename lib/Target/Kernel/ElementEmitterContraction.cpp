@@ -20,7 +20,11 @@ class ProductSum {
 public:
   ProductSum(ElementEmitter &emitter, ContractionOpInterface op)
       : emitter(emitter), math(emitter.getBuilder(), emitter.getLoc()),
-        accumulator(op.getAccumulateType()), type(carriedType(accumulator)) {}
+        accumulator(op.getAccumulateType()), type(carriedType(accumulator)) {
+    for (auto [isUnsigned, operand] :
+         llvm::zip(unsignedOperands, op->getOperands()))
+      isUnsigned = getElementTypeOrSelf(operand.getType()).isUnsignedInteger();
+  }
 
   Value zero() {
     return isa<FloatType>(type) ? math.constant(type, 0)
@@ -37,8 +41,8 @@ public:
                      toAccumulator(math, *y, accumulator), sums[0]);
     } else {
       OpBuilder &b = emitter.getBuilder();
-      Value product =
-          arith::MulIOp::create(b, emitter.getLoc(), widen(*x), widen(*y));
+      Value product = arith::MulIOp::create(b, emitter.getLoc(), widen(*x, 0),
+                                            widen(*y, 1));
       sum = math.addInt(sums[0], product);
     }
     return Carried{emitter.round(sum, accumulator)};
@@ -52,17 +56,18 @@ public:
   }
 
 private:
-  Value widen(Value x) {
+  Value widen(Value x, unsigned operand) {
     unsigned width = type.getIntOrFloatBitWidth();
     if (getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth() >= width)
       return x;
-    return accumulator.isUnsignedInteger() ? math.extendUnsigned(x, type)
-                                           : math.extendSigned(x, type);
+    return unsignedOperands[operand] ? math.extendUnsigned(x, type)
+                                     : math.extendSigned(x, type);
   }
 
   ElementEmitter &emitter;
   ValueMath math;
   Type accumulator, type;
+  bool unsignedOperands[2];
 };
 } // namespace
 
@@ -109,6 +114,10 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
   if (conv.getPacked())
     return op->emitOpError("has a packed filter, which only contraction "
                            "kernels read"),
+           failure();
+  if (conv.getPadValue())
+    return op->emitOpError("pads with a number, which only contraction kernels "
+                           "read"),
            failure();
   if (at.lanes > 1)
     return emitPerLane(conv.getResult(), at);

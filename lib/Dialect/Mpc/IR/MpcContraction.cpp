@@ -28,6 +28,33 @@ static LogicalResult verifyAccumulate(Operation *op, TypeAttr accumulate,
   return success();
 }
 
+static bool isByte(Type type) {
+  return type.isInteger(8) || type.isUnsignedInteger(8);
+}
+
+/// The result's element type where nothing says otherwise; a diagnostic where
+/// the operands' types have no product (C1).
+static FailureOr<Type> productType(std::optional<Location> loc, StringRef op,
+                                   ValueRange operands) {
+  Type lhs = tensor(operands[0]).getElementType(),
+       rhs = tensor(operands[1]).getElementType();
+  if (lhs != rhs && isByte(lhs) && isByte(rhs))
+    return Type(IntegerType::get(lhs.getContext(), 32));
+  if (failed(requireSameElementType(loc, op, operands)))
+    return failure();
+  return lhs;
+}
+
+/// Whether `actual` may be the type of a result that is inferred as `inferred`:
+/// also i32 of products of 8-bit integers.
+static bool isProductType(TypeRange inferred, TypeRange actual) {
+  auto x = dyn_cast<RankedTensorType>(inferred[0]);
+  auto y = dyn_cast<RankedTensorType>(actual[0]);
+  if (x && y && isByte(x.getElementType()) && y.getElementType().isInteger(32))
+    return succeeded(verifyCompatibleShape(x, y));
+  return isSameOrWider(inferred, actual);
+}
+
 //===----------------------------------------------------------------------===//
 // matmul
 //===----------------------------------------------------------------------===//
@@ -39,7 +66,8 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *,
   StringRef name = getOperationName();
   RankedTensorType lhs = tensor(adaptor.getLhs()),
                    rhs = tensor(adaptor.getRhs());
-  if (failed(requireSameElementType(loc, name, adaptor.getOperands()))) // C1
+  FailureOr<Type> element = productType(loc, name, adaptor.getOperands()); // C1
+  if (failed(element))
     return failure();
   if (lhs.getRank() < 2 || rhs.getRank() < 2)
     return fail(loc, name, "needs operands of rank 2 or more, found ", lhs,
@@ -57,7 +85,7 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *,
                   packed.getStepElements(), "], found ", rhs);
     Shape shape(a.drop_back(2));
     shape.append({m, b[0] * packed.getColumns()});
-    types.push_back(RankedTensorType::get(shape, lhs.getElementType()));
+    types.push_back(RankedTensorType::get(shape, *element));
     return success();
   }
   int64_t kRhs = b[b.size() - 2], n = b.back();
@@ -72,12 +100,12 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *,
     return fail(loc, name, "batch dimensions of ", lhs, " and ", rhs,
                 " do not broadcast together");
   shape->append({m, n});
-  types.push_back(RankedTensorType::get(*shape, lhs.getElementType()));
+  types.push_back(RankedTensorType::get(*shape, *element));
   return success();
 }
 
 bool MatmulOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  if (isSameOrWider(inferred, actual))
+  if (isProductType(inferred, actual))
     return true;
   // A packed rhs is padded to whole panels: the result may have fewer columns.
   RankedTensorType x = dyn_cast<RankedTensorType>(inferred[0]);
@@ -88,7 +116,7 @@ bool MatmulOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
   RankedTensorType narrowed =
       RankedTensorType::get(y.getShape(), x.getElementType());
   return x.getShape().drop_back() == y.getShape().drop_back() &&
-         isSameOrWider(TypeRange(Type(narrowed)), TypeRange(Type(y)));
+         isProductType(TypeRange(Type(narrowed)), TypeRange(Type(y)));
 }
 
 int64_t MatmulOp::getContractionSize() {
@@ -138,9 +166,13 @@ LogicalResult ConvOp::inferReturnTypes(MLIRContext *,
   StringRef name = getOperationName();
   RankedTensorType input = tensor(adaptor.getInput()),
                    filter = tensor(adaptor.getFilter());
-  if (failed(requireStatic(loc, name, adaptor.getOperands())) ||
-      failed(requireSameElementType(loc, name, adaptor.getOperands()))) // C1
+  if (failed(requireStatic(loc, name, adaptor.getOperands())))
     return failure();
+  FailureOr<Type> element = productType(loc, name, adaptor.getOperands()); // C1
+  if (failed(element))
+    return failure();
+  if (!isa<FloatType>(*element) && !isByte(input.getElementType()))
+    return fail(loc, name, "convolves floats or 8-bit integers, not ", input);
   if (input.getRank() < 3)
     return fail(loc, name,
                 "needs a batch, channels and spatial dimensions, found ",
@@ -190,12 +222,12 @@ LogicalResult ConvOp::inferReturnTypes(MLIRContext *,
     return failure();
   types.push_back(RankedTensorType::get(
       Image::join(image.batch, outputs, *spatial, adaptor.getLayout()),
-      input.getElementType()));
+      *element));
   return success();
 }
 
 bool ConvOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  if (isSameOrWider(inferred, actual))
+  if (isProductType(inferred, actual))
     return true;
   // A packed filter is padded to whole panels; verify() checks the channels.
   RankedTensorType x = dyn_cast<RankedTensorType>(inferred[0]);
@@ -211,7 +243,7 @@ bool ConvOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
   RankedTensorType narrowed =
       RankedTensorType::get(y.getShape(), x.getElementType());
   return differing <= 1 &&
-         isSameOrWider(TypeRange(Type(narrowed)), TypeRange(Type(y)));
+         isProductType(TypeRange(Type(narrowed)), TypeRange(Type(y)));
 }
 
 SmallVector<int64_t> ConvOp::getWindowShape() {
@@ -257,8 +289,17 @@ LogicalResult ConvOp::verify() {
     return emitOpError() << "has " << tensor(getFilter()).getShape()[0]
                          << " filters but " << outputs << " output channels";
   }
-  return verifyAccumulate(*this, getAccumulateAttr(),
-                          tensor(getInput()).getElementType());
+  Type input = tensor(getInput()).getElementType();
+  Type result = tensor(getResult()).getElementType();
+  if (!isa<FloatType>(input) && !result.isInteger(32))
+    return emitOpError() << "sums products of " << input << " in i32, not in "
+                         << result;
+  int64_t low = input.isUnsignedInteger() ? 0 : -128, padValue = getPadValue();
+  if (padValue &&
+      (isa<FloatType>(input) || padValue < low || padValue > low + 255)) // C5
+    return emitOpError() << "pads an input of " << input << " with "
+                         << padValue;
+  return verifyAccumulate(*this, getAccumulateAttr(), input);
 }
 
 //===----------------------------------------------------------------------===//

@@ -195,7 +195,7 @@ Value decompose(OpEmitter &emit, ConvTransposeOp op) {
       b.getDenseI64ArrayAttr(op.getDilations()), b.getI64IntegerAttr(groups),
       ImageLayoutAttr::get(b.getContext(), ImageLayout::channels_first),
       DenseI64ArrayAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
-      PackedAttr());
+      PackedAttr(), IntegerAttr());
 }
 
 //===----------------------------------------------------------------------===//

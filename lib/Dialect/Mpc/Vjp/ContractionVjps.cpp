@@ -147,7 +147,7 @@ static void vjpOfConvTranspose(ConvTransposeOp op, VjpBuilder &v) {
                                op.getPadLowAttr(), high, op.getDilationsAttr(),
                                op.getGroupsAttr(), layout, DenseI64ArrayAttr(),
                                op.getAccumulateAttr(), op.getComputeAttr(),
-                               PackedAttr()));
+                               PackedAttr(), IntegerAttr()));
   if (v.needs(1))
     v.give(1, v.create<ConvFilterGradientOp>(
                   withElement(op.getFilter(), wide), dy, op.getInput(),

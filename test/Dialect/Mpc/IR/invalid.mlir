@@ -284,3 +284,58 @@ func.func @role_without_field(%x: tensor<3xf32> {mpc.role = #mpc.role<input, "sc
 func.func @alias_of_another_type(%x: tensor<3xf32>, %y: tensor<4xf32>) -> (tensor<4xf32> {mpc.alias = 0 : i64}) {
   return %y : tensor<4xf32>
 }
+
+// -----
+
+func.func @integer_matmul_c1(%x: tensor<2x3xui8>, %y: tensor<3x5xi16>) {
+  // expected-error @below {{'mpc.matmul' needs one element type, found 'ui8' and 'i16'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = mpc.matmul %x, %y : (tensor<2x3xui8>, tensor<3x5xi16>) -> tensor<2x5xi32>
+  return
+}
+
+// -----
+
+func.func @integer_matmul_c4(%x: tensor<2x3xui8>, %y: tensor<3x5xi8>) {
+  // expected-error @below {{are incompatible with return type(s) of operation 'tensor<2x5xi64>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = mpc.matmul %x, %y : (tensor<2x3xui8>, tensor<3x5xi8>) -> tensor<2x5xi64>
+  return
+}
+
+// -----
+
+func.func @integer_conv_c1(%x: tensor<1x4x8x8xi16>, %f: tensor<6x4x3x3xi16>) {
+  // expected-error @below {{'mpc.conv' convolves floats or 8-bit integers, not 'tensor<1x4x8x8xi16>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = mpc.conv %x, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1])
+      : (tensor<1x4x8x8xi16>, tensor<6x4x3x3xi16>) -> tensor<1x6x6x6xi32>
+  return
+}
+
+// -----
+
+func.func @integer_conv_c1_result(%x: tensor<1x4x8x8xi8>, %f: tensor<6x4x3x3xi8>) {
+  // expected-error @below {{sums products of 'i8' in i32, not in 'i8'}}
+  %0 = mpc.conv %x, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1])
+      : (tensor<1x4x8x8xi8>, tensor<6x4x3x3xi8>) -> tensor<1x6x6x6xi8>
+  return
+}
+
+// -----
+
+func.func @conv_c5(%x: tensor<1x4x8x8xf32>, %f: tensor<6x4x3x3xf32>) {
+  // expected-error @below {{pads an input of 'f32' with 1}}
+  %0 = mpc.conv %x, %f strides([1, 1]) pad([1, 1], [1, 1]) pad_value(1) dilations([1, 1])
+      : (tensor<1x4x8x8xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @integer_conv_c5(%x: tensor<1x4x8x8xi8>, %f: tensor<6x4x3x3xi8>) {
+  // expected-error @below {{pads an input of 'i8' with 128}}
+  %0 = mpc.conv %x, %f strides([1, 1]) pad([1, 1], [1, 1]) pad_value(128) dilations([1, 1])
+      : (tensor<1x4x8x8xi8>, tensor<6x4x3x3xi8>) -> tensor<1x6x8x8xi32>
+  return
+}

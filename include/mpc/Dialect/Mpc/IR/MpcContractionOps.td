@@ -17,11 +17,14 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     `result[..., m, n] = sum over k of lhs[..., m, k] * rhs[..., k, n]`, with
     `transpose_lhs` / `transpose_rhs` for operands stored the other way round.
     With `packed` the right-hand side is a constant in that tile layout and the
-    number of columns is the result's.
-    - (C1) operands have the same element type and rank at least 2.
+    number of columns is the result's. Products of 8-bit integers with an i32
+    result are integers modulo 2^32; zero points are arithmetic around them.
+    - (C1) operands have the same element type, or 8-bit integers signed or not,
+      and rank at least 2.
     - (C2) the contracted extents agree.
     - (C3) the batch dimensions broadcast together as NumPy's do.
-    - (C4) the result's element type is the operands' or a wider float.
+    - (C4) the result's element type is the operands' or a wider float; of 8-bit
+      integers i32, or theirs where they agree.
     - (C5) `accumulate`, where given, is at least as wide as the operands' type.
     - (C6) with `packed`: rhs is `[ceil(N/columns), K, columns]`, of a depth D
       `[ceil(N/columns), ceil(K/D), D * columns]`, and not transposed.
@@ -39,8 +42,8 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
 }
 
 defvar Mpc_WindowConstraints = [{
-    - (C1) input and filter have the same float element type; rank is 2 + spatial
-      rank, which is at least 1.
+    - (C1) input and filter have the same float element type, of a conv also
+      8-bit integers signed or not; rank is 2 + spatial rank, which is at least 1.
     - (C2) every window attribute has one entry per spatial dimension; strides
       and dilations are positive.
     - (C3) input channels are `groups` times the filter's input channels, and
@@ -58,18 +61,25 @@ def Mpc_ConvOp : Mpc_WideningOp<"conv", "Convolution",
     `[N, spatial..., C]`. With `packed` the filter is a constant
     `[groups, ceil(O/groups/columns), window..., C/groups, columns]` flattened to
     rank 3: `[groups * panels, window * C/groups, columns]`.
-  }] # Mpc_WindowConstraints;
-  let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$filter,
+
+    8-bit integers give i32, modulo 2^32. Their padding reads `pad_value`, the
+    input's zero point: then what a zero point adds to a sum is the same at the
+    edges as elsewhere, a number per output channel that is known with the filter.
+  }] # Mpc_WindowConstraints # [{
+    - (C5) `pad_value` is zero, or of the type of an integer input.
+  }];
+  let arguments = (ins Mpc_Tensor:$input, Mpc_Tensor:$filter,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pad_low,
                        DenseI64ArrayAttr:$pad_high, DenseI64ArrayAttr:$dilations,
                        DefaultValuedAttr<I64Attr, "1">:$groups, Mpc_ImageLayoutDefault:$layout,
                        OptionalAttr<DenseI64ArrayAttr>:$window,
                        OptionalAttr<TypeAttr>:$accumulate, Mpc_ComputeDefault:$compute,
-                       OptionalAttr<Mpc_PackedAttr>:$packed);
-  let results = (outs Mpc_FloatTensor:$result);
+                       OptionalAttr<Mpc_PackedAttr>:$packed,
+                       DefaultValuedAttr<I64Attr, "0">:$pad_value);
+  let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = [{
     $input `,` $filter `strides` `(` $strides `)` `pad` `(` $pad_low `,` $pad_high `)`
-    `dilations` `(` $dilations `)` (`groups` `(` $groups^ `)`)? (`layout` `(` custom<EnumKeyword>($layout)^ `)`)?
+    (`pad_value` `(` $pad_value^ `)`)? `dilations` `(` $dilations `)` (`groups` `(` $groups^ `)`)? (`layout` `(` custom<EnumKeyword>($layout)^ `)`)?
     (`window` `(` $window^ `)`)? (`accumulate` `(` $accumulate^ `)`)?
     (`compute` `(` custom<EnumKeyword>($compute)^ `)`)? (`packed` `` $packed^)?
     attr-dict `:` functional-type(operands, results)
