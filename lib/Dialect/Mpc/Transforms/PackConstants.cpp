@@ -87,6 +87,10 @@ struct PackConstantsPass : mpc::impl::PackConstantsPassBase<PackConstantsPass> {
       return emitError(UnknownLoc::get(context))
              << "mpc-pack-constants: bf16-depth must be 1, 2 or 4, found "
              << bf16Depth.getValue();
+    if (int8Depth != 2 && int8Depth != 4)
+      return emitError(UnknownLoc::get(context))
+             << "mpc-pack-constants: int8-depth must be 2 or 4, found "
+             << int8Depth.getValue();
     return success();
   }
 
@@ -111,9 +115,11 @@ private:
   void packMatmul(MatmulOp op) {
     ElementsAttr attr = constantBehind(op.getRhs());
     std::optional<PackSource> source = matmulSource(op);
-    if (!attr || !source || !isa<FloatType>(attr.getElementType()))
+    if (!attr || !source)
       return;
-    PackedAttr form = formOf(attr.getElementType());
+    PackedAttr form = formOf(op);
+    if (!form)
+      return;
     Value constant =
         pack(op, op.getRhs(), attr, *source, form, op.getTransposeRhs());
     if (!constant)
@@ -129,7 +135,7 @@ private:
     if (!attr || !source)
       return;
     SmallVector<int64_t> window(shapeOf(op.getFilter()).drop_front(2));
-    PackedAttr form = formOf(attr.getElementType());
+    PackedAttr form = formOf(op);
     Value constant = pack(op, op.getFilter(), attr, *source, form,
                           /*variant=*/op.getGroups());
     if (!constant)
@@ -139,7 +145,18 @@ private:
     op.setPackedAttr(form);
   }
 
-  PackedAttr formOf(Type element) {
+  /// How the right side of `op` is packed; null where integers are not.
+  PackedAttr formOf(ContractionOpInterface op) {
+    Type element = getElementTypeOrSelf(op->getOperand(1).getType());
+    if (!isa<FloatType>(element)) {
+      Type left = getElementTypeOrSelf(op->getOperand(0).getType());
+      if (!getElementTypeOrSelf(op->getResult(0).getType()).isInteger(32) ||
+          element.getIntOrFloatBitWidth() != 8)
+        return {};
+      bool isMixed = left.isUnsignedInteger() && !element.isUnsignedInteger();
+      return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
+                             isMixed ? int8Depth : 2);
+    }
     if (element.isBF16() && bf16Depth > 1)
       return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
                              bf16Depth);
@@ -151,8 +168,9 @@ private:
   /// The packed constant for `attr`, one for each way of reading it.
   Value pack(Operation *user, Value unpacked, ElementsAttr attr,
              const PackSource &source, PackedAttr form, int64_t variant) {
-    Value &known = packedConstants[{attr.getAsOpaquePointer(),
-                                    isa<ConvOp>(user), variant, source.run}];
+    Value &known =
+        packedConstants[{attr.getAsOpaquePointer(), isa<ConvOp>(user), variant,
+                         source.run, form.getDepth()}];
     if (known)
       return known;
     FailureOr<ElementsAttr> packed = packConstant(attr, source, form);
@@ -165,7 +183,7 @@ private:
     return known;
   }
 
-  std::map<std::tuple<const void *, bool, int64_t, int64_t>, Value>
+  std::map<std::tuple<const void *, bool, int64_t, int64_t, int64_t>, Value>
       packedConstants;
 };
 

@@ -3,6 +3,10 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 bf16-depth=2}))' | FileCheck %s --check-prefix=DEPTH
 // RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 bf16-depth=3}))' 2>&1 | FileCheck %s --check-prefix=ODD
 
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 int8-depth=4}))' | FileCheck %s --check-prefix=FOUR
+// RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 int8-depth=1}))' 2>&1 | FileCheck %s --check-prefix=SINGLE
+
+// SINGLE: mpc-pack-constants: int8-depth must be 2 or 4, found 1
 // ODD: mpc-pack-constants: bf16-depth must be 1, 2 or 4, found 3
 
 // Columns go into panels of four; the last one is padded with zeros.
@@ -91,4 +95,31 @@ func.func @left_alone(%x: tensor<1x5x2xf32>, %y: tensor<2x3x2xf32>, %z: tensor<2
   %f = mpc.constant dense<[[[1.0], [2.0], [3.0]]]> : tensor<1x3x1xf32>
   %3 = mpc.conv %y, %f strides([1]) pad([0], [0]) dilations([1]) : (tensor<2x3x2xf32>, tensor<1x3x1xf32>) -> tensor<2x1x2xf32>
   return %0, %1, %2, %3 : tensor<1x4x2xf32>, tensor<2x3x2xf32>, tensor<2x3x2xf32>, tensor<2x1x2xf32>
+}
+
+// Positions of 8-bit integers go together by two, of ui8 by i8 as many as the unit
+// takes.
+// CHECK-LABEL: func.func @integers
+// CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[\[}}1, 3, 2, 4, 0, 0, 0, 0], [5, 0, 6, 0, 0, 0, 0, 0]]]> : tensor<1x2x8xi8>
+// CHECK: mpc.matmul %{{.+}}, %[[W]] packed{{ *}}<columns = 4, depth = 2>
+// CHECK: mpc.matmul %{{.+}}, %[[W]] packed{{ *}}<columns = 4, depth = 2>
+// FOUR-LABEL: func.func @integers
+// FOUR: %[[W2:.+]] = mpc.constant {{.*}} : tensor<1x2x8xi8>
+// FOUR: %[[W4:.+]] = mpc.constant dense<{{\[\[\[}}1, 3, 5, 0, 2, 4, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0]]]> : tensor<1x1x16xi8>
+// FOUR: mpc.matmul %{{.+}}, %[[W4]] packed{{ *}}<columns = 4, depth = 4>
+// FOUR: mpc.matmul %{{.+}}, %[[W2]] packed{{ *}}<columns = 4, depth = 2>
+func.func @integers(%x: tensor<3x3xui8>, %y: tensor<3x3xi8>) -> (tensor<3x2xi32>, tensor<3x2xi32>) {
+  %w = mpc.constant dense<[[1, 2], [3, 4], [5, 6]]> : tensor<3x2xi8>
+  %0 = mpc.matmul %x, %w : (tensor<3x3xui8>, tensor<3x2xi8>) -> tensor<3x2xi32>
+  %1 = mpc.matmul %y, %w : (tensor<3x3xi8>, tensor<3x2xi8>) -> tensor<3x2xi32>
+  return %0, %1 : tensor<3x2xi32>, tensor<3x2xi32>
+}
+
+// Sums that wrap in 8 bits have no unit.
+// CHECK-LABEL: func.func @narrow_sums
+// CHECK-NOT: packed
+func.func @narrow_sums(%x: tensor<3x3xi8>) -> tensor<3x2xi8> {
+  %w = mpc.constant dense<[[1, 2], [3, 4], [5, 6]]> : tensor<3x2xi8>
+  %0 = mpc.matmul %x, %w : (tensor<3x3xi8>, tensor<3x2xi8>) -> tensor<3x2xi8>
+  return %0 : tensor<3x2xi8>
 }

@@ -130,7 +130,9 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
     Constant right-hand sides of matmuls and constant filters of convs go into
     panels of `columns` columns (`#mpc.packed`); 16-bit types interleave two
     columns half a panel apart, or, of bf16 with `bf16-depth=2`, two positions
-    along K, which a unit multiplies at once.
+    along K, which a unit multiplies at once. 8-bit integers are packed where
+    both operands are: two positions along K, or `int8-depth` of unsigned by
+    signed ones.
 
     ```mlir
     %0 = mpc.matmul %x, %w : (tensor<32x784xf32>, tensor<784x10xf32>) -> tensor<32x10xf32>
@@ -152,6 +154,8 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
     Option<"bf16Depth", "bf16-depth", "int64_t", /*default=*/"1",
            "positions along K that the target's unit for bf16 multiplies at "
            "once; 1: it has none, 2 or 4">,
+    Option<"int8Depth", "int8-depth", "int64_t", /*default=*/"2",
+           "the same of unsigned by signed 8-bit integers; 2 or 4">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
