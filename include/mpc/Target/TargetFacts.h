@@ -63,6 +63,9 @@ struct KernelModel {
   /// transposes, one-hot rows, concatenations) and narrow inputs of the program
   /// as they load them. Else operands are packed first.
   bool mapsOperands = false;
+  /// Whether products and convolutions of 8-bit integers have kernels; else
+  /// they are multiplied as floats.
+  bool multipliesIntegers = false;
   /// Whether kernels store through reshapes, slices and, of convolutions,
   /// transposes.
   bool mapsResults = false;

@@ -86,7 +86,8 @@ std::span<const std::string_view> detail::cpuLevels() {
   static const std::vector<std::string_view> levels = [] {
     std::vector<std::string_view> found;
     bool hasAvx512 = __builtin_cpu_supports("x86-64-v4");
-    bool hasDots = hasAvx512 && __builtin_cpu_supports("avx512bf16");
+    bool hasDots = hasAvx512 && __builtin_cpu_supports("avx512bf16") &&
+                   __builtin_cpu_supports("avx512vnni");
     if (hasDots && __builtin_cpu_supports("amx-bf16") && permitTiles())
       found.push_back("amx");
     // Other makers' cores multiply bf16 faster as f32.

@@ -164,9 +164,9 @@ SmallVector<Value> AttentionEmitter::sumsOf(SumBlock &block, int64_t rows,
   block = blockOf(offsets, packed.columns / lanes);
   block.unit = packed.unit;
   int64_t step = stepDepth(packed.unit);
+  int64_t steps = llvm::divideCeil(packed.depth, step);
   return emitMicroKernel(b, loc, block, memory, base, packed.panel,
-                         KLoop{int64_t(llvm::divideCeil(packed.depth, step)),
-                               step, packed.depth % step > 0});
+                         KLoop{steps, step, steps * step - packed.depth});
 }
 
 void AttentionEmitter::emitRowBlock(Value block) {

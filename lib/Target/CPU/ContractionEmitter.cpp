@@ -122,7 +122,7 @@ ElementEmitter ContractionEmitter::makeEmitter() {
   return emitter;
 }
 
-Value ContractionEmitter::toSumType(Value value) {
+Value ContractionEmitter::toSumType(Value value, Type element) {
   if (getElementTypeOrSelf(value.getType()) == sumType)
     return value;
   Type type = sumType;
@@ -130,6 +130,8 @@ Value ContractionEmitter::toSumType(Value value) {
     type = vector.clone(sumType);
   if (isa<FloatType>(sumType))
     return arith::ExtFOp::create(b, loc, type, value);
+  if (element.isUnsignedInteger())
+    return arith::ExtUIOp::create(b, loc, type, value);
   return arith::ExtSIOp::create(b, loc, type, value);
 }
 
@@ -137,7 +139,7 @@ Value ContractionEmitter::load(Value tensor, ValueRange indices,
                                int64_t lanes) {
   FailureOr<Value> value = makeEmitter().emit(tensor, indices, lanes);
   if (succeeded(value))
-    return toSumType(*value);
+    return toSumType(*value, getElementTypeOrSelf(tensor.getType()));
   status = failure();
   return arith::ConstantOp::create(b, loc,
                                    b.getZeroAttr(lanesOf(sumType, lanes)));
@@ -145,18 +147,30 @@ Value ContractionEmitter::load(Value tensor, ValueRange indices,
 
 Value ContractionEmitter::patternsOf(Value values) {
   ValueMath math(b, loc);
+  if (!isa<FloatType>(sumType))
+    return math.truncateInt(values, contraction.rowType());
   return math.truncateInt(math.shiftRight(math.bits(values), 16),
                           b.getI16Type());
 }
 
-Value ContractionEmitter::wordsOf(Value k, bool isHalf,
+Value ContractionEmitter::wordsOf(Value k, int64_t count,
                                   llvm::function_ref<Value(Value)> factors) {
   Value first = factors(k);
   if (!contraction.isPaired())
     return first;
   ValueMath values(b, loc);
+  if (!isa<FloatType>(sumType)) {
+    int64_t bits = 32 / contraction.depthOfStep();
+    Value words = values.bitAnd(first, (int64_t(1) << bits) - 1);
+    for (int64_t at = 1; at < count; ++at) {
+      Value next =
+          values.bitAnd(factors(math.add(k, at)), (int64_t(1) << bits) - 1);
+      words = values.bitOr(words, values.shiftLeft(next, at * bits));
+    }
+    return words;
+  }
   Value words = values.shiftRight(values.bits(first), 16);
-  if (isHalf)
+  if (count == 1)
     return words;
   Value second = values.bits(factors(math.add(k, 1)));
   return values.bitOr(words, values.bitAnd(second, int64_t(0xffff0000)));
@@ -164,22 +178,28 @@ Value ContractionEmitter::wordsOf(Value k, bool isHalf,
 
 void ContractionEmitter::store(Value value, Value memory, Value at) {
   Type stored = cast<MemRefType>(memory.getType()).getElementType();
-  if (getElementTypeOrSelf(value.getType()) != stored) {
-    value = toSumType(value);
-    if (stored != sumType)
-      value = patternsOf(value);
-  }
+  if (getElementTypeOrSelf(value.getType()) != stored)
+    value = patternsOf(value);
   if (isa<VectorType>(value.getType()))
     vector::StoreOp::create(b, loc, value, memory, at);
   else
     memref::StoreOp::create(b, loc, value, memory, at);
 }
 
-void ContractionEmitter::storeZeros(Value memory, Value at, int64_t lanes) {
+void ContractionEmitter::storeNumbers(int64_t number, Value memory, Value at,
+                                      int64_t lanes) {
   Type stored = cast<MemRefType>(memory.getType()).getElementType();
-  store(
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(lanesOf(stored, lanes))),
-      memory, at);
+  Type type = lanesOf(stored, lanes);
+  TypedAttr value = cast<TypedAttr>(b.getZeroAttr(type));
+  if (number) {
+    // As bits: a ui8 number is none of i8.
+    unsigned width = stored.getIntOrFloatBitWidth();
+    value = b.getIntegerAttr(stored, APInt(width, number, /*isSigned=*/true,
+                                           /*implicitTrunc=*/true));
+    if (auto vector = dyn_cast<VectorType>(type))
+      value = DenseElementsAttr::get(vector, Attribute(value));
+  }
+  store(arith::ConstantOp::create(b, loc, value), memory, at);
 }
 
 void ContractionEmitter::forPowers(
@@ -335,23 +355,22 @@ void ContractionEmitter::packRowsAcross(
 }
 
 void ContractionEmitter::forSteps(
-    int64_t count, llvm::function_ref<void(Value, Value, bool)> body) {
+    int64_t count, llvm::function_ref<void(Value, Value, int64_t)> body) {
   int64_t depth = contraction.depthOfStep(), whole = count / depth;
   math.loop(whole,
-            [&](Value step) { body(step, math.mul(step, depth), false); });
+            [&](Value step) { body(step, math.mul(step, depth), depth); });
   if (count % depth)
-    body(math.constant(whole), math.constant(whole * depth), true);
+    body(math.constant(whole), math.constant(whole * depth), count % depth);
 }
 
 void ContractionEmitter::packColumns(
-    int64_t columns, int64_t count, bool asVectors, Value memory, Value offset,
-    llvm::function_ref<Value(Value, Value, int64_t)> values,
+    int64_t columns, int64_t count, int64_t depth, bool asVectors, Value memory,
+    Value offset, llvm::function_ref<Value(Value, Value, int64_t)> values,
     llvm::function_ref<Value(Value)> place) {
   auto target = [&](Value n, Value step) {
     return math.add(math.add(offset, n), math.mul(place(step), columns));
   };
   Type word = cast<MemRefType>(memory.getType()).getElementType();
-  int64_t depth = word == sumType ? 1 : contraction.depthOfStep();
   // Squares of words are transposed in registers.
   int64_t square = depth * lanes;
   int64_t whole = asVectors ? count - count % square : 0;
@@ -378,8 +397,7 @@ void ContractionEmitter::packColumns(
       Value k = math.mul(step, depth);
       math.loop(columns, [&](Value n) {
         auto factor = [&](Value position) { return values(n, position, 1); };
-        Value word = depth > 1 ? wordsOf(k, /*isHalf=*/positions == 1, factor)
-                               : factor(k);
+        Value word = depth > 1 ? wordsOf(k, positions, factor) : factor(k);
         store(word, memory, target(n, step));
       });
     });
@@ -388,7 +406,7 @@ void ContractionEmitter::packColumns(
   if (rest)
     packRest(whole, rest, depth);
   if (count % depth)
-    packRest(whole + rest * depth, 1, 1);
+    packRest(whole + rest * depth, 1, count % depth);
 }
 
 void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
@@ -402,7 +420,8 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
   if (transposed) {
     // Missing columns repeat the last one: their sums are dropped.
     packColumns(
-        columns, count, /*asVectors=*/true, memory, offset,
+        columns, count, contraction.depthOfStep(), /*asVectors=*/true, memory,
+        offset,
         [&](Value n, Value k, int64_t lanes) {
           at.truncate(leading.size());
           at.append(
@@ -413,17 +432,16 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
     return;
   }
   withColumns(number, width, columns, [&](int64_t used) {
-    forSteps(count, [&](Value step, Value k, bool isHalf) {
+    forSteps(count, [&](Value step, Value k, int64_t positions) {
       Value base = math.add(offset, math.mul(step, columns));
-      fetchLines(tensor, leading, math.add(from, k),
-                 isHalf ? 1 : contraction.depthOfStep(), first, used);
+      fetchLines(tensor, leading, math.add(from, k), positions, first, used);
       forPowers(used, 2 * lanes, [&](int64_t n, int64_t run) {
         auto line = [&](Value position) {
           at.truncate(leading.size());
           at.append({math.add(from, position), math.add(first, n)});
           return load(tensor, at, run);
         };
-        store(wordsOf(k, isHalf, line), memory, math.add(base, n));
+        store(wordsOf(k, positions, line), memory, math.add(base, n));
       });
       // Sums of missing columns are dropped; zeros keep them from being
       // NaN.

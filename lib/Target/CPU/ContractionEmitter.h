@@ -72,21 +72,28 @@ public:
   mlir::Value memoryOf(mlir::Value tensor) const;
   /// An emitter that knows the kernel's arguments.
   ElementEmitter makeEmitter();
-  /// `value` carried as by ElementEmitter, converted to the type of sums.
-  mlir::Value toSumType(mlir::Value value);
+  /// `value`, of type `element` and carried as by ElementEmitter, converted to
+  /// the type of sums.
+  mlir::Value toSumType(mlir::Value value, mlir::Type element);
   /// `lanes` elements of `tensor` at `indices` in the type of sums.
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes);
-  /// The bits of factors in the type of sums that are bf16 numbers.
+  /// The bits of factors in the type of sums that are bf16 numbers, or narrow
+  /// integers.
   mlir::Value patternsOf(mlir::Value values);
   /// What lanes multiply in the step that begins at position `k`, of factors in
-  /// the type of sums: themselves, or words with those of the next position
-  /// above, zeros where `isHalf`.
-  mlir::Value wordsOf(mlir::Value k, bool isHalf,
+  /// the type of sums: themselves, or words with those of the next positions
+  /// above, zeros behind `count` of them.
+  mlir::Value wordsOf(mlir::Value k, int64_t count,
                       llvm::function_ref<mlir::Value(mlir::Value k)> factors);
-  /// Stores a carried value, scalar or vector, in the type of sums or, in
-  /// memory of i16, as bit patterns; words in memory of i32.
+  /// Stores a value of the type of sums, scalar or vector, as it is or, in
+  /// memory of narrower integers, as bit patterns; words in memory of i32.
   void store(mlir::Value value, mlir::Value memory, mlir::Value at);
-  void storeZeros(mlir::Value memory, mlir::Value at, int64_t lanes);
+  void storeZeros(mlir::Value memory, mlir::Value at, int64_t lanes) {
+    storeNumbers(0, memory, at, lanes);
+  }
+  /// An integer in integer memory, else zero, `lanes` times.
+  void storeNumbers(int64_t number, mlir::Value memory, mlir::Value at,
+                    int64_t lanes);
   /// Copies `lanes` elements at `indices` to `memory[at]`.
   void copyRun(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes,
                mlir::Value memory, mlir::Value at) {
@@ -152,11 +159,11 @@ public:
                                                 int64_t lanes)>
                      values);
   /// Runs `body` for each step of `count` positions, `first` the step's first
-  /// one; with `isHalf` there is no second.
-  void forSteps(
-      int64_t count,
-      llvm::function_ref<void(mlir::Value step, mlir::Value first, bool isHalf)>
-          body);
+  /// one of `positions`.
+  void forSteps(int64_t count,
+                llvm::function_ref<void(mlir::Value step, mlir::Value first,
+                                        int64_t positions)>
+                    body);
   /// Packs panel number `number` of the last two dimensions of `tensor`, `[K,
   /// N]` or with `transposed` `[N, K]`, to `memory[offset + step * columns]`,
   /// for `count` k from `first` on. `leading` are the indices of the other
@@ -164,11 +171,11 @@ public:
   void packPanel(mlir::Value tensor, mlir::ValueRange leading, bool transposed,
                  mlir::Value number, int64_t columns, mlir::Value first,
                  int64_t count, mlir::Value memory, mlir::Value offset);
-  /// Packs columns whose elements along k are neighbours, into words where
-  /// `memory` has those: `values(n, k, lanes)` gives those of column n, one by
+  /// Packs columns whose elements along k are neighbours, into words of steps
+  /// of `depth`: `values(n, k, lanes)` gives those of column n, one by
   /// one if not `asVectors`, and `place(step)` is where a step stands.
-  void packColumns(int64_t columns, int64_t count, bool asVectors,
-                   mlir::Value memory, mlir::Value offset,
+  void packColumns(int64_t columns, int64_t count, int64_t depth,
+                   bool asVectors, mlir::Value memory, mlir::Value offset,
                    llvm::function_ref<mlir::Value(mlir::Value n, mlir::Value k,
                                                   int64_t lanes)>
                        values,

@@ -58,6 +58,9 @@ static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
                            << depth << " positions at once, '" << target.name()
                            << "' code multiplies " << stepDepth(unit) << " of "
                            << element << " operands";
+  if (isPairsInt16(unit))
+    return element.isUnsignedInteger() ? PanelForm::PairsUnsignedInt8
+                                       : PanelForm::PairsInt8;
   if (interleave == 2)
     return element.isBF16() ? PanelForm::PairsBf16 : PanelForm::PairsF16;
   return element == sumType || depth > 1 ? PanelForm::Plain
@@ -88,9 +91,25 @@ static int64_t runOf(const Contraction &c) {
   return g.stride[2] == 1 ? std::min(g.out[2], g.groupChannels()) : 0;
 }
 
+/// The unit for products of 8-bit integers; none for other types.
+static std::optional<DotUnit> integerUnitOf(const Contraction &c) {
+  Type lhs = getElementTypeOrSelf(c.lhs().getType()),
+       rhs = getElementTypeOrSelf(c.rhs().getType());
+  if (!c.sumType.isInteger(32) || !isa<IntegerType>(lhs) ||
+      lhs.getIntOrFloatBitWidth() != 8 || rhs.getIntOrFloatBitWidth() != 8)
+    return std::nullopt;
+  bool emulates = c.target.emulatesUnits();
+  if (lhs.isUnsignedInteger() && !rhs.isUnsignedInteger() &&
+      c.target.hasDotInt8())
+    return emulates ? DotUnit::EmulatedDotInt8 : DotUnit::DotInt8;
+  return emulates ? DotUnit::EmulatedPairsInt16 : DotUnit::PairsInt16;
+}
+
 /// The unit for a contraction of these operands and sums.
 static DotUnit unitOf(const Contraction &c) {
   const CpuTarget &target = c.target;
+  if (std::optional<DotUnit> unit = integerUnitOf(c))
+    return *unit;
   bool isBf16 =
       llvm::all_of(c.op->getOperands().take_front(2), [](Value value) {
         return getElementTypeOrSelf(value.getType()).isBF16();
@@ -212,7 +231,8 @@ FailureOr<Contraction> Contraction::get(Operation *op,
     if (failed(geometry))
       return failure();
     if (!c.packed || !geometry->isProduct())
-      c.form = geometry->groups > 1 && geometry->groupChannels() == 1 &&
+      c.form = isa<FloatType>(c.sumType) && geometry->groups > 1 &&
+                       geometry->groupChannels() == 1 &&
                        geometry->groupOutputs() == 1
                    ? ContractionForm::Depthwise
                    : ContractionForm::Convolution;
@@ -257,6 +277,8 @@ bool Contraction::isStored(Value operand) const {
 }
 
 Type Contraction::factorType() const {
+  if (isPaired() && !isa<FloatType>(sumType))
+    return rowType();
   return isPaired() ? BFloat16Type::get(op->getContext()) : sumType;
 }
 
@@ -264,7 +286,13 @@ Type Contraction::wordType() const {
   return isPaired() ? IntegerType::get(op->getContext(), 32) : sumType;
 }
 
+Type Contraction::panelType() const {
+  return packed && isPairsInt16(unit) ? rowType() : wordType();
+}
+
 Type Contraction::rowType() const {
+  if (isFourByFour(unit))
+    return IntegerType::get(op->getContext(), 8);
   return isPaired() ? IntegerType::get(op->getContext(), 16) : sumType;
 }
 
@@ -339,6 +367,8 @@ int64_t Contraction::mostRows(int64_t columns) const {
 double Contraction::speedup() const {
   if (unit == DotUnit::MultiplyAdd)
     return 1;
-  const TargetFacts &facts = target.info().facts();
-  return target.info().unit(MathType::BFloat16)->rate / facts.float32Rate;
+  if (isPairsInt16(unit))
+    return 1;
+  MathType type = isFourByFour(unit) ? MathType::Int8 : MathType::BFloat16;
+  return target.info().unit(type)->rate / target.info().facts().float32Rate;
 }

@@ -101,8 +101,10 @@ struct Contraction {
   /// Type in which factors are multiplied, without rounding.
   mlir::Type factorType() const;
   /// Type in which a packed operand keeps what a lane multiplies in a step:
-  /// that of the sums, or a word of two factors.
+  /// that of the sums, or a word of several factors.
   mlir::Type wordType() const;
+  /// The same of panels that lie in memory: pairs of bytes are widened later.
+  mlir::Type panelType() const;
   /// Type of packed rows whose positions are neighbours: of the factors, bf16
   /// as bit patterns.
   mlir::Type rowType() const;

@@ -48,7 +48,7 @@ void ConvEmitter::prepare() {
                            panels * columns * g.depth());
   panel.memory = blocks.packsRight()
                      ? area(panels * panelElements, contraction.wordType())
-                     : inPlace(contraction.rhs(), contraction.wordType());
+                     : inPlace(contraction.rhs(), contraction.panelType());
   reader.emplace(*this, stripsPerItem * split.lines.largest());
   prepareSums(split.lines.largest() * split.columns.largest() * columns, 1);
   if (blocks.packsRight())
@@ -64,7 +64,7 @@ void ConvEmitter::packFilter() {
   Type element = getElementTypeOrSelf(filter.getType());
   if (memory)
     memory = math.flatten(memory);
-  // A panel in the order of positions, before they are put together in pairs.
+  // A panel in the order of positions, before they are put together in steps.
   Value ordered;
   if (contraction.isPaired())
     ordered = area(g.depth() * columns, sumType);
@@ -76,7 +76,9 @@ void ConvEmitter::packFilter() {
           first, math.min(math.add(local, column), g.groupOutputs() - 1));
       if (memory)
         return toSumType(makeEmitter().load(
-            memory, element, math.add(math.mul(output, g.depth()), at), lanes));
+                             memory, element,
+                             math.add(math.mul(output, g.depth()), at), lanes),
+                         element);
       SmallVector<Value> indices{output, math.div(at, g.windowSize())};
       SmallVector<Value> window =
           math.delinearize(math.rem(at, g.windowSize()), g.window);
@@ -90,7 +92,8 @@ void ConvEmitter::packFilter() {
       return math.add(position, math.div(at, g.windowSize()));
     };
     Value offset = math.mul(number, panelElements);
-    packColumns(columns, g.depth(), /*asVectors=*/memory != nullptr,
+    packColumns(columns, g.depth(), /*depth=*/1,
+                /*asVectors=*/memory != nullptr,
                 contraction.isPaired() ? ordered : panel.memory,
                 contraction.isPaired() ? math.constant(0) : offset, values,
                 place);
@@ -104,7 +107,7 @@ void ConvEmitter::pairPositions(Value ordered, Value offset) {
   math.loop(contraction.windowRuns(), [&](Value run) {
     Value from = math.mul(run, g.run());
     Value to = math.mul(run, contraction.steps(g.run()));
-    forSteps(g.run(), [&](Value step, Value k, bool isHalf) {
+    forSteps(g.run(), [&](Value step, Value k, int64_t count) {
       for (int64_t column = 0; column < columns; column += lanes) {
         auto line = [&](Value position) -> Value {
           Value at = math.mul(math.add(from, position), columns);
@@ -113,7 +116,7 @@ void ConvEmitter::pairPositions(Value ordered, Value offset) {
                                         ordered, math.add(at, column));
         };
         Value at = math.mul(math.add(to, step), columns);
-        store(wordsOf(k, isHalf, line), panel.memory,
+        store(wordsOf(k, count, line), panel.memory,
               math.add(math.add(offset, at), column));
       }
     });
@@ -190,7 +193,8 @@ void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
   if (g.run() == g.groupChannels())
     loops.push_back({g.window[2], g.dilation[2] * reader->pixelStride});
   int64_t depth = contraction.depthOfStep();
-  loops.push_back({contraction.steps(g.run()), depth, g.run() % depth > 0});
+  int64_t steps = contraction.steps(g.run());
+  loops.push_back({steps, depth, steps * depth - g.run()});
   multiply(offsets, vectors, reader->memory, base, loops, math.constant(0));
 }
 

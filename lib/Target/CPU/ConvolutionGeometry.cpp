@@ -29,6 +29,8 @@ geometryOf(OpTy op, Value image, Value positions, ArrayRef<int64_t> window) {
   g.channels = input.getDimSize(g.channelDim());
   g.outputs = result.getDimSize(g.channelDim());
   g.groups = op.getGroups();
+  if constexpr (std::is_same_v<OpTy, ConvOp>)
+    g.padValue = op.getPadValue();
   for (int64_t i = 0; i < rank; ++i) {
     int64_t to = 3 - rank + i, from = g.channelsLast ? 1 + i : 2 + i;
     g.in[to] = input.getDimSize(from);

@@ -30,6 +30,8 @@ struct ConvolutionGeometry {
   unsigned spatialRank = 0;
   bool channelsLast = true;
   int64_t batch = 0, channels = 0, outputs = 0, groups = 1;
+  /// What padding reads.
+  int64_t padValue = 0;
   Spatial in{1, 1, 1}, out{1, 1, 1}, window{1, 1, 1}, stride{1, 1, 1},
       dilation{1, 1, 1}, pad{0, 0, 0};
 

@@ -6,7 +6,8 @@
 // measured: of a Granite-Rapids-class server (f32 FMA on zmm 0.214, AMX bf16 on
 // random data 2.52, DRAM copy 13.8) and, for avx512bf16, of a Zen 4 one (f32
 // 0.1175, vdpbf16ps 0.235, DRAM copy 29). ymm is half of zmm and double half of
-// single by lane count; int8 tiles hold twice the elements of bf16 ones. On the
+// single by lane count; vpdpbusd has four times the factors of an f32 FMA, and
+// no kernel multiplies int8 in tiles. On the
 // former vdpbf16ps reached 0.107, half of the FMA rate: a level is chosen where
 // its unit is fast (paysHere). What has no unit is widened to f32 first.
 //
@@ -48,8 +49,9 @@ std::string CpuTarget::llvmFeatures() const {
     return "";
   // Conversions to bf16 never reach LLVM as such: the instruction for them
   // flushes subnormals.
-  std::string features = hasDotBf16() ? "-prefer-256-bit,+avx512bf16"
-                                      : "-prefer-256-bit,-avx512bf16";
+  std::string features = hasDotBf16()
+                             ? "-prefer-256-bit,+avx512bf16,+avx512vnni"
+                             : "-prefer-256-bit,-avx512bf16";
   return hasTiles() ? features + ",+amx-tile,+amx-bf16" : features;
 }
 
@@ -93,6 +95,8 @@ static TargetFacts level(StringRef name, int64_t lanes) {
   // Vector kernels have blocks of one register's columns.
   facts.plainMultiple = lanes;
   facts.kernels.panelColumns = 2 * lanes;
+  // Without a unit by vpmaddwd, at the rate of f32 and a quarter of its bytes.
+  facts.kernels.multipliesIntegers = true;
   return facts;
 }
 
@@ -104,13 +108,13 @@ static std::vector<TargetFacts> describeLevels() {
   // One port, six cycles; kernels pad odd depths in registers.
   dots.multiplyAddsInFlight = 12;
   dots.units = {{MathType::BFloat16, 1, 0.235, "AVX-512 BF16", 2,
-                 /*flushesSubnormals=*/true}};
+                 /*flushesSubnormals=*/true},
+                {MathType::Int8, 1, 0.47, "AVX-512 VNNI", 4}};
   TargetFacts amx = level("amx", 16);
   TileRegisters tiles{8, 16, 64};
   amx.units = {{MathType::BFloat16, 32, 2.52, "AMX tiles", 2,
                 /*flushesSubnormals=*/true, tiles},
-               {MathType::Int8, 64, 5.04, "AMX tiles", 4,
-                /*flushesSubnormals=*/false, tiles}};
+               {MathType::Int8, 1, 0.856, "AVX-512 VNNI", 4}};
   auto emulated = [](TargetFacts facts) {
     facts.name += "-emulated";
     facts.emulatesUnits = true;
@@ -156,9 +160,9 @@ static bool hasLevel(const TargetFacts &facts) {
       !has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
     return false;
   if (facts.name == "cpu:avx512bf16")
-    return has({"avx512bf16"});
+    return has({"avx512bf16", "avx512vnni"});
   return facts.name != "cpu:amx" ||
-         (has({"amx-bf16", "avx512bf16"}) && permitTiles());
+         (has({"amx-bf16", "avx512bf16", "avx512vnni"}) && permitTiles());
 }
 
 TargetFamily mpc::cpuFamily() {

@@ -179,7 +179,7 @@ void FilterGradientEmitter::packPositions(Value number, Value image,
   Value first = firstColumn(number);
   auto copy = [&](int64_t used) {
     math.loop(chunkRows, [&](Value r) {
-      forSteps(g.out[2], [&](Value step, Value w, bool isHalf) {
+      forSteps(g.out[2], [&](Value step, Value w, int64_t count) {
         Value place = math.add(math.mul(r, contraction.steps(g.out[2])), step);
         Value target = math.add(offset, math.mul(place, columns));
         // Channels that lie side by side are moved at once.
@@ -191,8 +191,7 @@ void FilterGradientEmitter::packPositions(Value number, Value image,
                                   math.add(first, lane)),
                         run);
           };
-          store(wordsOf(w, isHalf, pixel), panel.memory,
-                math.add(target, lane));
+          store(wordsOf(w, count, pixel), panel.memory, math.add(target, lane));
         });
         forPowers(columns - used, lanes, [&](int64_t lane, int64_t run) {
           storeZeros(panel.memory, math.add(target, used + lane), run);

@@ -83,6 +83,8 @@ private:
       return dotBf16(x, y, sum);
     if (block.unit == DotUnit::EmulatedDotBf16)
       return emulateDotBf16(x, y, sum);
+    if (stepDepth(block.unit) > 1)
+      return dotIntegers(x, y, sum);
     if (isa<FloatType>(block.type))
       return math::FmaOp::create(b, loc, x, y, sum);
     return arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, x, y),
@@ -109,8 +111,87 @@ private:
     return sum;
   }
 
-  /// The factors of a row at a step, in every lane.
-  Value loadRow(Value at, bool isHalf) {
+  /// Adds up products of the integers of words. What a step has needs fewer
+  /// bits than a sum, so that only the sum wraps.
+  Value dotIntegers(Value x, Value y, Value sum) {
+    bool isByte = isFourByFour(block.unit);
+    if (block.unit == DotUnit::EmulatedDotInt8 ||
+        block.unit == DotUnit::EmulatedPairsInt16)
+      return emulateDot(isByte, x, y, sum);
+    bool wide = block.lanes == 16;
+    auto factors = VectorType::get({(isByte ? 4 : 2) * block.lanes},
+                                   isByte ? b.getI8Type() : b.getI16Type());
+    auto call = [&](StringRef name, ValueRange operands) -> Value {
+      return LLVM::CallIntrinsicOp::create(b, loc, vectorType,
+                                           b.getStringAttr(name), operands)
+          .getResult(0);
+    };
+    x = vector::BitCastOp::create(b, loc, factors, x);
+    y = vector::BitCastOp::create(b, loc, factors, y);
+    if (isByte)
+      return call(wide ? "llvm.x86.avx512.vpdpbusd.512"
+                       : "llvm.x86.avx512.vpdpbusd.256",
+                  {sum, x, y});
+    Value products =
+        call(wide ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd",
+             {x, y});
+    return add(sum, products);
+  }
+
+  /// Intel's manual, VPDPBUSD: bytes of x without and of y with a sign; and
+  /// VPMADDWD with VPADDD: words with a sign. All modulo 2^32.
+  Value emulateDot(bool isByte, Value x, Value y, Value sum) {
+    ValueMath math(b, loc);
+    int64_t bits = isByte ? 8 : 16;
+    for (int64_t at = 0; at < 32; at += bits) {
+      auto factor = [&](Value words, bool isSigned) {
+        Value top = math.shiftLeft(words, 32 - bits - at);
+        if (!isSigned)
+          return math.shiftRight(top, 32 - bits);
+        auto type = cast<VectorType>(words.getType());
+        Value count = arith::ConstantOp::create(
+            b, loc,
+            DenseElementsAttr::get(type, b.getI32IntegerAttr(32 - bits)));
+        return Value(arith::ShRSIOp::create(b, loc, top, count));
+      };
+      sum = add(sum, arith::MulIOp::create(b, loc, factor(x, !isByte),
+                                           factor(y, true)));
+    }
+    return sum;
+  }
+
+  /// The first `count` factors in memory from `at` on as a word.
+  Value loadFactors(Value at, int64_t count) {
+    ValueMath values(b, loc);
+    Type stored = cast<MemRefType>(rows.getType()).getElementType();
+    int64_t bits = stored.getIntOrFloatBitWidth();
+    Value word;
+    for (int64_t first = 0, run; first < count; first += run) {
+      run = count - first == 3 ? 2 : count - first;
+      Value part;
+      if (run == 1) {
+        part = memref::LoadOp::create(b, loc, rows, math.add(at, first));
+      } else {
+        Value run_ = vector::LoadOp::create(
+            b, loc, VectorType::get({run}, stored), rows, math.add(at, first));
+        Type joined = b.getIntegerType(run * bits);
+        part = vector::ExtractOp::create(
+            b, loc,
+            vector::BitCastOp::create(b, loc, VectorType::get({1}, joined),
+                                      run_),
+            0);
+      }
+      if (!part.getType().isInteger(32))
+        part = values.extendUnsigned(part, b.getI32Type());
+      if (first)
+        part = values.shiftLeft(part, first * bits);
+      word = word ? values.bitOr(word, part) : part;
+    }
+    return word;
+  }
+
+  /// The factors of a row at a step without the last `missing`, in every lane.
+  Value loadRow(Value at, int64_t missing) {
     Type stored = cast<MemRefType>(rows.getType()).getElementType();
     auto words = VectorType::get({block.lanes}, b.getI32Type());
     if (block.unit == DotUnit::MultiplyAdd) {
@@ -119,19 +200,14 @@ private:
     }
     ValueMath values(b, loc);
     Value word;
+    int64_t depth = stepDepth(block.unit);
     if (stored.isInteger(32)) {
       word = memref::LoadOp::create(b, loc, rows, at);
-      if (isHalf)
-        word = values.bitAnd(word, 0xffff);
-    } else if (isHalf) {
-      word = values.extendUnsigned(memref::LoadOp::create(b, loc, rows, at),
-                                   b.getI32Type());
+      if (missing)
+        word = values.bitAnd(
+            word, (int64_t(1) << 32 / depth * (depth - missing)) - 1);
     } else {
-      Value pair = vector::LoadOp::create(b, loc, VectorType::get({2}, stored),
-                                          rows, at);
-      pair = vector::BitCastOp::create(
-          b, loc, VectorType::get({1}, b.getI32Type()), pair);
-      word = vector::ExtractOp::create(b, loc, pair, 0);
+      word = loadFactors(at, depth - missing);
     }
     return vector::BroadcastOp::create(b, loc, words, word);
   }
@@ -140,12 +216,12 @@ private:
   void walk(size_t depth, Value row, Value column,
             SmallVectorImpl<Value> &sums) {
     if (depth == loops.size())
-      return step(row, column, sums, 0, /*isHalf=*/false);
+      return step(row, column, sums, 0, /*missing=*/0);
     const KLoop &loop = loops[depth];
     int64_t panelStride = (panel.pitch ? panel.pitch : panel.columns) *
                           panelSteps(loops.drop_front(depth));
     bool last = depth + 1 == loops.size();
-    int64_t unroll = last ? sets : 1, whole = loop.extent - loop.endsHalf,
+    int64_t unroll = last ? sets : 1, whole = loop.extent - (loop.missing > 0),
             looped = whole - whole % unroll;
     auto at = [&](int64_t k, Value rowBase, Value columnBase,
                   SmallVectorImpl<Value> &values) {
@@ -153,7 +229,7 @@ private:
       Value nextColumn = math.add(columnBase, k * panelStride);
       if (last)
         step(nextRow, nextColumn, values, k % sets,
-             /*isHalf=*/loop.endsHalf && k + 1 == loop.extent);
+             k + 1 == loop.extent ? loop.missing : 0);
       else
         walk(depth + 1, nextRow, nextColumn, values);
     };
@@ -190,10 +266,10 @@ private:
 
   /// One step: every row times every vector of the panel.
   void step(Value row, Value column, SmallVectorImpl<Value> &sums, int64_t set,
-            bool isHalf) {
+            int64_t missing) {
     SmallVector<Value> columns = loadPanel(column);
     for (auto [r, offset] : llvm::enumerate(block.rowOffsets)) {
-      Value broadcast = loadRow(math.add(row, offset), isHalf);
+      Value broadcast = loadRow(math.add(row, offset), missing);
       for (int64_t v = 0; v < block.vectors; ++v) {
         Value &sum = sums[set * sumsPerSet + r * block.vectors + v];
         sum = multiplyAdd(broadcast, columns[v], sum);
@@ -218,6 +294,14 @@ private:
           value = arith::ExtFOp::create(b, loc, vectorType, value);
         vectors.push_back(value);
       }
+      return vectors;
+    case PanelForm::PairsInt8:
+    case PanelForm::PairsUnsignedInt8:
+      for (int64_t v = 0; v < block.vectors; ++v)
+        vectors.push_back(widenPairs(
+            vector::LoadOp::create(b, loc, stored, panel.memory,
+                                   math.add(column, v * block.lanes)),
+            panel.form == PanelForm::PairsUnsignedInt8));
       return vectors;
     case PanelForm::PairsBf16:
       break;
@@ -254,6 +338,19 @@ private:
       vectors.push_back(vector::BitCastOp::create(b, loc, vectorType, high));
     }
     return vectors;
+  }
+
+  /// Pairs of bytes as words of two i16.
+  Value widenPairs(Value pairs, bool isUnsigned) {
+    auto bytes = VectorType::get({2 * block.lanes}, b.getI8Type());
+    auto shorts = bytes.clone(b.getI16Type());
+    Value loaded = vector::BitCastOp::create(b, loc, bytes, pairs);
+    if (isUnsigned)
+      loaded = arith::ExtUIOp::create(b, loc, shorts, loaded);
+    else
+      loaded = arith::ExtSIOp::create(b, loc, shorts, loaded);
+    return vector::BitCastOp::create(
+        b, loc, VectorType::get({block.lanes}, b.getI32Type()), loaded);
   }
 
   /// Whether only the lower columns of f16 pairs are wanted, which costs less

@@ -5,7 +5,7 @@
 // rows x columns running sums in registers: one broadcast per row, one load per
 // vector of columns, whole K in one pass. Matmul, convolution and attention all
 // end here; they differ in where the rows stand and how K is walked. A step of
-// K is what the unit multiplies at once: one position, or a pair of them.
+// K is what the unit multiplies at once: one position, a pair or four of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,18 @@ enum class DotUnit {
   TileBf16,        ///< AMX: tiles of two positions of bf16 in a word, f32 sums
   EmulatedDotBf16, ///< the same by the arithmetic that they document
   EmulatedTileBf16,
+  DotInt8, ///< vpdpbusd: four positions of ui8 rows by i8 columns, i32 sums
+  EmulatedDotInt8,
+  PairsInt16, ///< vpmaddwd: two positions of 8-bit integers, as i16
+  EmulatedPairsInt16,
 };
+
+inline bool isFourByFour(DotUnit unit) {
+  return unit == DotUnit::DotInt8 || unit == DotUnit::EmulatedDotInt8;
+}
+inline bool isPairsInt16(DotUnit unit) {
+  return unit == DotUnit::PairsInt16 || unit == DotUnit::EmulatedPairsInt16;
+}
 
 inline bool isTiled(DotUnit unit) {
   return unit == DotUnit::TileBf16 || unit == DotUnit::EmulatedTileBf16;
@@ -34,20 +45,24 @@ inline bool isTiled(DotUnit unit) {
 
 /// Positions of K in a step.
 inline int64_t stepDepth(DotUnit unit) {
-  return unit == DotUnit::MultiplyAdd ? 1 : 2;
+  if (unit == DotUnit::MultiplyAdd)
+    return 1;
+  return isFourByFour(unit) ? 4 : 2;
 }
 
 /// How a panel stores its columns.
 enum class PanelForm {
-  Plain,     ///< in the type of the sums; of DotBf16 words of two positions
+  Plain,     ///< in the type of the sums; of units words of a step
   Widened,   ///< in a narrower float type, columns in order
   PairsBf16, ///< #mpc.packed with interleave 2
   PairsF16,
+  PairsInt8, ///< two positions of i8 in an element of i16, words once widened
+  PairsUnsignedInt8,
 };
 
 /// The panel that a block multiplies with, `[step][columns]`.
 struct Panel {
-  mlir::Value memory; ///< one-dimensional; of pairs i32
+  mlir::Value memory; ///< one-dimensional; of words i32
   mlir::Value offset; ///< of its first element
   int64_t columns = 0;
   int64_t pitch = 0; ///< elements between steps; 0: the columns
@@ -60,9 +75,9 @@ struct Panel {
 struct KLoop {
   int64_t extent = 1;    ///< in steps
   int64_t rowStride = 1; ///< elements between steps in the rows' memory
-  /// Whether the last step has a first position alone: the row's other factor
-  /// is not read and counts as zero. Of the innermost loop.
-  bool endsHalf = false;
+  /// Positions that the last step lacks: the row's factors there are not read
+  /// and count as zeros. Of the innermost loop.
+  int64_t missing = 0;
   /// Steps of the panel between two of this loop; 0: those of the loops inside.
   int64_t panelSteps = 0;
 };
@@ -99,9 +114,9 @@ struct RowsAhead {
 
 /// Emits the products and returns the sums, row after row, columns in order.
 /// `rows` is one-dimensional memory, `base` the block's offset: of
-/// `block.type`, or for pairs of i32 words or of i16 halves where the positions
-/// of a pair are neighbours. `ahead` goes to the second-level cache; it may end
-/// behind the memory's end.
+/// `block.type`, or for units of i32 words, or of the bits of factors where the
+/// positions of a step are neighbours. `ahead` goes to the second-level cache;
+/// it may end behind the memory's end.
 llvm::SmallVector<mlir::Value>
 emitMicroKernel(mlir::OpBuilder &builder, mlir::Location loc,
                 const SumBlock &block, mlir::Value rows, mlir::Value base,

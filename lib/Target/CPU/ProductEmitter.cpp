@@ -26,8 +26,8 @@ public:
 private:
   void addChunk(Value first, int64_t count);
   void packPanels(Value first, int64_t count);
-  void packRowColumn(const BlockRows &rows, int64_t size, Value k, bool isHalf,
-                     Value to);
+  void packRowColumn(const BlockRows &rows, int64_t size, Value k,
+                     int64_t count, Value to);
   void addBlock(Value block, Value first, int64_t count);
   RowsAhead rowsAhead(Value base, Value number, int64_t rows);
   void storePanel(Value block, Value number, int64_t used);
@@ -105,7 +105,7 @@ void ProductEmitter::prepare() {
   panel.memory =
       blocks.packsRight()
           ? area(panelsPerItem * contraction.steps(chunk) * columns, word)
-          : inPlace(rhs, word);
+          : inPlace(rhs, contraction.panelType());
   prepareSums(split.largest() * columns, blocksPerItem * panelsPerItem);
 }
 
@@ -145,13 +145,13 @@ void ProductEmitter::addChunk(Value first, int64_t count) {
   if (blocks.packsRight())
     packPanels(first, count);
   if (blocks.packsLeft() && inSteps && keepsSums())
-    forSteps(count, [&](Value step, Value k, bool isHalf) {
+    forSteps(count, [&](Value step, Value k, int64_t positions) {
       math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
         BlockRows rows = rowsOf(block);
         Value to = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
         to = math.add(to, math.mul(step, rowPitch));
         rows.with([&](int64_t size) {
-          packRowColumn(rows, size, math.add(first, k), isHalf, to);
+          packRowColumn(rows, size, math.add(first, k), positions, to);
         });
       });
     });
@@ -174,9 +174,7 @@ void ProductEmitter::packPanels(Value first, int64_t count) {
   // What a step has of the right side goes to all panels of a chunk before the
   // next rows are read.
   if (keepsSums() && !contraction.transposeRhs)
-    forSteps(count, [&](Value step, Value k, bool isHalf) {
-      packAll(step, k, isHalf ? 1 : contraction.depthOfStep());
-    });
+    forSteps(count, packAll);
   else
     packAll(math.constant(0), math.constant(0), count);
 }
@@ -184,10 +182,9 @@ void ProductEmitter::packPanels(Value first, int64_t count) {
 /// Copies what a block of `size` rows needs in a step of the left side's lines
 /// from `k` on.
 void ProductEmitter::packRowColumn(const BlockRows &rows, int64_t size, Value k,
-                                   bool isHalf, Value to) {
+                                   int64_t count, Value to) {
   SmallVector<Value> at = indicesOf(shape.lhsBatch);
-  fetchLines(lhs, at, k, isHalf ? 1 : contraction.depthOfStep(), rows.first(),
-             size);
+  fetchLines(lhs, at, k, count, rows.first(), size);
   at.append({Value(), Value()});
   forPowers(size, lanes, [&](int64_t row, int64_t run) {
     at.back() = math.add(rows.first(), row);
@@ -195,7 +192,7 @@ void ProductEmitter::packRowColumn(const BlockRows &rows, int64_t size, Value k,
       at.end()[-2] = position;
       return load(lhs, at, run);
     };
-    store(wordsOf(k, isHalf, line), rowMemory, math.add(to, row));
+    store(wordsOf(k, count, line), rowMemory, math.add(to, row));
   });
 }
 
@@ -226,8 +223,8 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
   } else {
     blockRows.with([&](int64_t size) {
-      forSteps(count, [&](Value step, Value k, bool isHalf) {
-        packRowColumn(blockRows, size, math.add(first, k), isHalf,
+      forSteps(count, [&](Value step, Value k, int64_t positions) {
+        packRowColumn(blockRows, size, math.add(first, k), positions,
                       math.mul(step, rowPitch));
       });
     });
@@ -255,11 +252,11 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
         for (int64_t r = 0; r < rows; ++r)
           offsets.push_back(inSteps ? r : r * rowPitch);
         int64_t depth = contraction.depthOfStep();
-        multiply(
-            offsets, vectors, rowMemory, base,
-            inSteps ? KLoop{contraction.steps(count), rowPitch}
-                    : KLoop{contraction.steps(count), depth, count % depth > 0},
-            tile, rowsAhead(base, number, rows));
+        multiply(offsets, vectors, rowMemory, base,
+                 inSteps ? KLoop{contraction.steps(count), rowPitch}
+                         : KLoop{contraction.steps(count), depth,
+                                 contraction.steps(count) * depth - count},
+                 tile, rowsAhead(base, number, rows));
       });
       if (!keepsSums())
         storePanel(block, number, used);

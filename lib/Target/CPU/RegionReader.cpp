@@ -83,7 +83,8 @@ Value RegionReader::read(Value n, Value plane, Value row, Value channel,
         copyRow(n, d, h, channel, line, math.constant(0));
         pixels.isPlanar ? turnRow(target) : pairRow(target);
       };
-      math.branch(inside, fill, [&] { fillZeros(memory, target, rowStride); });
+      math.branch(inside, fill,
+                  [&] { fillPadding(memory, target, rowStride); });
     });
   });
   return math.sub(copy, math.mul(channel, channelStride));
@@ -92,7 +93,7 @@ Value RegionReader::read(Value n, Value plane, Value row, Value channel,
 /// Joins the elements of `line` to words; behind its end there are zeros.
 void RegionReader::pairRow(Value target) {
   int64_t distance = pixels.distance * pixelStride;
-  fillZeros(line, math.constant(rowStride), distance);
+  fillPadding(line, math.constant(rowStride), distance);
   ValueMath values(e.b, e.loc);
   Type word = e.contraction.wordType(), half = e.contraction.rowType();
   e.forRuns(rowStride, e.lanes, [&](Value at, int64_t lanes) {
@@ -125,7 +126,7 @@ void RegionReader::pairStored(Value n, Value plane, Value row, Value channel,
   auto join = [&](Value to, Value pixel, bool hasLow, bool hasHigh,
                   int64_t count) {
     if (!hasLow && !hasHigh)
-      return fillZeros(memory, to, count);
+      return fillPadding(memory, to, count);
     // Pixel 0 of the input is pixel left - first of the line.
     Value from = math.sub(math.add(source, math.mul(pixel, g.channels)),
                           math.constant((left - first) * g.channels));
@@ -183,9 +184,9 @@ void RegionReader::turnRow(Value target) {
                    channelStride, values);
 }
 
-void RegionReader::fillZeros(Value memory, Value offset, int64_t count) {
+void RegionReader::fillPadding(Value memory, Value offset, int64_t count) {
   e.forRuns(count, 2 * e.lanes, [&](Value at, int64_t lanes) {
-    e.storeZeros(memory, math.add(offset, at), lanes);
+    e.storeNumbers(g.padValue, memory, math.add(offset, at), lanes);
   });
 }
 
@@ -194,7 +195,7 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value channel,
   Value input = e.contraction.lhs();
   int64_t right = regionColumns - left - valid;
   if (left)
-    fillZeros(memory, target, left * copyStride);
+    fillPadding(memory, target, left * copyStride);
   Value begin = math.add(target, left * copyStride);
   Value source = e.memoryOf(input);
   if (g.channelsLast && source && pixels.channels == g.channels &&
@@ -202,11 +203,13 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value channel,
     // Pixels of a row are contiguous.
     Value flat = math.flatten(source);
     Value from = math.add(lineOf(n, plane, row), first * g.channels);
-    e.forRuns(valid * g.channels, 2 * e.lanes, [&](Value at, int64_t lanes) {
+    Type element = getElementTypeOrSelf(input.getType());
+    // Bytes fill a vector as words do.
+    int64_t most = 2 * e.lanes * (element.isInteger(8) ? 2 : 1);
+    e.forRuns(valid * g.channels, most, [&](Value at, int64_t lanes) {
       Value value =
-          e.makeEmitter().load(flat, getElementTypeOrSelf(input.getType()),
-                               math.add(from, at), lanes);
-      e.store(value, memory, math.add(begin, at));
+          e.makeEmitter().load(flat, element, math.add(from, at), lanes);
+      e.store(e.toSumType(value, element), memory, math.add(begin, at));
     });
   } else {
     math.loop(valid, [&](Value w) {
@@ -224,5 +227,6 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value channel,
     });
   }
   if (right)
-    fillZeros(memory, math.add(begin, valid * copyStride), right * copyStride);
+    fillPadding(memory, math.add(begin, valid * copyStride),
+                right * copyStride);
 }

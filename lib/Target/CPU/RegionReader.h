@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The input region that one work item of a convolution reads, in place or as a
-// copy: zeros where padding was, elements in the type that is multiplied,
-// channels last.
+// copy: what padding reads where that was, elements in the type that is
+// multiplied, channels last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,14 +56,14 @@ private:
                   mlir::Value channel, mlir::Value target);
   /// The offset of a line of the input in its memory.
   mlir::Value lineOf(mlir::Value n, mlir::Value plane, mlir::Value row);
-  void fillZeros(mlir::Value memory, mlir::Value offset, int64_t count);
+  void fillPadding(mlir::Value memory, mlir::Value offset, int64_t count);
 
   ContractionEmitter &e;
   const IndexMath &math;
   const ConvolutionGeometry &g;
   Pixels pixels;
   int64_t regionRows, regionColumns;
-  /// Pixels of a copied line: zeros on the left, then those from `first` on.
+  /// Pixels of a copied line: padding on the left, then those from `first` on.
   int64_t left, first, valid;
   /// Between pixels of a line that is copied.
   int64_t copyStride;

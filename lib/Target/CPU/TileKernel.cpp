@@ -77,7 +77,7 @@ public:
                ArrayRef<KLoop> loops)
       : math{b, loc}, unit(unit), block(block), rows(rows), panel(panel),
         loops(loops), split(loops.back().extent * stepDepth(block.unit) -
-                            loops.back().endsHalf),
+                            loops.back().missing),
         pitch(panel.pitch ? panel.pitch : panel.columns) {
     assert(loops.back().rowStride == stepDepth(block.unit) &&
            "positions of a run are neighbours");

@@ -35,6 +35,9 @@ struct CpuTarget {
   bool hasDotBf16() const {
     return isa != CpuIsa::Avx2 && isa != CpuIsa::Avx512;
   }
+  /// Whether vpdpbusd multiplies 8-bit integers: every core with vdpbf16ps has
+  /// it.
+  bool hasDotInt8() const { return hasDotBf16(); }
   /// Whether tiles multiply bf16, and vdpbf16ps what is no tile.
   bool hasTiles() const {
     return isa == CpuIsa::Amx || isa == CpuIsa::EmulatedAmx;
