@@ -44,6 +44,7 @@ private:
   Value emitCompare(ComparePredicate predicate);
   Value emitCast();
   Value floatToInteger(Value x);
+  Value floatToNarrowInteger(Value x, Type type);
   Value integerToFloat(Value x);
   Value emitPow(Value x, Value y);
   Value divideIntegers(Value x, Value y, bool remainder);
@@ -342,6 +343,29 @@ Value Elementwise::emitCompare(ComparePredicate predicate) {
                  operands[0], operands[1]);
 }
 
+/// The same of vectors by way of i32, which LLVM would take apart: it has no
+/// saturating conversion to elements of 8 and 16 bits.
+Value Elementwise::floatToNarrowInteger(Value x, Type type) {
+  double span = std::exp2(double(to.getIntOrFloatBitWidth()));
+  double least = isUnsigned(to) ? 0 : -span / 2;
+  // Written so that NaN becomes the second operand of either.
+  auto bound = [&](CmpFPredicate predicate, double limit) {
+    Value end = constant(x.getType(), limit);
+    Value inside = arith::CmpFOp::create(b, loc, predicate, x, end);
+    x = arith::SelectOp::create(b, loc, inside, x, end);
+  };
+  if (least != 0) {
+    Value isNumber = arith::CmpFOp::create(b, loc, CmpFPredicate::ORD, x, x);
+    x = arith::SelectOp::create(b, loc, isNumber, x,
+                                constant(x.getType(), 0.0));
+  }
+  bound(CmpFPredicate::OGT, least);
+  bound(CmpFPredicate::OLT, least + span - 1);
+  Value wide = arith::FPToSIOp::create(
+      b, loc, withElement(x.getType(), b.getI32Type()), x);
+  return arith::TruncIOp::create(b, loc, type, wide);
+}
+
 Value Elementwise::floatToInteger(Value x) {
   if (to.isInteger(1))
     return compare(CmpFPredicate::UNE, x, 0.0);
@@ -352,6 +376,8 @@ Value Elementwise::floatToInteger(Value x) {
   if (target.call)
     return isUnsigned(to) ? Value(arith::FPToUIOp::create(b, loc, type, x))
                           : Value(arith::FPToSIOp::create(b, loc, type, x));
+  if (isa<VectorType>(type) && to.getIntOrFloatBitWidth() <= 16)
+    return floatToNarrowInteger(x, type);
   StringRef name = isUnsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
   return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name),
                                        ValueRange{x})
