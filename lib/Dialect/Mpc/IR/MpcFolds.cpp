@@ -17,9 +17,43 @@ using namespace mpc::shapes;
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
+/// What a cast of `value` to `target` gives as well, where that saturates: the
+/// value before a clamp to no less than the type's range, or before an addition
+/// of zero, which changes at most the sign of zero.
+static Value beforeSaturation(Value value, IntegerType target) {
+  if (target.getWidth() < 8 || target.getWidth() > 16)
+    return {};
+  auto splatOf = [](Value operand) -> std::optional<double> {
+    Attribute attr;
+    if (matchPattern(operand, m_Constant(&attr)))
+      return splatValue(cast<ElementsAttr>(attr));
+    return std::nullopt;
+  };
+  if (auto clamp = value.getDefiningOp<ClampOp>()) {
+    double span = std::exp2(double(target.getWidth()));
+    double least = target.isUnsigned() ? 0 : -span / 2;
+    std::optional<double> low = splatOf(clamp->getOperand(1)),
+                          high = splatOf(clamp->getOperand(2));
+    if (low && high && *low <= least && *high >= least + span - 1)
+      return clamp->getOperand(0);
+  } else if (auto sum = value.getDefiningOp<AddOp>()) {
+    for (int side = 0; side < 2; ++side)
+      if (sum->getOperand(1 - side).getType() == sum.getType() &&
+          splatOf(sum->getOperand(side)) == 0.0)
+        return sum->getOperand(1 - side);
+  }
+  return {};
+}
+
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getInput().getType() == getResult().getType() && !getPinned())
     return getInput();
+  auto integer = dyn_cast<IntegerType>(tensor(getResult()).getElementType());
+  if (integer && isa<FloatType>(tensor(getInput()).getElementType()))
+    if (Value before = beforeSaturation(getInput(), integer)) {
+      getInputMutable().assign(before);
+      return getResult();
+    }
   // Widening and coming back is exact; narrowing first is not.
   CastOp inner = getInput().getDefiningOp<CastOp>();
   if (!inner || inner.getInput().getType() != getResult().getType() ||

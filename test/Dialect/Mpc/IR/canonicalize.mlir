@@ -143,3 +143,28 @@ func.func @movement_that_moves_nothing(%x: tensor<2x3xf32>, %v: tensor<f32>)
   %2 = mpc.concat %x axis(0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0, %1, %2 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
 }
+
+// A conversion saturates by itself, and 0 or -0 give the same integer.
+// CHECK-LABEL: func.func @cast_of_clamp
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4xf32>
+// CHECK-NEXT: %[[R:.*]] = mpc.cast %[[X]] : tensor<4xf32> to tensor<4xui8>
+// CHECK-NEXT: return %[[R]]
+func.func @cast_of_clamp(%x: tensor<4xf32>) -> tensor<4xui8> {
+  %low = mpc.constant dense<0.0> : tensor<f32>
+  %high = mpc.constant dense<255.0> : tensor<f32>
+  %0 = mpc.add %x, %low : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = mpc.clamp %0, %low, %high : (tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+  %2 = mpc.cast %1 : tensor<4xf32> to tensor<4xui8>
+  return %2 : tensor<4xui8>
+}
+
+// Ends inside the range count.
+// CHECK-LABEL: func.func @cast_of_narrow_clamp
+// CHECK: mpc.clamp
+func.func @cast_of_narrow_clamp(%x: tensor<4xf32>) -> tensor<4xi8> {
+  %low = mpc.constant dense<-127.0> : tensor<f32>
+  %high = mpc.constant dense<127.0> : tensor<f32>
+  %0 = mpc.clamp %x, %low, %high : (tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+  %1 = mpc.cast %0 : tensor<4xf32> to tensor<4xi8>
+  return %1 : tensor<4xi8>
+}
