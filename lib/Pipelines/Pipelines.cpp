@@ -76,6 +76,9 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
 static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   func.addPass(createCanonicalizerPass());
+  // Folding makes floats of weights that are dequantised. Gradients want those.
+  if (options.target.kernels().multipliesIntegers && !options.training)
+    func.addPass(createRecognizeIntegerProductsPass());
   // Exporters compute masks and scales by nodes: the patterns below match
   // constants.
   addFoldConstants(func, options);
@@ -219,6 +222,8 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     pack.columns = kernels.panelColumns;
     if (const MathUnit *unit = options.target.unit(MathType::BFloat16))
       pack.bf16Depth = unit->depth;
+    if (const MathUnit *unit = options.target.unit(MathType::Int8))
+      pack.int8Depth = unit->depth;
     func.addPass(createPackConstantsPass(pack));
     func.addPass(createCSEPass());
   }

@@ -23,6 +23,7 @@
 // SIMPLIFY-NEXT: mpc-set-target{target=cpu:avx512},
 // SIMPLIFY-NEXT: func.func(
 // SIMPLIFY-NEXT: canonicalize{
+// SIMPLIFY-NEXT: mpc-recognize-integer-products,
 // SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // SIMPLIFY-NEXT: cse,
 // SIMPLIFY-NEXT: mpc-recognize-softmax,
@@ -100,7 +101,7 @@
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
-// LAYOUT-NEXT: mpc-pack-constants{bf16-depth={{[12]}} columns=[[COLUMNS]]},
+// LAYOUT-NEXT: mpc-pack-constants{bf16-depth={{[12]}} columns=[[COLUMNS]] int8-depth={{[24]}}},
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-verify-stage{stage=layout}
 // LAYOUT-NEXT: )

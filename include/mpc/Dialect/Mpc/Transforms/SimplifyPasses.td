@@ -144,6 +144,42 @@ def RecognizeGeluPass : Pass<"mpc-recognize-gelu", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
+def RecognizeIntegerProductsPass : Pass<"mpc-recognize-integer-products", "::mlir::func::FuncOp"> {
+  let summary = "Multiply dequantised 8-bit integers as integers";
+  let description = [{
+    ```mlir
+    %0 = mpc.mul %centredX, %scaleX   // f32 of (ui8 - 128), a number
+    %1 = mpc.mul %centredW, %scaleW   // f32 of i8, a number per column
+    %2 = mpc.matmul %0, %1
+    ```
+    becomes the product of the integers, less what the zero points put into it,
+    times one factor per column:
+    ```mlir
+    %0 = mpc.matmul %x, %w : (tensor<4x64xui8>, tensor<64x10xi8>) -> tensor<4x10xi32>
+    %1 = mpc.sub %0, %zeroTimesColumnSums
+    %2 = mpc.cast %1 : tensor<4x10xi32> -> tensor<4x10xf32>
+    %3 = mpc.mul %2, %scales
+    ```
+    The same of convs, whose padding then reads the zero point. In every integer
+    product signed left sides and unsigned right sides move by 128, with their
+    zero points: units multiply unsigned by signed numbers.
+
+    Contract in: mpc ops, static shapes; before constants are folded, which makes
+    dequantised weights floats. Contract out: the same.
+
+    Numerics: sums are exact, where f32 rounds each; the factor is the product of
+    both scales, rounded once.
+
+    Left alone: products of more positions than an i32 sum surely holds; scales
+    and zero points that are no constants, or vary along the contracted
+    dimension; depthwise convs.
+
+    Example: test/Dialect/Mpc/Transforms/recognize-integer-products.mlir
+  }];
+  let statistics = [Statistic<"numRecognized", "recognized", "integer products made">];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
 def RecognizeLayerNormPass : Pass<"mpc-recognize-layer-norm", "::mlir::func::FuncOp"> {
   let summary = "Collect the steps of layer and rms norm into one op";
   let description = [{
@@ -211,5 +247,6 @@ def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp">
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
+
 
 #endif // MPC_DIALECT_MPC_TRANSFORMS_SIMPLIFYPASSES

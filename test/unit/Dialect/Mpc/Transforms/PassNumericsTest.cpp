@@ -27,7 +27,8 @@ using reference::Tensor;
 
 namespace {
 
-/// Arguments drawn by seed: floats standard normal, integers 0 or 1.
+/// Arguments drawn by seed: floats standard normal, integers of 8 bits any,
+/// others 0 or 1.
 SmallVector<Tensor> drawArguments(func::FuncOp func) {
   std::mt19937 engine(7);
   std::normal_distribution<double> normal;
@@ -39,7 +40,9 @@ SmallVector<Tensor> drawArguments(func::FuncOp func) {
         value = reference::roundTo(normal(engine), tensor.getElementType());
     else
       for (int64_t &value : tensor.ints())
-        value = engine() % 2;
+        value = tensor.getElementType().getIntOrFloatBitWidth() == 8
+                    ? reference::wrapTo(engine(), tensor.getElementType())
+                    : engine() % 2;
     arguments.push_back(std::move(tensor));
   }
   return arguments;
@@ -137,6 +140,12 @@ TEST_F(PassNumericsTest, LayerNormKeepsItsValue) {
 TEST_F(PassNumericsTest, GeluKeepsItsValue) {
   expectSameValues("recognize-gelu", &createRecognizeGeluPass, kSingleConstants,
                    "mpc.gelu", 5);
+}
+
+TEST_F(PassNumericsTest, IntegerProductsKeepTheirValue) {
+  expectSameValues("recognize-integer-products",
+                   &createRecognizeIntegerProductsPass, kExact,
+                   "mpc.reduce_sum", 5);
 }
 
 TEST_F(PassNumericsTest, AttentionKeepsItsValue) {

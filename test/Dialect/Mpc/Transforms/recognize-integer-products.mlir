@@ -1,0 +1,137 @@
+// RUN: mpc-opt %s --mpc-recognize-integer-products | FileCheck %s
+// RUN: mpc-opt %s --mpc-recognize-integer-products | mpc-opt --mpc-recognize-integer-products | FileCheck %s
+
+// A number per column and none for the zero point of the weights, as quantisers
+// write them; import has made the weights i64.
+// CHECK-LABEL: func @weights_by_column
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x3xui8>
+// CHECK: %[[F:.*]] = mpc.constant dense<[1.250000e-01, 2.500000e-01]> : tensor<2xf32>
+// CHECK: %[[W:.*]] = mpc.constant dense<{{\[\[}}-128, 127], [5, -6], [7, 8]]> : tensor<3x2xi8>
+// CHECK: %[[P:.*]] = mpc.matmul %[[X]], %[[W]] : (tensor<4x3xui8>, tensor<3x2xi8>) -> tensor<4x2xi32>
+// CHECK: %[[Z:.*]] = mpc.reduce_sum
+// CHECK: %[[M:.*]] = mpc.mul %[[Z]]
+// CHECK: %[[D:.*]] = mpc.sub %[[P]], %[[M]]
+// CHECK: %[[C:.*]] = mpc.cast %[[D]] : tensor<4x2xi32> to tensor<4x2xf32>
+// CHECK: mpc.mul %[[C]], %[[F]]
+func.func @weights_by_column(%x: tensor<4x3xui8>) -> tensor<4x2xf32> {
+  %zero = mpc.constant dense<131> : tensor<i64>
+  %half = mpc.constant dense<0.5> : tensor<f32>
+  %w = mpc.constant dense<[[-128, 127], [5, -6], [7, 8]]> : tensor<3x2xi64>
+  %scales = mpc.constant dense<[[0.25, 0.5]]> : tensor<1x2xf32>
+  %0 = mpc.cast %x : tensor<4x3xui8> to tensor<4x3xi64>
+  %1 = mpc.sub %0, %zero : (tensor<4x3xi64>, tensor<i64>) -> tensor<4x3xi64>
+  %2 = mpc.cast %1 : tensor<4x3xi64> to tensor<4x3xf32>
+  %3 = mpc.mul %2, %half : (tensor<4x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %4 = mpc.cast %w : tensor<3x2xi64> to tensor<3x2xf32>
+  %5 = mpc.mul %4, %scales : (tensor<3x2xf32>, tensor<1x2xf32>) -> tensor<3x2xf32>
+  %6 = mpc.matmul %3, %5 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  return %6 : tensor<4x2xf32>
+}
+
+// Both sides are no constants and have zero points; signs move to ui8 by i8.
+// CHECK-LABEL: func @activations
+// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<2x5x7xi8>, %[[B:[a-z0-9]+]]: tensor<2x6x7xui8>
+// CHECK: %[[WIDE:.*]] = mpc.cast %[[A]] : tensor<2x5x7xi8> to tensor<2x5x7xi32>
+// CHECK: %[[MOVED:.*]] = mpc.add %[[WIDE]]
+// CHECK: %[[L:.*]] = mpc.cast %[[MOVED]] : tensor<2x5x7xi32> to tensor<2x5x7xui8>
+// CHECK: %[[R:.*]] = mpc.cast %{{.*}} : tensor<2x6x7xi32> to tensor<2x6x7xi8>
+// CHECK: mpc.matmul %[[L]], %[[R]] transpose_rhs : (tensor<2x5x7xui8>, tensor<2x6x7xi8>) -> tensor<2x5x6xi32>
+func.func @activations(%a: tensor<2x5x7xi8>, %b: tensor<2x6x7xui8>) -> tensor<2x5x6xf32> {
+  %za = mpc.constant dense<-3> : tensor<i8>
+  %zb = mpc.constant dense<40> : tensor<ui8>
+  %s = mpc.constant dense<0.5> : tensor<f32>
+  %0 = mpc.cast %a : tensor<2x5x7xi8> to tensor<2x5x7xi64>
+  %1 = mpc.cast %za : tensor<i8> to tensor<i64>
+  %2 = mpc.sub %0, %1 : (tensor<2x5x7xi64>, tensor<i64>) -> tensor<2x5x7xi64>
+  %3 = mpc.cast %2 : tensor<2x5x7xi64> to tensor<2x5x7xf32>
+  %4 = mpc.mul %3, %s : (tensor<2x5x7xf32>, tensor<f32>) -> tensor<2x5x7xf32>
+  %5 = mpc.cast %b : tensor<2x6x7xui8> to tensor<2x6x7xi64>
+  %6 = mpc.cast %zb : tensor<ui8> to tensor<i64>
+  %7 = mpc.sub %5, %6 : (tensor<2x6x7xi64>, tensor<i64>) -> tensor<2x6x7xi64>
+  %8 = mpc.cast %7 : tensor<2x6x7xi64> to tensor<2x6x7xf32>
+  %9 = mpc.mul %8, %s : (tensor<2x6x7xf32>, tensor<f32>) -> tensor<2x6x7xf32>
+  %10 = mpc.matmul %4, %9 transpose_rhs : (tensor<2x5x7xf32>, tensor<2x6x7xf32>) -> tensor<2x5x6xf32>
+  return %10 : tensor<2x5x6xf32>
+}
+
+// MatMulInteger with a zero point that is known at run time: exact in f64, and
+// in integers. The weights' differences leave i8 by one number for all.
+// CHECK-LABEL: func @zero_point_at_run_time
+// CHECK: mpc.constant dense<{{.*}}> : tensor<3x2xi8>
+// CHECK: mpc.matmul %{{.*}}, %{{.*}} transpose_lhs : (tensor<3x4xui8>, tensor<3x2xi8>) -> tensor<4x2xi32>
+// CHECK-NOT: f64>, tensor
+func.func @zero_point_at_run_time(%x: tensor<3x4xui8>, %z: tensor<ui8>) -> tensor<4x2xf64> {
+  %w = mpc.constant dense<[[0, 200], [150, -55], [7, 8]]> : tensor<3x2xi64>
+  %0 = mpc.cast %x : tensor<3x4xui8> to tensor<3x4xi64>
+  %1 = mpc.cast %z : tensor<ui8> to tensor<i64>
+  %2 = mpc.sub %0, %1 : (tensor<3x4xi64>, tensor<i64>) -> tensor<3x4xi64>
+  %3 = mpc.cast %2 : tensor<3x4xi64> to tensor<3x4xf64>
+  %4 = mpc.cast %w : tensor<3x2xi64> to tensor<3x2xf64>
+  %5 = mpc.matmul %3, %4 transpose_lhs : (tensor<3x4xf64>, tensor<3x2xf64>) -> tensor<4x2xf64>
+  return %5 : tensor<4x2xf64>
+}
+
+// The weights are transposed once they are floats.
+// CHECK-LABEL: func @transposed_weights
+// CHECK: mpc.transpose %{{.*}} [1, 0] : tensor<2x3xi8> to tensor<3x2xi8>
+// CHECK: mpc.matmul {{.*}} -> tensor<4x2xi32>
+func.func @transposed_weights(%x: tensor<4x3xui8>, %w: tensor<2x3xi8>) -> tensor<4x2xf32> {
+  %scales = mpc.constant dense<[[0.25], [0.5]]> : tensor<2x1xf32>
+  %0 = mpc.cast %x : tensor<4x3xui8> to tensor<4x3xf32>
+  %1 = mpc.cast %w : tensor<2x3xi8> to tensor<2x3xf32>
+  %2 = mpc.mul %1, %scales : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
+  %3 = mpc.transpose %2 [1, 0] : tensor<2x3xf32> to tensor<3x2xf32>
+  %4 = mpc.matmul %0, %3 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  return %4 : tensor<4x2xf32>
+}
+
+// What padding reads is the zero point, so that all windows are alike.
+// CHECK-LABEL: func @conv
+// CHECK: mpc.conv %{{.*}}, %{{.*}} strides([2, 1]) pad([1, 0], [1, 2]) pad_value(138) dilations([1, 1]) : (tensor<2x3x5x6xui8>, tensor<4x3x2x3xi8>) -> tensor<2x4x3x6xi32>
+// CHECK: mpc.reduce_sum %{{.*}} axes([1, 2, 3])
+// CHECK: mpc.mul {{.*}}, tensor<4x1x1xf32>) -> tensor<2x4x3x6xf32>
+func.func @conv(%x: tensor<2x3x5x6xi8>, %w: tensor<4x3x2x3xi8>) -> tensor<2x4x3x6xf32> {
+  %zero = mpc.constant dense<10> : tensor<i64>
+  %s = mpc.constant dense<0.5> : tensor<f32>
+  %scales = mpc.constant dense<[[[[0.25]]], [[[0.5]]], [[[1.0]]], [[[2.0]]]]> : tensor<4x1x1x1xf32>
+  %0 = mpc.cast %x : tensor<2x3x5x6xi8> to tensor<2x3x5x6xi64>
+  %1 = mpc.sub %0, %zero : (tensor<2x3x5x6xi64>, tensor<i64>) -> tensor<2x3x5x6xi64>
+  %2 = mpc.cast %1 : tensor<2x3x5x6xi64> to tensor<2x3x5x6xf32>
+  %3 = mpc.mul %2, %s : (tensor<2x3x5x6xf32>, tensor<f32>) -> tensor<2x3x5x6xf32>
+  %4 = mpc.cast %w : tensor<4x3x2x3xi8> to tensor<4x3x2x3xf32>
+  %5 = mpc.mul %4, %scales : (tensor<4x3x2x3xf32>, tensor<4x1x1x1xf32>) -> tensor<4x3x2x3xf32>
+  %6 = mpc.conv %3, %5 strides([2, 1]) pad([1, 0], [1, 2]) dilations([1, 1]) : (tensor<2x3x5x6xf32>, tensor<4x3x2x3xf32>) -> tensor<2x4x3x6xf32>
+  return %6 : tensor<2x4x3x6xf32>
+}
+
+// A scale for each position that is summed stays inside the sum.
+// CHECK-LABEL: func @scale_along_the_depth
+// CHECK-NOT: xi32>
+func.func @scale_along_the_depth(%x: tensor<4x2xui8>, %w: tensor<2x3xi8>) -> tensor<4x3xf32> {
+  %scales = mpc.constant dense<[[0.25], [0.5]]> : tensor<2x1xf32>
+  %0 = mpc.cast %x : tensor<4x2xui8> to tensor<4x2xf32>
+  %1 = mpc.cast %w : tensor<2x3xi8> to tensor<2x3xf32>
+  %2 = mpc.mul %1, %scales : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
+  %3 = mpc.matmul %0, %2 : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  return %3 : tensor<4x3xf32>
+}
+
+// 33,026 products of 255 by 255 pass 2^31.
+// CHECK-LABEL: func @too_deep
+// CHECK-NOT: xi32>
+func.func @too_deep(%x: tensor<1x33026xui8>, %w: tensor<33026x1xi8>) -> tensor<1x1xf32> {
+  %0 = mpc.cast %x : tensor<1x33026xui8> to tensor<1x33026xf32>
+  %1 = mpc.cast %w : tensor<33026x1xi8> to tensor<33026x1xf32>
+  %2 = mpc.matmul %0, %1 : (tensor<1x33026xf32>, tensor<33026x1xf32>) -> tensor<1x1xf32>
+  return %2 : tensor<1x1xf32>
+}
+
+// 16-bit integers are no 8-bit ones.
+// CHECK-LABEL: func @wide_integers
+// CHECK-NOT: xi32>
+func.func @wide_integers(%x: tensor<4x2xi16>, %w: tensor<2x3xi8>) -> tensor<4x3xf32> {
+  %0 = mpc.cast %x : tensor<4x2xi16> to tensor<4x2xf32>
+  %1 = mpc.cast %w : tensor<2x3xi8> to tensor<2x3xf32>
+  %2 = mpc.matmul %0, %1 : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  return %2 : tensor<4x3xf32>
+}
