@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelRunner.h"
+#include "MachineCode.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
@@ -259,3 +260,48 @@ INSTANTIATE_TEST_SUITE_P(
                     Conv{7, 5, 1, 1, 0, 1}, Conv{5, 33, 3, 1, 2, 2},
                     Conv{8, 64, 1, 2, 0, 1}, Conv{6, 34, 3, 1, 1, 1, 2},
                     Conv{4, 4, 3, 1, 1, 1, 4}));
+
+//===----------------------------------------------------------------------===//
+// Machine code
+//===----------------------------------------------------------------------===//
+
+/// Between the first and the last line that say `name`.
+static std::vector<std::string> between(const std::vector<std::string> &lines,
+                                        const std::string &name) {
+  auto isNamed = [&](llvm::StringRef line) { return line.contains(name); };
+  auto first = llvm::find_if(lines, isNamed), last = lines.end();
+  if (first == last)
+    return {};
+  while (!isNamed(*--last))
+    ;
+  return {first, last};
+}
+
+// Twelve rows and two vectors of columns: one broadcast per row, sums in
+// registers over the whole depth.
+TEST(IntegerCode, FourPositionsAtOnce) {
+  CpuTarget target{CpuIsa::Avx512Bf16};
+  std::vector<std::string> code =
+      machineCode(product(24, 256, 32, {"ui8", "i8", true}, target), target);
+  EXPECT_EQ(count(code, "vpdpbusd"), 2 * 12);
+  EXPECT_EQ(count(code, "callq"), 0);
+  for (const std::string &line : between(code, "vpdpbusd")) {
+    EXPECT_EQ(line.find("ymm"), std::string::npos) << line;
+    EXPECT_EQ(line.find("(%rsp"), std::string::npos) << line;
+  }
+}
+
+TEST(IntegerCode, PairsWhereNoUnitIs) {
+  for (CpuIsa isa : {CpuIsa::Avx2, CpuIsa::Avx512}) {
+    CpuTarget target{isa};
+    std::vector<std::string> code = machineCode(
+        product(24, 256, target.blockColumns(), {"ui8", "i8", true}, target),
+        target);
+    int64_t rows = isa == CpuIsa::Avx2 ? 6 : 12;
+    EXPECT_EQ(count(code, "vpmaddwd"), 2 * rows);
+    EXPECT_EQ(count(code, "vpmaddubsw"), 0);
+    EXPECT_EQ(count(code, "vpdpbusd") + count(code, "callq"), 0);
+    for (const std::string &line : between(code, "vpmaddwd"))
+      EXPECT_EQ(line.find("(%rsp"), std::string::npos) << line;
+  }
+}

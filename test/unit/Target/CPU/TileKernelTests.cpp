@@ -9,16 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelRunner.h"
+#include "MachineCode.h"
 
-#include "JIT/OrcJit.h"
-#include "mpc/Target/CPU/Codegen.h"
-
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
-#include "llvm-c/Disassembler.h"
-#include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/TargetSelect.h"
 #include "gtest/gtest.h"
 
 #include <bit>
@@ -238,54 +231,14 @@ TEST(TileKernel, FilterGradients) {
 // Machine code
 //===----------------------------------------------------------------------===//
 
-/// The instructions of the kernels of `text` for AMX, a line each.
-static std::vector<std::string> machineCode(const std::string &text) {
-  mlir::DialectRegistry registry;
-  registerCodegenDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  CpuTarget target{CpuIsa::Amx};
-  if (!module || mlir::failed(lowerKernels(*module, target)))
-    return {};
-  auto objects = llvm::cantFail(compileObjects(*module, target, 1));
-  llvm::InitializeNativeTargetDisassembler();
-  LLVMDisasmContextRef disassembler = LLVMCreateDisasmCPUFeatures(
-      "x86_64-unknown-linux-gnu", target.llvmCpu().c_str(),
-      target.llvmFeatures().c_str(), nullptr, 0, nullptr, nullptr);
-  std::vector<std::string> lines;
-  for (auto &buffer : objects) {
-    auto object = llvm::cantFail(
-        llvm::object::ObjectFile::createObjectFile(buffer->getMemBufferRef()));
-    for (llvm::object::SectionRef section : object->sections()) {
-      if (!section.isText())
-        continue;
-      llvm::StringRef code = llvm::cantFail(section.getContents());
-      for (size_t at = 0; at < code.size();) {
-        char line[256];
-        size_t bytes = LLVMDisasmInstruction(
-            disassembler,
-            reinterpret_cast<uint8_t *>(const_cast<char *>(code.data())) + at,
-            code.size() - at, at, line, sizeof(line));
-        lines.push_back(bytes ? line : "?");
-        at += std::max<size_t>(bytes, 1);
-      }
-    }
-  }
-  LLVMDisasmDispose(disassembler);
-  return lines;
-}
-
-static int64_t count(const std::vector<std::string> &lines,
-                     const std::string &name) {
-  return llvm::count_if(lines, [&](llvm::StringRef line) {
-    return line.ltrim().split('\t').first.split(' ').first == name;
-  });
+static std::vector<std::string> codeForAmx(const std::string &text) {
+  return machineCode(text, CpuTarget{CpuIsa::Amx});
 }
 
 // Two by two tiles: four loads for four products, and sums that go to memory
 // once, behind the loop over K. One configuration for the whole function.
 TEST(TileCode, SumsStayInTiles) {
-  std::vector<std::string> code = machineCode(product(128, 768, 64));
+  std::vector<std::string> code = codeForAmx(product(128, 768, 64));
   EXPECT_EQ(count(code, "tdpbf16ps"), 4);
   EXPECT_EQ(count(code, "tileloadd"), 2);
   EXPECT_EQ(count(code, "tileloaddt1"), 2);
@@ -309,7 +262,7 @@ TEST(TileCode, SumsStayInTiles) {
 // 785 positions are 28 steps of 28 and one left; 50 rows are blocks of 25 in
 // tiles of 13 and 12.
 TEST(TileCode, RestsOfTheDepthTakeVectors) {
-  std::vector<std::string> code = machineCode(product(50, 785, 64));
+  std::vector<std::string> code = codeForAmx(product(50, 785, 64));
   EXPECT_EQ(count(code, "tdpbf16ps"), 4);
   EXPECT_EQ(count(code, "ldtilecfg"), 1);
   EXPECT_EQ(count(code, "vdpbf16ps"), 2 * 25);
@@ -317,7 +270,7 @@ TEST(TileCode, RestsOfTheDepthTakeVectors) {
 
 // Blocks of two sizes have two configurations.
 TEST(TileCode, ShapesThatDifferAreConfiguredWhereTheyAreUsed) {
-  std::vector<std::string> code = machineCode(product(49, 64, 64));
+  std::vector<std::string> code = codeForAmx(product(49, 64, 64));
   EXPECT_EQ(count(code, "tdpbf16ps"), 8);
   EXPECT_EQ(count(code, "ldtilecfg"), 2);
   EXPECT_EQ(count(code, "tilerelease"), 1);
@@ -325,7 +278,7 @@ TEST(TileCode, ShapesThatDifferAreConfiguredWhereTheyAreUsed) {
 
 // Where N is one tile wide, no other is computed.
 TEST(TileCode, NarrowResultsHaveOneColumnOfTiles) {
-  std::vector<std::string> code = machineCode(product(128, 256, 10));
+  std::vector<std::string> code = codeForAmx(product(128, 256, 10));
   EXPECT_EQ(count(code, "tdpbf16ps"), 2);
   EXPECT_EQ(count(code, "tileloadd") + count(code, "tileloaddt1"), 3);
 }
@@ -335,12 +288,12 @@ TEST(TileCode, NarrowResultsHaveOneColumnOfTiles) {
 // its rows are in planes of channels.
 TEST(TileCode, ConvolutionsAndFilterGradientsTakeTiles) {
   std::vector<std::string> code =
-      machineCode(convolution({1, 14, 28, 64}, 64, 3, 1, 1, 1, 1, false));
+      codeForAmx(convolution({1, 14, 28, 64}, 64, 3, 1, 1, 1, 1, false));
   EXPECT_EQ(count(code, "tdpbf16ps"), 4);
   EXPECT_EQ(count(code, "tilezero"), 4);
   EXPECT_EQ(count(code, "tilestored"), 4);
   EXPECT_EQ(count(code, "vdpbf16ps"), 0);
-  code = machineCode(convolution({2, 28, 28, 64}, 64, 3, 1, 1, 1, 1, true));
+  code = codeForAmx(convolution({2, 28, 28, 64}, 64, 3, 1, 1, 1, 1, true));
   EXPECT_EQ(count(code, "tdpbf16ps"), 4);
   EXPECT_EQ(count(code, "tileloadd") + count(code, "tileloaddt1"), 4 + 4);
   EXPECT_EQ(count(code, "tilestored"), 4);
