@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes quantised models as folders with model.onnx and inputs.npz, which bench.py times.
+
+usage: quantized.py FOLDER      needs PyTorch, onnx and onnxruntime
+
+An MLP and a small CNN with random weights, quantised by ONNX Runtime's quantize_static as QDQ:
+activations ui8 and weights i8, with one scale for a tensor or (channel) one per output channel.
+"""
+
+import pathlib
+import sys
+import tempfile
+
+import numpy
+import onnx
+import torch
+from onnxruntime import quantization
+from onnxruntime.quantization.shape_inference import quant_pre_process
+from torch import nn
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(),
+                         nn.Linear(1024, 10)), (128, 784)
+
+
+def cnn():
+    def conv(before, after):
+        return [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
+
+    return nn.Sequential(*conv(3, 32), *conv(32, 64), nn.MaxPool2d(2), *conv(64, 64),
+                         *conv(64, 128), nn.MaxPool2d(2), *conv(128, 128), nn.Flatten(),
+                         nn.Linear(128 * 64, 10)), (16, 3, 32, 32)
+
+
+class Samples(quantization.CalibrationDataReader):
+    """A few normal inputs, from which the scales are taken."""
+
+    def __init__(self, shape):
+        draw = numpy.random.default_rng(1)
+        self.rest = [{"x": draw.standard_normal(shape).astype(numpy.float32)} for _ in range(4)]
+
+    def get_next(self):
+        return self.rest.pop() if self.rest else None
+
+
+def write(folder, module, shape, per_channel):
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        plain, prepared = f"{scratch}/plain.onnx", f"{scratch}/prepared.onnx"
+        torch.onnx.export(module.eval(), (torch.randn(*shape),), plain, dynamo=False,
+                          input_names=["x"], output_names=["y"], opset_version=17)
+        quant_pre_process(plain, prepared)
+        quantization.quantize_static(
+            prepared, folder / "model.onnx", Samples(shape), per_channel=per_channel,
+            quant_format=quantization.QuantFormat.QDQ,
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8)
+    onnx.checker.check_model(str(folder / "model.onnx"))
+    numpy.savez(folder / "inputs.npz", **Samples(shape).get_next())
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    root = pathlib.Path(sys.argv[1])
+    for make in (mlp, cnn):
+        for per_channel in (False, True):
+            torch.manual_seed(0)
+            module, shape = make()
+            suffix = "_channel" if per_channel else ""
+            write(root / f"{make.__name__}_int8{suffix}", module, shape, per_channel)
+
+
+if __name__ == "__main__":
+    main()
