@@ -108,7 +108,7 @@ UnitLoop mpc::unitLoopOf(std::string_view level, bool ofBf16) {
     return UnitLoop::TileBf16;
   if (level == "avx512bf16" && ofBf16)
     return UnitLoop::DotBf16;
-  for (std::string_view wide : {"avx512", "avx512bf16", "amx"})
+  for (std::string_view wide : {"avx512", "avx512vnni", "avx512bf16", "amx"})
     if (level == wide)
       return UnitLoop::MultiplyAdd512;
   return UnitLoop::MultiplyAdd256;

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// usage: mpc-kernel-bench [avx2|avx512|avx512bf16] [filter | MxKxN | FILE.mlir]
+// usage: mpc-kernel-bench [avx2|avxvnni|avx512|avx512vnni|avx512bf16] [filter |
+// MxKxN | FILE.mlir]
 //        [object file]
 // Prints GFLOP/s of one thread beside the ceiling of the unit that multiplies
 // its operands, measured in the same run. FILE holds a plan (mpc dump --after
@@ -367,7 +368,8 @@ int main(int argc, char **argv) {
   std::optional<CpuTarget> target = info ? CpuTarget::of(*info) : std::nullopt;
   if (!target) {
     std::fprintf(stderr,
-                 "usage: mpc-kernel-bench [avx2|avx512|avx512bf16] [filter]\n");
+                 "usage: mpc-kernel-bench "
+                 "[avx2|avxvnni|avx512|avx512vnni|avx512bf16] [filter]\n");
     return 2;
   }
   StringRef filter = argc > 2 ? argv[2] : "";

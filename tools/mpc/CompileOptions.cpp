@@ -70,7 +70,7 @@ static Result<std::string> chooseTarget(const CommonOptions &options) {
   if (!info || !info->facts().isGenerated)
     return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
                   "is not among the levels that code is generated for: amx, "
-                  "avx512bf16, avx512, avx2");
+                  "avx512bf16, avx512vnni, avx512, avxvnni, avx2");
   if (!llvm::is_contained(TargetInfo::runnable(), *info))
     return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
                   "this machine lacks its instructions");

@@ -94,11 +94,15 @@ std::span<const std::string_view> detail::cpuLevels() {
     bool dotsFirst = hasDots && __builtin_cpu_is("amd");
     if (dotsFirst)
       found.push_back("avx512bf16");
+    if (hasAvx512 && __builtin_cpu_supports("avx512vnni"))
+      found.push_back("avx512vnni");
     if (hasAvx512)
       found.push_back("avx512");
     if (hasDots && !dotsFirst)
       found.push_back("avx512bf16");
     if (__builtin_cpu_supports("x86-64-v3")) {
+      if (__builtin_cpu_supports("avxvnni"))
+        found.push_back("avxvnni");
       found.push_back("avx2");
       found.push_back("avx512bf16-emulated");
       found.push_back("amx-emulated");

@@ -29,7 +29,9 @@ using llvm::StringRef;
 /// The levels with code, as members of the family.
 static constexpr std::pair<CpuIsa, llvm::StringLiteral> kLevels[] = {
     {CpuIsa::Avx2, "avx2"},
+    {CpuIsa::AvxVnni, "avxvnni"},
     {CpuIsa::Avx512, "avx512"},
+    {CpuIsa::Avx512Vnni, "avx512vnni"},
     {CpuIsa::Avx512Bf16, "avx512bf16"},
     {CpuIsa::Amx, "amx"},
     {CpuIsa::EmulatedBf16, "avx512bf16-emulated"},
@@ -46,12 +48,13 @@ std::string CpuTarget::llvmCpu() const {
 
 std::string CpuTarget::llvmFeatures() const {
   if (!hasAvx512())
-    return "";
+    return isa == CpuIsa::AvxVnni ? "+avxvnni" : "";
   // Conversions to bf16 never reach LLVM as such: the instruction for them
   // flushes subnormals.
-  std::string features = hasDotBf16()
-                             ? "-prefer-256-bit,+avx512bf16,+avx512vnni"
-                             : "-prefer-256-bit,-avx512bf16";
+  std::string features = hasDotBf16() ? "-prefer-256-bit,+avx512bf16"
+                                      : "-prefer-256-bit,-avx512bf16";
+  if (hasDotInt8())
+    features += ",+avx512vnni";
   return hasTiles() ? features + ",+amx-tile,+amx-bf16" : features;
 }
 
@@ -109,20 +112,27 @@ static std::vector<TargetFacts> describeLevels() {
   dots.multiplyAddsInFlight = 12;
   dots.units = {{MathType::BFloat16, 1, 0.235, "AVX-512 BF16", 2,
                  /*flushesSubnormals=*/true},
-                {MathType::Int8, 1, 0.47, "AVX-512 VNNI", 4}};
+                {MathType::Int8, 1, 0.47, "VNNI", 4}};
   TargetFacts amx = level("amx", 16);
   TileRegisters tiles{8, 16, 64};
   amx.units = {{MathType::BFloat16, 32, 2.52, "AMX tiles", 2,
                 /*flushesSubnormals=*/true, tiles},
-               {MathType::Int8, 1, 0.856, "AVX-512 VNNI", 4}};
+               {MathType::Int8, 1, 0.856, "VNNI", 4}};
+  auto withDots = [](TargetFacts facts, const char *name) {
+    facts.name = name;
+    facts.units = {{MathType::Int8, 1, 4 * facts.float32Rate, "VNNI", 4}};
+    return facts;
+  };
   auto emulated = [](TargetFacts facts) {
     facts.name += "-emulated";
     facts.emulatesUnits = true;
     return facts;
   };
-  return {level("avx2", 8), level("avx512", 16),
-          emulated(dots),   dots,
-          emulated(amx),    amx};
+  TargetFacts narrow = level("avx2", 8), wide = level("avx512", 16);
+  return {narrow,         withDots(narrow, "cpu:avxvnni"),
+          wide,           withDots(wide, "cpu:avx512vnni"),
+          emulated(dots), dots,
+          emulated(amx),  amx};
 }
 
 /// Whether vdpbf16ps multiplies faster than f32 multiply-adds do. Cores that
@@ -159,6 +169,10 @@ static bool hasLevel(const TargetFacts &facts) {
   if (facts.lanes == 16 &&
       !has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
     return false;
+  if (facts.name == "cpu:avxvnni")
+    return has({"avxvnni"});
+  if (facts.name == "cpu:avx512vnni")
+    return has({"avx512vnni"});
   if (facts.name == "cpu:avx512bf16")
     return has({"avx512bf16", "avx512vnni"});
   return facts.name != "cpu:amx" ||

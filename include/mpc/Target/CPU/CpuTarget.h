@@ -16,28 +16,37 @@
 
 namespace mpc {
 
-/// Instruction sets that code is generated for, weakest first. The last two
-/// plan as for Avx512Bf16 and Amx and compute what the unit's instructions
-/// document with those of Avx2, so that their kernels are tested on any
-/// machine.
-enum class CpuIsa { Avx2, Avx512, Avx512Bf16, Amx, EmulatedBf16, EmulatedAmx };
+/// Instruction sets that code is generated for, weakest first; those with Vnni
+/// add vpdpbusd to the one before. The last two plan as for Avx512Bf16 and Amx
+/// and compute what the unit's instructions document with those of Avx2, so
+/// that their kernels are tested on any machine.
+enum class CpuIsa {
+  Avx2,
+  AvxVnni,
+  Avx512,
+  Avx512Vnni,
+  Avx512Bf16,
+  Amx,
+  EmulatedBf16,
+  EmulatedAmx
+};
 
 /// A CPU that code is generated for. Immutable; cheap to copy.
 struct CpuTarget {
   CpuIsa isa = CpuIsa::Avx2;
   /// 32-bit lanes of one register: 8 or 16.
-  int64_t lanes() const { return isa == CpuIsa::Avx2 ? 8 : 16; }
+  int64_t lanes() const { return isa <= CpuIsa::AvxVnni ? 8 : 16; }
   /// Vector registers: 16 or 32.
   int64_t registers() const { return 2 * lanes(); }
   /// Whether code has AVX-512's instructions: masks, vscalef.
-  bool hasAvx512() const { return isa != CpuIsa::Avx2 && !emulatesUnits(); }
+  bool hasAvx512() const { return lanes() == 16 && !emulatesUnits(); }
   /// Whether vdpbf16ps multiplies bf16, and whether arithmetic stands for it.
-  bool hasDotBf16() const {
-    return isa != CpuIsa::Avx2 && isa != CpuIsa::Avx512;
-  }
+  bool hasDotBf16() const { return isa >= CpuIsa::Avx512Bf16; }
   /// Whether vpdpbusd multiplies 8-bit integers: every core with vdpbf16ps has
   /// it.
-  bool hasDotInt8() const { return hasDotBf16(); }
+  bool hasDotInt8() const {
+    return isa != CpuIsa::Avx2 && isa != CpuIsa::Avx512;
+  }
   /// Whether tiles multiply bf16, and vdpbf16ps what is no tile.
   bool hasTiles() const {
     return isa == CpuIsa::Amx || isa == CpuIsa::EmulatedAmx;
@@ -46,11 +55,11 @@ struct CpuTarget {
     return isa == CpuIsa::EmulatedBf16 || isa == CpuIsa::EmulatedAmx;
   }
   /// Rows of the matrix micro-kernel's accumulator block.
-  int64_t blockRows() const { return isa == CpuIsa::Avx2 ? 6 : 12; }
+  int64_t blockRows() const { return lanes() == 8 ? 6 : 12; }
   /// Columns of the block, which is the panel width of packed constants.
   int64_t blockColumns() const { return 2 * lanes(); }
-  /// The level's name: "avx2", "avx512", "avx512bf16", "amx", or one of
-  /// the latter two with "-emulated" behind it.
+  /// The level's name: "avx2", "avxvnni", "avx512", "avx512vnni",
+  /// "avx512bf16", "amx", or one of the latter two with "-emulated" behind it.
   llvm::StringRef name() const;
   /// The level as a target.
   TargetInfo info() const;

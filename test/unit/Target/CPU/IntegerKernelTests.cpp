@@ -277,17 +277,21 @@ static std::vector<std::string> between(const std::vector<std::string> &lines,
   return {first, last};
 }
 
-// Twelve rows and two vectors of columns: one broadcast per row, sums in
-// registers over the whole depth.
+// Twelve rows and two vectors of columns, six of half the length: one broadcast
+// per row, sums in registers over the whole depth.
 TEST(IntegerCode, FourPositionsAtOnce) {
-  CpuTarget target{CpuIsa::Avx512Bf16};
-  std::vector<std::string> code =
-      machineCode(product(24, 256, 32, {"ui8", "i8", true}, target), target);
-  EXPECT_EQ(count(code, "vpdpbusd"), 2 * 12);
-  EXPECT_EQ(count(code, "callq"), 0);
-  for (const std::string &line : between(code, "vpdpbusd")) {
-    EXPECT_EQ(line.find("ymm"), std::string::npos) << line;
-    EXPECT_EQ(line.find("(%rsp"), std::string::npos) << line;
+  for (CpuIsa isa : {CpuIsa::AvxVnni, CpuIsa::Avx512Vnni, CpuIsa::Avx512Bf16}) {
+    CpuTarget target{isa};
+    std::vector<std::string> code = machineCode(
+        product(24, 256, target.blockColumns(), {"ui8", "i8", true}, target),
+        target);
+    bool isWide = target.hasAvx512();
+    EXPECT_EQ(count(code, "vpdpbusd"), isWide ? 2 * 12 : 2 * 6);
+    EXPECT_EQ(count(code, "callq"), 0);
+    for (const std::string &line : between(code, "vpdpbusd")) {
+      EXPECT_EQ(line.find(isWide ? "ymm" : "zmm"), std::string::npos) << line;
+      EXPECT_EQ(line.find("(%rsp"), std::string::npos) << line;
+    }
   }
 }
 

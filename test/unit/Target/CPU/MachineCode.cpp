@@ -56,6 +56,9 @@ std::vector<std::string> mpc::machineCode(const std::string &text,
 int64_t mpc::count(const std::vector<std::string> &lines,
                    const std::string &name) {
   return llvm::count_if(lines, [&](llvm::StringRef line) {
+    line = line.ltrim();
+    // Said of instructions that have a longer form as well.
+    line.consume_front("{vex}");
     return line.ltrim().split('\t').first.split(' ').first == name;
   });
 }

@@ -89,8 +89,8 @@ TEST_F(OrcJitTest, UnknownNameIsAnError) {
 }
 
 TEST(CpuTargetTest, LevelsWithCodeAreCpuTargets) {
-  for (CpuIsa isa :
-       {CpuIsa::Avx2, CpuIsa::Avx512, CpuIsa::Avx512Bf16, CpuIsa::Amx}) {
+  for (CpuIsa isa : {CpuIsa::Avx2, CpuIsa::AvxVnni, CpuIsa::Avx512,
+                     CpuIsa::Avx512Vnni, CpuIsa::Avx512Bf16, CpuIsa::Amx}) {
     CpuTarget level = {isa};
     std::optional<TargetInfo> info =
         TargetInfo::parse("cpu:" + level.name().str());

@@ -42,7 +42,8 @@ TEST(DevicesTest, TheCpuHasLevelsAndAType) {
     if (level.generated)
       generated.push_back(level.name);
   EXPECT_EQ(generated,
-            (std::vector<std::string>{"avx2", "avx512", "avx512bf16", "amx"}));
+            (std::vector<std::string>{"avx2", "avxvnni", "avx512", "avx512vnni",
+                                      "avx512bf16", "amx"}));
 }
 
 TEST(DevicesTest, AKnownGpuHasFastTypesAndCeilings) {
