@@ -77,8 +77,11 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   func.addPass(createCanonicalizerPass());
   // Folding makes floats of weights that are dequantised. Gradients want those.
-  if (options.target.kernels().multipliesIntegers && !options.training)
+  if (options.target.kernels().multipliesIntegers && !options.training) {
+    // Products look for bytes at their operands.
+    func.addPass(createSinkDequantizationPass());
     func.addPass(createRecognizeIntegerProductsPass());
+  }
   // Exporters compute masks and scales by nodes: the patterns below match
   // constants.
   addFoldConstants(func, options);

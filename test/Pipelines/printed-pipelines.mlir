@@ -23,6 +23,7 @@
 // SIMPLIFY-NEXT: mpc-set-target{target=cpu:avx512},
 // SIMPLIFY-NEXT: func.func(
 // SIMPLIFY-NEXT: canonicalize{
+// SIMPLIFY-NEXT: mpc-sink-dequantization,
 // SIMPLIFY-NEXT: mpc-recognize-integer-products,
 // SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // SIMPLIFY-NEXT: cse,

@@ -248,5 +248,32 @@ def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp">
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
+def SinkDequantizationPass : Pass<"mpc-sink-dequantization", "::mlir::func::FuncOp"> {
+  let summary = "Move and compare bytes before they are dequantised";
+  let description = [{
+    ```mlir
+    %0 = mpc.mul %centred, %scale      // f32 of (ui8 - 3)
+    %1 = mpc.max_pool %0
+    %2 = mpc.div %1, %scale            // rounded, plus 3, as ui8
+    ```
+    becomes `mpc.max_pool` of the bytes; the same of reshapes and transposes.
+    Conversions to float and back with the same scale and zero point are none.
+
+    Contract in: mpc ops, static shapes; before
+    mpc-recognize-integer-products. Contract out: the same.
+
+    Numerics: unchanged. Dequantisation rises with the bytes, and a byte times a
+    number over that number rounds to the byte.
+
+    Left alone: pools with windows in the padding alone, scales per channel.
+
+    Example: test/Dialect/Mpc/Transforms/sink-dequantization.mlir
+  }];
+  let statistics = [
+    Statistic<"numSunk", "sunk", "ops that take bytes now">,
+    Statistic<"numDropped", "dropped", "conversions there and back">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
 
 #endif // MPC_DIALECT_MPC_TRANSFORMS_SIMPLIFYPASSES

@@ -148,6 +148,11 @@ TEST_F(PassNumericsTest, IntegerProductsKeepTheirValue) {
                    "mpc.reduce_sum", 5);
 }
 
+TEST_F(PassNumericsTest, SunkDequantizationKeepsItsValue) {
+  expectSameValues("sink-dequantization", &createSinkDequantizationPass, 0,
+                   "mpc.max_pool", 3);
+}
+
 TEST_F(PassNumericsTest, AttentionKeepsItsValue) {
   expectSameValues("recognize-attention", &createRecognizeAttentionPass, kExact,
                    "mpc.attention", 6);

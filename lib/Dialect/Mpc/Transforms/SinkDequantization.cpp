@@ -1,0 +1,185 @@
+//===- SinkDequantization.cpp - move bytes instead of floats --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Quantisers surround ops that only move or compare numbers with a conversion
+// to float and back. Both are monotone and the same for all elements, so that
+// the op does as well with the bytes, and the conversions meet and vanish. Runs
+// before products of bytes are recognised, which wants them at the operands.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatchUtils.h"
+
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_SINKDEQUANTIZATIONPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+bool isByte(Value value) {
+  Type type = getElementTypeOrSelf(value.getType());
+  return type.isInteger(8) || type.isUnsignedInteger(8);
+}
+
+/// The number behind a constant of one element, its casts and reshapes.
+std::optional<double> numberOf(Value value) {
+  while (isa_and_present<CastOp, ReshapeOp>(value.getDefiningOp()) &&
+         !isa<FloatType>(getElementTypeOrSelf(value.getType())))
+    value = value.getDefiningOp()->getOperand(0);
+  return elementCount(value) == 1 ? splatOf(value) : std::nullopt;
+}
+
+/// scale * (bytes - zero), one number each.
+struct Dequantization {
+  Value bytes;
+  double scale = 1, zero = 0;
+  /// From the bytes on.
+  SmallVector<Operation *> ops;
+};
+
+std::optional<Dequantization> matchDequantization(Value value) {
+  Dequantization found;
+  auto step = [&](Operation *op, Value before) {
+    if (shapeOf(before) != shapeOf(value))
+      return false;
+    found.ops.insert(found.ops.begin(), op);
+    value = before;
+    return true;
+  };
+  if (auto product = value.getDefiningOp<MulOp>()) {
+    std::optional<double> scale = numberOf(product.getRhs());
+    // Far from where products of bytes lose bits.
+    if (!scale || *scale < 1e-30 || *scale > 1e30 ||
+        !step(product, product.getLhs()))
+      return std::nullopt;
+    found.scale = *scale;
+  }
+  auto cast = value.getDefiningOp<CastOp>();
+  Type element = getElementTypeOrSelf(value.getType());
+  if (!cast || (!element.isF32() && !element.isF64()) ||
+      !step(cast, cast.getInput()))
+    return std::nullopt;
+  if (auto difference = value.getDefiningOp<SubOp>()) {
+    std::optional<double> zero = numberOf(difference.getRhs());
+    if (!zero || getElementTypeOrSelf(value.getType()).isInteger(8) ||
+        !step(difference, difference.getLhs()))
+      return std::nullopt;
+    found.zero = *zero;
+  }
+  if (auto wide = value.getDefiningOp<CastOp>();
+      wide && isByte(wide.getInput()) && !isByte(value))
+    step(wide, wide.getInput());
+  if (!isByte(value))
+    return std::nullopt;
+  found.bytes = value;
+  return found;
+}
+
+/// Whether every window has an element of the input: of none, floats give minus
+/// infinity and bytes their least number.
+bool readsInput(MaxPoolOp op) {
+  for (auto [window, low, high, dilation] : llvm::zip_equal(
+           op.getWindow(), op.getPadLow(), op.getPadHigh(), op.getDilations()))
+    if ((low || high) && (dilation != 1 || low >= window || high >= window))
+      return false;
+  return true;
+}
+
+/// Whether `op` gives elements of its one operand, the greatest ones of some.
+bool keepsElements(Operation *op) {
+  if (auto pool = dyn_cast<MaxPoolOp>(op))
+    return readsInput(pool);
+  auto movement = dyn_cast<MovementOpInterface>(op);
+  return movement && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         movement.keepsAll();
+}
+
+/// `op` on the bytes that its operand is made of, and what made that behind it.
+bool sink(Operation *op) {
+  if (!keepsElements(op))
+    return false;
+  std::optional<Dequantization> from = matchDequantization(op->getOperand(0));
+  if (!from)
+    return false;
+  OpBuilder builder(op);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto withShape = [&](Operation *made, Type element) {
+    made->getResult(0).setType(type.clone(getElementTypeOrSelf(element)));
+    return made->getResult(0);
+  };
+  IRMapping mapping;
+  mapping.map(op->getOperand(0), from->bytes);
+  Value value = withShape(builder.clone(*op, mapping), from->bytes.getType());
+  for (Operation *step : from->ops) {
+    IRMapping behind;
+    behind.map(step->getOperand(0), value);
+    value =
+        withShape(builder.clone(*step, behind), step->getResult(0).getType());
+  }
+  op->getResult(0).replaceAllUsesWith(value);
+  op->erase();
+  return true;
+}
+
+/// The bytes that `op` makes again of what was made of them. A product and a
+/// division by the same number are off by less than half a step.
+Value requantized(CastOp op) {
+  if (!isByte(op.getResult()))
+    return {};
+  Value value = op.getInput();
+  if (auto clamp = value.getDefiningOp<ClampOp>()) {
+    std::optional<double> low = numberOf(clamp->getOperand(1)),
+                          high = numberOf(clamp->getOperand(2));
+    double least =
+        getElementTypeOrSelf(op.getType()).isUnsignedInteger() ? 0 : -128;
+    if (!low || !high || *low > least || *high < least + 255)
+      return {};
+    value = clamp->getOperand(0);
+  }
+  double zero = 0;
+  if (auto sum = value.getDefiningOp<AddOp>()) {
+    std::optional<double> number = numberOf(sum.getRhs());
+    if (!number)
+      return {};
+    zero = *number;
+    value = sum.getLhs();
+  }
+  auto round = value.getDefiningOp<RoundOp>();
+  auto quotient = round ? round->getOperand(0).getDefiningOp<DivOp>() : DivOp();
+  if (!quotient)
+    return {};
+  std::optional<double> scale = numberOf(quotient.getRhs());
+  std::optional<Dequantization> from = matchDequantization(quotient.getLhs());
+  bool isSame = scale && from && from->scale == *scale && from->zero == zero &&
+                from->bytes.getType() == op.getType();
+  return isSame ? from->bytes : Value();
+}
+
+struct SinkDequantizationPass
+    : mpc::impl::SinkDequantizationPassBase<SinkDequantizationPass> {
+  void runOnOperation() override {
+    // In order: what is behind a moved conversion sees it.
+    for (Block &block : getOperation().getBody())
+      for (Operation &op : llvm::make_early_inc_range(block)) {
+        if (auto cast = dyn_cast<CastOp>(op)) {
+          if (Value bytes = requantized(cast)) {
+            cast.getResult().replaceAllUsesWith(bytes);
+            ++numDropped;
+          }
+        } else if (sink(&op)) {
+          ++numSunk;
+        }
+      }
+  }
+};
+
+} // namespace
