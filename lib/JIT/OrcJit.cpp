@@ -10,6 +10,8 @@
 
 #include "OrcJit.h"
 
+#include "OptimizeKernels.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -23,10 +25,8 @@
 #include "llvm/ExecutionEngine/Orc/ObjectTransformLayer.h"
 #include "llvm/ExecutionEngine/Orc/ThreadSafeModule.h"
 #include "llvm/Object/ObjectFile.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/Transforms/Scalar/LoopIdiomRecognize.h"
 
 #include <atomic>
 #include <cstring>
@@ -99,10 +99,6 @@ static void initializeTarget() {
   std::call_once(initialized, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    // The search for checksums takes time that is exponential in the depth of
-    // a loop's arithmetic, and a kernel computes none. It is no option of a
-    // pipeline.
-    llvm::DisableLIRP::HashRecognize = true;
   });
 }
 
@@ -124,29 +120,6 @@ targetMachineBuilder(const CpuTarget &target) {
   // Rounding is the program's business: nothing is contracted behind its back.
   builder.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return builder;
-}
-
-static llvm::Error optimize(llvm::Module &module,
-                            llvm::TargetMachine &machine) {
-  llvm::PipelineTuningOptions tuning;
-  // Emitters vectorise and unroll; doing it again only makes code larger.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopUnrolling = false;
-  tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-      .run(module, modules);
-  return llvm::Error::success();
 }
 
 llvm::Expected<std::unique_ptr<OrcJit>>
@@ -205,9 +178,8 @@ OrcJit::create(const CpuTarget &target, unsigned compileThreads) {
         auto machine = copy.createTargetMachine();
         if (!machine)
           return machine.takeError();
-        if (llvm::Error error = module.withModuleDo(
-                [&](llvm::Module &m) { return optimize(m, **machine); }))
-          return std::move(error);
+        module.withModuleDo(
+            [&](llvm::Module &m) { optimizeKernels(m, **machine); });
         return std::move(module);
       });
   Impl *state = impl.get();
@@ -415,8 +387,7 @@ mpc::compileObjects(ModuleOp module, const CpuTarget &target,
     auto own = targetMachineBuilder(target).createTargetMachine();
     if (!own)
       return own.takeError();
-    if (llvm::Error error = optimize(*part.code, **own))
-      return error;
+    optimizeKernels(*part.code, **own);
     auto object = orc::SimpleCompiler(**own)(*part.code);
     if (!object)
       return object.takeError();

@@ -4,11 +4,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "JIT/OptimizeKernels.h"
 #include "JIT/OrcJit.h"
 #include "mpc/Target/CPU/Codegen.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/AsmParser/Parser.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
 
 #include "gtest/gtest.h"
 
@@ -86,6 +95,71 @@ TEST_F(OrcJitTest, UnknownNameIsAnError) {
   EXPECT_FALSE(static_cast<bool>(address));
   EXPECT_NE(llvm::toString(address.takeError()).find("nowhere"),
             std::string::npos);
+}
+
+//===----------------------------------------------------------------------===//
+// Passes over LLVM IR
+//===----------------------------------------------------------------------===//
+
+/// How many values are frozen in a loop inside of another that adds lines of
+/// `%x` to `sums` vectors.
+static int64_t frozenIn(int64_t sums) {
+  std::string phis, adds;
+  for (int64_t i = 0; i < sums; ++i) {
+    phis += llvm::formatv(
+        "%s{0} = phi <4 x float> [zeroinitializer, %outer], [%t{0}, %inner]\n",
+        i);
+    adds += llvm::formatv("%p{0} = getelementptr i8, ptr %p, i64 {1}\n"
+                          "%v{0} = load <4 x float>, ptr %p{0}, align 4\n"
+                          "%t{0} = fadd <4 x float> %s{0}, %v{0}\n"
+                          "%q{0} = getelementptr i8, ptr %line, i64 {1}\n",
+                          i, 16 * i);
+  }
+  std::string stores;
+  for (int64_t i = 0; i < sums; ++i)
+    stores += llvm::formatv("store <4 x float> %t{0}, ptr %q{0}, align 4\n", i);
+  std::string text = "define void @f(ptr %x, ptr noalias %y, i64 %n) {\n"
+                     "entry:\nbr label %outer\nouter:\n"
+                     "%i = phi i64 [0, %entry], [%i.next, %last]\n"
+                     "%at = mul i64 %i, 4096\n"
+                     "%base = getelementptr i8, ptr %x, i64 %at\n"
+                     "%line = getelementptr i8, ptr %y, i64 %at\n"
+                     "br label %inner\ninner:\n"
+                     "%k = phi i64 [0, %outer], [%k.next, %inner]\n" +
+                     phis +
+                     "%far = mul i64 %k, 192\n"
+                     "%p = getelementptr i8, ptr %base, i64 %far\n" +
+                     adds +
+                     "%k.next = add i64 %k, 1\n"
+                     "%done = icmp eq i64 %k.next, 20\n"
+                     "br i1 %done, label %last, label %inner\nlast:\n" +
+                     stores +
+                     "%i.next = add i64 %i, 1\n"
+                     "%all = icmp eq i64 %i.next, %n\n"
+                     "br i1 %all, label %exit, label %outer\nexit:\n"
+                     "ret void\n}\n";
+  llvm::InitializeNativeTarget();
+  auto machine = llvm::cantFail(
+      llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost())
+          .createTargetMachine());
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic error;
+  auto module = llvm::parseAssemblyString(text, error, context);
+  if (!module)
+    return -1;
+  module->setTargetTriple(machine->getTargetTriple());
+  module->setDataLayout(machine->createDataLayout());
+  optimizeKernels(*module, *machine);
+  return llvm::count_if(
+      llvm::instructions(*module->getFunction("f")),
+      [](llvm::Instruction &i) { return llvm::isa<llvm::FreezeInst>(i); });
+}
+
+// The base of a product's loop is one register to code generation, which else
+// takes apart all of its terms; a loop with few sums shows them.
+TEST(OptimizeKernelsTest, BasesOfProductsAreFrozen) {
+  EXPECT_EQ(frozenIn(8), 1);
+  EXPECT_EQ(frozenIn(2), 0);
 }
 
 TEST(CpuTargetTest, LevelsWithCodeAreCpuTargets) {

@@ -1,0 +1,91 @@
+//===- OptimizeKernels.cpp - LLVM passes over kernels ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OptimizeKernels.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/LoopIdiomRecognize.h"
+
+#include <mutex>
+
+using namespace mpc;
+
+/// Whether `loop` adds to sums in registers, as those over K of a product do.
+static bool carriesSums(const llvm::Loop &loop) {
+  constexpr int64_t kFewest = 4;
+  return llvm::count_if(loop.getHeader()->phis(), [](llvm::PHINode &phi) {
+           return phi.getType()->isVectorTy();
+         }) >= kFewest;
+}
+
+/// Hides from the loops of products how the pointers that they start from were
+/// computed. Code generation reduces addresses to few registers loop by loop,
+/// in time that is quadratic in the terms that an address has, and in a product
+/// it has one for each of five loops outside; only its own loop's gains there.
+/// Loops that compute little else keep the view of all terms. A frozen value is
+/// the value, in a register.
+static void freezeBases(llvm::Function &function) {
+  llvm::DominatorTree tree(function);
+  llvm::LoopInfo loops(tree);
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    llvm::BasicBlock *before = loop->getLoopPreheader();
+    if (!before || !carriesSums(*loop))
+      continue;
+    llvm::DenseMap<llvm::Value *, llvm::Value *> frozen;
+    for (llvm::BasicBlock *block : loop->blocks())
+      for (llvm::Instruction &instruction : *block) {
+        auto *address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction);
+        if (!address || loop->isLoopInvariant(address))
+          continue;
+        // What no instruction computed has one term.
+        llvm::Value *base = address->getPointerOperand();
+        if (!llvm::isa<llvm::GetElementPtrInst, llvm::SelectInst>(base) ||
+            !loop->isLoopInvariant(base))
+          continue;
+        llvm::Value *&value = frozen[base];
+        if (!value)
+          value = new llvm::FreezeInst(base, "",
+                                       before->getTerminator()->getIterator());
+        address->setOperand(0, value);
+      }
+  }
+}
+
+void mpc::optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine) {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    // The search for checksums takes time that is exponential in the depth of
+    // a loop's arithmetic, and a kernel computes none. It is no option of a
+    // pipeline.
+    llvm::DisableLIRP::HashRecognize = true;
+  });
+  llvm::PipelineTuningOptions tuning;
+  // Emitters vectorise and unroll; doing it again only makes code larger.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, modules);
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      freezeBases(function);
+}
