@@ -11,6 +11,7 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Scalar/LoopIdiomRecognize.h"
 
@@ -59,6 +60,37 @@ static void freezeBases(llvm::Function &function) {
   }
 }
 
+/// LLVM's pipeline O2 without the passes that change nothing in kernels, which
+/// were found by leaving out each in turn: those on globals, coroutines,
+/// library calls, exceptions and profiles, and what runs again behind a
+/// vectoriser. Emitters vectorise and unroll; doing it again only makes code
+/// larger.
+static std::string pipeline() {
+  return llvm::formatv(
+      "function<eager-inv>(simplifycfg),ipsccp,function<eager-inv>({0}),"
+      "cgscc(devirt<4>(inline,function<eager-inv;no-rerun>("
+      "sroa<modify-cfg>,early-cse<memssa>,correlated-propagation,{0},"
+      "tailcallelim,{1},reassociate,"
+      "loop-mssa(licm<no-allowspeculation>,{2},licm<allowspeculation>,"
+      "simple-loop-unswitch<no-nontrivial;trivial>),{1},{0},"
+      "loop(loop-idiom,indvars,loop-deletion),"
+      "sroa<modify-cfg>,vector-combine,gvn<>,sccp,bdce,{0},jump-threading,"
+      "correlated-propagation,adce,memcpyopt,dse,"
+      "loop-mssa(licm<allowspeculation>),{3}))),"
+      "deadargelim,function<eager-inv>(loop({2}),infer-alignment,{0},{4},{0},"
+      "loop-mssa(licm<allowspeculation>),instsimplify,div-rem-pairs,{5})",
+      "instcombine<max-iterations=1;no-verify-fixpoint>",
+      "simplifycfg<switch-range-to-icmp>",
+      "loop-rotate<header-duplication;no-prepare-for-lto>",
+      "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;"
+      "hoist-common-insts;sink-common-insts>",
+      "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;"
+      "forward-switch-cond;switch-to-lookup;no-keep-loops;"
+      "hoist-common-insts;sink-common-insts>",
+      "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;"
+      "hoist-loads-stores-with-cond-faulting;speculate-unpredictables>");
+}
+
 void mpc::optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine) {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
@@ -67,13 +99,7 @@ void mpc::optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine) {
     // pipeline.
     llvm::DisableLIRP::HashRecognize = true;
   });
-  llvm::PipelineTuningOptions tuning;
-  // Emitters vectorise and unroll; doing it again only makes code larger.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopUnrolling = false;
-  tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(&machine, tuning);
+  llvm::PassBuilder builder(&machine);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -83,8 +109,9 @@ void mpc::optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-      .run(module, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(builder.parsePassPipeline(passes, pipeline()));
+  passes.run(module, modules);
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
       freezeBases(function);
