@@ -376,9 +376,24 @@ FailureOr<Value> ElementEmitter::emitPerLane(Value tensor, const Request &at) {
       return failure();
     lanes.push_back(*value);
   }
-  Value joined = vector::FromElementsOp::create(
-      builder, loc, VectorType::get({at.lanes}, lanes.front().getType()),
-      lanes);
+  auto join = [&](ArrayRef<Value> elements) -> Value {
+    auto type = VectorType::get({at.lanes}, elements.front().getType());
+    return vector::FromElementsOp::create(builder, loc, type, elements);
+  };
+  // Lanes that were widened one by one are widened at once.
+  SmallVector<Value> narrow;
+  for (Value lane : lanes)
+    if (auto wide = lane.getDefiningOp<arith::ExtFOp>())
+      narrow.push_back(wide.getIn());
+  Value joined;
+  if (static_cast<int64_t>(narrow.size()) == at.lanes &&
+      llvm::all_equal(
+          llvm::map_range(narrow, [](Value v) { return v.getType(); })))
+    joined = arith::ExtFOp::create(
+        builder, loc, VectorType::get({at.lanes}, lanes.front().getType()),
+        join(narrow));
+  else
+    joined = join(lanes);
   if (elementType.isBF16() || elementType.isF16())
     rounded[joined] = elementType;
   return joined;

@@ -23,24 +23,34 @@ using namespace mpc;
 /// More pieces than this are walked element by element instead.
 static constexpr size_t kMaxSegments = 16;
 
-/// Widest carried type among the values that `tensors` are computed from.
-static int64_t widestBits(ElementEmitter &emitter, ArrayRef<Value> tensors) {
+/// What a kernel reads along its lanes and computes there.
+struct LaneValues {
+  /// Width of the widest carried type.
+  int64_t widestBits = 8;
+  bool readsHalf = false, computes = false;
+};
+
+static LaneValues laneValues(ElementEmitter &emitter, ArrayRef<Value> tensors) {
   llvm::DenseSet<Value> visited;
   SmallVector<Value> work(tensors);
-  int64_t bits = 8;
+  LaneValues found;
   while (!work.empty()) {
     Value value = work.pop_back_val();
     if (!visited.insert(value).second)
       continue;
-    Type type = carriedType(getElementTypeOrSelf(value.getType()));
-    if (!shapeOf(value).empty() && shapeOf(value).back() != 1)
-      bits = std::max<int64_t>(bits, type.getIntOrFloatBitWidth());
+    Type element = getElementTypeOrSelf(value.getType());
+    bool hasLanes = !shapeOf(value).empty() && shapeOf(value).back() != 1;
+    if (hasLanes)
+      found.widestBits = std::max<int64_t>(
+          found.widestBits, carriedType(element).getIntOrFloatBitWidth());
     Operation *op = value.getDefiningOp();
+    found.readsHalf |= hasLanes && element.isF16() && emitter.memoryOf(value);
+    found.computes |= op && isa<ElementwiseOpInterface>(op);
     // The state of random numbers is not walked along.
     if (op && !emitter.isBound(value) && !isa<RandomBitsOp>(op))
       llvm::append_range(work, op->getOperands());
   }
-  return bits;
+  return found;
 }
 
 /// The power of two whose vectors cover `size` positions with the least work.
@@ -82,7 +92,8 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
   if (target.lanes == 1 || target.alignedVectors)
     registers = 1;
   int64_t widest = target.lanes * registers;
-  if (widestBits(emitter, tensors) > 32)
+  LaneValues values = laneValues(emitter, tensors);
+  if (values.widestBits > 32)
     widest /= 2;
 
   SmallVector<LaneSegment> segments;
@@ -100,8 +111,10 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
         lanes *= 2;
     else if (whole)
       lanes = chooseLanes(range.size(), widest);
-    else if (cost > 12)
-      // Gathering lanes pays where much is computed on them.
+    else if (cost > 12 || (values.readsHalf && values.computes))
+      // Gathering lanes pays where much is computed on them, or an f16 is
+      // widened: alone it goes into a register that others write as well, and
+      // each waits for the one before.
       lanes = chooseLanes(range.size(), target.lanes);
     segments.push_back({range, lanes});
     begin = end;

@@ -55,3 +55,18 @@ func.func private @ahead(%x: tensor<28x64xf32>, %w: tensor<64x32xf32>, %r: tenso
   %1 = mpc.add %0, %r : (tensor<28x32xf32>, tensor<28x32xf32>) -> tensor<28x32xf32>
   return %1 : tensor<28x32xf32>
 }
+
+// What is picked along a row in f16 is widened a vector at a time: one element after the other
+// would wait for the one before.
+
+// CHECK-LABEL: func.func private @picked_impl(
+// CHECK: %[[HALVES:.*]] = vector.from_elements {{.*}} : vector<16xf16>
+// CHECK: arith.extf %[[HALVES]] : vector<16xf16> to vector<16xf32>
+// CHECK: arith.addf {{.*}} : vector<16xf32>
+func.func private @picked(%x: tensor<8x80xf16>, %at: tensor<160xi64>, %y: tensor<8x160xf32>) -> tensor<8x160xf32>
+    attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.gather %x, %at axis(1) : (tensor<8x80xf16>, tensor<160xi64>) -> tensor<8x160xf16>
+  %1 = mpc.cast %0 : tensor<8x160xf16> to tensor<8x160xf32>
+  %2 = mpc.add %y, %1 : (tensor<8x160xf32>, tensor<8x160xf32>) -> tensor<8x160xf32>
+  return %2 : tensor<8x160xf32>
+}
