@@ -75,6 +75,8 @@ TEST(FastPathTest, TheBestPolicyUsesTheNarrowestUnits) {
   EXPECT_EQ(bestPolicy(targetOf("cuda:sm_75")).policy, "mixed_float16");
   EXPECT_EQ(bestPolicy(targetOf("cuda:sm_61")).policy, "float32");
   EXPECT_EQ(bestPolicy(targetOf("cpu:avx2")).policy, "float32");
+  EXPECT_EQ(bestPolicy(targetOf("cpu:avx512")).policy, "float32");
+  EXPECT_EQ(bestPolicy(targetOf("cpu:avx512bf16")).policy, "mixed_bfloat16");
   EXPECT_EQ(bestPolicy(targetOf("cpu:amx")).policy, "mixed_bfloat16");
   for (llvm::StringRef name : TargetInfo::names()) {
     PolicyChoice choice = bestPolicy(targetOf(name.str().c_str()));
