@@ -132,7 +132,7 @@ double mpc::runUnitLoop(UnitLoop loop, int64_t rounds) {
     tileBf16(rounds);
     // A product of tiles has 16 times 16 sums of 32 positions, and there is one
     // for every 16 operands.
-    lanes = 16 * 32 / 2;
+    lanes = 16 * 16;
     break;
   }
   return 2 * 2 * lanes * kOperands * double(rounds);

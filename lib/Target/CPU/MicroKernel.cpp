@@ -172,14 +172,11 @@ private:
       if (run == 1) {
         part = memref::LoadOp::create(b, loc, rows, math.add(at, first));
       } else {
-        Value run_ = vector::LoadOp::create(
+        Value factors = vector::LoadOp::create(
             b, loc, VectorType::get({run}, stored), rows, math.add(at, first));
-        Type joined = b.getIntegerType(run * bits);
+        auto joined = VectorType::get({1}, b.getIntegerType(run * bits));
         part = vector::ExtractOp::create(
-            b, loc,
-            vector::BitCastOp::create(b, loc, VectorType::get({1}, joined),
-                                      run_),
-            0);
+            b, loc, vector::BitCastOp::create(b, loc, joined, factors), 0);
       }
       if (!part.getType().isInteger(32))
         part = values.extendUnsigned(part, b.getI32Type());
