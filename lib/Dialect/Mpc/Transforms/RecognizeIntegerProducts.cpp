@@ -10,11 +10,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bytes.h"
+
 #include "MatchUtils.h"
 #include "ScalarEmitter.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Tensor.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mpc;
@@ -50,11 +54,6 @@ std::optional<Tensor> constantTensor(Value value) {
   if (inner && inner->isFloat() == isa<FloatType>(type.getElementType()))
     return std::move(*inner).withType(type);
   return std::nullopt;
-}
-
-bool isByte(Value value) {
-  Type type = getElementTypeOrSelf(value.getType());
-  return type.isInteger(8) || type.isUnsignedInteger(8);
 }
 
 bool isUnsigned(Value value) {
@@ -103,7 +102,8 @@ struct Dequantized {
 
 /// Weights that import has centred: i8 less a zero point.
 bool takeConstant(Dequantized &found) {
-  if (found.zero || !isa<IntegerType>(getElementTypeOrSelf(found.integers)))
+  if (found.zero || !isa<IntegerType>(getElementTypeOrSelf(found.integers)) ||
+      getElementTypeOrSelf(found.integers).isUnsignedInteger(64))
     return false;
   std::optional<Tensor> tensor = constantTensor(found.integers);
   if (!tensor || tensor->size() == 0)
@@ -157,11 +157,11 @@ std::optional<Dequantized> matchDequantized(Value value) {
   if (auto difference = value.getDefiningOp<SubOp>()) {
     value = difference.getLhs();
     found.zero = difference.getRhs();
-    // In fewer bits the difference may wrap.
-    if (getElementTypeOrSelf(value).getIntOrFloatBitWidth() < 16)
+    if (!holdsDifferences(value))
       return std::nullopt;
     found.zeroTensor = constantTensor(found.zero);
-    if (auto cast = found.zero.getDefiningOp<CastOp>())
+    if (auto cast = found.zero.getDefiningOp<CastOp>();
+        cast && isByte(cast.getInput()))
       found.zero = cast.getInput();
     // Numbers of 8 bits keep the sum below the bound.
     if (!isByte(found.zero) &&
@@ -172,7 +172,7 @@ std::optional<Dequantized> matchDequantized(Value value) {
       return std::nullopt;
   }
   if (auto wide = value.getDefiningOp<CastOp>();
-      wide && isByte(wide.getInput()))
+      wide && isByte(wide.getInput()) && holdsDifferences(value))
     value = wide.getInput();
   if (shapeOf(value) != shape)
     return std::nullopt;
@@ -257,6 +257,18 @@ Value sumsOf(ScalarEmitter &emit, Value integers, ArrayRef<int64_t> axes) {
   return emit.reduce<ReduceSumOp>(wide, axes, /*keepDims=*/true);
 }
 
+/// Whether products of both sides' scales are normal numbers of f32: sums that
+/// are scaled by them once are then as exact as those of scaled factors.
+bool scalesMultiply(const Dequantized &lhs, const Dequantized &rhs) {
+  static constexpr double kOne[] = {1.0};
+  ArrayRef<double> left = lhs.scale ? lhs.scale->floats() : kOne,
+                   right = rhs.scale ? rhs.scale->floats() : kOne;
+  return llvm::all_of(left, [&](double x) {
+    return llvm::all_of(right,
+                        [&](double y) { return std::isnormal(float(x * y)); });
+  });
+}
+
 /// The scales of both sides as a constant of `type`; null where they are one.
 Value factorOf(ScalarEmitter &emit, const Dequantized &lhs,
                const Dequantized &rhs, ArrayRef<int64_t> shape, Type element) {
@@ -301,6 +313,9 @@ matchSides(ContractionOpInterface op, int64_t columnAxis,
     return rewriter.notifyMatchFailure(op, "the left side's numbers vary");
   if (rhs->zero && !rhs->zeroTensor)
     return rewriter.notifyMatchFailure(op, "unknown zero point on the right");
+  if (!scalesMultiply(*lhs, *rhs))
+    return rewriter.notifyMatchFailure(op, "the scales' product is no normal "
+                                           "number");
   for (const std::optional<Tensor> &numbers : {rhs->scale, rhs->zeroTensor})
     if (numbers && !rhs->variesAlong(numbers->getShape(), columnAxis))
       return rewriter.notifyMatchFailure(op,

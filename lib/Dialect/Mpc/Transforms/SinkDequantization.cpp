@@ -9,6 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bytes.h"
+
 #include "MatchUtils.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -24,11 +26,6 @@ namespace mpc {
 } // namespace mpc
 
 namespace {
-
-bool isByte(Value value) {
-  Type type = getElementTypeOrSelf(value.getType());
-  return type.isInteger(8) || type.isUnsignedInteger(8);
-}
 
 /// The number behind a constant of one element, its casts and reshapes.
 std::optional<double> numberOf(Value value) {
@@ -70,13 +67,13 @@ std::optional<Dequantization> matchDequantization(Value value) {
     return std::nullopt;
   if (auto difference = value.getDefiningOp<SubOp>()) {
     std::optional<double> zero = numberOf(difference.getRhs());
-    if (!zero || getElementTypeOrSelf(value.getType()).isInteger(8) ||
+    if (!zero || !holdsDifferences(value) ||
         !step(difference, difference.getLhs()))
       return std::nullopt;
     found.zero = *zero;
   }
   if (auto wide = value.getDefiningOp<CastOp>();
-      wide && isByte(wide.getInput()) && !isByte(value))
+      wide && isByte(wide.getInput()) && holdsDifferences(value))
     step(wide, wide.getInput());
   if (!isByte(value))
     return std::nullopt;

@@ -135,3 +135,37 @@ func.func @wide_integers(%x: tensor<4x2xi16>, %w: tensor<2x3xi8>) -> tensor<4x3x
   %2 = mpc.matmul %0, %1 : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
   return %2 : tensor<4x3xf32>
 }
+
+// Casts between that lose something keep the floats, differences that wrap or are no integers as
+// well, and so do scales whose product f32 does not hold.
+// CHECK-LABEL: func @not_exact
+// CHECK-COUNT-5: mpc.matmul {{.*}} : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+// CHECK-NOT: mpc.matmul
+func.func @not_exact(%x: tensor<4x3xui8>)
+    -> (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>) {
+  %w = mpc.constant dense<[[-128, 127], [5, -6], [7, 8]]> : tensor<3x2xi8>
+  %1 = mpc.cast %w : tensor<3x2xi8> to tensor<3x2xf32>
+  %truth = mpc.cast %x : tensor<4x3xui8> to tensor<4x3xi1>
+  %2 = mpc.cast %truth : tensor<4x3xi1> to tensor<4x3xf32>
+  %3 = mpc.matmul %2, %1 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %sign = mpc.cast %x : tensor<4x3xui8> to tensor<4x3xi8>
+  %narrow = mpc.cast %sign : tensor<4x3xi8> to tensor<4x3xui16>
+  %4 = mpc.cast %narrow : tensor<4x3xui16> to tensor<4x3xf32>
+  %5 = mpc.matmul %4, %1 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %hundred = mpc.constant dense<100> : tensor<ui32>
+  %wide = mpc.cast %x : tensor<4x3xui8> to tensor<4x3xui32>
+  %wrapped = mpc.sub %wide, %hundred : (tensor<4x3xui32>, tensor<ui32>) -> tensor<4x3xui32>
+  %6 = mpc.cast %wrapped : tensor<4x3xui32> to tensor<4x3xf32>
+  %7 = mpc.matmul %6, %1 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %half = mpc.constant dense<3.5> : tensor<f64>
+  %double = mpc.cast %x : tensor<4x3xui8> to tensor<4x3xf64>
+  %less = mpc.sub %double, %half : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x3xf64>
+  %8 = mpc.cast %less : tensor<4x3xf64> to tensor<4x3xf32>
+  %9 = mpc.matmul %8, %1 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %large = mpc.constant dense<1.0e20> : tensor<f32>
+  %10 = mpc.cast %x : tensor<4x3xui8> to tensor<4x3xf32>
+  %11 = mpc.mul %10, %large : (tensor<4x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %12 = mpc.mul %1, %large : (tensor<3x2xf32>, tensor<f32>) -> tensor<3x2xf32>
+  %13 = mpc.matmul %11, %12 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  return %3, %5, %7, %9, %13 : tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>
+}

@@ -67,3 +67,15 @@ func.func @falling(%x: tensor<1x2x4x4xui8>) -> (tensor<1x2x2x2xf32>, tensor<1x2x
   %4 = mpc.max_pool %3 window([2, 2]) strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) : tensor<1x2x4x4xf32> -> tensor<1x2x2x2xf32>
   return %2, %4 : tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32>
 }
+
+// Differences of unsigned numbers wrap, which is no order of bytes.
+// CHECK-LABEL: func @wrapped
+// CHECK: mpc.max_pool {{.*}} : tensor<1x1x4x4xf32>
+func.func @wrapped(%x: tensor<1x1x4x4xui8>) -> tensor<1x1x2x2xf32> {
+  %z = mpc.constant dense<100> : tensor<ui32>
+  %0 = mpc.cast %x : tensor<1x1x4x4xui8> to tensor<1x1x4x4xui32>
+  %1 = mpc.sub %0, %z : (tensor<1x1x4x4xui32>, tensor<ui32>) -> tensor<1x1x4x4xui32>
+  %2 = mpc.cast %1 : tensor<1x1x4x4xui32> to tensor<1x1x4x4xf32>
+  %3 = mpc.max_pool %2 window([2, 2]) strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) : tensor<1x1x4x4xf32> -> tensor<1x1x2x2xf32>
+  return %3 : tensor<1x1x2x2xf32>
+}
