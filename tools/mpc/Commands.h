@@ -29,9 +29,10 @@ struct CheckArguments {
   /// Folder that receives what a training step was given and the answers.
   std::string save;
   bool perOp = false;
-  /// Changes the module between the oracle's second run and the rest of the
-  /// compile. Tests put faults in here to see them caught; no flag sets it.
-  std::function<void(mlir::ModuleOp)> afterPrecision;
+  /// Change the module before Precision, and between the oracle's second run
+  /// and the rest of the compile. Tests put faults in here to see them caught;
+  /// no flag sets them.
+  std::function<void(mlir::ModuleOp)> afterSimplify, afterPrecision;
 };
 
 struct CompileArguments {

@@ -233,6 +233,28 @@ TEST(FirstOverflowTest, IsNamedWhereOnlyTheCompiledCodeOverflows) {
       << output;
 }
 
+/// The oracle's second mode runs what a rewrite made of the model, so a wrong
+/// one moves the tolerance along with the answer.
+TEST(RewriteFaultTest, IsCaughtWhereItWidensItsOwnTolerance) {
+  std::string path = (std::filesystem::temp_directory_path() /
+                      ("mpc-rewrite-" + std::to_string(::getpid()) + ".mlir"))
+                         .string();
+  std::ofstream(path) << kDense;
+  for (const char *policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    CheckArguments arguments;
+    arguments.common.model = path;
+    arguments.common.policy = policy;
+    arguments.common.json = arguments.common.quiet = true;
+    arguments.common.threads = 1;
+    arguments.afterSimplify = dropBias;
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(checkCommand(arguments), kCheckFailed) << policy;
+    std::string output = testing::internal::GetCapturedStdout();
+    EXPECT_NE(output.find("\"rewrite_error\":"), std::string::npos) << output;
+  }
+  std::filesystem::remove(path);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Check, FaultTest,
     testing::Values(Fault{"accumulatorFloat16", "float32", kDense,
