@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowProgram.h"
+#include "TileRegions.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -16,6 +17,19 @@ using namespace mpc;
 /// Inputs that cost more than this per element are computed once and kept.
 static constexpr int64_t kRecomputeCost = 6;
 
+/// Rows of at most this many elements go two at a time. Between its walks a
+/// row waits for a sum over lanes, a division and a root, some 100 cycles each
+/// time, which longer rows do not feel; and both rows stay in the first cache.
+static constexpr int64_t kLongestPair = 2048;
+/// The same for 32-bit rows of powers, which have enough to do in between.
+static constexpr int64_t kLongestPairOfPowers = 256;
+
+/// Rows of more elements than this in all come from beyond the second cache.
+/// Two at a time are more streams than the processor's own prefetching follows
+/// well, so they are fetched ahead; 32-bit rows wait for memory either way, and
+/// lose by it.
+static constexpr int64_t kCached = 1 << 18;
+
 namespace {
 class RowPhase : public Phase {
 public:
@@ -24,6 +38,8 @@ public:
         form(std::move(rows)) {
     if (form.isVertical())
       planVertical();
+    else if (goesInPairs())
+      together = 2;
   }
 
   PhaseCost cost() override;
@@ -31,6 +47,8 @@ public:
 
 private:
   void planVertical();
+  bool isCached() const { return form.rows() * form.length() <= kCached; }
+  bool goesInPairs() const;
   SmallVector<Value> keptBy(Operation *op);
 
   LoopContext &context;
@@ -40,6 +58,8 @@ private:
   /// Neighbouring rows of an item: more than 1 only where the last dimension
   /// stays.
   int64_t lanes = 1;
+  /// Rows of an item that are walked side by side.
+  int64_t together = 1;
 };
 } // namespace
 
@@ -64,6 +84,20 @@ void RowPhase::planVertical() {
     emitter.unbind(op->getResult(0));
 }
 
+bool RowPhase::goesInPairs() const {
+  if (!context.target.privateScratch || form.rows() % 2 != 0)
+    return false;
+  bool isNarrow = llvm::all_of(roots, [](const Root &root) {
+    return getElementTypeOrSelf(root.tensor.getType())
+               .getIntOrFloatBitWidth() <= 16;
+  });
+  bool hasPowers = llvm::any_of(
+      form.ops, [](Operation *op) { return isa<SoftmaxOp, LogSoftmaxOp>(op); });
+  return (isNarrow || isCached()) &&
+         form.length() <=
+             (hasPowers && !isNarrow ? kLongestPairOfPowers : kLongestPair);
+}
+
 PhaseCost RowPhase::cost() {
   int64_t items = form.rows();
   if (form.isVertical() && items)
@@ -72,9 +106,11 @@ PhaseCost RowPhase::cost() {
   double cycles = 0;
   for (Operation *op : form.ops)
     cycles += isa<SoftmaxOp, LogSoftmaxOp>(op) ? 3.0 : 1.5;
-  return {items,
-          20 + cycles * static_cast<double>(form.length()) *
-                   (form.isVertical() ? std::max(1.0, lanes / 8.0) : 1.0)};
+  return {
+      items / together,
+      static_cast<double>(together) *
+          (20 + cycles * static_cast<double>(form.length()) *
+                    (form.isVertical() ? std::max(1.0, lanes / 8.0) : 1.0))};
 }
 
 /// What is read once is not kept, nor what memory holds as it is.
@@ -98,7 +134,25 @@ LogicalResult RowPhase::emit(Value item) {
   SmallVector<RowProgram::Stored> stored;
   for (const Root &root : roots)
     stored.push_back({{root.tensor, root.tensor, 0, {}}, root.memref});
-  return RowProgram(emitter, form, std::move(choice), stored).emitItem(item);
+  RowProgram program(emitter, form, std::move(choice), stored);
+  if (together == 1)
+    return program.emitItem(item);
+  IndexMath index{emitter.getBuilder(), emitter.getLoc()};
+  Value first = index.mul(item, together),
+        second = index.add(first, emitter.index(1));
+  OpBuilder &builder = emitter.getBuilder();
+  Operation *before = second.getDefiningOp();
+  if (failed(program.emitItem(first)))
+    return failure();
+  SmallVector<Operation *> ops;
+  for (Operation *op = before->getNextNode();
+       op && op != builder.getInsertionPoint().getNodePtr();
+       op = op->getNextNode())
+    ops.push_back(op);
+  interleaveItems(
+      builder, ops, first, second,
+      form.rows() * form.length() > kCached ? together * form.length() : 0);
+  return success();
 }
 
 std::unique_ptr<Phase> mpc::makeRowPhase(LoopContext &context,
