@@ -167,13 +167,7 @@ struct GatherToSlice : OpRewritePattern<GatherOp> {
     offsets[axis] = indices->front();
     sizes[axis] = count;
     strides[axis] = step;
-    Value part =
-        step == 1
-            ? emit.slice(op.getInput(), offsets, sizes)
-            : emit.create<SliceOp>(withShape(op, sizes), op.getInput(),
-                                   rewriter.getDenseI64ArrayAttr(offsets),
-                                   rewriter.getDenseI64ArrayAttr(sizes),
-                                   rewriter.getDenseI64ArrayAttr(strides));
+    Value part = emit.slice(op.getInput(), offsets, sizes, strides);
     rewriter.replaceOp(op, emit.reshape(part, shapeOf(op)));
     return success();
   }

@@ -90,11 +90,14 @@ FailureOr<ElementsAttr> mpc::transposeConstant(ElementsAttr attr,
 
 FailureOr<ElementsAttr> mpc::sliceConstant(ElementsAttr attr,
                                            ArrayRef<int64_t> offsets,
-                                           ArrayRef<int64_t> sizes) {
+                                           ArrayRef<int64_t> sizes,
+                                           ArrayRef<int64_t> steps) {
   SmallVector<int64_t> strides = rowMajorStrides(shapeOf(attr));
   int64_t offset = 0;
   for (auto [stride, begin] : llvm::zip_equal(strides, offsets))
     offset += stride * begin;
+  for (auto [stride, step] : llvm::zip(strides, steps))
+    stride *= step;
   return stridedConstant(attr, sizes, strides, offset, "slice");
 }
 

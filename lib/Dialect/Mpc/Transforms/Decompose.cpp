@@ -5,7 +5,8 @@
 // Rewrites composites into ops that every target has kernels for. First pass of
 // the Layout stage: its slices and reshapes are what the later ones clean up.
 // Recurrent ops: DecomposeRecurrent.cpp; updates: DecomposeUpdate.cpp; losses
-// and training forms: DecomposeTraining.cpp and DecomposeNorms.cpp.
+// and training forms: DecomposeTraining.cpp and DecomposeNorms.cpp; transposed
+// convolutions: DecomposeConvTranspose.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,116 +90,6 @@ Value decomposeGroups(OpEmitter &emit, OpTy op, int64_t groups) {
 }
 
 //===----------------------------------------------------------------------===//
-// Transposed convolution
-//===----------------------------------------------------------------------===//
-
-/// Windows that touch but do not overlap: each input pixel makes its own block.
-bool isBlockwise(ConvTransposeOp op) {
-  ArrayRef<int64_t> window = shapeOf(op.getFilter()).drop_front(2);
-  auto isZero = [](int64_t value) { return value == 0; };
-  return op.getGroups() == 1 && window == op.getStrides() &&
-         llvm::all_of(op.getPadLow(), isZero) &&
-         llvm::all_of(op.getPadHigh(), isZero) &&
-         llvm::all_of(op.getOutputPadding(), isZero) &&
-         llvm::all_of(op.getDilations(),
-                      [](int64_t value) { return value == 1; });
-}
-
-/// The product of the pixels with the filter, its blocks put in place.
-Value decomposeBlockwise(OpEmitter &emit, ConvTransposeOp op) {
-  ArrayRef<int64_t> image = shapeOf(op.getInput()),
-                    filter = shapeOf(op.getFilter());
-  int64_t rank = image.size(), spatial = rank - 2, out = filter[1];
-  ArrayRef<int64_t> window = filter.drop_front(2);
-
-  SmallVector<int64_t> toLast = {0};
-  for (int64_t d = 0; d < spatial; ++d)
-    toLast.push_back(d + 2);
-  toLast.push_back(1);
-  Value pixels = emit.transpose(op.getInput(), toLast);
-  pixels = emit.reshape(pixels,
-                        {image[0] * productOf(image.drop_front(2)), image[1]});
-
-  // [C, O, window...] -> [C, window..., O]
-  SmallVector<int64_t> filterOrder = {0};
-  for (int64_t d = 0; d < spatial; ++d)
-    filterOrder.push_back(d + 2);
-  filterOrder.push_back(1);
-  Value matrix = emit.reshape(emit.transpose(op.getFilter(), filterOrder),
-                              {filter[0], productOf(window) * out});
-  Type element = getElementTypeOrSelf(op.getResult());
-  auto blocksType = RankedTensorType::get(
-      {shapeOf(pixels)[0], productOf(window) * out}, element);
-  Value blocks = emit.create<MatmulOp>(
-      blocksType, pixels, matrix, /*transpose_lhs=*/UnitAttr(),
-      /*transpose_rhs=*/UnitAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
-      PackedAttr());
-
-  // [N, s..., window..., O] -> [N, s0, w0, s1, w1, ..., O], then back to
-  // channels first.
-  SmallVector<int64_t> split = {image[0]}, order = {0}, joined = {image[0]},
-                       toFirst = {0, rank - 1};
-  llvm::append_range(split, image.drop_front(2));
-  llvm::append_range(split, window);
-  split.push_back(out);
-  for (int64_t d = 0; d < spatial; ++d) {
-    order.append({1 + d, 1 + spatial + d});
-    joined.push_back(image[2 + d] * window[d]);
-    toFirst.push_back(1 + d);
-  }
-  order.push_back(2 * spatial + 1);
-  joined.push_back(out);
-  Value placed = emit.transpose(emit.reshape(blocks, split), order);
-  return emit.transpose(emit.reshape(placed, joined), toFirst);
-}
-
-/// A conv over the input with `stride - 1` zeros between its elements.
-Value decompose(OpEmitter &emit, ConvTransposeOp op) {
-  if (isBlockwise(op))
-    return decomposeBlockwise(emit, op);
-  ArrayRef<int64_t> filter = shapeOf(op.getFilter());
-  int64_t spatial = filter.size() - 2, groups = op.getGroups();
-  int64_t in = filter[0] / groups, out = filter[1];
-
-  // [G * C/G, O/G, window...] -> [G * O/G, C/G, window... reversed]
-  SmallVector<int64_t> split = {groups, in, out}, swap = {0, 2, 1},
-                       joined = {groups * out, in}, axes;
-  for (int64_t d = 0; d < spatial; ++d) {
-    split.push_back(filter[2 + d]);
-    joined.push_back(filter[2 + d]);
-    swap.push_back(3 + d);
-    axes.push_back(2 + d);
-  }
-  Value weights = emit.reshape(
-      emit.transpose(emit.reshape(op.getFilter(), split), swap), joined);
-  weights = emit.reverse(weights, axes);
-
-  // Padding that is negative crops, which only mpc.pad can do.
-  SmallVector<int64_t> low(spatial + 2, 0), high(low), interior(low), padLow,
-      padHigh;
-  for (int64_t d = 0; d < spatial; ++d) {
-    int64_t reach = op.getDilations()[d] * (filter[2 + d] - 1);
-    int64_t before = reach - op.getPadLow()[d];
-    int64_t after = reach - op.getPadHigh()[d] + op.getOutputPadding()[d];
-    interior[2 + d] = op.getStrides()[d] - 1;
-    low[2 + d] = std::min<int64_t>(before, 0);
-    high[2 + d] = std::min<int64_t>(after, 0);
-    padLow.push_back(std::max<int64_t>(before, 0));
-    padHigh.push_back(std::max<int64_t>(after, 0));
-  }
-  Value image = emit.pad(op.getInput(), low, high, interior);
-  SmallVector<int64_t> ones(spatial, 1);
-  OpBuilder &b = emit.builder;
-  return emit.create<ConvOp>(
-      op.getType(), image, weights, b.getDenseI64ArrayAttr(ones),
-      b.getDenseI64ArrayAttr(padLow), b.getDenseI64ArrayAttr(padHigh),
-      b.getDenseI64ArrayAttr(op.getDilations()), b.getI64IntegerAttr(groups),
-      ImageLayoutAttr::get(b.getContext(), ImageLayout::channels_first),
-      DenseI64ArrayAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
-      PackedAttr(), IntegerAttr());
-}
-
-//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -226,8 +117,11 @@ struct DecomposePass : mpc::impl::DecomposePassBase<DecomposePass> {
       OpEmitter emit(builder, op);
       SmallVector<Value> values =
           TypeSwitch<Operation *, SmallVector<Value>>(op)
-              .Case<BatchNormOp, ConvTransposeOp>([&](auto norm) {
+              .Case([&](BatchNormOp norm) {
                 return SmallVector<Value>{decompose(emit, norm)};
+              })
+              .Case([&](ConvTransposeOp conv) {
+                return SmallVector<Value>{decomposeConvTranspose(conv)};
               })
               .Case<GroupNormOp>([&](auto norm) {
                 return SmallVector<Value>{

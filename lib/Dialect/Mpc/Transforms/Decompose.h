@@ -47,6 +47,10 @@ llvm::SmallVector<mlir::Value> decomposeNorm(mlir::OpBuilder &builder,
 llvm::SmallVector<mlir::Value> decomposeTraining(mlir::OpBuilder &builder,
                                                  mlir::Operation *op);
 
+/// The value of `op`, computed before it: a product where windows only touch,
+/// one convolution for each remainder of positions by the stride else.
+mlir::Value decomposeConvTranspose(ConvTransposeOp op);
+
 } // namespace mpc
 
 #endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_DECOMPOSE_H

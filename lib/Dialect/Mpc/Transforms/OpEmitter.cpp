@@ -84,16 +84,20 @@ Value OpEmitter::transpose(Value value, ArrayRef<int64_t> permutation) {
 }
 
 Value OpEmitter::slice(Value value, ArrayRef<int64_t> offsets,
-                       ArrayRef<int64_t> sizes) {
+                       ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
   if (shapeOf(value) == sizes)
     return value;
   if (ElementsAttr attr = constantOf(value))
-    if (FailureOr<ElementsAttr> part = sliceConstant(attr, offsets, sizes);
+    if (FailureOr<ElementsAttr> part =
+            sliceConstant(attr, offsets, sizes, steps);
         succeeded(part))
       return constant(*part);
+  bool touch = llvm::all_of(steps, [](int64_t step) { return step == 1; });
   return create<SliceOp>(
-      RankedTensorType::get(sizes, getElementTypeOrSelf(value)), value, offsets,
-      sizes, DenseI64ArrayAttr());
+      RankedTensorType::get(sizes, getElementTypeOrSelf(value)), value,
+      builder.getDenseI64ArrayAttr(offsets),
+      builder.getDenseI64ArrayAttr(sizes),
+      touch ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(steps));
 }
 
 Value OpEmitter::sliceAxis(Value value, int64_t axis, int64_t begin,

@@ -51,8 +51,10 @@ public:
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   /// A reshape where only extents of 1 move.
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> permutation);
+  /// `steps` apart; neighbours where nothing is said.
   mlir::Value slice(mlir::Value value, llvm::ArrayRef<int64_t> offsets,
-                    llvm::ArrayRef<int64_t> sizes);
+                    llvm::ArrayRef<int64_t> sizes,
+                    llvm::ArrayRef<int64_t> steps = {});
   /// The part `[begin, begin + size)` of one dimension.
   mlir::Value sliceAxis(mlir::Value value, int64_t axis, int64_t begin,
                         int64_t size);

@@ -32,28 +32,6 @@ func.func @group_norm_of_f16(%x: tensor<2x4x3x3xf16>, %s: tensor<4xf16>, %b: ten
   return %0 : tensor<2x4x3x3xf16>
 }
 
-// Windows that do not overlap: one matmul, then the blocks in their places.
-// CHECK-LABEL: func.func @blockwise_conv_transpose
-// CHECK: %[[PIXELS:.+]] = mpc.transpose %{{.+}} [0, 2, 3, 1]
-// CHECK: %[[ROWS:.+]] = mpc.reshape %[[PIXELS]] : tensor<1x5x6x4xf32> to tensor<30x4xf32>
-// CHECK: mpc.matmul %[[ROWS]], %{{.+}} : (tensor<30x4xf32>, tensor<4x12xf32>) -> tensor<30x12xf32>
-// CHECK-NOT: mpc.pad
-// CHECK: return
-func.func @blockwise_conv_transpose(%x: tensor<1x4x5x6xf32>, %w: tensor<4x3x2x2xf32>) -> tensor<1x3x10x12xf32> {
-  %0 = mpc.conv_transpose %x, %w strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) output_padding([0, 0]) : (tensor<1x4x5x6xf32>, tensor<4x3x2x2xf32>) -> tensor<1x3x10x12xf32>
-  return %0 : tensor<1x3x10x12xf32>
-}
-
-// Overlapping windows: zeros between the pixels, the filter turned round.
-// CHECK-LABEL: func.func @overlapping_conv_transpose
-// CHECK: %[[FILTER:.+]] = mpc.reverse %{{.+}} axes([2])
-// CHECK: %[[IMAGE:.+]] = mpc.pad %{{.+}} interior([0, 0, 1])
-// CHECK: mpc.conv %[[IMAGE]], %[[FILTER]] strides([1]) pad([1], [2]) dilations([1])
-func.func @overlapping_conv_transpose(%x: tensor<1x4x5xf32>, %w: tensor<4x3x3xf32>) -> tensor<1x3x10xf32> {
-  %0 = mpc.conv_transpose %x, %w strides([2]) pad([1], [1]) dilations([1]) output_padding([1]) : (tensor<1x4x5xf32>, tensor<4x3x3xf32>) -> tensor<1x3x10xf32>
-  return %0 : tensor<1x3x10xf32>
-}
-
 // One product for the input of both steps, one per step for the state, which is
 // rounded to the operands' type where a product reads it.
 // CHECK-LABEL: func.func @lstm_of_two_steps

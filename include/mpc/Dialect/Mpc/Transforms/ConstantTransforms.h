@@ -27,10 +27,12 @@ reshapeConstant(mlir::ElementsAttr attr, mlir::RankedTensorType type);
 mlir::FailureOr<mlir::ElementsAttr>
 transposeConstant(mlir::ElementsAttr attr, llvm::ArrayRef<int64_t> permutation);
 
-/// The elements from `offsets` on, `sizes` of them.
+/// The elements from `offsets` on, `sizes` of them, `steps` apart (not given:
+/// neighbours).
 mlir::FailureOr<mlir::ElementsAttr>
 sliceConstant(mlir::ElementsAttr attr, llvm::ArrayRef<int64_t> offsets,
-              llvm::ArrayRef<int64_t> sizes);
+              llvm::ArrayRef<int64_t> sizes,
+              llvm::ArrayRef<int64_t> steps = {});
 
 /// The order along `axes` turned round.
 mlir::FailureOr<mlir::ElementsAttr>

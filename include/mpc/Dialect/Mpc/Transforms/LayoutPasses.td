@@ -49,7 +49,8 @@ def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
     - `batch_norm`: a product and a sum per channel.
     - `group_norm`, `instance_norm`: reshape, `layer_norm`, a product and a sum.
     - `conv_transpose`: where windows do not overlap a matmul whose result is
-      rearranged, else a conv over the input with zeros between its elements.
+      rearranged, else a conv for each remainder of the result's positions by
+      the strides (a phase), with the filter positions that meet the input there.
     - `lstm`, `gru`, `rnn`: one matmul for the input of all steps, then one matmul
       and the cell's elementwise ops per step, up to `max-steps` steps.
     - `optimizer.*`, `learning_rate`, `loss_scale.update`: elementwise ops per

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs the functions of decompose-update.mlir and decompose-training.mlir
-// before and after mpc-decompose.
+// Runs the functions of decompose-update.mlir, decompose-training.mlir and
+// decompose-conv-transpose.mlir before and after mpc-decompose.
 //
 //===----------------------------------------------------------------------===//
 
@@ -104,6 +104,21 @@ protected:
   MLIRContext context;
   std::mt19937 engine{7};
 };
+
+TEST_F(DecomposeTest, TransposedConvolutionsAreTheirPhases) {
+  int compared = 0;
+  forEachFunction(
+      "decompose-conv-transpose", [&](func::FuncOp whole, func::FuncOp parts) {
+        SmallVector<Tensor> arguments = drawArguments(whole, false);
+        for (auto [left, right] :
+             llvm::zip_equal(run(parts, arguments, Rounding::Float64),
+                             run(whole, arguments, Rounding::Float64))) {
+          EXPECT_LT(distance(left, right), 1e-14) << whole.getName().str();
+          ++compared;
+        }
+      });
+  EXPECT_EQ(compared, 9);
+}
 
 TEST_F(DecomposeTest, UpdatesAreTheirPartsToTheBit) {
   int compared = 0;

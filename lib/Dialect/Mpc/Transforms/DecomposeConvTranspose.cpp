@@ -1,0 +1,292 @@
+//===- DecomposeConvTranspose.cpp - transposed convolutions ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A transposed convolution as products and convolutions that multiply no zeros:
+// which positions of the window meet an element of the input depends on the
+// remainder of the result's position by the stride, so that each remainder (a
+// phase) is a convolution of its own with a part of the filter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decompose.h"
+#include "OpEmitter.h"
+
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// Windows that touch but do not overlap: each input pixel makes its own block.
+bool isBlockwise(ConvTransposeOp op) {
+  ArrayRef<int64_t> window = shapeOf(op.getFilter()).drop_front(2);
+  auto isZero = [](int64_t value) { return value == 0; };
+  return op.getGroups() == 1 && window == op.getStrides() &&
+         llvm::all_of(op.getPadLow(), isZero) &&
+         llvm::all_of(op.getPadHigh(), isZero) &&
+         llvm::all_of(op.getOutputPadding(), isZero) &&
+         llvm::all_of(op.getDilations(),
+                      [](int64_t value) { return value == 1; });
+}
+
+/// The product of the pixels with the filter, its blocks put in place.
+Value decomposeBlockwise(OpEmitter &emit, ConvTransposeOp op) {
+  ArrayRef<int64_t> image = shapeOf(op.getInput()),
+                    filter = shapeOf(op.getFilter());
+  int64_t rank = image.size(), spatial = rank - 2, out = filter[1];
+  ArrayRef<int64_t> window = filter.drop_front(2);
+
+  SmallVector<int64_t> toLast = {0};
+  for (int64_t d = 0; d < spatial; ++d)
+    toLast.push_back(d + 2);
+  toLast.push_back(1);
+  Value pixels = emit.transpose(op.getInput(), toLast);
+  pixels = emit.reshape(pixels,
+                        {image[0] * productOf(image.drop_front(2)), image[1]});
+
+  // [C, O, window...] -> [C, window..., O]
+  SmallVector<int64_t> filterOrder = {0};
+  for (int64_t d = 0; d < spatial; ++d)
+    filterOrder.push_back(d + 2);
+  filterOrder.push_back(1);
+  Value matrix = emit.reshape(emit.transpose(op.getFilter(), filterOrder),
+                              {filter[0], productOf(window) * out});
+  Type element = getElementTypeOrSelf(op.getResult());
+  auto blocksType = RankedTensorType::get(
+      {shapeOf(pixels)[0], productOf(window) * out}, element);
+  Value blocks = emit.create<MatmulOp>(
+      blocksType, pixels, matrix, /*transpose_lhs=*/UnitAttr(),
+      /*transpose_rhs=*/UnitAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
+      PackedAttr());
+
+  // [N, s..., window..., O] -> [N, s0, w0, s1, w1, ..., O], then back to
+  // channels first.
+  SmallVector<int64_t> split = {image[0]}, order = {0}, joined = {image[0]},
+                       toFirst = {0, rank - 1};
+  llvm::append_range(split, image.drop_front(2));
+  llvm::append_range(split, window);
+  split.push_back(out);
+  for (int64_t d = 0; d < spatial; ++d) {
+    order.append({1 + d, 1 + spatial + d});
+    joined.push_back(image[2 + d] * window[d]);
+    toFirst.push_back(1 + d);
+  }
+  order.push_back(2 * spatial + 1);
+  joined.push_back(out);
+  Value placed = emit.transpose(emit.reshape(blocks, split), order);
+  return emit.transpose(emit.reshape(placed, joined), toFirst);
+}
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+/// What result positions with the same remainder by the stride read along one
+/// dimension: position stride * q + remainder is the sum over t of filter
+/// position `last - t * filterStep` times input position
+/// `first + q + t * inputStep`.
+struct Phase {
+  int64_t taps = 0, last = 0, filterStep = 1, first = 0, inputStep = 1;
+};
+
+/// One dimension of a transposed convolution.
+struct PhasedDimension {
+  int64_t in, out, stride;
+  /// By remainder, those that the result has.
+  SmallVector<Phase> phases;
+
+  PhasedDimension(ConvTransposeOp op, int64_t d)
+      : in(shapeOf(op.getInput())[2 + d]), out(shapeOf(op.getResult())[2 + d]),
+        stride(op.getStrides()[d]) {
+    int64_t window = shapeOf(op.getFilter())[2 + d],
+            dilation = op.getDilations()[d], low = op.getPadLow()[d],
+            common = std::gcd(stride, dilation);
+    for (int64_t r = 0; r < std::min(stride, out); ++r) {
+      Phase phase;
+      phase.filterStep = stride / common;
+      phase.inputStep = dilation / common;
+      // Input position i meets filter position k at i * stride + k * dilation.
+      for (int64_t k = 0; k < window; ++k) {
+        int64_t distance = r + low - k * dilation;
+        if (distance % stride != 0)
+          continue;
+        ++phase.taps;
+        phase.last = k;
+        phase.first = distance / stride;
+      }
+      phases.push_back(phase);
+    }
+  }
+
+  /// Whether all remainders but one are zeros.
+  bool hasOnePhase() const {
+    return llvm::count_if(
+               phases, [](const Phase &phase) { return phase.taps > 0; }) == 1;
+  }
+  /// Positions to compute of a remainder. Those of several are put side by
+  /// side, so that each has as many as the first; what is too many is cut off.
+  int64_t count(int64_t remainder) const {
+    int64_t first = hasOnePhase() ? remainder : 0;
+    return (out - first + stride - 1) / stride;
+  }
+};
+
+/// A transposed convolution phase by phase.
+class PhasedConvolution {
+public:
+  PhasedConvolution(OpEmitter &emit, ConvTransposeOp op, CastOp rounds)
+      : emit(emit), op(op), rounds(rounds), chosen(op.getStrides().size()) {
+    ArrayRef<int64_t> filter = shapeOf(op.getFilter());
+    int64_t spatial = chosen.size(), groups = op.getGroups();
+    int64_t in = filter[0] / groups, outputs = groups * filter[1];
+    // [G * C/G, O/G, window...] -> [G * O/G, C/G, window...]
+    SmallVector<int64_t> split = {groups, in, filter[1]}, swap = {0, 2, 1},
+                         joined = {outputs, in};
+    for (int64_t d = 0; d < spatial; ++d) {
+      split.push_back(filter[2 + d]);
+      joined.push_back(filter[2 + d]);
+      swap.push_back(3 + d);
+      dimensions.push_back(PhasedDimension(op, d));
+    }
+    weights = emit.reshape(
+        emit.transpose(emit.reshape(op.getFilter(), split), swap), joined);
+  }
+
+  Value value() {
+    Value all = interleaved(0);
+    return all ? all : zeros(shapeOf(op.getResult()));
+  }
+
+private:
+  Value zeros(ArrayRef<int64_t> shape) {
+    return emit.splat(shape, resultElement(), 0.0);
+  }
+  Type resultElement() {
+    CastOp cast = rounds;
+    return getElementTypeOrSelf(cast ? cast.getResult() : op.getResult());
+  }
+
+  /// The result of the phases chosen for the dimensions before `d`, in the
+  /// order of its positions along `d` and what follows; null for zeros.
+  Value interleaved(size_t d) {
+    if (d == dimensions.size())
+      return convolution();
+    const PhasedDimension &dimension = dimensions[d];
+    int64_t axis = 2 + static_cast<int64_t>(d);
+    SmallVector<Value> parts;
+    for (auto [remainder, phase] : llvm::enumerate(dimension.phases)) {
+      chosen[d] = static_cast<int64_t>(remainder);
+      parts.push_back(phase.taps > 0 ? interleaved(d + 1) : Value());
+    }
+    Value *found = llvm::find_if(parts, [](Value part) { return !!part; });
+    if (found == parts.end())
+      return {};
+    SmallVector<int64_t> shape(shapeOf(*found));
+    if (dimension.hasOnePhase()) {
+      SmallVector<int64_t> low(shape.size(), 0), high(low), interior(low);
+      low[axis] = found - parts.begin();
+      interior[axis] = dimension.stride - 1;
+      high[axis] = dimension.out - low[axis] -
+                   ((shape[axis] - 1) * dimension.stride + 1);
+      return emit.pad(*found, low, high, interior);
+    }
+    for (Value &part : parts)
+      if (!part)
+        part = zeros(shape);
+    SmallVector<int64_t> apart = shape;
+    apart.insert(apart.begin() + axis + 1, 1);
+    for (Value &part : parts)
+      part = emit.reshape(part, apart);
+    shape[axis] *= static_cast<int64_t>(parts.size());
+    return emit.sliceAxis(emit.reshape(emit.concat(parts, axis + 1), shape),
+                          axis, 0, dimension.out);
+  }
+
+  /// That of the chosen phases.
+  Value convolution() {
+    int64_t rank = 2 + static_cast<int64_t>(chosen.size());
+    SmallVector<int64_t> offsets(rank, 0), sizes(shapeOf(weights)),
+        steps(rank, 1), shape(shapeOf(op.getResult())), low(rank, 0), high(low),
+        padLow, padHigh, dilations, axes;
+    for (auto [d, remainder] : llvm::enumerate(chosen)) {
+      const PhasedDimension &dimension = dimensions[d];
+      const Phase &phase = dimension.phases[remainder];
+      offsets[2 + d] = phase.last - (phase.taps - 1) * phase.filterStep;
+      sizes[2 + d] = phase.taps;
+      steps[2 + d] = phase.filterStep;
+      axes.push_back(2 + d);
+      dilations.push_back(phase.inputStep);
+      shape[2 + d] = dimension.count(remainder);
+      int64_t reach = (phase.taps - 1) * phase.inputStep;
+      int64_t before = -phase.first,
+              after = shape[2 + d] + reach - dimension.in - before;
+      // Padding that is negative or as long as the window is for mpc.pad.
+      padLow.push_back(std::clamp<int64_t>(before, 0, reach));
+      padHigh.push_back(std::clamp<int64_t>(after, 0, reach));
+      low[2 + d] = before - padLow.back();
+      high[2 + d] = after - padHigh.back();
+    }
+    Value image =
+        emit.pad(op.getInput(), low, high, SmallVector<int64_t>(rank, 0));
+    Value filter =
+        emit.reverse(emit.slice(weights, offsets, sizes, steps), axes);
+    OpBuilder &b = emit.builder;
+    Value result = emit.create<ConvOp>(
+        RankedTensorType::get(shape, getElementTypeOrSelf(op.getResult())),
+        image, filter,
+        b.getDenseI64ArrayAttr(SmallVector<int64_t>(chosen.size(), 1)),
+        b.getDenseI64ArrayAttr(padLow), b.getDenseI64ArrayAttr(padHigh),
+        b.getDenseI64ArrayAttr(dilations), b.getI64IntegerAttr(op.getGroups()),
+        ImageLayoutAttr::get(b.getContext(), ImageLayout::channels_first),
+        DenseI64ArrayAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
+        PackedAttr(), IntegerAttr());
+    return rounds ? OpEmitter::castLike(b, rounds, result) : result;
+  }
+
+  OpEmitter &emit;
+  ConvTransposeOp op;
+  /// How each phase is rounded, or null.
+  CastOp rounds;
+  Value weights;
+  SmallVector<PhasedDimension> dimensions;
+  /// A remainder for each dimension.
+  SmallVector<int64_t> chosen;
+};
+
+} // namespace
+
+Value mpc::decomposeConvTranspose(ConvTransposeOp op) {
+  OpBuilder builder(op);
+  OpEmitter emit(builder, op);
+  if (isBlockwise(op))
+    return decomposeBlockwise(emit, op);
+  // Phases are put in place in the type that all readers round the sums to.
+  SmallVector<CastOp> casts;
+  for (Operation *user : op->getUsers())
+    if (auto cast = dyn_cast<CastOp>(user))
+      casts.push_back(cast);
+  bool rounds =
+      !casts.empty() && isNarrowing(casts.front()) &&
+      llvm::all_of(op->getUsers(), [&](Operation *user) {
+        return isa<CastOp>(user) &&
+               user->getAttrs() == casts.front()->getAttrs() &&
+               user->getResultTypes() == casts.front()->getResultTypes();
+      });
+  Value value =
+      PhasedConvolution(emit, op, rounds ? casts.front() : CastOp()).value();
+  if (!rounds)
+    return value;
+  for (CastOp cast : casts) {
+    cast.getResult().replaceAllUsesWith(value);
+    cast.erase();
+  }
+  return emit.cast(value, getElementTypeOrSelf(op.getResult()));
+}
