@@ -31,9 +31,12 @@ static LogicalResult alongAxis(NodeImport &n, Function along) {
       n.reshape(along(n.reshape(x, {rows, columns}), 1), n.shape(x)));
 }
 
+/// 16-bit floats compute in f32, as in every runtime: only the result rounds.
 template <typename OpTy> static LogicalResult convertSoftmax(NodeImport &n) {
   return alongAxis(n, [&](Value x, int64_t axis) {
-    return n.op<OpTy>(x, n.attr("axis", axis));
+    Type type = n.element(x);
+    Value wide = n.cast(x, n.wideType(type));
+    return n.narrow(n.op<OpTy>(wide, n.attr("axis", axis)), type);
   });
 }
 

@@ -52,6 +52,18 @@ mpc_onnx::NodeProto &unary(ModelBuilder &b, const std::string &op,
 
 } // namespace
 
+// Exponentials and their sum would lose half of the digits of f16.
+TEST_F(Version, SoftmaxOf16BitsComputesInF32) {
+  ModelBuilder b(13);
+  b.input("x", {2, 8}, onnx::kFloat16);
+  b.output("y", {2, 8}, onnx::kFloat16);
+  b.node("Softmax", {"x"}, {"y"});
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  import.main().walk([](SoftmaxOp op) {
+    EXPECT_TRUE(mlir::getElementTypeOrSelf(op.getType()).isF32());
+  });
+}
+
 // Until 12 the softmax of [2, 2, 2] at axis 1 runs over rows of four.
 TEST_F(Version, SoftmaxSawAMatrixUntil12) {
   for (int64_t opset : {11, 13}) {
