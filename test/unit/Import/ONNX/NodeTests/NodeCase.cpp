@@ -157,7 +157,7 @@ public:
   CaseRun(const std::string &folder, Runner &runner)
       : folder(folder), runner(runner), messages(&runner.context()) {}
 
-  Report run(bool plainOnly);
+  Report run();
 
 private:
   /// Fills the names of the inputs that have data, in order.
@@ -242,13 +242,7 @@ std::string CaseRun::compare(ArrayRef<Tensor> results) {
   return "";
 }
 
-/// f32, integers and i1.
-static bool isPlain(Type type) {
-  Type element = getElementTypeOrSelf(type);
-  return element.isF32() || isa<IntegerType>(element);
-}
-
-Report CaseRun::run(bool plainOnly) {
+Report CaseRun::run() {
   Report report;
   std::optional<std::string> bytes = readFile(folder + "/model.onnx");
   if (!bytes || failed(readInputNames(*bytes))) {
@@ -266,12 +260,6 @@ Report CaseRun::run(bool plainOnly) {
   func::FuncOp function = entry(*module);
   if (!function) {
     report.message = "the module has no function @main";
-    return report;
-  }
-  report.plainTypes = llvm::all_of(function.getArgumentTypes(), isPlain) &&
-                      llvm::all_of(function.getResultTypes(), isPlain);
-  if (plainOnly && !report.plainTypes) {
-    report.outcome = Outcome::Passed;
     return report;
   }
   messages.clear();
@@ -303,9 +291,8 @@ Report CaseRun::run(bool plainOnly) {
   return report;
 }
 
-Report mpc::nodetests::runCase(const std::string &folder, Runner &runner,
-                               bool plainOnly) {
-  Report report = CaseRun(folder, runner).run(plainOnly);
+Report mpc::nodetests::runCase(const std::string &folder, Runner &runner) {
+  Report report = CaseRun(folder, runner).run();
   llvm::replace(report.message, '\n', ' ');
   return report;
 }

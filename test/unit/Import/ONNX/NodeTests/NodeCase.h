@@ -33,8 +33,6 @@ struct Report {
   std::string message;
   /// Set where the import needed the values of inputs that shapes depend on.
   bool fixedInputs = false;
-  /// Every type of the function is f32, an integer or i1.
-  bool plainTypes = false;
 };
 
 /// What executes an imported function: the interpreter, or compiled code.
@@ -55,10 +53,8 @@ std::unique_ptr<Runner> createInterpreterRunner();
 /// target or this machine cannot run it.
 std::unique_ptr<Runner> createCpuRunner();
 
-/// Runs the test in `folder` (model.onnx, test_data_set_0). With `plainOnly` a
-/// model that imports but has other types than f32, integers and i1 is not run
-/// and counts as passed.
-Report runCase(const std::string &folder, Runner &runner, bool plainOnly);
+/// Runs the test in `folder` (model.onnx, test_data_set_0).
+Report runCase(const std::string &folder, Runner &runner);
 
 /// The entry function.
 mlir::func::FuncOp entry(mlir::ModuleOp module);

@@ -75,13 +75,12 @@ static std::string describeCase(const std::string &folder, bool cpu) {
     runner = createCpuRunner();
 #endif
   if (!runner)
-    return "wpp\nthe CPU target cannot run here";
-  Report report = runCase(folder, *runner, /*plainOnly=*/cpu);
+    return "w-\nthe CPU target cannot run here";
+  Report report = runCase(folder, *runner);
   std::string text(1, report.outcome == Outcome::Passed    ? 'p'
                       : report.outcome == Outcome::Refused ? 'r'
                                                            : 'w');
   text += report.fixedInputs ? 'f' : '-';
-  text += report.plainTypes ? 'p' : '-';
   return text + "\n" + report.message;
 }
 
@@ -117,7 +116,7 @@ static Report runIsolated(const std::string &folder, bool cpu) {
     report.message = std::string("crashed: ") + strsignal(WTERMSIG(status));
     return report;
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || text.size() < 4) {
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || text.size() < 3) {
     report.message = "ended without a report";
     return report;
   }
@@ -125,8 +124,7 @@ static Report runIsolated(const std::string &folder, bool cpu) {
                    : text[0] == 'r' ? Outcome::Refused
                                     : Outcome::Wrong;
   report.fixedInputs = text[1] == 'f';
-  report.plainTypes = text[2] == 'p';
-  report.message = text.substr(4);
+  report.message = text.substr(3);
   return report;
 }
 
@@ -193,7 +191,7 @@ int main(int argc, char **argv) {
   std::map<std::string, std::string> listed = readList(options->refused);
   std::map<std::string, std::string> faulty = readList(options->faulty);
   std::map<std::string, std::string> refused;
-  int64_t passed = 0, fixed = 0, skipped = 0, contradicted = 0, faults = 0;
+  int64_t passed = 0, fixed = 0, contradicted = 0, faults = 0;
   for (const std::filesystem::path &folder : folders) {
     std::string name = folder.filename();
     Report report = runIsolated(folder, options->cpu);
@@ -201,15 +199,13 @@ int main(int argc, char **argv) {
       ++faults;
       llvm::outs() << "FAIL " << name << ": " << text << "\n";
     };
-    bool skippedNow = options->cpu && !report.plainTypes;
     switch (report.outcome) {
     case Outcome::Passed:
       ++passed;
       fixed += report.fixedInputs;
-      skipped += skippedNow;
       if (listed.count(name) && !options->update)
         fault("passes but is in the list of refusals; remove it there");
-      else if (faulty.count(name) && !skippedNow)
+      else if (faulty.count(name))
         fault("passes but is in the list of faulty data; remove it there");
       else if (options->verbose)
         llvm::outs() << "pass " << name << "\n";
@@ -231,12 +227,9 @@ int main(int argc, char **argv) {
   }
   if (options->update)
     writeList(options->refused, refused);
-  llvm::outs() << folders.size() << " tests: " << passed - skipped
-               << " passed (" << fixed << " with inputs fixed at import), "
-               << refused.size() << " refused, " << contradicted
-               << " with faulty data";
-  if (options->cpu)
-    llvm::outs() << ", " << skipped << " of other types not run";
+  llvm::outs() << folders.size() << " tests: " << passed << " passed (" << fixed
+               << " with inputs fixed at import), " << refused.size()
+               << " refused, " << contradicted << " with faulty data";
   llvm::outs() << ", " << faults << " faults\n";
   return faults == 0 ? 0 : 1;
 }
