@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NodeImport.h"
+#include "SmallType.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -122,18 +123,46 @@ static LogicalResult castTo(NodeImport &n, Value value, Type type) {
   return n.result(n.cast(value, type, /*pinned=*/rounds));
 }
 
+/// To a type that travels in bytes.
+static LogicalResult castToSmall(NodeImport &n, Value value, int32_t to) {
+  SmallRounding rounding;
+  rounding.saturate = n.flag("saturate", true);
+  bool fnuz = to == kFloat8E4M3FNUZ || to == kFloat8E5M2FNUZ;
+  rounding.saturateInfinity = rounding.saturate && (!fnuz || n.version >= 24);
+  rounding.powers = n.stringAttr("round_mode", "up");
+  if (!llvm::is_contained({"up", "down", "nearest"}, rounding.powers))
+    return n.error() << "attribute 'round_mode' is '" << rounding.powers
+                     << "', expected up, down or nearest";
+  return n.result(toSmall(n, value, to, rounding));
+}
+
+static LogicalResult castTo(NodeImport &n, int32_t to, Type type) {
+  Value value = n.in(0);
+  int32_t from = n.smallType(value);
+  if (n.failed())
+    return failure();
+  if (from != 0 && from == to)
+    return n.result(value);
+  if (from != 0)
+    value = fromSmall(n, value,
+                      smallTypeOf(to) ? Type(n.builder.getF32Type()) : type);
+  if (smallTypeOf(to))
+    return castToSmall(n, value, to);
+  return from != 0 ? n.result(value) : castTo(n, value, type);
+}
+
 static LogicalResult convertCast(NodeImport &n) {
-  int64_t to = n.intAttr("to", 0);
-  Type type = elementTypeOf(int32_t(to), n.builder.getContext());
+  auto to = int32_t(n.intAttr("to", 0));
+  Type type = storageTypeOf(to, n.builder.getContext());
   if (!type)
-    return n.error() << "attribute 'to' asks for " << dataTypeName(int32_t(to))
+    return n.error() << "attribute 'to' asks for " << dataTypeName(to)
                      << ", which mpc does not have";
-  return castTo(n, n.in(0), type);
+  return castTo(n, to, type);
 }
 
 static LogicalResult convertCastLike(NodeImport &n) {
   Value like = n.in(1);
-  return n.failed() ? failure() : castTo(n, n.in(0), n.element(like));
+  return n.failed() ? failure() : castTo(n, n.smallType(like), n.element(like));
 }
 
 OpFamily mpc::onnx::elementwiseOps() {

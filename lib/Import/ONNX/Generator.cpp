@@ -114,6 +114,9 @@ static LogicalResult convertEyeLike(NodeImport &n) {
   if (n.rank(x) != 2)
     return n.error() << "input " << x.getType() << " is no matrix";
   Type type = n.element(x);
+  if (int32_t small = n.hasAttr("dtype") ? 0 : n.smallType(x))
+    return n.error() << "a matrix of " << dataTypeName(small)
+                     << " is not supported";
   if (n.hasAttr("dtype")) {
     int64_t dtype = n.intAttr("dtype", kFloat);
     type = elementTypeOf(int32_t(dtype), n.builder.getContext());

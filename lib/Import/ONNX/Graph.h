@@ -29,7 +29,7 @@ inline constexpr int64_t kMaxRank = 32;
 /// Nodes of a model after inlining its functions and unrolling its loops.
 inline constexpr int64_t kMaxNodes = 1 << 18;
 
-/// Numbers of TensorProto.DataType that mpc has a type for.
+/// Numbers of TensorProto.DataType that the importer reads.
 enum DataType : int32_t {
   kFloat = 1,
   kUint8 = 2,
@@ -44,6 +44,17 @@ enum DataType : int32_t {
   kUint32 = 12,
   kUint64 = 13,
   kBfloat16 = 16,
+  // Types that travel in bytes: see SmallType.h.
+  kFloat8E4M3FN = 17,
+  kFloat8E4M3FNUZ = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E5M2FNUZ = 20,
+  kUint4 = 21,
+  kInt4 = 22,
+  kFloat4E2M1 = 23,
+  kFloat8E8M0 = 24,
+  kUint2 = 25,
+  kInt2 = 26,
 };
 
 /// The format's name of a data type, "type 99" for an unknown number.
@@ -60,7 +71,8 @@ struct ExternalRange {
 };
 
 /// A constant tensor: its bytes are row-major, little endian, one byte (0 or 1)
-/// per boolean. External bytes are read when the constant is first used.
+/// per boolean and one per element of fewer bits. External bytes are read when
+/// the constant is first used.
 struct TensorData {
   std::string name;
   int32_t dataType = 0;

@@ -8,6 +8,7 @@
 
 #include "Importer.h"
 
+#include "SmallType.h"
 #include "TensorReader.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -65,6 +66,11 @@ FailureOr<Binding> Importer::lookup(StringRef name, Location user) {
   return emitError(user) << "value '" << name << "' is not available here";
 }
 
+void Importer::noteSmallType(Value value, int32_t dataType) {
+  if (value && smallTypeOf(dataType))
+    smallTypes[value] = dataType;
+}
+
 void Importer::define(StringRef name, Binding binding) {
   frames.back().values[name] = std::move(binding);
 }
@@ -72,8 +78,9 @@ void Importer::define(StringRef name, Binding binding) {
 Value Importer::makeConstantOp(TensorData &data, Location location) {
   std::string what =
       data.name.empty() ? "a constant" : "initializer '" + data.name + "'";
-  Type element = elementTypeOf(data.dataType, context);
-  int64_t bytes = checkedCount(data.dims).value_or(0) * bytesOf(data.dataType);
+  Type element = storageTypeOf(data.dataType, context);
+  int64_t count = checkedCount(data.dims).value_or(0);
+  int64_t bytes = count * bytesOf(data.dataType);
   if (bytes > options.maxTensorBytes) {
     emitError(location) << what << " has " << bytes << " bytes, but at most "
                         << options.maxTensorBytes << " are allowed";
@@ -81,14 +88,12 @@ Value Importer::makeConstantOp(TensorData &data, Location location) {
   }
   std::string external;
   if (data.external) {
-    FailureOr<std::string> read =
-        externalFiles.read(*data.external, bytes, location, what);
+    FailureOr<std::string> read = externalFiles.read(
+        *data.external, storedBytes(data.dataType, count), location, what);
     if (failed(read))
       return nullptr;
     external = std::move(*read);
-    if (data.dataType == kBool)
-      for (char &byte : external)
-        byte = char(byte != 0);
+    unpack(data.dataType, count, external);
   }
   ElementsAttr value =
       makeConstant(RankedTensorType::get(data.dims, element),
@@ -97,7 +102,11 @@ Value Importer::makeConstantOp(TensorData &data, Location location) {
   FailureOr<Operation *> op = createChecked(
       builder, location, ConstantOp::getOperationName(), value.getShapedType(),
       {}, builder.getNamedAttr("value", value));
-  return succeeded(op) ? adopt(*op)->getResult(0) : Value();
+  if (failed(op))
+    return nullptr;
+  Value result = adopt(*op)->getResult(0);
+  noteSmallType(result, data.dataType);
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -213,11 +222,18 @@ LogicalResult Importer::checkDeclared(const ValueInfo &info, Value value,
   if (info.kind != "tensor")
     return success();
   auto type = cast<RankedTensorType>(value.getType());
-  Type element = elementTypeOf(info.dataType, context);
-  if (info.dataType != 0 && element != type.getElementType())
-    return emitError(location)
-           << what << " '" << info.name << "' is declared with elements of "
-           << dataTypeName(info.dataType) << ", but is " << type;
+  Type element = storageTypeOf(info.dataType, context);
+  int32_t small = smallTypeOf(info.dataType) ? info.dataType : 0;
+  int32_t actual = smallTypes.lookup(value);
+  if (info.dataType != 0 &&
+      (element != type.getElementType() || small != actual)) {
+    InFlightDiagnostic diagnostic =
+        emitError(location)
+        << what << " '" << info.name << "' is declared with elements of "
+        << dataTypeName(info.dataType) << ", but is ";
+    return actual ? diagnostic << "of " << dataTypeName(actual)
+                  : diagnostic << type;
+  }
   if (!info.dims || oldBatch != newBatch)
     return success();
   bool same = int64_t(info.dims->size()) == type.getRank();
@@ -281,6 +297,7 @@ OwningOpRef<ModuleOp> Importer::run() {
   for (auto [input, argument] :
        llvm::zip_equal(arguments, body->getArguments())) {
     define(input->name, {argument, nullptr});
+    noteSmallType(argument, input->dataType);
     argumentNames.push_back(input->name);
   }
   for (const auto &entry : options.inputValues) {

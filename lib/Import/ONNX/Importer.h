@@ -48,12 +48,19 @@ public:
   /// Graph inputs that `value` depends on, in order.
   llvm::SmallVector<std::string> inputsOf(mlir::Value value);
 
+  /// Notes that `value` travels in bytes of `dataType`, if that is a small
+  /// type.
+  void noteSmallType(mlir::Value value, int32_t dataType);
+
   /// Makes a constant op of file data. Null after an error.
   mlir::Value makeConstantOp(TensorData &data, mlir::Location location);
 
   /// Batch extents before and after `options.batch`, equal where it changed
   /// nothing.
   int64_t oldBatch = 0, newBatch = 0;
+
+  /// The small types (SmallType.h) of the values that have one.
+  llvm::DenseMap<mlir::Value, int32_t> smallTypes;
 
   Model &model;
   const OnnxImportOptions &options;

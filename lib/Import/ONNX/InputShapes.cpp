@@ -9,6 +9,7 @@
 
 #include "Importer.h"
 
+#include "SmallType.h"
 #include "TensorReader.h"
 
 using namespace mlir;
@@ -124,7 +125,7 @@ FailureOr<RankedTensorType> Importer::inputType(const ValueInfo &input,
     return emitError(modelLocation)
            << "input '" << input.name << "' is a value of kind " << input.kind
            << ", but only tensors are supported";
-  Type element = elementTypeOf(input.dataType, context);
+  Type element = storageTypeOf(input.dataType, context);
   if (!element)
     return emitError(modelLocation)
            << "input '" << input.name << "' has elements of "

@@ -41,7 +41,54 @@ Operation *NodeImport::finish(FailureOr<Operation *> created) {
                 SourceAttr::get(op->getContext(),
                                 builder.getStringAttr(node.source),
                                 node.sourceId));
-  return importer.adopt(op);
+  FailureOr<int32_t> small = movedSmallType(op);
+  if (mlir::failed(small)) {
+    op->erase();
+    return nullptr;
+  }
+  op = importer.adopt(op);
+  for (Value result : op->getResults())
+    importer.noteSmallType(result, *small);
+  return op;
+}
+
+FailureOr<int32_t> NodeImport::movedSmallType(Operation *op) {
+  int32_t moved = 0;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    int32_t type = smallType(operand);
+    if (type == 0)
+      continue;
+    auto movement = dyn_cast<MovementOpInterface>(op);
+    bool moves = movement ? movement.givesElements(unsigned(i))
+                          : isa<SelectOp>(op) && i > 0;
+    if (!moves || (moved != 0 && moved != type))
+      return error() << "mpc computes in no " << dataTypeName(type)
+                     << "; a Cast or DequantizeLinear must come first";
+    moved = type;
+  }
+  return moved;
+}
+
+int32_t NodeImport::smallType(Value value) const {
+  return importer.smallTypes.lookup(value);
+}
+
+Value NodeImport::carried(Value value) {
+  if (!value || hasFailed)
+    return nullptr;
+  FailureOr<Operation *> op = createChecked(
+      builder, node.location, CastOp::getOperationName(),
+      RankedTensorType::get(shape(value), builder.getI32Type()), value, {});
+  if (mlir::failed(op)) {
+    hasFailed = true;
+    return nullptr;
+  }
+  return importer.adopt(*op)->getResult(0);
+}
+
+Value NodeImport::asSmall(Value bytes, int32_t dataType) {
+  importer.noteSmallType(bytes, dataType);
+  return bytes;
 }
 
 Operation *NodeImport::typed(StringRef name, TypeRange types,

@@ -121,6 +121,17 @@ public:
   broadcastShape(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
 
   //===--------------------------------------------------------------------===//
+  // Small types: see SmallType.h
+  //===--------------------------------------------------------------------===//
+
+  /// The small type of a value, 0 where it has none.
+  int32_t smallType(mlir::Value value) const;
+  /// The bytes that `value`, of a small type, travels in, as i32.
+  mlir::Value carried(mlir::Value value);
+  /// Notes that `bytes`, made for this, are of a small type; gives them back.
+  mlir::Value asSmall(mlir::Value bytes, int32_t dataType);
+
+  //===--------------------------------------------------------------------===//
   // Building
   //===--------------------------------------------------------------------===//
 
@@ -222,6 +233,9 @@ private:
   const NodeAttribute *attribute(llvm::StringRef name, NodeAttribute::Kind kind,
                                  llvm::StringRef kindName);
   mlir::Operation *finish(mlir::FailureOr<mlir::Operation *> created);
+  /// The small type that the results of `op` have; fails where it computes with
+  /// one.
+  mlir::FailureOr<int32_t> movedSmallType(mlir::Operation *op);
   std::shared_ptr<const reference::Tensor> need(size_t i, llvm::StringRef what);
 
   bool hasFailed = false;

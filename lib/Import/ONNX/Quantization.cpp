@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SmallType.h"
 #include "Window.h"
 
 #include <cmath>
@@ -23,8 +24,8 @@ static Value alongAxis(NodeImport &n, Value value, int64_t axis, int64_t rank) {
   if (elementCount(value) == 1)
     return n.reshape(value, {});
   if (n.rank(value) != 1) {
-    n.error() << "blocked quantization (" << value.getType()
-              << ") is not supported";
+    n.error() << value.getType()
+              << " is neither one number nor one per position of an axis";
     return nullptr;
   }
   SmallVector<int64_t> shape(rank, 1);
@@ -33,74 +34,167 @@ static Value alongAxis(NodeImport &n, Value value, int64_t axis, int64_t rank) {
   return n.reshape(value, shape);
 }
 
-/// Rounds `x` (float), adds the zero point and saturates to the integer type.
-static Value quantize(NodeImport &n, Value x, Value zeroPoint, Type target) {
-  auto integer = dyn_cast_if_present<IntegerType>(target);
+/// A scale or zero point with an entry for each block of `block` positions of
+/// `axis`, repeated to the shape of `x`.
+static Value overBlocks(NodeImport &n, Value value, Value x, int64_t axis,
+                        int64_t block) {
   if (n.failed())
     return nullptr;
-  if (!integer || integer.getWidth() > 16) {
-    n.error() << "the quantized type must be an 8- or 16-bit integer";
+  SmallVector<int64_t> blocks(n.shape(x));
+  blocks[axis] = (blocks[axis] + block - 1) / block;
+  if (n.shape(value) != ArrayRef<int64_t>(blocks)) {
+    n.error() << value.getType() << " does not have an entry for each block of "
+              << block << " positions along dimension " << axis << " of "
+              << x.getType();
     return nullptr;
   }
+  SmallVector<int64_t> split(blocks), repeated(blocks), joined(blocks);
+  split.insert(split.begin() + axis + 1, 1);
+  repeated.insert(repeated.begin() + axis + 1, block);
+  joined[axis] *= block;
+  Value whole =
+      n.reshape(n.broadcast(n.reshape(value, split), repeated), joined);
+  return n.sliceAxis(whole, axis, 0, n.dim(x, axis));
+}
+
+namespace {
+
+/// How QuantizeLinear and DequantizeLinear spread scales and zero points.
+struct Spread {
+  Spread(NodeImport &n, Value x)
+      : n(n), x(x), block(n.intAttr("block_size", 0)) {
+    int64_t rank = n.rank(x);
+    axis = rank > 1 || block != 0 ? n.axisAttr("axis", 1, rank) : 0;
+    if (block < 0 && !n.failed())
+      n.error() << "attribute 'block_size' is " << block;
+  }
+
+  Value operator()(Value value) const {
+    return block != 0 ? overBlocks(n, value, x, axis, block)
+                      : alongAxis(n, value, axis, n.rank(x));
+  }
+
+  NodeImport &n;
+  Value x;
+  int64_t block, axis = 0;
+};
+
+/// The type of quantized elements: one of mpc, or one that travels in bytes.
+struct Quantized {
+  /// That of `value`.
+  Quantized(NodeImport &n, Value value)
+      : element(n.element(value)), small(n.smallType(value)) {}
+  Quantized(NodeImport &n, int64_t dataType)
+      : element(storageTypeOf(int32_t(dataType), n.builder.getContext())),
+        small(smallTypeOf(int32_t(dataType)) ? int32_t(dataType) : 0) {}
+
+  Type element;
+  int32_t small = 0;
+};
+
+} // namespace
+
+/// `value`, of a type of mpc or one that travels in bytes, in `type`.
+static Value read(NodeImport &n, Value value, Type type) {
+  return n.smallType(value) ? fromSmall(n, value, type) : n.cast(value, type);
+}
+
+/// A scale as a float of mpc.
+static Value readScale(NodeImport &n, Value scale) {
+  return n.smallType(scale) ? fromSmall(n, scale, n.builder.getF32Type())
+                            : scale;
+}
+
+/// Rounds `x` (float), adds the zero point and saturates to the quantized type.
+static Value quantize(NodeImport &n, Value x, Value zeroPoint,
+                      Quantized target) {
+  if (n.failed())
+    return nullptr;
   Type type = n.element(x);
+  const SmallType *small = smallTypeOf(target.small);
+  if (small && small->semantics) {
+    Value shifted = zeroPoint ? n.op<AddOp>({x, read(n, zeroPoint, type)}) : x;
+    SmallRounding rounding;
+    rounding.saturate = rounding.saturateInfinity = n.flag("saturate", true);
+    return toSmall(n, shifted, target.small, rounding);
+  }
+  auto integer = dyn_cast_if_present<IntegerType>(target.element);
+  if (!integer || integer.getWidth() > 16) {
+    n.error() << "the quantized type must be an integer of at most 16 bits or "
+                 "a float of 4 or 8";
+    return nullptr;
+  }
   Value rounded = n.op<RoundOp>(x);
   if (zeroPoint)
-    rounded = n.op<AddOp>({rounded, n.cast(zeroPoint, type)});
-  double span = std::exp2(double(integer.getWidth()));
+    rounded = n.op<AddOp>({rounded, read(n, zeroPoint, type)});
+  double span = std::exp2(double(small ? small->bits : integer.getWidth()));
   double low = integer.isUnsigned() ? 0 : -span / 2;
   Value clamped = n.op<ClampOp>(
       {rounded, n.scalar(low, type), n.scalar(low + span - 1, type)});
-  return n.cast(clamped, target);
+  if (small)
+    return toSmall(n, clamped, target.small);
+  return n.cast(clamped, target.element);
+}
+
+/// A float type that attribute `name` asks for, `fallback` without it.
+static Type floatAttrType(NodeImport &n, StringRef name, Type fallback) {
+  int64_t dataType = n.intAttr(name, 0);
+  if (dataType == 0 || n.failed())
+    return fallback;
+  Type type = elementTypeOf(int32_t(dataType), n.builder.getContext());
+  if (!isa_and_nonnull<FloatType>(type)) {
+    n.error() << "attribute '" << name << "' asks for "
+              << dataTypeName(int32_t(dataType)) << ", expected a float type";
+    return fallback;
+  }
+  return type;
 }
 
 static LogicalResult convertQuantizeLinear(NodeImport &n) {
-  Value x = n.in(0), scale = n.in(1);
-  if (n.intAttr("block_size", 0) != 0)
-    return n.error() << "attribute 'block_size' is not supported";
+  Value x = n.in(0), scale = readScale(n, n.in(1));
+  Value zeroPoint = n.has(2) ? n.in(2) : Value();
   if (n.failed())
     return failure();
-  int64_t rank = n.rank(x);
-  int64_t axis = rank > 1 ? n.axisAttr("axis", 1, rank) : 0;
-  Value zeroPoint = n.has(2) ? n.in(2) : Value();
-  Type target = n.builder.getIntegerType(8, /*isSigned=*/false);
-  if (zeroPoint)
-    target = n.element(zeroPoint);
-  else if (int64_t dtype = n.intAttr("output_dtype", 0))
-    target = elementTypeOf(int32_t(dtype), n.builder.getContext());
-  Type type = n.element(scale);
-  Value scaled =
-      n.op<DivOp>({n.cast(x, type), alongAxis(n, scale, axis, rank)});
-  Value shift = zeroPoint ? alongAxis(n, zeroPoint, axis, rank) : Value();
+  Spread spread(n, x);
+  int64_t dataType = n.intAttr("output_dtype", 0);
+  Quantized target = zeroPoint
+                         ? Quantized(n, zeroPoint)
+                         : Quantized(n, dataType ? dataType : int64_t(kUint8));
+  Type type = floatAttrType(n, "precision", n.element(scale));
+  Value scaled = n.op<DivOp>({n.cast(x, type), n.cast(spread(scale), type)});
+  Value shift = zeroPoint ? spread(zeroPoint) : Value();
   return n.result(quantize(n, scaled, shift, target));
 }
 
 /// x - zeroPoint, exactly, in `type`.
 static Value centred(NodeImport &n, Value x, Value zeroPoint, Type type) {
   if (!zeroPoint)
-    return n.cast(x, type);
+    return read(n, x, type);
+  const SmallType *small = smallTypeOf(n.smallType(x));
+  if (small && small->semantics)
+    return n.op<SubOp>({read(n, x, type), read(n, zeroPoint, type)});
   Type i64 = n.builder.getI64Type();
-  return n.cast(n.op<SubOp>({n.cast(x, i64), n.cast(zeroPoint, i64)}), type);
+  return n.cast(n.op<SubOp>({read(n, x, i64), read(n, zeroPoint, i64)}), type);
 }
 
 static LogicalResult convertDequantizeLinear(NodeImport &n) {
-  Value x = n.in(0), scale = n.in(1);
-  if (n.intAttr("block_size", 0) != 0)
-    return n.error() << "attribute 'block_size' is not supported";
+  Value x = n.in(0), scale = readScale(n, n.in(1));
   if (n.failed())
     return failure();
-  int64_t rank = n.rank(x);
-  int64_t axis = rank > 1 ? n.axisAttr("axis", 1, rank) : 0;
-  Value zeroPoint = n.has(2) ? alongAxis(n, n.in(2), axis, rank) : Value();
-  Value difference = centred(n, x, zeroPoint, n.element(scale));
-  return n.result(n.op<MulOp>({difference, alongAxis(n, scale, axis, rank)}));
+  Spread spread(n, x);
+  Value zeroPoint = n.has(2) ? spread(n.in(2)) : Value();
+  Type type = n.element(scale);
+  Value difference = centred(n, x, zeroPoint, type);
+  Value product = n.op<MulOp>({difference, spread(scale)});
+  return n.result(n.cast(product, floatAttrType(n, "output_dtype", type)));
 }
 
 static LogicalResult convertDynamicQuantizeLinear(NodeImport &n) {
   Value x = n.in(0);
   if (n.failed())
     return failure();
-  Type type = n.element(x),
-       target = n.builder.getIntegerType(8, /*isSigned=*/false);
+  Type type = n.element(x);
+  Quantized target(n, int64_t(kUint8));
   SmallVector<int64_t> all;
   for (int64_t d = 0; d < n.rank(x); ++d)
     all.push_back(d);
@@ -155,7 +249,7 @@ static LogicalResult convertQLinearMatMul(NodeImport &n) {
               matrixZeroPoint(n, 4, /*rows=*/false),
               matrixZeroPoint(n, 6, /*rows=*/true));
   Value zeroPoint = matrixZeroPoint(n, 7, /*rows=*/true);
-  return n.result(quantize(n, product, zeroPoint, n.element(zeroPoint)));
+  return n.result(quantize(n, product, zeroPoint, Quantized(n, zeroPoint)));
 }
 
 static LogicalResult convertConvInteger(NodeImport &n) {
@@ -179,14 +273,14 @@ static LogicalResult convertQLinearConv(NodeImport &n) {
   y = rescale(n, y, alongAxis(n, n.in(1), 1, rank),
               alongAxis(n, n.in(4), 1, rank), alongAxis(n, n.in(6), 1, rank));
   Value zeroPoint = alongAxis(n, n.in(7), 1, rank);
-  return n.result(quantize(n, y, zeroPoint, n.element(zeroPoint)));
+  return n.result(quantize(n, y, zeroPoint, Quantized(n, zeroPoint)));
 }
 
 OpFamily mpc::onnx::quantizationOps() {
   static const OpEntry entries[] = {
       {"ConvInteger 10 2-4 auto_pad dilations group kernel_shape pads strides",
        convertConvInteger},
-      {"DequantizeLinear 10,13,19,21,23,24,25 2-3 axis block_size",
+      {"DequantizeLinear 10,13,19,21,23,24,25 2-3 axis block_size output_dtype",
        convertDequantizeLinear},
       {"DynamicQuantizeLinear 11 1", convertDynamicQuantizeLinear},
       {"MatMulInteger 10 2-4", convertMatMulInteger},
@@ -194,7 +288,7 @@ OpFamily mpc::onnx::quantizationOps() {
        convertQLinearConv},
       {"QLinearMatMul 10,21 8", convertQLinearMatMul},
       {"QuantizeLinear 10,13,19,21,23,24,25 2-3 axis block_size output_dtype "
-       "saturate",
+       "precision saturate",
        convertQuantizeLinear},
   };
   return entries;

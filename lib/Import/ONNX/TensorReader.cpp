@@ -9,6 +9,7 @@
 
 #include "TensorReader.h"
 
+#include "SmallType.h"
 #include "onnx.pb.h"
 
 #include "mlir/IR/Builders.h"
@@ -76,6 +77,16 @@ int64_t mpc::onnx::bytesOf(int32_t dataType) {
   case kUint8:
   case kInt8:
   case kBool:
+  case kFloat8E4M3FN:
+  case kFloat8E4M3FNUZ:
+  case kFloat8E5M2:
+  case kFloat8E5M2FNUZ:
+  case kFloat8E8M0:
+  case kFloat4E2M1:
+  case kUint4:
+  case kInt4:
+  case kUint2:
+  case kInt2:
     return 1;
   case kUint16:
   case kInt16:
@@ -93,6 +104,39 @@ int64_t mpc::onnx::bytesOf(int32_t dataType) {
   default:
     return 0;
   }
+}
+
+/// How many elements a byte of the file holds.
+static int64_t elementsPerByte(int32_t dataType) {
+  const SmallType *small = smallTypeOf(dataType);
+  return small ? 8 / small->bits : 1;
+}
+
+int64_t mpc::onnx::storedBytes(int32_t dataType, int64_t count) {
+  int64_t each = elementsPerByte(dataType);
+  return each == 1 ? count * bytesOf(dataType)
+                   : count / each + (count % each != 0);
+}
+
+void mpc::onnx::unpack(int32_t dataType, int64_t count, std::string &bytes) {
+  if (dataType == kBool)
+    for (char &byte : bytes)
+      byte = char(byte != 0);
+  int64_t each = elementsPerByte(dataType);
+  if (each == 1)
+    return;
+  const SmallType &small = *smallTypeOf(dataType);
+  int span = 1 << small.bits;
+  bool isSigned = !small.semantics && small.isSigned;
+  std::string elements(size_t(count), '\0');
+  for (int64_t i = 0; i < count; ++i) {
+    int shift = int(i % each) * small.bits;
+    int element = (uint8_t(bytes[size_t(i / each)]) >> shift) & (span - 1);
+    if (isSigned && element >= span / 2)
+      element -= span;
+    elements[size_t(i)] = char(element);
+  }
+  bytes = std::move(elements);
 }
 
 std::optional<int64_t> mpc::onnx::checkedCount(ArrayRef<int64_t> dims) {
@@ -130,7 +174,8 @@ bool store(const Values &values, std::string &bytes) {
 }
 
 /// The typed field that holds elements of `dataType`, copied into `bytes`.
-/// `stored` is the number of elements found there.
+/// `stored` is the number of entries found there, `count` the expected one:
+/// bytes of types that the file packs, elements of the others.
 bool storeTyped(const mpc_onnx::TensorProto &proto, int32_t dataType,
                 int64_t count, std::string &bytes, int64_t &stored) {
   auto take = [&](const auto &field, auto element) {
@@ -160,6 +205,16 @@ bool storeTyped(const mpc_onnx::TensorProto &proto, int32_t dataType,
     return take(proto.int32_data(), uint16_t());
   case kUint8:
   case kBool:
+  case kFloat8E4M3FN:
+  case kFloat8E4M3FNUZ:
+  case kFloat8E5M2:
+  case kFloat8E5M2FNUZ:
+  case kFloat8E8M0:
+  case kFloat4E2M1:
+  case kUint4:
+  case kInt4:
+  case kUint2:
+  case kInt2:
     return take(proto.int32_data(), uint8_t());
   default:
     return false;
@@ -235,33 +290,33 @@ LogicalResult mpc::onnx::readTensor(mpc_onnx::TensorProto &proto,
     return emitError(location)
            << what << " has a shape that is negative, of more than " << kMaxRank
            << " dimensions, or too large to count";
+  int64_t stored = storedBytes(tensor.dataType, *count);
   if (proto.data_location() == 1)
-    return readExternal(proto, tensor, bytes, location, what);
+    return readExternal(proto, tensor, stored, location, what);
   if (proto.data_location() != 0)
     return emitError(location)
            << what << " has unknown data location " << proto.data_location();
   if (proto.has_raw_data()) {
     int64_t size = int64_t(proto.raw_data().size());
-    if (size != bytes)
+    if (size != stored)
       return emitError(location)
              << what << " has " << size
-             << " bytes of data, but its shape needs " << bytes;
+             << " bytes of data, but its shape needs " << stored;
     tensor.bytes = std::move(*proto.mutable_raw_data());
   } else {
-    int64_t stored = 0;
+    int64_t expected = stored / width, entries = 0;
     bool fits =
-        storeTyped(proto, tensor.dataType, *count, tensor.bytes, stored);
-    if (stored != *count)
-      return emitError(location) << what << " has " << stored << " elements of "
-                                 << dataTypeName(tensor.dataType)
-                                 << ", but its shape needs " << *count;
+        storeTyped(proto, tensor.dataType, expected, tensor.bytes, entries);
+    if (entries != expected)
+      return emitError(location)
+             << what << " has " << entries << " elements of "
+             << dataTypeName(tensor.dataType) << ", but its shape needs "
+             << expected;
     if (!fits)
       return emitError(location)
              << what << " has an element outside the range of "
              << dataTypeName(tensor.dataType);
   }
-  if (tensor.dataType == kBool)
-    for (char &byte : tensor.bytes)
-      byte = char(byte != 0);
+  unpack(tensor.dataType, *count, tensor.bytes);
   return success();
 }

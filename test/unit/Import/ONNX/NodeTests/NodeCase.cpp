@@ -9,6 +9,7 @@
 
 #include "NodeCase.h"
 
+#include "SmallType.h"
 #include "TensorReader.h"
 #include "onnx.pb.h"
 
@@ -59,7 +60,7 @@ static FailureOr<Tensor> readTensorFile(const std::string &path,
   onnx::TensorData data;
   if (failed(onnx::readTensor(proto, data, location, "test data")))
     return failure();
-  Type element = onnx::elementTypeOf(data.dataType, context);
+  Type element = onnx::storageTypeOf(data.dataType, context);
   if (!element)
     return emitError(location)
            << "has element type " << onnx::dataTypeName(data.dataType);
