@@ -19,6 +19,7 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -52,8 +53,15 @@ struct OnnxImportOptions {
   /// arguments of `@main`. For inputs that shapes depend on (the target of a
   /// Reshape).
   llvm::StringMap<mlir::ElementsAttr> inputValues;
+  /// Where set, asked for the value of a graph input that the import must know
+  /// and `inputValues` lacks: null where there is none. What it gives fixes the
+  /// input; the values of other inputs are not asked for.
+  std::function<mlir::ElementsAttr(llvm::StringRef name)> offeredValue;
+  /// Where given, receives the names of the graph inputs that `offeredValue`
+  /// fixed.
+  llvm::SmallVectorImpl<std::string> *fixedInputs = nullptr;
   /// Where given, receives the names of the graph inputs whose value the import
-  /// needed and did not find in `inputValues`.
+  /// needed and did not find.
   llvm::SmallVectorImpl<std::string> *neededInputs = nullptr;
 };
 

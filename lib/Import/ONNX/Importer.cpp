@@ -258,6 +258,27 @@ LogicalResult Importer::checkDeclared(const ValueInfo &info, Value value,
 // Inputs, outputs
 //===----------------------------------------------------------------------===//
 
+LogicalResult Importer::fixInputs() {
+  for (const ValueInfo &input : model.graph.inputs) {
+    auto found = options.inputValues.find(input.name);
+    if (found == options.inputValues.end())
+      continue;
+    FailureOr<Operation *> op = createChecked(
+        builder, NameLoc::get(builder.getStringAttr(input.name), modelLocation),
+        ConstantOp::getOperationName(), found->second.getShapedType(), {},
+        builder.getNamedAttr("value", found->second));
+    if (failed(op))
+      return failure();
+    Value value = adopt(*op)->getResult(0);
+    noteSmallType(value, input.dataType);
+    if (failed(checkDeclared(input, value, modelLocation,
+                             "the value given for input")))
+      return failure();
+    define(input.name, {value, nullptr});
+  }
+  return success();
+}
+
 OwningOpRef<ModuleOp> Importer::run() {
   OwningOpRef<ModuleOp> module = ModuleOp::create(modelLocation);
   Graph &graph = model.graph;
@@ -300,17 +321,7 @@ OwningOpRef<ModuleOp> Importer::run() {
     noteSmallType(argument, input->dataType);
     argumentNames.push_back(input->name);
   }
-  for (const auto &entry : options.inputValues) {
-    FailureOr<Operation *> op = createChecked(
-        builder,
-        NameLoc::get(builder.getStringAttr(entry.first()), modelLocation),
-        ConstantOp::getOperationName(), entry.second.getShapedType(), {},
-        builder.getNamedAttr("value", entry.second));
-    if (failed(op))
-      return nullptr;
-    define(entry.first(), {adopt(*op)->getResult(0), nullptr});
-  }
-  if (failed(importNodes(graph)))
+  if (failed(fixInputs()) || failed(importNodes(graph)))
     return nullptr;
 
   SmallVector<Value> results;
@@ -361,12 +372,10 @@ void Importer::eraseDead() {
 // Entry points
 //===----------------------------------------------------------------------===//
 
-OwningOpRef<ModuleOp> mpc::importOnnxBytes(ArrayRef<char> bytes,
-                                           StringRef fileName,
-                                           StringRef modelFolder,
-                                           const OnnxImportOptions &options,
-                                           MLIRContext *context) {
-  context->loadDialect<MpcDialect, func::FuncDialect>();
+/// One attempt at a model, with the values of inputs that `options` fixes.
+static OwningOpRef<ModuleOp>
+importOnce(ArrayRef<char> bytes, StringRef fileName, StringRef modelFolder,
+           const OnnxImportOptions &options, MLIRContext *context) {
   // Tools print the file and the node's position; the sentence itself names the
   // node, also where a verifier wrote it.
   ScopedDiagnosticHandler nameNodes(context, [](Diagnostic &diagnostic) {
@@ -380,6 +389,50 @@ OwningOpRef<ModuleOp> mpc::importOnnxBytes(ArrayRef<char> bytes,
   if (!model)
     return nullptr;
   return Importer(*model, options, context).run();
+}
+
+OwningOpRef<ModuleOp> mpc::importOnnxBytes(ArrayRef<char> bytes,
+                                           StringRef fileName,
+                                           StringRef modelFolder,
+                                           const OnnxImportOptions &options,
+                                           MLIRContext *context) {
+  context->loadDialect<MpcDialect, func::FuncDialect>();
+  if (!options.offeredValue)
+    return importOnce(bytes, fileName, modelFolder, options, context);
+  // An input turns out to be needed behind ops that already use it as data. The
+  // import then begins again with its value; what the attempt said is dropped.
+  OnnxImportOptions choices = options;
+  SmallVector<std::string> needed;
+  choices.neededInputs = &needed;
+  while (true) {
+    std::vector<Diagnostic> said;
+    OwningOpRef<ModuleOp> module;
+    {
+      ScopedDiagnosticHandler keep(context, [&](Diagnostic &diagnostic) {
+        said.push_back(std::move(diagnostic));
+      });
+      module = importOnce(bytes, fileName, modelFolder, choices, context);
+    }
+    bool offered = false;
+    if (!module) {
+      for (const std::string &name : needed) {
+        ElementsAttr value = options.offeredValue(name);
+        if (!value || !choices.inputValues.try_emplace(name, value).second)
+          continue;
+        offered = true;
+        if (options.fixedInputs)
+          options.fixedInputs->push_back(name);
+      }
+    }
+    if (!offered) {
+      for (Diagnostic &diagnostic : said)
+        context->getDiagEngine().emit(std::move(diagnostic));
+      if (options.neededInputs)
+        options.neededInputs->append(needed.begin(), needed.end());
+      return module;
+    }
+    needed.clear();
+  }
 }
 
 OwningOpRef<ModuleOp> mpc::importOnnxFile(StringRef path,

@@ -82,6 +82,8 @@ private:
   mlir::LogicalResult bindShapes(llvm::ArrayRef<const ValueInfo *> arguments);
   mlir::FailureOr<mlir::RankedTensorType> inputType(const ValueInfo &input,
                                                     size_t position);
+  /// Makes constants of the inputs whose value is given.
+  mlir::LogicalResult fixInputs();
   mlir::LogicalResult checkDeclared(const ValueInfo &declared,
                                     mlir::Value value, mlir::Location location,
                                     llvm::StringRef what);

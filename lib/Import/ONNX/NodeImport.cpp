@@ -286,7 +286,7 @@ std::shared_ptr<const reference::Tensor> NodeImport::need(size_t i,
     error() << what << " ('" << node.inputs[i]
             << "') must be known while importing, but depends on graph input '"
             << sources.front()
-            << "'; make that an initializer or fix its value";
+            << "'; give its value, or make it an initializer";
   return nullptr;
 }
 

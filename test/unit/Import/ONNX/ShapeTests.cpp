@@ -350,3 +350,32 @@ TEST(Module, OldOpsetsWarn) {
   ASSERT_EQ(import.warnings.size(), 1u);
   EXPECT_NE(import.warnings[0].find("opset 11"), std::string::npos);
 }
+
+// Only the value that is needed is asked for; data that use the input see it
+// too.
+TEST(ShapeArithmetic, OfferedValuesAreTakenWhereNeeded) {
+  ModelBuilder b;
+  b.input("x", {2, 3});
+  b.input("shape", {1}, onnx::kInt64);
+  b.input("other", {1}, onnx::kInt64);
+  b.output("y");
+  b.output("sum");
+  b.node("Add", {"shape", "other"}, {"sum"});
+  b.node("Reshape", {"x", "shape"}, {"y"});
+  std::vector<std::string> asked;
+  llvm::SmallVector<std::string> fixed;
+  Import import;
+  auto type = mlir::RankedTensorType::get(
+      {1}, mlir::IntegerType::get(&import.context, 64));
+  import.options.fixedInputs = &fixed;
+  import.options.offeredValue =
+      [&](llvm::StringRef name) -> mlir::ElementsAttr {
+    asked.push_back(name.str());
+    return mlir::DenseElementsAttr::get(type, int64_t(6));
+  };
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(asked, std::vector<std::string>{"shape"});
+  EXPECT_EQ(fixed.size(), 1u);
+  EXPECT_EQ(import.main().getNumArguments(), 2u);
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{6}));
+}

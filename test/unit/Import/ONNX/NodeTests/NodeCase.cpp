@@ -200,28 +200,16 @@ FailureOr<Tensor> CaseRun::readInput(StringRef name) {
 
 OwningOpRef<ModuleOp> CaseRun::importModel(const std::string &bytes,
                                            Report &report) {
-  SmallVector<std::string> needed;
+  SmallVector<std::string> fixed;
   OnnxImportOptions options;
-  options.neededInputs = &needed;
-  std::string path = folder + "/model.onnx";
-  OwningOpRef<ModuleOp> module =
-      importOnnxBytes(bytes, path, folder, options, &runner.context());
-  // Fixing one input may bring the import to the next one that it needs.
-  while (!module && !needed.empty()) {
-    size_t known = options.inputValues.size();
-    for (const std::string &name : needed) {
-      FailureOr<Tensor> value = readInput(name);
-      if (failed(value))
-        return nullptr;
-      options.inputValues[name] = value->toAttr(name);
-    }
-    if (options.inputValues.size() == known)
-      break;
-    needed.clear();
-    messages.clear();
-    module = importOnnxBytes(bytes, path, folder, options, &runner.context());
-    report.fixedInputs = true;
-  }
+  options.fixedInputs = &fixed;
+  options.offeredValue = [&](StringRef name) -> ElementsAttr {
+    FailureOr<Tensor> value = readInput(name);
+    return succeeded(value) ? value->toAttr(name) : ElementsAttr();
+  };
+  OwningOpRef<ModuleOp> module = importOnnxBytes(
+      bytes, folder + "/model.onnx", folder, options, &runner.context());
+  report.fixedInputs = !fixed.empty();
   return module;
 }
 
