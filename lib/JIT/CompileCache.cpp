@@ -162,6 +162,19 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
   return true;
 }
 
+/// The value that the options give for input `name`.
+static bool addValue(KeyParts &parts, const std::string &name,
+                     const CompileOptions &options) {
+  auto found = options.inputValues.find(name);
+  if (found == options.inputValues.end())
+    return false;
+  const Buffer &value = found->second;
+  parts.add(name);
+  parts.add(value.type().toString());
+  parts.add(std::string(static_cast<const char *>(value.data()), value.size()));
+  return true;
+}
+
 CompileCache::CompileCache(const std::string &model,
                            llvm::ArrayRef<TargetInfo> targets,
                            const CompileOptions &options)
@@ -200,6 +213,9 @@ std::string CompileCache::keyOfInput() const {
   }
   if (!addModel(parts, model) || !addOptions(parts, options))
     return {};
+  for (const std::string &name : fixed)
+    if (!addValue(parts, name, options))
+      return {};
   return parts.key();
 }
 
@@ -244,7 +260,13 @@ static std::optional<Diagnostic> fromJson(const json::Value &value) {
   return message;
 }
 
-std::optional<KeptCompile> CompileCache::find() const {
+void CompileCache::fixInputs(llvm::ArrayRef<std::string> names) {
+  fixed.assign(names.begin(), names.end());
+  if (!key.empty())
+    key = keyOfInput();
+}
+
+std::optional<KeptCompile> CompileCache::find(bool spoken) const {
   if (key.empty())
     return std::nullopt;
   std::optional<detail::MappedEntry> entry = detail::DiskCache(folder).map(key);
@@ -262,7 +284,8 @@ std::optional<KeptCompile> CompileCache::find() const {
   if (!list || !file.ok())
     return std::nullopt;
   for (const json::Value &value : *list)
-    if (auto message = fromJson(value); message && options.onDiagnostic)
+    if (auto message = fromJson(value); message && options.onDiagnostic &&
+                                        !(spoken && message->stage == "import"))
       options.onDiagnostic(*message);
   return KeptCompile{std::move(*file), entry->body};
 }

@@ -28,7 +28,8 @@ struct KeptCompile {
 };
 
 /// One compile's place in the user's cache. Its key covers the bytes of the
-/// model, of its external data and of the policy, every option, the targets,
+/// model, of its external data and of the policy, every option, the values of
+/// inputs that became constants (which only the import tells), the targets,
 /// this machine's CPU where one of them runs on it, and the versions of mpc
 /// (down to the build), LLVM, NVRTC and the prelude.
 class CompileCache {
@@ -40,8 +41,11 @@ public:
 
   /// Whether store() would keep something.
   bool keeps() const { return !key.empty(); }
-  /// What an equal compile gave. Its messages go to the options' listener.
-  std::optional<KeptCompile> find() const;
+  /// What an equal compile gave. Its messages go to the options' listener, but
+  /// those of stage import where that has `spoken` already.
+  std::optional<KeptCompile> find(bool spoken = false) const;
+  /// Tells which inputs became constants: their values join the key.
+  void fixInputs(llvm::ArrayRef<std::string> names);
   /// Keeps the bytes of an executable file and what was said while it was made,
   /// unless the input has changed since.
   void store(llvm::ArrayRef<std::byte> bytes,
@@ -54,6 +58,7 @@ private:
   std::string model;
   std::vector<TargetInfo> targets;
   CompileOptions options;
+  std::vector<std::string> fixed;
   /// Empty where nothing is kept.
   std::string folder, key;
 };

@@ -74,6 +74,8 @@ Result<CompiledFile> mpc::compileToFile(const std::string &model,
   for (const TargetInfo &info : infos)
     if (Status status = compiler.add(info); !status.ok())
       return status;
+  if (!compiler.fixedInputs().empty())
+    cache.fixInputs(compiler.fixedInputs());
   Result<std::vector<std::byte>> bytes = compiler.encode();
   if (!bytes.ok())
     return bytes.status();

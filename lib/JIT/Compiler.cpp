@@ -9,6 +9,7 @@
 #include "OrcJit.h"
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
@@ -242,6 +243,16 @@ func::FuncOp Compiler::entry(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("main");
 }
 
+ElementsAttr Compiler::offeredValue(StringRef name) {
+  auto found = options.inputValues.find(name.str());
+  if (found == options.inputValues.end() || !found->second)
+    return nullptr;
+  const Buffer &value = found->second;
+  return makeConstant(
+      compilerType(value.type(), *ctx),
+      ArrayRef(static_cast<const char *>(value.data()), value.size()), name);
+}
+
 Result<Compiler::Module> Compiler::import(const std::string &path) {
   enter("import");
   size_t first = said.size();
@@ -255,9 +266,14 @@ Result<Compiler::Module> Compiler::import(const std::string &path) {
       import.inputShapes[name] =
           SmallVector<int64_t>(shape.begin(), shape.end());
     import.batch = options.batch;
+    SmallVector<std::string> fixed;
+    import.fixedInputs = &fixed;
+    if (!options.inputValues.empty())
+      import.offeredValue = [&](StringRef name) { return offeredValue(name); };
     module = importOnnxFile(path, import, ctx.get());
     if (!module)
       return failure(first);
+    inputsFixed.assign(fixed.begin(), fixed.end());
   } else if (extension == ".mlir") {
     Result<Module> parsed = importMlir(path, *ctx);
     if (!parsed.ok())

@@ -52,6 +52,10 @@ public:
   const std::string &targetName() const { return target().name(); }
   const PipelineOptions &pipelineOptions() const { return pipeline; }
 
+  /// Behind import(): the inputs that became constants, as the options give
+  /// their values.
+  const std::vector<std::string> &fixedInputs() const { return inputsFixed; }
+
   /// Reads a model file into a module with one function @main of mpc ops.
   Result<Module> import(const std::string &path);
 
@@ -88,6 +92,8 @@ private:
   /// Sums up the types of the layers, behind stage precision.
   void noteLayers(mlir::ModuleOp module);
   void hear(mlir::Diagnostic &message);
+  /// The value that the options give for an input, or null.
+  mlir::ElementsAttr offeredValue(llvm::StringRef name);
   void enter(llvm::StringRef stage);
   /// The failure of a step that began when `firstMessage` messages existed.
   Status failure(size_t firstMessage) const;
@@ -109,6 +115,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> ctx;
   std::string stage = "import";
   std::vector<Diagnostic> said;
+  std::vector<std::string> inputsFixed;
   /// Of the module that `runStages` works on: its layers before the first stage
   /// and what became of them.
   std::optional<LayerPaths> layerPaths;
@@ -149,6 +156,10 @@ std::optional<ElementType> runtimeElement(mlir::Type element);
 
 /// The runtime type of a tensor type, whose elements have one.
 TensorType runtimeType(mlir::RankedTensorType type);
+
+/// The type in the compiler of a buffer's elements.
+mlir::RankedTensorType compilerType(const TensorType &type,
+                                    mlir::MLIRContext &context);
 
 /// The layers as a program has them.
 std::vector<LayerTypes> runtimeLayers(llvm::ArrayRef<TypedLayer> layers);

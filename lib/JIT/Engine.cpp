@@ -32,5 +32,7 @@ Result<Executable> Engine::compileFile(const std::string &path,
     return std::move(found->executable);
   if (Status status = (*compile)->import(); !status.ok())
     return status;
+  if (std::optional<LocalCompile::Found> found = (*compile)->findFixed())
+    return std::move(found->executable);
   return (*compile)->finish();
 }

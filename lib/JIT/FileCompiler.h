@@ -35,6 +35,10 @@ public:
 
   /// Between import() and finish(): the model's function.
   mlir::func::FuncOp entry() { return Compiler::entry(*module); }
+  /// Behind import(): see Compiler::fixedInputs().
+  const std::vector<std::string> &fixedInputs() const {
+    return compiler->fixedInputs();
+  }
   /// Behind finish() or finishInMemory(): what the program takes.
   const std::vector<StoredValue> &arguments() const {
     return contents.arguments;

@@ -32,9 +32,17 @@ LocalCompile::LocalCompile(const std::string &model,
 }
 
 std::optional<LocalCompile::Found> LocalCompile::find() {
-  if (!cache)
+  return cache ? load(cache->find()) : std::nullopt;
+}
+
+std::optional<LocalCompile::Found> LocalCompile::findFixed() {
+  if (!cache || compiler->fixedInputs().empty())
     return std::nullopt;
-  std::optional<KeptCompile> kept = cache->find();
+  return load(cache->find(/*spoken=*/true));
+}
+
+std::optional<LocalCompile::Found>
+LocalCompile::load(std::optional<KeptCompile> kept) {
   if (!kept)
     return std::nullopt;
   Result<Executable> executable =
@@ -49,7 +57,10 @@ Status LocalCompile::import() {
   if (cache)
     choices.onDiagnostic = recordInto(messages, options.onDiagnostic);
   compiler.emplace(model, choices, /*manyTargets=*/false);
-  return compiler->import(info);
+  Status status = compiler->import(info);
+  if (status.ok() && cache && !compiler->fixedInputs().empty())
+    cache->fixInputs(compiler->fixedInputs());
+  return status;
 }
 
 Result<Executable> LocalCompile::finish() {

@@ -21,7 +21,7 @@ namespace mpc {
 
 /// One compile of a model for a device that runs it in this process. For a CPU
 /// an equal compile of any process is found again: find() first, and where it
-/// finds nothing import() and finish().
+/// finds nothing import(), findFixed() and finish().
 class LocalCompile {
 public:
   /// Fails where the options' target, which is the device's, does not exist.
@@ -39,6 +39,9 @@ public:
   std::optional<Found> find();
 
   Status import();
+  /// Behind import(): find() for a model some of whose inputs became constants;
+  /// nothing where none did.
+  std::optional<Found> findFixed();
   /// Behind import(): the model's function.
   mlir::func::FuncOp entry() { return compiler->entry(); }
   /// Compiles the rest and keeps the result.
@@ -55,6 +58,7 @@ private:
   LocalCompile(const std::string &model, const CompileOptions &options,
                Device device, const TargetInfo &target);
   void keep();
+  std::optional<Found> load(std::optional<KeptCompile> kept);
 
   const std::string model;
   CompileOptions options;

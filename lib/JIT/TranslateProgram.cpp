@@ -45,6 +45,37 @@ mpc::TensorType mpc::runtimeType(RankedTensorType type) {
   return result;
 }
 
+RankedTensorType mpc::compilerType(const mpc::TensorType &type,
+                                   MLIRContext &context) {
+  Builder builder(&context);
+  Type element;
+  switch (type.element) {
+  case ElementType::F16:
+    element = builder.getF16Type();
+    break;
+  case ElementType::BF16:
+    element = builder.getBF16Type();
+    break;
+  case ElementType::F32:
+    element = builder.getF32Type();
+    break;
+  case ElementType::F64:
+    element = builder.getF64Type();
+    break;
+  default: {
+    unsigned width =
+        type.element == ElementType::I1 ? 1 : 8 * elementBytes(type.element);
+    bool isUnsigned =
+        type.element >= ElementType::UI8 && type.element <= ElementType::UI64;
+    element = builder.getIntegerType(width);
+    if (isUnsigned)
+      element = builder.getIntegerType(width, /*isSigned=*/false);
+    break;
+  }
+  }
+  return RankedTensorType::get(type.shape, element);
+}
+
 namespace {
 
 /// Builds one program.

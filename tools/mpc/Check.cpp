@@ -123,7 +123,7 @@ Status Checker::prepare() {
   if (!given.ok())
     return given.status();
   arrays = std::move(*given);
-  addInputShapes(arrays, options);
+  offerInputs(arrays, options);
   if (!arguments.expected.empty()) {
     Result<std::vector<NamedArray>> read = loadArrays({arguments.expected});
     if (!read.ok())

@@ -10,6 +10,8 @@
 #include "Finiteness.h"
 #include "Inputs.h"
 #include "StoredModel.h"
+
+#include "JIT/Compiler.h"
 #include "Verdict.h"
 
 #include "mpc/Reference/Compare.h"

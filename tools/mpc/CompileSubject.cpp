@@ -24,7 +24,7 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
   if (Status status = setTraining(training, *options); !status.ok())
     return {status};
   reportFastPath(*options, reporter);
-  addInputShapes(arrays, *options);
+  offerInputs(arrays, *options);
   auto start = Clock::now();
   Result<std::unique_ptr<LocalCompile>> made =
       LocalCompile::create(common.model, *options, device);
@@ -33,15 +33,19 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
   LocalCompile &compile = **made;
   subject.policy = options->policy;
   subject.isa = compile.target().member().str();
-  if (std::optional<LocalCompile::Found> found = compile.find()) {
+  auto take = [&](LocalCompile::Found found) {
     subject.isCached = true;
     subject.compileMs = millisecondsSince(start);
-    subject.executable = std::move(found->executable);
-    return bindStored(found->file.arguments(), arrays, draw, common.seed,
+    subject.executable = std::move(found.executable);
+    return bindStored(found.file.arguments(), arrays, draw, common.seed,
                       subject);
-  }
+  };
+  if (std::optional<LocalCompile::Found> found = compile.find())
+    return take(std::move(*found));
   if (Status status = compile.import(); !status.ok())
     return {status};
+  if (std::optional<LocalCompile::Found> found = compile.findFixed())
+    return take(std::move(*found));
   subject.compileMs = millisecondsSince(start);
   // Arrays are judged before time is spent, but labels are not in the model:
   // what a step takes is known in the end.

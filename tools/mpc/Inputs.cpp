@@ -17,10 +17,12 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-void tool::addInputShapes(const std::vector<NamedArray> &arrays,
-                          CompileOptions &options) {
-  for (const NamedArray &array : arrays)
+void tool::offerInputs(const std::vector<NamedArray> &arrays,
+                       CompileOptions &options) {
+  for (const NamedArray &array : arrays) {
     options.inputShapes[array.name] = array.data.type().shape;
+    options.inputValues[array.name] = array.data;
+  }
 }
 
 /// The name that an argument or result carries, else its position's.
@@ -34,6 +36,7 @@ static std::string valueName(mlir::Attribute attribute, const char *prefix,
 
 std::vector<ProgramValue> tool::argumentsOf(mlir::func::FuncOp function) {
   std::vector<ProgramValue> values;
+  values.reserve(function.getNumArguments());
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     values.push_back(
         {valueName(function.getArgAttr(i, MpcDialect::kNameAttr), "arg", i),
@@ -44,43 +47,13 @@ std::vector<ProgramValue> tool::argumentsOf(mlir::func::FuncOp function) {
 
 std::vector<ProgramValue> tool::resultsOf(mlir::func::FuncOp function) {
   std::vector<ProgramValue> values;
+  values.reserve(function.getNumResults());
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     values.push_back(
         {valueName(function.getResultAttr(i, MpcDialect::kNameAttr), "out", i),
          runtimeType(mlir::cast<mlir::RankedTensorType>(
              function.getResultTypes()[i]))});
   return values;
-}
-
-mlir::RankedTensorType tool::compilerType(const TensorType &type,
-                                          mlir::MLIRContext &context) {
-  mlir::Builder builder(&context);
-  mlir::Type element;
-  switch (type.element) {
-  case ElementType::F16:
-    element = builder.getF16Type();
-    break;
-  case ElementType::BF16:
-    element = builder.getBF16Type();
-    break;
-  case ElementType::F32:
-    element = builder.getF32Type();
-    break;
-  case ElementType::F64:
-    element = builder.getF64Type();
-    break;
-  default: {
-    unsigned width =
-        type.element == ElementType::I1 ? 1 : 8 * elementBytes(type.element);
-    bool isUnsigned =
-        type.element >= ElementType::UI8 && type.element <= ElementType::UI64;
-    element = builder.getIntegerType(width);
-    if (isUnsigned)
-      element = builder.getIntegerType(width, /*isSigned=*/false);
-    break;
-  }
-  }
-  return mlir::RankedTensorType::get(type.shape, element);
 }
 
 //===----------------------------------------------------------------------===//

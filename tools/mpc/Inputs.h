@@ -20,14 +20,9 @@
 namespace mpc::tool {
 
 /// Tells the importer the shapes of `arrays`, so that symbolic dimensions need
-/// no
-/// --dim.
-void addInputShapes(const std::vector<NamedArray> &arrays,
-                    CompileOptions &options);
-
-/// The type that a buffer's elements have in the interpreter.
-mlir::RankedTensorType compilerType(const TensorType &type,
-                                    mlir::MLIRContext &context);
+/// no --dim, and their values, for inputs that shapes depend on.
+void offerInputs(const std::vector<NamedArray> &arrays,
+                 CompileOptions &options);
 
 /// Names and types of a function's arguments or results.
 std::vector<ProgramValue> argumentsOf(mlir::func::FuncOp function);

@@ -82,7 +82,7 @@ TuningSubject::prepare(const TuneKernelsArguments &arguments,
   Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
   if (!arrays.ok())
     return {arrays.status()};
-  addInputShapes(*arrays, *options);
+  offerInputs(*arrays, *options);
   Result<TargetInfo> target = resolveTarget(options->target);
   if (!target.ok())
     return {target.status()};

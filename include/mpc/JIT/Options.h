@@ -7,6 +7,7 @@
 #ifndef MPC_JIT_OPTIONS_H
 #define MPC_JIT_OPTIONS_H
 
+#include "mpc/Runtime/Buffer.h"
 #include "mpc/Training/Options.h"
 
 #include <cstdint>
@@ -55,6 +56,11 @@ struct CompileOptions {
   /// Whole shapes of inputs by name; they bind the symbolic dimensions they
   /// meet.
   std::map<std::string, std::vector<int64_t>> inputShapes;
+  /// Values of inputs by name, in host memory. An input whose value the import
+  /// must know (a shape, axes, a number of elements to take) becomes a constant
+  /// of the program and is none of its arguments. The other values are not
+  /// read.
+  std::map<std::string, Buffer> inputValues;
   /// Extent of the batch dimension.
   std::optional<int64_t> batch;
   /// What to compile for: "cpu:avx512" or another level, which this machine may

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes .npy files for dense.mlir and overflow.mlir without NumPy. usage: make_arrays.py FOLDER"""
+"""Writes .npy files for dense.mlir, overflow.mlir and top-k-input.onnx without NumPy. usage: make_arrays.py FOLDER"""
 import pathlib
 import struct
 import sys
@@ -14,6 +14,9 @@ def write(path, code, shape, payload):
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
 write(folder / "x.npy", "<f4", (4, 8), struct.pack("<32f", *([0.5] * 32)))
+write(folder / "k3.npy", "<i8", (1,), struct.pack("<q", 3))
+write(folder / "k5.npy", "<i8", (1,), struct.pack("<q", 5))
+write(folder / "k_wide.npy", "<f8", (1,), struct.pack("<d", 3))
 write(folder / "ids.npy", "<i8", (4,), struct.pack("<4q", 0, 1, 0, 1))
 write(folder / "x_wide.npy", "<f8", (4, 8), struct.pack("<32d", *([0.5] * 32)))
 write(folder / "x_shape.npy", "<f4", (8, 4), struct.pack("<32f", *([0.5] * 32)))

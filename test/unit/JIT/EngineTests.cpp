@@ -138,3 +138,33 @@ TEST_F(EngineTest, DumpsEveryStage) {
   EXPECT_EQ(line.rfind("// next: mpc-opt --mpc-pipeline-simplify=", 0), 0u)
       << line;
 }
+
+// The value that decides a shape is no argument any more; others are never
+// read, and a compile without it names it.
+TEST_F(EngineTest, CompilesTheValuesThatShapesDependOn) {
+  const char *root = std::getenv("MPC_SOURCE_DIR");
+  if (!root)
+    GTEST_SKIP() << "MPC_SOURCE_DIR names no source tree";
+  std::string model = std::string(root) + "/test/Inputs/onnx/top-k-input.onnx";
+  Buffer x = *Buffer::allocate({ElementType::F32, {4, 8}});
+  x.as<float>()[7] = 2.5f;
+  for (int64_t k : {3, 5, 3}) {
+    CompileOptions options;
+    options.inputValues["x"] = x;
+    options.inputValues["k"] = *Buffer::fromValues<int64_t>(
+        {ElementType::I64, {1}}, std::array<int64_t, 1>{k});
+    Result<Executable> compiled = engine.compileFile(model, options);
+    ASSERT_TRUE(compiled.ok()) << compiled.status().toString();
+    ASSERT_EQ(compiled->program().arguments.size(), 1u);
+    EXPECT_EQ(compiled->program().arguments[0].name, "x");
+    std::array inputs = {x};
+    Result<std::vector<Buffer>> results = compiled->run(inputs);
+    ASSERT_TRUE(results.ok()) << results.status().toString();
+    EXPECT_EQ((*results)[0].type().shape, (std::vector<int64_t>{4, k}));
+    EXPECT_EQ((*results)[0].as<float>()[0], 2.5f * float(k));
+  }
+  Result<Executable> without = engine.compileFile(model);
+  ASSERT_FALSE(without.ok());
+  EXPECT_NE(without.status().toString().find("depends on graph input 'k'"),
+            std::string::npos);
+}
