@@ -51,6 +51,12 @@ if (recordings / "autocast").is_dir():
     config.substitutions.append(("%shared_recordings", str(recordings)))
 if pathlib.Path("/usr/share/libonnx-testdata/data/node").is_dir():
     config.available_features.add("onnx-testdata")
+# ONNX's node tests of PyPI's onnx 1.22.0 in a virtual environment (docs/Conformance.md).
+node_tests = sorted(pathlib.Path(config.mpc_source_dir).glob(
+    ".venv/onnx-tests/lib/python3*/site-packages/onnx/backend/test/data/node"))
+if node_tests:
+    config.available_features.add("onnx-node-tests")
+    config.substitutions.append(("%onnx_node_tests", str(node_tests[0])))
 cpu = pathlib.Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""
 if " avx512f " in cpu and " avx512bw " in cpu and " avx512vl " in cpu and " avx512dq " in cpu:
     config.available_features.add("avx512")

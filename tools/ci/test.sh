@@ -11,4 +11,10 @@ if [ ! -d .venv/sass ]; then
     .venv/sass/bin/pip install --quiet --retries 1 --timeout 20 nvidia-cuda-nvdisasm; } ||
     rm -rf .venv/sass
 fi
+# ONNX's own tests, as the last wheel that holds them has them; skipped without.
+if [ ! -d .venv/onnx-tests ]; then
+  { python3 -m venv .venv/onnx-tests &&
+    .venv/onnx-tests/bin/pip install --quiet --retries 1 --timeout 20 --no-deps onnx==1.22.0; } ||
+    rm -rf .venv/onnx-tests
+fi
 cmake --build --preset default --target check-mpc

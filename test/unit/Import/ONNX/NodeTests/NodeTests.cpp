@@ -3,16 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mpc-onnx-node-tests DATA --refused FILE [--target interpreter|cpu]
-//                     [--filter TEXT] [--verbose] [--update]
+//                     [--filter TEXT] [--verbose] [--update] [--page PAGE]
 //
 // Runs every test folder of DATA in a process of its own, so that a crash is
 // one test's outcome. FILE lists the tests that the importer refuses, a name
-// and the reason per line. A refusal that is not listed, a listed test that
-// passes and anything wrong make the program fail. --update rewrites FILE.
+// and the reason per line. A refusal that is not listed or has another reason,
+// a listed test that passes and anything wrong make the program fail. --update
+// rewrites FILE, --page the table in a page of documentation.
 //
 //===----------------------------------------------------------------------===//
 
 #include "NodeCase.h"
+#include "Page.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -31,7 +33,7 @@ using namespace mpc::nodetests;
 namespace {
 
 struct Options {
-  std::string data, refused, faulty, filter;
+  std::string data, refused, faulty, filter, page;
   bool cpu = false, verbose = false, update = false;
 };
 
@@ -48,6 +50,8 @@ static std::optional<Options> parseOptions(int argc, char **argv) {
       options.faulty = value();
     else if (argument == "--filter")
       options.filter = value();
+    else if (argument == "--page")
+      options.page = value();
     else if (argument == "--target")
       options.cpu = value() == "cpu";
     else if (argument == "--verbose")
@@ -165,7 +169,7 @@ int main(int argc, char **argv) {
     llvm::errs()
         << "usage: mpc-onnx-node-tests DATA --refused FILE [--faulty "
            "FILE] [--target interpreter|cpu] [--filter TEXT] [--verbose] "
-           "[--update]\n";
+           "[--update] [--page PAGE]\n";
     return 2;
   }
 #ifndef MPC_NODE_TESTS_CPU
@@ -212,8 +216,13 @@ int main(int argc, char **argv) {
       break;
     case Outcome::Refused:
       refused[name] = report.message;
-      if (!listed.count(name) && !options->update)
+      if (options->update)
+        break;
+      if (auto line = listed.find(name); line == listed.end())
         fault("is refused: " + report.message);
+      else if (line->second != report.message)
+        fault("is refused for another reason than the list has: " +
+              report.message);
       else if (options->verbose)
         llvm::outs() << "refused " << name << ": " << report.message << "\n";
       break;
@@ -227,6 +236,20 @@ int main(int argc, char **argv) {
   }
   if (options->update)
     writeList(options->refused, refused);
+  if (!options->page.empty()) {
+    std::vector<PageEntry> entries;
+    std::vector<std::string> paths(folders.begin(), folders.end());
+    for (const auto &[name, op] : operatorsOf(paths)) {
+      std::string reason = refused.count(name)  ? refused[name]
+                           : faulty.count(name) ? faulty[name]
+                                                : "";
+      entries.push_back({name, op, reason});
+    }
+    if (!writePage(options->page, entries)) {
+      llvm::errs() << "cannot write the table into " << options->page << "\n";
+      return 2;
+    }
+  }
   llvm::outs() << folders.size() << " tests: " << passed << " passed (" << fixed
                << " with inputs fixed at import), " << refused.size()
                << " refused, " << contradicted << " with faulty data";
