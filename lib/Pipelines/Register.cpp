@@ -10,6 +10,7 @@
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
+#include "mpc/Dialect/Stablehlo/IR/StablehloOps.h"
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 #include "mpc/InitAllDialects.h"
 #include "mpc/InitAllPasses.h"
@@ -31,9 +32,10 @@ using namespace mlir;
 void mpc::registerAllDialects(DialectRegistry &registry) {
   registry
       .insert<MpcDialect, exe::ExeDialect, cuda::CudaDialect, tile::TileDialect,
-              func::FuncDialect, gpu::GPUDialect, arith::ArithDialect,
-              cf::ControlFlowDialect, math::MathDialect, memref::MemRefDialect,
-              scf::SCFDialect, vector::VectorDialect, LLVM::LLVMDialect>();
+              stablehlo::StablehloDialect, chlo::ChloDialect, func::FuncDialect,
+              gpu::GPUDialect, arith::ArithDialect, cf::ControlFlowDialect,
+              math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+              vector::VectorDialect, LLVM::LLVMDialect>();
   registerVjpModels(registry);
 }
 

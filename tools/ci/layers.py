@@ -29,7 +29,7 @@ LAYERS = [
     # Names of what a step of training is asked for: data alone.
     ["Training/Options", "Policy"],
     ["Target"],
-    ["Dialect/Mpc/IR", "Dialect/Cuda/IR", "Dialect/Tile/IR"],
+    ["Dialect/Mpc/IR", "Dialect/Cuda/IR", "Dialect/Tile/IR", "Dialect/Stablehlo/IR"],
     ["Dialect/Exe/IR", "Reference"],
     ["Analysis"],
     ["Dialect/Mpc/Transforms"],
