@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Some kernels that stand side by side become one launch on a GPU. The order is
-// that of what they gain: rows first, which are read once.
+// Some kernels that stand side by side become one launch, most of them on a GPU
+// alone. The order is that of what they gain: rows first, which are read once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,15 +64,18 @@ void mpc::joinKernels(FusionGraph &graph, Block &block,
   KernelJoiner joiner(graph, block, target);
   // Kernels that read one narrow value are seen to read the same.
   joiner.widenAtReaders();
-  if (!target.kernels().joinsSiblings)
-    return;
-  joiner.joinRows();
-  joiner.joinRowSums();
-  joiner.joinColumns();
-  joiner.joinFilters();
-  joiner.joinSlices();
-  joiner.joinProducts();
+  bool joinsSiblings = target.kernels().joinsSiblings;
+  if (joinsSiblings) {
+    joiner.joinRows();
+    joiner.joinRowSums();
+    joiner.joinColumns();
+    joiner.joinFilters();
+    joiner.joinSlices();
+    joiner.joinProducts();
+  }
   joiner.joinEqualSums();
+  if (!joinsSiblings)
+    return;
   joiner.joinSums();
   joiner.widenAtReaders();
 }

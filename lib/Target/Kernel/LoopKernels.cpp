@@ -143,14 +143,37 @@ bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {
   return true;
 }
 
+/// Whether a map would compute a value of more than a few instructions for
+/// several roots or ops, each time anew.
+static bool repeatsWork(const ElementEmitter &emitter, ArrayRef<Root> roots) {
+  llvm::DenseSet<Value> visited;
+  SmallVector<Value> work;
+  for (const Root &root : roots)
+    work.push_back(root.tensor);
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || emitter.isBound(value))
+      continue;
+    if (visited.insert(value).second)
+      llvm::append_range(work, op->getOperands());
+    else if (isComputed(op))
+      return true;
+  }
+  return false;
+}
+
 LoopKernel::Work LoopKernel::singlePhase(ArrayRef<Root> wanted) {
   bool sameShape = llvm::all_of(wanted, [&](const Root &root) {
     return shapeOf(root.tensor) == shapeOf(wanted[0].tensor);
   });
-  if (sameShape && isMap(emitter, wanted))
+  bool isMapped = sameShape && isMap(emitter, wanted);
+  if (isMapped && !repeatsWork(emitter, wanted))
     return makeMapPhase(context, wanted);
   if (Work rows = makeRowPhase(context, wanted))
     return rows;
+  if (isMapped)
+    return makeMapPhase(context, wanted);
   // An op that is a phase of its own, whose results are all that is wanted.
   Operation *op = wanted.front().tensor.getDefiningOp();
   if (!op || !isOpaque(op))

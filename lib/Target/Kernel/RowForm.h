@@ -50,6 +50,14 @@ struct RowForm {
     return result;
   }
 
+  /// Whether one walk can reduce for all ops: they join rows, and none reads
+  /// what another makes.
+  bool fitsOneWalk() const {
+    return llvm::all_of(ops, [&](mlir::Operation *op) {
+      return op->hasTrait<JoinsRows>() &&
+             !dependent.contains(op->getOperand(0));
+    });
+  }
   /// Whether a tensor depends on a reducing op and exists once per row.
   bool isPerRow(mlir::Value tensor) const {
     auto found = dependent.find(tensor);

@@ -129,6 +129,7 @@ SmallVector<Value> RowPhase::keptBy(Operation *op) {
 LogicalResult RowPhase::emit(Value item) {
   RowChoice choice;
   choice.columns = lanes;
+  choice.takesOneWalk = form.isVertical() && form.fitsOneWalk();
   choice.keepsPowers = context.target.privateScratch;
   choice.kept = [&](size_t op) { return keptBy(form.ops[op]); };
   SmallVector<RowProgram::Stored> stored;

@@ -70,3 +70,19 @@ func.func private @picked(%x: tensor<8x80xf16>, %at: tensor<160xi64>, %y: tensor
   %2 = mpc.add %y, %1 : (tensor<8x160xf32>, tensor<8x160xf32>) -> tensor<8x160xf32>
   return %2 : tensor<8x160xf32>
 }
+
+// Sums of columns that several results need are summed once, and both by one walk.
+// CHECK-LABEL: func.func private @sums_impl(
+// CHECK: tile.walk
+// CHECK: tile.join
+// CHECK: tile.join
+// CHECK-NOT: tile.walk
+// CHECK: return
+func.func private @sums(%x: tensor<50x64xf32>, %y: tensor<50x64xf32>) -> (tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>) attributes {mpc.kernel_kind = #mpc<fusion_kind reduce>} {
+  %half = mpc.constant dense<0.5> : tensor<1xf32>
+  %0 = mpc.reduce_sum %x axes([0]) keep_dims : tensor<50x64xf32> -> tensor<1x64xf32>
+  %1 = mpc.mul %0, %half : (tensor<1x64xf32>, tensor<1xf32>) -> tensor<1x64xf32>
+  %2 = mpc.mul %x, %y : (tensor<50x64xf32>, tensor<50x64xf32>) -> tensor<50x64xf32>
+  %3 = mpc.reduce_sum %2 axes([0]) keep_dims : tensor<50x64xf32> -> tensor<1x64xf32>
+  return %0, %1, %3 : tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>
+}

@@ -30,3 +30,19 @@ func.func @widening(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
   %3 = mpc.softmax %2 axis(1) {mpc.anchor = #mpc<fusion_kind row>, mpc.group = 1 : i64} : tensor<8x16xf32>
   return %3 : tensor<8x16xf32>
 }
+
+// -----
+
+// Sums over the same dimensions of what is made of one tensor, on every target.
+// CHECK-LABEL: func.func @sums
+func.func @sums(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
+  // CHECK: mpc.exp %{{.*}} {mpc.group = [[X:[0-9]+]] : i64}
+  // CHECK: mpc.reduce_sum %{{.*}} mpc.group = [[S:[0-9]+]] : i64}
+  // CHECK: mpc.mul %{{.*}} {mpc.group = [[S]] : i64}
+  // CHECK: mpc.reduce_sum %{{.*}} {mpc.group = [[S]] : i64}
+  %0 = mpc.exp %x {mpc.group = 0 : i64} : tensor<8x16xf32>
+  %1 = mpc.reduce_sum %0 axes([0]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 1 : i64} : tensor<8x16xf32> -> tensor<16xf32>
+  %2 = mpc.mul %0, %y {mpc.group = 2 : i64} : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  %3 = mpc.reduce_sum %2 axes([0]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 2 : i64} : tensor<8x16xf32> -> tensor<16xf32>
+  return %1, %3 : tensor<16xf32>, tensor<16xf32>
+}

@@ -85,7 +85,8 @@ def JoinKernelsPass : Pass<"mpc-join-kernels", "::mlir::func::FuncOp"> {
     Where the target runs kernels that stand side by side as one launch, softmaxes
     and sums of the same rows become one group, sums over all rows join the kernel
     that has the rows or the product that multiplies them, and small sums run beside
-    the updates. On every target a cast to a wider type goes to the kernel that reads
+    the updates. On every target sums over the same dimensions of what is made of one
+    tensor become one group, and a cast to a wider type goes to the kernel that reads
     it, so that memory holds the narrow value.
 
     ```mlir
