@@ -32,10 +32,16 @@ Value layout::undo(OpEmitter &emit, Value operand,
   if (elementCount(operand) == 1 &&
       shapeOf(operand).size() <= permutation.size())
     return operand;
-  SmallVector<int64_t> shape(permutation.size() - shapeOf(operand).size(), 1);
-  llvm::append_range(shape, shapeOf(operand));
-  return emit.transpose(emit.reshape(operand, shape),
-                        inversePermutation(permutation));
+  auto broadcast = operand.getDefiningOp<BroadcastOp>();
+  Value source = broadcast ? broadcast.getInput() : operand;
+  SmallVector<int64_t> shape(permutation.size() - shapeOf(source).size(), 1);
+  llvm::append_range(shape, shapeOf(source));
+  SmallVector<int64_t> inverse = inversePermutation(permutation);
+  Value undone = emit.transpose(emit.reshape(source, shape), inverse);
+  if (!broadcast)
+    return undone;
+  return emit.create<BroadcastOp>(
+      withShape(operand, permuted(shapeOf(operand), inverse)), undone);
 }
 
 namespace {
@@ -92,12 +98,15 @@ struct SimplifyReshape : OpRewritePattern<ReshapeOp> {
 //===----------------------------------------------------------------------===//
 
 /// Whether `undo` costs nothing, or next to nothing: for a transpose by the
-/// same permutation, a constant and something small.
+/// same permutation, a constant and something small, repeated or not.
 bool canUndo(Value operand, ArrayRef<int64_t> permutation,
              int64_t resultElements) {
   if (auto transpose = operand.getDefiningOp<TransposeOp>())
     if (transpose.getPermutation() == permutation)
       return true;
+  if (auto broadcast = operand.getDefiningOp<BroadcastOp>();
+      broadcast && shapeOf(operand).size() == permutation.size())
+    operand = broadcast.getInput();
   // Nothing is smaller than an empty result: of two orders each would undo the
   // other for ever.
   bool small = resultElements > 0 &&
@@ -179,6 +188,27 @@ struct SinkReshapeThroughElementwise
   }
 };
 
+/// Unary ops act before a value is repeated.
+struct SinkBroadcastThroughElementwise
+    : OpInterfaceRewritePattern<ElementwiseOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(ElementwiseOpInterface op,
+                                PatternRewriter &rewriter) const override {
+    if (op->getNumOperands() != 1)
+      return rewriter.notifyMatchFailure(op, "not unary");
+    auto broadcast = op->getOperand(0).getDefiningOp<BroadcastOp>();
+    if (!broadcast || elementCount(broadcast.getInput()) * kSmallFraction >
+                          elementCount(broadcast))
+      return rewriter.notifyMatchFailure(op, "operand is nothing repeated");
+    OpEmitter emit(rewriter, op);
+    Value result = op->getResult(0);
+    Value value = cloneWith(emit, op, broadcast.getInput(),
+                            withShape(result, shapeOf(broadcast.getInput())));
+    rewriter.replaceOp(op, emit.create<BroadcastOp>(result.getType(), value));
+    return success();
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // Matmul
 //===----------------------------------------------------------------------===//
@@ -252,6 +282,6 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
 void mpc::populateSinkPatterns(RewritePatternSet &patterns) {
   patterns
       .add<SimplifyTranspose, SimplifyReshape, SinkTransposeThroughElementwise,
-           SinkReshapeThroughElementwise, FoldIntoMatmul, PermuteRowsOfMatmul>(
-          patterns.getContext());
+           SinkReshapeThroughElementwise, SinkBroadcastThroughElementwise,
+           FoldIntoMatmul, PermuteRowsOfMatmul>(patterns.getContext());
 }

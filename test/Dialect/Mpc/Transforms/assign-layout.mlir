@@ -212,3 +212,19 @@ func.func @update(%g: tensor<3x2xf32>,
   %7 = mpc.cast %6 : tensor<2x3xf32> to tensor<2x3xbf16>
   return %6, %4, %7 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xbf16>
 }
+
+// The gradient of a mean over the image: what is repeated costs nothing in either order, and is
+// cast before.
+// CHECK-LABEL: func.func @repeated
+// CHECK: %[[WIDE:.+]] = mpc.cast %{{.+}} : tensor<2x8x1x1xbf16> to tensor<2x8x1x1xf32>
+// CHECK: mpc.reshape %[[WIDE]] : tensor<2x8x1x1xf32> to tensor<2x1x1x8xf32>
+// CHECK: %[[ALL:.+]] = mpc.broadcast %{{.+}} : tensor<2x1x1x8xf32> to tensor<2x4x4x8xf32>
+// CHECK: %[[SUM:.+]] = mpc.add %{{.+}}, %[[ALL]] : (tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>)
+// CHECK: mpc.transpose %[[SUM]] [0, 3, 1, 2]
+func.func @repeated(%x: tensor<2x4x4x8xf32>, %g: tensor<2x8x1x1xbf16>) -> tensor<2x8x4x4xf32> {
+  %0 = mpc.transpose %x [0, 3, 1, 2] : tensor<2x4x4x8xf32> to tensor<2x8x4x4xf32>
+  %1 = mpc.broadcast %g : tensor<2x8x1x1xbf16> to tensor<2x8x4x4xbf16>
+  %2 = mpc.cast %1 : tensor<2x8x4x4xbf16> to tensor<2x8x4x4xf32>
+  %3 = mpc.add %0, %2 : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
+  return %3 : tensor<2x8x4x4xf32>
+}
