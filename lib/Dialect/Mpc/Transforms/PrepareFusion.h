@@ -24,6 +24,12 @@ void reshapeBeforeUpdates(mlir::Block &block);
 /// values, so that one kernel has one operand for both.
 void sumMatrices(mlir::Block &block);
 
+// PrepareProducts.cpp.
+
+/// Makes products of gradients of filters that have no window, where the
+/// target's vectors multiply pairs of positions.
+void multiplyPixels(mlir::Block &block, const TargetInfo &target);
+
 // PrepareCasts.cpp.
 
 /// Whether the cast is a transpose's last step that memory keeps: it neither

@@ -1,5 +1,6 @@
 // RUN: mpc-opt %s --split-input-file --mpc-prepare-fusion=target=cpu:avx512 | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: mpc-opt %s --split-input-file --mpc-prepare-fusion=target=cuda:sm_80 | FileCheck %s --check-prefixes=CHECK,CUDA
+// RUN: mpc-opt %s --split-input-file --mpc-prepare-fusion=target=cpu:avx512bf16 | FileCheck %s --check-prefixes=CHECK,CPU,PAIRS
 // RUN: mpc-opt %s --split-input-file --mpc-prepare-fusion=target=cuda:sm_80 > %t.once
 // RUN: mpc-opt %s --split-input-file --mpc-prepare-fusion=target=cuda:sm_80 --mpc-prepare-fusion=target=cuda:sm_80 | diff %t.once -
 
@@ -63,4 +64,44 @@ func.func @movement(%x: tensor<2x64x64xf32>, %w: tensor<2x64x64xf32>)
   %1 = mpc.exp %0 : tensor<64x2x64xf32>
   %2 = mpc.softmax %0 axis(2) : tensor<64x2x64xf32>
   return %1, %2 : tensor<64x2x64xf32>, tensor<64x2x64xf32>
+}
+
+// -----
+
+// Where vectors multiply pairs of positions, the gradient of a filter without a window is a product
+// of all pixels: a convolution's line of odd length would be padded.
+// CHECK-LABEL: func.func @no_window
+func.func @no_window(%x: tensor<2x7x7x32xbf16>, %g: tensor<2x7x7x64xbf16>, %f: tensor<2x7x7x64xf32>) -> (tensor<64x32x1x1xf32>, tensor<64x64x1x1xf32>) {
+  // PAIRS: %[[G:.*]] = mpc.reshape %arg1 : tensor<2x7x7x64xbf16> to tensor<98x64xbf16>
+  // PAIRS: %[[X:.*]] = mpc.reshape %arg0 : tensor<2x7x7x32xbf16> to tensor<98x32xbf16>
+  // PAIRS: %[[P:.*]] = mpc.matmul %[[G]], %[[X]] transpose_lhs : (tensor<98x64xbf16>, tensor<98x32xbf16>) -> tensor<64x32xf32>
+  // PAIRS: mpc.reshape %[[P]] : tensor<64x32xf32> to tensor<64x32x1x1xf32>
+  // CUDA: mpc.conv_filter_gradient
+  // CHECK: mpc.conv_filter_gradient %arg2
+  %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<2x7x7x32xbf16>, tensor<2x7x7x64xbf16>) -> tensor<64x32x1x1xf32>
+  %1 = mpc.conv_filter_gradient %f, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<2x7x7x64xf32>, tensor<2x7x7x64xf32>) -> tensor<64x64x1x1xf32>
+  return %0, %1 : tensor<64x32x1x1xf32>, tensor<64x64x1x1xf32>
+}
+
+// -----
+
+// With a stride the pixels that take part are picked first.
+// CHECK-LABEL: func.func @stride
+func.func @stride(%x: tensor<2x14x13x32xbf16>, %g: tensor<2x7x7x64xbf16>) -> tensor<64x32x1x1xf32> {
+  // PAIRS: mpc.slice %arg0 [0, 0, 0, 0] [2, 7, 7, 32] strides [1, 2, 2, 1]
+  // PAIRS: mpc.matmul
+  %0 = mpc.conv_filter_gradient %x, %g strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<2x14x13x32xbf16>, tensor<2x7x7x64xbf16>) -> tensor<64x32x1x1xf32>
+  return %0 : tensor<64x32x1x1xf32>
+}
+
+// -----
+
+// A window, padding or groups stay a convolution's.
+// CHECK-LABEL: func.func @window
+func.func @window(%x: tensor<2x7x7x32xbf16>, %g: tensor<2x7x7x64xbf16>) -> (tensor<64x32x3x3xf32>, tensor<64x16x1x1xf32>) {
+  // CHECK-NOT: mpc.matmul
+  // CHECK: return
+  %0 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) : (tensor<2x7x7x32xbf16>, tensor<2x7x7x64xbf16>) -> tensor<64x32x3x3xf32>
+  %1 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) groups(2) layout(channels_last) : (tensor<2x7x7x32xbf16>, tensor<2x7x7x64xbf16>) -> tensor<64x16x1x1xf32>
+  return %0, %1 : tensor<64x32x3x3xf32>, tensor<64x16x1x1xf32>
 }

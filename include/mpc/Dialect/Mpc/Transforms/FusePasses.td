@@ -115,7 +115,8 @@ def PrepareFusionPass : Pass<"mpc-prepare-fusion", "::mlir::func::FuncOp"> {
     Data moves in 16 bits: a widening cast goes behind movement, a narrowing one
     before it. A cast to a wider type, arithmetic on what is in memory anyway and, on
     targets whose kernels load through them, movements are repeated for each reader.
-    Reshapes leave the arithmetic of updates.
+    Reshapes leave the arithmetic of updates. On CPUs whose vectors multiply pairs of
+    positions, gradients of filters without a window become products.
 
     ```mlir
     %0 = mpc.cast %x : tensor<8x4xbf16> to tensor<8x4xf32>
@@ -126,7 +127,7 @@ def PrepareFusionPass : Pass<"mpc-prepare-fusion", "::mlir::func::FuncOp"> {
     ```
 
     Contract in: after mpc-pack-constants. Contract out: the same ops elsewhere and
-    more often.
+    more often, and these products.
     Numerics: unchanged: every cast that rounds stays, nothing is contracted or
     reordered.
     Left alone: functions that hold fusions already; casts of the model itself
