@@ -168,6 +168,9 @@ LoopKernel::Work LoopKernel::singlePhase(ArrayRef<Root> wanted) {
     return shapeOf(root.tensor) == shapeOf(wanted[0].tensor);
   });
   bool isMapped = sameShape && isMap(emitter, wanted);
+  if (isMapped)
+    if (Work maxima = makeMaxPoolGradientPhase(context, wanted))
+      return maxima;
   if (isMapped && !repeatsWork(emitter, wanted))
     return makeMapPhase(context, wanted);
   if (Work rows = makeRowPhase(context, wanted))

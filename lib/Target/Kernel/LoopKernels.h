@@ -152,6 +152,10 @@ std::unique_ptr<Phase> makeMapPhase(LoopContext &context,
 mlir::FailureOr<int64_t>
 findTransposes(ElementEmitter &emitter, llvm::ArrayRef<Root> roots,
                llvm::SmallVectorImpl<TransposeOp> &transposes);
+/// The gradient of a max_pool with what is elementwise in it, channels last;
+/// null where the roots have no such form.
+std::unique_ptr<Phase> makeMaxPoolGradientPhase(LoopContext &context,
+                                                llvm::ArrayRef<Root> roots);
 /// Softmax, norms and reductions along common axes with what surrounds them;
 /// null where the kernel's body has no such form.
 std::unique_ptr<Phase> makeRowPhase(LoopContext &context,

@@ -15,38 +15,6 @@ using namespace mlir;
 using namespace mpc;
 using arith::CmpFPredicate;
 
-namespace {
-/// The outputs whose windows may hold one input position, along one dimension.
-struct HoldingWindows {
-  /// Output positions [begin, end).
-  Value begin, end;
-  /// Whether there is exactly one, `begin`, whatever the position.
-  bool isSingle = false;
-};
-
-HoldingWindows windowsAround(IndexMath &math, const WindowShape &pool,
-                             size_t dim, Value input, int64_t inputExtent,
-                             int64_t outputExtent) {
-  int64_t stride = pool.strides[dim], low = pool.low[dim],
-          reach = (pool.window[dim] - 1) * pool.dilations[dim];
-  Value shifted = math.add(input, low);
-  HoldingWindows result;
-  result.isSingle =
-      reach + 1 == stride && (inputExtent - 1 + low) / stride < outputExtent;
-  Value last = math.div(shifted, stride);
-  if (result.isSingle) {
-    result.begin = last;
-    result.end = math.add(last, 1);
-    return result;
-  }
-  // ceil((shifted - reach) / stride), and not below 0.
-  result.begin =
-      math.div(math.add(math.subOrZero(shifted, reach), stride - 1), stride);
-  result.end = math.min(math.add(last, 1), outputExtent);
-  return result;
-}
-} // namespace
-
 FailureOr<Value> ElementEmitter::emitPoolGradient(Operation *op,
                                                   const Request &at) {
   auto average = dyn_cast<AvgPoolGradientOp>(op);

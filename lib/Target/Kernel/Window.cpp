@@ -45,6 +45,28 @@ WindowDimension WindowShape::at(IndexMath &math, size_t dim, Value output,
   return result;
 }
 
+HoldingWindows mpc::windowsAround(IndexMath &math, const WindowShape &pool,
+                                  size_t dim, Value input, int64_t inputExtent,
+                                  int64_t outputExtent) {
+  int64_t stride = pool.strides[dim], low = pool.low[dim],
+          reach = (pool.window[dim] - 1) * pool.dilations[dim];
+  Value shifted = math.add(input, low);
+  HoldingWindows result;
+  result.isSingle =
+      reach + 1 == stride && (inputExtent - 1 + low) / stride < outputExtent;
+  Value last = math.div(shifted, stride);
+  if (result.isSingle) {
+    result.begin = last;
+    result.end = math.add(last, 1);
+    return result;
+  }
+  // ceil((shifted - reach) / stride), and not below 0.
+  result.begin =
+      math.div(math.add(math.subOrZero(shifted, reach), stride - 1), stride);
+  result.end = math.min(math.add(last, 1), outputExtent);
+  return result;
+}
+
 Value mpc::countedElements(IndexMath &math, ArrayRef<WindowDimension> window,
                            bool includesPadding, Type type) {
   OpBuilder &b = math.b;

@@ -41,6 +41,18 @@ struct WindowShape {
   bool channelsLast;
 };
 
+/// The outputs whose windows may hold one input position, along one dimension.
+struct HoldingWindows {
+  /// Output positions [begin, end).
+  mlir::Value begin, end;
+  /// Whether there is exactly one, `begin`, whatever the position.
+  bool isSingle = false;
+};
+
+HoldingWindows windowsAround(IndexMath &math, const WindowShape &pool,
+                             size_t dim, mlir::Value input, int64_t inputExtent,
+                             int64_t outputExtent);
+
 /// How many elements the window of an average counts, at least 1, as a float of
 /// `type`: a window wholly in the padding has nothing to average.
 mlir::Value countedElements(IndexMath &math,

@@ -127,6 +127,30 @@ TEST(PoolGradient, WindowsThatOverlap) {
               "count_include_pad");
 }
 
+// Channels in whole vectors: the largest of each window is found once for some
+// lines together.
+TEST(PoolGradient, VectorsOfChannels) {
+  const char *all[] = {"19x11x32", "10x6x32",
+                       "window([3, 3]) strides([2, 2]) pad([1, 1], [1, 1])"};
+  const char *others[][3] = {
+      {"17x5x16", "16x4x16",
+       "window([2, 2]) strides([1, 1]) pad([0, 0], [0, 0])"},
+      // Some rows and columns belong to no window.
+      {"18x7x8", "6x2x8", "window([2, 2]) strides([3, 3]) pad([0, 0], [0, 0])"},
+      {"9x6x48", "4x2x48",
+       "window([5, 3]) strides([2, 4]) pad([1, 2], [2, 1])"}};
+  auto expect = [](const char *const *pool,
+                   std::initializer_list<const char *> types) {
+    expectPools(std::string("2x") + pool[0], std::string("2x") + pool[1],
+                std::string(pool[2]) +
+                    " dilations([1, 1]) layout(channels_last)",
+                "", types);
+  };
+  expect(all, {"f32", "bf16", "f16", "f64"});
+  for (const auto &pool : others)
+    expect(pool, {"f32"});
+}
+
 TEST(PoolGradient, WindowsWithHoles) {
   expectPools("2x2x11", "2x2x7",
               "window([3]) strides([1]) pad([0], [0]) dilations([2])");
@@ -150,11 +174,34 @@ TEST(PoolGradient, TiesAndNaN) {
     values[20] = -std::numeric_limits<double>::infinity();
   };
   check.adjust = spoil;
-  std::string input = "tensor<1x6x6x3xf32>", gradient = "tensor<1x5x5x3xf32>";
+  for (std::string channels : {"3", "16"}) {
+    std::string input = "tensor<1x6x6x" + channels + "xf32>",
+                gradient = "tensor<1x5x5x" + channels + "xf32>";
+    expectKernel(
+        loopKernel("%x: " + input + ", %g: " + gradient, input,
+                   "%r = mpc.max_pool_gradient %x, %g window([2, 2]) "
+                   "strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) "
+                   "layout(channels_last) : (" +
+                       input + ", " + gradient + ") -> " + input +
+                       "\nreturn %r : " + input),
+        check);
+  }
+}
+
+// A window of nothing but the least number has a largest element too, the
+// first.
+TEST(PoolGradient, LeastNumbers) {
+  KernelCheck check;
+  auto leave = [](unsigned index, reference::Tensor &tensor) {
+    if (index == 0)
+      llvm::fill(tensor.floats(), -std::numeric_limits<double>::infinity());
+  };
+  check.adjust = leave;
+  std::string input = "tensor<1x5x5x16xf32>", gradient = "tensor<1x3x3x16xf32>";
   expectKernel(
       loopKernel("%x: " + input + ", %g: " + gradient, input,
-                 "%r = mpc.max_pool_gradient %x, %g window([2, 2]) "
-                 "strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) "
+                 "%r = mpc.max_pool_gradient %x, %g window([3, 3]) "
+                 "strides([2, 2]) pad([1, 1], [1, 1]) dilations([1, 1]) "
                  "layout(channels_last) : (" +
                      input + ", " + gradient + ") -> " + input +
                      "\nreturn %r : " + input),
