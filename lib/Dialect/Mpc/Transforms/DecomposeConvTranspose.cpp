@@ -22,8 +22,38 @@ using namespace mpc;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Blocks
+// Products
 //===----------------------------------------------------------------------===//
+
+/// Channels behind the spatial dimensions.
+SmallVector<int64_t> orderWithChannelsLast(int64_t rank) {
+  SmallVector<int64_t> order = {0};
+  for (int64_t d = 2; d < rank; ++d)
+    order.push_back(d);
+  order.push_back(1);
+  return order;
+}
+
+/// The channels of each pixel of `image` times `matrix`: [N, s..., columns].
+Value multiplyChannels(OpEmitter &emit, ConvTransposeOp op, Value image,
+                       Value matrix) {
+  ArrayRef<int64_t> shape = shapeOf(image);
+  int64_t rows = shape[0] * productOf(shape.drop_front(2)),
+          columns = shapeOf(matrix)[1];
+  Value pixels =
+      emit.reshape(emit.transpose(image, orderWithChannelsLast(shape.size())),
+                   {rows, shape[1]});
+  Value product = emit.create<MatmulOp>(
+      RankedTensorType::get({rows, columns},
+                            getElementTypeOrSelf(op.getResult())),
+      pixels, matrix, /*transpose_lhs=*/UnitAttr(),
+      /*transpose_rhs=*/UnitAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
+      PackedAttr());
+  SmallVector<int64_t> result = {shape[0]};
+  llvm::append_range(result, shape.drop_front(2));
+  result.push_back(columns);
+  return emit.reshape(product, result);
+}
 
 /// Windows that touch but do not overlap: each input pixel makes its own block.
 bool isBlockwise(ConvTransposeOp op) {
@@ -44,45 +74,27 @@ Value decomposeBlockwise(OpEmitter &emit, ConvTransposeOp op) {
   int64_t rank = image.size(), spatial = rank - 2, out = filter[1];
   ArrayRef<int64_t> window = filter.drop_front(2);
 
-  SmallVector<int64_t> toLast = {0};
-  for (int64_t d = 0; d < spatial; ++d)
-    toLast.push_back(d + 2);
-  toLast.push_back(1);
-  Value pixels = emit.transpose(op.getInput(), toLast);
-  pixels = emit.reshape(pixels,
-                        {image[0] * productOf(image.drop_front(2)), image[1]});
-
   // [C, O, window...] -> [C, window..., O]
-  SmallVector<int64_t> filterOrder = {0};
-  for (int64_t d = 0; d < spatial; ++d)
-    filterOrder.push_back(d + 2);
-  filterOrder.push_back(1);
-  Value matrix = emit.reshape(emit.transpose(op.getFilter(), filterOrder),
-                              {filter[0], productOf(window) * out});
-  Type element = getElementTypeOrSelf(op.getResult());
-  auto blocksType = RankedTensorType::get(
-      {shapeOf(pixels)[0], productOf(window) * out}, element);
-  Value blocks = emit.create<MatmulOp>(
-      blocksType, pixels, matrix, /*transpose_lhs=*/UnitAttr(),
-      /*transpose_rhs=*/UnitAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
-      PackedAttr());
+  Value matrix =
+      emit.reshape(emit.transpose(op.getFilter(), orderWithChannelsLast(rank)),
+                   {filter[0], productOf(window) * out});
+  Value blocks = multiplyChannels(emit, op, op.getInput(), matrix);
 
   // [N, s..., window..., O] -> [N, s0, w0, s1, w1, ..., O], then back to
   // channels first.
-  SmallVector<int64_t> split = {image[0]}, order = {0}, joined = {image[0]},
-                       toFirst = {0, rank - 1};
+  SmallVector<int64_t> split = {image[0]}, order = {0}, joined = {image[0]};
   llvm::append_range(split, image.drop_front(2));
   llvm::append_range(split, window);
   split.push_back(out);
   for (int64_t d = 0; d < spatial; ++d) {
     order.append({1 + d, 1 + spatial + d});
     joined.push_back(image[2 + d] * window[d]);
-    toFirst.push_back(1 + d);
   }
   order.push_back(2 * spatial + 1);
   joined.push_back(out);
   Value placed = emit.transpose(emit.reshape(blocks, split), order);
-  return emit.transpose(emit.reshape(placed, joined), toFirst);
+  return emit.transpose(emit.reshape(placed, joined),
+                        inversePermutation(orderWithChannelsLast(rank)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -144,20 +156,8 @@ class PhasedConvolution {
 public:
   PhasedConvolution(OpEmitter &emit, ConvTransposeOp op, CastOp rounds)
       : emit(emit), op(op), rounds(rounds), chosen(op.getStrides().size()) {
-    ArrayRef<int64_t> filter = shapeOf(op.getFilter());
-    int64_t spatial = chosen.size(), groups = op.getGroups();
-    int64_t in = filter[0] / groups, outputs = groups * filter[1];
-    // [G * C/G, O/G, window...] -> [G * O/G, C/G, window...]
-    SmallVector<int64_t> split = {groups, in, filter[1]}, swap = {0, 2, 1},
-                         joined = {outputs, in};
-    for (int64_t d = 0; d < spatial; ++d) {
-      split.push_back(filter[2 + d]);
-      joined.push_back(filter[2 + d]);
-      swap.push_back(3 + d);
+    for (size_t d = 0; d < chosen.size(); ++d)
       dimensions.push_back(PhasedDimension(op, d));
-    }
-    weights = emit.reshape(
-        emit.transpose(emit.reshape(op.getFilter(), split), swap), joined);
   }
 
   Value value() {
@@ -178,7 +178,7 @@ private:
   /// order of its positions along `d` and what follows; null for zeros.
   Value interleaved(size_t d) {
     if (d == dimensions.size())
-      return convolution();
+      return chosenPhases();
     const PhasedDimension &dimension = dimensions[d];
     int64_t axis = 2 + static_cast<int64_t>(d);
     SmallVector<Value> parts;
@@ -211,18 +211,17 @@ private:
   }
 
   /// That of the chosen phases.
-  Value convolution() {
+  Value chosenPhases() {
     int64_t rank = 2 + static_cast<int64_t>(chosen.size());
-    SmallVector<int64_t> offsets(rank, 0), sizes(shapeOf(weights)),
+    SmallVector<int64_t> offsets(rank, 0), sizes(shapeOf(op.getFilter())),
         steps(rank, 1), shape(shapeOf(op.getResult())), low(rank, 0), high(low),
-        padLow, padHigh, dilations, axes;
+        padLow, padHigh, dilations;
     for (auto [d, remainder] : llvm::enumerate(chosen)) {
       const PhasedDimension &dimension = dimensions[d];
       const Phase &phase = dimension.phases[remainder];
       offsets[2 + d] = phase.last - (phase.taps - 1) * phase.filterStep;
       sizes[2 + d] = phase.taps;
       steps[2 + d] = phase.filterStep;
-      axes.push_back(2 + d);
       dilations.push_back(phase.inputStep);
       shape[2 + d] = dimension.count(remainder);
       int64_t reach = (phase.taps - 1) * phase.inputStep;
@@ -236,26 +235,55 @@ private:
     }
     Value image =
         emit.pad(op.getInput(), low, high, SmallVector<int64_t>(rank, 0));
-    Value filter =
-        emit.reverse(emit.slice(weights, offsets, sizes, steps), axes);
+    Value part = emit.slice(op.getFilter(), offsets, sizes, steps);
+    // A window of one position needs no padding.
+    bool isProduct = op.getGroups() == 1 &&
+                     productOf(ArrayRef<int64_t>(sizes).drop_front(2)) == 1;
+    Value result =
+        isProduct ? product(image, part)
+                  : convolution(image, part, shape, padLow, padHigh, dilations);
+    return rounds ? OpEmitter::castLike(emit.builder, rounds, result) : result;
+  }
+
+  Value product(Value image, Value filter) {
+    Value matrix = emit.reshape(filter, shapeOf(filter).take_front(2));
+    Value sums = multiplyChannels(emit, op, image, matrix);
+    return emit.transpose(
+        sums, inversePermutation(orderWithChannelsLast(shapeOf(sums).size())));
+  }
+
+  Value convolution(Value image, Value filter, ArrayRef<int64_t> shape,
+                    ArrayRef<int64_t> padLow, ArrayRef<int64_t> padHigh,
+                    ArrayRef<int64_t> dilations) {
     OpBuilder &b = emit.builder;
-    Value result = emit.create<ConvOp>(
+    return emit.create<ConvOp>(
         RankedTensorType::get(shape, getElementTypeOrSelf(op.getResult())),
-        image, filter,
+        image, turned(filter),
         b.getDenseI64ArrayAttr(SmallVector<int64_t>(chosen.size(), 1)),
         b.getDenseI64ArrayAttr(padLow), b.getDenseI64ArrayAttr(padHigh),
         b.getDenseI64ArrayAttr(dilations), b.getI64IntegerAttr(op.getGroups()),
         ImageLayoutAttr::get(b.getContext(), ImageLayout::channels_first),
         DenseI64ArrayAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
         PackedAttr(), IntegerAttr());
-    return rounds ? OpEmitter::castLike(b, rounds, result) : result;
+  }
+
+  /// [G * C/G, O/G, window...] -> [G * O/G, C/G, window...], the window turned
+  /// round: as one dimension, so that it need not be turned line by line.
+  Value turned(Value filter) {
+    ArrayRef<int64_t> shape = shapeOf(filter), window = shape.drop_front(2);
+    int64_t groups = op.getGroups(), in = shape[0] / groups;
+    SmallVector<int64_t> joined = {groups * shape[1], in};
+    llvm::append_range(joined, window);
+    Value split =
+        emit.reshape(filter, {groups, in, shape[1], productOf(window)});
+    return emit.reshape(emit.reverse(emit.transpose(split, {0, 2, 1, 3}), {3}),
+                        joined);
   }
 
   OpEmitter &emit;
   ConvTransposeOp op;
   /// How each phase is rounded, or null.
   CastOp rounds;
-  Value weights;
   SmallVector<PhasedDimension> dimensions;
   /// A remainder for each dimension.
   SmallVector<int64_t> chosen;

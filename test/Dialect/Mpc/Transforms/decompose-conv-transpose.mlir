@@ -3,7 +3,8 @@
 
 // Windows that do not overlap: one matmul, then the blocks in their places.
 // CHECK-LABEL: func.func @blockwise
-// CHECK: %[[PIXELS:.+]] = mpc.transpose %{{.+}} [0, 2, 3, 1]
+// CHECK-SAME: %[[X:[^:]+]]: tensor<1x4x5x6xf32>
+// CHECK: %[[PIXELS:.+]] = mpc.transpose %[[X]] [0, 2, 3, 1]
 // CHECK: %[[ROWS:.+]] = mpc.reshape %[[PIXELS]] : tensor<1x5x6x4xf32> to tensor<30x4xf32>
 // CHECK: mpc.matmul %[[ROWS]], %{{.+}} : (tensor<30x4xf32>, tensor<4x12xf32>) -> tensor<30x12xf32>
 // CHECK-NOT: mpc.pad
@@ -13,14 +14,18 @@ func.func @blockwise(%x: tensor<1x4x5x6xf32>, %w: tensor<4x3x2x2xf32>) -> tensor
   return %0 : tensor<1x3x10x12xf32>
 }
 
-// Overlapping windows: even positions see the middle of the filter, odd ones
-// its ends, turned round; both take turns.
+// Overlapping windows: even positions see the middle of the filter, a product, odd ones its ends,
+// turned round; both take turns.
 // CHECK-LABEL: func.func @overlapping
-// CHECK: %[[MIDDLE:.+]] = mpc.slice %[[FILTER:.+]] [0, 0, 1] [3, 4, 1]
-// CHECK: %[[EVEN:.+]] = mpc.conv %[[X:.+]], %[[MIDDLE]] strides([1]) pad([0], [0])
-// CHECK: %[[ENDS:.+]] = mpc.slice %[[FILTER]] [0, 0, 0] [3, 4, 2] strides [1, 1, 2]
-// CHECK: %[[TURNED:.+]] = mpc.reverse %[[ENDS]] axes([2])
-// CHECK: %[[ODD:.+]] = mpc.conv %[[X]], %[[TURNED]] strides([1]) pad([0], [1])
+// CHECK-SAME: (%[[X:.+]]: tensor<1x4x5xf32>, %[[FILTER:.+]]: tensor<4x3x3xf32>)
+// CHECK: %[[MIDDLE:.+]] = mpc.slice %[[FILTER]] [0, 0, 1] [4, 3, 1]
+// CHECK: %[[MATRIX:.+]] = mpc.reshape %[[MIDDLE]] : tensor<4x3x1xf32> to tensor<4x3xf32>
+// CHECK: mpc.matmul %{{.+}}, %[[MATRIX]] : (tensor<5x4xf32>, tensor<4x3xf32>)
+// CHECK: %[[EVEN:.+]] = mpc.transpose %{{.+}} [0, 2, 1] : tensor<1x5x3xf32> to tensor<1x3x5xf32>
+// CHECK: %[[ENDS:.+]] = mpc.slice %[[FILTER]] [0, 0, 0] [4, 3, 2] strides [1, 1, 2]
+// CHECK: mpc.transpose %{{.+}} [0, 2, 1, 3] : tensor<1x4x3x2xf32> to tensor<1x3x4x2xf32>
+// CHECK: mpc.reverse %{{.+}} axes([3])
+// CHECK: %[[ODD:.+]] = mpc.conv %[[X]], %{{.+}} strides([1]) pad([0], [1])
 // CHECK: %[[FIRST:.+]] = mpc.reshape %[[EVEN]]
 // CHECK: %[[SECOND:.+]] = mpc.reshape %[[ODD]]
 // CHECK: %[[BOTH:.+]] = mpc.concat %[[FIRST]], %[[SECOND]] axis(3)
@@ -33,17 +38,18 @@ func.func @overlapping(%x: tensor<1x4x5xf32>, %w: tensor<4x3x3xf32>) -> tensor<1
 // What lies between the windows is padding of the result.
 // CHECK-LABEL: func.func @apart
 // CHECK-NOT: mpc.pad
-// CHECK: %[[SUMS:.+]] = mpc.conv %{{.+}}, %{{.+}} strides([1, 1]) pad([0, 0], [0, 0])
-// CHECK: %[[LINES:.+]] = mpc.pad %[[SUMS]], {{.+}} high([0, 0, 0, 0]) interior([0, 0, 0, 1])
+// CHECK: mpc.matmul %{{.+}}, %{{.+}} : (tensor<30x4xf32>, tensor<4x3xf32>)
+// CHECK: %[[LINES:.+]] = mpc.pad %{{.+}}, {{.+}} high([0, 0, 0, 0]) interior([0, 0, 0, 1])
 // CHECK: mpc.pad %[[LINES]], {{.+}} high([0, 0, 1, 0]) interior([0, 0, 1, 0])
 func.func @apart(%x: tensor<1x4x5x6xf32>, %w: tensor<4x3x1x1xf32>) -> tensor<1x3x10x11xf32> {
   %0 = mpc.conv_transpose %x, %w strides([2, 2]) pad([0, 0], [0, 0]) dilations([1, 1]) output_padding([1, 0]) : (tensor<1x4x5x6xf32>, tensor<4x3x1x1xf32>) -> tensor<1x3x10x11xf32>
   return %0 : tensor<1x3x10x11xf32>
 }
 
-// Without strides there is one phase.
+// Without strides there is one phase. The window is turned round as one dimension.
 // CHECK-LABEL: func.func @dense
-// CHECK: %[[FILTER:.+]] = mpc.reverse %{{.+}} axes([2, 3])
+// CHECK: %[[TURNED:.+]] = mpc.reverse %{{.+}} axes([3]) : tensor<1x3x4x9xf32>
+// CHECK: %[[FILTER:.+]] = mpc.reshape %[[TURNED]] : tensor<1x3x4x9xf32> to tensor<3x4x3x3xf32>
 // CHECK: %[[RESULT:.+]] = mpc.conv %{{.+}}, %[[FILTER]] strides([1, 1]) pad([1, 2], [1, 2])
 // CHECK-NEXT: return %[[RESULT]]
 func.func @dense(%x: tensor<2x4x5x6xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x3x5x8xf32> {
@@ -73,9 +79,12 @@ func.func @common_factor(%x: tensor<2x4x5xf32>, %w: tensor<4x3x3xf32>) -> tensor
   return %0 : tensor<2x3x11xf32>
 }
 
-// A filter position that lies further behind than its window reaches.
+// Filter positions that lie further ahead or behind than the input reaches.
 // CHECK-LABEL: func.func @far
+// CHECK: mpc.pad %{{.+}} low([0, 0, 0]) high([0, 0, 2])
+// CHECK: mpc.matmul
 // CHECK: mpc.pad %{{.+}} low([0, 0, 1])
+// CHECK: mpc.matmul
 func.func @far(%x: tensor<2x4x5xf32>, %w: tensor<4x3x2xf32>) -> tensor<2x3x13xf32> {
   %0 = mpc.conv_transpose %x, %w strides([2]) pad([0], [0]) dilations([3]) output_padding([1]) : (tensor<2x4x5xf32>, tensor<4x3x2xf32>) -> tensor<2x3x13xf32>
   return %0 : tensor<2x3x13xf32>
