@@ -80,6 +80,12 @@ void RowPhase::planVertical() {
                });
   if (whole)
     lanes = segments.front().lanes;
+  // Sums leave registers free, and memory is read in longer pieces.
+  bool onlyJoins = llvm::all_of(
+      form.ops, [](Operation *op) { return op->hasTrait<JoinsRows>(); });
+  if (whole && onlyJoins && context.target.registers >= 32 &&
+      form.shape.back() % (2 * lanes) == 0)
+    lanes *= 2;
   for (Operation *op : form.ops)
     emitter.unbind(op->getResult(0));
 }
