@@ -178,8 +178,54 @@ static LogicalResult convertConvTranspose(NodeImport &n) {
                            n.element(input));
 }
 
+/// The sum of overlapping blocks: the transposed convolution with filters that
+/// hold a single one.
+static LogicalResult convertCol2Im(NodeImport &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> image = n.knownInts(1, "image_shape"),
+                       block = n.knownInts(2, "block_shape");
+  if (n.failed())
+    return failure();
+  Window window = readWindow(n, block, image);
+  int64_t places = 1, steps = 1;
+  SmallVector<int64_t> counts, zeros(image.size(), 0);
+  for (int64_t i = 0; i < window.rank() && !n.failed(); ++i) {
+    int64_t room = image[i] + window.low[i] + window.high[i] - window.reach(i);
+    if (room < 0)
+      return n.error() << "a block of " << window.reach(i)
+                       << " does not fit an image of " << image[i];
+    counts.push_back(room / window.strides[i] + 1);
+    // What no block covers at the end stays zero.
+    zeros[i] = room % window.strides[i];
+    places *= block[i];
+    steps *= counts.back();
+  }
+  if (n.failed())
+    return failure();
+  if (n.rank(x) != 3 || places < 1 || n.dim(x, 1) % places != 0 ||
+      n.dim(x, 2) != steps)
+    return n.error() << "input " << x.getType() << " does not hold " << steps
+                     << " blocks of " << places << " elements";
+  int64_t channels = n.dim(x, 1) / places;
+  SmallVector<int64_t> shape = {n.dim(x, 0), n.dim(x, 1)};
+  shape.append(counts);
+  SmallVector<double> ones(size_t(channels * places * places), 0);
+  for (int64_t row = 0; row < channels * places; ++row)
+    ones[row * places + row % places] = 1;
+  SmallVector<int64_t> filterShape = {channels * places, 1};
+  filterShape.append(block);
+  SmallVector<NamedAttribute> attributes = window.attributes(n);
+  attributes.push_back(n.attr("output_padding", zeros));
+  attributes.push_back(n.attr("groups", channels));
+  Value filter = n.dense(filterShape, ones, n.element(x));
+  return n.result(n.narrow(n.widened(ConvTransposeOp::getOperationName(),
+                                     {n.reshape(x, shape), filter}, attributes),
+                           n.element(x)));
+}
+
 OpFamily mpc::onnx::convolutionOps() {
   static const OpEntry entries[] = {
+      {"Col2Im 18 3 dilations pads strides", convertCol2Im},
       {"Conv 1,11,22 2-3 auto_pad dilations group kernel_shape pads strides",
        convertConv},
       {"ConvTranspose 1,11,22 2-3 auto_pad dilations group kernel_shape "

@@ -229,8 +229,51 @@ static LogicalResult convertGridSample(NodeImport &n) {
   return n.result(n.cast(n.reshape(sum, resultShape), type));
 }
 
+/// The positions of an image under an affine map: one product with the constant
+/// positions of the image itself.
+static LogicalResult convertAffineGrid(NodeImport &n) {
+  Value theta = n.in(0);
+  SmallVector<int64_t> size = n.knownInts(1, "size");
+  bool aligned = n.flag("align_corners");
+  if (n.failed())
+    return failure();
+  int64_t rank = int64_t(size.size()) - 2, places = 1;
+  if (rank != 2 && rank != 3)
+    return n.error() << "size has " << size.size()
+                     << " entries, expected 4 or 5";
+  SmallVector<int64_t> spatial(ArrayRef<int64_t>(size).drop_front(2));
+  SmallVector<int64_t> wanted = {size[0], rank, rank + 1};
+  if (n.shape(theta) != ArrayRef<int64_t>(wanted))
+    return n.error() << "theta " << theta.getType() << " is not [" << size[0]
+                     << ", " << rank << ", " << rank + 1 << "]";
+  RankedTensorType grid = n.tensorType(spatial, n.element(theta));
+  if (!grid)
+    return failure();
+  places = grid.getNumElements();
+  // The last dimension of the image is the first coordinate.
+  SmallVector<double> positions;
+  for (int64_t place = 0; place < places; ++place) {
+    int64_t rest = place;
+    for (int64_t d = rank; d-- > 0; rest /= spatial[d]) {
+      auto at = double(rest % spatial[d]), extent = double(spatial[d]);
+      positions.push_back(aligned
+                              ? (extent > 1 ? 2 * at / (extent - 1) - 1 : -1)
+                              : (2 * at + 1) / extent - 1);
+    }
+    positions.push_back(1);
+  }
+  Value image = n.dense({places, rank + 1}, positions, n.element(theta));
+  Value mapped = n.matmulWide(n.broadcast(image, {size[0], places, rank + 1}),
+                              theta, false, /*transposeRhs=*/true);
+  SmallVector<int64_t> shape = {size[0]};
+  shape.append(spatial);
+  shape.push_back(rank);
+  return n.result(n.narrow(n.reshape(mapped, shape), n.element(theta)));
+}
+
 OpFamily mpc::onnx::gridSampleOps() {
   static const OpEntry entries[] = {
+      {"AffineGrid 20 2 align_corners", convertAffineGrid},
       {"GridSample 16,20,22 2 align_corners mode padding_mode",
        convertGridSample},
   };

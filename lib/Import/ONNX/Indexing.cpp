@@ -81,6 +81,34 @@ static LogicalResult convertScatterElements(NodeImport &n) {
   return n.result(op ? op->getResult(0) : Value());
 }
 
+/// Writes a run of positions into each sample of a cache.
+static LogicalResult convertTensorScatter(NodeImport &n) {
+  Value x = n.in(0), update = n.in(1);
+  std::string mode = n.stringAttr("mode", "linear");
+  if (n.failed())
+    return failure();
+  if (mode != "linear" && mode != "circular")
+    return n.error() << "attribute 'mode' is '" << mode
+                     << "', expected linear or circular";
+  int64_t axis = n.axisAttr("axis", -2, n.rank(x));
+  Type i64 = n.builder.getI64Type();
+  Value places = n.iota(n.dim(update, axis), axis, n.rank(x), i64);
+  if (n.has(2)) {
+    SmallVector<int64_t> perSample(n.rank(x), 1);
+    perSample[0] = n.dim(x, 0);
+    places = n.op<AddOp>(
+        {places, n.reshape(n.cast(indexInput(n, 2), i64), perSample)});
+  }
+  if (mode == "circular")
+    places = n.op<RemOp>({places, n.ints({n.dim(x, axis)}, {})});
+  places = n.broadcast(places, n.shape(update));
+  if (n.failed())
+    return failure();
+  Operation *op = n.typed(ScatterElementsOp::getOperationName(), x.getType(),
+                          {x, places, update}, n.attr("axis", axis));
+  return n.result(op ? op->getResult(0) : Value());
+}
+
 static LogicalResult convertScatterNd(NodeImport &n) {
   Value x = n.in(0), indices = indexInput(n, 1), updates = n.in(2);
   NamedAttribute reduction = reductionAttr(n);
@@ -133,39 +161,17 @@ static LogicalResult convertCompress(NodeImport &n) {
   return n.result(n.gather(x, n.ints(picks), axis));
 }
 
-static LogicalResult convertNonZero(NodeImport &n) {
-  SmallVector<double> values = n.knownFloats(0, "input");
-  if (n.failed())
-    return failure();
-  SmallVector<int64_t> shape(n.shape(n.in(0)));
-  std::vector<SmallVector<int64_t>> found;
-  for (auto [position, value] : llvm::enumerate(values)) {
-    if (value == 0)
-      continue;
-    SmallVector<int64_t> index(shape.size());
-    int64_t rest = int64_t(position);
-    for (size_t d = shape.size(); d-- > 0; rest /= shape[d])
-      index[d] = rest % shape[d];
-    found.push_back(std::move(index));
-  }
-  SmallVector<int64_t> flat;
-  for (size_t d = 0; d < shape.size(); ++d)
-    for (const SmallVector<int64_t> &index : found)
-      flat.push_back(index[d]);
-  return n.result(n.ints(flat, {int64_t(shape.size()), int64_t(found.size())}));
-}
-
 OpFamily mpc::onnx::indexingOps() {
   static const OpEntry entries[] = {
       {"Compress 9,11 2 axis", convertCompress},
       {"Gather 1,11,13 2 axis", convertGatherLike<GatherOp>},
       {"GatherElements 11,13 2 axis", convertGatherLike<GatherElementsOp>},
       {"GatherND 11,12,13 2 batch_dims", convertGatherNd},
-      {"NonZero 9,13 1", convertNonZero},
       {"OneHot 9,11 3 axis", convertOneHot},
       {"Scatter 9,11 3 axis", convertScatterElements},
       {"ScatterElements 11,13,16,18 3 axis reduction", convertScatterElements},
       {"ScatterND 11,13,16,18 3 reduction", convertScatterNd},
+      {"TensorScatter 24 2-3 axis mode", convertTensorScatter},
   };
   return entries;
 }

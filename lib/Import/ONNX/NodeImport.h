@@ -287,6 +287,9 @@ OpFamily quantizationOps();
 OpFamily sequenceOps();
 OpFamily controlOps();
 OpFamily optimizerOps();
+OpFamily signalOps();
+OpFamily linearAttentionOps();
+OpFamily selectionOps();
 
 /// The entry of an operator; null where the importer does not know it.
 const OpEntry *findOp(llvm::StringRef domain, llvm::StringRef name);

@@ -31,14 +31,15 @@ const OpEntry *mpc::onnx::findOp(StringRef domain, StringRef name) {
   static const llvm::StringMap<const OpEntry *> table = [] {
     llvm::StringMap<const OpEntry *> entries;
     for (OpFamily family :
-         {elementwiseOps(),  activationOps(),    comparisonOps(),
-          matmulOps(),       einsumOps(),        convolutionOps(),
-          poolingOps(),      normalizationOps(), softmaxOps(),
-          reductionOps(),    shapeOps(),         movementOps(),
-          indexingOps(),     generatorOps(),     resizeOps(),
-          recurrentOps(),    attentionOps(),     lossOps(),
-          quantizationOps(), sequenceOps(),      controlOps(),
-          optimizerOps(),    gridSampleOps()})
+         {elementwiseOps(),     activationOps(),    comparisonOps(),
+          matmulOps(),          einsumOps(),        convolutionOps(),
+          poolingOps(),         normalizationOps(), softmaxOps(),
+          reductionOps(),       shapeOps(),         movementOps(),
+          indexingOps(),        generatorOps(),     resizeOps(),
+          recurrentOps(),       attentionOps(),     lossOps(),
+          quantizationOps(),    sequenceOps(),      controlOps(),
+          optimizerOps(),       gridSampleOps(),    signalOps(),
+          linearAttentionOps(), selectionOps()})
       for (const OpEntry &entry : family)
         entries[entry.name] = &entry;
     return entries;

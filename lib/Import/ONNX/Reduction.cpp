@@ -115,6 +115,39 @@ static LogicalResult convertCumSum(NodeImport &n) {
   return n.result(n.op<CumsumOp>(x, attributes));
 }
 
+/// Moves the elements of `x` up by `distance` along `axis`; ones come in.
+static Value shiftedOnes(NodeImport &n, Value x, int64_t axis,
+                         int64_t distance) {
+  if (n.failed())
+    return nullptr;
+  SmallVector<int64_t> low(n.rank(x), 0), high(n.rank(x), 0);
+  low[axis] = distance;
+  Value kept = n.sliceAxis(x, axis, 0, n.dim(x, axis) - distance);
+  return n.pad(kept, low, high, 1);
+}
+
+/// Products of 1, 2, 4, ... neighbours: few ops, each over the whole tensor.
+static LogicalResult convertCumProd(NodeImport &n) {
+  Value x = n.in(0);
+  int64_t axis = n.axis(n.knownInt(1, "axis"), n.rank(x));
+  bool exclusive = n.flag("exclusive"), reverse = n.flag("reverse");
+  if (n.failed())
+    return failure();
+  Type type = n.element(x);
+  x = n.cast(x, n.wideType(type));
+  SmallVector<int64_t> axes = {axis};
+  int64_t extent = n.dim(x, axis);
+  auto flip = [&](Value value) {
+    return reverse ? n.op<ReverseOp>(value, n.attr("axes", axes)) : value;
+  };
+  x = flip(x);
+  if (exclusive && extent > 0)
+    x = shiftedOnes(n, x, axis, 1);
+  for (int64_t distance = 1; distance < extent; distance *= 2)
+    x = n.op<MulOp>({x, shiftedOnes(n, x, axis, distance)});
+  return n.result(n.narrow(flip(x), type));
+}
+
 static LogicalResult convertTopK(NodeImport &n) {
   Value x = n.in(0);
   int64_t k = n.version < 10 ? n.intAttr("k", -1) : n.knownInt(1, "K");
@@ -143,6 +176,7 @@ OpFamily mpc::onnx::reductionOps() {
        convertArg<ArgmaxOp>},
       {"ArgMin 1,11,12,13 1 axis keepdims select_last_index",
        convertArg<ArgminOp>},
+      {"CumProd 26 2 exclusive reverse", convertCumProd},
       {"CumSum 11,14 2 exclusive reverse", convertCumSum},
       {"ReduceL1 1,11,13,18 1-2 axes keepdims noop_with_empty_axes",
        convertReduceL1},

@@ -94,7 +94,8 @@ bool mpc::nodetests::writePage(const std::string &path,
   for (const auto &[op, count] : counts)
     text << "| `" << op << "` | " << count.passed << " | " << count.tests
          << " |\n";
-  text << "\nThe others are refused, at their node or input:\n\n"
+  text << "\nThe others are refused, at their node or input, or have faulty "
+          "data:\n\n"
           "| operator | reason | tests |\n|---|---|---|\n";
   for (const auto &[refusal, tests] : refusals)
     text << "| `" << refusal.first << "` | " << refusal.second << " | " << tests
