@@ -290,6 +290,7 @@ OpFamily optimizerOps();
 OpFamily signalOps();
 OpFamily linearAttentionOps();
 OpFamily selectionOps();
+OpFamily microsoftOps();
 
 /// The entry of an operator; null where the importer does not know it.
 const OpEntry *findOp(llvm::StringRef domain, llvm::StringRef name);

@@ -39,7 +39,7 @@ const OpEntry *mpc::onnx::findOp(StringRef domain, StringRef name) {
           recurrentOps(),       attentionOps(),     lossOps(),
           quantizationOps(),    sequenceOps(),      controlOps(),
           optimizerOps(),       gridSampleOps(),    signalOps(),
-          linearAttentionOps(), selectionOps()})
+          linearAttentionOps(), selectionOps(),     microsoftOps()})
       for (const OpEntry &entry : family)
         entries[entry.name] = &entry;
     return entries;

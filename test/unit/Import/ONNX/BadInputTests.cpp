@@ -195,7 +195,7 @@ TEST(BadInput, UnknownOperator) {
 
 TEST(BadInput, ForeignDomain) {
   ModelBuilder b;
-  unaryModel(b, "FusedMatMul").set_domain("com.microsoft");
+  unaryModel(b, "FusedGemm").set_domain("com.microsoft");
   expectError(b, "of domain 'com.microsoft' is not supported; export");
 }
 
