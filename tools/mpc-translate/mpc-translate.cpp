@@ -10,6 +10,7 @@
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Import/ONNX.h"
+#include "mpc/Import/StableHLO.h"
 #include "mpc/Target/CUDA/Codegen.h"
 #include "mpc/Target/CUDA/Passes.h"
 
@@ -19,6 +20,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
@@ -189,6 +191,19 @@ int main(int argc, char **argv) {
       },
       [](DialectRegistry &registry) {
         registry.insert<mpc::MpcDialect, func::FuncDialect>();
+      });
+  TranslateToMLIRRegistration importText(
+      "import-stablehlo", "import a StableHLO module",
+      [](const std::shared_ptr<llvm::SourceMgr> &sourceMgr,
+         MLIRContext *context) -> OwningOpRef<Operation *> {
+        OwningOpRef<ModuleOp> source =
+            parseSourceFile<ModuleOp>(sourceMgr, context);
+        return source ? mpc::importStablehlo(*source).release().getOperation()
+                      : nullptr;
+      },
+      [](DialectRegistry &registry) {
+        registry.insert<mpc::MpcDialect>();
+        mpc::registerStablehloDialects(registry);
       });
   return failed(mlirTranslateMain(argc, argv, "mpc translation driver\n"));
 }

@@ -1,0 +1,272 @@
+//===- Elementwise.cpp - elementwise ops ----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpImport.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::hlo;
+
+template <typename OpTy> static LogicalResult convertUnary(OpImport &op) {
+  return op.result(op.map<OpTy>(op.in(0)));
+}
+
+template <typename OpTy> static LogicalResult convertBinary(OpImport &op) {
+  return op.result(op.map<OpTy>({op.in(0), op.in(1)}));
+}
+
+/// An op whose boolean form is a logical one.
+template <typename OpTy, typename LogicalTy>
+static LogicalResult convertLogical(OpImport &op) {
+  Value lhs = op.in(0), rhs = op.in(1);
+  return op.result(OpImport::isBool(lhs) ? op.map<LogicalTy>({lhs, rhs})
+                                         : op.map<OpTy>({lhs, rhs}));
+}
+
+/// Whether all elements are `number`.
+static bool isSplat(Value value, double number) {
+  std::optional<double> splat = value ? constantSplat(value) : std::nullopt;
+  return splat && *splat == number;
+}
+
+template <typename OpTy, typename LogicalTy>
+static LogicalResult convertExtremum(OpImport &op) {
+  Value lhs = op.in(0), rhs = op.in(1);
+  if (OpImport::isBool(lhs))
+    return op.result(op.map<LogicalTy>({lhs, rhs}));
+  // The infinity that nothing exceeds changes nothing, not even a NaN.
+  double neutral = std::is_same_v<OpTy, MaxOp>
+                       ? -std::numeric_limits<double>::infinity()
+                       : std::numeric_limits<double>::infinity();
+  for (bool swapped : {false, true}) {
+    Value value = swapped ? rhs : lhs, other = swapped ? lhs : rhs;
+    if (OpImport::isFloat(value) && isSplat(other, neutral))
+      return op.result(value);
+    // max(x, 0) is an op of its own.
+    if (std::is_same_v<OpTy, MaxOp> && OpImport::isFloat(value) &&
+        isSplat(other, 0) && !constantSplat(value))
+      return op.result(op.map<ReluOp>(value));
+  }
+  return op.result(op.map<OpTy>({lhs, rhs}));
+}
+
+/// The mean that a sum over as many elements as `count` is; null where it is
+/// none.
+static Value meanOf(OpImport &op, Value sum, double count) {
+  if (!sum)
+    return {};
+  Value inner = sum;
+  if (auto reshape = sum.getDefiningOp<ReshapeOp>())
+    inner = reshape.getInput();
+  auto cast = inner.getDefiningOp<CastOp>();
+  auto reduce = inner.getDefiningOp<ReduceSumOp>();
+  if (cast || !reduce || !OpImport::isFloat(sum))
+    return {};
+  double elements = 1;
+  for (int64_t axis : reduce.getAxes())
+    elements *= double(OpImport::shape(reduce.getInput())[axis]);
+  if (elements != count || elements <= 1)
+    return {};
+  Value mean = op.reduce(ReduceMeanOp::getOperationName(), reduce.getInput(),
+                         reduce.getAxes(), reduce.getKeepDims());
+  return op.reshape(mean, OpImport::shape(sum));
+}
+
+static LogicalResult convertDivide(OpImport &op) {
+  Value lhs = op.in(0), rhs = op.in(1);
+  if (std::optional<double> count = rhs ? constantSplat(rhs) : std::nullopt)
+    if (Value mean = meanOf(op, lhs, *count))
+      return op.result(mean);
+  return op.result(op.map<DivOp>({lhs, rhs}));
+}
+
+static LogicalResult convertConvert(OpImport &op) {
+  Value value = op.in(0);
+  Type to = OpImport::element(op.op->getResult(0));
+  Type from = OpImport::element(value);
+  // A float that becomes narrower rounds where the model says so.
+  bool rounds = isa_and_nonnull<FloatType>(from) && isa<FloatType>(to) &&
+                to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth();
+  return op.result(op.cast(value, to, /*pinned=*/rounds));
+}
+
+static LogicalResult convertIsFinite(OpImport &op) {
+  Value x = op.in(0);
+  if (!x)
+    return failure();
+  Value size = op.map<AbsOp>(x);
+  return op.result(op.compare(ComparePredicate::lt, size,
+                              op.scalar(std::numeric_limits<double>::infinity(),
+                                        OpImport::element(x))));
+}
+
+static ComparePredicate predicateOf(stablehlo::ComparisonDirection direction) {
+  switch (direction) {
+  case stablehlo::ComparisonDirection::EQ:
+    return ComparePredicate::eq;
+  case stablehlo::ComparisonDirection::NE:
+    return ComparePredicate::ne;
+  case stablehlo::ComparisonDirection::GE:
+    return ComparePredicate::ge;
+  case stablehlo::ComparisonDirection::GT:
+    return ComparePredicate::gt;
+  case stablehlo::ComparisonDirection::LE:
+    return ComparePredicate::le;
+  case stablehlo::ComparisonDirection::LT:
+    return ComparePredicate::lt;
+  }
+  llvm_unreachable("unknown direction");
+}
+
+/// A comparison by the total order of floats, in which NaN stands behind all
+/// numbers and equals itself. Zeros of both signs are one number, and NaN has
+/// none: what JAX compares so it has made alike before.
+static Value comparedTotally(OpImport &op, ComparePredicate predicate,
+                             Value lhs, Value rhs) {
+  auto isNan = [&](Value value) { return op.make<IsNanOp>(value); };
+  auto isLess = [&](Value a, Value b) {
+    Value behind = op.map<AndOp>({isNan(b), op.map<NotOp>(isNan(a))});
+    return op.map<OrOp>({op.compare(ComparePredicate::lt, a, b), behind});
+  };
+  switch (predicate) {
+  case ComparePredicate::lt:
+    return isLess(lhs, rhs);
+  case ComparePredicate::gt:
+    return isLess(rhs, lhs);
+  case ComparePredicate::le:
+    return op.map<NotOp>(isLess(rhs, lhs));
+  case ComparePredicate::ge:
+    return op.map<NotOp>(isLess(lhs, rhs));
+  case ComparePredicate::eq:
+  case ComparePredicate::ne:
+    break;
+  }
+  Value same = op.map<OrOp>({op.compare(ComparePredicate::eq, lhs, rhs),
+                             op.map<AndOp>({isNan(lhs), isNan(rhs)})});
+  return predicate == ComparePredicate::eq ? same : op.map<NotOp>(same);
+}
+
+static LogicalResult convertCompare(OpImport &op) {
+  auto compare = cast<stablehlo::CompareOp>(op.op);
+  Value lhs = op.in(0), rhs = op.in(1);
+  ComparePredicate predicate = predicateOf(compare.getComparisonDirection());
+  if (compare.getCompareType() == stablehlo::ComparisonType::TOTALORDER &&
+      OpImport::isFloat(lhs))
+    return op.result(comparedTotally(op, predicate, lhs, rhs));
+  if (OpImport::isBool(lhs)) {
+    if (predicate == ComparePredicate::ne)
+      return op.result(op.map<XorOp>({lhs, rhs}));
+    if (predicate == ComparePredicate::eq)
+      return op.result(op.map<NotOp>(op.map<XorOp>({lhs, rhs})));
+    // As numbers, unsigned.
+    lhs = op.cast(lhs, op.builder.getI32Type());
+    rhs = op.cast(rhs, op.builder.getI32Type());
+  }
+  return op.result(op.compare(predicate, lhs, rhs));
+}
+
+static LogicalResult convertSelect(OpImport &op) {
+  return op.result(op.select(op.in(0), op.in(1), op.in(2)));
+}
+
+static LogicalResult convertClamp(OpImport &op) {
+  Value low = op.in(0), value = op.in(1), high = op.in(2);
+  return op.result(op.map<ClampOp>({value, low, high}));
+}
+
+/// Arithmetic shifts of signed integers bring in the sign.
+static LogicalResult convertShiftRightArithmetic(OpImport &op) {
+  Value value = op.in(0), by = op.in(1);
+  if (OpImport::isUnsigned(value))
+    return op.result(op.map<ShiftRightOp>({value, by}));
+  if (!value)
+    return failure();
+  Value isNegative = op.compare(ComparePredicate::lt, value,
+                                op.scalar(0, OpImport::element(value)));
+  Value flipped = op.map<NotOp>(value);
+  Value shifted = op.map<NotOp>(op.map<ShiftRightOp>({flipped, by}));
+  return op.result(
+      op.select(isNegative, shifted, op.map<ShiftRightOp>({value, by})));
+}
+
+/// Cube root by the power, with the argument's sign.
+static LogicalResult convertCbrt(OpImport &op) {
+  Value x = op.in(0);
+  Value root = op.with<PowOp>(op.map<AbsOp>(x), 1.0 / 3);
+  return op.result(op.map<MulOp>({op.map<SignOp>(x), root}));
+}
+
+static LogicalResult convertRoundAfz(OpImport &op) {
+  Value x = op.in(0);
+  Value size = op.map<AbsOp>(x);
+  Value whole = op.map<FloorOp>(size);
+  Value part = op.map<SubOp>({size, whole});
+  if (!part)
+    return failure();
+  Type type = OpImport::element(x);
+  Value isUp = op.compare(ComparePredicate::ge, part, op.scalar(0.5, type));
+  Value rounded = op.select(isUp, op.with<AddOp>(whole, 1), whole);
+  return op.result(op.map<MulOp>({op.map<SignOp>(x), rounded}));
+}
+
+OpFamily hlo::elementwiseOps() {
+  static const OpEntry entries[] = {
+      {"stablehlo.abs", convertUnary<AbsOp>},
+      {"stablehlo.negate", convertUnary<NegOp>},
+      {"stablehlo.sign", convertUnary<SignOp>},
+      {"stablehlo.floor", convertUnary<FloorOp>},
+      {"stablehlo.ceil", convertUnary<CeilOp>},
+      {"stablehlo.round_nearest_even", convertUnary<RoundOp>},
+      {"stablehlo.round_nearest_afz", convertRoundAfz},
+      {"stablehlo.not", convertUnary<NotOp>},
+      {"stablehlo.cbrt", convertCbrt},
+      {"stablehlo.cosine", convertUnary<CosOp>},
+      {"stablehlo.exponential", convertUnary<ExpOp>},
+      {"stablehlo.exponential_minus_one", convertUnary<Expm1Op>},
+      {"stablehlo.log", convertUnary<LogOp>},
+      {"stablehlo.log_plus_one", convertUnary<Log1pOp>},
+      {"stablehlo.logistic", convertUnary<SigmoidOp>},
+      {"stablehlo.rsqrt", convertUnary<RsqrtOp>},
+      {"stablehlo.sine", convertUnary<SinOp>},
+      {"stablehlo.sqrt", convertUnary<SqrtOp>},
+      {"stablehlo.tan", convertUnary<TanOp>},
+      {"stablehlo.tanh", convertUnary<TanhOp>},
+      {"stablehlo.add", convertLogical<AddOp, OrOp>},
+      {"stablehlo.and", convertBinary<AndOp>},
+      {"stablehlo.atan2", convertBinary<Atan2Op>},
+      {"stablehlo.divide", convertDivide},
+      {"stablehlo.maximum", convertExtremum<MaxOp, OrOp>},
+      {"stablehlo.minimum", convertExtremum<MinOp, AndOp>},
+      {"stablehlo.multiply", convertLogical<MulOp, AndOp>},
+      {"stablehlo.or", convertBinary<OrOp>},
+      {"stablehlo.power", convertBinary<PowOp>},
+      {"stablehlo.remainder", convertBinary<RemOp>},
+      {"stablehlo.shift_left", convertBinary<ShiftLeftOp>},
+      {"stablehlo.shift_right_arithmetic", convertShiftRightArithmetic},
+      {"stablehlo.shift_right_logical", convertBinary<ShiftRightOp>},
+      {"stablehlo.subtract", convertBinary<SubOp>},
+      {"stablehlo.xor", convertBinary<XorOp>},
+      {"stablehlo.is_finite", convertIsFinite},
+      {"stablehlo.convert", convertConvert},
+      {"stablehlo.compare", convertCompare},
+      {"stablehlo.select", convertSelect},
+      {"stablehlo.clamp", convertClamp},
+      {"chlo.acosh", convertUnary<AcoshOp>},
+      {"chlo.asinh", convertUnary<AsinhOp>},
+      {"chlo.atan", convertUnary<AtanOp>},
+      {"chlo.atanh", convertUnary<AtanhOp>},
+      {"chlo.cosh", convertUnary<CoshOp>},
+      {"chlo.erf", convertUnary<ErfOp>},
+      {"chlo.sinh", convertUnary<SinhOp>},
+      {"chlo.tan", convertUnary<TanOp>},
+  };
+  return entries;
+}

@@ -1,0 +1,255 @@
+//===- Movement.cpp - shapes, slices, constants ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpImport.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::hlo;
+
+static LogicalResult convertConstant(OpImport &op) {
+  ElementsAttr value = cast<stablehlo::ConstantOp>(op.op).getValue();
+  auto type = dyn_cast<RankedTensorType>(value.getShapedType());
+  if (!type || elementCount(type) == 0)
+    return op.result(op.constant(value));
+  // Numbers that are all alike are one, repeated.
+  if (auto dense = dyn_cast<DenseElementsAttr>(value);
+      dense && dense.isSplat() && type.getRank() > 0)
+    return op.result(op.broadcast(
+        op.constant(
+            dense.reshape(dense.getType().clone(ArrayRef<int64_t>()))
+                .resizeSplat(RankedTensorType::get({}, type.getElementType()))),
+        type.getShape()));
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(value);
+  if (failed(bytes)) {
+    op.error() << "has no data";
+    return failure();
+  }
+  return op.result(op.constant(makeConstant(type, bytes->bytes())));
+}
+
+static LogicalResult convertIota(OpImport &op) {
+  auto iota = cast<stablehlo::IotaOp>(op.op);
+  auto axis = int64_t(iota.getIotaDimension());
+  ArrayRef<int64_t> shape = OpImport::shape(iota.getOutput());
+  Value line = op.iota(shape[axis], axis, int64_t(shape.size()),
+                       OpImport::element(iota.getOutput()));
+  return op.result(op.broadcast(line, shape));
+}
+
+/// Puts `value` where its axes are `dims` of `shape`, the others of extent 1,
+/// and repeats it.
+static Value broadcastTo(OpImport &op, Value value, ArrayRef<int64_t> dims,
+                         ArrayRef<int64_t> shape) {
+  if (!value)
+    return {};
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(dims.size()));
+  llvm::sort(order, [&](int64_t a, int64_t b) { return dims[a] < dims[b]; });
+  value = op.transpose(value, order);
+  SmallVector<int64_t> spread(shape.size(), 1);
+  for (auto [place, i] : llvm::enumerate(order))
+    spread[dims[i]] = OpImport::shape(value)[place];
+  return op.broadcast(op.reshape(value, spread), shape);
+}
+
+static LogicalResult convertBroadcastInDim(OpImport &op) {
+  auto broadcast = cast<stablehlo::BroadcastInDimOp>(op.op);
+  Value value = op.in(0);
+  ArrayRef<int64_t> shape = OpImport::shape(broadcast.getResult());
+  if (op.isSpread())
+    return op.result(value);
+  // What only repeats again is repeated once, and one number from the number.
+  if (auto inner = value ? value.getDefiningOp<BroadcastOp>() : BroadcastOp();
+      inner && OpImport::rank(inner.getInput()) == 0)
+    return op.result(op.broadcast(inner.getInput(), shape));
+  return op.result(
+      broadcastTo(op, value, broadcast.getBroadcastDimensions(), shape));
+}
+
+static LogicalResult convertBroadcast(OpImport &op) {
+  return op.result(
+      op.broadcast(op.in(0), OpImport::shape(op.op->getResult(0))));
+}
+
+static LogicalResult convertReshape(OpImport &op) {
+  Value value = op.in(0);
+  ArrayRef<int64_t> shape = OpImport::shape(op.op->getResult(0));
+  if (op.isSpread())
+    return op.result(value);
+  if (auto inner = value ? value.getDefiningOp<BroadcastOp>() : BroadcastOp();
+      inner && OpImport::rank(inner.getInput()) == 0)
+    return op.result(op.broadcast(inner.getInput(), shape));
+  return op.result(op.reshape(value, shape));
+}
+
+static LogicalResult convertTranspose(OpImport &op) {
+  auto transpose = cast<stablehlo::TransposeOp>(op.op);
+  return op.result(op.transpose(op.in(0), transpose.getPermutation()));
+}
+
+static LogicalResult convertConcatenate(OpImport &op) {
+  auto join = cast<stablehlo::ConcatenateOp>(op.op);
+  return op.result(
+      op.concat(op.of(join.getInputs()), int64_t(join.getDimension())));
+}
+
+static LogicalResult convertSlice(OpImport &op) {
+  auto slice = cast<stablehlo::SliceOp>(op.op);
+  return op.result(op.slice(op.in(0), slice.getStartIndices(),
+                            OpImport::shape(slice.getResult()),
+                            slice.getStrides()));
+}
+
+static LogicalResult convertPad(OpImport &op) {
+  auto pad = cast<stablehlo::PadOp>(op.op);
+  return op.result(op.pad(op.in(0), op.in(1), pad.getEdgePaddingLow(),
+                          pad.getEdgePaddingHigh(), pad.getInteriorPadding()));
+}
+
+static LogicalResult convertReverse(OpImport &op) {
+  auto reverse = cast<stablehlo::ReverseOp>(op.op);
+  SmallVector<int64_t> axes(reverse.getDimensions());
+  llvm::sort(axes);
+  Value value = op.in(0);
+  if (axes.empty())
+    return op.result(value);
+  return op.result(op.makeTyped<mpc::ReverseOp>(OpImport::shape(value),
+                                                OpImport::element(value), value,
+                                                op.attr("axes", axes)));
+}
+
+//===----------------------------------------------------------------------===//
+// Parts whose place is a value
+//===----------------------------------------------------------------------===//
+
+/// `start`, moved so that `size` of `extent` elements lie inside, as a scalar
+/// i32 or i64.
+static Value clampedStart(OpImport &op, Value start, int64_t size,
+                          int64_t extent) {
+  if (!start)
+    return {};
+  Type type = OpImport::element(start);
+  // Indices are signed; what an unsigned one may hold beyond is far outside.
+  Type wide = op.builder.getI64Type();
+  bool isIndex = type.isSignlessInteger(32) || type.isSignlessInteger(64);
+  Value signedStart = isIndex ? start : op.cast(start, wide);
+  Type index = OpImport::element(signedStart);
+  return op.map<mpc::ClampOp>({signedStart, op.scalar(0, index),
+                               op.scalar(double(extent - size), index)});
+}
+
+static LogicalResult convertDynamicSlice(OpImport &op) {
+  auto slice = cast<stablehlo::DynamicSliceOp>(op.op);
+  Value value = op.in(0);
+  for (auto [i, source] : llvm::enumerate(slice.getStartIndices())) {
+    if (!value)
+      return failure();
+    auto axis = int64_t(i);
+    int64_t size = slice.getSliceSizes()[i], extent = OpImport::shape(value)[i];
+    if (size == extent)
+      continue;
+    Value start = clampedStart(op, op.of(source), size, extent);
+    if (std::optional<int64_t> known = OpImport::knownScalar(start)) {
+      value = op.sliceAxis(value, axis, *known, size);
+      continue;
+    }
+    Value indices = op.reshape(start, {1});
+    if (size > 1)
+      indices = op.map<mpc::AddOp>(
+          {indices, op.iota(size, 0, 1, OpImport::element(start))});
+    value = op.make<mpc::GatherOp>({value, indices}, op.attr("axis", axis));
+  }
+  return op.result(value);
+}
+
+/// What is written where the start is known: the operand around it, joined.
+/// Null where the update is smaller than the operand along several axes or one
+/// whose start is not known.
+static Value joinedUpdate(OpImport &op, Value operand, Value update,
+                          ArrayRef<Value> starts) {
+  std::optional<int64_t> only;
+  for (auto [i, size] : llvm::enumerate(OpImport::shape(update))) {
+    if (size == OpImport::shape(operand)[i])
+      continue;
+    if (only || !OpImport::knownScalar(starts[i]))
+      return {};
+    only = int64_t(i);
+  }
+  if (!only)
+    return update;
+  int64_t start = *OpImport::knownScalar(starts[*only]);
+  int64_t end = start + OpImport::shape(update)[*only];
+  int64_t extent = OpImport::shape(operand)[*only];
+  SmallVector<Value> parts;
+  if (start > 0)
+    parts.push_back(op.sliceAxis(operand, *only, 0, start));
+  parts.push_back(update);
+  if (end < extent)
+    parts.push_back(op.sliceAxis(operand, *only, end, extent - end));
+  return op.concat(parts, *only);
+}
+
+/// The operand where a position lies outside of the update, else the update,
+/// axis by axis: nothing is written, so that other ops can join in.
+static LogicalResult convertDynamicUpdateSlice(OpImport &op) {
+  auto write = cast<stablehlo::DynamicUpdateSliceOp>(op.op);
+  Value operand = op.in(0), update = op.in(1);
+  if (!operand || !update)
+    return failure();
+  ArrayRef<int64_t> shape = OpImport::shape(operand);
+  auto rank = int64_t(shape.size());
+  SmallVector<Value> starts;
+  for (auto [i, source] : llvm::enumerate(write.getStartIndices()))
+    starts.push_back(
+        clampedStart(op, op.of(source), OpImport::shape(update)[i], shape[i]));
+  if (llvm::is_contained(starts, Value()))
+    return failure();
+  if (Value joined = joinedUpdate(op, operand, update, starts))
+    return op.result(joined);
+  Value inside;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    int64_t size = OpImport::shape(update)[axis], extent = shape[axis];
+    if (size == extent)
+      continue;
+    Type index = OpImport::element(starts[axis]);
+    Value place = op.map<mpc::SubOp>(
+        {op.iota(extent, axis, rank, index),
+         op.reshape(starts[axis], SmallVector<int64_t>(rank, 1))});
+    Value zero = op.scalar(0, index);
+    Value isHere = op.compare(
+        size == 1 ? ComparePredicate::eq : ComparePredicate::ge, place, zero);
+    if (size > 1) {
+      Value isBelow = op.compare(ComparePredicate::lt, place,
+                                 op.scalar(double(size), index));
+      isHere = op.map<mpc::AndOp>({isHere, isBelow});
+      Value from = op.map<mpc::ClampOp>({op.reshape(place, {extent}), zero,
+                                         op.scalar(double(size - 1), index)});
+      update = op.make<mpc::GatherOp>({update, from}, op.attr("axis", axis));
+    }
+    inside = inside ? op.map<mpc::AndOp>({inside, isHere}) : isHere;
+  }
+  return op.result(op.select(inside, update, operand));
+}
+
+OpFamily hlo::movementOps() {
+  static const OpEntry entries[] = {
+      {"stablehlo.broadcast", convertBroadcast},
+      {"stablehlo.broadcast_in_dim", convertBroadcastInDim},
+      {"stablehlo.concatenate", convertConcatenate},
+      {"stablehlo.constant", convertConstant},
+      {"stablehlo.dynamic_slice", convertDynamicSlice},
+      {"stablehlo.dynamic_update_slice", convertDynamicUpdateSlice},
+      {"stablehlo.iota", convertIota},
+      {"stablehlo.pad", convertPad},
+      {"stablehlo.reshape", convertReshape},
+      {"stablehlo.reverse", convertReverse},
+      {"stablehlo.slice", convertSlice},
+      {"stablehlo.transpose", convertTranspose},
+  };
+  return entries;
+}
