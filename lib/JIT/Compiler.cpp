@@ -13,6 +13,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
+#include "mpc/Import/StableHLO.h"
 #include "mpc/Support/Files.h"
 #include "mpc/Target/CPU/Codegen.h"
 #include "mpc/Target/TargetInfo.h"
@@ -108,6 +109,7 @@ Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
     : options(options), pipeline(mpc::pipelineOptions(options, target)) {
   DialectRegistry registry;
   registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect>();
+  registerStablehloDialects(registry);
   registerVjpModels(registry);
   registerCodegenDialects(registry);
   // Threads are spent in code generation; passes take milliseconds.

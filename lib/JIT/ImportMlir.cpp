@@ -1,16 +1,18 @@
-//===- ImportMlir.cpp - models in mpc's own text --------------------------===//
+//===- ImportMlir.cpp - models in text ------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // MLIR's parser trusts its input in three ways that a model file may abuse: it
 // recurses per bracket, it accepts shapes whose size overflows, and it loads
-// any registered dialect. All three are checked here.
+// any registered dialect. All three are checked here. What holds StableHLO goes
+// on to its importer.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Compiler.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Import/StableHLO.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -140,9 +142,6 @@ LogicalResult mpc::checkSizes(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// StableHLO prints its ops with this prefix; mpc's own text never does.
-static bool isStablehlo(StringRef text) { return text.contains("stablehlo."); }
-
 Result<Compiler::Module> mpc::importMlir(const std::string &path,
                                          MLIRContext &context) {
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file =
@@ -153,10 +152,6 @@ Result<Compiler::Module> mpc::importMlir(const std::string &path,
   StringRef text = (*file)->getBuffer();
   if (Status status = checkNesting(text, path); !status.ok())
     return status;
-  if (isStablehlo(text) && !text.contains("mpc."))
-    return Status(StatusCode::InvalidArgument, path,
-                  "holds StableHLO text, which this version does not read; "
-                  "export ONNX instead");
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
   ParserConfig config(&context, /*verifyAfterParse=*/false);
@@ -165,8 +160,16 @@ Result<Compiler::Module> mpc::importMlir(const std::string &path,
     return Status(StatusCode::InvalidArgument, path,
                   "cannot be parsed as a model");
   };
+  if (!module)
+    return silent();
+  if (holdsStablehlo(*module)) {
+    if (failed(checkSizes(*module)) || failed(verify(*module)))
+      return silent();
+    module = importStablehlo(*module);
+    return module ? Result<Compiler::Module>(std::move(module)) : silent();
+  }
   // Ops before values before verifiers: a verifier may compute with sizes.
-  if (!module || failed(checkOps(*module)) || failed(checkSizes(*module)) ||
+  if (failed(checkOps(*module)) || failed(checkSizes(*module)) ||
       failed(verify(*module)))
     return silent();
   return module;
