@@ -43,12 +43,15 @@ static bool isInOrder(ArrayRef<int64_t> dims) {
 static Matrix toMatrix(OpImport &op, Value value, ArrayRef<int64_t> batch,
                        ArrayRef<int64_t> rows, ArrayRef<int64_t> columns) {
   SmallVector<int64_t> shape(OpImport::shape(value));
-  // Stored the other way round it is read so.
-  bool flip = !isInOrder(joined(batch, rows, columns)) &&
-              isInOrder(joined(batch, columns, rows));
-  SmallVector<int64_t> order =
-      flip ? joined(batch, columns, rows) : joined(batch, rows, columns);
-  value = op.transpose(value, order);
+  // Stored the other way round it is read so; what moves anyway keeps
+  // neighbours together.
+  SmallVector<int64_t> straight = joined(batch, rows, columns),
+                       flipped = joined(batch, columns, rows);
+  auto last = int64_t(shape.size()) - 1;
+  bool flip = !isInOrder(straight) && !straight.empty() &&
+              (isInOrder(flipped) ||
+               (straight.back() != last && flipped.back() == last));
+  value = op.transpose(value, flip ? flipped : straight);
   SmallVector<int64_t> extents;
   for (int64_t dim : batch)
     extents.push_back(shape[dim]);

@@ -80,12 +80,44 @@ static Value meanOf(OpImport &op, Value sum, double count) {
   return op.reshape(mean, OpImport::shape(sum));
 }
 
+/// The operand of `value`, where an op of this type made it.
+template <typename OpTy> static Value operandOf(Value value) {
+  auto made = value ? value.getDefiningOp<OpTy>() : OpTy();
+  return made ? made->getOperand(0) : Value();
+}
+
+/// The x of 1 + e^-x; null where `value` is none.
+static Value logisticArgument(Value value) {
+  auto sum = value ? value.getDefiningOp<AddOp>() : AddOp();
+  for (int side = 0; sum && side < 2; ++side)
+    if (isSplat(sum->getOperand(side), 1))
+      if (Value x =
+              operandOf<NegOp>(operandOf<ExpOp>(sum->getOperand(1 - side))))
+        return x;
+  return {};
+}
+
 static LogicalResult convertDivide(OpImport &op) {
   Value lhs = op.in(0), rhs = op.in(1);
+  if (lhs && isSplat(lhs, 1))
+    if (Value x = logisticArgument(rhs);
+        x && OpImport::shape(x) == OpImport::shape(rhs))
+      return op.result(op.map<SigmoidOp>(x));
   if (std::optional<double> count = rhs ? constantSplat(rhs) : std::nullopt)
     if (Value mean = meanOf(op, lhs, *count))
       return op.result(mean);
   return op.result(op.map<DivOp>({lhs, rhs}));
+}
+
+static LogicalResult convertMultiply(OpImport &op) {
+  Value lhs = op.in(0), rhs = op.in(1);
+  // x * sigmoid(x) is an op of its own.
+  for (bool swapped : {false, true}) {
+    Value x = swapped ? rhs : lhs, other = swapped ? lhs : rhs;
+    if (x && operandOf<SigmoidOp>(other) == x)
+      return op.result(op.map<SiluOp>(x));
+  }
+  return convertLogical<MulOp, AndOp>(op);
 }
 
 static LogicalResult convertConvert(OpImport &op) {
@@ -173,8 +205,37 @@ static LogicalResult convertCompare(OpImport &op) {
   return op.result(op.compare(predicate, lhs, rhs));
 }
 
+/// The x of log(1 + e^x), which JAX writes as max(x, 0) + log1p(e^-|x|) but
+/// where the difference to 0 is NaN; null where that is not what is selected.
+static Value softplusArgument(Value condition, Value onFalse) {
+  auto isNan = condition.getDefiningOp<CompareOp>();
+  auto sum = onFalse.getDefiningOp<AddOp>();
+  if (!isNan || isNan.getPredicate() != ComparePredicate::ne ||
+      isNan.getLhs() != isNan.getRhs() || !sum)
+    return {};
+  Value x = operandOf<ReluOp>(sum.getLhs());
+  Value size = operandOf<AbsOp>(
+      operandOf<NegOp>(operandOf<ExpOp>(operandOf<Log1pOp>(sum.getRhs()))));
+  if (auto difference = size ? size.getDefiningOp<SubOp>() : SubOp();
+      difference && isSplat(difference.getRhs(), 0))
+    size = difference.getLhs();
+  return x && size == x ? x : Value();
+}
+
 static LogicalResult convertSelect(OpImport &op) {
-  return op.result(op.select(op.in(0), op.in(1), op.in(2)));
+  Value condition = op.in(0), onTrue = op.in(1), onFalse = op.in(2);
+  if (!condition || !onTrue || !onFalse)
+    return failure();
+  // What is known need not be asked.
+  if (std::optional<double> known = constantSplat(condition)) {
+    Value chosen = *known != 0 ? onTrue : onFalse;
+    if (chosen.getType() == op.op->getResult(0).getType() || op.isSpread())
+      return op.result(chosen);
+  }
+  if (Value x = softplusArgument(condition, onFalse);
+      x && x.getType() == onFalse.getType())
+    return op.result(op.map<SoftplusOp>(x));
+  return op.result(op.select(condition, onTrue, onFalse));
 }
 
 static LogicalResult convertClamp(OpImport &op) {
@@ -245,7 +306,7 @@ OpFamily hlo::elementwiseOps() {
       {"stablehlo.divide", convertDivide},
       {"stablehlo.maximum", convertExtremum<MaxOp, OrOp>},
       {"stablehlo.minimum", convertExtremum<MinOp, AndOp>},
-      {"stablehlo.multiply", convertLogical<MulOp, AndOp>},
+      {"stablehlo.multiply", convertMultiply},
       {"stablehlo.or", convertBinary<OrOp>},
       {"stablehlo.power", convertBinary<PowOp>},
       {"stablehlo.remainder", convertBinary<RemOp>},

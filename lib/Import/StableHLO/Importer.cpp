@@ -23,6 +23,8 @@ using namespace mpc::hlo;
 
 /// Integers of at most this many elements are computed as soon as they can be.
 static constexpr int64_t kFoldElements = 4096;
+/// The same for floats, of which only small ones decide anything here.
+static constexpr int64_t kFoldFloats = 1;
 /// Deepest calls.
 static constexpr size_t kMostCalls = 64;
 
@@ -111,9 +113,11 @@ Operation *Importer::adopt(Operation *op) {
   if (op->getNumOperands() == 0 || op->getNumResults() != 1)
     return op;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  if (!isa<IntegerType>(type.getElementType()) ||
-      elementCount(type) > kFoldElements ||
+  bool isInteger = isa<IntegerType>(type.getElementType());
+  if (elementCount(type) > (isInteger ? kFoldElements : kFoldFloats) ||
       !llvm::all_of(op->getOperands(), isKnown))
+    return op;
+  if (!isInteger && isa<ReshapeOp, BroadcastOp>(op))
     return op;
   SmallVector<reference::Tensor> held;
   for (Value operand : op->getOperands()) {

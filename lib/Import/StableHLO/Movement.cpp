@@ -51,6 +51,15 @@ static Value broadcastTo(OpImport &op, Value value, ArrayRef<int64_t> dims,
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(dims.size()));
   llvm::sort(order, [&](int64_t a, int64_t b) { return dims[a] < dims[b]; });
   value = op.transpose(value, order);
+  // Trailing dimensions broadcast by themselves. What only gains extents of 1
+  // is a reshape: so reductions that keep their axes are recognised.
+  bool repeats = productOf(shape) != elementCount(value.getType());
+  auto offset = int64_t(shape.size() - dims.size());
+  bool isTrailing = llvm::all_of(llvm::enumerate(order), [&](auto entry) {
+    return dims[entry.value()] == offset + int64_t(entry.index());
+  });
+  if (isTrailing && (repeats || dims.empty()))
+    return op.broadcast(value, shape);
   SmallVector<int64_t> spread(shape.size(), 1);
   for (auto [place, i] : llvm::enumerate(order))
     spread[dims[i]] = OpImport::shape(value)[place];
@@ -87,9 +96,41 @@ static LogicalResult convertReshape(OpImport &op) {
   return op.result(op.reshape(value, shape));
 }
 
+/// A transposed product is that of the factors in the other order: where the
+/// permutation exchanges rows and columns, the exchange goes into the product,
+/// and `permutation` is what is left. Null where it does not.
+static Value exchangedProduct(OpImport &op, Value value,
+                              MutableArrayRef<int64_t> permutation) {
+  auto rank = int64_t(permutation.size());
+  auto cast = value.getDefiningOp<CastOp>();
+  auto matmul = (cast ? cast.getInput() : value).getDefiningOp<MatmulOp>();
+  if (!matmul || rank < 3)
+    return {};
+  auto *rows = llvm::find(permutation, rank - 2);
+  auto *columns = llvm::find(permutation, rank - 1);
+  if (rows < columns)
+    return {};
+  std::swap(*rows, *columns);
+  SmallVector<NamedAttribute> attributes;
+  if (!matmul.getTransposeRhs())
+    attributes.push_back(op.unit("transpose_lhs"));
+  if (!matmul.getTransposeLhs())
+    attributes.push_back(op.unit("transpose_rhs"));
+  if (matmul.getCompute() != ComputeMode::native)
+    attributes.push_back(op.attr("compute", matmul.getComputeAttr()));
+  Value product = op.widened(MatmulOp::getOperationName(),
+                             {matmul.getRhs(), matmul.getLhs()}, attributes);
+  return op.cast(product, OpImport::element(value));
+}
+
 static LogicalResult convertTranspose(OpImport &op) {
   auto transpose = cast<stablehlo::TransposeOp>(op.op);
-  return op.result(op.transpose(op.in(0), transpose.getPermutation()));
+  Value value = op.in(0);
+  SmallVector<int64_t> permutation(transpose.getPermutation());
+  if (Value product =
+          value ? exchangedProduct(op, value, permutation) : Value())
+    value = product;
+  return op.result(op.transpose(value, permutation));
 }
 
 static LogicalResult convertConcatenate(OpImport &op) {

@@ -55,14 +55,33 @@ static LogicalResult convertAcos(OpImport &op) {
   return op.result(op.with<MulOp>(op.map<Atan2Op>({high, low}), 2));
 }
 
+/// -x without its sign, also where it is scaled: null where it has none.
+static Value withoutSign(OpImport &op, Value value) {
+  if (auto negated = value.getDefiningOp<NegOp>())
+    return negated.getInput();
+  auto scaled = value.getDefiningOp<MulOp>();
+  for (int side = 0; scaled && side < 2; ++side) {
+    Value factor = scaled->getOperand(side),
+          other = scaled->getOperand(1 - side);
+    std::optional<double> splat = constantSplat(factor);
+    if (!splat)
+      continue;
+    if (Value plain = withoutSign(op, other))
+      return op.map<MulOp>({plain, factor});
+    if (*splat < 0)
+      return op.with<MulOp>(other, -*splat);
+  }
+  return {};
+}
+
 /// erfc x. Of a negated value, as JAX writes it in a GELU, 1 + erf of the
 /// value: the sum there is between 0 and 2, and the form is what is recognised.
 static LogicalResult convertErfc(OpImport &op) {
   Value x = op.in(0);
-  if (auto negated = x ? x.getDefiningOp<NegOp>() : NegOp())
-    return op.result(op.with<AddOp>(op.map<ErfOp>(negated.getInput()), 1));
   if (!x)
     return failure();
+  if (Value plain = withoutSign(op, x))
+    return op.result(op.with<AddOp>(op.map<ErfOp>(plain), 1));
   Value one = op.scalar(1, OpImport::element(x));
   return op.result(op.map<SubOp>({one, op.map<ErfOp>(x)}));
 }
