@@ -217,6 +217,9 @@ static LogicalResult convertReduceWindow(OpImport &op) {
     return failure();
   SmallVector<stablehlo::WindowDim> dims = stablehlo::windowDims(reduce);
   ArrayRef<int64_t> shape = OpImport::shape(reduce.getResult(0));
+  // A window that fits nowhere joins nothing.
+  if (productOf(shape) == 0)
+    return op.result(op.broadcast(init, shape));
   Operation *body = onlyOp(reduce.getBody(), op.importer.source);
   std::optional<double> start = constantSplat(init);
   if (llvm::none_of(dims, movesAlong) && start &&

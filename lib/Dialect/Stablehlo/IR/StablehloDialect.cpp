@@ -67,9 +67,9 @@ std::string stablehlo::whyNotRead(StringRef op) {
 }
 
 static ParseResult refuse(OpAsmParser &parser, OperationState &state) {
-  StringRef name = state.name.getStringRef();
+  // The parser puts the op's name before it.
   return parser.emitError(parser.getNameLoc())
-         << "op '" << name << "' " << whyNotRead(name);
+         << whyNotRead(state.name.getStringRef());
 }
 
 std::optional<Dialect::ParseOpHook>
