@@ -28,6 +28,8 @@ PARTS = {
     "tile-ops": ("mpc/Dialect/Tile/IR/TileOps.td", ["-gen-op-doc", "-dialect=tile"]),
     "tile-attributes": ("mpc/Dialect/Tile/IR/TileOps.td", ["-gen-attrdef-doc", "-attrdefs-dialect=tile"]),
     "tile-types": ("mpc/Dialect/Tile/IR/TileOps.td", ["-gen-typedef-doc", "-typedefs-dialect=tile"]),
+    "stablehlo-ops": ("mpc/Dialect/Stablehlo/IR/StablehloOps.td", ["-gen-op-doc", "-dialect=stablehlo"]),
+    "chlo-ops": ("mpc/Dialect/Stablehlo/IR/ChloOps.td", ["-gen-op-doc", "-dialect=chlo"]),
     "exe-attributes": ("mpc/Dialect/Exe/IR/ExeBase.td", ["-gen-attrdef-doc", "-attrdefs-dialect=exe"]),
     "exe-ops": ("mpc/Dialect/Exe/IR/ExeOps.td", ["-gen-op-doc", "-dialect=exe"]),
     "mpc-passes": ("mpc/Dialect/Mpc/Transforms/Passes.td", ["-gen-pass-doc"]),
