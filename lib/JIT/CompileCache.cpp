@@ -77,15 +77,17 @@ public:
                                             /*RequiresNullTerminator=*/false);
     if (!file)
       return false;
-    files.push_back(std::move(*file));
-    llvm::StringRef bytes = files.back()->getBuffer();
-    // A digest in place of the bytes, so that all of them need not be kept;
-    // BLAKE3 takes a fifth of SHA-256's time for a model's weights.
-    auto digest = llvm::BLAKE3::hash<32>(llvm::arrayRefFromStringRef(bytes));
-    add(std::to_string(bytes.size()) + " " + llvm::toHex(digest));
+    llvm::StringRef bytes = (*file)->getBuffer();
+    addBytes({bytes.data(), bytes.size()});
     return true;
   }
-  llvm::StringRef lastFile() const { return files.back()->getBuffer(); }
+  void addBytes(llvm::ArrayRef<char> bytes) {
+    // A digest in place of the bytes, so that all of them need not be kept;
+    // BLAKE3 takes a fifth of SHA-256's time for a model's weights.
+    auto digest = llvm::BLAKE3::hash<32>(llvm::arrayRefFromStringRef(
+        llvm::StringRef(bytes.data(), bytes.size())));
+    add(std::to_string(bytes.size()) + " " + llvm::toHex(digest));
+  }
   std::string key() const {
     std::vector<std::string_view> views(parts.begin(), parts.end());
     return detail::contentKey(views);
@@ -93,7 +95,6 @@ public:
 
 private:
   std::vector<std::string> parts;
-  std::vector<std::unique_ptr<llvm::MemoryBuffer>> files;
 };
 
 } // namespace
@@ -108,15 +109,18 @@ static std::string thisCpu() {
   return llvm::sys::getHostCPUName().str() + " " + llvm::join(features, ",");
 }
 
-static bool addModel(KeyParts &parts, const std::string &model) {
-  if (!parts.addFile(model))
+static bool addModel(KeyParts &parts, const ModelSource &model) {
+  Result<SourceBytes> read = model.read();
+  if (!read.ok())
     return false;
+  llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
+                       read->bytes.size());
+  parts.addBytes(bytes);
   // Messages name it.
-  parts.add(model);
-  if (llvm::sys::path::extension(model) != ".onnx")
+  parts.add(model.name());
+  if (llvm::sys::path::extension(model.name()) != ".onnx")
     return true;
-  llvm::StringRef bytes = parts.lastFile();
-  auto external = onnxExternalFiles({bytes.data(), bytes.size()});
+  auto external = onnxExternalFiles(bytes);
   if (!external)
     return false;
   for (const std::string &name : *external) {
@@ -126,9 +130,20 @@ static bool addModel(KeyParts &parts, const std::string &model) {
                                             llvm::sys::path::end(name)),
                            ".."))
       return false;
-    llvm::SmallString<256> path(llvm::sys::path::parent_path(model));
-    llvm::sys::path::append(path, name);
     parts.add(name);
+    if (model.readsExternal()) {
+      Result<std::span<const std::byte>> data = model.external(name);
+      if (!data.ok())
+        return false;
+      parts.addBytes(
+          {reinterpret_cast<const char *>(data->data()), data->size()});
+      continue;
+    }
+    // The importer refuses the model.
+    if (!model.isFile())
+      return false;
+    llvm::SmallString<256> path(llvm::sys::path::parent_path(model.name()));
+    llvm::sys::path::append(path, name);
     if (!parts.addFile(path.str().str(), /*follow=*/false))
       return false;
   }
@@ -175,7 +190,7 @@ static bool addValue(KeyParts &parts, const std::string &name,
   return true;
 }
 
-CompileCache::CompileCache(const std::string &model,
+CompileCache::CompileCache(const ModelSource &model,
                            llvm::ArrayRef<TargetInfo> targets,
                            const CompileOptions &options)
     : model(model), targets(targets), options(options) {
@@ -280,7 +295,7 @@ std::optional<KeptCompile> CompileCache::find(bool spoken) const {
   }
   const json::Array *list = parsed->getAsArray();
   Result<ExecutableFile> file =
-      ExecutableFile::fromMemory(entry->owner, entry->body, model);
+      ExecutableFile::fromMemory(entry->owner, entry->body, model.name());
   if (!list || !file.ok())
     return std::nullopt;
   for (const json::Value &value : *list)

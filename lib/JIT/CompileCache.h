@@ -7,6 +7,7 @@
 #ifndef MPC_LIB_JIT_COMPILECACHE_H
 #define MPC_LIB_JIT_COMPILECACHE_H
 
+#include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Runtime/ExecutableFile.h"
 #include "mpc/Target/TargetInfo.h"
@@ -36,7 +37,7 @@ class CompileCache {
 public:
   /// Reads and hashes the input. Keeps nothing where some of it cannot be read
   /// or where there is no folder for caches (Environment.h).
-  CompileCache(const std::string &model, llvm::ArrayRef<TargetInfo> targets,
+  CompileCache(const ModelSource &model, llvm::ArrayRef<TargetInfo> targets,
                const CompileOptions &options);
 
   /// Whether store() would keep something.
@@ -55,7 +56,7 @@ private:
   /// The key of what the files hold now; empty where nothing can be kept.
   std::string keyOfInput() const;
 
-  std::string model;
+  ModelSource model;
   std::vector<TargetInfo> targets;
   CompileOptions options;
   std::vector<std::string> fixed;

@@ -47,7 +47,7 @@ static Result<CompiledFile> writeFile(const ExecutableFile &file,
   return compiled;
 }
 
-Result<CompiledFile> mpc::compileToFile(const std::string &model,
+Result<CompiledFile> mpc::compileToFile(const ModelSource &model,
                                         const std::string &output,
                                         const std::vector<std::string> &targets,
                                         const CompileOptions &options) {

@@ -255,39 +255,69 @@ ElementsAttr Compiler::offeredValue(StringRef name) {
       ArrayRef(static_cast<const char *>(value.data()), value.size()), name);
 }
 
-Result<Compiler::Module> Compiler::import(const std::string &path) {
+Compiler::Module Compiler::importOnnx(const ModelSource &model,
+                                      const SourceBytes &bytes) {
+  OnnxImportOptions import;
+  for (const auto &[name, extent] : options.dims)
+    import.dims[name] = extent;
+  for (const auto &[name, shape] : options.inputShapes)
+    import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
+  import.batch = options.batch;
+  SmallVector<std::string> fixed;
+  import.fixedInputs = &fixed;
+  if (!options.inputValues.empty())
+    import.offeredValue = [&](StringRef name) { return offeredValue(name); };
+  if (model.readsExternal())
+    import.externalData =
+        [&](StringRef name) -> llvm::Expected<ArrayRef<char>> {
+      Result<std::span<const std::byte>> data = model.external(name.str());
+      if (!data.ok())
+        return llvm::createStringError(data.status().toString());
+      return ArrayRef(reinterpret_cast<const char *>(data->data()),
+                      data->size());
+    };
+  StringRef folder;
+  if (model.isFile()) {
+    folder = llvm::sys::path::parent_path(model.name());
+    if (folder.empty())
+      folder = ".";
+  }
+  ArrayRef data(reinterpret_cast<const char *>(bytes.bytes.data()),
+                bytes.bytes.size());
+  Module module =
+      importOnnxBytes(data, model.name(), folder, import, ctx.get());
+  inputsFixed.assign(fixed.begin(), fixed.end());
+  return module;
+}
+
+Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   enter("import");
   size_t first = said.size();
+  const std::string &name = model.name();
+  StringRef extension = llvm::sys::path::extension(name);
+  if (extension != ".onnx" && extension != ".mlir")
+    return Status(StatusCode::InvalidArgument, name,
+                  "is no model that can be read: the name ends in neither "
+                  ".onnx nor .mlir");
+  Result<SourceBytes> bytes = model.read();
+  if (!bytes.ok())
+    return bytes.status();
   Module module;
-  StringRef extension = llvm::sys::path::extension(path);
   if (extension == ".onnx") {
-    OnnxImportOptions import;
-    for (const auto &[name, extent] : options.dims)
-      import.dims[name] = extent;
-    for (const auto &[name, shape] : options.inputShapes)
-      import.inputShapes[name] =
-          SmallVector<int64_t>(shape.begin(), shape.end());
-    import.batch = options.batch;
-    SmallVector<std::string> fixed;
-    import.fixedInputs = &fixed;
-    if (!options.inputValues.empty())
-      import.offeredValue = [&](StringRef name) { return offeredValue(name); };
-    module = importOnnxFile(path, import, ctx.get());
+    module = importOnnx(model, *bytes);
     if (!module)
       return failure(first);
-    inputsFixed.assign(fixed.begin(), fixed.end());
-  } else if (extension == ".mlir") {
-    Result<Module> parsed = importMlir(path, *ctx);
+  } else {
+    Result<Module> parsed = importMlir(
+        StringRef(reinterpret_cast<const char *>(bytes->bytes.data()),
+                  bytes->bytes.size()),
+        name, *ctx);
     if (!parsed.ok())
       return said.size() > first ? failure(first) : parsed.status();
     module = std::move(*parsed);
-  } else {
-    return Status(StatusCode::InvalidArgument, path,
-                  "is no model that can be read: the name ends in neither "
-                  ".onnx nor .mlir");
   }
   if (!entry(*module))
-    return Status(StatusCode::InvalidArgument, path, "has no function @main");
+    return Status(StatusCode::InvalidArgument, name, "has no function @main");
   if (failed(checkSizes(*module)))
     return failure(first);
   if (Status status = dump(*module, "import"); !status.ok())

@@ -13,6 +13,7 @@
 #include "Backend.h"
 
 #include "mpc/Analysis/TypedLayers.h"
+#include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Pipelines/Pipelines.h"
 #include "mpc/Runtime/Program.h"
@@ -56,8 +57,8 @@ public:
   /// their values.
   const std::vector<std::string> &fixedInputs() const { return inputsFixed; }
 
-  /// Reads a model file into a module with one function @main of mpc ops.
-  Result<Module> import(const std::string &path);
+  /// Reads a model into a module with one function @main of mpc ops.
+  Result<Module> import(const ModelSource &model);
 
   /// Runs the stages that follow `after` ("import" for all) up to and including
   /// `last`, in place.
@@ -94,6 +95,8 @@ private:
   void hear(mlir::Diagnostic &message);
   /// The value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
+  /// Reads the bytes of an ONNX model; null after diagnostics.
+  Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
   /// The failure of a step that began when `firstMessage` messages existed.
   Status failure(size_t firstMessage) const;
@@ -143,9 +146,11 @@ llvm::SmallVector<llvm::StringRef> locationNames(mlir::Location location);
 /// parser's stack allows. Strings and comments are skipped.
 Status checkNesting(llvm::StringRef text, llvm::StringRef fileName);
 
-/// Parses a text in mpc's own dialect and checks that it is what import makes:
-/// one entry function of mpc ops with static shapes. Null after diagnostics.
-Result<Compiler::Module> importMlir(const std::string &path,
+/// Parses a text in mpc's own dialect, which `name` stands for in messages, and
+/// checks that it is what import makes: one entry function of mpc ops with
+/// static shapes. Null after diagnostics.
+Result<Compiler::Module> importMlir(llvm::StringRef text,
+                                    const std::string &name,
                                     mlir::MLIRContext &context);
 
 /// Reports, at each op, values that no machine of this size can hold.

@@ -19,13 +19,13 @@ Result<Engine> Engine::create(Device device) {
   return Engine(std::move(device));
 }
 
-Result<Executable> Engine::compileFile(const std::string &path,
-                                       const CompileOptions &options) const {
+Result<Executable> Engine::compile(const ModelSource &model,
+                                   const CompileOptions &options) const {
   CompileOptions choices = options;
   if (!target.architecture().empty())
     choices.target = "cuda:" + target.architecture();
   Result<std::unique_ptr<LocalCompile>> compile =
-      LocalCompile::create(path, choices, target);
+      LocalCompile::create(model, choices, target);
   if (!compile.ok())
     return compile.status();
   if (std::optional<LocalCompile::Found> found = (*compile)->find())

@@ -59,11 +59,11 @@ storedValues(const std::vector<ProgramValue> &values,
   return stored;
 }
 
-FileCompiler::FileCompiler(const std::string &model,
+FileCompiler::FileCompiler(const ModelSource &model,
                            const CompileOptions &options, bool manyTargets)
     : model(model), options(options), dumpDir(options.dumpDir),
       manyTargets(manyTargets) {
-  contents.model = llvm::sys::path::filename(model).str();
+  contents.model = llvm::sys::path::filename(model.name()).str();
   contents.policy = llvm::sys::path::filename(options.policy).str();
   contents.compiler = "mpc " MPC_VERSION ", LLVM " LLVM_VERSION_STRING;
 }

@@ -22,7 +22,7 @@ namespace mpc {
 class FileCompiler {
 public:
   /// With `manyTargets` each of them dumps into a folder of its own.
-  FileCompiler(const std::string &model, const CompileOptions &options,
+  FileCompiler(const ModelSource &model, const CompileOptions &options,
                bool manyTargets);
 
   /// Reads the model for `target`; finish() does the rest.
@@ -59,7 +59,7 @@ private:
   Status plan();
   Result<std::shared_ptr<Program>> generate(bool withCode);
 
-  const std::string model;
+  const ModelSource model;
   CompileOptions options;
   const std::string dumpDir;
   const bool manyTargets;

@@ -142,22 +142,18 @@ LogicalResult mpc::checkSizes(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-Result<Compiler::Module> mpc::importMlir(const std::string &path,
-                                         MLIRContext &context) {
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file =
-      llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!file)
-    return Status(StatusCode::NotFound, path,
-                  "cannot be opened: " + file.getError().message());
-  StringRef text = (*file)->getBuffer();
-  if (Status status = checkNesting(text, path); !status.ok())
+Result<Compiler::Module>
+mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
+  if (Status status = checkNesting(text, name); !status.ok())
     return status;
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
+  // A copy: the lexer needs a zero behind the end.
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
+                             llvm::SMLoc());
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   Compiler::Module module = parseSourceFile<ModuleOp>(sources, config);
   auto silent = [&] {
-    return Status(StatusCode::InvalidArgument, path,
+    return Status(StatusCode::InvalidArgument, name,
                   "cannot be parsed as a model");
   };
   if (!module)

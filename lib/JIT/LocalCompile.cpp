@@ -11,7 +11,7 @@
 using namespace mpc;
 
 Result<std::unique_ptr<LocalCompile>>
-LocalCompile::create(const std::string &model, const CompileOptions &options,
+LocalCompile::create(const ModelSource &model, const CompileOptions &options,
                      Device device) {
   Result<TargetInfo> target = resolveTarget(options.target);
   if (!target.ok())
@@ -20,7 +20,7 @@ LocalCompile::create(const std::string &model, const CompileOptions &options,
       new LocalCompile(model, options, std::move(device), *target));
 }
 
-LocalCompile::LocalCompile(const std::string &model,
+LocalCompile::LocalCompile(const ModelSource &model,
                            const CompileOptions &options, Device device,
                            const TargetInfo &target)
     : model(model), options(options), device(std::move(device)), info(target) {
@@ -75,8 +75,8 @@ Result<Executable> LocalCompile::finish() {
   if (Status status = compiler->finish(); !status.ok())
     return status;
   auto program = std::make_shared<Program>(compiler->program());
-  if (Status status = detail::loadCode(compiler->object(),
-                                       model + ": " + info.name(), *program);
+  if (Status status = detail::loadCode(
+          compiler->object(), model.name() + ": " + info.name(), *program);
       !status.ok())
     return status;
   Result<Executable> executable =

@@ -26,7 +26,7 @@ class LocalCompile {
 public:
   /// Fails where the options' target, which is the device's, does not exist.
   static Result<std::unique_ptr<LocalCompile>>
-  create(const std::string &model, const CompileOptions &options,
+  create(const ModelSource &model, const CompileOptions &options,
          Device device);
 
   /// An executable and the file that it was loaded from.
@@ -55,12 +55,12 @@ public:
   const TargetInfo &target() const { return info; }
 
 private:
-  LocalCompile(const std::string &model, const CompileOptions &options,
+  LocalCompile(const ModelSource &model, const CompileOptions &options,
                Device device, const TargetInfo &target);
   void keep();
   std::optional<Found> load(std::optional<KeptCompile> kept);
 
-  const std::string model;
+  const ModelSource model;
   CompileOptions options;
   Device device;
   const TargetInfo info;

@@ -77,7 +77,7 @@ Result<BoundProgram> Trainer::Impl::compile(TrainingPart part,
   choices.training->part = part;
   if (batch)
     choices.batch = batch;
-  Result<Executable> executable = engine.compileFile(model, choices);
+  Result<Executable> executable = engine.compile(model, choices);
   if (!executable.ok())
     return executable.status();
   return BoundProgram::create(*executable, state,

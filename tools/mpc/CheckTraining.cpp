@@ -77,7 +77,7 @@ Status StepCheck::prepare() {
   Result<Engine> engine = Engine::create(*device);
   if (!engine.ok())
     return engine.status();
-  Result<Executable> compiled = engine->compileFile(model, options);
+  Result<Executable> compiled = engine->compile(model, options);
   if (!compiled.ok())
     return compiled.status();
   executable = *compiled;

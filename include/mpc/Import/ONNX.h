@@ -17,6 +17,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
 
 #include <cstdint>
 #include <functional>
@@ -57,6 +58,11 @@ struct OnnxImportOptions {
   /// and `inputValues` lacks: null where there is none. What it gives fixes the
   /// input; the values of other inputs are not asked for.
   std::function<mlir::ElementsAttr(llvm::StringRef name)> offeredValue;
+  /// Where set, gives all bytes of an external data file by the name that the
+  /// model has for it; nothing is read from the model's folder then. They live
+  /// as long as the import.
+  std::function<llvm::Expected<llvm::ArrayRef<char>>(llvm::StringRef name)>
+      externalData;
   /// Where given, receives the names of the graph inputs that `offeredValue`
   /// fixed.
   llvm::SmallVectorImpl<std::string> *fixedInputs = nullptr;
@@ -72,7 +78,8 @@ importOnnxFile(llvm::StringRef path, const OnnxImportOptions &options,
                mlir::MLIRContext *context);
 
 /// The same for a model in memory. `fileName` is used in locations; external
-/// data is read from `modelFolder`, and refused where that is empty.
+/// data is read as `options.externalData` says, else from `modelFolder`, and
+/// refused where that is empty.
 mlir::OwningOpRef<mlir::ModuleOp>
 importOnnxBytes(llvm::ArrayRef<char> bytes, llvm::StringRef fileName,
                 llvm::StringRef modelFolder, const OnnxImportOptions &options,

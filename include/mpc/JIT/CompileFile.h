@@ -9,6 +9,7 @@
 #ifndef MPC_JIT_COMPILEFILE_H
 #define MPC_JIT_COMPILEFILE_H
 
+#include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Runtime/ExecutableFile.h"
 
@@ -25,7 +26,7 @@ struct CompiledFile {
   int64_t fileBytes = 0;
 };
 
-/// Compiles the model in `model` (as Engine::compileFile does) for every one of
+/// Compiles the model `model` (as Engine::compile does) for every one of
 /// `targets` ("cpu:avx2", "cpu:avx512", "cpu:native", "cuda:sm_80",
 /// "cuda:sm_90a") into the file `output`. A target need not be this machine's;
 /// "cpu:native" stands for the best level that this machine has. Equal input
@@ -33,7 +34,7 @@ struct CompiledFile {
 /// `options.target` is not read. A target for CPUs
 /// needs LLVM's linker, ld.lld, which it starts as a process; one for GPUs
 /// needs NVRTC, no GPU.
-Result<CompiledFile> compileToFile(const std::string &model,
+Result<CompiledFile> compileToFile(const ModelSource &model,
                                    const std::string &output,
                                    const std::vector<std::string> &targets,
                                    const CompileOptions &options = {});

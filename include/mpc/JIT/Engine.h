@@ -10,6 +10,7 @@
 #ifndef MPC_JIT_ENGINE_H
 #define MPC_JIT_ENGINE_H
 
+#include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Runtime/Executable.h"
 
@@ -25,13 +26,13 @@ public:
   /// (a CPU below AVX2 with FMA and F16C).
   static Result<Engine> create(Device device);
 
-  /// Compiles the model in the file `path` (.onnx, or .mlir in mpc's own
+  /// Compiles a model (ONNX, StableHLO or mpc's own
   /// dialect) for the device; on one that is a GPU `options.target` is not
   /// read. Takes tens of milliseconds to seconds.
   /// On failure the status is the first error and its notes are the others; all
   /// went to `onDiagnostic` as well.
-  Result<Executable> compileFile(const std::string &path,
-                                 const CompileOptions &options = {}) const;
+  Result<Executable> compile(const ModelSource &model,
+                             const CompileOptions &options = {}) const;
 
   const Device &device() const { return target; }
 

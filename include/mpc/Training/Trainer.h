@@ -171,7 +171,7 @@ public:
   /// `part` is not read. `options.batch` says how many examples a step takes;
   /// without it the model's own number. `seed` is dropout's. Takes tens of
   /// milliseconds to seconds; what else is compiled, is when it is first
-  /// needed. Fails as Engine::compileFile() does.
+  /// needed. Fails as Engine::compile() does.
   static Result<Trainer> create(const Device &device, const std::string &model,
                                 const CompileOptions &options,
                                 uint64_t seed = 0);

@@ -34,7 +34,8 @@ static constexpr int64_t kMaxReadsPerByte = 16;
 
 ExternalFiles::~ExternalFiles() {
   for (auto &entry : files)
-    ::close(entry.second.descriptor);
+    if (entry.second.descriptor >= 0)
+      ::close(entry.second.descriptor);
 }
 
 /// Opens `path` below the directory `folder` without following any link, for
@@ -78,7 +79,7 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
     return emitError(location)
            << what << ": external data file '" << path << "' " << reason;
   };
-  if (folder.empty())
+  if (!callback && folder.empty())
     return refuse("cannot be found: the model was read without a folder");
   if (path.empty() || path.contains('\0'))
     return refuse("has no valid name");
@@ -87,6 +88,15 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
   if (path.starts_with("/") || path.contains('\\') || components.empty() ||
       llvm::is_contained(components, ".."))
     return refuse("is not inside the model's folder");
+  if (callback) {
+    llvm::Expected<ArrayRef<char>> bytes = callback(path);
+    if (!bytes)
+      return refuse("cannot be had: " + llvm::toString(bytes.takeError()));
+    File file;
+    file.bytes = *bytes;
+    file.size = int64_t(bytes->size());
+    return &files.emplace(path.str(), file).first->second;
+  }
   int directory = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0)
     return refuse(Twine("cannot be opened: folder '") + folder +
@@ -135,6 +145,8 @@ FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
                         << " times";
     return failure();
   }
+  if (file.descriptor < 0)
+    return std::string(file.bytes.data() + range.offset, size_t(size));
   std::string bytes(size_t(size), '\0');
   int64_t done = 0;
   while (done < size) {

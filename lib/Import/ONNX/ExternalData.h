@@ -9,16 +9,22 @@
 
 #include "Graph.h"
 
+#include "mpc/Import/ONNX.h"
+
 #include <map>
 
 namespace mpc::onnx {
 
 /// Reads tensor data from files in the model's folder, and from nowhere else:
 /// no absolute path, no `..`, no symbolic link at any level, no hard link, no
-/// device. Holds the files open until it is destroyed.
+/// device. Holds the files open until it is destroyed. Where the caller has the
+/// data, from what the caller gives by those names.
 class ExternalFiles {
 public:
-  explicit ExternalFiles(llvm::StringRef folder) : folder(folder) {}
+  using Callback = decltype(OnnxImportOptions::externalData);
+
+  ExternalFiles(llvm::StringRef folder, Callback callback)
+      : folder(folder), callback(std::move(callback)) {}
   ~ExternalFiles();
   ExternalFiles(const ExternalFiles &) = delete;
   ExternalFiles &operator=(const ExternalFiles &) = delete;
@@ -31,7 +37,9 @@ public:
 
 private:
   struct File {
+    /// -1 where the bytes are the caller's.
     int descriptor = -1;
+    llvm::ArrayRef<char> bytes;
     int64_t size = 0;
     int64_t bytesRead = 0;
   };
@@ -39,6 +47,7 @@ private:
                                llvm::StringRef what);
 
   std::string folder;
+  Callback callback;
   std::map<std::string, File> files;
 };
 

@@ -27,7 +27,7 @@ Importer::Importer(Model &model, const OnnxImportOptions &options,
     : model(model), options(options), context(context), builder(context),
       modelLocation(
           FileLineColLoc::get(StringAttr::get(context, model.fileName), 0, 0)),
-      externalFiles(model.folder) {}
+      externalFiles(model.folder, options.externalData) {}
 
 //===----------------------------------------------------------------------===//
 // Names

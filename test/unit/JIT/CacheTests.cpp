@@ -62,7 +62,7 @@ func.func @main(%x: tensor<4x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x
   std::vector<char> run(CompileOptions options = {}) {
     compiled = false;
     options.onStage = [&](const std::string &) { compiled = true; };
-    Result<Executable> model = engine.compileFile(path, options);
+    Result<Executable> model = engine.compile(path, options);
     if (!model.ok()) {
       ADD_FAILURE() << model.status().toString();
       return {};
@@ -160,7 +160,7 @@ TEST_F(CacheTest, DamageIsMissingNotWrong) {
 TEST_F(CacheTest, InputThatChangesMeanwhileIsNotKept) {
   CompileOptions options;
   options.onStage = [&](const std::string &) { write("0.5"); };
-  ASSERT_TRUE(engine.compileFile(path, options).ok());
+  ASSERT_TRUE(engine.compile(path, options).ok());
   EXPECT_TRUE(entries().empty());
   write("0.25");
   run();
@@ -186,7 +186,7 @@ TEST_F(CacheTest, SaysTheMessagesAgain) {
     options.onDiagnostic = [&](const Diagnostic &message) {
       heard.push_back(message.where + ": " + message.text);
     };
-    EXPECT_TRUE(engine.compileFile(path, options).ok());
+    EXPECT_TRUE(engine.compile(path, options).ok());
     return heard;
   };
   std::vector<std::string> first = messages();
@@ -210,7 +210,7 @@ TEST_F(CacheTest, TwoThreadsStoreOneEntry) {
   std::array<std::thread, 4> threads;
   for (size_t t = 0; t < threads.size(); ++t)
     threads[t] =
-        std::thread([&, t] { good[t] = engine.compileFile(path).ok(); });
+        std::thread([&, t] { good[t] = engine.compile(path).ok(); });
   for (std::thread &thread : threads)
     thread.join();
   for (bool each : good)

@@ -117,7 +117,7 @@ TEST_F(CompileFileTest, RunsBitForBitAsTheJitDoes) {
         options.target = "cpu:" + level;
         options.useCache = false; // which holds the file
         Result<Executable> compiled =
-            engine.compileFile(tests + model, options);
+            engine.compile(tests + model, options);
         ASSERT_TRUE(compiled.ok()) << compiled.status().toString();
         Result<std::vector<Buffer>> a = stored->run(inputs);
         Result<std::vector<Buffer>> b = compiled->run(inputs);

@@ -82,11 +82,11 @@ TEST_F(CudaCompileTest, EngineRunsOnTheHostWhatTheCpuComputes) {
   Engine cuda = *Engine::create(cudaHostDevice());
   Engine cpu = *Engine::create(*Device::cpu({.threads = 2}));
   std::string model = tests + "Integration/Inputs/dense.mlir";
-  Result<Executable> a = cuda.compileFile(model);
+  Result<Executable> a = cuda.compile(model);
   ASSERT_TRUE(a.ok()) << a.status().toString();
   EXPECT_EQ(a->program().target, "cuda:sm_80");
   ASSERT_TRUE(a->program().cuda);
-  Result<Executable> b = cpu.compileFile(model);
+  Result<Executable> b = cpu.compile(model);
   ASSERT_TRUE(b.ok()) << b.status().toString();
   std::vector<Buffer> inputs = makeInputs(a->program());
   Result<std::vector<Buffer>> fromCuda = a->run(inputs);
@@ -132,7 +132,7 @@ TEST_F(CudaCompileTest, FileHoldsSeveralTargetsAndRunsAsTheEngineDoes) {
   ASSERT_TRUE(stored.ok()) << stored.status().toString();
   EXPECT_EQ(stored->program().target, "cuda:sm_80");
   Result<Executable> compiled =
-      Engine::create(cudaHostDevice())->compileFile(model, options);
+      Engine::create(cudaHostDevice())->compile(model, options);
   ASSERT_TRUE(compiled.ok()) << compiled.status().toString();
   std::vector<Buffer> inputs = makeInputs(stored->program());
   Result<std::vector<Buffer>> a = stored->run(inputs);

@@ -236,7 +236,7 @@ func.func @main(%x: tensor<32x256xf32> {mpc.role = #mpc.role<input>, mpc.name = 
     options.gemm = gemm;
     options.sets = {{"op:matmul", type}};
     Result<Executable> compiled =
-        Engine::create(cudaHostDevice(host))->compileFile(model, options);
+        Engine::create(cudaHostDevice(host))->compile(model, options);
     EXPECT_TRUE(compiled.ok()) << compiled.status().toString();
     if (!compiled.ok())
       return INFINITY;

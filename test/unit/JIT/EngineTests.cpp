@@ -51,7 +51,7 @@ TEST_F(EngineTest, CompilesAndRuns) {
   for (const char *policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
     CompileOptions options;
     options.policy = policy;
-    Result<Executable> model = engine.compileFile(path, options);
+    Result<Executable> model = engine.compile(path, options);
     ASSERT_TRUE(model.ok()) << model.status().toString();
     EXPECT_EQ(model->program().arguments[0].name, "x");
     EXPECT_EQ(model->program().results[0].type.toString(), "f32[2,2]");
@@ -74,20 +74,20 @@ TEST_F(EngineTest, FailuresAreStatusAndDiagnostic) {
   options.onDiagnostic = [&](const Diagnostic &message) {
     heard.push_back(message);
   };
-  Result<Executable> model = engine.compileFile(path, options);
+  Result<Executable> model = engine.compile(path, options);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), StatusCode::InvalidArgument);
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_EQ(heard[0].text, model.status().text());
   EXPECT_EQ(heard[0].stage, "import");
-  EXPECT_EQ(engine.compileFile((folder / "none.mlir").string()).status().code(),
+  EXPECT_EQ(engine.compile((folder / "none.mlir").string()).status().code(),
             StatusCode::NotFound);
 }
 
 TEST_F(EngineTest, UnknownPolicyIsRefused) {
   CompileOptions options;
   options.policy = "mixed_float15";
-  Result<Executable> model = engine.compileFile(path, options);
+  Result<Executable> model = engine.compile(path, options);
   ASSERT_FALSE(model.ok());
   EXPECT_NE(model.status().toString().find("mixed_float15"), std::string::npos);
 }
@@ -97,7 +97,7 @@ TEST_F(EngineTest, CompilesFromTwoThreads) {
   std::array<std::thread, 2> threads;
   for (int t = 0; t < 2; ++t)
     threads[t] = std::thread([&, t] {
-      Result<Executable> model = engine.compileFile(path);
+      Result<Executable> model = engine.compile(path);
       std::array inputs = {input};
       good[t] = model.ok() && model->run(inputs).ok();
     });
@@ -108,7 +108,7 @@ TEST_F(EngineTest, CompilesFromTwoThreads) {
 
 TEST_F(EngineTest, NullDeviceNeedsNoCode) {
   Engine null = *Engine::create(Device::null());
-  Result<Executable> model = null.compileFile(path);
+  Result<Executable> model = null.compile(path);
   ASSERT_TRUE(model.ok()) << model.status().toString();
   EXPECT_EQ(model->program().launches.front().function, nullptr);
   std::array inputs = {input};
@@ -120,7 +120,7 @@ TEST_F(EngineTest, DumpsEveryStage) {
   options.dumpDir = (folder / "dumps").string();
   std::vector<std::string> stages;
   options.onStage = [&](const std::string &stage) { stages.push_back(stage); };
-  ASSERT_TRUE(engine.compileFile(path, options).ok());
+  ASSERT_TRUE(engine.compile(path, options).ok());
   EXPECT_EQ(stages.front(), "import");
   EXPECT_EQ(stages.back(), "codegen");
   // Stages are numbered; beside them are kernels on their way through codegen.
@@ -153,7 +153,7 @@ TEST_F(EngineTest, CompilesTheValuesThatShapesDependOn) {
     options.inputValues["x"] = x;
     options.inputValues["k"] = *Buffer::fromValues<int64_t>(
         {ElementType::I64, {1}}, std::array<int64_t, 1>{k});
-    Result<Executable> compiled = engine.compileFile(model, options);
+    Result<Executable> compiled = engine.compile(model, options);
     ASSERT_TRUE(compiled.ok()) << compiled.status().toString();
     ASSERT_EQ(compiled->program().arguments.size(), 1u);
     EXPECT_EQ(compiled->program().arguments[0].name, "x");
@@ -163,7 +163,7 @@ TEST_F(EngineTest, CompilesTheValuesThatShapesDependOn) {
     EXPECT_EQ((*results)[0].type().shape, (std::vector<int64_t>{4, k}));
     EXPECT_EQ((*results)[0].as<float>()[0], 2.5f * float(k));
   }
-  Result<Executable> without = engine.compileFile(model);
+  Result<Executable> without = engine.compile(model);
   ASSERT_FALSE(without.ok());
   EXPECT_NE(without.status().toString().find("depends on graph input 'k'"),
             std::string::npos);

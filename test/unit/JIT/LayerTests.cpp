@@ -41,7 +41,7 @@ protected:
   }
 
   Executable compile(const CompileOptions &options) {
-    Result<Executable> compiled = engine.compileFile(model, options);
+    Result<Executable> compiled = engine.compile(model, options);
     EXPECT_TRUE(compiled.ok()) << compiled.status().toString();
     return *compiled;
   }
@@ -109,7 +109,7 @@ TEST_F(LayerTest, JoinedProductsStandForTheirLayers) {
   choices.training.emplace();
   choices.training->loss.kind = "mean_squared_error";
   Engine null = *Engine::create(Device::null());
-  Result<Executable> step = null.compileFile(model, choices);
+  Result<Executable> step = null.compile(model, choices);
   ASSERT_TRUE(step.ok()) << step.status().toString();
   for (auto [path, weight] :
        {std::pair("block/q", "q.weight"), {"block/k", "k.weight"}}) {

@@ -40,7 +40,7 @@ StepJudge::StepJudge(const std::string &path, const CompileOptions &options,
     : training(options.training.value()) {
   Device device = cudaHostDevice();
   Result<Executable> compiled =
-      Engine::create(device)->compileFile(path, options);
+      Engine::create(device)->compile(path, options);
   EXPECT_TRUE(compiled.ok()) << compiled.status().toString();
   CompileOptions choices = oracleOptions ? *oracleOptions : options;
   choices.target = "cuda:" + device.architecture();

@@ -53,7 +53,7 @@ protected:
     options.policy = policy;
     options.training.emplace();
     return Engine::create(Device::null())
-        ->compileFile(writeModel(kNetwork), options);
+        ->compile(writeModel(kNetwork), options);
   }
 };
 

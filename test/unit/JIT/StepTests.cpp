@@ -97,7 +97,7 @@ TEST_F(StepTest, StatesAreWrittenInPlaceOnTheCpu) {
   for (int64_t count : {1, 7, 1003, 100003})
     for (int threads : {1, 3}) {
       Engine engine = *Engine::create(*Device::cpu({.threads = threads}));
-      Result<Executable> executable = engine.compileFile(writeStep(count));
+      Result<Executable> executable = engine.compile(writeStep(count));
       ASSERT_TRUE(executable.ok()) << executable.status().toString();
       const Program &program = executable->program();
       EXPECT_EQ(program.arguments[1].role, "parameter");
@@ -113,7 +113,7 @@ TEST_F(StepTest, StatesAreWrittenInPlaceOnTheCpu) {
 TEST_F(StepTest, AStepCopiesNothingOnAGpu) {
   Engine engine = *Engine::create(cudaHostDevice());
   for (int64_t count : {7, 5003}) {
-    Result<Executable> executable = engine.compileFile(writeStep(count));
+    Result<Executable> executable = engine.compile(writeStep(count));
     ASSERT_TRUE(executable.ok()) << executable.status().toString();
     for (const Launch &launch : executable->program().launches)
       EXPECT_NE(launch.kind, "copy");

@@ -36,7 +36,7 @@ protected:
     ASSERT_TRUE(made.ok()) << made.status().toString();
     oracle = std::move(*made);
     Result<Executable> step = Engine::create(*Device::cpu({.threads = 1}))
-                                  ->compileFile(path, options);
+                                  ->compile(path, options);
     ASSERT_TRUE(step.ok()) << step.status().toString();
 
     // A second step: states are no longer 0.

@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
       std::fprintf(stderr, "%s: %s\n", message.where.c_str(),
                    message.text.c_str());
   };
-  mpc::Result<mpc::Executable> model = engine->compileFile(argv[1], options);
+  mpc::Result<mpc::Executable> model = engine->compile(argv[1], options);
   if (!model.ok())
     return fail(model.status());
 

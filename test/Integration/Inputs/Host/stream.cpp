@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     return fail(engine.status());
   mpc::CompileOptions options;
   options.policy = "mixed_bfloat16";
-  mpc::Result<mpc::Executable> model = engine->compileFile(argv[1], options);
+  mpc::Result<mpc::Executable> model = engine->compile(argv[1], options);
   if (!model.ok())
     return fail(model.status());
 

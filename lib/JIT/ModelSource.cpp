@@ -1,0 +1,87 @@
+//===- ModelSource.cpp - where a model comes from -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/JIT/ModelSource.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+using namespace mpc;
+
+struct ModelSource::State {
+  std::string name;
+  /// Nullopt where `name` is a file's path.
+  std::optional<SourceBytes> model;
+  ExternalDataReader reader;
+  /// What the reader gave, and the lock under which it is called.
+  std::mutex mutex;
+  std::map<std::string, Result<SourceBytes>> external;
+};
+
+SourceBytes SourceBytes::copyOf(std::span<const std::byte> bytes) {
+  auto owned =
+      std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  std::span<const std::byte> view = *owned;
+  return {view, std::move(owned)};
+}
+
+ModelSource::ModelSource(std::string path) : state(std::make_shared<State>()) {
+  state->name = std::move(path);
+}
+
+ModelSource ModelSource::fromBytes(std::string name, SourceBytes bytes,
+                                   ExternalDataReader external) {
+  auto state = std::make_shared<State>();
+  state->name = std::move(name);
+  state->model = std::move(bytes);
+  state->reader = std::move(external);
+  return ModelSource(std::move(state));
+}
+
+const std::string &ModelSource::name() const { return state->name; }
+
+bool ModelSource::isFile() const { return !state->model; }
+
+bool ModelSource::readsExternal() const { return bool(state->reader); }
+
+Result<SourceBytes> ModelSource::read() const {
+  if (state->model)
+    return *state->model;
+  llvm::sys::fs::file_status status;
+  std::error_code error = llvm::sys::fs::status(state->name, status);
+  if (!error && status.type() != llvm::sys::fs::file_type::regular_file)
+    return Status(StatusCode::InvalidArgument, state->name,
+                  "is no regular file; give a model's file");
+  if (!error) {
+    auto file = llvm::MemoryBuffer::getFile(state->name, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+    if (file) {
+      std::shared_ptr<llvm::MemoryBuffer> owner = std::move(*file);
+      return SourceBytes{std::as_bytes(std::span(owner->getBufferStart(),
+                                                 owner->getBufferSize())),
+                         owner};
+    }
+    error = file.getError();
+  }
+  return Status(StatusCode::NotFound, state->name,
+                "cannot be opened: " + error.message());
+}
+
+Result<std::span<const std::byte>>
+ModelSource::external(const std::string &name) const {
+  std::scoped_lock lock(state->mutex);
+  auto found = state->external.find(name);
+  if (found == state->external.end())
+    found = state->external.emplace(name, state->reader(name)).first;
+  if (!found->second.ok())
+    return found->second.status();
+  return found->second->bytes;
+}
