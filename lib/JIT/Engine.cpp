@@ -7,32 +7,31 @@
 #include "mpc/JIT/Engine.h"
 
 #include "LocalCompile.h"
+#include "ModelState.h"
 
 using namespace mpc;
 
-Result<Engine> Engine::create(Device device) {
+Result<Engine> Engine::create(Device device, EngineLimits limits) {
   if (device.needsCode() && device.architecture().empty() &&
       !TargetInfo::native())
     return Status(
         StatusCode::Unavailable, "cpu",
         "this machine lacks AVX2, FMA or F16C, which compiled code needs");
-  return Engine(std::move(device));
+  return Engine(std::move(device),
+                std::make_shared<detail::Specialisations>(limits));
 }
 
 Result<Executable> Engine::compile(const ModelSource &model,
                                    const CompileOptions &options) const {
-  CompileOptions choices = options;
-  if (!target.architecture().empty())
-    choices.target = "cuda:" + target.architecture();
-  Result<std::unique_ptr<LocalCompile>> compile =
-      LocalCompile::create(model, choices, target);
-  if (!compile.ok())
-    return compile.status();
-  if (std::optional<LocalCompile::Found> found = (*compile)->find())
-    return std::move(found->executable);
-  if (Status status = (*compile)->import(); !status.ok())
-    return status;
-  if (std::optional<LocalCompile::Found> found = (*compile)->findFixed())
-    return std::move(found->executable);
-  return (*compile)->finish();
+  Result<detail::Specialisations::Made> made =
+      compileLocally(model, options, target);
+  if (!made.ok())
+    return made.status();
+  return std::move(made->executable);
+}
+
+Model Engine::open(const ModelSource &model,
+                   const CompileOptions &options) const {
+  return Model(std::make_shared<const Model::State>(
+      Model::State{model, options, target, kept, kept->nextModel()}));
 }

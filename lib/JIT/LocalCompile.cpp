@@ -91,3 +91,26 @@ void LocalCompile::keep() {
   if (Result<std::vector<std::byte>> bytes = compiler->encode(); bytes.ok())
     cache->store(*bytes, messages);
 }
+
+Result<detail::Specialisations::Made>
+mpc::compileLocally(const ModelSource &model, CompileOptions options,
+                    const Device &device) {
+  if (!device.architecture().empty())
+    options.target = "cuda:" + device.architecture();
+  Result<std::unique_ptr<LocalCompile>> compile =
+      LocalCompile::create(model, options, device);
+  if (!compile.ok())
+    return compile.status();
+  // What is found without an import has no input that became a constant.
+  if (std::optional<LocalCompile::Found> found = (*compile)->find())
+    return detail::Specialisations::Made{std::move(found->executable), {}};
+  if (Status status = (*compile)->import(); !status.ok())
+    return status;
+  std::set<std::string> fixed = (*compile)->fixedInputs();
+  if (std::optional<LocalCompile::Found> found = (*compile)->findFixed())
+    return detail::Specialisations::Made{std::move(found->executable), fixed};
+  Result<Executable> executable = (*compile)->finish();
+  if (!executable.ok())
+    return executable.status();
+  return detail::Specialisations::Made{std::move(*executable), fixed};
+}

@@ -9,11 +9,13 @@
 
 #include "CompileCache.h"
 #include "FileCompiler.h"
+#include "Specialisations.h"
 
 #include "mpc/Runtime/Executable.h"
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,10 @@ public:
   /// Behind import(): find() for a model some of whose inputs became constants;
   /// nothing where none did.
   std::optional<Found> findFixed();
+  /// Behind import(): the inputs that became constants.
+  std::set<std::string> fixedInputs() const {
+    return {compiler->fixedInputs().begin(), compiler->fixedInputs().end()};
+  }
   /// Behind import(): the model's function.
   mlir::func::FuncOp entry() { return compiler->entry(); }
   /// Compiles the rest and keeps the result.
@@ -69,6 +75,13 @@ private:
   std::vector<Diagnostic> messages;
   std::optional<FileCompiler> compiler;
 };
+
+/// The whole of it: an executable for `device` (whose architecture is the
+/// target, where it has one), kept or made, and the inputs that became
+/// constants.
+Result<detail::Specialisations::Made> compileLocally(const ModelSource &model,
+                                                     CompileOptions options,
+                                                     const Device &device);
 
 } // namespace mpc
 

@@ -1,0 +1,189 @@
+//===- ModelTests.cpp - tests of models whose shapes vary -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/JIT/Engine.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <cstdlib>
+#include <numeric>
+#include <thread>
+
+using namespace mpc;
+
+namespace {
+
+class ModelTest : public testing::Test {
+protected:
+  void SetUp() override {
+    const char *root = std::getenv("MPC_SOURCE_DIR");
+    if (!root)
+      GTEST_SKIP() << "MPC_SOURCE_DIR names no source tree";
+    folder = std::string(root) + "/test/Inputs/onnx/";
+    options.useCache = false;
+    options.onStage = [&](const std::string &stage) {
+      imports += stage == "import";
+    };
+  }
+
+  /// y of shape-chain.onnx has the elements of x, halved.
+  static NamedBuffers batchOf(int64_t batch) {
+    Buffer x = *Buffer::allocate({ElementType::F32, {batch, 3, 4}});
+    std::span<float> values = x.as<float>();
+    std::iota(values.begin(), values.end(), 1.0f);
+    return {{"x", x}};
+  }
+  static bool isRight(const Result<NamedBuffers> &results, int64_t batch) {
+    if (!results.ok())
+      return false;
+    const Buffer &y = results->at("y");
+    std::span<const float> values = y.as<float>();
+    for (size_t i = 0; i < values.size(); ++i)
+      if (values[i] != float(i + 1) / 2)
+        return false;
+    return int64_t(values.size()) == batch * 12;
+  }
+  static Buffer number(int64_t value) {
+    return *Buffer::fromValues<int64_t>({ElementType::I64, {1}},
+                                        std::array{value});
+  }
+  std::string folder;
+  std::atomic<int> imports = 0;
+  CompileOptions options;
+  Engine engine = *Engine::create(*Device::cpu({.threads = 2}));
+};
+
+} // namespace
+
+// Every thread asks for every size, all of them at once.
+TEST_F(ModelTest, EightThreadsCompileEachSizeOnce) {
+  Model model = engine.open(folder + "shape-chain.onnx", options);
+  constexpr std::array<int64_t, 4> sizes = {1, 7, 32, 100};
+  std::array<bool, 8> good = {};
+  std::barrier start(std::ptrdiff_t(good.size()));
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < good.size(); ++t)
+    threads.emplace_back([&, t] {
+      start.arrive_and_wait();
+      good[t] = true;
+      for (size_t i = 0; i < 2 * sizes.size(); ++i) {
+        int64_t size = sizes[(i + t / 2) % sizes.size()];
+        good[t] = good[t] && isRight(model.run(batchOf(size)), size);
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (bool right : good)
+    EXPECT_TRUE(right);
+  SpecialisationCounts counts = model.counts();
+  EXPECT_EQ(counts.compiles, 4);
+  EXPECT_EQ(imports, 4);
+  EXPECT_EQ(counts.hits, 60);
+  EXPECT_EQ(counts.kept, 4);
+  EXPECT_EQ(counts.evictions, 0);
+}
+
+TEST_F(ModelTest, ForgetsWhatWasUsedLongestAgo) {
+  engine = *Engine::create(*Device::cpu(), {.specialisations = 2});
+  Model model = engine.open(folder + "shape-chain.onnx", options);
+  auto run = [&](int64_t size) {
+    EXPECT_TRUE(isRight(model.run(batchOf(size)), size));
+    return model.counts().compiles;
+  };
+  EXPECT_EQ(run(1), 1);
+  EXPECT_EQ(run(2), 2);
+  EXPECT_EQ(run(1), 2);
+  // Makes room of 2.
+  EXPECT_EQ(run(3), 3);
+  EXPECT_EQ(run(1), 3);
+  EXPECT_EQ(run(2), 4);
+  EXPECT_EQ(model.counts().kept, 2);
+  EXPECT_EQ(model.counts().evictions, 2);
+}
+
+// Bounds hold over all models of an engine, and the last one made stays even
+// where it is larger than they are.
+TEST_F(ModelTest, BytesAreBounded) {
+  engine = *Engine::create(*Device::cpu(), {.bytes = 1});
+  Model sums = engine.open(folder + "small-cnn.onnx", options);
+  Result<Executable> once = engine.compile(folder + "small-cnn.onnx", options);
+  ASSERT_TRUE(once.ok()) << once.status().toString();
+  NamedBuffers arguments;
+  for (const ProgramValue &value : once->program().arguments)
+    arguments[value.name] = *Buffer::allocate(value.type);
+  ASSERT_TRUE(sums.run(arguments).ok());
+  EXPECT_EQ(sums.counts().kept, 1);
+  EXPECT_EQ(sums.counts().bytes,
+            once->program().constantBytes() + once->program().arenaBytes);
+  EXPECT_GT(sums.counts().bytes, 1);
+  Model chain = engine.open(folder + "shape-chain.onnx", options);
+  EXPECT_TRUE(isRight(chain.run(batchOf(5)), 5));
+  EXPECT_EQ(chain.counts().kept, 1);
+  EXPECT_EQ(chain.counts().evictions, 1);
+}
+
+// A value that shapes follow from belongs to the specialisation; data does not.
+TEST_F(ModelTest, ValuesAreKeys) {
+  Model model = engine.open(folder + "top-k-input.onnx", options);
+  Buffer x = *Buffer::allocate({ElementType::F32, {4, 8}});
+  for (int64_t k : {3, 5, 3, 5}) {
+    x.as<float>()[7] += 2.5f;
+    Result<NamedBuffers> results = model.run({{"x", x}, {"k", number(k)}});
+    ASSERT_TRUE(results.ok()) << results.status().toString();
+    EXPECT_EQ(results->at("y").type().shape, (std::vector<int64_t>{4, k}));
+    EXPECT_EQ(results->at("y").as<float>()[0], x.as<float>()[7] * float(k));
+  }
+  EXPECT_EQ(model.counts().compiles, 2);
+  EXPECT_EQ(model.counts().hits, 2);
+}
+
+// Threads with different values wait for the first, which tells that they
+// matter, and then compile their own; the one whose value is wrong fails alone.
+TEST_F(ModelTest, ThreadsWithOtherValues) {
+  Model model = engine.open(folder + "top-k-input.onnx", options);
+  constexpr std::array<int64_t, 8> values = {3, 5, 99, 3, 5, 2, 99, 3};
+  std::array<bool, 8> good = {};
+  std::barrier start(std::ptrdiff_t(good.size()));
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < good.size(); ++t)
+    threads.emplace_back([&, t] {
+      Buffer x = *Buffer::allocate({ElementType::F32, {4, 8}});
+      start.arrive_and_wait();
+      Result<NamedBuffers> results =
+          model.run({{"x", x}, {"k", number(values[t])}});
+      good[t] =
+          values[t] == 99
+              ? results.status().toString().find("99") != std::string::npos
+              : results.ok() &&
+                    results->at("y").type().shape.back() == values[t];
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (bool right : good)
+    EXPECT_TRUE(right);
+  EXPECT_EQ(model.counts().kept, 3);
+}
+
+TEST_F(ModelTest, SaysWhatIsWrongWithNames) {
+  Model model = engine.open(folder + "shape-chain.onnx", options);
+  Buffer x = batchOf(2).at("x");
+  Status extra = model.run({{"x", x}, {"z", x}}).status();
+  EXPECT_NE(extra.toString().find("has no input 'z'"), std::string::npos)
+      << extra.toString();
+  Status null = model.run({{"x", Buffer()}}).status();
+  EXPECT_NE(null.toString().find("'x' is null"), std::string::npos)
+      << null.toString();
+  Model top = engine.open(folder + "top-k-input.onnx", options);
+  Status missing = top.run({{"k", number(2)}}).status();
+  EXPECT_NE(missing.toString().find("input 'x' (f32[4,8]) was not given"),
+            std::string::npos)
+      << missing.toString();
+  // A failure is not kept.
+  EXPECT_TRUE(isRight(model.run({{"x", x}}), 2));
+}
