@@ -99,6 +99,7 @@ Result<NamedBuffers> Model::run(const NamedBuffers &arguments,
     return executable.status();
   const Program &program = executable->program();
   std::vector<Buffer> ordered;
+  ordered.reserve(program.arguments.size());
   for (const ProgramValue &value : program.arguments)
     ordered.push_back(arguments.at(value.name));
   Result<std::vector<Buffer>> results = executable->run(ordered, options);

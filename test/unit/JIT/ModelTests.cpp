@@ -68,6 +68,7 @@ TEST_F(ModelTest, EightThreadsCompileEachSizeOnce) {
   std::array<bool, 8> good = {};
   std::barrier start(std::ptrdiff_t(good.size()));
   std::vector<std::thread> threads;
+  threads.reserve(good.size());
   for (size_t t = 0; t < good.size(); ++t)
     threads.emplace_back([&, t] {
       start.arrive_and_wait();
@@ -151,6 +152,7 @@ TEST_F(ModelTest, ThreadsWithOtherValues) {
   std::array<bool, 8> good = {};
   std::barrier start(std::ptrdiff_t(good.size()));
   std::vector<std::thread> threads;
+  threads.reserve(good.size());
   for (size_t t = 0; t < good.size(); ++t)
     threads.emplace_back([&, t] {
       Buffer x = *Buffer::allocate({ElementType::F32, {4, 8}});

@@ -60,6 +60,7 @@ protected:
   void check(const Executable &executable, int64_t count) {
     const Program &program = executable.program();
     std::vector<Buffer> arguments;
+    arguments.reserve(program.arguments.size());
     for (const ProgramValue &value : program.arguments)
       arguments.push_back(*Buffer::allocate(value.type));
     std::span<float> g = arguments[0].as<float>(), w = arguments[1].as<float>(),
