@@ -161,11 +161,17 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
     parts.add(name);
     parts.add(type);
   }
-  parts.add(int64_t(options.dims.size()));
-  for (const auto &[name, extent] : options.dims) {
-    parts.add(name);
-    parts.add(extent);
-  }
+  auto addDims = [&](const std::map<std::string, int64_t> &dims) {
+    parts.add(int64_t(dims.size()));
+    for (const auto &[name, extent] : dims) {
+      parts.add(name);
+      parts.add(extent);
+    }
+  };
+  addDims(options.dims);
+  parts.add(int64_t(options.specialisations.size()));
+  for (const auto &dims : options.specialisations)
+    addDims(dims);
   parts.add(int64_t(options.inputShapes.size()));
   for (const auto &[name, shape] : options.inputShapes) {
     parts.add(name);
@@ -207,7 +213,7 @@ std::string CompileCache::keyOfInput() const {
   if (build.empty())
     return {};
   KeyParts parts;
-  parts.add("compile 2");
+  parts.add("compile 3");
   parts.add(MPC_VERSION);
   parts.add(build);
   parts.add(LLVM_VERSION_STRING);

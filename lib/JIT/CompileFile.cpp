@@ -42,7 +42,9 @@ static Result<CompiledFile> writeFile(const ExecutableFile &file,
   if (llvm::Error error = temporary->keep(output))
     return unwritable(message(std::move(error)));
   CompiledFile compiled;
-  compiled.targets.assign(file.targets().begin(), file.targets().end());
+  for (const ExecutableFile &part : file.specialisations())
+    compiled.specialisations.push_back(
+        {part.dims(), {part.targets().begin(), part.targets().end()}});
   compiled.fileBytes = int64_t(bytes.size());
   return compiled;
 }
@@ -71,9 +73,15 @@ Result<CompiledFile> mpc::compileToFile(const ModelSource &model,
   std::vector<Diagnostic> messages;
   choices.onDiagnostic = recordInto(messages, options.onDiagnostic);
   FileCompiler compiler(model, choices, /*manyTargets=*/infos.size() > 1);
-  for (const TargetInfo &info : infos)
-    if (Status status = compiler.add(info); !status.ok())
-      return status;
+  std::vector<std::map<std::string, int64_t>> sets = options.specialisations;
+  if (sets.empty())
+    sets.emplace_back();
+  for (const auto &dims : sets) {
+    compiler.specialise(dims);
+    for (const TargetInfo &info : infos)
+      if (Status status = compiler.add(info); !status.ok())
+        return status;
+  }
   if (!compiler.fixedInputs().empty())
     cache.fixInputs(compiler.fixedInputs());
   Result<std::vector<std::byte>> bytes = compiler.encode();

@@ -21,7 +21,7 @@ using namespace mpc;
 
 /// Notes how the graph after Precision rounds.
 static void describeRounding(func::FuncOp entry,
-                             container::Contents &contents) {
+                             container::StoredSpecialisation &contents) {
   llvm::DenseMap<Value, int64_t> depth;
   entry.walk([&](Operation *op) {
     int64_t longest = 0;
@@ -61,18 +61,28 @@ storedValues(const std::vector<ProgramValue> &values,
 
 FileCompiler::FileCompiler(const ModelSource &model,
                            const CompileOptions &options, bool manyTargets)
-    : model(model), options(options), dumpDir(options.dumpDir),
-      manyTargets(manyTargets) {
+    : model(model), options(options), dims(options.dims),
+      dumpDir(options.dumpDir), manyTargets(manyTargets) {
   contents.model = llvm::sys::path::filename(model.name()).str();
   contents.policy = llvm::sys::path::filename(options.policy).str();
   contents.compiler = "mpc " MPC_VERSION ", LLVM " LLVM_VERSION_STRING;
+  contents.specialisations.emplace_back().dims = dims;
+}
+
+void FileCompiler::specialise(const std::map<std::string, int64_t> &extents) {
+  options.dims = dims;
+  for (const auto &[name, extent] : extents)
+    options.dims[name] = extent;
+  if (!current().programs.empty())
+    contents.specialisations.emplace_back();
+  current().dims = options.dims;
 }
 
 void FileCompiler::describeSums() {
   for (BlockArgument argument : entry().getArguments())
     bounds.push_back(indexBound(argument).value_or(0));
-  contents.longestReduction =
-      std::max(contents.longestReduction, reference::longestReduction(entry()));
+  current().longestReduction = std::max(current().longestReduction,
+                                        reference::longestReduction(entry()));
 }
 
 Status FileCompiler::import(const TargetInfo &target) {
@@ -101,7 +111,7 @@ Status FileCompiler::plan() {
   // Labels and gradients are not in the model.
   if (options.training)
     describeSums();
-  describeRounding(entry(), contents);
+  describeRounding(entry(), current());
   return compiler->runStages(*module, "precision", "plan");
 }
 
@@ -110,8 +120,8 @@ Result<std::shared_ptr<Program>> FileCompiler::generate(bool withCode) {
       compiler->generate(*module, withCode);
   if (program.ok()) {
     contents.name = (*program)->name;
-    contents.arguments = storedValues((*program)->arguments, bounds);
-    contents.results = storedValues((*program)->results, {});
+    current().arguments = storedValues((*program)->arguments, bounds);
+    current().results = storedValues((*program)->results, {});
   }
   return program;
 }
@@ -129,7 +139,7 @@ Status FileCompiler::finish() {
 
   (*program)->target = options.target;
   code.push_back(std::move(*object));
-  contents.programs.push_back({std::move(**program), {}});
+  current().programs.push_back({std::move(**program), {}});
   return {};
 }
 
@@ -145,7 +155,10 @@ Status FileCompiler::add(const TargetInfo &target) {
 }
 
 Result<std::vector<std::byte>> FileCompiler::encode() {
-  for (auto [stored, object] : llvm::zip(contents.programs, code))
-    stored.code = object;
+  size_t next = 0;
+  for (container::StoredSpecialisation &specialisation :
+       contents.specialisations)
+    for (container::StoredProgram &stored : specialisation.programs)
+      stored.code = code[next++];
   return container::encode(contents);
 }

@@ -11,6 +11,7 @@
 
 #include "Runtime/Container/Container.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ public:
   /// With `manyTargets` each of them dumps into a folder of its own.
   FileCompiler(const ModelSource &model, const CompileOptions &options,
                bool manyTargets);
+
+  /// What follows is for another set of shapes, with the options' extents of
+  /// symbolic dimensions and these. Before the first target none need be named.
+  void specialise(const std::map<std::string, int64_t> &dims);
 
   /// Reads the model for `target`; finish() does the rest.
   Status import(const TargetInfo &target);
@@ -41,19 +46,25 @@ public:
   }
   /// Behind finish() or finishInMemory(): what the program takes.
   const std::vector<StoredValue> &arguments() const {
-    return contents.arguments;
+    return current().arguments;
   }
   /// Behind finish() or finishInMemory(): the planned model, and what made it.
   mlir::ModuleOp planned() { return *module; }
   Compiler &lastCompiler() { return *compiler; }
   /// The last target's program and what is stored beside it.
-  Program &program() { return contents.programs.back().program; }
+  Program &program() { return current().programs.back().program; }
   const std::vector<std::byte> &object() const { return code.back(); }
 
   /// The file of all targets that were finished.
   Result<std::vector<std::byte>> encode();
 
 private:
+  container::StoredSpecialisation &current() {
+    return contents.specialisations.back();
+  }
+  const container::StoredSpecialisation &current() const {
+    return contents.specialisations.back();
+  }
   void describeSums();
   /// All stages up to plan.
   Status plan();
@@ -61,6 +72,7 @@ private:
 
   const ModelSource model;
   CompileOptions options;
+  const std::map<std::string, int64_t> dims;
   const std::string dumpDir;
   const bool manyTargets;
   container::Contents contents;

@@ -28,7 +28,8 @@ Specialisations::knownFixed(const std::string &shapes) const {
   return known->second;
 }
 
-Result<Specialisations::Made> Specialisations::get(const std::string &shapes,
+Result<Specialisations::Made>
+Specialisations::get(const std::string &shapes,
                      const std::set<std::string> &inputs,
                      const ValueKey &values, const Compile &compile) {
   std::unique_lock lock(mutex);

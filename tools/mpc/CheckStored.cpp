@@ -132,7 +132,10 @@ std::vector<Status> StoredCheck::run(Json &document, bool &ok) {
   if (arguments.perOp)
     return {Status(StatusCode::InvalidArgument, model,
                    "is compiled already, --per-op needs the model itself")};
-  Result<ExecutableFile> file = openStoredModel(arguments.common);
+  Result<std::vector<NamedArray>> given = loadArrays(arguments.inputs);
+  if (!given.ok())
+    return {given.status()};
+  Result<ExecutableFile> file = openStoredModel(arguments.common, *given);
   if (!file.ok())
     return {file.status()};
   Result<Device> device = makeDevice(arguments.common);
@@ -142,9 +145,6 @@ std::vector<Status> StoredCheck::run(Json &document, bool &ok) {
       loadStoredModel(*file, arguments.common, *device);
   if (!executable.ok())
     return {executable.status()};
-  Result<std::vector<NamedArray>> given = loadArrays(arguments.inputs);
-  if (!given.ok())
-    return {given.status()};
   Result<std::vector<NamedArray>> read = loadArrays({arguments.expected});
   if (!read.ok())
     return {read.status()};

@@ -45,6 +45,65 @@ static void addFastUnit(Json &target, const CompileOptions &options) {
   }
 }
 
+/// The targets of one specialisation; adds their lines to `table`.
+static Json describe(const CompiledSpecialisation &part,
+                     const CompileOptions &options,
+                     std::vector<std::vector<std::string>> &table) {
+  Json list = Json::array();
+  std::string dims;
+  for (const auto &[name, extent] : part.dims)
+    dims += (dims.empty() ? "" : " ") + name + "=" + std::to_string(extent);
+  for (const StoredTarget &target : part.targets) {
+    list.push_back({{"name", target.name},
+                    {"kernels", target.kernels},
+                    {"code_bytes", target.codeBytes},
+                    {"constant_bytes", target.constantBytes},
+                    {"arena_bytes", target.arenaBytes}});
+    addFastUnit(list.back(), options);
+    table.push_back({target.name, std::to_string(target.kernels),
+                     shortBytes(double(target.codeBytes)),
+                     shortBytes(double(target.constantBytes)),
+                     shortBytes(double(target.arenaBytes)), dims});
+  }
+  return list;
+}
+
+static void report(const CompiledFile &file, const CompileOptions &options,
+                   const std::string &output, double milliseconds,
+                   Reporter &reporter) {
+  Json specialisations = Json::array();
+  std::vector<std::vector<std::string>> table = {
+      {"target", "kernels", "code", "constants", "arena", ""}};
+  int64_t constantBytes = 0, arenaBytes = 0;
+  for (const CompiledSpecialisation &part : file.specialisations) {
+    specialisations.push_back(
+        {{"dims", part.dims}, {"targets", describe(part, options, table)}});
+    for (const StoredTarget &target : part.targets) {
+      constantBytes = std::max(constantBytes, target.constantBytes);
+      arenaBytes = std::max(arenaBytes, target.arenaBytes);
+    }
+  }
+  bool several = file.specialisations.size() > 1;
+  for (std::vector<std::string> &row : table)
+    if (!several)
+      row.pop_back();
+  std::vector<bool> numbers = {false, true, true, true, true};
+  if (several)
+    numbers.push_back(false);
+  reporter.line(formatTable(table, numbers));
+  reporter.line(output + ": " + shortBytes(double(file.fileBytes)) + " in " +
+                shortNumber(milliseconds) + " ms");
+  Json document = {{"output", output},
+                   {"targets", specialisations.front()["targets"]},
+                   {"constant_bytes", constantBytes},
+                   {"arena_bytes", arenaBytes},
+                   {"file_bytes", file.fileBytes},
+                   {"compile_ms", milliseconds}};
+  if (several)
+    document["specialisations"] = specialisations;
+  reporter.document(document);
+}
+
 int tool::compileCommand(const CompileArguments &arguments) {
   Reporter reporter(arguments.common.json, arguments.common.quiet);
   CommonOptions common = arguments.common;
@@ -86,32 +145,6 @@ int tool::compileCommand(const CompileArguments &arguments) {
   if (!file.ok())
     return reporter.fail(file.status());
 
-  Json list = Json::array();
-  std::vector<std::vector<std::string>> table = {
-      {"target", "kernels", "code", "constants", "arena"}};
-  int64_t constantBytes = 0, arenaBytes = 0;
-  for (const StoredTarget &target : file->targets) {
-    list.push_back({{"name", target.name},
-                    {"kernels", target.kernels},
-                    {"code_bytes", target.codeBytes},
-                    {"constant_bytes", target.constantBytes},
-                    {"arena_bytes", target.arenaBytes}});
-    addFastUnit(list.back(), *options);
-    table.push_back({target.name, std::to_string(target.kernels),
-                     shortBytes(double(target.codeBytes)),
-                     shortBytes(double(target.constantBytes)),
-                     shortBytes(double(target.arenaBytes))});
-    constantBytes = std::max(constantBytes, target.constantBytes);
-    arenaBytes = std::max(arenaBytes, target.arenaBytes);
-  }
-  reporter.line(formatTable(table, {false, true, true, true, true}));
-  reporter.line(arguments.output + ": " + shortBytes(double(file->fileBytes)) +
-                " in " + shortNumber(took.count()) + " ms");
-  reporter.document({{"output", arguments.output},
-                     {"targets", list},
-                     {"constant_bytes", constantBytes},
-                     {"arena_bytes", arenaBytes},
-                     {"file_bytes", file->fileBytes},
-                     {"compile_ms", took.count()}});
+  report(*file, *options, arguments.output, took.count(), reporter);
   return reporter.finish(kDone);
 }

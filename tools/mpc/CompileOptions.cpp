@@ -108,6 +108,62 @@ static std::string chooseSchedules(const CommonOptions &options,
   return {};
 }
 
+/// Most sets of shapes that a file is compiled for: a slip of the hand should
+/// not compile for a day.
+static constexpr size_t kMostSpecialisations = 256;
+
+/// Every set of `sets` with each of `extents` for dimension `name`.
+static std::vector<std::map<std::string, int64_t>>
+multiplied(const std::vector<std::map<std::string, int64_t>> &sets,
+           const std::string &name, const std::vector<int64_t> &extents) {
+  std::vector<std::map<std::string, int64_t>> all;
+  for (const auto &set : sets)
+    for (int64_t extent : extents)
+      (all.emplace_back(set))[name] = extent;
+  return all;
+}
+
+/// "1,8".
+static std::string joinExtents(const std::vector<int64_t> &extents) {
+  return llvm::join(
+      llvm::map_range(extents, [](int64_t e) { return std::to_string(e); }),
+      ",");
+}
+
+static Status setDims(const CommonOptions &options, CompileOptions &compile) {
+  std::map<std::string, std::vector<int64_t>> given;
+  std::vector<std::map<std::string, int64_t>> sets(1);
+  for (const std::string &text : options.dims) {
+    std::string name, value;
+    splitPair(text, name, value);
+    std::vector<int64_t> extents = parseExtents(value);
+    auto [entry, isNew] = given.emplace(name, extents);
+    if (!isNew && entry->second != extents)
+      return Status(StatusCode::InvalidArgument, "--dim " + name,
+                    "is given as " + joinExtents(entry->second) + " and as " +
+                        joinExtents(extents));
+    if (!isNew)
+      continue;
+    if (extents.size() == 1) {
+      compile.dims[name] = extents.front();
+      continue;
+    }
+    if (!options.manyShapes)
+      return Status(StatusCode::InvalidArgument, "--dim " + name,
+                    "has " + std::to_string(extents.size()) +
+                        " extents; only mpc compile takes several, for a file "
+                        "with code for each");
+    sets = multiplied(sets, name, extents);
+    if (sets.size() > kMostSpecialisations)
+      return Status(StatusCode::InvalidArgument, "--dim " + name,
+                    "makes more than " + std::to_string(kMostSpecialisations) +
+                        " sets of shapes; compile several files");
+  }
+  if (sets.size() > 1)
+    compile.specialisations = std::move(sets);
+  return {};
+}
+
 Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
                                                 Reporter &reporter) {
   CompileOptions compile;
@@ -117,17 +173,8 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
     splitPair(text, key, type);
     compile.sets.emplace_back(key, type);
   }
-  for (const std::string &text : options.dims) {
-    std::string name, value;
-    int64_t extent = 0;
-    splitPair(text, name, value);
-    parseExtent(value, extent);
-    auto [entry, isNew] = compile.dims.emplace(name, extent);
-    if (!isNew && entry->second != extent)
-      return Status(StatusCode::InvalidArgument, "--dim " + name,
-                    "is given as " + std::to_string(entry->second) +
-                        " and as " + std::to_string(extent));
-  }
+  if (Status status = setDims(options, compile); !status.ok())
+    return status;
   compile.batch = options.batch;
   compile.castPlacement = options.castPlacement;
   bool forGpu = options.target.rfind("cuda:", 0) == 0 ||

@@ -91,6 +91,7 @@ void FullDriver::declare(CLI::App &app) {
   command = app.add_subcommand(
       "compile", "compile a model into an .mpcx file for one or more targets");
   addOutputOptions(*command, compile.common);
+  compile.common.manyShapes = true;
   addModelOptions(*command, compile.common);
   command->get_option("--target")
       ->description("targets with commas between: cpu:native, cpu:avx2, "

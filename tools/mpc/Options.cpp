@@ -24,10 +24,19 @@ bool tool::splitPair(const std::string &text, std::string &key,
   return true;
 }
 
-bool tool::parseExtent(const std::string &text, int64_t &extent) {
-  auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), extent);
-  return error == std::errc() && end == text.data() + text.size() && extent > 0;
+std::vector<int64_t> tool::parseExtents(const std::string &text) {
+  std::vector<int64_t> extents;
+  const char *at = text.data(), *last = at + text.size();
+  while (true) {
+    int64_t extent;
+    auto [end, error] = std::from_chars(at, last, extent);
+    if (error != std::errc() || extent <= 0 || (end != last && *end != ','))
+      return {};
+    extents.push_back(extent);
+    if (end == last)
+      return extents;
+    at = end + 1;
+  }
 }
 
 /// Says what is wrong with a flag's value, as CLI11 validators do.
@@ -43,8 +52,7 @@ static std::string checkSet(const std::string &text) {
 
 static std::string checkDim(const std::string &text) {
   std::string name, value;
-  int64_t extent;
-  if (!splitPair(text, name, value) || !parseExtent(value, extent))
+  if (!splitPair(text, name, value) || parseExtents(value).empty())
     return "'" + text + "' is not NAME=N with a positive N";
   return {};
 }
@@ -110,8 +118,14 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
-  command.add_option("--dim", options.dims, "extent of a symbolic dimension")
-      ->check(CLI::Validator(checkDim, "NAME=N"))
+  command
+      .add_option("--dim", options.dims,
+                  options.manyShapes
+                      ? "extents of a symbolic dimension: the file holds code "
+                        "for each"
+                      : "extent of a symbolic dimension")
+      ->check(CLI::Validator(checkDim,
+                             options.manyShapes ? "NAME=N,..." : "NAME=N"))
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);

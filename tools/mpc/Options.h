@@ -33,7 +33,9 @@ struct CommonOptions {
   bool emulateUnits = false;
   std::string policy = "float32";
   std::vector<std::string> sets;
+  /// "NAME=N", or "NAME=N,N,..." where `manyShapes` is set.
   std::vector<std::string> dims;
+  bool manyShapes = false;
   std::optional<int64_t> batch;
   std::string target;
   std::string rounding = "strict";
@@ -54,8 +56,8 @@ void addModelOptions(CLI::App &command, CommonOptions &options);
 
 /// Splits "KEY=VALUE" at its last '='; false where a side is empty.
 bool splitPair(const std::string &text, std::string &key, std::string &value);
-/// Reads a positive number; false where `text` is none.
-bool parseExtent(const std::string &text, int64_t &extent);
+/// Reads positive numbers between commas; none where `text` is something else.
+std::vector<int64_t> parseExtents(const std::string &text);
 
 /// The compile that the flags ask for; messages go to `reporter`.
 Result<CompileOptions> makeCompileOptions(const CommonOptions &options,

@@ -28,12 +28,45 @@ Status tool::comesTooLate(const CommonOptions &options,
                     " comes too late; give it to mpc compile");
 }
 
-Result<ExecutableFile> tool::openStoredModel(const CommonOptions &options) {
+/// "batch=8, seq=128".
+static std::string describeDims(const std::map<std::string, int64_t> &dims) {
+  std::string text;
+  for (const auto &[name, extent] : dims)
+    text += (text.empty() ? "" : ", ") + name + "=" + std::to_string(extent);
+  return text;
+}
+
+/// The specialisation whose dimensions --dim names.
+static Result<ExecutableFile> chooseByDims(const ExecutableFile &file,
+                                           const CommonOptions &options) {
+  std::map<std::string, int64_t> wanted;
+  for (const std::string &text : options.dims) {
+    std::string name, value;
+    splitPair(text, name, value);
+    std::vector<int64_t> extents = parseExtents(value);
+    if (!file.dims().contains(name) || extents.size() != 1)
+      return comesTooLate(options, "--dim");
+    wanted[name] = extents.front();
+  }
+  std::string held;
+  for (const ExecutableFile &part : file.specialisations()) {
+    if (std::ranges::includes(part.dims(), wanted))
+      return part;
+    held += (held.empty() ? "" : "; ") + describeDims(part.dims());
+  }
+  return Status(StatusCode::InvalidArgument, options.model,
+                "was compiled for " + held + ", not for " +
+                    describeDims(wanted) +
+                    "; compile the model for that as well");
+}
+
+Result<ExecutableFile>
+tool::openStoredModel(const CommonOptions &options,
+                      const std::vector<NamedArray> &arrays) {
   const CommonOptions defaults;
   std::pair<bool, const char *> fixed[] = {
       {options.policy != defaults.policy, "--policy"},
       {!options.sets.empty(), "--set"},
-      {!options.dims.empty(), "--dim"},
       {options.batch.has_value(), "--batch"},
       {!options.target.empty(), "--target"},
       {options.rounding != defaults.rounding, "--rounding"},
@@ -43,7 +76,19 @@ Result<ExecutableFile> tool::openStoredModel(const CommonOptions &options) {
   for (auto [given, flag] : fixed)
     if (given)
       return comesTooLate(options, flag);
-  return ExecutableFile::open(options.model);
+  Result<ExecutableFile> file = ExecutableFile::open(options.model);
+  if (!file.ok())
+    return file.status();
+  if (!options.dims.empty())
+    return chooseByDims(*file, options);
+  if (file->specialisations().size() == 1)
+    return file;
+  ExecutableFile::Shapes shapes;
+  std::span<const StoredValue> values = file->arguments();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (const NamedArray *array = findArray(arrays, values[i].name, "arg", i))
+      shapes[values[i].name] = array->data.type().shape;
+  return file->forShapes(shapes);
 }
 
 Result<Executable> tool::loadStoredModel(const ExecutableFile &file,

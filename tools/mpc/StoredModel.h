@@ -9,6 +9,7 @@
 #ifndef MPC_TOOLS_MPC_STOREDMODEL_H
 #define MPC_TOOLS_MPC_STOREDMODEL_H
 
+#include "Arrays.h"
 #include "Options.h"
 
 #include "mpc/Runtime/ExecutableFile.h"
@@ -25,9 +26,12 @@ bool isStoredModel(const std::string &path);
 /// compiled.
 Status comesTooLate(const CommonOptions &options, const std::string &flag);
 
-/// Opens the file that MODEL names. Fails where a flag contradicts what was
-/// fixed when it was compiled.
-Result<ExecutableFile> openStoredModel(const CommonOptions &options);
+/// Opens the file that MODEL names, and of several sets of shapes in it takes
+/// the one that --dim and `arrays` ask for, which are bound by name or as arg0,
+/// arg1, .... Fails where a flag contradicts what was fixed when it was
+/// compiled.
+Result<ExecutableFile> openStoredModel(const CommonOptions &options,
+                                       const std::vector<NamedArray> &arrays);
 
 /// The executable of an opened file. Its code counts as trusted: who names a
 /// file on the command line wants it run.

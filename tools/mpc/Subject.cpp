@@ -35,7 +35,7 @@ static std::vector<Status> loadSubject(const CommonOptions &options,
                                        bool draw, Device device,
                                        Subject &subject) {
   auto start = Clock::now();
-  Result<ExecutableFile> file = openStoredModel(options);
+  Result<ExecutableFile> file = openStoredModel(options, arrays);
   if (!file.ok())
     return {file.status()};
   Result<Executable> executable =

@@ -53,6 +53,9 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> sets;
   /// Extents of symbolic dimensions by name.
   std::map<std::string, int64_t> dims;
+  /// For compileToFile(): several sets of such extents, each used beside
+  /// `dims`; the file holds the model once for each. None: once, for `dims`.
+  std::vector<std::map<std::string, int64_t>> specialisations;
   /// Whole shapes of inputs by name; they bind the symbolic dimensions they
   /// meet.
   std::map<std::string, std::vector<int64_t>> inputShapes;

@@ -12,6 +12,7 @@
 #include "mpc/Runtime/Executable.h"
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,8 +64,14 @@ struct StoredTarget {
 /// bytes from anywhere and runs nothing of them. Copies share the memory, which
 /// is about the file's size and lives as long as the last copy or the last
 /// executable made from it. All members may be called from any thread.
+///
+/// A file holds a model for one set of shapes or for several. A handle refers
+/// to one of these specialisations, at first to the one compiled first.
 class ExecutableFile {
 public:
+  /// Shapes of arguments by name.
+  using Shapes = std::map<std::string, std::vector<int64_t>>;
+
   /// Reads the file once; costs its SHA-256. Fails where it is no regular file,
   /// no .mpcx file, of another format version or damaged.
   static Result<ExecutableFile> open(const std::string &path);
@@ -83,6 +90,18 @@ public:
   const std::string &policy() const;
   /// The versions that made the file: "mpc 0.1.0, LLVM 22.1.8".
   const std::string &compiler() const;
+
+  /// Handles to all specialisations, in the order of their compile.
+  std::vector<ExecutableFile> specialisations() const;
+  /// The specialisation whose arguments have these shapes; arguments that
+  /// `shapes` does not name may have any. Fails, naming what the file has,
+  /// where there is none.
+  Result<ExecutableFile> forShapes(const Shapes &shapes) const;
+
+  // Of the specialisation:
+
+  /// The symbolic dimensions that were bound by name.
+  const std::map<std::string, int64_t> &dims() const;
   std::span<const StoredValue> arguments() const;
   std::span<const StoredValue> results() const;
   std::span<const StoredTarget> targets() const;
@@ -103,9 +122,11 @@ public:
 
 private:
   struct State;
-  explicit ExecutableFile(std::shared_ptr<const State> state)
-      : state(std::move(state)) {}
+  ExecutableFile(std::shared_ptr<const State> state, size_t number)
+      : state(std::move(state)), number(number) {}
   std::shared_ptr<const State> state;
+  /// Of the specialisation.
+  size_t number;
 };
 
 /// Opens `path` and loads it on `device`.

@@ -25,6 +25,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,7 +34,7 @@
 
 namespace mpc::container {
 
-inline constexpr uint32_t kFormatVersion = 5;
+inline constexpr uint32_t kFormatVersion = 6;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr size_t kSectionAlignment = 64;
 /// Tables of real programs take some hundred bytes per launch.
@@ -84,12 +85,10 @@ struct StoredProgram {
   std::optional<StoredCuda> cuda = {};
 };
 
-/// What a file says.
-struct Contents {
-  std::string name;
-  std::string model;
-  std::string policy;
-  std::string compiler;
+/// The programs for one set of shapes, one per target.
+struct StoredSpecialisation {
+  /// The symbolic dimensions that were bound by name.
+  std::map<std::string, int64_t> dims;
   int64_t longestReduction = 1;
   ElementType narrowest = ElementType::F32;
   int64_t longestChain = 1;
@@ -98,11 +97,20 @@ struct Contents {
   std::vector<StoredProgram> programs;
 };
 
+/// What a file says.
+struct Contents {
+  std::string name;
+  std::string model;
+  std::string policy;
+  std::string compiler;
+  std::vector<StoredSpecialisation> specialisations;
+};
+
 /// SHA-256 of a whole file as the header has it. `file` holds a header.
 Digest digestOf(std::span<const std::byte> file);
 
 /// The file of `contents`: equal contents give equal bytes. Constants that
-/// several targets share are stored once.
+/// several programs share are stored once.
 Result<std::vector<std::byte>> encode(const Contents &contents);
 
 /// Checks the first bytes of a file: the magic, the version and that the sizes

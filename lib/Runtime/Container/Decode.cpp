@@ -61,7 +61,7 @@ Status Decoder::spend(size_t amount) {
 }
 
 Status Decoder::readString(const flatbuffers::String &from, std::string &to) {
-  if (Status status = spend(sizeof(to) + from.size()); !status.ok())
+  if (Status status = spend(sizeof(std::string) + from.size()); !status.ok())
     return status;
   to.assign(from.data(), from.size());
   return {};
@@ -143,10 +143,48 @@ Status Decoder::readSections() {
                     "reaches from byte " + std::to_string(offset) + " over " +
                         std::to_string(size) + " bytes of " +
                         std::to_string(bytes.size()));
-    if (Status status = spend(sizeof(bytes)); !status.ok())
+    if (Status status = spend(sizeof(std::span<const std::byte>)); !status.ok())
       return status;
     sections.push_back(bytes.subspan(offset, size));
   }
+  return {};
+}
+
+Status Decoder::readSpecialisation(const fb::Specialisation &from,
+                                   StoredSpecialisation &to) {
+  if (Status status = spend(sizeof(to)); !status.ok())
+    return status;
+  for (const fb::Dimension *dim : *from.dims()) {
+    std::string name;
+    if (Status status = readString(*dim->name(), name); !status.ok())
+      return status;
+    to.dims[std::move(name)] = dim->extent();
+  }
+  std::optional<ElementType> narrowest =
+      parseElementType({from.narrowest()->data(), from.narrowest()->size()});
+  if (!narrowest || !isFloat(*narrowest) || from.longest_reduction() < 1 ||
+      from.longest_chain() < 0)
+    return refuse(where, "describes its rounding in a way that makes no sense");
+  to.narrowest = *narrowest;
+  to.longestReduction = from.longest_reduction();
+  to.longestChain = from.longest_chain();
+  if (Status status = readValues(*from.arguments(), "argument", to.arguments);
+      !status.ok())
+    return status;
+  if (Status status = readValues(*from.results(), "result", to.results);
+      !status.ok())
+    return status;
+  for (const fb::Target *target : *from.targets()) {
+    if (Status status = spend(sizeof(StoredProgram)); !status.ok())
+      return status;
+    std::string place = placeOf(where, "target", to.programs.size());
+    if (Status status =
+            readTarget(*target, place, to, to.programs.emplace_back());
+        !status.ok())
+      return status;
+  }
+  if (to.programs.empty())
+    return refuse(where, "holds code for no target");
   return {};
 }
 
@@ -175,35 +213,15 @@ Result<Contents> Decoder::decode() {
                           {table->compiler(), &contents.compiler}})
     if (Status status = readString(*from, *to); !status.ok())
       return status;
-  std::optional<ElementType> narrowest = parseElementType(
-      {table->narrowest()->data(), table->narrowest()->size()});
-  if (!narrowest || !isFloat(*narrowest) || table->longest_reduction() < 1 ||
-      table->longest_chain() < 0)
-    return refuse(where, "describes its rounding in a way that makes no sense");
-  contents.narrowest = *narrowest;
-  contents.longestReduction = table->longest_reduction();
-  contents.longestChain = table->longest_chain();
   if (Status status = readSections(); !status.ok())
     return status;
-  if (Status status =
-          readValues(*table->arguments(), "argument", contents.arguments);
-      !status.ok())
-    return status;
-  if (Status status = readValues(*table->results(), "result", contents.results);
-      !status.ok())
-    return status;
-  for (const fb::Target *target : *table->targets()) {
-    if (Status status = spend(sizeof(StoredProgram)); !status.ok())
-      return status;
-    contents.programs.emplace_back();
-    if (Status status = readTarget(
-            *target, placeOf(where, "target", contents.programs.size() - 1),
-            contents.programs.back());
+  for (const fb::Specialisation *specialisation : *table->specialisations())
+    if (Status status = readSpecialisation(
+            *specialisation, contents.specialisations.emplace_back());
         !status.ok())
       return status;
-  }
-  if (contents.programs.empty())
-    return refuse(where, "holds code for no target");
+  if (contents.specialisations.empty())
+    return refuse(where, "holds no program");
   return std::move(contents);
 }
 

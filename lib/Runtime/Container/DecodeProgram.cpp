@@ -245,18 +245,19 @@ Status Decoder::readLayers(const fb::Target &from, const std::string &place,
 }
 
 Status Decoder::readTarget(const fb::Target &from, const std::string &place,
+                           const StoredSpecialisation &specialisation,
                            StoredProgram &to) {
   Program &program = to.program;
   program.name = contents.name;
   if (Status status = readString(*from.name(), program.target); !status.ok())
     return status;
   for (const auto &[stored, list] :
-       {std::pair(&contents.arguments, &program.arguments),
-        std::pair(&contents.results, &program.results)})
+       {std::pair(&specialisation.arguments, &program.arguments),
+        std::pair(&specialisation.results, &program.results)})
     for (const StoredValue &value : *stored) {
       size_t words = 0;
       for (const std::string &label : value.labels)
-        words += sizeof(label) + label.size();
+        words += sizeof(std::string) + label.size();
       if (Status status = spend(sizeof(ProgramValue) + value.name.size() +
                                 value.role.size() + value.field.size() + words);
           !status.ok())

@@ -56,11 +56,14 @@ private:
   readValues(const flatbuffers::Vector<flatbuffers::Offset<fb::Value>> &from,
              const char *part, std::vector<StoredValue> &to);
   Status readSections();
+  Status readSpecialisation(const fb::Specialisation &from,
+                            StoredSpecialisation &to);
 
   // The program and code of one target (DecodeProgram.cpp).
 
+  /// `stored` has its arguments and results.
   Status readTarget(const fb::Target &from, const std::string &place,
-                    StoredProgram &to);
+                    const StoredSpecialisation &stored, StoredProgram &to);
   Status readConstant(const fb::Constant &from, const std::string &place,
                       ProgramConstant &to);
   Status readGemm(const fb::Gemm &from, const std::string &place,

@@ -50,6 +50,8 @@ private:
   addLayer(const LayerTypes &layer, std::map<std::string, uint32_t> &types,
            std::vector<std::string> &names);
   flatbuffers::Offset<fb::Target> addTarget(const StoredProgram &stored);
+  flatbuffers::Offset<fb::Specialisation>
+  addSpecialisation(const StoredSpecialisation &stored);
   void buildTable(uint64_t tableBytes);
 
   const Contents &contents;
@@ -160,6 +162,7 @@ flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
     ops.push_back(entry->second);
   }
   std::vector<fb::Buffer> buffers;
+  buffers.reserve(launch.buffers.size());
   for (const BufferRef &ref : launch.buffers)
     buffers.emplace_back(uint8_t(ref.kind), ref.written, ref.index, ref.offset,
                          ref.bytes);
@@ -190,6 +193,7 @@ Encoder::addLayer(const LayerTypes &layer,
   };
   auto addShares = [&](const std::vector<TypeShare> &shares) {
     std::vector<fb::Share> list;
+    list.reserve(shares.size());
     for (const TypeShare &share : shares)
       list.emplace_back(number(share.type), share.count, share.weight);
     return builder.CreateVectorOfStructs(list);
@@ -197,6 +201,7 @@ Encoder::addLayer(const LayerTypes &layer,
   std::vector<flatbuffers::Offset<fb::Variable>> variables;
   for (const VariableType &variable : layer.variables) {
     std::vector<uint32_t> stored;
+    stored.reserve(variable.stored.size());
     for (const std::string &type : variable.stored)
       stored.push_back(number(type));
     auto name = builder.CreateSharedString(variable.name);
@@ -230,11 +235,13 @@ Encoder::addTarget(const StoredProgram &stored) {
         fb::CreateConstant(builder, name, element, shape, section));
   }
   std::vector<flatbuffers::Offset<fb::Launch>> launches;
+  launches.reserve(program.launches.size());
   for (const Launch &launch : program.launches)
     launches.push_back(addLaunch(launch));
   std::map<std::string, uint32_t> types;
   std::vector<std::string> typeNames;
   std::vector<flatbuffers::Offset<fb::Layer>> layers;
+  layers.reserve(program.layers.size());
   for (const LayerTypes &layer : program.layers)
     layers.push_back(addLayer(layer, types, typeNames));
   auto name = builder.CreateString(program.target);
@@ -250,6 +257,28 @@ Encoder::addTarget(const StoredProgram &stored) {
                           typeList);
 }
 
+flatbuffers::Offset<fb::Specialisation>
+Encoder::addSpecialisation(const StoredSpecialisation &stored) {
+  std::vector<flatbuffers::Offset<fb::Dimension>> dims;
+  for (const auto &[name, extent] : stored.dims) {
+    auto text = builder.CreateSharedString(name);
+    dims.push_back(fb::CreateDimension(builder, text, extent));
+  }
+  std::vector<flatbuffers::Offset<fb::Target>> targets;
+  targets.reserve(stored.programs.size());
+  for (const StoredProgram &program : stored.programs)
+    targets.push_back(addTarget(program));
+  auto dimList = builder.CreateVector(dims);
+  auto arguments = builder.CreateVector(addValues(stored.arguments));
+  auto results = builder.CreateVector(addValues(stored.results));
+  auto narrowest = builder.CreateSharedString(
+      std::string(elementTypeName(stored.narrowest)));
+  auto targetList = builder.CreateVector(targets);
+  return fb::CreateSpecialisation(builder, dimList, stored.longestReduction,
+                                  narrowest, stored.longestChain, arguments,
+                                  results, targetList);
+}
+
 /// Makes the table for sections that follow one of `tableBytes`.
 void Encoder::buildTable(uint64_t tableBytes) {
   builder.Clear();
@@ -257,11 +286,10 @@ void Encoder::buildTable(uint64_t tableBytes) {
   sectionOf.clear();
   opNames.clear();
   opNumber.clear();
-  std::vector<flatbuffers::Offset<fb::Target>> targets;
-  for (const StoredProgram &stored : contents.programs)
-    targets.push_back(addTarget(stored));
-  auto arguments = builder.CreateVector(addValues(contents.arguments));
-  auto results = builder.CreateVector(addValues(contents.results));
+  std::vector<flatbuffers::Offset<fb::Specialisation>> specialisations;
+  specialisations.reserve(contents.specialisations.size());
+  for (const StoredSpecialisation &stored : contents.specialisations)
+    specialisations.push_back(addSpecialisation(stored));
   // All sections are known.
   std::vector<fb::Section> places;
   uint64_t end = kHeaderBytes + tableBytes;
@@ -273,15 +301,11 @@ void Encoder::buildTable(uint64_t tableBytes) {
   auto model = builder.CreateString(contents.model);
   auto policy = builder.CreateString(contents.policy);
   auto compiler = builder.CreateString(contents.compiler);
-  auto narrowest = builder.CreateSharedString(
-      std::string(elementTypeName(contents.narrowest)));
-  auto targetList = builder.CreateVector(targets);
+  auto list = builder.CreateVector(specialisations);
   auto names = builder.CreateVectorOfStrings(opNames);
   auto sectionList = builder.CreateVectorOfStructs(places);
   builder.Finish(fb::CreateExecutable(builder, name, model, policy, compiler,
-                                      contents.longestReduction, narrowest,
-                                      contents.longestChain, arguments, results,
-                                      targetList, names, sectionList),
+                                      list, names, sectionList),
                  fb::ExecutableIdentifier());
 }
 

@@ -15,7 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 #include <set>
 
@@ -29,12 +29,30 @@ struct ExecutableFile::State {
   /// without constants has nothing else that does.
   std::shared_ptr<const void> owner;
   Contents contents;
-  std::vector<StoredTarget> targets;
+  /// By specialisation.
+  std::vector<std::vector<StoredTarget>> targets;
 };
 
 //===----------------------------------------------------------------------===//
 // Reading
 //===----------------------------------------------------------------------===//
+
+static std::vector<StoredTarget>
+describeTargets(const StoredSpecialisation &specialisation) {
+  std::vector<StoredTarget> targets;
+  for (const StoredProgram &stored : specialisation.programs) {
+    const Program &program = stored.program;
+    std::set<std::string_view> kernels;
+    for (const Launch &launch : program.launches)
+      if (!launch.gemm)
+        kernels.insert(launch.kernel);
+    targets.push_back(
+        {program.target, int64_t(kernels.size()),
+         stored.cuda ? stored.cuda->codeBytes() : int64_t(stored.code.size()),
+         program.constantBytes(), program.arenaBytes, program.layers});
+  }
+  return targets;
+}
 
 Result<ExecutableFile>
 ExecutableFile::fromMemory(std::shared_ptr<const void> owner,
@@ -47,18 +65,10 @@ ExecutableFile::fromMemory(std::shared_ptr<const void> owner,
   state->where = name;
   state->owner = std::move(owner);
   state->contents = std::move(*contents);
-  for (const StoredProgram &stored : state->contents.programs) {
-    const Program &program = stored.program;
-    std::set<std::string_view> kernels;
-    for (const Launch &launch : program.launches)
-      if (!launch.gemm)
-        kernels.insert(launch.kernel);
-    state->targets.push_back(
-        {program.target, int64_t(kernels.size()),
-         stored.cuda ? stored.cuda->codeBytes() : int64_t(stored.code.size()),
-         program.constantBytes(), program.arenaBytes, program.layers});
-  }
-  return ExecutableFile(std::move(state));
+  for (const StoredSpecialisation &specialisation :
+       state->contents.specialisations)
+    state->targets.push_back(describeTargets(specialisation));
+  return ExecutableFile(std::move(state), 0);
 }
 
 Result<ExecutableFile>
@@ -136,6 +146,49 @@ Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
 }
 
 //===----------------------------------------------------------------------===//
+// Specialisations
+//===----------------------------------------------------------------------===//
+
+std::vector<ExecutableFile> ExecutableFile::specialisations() const {
+  std::vector<ExecutableFile> all;
+  all.reserve(state->contents.specialisations.size());
+  for (size_t i = 0; i < state->contents.specialisations.size(); ++i)
+    all.push_back(ExecutableFile(state, i));
+  return all;
+}
+
+/// "x f32[1,3,4]" of each argument that `shapes` names.
+static std::string describeArguments(const StoredSpecialisation &stored,
+                                     const ExecutableFile::Shapes &shapes) {
+  std::string text;
+  for (const StoredValue &value : stored.arguments)
+    if (shapes.contains(value.name))
+      text +=
+          (text.empty() ? "" : ", ") + value.name + " " + value.type.toString();
+  return text;
+}
+
+Result<ExecutableFile> ExecutableFile::forShapes(const Shapes &shapes) const {
+  for (const ExecutableFile &candidate : specialisations()) {
+    bool fits = true;
+    for (const StoredValue &value : candidate.arguments())
+      if (auto shape = shapes.find(value.name); shape != shapes.end())
+        fits &= shape->second == value.type.shape;
+    if (fits)
+      return candidate;
+  }
+  std::string asked, held;
+  for (const auto &[name, shape] : shapes)
+    asked += (asked.empty() ? "" : ", ") + name + " " +
+             TensorType{ElementType::F32, shape}.toString().substr(3);
+  for (const StoredSpecialisation &stored : state->contents.specialisations)
+    held += (held.empty() ? "" : "; ") + describeArguments(stored, shapes);
+  return Status(StatusCode::InvalidArgument, state->where,
+                "was compiled for " + held + ", not for " + asked +
+                    "; compile the model for that as well");
+}
+
+//===----------------------------------------------------------------------===//
 // Loading
 //===----------------------------------------------------------------------===//
 
@@ -149,7 +202,7 @@ static std::string joined(const List &list, Name name) {
 }
 
 /// The program of the best level that this machine has and the file holds.
-static const StoredProgram *chooseForCpu(const Contents &contents,
+static const StoredProgram *chooseForCpu(const StoredSpecialisation &contents,
                                          const std::string &isa) {
   for (std::string_view level : detail::cpuLevels()) {
     if (!isa.empty() && level != isa)
@@ -161,6 +214,14 @@ static const StoredProgram *chooseForCpu(const Contents &contents,
   return nullptr;
 }
 
+/// The number from character `start` on, 0 where there is none.
+static int numberAt(std::string_view text, size_t start) {
+  int number = 0;
+  if (start < text.size())
+    std::from_chars(text.data() + start, text.data() + text.size(), number);
+  return number;
+}
+
 /// How well a GPU suits a program: the compute capability that it was made for,
 /// times ten, more where that is exact; 0 where it cannot run it.
 static int suitability(const std::string &target,
@@ -168,8 +229,7 @@ static int suitability(const std::string &target,
   if (target.rfind("cuda:sm_", 0) != 0)
     return 0;
   bool specific = target.back() == 'a' || target.back() == 'f';
-  int wanted = std::atoi(target.c_str() + 8);
-  int present = std::atoi(architecture.c_str() + 3);
+  int wanted = numberAt(target, 8), present = numberAt(architecture, 3);
   // Instructions of one architecture alone run on that one alone.
   if (wanted > present || (specific && wanted != present))
     return 0;
@@ -178,7 +238,7 @@ static int suitability(const std::string &target,
 
 /// The program that was made for the GPU's architecture or else for the next
 /// older one, whose text is compiled anew.
-static const StoredProgram *chooseForGpu(const Contents &contents,
+static const StoredProgram *chooseForGpu(const StoredSpecialisation &contents,
                                          const std::string &architecture) {
   const StoredProgram *best = nullptr;
   int most = 0;
@@ -192,8 +252,9 @@ static const StoredProgram *chooseForGpu(const Contents &contents,
 }
 
 /// Why the device runs none of the file's programs.
-static Status noTarget(const Contents &contents, const Device &device,
-                       const std::string &isa, const std::string &where) {
+static Status noTarget(const StoredSpecialisation &contents,
+                       const Device &device, const std::string &isa,
+                       const std::string &where) {
   std::string text =
       "holds code for " + joined(contents.programs, [](const StoredProgram &s) {
         return s.program.target;
@@ -215,7 +276,8 @@ static Status noTarget(const Contents &contents, const Device &device,
 
 Result<Executable> ExecutableFile::load(Device device,
                                         const LoadOptions &options) const {
-  const Contents &contents = state->contents;
+  const StoredSpecialisation &contents =
+      state->contents.specialisations[number];
   bool onGpu = !device.architecture().empty();
   const StoredProgram *stored =
       onGpu ? chooseForGpu(contents, device.architecture())
@@ -262,21 +324,24 @@ const std::string &ExecutableFile::policy() const {
 const std::string &ExecutableFile::compiler() const {
   return state->contents.compiler;
 }
+const std::map<std::string, int64_t> &ExecutableFile::dims() const {
+  return state->contents.specialisations[number].dims;
+}
 std::span<const StoredValue> ExecutableFile::arguments() const {
-  return state->contents.arguments;
+  return state->contents.specialisations[number].arguments;
 }
 std::span<const StoredValue> ExecutableFile::results() const {
-  return state->contents.results;
+  return state->contents.specialisations[number].results;
 }
 std::span<const StoredTarget> ExecutableFile::targets() const {
-  return state->targets;
+  return state->targets[number];
 }
 int64_t ExecutableFile::longestReduction() const {
-  return state->contents.longestReduction;
+  return state->contents.specialisations[number].longestReduction;
 }
 ElementType ExecutableFile::narrowestType() const {
-  return state->contents.narrowest;
+  return state->contents.specialisations[number].narrowest;
 }
 int64_t ExecutableFile::longestChain() const {
-  return state->contents.longestChain;
+  return state->contents.specialisations[number].longestChain;
 }

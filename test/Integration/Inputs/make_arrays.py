@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes .npy files for dense.mlir, overflow.mlir and top-k-input.onnx without NumPy. usage: make_arrays.py FOLDER"""
+"""Writes .npy files for dense.mlir, overflow.mlir, top-k-input.onnx and shape-chain.onnx without NumPy. usage: make_arrays.py FOLDER"""
 import pathlib
 import struct
 import sys
@@ -21,5 +21,7 @@ write(folder / "ids.npy", "<i8", (4,), struct.pack("<4q", 0, 1, 0, 1))
 write(folder / "x_wide.npy", "<f8", (4, 8), struct.pack("<32d", *([0.5] * 32)))
 write(folder / "x_shape.npy", "<f4", (8, 4), struct.pack("<32f", *([0.5] * 32)))
 write(folder / "ramp.npy", "<f4", (64, 64), struct.pack("<4096f", *((i - 2048) / 512 for i in range(4096))))
+for n in (1, 7, 9):
+    write(folder / f"chain{n}.npy", "<f4", (n, 3, 4), struct.pack(f"<{12 * n}f", *range(12 * n)))
 (folder / "cut.npy").write_bytes((folder / "x.npy").read_bytes()[:-5])
 (folder / "text.npz").write_text("not a zip file")

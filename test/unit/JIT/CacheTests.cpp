@@ -209,8 +209,7 @@ TEST_F(CacheTest, TwoThreadsStoreOneEntry) {
   std::array<bool, 4> good = {};
   std::array<std::thread, 4> threads;
   for (size_t t = 0; t < threads.size(); ++t)
-    threads[t] =
-        std::thread([&, t] { good[t] = engine.compile(path).ok(); });
+    threads[t] = std::thread([&, t] { good[t] = engine.compile(path).ok(); });
   for (std::thread &thread : threads)
     thread.join();
   for (bool each : good)

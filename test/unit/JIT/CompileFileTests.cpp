@@ -116,8 +116,7 @@ TEST_F(CompileFileTest, RunsBitForBitAsTheJitDoes) {
         ASSERT_TRUE(stored.ok()) << stored.status().toString();
         options.target = "cpu:" + level;
         options.useCache = false; // which holds the file
-        Result<Executable> compiled =
-            engine.compile(tests + model, options);
+        Result<Executable> compiled = engine.compile(tests + model, options);
         ASSERT_TRUE(compiled.ok()) << compiled.status().toString();
         Result<std::vector<Buffer>> a = stored->run(inputs);
         Result<std::vector<Buffer>> b = compiled->run(inputs);
@@ -179,10 +178,10 @@ TEST_F(CompileFileTest, NamesEachTargetOnce) {
       compileToFile(tests + "Integration/Inputs/dense.mlir", path,
                     {"cpu:native", host, "cpu:native"});
   ASSERT_TRUE(file.ok()) << file.status().toString();
-  ASSERT_EQ(file->targets.size(), 1u);
-  EXPECT_EQ(file->targets[0].name, host);
-  EXPECT_GT(file->targets[0].kernels, 0);
-  EXPECT_GT(file->targets[0].codeBytes, 0);
+  ASSERT_EQ(file->specialisations[0].targets.size(), 1u);
+  EXPECT_EQ(file->specialisations[0].targets[0].name, host);
+  EXPECT_GT(file->specialisations[0].targets[0].kernels, 0);
+  EXPECT_GT(file->specialisations[0].targets[0].codeBytes, 0);
 }
 
 TEST_F(CompileFileTest, MutantsAreRefused) {

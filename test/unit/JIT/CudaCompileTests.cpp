@@ -122,10 +122,10 @@ TEST_F(CudaCompileTest, FileHoldsSeveralTargetsAndRunsAsTheEngineDoes) {
   Result<CompiledFile> written = compileToFile(
       model, path, {"cuda:sm_80", "cpu:native", "cuda:sm_90a"}, options);
   ASSERT_TRUE(written.ok()) << written.status().toString();
-  ASSERT_EQ(written->targets.size(), 3u);
-  EXPECT_EQ(written->targets[0].name, "cuda:sm_80");
-  EXPECT_GT(written->targets[0].codeBytes, 0);
-  EXPECT_EQ(written->targets[2].name, "cuda:sm_90a");
+  ASSERT_EQ(written->specialisations[0].targets.size(), 3u);
+  EXPECT_EQ(written->specialisations[0].targets[0].name, "cuda:sm_80");
+  EXPECT_GT(written->specialisations[0].targets[0].codeBytes, 0);
+  EXPECT_EQ(written->specialisations[0].targets[2].name, "cuda:sm_90a");
 
   Result<Executable> stored =
       loadExecutable(cudaHostDevice(), path, {.trusted = true});

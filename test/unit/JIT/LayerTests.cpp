@@ -133,7 +133,8 @@ TEST_F(LayerTest, AFileAnswersAsTheCompileDoes) {
   Result<Executable> loaded = loadExecutable(Device::null(), file);
   ASSERT_TRUE(loaded.ok()) << loaded.status().toString();
   EXPECT_EQ(loaded->program().layers, compile(choices).program().layers);
-  EXPECT_EQ(loaded->program().layers, written->targets[0].layers);
+  EXPECT_EQ(loaded->program().layers,
+            written->specialisations[0].targets[0].layers);
   EXPECT_EQ(loaded->layer("blok").status().toString(),
             "layer 'blok': does not exist; did you mean 'block'");
 }

@@ -39,8 +39,7 @@ StepJudge::StepJudge(const std::string &path, const CompileOptions &options,
                      const CompileOptions *oracleOptions)
     : training(options.training.value()) {
   Device device = cudaHostDevice();
-  Result<Executable> compiled =
-      Engine::create(device)->compile(path, options);
+  Result<Executable> compiled = Engine::create(device)->compile(path, options);
   EXPECT_TRUE(compiled.ok()) << compiled.status().toString();
   CompileOptions choices = oracleOptions ? *oracleOptions : options;
   choices.target = "cuda:" + device.architecture();

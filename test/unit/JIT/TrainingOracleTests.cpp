@@ -35,8 +35,8 @@ protected:
     Result<TrainingOracle> made = TrainingOracle::create(path, options);
     ASSERT_TRUE(made.ok()) << made.status().toString();
     oracle = std::move(*made);
-    Result<Executable> step = Engine::create(*Device::cpu({.threads = 1}))
-                                  ->compile(path, options);
+    Result<Executable> step =
+        Engine::create(*Device::cpu({.threads = 1}))->compile(path, options);
     ASSERT_TRUE(step.ok()) << step.status().toString();
 
     // A second step: states are no longer 0.

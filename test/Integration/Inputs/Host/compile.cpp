@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "compile: %s\n", file.status().toString().c_str());
     return 1;
   }
-  for (const mpc::StoredTarget &target : file->targets)
+  for (const mpc::StoredTarget &target : file->specialisations[0].targets)
     std::printf("%s: %lld kernels\n", target.name.c_str(),
                 static_cast<long long>(target.kernels));
   return 0;

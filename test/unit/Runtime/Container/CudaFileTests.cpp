@@ -63,15 +63,17 @@ Program makeProgram(const std::string &architecture) {
 
 Contents makeContents(const std::vector<std::string> &architectures) {
   Contents contents;
+  contents.specialisations.emplace_back();
   contents.name = "main";
   contents.model = "m.onnx";
   contents.policy = "tf32";
   contents.compiler = "mpc test";
   TensorType type{ElementType::F32, {8, 8}};
-  contents.arguments = {{"x", type, "input", 0}};
-  contents.results = {{"y", type, "output", 0}};
+  contents.specialisations[0].arguments = {{"x", type, "input", 0}};
+  contents.specialisations[0].results = {{"y", type, "output", 0}};
   for (const std::string &architecture : architectures)
-    contents.programs.push_back({makeProgram(architecture), {}});
+    contents.specialisations[0].programs.push_back(
+        {makeProgram(architecture), {}});
   return contents;
 }
 
@@ -108,7 +110,7 @@ std::string chosen(const ExecutableFile &file,
   return loaded.ok() ? loaded->program().target : loaded.status().text();
 }
 
-std::string refusal(Contents contents) {
+std::string refusal(const Contents &contents) {
   Result<Bytes> bytes = encode(contents);
   if (!bytes.ok())
     return bytes.status().toString();
@@ -157,7 +159,7 @@ TEST(CudaFile, KeepsEveryFact) {
 /// result.
 Contents withProduct(const GemmProblem &problem) {
   Contents contents = makeContents({"sm_90"});
-  Program &program = contents.programs[0].program;
+  Program &program = contents.specialisations[0].programs[0].program;
   Launch product = program.launches[1];
   product.gemm = problem;
   product.buffers.clear();
@@ -237,13 +239,14 @@ TEST(CudaFile, CodeNeedsTrust) {
 
 TEST(CudaFile, RefusesWhatMakesNoSense) {
   Contents contents = makeContents({"sm_80"});
-  contents.programs[0].program.launches[0].kernel = "k_three";
+  contents.specialisations[0].programs[0].program.launches[0].kernel =
+      "k_three";
   EXPECT_EQ(refusal(contents), "m.mpcx: target 0: lacks kernel 'k_three'");
   contents = makeContents({"sm_80"});
-  contents.programs[0].program.cuda = nullptr;
+  contents.specialisations[0].programs[0].program.cuda = nullptr;
   EXPECT_EQ(refusal(contents), "m.mpcx: target 0: holds no kernels for GPUs");
   contents = makeContents({"sm_80"});
-  contents.programs[0].program.target = "cpu:avx2";
+  contents.specialisations[0].programs[0].program.target = "cpu:avx2";
   EXPECT_EQ(refusal(contents),
             "m.mpcx: target 0: holds kernels for GPUs and is for none");
   for (LaunchGrid grid :
@@ -252,25 +255,25 @@ TEST(CudaFile, RefusesWhatMakesNoSense) {
         LaunchGrid{{1, 1, 1}, 32, -1},
         LaunchGrid{{int64_t(1) << 31, 1, 1}, 32, 0}}) {
     contents = makeContents({"sm_80"});
-    contents.programs[0].program.launches[0].grid = grid;
+    contents.specialisations[0].programs[0].program.launches[0].grid = grid;
     EXPECT_NE(refusal(contents).find("grid"), std::string::npos);
   }
   contents = makeContents({"sm_80"});
-  contents.programs[0].program.launches[1].gemm->k = 9;
+  contents.specialisations[0].programs[0].program.launches[1].gemm->k = 9;
   EXPECT_NE(refusal(contents).find("buffer 0 has 256 bytes"),
             std::string::npos);
   contents = makeContents({"sm_80"});
-  contents.programs[0].program.launches[1].gemm->amax = true;
+  contents.specialisations[0].programs[0].program.launches[1].gemm->amax = true;
   EXPECT_NE(refusal(contents).find(
                 "scales or measures a result that is not of 8 bits"),
             std::string::npos);
   contents = makeContents({"sm_80"});
-  contents.programs[0].program.launches[1].gemm->bias = true;
+  contents.specialisations[0].programs[0].program.launches[1].gemm->bias = true;
   EXPECT_NE(refusal(contents).find("has 3 buffers, product"),
             std::string::npos);
   contents = makeContents({"sm_80"});
-  contents.programs[0].program.launches[1].buffers[1] = {BufferRef::Kind::Arena,
-                                                         0, 0, 256, true};
+  contents.specialisations[0].programs[0].program.launches[1].buffers[1] = {
+      BufferRef::Kind::Arena, 0, 0, 256, true};
   EXPECT_NE(refusal(contents).find("buffer 1 is written, which product"),
             std::string::npos);
   for (auto change :
@@ -282,7 +285,7 @@ TEST(CudaFile, RefusesWhatMakesNoSense) {
         },
         +[](GemmProblem &gemm) { gemm.compute = GemmProblem::Compute(3); }}) {
     contents = makeContents({"sm_80"});
-    change(*contents.programs[0].program.launches[1].gemm);
+    change(*contents.specialisations[0].programs[0].program.launches[1].gemm);
     EXPECT_NE(refusal(contents).find("has a product of an unknown kind"),
               std::string::npos);
   }

@@ -93,15 +93,17 @@ protected:
 
   Contents makeContents(const std::vector<std::string> &targets) {
     Contents contents;
+    contents.specialisations.emplace_back();
     contents.name = "main";
     contents.model = "m.onnx";
     contents.policy = "float32";
     contents.compiler = "mpc test";
     TensorType type{ElementType::F32, {8}};
-    contents.arguments = {{"x", type, "input", 0}};
-    contents.results = {{"y", type, "output", 0}};
+    contents.specialisations[0].arguments = {{"x", type, "input", 0}};
+    contents.specialisations[0].results = {{"y", type, "output", 0}};
     for (const std::string &target : targets)
-      contents.programs.push_back({makeProgram(target), code});
+      contents.specialisations[0].programs.push_back(
+          {makeProgram(target), code});
     return contents;
   }
   /// A file with code for every CPU.
@@ -148,10 +150,10 @@ TEST_F(ExecutableFileTest, RunsWhatWasWritten) {
 
 TEST_F(ExecutableFileTest, KeepsEveryFact) {
   Contents contents = makeContents({"cpu:avx2", "cpu:avx512"});
-  contents.arguments[0].integerBound = 7;
-  contents.longestReduction = 784;
-  contents.narrowest = ElementType::BF16;
-  contents.longestChain = 12;
+  contents.specialisations[0].arguments[0].integerBound = 7;
+  contents.specialisations[0].longestReduction = 784;
+  contents.specialisations[0].narrowest = ElementType::BF16;
+  contents.specialisations[0].longestChain = 12;
   Result<ExecutableFile> file =
       ExecutableFile::fromBytes(*encode(contents), "m.mpcx");
   ASSERT_TRUE(file.ok()) << file.status().toString();
@@ -188,15 +190,51 @@ TEST_F(ExecutableFileTest, KeepsEveryFact) {
   EXPECT_EQ(loaded.layer("a")->variableType(), "f32");
 }
 
+TEST_F(ExecutableFileTest, HoldsSeveralSetsOfShapes) {
+  Contents contents = makeContents({"cpu:avx2"});
+  contents.specialisations[0].dims = {{"n", 8}};
+  size_t single = encode(contents)->size();
+  contents.specialisations.push_back(contents.specialisations[0]);
+  StoredSpecialisation &wide = contents.specialisations[1];
+  wide.dims = {{"n", 16}};
+  wide.longestReduction = 9;
+  wide.arguments[0].type.shape = {16};
+  // Reads no more of it than before.
+  Bytes bytes = *encode(contents);
+  // Code and constants are there once.
+  EXPECT_LT(bytes.size(), single + 2048);
+  Result<ExecutableFile> file = ExecutableFile::fromBytes(bytes, "m.mpcx");
+  ASSERT_TRUE(file.ok()) << file.status().toString();
+  ASSERT_EQ(file->specialisations().size(), 2u);
+  EXPECT_EQ(file->dims().at("n"), 8);
+  EXPECT_EQ(file->longestReduction(), 1);
+  Result<ExecutableFile> other = file->forShapes({{"x", {16}}});
+  ASSERT_TRUE(other.ok()) << other.status().toString();
+  EXPECT_EQ(other->dims().at("n"), 16);
+  EXPECT_EQ(other->longestReduction(), 9);
+  EXPECT_EQ(other->load(Device::null())->program().arguments[0].type.shape,
+            (std::vector<int64_t>{16}));
+  // Names that are no argument decide nothing.
+  EXPECT_EQ(file->forShapes({{"z", {3}}})->dims().at("n"), 8);
+  EXPECT_EQ(file->forShapes({{"x", {4}}}).status().toString(),
+            "m.mpcx: was compiled for x f32[8]; x f32[16], not for x [4]; "
+            "compile the model for that as well");
+
+  contents.specialisations.clear();
+  EXPECT_NE(refusal(*encode(contents)).find("holds no program"),
+            std::string::npos);
+}
+
 TEST_F(ExecutableFileTest, KeepsWhatAStepNeeds) {
   Contents contents = makeContents({"cpu:avx2", "cpu:avx512"});
   std::shared_ptr<void> initial = allocateAligned(32);
   std::memset(initial.get(), 1, 32);
-  contents.arguments[0].role = "loss_scale_state";
-  contents.arguments[0].field = "scale";
-  contents.arguments[0].initial = initial;
-  contents.arguments[0].labels = {"fc1.weight (op fc1)", "fc1.bias"};
-  contents.results[0].alias = 0;
+  contents.specialisations[0].arguments[0].role = "loss_scale_state";
+  contents.specialisations[0].arguments[0].field = "scale";
+  contents.specialisations[0].arguments[0].initial = initial;
+  contents.specialisations[0].arguments[0].labels = {"fc1.weight (op fc1)",
+                                                     "fc1.bias"};
+  contents.specialisations[0].results[0].alias = 0;
   Bytes bytes = *encode(contents);
   // One copy of the value for both targets.
   std::array<std::byte, 32> value;
@@ -216,15 +254,15 @@ TEST_F(ExecutableFileTest, KeepsWhatAStepNeeds) {
   EXPECT_EQ(argument.role, "loss_scale_state");
   EXPECT_EQ(argument.field, "scale");
   EXPECT_EQ(argument.alias, -1);
-  EXPECT_EQ(argument.labels, contents.arguments[0].labels);
+  EXPECT_EQ(argument.labels, contents.specialisations[0].arguments[0].labels);
   ASSERT_TRUE(argument.initial);
   EXPECT_EQ(std::memcmp(argument.initial.get(), initial.get(), 32), 0);
   EXPECT_EQ(loaded->program().results[0].alias, 0);
 
-  contents.results[0].alias = 1;
+  contents.specialisations[0].results[0].alias = 1;
   EXPECT_NE(refusal(*encode(contents)), "");
-  contents.results[0].alias = 0;
-  contents.arguments[0].type.shape = {16};
+  contents.specialisations[0].results[0].alias = 0;
+  contents.specialisations[0].arguments[0].type.shape = {16};
   EXPECT_NE(refusal(*encode(contents)), "");
 }
 
@@ -277,18 +315,19 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   file[kVersionAt] = std::byte{1};
   sign(file);
   EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 5; compile the model again");
+                           "version 6; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {
   Contents contents = makeContents({"cpu:avx2"});
   Bytes noCode(100, std::byte{7});
-  contents.programs[0].code = noCode;
+  contents.specialisations[0].programs[0].code = noCode;
   ExecutableFile file = *ExecutableFile::fromBytes(*encode(contents), "m.mpcx");
   Status status = file.load(cpu, {.trusted = true}).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable) << status.toString();
   contents = makeContents({"cpu:avx2"});
-  contents.programs[0].program.launches[1].kernel = "k_other";
+  contents.specialisations[0].programs[0].program.launches[1].kernel =
+      "k_other";
   file = *ExecutableFile::fromBytes(*encode(contents), "m.mpcx");
   EXPECT_EQ(file.load(cpu, {.trusted = true}).status().toString(),
             "m.mpcx: cpu:avx2: its code lacks kernel 'k_other'");
@@ -397,7 +436,7 @@ TEST_F(ExecutableFileTest, RefusesNumbersThatReachOutside) {
     return refusal(*encode(contents));
   };
   auto launch = [](Contents &contents) -> Launch & {
-    return contents.programs[0].program.launches[0];
+    return contents.specialisations[0].programs[0].program.launches[0];
   };
   EXPECT_EQ(refused([](Contents &) {}), "");
   EXPECT_NE(refused([&](Contents &c) { launch(c).buffers[0].offset = 8; }), "");
@@ -409,26 +448,39 @@ TEST_F(ExecutableFileTest, RefusesNumbersThatReachOutside) {
   EXPECT_NE(refused([&](Contents &c) { launch(c).grain = 0; }), "");
   EXPECT_NE(refused([&](Contents &c) { launch(c).scratchBytes = INT64_MAX; }),
             "");
+  EXPECT_NE(refused([](Contents &c) {
+              c.specialisations[0].programs[0].program.arenaBytes = -64;
+            }),
+            "");
+  EXPECT_NE(refused([](Contents &c) {
+              c.specialisations[0].programs[0].program.arenaBytes = int64_t(1)
+                                                                    << 60;
+            }),
+            "");
+  EXPECT_NE(refused([](Contents &c) {
+              c.specialisations[0].arguments[0].type.shape = {int64_t(1) << 62,
+                                                              4};
+            }),
+            "");
+  EXPECT_NE(refused([](Contents &c) {
+              c.specialisations[0].arguments[0].integerBound = -1;
+            }),
+            "");
   EXPECT_NE(
-      refused([](Contents &c) { c.programs[0].program.arenaBytes = -64; }), "");
+      refused([](Contents &c) { c.specialisations[0].longestReduction = 0; }),
+      "");
   EXPECT_NE(refused([](Contents &c) {
-              c.programs[0].program.arenaBytes = int64_t(1) << 60;
+              c.specialisations[0].narrowest = ElementType::I8;
             }),
             "");
-  EXPECT_NE(refused([](Contents &c) {
-              c.arguments[0].type.shape = {int64_t(1) << 62, 4};
-            }),
+  EXPECT_NE(refused([](Contents &c) { c.specialisations[0].programs.clear(); }),
             "");
-  EXPECT_NE(refused([](Contents &c) { c.arguments[0].integerBound = -1; }), "");
-  EXPECT_NE(refused([](Contents &c) { c.longestReduction = 0; }), "");
-  EXPECT_NE(refused([](Contents &c) { c.narrowest = ElementType::I8; }), "");
-  EXPECT_NE(refused([](Contents &c) { c.programs.clear(); }), "");
 }
 
 TEST_F(ExecutableFileTest, RefusesLayersThatMakeNoSense) {
   auto refused = [&](auto change) {
     Contents contents = makeContents({"cpu:avx2"});
-    change(contents.programs[0].program.layers);
+    change(contents.specialisations[0].programs[0].program.layers);
     return refusal(*encode(contents));
   };
   using Layers = std::vector<LayerTypes>;

@@ -73,16 +73,15 @@ TEST(StoredModelTest, StatesAreAsAtTheStart) {
 TEST(StoredModelTest, RefusesFlagsOfACompile) {
   CommonOptions options;
   options.model = "none.mpcx";
-  EXPECT_EQ(openStoredModel(options).status().code(), StatusCode::NotFound);
+  EXPECT_EQ(openStoredModel(options, {}).status().code(), StatusCode::NotFound);
   auto refused = [&](auto change) {
     CommonOptions changed = options;
     change(changed);
-    return openStoredModel(changed).status().text().find("comes too late") !=
+    return openStoredModel(changed, {}).status().text().find("comes too late") !=
            std::string::npos;
   };
   EXPECT_TRUE(refused([](CommonOptions &o) { o.policy = "tf32"; }));
   EXPECT_TRUE(refused([](CommonOptions &o) { o.sets = {"op:add=float32"}; }));
-  EXPECT_TRUE(refused([](CommonOptions &o) { o.dims = {"n=2"}; }));
   EXPECT_TRUE(refused([](CommonOptions &o) { o.batch = 2; }));
   EXPECT_TRUE(refused([](CommonOptions &o) { o.target = "cpu:avx2"; }));
   EXPECT_TRUE(refused([](CommonOptions &o) { o.rounding = "relaxed"; }));
