@@ -57,6 +57,11 @@ node_tests = sorted(pathlib.Path(config.mpc_source_dir).glob(
 if node_tests:
     config.available_features.add("onnx-node-tests")
     config.substitutions.append(("%onnx_node_tests", str(node_tests[0])))
+# JAX with Flax and Equinox, the same (docs/StableHLO.md).
+jax = pathlib.Path(config.mpc_source_dir) / ".venv" / "jax" / "bin" / "python"
+if jax.exists():
+    config.available_features.add("jax")
+    config.substitutions.append(("%jax_python", str(jax)))
 cpu = pathlib.Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""
 if " avx512f " in cpu and " avx512bw " in cpu and " avx512vl " in cpu and " avx512dq " in cpu:
     config.available_features.add("avx512")

@@ -17,4 +17,10 @@ if [ ! -d .venv/onnx-tests ]; then
     .venv/onnx-tests/bin/pip install --quiet --retries 1 --timeout 20 --no-deps onnx==1.22.0; } ||
     rm -rf .venv/onnx-tests
 fi
+# What writes StableHLO: tests that trace networks are skipped without.
+if [ ! -d .venv/jax ]; then
+  { python3 -m venv .venv/jax &&
+    .venv/jax/bin/pip install --quiet --retries 1 --timeout 20 jax==0.10.2 flax equinox; } ||
+    rm -rf .venv/jax
+fi
 cmake --build --preset default --target check-mpc

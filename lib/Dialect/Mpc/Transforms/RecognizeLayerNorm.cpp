@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The root is the quotient by the deviation; scale and bias are taken from the
-// ops that follow. Legal because the composite is the same two-pass formula.
+// ops that follow. Legal because the composite is the same two-pass formula, or
+// the same function as the one-pass formula and nearer to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,6 +78,40 @@ Value matchSquare(Value value) {
   return {};
 }
 
+/// The mean as matchMean() finds it, or without the axes that it took.
+std::optional<Mean> matchAnyMean(Value value) {
+  if (auto mean = value.getDefiningOp<ReduceMeanOp>())
+    return Mean{mean.getInput(), SmallVector<int64_t>(mean.getAxes())};
+  return matchMean(value);
+}
+
+/// E[x * x] - E[x] * E[x], cut off at 0 or not, with the axes kept as extent 1:
+/// x and the axes. Flax computes variances so.
+std::optional<Mean> matchOnePassVariance(Value value) {
+  Value inner = skipBroadcast(value);
+  ArrayRef<int64_t> kept = shapeOf(inner);
+  if (auto reshape = inner.getDefiningOp<ReshapeOp>())
+    inner = reshape.getInput();
+  if (auto cut = inner.getDefiningOp<ReluOp>())
+    inner = cut.getInput();
+  auto difference = inner.getDefiningOp<SubOp>();
+  if (!difference)
+    return std::nullopt;
+  std::optional<Mean> squares = matchAnyMean(difference.getLhs());
+  Value base = squares ? matchSquare(squares->input) : Value();
+  Value meanValue = matchSquare(difference.getRhs());
+  std::optional<Mean> mean =
+      base && meanValue ? matchAnyMean(meanValue) : std::nullopt;
+  if (!mean || mean->input != base || mean->axes != squares->axes)
+    return std::nullopt;
+  SmallVector<int64_t> expected(shapeOf(base));
+  for (int64_t axis : mean->axes)
+    expected[axis] = 1;
+  if (kept != ArrayRef<int64_t>(expected))
+    return std::nullopt;
+  return mean;
+}
+
 /// A normalised value before scale and bias.
 struct Core {
   Value input;
@@ -119,10 +154,15 @@ std::optional<Core> matchCore(Value numerator, Value inverse, bool asDivisor) {
   if (!sum || sum->splat < 0)
     return std::nullopt;
   core.epsilon = sum->splat;
-  std::optional<Mean> squares = matchMean(sum->other);
-  Value base = squares ? matchSquare(squares->input) : Value();
-  if (!base || !isSame(base, numerator))
+  std::optional<Mean> onePass = matchOnePassVariance(sum->other);
+  std::optional<Mean> squares = onePass ? onePass : matchMean(sum->other);
+  if (!squares)
     return std::nullopt;
+  if (!onePass) {
+    Value base = matchSquare(squares->input);
+    if (!base || !isSame(base, numerator))
+      return std::nullopt;
+  }
   core.input = numerator;
   core.centred = false;
   if (auto sub = numerator.getDefiningOp<SubOp>()) {
@@ -132,6 +172,8 @@ std::optional<Core> matchCore(Value numerator, Value inverse, bool asDivisor) {
       core.centred = true;
     }
   }
+  if (onePass && !(core.centred && core.input == onePass->input))
+    return std::nullopt;
   // The axes must be the last ones.
   ArrayRef<int64_t> shape = shapeOf(core.input);
   core.axis = int64_t(shape.size()) - int64_t(squares->axes.size());

@@ -139,3 +139,58 @@ func.func @keeps_row_factor(%x: tensor<4x8xf32>, %rows: tensor<4x1xf32>) -> tens
 }
 
 // LOC: #[[FUSED]] = loc(fused[#{{.*}}, #{{.*}}, #{{.*}}])
+
+// Flax's form: the variance in one pass, cut off at 0, its axes taken away and put back.
+// CHECK-LABEL: func @one_pass
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x4x8xf32>, %[[S:[a-z0-9]+]]: tensor<8xf32>, %[[B:[a-z0-9]+]]: tensor<8xf32>
+// CHECK-NOT: mpc.rsqrt
+// CHECK-DAG: %[[S1:.*]] = mpc.reshape %[[S]]
+// CHECK-DAG: %[[B1:.*]] = mpc.reshape %[[B]]
+// CHECK-DAG: %[[S2:.*]] = mpc.reshape %[[S1]]
+// CHECK-DAG: %[[B2:.*]] = mpc.reshape %[[B1]]
+// CHECK: %[[R:.*]] = mpc.layer_norm %[[X]], %[[S2]], %[[B2]] axis(2) epsilon(9.99999997{{.*}}E-7)
+// CHECK-NEXT: return %[[R]]
+func.func @one_pass(%x: tensor<2x4x8xf32>, %scale: tensor<8xf32>, %bias: tensor<8xf32>) -> tensor<2x4x8xf32> {
+  %epsilon = mpc.constant dense<1.0e-6> : tensor<f32>
+  %0 = mpc.mul %x, %x : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %1 = mpc.reduce_mean %x axes([2]) : tensor<2x4x8xf32> -> tensor<2x4xf32>
+  %2 = mpc.reduce_mean %0 axes([2]) : tensor<2x4x8xf32> -> tensor<2x4xf32>
+  %3 = mpc.mul %1, %1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = mpc.sub %2, %3 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %5 = mpc.relu %4 : tensor<2x4xf32>
+  %6 = mpc.reshape %1 : tensor<2x4xf32> to tensor<2x4x1xf32>
+  %7 = mpc.reshape %5 : tensor<2x4xf32> to tensor<2x4x1xf32>
+  %8 = mpc.sub %x, %6 : (tensor<2x4x8xf32>, tensor<2x4x1xf32>) -> tensor<2x4x8xf32>
+  %9 = mpc.add %7, %epsilon : (tensor<2x4x1xf32>, tensor<f32>) -> tensor<2x4x1xf32>
+  %10 = mpc.rsqrt %9 : tensor<2x4x1xf32>
+  %11 = mpc.reshape %scale : tensor<8xf32> to tensor<1x1x8xf32>
+  %12 = mpc.mul %10, %11 : (tensor<2x4x1xf32>, tensor<1x1x8xf32>) -> tensor<2x4x8xf32>
+  %13 = mpc.mul %8, %12 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %14 = mpc.reshape %bias : tensor<8xf32> to tensor<1x1x8xf32>
+  %15 = mpc.add %13, %14 : (tensor<2x4x8xf32>, tensor<1x1x8xf32>) -> tensor<2x4x8xf32>
+  return %15 : tensor<2x4x8xf32>
+}
+
+// The mean square of something else, or a numerator that is not centred: no norm.
+// CHECK-LABEL: func @other_square
+// CHECK-NOT: mpc.layer_norm
+// CHECK: return
+func.func @other_square(%x: tensor<4x8xf32>, %z: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %epsilon = mpc.constant dense<1.0e-6> : tensor<f32>
+  %0 = mpc.mul %z, %z : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = mpc.reduce_mean %x axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %2 = mpc.reduce_mean %0 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %3 = mpc.mul %1, %1 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %4 = mpc.sub %2, %3 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %5 = mpc.sub %x, %1 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %6 = mpc.add %4, %epsilon : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %7 = mpc.rsqrt %6 : tensor<4x1xf32>
+  %8 = mpc.mul %5, %7 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %9 = mpc.mul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %10 = mpc.reduce_mean %9 axes([1]) keep_dims : tensor<4x8xf32> -> tensor<4x1xf32>
+  %11 = mpc.sub %10, %3 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %12 = mpc.add %11, %epsilon : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %13 = mpc.rsqrt %12 : tensor<4x1xf32>
+  %14 = mpc.mul %x, %13 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %8, %14 : tensor<4x8xf32>, tensor<4x8xf32>
+}
