@@ -97,14 +97,17 @@ void Cut::cutProduct() {
                  : bytesPerElement(getElementTypeOrSelf(c.rhs().getType()));
   int64_t panelBytes =
       std::max<int64_t>(1, shape.depth * columns * elementBytes);
-  panelsPerItem = std::clamp<int64_t>(cache / 2 / panelBytes, 1, panels);
+  // Rows of a block at a distance of 4 KB share one cache set: they are copied
+  // where enough panels read them.
+  bool collides = shape.depth * bytes % 4096 == 0;
+  int64_t fewestReaders = isTiled(c.unit) ? 4 : 2;
+  int64_t share = collides && !isTiled(c.unit) ? cache * 3 / 4 : cache / 2;
+  panelsPerItem = std::clamp<int64_t>(share / panelBytes, 1, panels);
   // Panels that come from memory, or are packed here, pay for themselves over
   // many rows.
   blocksPerItem = std::min<int64_t>(allBlocks, packsRight ? 64 : 32);
   constexpr int64_t kWantedItems = 8;
-  // Rows of a tile at a distance of 4 KB would share one cache set.
-  packsLeft |=
-      isTiled(c.unit) && shape.depth * bytes % 4096 == 0 && panelsPerItem >= 4;
+  packsLeft |= collides && panelsPerItem >= fewestReaders;
   int64_t fewestPanels = packsLeft ? std::min<int64_t>(panels, 4) : 1;
   while (items() < kWantedItems && panelsPerItem / 2 >= fewestPanels)
     halve(panelsPerItem);

@@ -31,6 +31,30 @@ func.func private @packed(%x: tensor<16x64xbf16>, %w: tensor<2x64x32xbf16>) -> t
 
 // -----
 
+// Rows at a distance of 4 KB share a set of the first cache: they are copied for panels that
+// read them, of which an item has more for that.
+
+// CHECK-LABEL: @rows_of_pages
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, {{.*}}panels_per_item = 6, pack = left>
+func.func private @rows_of_pages(%x: tensor<512x1024xf32>, %w: tensor<24x1024x32xf32>) -> tensor<512x768xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32>
+      : (tensor<512x1024xf32>, tensor<24x1024x32xf32>) -> tensor<512x768xf32>
+  return %0 : tensor<512x768xf32>
+}
+
+// CHECK-LABEL: @rows_of_other_sizes
+// CHECK-SAME: panels_per_item = 3
+// CHECK-NOT: pack = left
+func.func private @rows_of_other_sizes(%x: tensor<512x1040xf32>, %w: tensor<24x1040x32xf32>) -> tensor<512x768xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32>
+      : (tensor<512x1040xf32>, tensor<24x1040x32xf32>) -> tensor<512x768xf32>
+  return %0 : tensor<512x768xf32>
+}
+
+// -----
+
 // Large products of values that are no constants are cut along their depth, in chunks alike.
 
 // CHECK-LABEL: @gradient
