@@ -179,10 +179,12 @@ LogicalResult Importer::importNode(const Node &node) {
       return import.error()
              << "its output " << i << " ('" << output << "') is not supported";
     auto info = frames.size() == 1 ? declared.find(output) : declared.end();
-    if (info != declared.end() && found->second.value &&
-        failed(checkDeclared(*info->second, found->second.value, node.location,
-                             "value")))
+    if (info == declared.end() || !found->second.value)
+      continue;
+    if (failed(checkDeclaredType(*info->second, found->second.value,
+                                 node.location, "value")))
       return failure();
+    noteDeclaredShape(*info->second, found->second.value, node.location);
   }
   return success();
 }
@@ -217,43 +219,6 @@ LogicalResult Importer::importBody(Graph &graph, ArrayRef<Binding> arguments,
   return success();
 }
 
-LogicalResult Importer::checkDeclared(const ValueInfo &info, Value value,
-                                      Location location, StringRef what) {
-  if (info.kind != "tensor")
-    return success();
-  auto type = cast<RankedTensorType>(value.getType());
-  Type element = storageTypeOf(info.dataType, context);
-  int32_t small = smallTypeOf(info.dataType) ? info.dataType : 0;
-  int32_t actual = smallTypes.lookup(value);
-  if (info.dataType != 0 &&
-      (element != type.getElementType() || small != actual)) {
-    InFlightDiagnostic diagnostic =
-        emitError(location)
-        << what << " '" << info.name << "' is declared with elements of "
-        << dataTypeName(info.dataType) << ", but is ";
-    return actual ? diagnostic << "of " << dataTypeName(actual)
-                  : diagnostic << type;
-  }
-  if (!info.dims || oldBatch != newBatch)
-    return success();
-  bool same = int64_t(info.dims->size()) == type.getRank();
-  for (int64_t i = 0; same && i < type.getRank(); ++i)
-    same = !(*info.dims)[i].extent ||
-           *(*info.dims)[i].extent == type.getDimSize(i);
-  if (same)
-    return success();
-  InFlightDiagnostic diagnostic =
-      emitError(location) << what << " '" << info.name << "' is declared as [";
-  llvm::interleaveComma(
-      *info.dims, diagnostic, [&](const Dimension &dimension) {
-        if (dimension.extent)
-          diagnostic << *dimension.extent;
-        else
-          diagnostic << (dimension.symbol.empty() ? "?" : dimension.symbol);
-      });
-  return diagnostic << "], but is " << type;
-}
-
 //===----------------------------------------------------------------------===//
 // Inputs, outputs
 //===----------------------------------------------------------------------===//
@@ -271,9 +236,12 @@ LogicalResult Importer::fixInputs() {
       return failure();
     Value value = adopt(*op)->getResult(0);
     noteSmallType(value, input.dataType);
-    if (failed(checkDeclared(input, value, modelLocation,
-                             "the value given for input")))
+    StringRef what = "the value given for input";
+    if (failed(checkDeclaredType(input, value, modelLocation, what)))
       return failure();
+    if (!hasDeclaredShape(input, value.getType()))
+      return DeclaredShape{&input, value.getType(), modelLocation}.describe(
+          emitError(modelLocation) << what << ' ');
     define(input.name, {value, nullptr});
   }
   return success();
@@ -336,8 +304,8 @@ OwningOpRef<ModuleOp> Importer::run() {
           << ", which mpc does not return; only tensors are supported";
       return nullptr;
     }
-    if (failed(
-            checkDeclared(output, found->value, modelLocation, "graph output")))
+    if (failed(checkDeclaredType(output, found->value, modelLocation,
+                                 "graph output")))
       return nullptr;
     results.push_back(found->value);
   }
@@ -358,6 +326,7 @@ OwningOpRef<ModuleOp> Importer::run() {
                            builder.getStringAttr(output.name));
   }
   eraseDead();
+  warnOfWrongShapes();
   return module;
 }
 

@@ -19,6 +19,19 @@
 
 namespace mpc::onnx {
 
+/// A value whose declared shape is not `actual`.
+struct DeclaredShape {
+  /// Appends both shapes to a diagnostic.
+  mlir::InFlightDiagnostic describe(mlir::InFlightDiagnostic diagnostic) const;
+
+  const ValueInfo *declared;
+  mlir::Type actual;
+  mlir::Location location;
+};
+
+/// Whether the extents that `declared` knows are those of `type`.
+bool hasDeclaredShape(const ValueInfo &declared, mlir::Type type);
+
 class Importer {
 public:
   Importer(Model &model, const OnnxImportOptions &options,
@@ -84,9 +97,15 @@ private:
                                                     size_t position);
   /// Makes constants of the inputs whose value is given.
   mlir::LogicalResult fixInputs();
-  mlir::LogicalResult checkDeclared(const ValueInfo &declared,
-                                    mlir::Value value, mlir::Location location,
-                                    llvm::StringRef what);
+  mlir::LogicalResult checkDeclaredType(const ValueInfo &declared,
+                                        mlir::Value value,
+                                        mlir::Location location,
+                                        llvm::StringRef what);
+  /// Counts a value whose declared shape is another than the inferred one.
+  void noteDeclaredShape(const ValueInfo &declared, mlir::Value value,
+                         mlir::Location location);
+  /// Names the first such value, where there is one.
+  void warnOfWrongShapes();
   mlir::LogicalResult importNodes(Graph &graph);
   mlir::LogicalResult importNode(const Node &node);
   void eraseDead();
@@ -97,6 +116,8 @@ private:
   std::vector<Frame> frames;
   llvm::StringMap<const ValueInfo *> declared;
   std::vector<std::string> argumentNames;
+  std::optional<DeclaredShape> wrongShape; ///< the first of `wrongShapes`
+  int64_t wrongShapes = 0;
   int64_t nodesImported = 0;
   int64_t bytesEvaluated = 0;
 

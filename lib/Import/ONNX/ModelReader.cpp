@@ -207,13 +207,15 @@ LogicalResult Reader::readValue(const mpc_onnx::ValueInfoProto &proto,
   value.dims.emplace();
   for (const auto &dim : type.tensor_type().shape().dim()) {
     Dimension dimension;
-    if (dim.has_dim_value()) {
+    // Some exporters write -1, or the symbol ?, for an extent that they do not
+    // know; two of those need not be equal.
+    if (dim.has_dim_value() && dim.dim_value() != -1) {
       if (dim.dim_value() < 0)
         return emitError(at(0, ""))
                << "value '" << value.name << "' has a dimension of extent "
                << dim.dim_value();
       dimension.extent = dim.dim_value();
-    } else {
+    } else if (dim.dim_param() != "?") {
       dimension.symbol = dim.dim_param();
     }
     value.dims->push_back(std::move(dimension));

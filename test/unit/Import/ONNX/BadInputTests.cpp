@@ -329,14 +329,6 @@ TEST(BadInput, DeclaredTypeDiffers) {
   expectError(b, "declared with elements of INT32");
 }
 
-TEST(BadInput, DeclaredShapeDiffers) {
-  ModelBuilder b;
-  b.input("x", {2, 3});
-  b.output("y", {2, 4});
-  b.node("Relu", {"x"}, {"y"});
-  expectError(b, "'y' is declared as [2, 4]");
-}
-
 TEST(BadInput, ShapeDependsOnData) {
   ModelBuilder b;
   b.input("x", {2, 3});

@@ -379,3 +379,56 @@ TEST(ShapeArithmetic, OfferedValuesAreTakenWhereNeeded) {
   EXPECT_EQ(import.main().getNumArguments(), 2u);
   EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{6}));
 }
+
+//===----------------------------------------------------------------------===//
+// Shapes that files declare wrongly
+//===----------------------------------------------------------------------===//
+
+// Optimizers leave stale shapes behind: one line says so, however many.
+TEST(DeclaredShape, WrongOnesAreIgnored) {
+  ModelBuilder b;
+  b.input("x", {2, 3});
+  b.fillType(*b.graph().add_value_info(), "h", {5});
+  b.output("y", {2, 4});
+  b.node("Relu", {"x"}, {"h"});
+  b.node("Neg", {"h"}, {"y"});
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{2, 3}));
+  ASSERT_EQ(import.warnings.size(), 1u);
+  EXPECT_EQ(import.warnings[0],
+            "value 'h' is declared as [5], but is 'tensor<2x3xf32>'; the "
+            "declared shape is ignored, as is 1 more (node 'Relu_node')");
+}
+
+TEST(DeclaredShape, RightOnesAreNotMentioned) {
+  Import import;
+  import.options.dims["n"] = 5;
+  ASSERT_TRUE(import.run(symbolicModel())) << import.firstError();
+  EXPECT_TRUE(import.warnings.empty());
+}
+
+// Some exporters write -1 or the symbol ?; two such extents need not be equal.
+TEST(DeclaredShape, MinusOneAndQuestionMarkAreUnknown) {
+  ModelBuilder b;
+  b.input("x", {0, 0, 0, 0});
+  mpc_onnx::TensorShapeProto &shape = *b.graph()
+                                           .mutable_input(0)
+                                           ->mutable_type()
+                                           ->mutable_tensor_type()
+                                           ->mutable_shape();
+  shape.mutable_dim(0)->set_dim_value(-1);
+  shape.mutable_dim(1)->set_dim_value(-1);
+  shape.mutable_dim(2)->set_dim_param("?");
+  shape.mutable_dim(3)->set_dim_param("?");
+  b.output("y");
+  b.node("Relu", {"x"}, {"y"});
+  Import import;
+  import.options.inputShapes["x"] = {2, 3, 4, 5};
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{2, 3, 4, 5}));
+  shape.mutable_dim(0)->set_dim_value(-2);
+  EXPECT_FALSE(import.run(b));
+  EXPECT_NE(import.firstError().find("a dimension of extent -2"),
+            std::string::npos);
+}
