@@ -284,6 +284,7 @@ OpFamily recurrentOps();
 OpFamily attentionOps();
 OpFamily lossOps();
 OpFamily quantizationOps();
+OpFamily quantizedRecurrentOps();
 OpFamily sequenceOps();
 OpFamily controlOps();
 OpFamily optimizerOps();

@@ -30,16 +30,20 @@ OpEntry::OpEntry(StringRef signature, Converter convert) : convert(convert) {
 const OpEntry *mpc::onnx::findOp(StringRef domain, StringRef name) {
   static const llvm::StringMap<const OpEntry *> table = [] {
     llvm::StringMap<const OpEntry *> entries;
-    for (OpFamily family :
-         {elementwiseOps(),     activationOps(),    comparisonOps(),
-          matmulOps(),          einsumOps(),        convolutionOps(),
-          poolingOps(),         normalizationOps(), softmaxOps(),
-          reductionOps(),       shapeOps(),         movementOps(),
-          indexingOps(),        generatorOps(),     resizeOps(),
-          recurrentOps(),       attentionOps(),     lossOps(),
-          quantizationOps(),    sequenceOps(),      controlOps(),
-          optimizerOps(),       gridSampleOps(),    signalOps(),
-          linearAttentionOps(), selectionOps(),     microsoftOps()})
+    for (OpFamily family : {elementwiseOps(),     activationOps(),
+                            comparisonOps(),      matmulOps(),
+                            einsumOps(),          convolutionOps(),
+                            poolingOps(),         normalizationOps(),
+                            softmaxOps(),         reductionOps(),
+                            shapeOps(),           movementOps(),
+                            indexingOps(),        generatorOps(),
+                            resizeOps(),          recurrentOps(),
+                            attentionOps(),       lossOps(),
+                            quantizationOps(),    sequenceOps(),
+                            controlOps(),         optimizerOps(),
+                            gridSampleOps(),      signalOps(),
+                            linearAttentionOps(), selectionOps(),
+                            microsoftOps(),       quantizedRecurrentOps()})
       for (const OpEntry &entry : family)
         entries[entry.name] = &entry;
     return entries;

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Quantization.h"
 #include "SmallType.h"
 #include "Window.h"
 
@@ -166,8 +167,7 @@ static LogicalResult convertQuantizeLinear(NodeImport &n) {
   return n.result(quantize(n, scaled, shift, target));
 }
 
-/// x - zeroPoint, exactly, in `type`.
-static Value centred(NodeImport &n, Value x, Value zeroPoint, Type type) {
+Value mpc::onnx::centred(NodeImport &n, Value x, Value zeroPoint, Type type) {
   if (!zeroPoint)
     return read(n, x, type);
   const SmallType *small = smallTypeOf(n.smallType(x));
@@ -189,10 +189,9 @@ static LogicalResult convertDequantizeLinear(NodeImport &n) {
   return n.result(n.cast(product, floatAttrType(n, "output_dtype", type)));
 }
 
-static LogicalResult convertDynamicQuantizeLinear(NodeImport &n) {
-  Value x = n.in(0);
+QuantizedTensor mpc::onnx::quantizeDynamically(NodeImport &n, Value x) {
   if (n.failed())
-    return failure();
+    return {};
   Type type = n.element(x);
   Quantized target(n, int64_t(kUint8));
   SmallVector<int64_t> all;
@@ -203,12 +202,21 @@ static LogicalResult convertDynamicQuantizeLinear(NodeImport &n) {
       n.op<MaxOp>({n.reduce<ReduceMaxOp>(x, all, /*keepDims=*/false), zero});
   Value low =
       n.op<MinOp>({n.reduce<ReduceMinOp>(x, all, /*keepDims=*/false), zero});
-  Value scale = n.op<DivOp>({n.op<SubOp>({high, low}), n.scalar(255, type)});
+  // Zeros alone have the scale 1, as in ONNX Runtime.
+  Value range = n.op<DivOp>({n.op<SubOp>({high, low}), n.scalar(255, type)});
+  Value scale = n.select(n.compare(ComparePredicate::eq, high, low),
+                         n.scalar(1, type), range);
   Value zeroPoint = quantize(n, n.op<DivOp>({n.op<SubOp>({zero, low}), scale}),
                              nullptr, target);
-  n.set(0, quantize(n, n.op<DivOp>({x, scale}), zeroPoint, target));
-  n.set(1, scale);
-  n.set(2, zeroPoint);
+  return {quantize(n, n.op<DivOp>({x, scale}), zeroPoint, target), scale,
+          zeroPoint};
+}
+
+static LogicalResult convertDynamicQuantizeLinear(NodeImport &n) {
+  QuantizedTensor y = quantizeDynamically(n, n.in(0));
+  n.set(0, y.values);
+  n.set(1, y.scale);
+  n.set(2, y.zeroPoint);
   return n.status();
 }
 
@@ -225,11 +233,18 @@ static Value matrixZeroPoint(NodeImport &n, size_t i, bool rows) {
   return value;
 }
 
-static LogicalResult convertMatMulInteger(NodeImport &n) {
+Value mpc::onnx::multiplyIntegers(NodeImport &n, const QuantizedTensor &lhs,
+                                  const QuantizedTensor &rhs) {
   Type f64 = n.builder.getF64Type();
-  Value lhs = centred(n, n.in(0), matrixZeroPoint(n, 2, /*rows=*/true), f64);
-  Value rhs = centred(n, n.in(1), matrixZeroPoint(n, 3, /*rows=*/false), f64);
-  return n.result(n.cast(n.matmulWide(lhs, rhs), n.builder.getI32Type()));
+  Value product = n.matmulWide(centred(n, lhs.values, lhs.zeroPoint, f64),
+                               centred(n, rhs.values, rhs.zeroPoint, f64));
+  return n.cast(product, n.builder.getI32Type());
+}
+
+static LogicalResult convertMatMulInteger(NodeImport &n) {
+  QuantizedTensor lhs = {n.in(0), {}, matrixZeroPoint(n, 2, /*rows=*/true)};
+  QuantizedTensor rhs = {n.in(1), {}, matrixZeroPoint(n, 3, /*rows=*/false)};
+  return n.result(multiplyIntegers(n, lhs, rhs));
 }
 
 /// The factor input scale * weight scale / output scale, in f64.

@@ -43,6 +43,42 @@ protected:
     tensor.set_raw_data(values);
   }
 
+  void signedBytes(const std::string &name, const std::vector<int64_t> &shape,
+                   const std::vector<int8_t> &values) {
+    bytes(name, shape, std::string(values.begin(), values.end()));
+    b.graph()
+        .mutable_initializer(b.graph().initializer_size() - 1)
+        ->set_data_type(onnx::kInt8);
+  }
+
+  /// An LSTM over three steps, width and hidden width 2, with everything that
+  /// the operator takes.
+  mpc_onnx::NodeProto &quantizedLstm(const std::string &direction) {
+    b.floats("x", {3, 1, 2}, {0.5f, -1, 2, 0.25f, -0.75f, 1.5f});
+    signedBytes("w", {1, 2, 8},
+                {127, -117, -103, 8, -30, 80, -115, -54, -108, -21, 60, -43,
+                 120, -89, 40, -112});
+    signedBytes(
+        "r", {1, 2, 8},
+        {-100, 20, 33, -7, 90, -60, 5, 66, 12, -99, 100, 77, -40, 31, -110, 8});
+    b.floats("bias", {1, 16},
+             {0.1f, -0.2f, 0.3f, 0.05f, 0.4f, -0.1f, 0.2f, 0.15f, 0, 0.1f,
+              -0.1f, 0.2f, 0.05f, 0, 0.3f, -0.25f});
+    b.floats("h", {1, 1, 2}, {0.25f, -0.5f});
+    b.floats("c", {1, 1, 2}, {1, -0.25f});
+    b.floats("p", {1, 6}, {0.5f, -0.25f, 0.125f, 1, -0.5f, 0.75f});
+    b.floats("ws", {1}, {0.01f});
+    signedBytes("wz", {1}, {3});
+    b.floats("rs", {1}, {0.02f});
+    signedBytes("rz", {1}, {-5});
+    mpc_onnx::NodeProto &made =
+        node("DynamicQuantizeLSTM", {"x", "w", "r", "bias", "", "h", "c", "p",
+                                     "ws", "wz", "rs", "rz"});
+    ModelBuilder::intAttr(made, "hidden_size", 2);
+    ModelBuilder::stringAttr(made, "direction", direction);
+    return made;
+  }
+
   std::vector<double> run() {
     if (!import.run(b)) {
       ADD_FAILURE() << import.firstError();
@@ -127,4 +163,43 @@ TEST_F(Microsoft, EmbedLayerNormWithoutSegments) {
   EXPECT_NEAR(y[1], 11, 1e-6);
   EXPECT_NEAR(y[2], 1, 1e-6);
   EXPECT_NEAR(y[3], 9, 1e-6);
+}
+
+static void expectNear(const std::vector<double> &actual,
+                       const std::vector<double> &expected, double error) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_NEAR(actual[i], expected[i], error) << i;
+}
+
+// The bound is far below what a number that is quantised otherwise changes.
+TEST_F(Microsoft, QuantizedLstmRunsForward) {
+  quantizedLstm("forward");
+  expectNear(run(),
+             {0.110986799, 0.192037016, -0.100582153, 0.166392773, -0.35795486,
+              -0.137913123},
+             1e-6);
+}
+
+TEST_F(Microsoft, QuantizedLstmRunsBackward) {
+  quantizedLstm("reverse");
+  expectNear(run(),
+             {-0.0251334403, 0.00334852072, -0.0157305133, -0.168066487,
+              0.576955855, -0.0713570192},
+             1e-6);
+}
+
+TEST_F(Microsoft, QuantizedLstmNamesWhatItLacks) {
+  ModelBuilder::attribute(quantizedLstm("forward"), "clip", 1).set_f(1);
+  EXPECT_FALSE(import.run(b));
+  EXPECT_NE(import.firstError().find("attribute 'clip' is not supported"),
+            std::string::npos)
+      << import.firstError();
+}
+
+// A tensor of zeros has the scale 1, as ONNX Runtime gives it.
+TEST_F(Microsoft, ZerosAreQuantisedWithScaleOne) {
+  b.floats("x", {2}, {0, 0});
+  b.node("DynamicQuantizeLinear", {"x"}, {"q", "y", "z"});
+  EXPECT_EQ(run(), (std::vector<double>{1}));
 }
