@@ -62,6 +62,11 @@ jax = pathlib.Path(config.mpc_source_dir) / ".venv" / "jax" / "bin" / "python"
 if jax.exists():
     config.available_features.add("jax")
     config.substitutions.append(("%jax_python", str(jax)))
+# Python with the packages onnx and onnxruntime (tools/mpc-smith/onnx_graphs.py).
+onnx_smith = pathlib.Path(config.mpc_source_dir, ".venv", "onnx-smith", "bin", "python3")
+if onnx_smith.exists():
+    config.available_features.add("onnx-smith")
+    config.substitutions.append(("%onnx_smith_python", str(onnx_smith)))
 cpu = pathlib.Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""
 if " avx512f " in cpu and " avx512bw " in cpu and " avx512vl " in cpu and " avx512dq " in cpu:
     config.available_features.add("avx512")

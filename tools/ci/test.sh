@@ -23,4 +23,10 @@ if [ ! -d .venv/jax ]; then
     .venv/jax/bin/pip install --quiet --retries 1 --timeout 20 jax==0.10.2 flax equinox; } ||
     rm -rf .venv/jax
 fi
+# What draws ONNX models and what runs them beside mpc; skipped without.
+if [ ! -d .venv/onnx-smith ]; then
+  { python3 -m venv .venv/onnx-smith &&
+    .venv/onnx-smith/bin/pip install --quiet --retries 1 --timeout 20 onnx==1.22.0 onnxruntime; } ||
+    rm -rf .venv/onnx-smith
+fi
 cmake --build --preset default --target check-mpc
