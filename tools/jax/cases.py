@@ -6,7 +6,7 @@ usage: cases.py FOLDER [NAME...]
 
 Writes each with its inputs and answers (see export.py). test/Import/StableHLO/
 jax.tar.xz holds what jax 0.10.2 made of them; after a change here:
-  cases.py /tmp/cases && tar -C /tmp/cases -cJf test/Import/StableHLO/jax.tar.xz .
+  cases.py FOLDER && tar -C FOLDER -cJf test/Import/StableHLO/jax.tar.xz .
 """
 
 import pathlib
