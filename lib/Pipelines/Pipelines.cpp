@@ -81,6 +81,8 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
     // Products look for bytes at their operands.
     func.addPass(createSinkDequantizationPass());
     func.addPass(createRecognizeIntegerProductsPass());
+    // Sums of weights that several products share are evaluated once.
+    func.addPass(createCSEPass());
   }
   // Exporters compute masks and scales by nodes: the patterns below match
   // constants.

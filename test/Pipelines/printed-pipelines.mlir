@@ -25,6 +25,7 @@
 // SIMPLIFY-NEXT: canonicalize{
 // SIMPLIFY-NEXT: mpc-sink-dequantization,
 // SIMPLIFY-NEXT: mpc-recognize-integer-products,
+// SIMPLIFY-NEXT: cse,
 // SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // SIMPLIFY-NEXT: cse,
 // SIMPLIFY-NEXT: mpc-recognize-softmax,

@@ -233,18 +233,19 @@ static Value matrixZeroPoint(NodeImport &n, size_t i, bool rows) {
   return value;
 }
 
-Value mpc::onnx::multiplyIntegers(NodeImport &n, const QuantizedTensor &lhs,
-                                  const QuantizedTensor &rhs) {
-  Type f64 = n.builder.getF64Type();
-  Value product = n.matmulWide(centred(n, lhs.values, lhs.zeroPoint, f64),
-                               centred(n, rhs.values, rhs.zeroPoint, f64));
-  return n.cast(product, n.builder.getI32Type());
+Value mpc::onnx::centredFactor(NodeImport &n, const QuantizedTensor &x) {
+  return centred(n, x.values, x.zeroPoint, n.builder.getF64Type());
+}
+
+Value mpc::onnx::multiplyIntegers(NodeImport &n, Value lhs, Value rhs) {
+  return n.cast(n.matmulWide(lhs, rhs), n.builder.getI32Type());
 }
 
 static LogicalResult convertMatMulInteger(NodeImport &n) {
   QuantizedTensor lhs = {n.in(0), {}, matrixZeroPoint(n, 2, /*rows=*/true)};
   QuantizedTensor rhs = {n.in(1), {}, matrixZeroPoint(n, 3, /*rows=*/false)};
-  return n.result(multiplyIntegers(n, lhs, rhs));
+  return n.result(
+      multiplyIntegers(n, centredFactor(n, lhs), centredFactor(n, rhs)));
 }
 
 /// The factor input scale * weight scale / output scale, in f64.

@@ -24,9 +24,11 @@ QuantizedTensor quantizeDynamically(NodeImport &n, mlir::Value x);
 mlir::Value centred(NodeImport &n, mlir::Value x, mlir::Value zeroPoint,
                     mlir::Type type);
 
-/// The product of two matrices of integers less their zero points, as i32.
-mlir::Value multiplyIntegers(NodeImport &n, const QuantizedTensor &lhs,
-                             const QuantizedTensor &rhs);
+/// The integers of `x` less its zero point in the type that holds sums of
+/// products of them.
+mlir::Value centredFactor(NodeImport &n, const QuantizedTensor &x);
+/// The product of two matrices that are centred factors, as i32.
+mlir::Value multiplyIntegers(NodeImport &n, mlir::Value lhs, mlir::Value rhs);
 
 } // namespace mpc::onnx
 

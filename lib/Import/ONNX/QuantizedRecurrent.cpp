@@ -18,12 +18,18 @@ static constexpr int64_t kMaxSteps = 1024;
 
 namespace {
 
+/// A matrix [input or hidden, 4 * hidden] less its zero point, and its scale,
+/// one number or one per column.
+struct Weight {
+  Value factor, scale;
+};
+
 /// One direction of the operator.
 struct Direction {
-  QuantizedTensor weight, recurrence; ///< [input or hidden, 4 * hidden]
-  Value bias;                         ///< [4 * hidden] or null
-  Value peephole[3];                  ///< of input, output, forget: [hidden]
-  Value h, c;                         ///< [batch, hidden]; null: zeros
+  Weight weight, recurrence;
+  Value bias;        ///< [4 * hidden] or null
+  Value peephole[3]; ///< of input, output, forget: [hidden]
+  Value h, c;        ///< [batch, hidden]; null: zeros
   bool reverse = false;
 };
 
@@ -37,12 +43,13 @@ static Value entryOf(NodeImport &n, Value value, int64_t d) {
   return n.failed() ? nullptr : n.reshape(part, n.shape(value).drop_front());
 }
 
-/// The matrix of direction `d` with its scale and zero point, which are one
-/// number or one per column.
-static QuantizedTensor readWeight(NodeImport &n, size_t values, size_t scale,
-                                  size_t zeroPoint, int64_t d) {
-  return {entryOf(n, n.in(values), d), entryOf(n, n.in(scale), d),
-          entryOf(n, n.in(zeroPoint), d)};
+/// The matrix of direction `d`, made once for all steps.
+static Weight readWeight(NodeImport &n, size_t values, size_t scale,
+                         size_t zeroPoint, int64_t d) {
+  QuantizedTensor weight = {entryOf(n, n.in(values), d),
+                            entryOf(n, n.in(scale), d),
+                            entryOf(n, n.in(zeroPoint), d)};
+  return {centredFactor(n, weight), weight.scale};
 }
 
 static Direction readDirection(NodeImport &n, int64_t d, int64_t hidden) {
@@ -68,9 +75,10 @@ static Direction readDirection(NodeImport &n, int64_t d, int64_t hidden) {
 }
 
 /// `x` quantised, times `weight`, as floats.
-static Value project(NodeImport &n, Value x, const QuantizedTensor &weight) {
+static Value project(NodeImport &n, Value x, const Weight &weight) {
   QuantizedTensor quantized = quantizeDynamically(n, x);
-  Value product = multiplyIntegers(n, quantized, weight);
+  Value product =
+      multiplyIntegers(n, centredFactor(n, quantized), weight.factor);
   return n.op<MulOp>({n.cast(product, n.element(x)),
                       n.op<MulOp>({quantized.scale, weight.scale})});
 }

@@ -11,12 +11,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bytes.h"
+#include "Dequantized.h"
+#include "FilterSums.h"
 
 #include "MatchUtils.h"
 #include "ScalarEmitter.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Tensor.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/xxhash.h"
 
 #include <cmath>
 
@@ -31,155 +36,8 @@ namespace mpc {
 
 namespace {
 
-/// The constant behind reshapes and widening casts of integers.
-std::optional<Tensor> constantTensor(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getInput();
-  else if (auto cast = value.getDefiningOp<CastOp>();
-           cast && isa<IntegerType>(getElementTypeOrSelf(cast.getInput())) &&
-           getElementTypeOrSelf(cast.getInput()).getIntOrFloatBitWidth() <
-               type.getElementTypeBitWidth())
-    value = cast.getInput();
-  else {
-    ElementsAttr attr = constantOf(value);
-    if (!attr)
-      return std::nullopt;
-    FailureOr<Tensor> tensor = Tensor::fromAttr(attr);
-    if (failed(tensor))
-      return std::nullopt;
-    return tensor;
-  }
-  std::optional<Tensor> inner = constantTensor(value);
-  if (inner && inner->isFloat() == isa<FloatType>(type.getElementType()))
-    return std::move(*inner).withType(type);
-  return std::nullopt;
-}
-
 bool isUnsigned(Value value) {
   return getElementTypeOrSelf(value.getType()).isUnsignedInteger();
-}
-
-/// `shape` with extents of 1 before it.
-SmallVector<int64_t> withRank(ArrayRef<int64_t> shape, int64_t rank) {
-  SmallVector<int64_t> result(rank - shape.size(), 1);
-  llvm::append_range(result, shape);
-  return result;
-}
-
-/// A float tensor that is scale * (integers - zero), behind transposes.
-struct Dequantized {
-  Value integers;
-  /// The integers where they are a constant of any type: as i8.
-  std::optional<Tensor> constant;
-  /// An integer of any type, whose numbers are 8-bit ones, and what it is; null
-  /// where there is none, unknown where it is no constant.
-  Value zero;
-  std::optional<Tensor> zeroTensor, scale;
-  /// Outermost first.
-  SmallVector<TransposeOp> transposes;
-
-  /// `shape` with the rank of the integers, as the transposes leave it.
-  SmallVector<int64_t> moved(ArrayRef<int64_t> shape) const {
-    SmallVector<int64_t> now = withRank(shape, rankOf(integers));
-    for (TransposeOp op : llvm::reverse(transposes)) {
-      SmallVector<int64_t> next;
-      for (int64_t dimension : op.getPermutation())
-        next.push_back(now[dimension]);
-      now = std::move(next);
-    }
-    return now;
-  }
-  /// Whether `tensor`, absent or with as many elements as one, or with extent
-  /// `axis` of the moved tensor alone, is that.
-  bool variesAlong(ArrayRef<int64_t> shape, int64_t axis) const {
-    for (auto [i, extent] : llvm::enumerate(moved(shape)))
-      if (extent != 1 && int64_t(i) != axis)
-        return false;
-    return true;
-  }
-};
-
-/// Weights that import has centred: i8 less a zero point.
-bool takeConstant(Dequantized &found) {
-  if (found.zero || !isa<IntegerType>(getElementTypeOrSelf(found.integers)) ||
-      getElementTypeOrSelf(found.integers).isUnsignedInteger(64))
-    return false;
-  std::optional<Tensor> tensor = constantTensor(found.integers);
-  if (!tensor || tensor->size() == 0)
-    return false;
-  auto [low, high] =
-      std::minmax_element(tensor->ints().begin(), tensor->ints().end());
-  if (*low < -255 || *high > 255 || *high - *low > 255)
-    return false;
-  bool fits = *low >= -128 && *high <= 127;
-  int64_t zero = fits ? 0 : -128 - *low;
-  for (int64_t &number : tensor->ints())
-    number += zero;
-  auto i8 = IntegerType::get(found.integers.getContext(), 8);
-  found.constant = std::move(*tensor).withType(
-      cast<RankedTensorType>(found.integers.getType()).clone(i8));
-  if (zero) {
-    Tensor zeros(
-        RankedTensorType::get({}, IntegerType::get(i8.getContext(), 32)));
-    zeros.ints()[0] = zero;
-    found.zeroTensor = std::move(zeros);
-  }
-  return true;
-}
-
-std::optional<Dequantized> matchDequantized(Value value) {
-  Dequantized found;
-  while (auto transpose = value.getDefiningOp<TransposeOp>()) {
-    found.transposes.push_back(transpose);
-    value = transpose.getInput();
-  }
-  Type element = getElementTypeOrSelf(value.getType());
-  if (!element.isF32() && !element.isF64())
-    return std::nullopt;
-  ArrayRef<int64_t> shape = shapeOf(value);
-  if (auto product = value.getDefiningOp<MulOp>()) {
-    for (int side = 0; side < 2 && !found.scale; ++side) {
-      // Weights themselves may be constants, too.
-      if (shapeOf(product->getOperand(1 - side)) == shape &&
-          product->getOperand(1 - side).getDefiningOp<CastOp>())
-        found.scale = constantTensor(product->getOperand(side));
-      if (found.scale)
-        value = product->getOperand(1 - side);
-    }
-    if (!found.scale)
-      return std::nullopt;
-  }
-  auto cast = value.getDefiningOp<CastOp>();
-  if (!cast)
-    return std::nullopt;
-  value = cast.getInput();
-  if (auto difference = value.getDefiningOp<SubOp>()) {
-    value = difference.getLhs();
-    found.zero = difference.getRhs();
-    if (!holdsDifferences(value))
-      return std::nullopt;
-    found.zeroTensor = constantTensor(found.zero);
-    if (auto cast = found.zero.getDefiningOp<CastOp>();
-        cast && isByte(cast.getInput()))
-      found.zero = cast.getInput();
-    // Numbers of 8 bits keep the sum below the bound.
-    if (!isByte(found.zero) &&
-        (!found.zeroTensor ||
-         !llvm::all_of(found.zeroTensor->ints(), [](int64_t zero) {
-           return zero >= -128 && zero <= 255;
-         })))
-      return std::nullopt;
-  }
-  if (auto wide = value.getDefiningOp<CastOp>();
-      wide && isByte(wide.getInput()) && holdsDifferences(value))
-    value = wide.getInput();
-  if (shapeOf(value) != shape)
-    return std::nullopt;
-  found.integers = value;
-  if (isByte(value) || takeConstant(found))
-    return found;
-  return std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -397,6 +255,9 @@ struct IntegerMatmul : OpRewritePattern<MatmulOp> {
   }
 };
 
+/// Above it, what a zero point adds at the edges is too large a constant.
+constexpr int64_t kMostEdgeSums = int64_t(1) << 22;
+
 struct IntegerConv : OpRewritePattern<ConvOp> {
   IntegerConv(MLIRContext *context) : OpRewritePattern(context) {
     setDebugName("IntegerConv");
@@ -415,25 +276,30 @@ struct IntegerConv : OpRewritePattern<ConvOp> {
       return rewriter.notifyMatchFailure(op, "depthwise");
     bool pads = !llvm::all_of(op.getPadLow(), [](int64_t n) { return n == 0; });
     pads |= !llvm::all_of(op.getPadHigh(), [](int64_t n) { return n == 0; });
-    if (pads && from.zero && !from.zeroTensor)
+    auto type = cast<RankedTensorType>(op.getType());
+    bool edges = pads && from.zero && !from.zeroTensor;
+    if (edges && (!(other.constant || constantTensor(other.integers)) ||
+                  elementCount(type) > kMostEdgeSums * type.getDimSize(0)))
       return rewriter.notifyMatchFailure(op, "padding of an unknown number");
     int64_t symmetric = isUnsigned(other.integers) ? 128 : 0;
-    if (!(other.zeroTensor
-              ? llvm::all_of(other.zeroTensor->ints(),
-                             [&](int64_t zero) { return zero == symmetric; })
-              : symmetric == 0))
-      return rewriter.notifyMatchFailure(op, "the filter has a zero point");
+    bool centred =
+        other.zeroTensor
+            ? llvm::all_of(other.zeroTensor->ints(),
+                           [&](int64_t zero) { return zero == symmetric; })
+            : symmetric == 0;
+    if (!centred && groups > 1)
+      return rewriter.notifyMatchFailure(op, "groups of filters with a zero "
+                                             "point");
 
     ScalarEmitter emit = emitterAt(op, rewriter);
     Side lhs = takeSide(emit, from, /*toUnsigned=*/true),
          rhs = takeSide(emit, other, /*toUnsigned=*/false);
-    auto type = cast<RankedTensorType>(op.getType());
     Value sums = emit.create<ConvOp>(
         type.clone(rewriter.getI32Type()), lhs.integers, rhs.integers,
         op.getStridesAttr(), op.getPadLowAttr(), op.getPadHighAttr(),
         op.getDilationsAttr(), op.getGroupsAttr(), op.getLayoutAttr(),
         DenseI64ArrayAttr(), TypeAttr(), op.getComputeAttr(), PackedAttr(),
-        rewriter.getI64IntegerAttr(pads ? *lhs.number : 0));
+        rewriter.getI64IntegerAttr(pads && !edges ? *lhs.number : 0));
     SmallVector<int64_t> perChannel(rank - 1, 1);
     perChannel[0] = type.getDimSize(1);
     if (lhs.zero) {
@@ -441,13 +307,49 @@ struct IntegerConv : OpRewritePattern<ConvOp> {
       for (int64_t axis = 1; axis < rank; ++axis)
         axes.push_back(axis);
       Value filters =
-          emit.reshape(sumsOf(emit, rhs.integers, axes), perChannel);
+          edges ? emit.constant(
+                      filterSumsInside(op, *constantTensor(rhs.integers))
+                          .toAttr(opName(op).str()))
+                : emit.reshape(sumsOf(emit, rhs.integers, axes), perChannel);
       sums = emit.sub(sums, emit.mul(filters, emit.reshape(lhs.zero, {})));
+    }
+    if (!centred) {
+      Value zero = rhs.number ? emit.reshape(rhs.zero, {})
+                              : emit.reshape(rhs.zero, perChannel);
+      sums = emit.sub(sums, emit.mul(windowSums(emit, op, lhs), zero));
     }
     Value factor =
         factorOf(emit, from, other, perChannel, type.getElementType());
     replaceBy(op, sums, factor, emit, rewriter);
     return success();
+  }
+
+private:
+  /// The sums of what each window of `op` reads, less the zero point, so that
+  /// padding adds nothing: i32, with one channel. f32 holds them.
+  static Value windowSums(ScalarEmitter &emit, ConvOp op, const Side &input) {
+    Type f32 = emit.builder.getF32Type();
+    Value sums = emit.reduce<ReduceSumOp>(emit.cast(input.integers, f32), {1},
+                                          /*keepDims=*/true);
+    if (input.zero) {
+      Value zero = emit.cast(emit.reshape(input.zero, {}), f32);
+      sums =
+          emit.sub(sums, emit.scale(zero, double(shapeOf(op.getInput())[1])));
+    }
+    SmallVector<int64_t> shape(shapeOf(op.getFilter())),
+        result(shapeOf(op.getResult()));
+    shape[0] = shape[1] = result[1] = 1;
+    bool pointwise = result == shapeOf(sums) &&
+                     llvm::all_of(ArrayRef<int64_t>(shape),
+                                  [](int64_t n) { return n == 1; });
+    if (!pointwise)
+      sums = emit.create<ConvOp>(
+          RankedTensorType::get(result, f32), sums, emit.splat(shape, f32, 1),
+          op.getStridesAttr(), op.getPadLowAttr(), op.getPadHighAttr(),
+          op.getDilationsAttr(), emit.builder.getI64IntegerAttr(1),
+          op.getLayoutAttr(), DenseI64ArrayAttr(), TypeAttr(),
+          op.getComputeAttr(), PackedAttr(), emit.builder.getI64IntegerAttr(0));
+    return emit.cast(sums, emit.builder.getI32Type());
   }
 };
 
@@ -460,9 +362,35 @@ struct RecognizeIntegerProductsPass
     if (failed(rewrite("the recognition of integer products")))
       return;
     numRecognized += count() - before;
+    shareConstants();
   }
 
 private:
+  /// Makes equal constants of bytes one: the steps of a recurrence multiply by
+  /// the same weights, from which each product has made its own.
+  void shareConstants() {
+    llvm::DenseMap<std::pair<Type, uint64_t>, SmallVector<ConstantOp, 1>> seen;
+    getOperation().walk([&](ConstantOp op) {
+      if (!isByte(op))
+        return;
+      auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue());
+      if (!resource)
+        return;
+      ArrayRef<char> bytes = resource.getData();
+      SmallVector<ConstantOp, 1> &equals =
+          seen[{op.getType(),
+                llvm::xxh3_64bits(StringRef(bytes.data(), bytes.size()))}];
+      for (ConstantOp other : equals)
+        if (cast<DenseResourceElementsAttr>(other.getValue()).getData() ==
+            bytes) {
+          op.replaceAllUsesWith(other.getResult());
+          op.erase();
+          return;
+        }
+      equals.push_back(op);
+    });
+  }
+
   int64_t count() {
     int64_t number = 0;
     getOperation().walk([&](ContractionOpInterface op) {

@@ -104,6 +104,67 @@ func.func @conv(%x: tensor<2x3x5x6xi8>, %w: tensor<4x3x2x3xi8>) -> tensor<2x4x3x
   return %6 : tensor<2x4x3x6xf32>
 }
 
+// ConvInteger of activations whose zero point is computed: padding reads zero, and what the zero
+// point adds is a number per position, made of the part of the filter that lies inside. Of
+// weights 1, 2, 3, ... 9 the lower right ones are inside at the upper left: 5 + 6 + 8 + 9.
+// CHECK-LABEL: func @conv_with_zero_point_at_run_time
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<1x1x3x4xui8>, %[[Z:[a-z0-9]+]]: tensor<ui8>
+// CHECK: %[[S:.*]] = mpc.constant dense<{{\[\[\[}}28, 39, 39, 24], [33, 45, 45, 27], [16, 21, 21, 12]]]> : tensor<1x3x4xi32>
+// CHECK: %[[P:.*]] = mpc.conv %[[X]], %{{.*}} strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) : (tensor<1x1x3x4xui8>, tensor<1x1x3x3xi8>) -> tensor<1x1x3x4xi32>
+// CHECK: %[[M:.*]] = mpc.mul %[[S]]
+// CHECK: mpc.sub %[[P]], %[[M]]
+// CHECK-NOT: f64>, tensor
+func.func @conv_with_zero_point_at_run_time(%x: tensor<1x1x3x4xui8>, %z: tensor<ui8>) -> tensor<1x1x3x4xf64> {
+  %w = mpc.constant dense<[[[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]]> : tensor<1x1x3x3xi64>
+  %0 = mpc.cast %x : tensor<1x1x3x4xui8> to tensor<1x1x3x4xi64>
+  %1 = mpc.cast %z : tensor<ui8> to tensor<i64>
+  %2 = mpc.sub %0, %1 : (tensor<1x1x3x4xi64>, tensor<i64>) -> tensor<1x1x3x4xi64>
+  %3 = mpc.cast %2 : tensor<1x1x3x4xi64> to tensor<1x1x3x4xf64>
+  %4 = mpc.cast %w : tensor<1x1x3x3xi64> to tensor<1x1x3x3xf64>
+  %5 = mpc.conv %3, %4 strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) : (tensor<1x1x3x4xf64>, tensor<1x1x3x3xf64>) -> tensor<1x1x3x4xf64>
+  return %5 : tensor<1x1x3x4xf64>
+}
+
+// Filters of nine bits, as a quantiser leaves them that uses all of ui8: what the filter's zero
+// point adds follows from sums of windows, which f32 holds. Strides, dilations, uneven padding.
+// CHECK-LABEL: func @filter_with_zero_point
+// CHECK: mpc.conv {{.*}} : (tensor<2x3x7x6xui8>, tensor<2x3x2x2xi8>) -> tensor<2x2x4x6xi32>
+// CHECK: %[[W:.*]] = mpc.conv {{.*}} strides([2, 1]) pad([1, 0], [2, 2]) dilations([3, 2]) : (tensor<2x1x7x6xf32>, tensor<1x1x2x2xf32>) -> tensor<2x1x4x6xf32>
+// CHECK: %[[I:.*]] = mpc.cast %[[W]] : tensor<2x1x4x6xf32> to tensor<2x1x4x6xi32>
+// CHECK: mpc.mul %[[I]]
+// CHECK-NOT: f64>, tensor
+func.func @filter_with_zero_point(%x: tensor<2x3x7x6xui8>, %z: tensor<ui8>) -> tensor<2x2x4x6xf64> {
+  %w = mpc.constant dense<[[[[-55, 200], [0, 1]], [[17, 30], [99, 150]], [[-7, 8], [12, 180]]],
+                           [[[-50, 190], [3, 4]], [[11, -20], [90, -11]], [[77, 66], [55, 44]]]]> : tensor<2x3x2x2xi64>
+  %0 = mpc.cast %x : tensor<2x3x7x6xui8> to tensor<2x3x7x6xi64>
+  %1 = mpc.cast %z : tensor<ui8> to tensor<i64>
+  %2 = mpc.sub %0, %1 : (tensor<2x3x7x6xi64>, tensor<i64>) -> tensor<2x3x7x6xi64>
+  %3 = mpc.cast %2 : tensor<2x3x7x6xi64> to tensor<2x3x7x6xf64>
+  %4 = mpc.cast %w : tensor<2x3x2x2xi64> to tensor<2x3x2x2xf64>
+  %5 = mpc.conv %3, %4 strides([2, 1]) pad([1, 0], [2, 2]) dilations([3, 2]) : (tensor<2x3x7x6xf64>, tensor<2x3x2x2xf64>) -> tensor<2x2x4x6xf64>
+  return %5 : tensor<2x2x4x6xf64>
+}
+
+// A zero point for each output channel, a known one of the input, and a window of one element:
+// sums over channels are all it takes.
+// CHECK-LABEL: func @pointwise_filters_with_zero_points
+// CHECK: mpc.conv {{.*}} -> tensor<1x2x3x3xi32>
+// CHECK: mpc.reduce_sum {{.*}} axes([1]) keep_dims : tensor<1x3x3x3xf32>
+// CHECK-NOT: mpc.conv
+func.func @pointwise_filters_with_zero_points(%x: tensor<1x3x3x3xui8>, %w: tensor<2x3x1x1xi8>) -> tensor<1x2x3x3xf32> {
+  %zx = mpc.constant dense<7> : tensor<ui8>
+  %zw = mpc.constant dense<[[[[3]]], [[[-90]]]]> : tensor<2x1x1x1xi64>
+  %0 = mpc.cast %x : tensor<1x3x3x3xui8> to tensor<1x3x3x3xi64>
+  %1 = mpc.cast %zx : tensor<ui8> to tensor<i64>
+  %2 = mpc.sub %0, %1 : (tensor<1x3x3x3xi64>, tensor<i64>) -> tensor<1x3x3x3xi64>
+  %3 = mpc.cast %2 : tensor<1x3x3x3xi64> to tensor<1x3x3x3xf32>
+  %4 = mpc.cast %w : tensor<2x3x1x1xi8> to tensor<2x3x1x1xi64>
+  %5 = mpc.sub %4, %zw : (tensor<2x3x1x1xi64>, tensor<2x1x1x1xi64>) -> tensor<2x3x1x1xi64>
+  %6 = mpc.cast %5 : tensor<2x3x1x1xi64> to tensor<2x3x1x1xf32>
+  %7 = mpc.conv %3, %6 strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x3x3x3xf32>, tensor<2x3x1x1xf32>) -> tensor<1x2x3x3xf32>
+  return %7 : tensor<1x2x3x3xf32>
+}
+
 // A scale for each position that is summed stays inside the sum.
 // CHECK-LABEL: func @scale_along_the_depth
 // CHECK-NOT: xi32>

@@ -160,7 +160,8 @@ def RecognizeIntegerProductsPass : Pass<"mpc-recognize-integer-products", "::mli
     %2 = mpc.cast %1 : tensor<4x10xi32> -> tensor<4x10xf32>
     %3 = mpc.mul %2, %scales
     ```
-    The same of convs, whose padding then reads the zero point. In every integer
+    The same of convs, whose padding then reads the zero point, or zero where that
+    is computed; a filter's zero point asks for sums of windows. In every integer
     product signed left sides and unsigned right sides move by 128, with their
     zero points: units multiply unsigned by signed numbers.
 
@@ -172,7 +173,7 @@ def RecognizeIntegerProductsPass : Pass<"mpc-recognize-integer-products", "::mli
 
     Left alone: products of more positions than an i32 sum surely holds; scales
     and zero points that are no constants, or vary along the contracted
-    dimension; depthwise convs.
+    dimension; depthwise convs, and groups of filters with a zero point.
 
     Example: test/Dialect/Mpc/Transforms/recognize-integer-products.mlir
   }];
