@@ -4,7 +4,8 @@
 
 usage: quantized.py FOLDER      needs PyTorch, onnx and onnxruntime
 
-An MLP and a small CNN with random weights, quantised by ONNX Runtime's quantize_static as QDQ:
+An MLP, a small CNN, inverted residuals as in MobileNetV2 and an encoder as in BERT, with random
+weights, quantised by ONNX Runtime's quantize_static as QDQ:
 activations ui8 and weights i8, with one scale for a tensor or (channel) one per output channel.
 """
 
@@ -32,6 +33,56 @@ def cnn():
     return nn.Sequential(*conv(3, 32), *conv(32, 64), nn.MaxPool2d(2), *conv(64, 64),
                          *conv(64, 128), nn.MaxPool2d(2), *conv(128, 128), nn.Flatten(),
                          nn.Linear(128 * 64, 10)), (16, 3, 32, 32)
+
+
+class Inverted(nn.Module):
+    """Widened, filtered channel by channel, narrowed; added to its input where both are alike."""
+
+    def __init__(self, before, after, stride):
+        super().__init__()
+        wide = 6 * before
+        self.skips = stride == 1 and before == after
+        self.body = nn.Sequential(
+            nn.Conv2d(before, wide, 1), nn.ReLU6(),
+            nn.Conv2d(wide, wide, 3, stride, 1, groups=wide), nn.ReLU6(),
+            nn.Conv2d(wide, after, 1))
+
+    def forward(self, x):
+        return x + self.body(x) if self.skips else self.body(x)
+
+
+def mobilenet():
+    widths = [(16, 24, 2), (24, 24, 1), (24, 32, 2), (32, 32, 1), (32, 64, 2), (64, 64, 1),
+              (64, 96, 1), (96, 96, 1), (96, 160, 2), (160, 160, 1)]
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU6(), *(Inverted(*each) for each in widths),
+        nn.Conv2d(160, 640, 1), nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(640, 1000)), (1, 3, 224, 224)
+
+
+class Layer(nn.Module):
+    """Attention and two products, each behind a norm over the residual sum, without fusion."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.parts = nn.ModuleList(nn.Linear(width, width) for _ in range(4))
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        query, key, value = (
+            part(x).view(batch, length, self.heads, -1).transpose(1, 2)
+            for part in self.parts[:3])
+        scores = query @ key.transpose(-1, -2) / (width // self.heads) ** 0.5
+        mixed = (scores.softmax(-1) @ value).transpose(1, 2).reshape(batch, length, width)
+        x = self.norms[0](x + self.parts[3](mixed))
+        return self.norms[1](x + self.down(nn.functional.gelu(self.up(x))))
+
+
+def bert():
+    return nn.Sequential(*(Layer(256, 4) for _ in range(4))), (1, 128, 256)
 
 
 class Samples(quantization.CalibrationDataReader):
@@ -65,7 +116,7 @@ def main():
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
-    for make in (mlp, cnn):
+    for make in (mlp, cnn, mobilenet, bert):
         for per_channel in (False, True):
             torch.manual_seed(0)
             module, shape = make()
