@@ -148,8 +148,9 @@ mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
     return status;
   llvm::SourceMgr sources;
   // A copy: the lexer needs a zero behind the end.
-  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
-                             llvm::SMLoc());
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(packBooleans(text), name),
+      llvm::SMLoc());
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   Compiler::Module module = parseSourceFile<ModuleOp>(sources, config);
   auto silent = [&] {

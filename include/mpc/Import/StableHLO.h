@@ -15,6 +15,7 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <cstdint>
+#include <string>
 
 namespace mpc {
 
@@ -26,6 +27,11 @@ struct StablehloImportOptions {
 
 /// Registers the dialects that a StableHLO module is made of.
 void registerStablehloDialects(mlir::DialectRegistry &registry);
+
+/// `text` with hexadecimal constants of `i1` that spend a byte on an element
+/// packed into bits, as the parser wants them. Only columns behind such a
+/// constant change; positions of other lines stay.
+std::string packBooleans(llvm::StringRef text);
 
 /// Whether a module holds ops of StableHLO, or of what surrounds it.
 bool holdsStablehlo(mlir::ModuleOp module);

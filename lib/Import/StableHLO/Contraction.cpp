@@ -355,6 +355,9 @@ static LogicalResult convertConvolution(OpImport &op) {
     op.error() << "has no spatial dimensions, which is not read";
     return failure();
   }
+  if (elementCount(conv.getType()) == 0)
+    return op.result(
+        op.broadcast(op.scalar(0, type), OpImport::shape(conv.getResult())));
   input = inOrder(op, input, dims.getInputBatch(), dims.getInputFeature(),
                   dims.getInputSpatial());
   filter = inOrder(op, filter, dims.getKernelOutputFeature(),

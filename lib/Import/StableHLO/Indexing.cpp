@@ -288,6 +288,25 @@ static Value droppedOutside(OpImport &op, Value index, int64_t extent,
   return op.select(outside, op.scalar(double(extent), type), index);
 }
 
+/// One update in the operand's shape, over all of it.
+static Value covered(OpImport &op, ScatterReduction reduction, Value input,
+                     Value update) {
+  update = op.reshape(update, OpImport::shape(input));
+  switch (reduction) {
+  case ScatterReduction::none:
+    return update;
+  case ScatterReduction::add:
+    return op.map<mpc::AddOp>({input, update});
+  case ScatterReduction::mul:
+    return op.map<mpc::MulOp>({input, update});
+  case ScatterReduction::max:
+    return op.map<mpc::MaxOp>({input, update});
+  case ScatterReduction::min:
+    return op.map<mpc::MinOp>({input, update});
+  }
+  llvm_unreachable("all reductions are handled");
+}
+
 static LogicalResult convertScatter(OpImport &op) {
   auto scatter = cast<stablehlo::ScatterOp>(op.op);
   stablehlo::ScatterDimensionNumbersAttr dims =
@@ -339,6 +358,9 @@ static LogicalResult convertScatter(OpImport &op) {
   for (int64_t dim : windows)
     shape.push_back(sizeOf(dim));
   auto places = int64_t(indices.shape.size());
+  // No dimension is indexed: every update covers the whole operand.
+  if (indexed.empty() && places == 0)
+    return op.result(covered(op, *reduction, input, updates));
   Type type = indices.components.empty()
                   ? Type(op.builder.getI64Type())
                   : OpImport::element(indices.components.front());

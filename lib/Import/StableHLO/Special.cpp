@@ -248,6 +248,22 @@ static Value recast(OpImport &op, Value value, Type to) {
   return op.concat(parts, int64_t(shape.size()) - 1);
 }
 
+/// The bytes of a constant as another type of the same width.
+static Value recastConstant(OpImport &op, Value value, Type to) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  if (!constant || OpImport::element(value).getIntOrFloatBitWidth() !=
+                       to.getIntOrFloatBitWidth())
+    return {};
+  ElementsAttr elements = constant.getValue();
+  auto type = RankedTensorType::get(OpImport::shape(value), to);
+  if (auto dense = dyn_cast<DenseElementsAttr>(elements))
+    return op.constant(dense.bitcast(to));
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(elements))
+    return op.constant(
+        DenseResourceElementsAttr::get(type, resource.getRawHandle()));
+  return {};
+}
+
 static LogicalResult convertBitcast(OpImport &op) {
   Value value = op.in(0);
   Type from = OpImport::element(value);
@@ -258,11 +274,14 @@ static LogicalResult convertBitcast(OpImport &op) {
     return op.result(value);
   if (isa<IntegerType>(from) && isa<IntegerType>(to))
     return op.result(recast(op, value, to));
+  if (Value number = recastConstant(op, value, to))
+    return op.result(number);
   if (to.isF32())
     if (Value number = fromMantissa(op, value))
       return op.result(number);
   op.error() << "takes " << from << " as " << to
-             << ", which is not read but for random bits in a mantissa";
+             << ", which is not read but for random bits in a "
+                "mantissa and constants";
   return failure();
 }
 
