@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What campaigns over drawn models share: judging one by `mpc check`, and going through seeds."""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import multiprocessing
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+POLICIES = ["float32", "mixed_bfloat16", "mixed_float16"]
+SECONDS = 60
+
+
+def is_near(entry):
+    """Whether both sides are within the oracle's tolerance of it, as far as their distance tells."""
+    numbers = entry["rms_relative_error"], entry["tolerance"]
+    return all(isinstance(n, float) for n in numbers) and 0 < numbers[0] <= 2 * numbers[1]
+
+
+def judge(command, policy):
+    """(outcome, reason) of one `mpc check`."""
+    try:
+        done = subprocess.run([*command, "--policy", policy], capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return "hang", f"more than {SECONDS} s"
+    if done.returncode == 0:
+        return "ok", ""
+    if done.returncode not in (1, 4):
+        return "crash", f"exit {done.returncode}: {done.stderr.strip()[-300:]}"
+    try:
+        document = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return "crash", f"exit {done.returncode} without a report: {done.stderr.strip()[-300:]}"
+    if "outputs" not in document:
+        errors = document.get("errors") or document.get("diagnostics") or [document]
+        return "refused", json.dumps(errors[0])[:400]
+    wrong = [entry for entry in document["outputs"] if not entry["ok"]]
+    # What the oracle agrees with and the peer does not is a question of its own.
+    differs = [entry for entry in document.get("expected", []) if not entry["ok"] and not is_near(entry)]
+    if not wrong and not differs:
+        return "ok", ""
+    return "wrong" if wrong else "differs", "; ".join(
+        f"{entry['name']}: rms {entry['rms_relative_error']} of {entry['tolerance']}" for entry in wrong or differs)[:400]
+
+
+def check(mpc, folder, model, has_inputs, has_answers, policies=POLICIES):
+    """Findings on `model` of `folder`, whose arrays are inputs.npz and expected.npz."""
+    command = [str(mpc), "check", str(folder / model), "--json", "--quiet", "--device", "cpu", "--threads", "1"]
+    if has_inputs:
+        command += ["--inputs", str(folder / "inputs.npz")]
+    findings = []
+    for policy in policies:
+        line = command
+        if has_answers and policy == "float32":
+            line = command + ["--expected", str(folder / "expected.npz")]
+        outcome, reason = judge(line, policy)
+        if outcome != "ok":
+            findings.append((outcome, policy, reason))
+            if outcome in ("refused", "hang"):
+                break
+    return findings
+
+
+def keep(folder, failures, seed, findings, note=""):
+    """Copies the files of `folder` to where failures are kept."""
+    kept = failures / f"seed-{seed}"
+    kept.mkdir(parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        shutil.copy(file, kept)
+    (kept / "reason.txt").write_text("\n".join([*(" ".join(f) for f in findings), note]) + "\n")
+
+
+def main(description, run_seed, peer):
+    """Runs `run_seed((seed, mpc, failures))` -> (seed, findings, ops, why the peer has no answer) over seeds."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--seeds", default="0..99", help="A..B, both included")
+    parser.add_argument("--mpc", type=pathlib.Path, default=ROOT / "build" / "bin" / "mpc")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=0, help="stop after so many")
+    parser.add_argument("--failures", type=pathlib.Path, help="folder that receives the models of failures")
+    arguments = parser.parse_args()
+    match = re.fullmatch(r"(\d+)\.\.(\d+)", arguments.seeds)
+    if not match:
+        sys.exit(f"--seeds: \"{arguments.seeds}\" is not A..B")
+    seeds = range(int(match[1]), int(match[2]) + 1)
+    end = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
+    graphs, failed, peers, kinds = 0, 0, 0, collections.Counter()
+    step = 16 * arguments.jobs
+    # Fresh processes: a peer's threads do not survive a fork, and its caches grow.
+    with concurrent.futures.ProcessPoolExecutor(
+            arguments.jobs, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=200) as pool:
+        for first in range(seeds.start, seeds.stop, step):
+            if end and time.monotonic() > end:
+                break
+            tasks = [(seed, arguments.mpc, arguments.failures) for seed in range(first, min(first + step, seeds.stop))]
+            for seed, findings, ops, note in pool.map(run_seed, tasks):
+                graphs += bool(ops)
+                peers += bool(ops) and not note
+                kinds.update(ops)
+                failed += bool(findings)
+                for outcome, policy, reason in findings:
+                    print(f"seed {seed}: {outcome} under {policy}: {reason}", flush=True)
+    print(f"{graphs} graphs, {sum(kinds.values())} nodes of {len(kinds)} ops, {peers} with {peer}")
+    print(f"{failed} failures")
+    return 1 if failed else 0
