@@ -18,10 +18,15 @@ POLICIES = ["float32", "mixed_bfloat16", "mixed_float16"]
 SECONDS = 60
 
 
+# Of a peer's polynomials for functions, whose values are of the order of 1.
+PEER_ERROR = 2.0**-19
+
+
 def is_near(entry):
     """Whether both sides are within the oracle's tolerance of it, as far as their distance tells."""
-    numbers = entry["rms_relative_error"], entry["tolerance"]
-    return all(isinstance(n, float) for n in numbers) and 0 < numbers[0] <= 2 * numbers[1]
+    numbers = entry["rms_relative_error"], entry["tolerance"], entry["max_abs_error"]
+    return all(isinstance(n, float) for n in numbers) and 0 < numbers[0] and (
+        numbers[0] <= 2 * numbers[1] or numbers[2] <= PEER_ERROR)
 
 
 def judge(command, policy):
@@ -92,14 +97,13 @@ def main(description, run_seed, peer):
     seeds = range(int(match[1]), int(match[2]) + 1)
     end = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
     graphs, failed, peers, kinds = 0, 0, 0, collections.Counter()
-    step = 16 * arguments.jobs
-    # Fresh processes: a peer's threads do not survive a fork, and its caches grow.
-    with concurrent.futures.ProcessPoolExecutor(
-            arguments.jobs, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=200) as pool:
-        for first in range(seeds.start, seeds.stop, step):
-            if end and time.monotonic() > end:
-                break
-            tasks = [(seed, arguments.mpc, arguments.failures) for seed in range(first, min(first + step, seeds.stop))]
+    step, spawn = 100 * arguments.jobs, multiprocessing.get_context("spawn")
+    for first in range(seeds.start, seeds.stop, step):
+        if end and time.monotonic() > end:
+            break
+        tasks = [(seed, arguments.mpc, arguments.failures) for seed in range(first, min(first + step, seeds.stop))]
+        # Fresh processes now and then: a peer's threads do not survive a fork, and its caches grow.
+        with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=spawn) as pool:
             for seed, findings, ops, note in pool.map(run_seed, tasks):
                 graphs += bool(ops)
                 peers += bool(ops) and not note

@@ -43,7 +43,8 @@ class Drawn:
 
     def __init__(self, seed):
         self.seed = seed
-        p = Pool(seed)
+        self.gradients = seed % 4 == 3
+        p = Pool(seed, self.gradients)
         self.leaves = []
         for _ in range(p.random.randint(1, 4)):
             kind = p.random.choice("fffffib")
@@ -51,7 +52,6 @@ class Drawn:
             self.leaves.append((*p.drawn(kind, shape), kind))
         if not any(kind == "f" for _, _, kind in self.leaves):
             self.leaves.append((*p.drawn("f", p.extents(2)), "f"))
-        self.gradients = seed % 4 == 3
         self.ops = []
 
     def arguments(self):

@@ -246,16 +246,20 @@ static LogicalResult convertClamp(OpImport &op) {
 /// Arithmetic shifts of signed integers bring in the sign.
 static LogicalResult convertShiftRightArithmetic(OpImport &op) {
   Value value = op.in(0), by = op.in(1);
-  if (OpImport::isUnsigned(value))
-    return op.result(op.map<ShiftRightOp>({value, by}));
-  if (!value)
+  if (!value || !by)
     return failure();
-  Value isNegative = op.compare(ComparePredicate::lt, value,
-                                op.scalar(0, OpImport::element(value)));
+  // The first bit is repeated whatever it means.
+  Type declared = OpImport::element(value);
+  auto bits = IntegerType::get(op.builder.getContext(),
+                               declared.getIntOrFloatBitWidth());
+  value = op.cast(value, bits);
+  by = op.cast(by, bits);
+  Value isNegative =
+      op.compare(ComparePredicate::lt, value, op.scalar(0, bits));
   Value flipped = op.map<NotOp>(value);
   Value shifted = op.map<NotOp>(op.map<ShiftRightOp>({flipped, by}));
-  return op.result(
-      op.select(isNegative, shifted, op.map<ShiftRightOp>({value, by})));
+  shifted = op.select(isNegative, shifted, op.map<ShiftRightOp>({value, by}));
+  return op.result(op.cast(shifted, declared));
 }
 
 /// Cube root by the power, with the argument's sign.

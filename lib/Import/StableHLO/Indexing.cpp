@@ -223,7 +223,9 @@ static LogicalResult convertGather(OpImport &op) {
                 : op.map<mpc::ClampOp>(
                       {index, op.scalar(0, type),
                        op.scalar(double(extents[dim] - sizes[dim]), type)});
-    index = withWindows(op, op.transpose(index, batchOrder), windows.size());
+    // Of constants it may be a scalar.
+    index = op.transpose(op.broadcast(index, indices.shape), batchOrder);
+    index = withWindows(op, index, windows.size());
     const auto *window = llvm::find(windows, dim);
     if (window != windows.end() && sizes[dim] > 1)
       index = op.map<mpc::AddOp>({index, op.iota(sizes[dim],
@@ -371,11 +373,10 @@ static LogicalResult convertScatter(OpImport &op) {
       index = op.iota(extents[dim], indices.batchPlaces[i],
                       int64_t(shape.size()), type);
     } else if (i < batch.size() + map.size()) {
+      index = droppedOutside(op, indices.components[i - batch.size()],
+                             extents[dim], sizeOf(dim));
       index =
-          withWindows(op,
-                      droppedOutside(op, indices.components[i - batch.size()],
-                                     extents[dim], sizeOf(dim)),
-                      windows.size());
+          withWindows(op, op.broadcast(index, indices.shape), windows.size());
     }
     const auto *window = llvm::find(windows, dim);
     if (window != windows.end() && (sizeOf(dim) > 1 || !index)) {

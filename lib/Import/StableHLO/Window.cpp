@@ -281,11 +281,15 @@ static LogicalResult convertSelectAndScatter(OpImport &op) {
   if (!(largest || smallest) || constantSplat(init) != 0.0 ||
       !isa_and_nonnull<stablehlo::AddOp>(
           onlyOp(scatter.getScatter(), op.importer.source)) ||
-      !OpImport::isFloat(operand) || !isPoolable(image.spatial)) {
+      !OpImport::isFloat(operand) ||
+      (!image.spatial.empty() && !isPoolable(image.spatial))) {
     op.error() << "is read where it adds to the largest or smallest number of "
                   "a window, beginning with 0";
     return failure();
   }
+  // Windows of one element choose it.
+  if (image.spatial.empty())
+    return op.result(source);
   if (smallest)
     operand = op.map<NegOp>(operand);
   Value flat = image.in(op, operand);

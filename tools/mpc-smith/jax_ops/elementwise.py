@@ -24,7 +24,8 @@ SMOOTH = {
     "square": (jnp.square, -8, 8), "cube": (lambda x: x**3, -4, 4), "fourth": (lambda x: x**4, -3, 3),
     "reciprocal": (jnp.reciprocal, 0.2, 50), "power": (lambda x: x**1.5, 0.1, 10), "sinc": (jnp.sinc, 0.2, 3),
     "leaky_relu": (jax.nn.leaky_relu, -8, 8), "hard_tanh": (jax.nn.hard_tanh, -8, 8),
-    "hard_swish": (jax.nn.hard_swish, -8, 8), "relu6": (jax.nn.relu6, -8, 16), "swiglu_half": (lambda x: x * jax.nn.sigmoid(1.702 * x), -6, 6),
+    "hard_swish": (jax.nn.hard_swish, -8, 8), "relu6": (jax.nn.relu6, -8, 16),
+    "quick_gelu": (lambda x: x * jax.nn.sigmoid(1.702 * x), -6, 6),
 }
 STEPS = {"floor": jnp.floor, "ceil": jnp.ceil, "round": jnp.round, "sign": jnp.sign, "trunc": jnp.trunc,
          "round_away": lax.round}
@@ -144,7 +145,10 @@ def integer(p):
         "shl": lambda: lax.shift_left(*jnp.broadcast_arrays(a, shift)),
         "shr": lambda: lax.shift_right_logical(*jnp.broadcast_arrays(a, shift)),
         "sar": lambda: lax.shift_right_arithmetic(*jnp.broadcast_arrays(a, shift)),
-        "popcount": lambda: lax.population_count(a), "clz": lambda: lax.clz(a), "neg": lambda: -a,
+        "popcount": lambda: lax.population_count(a),
+        # Of a negative constant XLA computes -32.
+        "clz": lambda: lax.clz(a & a.dtype.type(0x7FFFFFFF)),
+        "neg": lambda: -a,
         "abs": lambda: jnp.abs(a), "sign": lambda: jnp.sign(a), "max": lambda: jnp.maximum(a, b),
         "min": lambda: jnp.minimum(a, b), "clip": lambda: jnp.clip(a, 1, 9), "sum": lambda: a.sum(-1, dtype=a.dtype),
     }

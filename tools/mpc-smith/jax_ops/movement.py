@@ -54,12 +54,13 @@ def slices(p):
 
 
 def start(p, extent):
-    """A start that is known or not, at times out of range (it is clamped)."""
+    """A start that is known or not. None is out of range: where one slice follows another,
+    XLA forgets that the inner start is clamped."""
     if p.chance(0.4):
-        return np.int32(p.random.randint(-2, extent + 1))
+        return np.int32(p.random.randint(0, extent))
     x = p.pick("i")
     x.used = True
-    return x.array.ravel()[0] % (extent + 2)
+    return x.array.ravel()[0] % (extent + 1)
 
 
 def dynamic(p):
@@ -216,6 +217,11 @@ def scatter(p):
     p.add(array, x.low - wide, x.high + wide, name != "add" and x.exact and y.exact, x)
 
 
+def one_zero(array):
+    """JAX orders -0 before 0 in some sorts, and in others not."""
+    return jnp.where(array == 0, 0.0, array)
+
+
 def order(p):
     axis = -1
     name = p.random.choice(["sort", "argsort", "top_k", "argmax", "cumsum", "cummax", "cummin", "cumlogsumexp", "median"])
@@ -226,9 +232,9 @@ def order(p):
         axis = p.random.randrange(x.rank)
         same(p, jnp.sort(x.array, axis, descending=p.chance(0.3)), x)
     elif name == "argsort":
-        p.add(jnp.argsort(x.array, axis, stable=True).astype(jnp.int32), 0, 0, True, x)
+        p.add(jnp.argsort(one_zero(x.array), axis, stable=True).astype(jnp.int32), 0, 0, True, x)
     elif name == "top_k":
-        values, indices = lax.top_k(x.array, p.random.randint(1, x.shape[-1]))
+        values, indices = lax.top_k(one_zero(x.array), p.random.randint(1, x.shape[-1]))
         same(p, values, x)
         if x.exact:
             p.add(indices.astype(jnp.int32), 0, 0, True, x)
