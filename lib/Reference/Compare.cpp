@@ -51,6 +51,22 @@ double mpc::reference::rmsRelativeError(const Tensor &actual,
                        : difference / magnitude);
 }
 
+/// What the order of the longest sum explains.
+static double orderTolerance(int64_t longestReduction) {
+  auto length = static_cast<double>(std::max<int64_t>(longestReduction, 1));
+  return 4 * std::sqrt(length) * 0x1p-24;
+}
+
+void mpc::reference::allowFor(OutputError &error, double deviation,
+                              int64_t longestReduction) {
+  auto count = static_cast<double>(std::max<int64_t>(error.compared, 1));
+  // The root mean square of n normal numbers varies by 1 / sqrt(2n) around 1.
+  double factor = std::max(2.0, 1 + 4.9 / std::sqrt(2 * count));
+  error.tolerance = std::max(
+      error.tolerance, factor * deviation + orderTolerance(longestReduction));
+  error.ok = error.mismatches == 0 && error.rmsRelativeError <= error.tolerance;
+}
+
 static OutputError compareIntegers(const Tensor &actual,
                                    const Tensor &reference,
                                    const Tensor &declared, bool fatal) {
@@ -112,10 +128,9 @@ OutputError mpc::reference::compareOutput(const Tensor &actual,
   double magnitude = std::sqrt(magnitudeSquares / count);
   if (magnitude == 0)
     magnitude = 1;
-  double length = static_cast<double>(std::max<int64_t>(longestReduction, 1));
   error.rmsRelativeError = std::sqrt(actualSquares / count) / magnitude;
   error.tolerance = 2 * std::sqrt(declaredSquares / count) / magnitude +
-                    4 * std::sqrt(length) * 0x1p-24;
+                    orderTolerance(longestReduction);
   if (error.mismatches > 0)
     error.maxAbsError = error.rmsRelativeError = kInfinity;
   error.ok = error.mismatches == 0 && error.rmsRelativeError <= error.tolerance;

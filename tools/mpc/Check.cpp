@@ -15,6 +15,7 @@
 #include "Finiteness.h"
 #include "Inputs.h"
 #include "Instrument.h"
+#include "Resample.h"
 #include "StoredModel.h"
 #include "Verdict.h"
 
@@ -49,6 +50,10 @@ private:
   /// float64, as far as the model's own types can tell; says where it does not.
   Status checkRewrites(Compiler::Module simplified);
   Status compileAndRun();
+  OutputError judge(size_t output) const;
+  /// Predicts the errors of outputs with few elements again, where one is over
+  /// its tolerance.
+  Status resample();
   Status compareExpected(Json &document, bool &ok);
   /// Runs both modes of the oracle on numbered ops.
   Status traceOps();
@@ -87,6 +92,9 @@ private:
   /// Of each output, as reportOutputs() judged it.
   std::vector<double> tolerances;
   int64_t longestReduction = 1;
+  /// Of each output, the error that the second mode makes as a rule; none where
+  /// `declared` is a good enough estimate of all.
+  std::vector<double> sampled;
   /// Of each output, the error of a rewrite that no rounding explains.
   llvm::SmallVector<std::optional<double>> rewriteErrors;
   /// The graph op by op, made where a report asks for it.
@@ -267,14 +275,47 @@ Status Checker::compileAndRun() {
   return {};
 }
 
+OutputError Checker::judge(size_t output) const {
+  OutputError error = reference::compareOutput(
+      actual[output], reference[output], declared[output], longestReduction,
+      exactIntegers(output));
+  if (!sampled.empty() && actual[output].isFloat() &&
+      reference[output].size() <= kFewElements)
+    reference::allowFor(error, sampled[output], longestReduction);
+  return error;
+}
+
+Status Checker::resample() {
+  bool isNeeded = llvm::any_of(llvm::seq(outputs.size()), [&](size_t i) {
+    OutputError error = judge(i);
+    return !error.ok && error.mismatches == 0 && actual[i].isFloat() &&
+           reference[i].size() <= kFewElements;
+  });
+  if (!isNeeded)
+    return {};
+  Result<Compiler::Module> imported = compiler->import(arguments.common.model);
+  if (!imported.ok())
+    return imported.status();
+  Result<std::vector<double>> errors = sampleErrors(
+      inputTensors, arguments.common.seed,
+      [&](std::vector<Tensor> &float64, std::vector<Tensor> &second) {
+        Status status =
+            oracle(**imported, reference::Rounding::Float64, float64);
+        return status.ok() ? oracle(reference::Rounding::Declared, second)
+                           : status;
+      });
+  if (!errors.ok())
+    return errors.status();
+  sampled = std::move(*errors);
+  return {};
+}
+
 void Checker::reportOutputs(Json &document, bool &ok) {
   std::vector<std::vector<std::string>> table = {
       {"output", "type", "max abs error", "rms rel error", "tolerance", ""}};
   Json list = Json::array();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    OutputError error =
-        reference::compareOutput(actual[i], reference[i], declared[i],
-                                 longestReduction, exactIntegers(i));
+    OutputError error = judge(i);
     error.ok &= !rewriteErrors[i];
     ok &= error.ok;
     tolerances.push_back(error.tolerance);
@@ -487,6 +528,8 @@ int Checker::run() {
   if (Status status = interpretModel(); !status.ok())
     return reporter.fail(status);
   if (Status status = compileAndRun(); !status.ok())
+    return reporter.fail(status);
+  if (Status status = resample(); !status.ok())
     return reporter.fail(status);
 
   bool ok = true;

@@ -58,6 +58,11 @@ OutputError compareOutput(const Tensor &actual, const Tensor &reference,
                           const Tensor &declared, int64_t longestReduction,
                           bool fatalIntegers);
 
+/// Widens the tolerance of a float output to what its elements exceed once in a
+/// million times where the errors of all are normal with `deviation`, relative
+/// to float64, and judges again.
+void allowFor(OutputError &error, double deviation, int64_t longestReduction);
+
 /// How `error` disagrees about finiteness with a reference of `shape`, in one
 /// sentence without its subject; empty where it does not.
 std::string finitenessFault(const OutputError &error,
