@@ -19,14 +19,15 @@ using mpc::reference::Tensor;
 /// Odd, so that the median is one of them.
 static constexpr int kSamples = 9;
 
-/// Moves every float by up to two units of float32's last place.
+/// Moves every float by more than its last bits: a sum with a larger number
+/// would round those away.
 static void nudge(std::vector<Tensor> &inputs, std::mt19937_64 &generator) {
-  std::uniform_int_distribution<int> steps(-2, 2);
+  std::uniform_real_distribution<double> part(-0x1p-12, 0x1p-12);
   for (Tensor &input : inputs)
     if (input.getType().getElementType().isF32())
       for (double &value : input.floats())
         // As float32 has it: both modes begin with the same numbers.
-        value = static_cast<float>(value * (1 + steps(generator) * 0x1p-23));
+        value = static_cast<float>(value * (1 + part(generator)));
 }
 
 Result<std::vector<double>> mpc::tool::sampleErrors(std::vector<Tensor> &inputs,

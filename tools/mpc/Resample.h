@@ -4,8 +4,8 @@
 //
 // The oracle's second mode predicts an error by making it. Where an output has
 // many elements their mean square is a good estimate of its size; of a few
-// elements, by chance, all may have been rounded the lucky way. Inputs that
-// differ in their last bits are rounded in other ways.
+// elements, by chance, all may have been rounded the lucky way. Inputs next
+// to them are rounded in other ways.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using RunBothModes =
                               std::vector<reference::Tensor> &declared)>;
 
 /// Of each output the standard deviation of the second mode's error relative to
-/// float64, as the median over draws of the inputs' last bits gives it, which
+/// float64, as the median over draws of inputs next to these gives it, which
 /// `seed` draws. `inputs` are as they were afterwards, also after an error.
 Result<std::vector<double>> sampleErrors(std::vector<reference::Tensor> &inputs,
                                          uint64_t seed,

@@ -18,21 +18,8 @@ using namespace mpc::hlo;
 
 /// Before `select(i < 0, i + extent, i)`: i; null where it is none.
 static Value countedFromEnd(OpImport &op, Value index, int64_t extent) {
-  if (auto reshape = index.getDefiningOp<ReshapeOp>()) {
-    Value inner = countedFromEnd(op, reshape.getInput(), extent);
-    return inner ? op.reshape(inner, OpImport::shape(index)) : Value();
-  }
-  auto select = index.getDefiningOp<mpc::SelectOp>();
-  auto compare = select ? select.getCondition().getDefiningOp<mpc::CompareOp>()
-                        : mpc::CompareOp();
-  auto add =
-      select ? select.getOnTrue().getDefiningOp<mpc::AddOp>() : mpc::AddOp();
-  Value plain = select ? select.getOnFalse() : Value();
-  if (!compare || !add || compare.getPredicate() != ComparePredicate::lt ||
-      compare.getLhs() != plain || constantSplat(compare.getRhs()) != 0.0 ||
-      add.getLhs() != plain || constantSplat(add.getRhs()) != double(extent))
-    return {};
-  return plain;
+  std::optional<CountedFromEnd> counted = countedFromEnd(op, index);
+  return counted && counted->extent == extent ? counted->index : Value();
 }
 
 /// Whether no element is negative.

@@ -19,6 +19,7 @@
 #include "mlir/IR/Diagnostics.h"
 
 #include <functional>
+#include <optional>
 
 namespace mpc::hlo {
 
@@ -198,6 +199,21 @@ mlir::Operation *onlyOp(mlir::Region &region, mlir::ModuleOp module);
 llvm::SmallVector<mlir::Value>
 convertScalars(OpImport &import, mlir::Region &region,
                llvm::ArrayRef<mlir::Value> arguments);
+
+/// An index that counts from the end of `extent` where it is negative.
+struct CountedFromEnd {
+  mlir::Value index;
+  int64_t extent;
+};
+
+/// What `select(index < 0, index + extent, index)` is made of, in the shape of
+/// `value`; none where it is something else.
+std::optional<CountedFromEnd> countedFromEnd(OpImport &op, mlir::Value value);
+
+/// Such an index compared with an end of its range, as a comparison of what it
+/// was before; null where it is something else.
+mlir::Value compareCountedFromEnd(OpImport &op, ComparePredicate predicate,
+                                  mlir::Value value, mlir::Value bound);
 
 } // namespace mpc::hlo
 

@@ -1,0 +1,58 @@
+//===- CountedFromEnd.cpp - indices as Python has them --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `x[i]` of JAX takes `select(i < 0, i + extent, i)`, and masks what is out of
+// range after that.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpImport.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::hlo;
+
+std::optional<CountedFromEnd> hlo::countedFromEnd(OpImport &op, Value value) {
+  if (auto reshape = value.getDefiningOp<ReshapeOp>()) {
+    std::optional<CountedFromEnd> inner =
+        countedFromEnd(op, reshape.getInput());
+    if (inner)
+      inner->index = op.reshape(inner->index, OpImport::shape(value));
+    return inner;
+  }
+  auto select = value.getDefiningOp<SelectOp>();
+  if (!select)
+    return std::nullopt;
+  auto compare = select.getCondition().getDefiningOp<CompareOp>();
+  auto add = select.getOnTrue().getDefiningOp<AddOp>();
+  Value index = select.getOnFalse();
+  if (!compare || !add || compare.getPredicate() != ComparePredicate::lt ||
+      compare.getLhs() != index || constantSplat(compare.getRhs()) != 0.0 ||
+      add.getLhs() != index)
+    return std::nullopt;
+  std::optional<double> extent = constantSplat(add.getRhs());
+  if (!extent || *extent < 1)
+    return std::nullopt;
+  return CountedFromEnd{index, int64_t(*extent)};
+}
+
+Value hlo::compareCountedFromEnd(OpImport &op, ComparePredicate predicate,
+                                 Value value, Value bound) {
+  std::optional<double> end = constantSplat(bound);
+  bool isBegin = predicate == ComparePredicate::ge && end == 0.0;
+  if (!isBegin && predicate != ComparePredicate::le)
+    return {};
+  std::optional<CountedFromEnd> counted = countedFromEnd(op, value);
+  if (!counted || !end)
+    return {};
+  // What is negative ends below the extent in any case.
+  if (isBegin)
+    end = -double(counted->extent);
+  else if (*end < double(counted->extent - 1))
+    return {};
+  return op.compare(predicate, counted->index,
+                    op.scalar(*end, OpImport::element(value)));
+}

@@ -1,0 +1,27 @@
+// RUN: mpc-translate --import-stablehlo %s | FileCheck %s
+
+// What JAX computes before `x[i]`, so that a negative index counts from the end,
+// is neither needed by the gather nor by the mask of what is out of range.
+
+// CHECK: func.func @main(%[[X:.*]]: tensor<7x4xf32> {{.*}}, %[[I:.*]]: tensor<3xi32>
+// CHECK-DAG: %[[GE:.*]] = mpc.compare ge %[[I]], %{{.*}}
+// CHECK-DAG: %[[LE:.*]] = mpc.compare le %[[I]], %{{.*}}
+// CHECK: mpc.and %[[GE]], %[[LE]]
+// CHECK: mpc.gather %[[X]], %[[I]] axis(0)
+func.func public @main(%x: tensor<7x4xf32>, %i: tensor<3xi32>) -> (tensor<3x4xf32>, tensor<3xi1>) {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %zero = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i32>) -> tensor<3xi32>
+  %c_0 = stablehlo.constant dense<7> : tensor<i32>
+  %extent = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i32>) -> tensor<3xi32>
+  %c_1 = stablehlo.constant dense<6> : tensor<i32>
+  %last = stablehlo.broadcast_in_dim %c_1, dims = [] : (tensor<i32>) -> tensor<3xi32>
+  %negative = stablehlo.compare LT, %i, %zero, SIGNED : (tensor<3xi32>, tensor<3xi32>) -> tensor<3xi1>
+  %added = stablehlo.add %i, %extent : tensor<3xi32>
+  %index = stablehlo.select %negative, %added, %i : tensor<3xi1>, tensor<3xi32>
+  %ge = stablehlo.compare GE, %index, %zero, SIGNED : (tensor<3xi32>, tensor<3xi32>) -> tensor<3xi1>
+  %le = stablehlo.compare LE, %index, %last, SIGNED : (tensor<3xi32>, tensor<3xi32>) -> tensor<3xi1>
+  %inside = stablehlo.and %ge, %le : tensor<3xi1>
+  %starts = stablehlo.reshape %index : (tensor<3xi32>) -> tensor<3x1xi32>
+  %rows = "stablehlo.gather"(%x, %starts) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 4>}> : (tensor<7x4xf32>, tensor<3x1xi32>) -> tensor<3x4xf32>
+  return %rows, %inside : tensor<3x4xf32>, tensor<3xi1>
+}
