@@ -1,0 +1,25 @@
+//===- FuzzOnnx.cpp - bytes that claim to be an ONNX model ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FuzzTarget.h"
+
+#include "mpc/Import/ONNX.h"
+
+using namespace mpc;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  fuzz::Messages messages(context);
+  OnnxImportOptions options;
+  // What is only large is refused soon, so that the next input comes soon.
+  options.maxFoldBytes = int64_t(1) << 20;
+  options.maxTensorBytes = int64_t(1) << 26;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      importOnnxBytes({reinterpret_cast<const char *>(data), size}, "fuzz.onnx",
+                      /*modelFolder=*/"", options, &context);
+  messages.check(module.get());
+  return 0;
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Runs every libFuzzer program of test/fuzz for so many seconds; what one finds
+# lies in build-fuzz/found/NAME. They start from files that tests read, and keep
+# what they learn in build-fuzz/corpus/NAME. usage: fuzz.sh [SECONDS] [NAME...]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+seconds=${1:-60}
+shift || true
+names=("$@")
+[ ${#names[@]} -gt 0 ] || names=(onnx text arrays executable policy)
+tools/install-deps.sh
+tools/ci/build.sh fuzz "${names[@]/#/fuzz-}"
+
+# Files for a program to start from, by name: what tests read.
+seeds() {
+  case $1 in
+  onnx) find test/Inputs /usr/share/libonnx-testdata/data/node .venv/onnx-tests/lib \
+    -name '*.onnx' -size -8k 2>/dev/null ;;
+  text) find build-fuzz/texts -name '*.mlir' ;;
+  arrays) find test/Inputs build-fuzz/compiled \( -name '*.npz' -o -name '*.npy' \) -size -64k ;;
+  executable) find build-fuzz/compiled -name '*.mpcx' ;;
+  policy) find lib/Policy/data test/Dialect test/Inputs -name '*.json' ;;
+  esac
+}
+
+mkdir -p build-fuzz/texts build-fuzz/compiled
+# Each part of a file of tests is a model of its own.
+python3 - <<'PYTHON'
+import pathlib
+for file in sorted(pathlib.Path("test").rglob("*.mlir")):
+    for number, part in enumerate(file.read_text().split("// -----")):
+        lines = [line for line in part.splitlines() if not line.lstrip().startswith("//")]
+        if 0 < sum(map(len, lines)) < 8000:
+            name = "-".join(file.parts[1:])[:-len(".mlir")]
+            pathlib.Path(f"build-fuzz/texts/{name}-{number}.mlir").write_text("\n".join(lines) + "\n")
+PYTHON
+# Compiled models and arrays need a compiler: that of the default build, where it is.
+if [ -x build/bin/mpc ]; then
+  for model in small-cnn half-matmul; do
+    for target in avx2 avx512; do
+      build/bin/mpc compile "test/Inputs/onnx/$model.onnx" --target "cpu:$target" --quiet \
+        -o "build-fuzz/compiled/$model-$target.mpcx" >/dev/null || true
+    done
+  done
+fi
+python3 - <<'PYTHON'
+# Arrays as NumPy writes them: small ones of several types, stored and deflated.
+import struct
+import zipfile
+
+
+def npy(descr, shape, data, order="False", version=1):
+    header = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}".encode()
+    size = 2 if version == 1 else 4
+    header += b" " * (-(8 + size + len(header) + 1) % 64) + b"\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + len(header).to_bytes(size, "little") + header + data
+
+
+arrays = {"f4": npy("<f4", (2, 3), struct.pack("<6f", *range(6))),
+          "i8": npy("<i8", (4,), struct.pack("<4q", *range(4)), version=2),
+          "turned": npy("<f8", (2, 2), struct.pack("<4d", *range(4)), order="True"),
+          "scalar": npy("|b1", (), b"\1"), "half": npy("<f2", (0, 3), b""), "bf16": npy("<V2", (2,), bytes(4))}
+for name, data in arrays.items():
+    with open(f"build-fuzz/compiled/{name}.npy", "wb") as file:
+        file.write(data)
+for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(f"build-fuzz/compiled/arrays-{kind}.npz", "w", kind) as archive:
+        for name, data in arrays.items():
+            archive.writestr(name + ".npy", data)
+PYTHON
+
+# As in asan.sh; leaks in what LLVM keeps for a process's life are no finding.
+export ASAN_OPTIONS=allocator_may_return_null=1:allow_user_poisoning=0:detect_stack_use_after_return=0
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# Runs one program; prints what it did and found.
+fuzz() {
+  local name=$1 first=build-fuzz/seeds/$1 status=0
+  rm -rf "$first"
+  mkdir -p "$first" "build-fuzz/corpus/$name" "build-fuzz/found/$name"
+  # Equal names lie in many folders.
+  seeds "$name" | while read -r file; do
+    cp "$file" "$first/$(sha256sum <"$file" | cut -c1-16)"
+  done
+  build-fuzz/bin/fuzz-"$name" "build-fuzz/corpus/$name" "$first" -max_total_time="$seconds" -timeout=10 \
+    -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=65536 -print_final_stats=1 -verbosity=1 \
+    -artifact_prefix="build-fuzz/found/$name/" 2>"build-fuzz/$name.log" >&2 || status=1
+  echo "$name: $(find "$first" -type f | wc -l) files to start from, $(grep -oE "number_of_executed_units: +[0-9]+" \
+    "build-fuzz/$name.log" | grep -oE "[0-9]+$") inputs, $([ "$status" = 0 ] && echo clean || echo FAILED)"
+  [ "$status" = 0 ] || grep -E "ERROR|SUMMARY|runtime error" "build-fuzz/$name.log" | head -5
+  return "$status"
+}
+
+# One on each core.
+status=0 running=0
+for name in "${names[@]}"; do
+  fuzz "$name" &
+  running=$((running + 1))
+  [ "$running" -lt "$(nproc)" ] || { wait -n || status=1; running=$((running - 1)); }
+done
+while [ "$running" -gt 0 ]; do
+  wait -n || status=1
+  running=$((running - 1))
+done
+exit "$status"
