@@ -579,6 +579,7 @@ MASK = RANDOM.rand(5, 40) < 0.5
 case("mask", lambda x: jnp.where(MASK, x, 0), f(5, 40))
 case("known_draw", lambda x: x + jax.random.uniform(jax.random.PRNGKey(5), (13, 31, 1), "f"), f(1))
 case("whole_scatter", lambda x: (x.at[...].add(1), x.at[...].mul(x), x.at[:].set(2)), f(3, 4))
+case("along_one", lambda x, i: jnp.take_along_axis(x, i, 0), f(1, 2, 3), i(3, 4, 2, 3, lo=-2))
 case(
     "empty_window",
     lambda x, w: jnp.concatenate([lax.conv_general_dilated(x, w, (1,), [(-2, 0)]).reshape(0), x.reshape(-1)]),

@@ -12,6 +12,7 @@ Prints a line per failure and keeps module and arrays in FOLDER. Exit code 1 whe
 something failed.
 """
 
+import json
 import os
 import pathlib
 import sys
@@ -36,6 +37,7 @@ from export import export  # noqa: E402
 from pool import Pool, Skip, Value  # noqa: E402
 
 MAX_OUTPUTS = 8
+MAX_ERROR = 1e-3
 
 
 class Drawn:
@@ -99,7 +101,9 @@ def run_seed(task):
             answers = np.load(folder / "expected.npz")
             if not all(np.isfinite(answers[name]).all() for name in answers.files):
                 return seed, [], [], "not finite"
-            findings = campaign.check(mpc, folder, "module.mlir", True, True,
+            # Where JAX in float32 misses its own answers, a slope has jumped.
+            errors = [output["rms_relative_error"] for output in json.loads((folder / "meta.json").read_text())["outputs"]]
+            findings = campaign.check(mpc, folder, "module.mlir", True, max(errors) < MAX_ERROR,
                                       campaign.POLICIES[:1] if drawn.gradients else campaign.POLICIES)
             if findings and failures:
                 campaign.keep(folder, failures, seed, findings)

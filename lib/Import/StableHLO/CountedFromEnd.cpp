@@ -36,7 +36,9 @@ std::optional<CountedFromEnd> hlo::countedFromEnd(OpImport &op, Value value) {
   std::optional<double> extent = constantSplat(add.getRhs());
   if (!extent || *extent < 1)
     return std::nullopt;
-  return CountedFromEnd{index, int64_t(*extent)};
+  // It may be a scalar, which the other operands stretch.
+  return CountedFromEnd{op.broadcast(index, OpImport::shape(value)),
+                        int64_t(*extent)};
 }
 
 Value hlo::compareCountedFromEnd(OpImport &op, ComparePredicate predicate,
