@@ -204,9 +204,15 @@ Status tool::setTraining(const std::string &text, CompileOptions &compile) {
   if (text.empty())
     return {};
   llvm::Expected<TrainingOptions> training = parseTraining(text);
-  if (!training)
+  if (!training) {
+    std::string reason = llvm::toString(training.takeError());
+    // The parser of options names itself.
+    llvm::StringRef said = llvm::StringRef(reason).trim();
+    said.consume_front("<Pass-Options-Parser>: ");
     return Status(StatusCode::InvalidArgument, "--training " + text,
-                  llvm::toString(training.takeError()));
+                  said.str() + "; give a part and its flags, as in \"step "
+                               "optimizer=sgd\"");
+  }
   compile.training = std::move(*training);
   return {};
 }

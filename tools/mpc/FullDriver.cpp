@@ -138,6 +138,7 @@ void FullDriver::declare(CLI::App &app) {
       ->add_option("--seconds", tuneKernels.seconds,
                    "time after which no further schedule is tried")
       ->check(CLI::Range(0.0, 1e6))
+      ->check(finiteNumber())
       ->capture_default_str();
   addTraining(*command, tuneKernels.training, "tune");
   command->add_option("-o,--output", tuneKernels.output,

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 
 using namespace mpc;
@@ -22,6 +23,18 @@ bool tool::splitPair(const std::string &text, std::string &key,
   key = text.substr(0, at);
   value = text.substr(at + 1);
   return true;
+}
+
+CLI::Validator tool::finiteNumber() {
+  return CLI::Validator(
+      [](std::string &text) {
+        double value = 0;
+        bool isFinite =
+            CLI::detail::lexical_cast(text, value) && std::isfinite(value);
+        return isFinite ? std::string()
+                        : "\"" + text + "\" is not a finite number";
+      },
+      "");
 }
 
 std::vector<int64_t> tool::parseExtents(const std::string &text) {

@@ -13,6 +13,7 @@
 #include "mpc/Runtime/Device.h"
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -58,6 +59,9 @@ void addModelOptions(CLI::App &command, CommonOptions &options);
 bool splitPair(const std::string &text, std::string &key, std::string &value);
 /// Reads positive numbers between commas; none where `text` is something else.
 std::vector<int64_t> parseExtents(const std::string &text);
+
+/// Refuses "nan" and "inf", which lie in the range of every other check.
+CLI::Validator finiteNumber();
 
 /// The compile that the flags ask for; messages go to `reporter`.
 Result<CompileOptions> makeCompileOptions(const CommonOptions &options,

@@ -251,6 +251,7 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
       ->capture_default_str();
   command.add_option("--lr", flags.rate, "learning rate")
       ->check(CLI::NonNegativeNumber)
+      ->check(finiteNumber())
       ->capture_default_str();
   command
       .add_option("--schedule", flags.schedule,
@@ -262,15 +263,18 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
   command
       .add_option("--weight-decay", flags.weightDecay,
                   "weight decay; decoupled for adamw")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->check(finiteNumber());
   command
       .add_option("--clip-norm", flags.clipNorm,
                   "largest global norm of the gradients")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->check(finiteNumber());
   command
       .add_option("--clip-value", flags.clipValue,
                   "largest magnitude of a gradient's elements")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->check(finiteNumber());
   command
       .add_option("--accumulate", flags.accumulate,
                   "batches whose gradients are averaged into one update")
