@@ -219,7 +219,7 @@ static void addList(CLI::App &command, const char *flag,
 }
 
 /// KIND, checked, and whatever follows the first comma.
-static CLI::Validator kindOf(std::vector<std::string> kinds) {
+static CLI::Validator kindOf(const std::vector<std::string> &kinds) {
   return CLI::Validator(
       [kinds](std::string &text) {
         std::string kind = text.substr(0, text.find(',')), known;
