@@ -12,11 +12,12 @@ names=("$@")
 tools/install-deps.sh
 tools/ci/build.sh fuzz "${names[@]/#/fuzz-}"
 
-# Files for a program to start from, by name: what tests read.
+# Files for a program to start from, by name: what tests read. A folder that is
+# not there (the tests' script sets up ONNX's own) has none, and is no failure.
 seeds() {
   case $1 in
   onnx) find test/Inputs /usr/share/libonnx-testdata/data/node .venv/onnx-tests/lib \
-    -name '*.onnx' -size -8k 2>/dev/null ;;
+    -name '*.onnx' -size -8k 2>/dev/null || true ;;
   text) find build-fuzz/texts -name '*.mlir' ;;
   arrays) find test/Inputs build-fuzz/compiled \( -name '*.npz' -o -name '*.npy' \) -size -64k ;;
   executable) find build-fuzz/compiled -name '*.mpcx' ;;
