@@ -132,6 +132,10 @@ struct TargetFacts {
   /// Second-level cache of a core, and multiply-adds that it has in flight; of
   /// a CPU.
   int64_t cacheBytes = 0, multiplyAddsInFlight = 0;
+  /// What a core has of the last-level cache, and the rate at which it reads
+  /// there, in GB/s; 0 where that is as slow as memory.
+  int64_t farCacheBytes = 0;
+  double farCacheBandwidth = 0;
   /// Extent that contractions of a type without a unit want.
   int64_t plainMultiple = 1;
   /// Multiprocessors of the largest product, to fill a GPU with blocks.

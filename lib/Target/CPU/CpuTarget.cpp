@@ -108,6 +108,9 @@ static std::vector<TargetFacts> describeLevels() {
   dots.float32Rate = 0.1175;
   dots.float64Rate = dots.float32Rate / 2;
   dots.bandwidth = 29;
+  // As fast as the second-level cache; such servers have 32 MB for 8 cores.
+  dots.farCacheBytes = 4 << 20;
+  dots.farCacheBandwidth = 100;
   // One port, six cycles; kernels pad odd depths in registers.
   dots.multiplyAddsInFlight = 12;
   dots.units = {{MathType::BFloat16, 1, 0.235, "AVX-512 BF16", 2,

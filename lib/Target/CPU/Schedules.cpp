@@ -49,6 +49,7 @@ struct Cut {
   void cutFilterGradient();
   void cutAttention();
   void fetchResiduals();
+  bool streamsPanels(bool collides) const;
 
   int64_t items() const {
     return outer * divideCeil(allBlocks, blocksPerItem) *
@@ -88,6 +89,20 @@ static bool isLarge(const Contraction &c) {
   return shape.depth > kLeastDepth || c.transposeLhs;
 }
 
+/// Whether rows that have to be copied, or come from memory, are used for more
+/// packed panels than the second-level cache holds. That pays where blocks
+/// multiply no faster than panels come from the last-level cache, with half of
+/// its rate to spare.
+bool Cut::streamsPanels(bool collides) const {
+  const TargetFacts &facts = c.target.info().facts();
+  bool isFar = c.product.m * c.product.depth * bytes > facts.farCacheBytes;
+  if (packsRight || isTiled(c.unit) || !(collides || isFar))
+    return false;
+  // A factor of a panel is multiplied by one of each row; in GB/s.
+  double rate = 1000 * facts.float32Rate * c.speedup() / double(2 * rows);
+  return 2 * rate * double(bytes) <= facts.farCacheBandwidth;
+}
+
 void Cut::cutProduct() {
   const ProductShape &shape = c.product;
   outer = shape.batch;
@@ -101,11 +116,18 @@ void Cut::cutProduct() {
   // where enough panels read them.
   bool collides = shape.depth * bytes % 4096 == 0;
   int64_t fewestReaders = isTiled(c.unit) ? 4 : 2;
-  int64_t share = collides && !isTiled(c.unit) ? cache * 3 / 4 : cache / 2;
+  bool streams = streamsPanels(collides);
+  int64_t share = cache / 2;
+  if (streams)
+    share = c.target.info().facts().farCacheBytes;
+  else if (collides && !isTiled(c.unit))
+    share = cache * 3 / 4;
   panelsPerItem = std::clamp<int64_t>(share / panelBytes, 1, panels);
+  panelsPerItem = divideCeil(panels, divideCeil(panels, panelsPerItem));
   // Panels that come from memory, or are packed here, pay for themselves over
   // many rows.
-  blocksPerItem = std::min<int64_t>(allBlocks, packsRight ? 64 : 32);
+  int64_t mostBlocks = packsRight ? 64 : 32;
+  blocksPerItem = divideCeil(allBlocks, divideCeil(allBlocks, mostBlocks));
   constexpr int64_t kWantedItems = 8;
   packsLeft |= collides && panelsPerItem >= fewestReaders;
   int64_t fewestPanels = packsLeft ? std::min<int64_t>(panels, 4) : 1;
@@ -117,7 +139,7 @@ void Cut::cutProduct() {
   // foresee across pages.
   constexpr int64_t kMostPanels = 8;
   fetchesRows = !packsLeft && !c.transposeLhs && !isTiled(c.unit) &&
-                panelsPerItem <= kMostPanels &&
+                (streams || panelsPerItem <= kMostPanels) &&
                 shape.m * shape.depth * bytes > cache;
   fetchResiduals();
 }

@@ -1,5 +1,6 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512bf16 --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s --check-prefix=FAST
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s --check-prefix=AVX2
 
 // Blocks fill the registers; rows are read in place where no element is widened.
@@ -51,6 +52,44 @@ func.func private @rows_of_other_sizes(%x: tensor<512x1040xf32>, %w: tensor<24x1
   %0 = mpc.matmul %x, %w packed<columns = 32>
       : (tensor<512x1040xf32>, tensor<24x1040x32xf32>) -> tensor<512x768xf32>
   return %0 : tensor<512x768xf32>
+}
+
+// -----
+
+// Rows that are copied, or that come from memory, are used for more panels than the
+// second-level cache holds where the last-level cache is as fast.
+
+// CHECK-LABEL: @streamed_for_copied_rows
+// CHECK-SAME: panels_per_item = 3, pack = left>
+// FAST-LABEL: @streamed_for_copied_rows
+// FAST-SAME: panels_per_item = 16, pack = left>
+func.func private @streamed_for_copied_rows(%x: tensor<2048x2048xf32>, %w: tensor<64x2048x32xf32>) -> tensor<2048x2048xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32>
+      : (tensor<2048x2048xf32>, tensor<64x2048x32xf32>) -> tensor<2048x2048xf32>
+  return %0 : tensor<2048x2048xf32>
+}
+
+// CHECK-LABEL: @streamed_for_far_rows
+// CHECK-SAME: panels_per_item = 5, ahead = rows>
+// FAST-LABEL: @streamed_for_far_rows
+// FAST-SAME: panels_per_item = 32, ahead = rows>
+func.func private @streamed_for_far_rows(%x: tensor<8192x784xf32>, %w: tensor<128x784x32xf32>) -> tensor<8192x4096xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32>
+      : (tensor<8192x784xf32>, tensor<128x784x32xf32>) -> tensor<8192x4096xf32>
+  return %0 : tensor<8192x4096xf32>
+}
+
+// Few rows stay where they are.
+
+// FAST-LABEL: @not_streamed
+// FAST-SAME: panels_per_item = 5, ahead = rows>
+func.func private @not_streamed(%x: tensor<512x784xf32>, %w: tensor<128x784x32xf32>) -> tensor<512x4096xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32>
+      : (tensor<512x784xf32>, tensor<128x784x32xf32>) -> tensor<512x4096xf32>
+  return %0 : tensor<512x4096xf32>
 }
 
 // -----
