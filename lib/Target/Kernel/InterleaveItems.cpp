@@ -1,10 +1,10 @@
-//===- InterleaveItems.cpp - two items of tiles at a time -----------------===//
+//===- InterleaveItems.cpp - some items of tiles at a time ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Items that do not depend on each other, op by op: the chain of additions,
-// divisions and roots between two walks of one item runs while the other's
-// does, and what both read is read once (unroll and jam).
+// divisions and roots between two walks of one item runs while the others'
+// do, and what all read is read once (unroll and jam).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,61 +19,69 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::tile;
 
-static void pairOps(OpBuilder &builder, ArrayRef<Operation *> ops,
-                    IRMapping &other);
+/// What stands for the first item's values in each of the others.
+using Copies = MutableArrayRef<IRMapping>;
+
+static void copyOps(OpBuilder &builder, ArrayRef<Operation *> ops,
+                    Copies copies);
 
 static SmallVector<Operation *> opsOf(Block &block) {
   return llvm::map_to_vector(block.without_terminator(),
                              [](Operation &op) { return &op; });
 }
 
-static SmallVector<Value> mapped(ValueRange values, const IRMapping &other) {
-  return llvm::map_to_vector(
-      values, [&](Value value) { return other.lookupOrDefault(value); });
+/// Values of the first item and behind them those of the others.
+static SmallVector<Value> ofAll(ValueRange own, Copies copies) {
+  SmallVector<Value> values(own);
+  for (const IRMapping &copy : copies)
+    for (Value value : own)
+      values.push_back(copy.lookupOrDefault(value));
+  return values;
 }
 
-/// One walk for both: the same positions, the carried values side by side.
-static void pairWalk(OpBuilder &builder, WalkOp walk, IRMapping &other) {
-  auto both = [&](ValueRange own) {
-    SmallVector<Value> values(own);
-    llvm::append_range(values, mapped(own, other));
-    return values;
-  };
+/// Maps the first of `values` to those of the other items behind them.
+static void mapOthers(ValueRange values, size_t count, Copies copies) {
+  for (auto [number, copy] : llvm::enumerate(copies))
+    for (size_t i = 0; i < count; ++i)
+      copy.map(values[i], values[(number + 1) * count + i]);
+}
+
+/// One walk for all: the same positions, the carried values side by side.
+static void joinWalks(OpBuilder &builder, WalkOp walk, Copies copies) {
   size_t count = walk.getInitial().size();
-  auto merged = WalkOp::create(builder, walk.getLoc(), walk.getFrom(),
-                               walk.getTo(), static_cast<int64_t>(walk.getBy()),
-                               walk.getMasked(), both(walk.getInitial()));
+  auto merged =
+      WalkOp::create(builder, walk.getLoc(), walk.getFrom(), walk.getTo(),
+                     static_cast<int64_t>(walk.getBy()), walk.getMasked(),
+                     ofAll(walk.getInitial(), copies));
   Block &from = walk.getBody().front(), &to = merged.getBody().front();
   for (auto [argument, value] :
        llvm::zip(from.getArguments(), to.getArguments()))
     argument.replaceAllUsesWith(value);
-  ValueRange carried = merged.getCarried();
-  for (size_t i = 0; i < count; ++i)
-    other.map(carried[i], carried[count + i]);
+  mapOthers(merged.getCarried(), count, copies);
   // Without carried values the new walk's block has its terminator already.
   if (!to.empty())
     to.back().erase();
   to.getOperations().splice(to.end(), from.getOperations());
-  pairOps(builder, opsOf(to), other);
+  copyOps(builder, opsOf(to), copies);
   Operation *yield = to.getTerminator();
-  yield->setOperands(both(yield->getOperands()));
+  yield->setOperands(ofAll(yield->getOperands(), copies));
   ValueRange results = merged.getResults();
-  for (size_t i = 0; i < count; ++i)
-    other.map(results[i], results[count + i]);
+  mapOthers(results, count, copies);
   walk.replaceAllUsesWith(results.take_front(count));
   walk.erase();
 }
 
-static void pairOps(OpBuilder &builder, ArrayRef<Operation *> ops,
-                    IRMapping &other) {
+static void copyOps(OpBuilder &builder, ArrayRef<Operation *> ops,
+                    Copies copies) {
   for (Operation *op : ops) {
     builder.setInsertionPointAfter(op);
     if (auto walk = dyn_cast<WalkOp>(op))
-      pairWalk(builder, walk, other);
+      joinWalks(builder, walk, copies);
     else if (auto commit = dyn_cast<CommitOp>(op))
-      pairOps(builder, opsOf(commit.getBody().front()), other);
+      copyOps(builder, opsOf(commit.getBody().front()), copies);
     else
-      builder.clone(*op, other);
+      for (IRMapping &copy : copies)
+        builder.clone(*op, copy);
   }
 }
 
@@ -95,27 +103,32 @@ static void fetchAhead(OpBuilder &builder, vector::LoadOp load, int64_t ahead) {
 }
 
 void mpc::interleaveItems(OpBuilder &builder, ArrayRef<Operation *> ops,
-                          Value item, Value second, int64_t ahead) {
+                          Value item, ValueRange others, int64_t ahead) {
   OpBuilder::InsertionGuard guard(builder);
   Operation *before = ops.front()->getPrevNode(),
             *after = ops.back()->getNextNode();
-  IRMapping other;
-  other.map(item, second);
-  pairOps(builder, ops, other);
+  SmallVector<IRMapping> copies(others.size());
+  for (auto [copy, other] : llvm::zip_equal(copies, others))
+    copy.map(item, other);
+  copyOps(builder, ops, copies);
   if (!ahead)
     return;
   for (Operation *op = before->getNextNode(); op != after;
        op = op->getNextNode())
     if (auto walk = dyn_cast<WalkOp>(op)) {
-      // What both read has no copy.
       SmallVector<vector::LoadOp> loads;
       walk.walk([&](vector::LoadOp load) {
-        Value copy = other.lookupOrNull(load.getResult());
-        auto second =
-            copy ? copy.getDefiningOp<vector::LoadOp>() : vector::LoadOp();
-        if (second && second.getMemRefType().getLayout().isIdentity() &&
-            second->getOperands() != load->getOperands())
-          loads.append({load, second});
+        if (!load.getMemRefType().getLayout().isIdentity())
+          return;
+        size_t before = loads.size();
+        for (const IRMapping &copy : copies)
+          // What all read stands at the same place in each.
+          if (Value value = copy.lookupOrNull(load.getResult()))
+            if (auto other = value.getDefiningOp<vector::LoadOp>();
+                other && other->getOperands() != load->getOperands())
+              loads.push_back(other);
+        if (loads.size() > before)
+          loads.push_back(load);
       });
       for (vector::LoadOp load : loads)
         fetchAhead(builder, load, ahead);

@@ -21,7 +21,11 @@ static constexpr int64_t kRecomputeCost = 6;
 /// row waits for a sum over lanes, a division and a root, some 100 cycles each
 /// time, which longer rows do not feel; and both rows stay in the first cache.
 static constexpr int64_t kLongestPair = 2048;
-/// The same for 32-bit rows of powers, which have enough to do in between.
+/// Rows whose results have 16 bits wait for memory less: those of at most this
+/// many elements go four at a time, as far as registers allow.
+static constexpr int64_t kLongestOfFour = 1024;
+/// The longest pairs of 32-bit rows of powers, which have enough to do in
+/// between.
 static constexpr int64_t kLongestPairOfPowers = 256;
 
 /// Rows of more elements than this in all come from beyond the second cache.
@@ -39,7 +43,7 @@ public:
     if (form.isVertical())
       planVertical();
     else if (goesInPairs())
-      together = 2;
+      together = fitsFour() && form.rows() % 4 == 0 ? 4 : 2;
   }
 
   PhaseCost cost() override;
@@ -48,7 +52,11 @@ public:
 private:
   void planVertical();
   bool isCached() const { return form.rows() * form.length() <= kCached; }
+  bool isNarrow() const;
   bool goesInPairs() const;
+  bool fitsFour() const;
+  /// Two registers of each of four rows leave some for what is computed.
+  int64_t vectorOfFour() const { return 2 * context.target.lanes; }
   SmallVector<Value> keptBy(Operation *op);
 
   LoopContext &context;
@@ -90,18 +98,26 @@ void RowPhase::planVertical() {
     emitter.unbind(op->getResult(0));
 }
 
-bool RowPhase::goesInPairs() const {
-  if (!context.target.privateScratch || form.rows() % 2 != 0)
-    return false;
-  bool isNarrow = llvm::all_of(roots, [](const Root &root) {
+bool RowPhase::isNarrow() const {
+  return llvm::all_of(roots, [](const Root &root) {
     return getElementTypeOrSelf(root.tensor.getType())
                .getIntOrFloatBitWidth() <= 16;
   });
+}
+
+bool RowPhase::goesInPairs() const {
+  if (!context.target.privateScratch || form.rows() % 2 != 0)
+    return false;
   bool hasPowers = llvm::any_of(
       form.ops, [](Operation *op) { return isa<SoftmaxOp, LogSoftmaxOp>(op); });
-  return (isNarrow || isCached()) &&
+  return (isNarrow() || isCached()) &&
          form.length() <=
-             (hasPowers && !isNarrow ? kLongestPairOfPowers : kLongestPair);
+             (hasPowers && !isNarrow() ? kLongestPairOfPowers : kLongestPair);
+}
+
+bool RowPhase::fitsFour() const {
+  return isNarrow() && context.target.registers >= 32 && form.rows() % 4 == 0 &&
+         form.length() <= kLongestOfFour && form.length() % vectorOfFour() == 0;
 }
 
 PhaseCost RowPhase::cost() {
@@ -137,6 +153,9 @@ LogicalResult RowPhase::emit(Value item) {
   choice.columns = lanes;
   choice.takesOneWalk = form.isVertical() && form.fitsOneWalk();
   choice.keepsPowers = context.target.privateScratch;
+  // Also where rows are no multiple of four: the sums of a row have one order.
+  if (fitsFour())
+    choice.vector = vectorOfFour();
   choice.kept = [&](size_t op) { return keptBy(form.ops[op]); };
   SmallVector<RowProgram::Stored> stored;
   for (const Root &root : roots)
@@ -145,10 +164,12 @@ LogicalResult RowPhase::emit(Value item) {
   if (together == 1)
     return program.emitItem(item);
   IndexMath index{emitter.getBuilder(), emitter.getLoc()};
-  Value first = index.mul(item, together),
-        second = index.add(first, emitter.index(1));
+  Value first = index.mul(item, together);
+  SmallVector<Value> others;
+  for (int64_t number = 1; number < together; ++number)
+    others.push_back(index.add(first, emitter.index(number)));
   OpBuilder &builder = emitter.getBuilder();
-  Operation *before = second.getDefiningOp();
+  Operation *before = others.back().getDefiningOp();
   if (failed(program.emitItem(first)))
     return failure();
   SmallVector<Operation *> ops;
@@ -157,7 +178,7 @@ LogicalResult RowPhase::emit(Value item) {
        op = op->getNextNode())
     ops.push_back(op);
   interleaveItems(
-      builder, ops, first, second,
+      builder, ops, first, others,
       form.rows() * form.length() > kCached ? together * form.length() : 0);
   return success();
 }

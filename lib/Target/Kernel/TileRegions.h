@@ -23,14 +23,14 @@ Carried applyJoin(mlir::OpBuilder &builder, tile::JoinOp join,
 Carried moveBody(mlir::OpBuilder &builder, mlir::Region &region,
                  mlir::ValueRange arguments);
 
-/// Makes the code of two items of `ops`, the code of the one with number `item`
-/// in the order of its block: each op is followed by the one of item `second`
-/// (defined before `ops`), and a walk goes for both. The items do not depend
-/// on each other, nor do theirs lie over what the other reads. The first walk
-/// fetches what it reads `ahead` elements farther on; 0: nothing.
+/// Makes the code of several items of `ops`, the code of the one with number
+/// `item` in the order of its block: each op is followed by those of items
+/// `others` (defined before `ops`), and a walk goes for all. The items do not
+/// depend on each other, nor do theirs lie over what another reads. The first
+/// walk fetches what it reads `ahead` elements farther on; 0: nothing.
 void interleaveItems(mlir::OpBuilder &builder,
                      llvm::ArrayRef<mlir::Operation *> ops, mlir::Value item,
-                     mlir::Value second, int64_t ahead);
+                     mlir::ValueRange others, int64_t ahead);
 
 /// Replaces walks, joins and what items keep, all below `root`, by the loops of
 /// one worker; `allocate` gives memory that is the worker's own. tile.own

@@ -39,6 +39,19 @@ func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
   return %0 : tensor<64x512xf32>
 }
 
+// Short rows of 16 bits go four at a time, in vectors that leave registers for four.
+
+// CHECK-LABEL: func.func private @fours_impl(
+// CHECK: tile.own %{{.*}} in (16)
+// CHECK:   %{{.*}}:4 = tile.walk (%{{.*}}) from (0) to (512) by 32
+// CHECK-COUNT-4: tile.join largest
+func.func private @fours(%x: tensor<64x512xbf16>) -> tensor<64x512xbf16> attributes {mpc.kernel_kind = "row_reduction"} {
+  %0 = mpc.cast %x : tensor<64x512xbf16> to tensor<64x512xf32>
+  %1 = mpc.softmax %0 axis(1) : tensor<64x512xf32>
+  %2 = mpc.cast %1 : tensor<64x512xf32> to tensor<64x512xbf16>
+  return %2 : tensor<64x512xbf16>
+}
+
 // What the next block and this one's epilogue read is asked for while this one is multiplied: the
 // residual in lines of the last row's columns, the rows to the second level, some in each step.
 

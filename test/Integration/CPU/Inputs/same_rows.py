@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""same_rows.py FOLDER OP ELEMENT: runs `mpc.OP` over six rows, which go in pairs, and over the
-first three of them, which go one by one, and wants the same bits."""
+"""same_rows.py FOLDER OP ELEMENT: runs `mpc.OP` over eight rows, which go in fours where they are
+short and have 16 bits, over the first six, which go in pairs, and over the first three, which go
+one by one, and wants the same bits."""
 import pathlib
 import random
 import struct
 import subprocess
 import sys
 
-COLUMNS = 200
+COLUMNS = 192
+BYTES = {"f32": 4, "bf16": 2, "f16": 2}
 MODEL = """
 func.func @main(%x: tensor<{rows}x{columns}xf32> {{mpc.role = #mpc.role<input>, mpc.name = "x"}})
-    -> (tensor<{rows}x{columns}xf32> {{mpc.role = #mpc.role<output>, mpc.name = "y"}}) {{
+    -> (tensor<{rows}x{columns}x{element}> {{mpc.role = #mpc.role<output>, mpc.name = "y"}}) {{
   %s = mpc.constant dense<1.5> : tensor<{columns}x{element}>
   %n = mpc.cast %x : tensor<{rows}x{columns}xf32> to tensor<{rows}x{columns}x{element}>
   %a = mpc.add %n, %n : (tensor<{rows}x{columns}x{element}>, tensor<{rows}x{columns}x{element}>) -> tensor<{rows}x{columns}x{element}>
   %o = {text}
-  %y = mpc.cast %o : tensor<{rows}x{columns}x{element}> to tensor<{rows}x{columns}xf32>
-  return %y : tensor<{rows}x{columns}xf32>
+  return %o : tensor<{rows}x{columns}x{element}>
 }}
 """
 OPS = {
@@ -42,19 +43,19 @@ def run(folder, op, element, rows, values):
     save(given, rows, values[:rows * COLUMNS])
     subprocess.run(["mpc", "run", model, "--input", f"x={given}", "--output", answer, "--device",
                     "cpu", "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
-    return answer.read_bytes()[-4 * rows * COLUMNS:]
+    return answer.read_bytes()[-rows * COLUMNS * BYTES[element]:]
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(5)
-    values = [draw.gauss(0, 2) for _ in range(6 * COLUMNS)]
+    values = [draw.gauss(0, 2) for _ in range(8 * COLUMNS)]
     for op in sys.argv[2].split(","):
         for element in sys.argv[3].split(","):
-            pairs = run(folder, op, element, 6, values)
-            single = run(folder, op, element, 3, values)
-            same = len(single) == 12 * COLUMNS and pairs.startswith(single) and any(single)
+            fours, pairs, single = (run(folder, op, element, rows, values) for rows in (8, 6, 3))
+            same = (len(single) == 3 * COLUMNS * BYTES[element] and pairs.startswith(single) and any(single) and
+                    fours.startswith(pairs))
             print(op, element, "the same" if same else "DIFFERENT")
 
 
