@@ -119,7 +119,7 @@ void Cut::cutProduct() {
   bool streams = streamsPanels(collides);
   int64_t share = cache / 2;
   if (streams)
-    share = c.target.info().facts().farCacheBytes;
+    share = c.target.info().facts().farCacheBytes * 3 / 4;
   else if (collides && !isTiled(c.unit))
     share = cache * 3 / 4;
   panelsPerItem = std::clamp<int64_t>(share / panelBytes, 1, panels);
