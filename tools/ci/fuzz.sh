@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 shift || true
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(onnx text arrays executable policy)
+[ ${#names[@]} -gt 0 ] || names=(onnx text arrays idx tensors executable policy)
 tools/install-deps.sh
 tools/ci/build.sh fuzz "${names[@]/#/fuzz-}"
 
@@ -20,6 +20,8 @@ seeds() {
     -name '*.onnx' -size -8k 2>/dev/null || true ;;
   text) find build-fuzz/texts -name '*.mlir' ;;
   arrays) find test/Inputs build-fuzz/compiled \( -name '*.npz' -o -name '*.npy' \) -size -64k ;;
+  idx) find build-fuzz/compiled -name '*-ubyte*' ;;
+  tensors) find build-fuzz/compiled -name '*.safetensors' ;;
   executable) find build-fuzz/compiled -name '*.mpcx' ;;
   policy) find lib/Policy/data test/Dialect test/Inputs -name '*.json' ;;
   esac
@@ -46,7 +48,10 @@ if [ -x build/bin/mpc ]; then
   done
 fi
 python3 - <<'PYTHON'
-# Arrays as NumPy writes them: small ones of several types, stored and deflated.
+# Arrays as NumPy writes them: small ones of several types, stored and deflated;
+# idx files, plain and gzipped; safetensors files with and without metadata.
+import gzip
+import json
 import struct
 import zipfile
 
@@ -69,6 +74,30 @@ for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
     with zipfile.ZipFile(f"build-fuzz/compiled/arrays-{kind}.npz", "w", kind) as archive:
         for name, data in arrays.items():
             archive.writestr(name + ".npy", data)
+
+for kind, (code, letter) in enumerate({8: "B", 9: "b", 11: "h", 12: "i", 13: "f", 14: "d"}.items()):
+    extents = (3, 2, 2)[:1 + kind % 3]
+    count = 3 * 2 ** (len(extents) - 1)
+    data = bytes([0, 0, code, len(extents)]) + struct.pack(f">{len(extents)}I", *extents)
+    data += struct.pack(f">{count}{letter}", *range(count))
+    with open(f"build-fuzz/compiled/type{code}-ubyte", "wb") as file:
+        file.write(data)
+    with open(f"build-fuzz/compiled/type{code}-ubyte.gz", "wb") as file:
+        file.write(gzip.compress(data, mtime=0))
+
+sizes = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+for name, kinds, metadata in (("one", ["F32"], None), ("all", sizes, {"format": "pt"}), ("none", [], {"step": "3"})):
+    header, end = ({"__metadata__": metadata} if metadata else {}), 0
+    for number, kind in enumerate(kinds):
+        shape = [(), (2,), (2, 3), (0, 4)][(number + 1) % 4]
+        begin, count = end, 1
+        for extent in shape:
+            count *= extent
+        end += count * sizes[kind]
+        header[f"layer/{kind}"] = {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    with open(f"build-fuzz/compiled/{name}.safetensors", "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + bytes(end))
 PYTHON
 
 # As in asan.sh; leaks in what LLVM keeps for a process's life are no finding.
