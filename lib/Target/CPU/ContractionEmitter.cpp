@@ -15,6 +15,8 @@ using namespace mlir;
 using namespace mpc;
 
 static constexpr int64_t kLineBytes = 64;
+/// Steps of K that one running sum in f32 takes: its error grows with them.
+static constexpr int64_t kLongestSum = 512;
 
 //===----------------------------------------------------------------------===//
 // Blocks and panels
@@ -512,10 +514,64 @@ void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
   if (keepsSums())
     for (int64_t r = 0; r < block.rows(); ++r)
       fetch(sums, math.add(offset, r * columns), vectors * lanes);
+  // Narrow factors are less exact than any order of their products.
+  if (block.unit == DotUnit::MultiplyAdd && sumType.isF32() &&
+      panel.form == PanelForm::Plain)
+    if (std::optional<KParts> parts = partsOf(loops, kLongestSum))
+      return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
   mpc::storeSums(
       b, loc, block,
       emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
       columns, offset, /*add=*/keepsSums());
+}
+
+void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
+                                       Value base, ArrayRef<KLoop> loops,
+                                       KParts parts, Value offset,
+                                       const RowsAhead &ahead) {
+  if (!keepsSums()) {
+    auto type = VectorType::get({lanes}, sumType);
+    Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    mpc::storeSums(b, loc, block,
+                   SmallVector<Value>(block.rows() * block.vectors, zero), sums,
+                   columns, offset);
+  }
+  Value start = panel.offset;
+  // Adds the products of `extent` positions of loop number `parts.loop`.
+  auto add = [&](Value row, Value column, Value first, int64_t extent) {
+    SmallVector<KLoop> part(loops.drop_front(parts.loop));
+    part.front().extent = extent;
+    panel.offset = column;
+    RowsAhead next = ahead;
+    if (next.begin)
+      next.begin = math.add(next.begin, math.mul(first, ahead.stride));
+    mpc::storeSums(
+        b, loc, block,
+        emitMicroKernel(b, loc, block, memory, row, panel, part, next), sums,
+        columns, offset, /*add=*/true);
+  };
+  auto walk = [&](auto &&self, size_t depth, Value row, Value column) -> void {
+    const KLoop &loop = loops[depth];
+    int64_t stride = (panel.pitch ? panel.pitch : panel.columns) *
+                     panelSteps(loops.drop_front(depth));
+    auto at = [&](Value k, auto &&body) {
+      body(math.add(row, math.mul(k, loop.rowStride)),
+           math.add(column, math.mul(k, stride)));
+    };
+    if (depth < parts.loop)
+      return math.loop(loop.extent, [&](Value k) {
+        at(k, [&](Value r, Value c) { self(self, depth + 1, r, c); });
+      });
+    int64_t whole = loop.extent / parts.size * parts.size;
+    math.loop(math.constant(0), math.constant(whole), parts.size, [&](Value k) {
+      at(k, [&](Value r, Value c) { add(r, c, k, parts.size); });
+    });
+    Value rest = math.constant(whole);
+    if (whole < loop.extent)
+      at(rest, [&](Value r, Value c) { add(r, c, rest, loop.extent - whole); });
+  };
+  walk(walk, 0, base, start);
+  panel.offset = start;
 }
 
 void ContractionEmitter::fetch(Value memory, ValueRange at, int64_t elements) {

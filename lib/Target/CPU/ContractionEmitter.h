@@ -209,11 +209,16 @@ public:
             contraction.multiplyAddsInFlight};
   }
   /// Multiplies a block of rows in `memory` with the panel and puts the sums
-  /// into the tile `offset`, or adds them to it.
+  /// into the tile `offset`, or adds them to it. A long K of f32 factors
+  /// is summed in parts, which is more exact.
   void multiply(llvm::ArrayRef<int64_t> rowOffsets, int64_t vectors,
                 mlir::Value memory, mlir::Value base,
                 llvm::ArrayRef<KLoop> loops, mlir::Value offset,
                 const RowsAhead &ahead = {});
+  /// The same in parts of K, each with running sums of its own.
+  void multiplyParts(const SumBlock &block, mlir::Value memory,
+                     mlir::Value base, llvm::ArrayRef<KLoop> loops,
+                     KParts parts, mlir::Value offset, const RowsAhead &ahead);
   /// Asks for the lines of `elements` from `at` on.
   void fetch(mlir::Value memory, mlir::ValueRange at, int64_t elements);
   /// Asks for `elements` from `first` on of `lines` lines that are wanted some

@@ -42,6 +42,23 @@ int64_t mpc::panelSteps(ArrayRef<KLoop> loops) {
   return steps;
 }
 
+std::optional<KParts> mpc::partsOf(ArrayRef<KLoop> loops, int64_t longest) {
+  int64_t inner = 1;
+  for (size_t i = loops.size(); i-- > 0;) {
+    int64_t extent = loops[i].extent;
+    if (inner * extent <= longest) {
+      inner *= extent;
+      continue;
+    }
+    int64_t most = std::max<int64_t>(longest / inner, 1), size = most;
+    // Equal parts share their code.
+    while (2 * size > most && extent % size)
+      --size;
+    return KParts{i, 2 * size > most ? size : most};
+  }
+  return std::nullopt;
+}
+
 namespace {
 /// State of one emission. The loop nest over K is built by recursion.
 class Emission {

@@ -17,6 +17,8 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
+
 namespace mpc {
 
 /// What multiplies and adds a step.
@@ -84,6 +86,16 @@ struct KLoop {
 
 /// Steps of the panel between two of the first of `loops`.
 int64_t panelSteps(llvm::ArrayRef<KLoop> loops);
+
+/// K in parts that one running sum takes: all positions of the loops before
+/// number `loop`, and of that one `size` at a time.
+struct KParts {
+  size_t loop;
+  int64_t size;
+};
+
+/// The parts of at most `longest` steps; none where K is no longer than that.
+std::optional<KParts> partsOf(llvm::ArrayRef<KLoop> loops, int64_t longest);
 
 /// A block of sums.
 struct SumBlock {

@@ -60,8 +60,13 @@ FailureOr<Value> ElementEmitter::emitReduce(Operation *op, const Request &at) {
   if (horizontal && at.lanes > 1)
     return emitPerLane(op->getResult(0), at);
   Reducer reducer = reducerOf(*this, op);
-  ReductionLoop loop{*this,           shape,        axes,
-                     reducer.initial, reducer.body, reducer.join};
+  ReductionLoop loop{*this,
+                     shape,
+                     axes,
+                     reducer.initial,
+                     reducer.body,
+                     reducer.join,
+                     reducer.joining == tile::Joining::sum};
   SmallVector<LaneSegment> segments;
   if (horizontal)
     segments = planLanes(*this, input, shape.back());

@@ -59,6 +59,15 @@ mlir::FailureOr<Carried> carryLoop(
     llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
         body);
 
+/// The same where all that is carried are sums. Many steps are added up in
+/// parts, each from `zeros` on: the error of a sum grows with the number of
+/// terms that one accumulator takes.
+mlir::FailureOr<Carried> sumLoop(
+    ElementEmitter &emitter, mlir::Value begin, mlir::Value end, int64_t step,
+    mlir::ValueRange sums, mlir::ValueRange zeros,
+    llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
+        body);
+
 /// A reduction over `axes` of an index space.
 struct ReductionLoop {
   /// Where the loop stands: full-rank indices and vector width; `keep` (null:
@@ -76,6 +85,8 @@ struct ReductionLoop {
   Carried initial;
   std::function<mlir::FailureOr<Carried>(const Place &, mlir::ValueRange)> body;
   std::function<Carried(mlir::ValueRange, mlir::ValueRange)> join;
+  /// Whether accumulators are sums in f32, which are added up in parts.
+  bool adds = false;
 
   /// Reduces at `indices` (entries at `axes` are ignored). Where the last
   /// dimension is kept, `lanes` positions along it (inside `range`) are reduced

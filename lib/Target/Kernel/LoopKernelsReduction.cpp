@@ -155,6 +155,42 @@ mpc::carryLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
   return Carried(loop.getResults());
 }
 
+/// Steps that are summed in parts, and the least of a part.
+static constexpr int64_t kLongSum = 96, kLeastPart = 32;
+
+FailureOr<Carried>
+mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
+             ValueRange sums, ValueRange zeros,
+             llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
+  std::optional<int64_t> first = getConstantIntValue(begin),
+                         limit = getConstantIntValue(end);
+  int64_t steps =
+      first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
+  if (steps < kLongSum)
+    return carryLoop(emitter, begin, end, step, sums, body);
+  IndexMath index{emitter.getBuilder(), emitter.getLoc()};
+  ValueMath math(emitter.getBuilder(), emitter.getLoc());
+  // As many terms in a part as parts make the least error.
+  int64_t length = kLeastPart;
+  while (4 * length * length <= steps)
+    length *= 2;
+  int64_t part = length * step;
+  return carryLoop(emitter, begin, end, part, sums,
+                   [&](Value from, ValueRange before) -> FailureOr<Carried> {
+                     Value to = index.add(from, part);
+                     if (steps % length)
+                       to = index.min(to, end);
+                     FailureOr<Carried> more =
+                         carryLoop(emitter, from, to, step, zeros, body);
+                     if (failed(more))
+                       return failure();
+                     Carried total;
+                     for (auto [sum, added] : llvm::zip(before, *more))
+                       total.push_back(math.add(sum, added));
+                     return total;
+                   });
+}
+
 Value mpc::keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered) {
   if (covered == 0)
     return {};
@@ -214,23 +250,32 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
                     builder, loc, lanesOf(value.getType(), width), value)));
     return start;
   };
+  bool inParts = adds && emitter.getTarget().lanes > 1;
+  Carried zeros;
+  auto loop =
+      [&](int64_t begin, int64_t end, int64_t step, ValueRange sums,
+          llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> inner) {
+        Value from = emitter.index(begin), to = emitter.index(end);
+        return inParts ? sumLoop(emitter, from, to, step, sums, zeros, inner)
+                       : carryLoop(emitter, from, to, step, sums, inner);
+      };
   // Loops over the axes but the last dimension, then `inner`.
   auto nest = [&](auto &&self, size_t depth, ValueRange sums,
                   auto &&inner) -> FailureOr<Carried> {
     if (depth == axes.size() || axes[depth] == last)
       return inner(sums);
-    return carryLoop(emitter, emitter.index(0),
-                     emitter.index(shape[axes[depth]]), 1, sums,
-                     [&](Value iv, ValueRange carried) {
-                       at[axes[depth]] = iv;
-                       return self(self, depth + 1, carried, inner);
-                     });
-  };
-  if (!horizontal)
-    return nest(nest, 0, splat(lanes),
-                [&](ValueRange sums) -> FailureOr<Carried> {
-                  return body({at, lanes, range, {}}, sums);
+    return loop(0, shape[axes[depth]], 1, sums,
+                [&](Value iv, ValueRange carried) {
+                  at[axes[depth]] = iv;
+                  return self(self, depth + 1, carried, inner);
                 });
+  };
+  if (!horizontal) {
+    zeros = splat(lanes);
+    return nest(nest, 0, zeros, [&](ValueRange sums) -> FailureOr<Carried> {
+      return body({at, lanes, range, {}}, sums);
+    });
+  }
 
   Carried total = llvm::to_vector<4>(initial);
   for (const LaneSegment &segment : segments) {
@@ -238,12 +283,11 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
     int64_t whole = size / width * width;
     auto walk = [&](ValueRange sums) -> FailureOr<Carried> {
       FailureOr<Carried> result =
-          carryLoop(emitter, emitter.index(segment.range.begin),
-                    emitter.index(segment.range.begin + whole), width, sums,
-                    [&](Value iv, ValueRange carried) {
-                      at[last] = iv;
-                      return body({at, width, segment.range, {}}, carried);
-                    });
+          loop(segment.range.begin, segment.range.begin + whole, width, sums,
+               [&](Value iv, ValueRange carried) {
+                 at[last] = iv;
+                 return body({at, width, segment.range, {}}, carried);
+               });
       if (failed(result) || whole == size)
         return result;
       // The rest by one vector that ends with the segment.
@@ -251,7 +295,8 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
       Value keep = keepMask(emitter, width, width - (size - whole));
       return body({at, width, segment.range, keep}, *result);
     };
-    FailureOr<Carried> sums = nest(nest, 0, splat(width), walk);
+    zeros = splat(width);
+    FailureOr<Carried> sums = nest(nest, 0, zeros, walk);
     if (failed(sums))
       return failure();
     if (initial.empty())

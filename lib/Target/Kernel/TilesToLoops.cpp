@@ -103,6 +103,19 @@ private:
 };
 } // namespace
 
+/// Whether all that a walk carries are sums in f32.
+static bool addsUp(WalkOp walk) {
+  return walk.getNumResults() > 0 &&
+         llvm::all_of(walk.getResults(), [](Value sum) {
+           return getElementTypeOrSelf(sum.getType()).isF32() &&
+                  !sum.use_empty() &&
+                  llvm::all_of(sum.getUsers(), [](Operation *user) {
+                    auto join = dyn_cast<JoinOp>(user);
+                    return join && join.getJoining() == Joining::sum;
+                  });
+         });
+}
+
 void LoopTiles::lowerWalk(WalkOp walk) {
   Location loc = walk.getLoc();
   ArrayRef<int64_t> from = walk.getFrom(), to = walk.getTo();
@@ -138,13 +151,17 @@ void LoopTiles::lowerWalk(WalkOp walk) {
         DenseElementsAttr::get(cast<VectorType>(walk.getMask().getType()),
                                ArrayRef<bool>(counted)));
   };
+  bool adds = addsUp(walk);
   auto walkLine = [&](ValueRange sums) -> FailureOr<Carried> {
-    FailureOr<Carried> result = carryLoop(
-        emitter, emitter.index(from.back()), emitter.index(from.back() + whole),
-        by, sums, [&](Value position, ValueRange carried) {
-          at.back() = position;
-          return FailureOr<Carried>(body(carried, lanes(true), whole == line));
-        });
+    auto step = [&](Value position, ValueRange carried) {
+      at.back() = position;
+      return FailureOr<Carried>(body(carried, lanes(true), whole == line));
+    };
+    Value begin = emitter.index(from.back()),
+          end = emitter.index(from.back() + whole);
+    FailureOr<Carried> result =
+        adds ? sumLoop(emitter, begin, end, by, sums, walk.getInitial(), step)
+             : carryLoop(emitter, begin, end, by, sums, step);
     if (whole == line)
       return result;
     // The rest by one vector that ends with the line.

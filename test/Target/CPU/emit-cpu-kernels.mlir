@@ -99,3 +99,18 @@ func.func private @sums(%x: tensor<50x64xf32>, %y: tensor<50x64xf32>) -> (tensor
   %3 = mpc.reduce_sum %2 axes([0]) keep_dims : tensor<50x64xf32> -> tensor<1x64xf32>
   return %0, %1, %3 : tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>
 }
+
+// A running sum in f32 takes 512 products at most, of equal parts of the depth where it has such:
+// 1200 are three times 400, added to the tile, which begins with zeros.
+
+// CHECK-LABEL: func.func private @deep_impl(
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c1200{{.*}} step %c400
+// CHECK:   scf.for
+// CHECK:     math.fma
+// CHECK:   %[[OLD:.*]] = vector.load
+// CHECK:   arith.addf %[[OLD]], %{{.*}} : vector<16xf32>
+func.func private @deep(%x: tensor<14x1200xf32>, %w: tensor<1200x32xf32>) -> tensor<14x32xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 14, columns = 32, pack = right>} {
+  %0 = mpc.matmul %x, %w : (tensor<14x1200xf32>, tensor<1200x32xf32>) -> tensor<14x32xf32>
+  return %0 : tensor<14x32xf32>
+}

@@ -62,3 +62,49 @@ func.func private @in_order_impl(%x: memref<4xf32>, %begin: index, %end: index, 
   }
   return
 }
+
+// A long sum is added up in parts of about as many terms as there are parts: the last part ends
+// with the line. A maximum is found in one go.
+
+// CHECK-LABEL: func.func private @long_sum_impl(
+// CHECK: %[[END:.*]] = arith.constant 1000 : index
+// CHECK: %[[SUM:.*]] = scf.for %[[FROM:.*]] = %{{.*}} to %[[END]] step %[[PART:.*]] iter_args(%[[BEFORE:.*]] = %[[ZERO:.*]]) -> (f32)
+// CHECK:   %[[NEXT:.*]] = arith.addi %[[FROM]], %[[PART]]
+// CHECK:   %[[TO:.*]] = arith.minui %[[NEXT]], %{{.*}}
+// CHECK:   %[[MORE:.*]] = scf.for %{{.*}} = %[[FROM]] to %[[TO]] step %{{.*}} iter_args(%{{.*}} = %[[ZERO]]) -> (f32)
+// CHECK:   %[[TOTAL:.*]] = arith.addf %[[BEFORE]], %[[MORE]]
+// CHECK:   scf.yield %[[TOTAL]]
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} iter_args
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func private @long_sum_impl(%x: memref<1000xf32>, %y: memref<2xf32>, %begin: index, %end: index, %scratch: memref<1xi8>)
+    attributes {mpc.scratch_bytes = 0 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tile.own %i in (1) cycles(1000.0) {
+    %own = tile.walk (%c) from (0) to (1000) by 1 carry(%sum = %zero) : f32 {
+      %v = memref.load %x[%c] : memref<1000xf32>
+      %more = arith.addf %sum, %v : f32
+      tile.yield %more : f32
+    }
+    %all = tile.join sum %own from(%zero : f32) "sum" : (f32) -> f32 {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %a, %b : f32
+      tile.yield %s : f32
+    }
+    %most = tile.walk (%c) from (0) to (1000) by 1 carry(%best = %zero) : f32 {
+      %v = memref.load %x[%c] : memref<1000xf32>
+      %more = arith.maximumf %best, %v : f32
+      tile.yield %more : f32
+    }
+    %largest = tile.join largest %most from(%zero : f32) "largest" : (f32) -> f32 {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.maximumf %a, %b : f32
+      tile.yield %m : f32
+    }
+    memref.store %all, %y[%c0] : memref<2xf32>
+    memref.store %largest, %y[%c1] : memref<2xf32>
+  }
+  return
+}

@@ -164,6 +164,9 @@ TEST(MatmulKernel, DeepProducts) {
   expectKernel(
       plain("600x60xf64", "600x130xf64", "60x130xf64", "transpose_lhs"));
   expectKernel(plain("60x600xi32", "600x130xi32", "60x130xi32"));
+  // Parts of one length, and of two.
+  expectKernel(plain("3x4096xf32", "4096x17xf32", "3x17xf32"));
+  expectKernel(plain("3x1031xf32", "1031x40xf32", "3x40xf32"));
 }
 
 TEST(MatmulKernel, WideAndIntegerTypes) {

@@ -43,6 +43,11 @@ TEST(ReduceKernel, OverAnyAxes) {
   expectForTypes({"f32", "bf16"}, reduceKernel("2x3x7x7", "2x3x$T", "[2, 3]"));
   expectForTypes({"f32", "bf16"}, reduceKernel("4x33", "$T", "[0, 1]"));
   expectForTypes({"f32", "f64"}, reduceKernel("300", "$T", "[0]"));
+  // Added up in parts.
+  expectForTypes({"f32", "bf16"}, reduceKernel("128x9", "9x$T", "[0]"));
+  expectForTypes({"f32"}, reduceKernel("4099x37", "37x$T", "[0]"));
+  expectForTypes({"f32"}, reduceKernel("2x9001", "2x$T", "[1]"));
+  expectForTypes({"f32"}, reduceKernel("3x100x2x7", "2x7x$T", "[0, 1]"));
 }
 
 TEST(ReduceKernel, KeepsDimensions) {
