@@ -38,6 +38,8 @@ config.substitutions.append(("%mpc_build", config.mpc_build_dir))
 # A program that links sanitized libraries must be sanitized itself; else any compiler will do.
 host = f"-DCMAKE_CXX_COMPILER={config.cxx} -DCMAKE_CXX_FLAGS='{config.cxx_flags}'"
 config.substitutions.append(("%host_settings", host if "-fsanitize" in config.cxx_flags else ""))
+if "-fsanitize" in config.cxx_flags:
+    config.available_features.add("sanitized")
 config.substitutions.append(("%recordings", os.path.join(config.mpc_build_dir, "test", "Replay", "Recordings")))
 config.substitutions.append(("%inputs", os.path.join(config.mpc_source_dir, "test", "Inputs")))
 
