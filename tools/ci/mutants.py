@@ -162,6 +162,9 @@ def run_mutant(task):
         environment = {**os.environ, "MPC_CACHE_DIR": str(state / "cache" if kind in ("idx", "safetensors", "arrays")
                                                           else folder / "cache")}
         code, seconds, memory = run_limited(command, output, environment)
+        if code == -signal.SIGKILL and seconds < SECONDS:
+            # It waited; once may be a machine that stood still.
+            code, seconds, memory = run_limited(command, output, environment)
         said = output.read_bytes()
         wrong = judge(code, seconds, memory, said)
         if wrong and failures:
