@@ -49,6 +49,7 @@ struct Cut {
   void cutFilterGradient();
   void cutAttention();
   void fetchResiduals();
+  bool keepToSet(int64_t readers);
   bool streamsPanels(bool collides) const;
 
   int64_t items() const {
@@ -105,6 +106,8 @@ bool Cut::streamsPanels(bool collides) const {
 
 void Cut::cutProduct() {
   const ProductShape &shape = c.product;
+  int64_t fewestReaders = isTiled(c.unit) ? 4 : 2;
+  keepToSet(fewestReaders);
   outer = shape.batch;
   allBlocks = RowSplit(shape.m, rows).blocks;
   int64_t elementBytes =
@@ -115,7 +118,6 @@ void Cut::cutProduct() {
   // Rows of a block at a distance of 4 KB share one cache set: they are copied
   // where enough panels read them.
   bool collides = shape.depth * bytes % 4096 == 0;
-  int64_t fewestReaders = isTiled(c.unit) ? 4 : 2;
   bool streams = streamsPanels(collides);
   int64_t share = cache / 2;
   if (streams)
@@ -158,8 +160,21 @@ void Cut::fetchResiduals() {
       });
 }
 
+/// Whether rows at a distance of 4 KB are read in place, for fewer than
+/// `readers` panels: no more of them than a cache set has lines.
+bool Cut::keepToSet(int64_t readers) {
+  constexpr int64_t kLinesOfSet = 8;
+  bool collides = c.product.depth * bytes % 4096 == 0;
+  if (!collides || packsLeft || c.transposeLhs || isTiled(c.unit) ||
+      panels >= readers)
+    return false;
+  rows = std::min(rows, kLinesOfSet);
+  return true;
+}
+
 void Cut::cutLargeProduct() {
   const ProductShape &shape = c.product;
+  bool isSkinny = keepToSet(4);
   RowSplit split(shape.m, rows);
   outer = shape.batch;
   allBlocks = split.blocks;
@@ -176,10 +191,14 @@ void Cut::cutLargeProduct() {
       chunk = count;
       break;
     }
+  // Few panels stay in the cache at their whole depth.
+  if (isSkinny && panels * shape.depth * columns * bytes <= cache / 2)
+    chunk = 0;
   // Rows are packed again for each group of panels, chunk by chunk.
-  int64_t share = chunk < shape.depth ? cache * 3 / 4 : cache / 2;
+  int64_t depthOfChunk = chunk ? chunk : shape.depth;
+  int64_t share = depthOfChunk < shape.depth ? cache * 3 / 4 : cache / 2;
   panelsPerItem =
-      std::clamp<int64_t>(share / (chunk * columns * bytes), 1, panels);
+      std::clamp<int64_t>(share / (depthOfChunk * columns * bytes), 1, panels);
   // Rows of a group that are worth packing its panels; all of them are packed
   // where they are stored along K's other side.
   constexpr int64_t kMostRows = 1408;

@@ -94,6 +94,28 @@ func.func private @not_streamed(%x: tensor<512x784xf32>, %w: tensor<128x784x32xf
 
 // -----
 
+// Where few panels read rows at a distance of 4 KB, they are not copied, and no more of them go
+// together than a set has lines; such panels stay in the cache for the whole depth.
+
+// CHECK-LABEL: @skinny
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 8, columns = 32, {{.*}}panels_per_item = 1, ahead = rows>
+func.func private @skinny(%x: tensor<512x4096xf32>, %w: tensor<1x4096x32xf32>) -> tensor<512x10xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32>
+      : (tensor<512x4096xf32>, tensor<1x4096x32xf32>) -> tensor<512x10xf32>
+  return %0 : tensor<512x10xf32>
+}
+
+// CHECK-LABEL: @skinny_of_variables
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 8, columns = 16, blocks_per_item = {{[0-9]+}}, panels_per_item = 1, pack = right>
+func.func private @skinny_of_variables(%x: tensor<512x4096xf32>, %w: tensor<10x4096xf32>) -> tensor<512x10xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w transpose_rhs : (tensor<512x4096xf32>, tensor<10x4096xf32>) -> tensor<512x10xf32>
+  return %0 : tensor<512x10xf32>
+}
+
+// -----
+
 // Large products of values that are no constants are cut along their depth, in chunks alike.
 
 // CHECK-LABEL: @gradient
