@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MLIR's parser trusts its input in three ways that a model file may abuse: it
-// recurses per bracket, it accepts shapes whose size overflows, and it loads
-// any registered dialect. All three are checked here. What holds StableHLO goes
-// on to its importer.
+// MLIR's parser trusts its input in four ways that a model file may abuse: it
+// recurses per bracket, it accepts shapes whose size overflows, it loads any
+// registered dialect, and it takes bytecode, whose reader crashes where that is
+// damaged. All four are checked here. What holds StableHLO goes on to its
+// importer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -142,8 +143,22 @@ LogicalResult mpc::checkSizes(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+/// The refusal of bytecode; a portable artifact of jax.export is such.
+static Status refuseBytecode(StringRef bytes, const std::string &name) {
+  std::string what = "is MLIR bytecode, which is not read; give the text of it";
+  if (bytes.take_front(64).contains("StableHLO_v"))
+    what += ": python3 -c 'import sys; from jaxlib.mlir import ir; from "
+            "jaxlib.mlir.dialects import stablehlo; "
+            "print(stablehlo.deserialize_portable_artifact(ir.Context(), "
+            "sys.stdin.buffer.read()))' < " +
+            name;
+  return Status(StatusCode::InvalidArgument, name, what);
+}
+
 Result<Compiler::Module>
 mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
+  if (text.starts_with("ML\xefR"))
+    return refuseBytecode(text, name);
   if (Status status = checkNesting(text, name); !status.ok())
     return status;
   llvm::SourceMgr sources;
