@@ -227,8 +227,14 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     pack.columns = kernels.panelColumns;
     if (const MathUnit *unit = options.target.unit(MathType::BFloat16))
       pack.bf16Depth = unit->depth;
-    if (const MathUnit *unit = options.target.unit(MathType::Int8))
+    if (const MathUnit *unit = options.target.unit(MathType::Int8)) {
       pack.int8Depth = unit->depth;
+      // Tiles multiply bytes of any signs.
+      if (unit->tiles.count)
+        pack.otherInt8Depth = unit->depth;
+    }
+    if (const MathUnit *unit = options.target.unit(MathType::Float16))
+      pack.f16Depth = unit->depth;
     func.addPass(createPackConstantsPass(pack));
     func.addPass(createCSEPass());
   }

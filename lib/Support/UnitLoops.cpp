@@ -104,12 +104,13 @@ MPC_UNIT_LOOP(dotBf16, "avx512f,avx512bf16", __m512, 12, MPC_DOT_BF16)
 }
 
 UnitLoop mpc::unitLoopOf(std::string_view level, bool ofBf16) {
-  if (level == "amx" && ofBf16)
+  bool hasTiles = level == "amx" || level == "amxfp16";
+  if (hasTiles && ofBf16)
     return UnitLoop::TileBf16;
   if (level == "avx512bf16" && ofBf16)
     return UnitLoop::DotBf16;
-  for (std::string_view wide : {"avx512", "avx512vnni", "avx512bf16", "amx"})
-    if (level == wide)
+  for (std::string_view wide : {"avx512", "avx512vnni", "avx512bf16"})
+    if (level == wide || hasTiles)
       return UnitLoop::MultiplyAdd512;
   return UnitLoop::MultiplyAdd256;
 }

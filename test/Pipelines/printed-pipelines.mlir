@@ -103,7 +103,7 @@
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
-// LAYOUT-NEXT: mpc-pack-constants{bf16-depth={{[12]}} columns=[[COLUMNS]] int8-depth={{[24]}}},
+// LAYOUT-NEXT: mpc-pack-constants{bf16-depth={{[12]}} columns=[[COLUMNS]] f16-depth={{[12]}} int8-depth={{[24]}} other-int8-depth={{[24]}}},
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-verify-stage{stage=layout}
 // LAYOUT-NEXT: )

@@ -8,6 +8,7 @@
 
 #include "mpc/Runtime/TilePermission.h"
 
+#include <cpuid.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -81,6 +82,13 @@ Status detail::loadCode(std::span<const std::byte> code,
   return {};
 }
 
+/// AMX-FP16, whose name g++ 12 does not know: leaf 7.1, EAX bit 21 of CPUID
+/// (Intel, Architecture Instruction Set Extensions).
+static bool hasTilesOfHalf() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 21 & 1);
+}
+
 std::span<const std::string_view> detail::cpuLevels() {
   // What code of a level may use: CpuTarget::available() asks for the same.
   static const std::vector<std::string_view> levels = [] {
@@ -88,8 +96,12 @@ std::span<const std::string_view> detail::cpuLevels() {
     bool hasAvx512 = __builtin_cpu_supports("x86-64-v4");
     bool hasDots = hasAvx512 && __builtin_cpu_supports("avx512bf16") &&
                    __builtin_cpu_supports("avx512vnni");
-    if (hasDots && __builtin_cpu_supports("amx-bf16") && permitTiles())
+    if (hasDots && __builtin_cpu_supports("amx-bf16") &&
+        __builtin_cpu_supports("amx-int8") && permitTiles()) {
+      if (hasTilesOfHalf())
+        found.push_back("amxfp16");
       found.push_back("amx");
+    }
     // Other makers' cores multiply bf16 faster as f32.
     bool dotsFirst = hasDots && __builtin_cpu_is("amd");
     if (dotsFirst)
@@ -104,8 +116,10 @@ std::span<const std::string_view> detail::cpuLevels() {
       if (__builtin_cpu_supports("avxvnni"))
         found.push_back("avxvnni");
       found.push_back("avx2");
-      found.push_back("avx512bf16-emulated");
-      found.push_back("amx-emulated");
+      for (std::string_view level :
+           {"avxvnni-emulated", "avx512vnni-emulated", "avx512bf16-emulated",
+            "amx-emulated", "amxfp16-emulated"})
+        found.push_back(level);
     }
     return found;
   }();

@@ -151,6 +151,9 @@ Value ContractionEmitter::patternsOf(Value values) {
   ValueMath math(b, loc);
   if (!isa<FloatType>(sumType))
     return math.truncateInt(values, contraction.rowType());
+  // The values were f16.
+  if (contraction.isF16())
+    return math.bits(math.truncateFloat(values, b.getF16Type()));
   return math.truncateInt(math.shiftRight(math.bits(values), 16),
                           b.getI16Type());
 }
@@ -170,6 +173,16 @@ Value ContractionEmitter::wordsOf(Value k, int64_t count,
       words = values.bitOr(words, values.shiftLeft(next, at * bits));
     }
     return words;
+  }
+  if (contraction.isF16()) {
+    auto half = [&](Value factor) {
+      return values.extendUnsigned(patternsOf(factor), b.getI32Type());
+    };
+    Value words = half(first);
+    if (count == 1)
+      return words;
+    Value second = half(factors(math.add(k, 1)));
+    return values.bitOr(words, values.shiftLeft(second, 16));
   }
   Value words = values.shiftRight(values.bits(first), 16);
   if (count == 1)

@@ -206,7 +206,9 @@ public:
             lanes,
             vectors,
             llvm::SmallVector<int64_t>(offsets),
-            contraction.multiplyAddsInFlight};
+            contraction.multiplyAddsInFlight,
+            contraction.target.emulatesUnits(),
+            contraction.signs};
   }
   /// Multiplies a block of rows in `memory` with the panel and puts the sums
   /// into the tile `offset`, or adds them to it. A long K of f32 factors

@@ -58,7 +58,7 @@ static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
                            << depth << " positions at once, '" << target.name()
                            << "' code multiplies " << stepDepth(unit) << " of "
                            << element << " operands";
-  if (isPairsInt16(unit))
+  if (unit == DotUnit::PairsInt16)
     return element.isUnsignedInteger() ? PanelForm::PairsUnsignedInt8
                                        : PanelForm::PairsInt8;
   if (interleave == 2)
@@ -91,6 +91,16 @@ static int64_t runOf(const Contraction &c) {
   return g.stride[2] == 1 ? std::min(g.out[2], g.groupChannels()) : 0;
 }
 
+/// Whether the target has tiles for factors of `type` and `c` fills them:
+/// shorter runs do not, and attention's scores are read in registers.
+static bool fillsTiles(const Contraction &c, MathType type) {
+  const MathUnit *unit = c.target.info().unit(type);
+  if (!unit || unit->tiles.count == 0 || c.form == ContractionForm::Attention)
+    return false;
+  int64_t leastRun = type == MathType::Int8 ? 16 : 12;
+  return runOf(c) >= leastRun;
+}
+
 /// The unit for products of 8-bit integers; none for other types.
 static std::optional<DotUnit> integerUnitOf(const Contraction &c) {
   Type lhs = getElementTypeOrSelf(c.lhs().getType()),
@@ -98,11 +108,13 @@ static std::optional<DotUnit> integerUnitOf(const Contraction &c) {
   if (!c.sumType.isInteger(32) || !isa<IntegerType>(lhs) ||
       lhs.getIntOrFloatBitWidth() != 8 || rhs.getIntOrFloatBitWidth() != 8)
     return std::nullopt;
-  bool emulates = c.target.emulatesUnits();
+  if (fillsTiles(c, MathType::Int8))
+    return DotUnit::TileInt8;
   if (lhs.isUnsignedInteger() && !rhs.isUnsignedInteger() &&
       c.target.hasDotInt8())
-    return emulates ? DotUnit::EmulatedDotInt8 : DotUnit::DotInt8;
-  return emulates ? DotUnit::EmulatedPairsInt16 : DotUnit::PairsInt16;
+    return DotUnit::DotInt8;
+  // Where tiles multiply bytes of all signs, constants are packed for them.
+  return c.target.hasTiles() ? DotUnit::PairsInt8 : DotUnit::PairsInt16;
 }
 
 /// The unit for a contraction of these operands and sums.
@@ -110,23 +122,28 @@ static DotUnit unitOf(const Contraction &c) {
   const CpuTarget &target = c.target;
   if (std::optional<DotUnit> unit = integerUnitOf(c))
     return *unit;
-  bool isBf16 =
-      llvm::all_of(c.op->getOperands().take_front(2), [](Value value) {
-        return getElementTypeOrSelf(value.getType()).isBF16();
-      });
-  if (!isBf16 || !c.sumType.isF32() || !target.hasDotBf16())
+  auto areAll = [&](Type element) {
+    return llvm::all_of(c.op->getOperands().take_front(2), [&](Value value) {
+      return getElementTypeOrSelf(value.getType()) == element;
+    });
+  };
+  Builder builder(c.op->getContext());
+  if (areAll(builder.getF16Type()) && c.sumType.isF32()) {
+    if (fillsTiles(c, MathType::Float16))
+      return DotUnit::TileF16;
+    // Only what was packed for tiles.
+    return c.packed ? DotUnit::PairsF16 : DotUnit::MultiplyAdd;
+  }
+  if (!areAll(builder.getBF16Type()) || !c.sumType.isF32() ||
+      !target.hasDotBf16())
     return DotUnit::MultiplyAdd;
-  bool emulates = target.emulatesUnits();
-  // Shorter runs fill no tiles, and attention's scores are read in registers.
-  constexpr int64_t kLeastRun = 12;
-  if (target.hasTiles() && c.form != ContractionForm::Attention &&
-      runOf(c) >= kLeastRun)
-    return emulates ? DotUnit::EmulatedTileBf16 : DotUnit::TileBf16;
+  if (fillsTiles(c, MathType::BFloat16))
+    return DotUnit::TileBf16;
   // Where tiles are the unit for bf16, vdpbf16ps is slower than f32: only what
   // was packed for it takes it.
   if (target.hasTiles() && !c.packed)
     return DotUnit::MultiplyAdd;
-  return emulates ? DotUnit::EmulatedDotBf16 : DotUnit::DotBf16;
+  return DotUnit::DotBf16;
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,6 +268,10 @@ FailureOr<Contraction> Contraction::get(Operation *op,
       return failure();
     c.product = *shape;
   }
+  auto isSigned = [](Value value) {
+    return !getElementTypeOrSelf(value.getType()).isUnsignedInteger();
+  };
+  c.signs = {isSigned(c.lhs()), isSigned(c.rhs())};
   // Lanes of a depthwise one are channels. Of attention, query and key: its
   // weights, which meet the value, are f32.
   if (c.form != ContractionForm::Depthwise &&
@@ -279,6 +300,8 @@ bool Contraction::isStored(Value operand) const {
 Type Contraction::factorType() const {
   if (isPaired() && !isa<FloatType>(sumType))
     return rowType();
+  if (isF16())
+    return Float16Type::get(op->getContext());
   return isPaired() ? BFloat16Type::get(op->getContext()) : sumType;
 }
 
@@ -287,11 +310,11 @@ Type Contraction::wordType() const {
 }
 
 Type Contraction::panelType() const {
-  return packed && isPairsInt16(unit) ? rowType() : wordType();
+  return packed && unit == DotUnit::PairsInt16 ? rowType() : wordType();
 }
 
 Type Contraction::rowType() const {
-  if (isFourByFour(unit))
+  if (stepDepth(unit) == 4)
     return IntegerType::get(op->getContext(), 8);
   return isPaired() ? IntegerType::get(op->getContext(), 16) : sumType;
 }
@@ -360,15 +383,28 @@ int64_t Contraction::vectors(int64_t columns) const {
 int64_t Contraction::mostRows(int64_t columns) const {
   // Two tiles of rows, and two of columns.
   if (isTiled(unit))
-    return 2 * target.info().unit(MathType::BFloat16)->tiles.rows;
+    return 2 * unitOfTarget()->tiles.rows;
   return maxBlockRows(vectors(columns), target);
 }
 
+const MathUnit *Contraction::unitOfTarget() const {
+  if (isF16())
+    return target.info().unit(MathType::Float16);
+  return target.info().unit(isa<FloatType>(sumType) ? MathType::BFloat16
+                                                    : MathType::Int8);
+}
+
 double Contraction::speedup() const {
-  if (unit == DotUnit::MultiplyAdd)
+  switch (unit) {
+  case DotUnit::MultiplyAdd:
+  case DotUnit::PairsInt16:
+  case DotUnit::PairsInt8:
+  case DotUnit::PairsF16:
     return 1;
-  if (isPairsInt16(unit))
-    return 1;
-  MathType type = isFourByFour(unit) ? MathType::Int8 : MathType::BFloat16;
-  return target.info().unit(type)->rate / target.info().facts().float32Rate;
+  case DotUnit::DotInt8:
+    // As many instructions of four times the factors.
+    return 4;
+  default:
+    return unitOfTarget()->rate / target.info().facts().float32Rate;
+  }
 }

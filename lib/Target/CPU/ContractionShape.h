@@ -84,6 +84,10 @@ struct Contraction {
     return llvm::divideCeil(positions, depthOfStep());
   }
   bool isPaired() const { return depthOfStep() > 1; }
+  /// Whether words are of f16.
+  bool isF16() const {
+    return unit == DotUnit::TileF16 || unit == DotUnit::PairsF16;
+  }
   /// Whether a filter's gradient reads each channel of its input as an image of
   /// its own, of which pixels are neighbours.
   bool isPlanar() const {
@@ -91,6 +95,8 @@ struct Contraction {
   }
   /// Most rows of a block of sums with panels of `columns`.
   int64_t mostRows(int64_t columns) const;
+  /// The target's fastest unit for factors of this type.
+  const MathUnit *unitOfTarget() const;
   /// How much faster than f32 the unit is.
   double speedup() const;
   /// Runs of neighbours in a convolution's depth, and the steps of its panel.
@@ -117,6 +123,8 @@ struct Contraction {
   mlir::Type sumType;
   /// What multiplies: a unit where both operands are of its type.
   DotUnit unit = DotUnit::MultiplyAdd;
+  /// Of 8-bit integers.
+  OperandSigns signs;
   int64_t lanes = 0;
   int64_t multiplyAddsInFlight = 1;
   /// Of a constant right side, and how its panels are read.

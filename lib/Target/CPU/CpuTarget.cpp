@@ -6,10 +6,10 @@
 // measured: of a Granite-Rapids-class server (f32 FMA on zmm 0.214, AMX bf16 on
 // random data 2.52, DRAM copy 13.8) and, for avx512bf16, of a Zen 4 one (f32
 // 0.1175, vdpbf16ps 0.235, DRAM copy 29). ymm is half of zmm and double half of
-// single by lane count; vpdpbusd has four times the factors of an f32 FMA, and
-// no kernel multiplies int8 in tiles. On the
-// former vdpbf16ps reached 0.107, half of the FMA rate: a level is chosen where
-// its unit is fast (paysHere). What has no unit is widened to f32 first.
+// single by lane count; vpdpbusd has four times the factors of an f32 FMA, a
+// tile of bytes twice those of bf16. On the former vdpbf16ps reached 0.107,
+// half of the FMA rate: a level is chosen where its unit is fast (paysHere).
+// What has no unit is widened to f32 first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,12 @@ static constexpr std::pair<CpuIsa, llvm::StringLiteral> kLevels[] = {
     {CpuIsa::Avx512Vnni, "avx512vnni"},
     {CpuIsa::Avx512Bf16, "avx512bf16"},
     {CpuIsa::Amx, "amx"},
+    {CpuIsa::AmxFp16, "amxfp16"},
+    {CpuIsa::EmulatedAvxVnni, "avxvnni-emulated"},
+    {CpuIsa::EmulatedAvx512Vnni, "avx512vnni-emulated"},
     {CpuIsa::EmulatedBf16, "avx512bf16-emulated"},
-    {CpuIsa::EmulatedAmx, "amx-emulated"}};
+    {CpuIsa::EmulatedAmx, "amx-emulated"},
+    {CpuIsa::EmulatedAmxFp16, "amxfp16-emulated"}};
 
 StringRef CpuTarget::name() const {
   return llvm::find_if(kLevels, [&](auto &level) { return level.first == isa; })
@@ -55,7 +59,9 @@ std::string CpuTarget::llvmFeatures() const {
                                       : "-prefer-256-bit,-avx512bf16";
   if (hasDotInt8())
     features += ",+avx512vnni";
-  return hasTiles() ? features + ",+amx-tile,+amx-bf16" : features;
+  if (hasTiles())
+    features += ",+amx-tile,+amx-bf16,+amx-int8";
+  return isa == CpuIsa::AmxFp16 ? features + ",+amx-fp16" : features;
 }
 
 TargetInfo CpuTarget::info() const {
@@ -67,6 +73,14 @@ std::optional<CpuTarget> CpuTarget::of(const TargetInfo &target) {
     if (target.family() == "cpu" && target.member() == name)
       return CpuTarget{isa};
   return std::nullopt;
+}
+
+llvm::SmallVector<StringRef> CpuTarget::emulatedLevels() {
+  llvm::SmallVector<StringRef> levels;
+  for (auto &[isa, name] : kLevels)
+    if (CpuTarget target{isa}; target.emulatesUnits())
+      levels.push_back(CpuTarget{target.planned()}.name());
+  return levels;
 }
 
 llvm::SmallVector<CpuIsa> CpuTarget::available() {
@@ -120,7 +134,12 @@ static std::vector<TargetFacts> describeLevels() {
   TileRegisters tiles{8, 16, 64};
   amx.units = {{MathType::BFloat16, 32, 2.52, "AMX tiles", 2,
                 /*flushesSubnormals=*/true, tiles},
-               {MathType::Int8, 1, 0.856, "VNNI", 4}};
+               {MathType::Int8, 64, 2 * 2.52, "AMX tiles", 4,
+                /*flushesSubnormals=*/false, tiles}};
+  TargetFacts halves = amx;
+  halves.name = "cpu:amxfp16";
+  halves.units.push_back({MathType::Float16, 32, 2.52, "AMX tiles", 2,
+                          /*flushesSubnormals=*/false, tiles});
   auto withDots = [](TargetFacts facts, const char *name) {
     facts.name = name;
     facts.units = {{MathType::Int8, 1, 4 * facts.float32Rate, "VNNI", 4}};
@@ -131,11 +150,21 @@ static std::vector<TargetFacts> describeLevels() {
     facts.emulatesUnits = true;
     return facts;
   };
-  TargetFacts narrow = level("avx2", 8), wide = level("avx512", 16);
-  return {narrow,         withDots(narrow, "cpu:avxvnni"),
-          wide,           withDots(wide, "cpu:avx512vnni"),
-          emulated(dots), dots,
-          emulated(amx),  amx};
+  TargetFacts narrow = level("avx2", 8), wide = level("avx512", 16),
+              narrowDots = withDots(narrow, "cpu:avxvnni"),
+              wideDots = withDots(wide, "cpu:avx512vnni");
+  return {narrow,
+          emulated(narrowDots),
+          narrowDots,
+          wide,
+          emulated(wideDots),
+          wideDots,
+          emulated(dots),
+          dots,
+          emulated(amx),
+          amx,
+          emulated(halves),
+          halves};
 }
 
 /// Whether vdpbf16ps multiplies faster than f32 multiply-adds do. Cores that
@@ -178,8 +207,11 @@ static bool hasLevel(const TargetFacts &facts) {
     return has({"avx512vnni"});
   if (facts.name == "cpu:avx512bf16")
     return has({"avx512bf16", "avx512vnni"});
-  return facts.name != "cpu:amx" ||
-         (has({"amx-bf16", "avx512bf16", "avx512vnni"}) && permitTiles());
+  if (facts.name == "cpu:amxfp16" && !has({"amx-fp16"}))
+    return false;
+  return facts.units.empty() ||
+         (has({"amx-bf16", "amx-int8", "avx512bf16", "avx512vnni"}) &&
+          permitTiles());
 }
 
 TargetFamily mpc::cpuFamily() {

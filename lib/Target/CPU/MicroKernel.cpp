@@ -97,9 +97,11 @@ private:
   }
   Value multiplyAdd(Value x, Value y, Value sum) {
     if (block.unit == DotUnit::DotBf16)
-      return dotBf16(x, y, sum);
-    if (block.unit == DotUnit::EmulatedDotBf16)
-      return emulateDotBf16(x, y, sum);
+      return block.isEmulated ? emulateDotBf16(x, y, sum) : dotBf16(x, y, sum);
+    if (block.unit == DotUnit::PairsF16)
+      return dotHalves(x, y, sum);
+    if (block.unit == DotUnit::PairsInt8)
+      return dotBytes(x, y, sum);
     if (stepDepth(block.unit) > 1)
       return dotIntegers(x, y, sum);
     if (isa<FloatType>(block.type))
@@ -124,17 +126,24 @@ private:
   Value emulateDotBf16(Value x, Value y, Value sum) {
     ValueMath math(b, loc);
     for (bool isUpper : {true, false})
-      sum = multiplyAddHalves(math, isUpper, x, y, sum);
+      sum = multiplyAddHalves(math, /*isF16=*/false, isUpper, x, y, sum);
+    return sum;
+  }
+
+  /// Two multiply-adds of f16 widened in registers.
+  Value dotHalves(Value x, Value y, Value sum) {
+    ValueMath math(b, loc);
+    for (bool isUpper : {false, true})
+      sum = math.fma(halfOf(math, isUpper, x), halfOf(math, isUpper, y), sum);
     return sum;
   }
 
   /// Adds up products of the integers of words. What a step has needs fewer
   /// bits than a sum, so that only the sum wraps.
   Value dotIntegers(Value x, Value y, Value sum) {
-    bool isByte = isFourByFour(block.unit);
-    if (block.unit == DotUnit::EmulatedDotInt8 ||
-        block.unit == DotUnit::EmulatedPairsInt16)
-      return emulateDot(isByte, x, y, sum);
+    bool isByte = block.unit == DotUnit::DotInt8;
+    if (block.isEmulated)
+      return addDots(b, loc, x, y, sum, isByte ? 8 : 16, {!isByte, true});
     bool wide = block.lanes == 16;
     auto factors = VectorType::get({(isByte ? 4 : 2) * block.lanes},
                                    isByte ? b.getI8Type() : b.getI16Type());
@@ -155,25 +164,28 @@ private:
     return add(sum, products);
   }
 
-  /// Intel's manual, VPDPBUSD: bytes of x without and of y with a sign; and
-  /// VPMADDWD with VPADDD: words with a sign. All modulo 2^32.
-  Value emulateDot(bool isByte, Value x, Value y, Value sum) {
-    ValueMath math(b, loc);
-    int64_t bits = isByte ? 8 : 16;
-    for (int64_t at = 0; at < 32; at += bits) {
-      auto factor = [&](Value words, bool isSigned) {
-        Value top = math.shiftLeft(words, 32 - bits - at);
-        if (!isSigned)
-          return math.shiftRight(top, 32 - bits);
-        auto type = cast<VectorType>(words.getType());
-        Value count = arith::ConstantOp::create(
-            b, loc,
-            DenseElementsAttr::get(type, b.getI32IntegerAttr(32 - bits)));
-        return Value(arith::ShRSIOp::create(b, loc, top, count));
-      };
-      sum = add(sum, arith::MulIOp::create(b, loc, factor(x, !isByte),
-                                           factor(y, true)));
-    }
+  /// The same of words of four bytes: first the even ones, then the odd ones.
+  Value dotBytes(Value x, Value y, Value sum) {
+    if (block.isEmulated)
+      return addDots(b, loc, x, y, sum, 8, block.signs);
+    auto shorts = VectorType::get({2 * block.lanes}, b.getI16Type());
+    auto words = VectorType::get({block.lanes}, b.getI32Type());
+    Value eight = arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(shorts, b.getI16IntegerAttr(8)));
+    auto bytes = [&](Value from, bool isOdd, bool isSigned) -> Value {
+      Value pairs = vector::BitCastOp::create(b, loc, shorts, from);
+      if (!isOdd)
+        pairs = arith::ShLIOp::create(b, loc, pairs, eight);
+      pairs = isSigned ? Value(arith::ShRSIOp::create(b, loc, pairs, eight))
+                       : Value(arith::ShRUIOp::create(b, loc, pairs, eight));
+      return vector::BitCastOp::create(b, loc, words, pairs);
+    };
+    SumBlock pairs = block;
+    pairs.unit = DotUnit::PairsInt16;
+    Emission emission(b, loc, pairs, rows, panel, loops, ahead);
+    for (bool isOdd : {false, true})
+      sum = emission.dotIntegers(bytes(x, isOdd, block.signs.rows),
+                                 bytes(y, isOdd, block.signs.columns), sum);
     return sum;
   }
 

@@ -23,34 +23,40 @@ namespace mpc {
 
 /// What multiplies and adds a step.
 enum class DotUnit {
-  MultiplyAdd,     ///< one position, in the type of the sums
-  DotBf16,         ///< vdpbf16ps: two positions of bf16, f32 sums
-  TileBf16,        ///< AMX: tiles of two positions of bf16 in a word, f32 sums
-  EmulatedDotBf16, ///< the same by the arithmetic that they document
-  EmulatedTileBf16,
-  DotInt8, ///< vpdpbusd: four positions of ui8 rows by i8 columns, i32 sums
-  EmulatedDotInt8,
-  PairsInt16, ///< vpmaddwd: two positions of 8-bit integers, as i16
-  EmulatedPairsInt16,
+  MultiplyAdd, ///< one position, in the type of the sums
+  DotBf16,     ///< vdpbf16ps: two positions of bf16, f32 sums
+  TileBf16,    ///< AMX: tiles of two positions of bf16 in a word, f32 sums
+  DotInt8,     ///< vpdpbusd: four positions of ui8 rows by i8 columns, i32 sums
+  PairsInt16,  ///< vpmaddwd: two positions of 8-bit integers, as i16
+  PairsInt8,   ///< vpmaddwd twice: four of them, widened in registers
+  TileInt8,    ///< AMX: tiles of four 8-bit integers in a word, i32 sums
+  TileF16,     ///< AMX: tiles of two positions of f16 in a word, f32 sums
+  PairsF16,    ///< two of them, widened in registers, by multiply-adds
 };
 
-inline bool isFourByFour(DotUnit unit) {
-  return unit == DotUnit::DotInt8 || unit == DotUnit::EmulatedDotInt8;
-}
-inline bool isPairsInt16(DotUnit unit) {
-  return unit == DotUnit::PairsInt16 || unit == DotUnit::EmulatedPairsInt16;
-}
-
 inline bool isTiled(DotUnit unit) {
-  return unit == DotUnit::TileBf16 || unit == DotUnit::EmulatedTileBf16;
+  return unit == DotUnit::TileBf16 || unit == DotUnit::TileInt8 ||
+         unit == DotUnit::TileF16;
 }
 
 /// Positions of K in a step.
 inline int64_t stepDepth(DotUnit unit) {
-  if (unit == DotUnit::MultiplyAdd)
+  switch (unit) {
+  case DotUnit::MultiplyAdd:
     return 1;
-  return isFourByFour(unit) ? 4 : 2;
+  case DotUnit::DotInt8:
+  case DotUnit::PairsInt8:
+  case DotUnit::TileInt8:
+    return 4;
+  default:
+    return 2;
+  }
 }
+
+/// Which operands are integers with a sign.
+struct OperandSigns {
+  bool rows = false, columns = true;
+};
 
 /// How a panel stores its columns.
 enum class PanelForm {
@@ -108,6 +114,10 @@ struct SumBlock {
   llvm::SmallVector<int64_t> rowOffsets;
   /// Sums in flight that hide the latency of a multiply-add.
   int64_t inFlight = 1;
+  /// Whether the arithmetic that the unit documents stands for it.
+  bool isEmulated = false;
+  /// Of 8-bit integers.
+  OperandSigns signs = {};
 
   int64_t rows() const { return rowOffsets.size(); }
 };
@@ -145,7 +155,7 @@ class TileUnit;
 struct TileMemory;
 
 /// Both of them by a unit with tiles. Positions of the last loop are neighbours
-/// in memory, which is of 16-bit elements.
+/// in memory, which is of elements of the factors' size.
 void emitTileKernel(mlir::OpBuilder &builder, mlir::Location loc,
                     TileUnit &unit, const SumBlock &block, mlir::Value rows,
                     mlir::Value base, const Panel &panel,

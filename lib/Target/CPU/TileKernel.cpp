@@ -27,18 +27,54 @@ struct RowRun {
 /// Positions of a run as `count` steps of tiles that are alike, the rest left
 /// to vectors.
 struct StepSplit {
-  explicit StepSplit(int64_t positions);
+  StepSplit(int64_t positions, const SumBlock &block);
   int64_t positions, count, rest;
 };
 } // namespace
 
-StepSplit::StepSplit(int64_t all) : positions(2), count(0), rest(all) {
-  // Of a full block, on the machine that was measured: a pair of positions by
-  // vectors takes half as long again as a step of tiles, however deep that is.
-  auto cost = [](int64_t count, int64_t rest) {
-    return 2 * count + 3 * llvm::divideCeil(rest, 2);
+/// The vector unit for what is left of `block`.
+static DotUnit restUnitOf(const SumBlock &block) {
+  if (block.unit == DotUnit::TileBf16)
+    return DotUnit::DotBf16;
+  if (block.unit == DotUnit::TileF16)
+    return DotUnit::PairsF16;
+  bool isMixed = !block.signs.rows && block.signs.columns;
+  return isMixed ? DotUnit::DotInt8 : DotUnit::PairsInt8;
+}
+
+/// What multiplies in tiles.
+static TileFactors factorsOf(const SumBlock &block) {
+  if (block.unit == DotUnit::TileBf16)
+    return TileFactors::Bf16;
+  if (block.unit == DotUnit::TileF16)
+    return TileFactors::F16;
+  if (block.signs.rows)
+    return block.signs.columns ? TileFactors::SignedSigned
+                               : TileFactors::SignedUnsigned;
+  return block.signs.columns ? TileFactors::UnsignedSigned
+                             : TileFactors::UnsignedUnsigned;
+}
+
+StepSplit::StepSplit(int64_t all, const SumBlock &block) {
+  int64_t word = stepDepth(block.unit);
+  positions = word;
+  count = 0;
+  rest = all;
+  // Of a full block, in half steps of tiles, however deep those are: a word of
+  // positions by vectors takes half as long again as one on the machine that
+  // was measured for bf16, by two f32 multiply-adds two thirds of that. Bytes
+  // take half as long: vpdpbusd has the rate of f32 multiply-adds; widened by
+  // vpmaddwd twice that.
+  int64_t byVectors = 2;
+  if (block.unit == DotUnit::TileBf16)
+    byVectors = 3;
+  else if (restUnitOf(block) == DotUnit::DotInt8)
+    byVectors = 1;
+  auto cost = [&](int64_t count, int64_t rest) {
+    return 2 * count + byVectors * int64_t(llvm::divideCeil(rest, word));
   };
-  for (int64_t depth = TileUnit::kRowBytes / 2; depth >= 2; depth -= 2)
+  int64_t most = TileUnit::kRowBytes / 4 * word;
+  for (int64_t depth = most; depth >= word; depth -= word)
     if (cost(all / depth, all % depth) < cost(count, rest)) {
       positions = depth;
       count = all / depth;
@@ -76,10 +112,11 @@ public:
                const SumBlock &block, Value rows, const Panel &panel,
                ArrayRef<KLoop> loops)
       : math{b, loc}, unit(unit), block(block), rows(rows), panel(panel),
-        loops(loops), split(loops.back().extent * stepDepth(block.unit) -
-                            loops.back().missing),
+        loops(loops), word(stepDepth(block.unit)),
+        split(loops.back().extent * word - loops.back().missing, block),
+        factors(factorsOf(block)),
         pitch(panel.pitch ? panel.pitch : panel.columns) {
-    assert(loops.back().rowStride == stepDepth(block.unit) &&
+    assert(loops.back().rowStride == word &&
            "positions of a run are neighbours");
   }
 
@@ -121,8 +158,8 @@ private:
     for (int64_t i : {0, 1}) {
       for (int64_t j : {0, 1})
         shapes[kSums + 2 * i + j] = {rowCount[i], TileUnit::kRowBytes};
-      shapes[kRows + i] = {rowCount[i], 2 * split.positions};
-      shapes[kColumns + i] = {split.positions / 2, TileUnit::kRowBytes};
+      shapes[kRows + i] = {rowCount[i], 4 * split.positions / word};
+      shapes[kColumns + i] = {split.positions / word, TileUnit::kRowBytes};
     }
     unit.configure(shapes);
   }
@@ -131,7 +168,7 @@ private:
     if (depth + 1 == loops.size()) {
       math.loop(split.count, [&](Value k) {
         step(math.add(row, math.mul(k, split.positions)),
-             math.add(column, math.mul(k, split.positions / 2 * pitch)));
+             math.add(column, math.mul(k, split.positions / word * pitch)));
       });
       return;
     }
@@ -154,7 +191,7 @@ private:
                     {panel.memory,
                      math.add(column, (firstVector + j) * block.lanes), pitch},
                     panel.isStreamed);
-        unit.multiply(kSums + 2 * i + j, kRows + i, kColumns + j);
+        unit.multiply(factors, kSums + 2 * i + j, kRows + i, kColumns + j);
       }
     }
   }
@@ -165,7 +202,10 @@ private:
   Value rows;
   const Panel &panel;
   ArrayRef<KLoop> loops;
+  /// Positions of a word.
+  int64_t word;
   StepSplit split;
+  TileFactors factors;
   int64_t pitch;
   ArrayRef<RowRun> rowRuns;
   int64_t firstVector = 0, vectorCount = 0;
@@ -184,14 +224,14 @@ static void addRest(OpBuilder &b, Location loc, const SumBlock &block,
   SmallVector<KLoop> inner(loops);
   for (auto [depth, loop] : llvm::enumerate(inner))
     loop.panelSteps = panelSteps(loops.drop_front(depth));
-  inner.back().extent = llvm::divideCeil(split.rest, 2);
+  int64_t word = stepDepth(block.unit);
+  inner.back().extent = llvm::divideCeil(split.rest, word);
   Panel behind = panel;
   behind.offset = math.add(
-      panel.offset, done / 2 * (panel.pitch ? panel.pitch : panel.columns));
+      panel.offset, done / word * (panel.pitch ? panel.pitch : panel.columns));
   for (int64_t first = 0; first < block.rows(); first += kMostRows) {
     SumBlock part = block;
-    part.unit = block.unit == DotUnit::TileBf16 ? DotUnit::DotBf16
-                                                : DotUnit::EmulatedDotBf16;
+    part.unit = restUnitOf(block);
     part.rowOffsets.assign(
         ArrayRef(block.rowOffsets)
             .slice(first, std::min(kMostRows, block.rows() - first)));

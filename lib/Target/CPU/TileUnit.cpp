@@ -139,15 +139,58 @@ void TileUnit::store(int64_t tile, const TileMemory &to) {
   });
 }
 
+void TileUnit::multiply(TileFactors factors, int64_t sums, int64_t rows,
+                        int64_t columns) {
+  static constexpr StringLiteral kNames[] = {
+      "tdpbf16ps", "tdpfp16ps", "tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud"};
+  if (!isEmulated)
+    return instruction(kNames[int(factors)],
+                       {number(sums), number(rows), number(columns)});
+  bool isF16 = factors == TileFactors::F16;
+  if (isF16 || factors == TileFactors::Bf16)
+    return multiplyFloats(isF16, sums, rows, columns);
+  bool isSigned = factors == TileFactors::SignedSigned,
+       hasRows = isSigned || factors == TileFactors::SignedUnsigned,
+       hasColumns = isSigned || factors == TileFactors::UnsignedSigned;
+  multiplyBytes({hasRows, hasColumns}, sums, rows, columns);
+}
+
+/// Intel's Software Developer's Manual, TDPBSSD and the others: for each row of
+/// the sums, words of rows and columns meet in their order; the four products
+/// of bytes are added to the sum, without saturation.
+void TileUnit::multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
+                             int64_t columns) {
+  auto words = VectorType::get({kLine}, b.getI32Type());
+  math.loop(math.constant(0), rowsOf(sums), 1, [&](Value row) {
+    Value at = word(sums, row, math.constant(0));
+    Value before = vector::LoadOp::create(b, loc, words, registers, at);
+    auto op = scf::ForOp::create(b, loc, math.constant(0), wordsOf(rows),
+                                 math.constant(1), ValueRange{before});
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(op.getBody());
+      Value k = op.getInductionVar();
+      Value x = vector::BroadcastOp::create(
+          b, loc, words,
+          memref::LoadOp::create(b, loc, registers, word(rows, row, k)));
+      Value y = vector::LoadOp::create(b, loc, words, registers,
+                                       word(columns, k, math.constant(0)));
+      scf::YieldOp::create(
+          b, loc, addDots(b, loc, x, y, op.getRegionIterArgs()[0], 8, signs));
+    }
+    vector::StoreOp::create(b, loc, op.getResult(0), registers, at);
+  });
+}
+
 /// Intel's Software Developer's Manual, TDPBF16PS: for each row of the sums,
 /// two of temporary sums, which begin with zero, take the first and the second
 /// factors of all pairs, in their order, by fused multiply-adds; they are added
 /// to each other, and that to the sums. Everything is rounded to nearest even,
-/// and subnormal numbers count as zeros wherever they go in or come out.
-void TileUnit::multiply(int64_t sums, int64_t rows, int64_t columns) {
-  if (!isEmulated)
-    return instruction("tdpbf16ps",
-                       {number(sums), number(rows), number(columns)});
+/// and subnormal numbers count as zeros wherever they go in or come out. The
+/// same of TDPFP16PS, but that subnormal numbers of f16 count: "Handle FP16
+/// denorms. Not forcing input FP16 denorms to 0. FP32 FMA with DAZ=FTZ=1".
+void TileUnit::multiplyFloats(bool isF16, int64_t sums, int64_t rows,
+                              int64_t columns) {
   ValueMath values(b, loc);
   auto words = VectorType::get({kLine}, b.getI32Type());
   auto floats = VectorType::get({kLine}, b.getF32Type());
@@ -166,7 +209,7 @@ void TileUnit::multiply(int64_t sums, int64_t rows, int64_t columns) {
                                        word(columns, k, math.constant(0)));
       SmallVector<Value> next;
       for (int64_t half : {0, 1})
-        next.push_back(multiplyAddHalves(values, half == 1, x, y,
+        next.push_back(multiplyAddHalves(values, isF16, half == 1, x, y,
                                          op.getRegionIterArgs()[half]));
       scf::YieldOp::create(b, loc, next);
     }

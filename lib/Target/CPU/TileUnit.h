@@ -15,6 +15,7 @@
 #define MPC_LIB_TARGET_CPU_TILEUNIT_H
 
 #include "../Kernel/IndexMath.h"
+#include "MicroKernel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -37,6 +38,16 @@ struct TileMemory {
   int64_t pitch = 0;
 };
 
+/// What words of rows and columns hold, and what multiplies them.
+enum class TileFactors {
+  Bf16,             ///< two numbers; TDPBF16PS
+  F16,              ///< TDPFP16PS
+  SignedSigned,     ///< four bytes, both sides' with a sign; TDPBSSD
+  SignedUnsigned,   ///< TDPBSUD
+  UnsignedSigned,   ///< TDPBUSD
+  UnsignedUnsigned, ///< TDPBUUD
+};
+
 class TileUnit {
 public:
   static constexpr int64_t kRegisters = 8, kRows = 16, kRowBytes = 64;
@@ -53,8 +64,9 @@ public:
   void load(int64_t tile, const TileMemory &from, bool isStreamed = false);
   /// TILESTORED.
   void store(int64_t tile, const TileMemory &to);
-  /// Adds rows times columns to sums, of pairs of bf16 (TDPBF16PS).
-  void multiply(int64_t sums, int64_t rows, int64_t columns);
+  /// Adds rows times columns to sums, which are f32 or, of bytes, i32.
+  void multiply(TileFactors factors, int64_t sums, int64_t rows,
+                int64_t columns);
 
   /// Writes what `configure` asked for, once for the whole function where all
   /// ask for the same, and gives the registers back behind it (TILERELEASE).
@@ -70,6 +82,9 @@ private:
   void loadConfiguration(const TileShapes &shapes);
 
   // Of the emulation.
+  void multiplyFloats(bool isF16, int64_t sums, int64_t rows, int64_t columns);
+  void multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
+                     int64_t columns);
   mlir::Value configured(int64_t at, int64_t bytes);
   mlir::Value rowsOf(int64_t tile);
   mlir::Value wordsOf(int64_t tile);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Target/TargetInfo.h"
+#include "mpc/Target/CPU/CpuTarget.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -94,11 +95,16 @@ TEST(TargetInfo, FastTypesOfCpus) {
   EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::BFloat16));
   EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::BFloat16x2));
   EXPECT_FALSE(parsed("cpu:amx").hasFastPath(PolicyType::Float16));
+  EXPECT_TRUE(parsed("cpu:amxfp16").hasFastPath(PolicyType::Float16));
+  EXPECT_TRUE(parsed("cpu:amxfp16").hasFastPath(PolicyType::BFloat16));
 }
 
 TEST(TargetInfo, EmulatedUnitsAreForThoseWhoAsk) {
-  for (const char *name : {"cpu:avx512bf16-emulated", "cpu:amx-emulated"}) {
-    TargetInfo emulated = parsed(name);
+  EXPECT_EQ(CpuTarget::emulatedLevels(),
+            (llvm::SmallVector<llvm::StringRef>{
+                "avxvnni", "avx512vnni", "avx512bf16", "amx", "amxfp16"}));
+  for (llvm::StringRef level : CpuTarget::emulatedLevels()) {
+    TargetInfo emulated = parsed(("cpu:" + level + "-emulated").str());
     EXPECT_TRUE(emulated.facts().emulatesUnits);
     EXPECT_TRUE(emulated.runsHere());
     EXPECT_FALSE(llvm::is_contained(TargetInfo::names(), emulated.name()));

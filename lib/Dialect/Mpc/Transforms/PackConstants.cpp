@@ -87,10 +87,17 @@ struct PackConstantsPass : mpc::impl::PackConstantsPassBase<PackConstantsPass> {
       return emitError(UnknownLoc::get(context))
              << "mpc-pack-constants: bf16-depth must be 1, 2 or 4, found "
              << bf16Depth.getValue();
-    if (int8Depth != 2 && int8Depth != 4)
+    for (auto [name, depth] :
+         {std::pair("int8-depth", int8Depth.getValue()),
+          std::pair("other-int8-depth", otherInt8Depth.getValue())})
+      if (depth != 2 && depth != 4)
+        return emitError(UnknownLoc::get(context))
+               << "mpc-pack-constants: " << name << " must be 2 or 4, found "
+               << depth;
+    if (f16Depth != 1 && f16Depth != 2)
       return emitError(UnknownLoc::get(context))
-             << "mpc-pack-constants: int8-depth must be 2 or 4, found "
-             << int8Depth.getValue();
+             << "mpc-pack-constants: f16-depth must be 1 or 2, found "
+             << f16Depth.getValue();
     return success();
   }
 
@@ -155,11 +162,13 @@ private:
         return {};
       bool isMixed = left.isUnsignedInteger() && !element.isUnsignedInteger();
       return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
-                             isMixed ? int8Depth : 2);
+                             isMixed ? int8Depth : otherInt8Depth);
     }
-    if (element.isBF16() && bf16Depth > 1)
-      return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
-                             bf16Depth);
+    int64_t depth = element.isBF16()  ? bf16Depth
+                    : element.isF16() ? f16Depth
+                                      : 1;
+    if (depth > 1)
+      return PackedAttr::get(&getContext(), columns, /*interleave=*/1, depth);
     return PackedAttr::get(&getContext(), columns,
                            element.getIntOrFloatBitWidth() == 16 ? 2 : 1,
                            /*depth=*/1);

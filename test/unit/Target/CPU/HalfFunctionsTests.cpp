@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CompiledKernel.h"
+#include "KernelRunner.h"
 #include "mpc/Reference/Tensor.h"
 
 #include "gtest/gtest.h"
@@ -134,7 +135,7 @@ TEST(HalfFunctions, EveryInputIsWithinItsBound) {
       std::string op = c.op;
       if (op.find("%x") == std::string::npos)
         op += " %x";
-      for (CpuIsa isa : CpuTarget::available()) {
+      for (CpuIsa isa : floatLevels()) {
         CpuTarget target{isa};
         Compiled kernel(
             "func.func private @k(%x: " + type + ") -> " + type +

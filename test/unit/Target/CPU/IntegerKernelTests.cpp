@@ -37,14 +37,14 @@ static std::vector<Operands> allOperands() {
 /// Positions that the unit for these operands multiplies at once.
 static int64_t depthOf(const Operands &types, const CpuTarget &target) {
   bool isMixed = types.lhs == "ui8" && types.rhs == "i8";
-  return isMixed && target.hasDotInt8() ? 4 : 2;
+  return target.hasTiles() || (isMixed && target.hasDotInt8()) ? 4 : 2;
 }
 
 /// Those that multiply integers in ways of their own.
 static std::vector<CpuIsa> levels() {
   std::vector<CpuIsa> all;
   for (CpuIsa isa : CpuTarget::available())
-    if (!CpuTarget{isa}.hasTiles())
+    if (CpuTarget{isa}.planned() != CpuIsa::AmxFp16)
       all.push_back(isa);
   return all;
 }
@@ -123,7 +123,8 @@ TEST_P(IntegerProduct, IsExact) {
 INSTANTIATE_TEST_SUITE_P(Shapes, IntegerProduct,
                          testing::Values(std::tuple(1, 1, 1),
                                          std::tuple(13, 7, 33),
-                                         std::tuple(29, 262, 70)));
+                                         std::tuple(29, 262, 70),
+                                         std::tuple(49, 65, 40)));
 
 TEST(IntegerProductForms, TransposedOperands) {
   for (CpuIsa isa : levels())
@@ -188,6 +189,48 @@ TEST(IntegerProductForms, ScalesAndQuantisesInTheEpilogue) {
             rhs, packing(columns, depth)),
         target);
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Bits
+//===----------------------------------------------------------------------===//
+
+/// What `isa` computes of a product whose sums leave i32: of 66,400 positions
+/// at the ends of their ranges, with the largest partial sums.
+static std::vector<std::vector<char>> wrapped(CpuIsa isa, const char *lhs,
+                                              const char *rhs) {
+  std::string x = llvm::formatv("tensor<3x66400x{0}>", lhs),
+              y = llvm::formatv("tensor<66400x17x{0}>", rhs);
+  auto ends = [](unsigned, reference::Tensor &tensor) {
+    bool isUnsigned = tensor.getElementType().isUnsignedInteger();
+    for (auto [at, number] : llvm::enumerate(tensor.ints()))
+      number = at % 97 == 0 ? 3 : isUnsigned ? 255 : -128;
+  };
+  std::vector<std::vector<char>> results;
+  KernelCheck check;
+  check.adjust = ends;
+  check.results = &results;
+  std::string text = llvm::formatv(
+      "func.func private @k(%x: {0}, %y: {1}) -> tensor<3x17xi32> attributes "
+      "{{mpc.kernel_kind = \"contraction\"} {{\n%0 = mpc.matmul %x, %y : "
+      "({0}, {1}) -> tensor<3x17xi32>\nreturn %0 : tensor<3x17xi32>\n}\n",
+      x, y);
+  EXPECT_EQ(checkKernel(text, CpuTarget{isa}, check), "");
+  return results;
+}
+
+// Sums wrap and do not saturate, in the instruction and in what stands for it.
+TEST(IntegerUnit, EmulationComputesTheInstructionsBits) {
+  for (auto [isa, emulated] :
+       {std::pair(CpuIsa::AvxVnni, CpuIsa::EmulatedAvxVnni),
+        std::pair(CpuIsa::Avx512Vnni, CpuIsa::EmulatedAvx512Vnni),
+        std::pair(CpuIsa::Avx512Bf16, CpuIsa::EmulatedBf16),
+        std::pair(CpuIsa::Amx, CpuIsa::EmulatedAmx)})
+    for (const char *lhs : {"ui8", "i8"}) {
+      std::vector<std::vector<char>> expected = wrapped(emulated, lhs, "i8");
+      if (llvm::is_contained(CpuTarget::available(), isa))
+        EXPECT_EQ(wrapped(isa, lhs, "i8"), expected);
+    }
 }
 
 //===----------------------------------------------------------------------===//

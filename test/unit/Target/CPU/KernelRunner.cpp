@@ -154,8 +154,18 @@ std::string mpc::checkKernel(StringRef text, const CpuTarget &target,
   return {};
 }
 
-void mpc::expectKernel(StringRef text, const KernelCheck &check) {
+std::vector<CpuIsa> mpc::floatLevels() {
+  std::vector<CpuIsa> levels;
   for (CpuIsa isa : CpuTarget::available()) {
+    TargetInfo level = CpuTarget{isa}.info();
+    if (!level.facts().emulatesUnits || level.unit(MathType::BFloat16))
+      levels.push_back(isa);
+  }
+  return levels;
+}
+
+void mpc::expectKernel(StringRef text, const KernelCheck &check) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     EXPECT_EQ(checkKernel(text, target, check), "")
         << target.name().str() << "\n"

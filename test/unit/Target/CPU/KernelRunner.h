@@ -54,8 +54,11 @@ struct KernelCheck {
 std::string checkKernel(llvm::StringRef text, const CpuTarget &target,
                         const KernelCheck &check = {});
 
-/// The same for every level that this machine can run; failures are reported to
-/// GoogleTest.
+/// The levels that this machine can run, but those that emulate units for
+/// integers alone: their other kernels are made like those of a level beside.
+std::vector<CpuIsa> floatLevels();
+
+/// The same for each of floatLevels(); failures are reported to GoogleTest.
 void expectKernel(llvm::StringRef text, const KernelCheck &check = {});
 
 } // namespace mpc

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CompiledKernel.h"
+#include "KernelRunner.h"
 #include "NativeMath.h"
 
 #include "gtest/gtest.h"
@@ -140,7 +141,7 @@ const Case kCases[] = {
 } // namespace
 
 TEST(MathAccuracy, EveryFunctionStaysInsideItsBound) {
-  for (CpuIsa isa : CpuTarget::available())
+  for (CpuIsa isa : floatLevels())
     for (const Case &c : kCases) {
       CpuTarget target{isa};
       double where = 0;
@@ -163,7 +164,7 @@ TEST(MathAccuracy, CirclesOfAnyArgument) {
                         {"cos %x", cosl, -3.4e38, 3.4e38, 2, 0},
                         {"tan %x", tanl, -3.4e38, 3.4e38, 4, 0},
                         {"sin %x", sinl, -0x1p41, 0x1p41, 2, 0}};
-  for (CpuIsa isa : CpuTarget::available())
+  for (CpuIsa isa : floatLevels())
     for (const Case &c : cases) {
       CpuTarget target{isa};
       double where = 0;
@@ -174,7 +175,7 @@ TEST(MathAccuracy, CirclesOfAnyArgument) {
 
 TEST(MathAccuracy, PowersOfWideRange) {
   constexpr int64_t count = 20000;
-  for (CpuIsa isa : CpuTarget::available())
+  for (CpuIsa isa : floatLevels())
     for (bool wide : {false, true}) {
       CpuTarget target{isa};
       std::string type = std::string("tensor<20000xf") + (wide ? "64>" : "32>");
@@ -293,7 +294,7 @@ template <typename T> static void checkNative(CpuTarget target) {
 
 // The same text gives the same bits to CUDA's kernels.
 TEST(MathAccuracy, BitsOfTheTextThatCudaHas) {
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     checkNative<float>(CpuTarget{isa});
     checkNative<double>(CpuTarget{isa});
   }
@@ -337,7 +338,7 @@ template <typename T> static void checkAngles(CpuTarget target) {
 }
 
 TEST(MathAccuracy, AnglesOfWideRange) {
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     checkAngles<float>({isa});
     checkAngles<double>({isa});
   }
@@ -373,7 +374,7 @@ template <typename T> static void checkSpecialAngles(CpuTarget target) {
 }
 
 TEST(MathAccuracy, AnglesOfZerosInfinitiesAndNan) {
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     checkSpecialAngles<float>({isa});
     checkSpecialAngles<double>({isa});
   }
@@ -387,7 +388,7 @@ TEST(MathAccuracy, RoundingTo16BitsIsToNearestEven) {
                          0x1000u, 0x3000u})
       input.push_back(std::bit_cast<float>(high << 16 | low));
   std::string count = std::to_string(input.size());
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     for (const char *type : {"bf16", "f16"}) {
       std::string from = "tensor<" + count + "xf32>",
@@ -435,7 +436,7 @@ TEST(MathAccuracy, DoublesNarrowInOneRounding) {
       expected.push_back(static_cast<uint16_t>(0x3f80 + i + up));
     }
   std::string count = std::to_string(input.size());
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     Compiled kernel(
         "func.func private @k(%x: tensor<" + count + "xf64>) -> tensor<" +
@@ -459,7 +460,7 @@ TEST(MathAccuracy, SoftmaxKeepsSubnormalTerms) {
   for (int64_t i = 0; i < count; ++i)
     input[i] = i == 0 ? 0.0f : -86.0f - 0.3f * static_cast<float>(i);
   input.back() = -INFINITY;
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     Compiled kernel("func.func private @k(%x: tensor<1x64xf32>) -> "
                     "tensor<1x64xf32> attributes {mpc.kernel_kind = \"row\"} "

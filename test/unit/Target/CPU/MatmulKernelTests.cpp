@@ -59,7 +59,7 @@ class PackedMatmul : public testing::TestWithParam<std::tuple<int, int, int>> {
 
 TEST_P(PackedMatmul, MatchesTheInterpreter) {
   auto [m, k, n] = GetParam();
-  for (CpuIsa isa : CpuTarget::available())
+  for (CpuIsa isa : floatLevels())
     for (const char *type : {"f32", "bf16", "f16"})
       for (int interleave : {1, 2, 3}) {
         CpuTarget target{isa};
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple(2, 3, 128)));
 
 TEST(MatmulKernel, EpilogueOfBiasActivationAndCast) {
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     for (int64_t n : {10, 64, 77}) {
       std::string f32 = llvm::formatv("tensor<20x{0}xf32>", n);
@@ -186,7 +186,7 @@ TEST(MatmulKernel, EmptyExtents) {
 }
 
 TEST(MatmulKernel, PackedWideType) {
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     int64_t columns = target.blockColumns();
     std::string rhs = llvm::formatv("tensor<2x30x{0}xf64>", columns);
@@ -260,7 +260,7 @@ TEST(MatmulKernel, SubnormalOperands) {
   };
   check.adjust = ones;
   std::string text = plain("9x20xbf16", "20x40xbf16", "9x40xf32");
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     std::string message = checkKernel(text, target, check);
     if (target.hasDotBf16())
@@ -368,7 +368,7 @@ func.func private @k(%x: tensor<17x40xf32>, %y: tensor<40x33xf32>) -> tensor<17x
 
 // The CPU may be more exact than tf32 and is: its result is that of f32.
 TEST(MatmulKernel, Tf32IsComputedInF32) {
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     EXPECT_EQ(checkKernel(productIn("tf32"), target), "");
     KernelCheck check;

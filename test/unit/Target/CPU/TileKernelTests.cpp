@@ -148,7 +148,7 @@ TEST(TileUnit, EmulationComputesTheInstructionsBits) {
 //===----------------------------------------------------------------------===//
 
 static void expectInTiles(const std::string &text) {
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};
     if (target.hasTiles())
       EXPECT_EQ(checkKernel(text, target), "") << target.name().str() << "\n"

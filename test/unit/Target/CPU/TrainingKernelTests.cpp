@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CompiledKernel.h"
+#include "KernelRunner.h"
 #include "LoopKernelText.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -48,7 +49,7 @@ TEST(RandomBits, TheFormulaGivesTheAuthorsAnswers) {
 
 TEST(RandomBits, AreThoseOfTheCounter) {
   int64_t state[] = {0x1234567890abcdef, int64_t(1) << 33 | 77};
-  for (CpuIsa isa : CpuTarget::available())
+  for (CpuIsa isa : floatLevels())
     for (std::array<int64_t, 2> shape :
          {std::array<int64_t, 2>{1, 1}, {3, 5}, {7, 33}, {2, 5003}}) {
       std::string type =
@@ -263,7 +264,7 @@ static void expectFilterGradient(std::array<int64_t, 4> x,
           .str() +
       all + " to " + cut + "\n%r = mpc.transpose %d [1, 0, 2, 3] : " + cut +
       " to " + result);
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     KernelCheck check;
     check.compiled = compiled;
     EXPECT_EQ(checkKernel(text, CpuTarget{isa}, check), "") << compiled;
@@ -392,7 +393,7 @@ TEST(GradientChecks, FindEveryElement) {
                  "%f, %r = mpc.all_finite %a names([\"a\"]) : "
                  "(tensor<40000xf32>) -> (tensor<i1>, tensor<2xi64>)\n"
                  "return %f, %r : tensor<i1>, tensor<2xi64>");
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     Compiled kernel(text, CpuTarget{isa});
     ASSERT_TRUE(kernel.ok());
     std::vector<float> values(kCount, 3e38f);
@@ -463,7 +464,7 @@ TEST(UpdateKernel, OfSeveralShapes) {
 
 // Results over the arguments that they replace, element for element.
 TEST(UpdateKernel, InPlace) {
-  for (CpuIsa isa : CpuTarget::available()) {
+  for (CpuIsa isa : floatLevels()) {
     Compiled apart(updateKernel(""), CpuTarget{isa});
     Compiled inPlace(updateKernel(", exe.in_place = array<i64: 0, 1, 3, 4>"),
                      CpuTarget{isa});

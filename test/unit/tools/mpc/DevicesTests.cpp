@@ -43,7 +43,7 @@ TEST(DevicesTest, TheCpuHasLevelsAndAType) {
       generated.push_back(level.name);
   EXPECT_EQ(generated,
             (std::vector<std::string>{"avx2", "avxvnni", "avx512", "avx512vnni",
-                                      "avx512bf16", "amx"}));
+                                      "avx512bf16", "amx", "amxfp16"}));
 }
 
 TEST(DevicesTest, AKnownGpuHasFastTypesAndCeilings) {

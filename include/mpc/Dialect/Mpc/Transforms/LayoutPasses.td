@@ -130,10 +130,10 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
   let description = [{
     Constant right-hand sides of matmuls and constant filters of convs go into
     panels of `columns` columns (`#mpc.packed`); 16-bit types interleave two
-    columns half a panel apart, or, of bf16 with `bf16-depth=2`, two positions
-    along K, which a unit multiplies at once. 8-bit integers are packed where
-    both operands are: two positions along K, or `int8-depth` of unsigned by
-    signed ones.
+    columns half a panel apart, or, with `bf16-depth=2` and `f16-depth=2`, two
+    positions along K, which a unit multiplies at once. 8-bit integers are packed
+    where both operands are: two positions along K, or `int8-depth` of unsigned
+    by signed ones and `other-int8-depth` of others.
 
     ```mlir
     %0 = mpc.matmul %x, %w : (tensor<32x784xf32>, tensor<784x10xf32>) -> tensor<32x10xf32>
@@ -157,6 +157,10 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
            "once; 1: it has none, 2 or 4">,
     Option<"int8Depth", "int8-depth", "int64_t", /*default=*/"2",
            "the same of unsigned by signed 8-bit integers; 2 or 4">,
+    Option<"otherInt8Depth", "other-int8-depth", "int64_t", /*default=*/"2",
+           "the same of 8-bit integers of other signs; 2 or 4">,
+    Option<"f16Depth", "f16-depth", "int64_t", /*default=*/"1",
+           "the same of f16; 1: the target has no unit for it, or 2">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
