@@ -14,10 +14,12 @@
 #include "mpc/Dialect/Exe/Transforms/ScheduleTable.h"
 #include "mpc/Pipelines/TrainingFlags.h"
 #include "mpc/Runtime/Gpus.h"
+#include "mpc/Target/CPU/CpuTarget.h"
 #include "mpc/Target/CUDA/CudaTarget.h"
 #include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -62,15 +64,17 @@ static Result<std::string> chooseTarget(const CommonOptions &options) {
   if (options.emulateUnits) {
     level += "-emulated";
     if (!TargetInfo::parse(level))
-      return Status(
-          StatusCode::Unavailable, "isa '" + options.isa + "'",
-          "has no units that are emulated; only avx512bf16 and amx have");
+      return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
+                    "has no units that are emulated; " +
+                        llvm::join(CpuTarget::emulatedLevels(), ", ") +
+                        " have");
   }
   std::optional<TargetInfo> info = TargetInfo::parse(level);
   if (!info || !info->facts().isGenerated)
-    return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
-                  "is not among the levels that code is generated for: amx, "
-                  "avx512bf16, avx512vnni, avx512, avxvnni, avx2");
+    return Status(
+        StatusCode::Unavailable, "isa '" + options.isa + "'",
+        "is not among the levels that code is generated for: amxfp16, amx, "
+        "avx512bf16, avx512vnni, avx512, avxvnni, avx2");
   if (!llvm::is_contained(TargetInfo::runnable(), *info))
     return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
                   "this machine lacks its instructions");

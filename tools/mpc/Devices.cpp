@@ -9,6 +9,7 @@
 #include "Commands.h"
 
 #include "mpc/Runtime/Device.h"
+#include "mpc/Target/CPU/CpuTarget.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
@@ -53,8 +54,9 @@ CpuReport tool::describeCpu(bool measure) {
   for (llvm::StringRef name : TargetInfo::names()) {
     std::optional<TargetInfo> level = TargetInfo::parse(name);
     if (level && !level->isGpu())
-      report.levels.push_back({level->member().str(), level->runsHere(),
-                               level->facts().isGenerated});
+      report.levels.push_back(
+          {level->member().str(), level->runsHere(), level->facts().isGenerated,
+           llvm::is_contained(CpuTarget::emulatedLevels(), level->member())});
   }
   report.target = TargetInfo::native();
   if (report.target && measure) {
@@ -99,7 +101,8 @@ static Json toJson(const CpuReport &cpu) {
   for (const IsaLevel &level : cpu.levels)
     levels.push_back({{"name", level.name},
                       {"available", level.available},
-                      {"generated", level.generated}});
+                      {"generated", level.generated},
+                      {"emulated", level.emulated}});
   Json ceilings = Json::object();
   if (cpu.ceilings) {
     Json bandwidths = Json::array();
@@ -190,7 +193,9 @@ static std::string cpuText(const CpuReport &cpu) {
           "\n  levels:";
   for (const IsaLevel &level : cpu.levels)
     text += " " + level.name + " (" +
-            (level.available ? "has it" : "lacks it") +
+            (level.available  ? "has it"
+             : level.emulated ? "lacks it, emulates its units"
+                              : "lacks it") +
             (level.generated ? "" : ", no code is generated for it") + ")" +
             (&level == &cpu.levels.back() ? "" : ",");
   text += "\n";

@@ -29,6 +29,8 @@ struct IsaLevel {
   bool available = false;
   /// Whether this version of mpc generates code for it.
   bool generated = false;
+  /// Whether --emulate-units takes it.
+  bool emulated = false;
 };
 
 /// The processor.

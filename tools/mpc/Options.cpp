@@ -114,11 +114,11 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
   command
       .add_option("--isa", options.isa,
                   "instruction set of the CPU (default: its best)")
-      ->check(CLI::IsMember(
-          {"amx", "avx512bf16", "avx512vnni", "avx512", "avxvnni", "avx2"}));
+      ->check(CLI::IsMember({"amxfp16", "amx", "avx512bf16", "avx512vnni",
+                             "avx512", "avxvnni", "avx2"}));
   command.add_flag("--emulate-units", options.emulateUnits,
-                   "with --isa: compute what the level's matrix unit would, by "
-                   "arithmetic that any machine has");
+                   "with --isa: compute what the level's units for products "
+                   "would, by arithmetic that any machine has");
   command
       .add_option("--policy", options.policy,
                   "precision policy: a name, a .json file, or auto for what "
