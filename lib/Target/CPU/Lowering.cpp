@@ -18,10 +18,12 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -73,12 +75,17 @@ static LogicalResult convertToLlvm(ModuleOp module) {
   return success();
 }
 
-/// What `convertToLlvm` leaves to fold are descriptors of memrefs.
+/// Folds descriptors of memrefs, which `convertToLlvm` leaves, and finds equal
+/// ops: how large a kernel is decides whether its body is inlined.
 static void foldDescriptors(ModuleOp module) {
   FrozenRewritePatternSet none;
-  // What has not converged is folded less, and right as well.
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+  IRRewriter rewriter(module.getContext());
+  DominanceInfo dominance;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    // What has not converged is folded less, and right as well.
     (void)applyPatternsGreedily(function.getBody(), none, visitOnce());
+    eliminateCommonSubExpressions(rewriter, dominance, function);
+  }
 }
 
 LogicalResult mpc::lowerToLlvm(ModuleOp module) {
