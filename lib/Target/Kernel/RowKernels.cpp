@@ -116,8 +116,9 @@ bool RowPhase::goesInPairs() const {
 }
 
 bool RowPhase::fitsFour() const {
-  return isNarrow() && context.target.registers >= 32 && form.rows() % 4 == 0 &&
-         form.length() <= kLongestOfFour && form.length() % vectorOfFour() == 0;
+  return context.target.privateScratch && context.target.registers >= 32 &&
+         !form.isVertical() && isNarrow() && form.length() <= kLongestOfFour &&
+         form.length() % vectorOfFour() == 0;
 }
 
 PhaseCost RowPhase::cost() {

@@ -52,6 +52,18 @@ func.func private @fours(%x: tensor<64x512xbf16>) -> tensor<64x512xbf16> attribu
   return %2 : tensor<64x512xbf16>
 }
 
+// Fewer rows go in the same vectors, so that a row's sums have one order.
+
+// CHECK-LABEL: func.func private @three_rows_impl(
+// CHECK: tile.own %{{.*}} in (3)
+// CHECK:   %{{.*}} = tile.walk (%{{.*}}) from (0) to (512) by 32
+func.func private @three_rows(%x: tensor<3x512xbf16>) -> tensor<3x512xbf16> attributes {mpc.kernel_kind = "row_reduction"} {
+  %0 = mpc.cast %x : tensor<3x512xbf16> to tensor<3x512xf32>
+  %1 = mpc.softmax %0 axis(1) : tensor<3x512xf32>
+  %2 = mpc.cast %1 : tensor<3x512xf32> to tensor<3x512xbf16>
+  return %2 : tensor<3x512xbf16>
+}
+
 // What the next block and this one's epilogue read is asked for while this one is multiplied: the
 // residual in lines of the last row's columns, the rows to the second level, some in each step.
 
