@@ -155,6 +155,16 @@ void TileUnit::multiply(TileFactors factors, int64_t sums, int64_t rows,
   multiplyBytes({hasRows, hasColumns}, sums, rows, columns);
 }
 
+/// Word `k` of a row in all lanes, and line `k` of the columns.
+std::pair<Value, Value> TileUnit::factorsAt(int64_t rows, Value row,
+                                            int64_t columns, Value k) {
+  auto words = VectorType::get({kLine}, b.getI32Type());
+  Value x = memref::LoadOp::create(b, loc, registers, word(rows, row, k));
+  return {vector::BroadcastOp::create(b, loc, words, x),
+          vector::LoadOp::create(b, loc, words, registers,
+                                 word(columns, k, math.constant(0)))};
+}
+
 /// Intel's Software Developer's Manual, TDPBSSD and the others: for each row of
 /// the sums, words of rows and columns meet in their order; the four products
 /// of bytes are added to the sum, without saturation.
@@ -170,11 +180,7 @@ void TileUnit::multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(op.getBody());
       Value k = op.getInductionVar();
-      Value x = vector::BroadcastOp::create(
-          b, loc, words,
-          memref::LoadOp::create(b, loc, registers, word(rows, row, k)));
-      Value y = vector::LoadOp::create(b, loc, words, registers,
-                                       word(columns, k, math.constant(0)));
+      auto [x, y] = factorsAt(rows, row, columns, k);
       scf::YieldOp::create(
           b, loc, addDots(b, loc, x, y, op.getRegionIterArgs()[0], 8, signs));
     }
@@ -202,11 +208,7 @@ void TileUnit::multiplyFloats(bool isF16, int64_t sums, int64_t rows,
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(op.getBody());
       Value k = op.getInductionVar();
-      Value x = vector::BroadcastOp::create(
-          b, loc, words,
-          memref::LoadOp::create(b, loc, registers, word(rows, row, k)));
-      Value y = vector::LoadOp::create(b, loc, words, registers,
-                                       word(columns, k, math.constant(0)));
+      auto [x, y] = factorsAt(rows, row, columns, k);
       SmallVector<Value> next;
       for (int64_t half : {0, 1})
         next.push_back(multiplyAddHalves(values, isF16, half == 1, x, y,
