@@ -50,7 +50,9 @@ struct Cut {
   void cutAttention();
   void fetchResiduals();
   bool keepToSet(int64_t readers);
-  bool streamsPanels(bool collides) const;
+  /// Whether rows lie a multiple of 4 KB apart, and so share one cache set.
+  bool rowsCollide() const { return c.product.depth * bytes % 4096 == 0; }
+  bool streamsPanels() const;
 
   int64_t items() const {
     return outer * divideCeil(allBlocks, blocksPerItem) *
@@ -94,10 +96,10 @@ static bool isLarge(const Contraction &c) {
 /// packed panels than the second-level cache holds. That pays where blocks
 /// multiply no faster than panels come from the last-level cache, with half of
 /// its rate to spare.
-bool Cut::streamsPanels(bool collides) const {
+bool Cut::streamsPanels() const {
   const TargetFacts &facts = c.target.info().facts();
   bool isFar = c.product.m * c.product.depth * bytes > facts.farCacheBytes;
-  if (packsRight || isTiled(c.unit) || !(collides || isFar))
+  if (packsRight || isTiled(c.unit) || !(rowsCollide() || isFar))
     return false;
   // A factor of a panel is multiplied by one of each row; in GB/s.
   double rate = 1000 * facts.float32Rate * c.speedup() / double(2 * rows);
@@ -117,8 +119,8 @@ void Cut::cutProduct() {
       std::max<int64_t>(1, shape.depth * columns * elementBytes);
   // Rows of a block at a distance of 4 KB share one cache set: they are copied
   // where enough panels read them.
-  bool collides = shape.depth * bytes % 4096 == 0;
-  bool streams = streamsPanels(collides);
+  bool collides = rowsCollide();
+  bool streams = streamsPanels();
   int64_t share = cache / 2;
   if (streams)
     share = c.target.info().facts().farCacheBytes * 3 / 4;
@@ -164,8 +166,7 @@ void Cut::fetchResiduals() {
 /// `readers` panels: no more of them than a cache set has lines.
 bool Cut::keepToSet(int64_t readers) {
   constexpr int64_t kLinesOfSet = 8;
-  bool collides = c.product.depth * bytes % 4096 == 0;
-  if (!collides || packsLeft || c.transposeLhs || isTiled(c.unit) ||
+  if (!rowsCollide() || packsLeft || c.transposeLhs || isTiled(c.unit) ||
       panels >= readers)
     return false;
   rows = std::min(rows, kLinesOfSet);
@@ -216,7 +217,7 @@ void Cut::cutLargeProduct() {
     halve(blocksPerItem);
   // Rows at a distance of 4 KB would share one cache set: they are copied where
   // several panels read them.
-  bool collides = shape.depth * bytes % 4096 == 0 && panelsPerItem >= 4;
+  bool collides = rowsCollide() && panelsPerItem >= 4;
   packsLeft |= c.transposeLhs || collides;
 }
 

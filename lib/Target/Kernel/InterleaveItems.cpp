@@ -120,14 +120,14 @@ void mpc::interleaveItems(OpBuilder &builder, ArrayRef<Operation *> ops,
       walk.walk([&](vector::LoadOp load) {
         if (!load.getMemRefType().getLayout().isIdentity())
           return;
-        size_t before = loads.size();
+        size_t known = loads.size();
         for (const IRMapping &copy : copies)
           // What all read stands at the same place in each.
           if (Value value = copy.lookupOrNull(load.getResult()))
             if (auto other = value.getDefiningOp<vector::LoadOp>();
                 other && other->getOperands() != load->getOperands())
               loads.push_back(other);
-        if (loads.size() > before)
+        if (loads.size() > known)
           loads.push_back(load);
       });
       for (vector::LoadOp load : loads)
