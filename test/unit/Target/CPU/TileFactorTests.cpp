@@ -10,14 +10,12 @@
 
 #include "KernelRunner.h"
 #include "MachineCode.h"
+#include "TileProducts.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <random>
 
 using namespace mpc;
@@ -57,98 +55,36 @@ static std::string convolution(const char *lhs, const char *rhs,
 // Bits
 //===----------------------------------------------------------------------===//
 
-static float flushed(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value)
-                                                : value;
-}
-
-/// Intel's manual, TDPFP16PS, for steps of `step` positions, from a sum of 0:
-/// f16 is widened with its subnormal numbers, sums in f32 are flushed.
-static float documented(const std::vector<float> &x,
-                        const std::vector<float> &y, size_t step) {
-  float sum = 0;
-  for (size_t first = 0; first < x.size(); first += step) {
-    float halves[2] = {};
-    for (size_t k = first; k < first + step; ++k)
-      halves[k % 2] = flushed(std::fma(x[k], y[k], halves[k % 2]));
-    sum = flushed(sum + flushed(halves[0] + halves[1]));
-  }
-  return sum;
-}
-
-namespace {
-struct Drawn {
-  std::vector<float> x, y;
-  std::vector<std::vector<char>> results;
-};
-} // namespace
-
 /// Computes a product of f16 on `isa`, of any of its numbers but NaNs; those of
 /// even rounds are subnormal or next to it.
-static Drawn compute(CpuIsa isa, int64_t m, int64_t k, int64_t n, int round) {
-  Drawn drawn;
+static DrawnProduct compute(CpuIsa isa, int64_t m, int64_t k, int64_t n,
+                            int round) {
   std::mt19937 engine(round);
-  auto drawBits = [&](unsigned index, reference::Tensor &tensor) {
-    for (double &value : tensor.floats()) {
-      uint16_t bits = engine();
-      if (round % 2 == 0)
-        bits &= 0x87ff;
-      else if ((bits & 0x7c00) == 0x7c00)
-        bits &= 0xfc00;
-      value = llvm::APFloat(llvm::APFloat::IEEEhalf(), llvm::APInt(16, bits))
-                  .convertToFloat();
-    }
-    (index ? drawn.y : drawn.x)
-        .assign(tensor.floats().begin(), tensor.floats().end());
-  };
-  KernelCheck check;
-  check.adjust = drawBits;
-  check.results = &drawn.results;
-  checkKernel(product(m, k, n, "f16", "f16", "f32", 0), CpuTarget{isa}, check);
-  return drawn;
-}
-
-static void expectSame(float x, float y, int round) {
-  if (!std::isnan(x) || !std::isnan(y))
-    EXPECT_EQ(std::bit_cast<uint32_t>(x), std::bit_cast<uint32_t>(y))
-        << "round " << round << ": " << x << " and " << y;
+  return computeDrawn(
+      product(m, k, n, "f16", "f16", "f32", 0), isa, m, k, n, [&] {
+        uint16_t bits = engine();
+        if (round % 2 == 0)
+          bits &= 0x87ff;
+        else if ((bits & 0x7c00) == 0x7c00)
+          bits &= 0xfc00;
+        return llvm::APFloat(llvm::APFloat::IEEEhalf(), llvm::APInt(16, bits))
+            .convertToFloat();
+      });
 }
 
 TEST(TileF16, EmulationComputesTheDocumentedBits) {
   for (auto [k, step] : {std::pair(64, 32), std::pair(56, 28)})
-    for (int round = 0; round < 6; ++round) {
-      int64_t m = 19, n = 37;
-      Drawn drawn = compute(CpuIsa::EmulatedAmxFp16, m, k, n, round);
-      ASSERT_EQ(drawn.results.size(), 1u);
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
-          std::vector<float> row, column;
-          for (int64_t p = 0; p < k; ++p) {
-            row.push_back(drawn.x[i * k + p]);
-            column.push_back(drawn.y[p * n + j]);
-          }
-          float actual;
-          std::memcpy(&actual, drawn.results[0].data() + 4 * (i * n + j), 4);
-          expectSame(actual, documented(row, column, step), round);
-        }
-    }
+    for (int round = 0; round < 6; ++round)
+      expectDocumented(compute(CpuIsa::EmulatedAmxFp16, 19, k, 37, round), step,
+                       round);
 }
 
 TEST(TileF16, EmulationComputesTheInstructionsBits) {
   if (!llvm::is_contained(CpuTarget::available(), CpuIsa::AmxFp16))
     GTEST_SKIP() << "this machine has no AMX-FP16";
-  for (int round = 0; round < 8; ++round) {
-    Drawn real = compute(CpuIsa::AmxFp16, 45, 115, 70, round),
-          emulated = compute(CpuIsa::EmulatedAmxFp16, 45, 115, 70, round);
-    ASSERT_EQ(real.results.size(), 1u);
-    ASSERT_EQ(emulated.results.size(), 1u);
-    for (size_t at = 0; at < real.results[0].size(); at += 4) {
-      float x, y;
-      std::memcpy(&x, real.results[0].data() + at, 4);
-      std::memcpy(&y, emulated.results[0].data() + at, 4);
-      expectSame(x, y, round);
-    }
-  }
+  for (int round = 0; round < 8; ++round)
+    expectSame(compute(CpuIsa::AmxFp16, 45, 115, 70, round),
+               compute(CpuIsa::EmulatedAmxFp16, 45, 115, 70, round), round);
 }
 
 //===----------------------------------------------------------------------===//

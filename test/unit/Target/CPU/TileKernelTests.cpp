@@ -10,13 +10,12 @@
 
 #include "KernelRunner.h"
 #include "MachineCode.h"
+#include "TileProducts.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
 #include <bit>
-#include <cmath>
-#include <cstring>
 #include <random>
 
 using namespace mpc;
@@ -39,53 +38,14 @@ static std::string product(int64_t m, int64_t k, int64_t n,
 // Bits
 //===----------------------------------------------------------------------===//
 
-static float flushed(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value)
-                                                : value;
-}
-
-/// Intel's manual, TDPBF16PS, for steps of `step` positions, from a sum of 0.
-static float documented(const std::vector<float> &x,
-                        const std::vector<float> &y, size_t step) {
-  float sum = 0;
-  for (size_t first = 0; first < x.size(); first += step) {
-    float halves[2] = {};
-    for (size_t k = first; k < first + step; ++k)
-      halves[k % 2] =
-          flushed(std::fma(flushed(x[k]), flushed(y[k]), halves[k % 2]));
-    sum = flushed(sum + flushed(halves[0] + halves[1]));
-  }
-  return sum;
-}
-
-namespace {
-struct Drawn {
-  std::vector<float> x, y;
-  std::vector<std::vector<char>> results;
-};
-} // namespace
-
 /// Computes m x k times k x n on `isa`, of any bf16 numbers but NaNs; those of
 /// even rounds have exponents near each other, so that neither sums nor
 /// products drown.
-static Drawn compute(CpuIsa isa, int64_t m, int64_t k, int64_t n, int round) {
-  Drawn drawn;
+static DrawnProduct compute(CpuIsa isa, int64_t m, int64_t k, int64_t n,
+                            int round) {
   std::mt19937 engine(round);
   int least = round % 2 ? 0 : int(engine() % 110),
       most = round % 2 ? 255 : least + 40;
-  auto drawBits = [&](unsigned index, reference::Tensor &tensor) {
-    for (double &value : tensor.floats()) {
-      uint32_t exponent = least + engine() % (most - least + 1);
-      uint32_t fraction = exponent == 255 ? 0 : engine() % 128;
-      value = std::bit_cast<float>(uint32_t(engine() % 2) << 31 |
-                                   exponent << 23 | fraction << 16);
-    }
-    (index ? drawn.y : drawn.x)
-        .assign(tensor.floats().begin(), tensor.floats().end());
-  };
-  KernelCheck check;
-  check.adjust = drawBits;
-  check.results = &drawn.results;
   std::string text = llvm::formatv(
       "func.func private @k(%x: tensor<{0}x{1}xbf16>, %w: tensor<{1}x{2}xbf16>)"
       " -> tensor<{0}x{2}xf32> attributes {{mpc.kernel_kind = \"contraction\"} "
@@ -93,54 +53,28 @@ static Drawn compute(CpuIsa isa, int64_t m, int64_t k, int64_t n, int round) {
       "tensor<{1}x{2}xbf16>) -> tensor<{0}x{2}xf32>\nreturn %0 : "
       "tensor<{0}x{2}xf32>\n}\n",
       m, k, n);
-  checkKernel(text, CpuTarget{isa}, check);
-  return drawn;
-}
-
-static bool same(float x, float y) {
-  return (std::isnan(x) && std::isnan(y)) ||
-         std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+  return computeDrawn(text, isa, m, k, n, [&] {
+    uint32_t exponent = least + engine() % (most - least + 1);
+    uint32_t fraction = exponent == 255 ? 0 : engine() % 128;
+    return std::bit_cast<float>(uint32_t(engine() % 2) << 31 | exponent << 23 |
+                                fraction << 16);
+  });
 }
 
 // 56 positions are two steps of 28: tiles are as deep as the run allows.
 TEST(TileUnit, EmulationComputesTheDocumentedBits) {
   for (auto [k, step] : {std::pair(64, 32), std::pair(56, 28)})
-    for (int round = 0; round < 6; ++round) {
-      int64_t m = 19, n = 37;
-      Drawn drawn = compute(CpuIsa::EmulatedAmx, m, k, n, round);
-      ASSERT_EQ(drawn.results.size(), 1u);
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
-          std::vector<float> row, column;
-          for (int64_t p = 0; p < k; ++p) {
-            row.push_back(drawn.x[i * k + p]);
-            column.push_back(drawn.y[p * n + j]);
-          }
-          float actual;
-          std::memcpy(&actual, drawn.results[0].data() + 4 * (i * n + j), 4);
-          float expected = documented(row, column, step);
-          ASSERT_TRUE(same(actual, expected))
-              << "round " << round << " [" << i << ", " << j << "]: " << actual
-              << " and " << expected;
-        }
-    }
+    for (int round = 0; round < 6; ++round)
+      expectDocumented(compute(CpuIsa::EmulatedAmx, 19, k, 37, round), step,
+                       round);
 }
 
 TEST(TileUnit, EmulationComputesTheInstructionsBits) {
   if (!llvm::is_contained(CpuTarget::available(), CpuIsa::Amx))
     GTEST_SKIP() << "this machine has no AMX";
-  for (int round = 0; round < 8; ++round) {
-    Drawn real = compute(CpuIsa::Amx, 45, 115, 70, round),
-          emulated = compute(CpuIsa::EmulatedAmx, 45, 115, 70, round);
-    ASSERT_EQ(real.results.size(), 1u);
-    ASSERT_EQ(emulated.results.size(), 1u);
-    for (size_t at = 0; at < real.results[0].size(); at += 4) {
-      float x, y;
-      std::memcpy(&x, real.results[0].data() + at, 4);
-      std::memcpy(&y, emulated.results[0].data() + at, 4);
-      ASSERT_TRUE(same(x, y)) << "round " << round << ": " << x << " and " << y;
-    }
-  }
+  for (int round = 0; round < 8; ++round)
+    expectSame(compute(CpuIsa::Amx, 45, 115, 70, round),
+               compute(CpuIsa::EmulatedAmx, 45, 115, 70, round), round);
 }
 
 //===----------------------------------------------------------------------===//
