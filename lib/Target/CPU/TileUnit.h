@@ -86,8 +86,8 @@ private:
   void multiplyFloats(bool isF16, int64_t sums, int64_t rows, int64_t columns);
   void multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
                      int64_t columns);
-  std::pair<mlir::Value, mlir::Value>
-  factorsAt(int64_t rows, mlir::Value row, int64_t columns, mlir::Value k);
+  std::pair<mlir::Value, mlir::Value> factorsAt(int64_t rows, mlir::Value row,
+                                                int64_t columns, mlir::Value k);
   mlir::Value configured(int64_t at, int64_t bytes);
   mlir::Value rowsOf(int64_t tile);
   mlir::Value wordsOf(int64_t tile);
