@@ -27,10 +27,9 @@ static Type computeType(Type element) {
 // Random numbers
 //===----------------------------------------------------------------------===//
 
-/// Philox4x32-10 (Salmon et al., SC 2011): the first word of the block at
-/// `counter` under `key`.
-static uint32_t philox(std::array<uint32_t, 4> counter,
-                       std::array<uint32_t, 2> key) {
+/// Philox4x32-10 (Salmon et al., SC 2011): the block at `counter` under `key`.
+static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
+                                      std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     uint64_t first = uint64_t(0xD2511F53) * counter[0];
     uint64_t second = uint64_t(0xCD9E8D57) * counter[2];
@@ -41,7 +40,7 @@ static uint32_t philox(std::array<uint32_t, 4> counter,
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
-  return counter[0];
+  return counter;
 }
 
 /// The bits of element `index` of a tensor drawn from `state` and `stream`.
@@ -51,8 +50,10 @@ static uint32_t randomBits(ArrayRef<int64_t> state, int64_t stream,
   auto high = [](int64_t value) {
     return static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32);
   };
-  return philox({low(index), high(index), low(stream), low(state[1])},
-                {low(state[0]), high(state[0])});
+  int64_t block = index / 4;
+  return philox(
+      {low(block), high(block), low(stream), low(state[1])},
+      {low(state[0]), high(state[0])})[static_cast<size_t>(index % 4)];
 }
 
 static void evaluateRandomBits(RandomBitsOp op, Evaluation &evaluation) {

@@ -4,7 +4,9 @@
 //
 // Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
 // easy as 1, 2, 3", SC 2011): ten rounds of two 32-bit multiplications on a
-// counter. Words that are the same for all lanes stay scalars.
+// counter. Words that are the same for all lanes stay scalars. Four
+// neighbouring elements share a block: a vector that is known to start at one
+// draws a quarter as many blocks as it has lanes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,16 +20,19 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// The words of a counter and a key. Multipliers and increments are those of
-/// the paper.
+/// The words of a counter and a key, all of `type`. i64 holds a word in its
+/// lower half and anything above it: vectors multiply such lanes by the
+/// multiplier's 32 bits in one instruction, and narrow none in between.
+/// Multipliers and increments are those of the paper.
 class Philox {
 public:
-  Philox(OpBuilder &b, Location loc, std::array<Value, 4> counter,
-         std::array<Value, 2> key)
-      : b(b), math(b, loc), counter(counter), key(key) {}
+  using Words = std::array<Value, 4>;
 
-  /// The first word of the block.
-  Value run() {
+  Philox(OpBuilder &b, Location loc, Type type, Words counter,
+         std::array<Value, 2> key)
+      : b(b), math(b, loc), type(type), counter(counter), key(key) {}
+
+  Words run() {
     constexpr int kRounds = 10;
     for (int i = 0; i < kRounds; ++i) {
       if (i > 0) {
@@ -36,7 +41,7 @@ public:
       }
       round();
     }
-    return counter[0];
+    return counter;
   }
 
 private:
@@ -49,12 +54,15 @@ private:
 
   /// Upper and lower half of the product.
   std::pair<Value, Value> multiply(Value x, int64_t multiplier) {
-    Type word = b.getI32Type(), wide = b.getI64Type();
-    Value factor = math.extendUnsigned(x, wide);
+    Type wide = b.getI64Type();
+    Value factor = type == wide ? math.bitAnd(x, kLowerHalf)
+                                : math.extendUnsigned(x, wide);
     Value product = arith::MulIOp::create(
         b, math.getLoc(), factor, math.integer(factor.getType(), multiplier));
-    return {math.truncateInt(math.shiftRight(product, 32), word),
-            math.truncateInt(product, word)};
+    Value high = math.shiftRight(product, 32);
+    if (type == wide)
+      return {high, product};
+    return {math.truncateInt(high, type), math.truncateInt(product, type)};
   }
 
   Value mix(Value x, Value y) {
@@ -67,12 +75,52 @@ private:
     return vector::BroadcastOp::create(b, math.getLoc(), x.getType(), y);
   }
 
+  static constexpr int64_t kLowerHalf = 0xffffffff;
+
   OpBuilder &b;
   ValueMath math;
-  std::array<Value, 4> counter;
+  Type type;
+  Words counter;
   std::array<Value, 2> key;
 };
+
 } // namespace
+
+/// Elements of a block: one a word.
+static constexpr int64_t kWords = 4;
+
+/// `words` of blocks side by side, i64, as i32 lanes in the elements' order.
+static Value inOrder(ValueMath &math, Philox::Words words) {
+  OpBuilder &b = math.getBuilder();
+  Location loc = math.getLoc();
+  auto pair = [&](Value first, Value second) {
+    return math.bitOr(math.bitAnd(first, 0xffffffff),
+                      math.shiftLeft(second, 32));
+  };
+  int64_t count = cast<VectorType>(words[0].getType()).getNumElements();
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < count; ++i)
+    order.append({i, count + i});
+  Value joined = vector::ShuffleOp::create(b, loc, pair(words[0], words[1]),
+                                           pair(words[2], words[3]), order);
+  return vector::BitCastOp::create(
+      b, loc, VectorType::get({kWords * count}, b.getI32Type()), joined);
+}
+
+/// `value`, `value` + 1, ... on as many `lanes`.
+static Value countedUp(ValueMath &math, Value value, int64_t lanes) {
+  if (lanes == 1)
+    return value;
+  OpBuilder &b = math.getBuilder();
+  auto type = VectorType::get({lanes}, value.getType());
+  SmallVector<Attribute> steps;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    steps.push_back(b.getIntegerAttr(value.getType(), lane));
+  Value step = arith::ConstantOp::create(b, math.getLoc(),
+                                         DenseElementsAttr::get(type, steps));
+  return math.addInt(vector::BroadcastOp::create(b, math.getLoc(), type, value),
+                     step);
+}
 
 FailureOr<Value> ElementEmitter::emitRandomBits(Operation *op,
                                                 const Request &at) {
@@ -91,30 +139,46 @@ FailureOr<Value> ElementEmitter::emitRandomBits(Operation *op,
   Value position = index(0);
   for (auto [extent, at] : llvm::zip(shape, at.indices))
     position = indices.add(indices.mul(position, extent), at);
-  position = arith::IndexCastOp::create(builder, loc, wide, position);
-  // Positions of one tensor rarely need their upper words.
+  // Numbers of blocks rarely need their upper words.
   bool isShort = productOf(shape) <= int64_t(1) << 32;
-  Type type = isShort ? word : wide;
-  Value first = isShort ? math.truncateInt(position, word) : position;
-  if (at.lanes > 1) {
-    SmallVector<Attribute> steps;
-    for (int64_t lane = 0; lane < at.lanes; ++lane)
-      steps.push_back(builder.getIntegerAttr(type, lane));
-    Value lane = arith::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(VectorType::get({at.lanes}, type), steps));
-    first = math.addInt(splat(first, at.lanes), lane);
+  auto run = [&](Value block, Type type) {
+    auto as = [&](Value value) {
+      return type == wide || getElementTypeOrSelf(value.getType()) == word
+                 ? value
+                 : math.truncateInt(value, word);
+    };
+    Philox::Words counter = {
+        as(block),
+        isShort ? math.integer(type, 0) : as(math.shiftRight(block, 32)),
+        math.integer(type, static_cast<int32_t>(random.getStream())),
+        as(*step)};
+    return Philox(builder, loc, type, counter,
+                  {as(*seed), as(math.shiftRight(*seed, 32))})
+        .run();
+  };
+
+  bool isWhole = at.lanes % kWords == 0 && knownDivisor(position) % kWords == 0;
+  position = arith::IndexCastOp::create(builder, loc, wide, position);
+  if (isWhole) {
+    Value block = math.shiftRight(position, 2);
+    int64_t blocks = at.lanes / kWords;
+    // Where vectors are no registers a block is drawn by scalars.
+    if (blocks > 1 && !target.alignedVectors)
+      return inOrder(math, run(countedUp(math, block, blocks), wide));
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < blocks; ++i)
+      llvm::append_range(elements, run(math.addInt(block, i), word));
+    return Value(vector::FromElementsOp::create(
+        builder, loc, VectorType::get({at.lanes}, word), elements));
   }
-  Value low = first, high = math.integer(word, 0);
-  if (!isShort) {
-    low = math.truncateInt(first, word);
-    high = math.truncateInt(math.shiftRight(first, 32), word);
-  }
-  std::array<Value, 4> counter = {
-      low, high, math.integer(word, static_cast<int32_t>(random.getStream())),
-      math.truncateInt(*step, word)};
-  std::array<Value, 2> key = {
-      math.truncateInt(*seed, word),
-      math.truncateInt(math.shiftRight(*seed, 32), word)};
-  return Philox(builder, loc, counter, key).run();
+  Value place = countedUp(
+      math, isShort ? math.truncateInt(position, word) : position, at.lanes);
+  Philox::Words words = run(math.shiftRight(place, 2), word);
+  Value number = math.bitAnd(place, kWords - 1);
+  Value drawn = words[0];
+  for (int64_t i = 1; i < kWords; ++i)
+    drawn = math.select(math.compare(arith::CmpIPredicate::eq, number,
+                                     math.integer(number.getType(), i)),
+                        words[static_cast<size_t>(i)], drawn);
+  return drawn;
 }

@@ -50,8 +50,12 @@ TEST(RandomBits, TheFormulaGivesTheAuthorsAnswers) {
 TEST(RandomBits, AreThoseOfTheCounter) {
   int64_t state[] = {0x1234567890abcdef, int64_t(1) << 33 | 77};
   for (CpuIsa isa : floatLevels())
-    for (std::array<int64_t, 2> shape :
-         {std::array<int64_t, 2>{1, 1}, {3, 5}, {7, 33}, {2, 5003}}) {
+    for (std::array<int64_t, 2> shape : {std::array<int64_t, 2>{1, 1},
+                                         {3, 5},
+                                         {7, 33},
+                                         {2, 5003},
+                                         {5, 64},
+                                         {3, 52}}) {
       std::string type =
           llvm::formatv("tensor<{0}x{1}xi32>", shape[0], shape[1]);
       Compiled kernel(loopKernel("%s: tensor<2xi64>", type,
@@ -63,8 +67,8 @@ TEST(RandomBits, AreThoseOfTheCounter) {
       std::vector<uint32_t> bits(shape[0] * shape[1]);
       kernel.run({state, bits.data()});
       for (size_t i = 0; i < bits.size(); ++i)
-        ASSERT_EQ(bits[i], philox({static_cast<uint32_t>(i), 0, 9, 77},
-                                  {0x90abcdef, 0x12345678})[0])
+        ASSERT_EQ(bits[i], philox({static_cast<uint32_t>(i / 4), 0, 9, 77},
+                                  {0x90abcdef, 0x12345678})[i % 4])
             << i;
     }
 }

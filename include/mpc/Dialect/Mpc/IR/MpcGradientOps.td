@@ -240,9 +240,10 @@ def Mpc_RngState : RankedTensorOf<[I64]>;
 def Mpc_RandomBitsOp : Mpc_Op<"random_bits", "IndexMap", "40 * ::mpc::elementCount(getResult())"> {
   let summary = "32 random bits per element from a counter";
   let description = [{
-    The first word of Philox4x32-10 (Salmon et al., SC 2011) under the key
-    `state[0]` (low word first) at the counter (row-major index low, index high,
-    `stream`, `state[1]` low): the same for every device, order and fusion.
+    Element i in row-major order is word `i mod 4` of the block that Philox4x32-10
+    (Salmon et al., SC 2011) draws under the key `state[0]` (low word first) at the
+    counter (`i div 4` low, high, `stream`, `state[1]` low): the same for every
+    device, order and fusion.
     - (C1) `state` is `[2]`: a seed and a step.
   }];
   let arguments = (ins Mpc_RngState:$state, I64Attr:$stream);
