@@ -97,8 +97,7 @@ Value ElementEmitter::splat(Value value, int64_t lanes) {
     return value;
   Value vector = vector::BroadcastOp::create(
       builder, loc, lanesOf(value.getType(), lanes), value);
-  if (Type type = rounded.lookup(value))
-    rounded[vector] = type;
+  keepRounding(vector, value);
   return vector;
 }
 
@@ -161,23 +160,28 @@ Value ElementEmitter::load(Value memref, Type elementType, ValueRange indices,
       raw = vector::LoadOp::create(builder, loc, type, memref, indices);
     }
   }
+  if (elementType.isF16() || elementType.isBF16())
+    return widen(raw, elementType);
   ValueMath math(builder, loc);
-  if (elementType.isBF16() && !target.has16BitTypes) {
-    Value pattern = math.extendUnsigned(raw, builder.getI32Type());
-    Value wide =
-        math.fromBits(math.shiftLeft(pattern, 16), builder.getF32Type());
-    rounded[wide] = elementType;
-    return wide;
-  }
-  if (elementType.isF16() || elementType.isBF16()) {
-    Value wide = math.extendFloat(raw, builder.getF32Type());
-    rounded[wide] = elementType;
-    return wide;
-  }
   if (elementType.isInteger(1) && !stored.isInteger(1))
     return math.compare(arith::CmpIPredicate::ne, raw,
                         math.integer(raw.getType(), 0));
   return raw;
+}
+
+Value ElementEmitter::widen(Value raw, Type elementType) {
+  ValueMath math(builder, loc);
+  Type f32 = builder.getF32Type();
+  Value wide;
+  if (elementType.isBF16() && !target.has16BitTypes)
+    wide = math.fromBits(
+        math.shiftLeft(math.extendUnsigned(raw, builder.getI32Type()), 16),
+        f32);
+  else
+    wide = math.extendFloat(raw, f32);
+  rounded[wide] = elementType;
+  narrow[wide] = raw;
+  return wide;
 }
 
 Value ElementEmitter::round(Value value, Type elementType) {
@@ -224,11 +228,15 @@ void ElementEmitter::store(Value value, Value memref, ValueRange indices,
   value = splat(value, lanes);
   if (stored.isBF16() && !target.has16BitTypes) {
     memref = asPatterns(memref);
-    Value words = math.bits(round(value, stored));
-    // What an instruction rounded was 16 bits wide before: LLVM sees it.
-    value = target.roundsToBf16 ? math.truncateInt(math.shiftRight(words, 16),
-                                                   builder.getI16Type())
-                                : upperHalves(math, words, target.lanes);
+    if (Value raw = storedBits(value); raw && rounded.lookup(value) == stored) {
+      value = raw;
+    } else {
+      Value words = math.bits(round(value, stored));
+      // What an instruction rounded was 16 bits wide before: LLVM sees it.
+      value = target.roundsToBf16 ? math.truncateInt(math.shiftRight(words, 16),
+                                                     builder.getI16Type())
+                                  : upperHalves(math, words, target.lanes);
+    }
   } else if (stored.isF16() || stored.isBF16()) {
     // What was rounded to the type already is stored as it is.
     auto wide = value.getDefiningOp<arith::ExtFOp>();

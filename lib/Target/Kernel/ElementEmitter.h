@@ -92,6 +92,18 @@ public:
   mlir::Value load(mlir::Value memref, mlir::Type elementType,
                    mlir::ValueRange indices, int64_t lanes,
                    mlir::Value mask = {});
+  /// The bits in memory of a carried value of `elementType` that was loaded as
+  /// it is; null for others and for types that are carried as they are stored.
+  mlir::Value storedBits(mlir::Value value) const {
+    return narrow.lookup(value);
+  }
+  /// Tells that `value` holds lanes of `from` only, and is as exact.
+  void keepRounding(mlir::Value value, mlir::Value from) {
+    if (mlir::Type type = rounded.lookup(from))
+      rounded[value] = type;
+  }
+  /// The carried value of bits of `elementType` in memory.
+  mlir::Value widen(mlir::Value raw, mlir::Type elementType);
   /// Rounds a carried value to `elementType`; nothing to do for f32, f64,
   /// integers.
   mlir::Value round(mlir::Value value, mlir::Type elementType);
@@ -184,6 +196,8 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<CacheEntry, 2>> cache;
   /// Carried values known to be exact in a 16-bit type.
   llvm::DenseMap<mlir::Value, mlir::Type> rounded;
+  /// What carried values of 16-bit types were widened from.
+  llvm::DenseMap<mlir::Value, mlir::Value> narrow;
   llvm::DenseMap<mlir::Value, mlir::Value> patterns;
   llvm::DenseMap<int64_t, mlir::Value> indexConstants;
   mlir::Block *constantBlock = nullptr;

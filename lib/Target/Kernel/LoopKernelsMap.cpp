@@ -252,8 +252,10 @@ private:
         if (failed(value))
           return failure();
         rows.push_back(*value);
+        fetchAhead(*value, permutation.back());
       }
-      columns.push_back(transposeTile(rows));
+      columns.push_back(
+          transposed(rows, getElementTypeOrSelf(transpose.getInput())));
     }
     for (int64_t i = 0; i < tile; ++i) {
       SmallVector<Value> at(corner);
@@ -270,6 +272,40 @@ private:
     for (TransposeOp transpose : transposes)
       emitter.unbind(transpose.getResult());
     return success();
+  }
+
+  /// Fetches the line that the row's place has some tiles on, along dimension
+  /// `dim` of the source: no processor guesses such steps by itself.
+  void fetchAhead(Value row, int64_t dim) {
+    constexpr int64_t kTiles = 4;
+    Value bits = emitter.storedBits(row);
+    auto load = (bits ? bits : row).getDefiningOp<vector::LoadOp>();
+    if (!load || static_cast<int64_t>(load.getIndices().size()) <= dim)
+      return;
+    SmallVector<Value> indices(load.getIndices());
+    IndexMath math{context.builder, context.loc};
+    indices[dim] = math.add(indices[dim], kTiles * tile);
+    memref::PrefetchOp::create(context.builder, context.loc, load.getBase(),
+                               indices, /*isWrite=*/false, /*localityHint=*/3,
+                               /*isDataCache=*/true);
+  }
+
+  /// The tile's columns. Rows of 16-bit types move as they lie in memory, in
+  /// half the registers, and are widened where something is computed of them.
+  SmallVector<Value> transposed(ArrayRef<Value> rows, Type elementType) {
+    SmallVector<Value> raw;
+    for (Value row : rows)
+      if (Value bits = emitter.storedBits(row))
+        raw.push_back(bits);
+    bool isStored = raw.size() == rows.size();
+    SmallVector<Value> moved =
+        transposeTile(isStored ? raw : SmallVector<Value>(rows));
+    for (Value &column : moved)
+      if (isStored)
+        column = emitter.widen(column, elementType);
+      else
+        emitter.keepRounding(column, rows.front());
+    return moved;
   }
 
   /// log2(tile) rounds of interleaving vector i with vector i + tile / 2.
