@@ -27,6 +27,7 @@ import campaign  # noqa: E402
 import elementwise  # noqa: E402
 import layers  # noqa: E402
 import movement  # noqa: E402
+import quantized  # noqa: E402
 from graph import Graph, Skip  # noqa: E402
 
 
@@ -34,6 +35,9 @@ def draw(seed):
     g = Graph(seed)
     families = [elementwise.OPS, movement.OPS, layers.OPS]
     weights = [g.random.choice([1, 2, 4]) for _ in families]
+    # A chain is many nodes; half of the graphs have some.
+    families.append(quantized.OPS)
+    weights.append(g.random.choice([0, 0, 1, 4]))
     wanted = g.random.choice([3, 6, 10, 16, 24])
     tries = 0
     while len(g.nodes) < wanted and tries < 200:
@@ -57,6 +61,8 @@ def run_peer(model, feeds):
     options.log_severity_level = 4
     # Some of its rewrites compute something else.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    # Else its products of bytes saturate in 16 bits on a core without VNNI.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
