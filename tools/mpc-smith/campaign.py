@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -26,14 +27,15 @@ WAIT = 15 * SECONDS
 PEER_ERROR = 2.0**-19
 
 
-def is_near(entry):
-    """Whether both sides are within the oracle's tolerance of it, as far as their distance tells."""
+def is_near(entry, own=0.0):
+    """Whether both sides are within the oracle's tolerance of it, as far as their distance tells; `own` is the rms
+    relative error that the peer's known coarseness makes."""
     numbers = entry["rms_relative_error"], entry["tolerance"], entry["max_abs_error"]
     return all(isinstance(n, float) for n in numbers) and 0 < numbers[0] and (
-        numbers[0] <= 2 * numbers[1] or numbers[2] <= PEER_ERROR)
+        numbers[0] <= 2 * numbers[1] + own or numbers[2] <= PEER_ERROR)
 
 
-def judge(command, policy):
+def judge(command, policy, peer_errors):
     """(outcome, reason) of one `mpc check`."""
     limited = ["prlimit", f"--cpu={SECONDS}:{SECONDS + 2}", *command, "--policy", policy]
     try:
@@ -55,16 +57,19 @@ def judge(command, policy):
         return "refused", json.dumps(errors[0])[:400]
     wrong = [entry for entry in document["outputs"] if not entry["ok"]]
     # What the oracle agrees with and the peer does not is a question of its own.
-    differs = [entry for entry in document.get("expected", []) if not entry["ok"] and not is_near(entry)]
+    differs = [entry for entry in document.get("expected", [])
+               if not entry["ok"] and not is_near(entry, peer_errors.get(entry["name"], 0.0))]
     if not wrong and not differs:
         return "ok", ""
     return "wrong" if wrong else "differs", "; ".join(
         f"{entry['name']}: rms {entry['rms_relative_error']} of {entry['tolerance']}" for entry in wrong or differs)[:400]
 
 
-def check(mpc, folder, model, has_inputs, has_answers, policies=POLICIES):
-    """Findings on `model` of `folder`, whose arrays are inputs.npz and expected.npz."""
-    command = [str(mpc), "check", str(folder / model), "--json", "--quiet", "--device", "cpu", "--threads", "1"]
+def check(mpc, folder, model, has_inputs, has_answers, policies=POLICIES, peer_errors=None):
+    """Findings on `model` of `folder`, whose arrays are inputs.npz and expected.npz. `mpc`: the program and flags for
+    its check. `peer_errors`: of outputs by name, the rms relative error that the peer is known to make."""
+    program, *flags = mpc
+    command = [program, "check", str(folder / model), "--json", "--quiet", "--device", "cpu", "--threads", "1", *flags]
     if has_inputs:
         command += ["--inputs", str(folder / "inputs.npz")]
     findings = []
@@ -72,7 +77,7 @@ def check(mpc, folder, model, has_inputs, has_answers, policies=POLICIES):
         line = command
         if has_answers and policy == "float32":
             line = command + ["--expected", str(folder / "expected.npz")]
-        outcome, reason = judge(line, policy)
+        outcome, reason = judge(line, policy, peer_errors or {})
         if outcome != "ok":
             findings.append((outcome, policy, reason))
             if outcome in ("refused", "hang"):
@@ -94,6 +99,8 @@ def main(description, run_seed, peer):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seeds", default="0..99", help="A..B, both included")
     parser.add_argument("--mpc", type=pathlib.Path, default=ROOT / "build" / "bin" / "mpc")
+    parser.add_argument("--flags", action="append", default=[], metavar='"--isa avx2"',
+                        help="more flags of mpc check; where there are several of these, seeds take them in turn")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=0, help="stop after so many")
     parser.add_argument("--failures", type=pathlib.Path, help="folder that receives the models of failures")
@@ -103,12 +110,14 @@ def main(description, run_seed, peer):
         sys.exit(f"--seeds: \"{arguments.seeds}\" is not A..B")
     seeds = range(int(match[1]), int(match[2]) + 1)
     end = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
+    programs = [[str(arguments.mpc), *shlex.split(flags)] for flags in arguments.flags or [""]]
     graphs, failed, peers, kinds = 0, 0, 0, collections.Counter()
     step, spawn = 100 * arguments.jobs, multiprocessing.get_context("spawn")
     for first in range(seeds.start, seeds.stop, step):
         if end and time.monotonic() > end:
             break
-        tasks = [(seed, arguments.mpc, arguments.failures) for seed in range(first, min(first + step, seeds.stop))]
+        tasks = [(seed, programs[seed % len(programs)], arguments.failures)
+                 for seed in range(first, min(first + step, seeds.stop))]
         # Fresh processes now and then: a peer's threads do not survive a fork, and its caches grow.
         with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=spawn) as pool:
             for seed, findings, ops, note in pool.map(run_seed, tasks):

@@ -27,6 +27,7 @@ import campaign  # noqa: E402
 import elementwise  # noqa: E402
 import layers  # noqa: E402
 import movement  # noqa: E402
+import quantized  # noqa: E402
 from graph import Graph, Skip  # noqa: E402
 
 
@@ -34,6 +35,9 @@ def draw(seed):
     g = Graph(seed)
     families = [elementwise.OPS, movement.OPS, layers.OPS]
     weights = [g.random.choice([1, 2, 4]) for _ in families]
+    # A chain is many nodes; half of the graphs have some.
+    families.append(quantized.OPS)
+    weights.append(g.random.choice([0, 0, 1, 4]))
     wanted = g.random.choice([3, 6, 10, 16, 24])
     tries = 0
     while len(g.nodes) < wanted and tries < 200:
@@ -57,12 +61,62 @@ def run_peer(model, feeds):
     options.log_severity_level = 4
     # Some of its rewrites compute something else.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    # Else its products of bytes saturate in 16 bits on a core without VNNI.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
         return dict(zip(names, session.run(names, feeds))), ""
     except Exception as error:  # its own exceptions have no common class but this
         return None, str(error).splitlines()[0]
+
+
+def peer_errors(model, coarse, feeds, found):
+    """Of each output, the rms relative error that results of the peer make which it computes coarsely.
+
+    `coarse` has a bound of the error of such a result; its elements are moved by that bound, one way, the other way
+    and at random, and the outputs show how far this carries.
+    """
+    moved = {name: 0.0 for name in found}
+    for draw in range(4):
+        trial, numbers = onnx.ModelProto(), np.random.default_rng(draw)
+        trial.CopyFrom(model)
+        del trial.graph.node[:]
+        for node in model.graph.node:
+            name = next((name for name in node.output if name in coarse), None)
+            trial.graph.node.append(node)
+            if name is None:
+                continue
+            bound, shape = coarse[name]
+            signs = numbers.choice([-1.0, 1.0], shape) if draw > 1 else np.full(shape, 1.0 - 2 * draw)
+            trial.graph.node[-1].output[list(node.output).index(name)] = name + "/exact"
+            trial.graph.initializer.append(onnx.numpy_helper.from_array((bound * signs).astype(np.float32),
+                                                                       name + "/error"))
+            trial.graph.node.append(onnx.helper.make_node("Add", [name + "/exact", name + "/error"], [name]))
+        others, why = run_peer(trial.SerializeToString(), feeds)
+        if others is None:
+            raise RuntimeError(why)
+        for name, array in found.items():
+            if array.dtype == np.float32 and array.size:
+                wanted = array.astype(np.float64)
+                size = np.sqrt(np.mean(wanted**2)) or 1.0
+                moved[name] = max(moved[name], float(np.sqrt(np.mean((others[name] - wanted)**2)) / size))
+    return moved
+
+
+def judge(g, model, mpc, folder):
+    """(findings, why ONNX Runtime has no answer) of a drawn model, whose files are left in `folder`."""
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    np.savez(folder / "inputs.npz", **g.feeds)
+    found, why = run_peer(path.read_bytes(), g.feeds)
+    errors = {}
+    if found is not None:
+        np.savez(folder / "expected.npz", **found)
+        made = {name for node in g.nodes for name in node.output}
+        coarse = {name: bound for name, bound in g.coarse.items() if name in made}
+        errors = peer_errors(model, coarse, g.feeds, found) if coarse else {}
+    return campaign.check(mpc, folder, path.name, bool(g.feeds), found is not None, peer_errors=errors), why
 
 
 def run_seed(task):
@@ -76,13 +130,7 @@ def run_seed(task):
         return seed, [], [], "empty"
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        path, inputs, expected = folder / "model.onnx", folder / "inputs.npz", folder / "expected.npz"
-        path.write_bytes(model.SerializeToString())
-        np.savez(inputs, **g.feeds)
-        found, peer = run_peer(path.read_bytes(), g.feeds)
-        if found is not None:
-            np.savez(expected, **found)
-        findings = campaign.check(mpc, folder, path.name, bool(g.feeds), found is not None)
+        findings, peer = judge(g, model, mpc, folder)
         if findings and failures:
             campaign.keep(folder, failures, seed, findings, peer)
     return seed, findings, [node.op_type for node in g.nodes], peer

@@ -237,8 +237,18 @@ Value mpc::onnx::centredFactor(NodeImport &n, const QuantizedTensor &x) {
   return centred(n, x.values, x.zeroPoint, n.builder.getF64Type());
 }
 
+/// Sums of `depth` products of 8-bit numbers, given in f64, as i32. Sums that
+/// an i32 may not hold wrap, as ONNX Runtime's do.
+static Value narrowSums(NodeImport &n, Value sums, int64_t depth) {
+  constexpr int64_t kMostProducts = ((int64_t(1) << 31) - 1) / (255 * 255);
+  if (depth > kMostProducts)
+    sums = n.cast(sums, n.builder.getI64Type());
+  return n.cast(sums, n.builder.getI32Type());
+}
+
 Value mpc::onnx::multiplyIntegers(NodeImport &n, Value lhs, Value rhs) {
-  return n.cast(n.matmulWide(lhs, rhs), n.builder.getI32Type());
+  Value sums = n.matmulWide(lhs, rhs);
+  return n.failed() ? Value() : narrowSums(n, sums, n.shape(lhs).back());
 }
 
 static LogicalResult convertMatMulInteger(NodeImport &n) {
@@ -274,7 +284,9 @@ static LogicalResult convertConvInteger(NodeImport &n) {
   Value xZero = n.has(2) ? alongAxis(n, n.in(2), 1, n.rank(x)) : Value();
   Value wZero = n.has(3) ? alongAxis(n, n.in(3), 0, n.rank(w)) : Value();
   Value y = buildConv(n, centred(n, x, xZero, f64), centred(n, w, wZero, f64));
-  return n.result(n.cast(y, n.builder.getI32Type()));
+  if (n.failed())
+    return failure();
+  return n.result(narrowSums(n, y, productOf(n.shape(w).drop_front())));
 }
 
 static LogicalResult convertQLinearConv(NodeImport &n) {

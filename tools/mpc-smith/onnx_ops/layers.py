@@ -7,6 +7,7 @@ import numpy as np
 
 from graph import FLOAT, INT32, INT64, INT8, UINT8, Skip
 from movement import moved, shaped
+from resample import resize
 
 
 def reduce(g):
@@ -322,32 +323,6 @@ def recurrent(g):
     if kind == "LSTM":
         results.append(((ways, batch, hidden), -10, 10, FLOAT, False))
     g.emit_many(kind, operands, results, hidden_size=hidden, direction=direction, **attributes)
-
-
-def resize(g):
-    if g.opset < 11:
-        raise Skip
-    x = g.pick(rank=4, where=lambda v: v.size < 1000)
-    mode = g.random.choice(["nearest", "linear", "cubic"])
-    scale = [g.random.choice([1.0, 2.0, 1.5, 0.5, 3.0]) for _ in range(2)]
-    shape = x.shape[:2] + tuple(int(e * s) for e, s in zip(x.shape[2:], scale))
-    # Of an extent that the scale does not meet ONNX Runtime aligns other corners than ONNX.
-    if any(e * s != extent for e, s, extent in zip(x.shape[2:], scale, shape[2:])):
-        raise Skip
-    attributes = {"mode": mode}
-    attributes["coordinate_transformation_mode"] = g.random.choice(["half_pixel", "asymmetric", "align_corners",
-                                                                    "pytorch_half_pixel"])
-    if mode == "nearest":
-        attributes["nearest_mode"] = g.random.choice(["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
-    none = g.constant(np.zeros((0,), np.float32)) if g.opset < 13 or g.chance(0.3) else None
-    if g.chance(0.5):
-        operands = [x, none, g.constant(np.array([1.0, 1.0] + scale, np.float32))]
-    else:
-        from movement import computed_shape
-        empty = g.constant(np.zeros((0,), np.float32)) if g.opset < 13 else None
-        operands = [x, none, empty, computed_shape(g, x, list(shape))]
-    slack = 0.3 * (x.high - x.low) if mode == "cubic" else 0
-    g.emit("Resize", operands, shape, x.low - slack, x.high + slack, **attributes)
 
 
 def integer_product(g):
