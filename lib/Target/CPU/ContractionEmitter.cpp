@@ -84,7 +84,8 @@ ContractionEmitter::ContractionEmitter(const ContractionKernel &from)
       panelsOfGroup(contraction.panelsOfGroup(columns)),
       panels(contraction.groups() * panelsOfGroup),
       panelsPerItem(perItem(blocks.getPanelsPerItem(), panels)),
-      panelGroups(llvm::divideCeil(panels, panelsPerItem)), kernel(from.kernel),
+      panelGroups(llvm::divideCeil(panels, panelsPerItem)),
+      terms(contraction.terms), kernel(from.kernel),
       stored(from.kernel, contraction.op) {
   panel.columns = columns;
   panel.form = contraction.panelForm;
@@ -133,8 +134,36 @@ Value ContractionEmitter::toSumType(Value value, Type element) {
   return arith::ExtSIOp::create(b, loc, type, value);
 }
 
+Value ContractionEmitter::termOf(Value factors) {
+  if (terms.count == 1)
+    return factors;
+  ValueMath values(b, loc);
+  auto next = [&](Value from) {
+    if (!terms.areAll)
+      return values.roundToBf16(from);
+    // Any cut of a factor leaves nothing behind its last term.
+    Value upper = values.bitAnd(values.bits(from), int64_t(0xffff0000));
+    return values.fromBits(upper, from.getType());
+  };
+  for (int64_t before = 0; before < term; ++before)
+    factors = values.sub(factors, next(factors));
+  return next(factors);
+}
+
+void ContractionEmitter::forTerms(int64_t plane,
+                                  llvm::function_ref<void(Value)> body) {
+  for (term = 0; term < terms.count; ++term)
+    body(math.constant(term * plane));
+  term = 0;
+}
+
 Value ContractionEmitter::load(Value tensor, ValueRange indices,
                                int64_t lanes) {
+  return termOf(loadWhole(tensor, indices, lanes));
+}
+
+Value ContractionEmitter::loadWhole(Value tensor, ValueRange indices,
+                                    int64_t lanes) {
   FailureOr<Value> value = makeEmitter().emit(tensor, indices, lanes);
   if (succeeded(value))
     return toSumType(*value, getElementTypeOrSelf(tensor.getType()));

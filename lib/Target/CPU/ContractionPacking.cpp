@@ -6,6 +6,8 @@
 
 #include "ContractionEmitter.h"
 
+#include "UnitArithmetic.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -14,11 +16,11 @@ using namespace mpc;
 
 void ContractionEmitter::packRows(Value tensor, Indices indices, Value rowCount,
                                   Value first, int64_t extent, Value memory,
-                                  int64_t pitch) {
+                                  Value offset, int64_t pitch) {
   math.loop(math.constant(0), rowCount, 1, [&](Value row) {
     SmallVector<Value> at = indices(row);
     at.emplace_back();
-    Value base = math.mul(row, pitch);
+    Value base = math.add(offset, math.mul(row, pitch));
     forRuns(extent, 4 * lanes, [&](Value column, int64_t count) {
       at.back() = math.add(first, column);
       copyRun(tensor, at, count, memory, math.add(base, column));
@@ -207,6 +209,43 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
         storeZeros(memory, math.add(base, used + n), run);
       });
     });
+  });
+}
+
+void ContractionEmitter::packStoredPanel(Value number, Value first,
+                                         int64_t count, Value offset) {
+  Value memory = math.flatten(memoryOf(contraction.rhs()));
+  auto stored = cast<RankedTensorType>(contraction.rhs().getType());
+  Type element = stored.getElementType();
+  // Of a panel, as stored.
+  int64_t lines = stored.getDimSize(1);
+  int64_t depth = contraction.packed.getDepth();
+  ValueMath values(b, loc);
+  forSteps(count, [&](Value step, Value k, int64_t positions) {
+    Value line =
+        math.add(math.mul(number, lines), math.div(math.add(first, k), depth));
+    for (int64_t column = 0; column < columns; column += lanes) {
+      Value at = math.add(math.mul(line, depth * columns), depth * column);
+      // Words hold the factors of a step.
+      auto words = VectorType::get({lanes}, b.getI32Type());
+      auto factors = [&](int64_t position) -> Value {
+        if (depth == 1)
+          return vector::LoadOp::create(
+              b, loc, VectorType::get({lanes}, element), memory,
+              math.add(at, position * columns));
+        Value pairs = vector::LoadOp::create(
+            b, loc, VectorType::get({2 * lanes}, element), memory, at);
+        return halfOf(values, position == 1,
+                      vector::BitCastOp::create(b, loc, words, pairs));
+      };
+      Value packed = values.shiftRight(values.bits(termOf(factors(0))), 16);
+      if (positions == 2)
+        packed =
+            values.bitOr(packed, values.bitAnd(values.bits(termOf(factors(1))),
+                                               int64_t(0xffff0000)));
+      store(packed, panel.memory,
+            math.add(math.add(offset, math.mul(step, columns)), column));
+    }
   });
 }
 

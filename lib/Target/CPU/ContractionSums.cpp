@@ -18,6 +18,8 @@ static constexpr int64_t kLongestSum = 512;
 
 void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
   tileElements = elements;
+  if (terms.count > 1)
+    spare = stack(2 * elements);
   if (!keepsSums()) {
     sums = stack(elements);
     return;
@@ -54,7 +56,7 @@ void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
   SumBlock block = blockOf(rowOffsets, vectors);
   if (tiles)
     return emitTileKernel(b, loc, *tiles, block, memory, base, panel, loops,
-                          {sums, offset, columns}, /*add=*/keepsSums());
+                          {sums, offset, columns}, /*add=*/keepsSums(), spare);
   if (keepsSums())
     for (int64_t r = 0; r < block.rows(); ++r)
       fetch(sums, math.add(offset, r * columns), vectors * lanes);
