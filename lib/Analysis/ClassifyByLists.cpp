@@ -119,21 +119,24 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
 }
 
 LogicalResult mpc::classifyByLists(PlanBuilder &builder) {
-  int64_t permitted = 0, terms = 0;
+  int64_t permitted = 0, twoTerms = 0, threeTerms = 0;
   for (Operation &op : builder.body()) {
     if (failed(classify(builder, &op)))
       return failure();
     const OpPlan *plan = builder.findPlan(&op);
     permitted += plan && plan->mode == ComputeMode::tf32;
-    terms += plan && plan->mode == ComputeMode::bf16x3;
+    twoTerms += plan && plan->mode == ComputeMode::bf16x2;
+    threeTerms += plan && plan->mode == ComputeMode::bf16x3;
   }
   if (permitted && !builder.target.roundsToTensorFloat32)
     emitRemark(builder.func.getLoc())
         << "tf32 is permitted in " << permitted
         << " contractions, which this target computes in float32";
-  if (terms && !builder.target.splitsIntoBFloat16)
-    emitRemark(builder.func.getLoc())
-        << "bf16x3 is permitted in " << terms
-        << " contractions, which kernels of this target compute in float32";
+  for (auto [mode, terms] : {std::pair(ComputeMode::bf16x2, twoTerms),
+                             std::pair(ComputeMode::bf16x3, threeTerms)})
+    if (terms && !builder.target.splitsIntoBFloat16)
+      emitRemark(builder.func.getLoc())
+          << stringifyComputeMode(mode) << " is permitted in " << terms
+          << " contractions, which kernels of this target compute in float32";
   return success();
 }

@@ -168,9 +168,10 @@ LogicalResult mpc::checkComputeType(PlanBuilder &builder, Operation *op,
                            << " has no compute mode; tf32, bf16x2 and bf16x3 "
                               "are for contractions";
   }
+  int64_t fewest = builder.target.fewestBFloat16Terms;
+  int64_t terms = type == PolicyType::BFloat16x3 ? 3 : 2;
   bool isPermitted =
-      type == PolicyType::TensorFloat32 ||
-      (type == PolicyType::BFloat16x3 && builder.target.permitsBFloat16Terms);
+      type == PolicyType::TensorFloat32 || (fewest && terms >= fewest);
   if (!isPermitted && !builder.target.splitsIntoBFloat16)
     return op->emitError() << source << " forces " << stringify(type) << " on '"
                            << name

@@ -29,7 +29,7 @@ static double splitTerm(double value, ComputeMode mode, int term) {
   if (mode == ComputeMode::tf32)
     return roundToTf32(value);
   double rounded = RoundBF16()(value);
-  // The rest of an infinity or of an overflow would be NaN or infinite again.
+  // What an infinity or an overflow leaves meets no number.
   for (; term > 0 && std::isfinite(rounded); --term) {
     value -= rounded;
     rounded = RoundBF16()(value);
@@ -101,12 +101,16 @@ static void multiply(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
                           std::min(llvm::alignTo(columns, tileColumns),
                                    static_cast<uint64_t>(kBlockColumns)));
   int64_t rowTiles = llvm::divideCeil(rows, kTileRows);
+  // Products of the first terms, and of the others.
   std::vector<T> sums(rowTiles * kTileRows * kBlockColumns);
+  std::vector<T> others(termPairs(mode).size() > 1 ? sums.size() : 0);
   for (int64_t block = 0; block < columns; block += kBlockColumns) {
     int64_t width = std::min(kBlockColumns, columns - block);
     int64_t panels = llvm::divideCeil(width, tileColumns);
     std::fill(sums.begin(), sums.end(), T(0));
+    std::fill(others.begin(), others.end(), T(0));
     for (auto [lhsTerm, rhsTerm] : termPairs(mode)) {
+      std::vector<T> &target = lhsTerm + rhsTerm == 0 ? sums : others;
       for (int64_t panel = 0; panel < panels; ++panel) {
         int64_t first = block + panel * tileColumns;
         packTile(rhs.data + first * rhs.columnStride, rhs.columnStride,
@@ -122,11 +126,15 @@ static void multiply(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
         for (int64_t panel = 0; panel < panels; ++panel)
           multiplyTile(depth, lhsTile.data(),
                        rhsBlock.data() + panel * depth * tileColumns,
-                       sums.data() + first * kBlockColumns +
+                       target.data() + first * kBlockColumns +
                            panel * kTileRows * tileColumns,
                        round);
       }
     }
+    // The infinity of first terms stands: no other term knows its sign.
+    for (size_t i = 0; i < others.size(); ++i)
+      if (std::isfinite(sums[i]))
+        sums[i] = round(sums[i] + others[i]);
     for (int64_t row = 0; row < rows; ++row) {
       const T *tileSums = sums.data() +
                           (row / kTileRows) * kTileRows * kBlockColumns +

@@ -21,7 +21,8 @@ struct ProductRules {
   /// in declared mode.
   mlir::Type accumulate;
   /// `tf32` rounds the operands. `bf16x2` (`bf16x3`) splits each operand into 2
-  /// (3) bf16 terms and sums the 3 (6) products of the largest terms.
+  /// (3) bf16 terms and sums the 3 (6) products of the largest terms: that of
+  /// the first ones, and to it, where it is finite, the sum of the others.
   ComputeMode mode = ComputeMode::native;
 };
 

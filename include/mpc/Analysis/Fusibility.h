@@ -29,10 +29,10 @@ struct FusionTarget {
   bool roundsToTensorFloat32 = false;
   /// Whether contractions multiply f32 operands in two or three bf16 terms.
   bool splitsIntoBFloat16 = false;
-  /// Whether contractions may be permitted to multiply f32 operands in three
-  /// bf16 terms, which has f32's precision: a GPU's library may do so, its
-  /// kernels compute f32.
-  bool permitsBFloat16Terms = false;
+  /// The fewest bf16 terms of f32 operands that contractions may be permitted
+  /// to multiply; 0: none. Three have f32's precision: a GPU's library may do
+  /// so, its kernels compute f32.
+  int64_t fewestBFloat16Terms = 0;
   /// Whether a library computes products. It adds a bias in the type of its
   /// result, and sums the bias's gradient in that of the weight's.
   bool hasProductLibrary = false;
@@ -43,7 +43,8 @@ struct FusionTarget {
   explicit FusionTarget(const TargetInfo &target)
       : machine(target),
         roundsToTensorFloat32(target.kernels().roundsToTensorFloat32),
-        permitsBFloat16Terms(target.kernels().permitsBFloat16Terms) {}
+        splitsIntoBFloat16(target.kernels().splitsIntoBFloat16),
+        fewestBFloat16Terms(target.kernels().fewestBFloat16Terms) {}
 };
 
 /// Whether a cast between floats that feeds operand `index` of `op` disappears

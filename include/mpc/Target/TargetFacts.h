@@ -51,6 +51,9 @@ struct MathUnit {
   /// Whether subnormal operands, sums and results count as zeros.
   bool flushesSubnormals = false;
   TileRegisters tiles = {};
+  /// Terms of bf16 that an operand is the sum of, where the unit multiplies
+  /// those, all with all; 1: operands as they are.
+  int64_t terms = 1;
 };
 
 /// How kernels of a target are made, as far as it concerns the passes before
@@ -95,9 +98,13 @@ struct KernelModel {
   bool masksEdges = true;
   /// Whether a product that may round its f32 operands to tf32 does so.
   bool roundsToTensorFloat32 = false;
-  /// Whether products may be permitted to multiply f32 operands in three bf16
-  /// terms each, which has f32's precision.
-  bool permitsBFloat16Terms = false;
+  /// The fewest bf16 terms of f32 operands that products may be permitted to
+  /// multiply; what computes f32 then is at least as exact. 0: such a mode is
+  /// an error.
+  int64_t fewestBFloat16Terms = 0;
+  /// Whether such products multiply terms where a unit makes that the faster
+  /// way (TargetInfo::hasFastPath); else they compute f32.
+  bool splitsIntoBFloat16 = false;
   /// Whether a library takes products: `--gemm library`.
   bool hasLibrary = false;
   /// Whether that library multiplies f32 as bf16 terms faster than f32 itself.

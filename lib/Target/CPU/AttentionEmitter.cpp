@@ -179,7 +179,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
     return at;
   };
   if (blocks.packsLeft())
-    packRows(op.getQuery(), indices, rowCount, base, depth, queryMemory,
+    packRows(op.getQuery(), indices, rowCount, base, depth, queryMemory, base,
              queryPitch);
   else
     base = math.add(queryBase, math.mul(row, depth));

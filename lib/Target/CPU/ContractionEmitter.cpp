@@ -14,10 +14,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static constexpr int64_t kLineBytes = 64;
-/// Steps of K that one running sum in f32 takes: its error grows with them.
-static constexpr int64_t kLongestSum = 512;
-
 //===----------------------------------------------------------------------===//
 // Blocks and panels
 //===----------------------------------------------------------------------===//
@@ -88,7 +84,8 @@ ContractionEmitter::ContractionEmitter(const ContractionKernel &from)
       panelsOfGroup(contraction.panelsOfGroup(columns)),
       panels(contraction.groups() * panelsOfGroup),
       panelsPerItem(perItem(blocks.getPanelsPerItem(), panels)),
-      panelGroups(llvm::divideCeil(panels, panelsPerItem)), kernel(from.kernel),
+      panelGroups(llvm::divideCeil(panels, panelsPerItem)),
+      terms(contraction.terms), kernel(from.kernel),
       stored(from.kernel, contraction.op) {
   panel.columns = columns;
   panel.form = contraction.panelForm;
@@ -137,8 +134,36 @@ Value ContractionEmitter::toSumType(Value value, Type element) {
   return arith::ExtSIOp::create(b, loc, type, value);
 }
 
+Value ContractionEmitter::termOf(Value factors) {
+  if (terms.count == 1)
+    return factors;
+  ValueMath values(b, loc);
+  auto next = [&](Value from) {
+    if (!terms.areAll)
+      return values.roundToBf16(from);
+    // Any cut of a factor leaves nothing behind its last term.
+    Value upper = values.bitAnd(values.bits(from), int64_t(0xffff0000));
+    return values.fromBits(upper, from.getType());
+  };
+  for (int64_t before = 0; before < term; ++before)
+    factors = values.sub(factors, next(factors));
+  return next(factors);
+}
+
+void ContractionEmitter::forTerms(int64_t plane,
+                                  llvm::function_ref<void(Value)> body) {
+  for (term = 0; term < terms.count; ++term)
+    body(math.constant(term * plane));
+  term = 0;
+}
+
 Value ContractionEmitter::load(Value tensor, ValueRange indices,
                                int64_t lanes) {
+  return termOf(loadWhole(tensor, indices, lanes));
+}
+
+Value ContractionEmitter::loadWhole(Value tensor, ValueRange indices,
+                                    int64_t lanes) {
   FailureOr<Value> value = makeEmitter().emit(tensor, indices, lanes);
   if (succeeded(value))
     return toSumType(*value, getElementTypeOrSelf(tensor.getType()));
@@ -263,404 +288,4 @@ Value ContractionEmitter::inPlace(Value tensor, Type type) {
 Value ContractionEmitter::stack(int64_t elements) {
   return memref::AllocaOp::create(b, loc, MemRefType::get({elements}, sumType),
                                   b.getI64IntegerAttr(64));
-}
-
-//===----------------------------------------------------------------------===//
-// Packing
-//===----------------------------------------------------------------------===//
-
-void ContractionEmitter::packRows(Value tensor, Indices indices, Value rowCount,
-                                  Value first, int64_t extent, Value memory,
-                                  int64_t pitch) {
-  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
-    SmallVector<Value> at = indices(row);
-    at.emplace_back();
-    Value base = math.mul(row, pitch);
-    forRuns(extent, 4 * lanes, [&](Value column, int64_t count) {
-      at.back() = math.add(first, column);
-      copyRun(tensor, at, count, memory, math.add(base, column));
-    });
-  });
-}
-
-/// First inside parts of 128 bits, then whole parts, since the instructions for
-/// both have their orders as immediates: orders in registers would be kept
-/// through the loops behind and leave sums without.
-SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
-  auto type = cast<VectorType>(vectors.front().getType());
-  int64_t lanes = vectors.size();
-  int64_t part = std::min<int64_t>(lanes, 128 / type.getElementTypeBitWidth());
-  auto shuffle = [&](Value x, Value y,
-                     llvm::function_ref<int64_t(int64_t)> lane) {
-    return vector::ShuffleOp::create(
-        b, loc, x, y, llvm::map_to_vector(llvm::seq<int64_t>(0, lanes), lane));
-  };
-  SmallVector<Value> now(vectors);
-  // Runs of `run` lanes of two vectors take turns: those of the parts' lower
-  // halves in one result, those of the upper halves in the other.
-  for (int64_t run = 1; run < part; run *= 2)
-    for (int64_t i = 0; i < lanes; ++i) {
-      if (i & run)
-        continue;
-      Value x = now[i], y = now[i + run];
-      auto half = [&](int64_t first) {
-        return shuffle(x, y, [&](int64_t lane) {
-          int64_t inPart = lane % part, turn = inPart / run;
-          return lane - inPart + first + turn / 2 * run + inPart % run +
-                 turn % 2 * lanes;
-        });
-      };
-      now[i] = half(0);
-      now[i + run] = half(part / 2);
-    }
-  // Now vector g * part + p has, part by part, lane bits-of-p-reversed of rows
-  // g * part and on.
-  int64_t groups = lanes / part;
-  SmallVector<Value> result(lanes);
-  for (int64_t p = 0; p < part; ++p) {
-    SmallVector<Value> blocks;
-    for (int64_t g = 0; g < groups; ++g)
-      blocks.push_back(now[g * part + p]);
-    for (int64_t stage = 1; stage < groups; stage *= 2) {
-      SmallVector<Value> next(groups);
-      for (int64_t i = 0; i < groups / 2; ++i)
-        for (int64_t odd = 0; odd < 2; ++odd)
-          next[i + odd * groups / 2] =
-              shuffle(blocks[2 * i], blocks[2 * i + 1], [&](int64_t lane) {
-                return (2 * (lane / part) + odd) * part + lane % part;
-              });
-      blocks = std::move(next);
-    }
-    int64_t column = 0;
-    for (int64_t bit = 1; bit < part; bit *= 2)
-      column = 2 * column + ((p & bit) != 0);
-    for (int64_t g = 0; g < groups; ++g)
-      result[g * part + column] = blocks[g];
-  }
-  return result;
-}
-
-void ContractionEmitter::packRowsAcross(
-    int64_t rowCount, int64_t extent, Value memory, Value offset, int64_t pitch,
-    llvm::function_ref<Value(Value, Value, int64_t)> values) {
-  auto place = [&](Value row, Value k) {
-    return math.add(math.add(offset, math.mul(row, pitch)), k);
-  };
-  if (rowCount < lanes || extent < lanes)
-    return math.loop(extent, [&](Value k) {
-      math.loop(rowCount, [&](Value row) {
-        store(values(row, k, 1), memory, place(row, k));
-      });
-    });
-  // Squares, the last ones over others where extents are no multiples.
-  auto squares = [&](int64_t count, llvm::function_ref<void(Value)> body) {
-    math.loop(llvm::divideCeil(count, lanes), [&](Value number) {
-      body(math.min(math.mul(number, lanes), count - lanes));
-    });
-  };
-  squares(extent, [&](Value k) {
-    squares(rowCount, [&](Value row) {
-      SmallVector<Value> lines;
-      for (int64_t i = 0; i < lanes; ++i)
-        lines.push_back(values(row, math.add(k, i), lanes));
-      for (auto [i, line] : llvm::enumerate(transposed(lines)))
-        store(line, memory, place(math.add(row, i), k));
-    });
-  });
-}
-
-void ContractionEmitter::forSteps(
-    int64_t count, llvm::function_ref<void(Value, Value, int64_t)> body) {
-  int64_t depth = contraction.depthOfStep(), whole = count / depth;
-  math.loop(whole,
-            [&](Value step) { body(step, math.mul(step, depth), depth); });
-  if (count % depth)
-    body(math.constant(whole), math.constant(whole * depth), count % depth);
-}
-
-void ContractionEmitter::packColumns(
-    int64_t columns, int64_t count, int64_t depth, bool asVectors, Value memory,
-    Value offset, llvm::function_ref<Value(Value, Value, int64_t)> values,
-    llvm::function_ref<Value(Value)> place) {
-  auto target = [&](Value n, Value step) {
-    return math.add(math.add(offset, n), math.mul(place(step), columns));
-  };
-  Type word = cast<MemRefType>(memory.getType()).getElementType();
-  // Squares of words are transposed in registers.
-  int64_t square = depth * lanes;
-  int64_t whole = asVectors ? count - count % square : 0;
-  if (whole)
-    math.loop(math.constant(0), math.constant(whole), square, [&](Value k) {
-      math.loop(math.constant(0), math.constant(columns), lanes, [&](Value n) {
-        SmallVector<Value> rows;
-        for (int64_t i = 0; i < lanes; ++i) {
-          Value row = values(math.add(n, i), k, square);
-          if (depth > 1)
-            row = vector::BitCastOp::create(
-                b, loc, VectorType::get({lanes}, word), patternsOf(row));
-          rows.push_back(row);
-        }
-        Value step = math.div(k, depth);
-        for (auto [i, row] : llvm::enumerate(transposed(rows)))
-          store(row, memory, target(n, math.add(step, i)));
-      });
-    });
-  // `rest` steps from position `whole` on.
-  auto packRest = [&](int64_t from, int64_t rest, int64_t positions) {
-    math.loop(math.constant(0), math.constant(rest), 1, [&](Value local) {
-      Value step = math.add(local, from / depth);
-      Value k = math.mul(step, depth);
-      math.loop(columns, [&](Value n) {
-        auto factor = [&](Value position) { return values(n, position, 1); };
-        Value word = depth > 1 ? wordsOf(k, positions, factor) : factor(k);
-        store(word, memory, target(n, step));
-      });
-    });
-  };
-  int64_t rest = (count - whole) / depth;
-  if (rest)
-    packRest(whole, rest, depth);
-  if (count % depth)
-    packRest(whole + rest * depth, 1, count % depth);
-}
-
-void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
-                                   bool transposed, Value number,
-                                   int64_t columns, Value from, int64_t count,
-                                   Value memory, Value offset) {
-  auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
-  int64_t width = shape[shape.size() - (transposed ? 2 : 1)];
-  Value first = math.mul(number, columns);
-  SmallVector<Value> at(leading);
-  if (transposed) {
-    // Missing columns repeat the last one: their sums are dropped.
-    packColumns(
-        columns, count, contraction.depthOfStep(), /*asVectors=*/true, memory,
-        offset,
-        [&](Value n, Value k, int64_t lanes) {
-          at.truncate(leading.size());
-          at.append(
-              {math.min(math.add(first, n), width - 1), math.add(from, k)});
-          return load(tensor, at, lanes);
-        },
-        [](Value step) { return step; });
-    return;
-  }
-  withColumns(number, width, columns, [&](int64_t used) {
-    forSteps(count, [&](Value step, Value k, int64_t positions) {
-      Value base = math.add(offset, math.mul(step, columns));
-      fetchLines(tensor, leading, math.add(from, k), positions, first, used);
-      forPowers(used, 2 * lanes, [&](int64_t n, int64_t run) {
-        auto line = [&](Value position) {
-          at.truncate(leading.size());
-          at.append({math.add(from, position), math.add(first, n)});
-          return load(tensor, at, run);
-        };
-        store(wordsOf(k, positions, line), memory, math.add(base, n));
-      });
-      // Sums of missing columns are dropped; zeros keep them from being
-      // NaN.
-      forPowers(columns - used, 2 * lanes, [&](int64_t n, int64_t run) {
-        storeZeros(memory, math.add(base, used + n), run);
-      });
-    });
-  });
-}
-
-void ContractionEmitter::fetchLines(Value tensor, ValueRange leading,
-                                    Value line, int64_t lines, Value first,
-                                    int64_t elements) {
-  constexpr int64_t kDistance = 40;
-  if (!memoryOf(tensor) || tensor.getType() != stripReshapes(tensor).getType())
-    return;
-  SmallVector<Value> at(leading);
-  at.append({line, first});
-  for (int64_t i = 0; i < lines; ++i) {
-    at.end()[-2] = math.add(line, kDistance + i);
-    fetch(memoryOf(tensor), at, elements);
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Sums
-//===----------------------------------------------------------------------===//
-
-void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
-  tileElements = elements;
-  if (!keepsSums()) {
-    sums = stack(elements);
-    return;
-  }
-  sumElements = tiles * elements;
-  sumsStart = scratchBytes;
-  sums = area(sumElements, sumType);
-}
-
-void ContractionEmitter::clearSums() {
-  math.loop(math.constant(0), math.constant(sumElements), lanes,
-            [&](Value at) { storeZeros(sums, at, lanes); });
-}
-
-Value ContractionEmitter::loadSums(Value at, VectorType type) {
-  return vector::LoadOp::create(b, loc, type, sums, at);
-}
-
-Value ContractionEmitter::plainResult() const {
-  Operation *op = contraction.op;
-  auto yields =
-      func::FuncOp(kernel).getBody().front().getTerminator()->getOperands();
-  if (yields.size() != 1 || yields.front() != op->getResult(0))
-    return {};
-  Value memory = arguments.outputs().front();
-  auto type = cast<MemRefType>(memory.getType());
-  return type.getElementType() == sumType ? memory : Value();
-}
-
-void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
-                                  Value memory, Value base,
-                                  ArrayRef<KLoop> loops, Value offset,
-                                  const RowsAhead &ahead) {
-  SumBlock block = blockOf(rowOffsets, vectors);
-  if (tiles)
-    return emitTileKernel(b, loc, *tiles, block, memory, base, panel, loops,
-                          {sums, offset, columns}, /*add=*/keepsSums());
-  if (keepsSums())
-    for (int64_t r = 0; r < block.rows(); ++r)
-      fetch(sums, math.add(offset, r * columns), vectors * lanes);
-  // Narrow factors are less exact than any order of their products.
-  if (block.unit == DotUnit::MultiplyAdd && sumType.isF32() &&
-      panel.form == PanelForm::Plain)
-    if (std::optional<KParts> parts = partsOf(loops, kLongestSum))
-      return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
-  mpc::storeSums(
-      b, loc, block,
-      emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
-      columns, offset, /*add=*/keepsSums());
-}
-
-void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
-                                       Value base, ArrayRef<KLoop> loops,
-                                       KParts parts, Value offset,
-                                       const RowsAhead &ahead) {
-  if (!keepsSums()) {
-    auto type = VectorType::get({lanes}, sumType);
-    Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
-    mpc::storeSums(b, loc, block,
-                   SmallVector<Value>(block.rows() * block.vectors, zero), sums,
-                   columns, offset);
-  }
-  Value start = panel.offset;
-  // Adds the products of `extent` positions of loop number `parts.loop`.
-  auto add = [&](Value row, Value column, Value first, int64_t extent) {
-    SmallVector<KLoop> part(loops.drop_front(parts.loop));
-    part.front().extent = extent;
-    panel.offset = column;
-    RowsAhead next = ahead;
-    if (next.begin)
-      next.begin = math.add(next.begin, math.mul(first, ahead.stride));
-    mpc::storeSums(
-        b, loc, block,
-        emitMicroKernel(b, loc, block, memory, row, panel, part, next), sums,
-        columns, offset, /*add=*/true);
-  };
-  auto walk = [&](auto &&self, size_t depth, Value row, Value column) -> void {
-    const KLoop &loop = loops[depth];
-    int64_t stride = (panel.pitch ? panel.pitch : panel.columns) *
-                     panelSteps(loops.drop_front(depth));
-    auto at = [&](Value k, auto &&body) {
-      body(math.add(row, math.mul(k, loop.rowStride)),
-           math.add(column, math.mul(k, stride)));
-    };
-    if (depth < parts.loop)
-      return math.loop(loop.extent, [&](Value k) {
-        at(k, [&](Value r, Value c) { self(self, depth + 1, r, c); });
-      });
-    int64_t whole = loop.extent / parts.size * parts.size;
-    math.loop(math.constant(0), math.constant(whole), parts.size, [&](Value k) {
-      at(k, [&](Value r, Value c) { add(r, c, k, parts.size); });
-    });
-    Value rest = math.constant(whole);
-    if (whole < loop.extent)
-      at(rest, [&](Value r, Value c) { add(r, c, rest, loop.extent - whole); });
-  };
-  walk(walk, 0, base, start);
-  panel.offset = start;
-}
-
-void ContractionEmitter::fetch(Value memory, ValueRange at, int64_t elements) {
-  SmallVector<Value> position(at);
-  Type element = cast<MemRefType>(memory.getType()).getElementType();
-  int64_t line = kLineBytes / bytesPerElement(element);
-  for (int64_t first = 0; first < elements; first += line) {
-    position.back() = math.add(at.back(), first);
-    memref::PrefetchOp::create(b, loc, memory, position, /*isWrite=*/false,
-                               /*localityHint=*/3, /*isDataCache=*/true);
-  }
-}
-
-void ContractionEmitter::fetchResiduals(Value rowCount, Indices indices,
-                                        Value column, int64_t used) {
-  if (!blocks.fetchesResiduals())
-    return;
-  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
-    SmallVector<Value> at = indices(row);
-    at.push_back(column);
-    for (BlockArgument residual : contraction.residuals())
-      fetch(memoryOf(residual), at, used);
-  });
-}
-
-void ContractionEmitter::storeSums(Value offset, Value rowCount,
-                                   Indices indices, unsigned columnDim,
-                                   Value column, int64_t used) {
-  Value tile = sums;
-  if (keepsSums()) {
-    Value start =
-        math.add(math.mul(offset, bytesPerElement(sumType)), sumsStart);
-    tile =
-        memref::ViewOp::create(b, loc, MemRefType::get({tileElements}, sumType),
-                               arguments.scratch, start, ValueRange{});
-  }
-  storeTile(tile, columns, rowCount, indices, columnDim, column, used);
-}
-
-void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
-                                   Indices indices, unsigned columnDim,
-                                   Value column, int64_t used) {
-  auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
-  bool vectors = columnDim + 1 == type.getRank();
-  auto storeRun = [&](Value row, Value offset, int64_t lanes, Value mask) {
-    Value at = math.add(math.mul(row, pitch), offset);
-    Value values =
-        lanes > 1 ? Value(vector::LoadOp::create(
-                        b, loc, VectorType::get({lanes}, sumType), tile, at))
-                  : Value(memref::LoadOp::create(b, loc, tile, at));
-    SmallVector<Value> position = indices(row);
-    position.insert(position.begin() + columnDim, math.add(column, offset));
-    ElementEmitter emitter = makeEmitter();
-    if (failed(stored.store(emitter, arguments.outputs(), values, position,
-                            lanes, mask)))
-      status = failure();
-  };
-  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
-    if (!vectors) {
-      math.loop(used, [&](Value offset) { storeRun(row, offset, 1, Value()); });
-      return;
-    }
-    // The last vector is masked where the target masks cheaply.
-    bool masks = contraction.target.hasAvx512();
-    int64_t most = 2 * lanes, whole = masks ? used - used % most : used;
-    forPowers(whole, most, [&](int64_t at, int64_t run) {
-      storeRun(row, math.constant(at), run, Value());
-    });
-    if (int64_t rest = used - whole) {
-      int64_t run = llvm::PowerOf2Ceil(rest);
-      Value mask;
-      if (rest < run)
-        mask = vector::ConstantMaskOp::create(
-            b, loc, VectorType::get({run}, b.getI1Type()),
-            ArrayRef<int64_t>{rest});
-      storeRun(row, math.constant(whole), run, mask);
-    }
-  });
 }

@@ -75,8 +75,19 @@ public:
   /// `value`, of type `element` and carried as by ElementEmitter, converted to
   /// the type of sums.
   mlir::Value toSumType(mlir::Value value, mlir::Type element);
-  /// `lanes` elements of `tensor` at `indices` in the type of sums.
+  /// `lanes` elements of `tensor` at `indices` in the type of sums, the term
+  /// that is packed of them (forTerms).
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes);
+  /// The same of whole factors.
+  mlir::Value loadWhole(mlir::Value tensor, mlir::ValueRange indices,
+                        int64_t lanes);
+  /// The term that is packed of factors in the type of sums: themselves where
+  /// they have no terms.
+  mlir::Value termOf(mlir::Value factors);
+  /// Runs `body` for each term of factors, with what lies between its plane and
+  /// the first one where planes have `plane` elements.
+  void forTerms(int64_t plane,
+                llvm::function_ref<void(mlir::Value offset)> body);
   /// The bits of factors in the type of sums that are bf16 numbers, or narrow
   /// integers.
   mlir::Value patternsOf(mlir::Value values);
@@ -145,10 +156,10 @@ public:
   using Indices =
       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value row)>;
   /// Copies `rowCount` rows of `extent` elements, from `first` on, along the
-  /// last dimension of `tensor` to `memory[row * pitch]`.
+  /// last dimension of `tensor` to `memory[offset + row * pitch]`.
   void packRows(mlir::Value tensor, Indices indices, mlir::Value rowCount,
                 mlir::Value first, int64_t extent, mlir::Value memory,
-                int64_t pitch);
+                mlir::Value offset, int64_t pitch);
   /// Copies `rowCount` rows of `extent` elements that are neighbours across
   /// rows to `memory[offset + row * pitch]`: `values(row, k, lanes)` gives
   /// those of position k of so many rows.
@@ -181,6 +192,16 @@ public:
                        values,
                    llvm::function_ref<mlir::Value(mlir::Value step)> place);
 
+  /// Packs the terms of `count` positions of panel `number` of the constant
+  /// right side, which lies in panels of whole factors, to `panel.memory[offset
+  /// + step * columns]`. `first` is the first of all positions that a panel of
+  /// the constant has, with those that its last steps lack.
+  void packStoredPanel(mlir::Value number, mlir::Value first, int64_t count,
+                       mlir::Value offset);
+  /// Interleaves: vectors[i][j] becomes result[j][i]. As many vectors as lanes,
+  /// a power of two.
+  llvm::SmallVector<mlir::Value> transposed(mlir::ValueRange vectors);
+
   //===--------------------------------------------------------------------===//
   // Sums
   //===--------------------------------------------------------------------===//
@@ -196,9 +217,6 @@ public:
   /// The memory of the kernel's one output where sums go there as they are;
   /// else null.
   mlir::Value plainResult() const;
-  /// Interleaves: vectors[i][j] becomes result[j][i]. As many vectors as lanes,
-  /// a power of two.
-  llvm::SmallVector<mlir::Value> transposed(mlir::ValueRange vectors);
   /// A block whose rows begin at `offsets`.
   SumBlock blockOf(llvm::ArrayRef<int64_t> offsets, int64_t vectors) const {
     return {sumType,
@@ -208,7 +226,8 @@ public:
             llvm::SmallVector<int64_t>(offsets),
             contraction.multiplyAddsInFlight,
             contraction.target.emulatesUnits(),
-            contraction.signs};
+            contraction.signs,
+            terms};
   }
   /// Multiplies a block of rows in `memory` with the panel and puts the sums
   /// into the tile `offset`, or adds them to it. A long K of f32 factors
@@ -256,6 +275,8 @@ public:
   /// Panels of a group of the contraction, of all groups, and of an item.
   const int64_t panelsOfGroup, panels, panelsPerItem, panelGroups;
   Panel panel; // memory is set once, offset per panel
+  /// Of factors; planes are set once.
+  OperandTerms terms;
   int64_t items = 1;
   double cyclesPerItem = 1;
   /// Cycles per item of `flops` of products in all.
@@ -269,6 +290,10 @@ private:
   std::optional<TileUnit> tiles;
   int64_t scratchBytes = 0, sumsStart = 0, tileElements = 0, sumElements = 0;
   mlir::Value sums;
+  /// Two blocks for the sums of terms before they meet.
+  mlir::Value spare;
+  /// The number of the term that is packed.
+  int64_t term = 0;
 };
 
 } // namespace mpc

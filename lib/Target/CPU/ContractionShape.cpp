@@ -31,42 +31,6 @@ int64_t mpc::tailVectors(PanelForm form, int64_t columns, int64_t used,
   return llvm::divideCeil(used, lanes);
 }
 
-/// How a constant operand of element type `element` in the layout `packed` is
-/// read; a diagnostic at `op` where the target cannot.
-static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
-                                        Type element, Type sumType,
-                                        DotUnit unit, const CpuTarget &target) {
-  int64_t lanes = vectorLanes(sumType, target), columns = packed.getColumns();
-  int64_t interleave = packed.getInterleave();
-  if (columns % lanes || columns / lanes > 4 ||
-      (interleave == 2 &&
-       (columns % (2 * lanes) || element.getIntOrFloatBitWidth() != 16)) ||
-      interleave > 2)
-    return op->emitError() << "the constant operand is packed in panels of "
-                           << columns << " columns with interleave "
-                           << interleave << ", which '" << target.name()
-                           << "' code for " << sumType
-                           << " sums cannot read; pack it for the target's "
-                           << target.blockColumns() << " columns";
-  if (interleave == 2 && !sumType.isF32())
-    return op->emitError() << "an interleaved operand needs f32 sums, not "
-                           << sumType;
-  int64_t depth = packed.getDepth();
-  if (depth != stepDepth(unit))
-    return op->emitError() << "the constant operand is packed for units that "
-                              "multiply "
-                           << depth << " positions at once, '" << target.name()
-                           << "' code multiplies " << stepDepth(unit) << " of "
-                           << element << " operands";
-  if (unit == DotUnit::PairsInt16)
-    return element.isUnsignedInteger() ? PanelForm::PairsUnsignedInt8
-                                       : PanelForm::PairsInt8;
-  if (interleave == 2)
-    return element.isBF16() ? PanelForm::PairsBf16 : PanelForm::PairsF16;
-  return element == sumType || depth > 1 ? PanelForm::Plain
-                                         : PanelForm::Widened;
-}
-
 static Type sumTypeOf(Operation *op) {
   Type result = getElementTypeOrSelf(op->getResult(0).getType());
   Type operand = getElementTypeOrSelf(op->getOperand(0).getType());
@@ -78,72 +42,6 @@ static Type sumTypeOf(Operation *op) {
                 cast<ContractionOpInterface>(op).getAccumulateType().isF64()));
   Builder builder(op->getContext());
   return wide ? Type(builder.getF64Type()) : Type(builder.getF32Type());
-}
-
-/// Positions that are neighbours where tiles would read rows.
-static int64_t runOf(const Contraction &c) {
-  const ConvolutionGeometry &g = c.geometry;
-  if (c.form == ContractionForm::Product)
-    return c.product.depth;
-  if (c.form == ContractionForm::Convolution)
-    return g.run();
-  // Pixels of one channel, of those that fill tiles with rows.
-  return g.stride[2] == 1 ? std::min(g.out[2], g.groupChannels()) : 0;
-}
-
-/// Whether the target has tiles for factors of `type` and `c` fills them:
-/// shorter runs do not, and attention's scores are read in registers.
-static bool fillsTiles(const Contraction &c, MathType type) {
-  const MathUnit *unit = c.target.info().unit(type);
-  if (!unit || unit->tiles.count == 0 || c.form == ContractionForm::Attention)
-    return false;
-  int64_t leastRun = type == MathType::Int8 ? 16 : 12;
-  return runOf(c) >= leastRun;
-}
-
-/// The unit for products of 8-bit integers; none for other types.
-static std::optional<DotUnit> integerUnitOf(const Contraction &c) {
-  Type lhs = getElementTypeOrSelf(c.lhs().getType()),
-       rhs = getElementTypeOrSelf(c.rhs().getType());
-  if (!c.sumType.isInteger(32) || !isa<IntegerType>(lhs) ||
-      lhs.getIntOrFloatBitWidth() != 8 || rhs.getIntOrFloatBitWidth() != 8)
-    return std::nullopt;
-  if (fillsTiles(c, MathType::Int8))
-    return DotUnit::TileInt8;
-  if (lhs.isUnsignedInteger() && !rhs.isUnsignedInteger() &&
-      c.target.hasDotInt8())
-    return DotUnit::DotInt8;
-  // Where tiles multiply bytes of all signs, constants are packed for them.
-  return c.target.hasTiles() ? DotUnit::PairsInt8 : DotUnit::PairsInt16;
-}
-
-/// The unit for a contraction of these operands and sums.
-static DotUnit unitOf(const Contraction &c) {
-  const CpuTarget &target = c.target;
-  if (std::optional<DotUnit> unit = integerUnitOf(c))
-    return *unit;
-  auto areAll = [&](Type element) {
-    return llvm::all_of(c.op->getOperands().take_front(2), [&](Value value) {
-      return getElementTypeOrSelf(value.getType()) == element;
-    });
-  };
-  Builder builder(c.op->getContext());
-  if (areAll(builder.getF16Type()) && c.sumType.isF32()) {
-    if (fillsTiles(c, MathType::Float16))
-      return DotUnit::TileF16;
-    // Only what was packed for tiles.
-    return c.packed ? DotUnit::PairsF16 : DotUnit::MultiplyAdd;
-  }
-  if (!areAll(builder.getBF16Type()) || !c.sumType.isF32() ||
-      !target.hasDotBf16())
-    return DotUnit::MultiplyAdd;
-  if (fillsTiles(c, MathType::BFloat16))
-    return DotUnit::TileBf16;
-  // Where tiles are the unit for bf16, vdpbf16ps is slower than f32: only what
-  // was packed for it takes it.
-  if (target.hasTiles() && !c.packed)
-    return DotUnit::MultiplyAdd;
-  return DotUnit::DotBf16;
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,17 +101,6 @@ SmallVector<Value> ProductShape::batchIndices(IndexMath &math,
 FailureOr<Operation *> Contraction::find(func::FuncOp kernel) {
   Operation *anchor = nullptr;
   WalkResult walk = kernel.walk([&](Operation *op) {
-    // tf32 is a permission: f32 products are at least as exact. The sums of
-    // bf16 products have no kernels here.
-    auto contraction = dyn_cast<ContractionOpInterface>(op);
-    ComputeMode mode =
-        contraction ? contraction.getComputeMode() : ComputeMode::native;
-    if (mode != ComputeMode::native && mode != ComputeMode::tf32) {
-      op->emitOpError() << "computes in " << stringifyComputeMode(mode)
-                        << ", which has no kernels on the CPU; use tf32 or "
-                           "native";
-      return WalkResult::interrupt();
-    }
     if (!isa<MatmulOp, ConvOp, ConvFilterGradientOp, AttentionOp>(op))
       return WalkResult::advance();
     if (anchor) {
@@ -272,22 +159,8 @@ FailureOr<Contraction> Contraction::get(Operation *op,
     return !getElementTypeOrSelf(value.getType()).isUnsignedInteger();
   };
   c.signs = {isSigned(c.lhs()), isSigned(c.rhs())};
-  // Lanes of a depthwise one are channels. Of attention, query and key: its
-  // weights, which meet the value, are f32.
-  if (c.form != ContractionForm::Depthwise &&
-      (!c.packed || c.packed.getDepth() > 1))
-    c.unit = unitOf(c);
-  if (c.packed && c.form != ContractionForm::Depthwise) {
-    Type element = getElementTypeOrSelf(c.rhs().getType());
-    FailureOr<PanelForm> form =
-        panelFormOf(op, c.packed, element, c.sumType, c.unit, target);
-    if (failed(form))
-      return failure();
-    c.panelForm = *form;
-    if (!isa<BlockArgument>(stripReshapes(c.rhs())))
-      return op->emitError(
-          "a packed operand must be an argument of the kernel");
-  }
+  if (failed(c.chooseUnit()))
+    return failure();
   return c;
 }
 
@@ -331,7 +204,7 @@ bool Contraction::storesRows() const {
 
 bool Contraction::storesPanels(int64_t columns) const {
   if (form != ContractionForm::FilterGradient)
-    return packed && form != ContractionForm::Depthwise;
+    return packed && form != ContractionForm::Depthwise && terms.count == 1;
   if (isPaired())
     return false;
   int64_t whole = panelsOfGroup(columns) == 1 ? lanes : columns;
@@ -385,26 +258,4 @@ int64_t Contraction::mostRows(int64_t columns) const {
   if (isTiled(unit))
     return 2 * unitOfTarget()->tiles.rows;
   return maxBlockRows(vectors(columns), target);
-}
-
-const MathUnit *Contraction::unitOfTarget() const {
-  if (isF16())
-    return target.info().unit(MathType::Float16);
-  return target.info().unit(isa<FloatType>(sumType) ? MathType::BFloat16
-                                                    : MathType::Int8);
-}
-
-double Contraction::speedup() const {
-  switch (unit) {
-  case DotUnit::MultiplyAdd:
-  case DotUnit::PairsInt16:
-  case DotUnit::PairsInt8:
-  case DotUnit::PairsF16:
-    return 1;
-  case DotUnit::DotInt8:
-    // As many instructions of four times the factors.
-    return 4;
-  default:
-    return unitOfTarget()->rate / target.info().facts().float32Rate;
-  }
 }

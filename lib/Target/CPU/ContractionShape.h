@@ -49,7 +49,7 @@ enum class ContractionForm {
 /// The contraction that a kernel is around.
 struct Contraction {
   /// The one contraction of `kernel`; null where it has none. A diagnostic
-  /// where it has several, or one computes in a mode without kernels.
+  /// where it has several.
   static mlir::FailureOr<mlir::Operation *> find(mlir::func::FuncOp kernel);
   /// A diagnostic at `op` where code generation does not take it.
   static mlir::FailureOr<Contraction> get(mlir::Operation *op,
@@ -125,6 +125,8 @@ struct Contraction {
   DotUnit unit = DotUnit::MultiplyAdd;
   /// Of 8-bit integers.
   OperandSigns signs;
+  /// What an operand is split into; planes are the emitter's.
+  OperandTerms terms;
   int64_t lanes = 0;
   int64_t multiplyAddsInFlight = 1;
   /// Of a constant right side, and how its panels are read.
@@ -135,6 +137,11 @@ struct Contraction {
   ProductShape product;
   /// Of convolutions and their filters' gradients.
   ConvolutionGeometry geometry;
+
+private:
+  /// What multiplies, and how it reads a packed constant. A diagnostic where
+  /// the constant was packed for another unit.
+  mlir::LogicalResult chooseUnit();
 };
 
 /// `tensor` before the reshapes that gave it its shape.

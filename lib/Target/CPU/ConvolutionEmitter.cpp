@@ -26,6 +26,7 @@ public:
 
 private:
   void packFilter();
+  void packTerms();
   void pairPositions(Value ordered, Value offset);
   void emitPanel(Value number, Value strip, Value region);
   void emitSums(int64_t height, int64_t width, int64_t vectors, Value base);
@@ -46,13 +47,32 @@ void ConvEmitter::prepare() {
   items = g.batch * g.out[0] * stripGroups * panelGroups;
   cyclesPerItem = cyclesOf(2.0 * g.batch * g.out[0] * g.out[1] * g.out[2] *
                            panels * columns * g.depth());
-  panel.memory = blocks.packsRight()
-                     ? area(panels * panelElements, contraction.wordType())
-                     : inPlace(contraction.rhs(), contraction.panelType());
+  terms.panelPlane = panels * panelElements;
+  panel.memory =
+      blocks.packsRight()
+          ? area(terms.count * terms.panelPlane, contraction.wordType())
+          : inPlace(contraction.rhs(), contraction.panelType());
   reader.emplace(*this, stripsPerItem * split.lines.largest());
   prepareSums(split.lines.largest() * split.columns.largest() * columns, 1);
   if (blocks.packsRight())
-    packFilter();
+    contraction.packed ? packTerms() : packFilter();
+}
+
+/// The terms of a packed constant, run by run of a window.
+void ConvEmitter::packTerms() {
+  // Of a run, as stored.
+  int64_t depth = contraction.packed.getDepth();
+  int64_t positions = depth * llvm::divideCeil(g.run(), depth);
+  math.loop(panels, [&](Value number) {
+    forTerms(terms.panelPlane, [&](Value plane) {
+      math.loop(contraction.windowRuns(), [&](Value run) {
+        Value to = math.mul(run, contraction.steps(g.run()) * columns);
+        to = math.add(to, math.mul(number, panelElements));
+        packStoredPanel(number, math.mul(run, positions), g.run(),
+                        math.add(plane, to));
+      });
+    });
+  });
 }
 
 /// A filter that is no packed constant is packed once per call. Neighbours in
@@ -84,7 +104,7 @@ void ConvEmitter::packFilter() {
           math.delinearize(math.rem(at, g.windowSize()), g.window);
       llvm::append_range(indices,
                          ArrayRef<Value>(window).take_back(g.spatialRank));
-      return load(filter, indices, lanes);
+      return loadWhole(filter, indices, lanes);
     };
     auto place = [&](Value at) {
       Value position =
@@ -98,7 +118,9 @@ void ConvEmitter::packFilter() {
                 contraction.isPaired() ? math.constant(0) : offset, values,
                 place);
     if (contraction.isPaired())
-      pairPositions(ordered, offset);
+      forTerms(terms.panelPlane, [&](Value plane) {
+        pairPositions(ordered, math.add(offset, plane));
+      });
   });
 }
 
@@ -111,9 +133,9 @@ void ConvEmitter::pairPositions(Value ordered, Value offset) {
       for (int64_t column = 0; column < columns; column += lanes) {
         auto line = [&](Value position) -> Value {
           Value at = math.mul(math.add(from, position), columns);
-          return vector::LoadOp::create(b, loc,
-                                        VectorType::get({lanes}, sumType),
-                                        ordered, math.add(at, column));
+          return termOf(
+              vector::LoadOp::create(b, loc, VectorType::get({lanes}, sumType),
+                                     ordered, math.add(at, column)));
         };
         Value at = math.mul(math.add(to, step), columns);
         store(wordsOf(k, count, line), panel.memory,

@@ -114,6 +114,8 @@ static TargetFacts level(StringRef name, int64_t lanes) {
   facts.kernels.panelColumns = 2 * lanes;
   // Without a unit by vpmaddwd, at the rate of f32 and a quarter of its bytes.
   facts.kernels.multipliesIntegers = true;
+  // Whatever they may round, vectors multiply f32 faster as it is.
+  facts.kernels.fewestBFloat16Terms = 2;
   return facts;
 }
 
@@ -136,10 +138,14 @@ static std::vector<TargetFacts> describeLevels() {
                 /*flushesSubnormals=*/true, tiles},
                {MathType::Int8, 64, 2 * 2.52, "AMX tiles", 4,
                 /*flushesSubnormals=*/false, tiles}};
+  amx.kernels.splitsIntoBFloat16 = true;
   TargetFacts halves = amx;
   halves.name = "cpu:amxfp16";
   halves.units.push_back({MathType::Float16, 32, 2.52, "AMX tiles", 2,
                           /*flushesSubnormals=*/false, tiles});
+  // An f16 is two numbers of bf16, a product of them four; none is subnormal.
+  amx.units.push_back({MathType::Float16, 32, 2.52 / 4, "AMX tiles", 2,
+                       /*flushesSubnormals=*/false, tiles, /*terms=*/2});
   auto withDots = [](TargetFacts facts, const char *name) {
     facts.name = name;
     facts.units = {{MathType::Int8, 1, 4 * facts.float32Rate, "VNNI", 4}};

@@ -75,7 +75,8 @@ void FilterGradientEmitter::prepare() {
       panel.form = PanelForm::Widened;
     panel.memory = math.flatten(memoryOf(contraction.rhs()));
   } else {
-    panel.memory = area(panelsPerItem * panelElements, contraction.wordType());
+    terms.panelPlane = panelsPerItem * panelElements;
+    panel.memory = area(terms.count * terms.panelPlane, contraction.wordType());
   }
   // Of a pair of neighbours in a line of the gradient.
   bool isPlanar = contraction.isPlanar();
@@ -153,8 +154,11 @@ void FilterGradientEmitter::addChunk(const Part &part, Value image, Value plane,
       Value offset =
           math.mul(math.sub(number, part.panels.begin), panelElements);
       math.loop(chunkImages, [&](Value i) {
-        packPositions(number, math.add(image, i), plane, row,
-                      math.add(offset, math.mul(i, imageElements)));
+        Value to = math.add(offset, math.mul(i, imageElements));
+        forTerms(terms.panelPlane, [&](Value ofTerm) {
+          packPositions(number, math.add(image, i), plane, row,
+                        math.add(to, ofTerm));
+        });
       });
     });
   forUnits(part, [&](Value number, Value local, Value block, Value place,

@@ -32,11 +32,12 @@ enum class DotUnit {
   TileInt8,    ///< AMX: tiles of four 8-bit integers in a word, i32 sums
   TileF16,     ///< AMX: tiles of two positions of f16 in a word, f32 sums
   PairsF16,    ///< two of them, widened in registers, by multiply-adds
+  TileTerms,   ///< AMX: bf16 terms of wider factors in tiles, f32 sums
 };
 
 inline bool isTiled(DotUnit unit) {
   return unit == DotUnit::TileBf16 || unit == DotUnit::TileInt8 ||
-         unit == DotUnit::TileF16;
+         unit == DotUnit::TileF16 || unit == DotUnit::TileTerms;
 }
 
 /// Positions of K in a step.
@@ -56,6 +57,24 @@ inline int64_t stepDepth(DotUnit unit) {
 /// Which operands are integers with a sign.
 struct OperandSigns {
   bool rows = false, columns = true;
+};
+
+/// Factors as sums of bf16 numbers: each term is what the ones before it leave,
+/// to 8 bits. In memory each stands in a plane of its own.
+struct OperandTerms {
+  int64_t count = 1;
+  /// Whether the terms are the factor and all of their products count, which is
+  /// exact; else those of the larger terms.
+  bool areAll = false;
+  /// Elements between planes, in the memory of rows and of panels.
+  int64_t rowPlane = 0, panelPlane = 0;
+
+  int64_t products() const {
+    return areAll ? count * count : count * (count + 1) / 2;
+  }
+  bool hasProduct(int64_t row, int64_t column) const {
+    return row < count && column < count && (areAll || row + column < count);
+  }
 };
 
 /// How a panel stores its columns.
@@ -118,6 +137,7 @@ struct SumBlock {
   bool isEmulated = false;
   /// Of 8-bit integers.
   OperandSigns signs = {};
+  OperandTerms terms = {};
 
   int64_t rows() const { return rowOffsets.size(); }
 };
@@ -155,12 +175,16 @@ class TileUnit;
 struct TileMemory;
 
 /// Both of them by a unit with tiles. Positions of the last loop are neighbours
-/// in memory, which is of elements of the factors' size.
+/// in memory, which is of elements of the factors' size. The products of first
+/// terms and the other ones have sums of their own, which meet behind the loops
+/// in two blocks of the pitch of `to` from the start of `spare` on: so small
+/// numbers are added to each other first, and a first sum that is no number,
+/// as only factors make it, stands, whatever the rest of an infinity is.
 void emitTileKernel(mlir::OpBuilder &builder, mlir::Location loc,
                     TileUnit &unit, const SumBlock &block, mlir::Value rows,
                     mlir::Value base, const Panel &panel,
-                    llvm::ArrayRef<KLoop> loops, const TileMemory &to,
-                    bool add);
+                    llvm::ArrayRef<KLoop> loops, const TileMemory &to, bool add,
+                    mlir::Value spare = {});
 
 /// How `extent` rows are cut into blocks of at most `most` rows of almost equal
 /// size: the first `larger` blocks have `rows + 1` rows, the others `rows`.

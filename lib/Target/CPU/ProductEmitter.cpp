@@ -25,7 +25,7 @@ public:
 
 private:
   void addChunk(Value first, int64_t count);
-  void packPanels(Value first, int64_t count);
+  void packPanels(Value first, int64_t count, Value plane);
   void packRowColumn(const BlockRows &rows, int64_t size, Value k,
                      int64_t count, Value to);
   void addBlock(Value block, Value first, int64_t count);
@@ -98,14 +98,15 @@ void ProductEmitter::prepare() {
     rowElements = split.largest() * rowPitch;
   }
   Type rowType = inSteps ? contraction.wordType() : contraction.rowType();
-  rowMemory = blocks.packsLeft() ? area(rowElements, rowType)
+  terms.rowPlane = rowElements;
+  rowMemory = blocks.packsLeft() ? area(terms.count * rowElements, rowType)
                                  : inPlace(lhs, contraction.rowType());
   Type word = contraction.wordType();
   panel.isStreamed = true;
-  panel.memory =
-      blocks.packsRight()
-          ? area(panelsPerItem * contraction.steps(chunk) * columns, word)
-          : inPlace(rhs, contraction.panelType());
+  terms.panelPlane = panelsPerItem * contraction.steps(chunk) * columns;
+  panel.memory = blocks.packsRight()
+                     ? area(terms.count * terms.panelPlane, word)
+                     : inPlace(rhs, contraction.panelType());
   prepareSums(split.largest() * columns, blocksPerItem * panelsPerItem);
 }
 
@@ -143,7 +144,8 @@ void ProductEmitter::emitItem(Value item) {
 
 void ProductEmitter::addChunk(Value first, int64_t count) {
   if (blocks.packsRight())
-    packPanels(first, count);
+    forTerms(terms.panelPlane,
+             [&](Value plane) { packPanels(first, count, plane); });
   if (blocks.packsLeft() && inSteps && keepsSums())
     forSteps(count, [&](Value step, Value k, int64_t positions) {
       math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
@@ -159,7 +161,7 @@ void ProductEmitter::addChunk(Value first, int64_t count) {
             [&](Value block) { addBlock(block, first, count); });
 }
 
-void ProductEmitter::packPanels(Value first, int64_t count) {
+void ProductEmitter::packPanels(Value first, int64_t count, Value plane) {
   SmallVector<Value> leading = indicesOf(shape.rhsBatch);
   auto packAll = [&](Value step, Value k, int64_t length) {
     math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
@@ -167,6 +169,9 @@ void ProductEmitter::packPanels(Value first, int64_t count) {
       Value offset =
           math.add(math.mul(local, contraction.steps(chunk) * columns),
                    math.mul(step, columns));
+      offset = math.add(offset, plane);
+      if (contraction.packed)
+        return packStoredPanel(number, math.add(first, k), length, offset);
       packPanel(rhs, leading, contraction.transposeRhs, number, columns,
                 math.add(first, k), length, panel.memory, offset);
     });
@@ -206,18 +211,22 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     auto indices = [&](Value r) {
       return rowIndices(math.add(row, r), /*ofResult=*/false);
     };
-    packRows(lhs, indices, blockRows.count(), first, count, rowMemory,
-             rowPitch);
+    forTerms(terms.rowPlane, [&](Value plane) {
+      packRows(lhs, indices, blockRows.count(), first, count, rowMemory, plane,
+               rowPitch);
+    });
   } else if (!inSteps) {
     SmallVector<Value> at = indicesOf(shape.lhsBatch);
     at.append({Value(), Value()});
     blockRows.with([&](int64_t size) {
-      packRowsAcross(size, count, rowMemory, base, rowPitch,
-                     [&](Value r, Value k, int64_t run) {
-                       at.end()[-2] = math.add(first, k);
-                       at.back() = math.add(row, r);
-                       return load(lhs, at, run);
-                     });
+      forTerms(terms.rowPlane, [&](Value plane) {
+        packRowsAcross(size, count, rowMemory, math.add(base, plane), rowPitch,
+                       [&](Value r, Value k, int64_t run) {
+                         at.end()[-2] = math.add(first, k);
+                         at.back() = math.add(row, r);
+                         return load(lhs, at, run);
+                       });
+      });
     });
   } else if (keepsSums()) {
     base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);

@@ -44,8 +44,9 @@ RegionReader::RegionReader(ContractionEmitter &emitter, int64_t rows,
     line = e.area(rowStride + pixels.distance * pixelStride, rowType);
   if (pixels.isPlanar)
     line = e.area(regionColumns * copyStride, rowType);
+  e.terms.rowPlane = images * imageStride;
   memory = inPlace ? e.inPlace(e.contraction.lhs(), rowType)
-                   : e.area(images * imageStride,
+                   : e.area(e.terms.count * e.terms.rowPlane,
                             isPaired ? e.contraction.wordType() : rowType);
 }
 
@@ -61,6 +62,14 @@ Value RegionReader::read(Value n, Value plane, Value row, Value channel,
   if (!channel)
     channel = math.constant(0);
   Value copy = math.mul(image ? image : math.constant(0), imageStride);
+  e.forTerms(e.terms.rowPlane, [&](Value term) {
+    copyLines(n, plane, row, channel, math.add(copy, term));
+  });
+  return math.sub(copy, math.mul(channel, channelStride));
+}
+
+void RegionReader::copyLines(Value n, Value plane, Value row, Value channel,
+                             Value copy) {
   // Positions before the input wrap to huge numbers, which the comparison with
   // the extent rejects as well.
   math.loop(g.window[0], [&](Value kd) {
@@ -87,7 +96,6 @@ Value RegionReader::read(Value n, Value plane, Value row, Value channel,
                   [&] { fillPadding(memory, target, rowStride); });
     });
   });
-  return math.sub(copy, math.mul(channel, channelStride));
 }
 
 /// Joins the elements of `line` to words; behind its end there are zeros.
@@ -209,7 +217,8 @@ void RegionReader::copyRow(Value n, Value plane, Value row, Value channel,
     e.forRuns(valid * g.channels, most, [&](Value at, int64_t lanes) {
       Value value =
           e.makeEmitter().load(flat, element, math.add(from, at), lanes);
-      e.store(e.toSumType(value, element), memory, math.add(begin, at));
+      e.store(e.termOf(e.toSumType(value, element)), memory,
+              math.add(begin, at));
     });
   } else {
     math.loop(valid, [&](Value w) {

@@ -48,6 +48,8 @@ public:
   int64_t imageStride, planeStride, rowStride, pixelStride, channelStride;
 
 private:
+  void copyLines(mlir::Value n, mlir::Value plane, mlir::Value row,
+                 mlir::Value channel, mlir::Value copy);
   void copyRow(mlir::Value n, mlir::Value plane, mlir::Value row,
                mlir::Value channel, mlir::Value memory, mlir::Value target);
   void pairRow(mlir::Value target);

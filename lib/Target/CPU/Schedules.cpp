@@ -25,7 +25,7 @@ namespace {
 /// The numbers of a #tile.blocks while they are chosen.
 struct Cut {
   explicit Cut(const Contraction &c)
-      : c(c), bytes(bytesPerElement(c.rowType())),
+      : c(c), bytes(c.terms.count * bytesPerElement(c.rowType())),
         sumBytes(bytesPerElement(c.sumType)),
         cache(c.target.info().facts().cacheBytes) {
     if (c.packed && c.form != ContractionForm::Depthwise)
@@ -60,7 +60,8 @@ struct Cut {
   }
 
   const Contraction &c;
-  /// Of a factor as kernels pack it, of a sum, and of the cache.
+  /// Of a factor as kernels pack it, with all its terms, of a sum, and of the
+  /// cache.
   int64_t bytes, sumBytes, cache;
   int64_t rows = 1, columns = 1, chunk = 0, blocksPerItem = 1,
           panelsPerItem = 0;
@@ -185,8 +186,9 @@ void Cut::cutLargeProduct() {
     mostPositions = shape.depth;
   chunk = std::min(mostPositions, shape.depth);
   // Chunks alike need code for one length only.
-  int64_t whole =
-      isTiled(c.unit) ? TileUnit::kRowBytes / bytes : c.depthOfStep();
+  int64_t whole = c.depthOfStep();
+  if (isTiled(c.unit))
+    whole *= TileUnit::kRowBytes / 4;
   for (int64_t count = chunk; count >= mostPositions / 2; --count)
     if (shape.depth % count == 0 && count % whole == 0) {
       chunk = count;
@@ -397,7 +399,7 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
            << "reads the right operand in place, which does not lie in "
               "panels of "
            << columns << " columns: " << c.rhs().getType();
-  if (blocks.packsRight() && c.packed && !isDepthwise)
+  if (blocks.packsRight() && c.packed && !isDepthwise && c.terms.count == 1)
     return refuse() << "packs the right operand, which is packed in panels of "
                     << c.packed.getColumns() << " columns";
   if (blocks.fetchesRows() &&

@@ -11,7 +11,10 @@
 #include "MicroKernel.h"
 
 #include "../Kernel/IndexMath.h"
+#include "../Kernel/MathExpansion.h"
 #include "TileUnit.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -34,7 +37,7 @@ struct StepSplit {
 
 /// The vector unit for what is left of `block`.
 static DotUnit restUnitOf(const SumBlock &block) {
-  if (block.unit == DotUnit::TileBf16)
+  if (block.unit == DotUnit::TileBf16 || block.unit == DotUnit::TileTerms)
     return DotUnit::DotBf16;
   if (block.unit == DotUnit::TileF16)
     return DotUnit::PairsF16;
@@ -44,7 +47,7 @@ static DotUnit restUnitOf(const SumBlock &block) {
 
 /// What multiplies in tiles.
 static TileFactors factorsOf(const SumBlock &block) {
-  if (block.unit == DotUnit::TileBf16)
+  if (block.unit == DotUnit::TileBf16 || block.unit == DotUnit::TileTerms)
     return TileFactors::Bf16;
   if (block.unit == DotUnit::TileF16)
     return TileFactors::F16;
@@ -66,7 +69,7 @@ StepSplit::StepSplit(int64_t all, const SumBlock &block) {
   // take half as long: vpdpbusd has the rate of f32 multiply-adds; widened by
   // vpmaddwd twice that.
   int64_t byVectors = 2;
-  if (block.unit == DotUnit::TileBf16)
+  if (restUnitOf(block) == DotUnit::DotBf16)
     byVectors = 3;
   else if (restUnitOf(block) == DotUnit::DotInt8)
     byVectors = 1;
@@ -103,6 +106,10 @@ static SmallVector<RowRun> cutRows(ArrayRef<int64_t> offsets) {
 }
 
 namespace {
+/// Terms of rows and columns whose products are summed together, in an order in
+/// which neighbours share a factor.
+using TermPairs = SmallVector<std::pair<int64_t, int64_t>>;
+
 /// Numbers of registers: sums of row tile i and column tile j in 2 * i + j.
 enum : int64_t { kSums = 0, kRows = 4, kColumns = 6 };
 
@@ -120,10 +127,11 @@ public:
            "positions of a run are neighbours");
   }
 
-  /// Sums of the rows of `runs` and of up to two vectors of columns from
-  /// `first` on.
-  void run(ArrayRef<RowRun> runs, int64_t first, int64_t vectors, Value base,
-           const TileMemory &to, bool add) {
+  /// Sums of the products of `pairs` of terms of the rows of `runs` and of up
+  /// to two vectors of columns from `first` on.
+  void run(const TermPairs &pairs, ArrayRef<RowRun> runs, int64_t first,
+           int64_t vectors, Value base, const TileMemory &to, bool add) {
+    termPairs = pairs;
     rowRuns = runs;
     firstVector = first;
     vectorCount = vectors;
@@ -180,19 +188,30 @@ private:
   }
 
   void step(Value row, Value column) {
-    for (auto [i, run] : llvm::enumerate(rowRuns)) {
-      unit.load(
-          kRows + i,
-          {rows, math.add(row, block.rowOffsets[run.first]), run.distance},
-          /*isStreamed=*/!panel.isStreamed);
-      for (int64_t j = 0; j < vectorCount; ++j) {
-        if (i == 0)
-          unit.load(kColumns + j,
-                    {panel.memory,
-                     math.add(column, (firstVector + j) * block.lanes), pitch},
-                    panel.isStreamed);
-        unit.multiply(factors, kSums + 2 * i + j, kRows + i, kColumns + j);
+    int64_t loadedRow = -1, loadedColumn = -1;
+    for (auto [rowTerm, columnTerm] : termPairs) {
+      for (auto [i, run] : llvm::enumerate(rowRuns)) {
+        if (rowTerm != loadedRow)
+          unit.load(kRows + i,
+                    {rows,
+                     math.add(row, block.rowOffsets[run.first] +
+                                       rowTerm * block.terms.rowPlane),
+                     run.distance},
+                    /*isStreamed=*/!panel.isStreamed);
+        for (int64_t j = 0; j < vectorCount; ++j) {
+          if (i == 0 && columnTerm != loadedColumn)
+            unit.load(
+                kColumns + j,
+                {panel.memory,
+                 math.add(column, (firstVector + j) * block.lanes +
+                                      columnTerm * block.terms.panelPlane),
+                 pitch},
+                panel.isStreamed);
+          unit.multiply(factors, kSums + 2 * i + j, kRows + i, kColumns + j);
+        }
       }
+      loadedRow = rowTerm;
+      loadedColumn = columnTerm;
     }
   }
 
@@ -207,16 +226,18 @@ private:
   StepSplit split;
   TileFactors factors;
   int64_t pitch;
+  TermPairs termPairs;
   ArrayRef<RowRun> rowRuns;
   int64_t firstVector = 0, vectorCount = 0;
 };
 } // namespace
 
-/// Positions behind the last step of tiles, by vectors.
+/// Positions behind the last step of tiles, by vectors: the products of a pair
+/// of terms.
 static void addRest(OpBuilder &b, Location loc, const SumBlock &block,
-                    Value rows, Value base, const Panel &panel,
-                    ArrayRef<KLoop> loops, const StepSplit &split,
-                    const TileMemory &to, bool add) {
+                    std::pair<int64_t, int64_t> terms, Value rows, Value base,
+                    const Panel &panel, ArrayRef<KLoop> loops,
+                    const StepSplit &split, const TileMemory &to, bool add) {
   // Sums that fit into registers with what is multiplied.
   constexpr int64_t kMostRows = 12;
   IndexMath math{b, loc};
@@ -228,7 +249,9 @@ static void addRest(OpBuilder &b, Location loc, const SumBlock &block,
   inner.back().extent = llvm::divideCeil(split.rest, word);
   Panel behind = panel;
   behind.offset = math.add(
-      panel.offset, done / word * (panel.pitch ? panel.pitch : panel.columns));
+      panel.offset, done / word * (panel.pitch ? panel.pitch : panel.columns) +
+                        terms.second * block.terms.panelPlane);
+  base = math.add(base, done + terms.first * block.terms.rowPlane);
   for (int64_t first = 0; first < block.rows(); first += kMostRows) {
     SumBlock part = block;
     part.unit = restUnitOf(block);
@@ -236,16 +259,16 @@ static void addRest(OpBuilder &b, Location loc, const SumBlock &block,
         ArrayRef(block.rowOffsets)
             .slice(first, std::min(kMostRows, block.rows() - first)));
     storeSums(b, loc, part,
-              emitMicroKernel(b, loc, part, rows, math.add(base, done), behind,
-                              inner),
+              emitMicroKernel(b, loc, part, rows, base, behind, inner),
               to.memory, to.pitch, math.add(to.offset, first * to.pitch), add);
   }
 }
 
-void mpc::emitTileKernel(OpBuilder &b, Location loc, TileUnit &unit,
-                         const SumBlock &block, Value rows, Value base,
-                         const Panel &panel, ArrayRef<KLoop> loops,
-                         const TileMemory &to, bool add) {
+/// Sums, or adds to what is there, the products of `pairs` of terms.
+static void addProducts(OpBuilder &b, Location loc, TileUnit &unit,
+                        const SumBlock &block, const TermPairs &pairs,
+                        Value rows, Value base, const Panel &panel,
+                        ArrayRef<KLoop> loops, const TileMemory &to, bool add) {
   TileEmission emission(b, loc, unit, block, rows, panel, loops);
   const StepSplit &split = emission.steps();
   SmallVector<RowRun> runs = cutRows(block.rowOffsets);
@@ -253,10 +276,68 @@ void mpc::emitTileKernel(OpBuilder &b, Location loc, TileUnit &unit,
     for (ArrayRef<RowRun> left = runs; !left.empty();
          left = left.drop_front(std::min<size_t>(2, left.size())))
       for (int64_t first = 0; first < block.vectors; first += 2)
-        emission.run(left.take_front(2), first,
+        emission.run(pairs, left.take_front(2), first,
                      std::min<int64_t>(2, block.vectors - first), base, to,
                      add);
-  if (split.rest)
-    addRest(b, loc, block, rows, base, panel, loops, split, to,
-            add || split.count);
+  if (!split.rest)
+    return;
+  add |= split.count > 0;
+  for (auto pair : pairs) {
+    addRest(b, loc, block, pair, rows, base, panel, loops, split, to, add);
+    add = true;
+  }
+}
+
+/// The sums of first terms, and where they are numbers those of the others.
+static void joinSums(OpBuilder &b, Location loc, const SumBlock &block,
+                     const TileMemory &firstTerms, const TileMemory &others,
+                     const TileMemory &to, bool add) {
+  constexpr int64_t kExponent = 0x7f800000;
+  IndexMath math{b, loc};
+  ValueMath values(b, loc);
+  auto type = VectorType::get({block.lanes}, block.type);
+  math.loop(block.rows(), [&](Value row) {
+    for (int64_t v = 0; v < block.vectors; ++v) {
+      auto placeIn = [&](const TileMemory &from) {
+        return math.add(math.add(from.offset, math.mul(row, from.pitch)),
+                        v * block.lanes);
+      };
+      auto load = [&](const TileMemory &from) -> Value {
+        return vector::LoadOp::create(b, loc, type, from.memory, placeIn(from));
+      };
+      Value sum = load(firstTerms);
+      Value exponent = values.bitAnd(values.bits(sum), kExponent);
+      Value isNumber =
+          values.compare(arith::CmpIPredicate::ne, exponent,
+                         values.integer(exponent.getType(), kExponent));
+      sum = values.select(isNumber, values.add(sum, load(others)), sum);
+      if (add)
+        sum = values.add(load(to), sum);
+      vector::StoreOp::create(b, loc, sum, to.memory, placeIn(to));
+    }
+  });
+}
+
+void mpc::emitTileKernel(OpBuilder &b, Location loc, TileUnit &unit,
+                         const SumBlock &block, Value rows, Value base,
+                         const Panel &panel, ArrayRef<KLoop> loops,
+                         const TileMemory &to, bool add, Value spare) {
+  const TermPairs firstTerms = {{0, 0}};
+  if (block.terms.count == 1)
+    return addProducts(b, loc, unit, block, firstTerms, rows, base, panel,
+                       loops, to, add);
+  TermPairs others;
+  for (std::pair<int64_t, int64_t> pair :
+       {std::pair(0, 2), std::pair(0, 1), std::pair(1, 1), std::pair(1, 0),
+        std::pair(2, 0)})
+    if (block.terms.hasProduct(pair.first, pair.second))
+      others.push_back(pair);
+  IndexMath math{b, loc};
+  TileMemory first{spare, math.constant(0), to.pitch},
+      second{spare, math.constant(block.rows() * to.pitch), to.pitch};
+  addProducts(b, loc, unit, block, firstTerms, rows, base, panel, loops, first,
+              /*add=*/false);
+  addProducts(b, loc, unit, block, others, rows, base, panel, loops, second,
+              /*add=*/false);
+  joinSums(b, loc, block, first, second, to, add);
 }

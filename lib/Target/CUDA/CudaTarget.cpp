@@ -146,7 +146,7 @@ static KernelModel threadKernels(int capability) {
   kernels.storesScalarsLast = true;
   kernels.masksEdges = false;
   kernels.roundsToTensorFloat32 = capability >= 80;
-  kernels.permitsBFloat16Terms = true;
+  kernels.fewestBFloat16Terms = 3;
   kernels.hasLibrary = true;
   // From sm_100 on, whose matrix units make that faster than f32 itself.
   kernels.emulatesFloat32 = capability >= 100;

@@ -130,6 +130,24 @@ TEST_F(ForcedTypesTest, ThreeBf16TermsAreAPermissionOnGpus) {
                   "the target has no kernel for it yet; use tf32 or float32");
 }
 
+// Vectors of a CPU compute f32 where either is permitted; its tiles multiply
+// terms.
+TEST_F(ForcedTypesTest, Bf16TermsAreAPermissionOnCpus) {
+  for (StringRef type : {"bf16x2", "bf16x3"}) {
+    std::string policy =
+        (R"({"name": "a", "overrides": {"name:first": ")" + type + R"("}})")
+            .str();
+    EXPECT_TRUE(plan(policy, "first", fusionTarget("cpu:avx512bf16")));
+    EXPECT_EQ(said, type.str() + " is permitted in 1 contractions, which "
+                                 "kernels of this target compute in float32");
+    std::optional<OpPlan> first =
+        plan(policy, "first", fusionTarget("cpu:amx"));
+    ASSERT_TRUE(first);
+    EXPECT_NE(first->mode, ComputeMode::native);
+    EXPECT_EQ(said, "");
+  }
+}
+
 TEST_F(ForcedTypesTest, NarrowSumsNeedATargetThatHasThem) {
   StringRef policy = R"({"name": "a", "extends": "mixed_float16",
                          "accumulate": "float16"})";

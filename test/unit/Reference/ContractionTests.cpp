@@ -113,6 +113,10 @@ TEST_F(ContractionTest, ComputeModesLoseTheBitsTheyShould) {
   a = floats("tensor<1x1xf32>", {1 + 0x1p-9 + 0x1p-16 + 0x1p-23});
   check("bf16x2", 1 + 0x1p-9 + 0x1p-16);
   check("bf16x3", 1 + 0x1p-9 + 0x1p-16 + 0x1p-23);
+  // An infinity has no second term, whatever the other side's is.
+  a = floats("tensor<1x1xf32>", {-std::numeric_limits<double>::infinity()});
+  check("bf16x2", -std::numeric_limits<double>::infinity());
+  check("bf16x3", -std::numeric_limits<double>::infinity());
 }
 
 TEST_F(ContractionTest, PackedRhsIsUnpacked) {

@@ -94,7 +94,9 @@ TEST(TargetInfo, FastTypesOfCpus) {
   EXPECT_FALSE(parsed("cpu:avx2").hasFastPath(PolicyType::Float16));
   EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::BFloat16));
   EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::BFloat16x2));
-  EXPECT_FALSE(parsed("cpu:amx").hasFastPath(PolicyType::Float16));
+  // Four products of its bf16 terms, or six of f32's, are faster there.
+  EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::BFloat16x3));
+  EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::Float16));
   EXPECT_TRUE(parsed("cpu:amxfp16").hasFastPath(PolicyType::Float16));
   EXPECT_TRUE(parsed("cpu:amxfp16").hasFastPath(PolicyType::BFloat16));
 }

@@ -1,10 +1,10 @@
-// RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/forced-policy.json" --verify-diagnostics --split-input-file
+// RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/forced-policy.json target=cuda:sm_90" --verify-diagnostics --split-input-file
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=name:nowhere=float32" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=layer:nowhere/.*=float16" 2>&1 | FileCheck %s --check-prefix=LAYER
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=op:gelu_tanh=float16" 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=op:gelu=float16" 2>&1 | FileCheck %s --check-prefix=ABSENT
-// RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=op:matmul=bf16x3" 2>&1 | FileCheck %s --check-prefix=SPLIT
-// RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="policy=%S/Inputs/split-policy.json" 2>&1 | FileCheck %s --check-prefix=SPLIT-POLICY
+// RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=op:matmul=bf16x2 target=cuda:sm_90" 2>&1 | FileCheck %s --check-prefix=SPLIT
+// RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="policy=%S/Inputs/split-policy.json target=cuda:sm_90" 2>&1 | FileCheck %s --check-prefix=SPLIT-POLICY
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="policy=%S/Inputs/narrow-sum-policy.json" 2>&1 | FileCheck %s --check-prefix=SUM
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=layer:enc/.*=float16,layer:.*/1=float16" 2>&1 | FileCheck %s --check-prefix=REGEXES
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="policy=float64" 2>&1 | FileCheck %s --check-prefix=F64
@@ -19,8 +19,8 @@
 // ABSENT: dense.mlir:2:1: warning: override 'op:gelu=float16' matches no op
 
 // Modes and sums that the target has no kernel for.
-// SPLIT: dense.mlir:4:8: error: override 'op:matmul=bf16x3' forces bf16x3 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
-// SPLIT-POLICY: dense.mlir:4:8: error: policy 'split' forces bf16x3 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
+// SPLIT: dense.mlir:4:8: error: override 'op:matmul=bf16x3' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
+// SPLIT-POLICY: dense.mlir:4:8: error: policy 'split' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
 // SUM: dense.mlir:4:8: error: policy 'narrow_sum' accumulates in float16, but the target's matmul sums in float32; set accumulate to float32
 
 // REGEXES: dense.mlir:4:8: error: overrides 'layer:enc/.*=float16' and 'layer:.*/1=float16' both match layer 'enc/1'

@@ -10,7 +10,9 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:matmul=float32" 2>%t.err | FileCheck %s --check-prefix=KIND
 // RUN: FileCheck %s --check-prefix=WARN < %t.err
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:matmul=float32,name:first=tf32" 2>&1 | FileCheck %s --check-prefix=BOTH
-// RUN: sed 's/compute(tf32)/compute(bf16x2)/' %s | not mpc-opt --mpc-assign-precision=policy=float32 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: sed 's/compute(tf32)/compute(bf16x2)/' %s | not mpc-opt --mpc-assign-precision="policy=float32 target=cuda:sm_90" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: sed 's/compute(tf32)/compute(bf16x2)/' %s | mpc-opt --mpc-assign-precision=policy=float32 2>&1 | FileCheck %s --check-prefix=WHOLE
+// RUN: sed 's/compute(tf32)/compute(bf16x2)/' %s | mpc-opt --mpc-assign-precision="policy=float32 target=cpu:amx" 2>&1 | FileCheck %s --check-prefix=TERMS
 
 // PIN: mpc.matmul %{{.*}} compute(tf32) {{.*}}rule = "pin", {{.*}}reason = "the model computes it in tf32"{{.*}}(tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 // CHECK: mpc.matmul %{{.*}} compute(tf32) {{.*}}(tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -19,6 +21,12 @@
 // NAME: error: {{.*}}override 'name:first=float32' contradicts the model, where 'first' computes in 'tf32'; drop the override or change the model
 // LAYER: error: {{.*}}override 'layer:body=float16' contradicts the model, where 'first' computes in 'tf32'; drop the override or change the model
 // TARGET: error: {{.*}}the model forces bf16x2 on 'first', but the target has no kernel for it yet; use tf32 or float32
+
+// Where no unit multiplies terms faster, f32 is at least as exact.
+// WHOLE: remark: bf16x2 is permitted in 1 contractions, which kernels of this target compute in float32
+// WHOLE: mpc.matmul %{{.*}} compute(bf16x2)
+// TERMS-NOT: remark
+// TERMS: mpc.matmul %{{.*}} compute(bf16x2)
 
 // A kind means what can obey it; the decision of the rest says why not.
 // WARN: warning: {{.*}}override 'op:matmul=float32' contradicts the model, where 'first' computes in 'tf32'{{.*}}(obeyed by 1 of 2 ops that it decides about)

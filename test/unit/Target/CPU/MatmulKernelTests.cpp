@@ -378,16 +378,6 @@ TEST(MatmulKernel, Tf32IsComputedInF32) {
   }
 }
 
-TEST(MatmulKernel, SumsOfBf16ProductsAreRefused) {
-  for (const char *mode : {"bf16x2", "bf16x3"}) {
-    std::string message = checkKernel(productIn(mode), CpuTarget{CpuIsa::Avx2});
-    EXPECT_NE(message.find(std::string("computes in ") + mode +
-                           ", which has no kernels on the CPU"),
-              std::string::npos)
-        << message;
-  }
-}
-
 TEST(MatmulSchedule, IsHonoured) {
   // Rows and panels in place or packed, in chunks that divide the depth or not,
   // few and many to an item.

@@ -1,0 +1,199 @@
+//===- ContractionSums.cpp - sums and what becomes of them ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractionEmitter.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static constexpr int64_t kLineBytes = 64;
+/// Steps of K that one running sum in f32 takes: its error grows with them.
+static constexpr int64_t kLongestSum = 512;
+
+void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
+  tileElements = elements;
+  if (terms.count > 1)
+    spare = stack(2 * elements);
+  if (!keepsSums()) {
+    sums = stack(elements);
+    return;
+  }
+  sumElements = tiles * elements;
+  sumsStart = scratchBytes;
+  sums = area(sumElements, sumType);
+}
+
+void ContractionEmitter::clearSums() {
+  math.loop(math.constant(0), math.constant(sumElements), lanes,
+            [&](Value at) { storeZeros(sums, at, lanes); });
+}
+
+Value ContractionEmitter::loadSums(Value at, VectorType type) {
+  return vector::LoadOp::create(b, loc, type, sums, at);
+}
+
+Value ContractionEmitter::plainResult() const {
+  Operation *op = contraction.op;
+  auto yields =
+      func::FuncOp(kernel).getBody().front().getTerminator()->getOperands();
+  if (yields.size() != 1 || yields.front() != op->getResult(0))
+    return {};
+  Value memory = arguments.outputs().front();
+  auto type = cast<MemRefType>(memory.getType());
+  return type.getElementType() == sumType ? memory : Value();
+}
+
+void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
+                                  Value memory, Value base,
+                                  ArrayRef<KLoop> loops, Value offset,
+                                  const RowsAhead &ahead) {
+  SumBlock block = blockOf(rowOffsets, vectors);
+  if (tiles)
+    return emitTileKernel(b, loc, *tiles, block, memory, base, panel, loops,
+                          {sums, offset, columns}, /*add=*/keepsSums(), spare);
+  if (keepsSums())
+    for (int64_t r = 0; r < block.rows(); ++r)
+      fetch(sums, math.add(offset, r * columns), vectors * lanes);
+  // Narrow factors are less exact than any order of their products.
+  if (block.unit == DotUnit::MultiplyAdd && sumType.isF32() &&
+      panel.form == PanelForm::Plain)
+    if (std::optional<KParts> parts = partsOf(loops, kLongestSum))
+      return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
+  mpc::storeSums(
+      b, loc, block,
+      emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
+      columns, offset, /*add=*/keepsSums());
+}
+
+void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
+                                       Value base, ArrayRef<KLoop> loops,
+                                       KParts parts, Value offset,
+                                       const RowsAhead &ahead) {
+  if (!keepsSums()) {
+    auto type = VectorType::get({lanes}, sumType);
+    Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    mpc::storeSums(b, loc, block,
+                   SmallVector<Value>(block.rows() * block.vectors, zero), sums,
+                   columns, offset);
+  }
+  Value start = panel.offset;
+  // Adds the products of `extent` positions of loop number `parts.loop`.
+  auto add = [&](Value row, Value column, Value first, int64_t extent) {
+    SmallVector<KLoop> part(loops.drop_front(parts.loop));
+    part.front().extent = extent;
+    panel.offset = column;
+    RowsAhead next = ahead;
+    if (next.begin)
+      next.begin = math.add(next.begin, math.mul(first, ahead.stride));
+    mpc::storeSums(
+        b, loc, block,
+        emitMicroKernel(b, loc, block, memory, row, panel, part, next), sums,
+        columns, offset, /*add=*/true);
+  };
+  auto walk = [&](auto &&self, size_t depth, Value row, Value column) -> void {
+    const KLoop &loop = loops[depth];
+    int64_t stride = (panel.pitch ? panel.pitch : panel.columns) *
+                     panelSteps(loops.drop_front(depth));
+    auto at = [&](Value k, auto &&body) {
+      body(math.add(row, math.mul(k, loop.rowStride)),
+           math.add(column, math.mul(k, stride)));
+    };
+    if (depth < parts.loop)
+      return math.loop(loop.extent, [&](Value k) {
+        at(k, [&](Value r, Value c) { self(self, depth + 1, r, c); });
+      });
+    int64_t whole = loop.extent / parts.size * parts.size;
+    math.loop(math.constant(0), math.constant(whole), parts.size, [&](Value k) {
+      at(k, [&](Value r, Value c) { add(r, c, k, parts.size); });
+    });
+    Value rest = math.constant(whole);
+    if (whole < loop.extent)
+      at(rest, [&](Value r, Value c) { add(r, c, rest, loop.extent - whole); });
+  };
+  walk(walk, 0, base, start);
+  panel.offset = start;
+}
+
+void ContractionEmitter::fetch(Value memory, ValueRange at, int64_t elements) {
+  SmallVector<Value> position(at);
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  int64_t line = kLineBytes / bytesPerElement(element);
+  for (int64_t first = 0; first < elements; first += line) {
+    position.back() = math.add(at.back(), first);
+    memref::PrefetchOp::create(b, loc, memory, position, /*isWrite=*/false,
+                               /*localityHint=*/3, /*isDataCache=*/true);
+  }
+}
+
+void ContractionEmitter::fetchResiduals(Value rowCount, Indices indices,
+                                        Value column, int64_t used) {
+  if (!blocks.fetchesResiduals())
+    return;
+  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    SmallVector<Value> at = indices(row);
+    at.push_back(column);
+    for (BlockArgument residual : contraction.residuals())
+      fetch(memoryOf(residual), at, used);
+  });
+}
+
+void ContractionEmitter::storeSums(Value offset, Value rowCount,
+                                   Indices indices, unsigned columnDim,
+                                   Value column, int64_t used) {
+  Value tile = sums;
+  if (keepsSums()) {
+    Value start =
+        math.add(math.mul(offset, bytesPerElement(sumType)), sumsStart);
+    tile =
+        memref::ViewOp::create(b, loc, MemRefType::get({tileElements}, sumType),
+                               arguments.scratch, start, ValueRange{});
+  }
+  storeTile(tile, columns, rowCount, indices, columnDim, column, used);
+}
+
+void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
+                                   Indices indices, unsigned columnDim,
+                                   Value column, int64_t used) {
+  auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
+  bool vectors = columnDim + 1 == type.getRank();
+  auto storeRun = [&](Value row, Value offset, int64_t lanes, Value mask) {
+    Value at = math.add(math.mul(row, pitch), offset);
+    Value values =
+        lanes > 1 ? Value(vector::LoadOp::create(
+                        b, loc, VectorType::get({lanes}, sumType), tile, at))
+                  : Value(memref::LoadOp::create(b, loc, tile, at));
+    SmallVector<Value> position = indices(row);
+    position.insert(position.begin() + columnDim, math.add(column, offset));
+    ElementEmitter emitter = makeEmitter();
+    if (failed(stored.store(emitter, arguments.outputs(), values, position,
+                            lanes, mask)))
+      status = failure();
+  };
+  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    if (!vectors) {
+      math.loop(used, [&](Value offset) { storeRun(row, offset, 1, Value()); });
+      return;
+    }
+    // The last vector is masked where the target masks cheaply.
+    bool masks = contraction.target.hasAvx512();
+    int64_t most = 2 * lanes, whole = masks ? used - used % most : used;
+    forPowers(whole, most, [&](int64_t at, int64_t run) {
+      storeRun(row, math.constant(at), run, Value());
+    });
+    if (int64_t rest = used - whole) {
+      int64_t run = llvm::PowerOf2Ceil(rest);
+      Value mask;
+      if (rest < run)
+        mask = vector::ConstantMaskOp::create(
+            b, loc, VectorType::get({run}, b.getI1Type()),
+            ArrayRef<int64_t>{rest});
+      storeRun(row, math.constant(whole), run, mask);
+    }
+  });
+}

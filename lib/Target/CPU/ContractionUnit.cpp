@@ -1,0 +1,209 @@
+//===- ContractionUnit.cpp - what multiplies a contraction ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The unit that the target has for the types of the operands, where the shape
+// fills it, and the form in which a packed constant reaches it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractionShape.h"
+
+#include "mpc/Target/TargetInfo.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// How a constant operand of element type `element` in the layout `packed` is
+/// read; a diagnostic at `op` where the target cannot.
+static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
+                                        Type element, Type sumType,
+                                        DotUnit unit, const CpuTarget &target) {
+  // Of terms the kernel makes panels of its own, from those of the factors.
+  bool isSplit = unit == DotUnit::TileTerms;
+  int64_t wanted = isSplit && !element.isF16() ? 1 : stepDepth(unit);
+  int64_t lanes = vectorLanes(sumType, target), columns = packed.getColumns();
+  int64_t interleave = packed.getInterleave();
+  if (columns % lanes || columns / lanes > 4 ||
+      (interleave == 2 &&
+       (columns % (2 * lanes) || element.getIntOrFloatBitWidth() != 16)) ||
+      interleave > 2)
+    return op->emitError() << "the constant operand is packed in panels of "
+                           << columns << " columns with interleave "
+                           << interleave << ", which '" << target.name()
+                           << "' code for " << sumType
+                           << " sums cannot read; pack it for the target's "
+                           << target.blockColumns() << " columns";
+  if (interleave == 2 && !sumType.isF32())
+    return op->emitError() << "an interleaved operand needs f32 sums, not "
+                           << sumType;
+  int64_t depth = packed.getDepth();
+  if (depth != wanted)
+    return op->emitError() << "the constant operand is packed for units that "
+                              "multiply "
+                           << depth << " positions at once, '" << target.name()
+                           << "' code multiplies " << wanted << " of "
+                           << element << " operands";
+  if (unit == DotUnit::PairsInt16)
+    return element.isUnsignedInteger() ? PanelForm::PairsUnsignedInt8
+                                       : PanelForm::PairsInt8;
+  if (interleave == 2)
+    return element.isBF16() ? PanelForm::PairsBf16 : PanelForm::PairsF16;
+  return element == sumType || depth > 1 ? PanelForm::Plain
+                                         : PanelForm::Widened;
+}
+
+/// Positions that are neighbours where tiles would read rows.
+static int64_t runOf(const Contraction &c) {
+  const ConvolutionGeometry &g = c.geometry;
+  if (c.form == ContractionForm::Product)
+    return c.product.depth;
+  if (c.form == ContractionForm::Convolution)
+    return g.run();
+  // Pixels of one channel, of those that fill tiles with rows.
+  return g.stride[2] == 1 ? std::min(g.out[2], g.groupChannels()) : 0;
+}
+
+/// Whether the target has tiles for factors of `type` and `c` fills them:
+/// shorter runs do not, and attention's scores are read in registers.
+static bool fillsTiles(const Contraction &c, MathType type) {
+  const MathUnit *unit = c.target.info().unit(type);
+  if (!unit || unit->tiles.count == 0 || c.form == ContractionForm::Attention)
+    return false;
+  int64_t leastRun = type == MathType::Int8 ? 16 : 12;
+  return runOf(c) >= leastRun;
+}
+
+/// The unit for products of 8-bit integers; none for other types.
+static std::optional<DotUnit> integerUnitOf(const Contraction &c) {
+  Type lhs = getElementTypeOrSelf(c.lhs().getType()),
+       rhs = getElementTypeOrSelf(c.rhs().getType());
+  if (!c.sumType.isInteger(32) || !isa<IntegerType>(lhs) ||
+      lhs.getIntOrFloatBitWidth() != 8 || rhs.getIntOrFloatBitWidth() != 8)
+    return std::nullopt;
+  if (fillsTiles(c, MathType::Int8))
+    return DotUnit::TileInt8;
+  if (lhs.isUnsignedInteger() && !rhs.isUnsignedInteger() &&
+      c.target.hasDotInt8())
+    return DotUnit::DotInt8;
+  // Where tiles multiply bytes of all signs, constants are packed for them.
+  return c.target.hasTiles() ? DotUnit::PairsInt8 : DotUnit::PairsInt16;
+}
+
+/// Whether both operands are large enough to pay for their terms, which are
+/// made in scratch memory: an element costs about what 100 multiply-adds of
+/// vectors save.
+static bool paysForTerms(const Contraction &c) {
+  constexpr int64_t kLeastUses = 64;
+  const ConvolutionGeometry &g = c.geometry;
+  int64_t rows = c.product.m;
+  if (c.form == ContractionForm::Convolution)
+    rows = g.out[0] * g.out[1] * g.out[2];
+  else if (c.form == ContractionForm::FilterGradient)
+    rows = g.groupChannels() * g.windowSize();
+  return rows >= kLeastUses && c.width() >= kLeastUses;
+}
+
+/// The policy type of a compute mode in terms; nullopt for other modes.
+static std::optional<PolicyType> typeOfTerms(Operation *op) {
+  auto contraction = dyn_cast<ContractionOpInterface>(op);
+  ComputeMode mode =
+      contraction ? contraction.getComputeMode() : ComputeMode::native;
+  if (mode == ComputeMode::bf16x2)
+    return PolicyType::BFloat16x2;
+  if (mode == ComputeMode::bf16x3)
+    return PolicyType::BFloat16x3;
+  return std::nullopt;
+}
+
+/// Whether an f32 product may and does multiply bf16 terms. What it may, f32
+/// does as well: the modes are permissions.
+static bool splitsFloat32(const Contraction &c) {
+  TargetInfo target = c.target.info();
+  std::optional<PolicyType> type = typeOfTerms(c.op);
+  return type && target.kernels().splitsIntoBFloat16 &&
+         target.hasFastPath(*type) && fillsTiles(c, MathType::BFloat16) &&
+         paysForTerms(c);
+}
+
+/// The unit for a contraction of these operands and sums.
+static DotUnit unitOf(const Contraction &c) {
+  const CpuTarget &target = c.target;
+  if (std::optional<DotUnit> unit = integerUnitOf(c))
+    return *unit;
+  auto areAll = [&](Type element) {
+    return llvm::all_of(c.op->getOperands().take_front(2), [&](Value value) {
+      return getElementTypeOrSelf(value.getType()) == element;
+    });
+  };
+  Builder builder(c.op->getContext());
+  if (areAll(builder.getF16Type()) && c.sumType.isF32()) {
+    bool isSplit =
+        target.hasTiles() && target.info().unit(MathType::Float16)->terms > 1;
+    if (fillsTiles(c, MathType::Float16) && (!isSplit || paysForTerms(c)))
+      return isSplit ? DotUnit::TileTerms : DotUnit::TileF16;
+    // Only what was packed for tiles.
+    return c.packed ? DotUnit::PairsF16 : DotUnit::MultiplyAdd;
+  }
+  if (areAll(builder.getF32Type()) && c.sumType.isF32() && splitsFloat32(c))
+    return DotUnit::TileTerms;
+  if (!areAll(builder.getBF16Type()) || !c.sumType.isF32() ||
+      !target.hasDotBf16())
+    return DotUnit::MultiplyAdd;
+  if (fillsTiles(c, MathType::BFloat16))
+    return DotUnit::TileBf16;
+  // Where tiles are the unit for bf16, vdpbf16ps is slower than f32: only what
+  // was packed for it takes it.
+  if (target.hasTiles() && !c.packed)
+    return DotUnit::MultiplyAdd;
+  return DotUnit::DotBf16;
+}
+
+LogicalResult Contraction::chooseUnit() {
+  // Lanes of a depthwise one are channels. Of attention, query and key: its
+  // weights, which meet the value, are f32.
+  Type right = getElementTypeOrSelf(rhs());
+  if (form != ContractionForm::Depthwise &&
+      (!packed || packed.getDepth() > 1 || right.isF32()))
+    unit = unitOf(*this);
+  if (unit == DotUnit::TileTerms) {
+    terms.areAll = right.isF16();
+    terms.count = typeOfTerms(op) == PolicyType::BFloat16x3 ? 3 : 2;
+    if (right.isF16())
+      terms.count = target.info().unit(MathType::Float16)->terms;
+  }
+  if (packed && form != ContractionForm::Depthwise) {
+    FailureOr<PanelForm> found =
+        panelFormOf(op, packed, right, sumType, unit, target);
+    if (failed(found))
+      return failure();
+    panelForm = *found;
+    if (!isa<BlockArgument>(stripReshapes(rhs())))
+      return op->emitError(
+          "a packed operand must be an argument of the kernel");
+  }
+  return success();
+}
+
+const MathUnit *Contraction::unitOfTarget() const {
+  if (isF16())
+    return target.info().unit(MathType::Float16);
+  return target.info().unit(isa<FloatType>(sumType) ? MathType::BFloat16
+                                                    : MathType::Int8);
+}
+
+double Contraction::speedup() const {
+  switch (unit) {
+  case DotUnit::MultiplyAdd:
+  case DotUnit::PairsInt16:
+  case DotUnit::PairsInt8:
+  case DotUnit::PairsF16:
+    return 1;
+  case DotUnit::DotInt8:
+    // As many instructions of four times the factors.
+    return 4;
+  default:
+    return unitOfTarget()->rate / double(terms.products()) /
+           target.info().facts().float32Rate;
+  }
+}
