@@ -51,10 +51,10 @@ std::optional<KParts> mpc::partsOf(ArrayRef<KLoop> loops, int64_t longest) {
       continue;
     }
     int64_t most = std::max<int64_t>(longest / inner, 1), size = most;
-    // Equal parts share their code.
-    while (2 * size > most && extent % size)
+    // Equal parts share their code, up to twice as many of them.
+    while (2 * size >= most && extent % size)
       --size;
-    return KParts{i, 2 * size > most ? size : most};
+    return KParts{i, 2 * size >= most ? size : most};
   }
   return std::nullopt;
 }

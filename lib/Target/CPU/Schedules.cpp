@@ -74,6 +74,16 @@ struct Cut {
 
 static void halve(int64_t &number) { number = divideCeil(number, 2); }
 
+/// Rows of a block, up to `most`, which cut `extent` into equal blocks: those
+/// need code for one size, half of what a kernel of two sizes has to compile.
+/// `most` where much fewer rows would read each panel more often.
+static int64_t evenRows(int64_t extent, int64_t most) {
+  for (int64_t rows = most; 10 * rows >= 7 * most; --rows)
+    if (extent % rows == 0)
+      return rows;
+  return most;
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
@@ -111,6 +121,8 @@ void Cut::cutProduct() {
   const ProductShape &shape = c.product;
   int64_t fewestReaders = isTiled(c.unit) ? 4 : 2;
   keepToSet(fewestReaders);
+  if (!isTiled(c.unit))
+    rows = evenRows(shape.m, rows);
   outer = shape.batch;
   allBlocks = RowSplit(shape.m, rows).blocks;
   int64_t elementBytes =
@@ -229,6 +241,8 @@ void Cut::cutLargeProduct() {
 
 void Cut::cutConvolution() {
   const ConvolutionGeometry &g = c.geometry;
+  if (!isTiled(c.unit))
+    rows = evenRows(g.out[2], rows);
   RowSplit lines = PixelBlocks(g, rows).lines;
   auto regionBytes = [&](int64_t strips) {
     return g.regionElements(strips * lines.largest()) * bytes;

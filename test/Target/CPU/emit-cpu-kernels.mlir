@@ -126,3 +126,17 @@ func.func private @deep(%x: tensor<14x1200xf32>, %w: tensor<1200x32xf32>) -> ten
   %0 = mpc.matmul %x, %w : (tensor<14x1200xf32>, tensor<1200x32xf32>) -> tensor<14x32xf32>
   return %0 : tensor<14x32xf32>
 }
+
+// A line of the window is 192 products: three equal parts share code for one, which two lines and
+// the rest would not.
+
+// CHECK-LABEL: func.func private @lines_impl(
+// CHECK-COUNT-8: math.fma
+// CHECK-NOT: math.fma
+// CHECK: return
+func.func private @lines(%x: tensor<1x4x4x64xf32>, %w: tensor<1x576x16xf32>) -> tensor<1x4x4x16xf32>
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 4, columns = 16, pack = left>} {
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) window([3, 3]) packed<columns = 16>
+      : (tensor<1x4x4x64xf32>, tensor<1x576x16xf32>) -> tensor<1x4x4x16xf32>
+  return %0 : tensor<1x4x4x16xf32>
+}

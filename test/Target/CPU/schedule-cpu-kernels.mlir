@@ -227,3 +227,33 @@ func.func private @near(%x: tensor<128x64xf32>, %w: tensor<8x64x32xf32>, %r: ten
   %1 = mpc.add %0, %r : (tensor<128x256xf32>, tensor<128x256xf32>) -> tensor<128x256xf32>
   return %1 : tensor<128x256xf32>
 }
+
+// -----
+
+// Blocks of one size need half of the code. That is worth ten rows of fourteen, not eight.
+
+// CHECK-LABEL: @even
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 20,
+// AVX2-LABEL: @even
+// AVX2-SAME: mpc.schedule = #tile.blocks<rows = 5,
+func.func private @even(%x: tensor<1600x64xf32>, %w: tensor<4x64x16xf32>) -> tensor<1600x64xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 16> : (tensor<1600x64xf32>, tensor<4x64x16xf32>) -> tensor<1600x64xf32>
+  return %0 : tensor<1600x64xf32>
+}
+
+// CHECK-LABEL: @even_lines
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 10,
+func.func private @even_lines(%x: tensor<1x40x40x64xf32>, %w: tensor<2x576x32xf32>) -> tensor<1x40x40x64xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) window([3, 3]) packed<columns = 32> : (tensor<1x40x40x64xf32>, tensor<2x576x32xf32>) -> tensor<1x40x40x64xf32>
+  return %0 : tensor<1x40x40x64xf32>
+}
+
+// CHECK-LABEL: @uneven
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14,
+func.func private @uneven(%x: tensor<512x64xf32>, %w: tensor<2x64x32xf32>) -> tensor<512x64xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w packed<columns = 32> : (tensor<512x64xf32>, tensor<2x64x32xf32>) -> tensor<512x64xf32>
+  return %0 : tensor<512x64xf32>
+}
