@@ -290,6 +290,21 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   return module;
 }
 
+void Compiler::setInitialValues(ModuleOp module) {
+  func::FuncOp function = entry(module);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto name = function.getArgAttrOfType<StringAttr>(i, MpcDialect::kNameAttr);
+    if (!name)
+      continue;
+    ElementsAttr value = offeredValue(name.getValue());
+    if (!value || value.getType() != function.getArgument(i).getType())
+      continue;
+    function.setArgAttr(i, MpcDialect::kInitialAttr, value);
+    if (!llvm::is_contained(inputsFixed, name.getValue()))
+      inputsFixed.push_back(name.str());
+  }
+}
+
 Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   enter("import");
   size_t first = said.size();
@@ -320,6 +335,8 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     return Status(StatusCode::InvalidArgument, name, "has no function @main");
   if (failed(checkSizes(*module)))
     return failure(first);
+  if (options.training && !options.training->parameters.empty())
+    setInitialValues(*module);
   if (Status status = dump(*module, "import"); !status.ok())
     return status;
   return module;

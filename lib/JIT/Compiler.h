@@ -53,8 +53,8 @@ public:
   const std::string &targetName() const { return target().name(); }
   const PipelineOptions &pipelineOptions() const { return pipeline; }
 
-  /// Behind import(): the inputs that became constants, as the options give
-  /// their values.
+  /// Behind import(): the inputs that became constants, or may be parameters
+  /// that begin so, as the options give their values.
   const std::vector<std::string> &fixedInputs() const { return inputsFixed; }
 
   /// Reads a model into a module with one function @main of mpc ops.
@@ -95,6 +95,9 @@ private:
   void hear(mlir::Diagnostic &message);
   /// The value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
+  /// Notes the values that the options give for arguments: parameters begin
+  /// with them.
+  void setInitialValues(mlir::ModuleOp module);
   /// Reads the bytes of an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);

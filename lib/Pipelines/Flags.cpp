@@ -96,7 +96,7 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   ScheduleOptions &schedule = training.schedule;
   visit("loss", "kind of loss", loss.kind);
   visit("loss-output", "the output that is judged", loss.output);
-  visit("labels", "classes or dense", loss.labels);
+  visit("labels", "classes or dense; of loss output, an input", loss.labels);
   visit("label-smoothing", "share spread over classes", loss.labelSmoothing);
   visit("ignore-index", "class that does not count", loss.ignoreIndex);
   visit("delta", "delta of huber", loss.delta);
@@ -121,6 +121,7 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   visit("dropout", "NAME=PROBABILITY", training.dropout);
   visit("freeze", "parameters left constant", training.freeze);
   visit("trainable", "parameters trained", training.trainable);
+  visit("parameters", "inputs that are parameters", training.parameters);
   visit("init-seed",
         "draw initial values from this seed; negative keeps the model's",
         training.initialSeed, /*absent=*/-1);

@@ -59,6 +59,7 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   LiftParametersPassOptions lift;
   lift.freeze = list(training.freeze);
   lift.trainable = list(training.trainable);
+  lift.parameters = list(training.parameters);
   lift.statistics = trains(training);
   lift.momentum = training.statisticsMomentum;
   if (training.initialSeed)
