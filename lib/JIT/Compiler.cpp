@@ -265,6 +265,8 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   import.batch = options.batch;
   SmallVector<std::string> fixed;
   import.fixedInputs = &fixed;
+  llvm::StringMap<SmallVector<std::string>> found;
+  import.inputSymbols = &found;
   if (!options.inputValues.empty())
     import.offeredValue = [&](StringRef name) { return offeredValue(name); };
   if (model.readsExternal())
@@ -287,6 +289,9 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   Module module =
       importOnnxBytes(data, model.name(), folder, import, ctx.get());
   inputsFixed.assign(fixed.begin(), fixed.end());
+  symbols.clear();
+  for (auto &[input, names] : found)
+    symbols[input.str()].assign(names.begin(), names.end());
   return module;
 }
 

@@ -57,6 +57,17 @@ public:
   /// that begin so, as the options give their values.
   const std::vector<std::string> &fixedInputs() const { return inputsFixed; }
 
+  /// Behind import() of an ONNX model: of each input the symbol of each
+  /// dimension, empty where the model fixes its extent.
+  using InputSymbols = std::map<std::string, std::vector<std::string>>;
+  const InputSymbols &inputSymbols() const { return symbols; }
+  /// Takes the place of the options' shapes of inputs for later imports.
+  void setInputShapes(std::map<std::string, std::vector<int64_t>> shapes) {
+    options.inputShapes = std::move(shapes);
+  }
+  /// The failure of a step that began when `firstMessage` messages existed.
+  Status failure(size_t firstMessage) const;
+
   /// Reads a model into a module with one function @main of mpc ops.
   Result<Module> import(const ModelSource &model);
 
@@ -101,8 +112,6 @@ private:
   /// Reads the bytes of an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
-  /// The failure of a step that began when `firstMessage` messages existed.
-  Status failure(size_t firstMessage) const;
   /// The same where something was said, else `status`.
   Status explained(const Status &status, size_t firstMessage) const;
   Status dump(mlir::ModuleOp module, llvm::StringRef stage);
@@ -122,6 +131,7 @@ private:
   std::string stage = "import";
   std::vector<Diagnostic> said;
   std::vector<std::string> inputsFixed;
+  InputSymbols symbols;
   /// Of the module that `runStages` works on: its layers before the first stage
   /// and what became of them.
   std::optional<LayerPaths> layerPaths;

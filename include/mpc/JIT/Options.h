@@ -56,6 +56,11 @@ struct CompileOptions {
   /// For compileToFile(): several sets of such extents, each used beside
   /// `dims`; the file holds the model once for each. None: once, for `dims`.
   std::vector<std::map<std::string, int64_t>> specialisations;
+  /// For Engine::open(): extents of symbolic dimensions that calls are padded
+  /// to, rising. A call with fewer rows takes the program of the next extent
+  /// that is listed; one with more, or with none listed, is compiled as it is.
+  /// Refused where a row of a result depends on other rows.
+  std::map<std::string, std::vector<int64_t>> buckets;
   /// Whole shapes of inputs by name; they bind the symbolic dimensions they
   /// meet.
   std::map<std::string, std::vector<int64_t>> inputShapes;
