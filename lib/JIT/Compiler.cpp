@@ -98,6 +98,7 @@ PipelineOptions mpc::pipelineOptions(const CompileOptions &options,
   pipeline.castPlacement = options.castPlacement;
   pipeline.relaxedRounding = options.rounding == RoundingMode::Relaxed;
   pipeline.schedules = options.schedules;
+  pipeline.stepLossScale = options.stepLossScale;
   pipeline.libraryGemms =
       options.gemm == "library" && target.kernels().hasLibrary;
   pipeline.target = target;

@@ -84,6 +84,8 @@ static void visitOptions(PipelineOptions &options, Visit visit) {
         "give products to the library where it has their epilogue",
         options.libraryGemms);
   visit("schedules", "table of kernels' schedules", options.schedules);
+  visit("step-loss-scale", "loss scale of a model that is a training step",
+        options.stepLossScale);
   visit("set", "overrides KEY=TYPE", options.sets);
 }
 

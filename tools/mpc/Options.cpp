@@ -164,6 +164,10 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
   command.add_option("--schedules", options.schedules,
                      "table of kernels' schedules, or none (default: what "
                      "tune-kernels kept for this machine)");
+  command.add_option("--step-loss-scale", options.stepLossScale,
+                     "loss scale of a model that is a whole training step: "
+                     "PRESET[,field=value...] (default: dynamic for policies "
+                     "that compute in float16, else none)");
   command.add_option("--seed", options.seed, "seed of drawn inputs")
       ->capture_default_str();
   command.add_option("--dump-dir", options.dumpDir,

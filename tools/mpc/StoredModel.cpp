@@ -72,6 +72,7 @@ tool::openStoredModel(const CommonOptions &options,
       {options.rounding != defaults.rounding, "--rounding"},
       {options.castPlacement != defaults.castPlacement, "--cast-placement"},
       {options.gemm != defaults.gemm, "--gemm"},
+      {!options.stepLossScale.empty(), "--step-loss-scale"},
       {!options.dumpDir.empty(), "--dump-dir"}};
   for (auto [given, flag] : fixed)
     if (given)

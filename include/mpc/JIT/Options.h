@@ -84,6 +84,11 @@ struct CompileOptions {
   std::string schedules;
   /// How values that no rule fixes get their types: "mincut" or "propagate".
   std::string castPlacement = "mincut";
+  /// Loss scale of a model that is a whole training step itself (loss, backward
+  /// pass and update, as JAX traces it), with the meaning of
+  /// TrainingOptions::lossScale; the state of the scale joins its arguments and
+  /// results. Empty: "dynamic" for policies that compute in f16, else "none".
+  std::string stepLossScale;
   /// Set: what is compiled is this part of a training step of the model.
   std::optional<TrainingOptions> training;
   /// Folder that receives the IR after every stage; empty writes nothing.
