@@ -180,6 +180,8 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
       parts.add(extent);
   }
   parts.add(options.batch.value_or(-1));
+  // What is kept was found to be small enough.
+  parts.add(options.maxMemory);
   return true;
 }
 

@@ -264,6 +264,8 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   for (const auto &[name, shape] : options.inputShapes)
     import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
   import.batch = options.batch;
+  if (options.maxMemory > 0)
+    import.maxTensorBytes = std::min(import.maxTensorBytes, options.maxMemory);
   SmallVector<std::string> fixed;
   import.fixedInputs = &fixed;
   llvm::StringMap<SmallVector<std::string>> found;
@@ -320,6 +322,9 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     return Status(StatusCode::InvalidArgument, name,
                   "is no model that can be read: the name ends in neither "
                   ".onnx nor .mlir");
+  if (options.maxMemory > 0)
+    if (Status status = checkFileMemory(model, options.maxMemory); !status.ok())
+      return status;
   Result<SourceBytes> bytes = model.read();
   if (!bytes.ok())
     return bytes.status();
@@ -339,7 +344,9 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   }
   if (!entry(*module))
     return Status(StatusCode::InvalidArgument, name, "has no function @main");
-  if (failed(checkSizes(*module)))
+  if (failed(checkSizes(*module)) ||
+      (options.maxMemory > 0 &&
+       failed(checkImportedMemory(*module, options.maxMemory))))
     return failure(first);
   if (options.training && !options.training->parameters.empty())
     setInitialValues(*module);
@@ -478,6 +485,9 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
                                                     bool withCode) {
   enter("codegen");
   size_t first = said.size();
+  if (options.maxMemory > 0 &&
+      failed(checkPlannedMemory(module, options.maxMemory)))
+    return failure(first);
   FailureOr<std::shared_ptr<Program>> program = translateProgram(module);
   if (failed(program))
     return failure(first);

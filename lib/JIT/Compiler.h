@@ -169,6 +169,17 @@ Result<Compiler::Module> importMlir(llvm::StringRef text,
 /// Reports, at each op, values that no machine of this size can hold.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);
 
+/// Fails where a model's file has more bytes than `most`, before it is read.
+Status checkFileMemory(const ModelSource &model, int64_t most);
+
+/// Reports, at its op, a value of more than `most` bytes, or that constants,
+/// arguments and results have more together.
+mlir::LogicalResult checkImportedMemory(mlir::ModuleOp module, int64_t most);
+
+/// Reports a planned program that needs more than `most` bytes: constants,
+/// intermediate memory, arguments and results.
+mlir::LogicalResult checkPlannedMemory(mlir::ModuleOp module, int64_t most);
+
 /// The runtime type of tensors of `element`; nullopt for types that none has.
 std::optional<ElementType> runtimeElement(mlir::Type element);
 

@@ -188,6 +188,7 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
                   "code for the CPU never calls a library; use --gemm own");
   compile.gemm = options.gemm;
   compile.stepLossScale = options.stepLossScale;
+  compile.maxMemory = options.maxMemory;
   Result<std::string> target = chooseTarget(options);
   if (!target.ok())
     return target.status();

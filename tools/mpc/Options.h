@@ -48,6 +48,8 @@ struct CommonOptions {
   /// Of a model that is a whole training step; empty: by the policy.
   std::string stepLossScale;
   uint64_t seed = 0;
+  /// Bytes; 0 for no limit.
+  int64_t maxMemory = 0;
   std::string dumpDir;
 };
 

@@ -96,6 +96,10 @@ struct CompileOptions {
   /// Whether what was compiled for a CPU before, by any process, is taken from
   /// the user's cache, and what is compiled now kept there. Never with dumpDir.
   bool useCache = true;
+  /// Most bytes that the program may need: its constants, intermediate memory,
+  /// arguments and results together. A model that needs more is refused before
+  /// any of it is allocated; 0 means no limit but the machine's.
+  int64_t maxMemory = 0;
   /// Threads that compile; 0 means all cores.
   int threads = 0;
   /// Called with a stage's name as it begins ("import", ..., "codegen").
