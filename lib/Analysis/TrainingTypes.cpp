@@ -153,6 +153,10 @@ private:
     if (!llvm::any_of(op->getOperands(), isScale) || !isFree(builder, op))
       return;
     makeWide(op);
+    // Behind the scale a gradient is as small as it is.
+    if (auto division = dyn_cast<DivOp>(op);
+        division && isScale(division.getRhs()))
+      storeWide(builder, op);
     if (llvm::all_of(op->getOperands(), [&](Value value) {
           return isScale(value) || isConstant(value);
         })) {

@@ -180,6 +180,8 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
       parts.add(extent);
   }
   parts.add(options.batch.value_or(-1));
+  // What is kept was found to be small enough.
+  parts.add(options.maxMemory);
   return true;
 }
 
@@ -205,6 +207,20 @@ CompileCache::CompileCache(const ModelSource &model,
   if (root.empty() || !options.dumpDir.empty() || !options.useCache)
     return;
   folder = root + "/compiles";
+  if (std::optional<uint32_t> owner =
+          detail::DiskCache(folder).foreignOwner()) {
+    if (options.onDiagnostic)
+      options.onDiagnostic(
+          {Diagnostic::Severity::Warning,
+           "cache",
+           folder,
+           "",
+           "belongs to user " + std::to_string(*owner) +
+               ", and this process runs as another: nothing is taken from it "
+               "or kept in it; name a folder of this user by MPC_CACHE_DIR",
+           {}});
+    return;
+  }
   key = keyOfInput();
 }
 

@@ -98,6 +98,7 @@ PipelineOptions mpc::pipelineOptions(const CompileOptions &options,
   pipeline.castPlacement = options.castPlacement;
   pipeline.relaxedRounding = options.rounding == RoundingMode::Relaxed;
   pipeline.schedules = options.schedules;
+  pipeline.stepLossScale = options.stepLossScale;
   pipeline.libraryGemms =
       options.gemm == "library" && target.kernels().hasLibrary;
   pipeline.target = target;
@@ -263,8 +264,12 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   for (const auto &[name, shape] : options.inputShapes)
     import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
   import.batch = options.batch;
+  if (options.maxMemory > 0)
+    import.maxTensorBytes = std::min(import.maxTensorBytes, options.maxMemory);
   SmallVector<std::string> fixed;
   import.fixedInputs = &fixed;
+  llvm::StringMap<SmallVector<std::string>> found;
+  import.inputSymbols = &found;
   if (!options.inputValues.empty())
     import.offeredValue = [&](StringRef name) { return offeredValue(name); };
   if (model.readsExternal())
@@ -287,7 +292,25 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   Module module =
       importOnnxBytes(data, model.name(), folder, import, ctx.get());
   inputsFixed.assign(fixed.begin(), fixed.end());
+  symbols.clear();
+  for (auto &[input, names] : found)
+    symbols[input.str()].assign(names.begin(), names.end());
   return module;
+}
+
+void Compiler::setInitialValues(ModuleOp module) {
+  func::FuncOp function = entry(module);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto name = function.getArgAttrOfType<StringAttr>(i, MpcDialect::kNameAttr);
+    if (!name)
+      continue;
+    ElementsAttr value = offeredValue(name.getValue());
+    if (!value || value.getType() != function.getArgument(i).getType())
+      continue;
+    function.setArgAttr(i, MpcDialect::kInitialAttr, value);
+    if (!llvm::is_contained(inputsFixed, name.getValue()))
+      inputsFixed.push_back(name.str());
+  }
 }
 
 Result<Compiler::Module> Compiler::import(const ModelSource &model) {
@@ -299,6 +322,9 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     return Status(StatusCode::InvalidArgument, name,
                   "is no model that can be read: the name ends in neither "
                   ".onnx nor .mlir");
+  if (options.maxMemory > 0)
+    if (Status status = checkFileMemory(model, options.maxMemory); !status.ok())
+      return status;
   Result<SourceBytes> bytes = model.read();
   if (!bytes.ok())
     return bytes.status();
@@ -318,8 +344,12 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   }
   if (!entry(*module))
     return Status(StatusCode::InvalidArgument, name, "has no function @main");
-  if (failed(checkSizes(*module)))
+  if (failed(checkSizes(*module)) ||
+      (options.maxMemory > 0 &&
+       failed(checkImportedMemory(*module, options.maxMemory))))
     return failure(first);
+  if (options.training && !options.training->parameters.empty())
+    setInitialValues(*module);
   if (Status status = dump(*module, "import"); !status.ok())
     return status;
   return module;
@@ -455,6 +485,9 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
                                                     bool withCode) {
   enter("codegen");
   size_t first = said.size();
+  if (options.maxMemory > 0 &&
+      failed(checkPlannedMemory(module, options.maxMemory)))
+    return failure(first);
   FailureOr<std::shared_ptr<Program>> program = translateProgram(module);
   if (failed(program))
     return failure(first);

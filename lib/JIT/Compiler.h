@@ -53,9 +53,20 @@ public:
   const std::string &targetName() const { return target().name(); }
   const PipelineOptions &pipelineOptions() const { return pipeline; }
 
-  /// Behind import(): the inputs that became constants, as the options give
-  /// their values.
+  /// Behind import(): the inputs that became constants, or may be parameters
+  /// that begin so, as the options give their values.
   const std::vector<std::string> &fixedInputs() const { return inputsFixed; }
+
+  /// Behind import() of an ONNX model: of each input the symbol of each
+  /// dimension, empty where the model fixes its extent.
+  using InputSymbols = std::map<std::string, std::vector<std::string>>;
+  const InputSymbols &inputSymbols() const { return symbols; }
+  /// Takes the place of the options' shapes of inputs for later imports.
+  void setInputShapes(std::map<std::string, std::vector<int64_t>> shapes) {
+    options.inputShapes = std::move(shapes);
+  }
+  /// The failure of a step that began when `firstMessage` messages existed.
+  Status failure(size_t firstMessage) const;
 
   /// Reads a model into a module with one function @main of mpc ops.
   Result<Module> import(const ModelSource &model);
@@ -95,11 +106,12 @@ private:
   void hear(mlir::Diagnostic &message);
   /// The value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
+  /// Notes the values that the options give for arguments: parameters begin
+  /// with them.
+  void setInitialValues(mlir::ModuleOp module);
   /// Reads the bytes of an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
-  /// The failure of a step that began when `firstMessage` messages existed.
-  Status failure(size_t firstMessage) const;
   /// The same where something was said, else `status`.
   Status explained(const Status &status, size_t firstMessage) const;
   Status dump(mlir::ModuleOp module, llvm::StringRef stage);
@@ -119,6 +131,7 @@ private:
   std::string stage = "import";
   std::vector<Diagnostic> said;
   std::vector<std::string> inputsFixed;
+  InputSymbols symbols;
   /// Of the module that `runStages` works on: its layers before the first stage
   /// and what became of them.
   std::optional<LayerPaths> layerPaths;
@@ -155,6 +168,17 @@ Result<Compiler::Module> importMlir(llvm::StringRef text,
 
 /// Reports, at each op, values that no machine of this size can hold.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);
+
+/// Fails where a model's file has more bytes than `most`, before it is read.
+Status checkFileMemory(const ModelSource &model, int64_t most);
+
+/// Reports, at its op, a value of more than `most` bytes, or that constants,
+/// arguments and results have more together.
+mlir::LogicalResult checkImportedMemory(mlir::ModuleOp module, int64_t most);
+
+/// Reports a planned program that needs more than `most` bytes: constants,
+/// intermediate memory, arguments and results.
+mlir::LogicalResult checkPlannedMemory(mlir::ModuleOp module, int64_t most);
 
 /// The runtime type of tensors of `element`; nullopt for types that none has.
 std::optional<ElementType> runtimeElement(mlir::Type element);

@@ -33,5 +33,8 @@ Result<Executable> Engine::compile(const ModelSource &model,
 Model Engine::open(const ModelSource &model,
                    const CompileOptions &options) const {
   return Model(std::make_shared<const Model::State>(
-      Model::State{model, options, target, kept, kept->nextModel()}));
+      Model::State{model, options, target, kept, kept->nextModel(),
+                   options.buckets.empty()
+                       ? nullptr
+                       : std::make_shared<detail::Buckets>(model, options)}));
 }

@@ -143,21 +143,31 @@ LogicalResult mpc::checkSizes(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// The refusal of bytecode; a portable artifact of jax.export is such.
+/// What bytecode begins with.
+static constexpr StringLiteral kBytecode = "ML\xefR";
+
+/// The refusal of bytecode, with the line that makes text of what JAX exports.
 static Status refuseBytecode(StringRef bytes, const std::string &name) {
-  std::string what = "is MLIR bytecode, which is not read; give the text of it";
-  if (bytes.take_front(64).contains("StableHLO_v"))
-    what += ": python3 -c 'import sys; from jaxlib.mlir import ir; from "
-            "jaxlib.mlir.dialects import stablehlo; "
-            "print(stablehlo.deserialize_portable_artifact(ir.Context(), "
-            "sys.stdin.buffer.read()))' < " +
-            name;
+  std::string what = "is MLIR bytecode, which is not read; give the text of it",
+              line;
+  if (!bytes.starts_with(kBytecode))
+    // An Exported, serialized: bytecode among other things.
+    line = "from jax import export; "
+           "print(export.deserialize(bytearray(sys.stdin.buffer.read()))"
+           ".mlir_module())";
+  else if (bytes.take_front(64).contains("StableHLO_v"))
+    line = "from jaxlib.mlir import ir; from jaxlib.mlir.dialects import "
+           "stablehlo; print(stablehlo.deserialize_portable_artifact("
+           "ir.Context(), sys.stdin.buffer.read()))";
+  if (!line.empty())
+    what += ": python3 -c 'import sys; " + line + "' < " + name;
   return Status(StatusCode::InvalidArgument, name, what);
 }
 
 Result<Compiler::Module>
 mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
-  if (text.starts_with("ML\xefR"))
+  // No text has these bytes, which are no UTF-8.
+  if (text.contains(kBytecode))
     return refuseBytecode(text, name);
   if (Status status = checkNesting(text, name); !status.ok())
     return status;

@@ -46,7 +46,9 @@ LocalCompile::load(std::optional<KeptCompile> kept) {
   if (!kept)
     return std::nullopt;
   Result<Executable> executable =
-      kept->file.load(device, {.trusted = true, .isa = info.member().str()});
+      kept->file.load(device, {.trusted = true,
+                               .isa = info.member().str(),
+                               .maxMemory = options.maxMemory});
   if (!executable.ok())
     return std::nullopt;
   return Found{std::move(*executable), std::move(kept->file)};

@@ -94,6 +94,26 @@ Result<Executable> Model::specialise(const NamedBuffers &arguments) const {
 
 Result<NamedBuffers> Model::run(const NamedBuffers &arguments,
                                 const RunOptions &options) const {
+  if (!state->buckets)
+    return runExact(arguments, options);
+  for (const auto &[name, buffer] : arguments)
+    if (!buffer)
+      return runExact(arguments, options);
+  Result<detail::BucketPlan> plan =
+      state->buckets->plan(state->shapeKey(arguments), arguments);
+  if (!plan.ok())
+    return plan.status();
+  if (plan->isExact())
+    return runExact(arguments, options);
+  Result<NamedBuffers> padded = plan->pad(arguments, state->source.name());
+  if (!padded.ok())
+    return padded;
+  Result<NamedBuffers> results = runExact(*padded, options);
+  return results.ok() ? plan->cut(std::move(*results)) : results;
+}
+
+Result<NamedBuffers> Model::runExact(const NamedBuffers &arguments,
+                                     const RunOptions &options) const {
   Result<Executable> executable = specialise(arguments);
   if (!executable.ok())
     return executable.status();

@@ -7,6 +7,7 @@
 #ifndef MPC_LIB_JIT_MODELSTATE_H
 #define MPC_LIB_JIT_MODELSTATE_H
 
+#include "Buckets.h"
 #include "Specialisations.h"
 
 namespace mpc {
@@ -18,6 +19,8 @@ struct Model::State {
   std::shared_ptr<detail::Specialisations> kept;
   /// Tells it from the engine's other models.
   int64_t number = 0;
+  /// Null without buckets.
+  std::shared_ptr<detail::Buckets> buckets;
 
   /// Names and types of all arguments: which specialisation they need, but for
   /// values.

@@ -84,6 +84,8 @@ static void visitOptions(PipelineOptions &options, Visit visit) {
         "give products to the library where it has their epilogue",
         options.libraryGemms);
   visit("schedules", "table of kernels' schedules", options.schedules);
+  visit("step-loss-scale", "loss scale of a model that is a training step",
+        options.stepLossScale);
   visit("set", "overrides KEY=TYPE", options.sets);
 }
 
@@ -96,7 +98,7 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   ScheduleOptions &schedule = training.schedule;
   visit("loss", "kind of loss", loss.kind);
   visit("loss-output", "the output that is judged", loss.output);
-  visit("labels", "classes or dense", loss.labels);
+  visit("labels", "classes or dense; of loss output, an input", loss.labels);
   visit("label-smoothing", "share spread over classes", loss.labelSmoothing);
   visit("ignore-index", "class that does not count", loss.ignoreIndex);
   visit("delta", "delta of huber", loss.delta);
@@ -121,6 +123,7 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   visit("dropout", "NAME=PROBABILITY", training.dropout);
   visit("freeze", "parameters left constant", training.freeze);
   visit("trainable", "parameters trained", training.trainable);
+  visit("parameters", "inputs that are parameters", training.parameters);
   visit("init-seed",
         "draw initial values from this seed; negative keeps the model's",
         training.initialSeed, /*absent=*/-1);

@@ -59,6 +59,7 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   LiftParametersPassOptions lift;
   lift.freeze = list(training.freeze);
   lift.trainable = list(training.trainable);
+  lift.parameters = list(training.parameters);
   lift.statistics = trains(training);
   lift.momentum = training.statisticsMomentum;
   if (training.initialSeed)
@@ -72,9 +73,32 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   addVerifier(func, "lift");
 }
 
+/// Whether the policy multiplies in f16, whose gradients need a loss scale.
+static bool multipliesHalves(const PipelineOptions &options) {
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (policy)
+    return policy->getCompute() == PolicyType::Float16;
+  // The precision stage says why.
+  llvm::consumeError(policy.takeError());
+  return false;
+}
+
+/// The loss scale of a model that is a whole step, where there may be one.
+static std::string stepLossScale(const PipelineOptions &options) {
+  if (options.training)
+    return "none";
+  if (!options.stepLossScale.empty())
+    return options.stepLossScale;
+  return multipliesHalves(options) ? "dynamic" : "none";
+}
+
 /// Static shapes, folded shape arithmetic, composites recognised.
 static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
+  // Canonicalization multiplies the constants at which cotangents begin into
+  // others.
+  if (stepLossScale(options) != "none")
+    func.addPass(createFindGradientsPass());
   func.addPass(createCanonicalizerPass());
   // Folding makes floats of weights that are dequantised. Gradients want those.
   if (options.target.kernels().multipliesIntegers && !options.training) {
@@ -164,16 +188,10 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   // Types say which parameters are read in 16 bits.
   if (options.training)
     func.addPass(createCopyParametersPass());
-}
-
-/// Whether the policy multiplies in f16, whose gradients need a loss scale.
-static bool multipliesHalves(const PipelineOptions &options) {
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (policy)
-    return policy->getCompute() == PolicyType::Float16;
-  // The precision stage has said why.
-  llvm::consumeError(policy.takeError());
-  return false;
+  // Of a model that is a step itself; a part of a step has a stage for this.
+  std::string scale = stepLossScale(options);
+  if (scale != "none")
+    pm.addPass(createScaleLossPass({.lossScale = scale}));
 }
 
 /// The loss is scaled, gradients are checked, steps are predicated.

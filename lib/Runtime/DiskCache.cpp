@@ -71,6 +71,20 @@ std::string mpc::detail::contentKey(std::span<const std::string_view> parts) {
   return toHex(sha256OfParts(bytes));
 }
 
+/// Whether nobody else can have written the file or folder.
+static bool isOwn(const struct stat &facts) {
+  return (facts.st_uid == ::geteuid() || facts.st_uid == 0) &&
+         (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+std::optional<uint32_t> DiskCache::foreignOwner() const {
+  struct stat facts;
+  if (folder.empty() || ::stat(folder.c_str(), &facts) != 0 ||
+      facts.st_uid == ::geteuid())
+    return std::nullopt;
+  return facts.st_uid;
+}
+
 std::string DiskCache::pathOf(const std::string &key) const {
   return folder + "/" + key;
 }
@@ -146,7 +160,8 @@ bool DiskCache::write(const std::string &key,
     return false;
   std::error_code failed;
   fs::create_directories(folder, failed);
-  if (failed)
+  // What another user's folder holds is that user's, who may replace it.
+  if (failed || foreignOwner())
     return false;
   // Code is loaded from here: nobody else may write it.
   fs::permissions(folder, fs::perms::owner_all, failed);
@@ -180,12 +195,6 @@ static Sha256Digest digestOf(const PartsHeader &header,
       std::as_bytes(std::span(&header, 1)).first(offsetof(PartsHeader, digest)),
       head};
   return sha256OfParts(parts);
-}
-
-/// Whether nobody else can have written the file or folder.
-static bool isOwn(const struct stat &facts) {
-  return (facts.st_uid == ::geteuid() || facts.st_uid == 0) &&
-         (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 std::optional<MappedEntry> DiskCache::map(const std::string &key) const {

@@ -57,6 +57,10 @@ public:
   bool storeParts(const std::string &key, std::span<const std::byte> head,
                   std::span<const std::byte> body) const;
 
+  /// The user that the folder belongs to, where that is not this process's:
+  /// then store() and storeParts() keep nothing.
+  std::optional<uint32_t> foreignOwner() const;
+
   /// The file of an entry.
   std::string pathOf(const std::string &key) const;
 

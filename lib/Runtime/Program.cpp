@@ -9,6 +9,7 @@
 #include "mpc/Runtime/Buffer.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -19,6 +20,21 @@ int64_t Program::constantBytes() const {
   for (const ProgramConstant &constant : constants)
     bytes += constant.bytes;
   return bytes;
+}
+
+int64_t Program::neededBytes() const {
+  int64_t bytes = 0;
+  bool fits = !__builtin_add_overflow(constantBytes(), arenaBytes, &bytes);
+  auto add = [&](const ProgramValue &value) {
+    std::optional<int64_t> size = value.type.byteCount();
+    fits = fits && size && !__builtin_add_overflow(bytes, *size, &bytes);
+  };
+  for (const ProgramValue &value : arguments)
+    add(value);
+  for (const ProgramValue &value : results)
+    if (value.alias < 0)
+      add(value);
+  return fits ? bytes : std::numeric_limits<int64_t>::max();
 }
 
 int64_t Program::bytesMoved() const {

@@ -158,7 +158,9 @@ const Program &Trainer::program() const {
 //===----------------------------------------------------------------------===//
 
 int Trainer::Impl::judged(const BoundProgram &program) const {
-  return program.resultOf("output", options.training->loss.output);
+  const LossOptions &loss = options.training->loss;
+  // Of a model that computes its loss, what it returns beside it.
+  return program.resultOf("output", loss.kind == "output" ? "" : loss.output);
 }
 
 bool Trainer::Impl::comparable(const BoundProgram &program) const {

@@ -57,6 +57,8 @@ private:
   Status compareExpected(Json &document, bool &ok);
   /// Runs both modes of the oracle on numbered ops.
   Status traceOps();
+  /// Appends what a loss scale that joined the model begins with to the inputs.
+  Status beginState();
   /// Compiles and runs with the result of every op as an output.
   Status runInstrumented();
   Status checkOps(Json &document, bool &ok);
@@ -179,8 +181,11 @@ Status Checker::oracle(mlir::ModuleOp graph, reference::Rounding rounding,
   reference::InterpretOptions interpret;
   interpret.rounding = rounding;
   interpret.observer = std::move(observer);
-  mlir::FailureOr<llvm::SmallVector<Tensor>> values =
-      reference::interpret(Compiler::entry(graph), inputTensors, interpret);
+  mlir::FailureOr<llvm::SmallVector<Tensor>> values = reference::interpret(
+      Compiler::entry(graph),
+      llvm::ArrayRef(inputTensors)
+          .take_front(Compiler::entry(graph).getNumArguments()),
+      interpret);
   if (mlir::failed(values)) {
     for (const Diagnostic &message : compiler->diagnostics())
       if (message.severity == Diagnostic::Severity::Error)
@@ -207,11 +212,32 @@ Status Checker::interpretModel() {
   if (Status status = compiler->runStages(*module, "simplify", "precision");
       !status.ok())
     return status;
+  if (Status status = beginState(); !status.ok())
+    return status;
   rounded = reference::roundedResults(Compiler::entry(*module));
   if (Status status = oracle(reference::Rounding::Declared, declared);
       !status.ok())
     return status;
   return checkRewrites(std::move(simplified));
+}
+
+Status Checker::beginState() {
+  mlir::func::FuncOp entry = Compiler::entry(*module);
+  for (unsigned i = inputs.size(); i < entry.getNumArguments(); ++i) {
+    auto initial =
+        entry.getArgAttrOfType<mlir::ElementsAttr>(i, MpcDialect::kInitialAttr);
+    mlir::FailureOr<Tensor> value = Tensor::fromAttr(initial);
+    if (mlir::failed(value))
+      return Status(StatusCode::Internal, arguments.common.model,
+                    "has state without a value to begin with");
+    Result<Buffer> buffer = Buffer::allocate(runtimeType(value->getType()));
+    if (!buffer.ok())
+      return buffer.status();
+    value->toBytes(buffer->data());
+    inputs.push_back(std::move(*buffer));
+    inputTensors.push_back(std::move(*value));
+  }
+  return {};
 }
 
 Status Checker::checkRewrites(Compiler::Module simplified) {

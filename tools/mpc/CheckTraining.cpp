@@ -47,6 +47,7 @@ private:
   const CheckArguments &arguments;
   Reporter &reporter;
   CompileOptions options;
+  std::vector<NamedArray> arrays;
   std::optional<Device> device;
   std::optional<Executable> executable;
   std::optional<TrainingOracle> oracle;
@@ -73,6 +74,12 @@ Status StepCheck::prepare() {
   options = std::move(*compile);
   if (Status status = setTraining(arguments.training, options); !status.ok())
     return status;
+  Result<std::vector<NamedArray>> loaded = loadArrays(arguments.inputs);
+  if (!loaded.ok())
+    return loaded.status();
+  arrays = std::move(*loaded);
+  for (const NamedArray &array : arrays)
+    options.inputValues[array.name] = array.data;
   reportFastPath(options, reporter);
   Result<Engine> engine = Engine::create(*device);
   if (!engine.ok())
@@ -93,11 +100,8 @@ Status StepCheck::prepare() {
 
 std::vector<Status> StepCheck::bind() {
   const std::vector<ProgramValue> &values = executable->program().arguments;
-  Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
-  if (!arrays.ok())
-    return {arrays.status()};
-  if (!arrays->empty())
-    return bindArrays(*arrays, values, "arg", inputs);
+  if (!arrays.empty())
+    return bindArrays(arrays, values, "arg", inputs);
   std::vector<StoredValue> wanted;
   wanted.reserve(values.size());
   for (const ProgramValue &value : values)

@@ -187,6 +187,8 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
     return Status(StatusCode::Unavailable, "--gemm library",
                   "code for the CPU never calls a library; use --gemm own");
   compile.gemm = options.gemm;
+  compile.stepLossScale = options.stepLossScale;
+  compile.maxMemory = options.maxMemory;
   Result<std::string> target = chooseTarget(options);
   if (!target.ok())
     return target.status();

@@ -164,6 +164,16 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
   command.add_option("--schedules", options.schedules,
                      "table of kernels' schedules, or none (default: what "
                      "tune-kernels kept for this machine)");
+  command.add_option("--step-loss-scale", options.stepLossScale,
+                     "loss scale of a model that is a whole training step: "
+                     "PRESET[,field=value...] (default: dynamic for policies "
+                     "that compute in float16, else none)");
+  command
+      .add_option("--max-memory", options.maxMemory,
+                  "most bytes that the model may need, with K, M or G behind "
+                  "the number (1024, ...); a model that needs more is refused")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::PositiveNumber);
   command.add_option("--seed", options.seed, "seed of drawn inputs")
       ->capture_default_str();
   command.add_option("--dump-dir", options.dumpDir,

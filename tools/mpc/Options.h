@@ -45,7 +45,11 @@ struct CommonOptions {
   /// A table of kernels' schedules, or "none"; empty: the one that is kept for
   /// this machine, where it has one.
   std::string schedules;
+  /// Of a model that is a whole training step; empty: by the policy.
+  std::string stepLossScale;
   uint64_t seed = 0;
+  /// Bytes; 0 for no limit.
+  int64_t maxMemory = 0;
   std::string dumpDir;
 };
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <numbers>
 #include <random>
 
@@ -72,10 +73,18 @@ tool::openStoredModel(const CommonOptions &options,
       {options.rounding != defaults.rounding, "--rounding"},
       {options.castPlacement != defaults.castPlacement, "--cast-placement"},
       {options.gemm != defaults.gemm, "--gemm"},
+      {!options.stepLossScale.empty(), "--step-loss-scale"},
       {!options.dumpDir.empty(), "--dump-dir"}};
   for (auto [given, flag] : fixed)
     if (given)
       return comesTooLate(options, flag);
+  std::error_code unknown;
+  uint64_t bytes = std::filesystem::file_size(options.model, unknown);
+  if (!unknown && options.maxMemory > 0 && bytes > uint64_t(options.maxMemory))
+    return Status(StatusCode::ResourceExhausted, options.model,
+                  "has " + std::to_string(bytes) + " bytes, but at most " +
+                      std::to_string(options.maxMemory) +
+                      " are allowed; give a larger --max-memory");
   Result<ExecutableFile> file = ExecutableFile::open(options.model);
   if (!file.ok())
     return file.status();
@@ -94,7 +103,9 @@ tool::openStoredModel(const CommonOptions &options,
 Result<Executable> tool::loadStoredModel(const ExecutableFile &file,
                                          const CommonOptions &options,
                                          Device device) {
-  return file.load(std::move(device), {.trusted = true, .isa = options.isa});
+  return file.load(
+      std::move(device),
+      {.trusted = true, .isa = options.isa, .maxMemory = options.maxMemory});
 }
 
 std::string tool::levelOf(const Executable &executable) {

@@ -11,6 +11,7 @@
 #include "StoredModel.h"
 
 #include "JIT/Compiler.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/Files.h"
 
 #include <cmath>
@@ -90,7 +91,7 @@ static Result<int64_t> batchOf(const CompileOptions &options,
   if (options.batch)
     return *options.batch;
   CompileOptions plain = options;
-  plain.training.reset();
+  plain.onDiagnostic = nullptr;
   plain.dumpDir.clear();
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(plain);
   if (!compiler.ok())
@@ -98,10 +99,18 @@ static Result<int64_t> batchOf(const CompileOptions &options,
   Result<Compiler::Module> module = (*compiler)->import(model);
   if (!module.ok())
     return module.status();
-  for (mlir::Type type : Compiler::entry(**module).getArgumentTypes())
-    if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type))
-      if (tensor.getRank() > 0)
-        return tensor.getDimSize(0);
+  // Inputs that are parameters have no batch.
+  if (Status status = (*compiler)->runStages(**module, "import", "lift");
+      !status.ok())
+    return status;
+  StepFunction step(Compiler::entry(**module));
+  for (mlir::BlockArgument argument : step.body().getArguments()) {
+    RoleAttr role = step.argumentRole(argument.getArgNumber());
+    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(argument.getType());
+    if ((!role || role.getKind() == RoleKind::input) && tensor &&
+        tensor.getRank() > 0)
+      return tensor.getDimSize(0);
+  }
   return Status(StatusCode::InvalidArgument, model,
                 "has no input with a batch dimension");
 }
@@ -138,6 +147,11 @@ static Result<Trainer> makeTrainer(const TrainArguments &arguments,
   if (!training.ok())
     return training.status();
   options->training = std::move(*training);
+  Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
+  if (!arrays.ok())
+    return arrays.status();
+  for (const NamedArray &array : *arrays)
+    options->inputValues[array.name] = array.data;
   if (Status status = completeSchedule(arguments, data, *options); !status.ok())
     return status;
   return Trainer::create(*device, common.model, *options, common.seed);

@@ -29,12 +29,13 @@ struct TrainingFlags {
   int64_t accumulate = 1;
   std::string lossScale;
   std::string init = "file";
-  std::vector<std::string> dropout, freeze, trainable;
+  std::vector<std::string> dropout, freeze, trainable, parameters;
 };
 
 struct TrainArguments {
   CommonOptions common;
   TrainingFlags step;
+  std::vector<std::string> inputs;
   std::string data;
   std::string normalize = "unit";
   int64_t epochs = 1;

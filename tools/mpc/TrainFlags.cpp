@@ -116,6 +116,7 @@ static Status setLoss(const std::string &text, LossOptions &loss) {
   if (!split.ok())
     return split.status();
   loss.kind = split->kind;
+  // What labels are: classes or dense; or, of the model's own loss, an input.
   FieldSetters setters = {{"output", word(loss.output)},
                           {"labels", word(loss.labels)}};
   if (loss.kind.ends_with("cross_entropy"))
@@ -185,6 +186,7 @@ Result<TrainingOptions> tool::makeTrainingOptions(const TrainingFlags &flags) {
   options.lossScale = flags.lossScale;
   options.freeze = flags.freeze;
   options.trainable = flags.trainable;
+  options.parameters = flags.parameters;
   if (flags.init != "file") {
     int64_t seed = 0;
     if (!integer(seed)(flags.init))
@@ -237,10 +239,12 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
   command
       .add_option("--loss", flags.loss,
                   "softmax_cross_entropy, sigmoid_cross_entropy, "
-                  "mean_squared_error, mean_absolute_error or huber; fields: "
+                  "mean_squared_error, mean_absolute_error, huber, or output "
+                  "for a model that computes its loss; fields: "
                   "output, labels, label_smoothing, ignore_index, delta")
       ->check(kindOf({"softmax_cross_entropy", "sigmoid_cross_entropy",
-                      "mean_squared_error", "mean_absolute_error", "huber"}))
+                      "mean_squared_error", "mean_absolute_error", "huber",
+                      "output"}))
       ->capture_default_str();
   command
       .add_option("--optimizer", flags.optimizer,
@@ -294,6 +298,8 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
           "parameter, by name or regular expression, that stays as it is");
   addList(command, "--trainable", flags.trainable,
           "parameter, by name or regular expression, that alone is trained");
+  addList(command, "--parameters", flags.parameters,
+          "input, by name or regular expression, that is a parameter");
 }
 
 void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
@@ -305,6 +311,8 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
   command.get_option("--batch")->description(
       "examples in a batch (default: the model's)");
   addTrainingFlags(command, arguments.step);
+  addList(command, "--input", arguments.inputs,
+          "FILE.npz or NAME=FILE.npy: values with which --parameters begin");
   command
       .add_option("--data", arguments.data,
                   "folder with idx files (plain or .gz) of MNIST's names, or "

@@ -66,6 +66,9 @@ struct OnnxImportOptions {
   /// Where given, receives the names of the graph inputs that `offeredValue`
   /// fixed.
   llvm::SmallVectorImpl<std::string> *fixedInputs = nullptr;
+  /// Where given, receives for each graph input the symbol of each dimension,
+  /// empty for an extent that is fixed or has no name.
+  llvm::StringMap<llvm::SmallVector<std::string>> *inputSymbols = nullptr;
   /// Where given, receives the names of the graph inputs whose value the import
   /// needed and did not find.
   llvm::SmallVectorImpl<std::string> *neededInputs = nullptr;

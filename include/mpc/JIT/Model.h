@@ -61,7 +61,8 @@ using NamedBuffers = std::map<std::string, Buffer>;
 /// specialisation, and another value compiles anew.
 class Model {
 public:
-  /// The executable for arguments of the types of `arguments`, by input name.
+  /// The executable for arguments of the types of `arguments`, by input name;
+  /// no bucket is looked for.
   /// It takes them in the order of its program().arguments, without those whose
   /// value is compiled in. Fails where the compile fails, where an input is
   /// missing and where the model has none of that name; all that wait for the
@@ -69,7 +70,10 @@ public:
   Result<Executable> specialise(const NamedBuffers &arguments) const;
 
   /// Runs on `arguments`, one per input, and returns new result buffers in host
-  /// memory. Blocks until done.
+  /// memory. Blocks until done. Where the options have buckets for a dimension,
+  /// the arguments are padded along it with zeros to the next one and the
+  /// results cut (CompileOptions::buckets): fewer sizes are compiled, and rows
+  /// are the same. Fails, at the op that mixes rows, where they would not be.
   Result<NamedBuffers> run(const NamedBuffers &arguments,
                            const RunOptions &options = {}) const;
 
@@ -80,6 +84,9 @@ public:
 private:
   friend class Engine;
   struct State;
+  /// Runs the program for just these shapes.
+  Result<NamedBuffers> runExact(const NamedBuffers &arguments,
+                                const RunOptions &options) const;
   explicit Model(std::shared_ptr<const State> state)
       : state(std::move(state)) {}
   std::shared_ptr<const State> state;

@@ -56,6 +56,11 @@ struct CompileOptions {
   /// For compileToFile(): several sets of such extents, each used beside
   /// `dims`; the file holds the model once for each. None: once, for `dims`.
   std::vector<std::map<std::string, int64_t>> specialisations;
+  /// For Engine::open(): extents of symbolic dimensions that calls are padded
+  /// to, rising. A call with fewer rows takes the program of the next extent
+  /// that is listed; one with more, or with none listed, is compiled as it is.
+  /// Refused where a row of a result depends on other rows.
+  std::map<std::string, std::vector<int64_t>> buckets;
   /// Whole shapes of inputs by name; they bind the symbolic dimensions they
   /// meet.
   std::map<std::string, std::vector<int64_t>> inputShapes;
@@ -79,6 +84,11 @@ struct CompileOptions {
   std::string schedules;
   /// How values that no rule fixes get their types: "mincut" or "propagate".
   std::string castPlacement = "mincut";
+  /// Loss scale of a model that is a whole training step itself (loss, backward
+  /// pass and update, as JAX traces it), with the meaning of
+  /// TrainingOptions::lossScale; the state of the scale joins its arguments and
+  /// results. Empty: "dynamic" for policies that compute in f16, else "none".
+  std::string stepLossScale;
   /// Set: what is compiled is this part of a training step of the model.
   std::optional<TrainingOptions> training;
   /// Folder that receives the IR after every stage; empty writes nothing.
@@ -86,6 +96,10 @@ struct CompileOptions {
   /// Whether what was compiled for a CPU before, by any process, is taken from
   /// the user's cache, and what is compiled now kept there. Never with dumpDir.
   bool useCache = true;
+  /// Most bytes that the program may need: its constants, intermediate memory,
+  /// arguments and results together. A model that needs more is refused before
+  /// any of it is allocated; 0 means no limit but the machine's.
+  int64_t maxMemory = 0;
   /// Threads that compile; 0 means all cores.
   int threads = 0;
   /// Called with a stage's name as it begins ("import", ..., "codegen").

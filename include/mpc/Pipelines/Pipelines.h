@@ -41,6 +41,10 @@ struct PipelineOptions {
   std::string schedules;
   /// Largest constant that folding may make, in bytes.
   int64_t maxFoldBytes = int64_t(64) << 20;
+  /// Loss scale of a model that is a whole training step itself, as
+  /// TrainingOptions::lossScale; empty takes "dynamic" for policies that
+  /// compute in f16, else "none". Not read with `training`.
+  std::string stepLossScale;
   /// Set: the model becomes this part of a training step.
   std::optional<TrainingOptions> training;
 };

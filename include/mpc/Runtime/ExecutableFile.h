@@ -27,6 +27,9 @@ struct LoadOptions {
   bool trusted = false;
   /// The level to take ("avx2"); empty takes the best that this CPU has.
   std::string isa = {};
+  /// Most bytes that the program may need, as in CompileOptions; 0 means no
+  /// limit but the machine's.
+  int64_t maxMemory = 0;
 };
 
 /// An argument or a result as the file describes it.

@@ -151,6 +151,9 @@ struct Program {
   std::shared_ptr<const CudaCode> cuda;
 
   int64_t constantBytes() const;
+  /// Bytes of constants, of the arena of one run, of arguments and of results
+  /// that replace none; the largest number where no number holds them.
+  int64_t neededBytes() const;
   int64_t bytesMoved() const;
   int64_t flops() const;
   /// The most bytes of the arena that hold values at one launch: written there

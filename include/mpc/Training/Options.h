@@ -20,12 +20,15 @@ namespace mpc {
 
 struct LossOptions {
   /// "softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error",
-  /// "mean_absolute_error" or "huber".
+  /// "mean_absolute_error", "huber", or "output": the model computes its loss
+  /// itself, as a scalar output.
   std::string kind = "softmax_cross_entropy";
-  /// The model output that is judged; empty takes the only one.
+  /// The model output that is judged, or is the loss; empty takes the only one.
   std::string output;
   /// Labels: "classes" (i32, one per row) or "dense" (the output's shape).
-  /// Empty takes classes for softmax_cross_entropy, dense for the others.
+  /// Empty takes classes for softmax_cross_entropy, dense for the others. Of
+  /// "output": the name of the input that takes the labels; empty takes the
+  /// last one.
   std::string labels;
   double labelSmoothing = 0;
   std::optional<int64_t> ignoreIndex;
@@ -92,6 +95,10 @@ struct TrainingOptions {
   /// Parameters by name or full-match regex: `freeze` keeps constants,
   /// `trainable`, where not empty, says which alone are trained.
   std::vector<std::string> freeze, trainable;
+  /// Inputs that are parameters, by name or full-match regex: a model that is a
+  /// function of its parameters has no weights of its own. They begin with the
+  /// values that CompileOptions::inputValues has for them.
+  std::vector<std::string> parameters;
   /// Set: parameters begin with values drawn from this seed, not the model's.
   std::optional<uint64_t> initialSeed;
   /// Momentum of running statistics in batch norms.

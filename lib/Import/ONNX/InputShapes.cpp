@@ -77,6 +77,14 @@ LogicalResult Importer::bindShapes(ArrayRef<const ValueInfo *> arguments) {
         if (!dimension.extent && !dimension.symbol.empty())
           known[dimension.symbol] = 1;
   }
+  if (options.inputSymbols)
+    for (const ValueInfo *input : arguments) {
+      SmallVector<std::string> &symbolsOf =
+          (*options.inputSymbols)[input->name];
+      if (input->dims)
+        for (const Dimension &dimension : *input->dims)
+          symbolsOf.push_back(dimension.extent ? "" : dimension.symbol);
+    }
   for (const auto &entry : options.dims) {
     if (!known.contains(entry.first()))
       return emitError(modelLocation)

@@ -287,6 +287,15 @@ Result<Executable> ExecutableFile::load(Device device,
     stored = &contents.programs.front();
   if (!stored)
     return noTarget(contents, device, options.isa, state->where);
+  if (int64_t needed = stored->program.neededBytes();
+      options.maxMemory > 0 && needed > options.maxMemory)
+    return Status(StatusCode::ResourceExhausted, state->where,
+                  "needs " + std::to_string(needed) +
+                      " bytes (constants, intermediate memory, arguments and "
+                      "results), but at most " +
+                      std::to_string(options.maxMemory) +
+                      " are allowed; allow more memory or compile for smaller "
+                      "extents");
   auto program = std::make_shared<Program>(stored->program);
   if (device.needsCode()) {
     if (!options.trusted)

@@ -177,6 +177,39 @@ TEST_F(CacheTest, FolderOfOthersIsNotTrusted) {
   EXPECT_TRUE(compiled);
 }
 
+// Nor is an entry that is another user's, which is written again, nor a folder
+// that is, which stays as it was.
+TEST_F(CacheTest, WhatAnotherUserOwnsIsNotTrusted) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root gives files away";
+  constexpr uid_t kOther = 4242;
+  run();
+  ASSERT_EQ(entries().size(), 1u);
+  fs::path entry = entries().front();
+  ASSERT_EQ(chown(entry.c_str(), kOther, gid_t(-1)), 0);
+  run();
+  EXPECT_TRUE(compiled);
+  run();
+  EXPECT_FALSE(compiled);
+
+  ASSERT_EQ(chown((cache / "compiles").c_str(), kOther, gid_t(-1)), 0);
+  ASSERT_EQ(chmod((cache / "compiles").c_str(), 0755), 0);
+  auto time = fs::last_write_time(entry);
+  CompileOptions options;
+  std::string heard;
+  options.onDiagnostic = [&](const Diagnostic &message) {
+    heard = message.where + ": " + message.text;
+  };
+  bool compiledAgain = false;
+  options.onStage = [&](const std::string &) { compiledAgain = true; };
+  ASSERT_TRUE(engine.compile(path, options).ok());
+  EXPECT_TRUE(compiledAgain);
+  EXPECT_NE(heard.find("compiles: belongs to user 4242"), std::string::npos)
+      << heard;
+  EXPECT_EQ(fs::last_write_time(entry), time);
+  EXPECT_EQ(fs::status(cache / "compiles").permissions(), fs::perms(0755));
+}
+
 TEST_F(CacheTest, SaysTheMessagesAgain) {
   write("1.0e+06"); // beyond f16
   CompileOptions options;

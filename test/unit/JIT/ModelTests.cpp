@@ -90,6 +90,59 @@ TEST_F(ModelTest, EightThreadsCompileEachSizeOnce) {
   EXPECT_EQ(counts.evictions, 0);
 }
 
+// Sizes share the programs of their buckets, with the rows that they have
+// without; what is larger than all of them is compiled as it is.
+TEST_F(ModelTest, BucketsShareProgramsAndKeepRows) {
+  options.buckets = {{"batch", {4, 32}}};
+  Model model = engine.open(folder + "shape-chain.onnx", options);
+  constexpr std::array<int64_t, 8> sizes = {3, 5, 4, 2, 32, 31, 33, 7};
+  std::array<bool, 8> good = {};
+  std::barrier start(std::ptrdiff_t(good.size()));
+  std::vector<std::thread> threads;
+  threads.reserve(good.size());
+  for (size_t t = 0; t < good.size(); ++t)
+    threads.emplace_back([&, t] {
+      start.arrive_and_wait();
+      good[t] = true;
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        int64_t size = sizes[(i + t) % sizes.size()];
+        good[t] = good[t] && isRight(model.run(batchOf(size)), size);
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (bool right : good)
+    EXPECT_TRUE(right);
+  EXPECT_EQ(model.counts().compiles, 3); // 4, 32 and 33 rows
+}
+
+TEST_F(ModelTest, BucketsOfMixedRowsAreRefused) {
+  options.buckets = {{"batch", {8}}};
+  Model model = engine.open(folder + "batch-mean.onnx", options);
+  Buffer x = *Buffer::allocate({ElementType::F32, {3, 4}});
+  Status mixed = model.run({{"x", x}}).status();
+  EXPECT_NE(mixed.toString().find("batch-mean.onnx: centre: 'mpc.reduce_mean' "
+                                  "joins rows: dimension 'batch' cannot be "
+                                  "padded from 3 to 8"),
+            std::string::npos)
+      << mixed.toString();
+  // As many rows as a bucket has need no padding.
+  Buffer whole = *Buffer::allocate({ElementType::F32, {8, 4}});
+  EXPECT_TRUE(model.run({{"x", whole}}).ok());
+  options.buckets = {{"bach", {8}}};
+  Status unknown =
+      engine.open(folder + "batch-mean.onnx", options).run({{"x", x}}).status();
+  EXPECT_NE(unknown.toString().find("symbolic dimension named 'bach'"),
+            std::string::npos)
+      << unknown.toString();
+  options.buckets = {{"batch", {8, 4}}};
+  Status falling =
+      engine.open(folder + "batch-mean.onnx", options).run({{"x", x}}).status();
+  EXPECT_NE(falling.toString().find("must be positive extents that rise"),
+            std::string::npos)
+      << falling.toString();
+}
+
 TEST_F(ModelTest, ForgetsWhatWasUsedLongestAgo) {
   engine = *Engine::create(*Device::cpu(), {.specialisations = 2});
   Model model = engine.open(folder + "shape-chain.onnx", options);

@@ -29,6 +29,8 @@ enum class LossKind {
   MeanSquaredError,
   MeanAbsoluteError,
   Huber,
+  /// The model's own.
+  Output,
 };
 
 std::optional<LossKind> parseLoss(StringRef name) {
@@ -38,6 +40,7 @@ std::optional<LossKind> parseLoss(StringRef name) {
       .Case("mean_squared_error", LossKind::MeanSquaredError)
       .Case("mean_absolute_error", LossKind::MeanAbsoluteError)
       .Case("huber", LossKind::Huber)
+      .Case("output", LossKind::Output)
       .Default(std::nullopt);
 }
 
@@ -53,6 +56,8 @@ StringRef opNameOf(LossKind kind) {
     return MeanAbsoluteErrorOp::getOperationName();
   case LossKind::Huber:
     return HuberOp::getOperationName();
+  case LossKind::Output:
+    break;
   }
   return {};
 }
@@ -108,8 +113,11 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     if (!parsed)
       return fail() << "unknown loss '" << loss
                     << "'; use softmax_cross_entropy, sigmoid_cross_entropy, "
-                       "mean_squared_error, mean_absolute_error or huber";
+                       "mean_squared_error, mean_absolute_error, huber or "
+                       "output";
     kind = *parsed;
+    if (kind == LossKind::Output)
+      return success();
     if (!llvm::is_contained({"", "classes", "dense"}, StringRef(labels)))
       return fail() << "unknown labels '" << labels
                     << "'; use classes or dense";
@@ -144,6 +152,8 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     FailureOr<unsigned> index = judgedOutput(step);
     if (failed(index))
       return failure();
+    if (kind == LossKind::Output)
+      return takeOutput(step, *index);
     Value predictions = step.result(*index);
     auto element =
         dyn_cast<FloatType>(getElementTypeOrSelf(predictions.getType()));
@@ -177,18 +187,56 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
         {predictions, label}, attributes(builder));
     if (failed(op))
       return failure();
+    return returnLoss(step, (*op)->getResult(0), unusedName(step, "loss"));
+  }
+
+  /// Makes `loss` the first result.
+  LogicalResult returnLoss(const StepFunction &step, Value loss,
+                           StringRef name) {
     Builder names(&getContext());
-    LogicalResult inserted = func.insertResult(
-        0, (*op)->getResult(0).getType(),
+    LogicalResult inserted = step.getFunction().insertResult(
+        0, loss.getType(),
         names.getDictionaryAttr(
             {names.getNamedAttr(
                  MpcDialect::kRoleAttr,
                  RoleAttr::get(&getContext(), RoleKind::loss, StringAttr())),
-             names.getNamedAttr(
-                 MpcDialect::kNameAttr,
-                 names.getStringAttr(unusedName(step, "loss")))}));
-    step.terminator()->insertOperands(0, (*op)->getResult(0));
+             names.getNamedAttr(MpcDialect::kNameAttr,
+                                names.getStringAttr(name))}));
+    step.terminator()->insertOperands(0, loss);
     return inserted;
+  }
+
+  /// Makes result `index` the loss and an input the labels.
+  LogicalResult takeOutput(const StepFunction &step, unsigned index) {
+    func::FuncOp func = step.getFunction();
+    Value value = step.result(index);
+    auto type = cast<RankedTensorType>(value.getType());
+    std::string name = step.resultName(index).str();
+    if (type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+      return func.emitError() << "output '" << name << "' of type " << type
+                              << " is no loss, which is one float; choose "
+                                 "another output or another kind of loss";
+    BlockArgument label;
+    SmallVector<StringRef> inputs;
+    for (BlockArgument argument : step.arguments(RoleKind::input)) {
+      inputs.push_back(step.argumentName(argument.getArgNumber()));
+      if (labels.empty() || inputs.back() == labels)
+        label = argument;
+    }
+    if (!label)
+      return func.emitError()
+             << "the labels are input '" << labels
+             << "', but the model's inputs are " << llvm::join(inputs, ", ");
+    func.setArgAttr(
+        label.getArgNumber(), MpcDialect::kRoleAttr,
+        RoleAttr::get(&getContext(), RoleKind::label, StringAttr()));
+    if (type.getElementTypeBitWidth() < 32) {
+      OpBuilder builder = step.atEnd();
+      value = CastOp::create(builder, value.getLoc(),
+                             type.clone(builder.getF32Type()), value);
+    }
+    step.eraseResult(index);
+    return returnLoss(step, value, name);
   }
 
   /// The number of the result that is judged.

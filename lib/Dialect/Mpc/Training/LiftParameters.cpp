@@ -78,7 +78,8 @@ struct LiftParametersPass
 
   LogicalResult initialize(MLIRContext *context) override {
     for (const std::string &text : llvm::concat<const std::string>(
-             ArrayRef<std::string>(freeze), ArrayRef<std::string>(trainable)))
+             ArrayRef<std::string>(freeze), ArrayRef<std::string>(trainable),
+             ArrayRef<std::string>(parameters)))
       if (llvm::Expected<NameFilter> filter = NameFilter::create(text); !filter)
         return emitError(UnknownLoc::get(context),
                          llvm::toString(filter.takeError()));
@@ -93,15 +94,22 @@ struct LiftParametersPass
     func::FuncOp func = getOperation();
     if (func.isDeclaration() || !func.isPublic())
       return;
+    inputsFrozen.clear();
     StepFunction step(func);
     NameFilter frozen = llvm::cantFail(NameFilter::create(freeze)),
                chosen = llvm::cantFail(NameFilter::create(trainable));
+    SmallVector<std::string> weights;
+    if (failed(liftInputs(step, frozen, chosen, weights)))
+      return signalPassFailure();
     StepFunction::Ports ports(step);
     SmallVector<ConstantOp> constants(step.body().getOps<ConstantOp>());
     UniqueNames names('.', /*first=*/2);
-    SmallVector<std::string> weights;
+    for (const std::string &name : weights)
+      names.reserve(name);
     for (ConstantOp op : constants) {
       StringRef known = mpc::opName(op);
+      if (inputsFrozen.contains(op))
+        continue;
       bool isStatistics = statisticsUse(op);
       bool asked = !chosen.empty() && chosen.matches(known);
       if (!holdsWeights(op, chosen.isListed(known)))
@@ -124,6 +132,114 @@ struct LiftParametersPass
       }
     if (statistics)
       trainBatchNorms(step);
+  }
+
+  /// What inputs that stay as they are became; weights are sought elsewhere.
+  llvm::SmallPtrSet<Operation *, 8> inputsFrozen;
+
+  /// Turns the inputs that are parameters into such, each where it stands.
+  LogicalResult liftInputs(const StepFunction &step, NameFilter &frozen,
+                           NameFilter &chosen,
+                           SmallVectorImpl<std::string> &weights) {
+    NameFilter filter = llvm::cantFail(NameFilter::create(parameters));
+    func::FuncOp func = step.getFunction();
+    SmallVector<std::string> inputs;
+    for (BlockArgument argument : step.arguments(RoleKind::input)) {
+      unsigned number = argument.getArgNumber();
+      std::string name = step.argumentName(number).str();
+      auto initial =
+          func.getArgAttrOfType<ElementsAttr>(number, MpcDialect::kInitialAttr);
+      inputs.push_back(name);
+      if (!filter.matches(name)) {
+        // It comes with every batch.
+        func.removeArgAttr(number, MpcDialect::kInitialAttr);
+        continue;
+      }
+      auto type = cast<RankedTensorType>(argument.getType());
+      auto element = dyn_cast<FloatType>(type.getElementType());
+      if (!element || element.getWidth() < 16)
+        return func.emitError() << "input '" << name << "' of type " << type
+                                << " cannot be trained; parameters are floats "
+                                   "of 16 bits or more";
+      if (step.updateOf(argument))
+        return func.emitError()
+               << "parameter '" << name
+               << "' is donated to a result of the model; training renews it "
+                  "itself: export the model without donation";
+      weights.push_back(name);
+      auto master = element.getWidth() < 32
+                        ? type.clone(Float32Type::get(&getContext()))
+                        : type;
+      if (seed >= 0) {
+        initial = drawInitial(master, initialDistribution(argument),
+                              uint64_t(int64_t(seed)), name);
+      } else if (!initial) {
+        return func.emitError()
+               << "parameter '" << name << "' (" << type
+               << ") has no value to begin with; give an array of its name and "
+                  "type, or a seed to draw it from";
+      } else if (master != type) {
+        reference::Tensor tensor = *reference::Tensor::fromAttr(initial);
+        initial = std::move(tensor).withType(master).toAttr(name);
+      }
+      bool isFrozen = frozen.matches(name);
+      bool isChosen = chosen.empty() || chosen.matches(name);
+      if (isFrozen || !isChosen)
+        freezeInput(func, argument, name, initial);
+      else
+        makeParameter(func, argument, initial);
+    }
+    if (StringRef text = filter.unmatched(); !text.empty())
+      return func.emitError()
+             << "'" << text << "' is the name of no input; the model's are "
+             << llvm::join(inputs, ", ");
+    return success();
+  }
+
+  /// Gives an input the role of a parameter and the type of `initial`.
+  void makeParameter(func::FuncOp func, BlockArgument argument,
+                     ElementsAttr initial) {
+    unsigned number = argument.getArgNumber();
+    func.setArgAttr(
+        number, MpcDialect::kRoleAttr,
+        RoleAttr::get(&getContext(), RoleKind::parameter, StringAttr()));
+    func.setArgAttr(number, MpcDialect::kInitialAttr, initial);
+    ++numParameters;
+    Type narrow = argument.getType();
+    if (initial.getType() == narrow)
+      return;
+    argument.setType(initial.getType());
+    func.setType(FunctionType::get(&getContext(),
+                                   func.getBody().getArgumentTypes(),
+                                   func.getResultTypes()));
+    auto builder = OpBuilder::atBlockBegin(argument.getOwner());
+    auto cast = CastOp::create(builder, argument.getLoc(), narrow, argument);
+    argument.replaceAllUsesExcept(cast, cast);
+  }
+
+  /// Puts a constant in the place of an input.
+  void freezeInput(func::FuncOp func, BlockArgument argument, StringRef name,
+                   ElementsAttr initial) {
+    unsigned number = argument.getArgNumber();
+    auto builder = OpBuilder::atBlockBegin(argument.getOwner());
+    Location loc = NameLoc::get(builder.getStringAttr(name), argument.getLoc());
+    auto constant = ConstantOp::create(builder, loc, initial);
+    inputsFrozen.insert(constant);
+    Value value = constant;
+    if (value.getType() != argument.getType())
+      value = CastOp::create(builder, loc, argument.getType(), value);
+    argument.replaceAllUsesWith(value);
+    LogicalResult erased = func.eraseArgument(number);
+    assert(succeeded(erased) && "the argument has no uses left");
+    (void)erased;
+    // Results tell what they replace by number.
+    for (unsigned i = 0; i < func.getNumResults(); ++i)
+      if (auto alias =
+              func.getResultAttrOfType<IntegerAttr>(i, MpcDialect::kAliasAttr);
+          alias && alias.getInt() > int64_t(number))
+        func.setResultAttr(i, MpcDialect::kAliasAttr,
+                           builder.getI64IntegerAttr(alias.getInt() - 1));
+    ++numFrozen;
   }
 
   void lift(const StepFunction &step, ConstantOp op, StringRef name,

@@ -47,7 +47,12 @@ LogicalResult LossScaling::run() {
   if (failed(check()))
     return failure();
   findScale();
+  collectMarked();
   scaleSeeds();
+  if (!marked.empty()) {
+    holdMarkedStep();
+    return success();
+  }
   if (optimizers.empty()) {
     accumulateReturned();
     return success();

@@ -74,6 +74,13 @@ private:
   mlir::Value attemptedSteps(mlir::BlockArgument skipped);
   void recordOverflow();
   void holdStatistics();
+  /// The gradients of a backward pass that was found in the model: what is
+  /// divided by a seed.
+  void collectMarked();
+  /// Holds all state where one of them is not finite.
+  void holdMarkedStep();
+  /// The name of an argument whose new value depends on `gradient`.
+  std::string dependentOf(mlir::Value gradient) const;
 
   //===--------------------------------------------------------------------===//
   // Values
@@ -110,6 +117,8 @@ private:
   mlir::OpBuilder builder;
   mlir::Location loc;
   llvm::SmallVector<GradientSeedOp> seeds;
+  /// Those that collectMarked() found, in the order of the step.
+  llvm::SmallVector<mlir::Value> marked;
   llvm::SmallVector<OptimizerOpInterface> optimizers;
   llvm::SmallVector<Group> groups;
   /// The f32 scale; null without one.

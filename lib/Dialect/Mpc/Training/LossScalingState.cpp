@@ -9,6 +9,10 @@
 
 #include "LossScaling.h"
 
+#include "mlir/Analysis/TopologicalSortUtils.h"
+
+#include "llvm/ADT/DenseSet.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -61,7 +65,7 @@ Value LossScaling::attemptedSteps(BlockArgument skipped) {
   // One counter counts the applied steps and, by preset, the skipped ones. Two
   // need not agree, since one group may overflow alone, and with windows of
   // micro steps the counter counts windows.
-  if (groups.size() == 1 && !accumulatesMicroSteps()) {
+  if (groups.size() == 1 && groups.front().step && !accumulatesMicroSteps()) {
     Value applied = groups.front().step;
     return preset.countOnSkip == LossScalePreset::CountOnSkip::Hold
                ? create<AddOp>(applied, skipped)
@@ -130,4 +134,54 @@ void LossScaling::holdStatistics() {
     if (std::optional<unsigned> update = step.updateOf(argument))
       step.setUpdate(argument, create<SelectOp>(allFinite, step.result(*update),
                                                 argument));
+}
+
+//===----------------------------------------------------------------------===//
+// Steps that came whole
+//===----------------------------------------------------------------------===//
+
+void LossScaling::collectMarked() {
+  for (Operation &op : step.body()) {
+    auto division = dyn_cast<DivOp>(op);
+    Value divisor = division ? division.getRhs() : Value();
+    while (divisor && divisor.getDefiningOp<CastOp>())
+      divisor = divisor.getDefiningOp<CastOp>().getInput();
+    if (divisor && divisor.getDefiningOp<GradientSeedOp>() &&
+        !llvm::is_contained(marked, division.getLhs()))
+      marked.push_back(division.getLhs());
+  }
+}
+
+std::string LossScaling::dependentOf(Value gradient) const {
+  llvm::DenseSet<Value> reached = {gradient};
+  for (Operation &op : step.body())
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value v) { return reached.contains(v); }))
+      reached.insert_range(op.getResults());
+  for (BlockArgument argument : step.body().getArguments())
+    if (std::optional<unsigned> update = step.updateOf(argument);
+        update && reached.contains(step.result(*update)))
+      return step.argumentName(argument.getArgNumber()).str();
+  return "gradient";
+}
+
+void LossScaling::holdMarkedStep() {
+  Group &group = groups.emplace_back();
+  for (Value gradient : marked) {
+    group.gradients.push_back(gradient);
+    group.names.push_back(dependentOf(gradient));
+  }
+  checkGradients(group);
+  allFinite = group.finite;
+  if (allFinite) {
+    // Before the state of the scale is appended, which holds itself.
+    for (BlockArgument argument : step.body().getArguments())
+      if (std::optional<unsigned> update = step.updateOf(argument))
+        step.setUpdate(
+            argument,
+            create<SelectOp>(allFinite, step.result(*update), argument));
+    updateScale();
+    recordOverflow();
+  }
+  sortTopologically(&step.body());
 }

@@ -59,6 +59,10 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
       window whose norm is not finite is dropped, as an overflow: the scale backs
       off, the step counts as skipped, and the next window begins.
 
+    - In a step that mpc-find-gradients marked, without optimizers, what is divided
+      by the seed are the gradients; every result that replaces an argument keeps it
+      where one is not finite.
+
     Contract in: one block; roles on arguments and results; precision assigned.
     Contract out: no `mpc.gradient_seed` is left. Functions without seeds and
     optimizers are left alone.
@@ -79,6 +83,55 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numSeeds", "seeds", "cotangents of losses that received the scale">,
     Statistic<"numUpdates", "updates", "optimizer ops that were predicated or given an unscale">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+def FindGradientsPass : Pass<"mpc-find-gradients", "::mlir::func::FuncOp"> {
+  let summary = "Mark the backward pass of a model that is a whole training step";
+  let description = [{
+    A step that came as one function (loss, backward pass and update, as JAX
+    traces it) has neither seed nor optimizer ops. Its backward pass is linear in
+    the constants at which the cotangents of the loss begin; this pass multiplies
+    these by `mpc.gradient_seed` and divides by it where a value that is linear in
+    them is read by anything else:
+
+    ```mlir
+    %c = mpc.constant dense<-0.03125> : tensor<f32>
+    %0 = mpc.mul %onehot, %c
+    %dw = mpc.matmul %x, %0 transpose_lhs
+    %1 = mpc.mul %dw, %rate
+    ```
+    becomes
+    ```mlir
+    %seed = mpc.gradient_seed : tensor<f32>
+    %c2 = mpc.mul %c, %seed
+    %0 = mpc.mul %onehot, %c2
+    %dw = mpc.matmul %x, %0 transpose_lhs
+    %g = mpc.div %dw, %seed
+    %1 = mpc.mul %g, %rate
+    ```
+
+    The loss is the scalar float result that replaces no argument and needs the
+    fewest contractions. What no such result needs and adds up products or
+    elements, linear in a constant, is the backward pass. Of a product of two
+    values that are linear the one that more sums lie behind counts; a square is
+    linear in neither.
+
+    Contract in: Import's; results of state have `mpc.alias`.
+    Left alone, with a remark: a step whose gradients begin at no constant, and one
+    that returns something that depends on gradients, is no scalar and replaces no
+    argument: a step that overflows could not be skipped. Without a remark:
+    functions that are no step, or have a seed or optimizers already.
+
+    Numerics: none; a factor goes in and comes out where the function is linear in
+    it, whichever constants were taken for the beginnings.
+
+    Example: test/Dialect/Mpc/Training/find-gradients.mlir
+  }];
+  let statistics = [
+    Statistic<"numSeeds", "seeds", "constants that are multiplied by the seed">,
+    Statistic<"numGradients", "gradients", "values whose scale is taken out">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }

@@ -33,6 +33,11 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     name; what they leave out stays a constant. With `trainable` a scalar is
     lifted as well.
 
+    `parameters` are names or expressions of float arguments that are weights: a
+    model traced from a function of its weights has no constants for them. Such an
+    argument becomes one of role `parameter` where it stands, with the value that
+    its `mpc.initial` has or that is drawn; a frozen one becomes a constant.
+
     With `statistics`, batch norms whose statistics are not frozen become
     `batch_norm_training`, whose new statistics are results.
 
@@ -54,6 +59,8 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
                "parameters that stay constants: names or full-match regexes">,
     ListOption<"trainable", "trainable", "std::string",
                "where not empty, the parameters that alone are lifted">,
+    ListOption<"parameters", "parameters", "std::string",
+               "inputs that are parameters: names or full-match regexes">,
     Option<"statistics", "statistics", "bool", /*default=*/"false",
            "train batch norms: use the batch's statistics and renew the running ones">,
     Option<"momentum", "momentum", "double", /*default=*/"0.1",
@@ -62,7 +69,7 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
            "draw the initial values from this seed; -1 keeps the model's">,
   ];
   let statistics = [
-    Statistic<"numParameters", "parameters", "constants that became parameters">,
+    Statistic<"numParameters", "parameters", "constants and inputs that became parameters">,
     Statistic<"numFrozen", "frozen", "weights that stayed constants">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
@@ -114,6 +121,10 @@ def AttachLossPass : Pass<"mpc-attach-loss", "::mlir::func::FuncOp"> {
     and a remark says so. Classes stand on the last axis, in images `[N, C, H, W]`
     on axis 1. The loss is computed in f32 (f64 for f64 outputs).
 
+    Loss `output` takes the model's own: the output, a scalar, becomes the first
+    result, of role `loss`, and the input called `labels` (the last one, where none
+    is named) the argument of role `label`.
+
     Contract in: Simplify's, so that a softmax is one op.
     Contract out: exactly one result of role `loss`, a scalar.
 
@@ -123,11 +134,11 @@ def AttachLossPass : Pass<"mpc-attach-loss", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"loss", "loss", "std::string", /*default=*/"\"softmax_cross_entropy\"",
-           "softmax_cross_entropy, sigmoid_cross_entropy, mean_squared_error, mean_absolute_error or huber">,
+           "softmax_cross_entropy, sigmoid_cross_entropy, mean_squared_error, mean_absolute_error, huber or output">,
     Option<"output", "output", "std::string", /*default=*/"\"\"",
            "name of the output that is judged; empty takes the only one">,
     Option<"labels", "labels", "std::string", /*default=*/"\"\"",
-           "classes (i32) or dense; empty takes what the loss usually has">,
+           "classes (i32) or dense, of loss output an input's name; empty takes what the loss usually has">,
     Option<"labelSmoothing", "label-smoothing", "double", /*default=*/"0.0",
            "share of each label that is spread over all classes">,
     Option<"ignoreIndex", "ignore-index", "std::string", /*default=*/"\"\"",

@@ -1,0 +1,263 @@
+//===- RowIndependence.cpp - rows that do not know each other -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The two functions are walked side by side: extents that differ are those that
+// hold rows. Every op must put the rows of its operands into one dimension of
+// each result; nothing is assumed of an op without a rule (RowRules.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/RowIndependence.h"
+
+#include "RowRules.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// Walks two functions side by side.
+class RowFollower {
+public:
+  RowFollower(int64_t fewRows, int64_t manyRows, StringRef dimension)
+      : fewRows(fewRows), manyRows(manyRows), dimension(dimension) {}
+
+  RowIndependence run(func::FuncOp few, func::FuncOp many);
+
+private:
+  using Outcome = RowIndependence::Outcome;
+
+  /// The dimensions in which the extents of two values differ; nullopt where
+  /// they are not values of one kind.
+  static std::optional<SmallVector<unsigned>> differingDims(Value few,
+                                                            Value many);
+  /// Whether two ops are the same but for what extents decide.
+  bool isSameOp(Operation &few, Operation &many) const;
+  Outcome follow(Operation &few, Operation &many);
+  Outcome followSource(Operation &few, Operation &many, unsigned dim);
+  Outcome define(Value few, Value many, std::optional<RowPlace> place);
+  Outcome mixed(Operation &op, const Twine &why) const;
+  /// Times that a dimension of this extent holds an element of each row.
+  int64_t elementsPerRow(Value value, unsigned dim) const {
+    return shapeOf(value)[dim] / manyRows;
+  }
+
+  int64_t fewRows, manyRows;
+  StringRef dimension;
+  /// By values of the function with many rows.
+  llvm::DenseMap<Value, Value> twins;
+  llvm::DenseMap<Value, RowPlace> places;
+};
+
+} // namespace
+
+std::optional<SmallVector<unsigned>> RowFollower::differingDims(Value few,
+                                                                Value many) {
+  auto left = dyn_cast<RankedTensorType>(few.getType()),
+       right = dyn_cast<RankedTensorType>(many.getType());
+  if (!left || !right || left.getRank() != right.getRank() ||
+      left.getElementType() != right.getElementType())
+    return std::nullopt;
+  SmallVector<unsigned> dims;
+  for (unsigned i = 0; i < left.getRank(); ++i)
+    if (left.getDimSize(i) != right.getDimSize(i))
+      dims.push_back(i);
+  return dims;
+}
+
+/// Whether two constants of one type hold the same bytes.
+static bool holdSame(ElementsAttr few, ElementsAttr many) {
+  if (few == many)
+    return true;
+  FailureOr<ConstantBytes> left = ConstantBytes::get(few),
+                           right = ConstantBytes::get(many);
+  return few.getType() == many.getType() && succeeded(left) &&
+         succeeded(right) && left->bytes() == right->bytes();
+}
+
+/// Whether the constants have equal elements in the rows that both have along
+/// `dim`, each row being one place.
+static bool beginAlike(ElementsAttr few, ElementsAttr many, unsigned dim) {
+  FailureOr<ConstantBytes> left = ConstantBytes::get(few),
+                           right = ConstantBytes::get(many);
+  if (failed(left) || failed(right))
+    return false;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(few.getType()).getShape();
+  int64_t outer = productOf(shape.take_front(dim));
+  if (outer == 0 || left->bytes().empty())
+    return true;
+  size_t fewRun = left->bytes().size() / size_t(outer),
+         manyRun = right->bytes().size() / size_t(outer);
+  for (size_t i = 0; i < size_t(outer); ++i)
+    if (std::memcmp(left->bytes().data() + i * fewRun,
+                    right->bytes().data() + i * manyRun,
+                    std::min(fewRun, manyRun)) != 0)
+      return false;
+  return true;
+}
+
+bool RowFollower::isSameOp(Operation &few, Operation &many) const {
+  if (few.getName() != many.getName() ||
+      few.getNumOperands() != many.getNumOperands() ||
+      few.getNumResults() != many.getNumResults())
+    return false;
+  for (auto [left, right] :
+       llvm::zip_equal(few.getOperands(), many.getOperands()))
+    if (twins.lookup(right) != left)
+      return false;
+  // Numbers are compared where it is known which of them are of which row.
+  if (isa<mpc::ConstantOp>(many))
+    return true;
+  // How much is taken shows in the result's extents.
+  if (auto slice = dyn_cast<SliceOp>(many)) {
+    auto other = cast<SliceOp>(few);
+    return slice.getOffsets() == other.getOffsets() &&
+           slice.getStrideValues() == other.getStrideValues();
+  }
+  return few.getPropertiesAsAttribute() == many.getPropertiesAsAttribute();
+}
+
+RowIndependence::Outcome RowFollower::mixed(Operation &op,
+                                            const Twine &why) const {
+  op.emitError() << "'" << op.getName() << "' " << why.str() << ": dimension '"
+                 << dimension << "' cannot be padded from "
+                 << std::min(fewRows, manyRows) << " to "
+                 << std::max(fewRows, manyRows) << "; give it no buckets";
+  return Outcome::Mixed;
+}
+
+RowIndependence::Outcome RowFollower::define(Value few, Value many,
+                                             std::optional<RowPlace> place) {
+  twins[many] = few;
+  std::optional<SmallVector<unsigned>> dims = differingDims(few, many);
+  if (!dims)
+    return Outcome::OtherProgram;
+  Operation *op = many.getDefiningOp();
+  if (dims->empty())
+    return place ? mixed(*op, "makes one value of all rows")
+                 : Outcome::Independent;
+  if (dims->size() > 1 || !place || place->dim != dims->front())
+    return mixed(*op, "mixes rows");
+  unsigned dim = dims->front();
+  int64_t perRow = elementsPerRow(many, dim);
+  if (perRow * manyRows != shapeOf(many)[dim] ||
+      perRow * fewRows != shapeOf(few)[dim] || perRow % place->width != 0)
+    return mixed(*op, "makes extents that do not grow with the rows");
+  places[many] = *place;
+  return Outcome::Independent;
+}
+
+RowIndependence::Outcome
+RowFollower::followSource(Operation &few, Operation &many, unsigned dim) {
+  Value left = few.getResult(0), right = many.getResult(0);
+  int64_t perRow = elementsPerRow(right, dim);
+  // Where all elements along the dimension are equal any order is one.
+  RowPlace place{dim, std::max<int64_t>(perRow, 1)};
+  if (auto constant = dyn_cast<mpc::ConstantOp>(many)) {
+    ElementsAttr before = cast<mpc::ConstantOp>(few).getValue();
+    std::optional<double> splat = splatValue(constant.getValue());
+    bool same =
+        splat ? splatValue(before) == splat
+              : perRow == 1 && beginAlike(before, constant.getValue(), dim);
+    if (!same)
+      return mixed(many,
+                   "holds numbers that depend on how many rows there are");
+  } else if (auto iota = dyn_cast<IotaOp>(many)) {
+    if (iota.getAxis() == dim && perRow != 1)
+      return mixed(many, "counts places of several rows");
+  } else if (!isa<BroadcastOp>(many)) {
+    return mixed(many, "has no rule that keeps rows apart");
+  }
+  return define(left, right, place);
+}
+
+RowIndependence::Outcome RowFollower::follow(Operation &few, Operation &many) {
+  if (!isSameOp(few, many))
+    return Outcome::OtherProgram;
+  if (many.getNumRegions() != 0)
+    return mixed(many, "has regions, into which rows are not followed");
+  bool readsRows = llvm::any_of(
+      many.getOperands(), [&](Value value) { return places.contains(value); });
+  if (!readsRows) {
+    // The same numbers, or the same for each row.
+    for (auto [left, right] :
+         llvm::zip_equal(few.getResults(), many.getResults())) {
+      std::optional<SmallVector<unsigned>> dims = differingDims(left, right);
+      if (!dims)
+        return Outcome::OtherProgram;
+      Outcome outcome = Outcome::Independent;
+      if (dims->empty()) {
+        auto constant = dyn_cast<mpc::ConstantOp>(many);
+        if (constant && !holdSame(cast<mpc::ConstantOp>(few).getValue(),
+                                  constant.getValue()))
+          return mixed(many,
+                       "holds numbers that depend on how many rows there are");
+        outcome = define(left, right, std::nullopt);
+      } else if (dims->size() > 1 || many.getNumResults() != 1) {
+        return mixed(many, "mixes rows");
+      } else {
+        outcome = followSource(few, many, dims->front());
+      }
+      if (outcome != Outcome::Independent)
+        return outcome;
+    }
+    return Outcome::Independent;
+  }
+  RowRules rules(&many, places, manyRows);
+  for (unsigned i = 0; i < many.getNumResults(); ++i) {
+    std::optional<RowPlace> place = rules.placeIn(i);
+    if (!place)
+      return mixed(many, rules.why());
+    if (Outcome outcome = define(few.getResult(i), many.getResult(i), place);
+        outcome != Outcome::Independent)
+      return outcome;
+  }
+  return Outcome::Independent;
+}
+
+RowIndependence RowFollower::run(func::FuncOp few, func::FuncOp many) {
+  RowIndependence result;
+  Block &left = few.getBody().front(), &right = many.getBody().front();
+  result.outcome = Outcome::OtherProgram;
+  if (left.getNumArguments() != right.getNumArguments())
+    return result;
+  for (auto [argument, padded] :
+       llvm::zip_equal(left.getArguments(), right.getArguments())) {
+    std::optional<SmallVector<unsigned>> dims = differingDims(argument, padded);
+    if (!dims || dims->size() > 1)
+      return result;
+    twins[padded] = argument;
+    if (!dims->empty())
+      places[padded] = {dims->front(), 1};
+  }
+  auto op = left.begin(), twin = right.begin();
+  for (; op != left.end() && twin != right.end(); ++op, ++twin) {
+    if (twin->hasTrait<OpTrait::IsTerminator>())
+      break;
+    if (Outcome outcome = follow(*op, *twin); outcome != Outcome::Independent) {
+      result.outcome = outcome;
+      return result;
+    }
+  }
+  if (op == left.end() || twin == right.end() || !isSameOp(*op, *twin))
+    return result;
+  for (Value value : twin->getOperands()) {
+    auto place = places.find(value);
+    result.results.push_back(
+        place == places.end() ? std::nullopt : std::optional(place->second));
+  }
+  result.outcome = Outcome::Independent;
+  return result;
+}
+
+RowIndependence mpc::followRows(func::FuncOp few, func::FuncOp many,
+                                int64_t fewRows, int64_t manyRows,
+                                StringRef dimension) {
+  return RowFollower(fewRows, manyRows, dimension).run(few, many);
+}

@@ -1,0 +1,419 @@
+//===- FindGradients.cpp - the backward pass of a whole step --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Contract in: Import's; before Simplify, which multiplies the constants at
+// which the cotangents begin into others. Contract out: a seed that multiplies
+// where they begin, and divides where what is linear in it ends.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
+#include "mpc/Dialect/Mpc/Training/Passes.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_FINDGRADIENTSPASS
+#include "mpc/Dialect/Mpc/Training/Passes.h.inc"
+} // namespace mpc
+
+//===----------------------------------------------------------------------===//
+// What ops are linear in
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+using Operands = SmallVector<unsigned, 2>;
+
+/// The operands in which an op with one float result is linear.
+struct Linearity {
+  /// Those in which it is linear together: terms of a sum, parts of a whole.
+  Operands together;
+  /// Those in each of which it is linear while the others stay.
+  Operands alone;
+  /// Whether it adds elements up: a backward pass is made of such ops.
+  bool adds = false;
+};
+
+} // namespace
+
+static Linearity linearityOf(Operation *op) {
+  if (op->getNumResults() != 1 ||
+      !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+    return {};
+  if (isa<ContractionOpInterface>(op) && op->getNumOperands() == 2)
+    return {{}, {0, 1}, /*adds=*/true};
+  if (op->hasTrait<AddsUp>())
+    return {{0}, {}, /*adds=*/true};
+  if (op->hasTrait<Additive>())
+    return {{0, 1}, {}};
+  if (auto movement = dyn_cast<MovementOpInterface>(op)) {
+    Linearity linearity;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (movement.givesElements(i))
+        linearity.together.push_back(i);
+    return linearity;
+  }
+  return llvm::TypeSwitch<Operation *, Linearity>(op)
+      .Case<CumsumOp, AvgPoolOp, AvgPoolGradientOp>(
+          [](Operation *) { return Linearity{{0}, {}, /*adds=*/true}; })
+      .Case([](MaxPoolGradientOp) { return Linearity{{1}, {}, /*adds=*/true}; })
+      .Case<ScatterElementsOp, ScatterNdOp>([](auto scatter) {
+        ScatterReduction how = scatter.getReduction();
+        bool adds = how == ScatterReduction::add;
+        return adds || how == ScatterReduction::none
+                   ? Linearity{{0, 2}, {}, adds}
+                   : Linearity();
+      })
+      .Case([](CastOp cast) {
+        bool isFloat =
+            isa<FloatType>(getElementTypeOrSelf(cast.getInput().getType()));
+        return isFloat ? Linearity{{0}, {}} : Linearity();
+      })
+      .Case<NegOp>([](Operation *) { return Linearity{{0}, {}}; })
+      .Case<SelectOp>([](Operation *) { return Linearity{{1, 2}, {}}; })
+      .Case<MulOp>([](Operation *) { return Linearity{{}, {0, 1}}; })
+      .Case<DivOp>([](Operation *) { return Linearity{{}, {0}}; })
+      .Default([](Operation *) { return Linearity(); });
+}
+
+//===----------------------------------------------------------------------===//
+// The step
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Finds what of a function is linear in the constants at which the cotangents
+/// of a loss begin.
+class GradientFinder {
+public:
+  explicit GradientFinder(func::FuncOp function) : step(function) {}
+
+  /// Whether the function is a training step with state that it replaces.
+  bool isStep();
+  /// Marks the backward pass; false with a remark where none is found.
+  bool find();
+  /// Writes the seeds and the ends.
+  void rewrite();
+
+  int64_t seeds = 0, gradients = 0;
+
+private:
+  /// What a value is with respect to the seeds.
+  enum class Kind {
+    /// Not linear in any.
+    Other,
+    Zero,
+    /// A number that the step multiplies by: a seed, if it is taken as one.
+    Number,
+    /// Linear in a seed, by way of `depth` ops that add up.
+    Linear,
+  };
+  struct State {
+    Kind kind = Kind::Other;
+    int64_t depth = 0;
+    /// The operands by which it is linear.
+    Operands by;
+  };
+
+  void collectAncestors(Value value, llvm::DenseSet<Operation *> &found) const;
+  const State &stateOf(Value value) const;
+  State follow(Operation *op) const;
+  State followTogether(const Linearity &linearity, Operation *op) const;
+  State followAlone(const Linearity &linearity, Operation *op) const;
+  bool isBackward(Operation *op) const { return backward.contains(op); }
+  /// The operand is one by which an op of the backward pass is linear.
+  bool carriesSeed(OpOperand &use) const;
+  Value seeded(OpBuilder &builder, Value number);
+  /// The seed in the element type of a value.
+  Value seedOf(OpBuilder &builder, Location loc, Type element);
+
+  StepFunction step;
+  /// What the loss, and what is returned beside it, is computed from.
+  llvm::DenseSet<Operation *> forward, backward;
+  llvm::DenseMap<Value, State> states;
+  llvm::DenseMap<Value, Value> seededNumbers;
+  Value seed;
+};
+
+} // namespace
+
+void GradientFinder::collectAncestors(
+    Value value, llvm::DenseSet<Operation *> &found) const {
+  SmallVector<Operation *> open;
+  auto add = [&](Value read) {
+    if (Operation *op = read.getDefiningOp(); op && found.insert(op).second)
+      open.push_back(op);
+  };
+  add(value);
+  while (!open.empty())
+    for (Value operand : open.pop_back_val()->getOperands())
+      add(operand);
+}
+
+static int64_t countContractions(const llvm::DenseSet<Operation *> &ops) {
+  return llvm::count_if(
+      ops, [](Operation *op) { return isa<ContractionOpInterface>(op); });
+}
+
+bool GradientFinder::isStep() {
+  func::FuncOp function = step.getFunction();
+  bool replaces = false;
+  int64_t fewest = 0;
+  std::vector<llvm::DenseSet<Operation *>> others;
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    Value value = step.result(i);
+    if (function.getResultAttr(i, MpcDialect::kAliasAttr)) {
+      replaces |= isa<FloatType>(getElementTypeOrSelf(value.getType()));
+      continue;
+    }
+    collectAncestors(value, others.emplace_back());
+    // Of scalars the loss needs the fewest products: a norm of gradients needs
+    // those of the backward pass as well.
+    auto type = cast<RankedTensorType>(value.getType());
+    int64_t products = countContractions(others.back());
+    if (elementCount(type) != 1 || !isa<FloatType>(type.getElementType()) ||
+        products == 0 || (fewest != 0 && products >= fewest))
+      continue;
+    fewest = products;
+    forward = others.back();
+  }
+  if (!replaces || fewest == 0)
+    return false;
+  // Outputs and measures beside the loss need no products of their own.
+  llvm::DenseSet<Operation *> loss = forward;
+  for (const llvm::DenseSet<Operation *> &ops : others)
+    if (llvm::all_of(ops, [&](Operation *op) {
+          return !isa<ContractionOpInterface>(op) || loss.contains(op);
+        }))
+      forward.insert(ops.begin(), ops.end());
+  return llvm::any_of(step.body(), [&](Operation &op) {
+    return isa<ContractionOpInterface>(op) && !forward.contains(&op);
+  });
+}
+
+const GradientFinder::State &GradientFinder::stateOf(Value value) const {
+  static const State other;
+  auto found = states.find(value);
+  return found == states.end() ? other : found->second;
+}
+
+GradientFinder::State GradientFinder::followTogether(const Linearity &linearity,
+                                                     Operation *op) const {
+  State state{Kind::Zero, 0, {}};
+  for (unsigned index : linearity.together) {
+    const State &operand = stateOf(op->getOperand(index));
+    if (operand.kind == Kind::Other)
+      return {};
+    state.kind = std::max(state.kind, operand.kind);
+    state.depth = std::max(state.depth, operand.depth);
+    if (operand.kind != Kind::Zero)
+      state.by.push_back(index);
+  }
+  return state;
+}
+
+GradientFinder::State GradientFinder::followAlone(const Linearity &linearity,
+                                                  Operation *op) const {
+  State state;
+  bool allNumbers = true;
+  for (Value operand : op->getOperands())
+    allNumbers &= stateOf(operand).kind == Kind::Number;
+  for (unsigned index : linearity.alone) {
+    const State &operand = stateOf(op->getOperand(index));
+    if (operand.kind == Kind::Zero)
+      return {Kind::Zero, 0, {}};
+    if (operand.kind == Kind::Other || operand.kind < state.kind)
+      continue;
+    if (operand.kind == state.kind && operand.kind == Kind::Linear) {
+      // The square of a gradient is linear in no seed. Of what a backward pass
+      // computes again, few ops lie behind a number.
+      if (operand.depth == state.depth)
+        return {};
+      if (operand.depth < state.depth)
+        continue;
+    }
+    state = {operand.kind, operand.depth, {index}};
+  }
+  if (state.kind == Kind::Number && !allNumbers)
+    state.kind = Kind::Linear;
+  return state;
+}
+
+GradientFinder::State GradientFinder::follow(Operation *op) const {
+  Linearity linearity = linearityOf(op);
+  State state;
+  if (!linearity.together.empty())
+    state = followTogether(linearity, op);
+  else if (!linearity.alone.empty())
+    state = followAlone(linearity, op);
+  if (state.kind == Kind::Linear && linearity.adds)
+    ++state.depth;
+  return state;
+}
+
+bool GradientFinder::carriesSeed(OpOperand &use) const {
+  Operation *op = use.getOwner();
+  return isBackward(op) && llvm::is_contained(stateOf(op->getResult(0)).by,
+                                              use.getOperandNumber());
+}
+
+bool GradientFinder::find() {
+  for (Operation &op : step.body()) {
+    if (auto constant = dyn_cast<mpc::ConstantOp>(op)) {
+      std::optional<double> splat =
+          isa<FloatType>(getElementTypeOrSelf(constant.getType()))
+              ? splatValue(constant.getValue())
+              : std::nullopt;
+      if (splat)
+        states[constant] = {*splat == 0 ? Kind::Zero : Kind::Number, 0, {}};
+      continue;
+    }
+    if (op.getNumResults() != 1)
+      continue;
+    State state = follow(&op);
+    // What the loss needs is linear in no seed, but what it broadcasts may be
+    // a number.
+    if (forward.contains(&op) && state.kind == Kind::Linear)
+      state = {};
+    if (state.kind != Kind::Other)
+      states[op.getResult(0)] = state;
+  }
+  bool hasProduct = false;
+  for (Operation &op : llvm::reverse(step.body())) {
+    if (op.getNumResults() != 1)
+      continue;
+    const State &state = stateOf(op.getResult(0));
+    if (state.kind != Kind::Linear)
+      continue;
+    bool isRead = llvm::any_of(
+        op.getUses(), [&](OpOperand &use) { return carriesSeed(use); });
+    if (!isRead && !linearityOf(&op).adds)
+      continue;
+    backward.insert(&op);
+    hasProduct |= isa<ContractionOpInterface>(op);
+  }
+  func::FuncOp function = step.getFunction();
+  if (!hasProduct) {
+    function.emitRemark()
+        << "looks like a training step, but its gradients begin at no constant "
+           "that could be scaled; it computes without a loss scale: scale the "
+           "loss in the model, or train its loss with mpc train";
+    return false;
+  }
+  // A step that is skipped must leave all that depends on the gradients as it
+  // was.
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    Value value = step.result(i);
+    llvm::DenseSet<Operation *> ancestors;
+    collectAncestors(value, ancestors);
+    if (function.getResultAttr(i, MpcDialect::kAliasAttr) ||
+        elementCount(value.getType()) == 1 ||
+        !llvm::any_of(ancestors, [&](Operation *op) { return isBackward(op); }))
+      continue;
+    function.emitRemark()
+        << "result '" << step.resultName(i)
+        << "' depends on the gradients and replaces no argument; the step "
+           "computes without a loss scale, since one that overflows could not "
+           "be skipped: donate the state that it replaces";
+    return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The rewrite
+//===----------------------------------------------------------------------===//
+
+Value GradientFinder::seedOf(OpBuilder &builder, Location loc, Type element) {
+  if (!seed) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&step.body());
+    seed =
+        GradientSeedOp::create(builder, step.getFunction().getLoc(),
+                               RankedTensorType::get({}, builder.getF32Type()));
+  }
+  if (element.isF32())
+    return seed;
+  return CastOp::create(builder, loc, RankedTensorType::get({}, element), seed);
+}
+
+Value GradientFinder::seeded(OpBuilder &builder, Value number) {
+  if (Value made = seededNumbers.lookup(number))
+    return made;
+  Operation *op = number.getDefiningOp();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfter(op);
+  // The number itself, not its copies.
+  if (isa<BroadcastOp, ReshapeOp>(op)) {
+    Value inner = seeded(builder, op->getOperand(0));
+    Operation *copy = builder.clone(*op);
+    copy->setOperand(0, inner);
+    return seededNumbers[number] = copy->getResult(0);
+  }
+  ++seeds;
+  Value factor =
+      seedOf(builder, op->getLoc(), getElementTypeOrSelf(number.getType()));
+  return seededNumbers[number] = MulOp::create(
+             builder, op->getLoc(), number.getType(), number, factor);
+}
+
+void GradientFinder::rewrite() {
+  OpBuilder builder(step.getFunction());
+  SmallVector<Operation *> ops;
+  for (Operation &op : step.body())
+    if (isBackward(&op))
+      ops.push_back(&op);
+  for (Operation *op : ops)
+    for (unsigned index : stateOf(op->getResult(0)).by)
+      if (stateOf(op->getOperand(index)).kind == Kind::Number)
+        op->setOperand(index, seeded(builder, op->getOperand(index)));
+  for (Operation *op : ops) {
+    Value value = op->getResult(0);
+    SmallVector<OpOperand *> ends;
+    for (OpOperand &use : value.getUses())
+      if (!carriesSeed(use))
+        ends.push_back(&use);
+    if (ends.empty())
+      continue;
+    builder.setInsertionPointAfter(op);
+    Value factor =
+        seedOf(builder, op->getLoc(), getElementTypeOrSelf(value.getType()));
+    Value end =
+        DivOp::create(builder, op->getLoc(), value.getType(), value, factor);
+    for (OpOperand *use : ends)
+      use->set(end);
+    ++gradients;
+  }
+}
+
+namespace {
+
+struct FindGradientsPass : mpc::impl::FindGradientsPassBase<FindGradientsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (function.isDeclaration() || !function.isPublic() ||
+        !function.getBody().hasOneBlock())
+      return;
+    bool isOurs = llvm::any_of(function.getBody().front(), [](Operation &op) {
+      return isa<GradientSeedOp, OptimizerOpInterface>(op);
+    });
+    GradientFinder finder(function);
+    if (isOurs || !finder.isStep() || !finder.find())
+      return markAllAnalysesPreserved();
+    finder.rewrite();
+    numSeeds += finder.seeds;
+    numGradients += finder.gradients;
+  }
+};
+
+} // namespace
