@@ -60,7 +60,11 @@ const OpEntry *mpc::onnx::findOp(StringRef domain, StringRef name) {
                             quantizedRecurrentOps(),
                             microsoftAttentionOps(),
                             groupQueryAttentionOps(),
-                            rotaryEmbeddingOps()})
+                            rotaryEmbeddingOps(),
+                            roiAlignOps(),
+                            deformConvOps(),
+                            detOps(),
+                            randomOps()})
       for (const OpEntry &entry : family)
         entries[entry.name] = &entry;
     return entries;
