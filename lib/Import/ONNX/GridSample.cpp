@@ -2,107 +2,27 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every result position names a place between the input's elements; its value
-// is a weighted sum of the elements around. Each of these taps is one gather
-// over the flattened image, its index and weight computed by elementwise ops.
-//
 //===----------------------------------------------------------------------===//
 
-#include "NodeImport.h"
+#include "Sampling.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-namespace {
-
-enum class Padding { Zeros, Border, Reflection };
-
-/// Arithmetic on positions of one spatial dimension.
-class Axis {
-public:
-  Axis(NodeImport &n, int64_t extent, bool aligned, Padding padding, Type type)
-      : n(n), type(type), extent(extent), padding(padding), aligned(aligned),
-        low(aligned ? 0.0 : -0.5), high(double(extent) - (aligned ? 1 : 0.5)) {}
-
-  /// From [-1, 1] to positions.
-  Value denormalize(Value x) {
-    Value shifted = n.op<AddOp>({x, number(1)});
-    if (aligned)
-      return scale(shifted, double(extent - 1) / 2);
-    Value scaled = scale(shifted, double(extent));
-    return scale(n.op<SubOp>({scaled, number(1)}), 0.5);
-  }
-
-  /// Brings positions beyond the borders back, unless they read zeros.
-  Value bringInside(Value x) {
-    if (padding == Padding::Zeros)
-      return x;
-    if (padding == Padding::Reflection)
-      return reflect(x);
-    Value outside =
-        n.op<OrOp>({n.compare(ComparePredicate::lt, x, number(low)),
-                    n.compare(ComparePredicate::gt, x, number(high))});
-    return n.select(outside, clamp(x), x);
-  }
-
-  /// The element at whole positions `x` as an i64 index, always inside.
-  Value index(Value x) {
-    if (padding == Padding::Reflection)
-      x = reflect(x);
-    return n.cast(clamp(x), n.builder.getI64Type());
-  }
-
-  /// 1 where a whole position is inside, 0 elsewhere; null where padding is not
-  /// zeros.
-  Value weightInside(Value x) {
-    if (padding != Padding::Zeros)
-      return nullptr;
-    Value inside = n.op<AndOp>(
-        {n.compare(ComparePredicate::ge, x, number(0)),
-         n.compare(ComparePredicate::le, x, number(double(extent - 1)))});
-    return n.cast(inside, type);
-  }
-
-  Value number(double value) { return n.scalar(value, type); }
-  Value scale(Value x, double factor) {
-    return n.op<MulOp>({x, number(factor)});
-  }
-
-private:
-  Value clamp(Value x) {
-    return n.op<ClampOp>({x, number(0), number(double(extent - 1))});
-  }
-
-  /// Mirrors at both borders: a triangle wave of period 2 * (high - low).
-  Value reflect(Value x) {
-    double range = high - low;
-    if (range <= 0)
-      return n.op<MaxOp>({n.op<MinOp>({x, number(low)}), number(low)});
-    Value distance = n.op<AbsOp>(n.op<SubOp>({x, number(low)}));
-    Value turned = n.op<RemOp>({distance, number(2 * range)});
-    Value back = n.op<SubOp>({number(2 * range), turned});
-    return n.op<AddOp>({n.op<MinOp>({turned, back}), number(low)});
-  }
-
-  NodeImport &n;
-  Type type;
-  int64_t extent;
-  Padding padding;
-  bool aligned;
-  double low, high;
-};
-
-/// One tap along one dimension: an index, and its weight (null means 1).
-struct Tap {
-  Value index, weight;
-};
-
-} // namespace
+/// From [-1, 1] to positions.
+static Value denormalize(NodeImport &n, SampleAxis &axis, Value x,
+                         bool aligned) {
+  Value shifted = n.op<AddOp>({x, axis.number(1)});
+  if (aligned)
+    return axis.scale(shifted, double(axis.extent - 1) / 2);
+  Value scaled = axis.scale(shifted, double(axis.extent));
+  return axis.scale(n.op<SubOp>({scaled, axis.number(1)}), 0.5);
+}
 
 /// The cubic convolution kernel (a = -0.75) at distance |t| in [0, 1] or [1,
 /// 2].
-static Value cubicWeight(NodeImport &n, Axis &axis, Value t, bool near) {
+static Value cubicWeight(NodeImport &n, SampleAxis &axis, Value t, bool near) {
   constexpr double a = -0.75;
   auto step = [&](Value value, double constant) {
     return n.op<AddOp>({n.op<MulOp>({value, t}), axis.number(constant)});
@@ -117,34 +37,22 @@ static Value cubicWeight(NodeImport &n, Axis &axis, Value t, bool near) {
 }
 
 /// The taps along one dimension around the positions `x`.
-static SmallVector<Tap> tapsAround(NodeImport &n, Axis &axis, Value x,
+static SmallVector<Tap> tapsAround(NodeImport &n, SampleAxis &axis, Value x,
                                    StringRef mode) {
-  SmallVector<Tap> taps;
-  auto add = [&](Value position, Value weight) {
-    Value inside = axis.weightInside(position);
-    if (inside)
-      weight = weight ? n.op<MulOp>({weight, inside}) : inside;
-    taps.push_back({axis.index(position), weight});
-  };
-  if (mode == "nearest") {
-    add(x, nullptr);
-    return taps;
-  }
+  if (mode == "nearest")
+    return {axis.at(x)};
+  if (mode == "linear")
+    return axis.linear(x);
   Value base = n.op<FloorOp>(x), ratio = n.op<SubOp>({x, base});
   Value rest = n.op<SubOp>({axis.number(1), ratio});
-  Value next = n.op<AddOp>({base, axis.number(1)});
-  if (mode == "linear") {
-    add(base, rest);
-    add(next, ratio);
-    return taps;
-  }
-  add(n.op<SubOp>({base, axis.number(1)}),
-      cubicWeight(n, axis, n.op<AddOp>({ratio, axis.number(1)}), false));
-  add(base, cubicWeight(n, axis, ratio, true));
-  add(next, cubicWeight(n, axis, rest, true));
-  add(n.op<AddOp>({base, axis.number(2)}),
-      cubicWeight(n, axis, n.op<AddOp>({rest, axis.number(1)}), false));
-  return taps;
+  auto beside = [&](Value near) {
+    return cubicWeight(n, axis, n.op<AddOp>({near, axis.number(1)}), false);
+  };
+  return {axis.at(n.op<SubOp>({base, axis.number(1)}), beside(ratio)),
+          axis.at(base, cubicWeight(n, axis, ratio, true)),
+          axis.at(n.op<AddOp>({base, axis.number(1)}),
+                  cubicWeight(n, axis, rest, true)),
+          axis.at(n.op<AddOp>({base, axis.number(2)}), beside(rest))};
 }
 
 static LogicalResult convertGridSample(NodeImport &n) {
@@ -192,40 +100,18 @@ static LogicalResult convertGridSample(NodeImport &n) {
   for (int64_t d = 0; d < spatial && !n.failed(); ++d) {
     int64_t extent = n.dim(x, d + 2);
     stride /= extent;
-    Axis axis(n, extent, aligned, padding, wide);
+    SampleAxis axis(n, extent, padding, wide, aligned);
     // The grid names the last dimension first.
     Value normal = n.reshape(n.sliceAxis(coordinates, 3, spatial - 1 - d, 1),
                              {batch, 1, points});
-    Value position = axis.denormalize(normal);
+    Value position = denormalize(n, axis, normal, aligned);
     if (mode == "nearest")
       position = n.op<RoundOp>(position);
     position = axis.bringInside(position);
-    SmallVector<Tap> taps = tapsAround(n, axis, position, mode), next;
-    for (const Tap &before : combined) {
-      for (const Tap &tap : taps) {
-        Value index = tap.index;
-        if (stride != 1)
-          index = n.op<MulOp>(
-              {index, n.scalar(double(stride), n.builder.getI64Type())});
-        if (before.index)
-          index = n.op<AddOp>({before.index, index});
-        Value weight = !before.weight ? tap.weight
-                       : !tap.weight ? before.weight
-                                     : n.op<MulOp>({before.weight, tap.weight});
-        next.push_back({index, weight});
-      }
-    }
-    combined = std::move(next);
+    combined =
+        combineTaps(n, combined, tapsAround(n, axis, position, mode), stride);
   }
-  Value sum;
-  for (const Tap &tap : combined) {
-    Value index = n.broadcast(tap.index, {batch, channels, points});
-    Value part =
-        n.op<GatherElementsOp>({image, index}, n.attr("axis", int64_t(2)));
-    if (tap.weight)
-      part = n.op<MulOp>({part, tap.weight});
-    sum = sum ? n.op<AddOp>({sum, part}) : part;
-  }
+  Value sum = sumOfTaps(n, image, combined);
   return n.result(n.cast(n.reshape(sum, resultShape), type));
 }
 

@@ -72,6 +72,9 @@ public:
   /// nothing.
   int64_t oldBatch = 0, newBatch = 0;
 
+  /// Streams of random bits drawn so far: nodes that a loop repeats draw anew.
+  int64_t randomStreams = 0;
+
   /// The small types (SmallType.h) of the values that have one.
   llvm::DenseMap<mlir::Value, int32_t> smallTypes;
 

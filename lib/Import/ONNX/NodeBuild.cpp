@@ -12,6 +12,8 @@
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
+#include "llvm/ADT/bit.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
@@ -304,6 +306,28 @@ Value NodeImport::constant(TensorData &data) {
   Value value = importer.makeConstantOp(data, node.location);
   hasFailed |= !value;
   return value;
+}
+
+Value NodeImport::randomBits(Ints shape) {
+  auto seed = float(floatAttr("seed", 0));
+  Value state = ints({int64_t(llvm::bit_cast<uint32_t>(seed)), 0});
+  RankedTensorType type = tensorType(shape, builder.getI32Type());
+  if (!type || !state)
+    return nullptr;
+  if (importer.randomStreams == 0)
+    emitWarning(node.location)
+        << node.op << ": random numbers are the same at every call";
+  // Not a known value: nothing of the model should be folded on account of it.
+  FailureOr<Operation *> bits =
+      createChecked(builder, node.location, RandomBitsOp::getOperationName(),
+                    type, state, attr("stream", importer.randomStreams++));
+  if (mlir::failed(bits)) {
+    hasFailed = true;
+    return nullptr;
+  }
+  Type i64 = builder.getI64Type();
+  return op<AndOp>(
+      {cast((*bits)->getResult(0), i64), scalar(double(0xffffffffu), i64)});
 }
 
 Value NodeImport::splat(Ints shape, double value, Type element) {

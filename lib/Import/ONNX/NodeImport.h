@@ -206,6 +206,10 @@ public:
   mlir::Value dense(Ints shape, llvm::ArrayRef<double> values,
                     mlir::Type element);
   mlir::Value booleans(Ints shape, llvm::ArrayRef<int64_t> values);
+  /// `shape` times 32 random bits (mpc.random_bits) as i64 in [0, 2^32), the
+  /// same at every call of the model: the node's attribute 'seed' is the key,
+  /// and every call here has a stream of its own.
+  mlir::Value randomBits(Ints shape);
   /// A constant from the file.
   mlir::Value constant(TensorData &data);
   mlir::Value constant(mlir::ElementsAttr value);
@@ -279,9 +283,16 @@ OpFamily movementOps();
 OpFamily indexingOps();
 OpFamily generatorOps();
 OpFamily gridSampleOps();
+OpFamily roiAlignOps();
+OpFamily deformConvOps();
+OpFamily detOps();
+OpFamily randomOps();
 OpFamily resizeOps();
 OpFamily recurrentOps();
 OpFamily attentionOps();
+OpFamily microsoftAttentionOps();
+OpFamily groupQueryAttentionOps();
+OpFamily rotaryEmbeddingOps();
 OpFamily lossOps();
 OpFamily quantizationOps();
 OpFamily quantizedRecurrentOps();

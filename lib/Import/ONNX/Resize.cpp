@@ -56,9 +56,9 @@ static double sourceCoordinate(const ResizeRule &rule, const AxisRule &axis,
     return (double(x) + 0.5) / scale;
   if (mode == "tf_crop_and_resize") {
     double start = axis.roiStart, end = axis.roiEnd;
-    return axis.out > 1 ? start * (in - 1) +
-                              double(x) * (end - start) * (in - 1) / (out - 1)
-                        : 0.5 * (start + end) * (in - 1);
+    return out != 1 ? start * (in - 1) +
+                          double(x) * (end - start) * (in - 1) / (out - 1)
+                    : 0.5 * (start + end) * (in - 1);
   }
   double half = (double(x) + 0.5) / scale - 0.5;
   if (mode == "half_pixel_symmetric")
@@ -124,6 +124,10 @@ static Taps tapsAt(const ResizeRule &rule, const AxisRule &axis, int64_t x) {
 /// Resamples dimension `d` of `x`.
 static Value resample(NodeImport &n, Value x, int64_t d, const ResizeRule &rule,
                       const AxisRule &axis) {
+  // An axis that is not scaled stays, whatever the mode makes of coordinates.
+  bool whole = axis.roiStart == 0 && axis.roiEnd == 1;
+  if (axis.in == axis.out && axis.scale == 1 && whole)
+    return x;
   std::vector<Taps> taps;
   bool identity = axis.in == axis.out;
   for (int64_t i = 0; i < axis.out; ++i) {
@@ -187,7 +191,9 @@ static Value resample(NodeImport &n, Value x, int64_t d, const ResizeRule &rule,
   return y;
 }
 
-/// Resamples all axes; integers go through f32, 16-bit floats as well.
+/// Resamples all axes; what is narrower goes through f32, integers of 32 bits
+/// and more through f64. Integers are rounded to nearest, as ONNX's reference
+/// evaluator has it.
 static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
                                  ArrayRef<AxisRule> axes) {
   Value x = n.in(0);
@@ -207,9 +213,13 @@ static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
       return n.error() << "an extent of " << extent
                        << " is too large to resample";
   bool moves = rule.mode == "nearest";
-  Value y = moves || type.isF64() ? x : n.cast(x, n.builder.getF32Type());
+  bool isWide = type.getIntOrFloatBitWidth() > (isa<FloatType>(type) ? 32 : 16);
+  Type wide = isWide ? n.builder.getF64Type() : n.builder.getF32Type();
+  Value y = moves ? x : n.cast(x, wide);
   for (auto [d, axis] : llvm::enumerate(axes))
     y = resample(n, y, int64_t(d), rule, axis);
+  if (!moves && !isa<FloatType>(type))
+    y = n.op<RoundOp>(y);
   return n.result(n.cast(y, type));
 }
 

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Holds the attention operators of ONNX Runtime, in every form that is read, against it.
 usage: microsoft_attention.py MPC FOLDER"""
-import pathlib
-import subprocess
 import sys
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper
 
+sys.dont_write_bytecode = True
+from held import Held  # noqa: E402
+
 BATCH, LENGTH, WIDTH, HEADS = 2, 5, 16, 2
-TYPES = {"float32": onnx.TensorProto.FLOAT, "int32": onnx.TensorProto.INT32}
-mpc, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-folder.mkdir(parents=True, exist_ok=True)
+held = Held(sys.argv[1], sys.argv[2])
 source = np.random.RandomState(1)
-failed = 0
 
 
 def floats(*shape):
@@ -28,27 +25,9 @@ def some(*shape):
 
 def hold(name, op, names, outputs, arrays, **attributes):
     """Checks a node with inputs `names` ("-" is absent), whose arrays are those of `arrays` in order."""
-    global failed
     names = ["" if each == "-" else each for each in names.split()]
-    feeds = dict(zip(filter(None, names), arrays))
     node = helper.make_node(op, names, outputs, domain="com.microsoft", num_heads=HEADS, **attributes)
-    graph = helper.make_graph(
-        [node], "g", [helper.make_tensor_value_info(key, TYPES[str(array.dtype)], array.shape)
-                      for key, array in feeds.items()],
-        [helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None) for output in outputs])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    path, inputs, expected = (str(folder / (name + end)) for end in (".onnx", "-inputs.npz", "-expected.npz"))
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
-    np.savez(inputs, **feeds)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    np.savez(expected, **dict(zip(outputs, session.run(outputs, feeds))))
-    done = subprocess.run([mpc, "check", path, "--device", "cpu", "--inputs", inputs, "--expected", expected, "--quiet"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode:
-        failed += 1
-        print(f"{name}: exit {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
+    held.hold(name, [node], dict(zip(filter(None, names), arrays)), dict.fromkeys(outputs, onnx.TensorProto.FLOAT))
 
 
 x, weights, bias = floats(BATCH, LENGTH, WIDTH), floats(WIDTH, 3 * WIDTH) * np.float32(0.3), floats(3 * WIDTH)
@@ -70,5 +49,4 @@ hold("masked", "MultiHeadAttention", "q k v b m a", ["y"],
 hold("cached", "MultiHeadAttention", "q k v - - - pk pv", ["y", "k2", "v2"],
      [floats(BATCH, 1, WIDTH) for _ in range(3)] + [floats(BATCH, HEADS, 4, 8) for _ in range(2)], scale=0.2)
 hold("heads", "MultiHeadAttention", "q k v", ["y"], [x, floats(BATCH, HEADS, 7, 8), floats(BATCH, HEADS, 7, 8)])
-print(f"{failed} failures")
-sys.exit(bool(failed))
+sys.exit(held.end())

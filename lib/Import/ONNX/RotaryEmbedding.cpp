@@ -1,0 +1,101 @@
+//===- RotaryEmbedding.cpp - positions as rotations --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionParts.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+/// Turns `x` by `rotation`, whose tables are [batch, length, pairs], as far as
+/// attribute 'rotary_embedding_dim' says; checks that they fit.
+static LogicalResult rotate(NodeImport &n, Value x, bool flat,
+                            const Rotation &rotation) {
+  if (n.failed())
+    return failure();
+  if (n.rank(x) != 4)
+    return n.error() << "input " << x.getType()
+                     << " has neither 3 nor 4 dimensions";
+  int64_t batch = n.dim(x, 0), length = n.dim(x, 2), size = n.dim(x, 3);
+  int64_t rotated = n.intAttr("rotary_embedding_dim", 0);
+  rotated = rotated == 0 ? size : rotated;
+  if (n.failed())
+    return failure();
+  if (rotated < 2 || rotated > size || rotated % 2 != 0)
+    return n.error() << "attribute 'rotary_embedding_dim' is " << rotated
+                     << ", expected an even number up to " << size;
+  for (Value table : {rotation.cosine, rotation.sine}) {
+    bool fits = n.rank(table) == 3 && n.dim(table, 2) == rotated / 2 &&
+                n.dim(table, 1) == length &&
+                (n.dim(table, 0) == batch || n.dim(table, 0) == 1);
+    if (!fits)
+      return n.error() << "a cache gives " << table.getType() << ", expected ["
+                       << batch << ", " << length << ", " << rotated / 2 << "]";
+  }
+  Value turned = rotation.apply(n, x);
+  return n.result(flat ? joinHeads(n, turned) : turned);
+}
+
+static LogicalResult convertRotaryEmbedding(NodeImport &n) {
+  Value x = n.in(0);
+  Rotation rotation = {n.in(1), n.in(2), n.flag("interleaved")};
+  bool flat = n.rank(x) == 3;
+  x = splitHeads(n, x, "num_heads");
+  if (n.has(3)) {
+    Value positions = n.in(3);
+    rotation.cosine = n.gather(rotation.cosine, positions, 0);
+    rotation.sine = n.gather(rotation.sine, positions, 0);
+  }
+  return rotate(n, x, flat, rotation);
+}
+
+/// ONNX Runtime's: positions come second, as one per element or as the first of
+/// a row, and the width of a head may follow from the caches.
+static LogicalResult convertMicrosoftRotaryEmbedding(NodeImport &n) {
+  Value x = n.in(0), positions = n.in(1), cosine = n.in(2), sine = n.in(3);
+  bool interleaved = n.flag("interleaved"), flat = n.rank(x) == 3,
+       packed = n.flag("is_packed_batching");
+  double scale = n.floatAttr("scale", 1);
+  int64_t heads = n.intAttr("num_heads", 0);
+  if (n.failed())
+    return failure();
+  if (packed || scale != 1)
+    return n.error() << "samples of several lengths in one row, and a 'scale' "
+                        "other than 1, are not supported";
+  if (n.rank(cosine) != 2 || n.shape(cosine) != n.shape(sine))
+    return n.error() << "caches " << cosine.getType() << " and "
+                     << sine.getType() << " are not two [positions, pairs]";
+  if (flat && heads == 0 && n.intAttr("rotary_embedding_dim", 0) == 0) {
+    int64_t size = 2 * n.dim(cosine, 1);
+    heads = size > 0 && n.dim(x, 2) % size == 0 ? n.dim(x, 2) / size : 0;
+  }
+  x = splitHeads(n, x, heads, "num_heads");
+  if (n.failed())
+    return failure();
+  int64_t length = n.dim(x, 2);
+  if (elementCount(positions) == 1 && n.rank(positions) < 2) {
+    Type type = n.element(positions);
+    positions =
+        n.op<AddOp>({n.iota(length, 1, 2, type), n.reshape(positions, {1, 1})});
+  } else if (n.rank(positions) != 2) {
+    return n.error() << "positions " << positions.getType()
+                     << " are neither one number nor [batch, length]";
+  }
+  return rotate(n, x, flat,
+                {n.gather(cosine, positions, 0), n.gather(sine, positions, 0),
+                 interleaved});
+}
+
+OpFamily mpc::onnx::rotaryEmbeddingOps() {
+  static const OpEntry entries[] = {
+      {"RotaryEmbedding 23 3-4 interleaved num_heads rotary_embedding_dim",
+       convertRotaryEmbedding},
+      {"com.microsoft:RotaryEmbedding 1 4 interleaved is_packed_batching "
+       "num_heads rotary_embedding_dim scale",
+       convertMicrosoftRotaryEmbedding},
+  };
+  return entries;
+}
