@@ -274,6 +274,7 @@ void Drawer::draw() {
       {&Drawer::transposedConvolution, 3, true},
       {&Drawer::pooling, 4, true},
       {&Drawer::recurrent, 3, true},
+      {&Drawer::quantizedLayers, 4, false},
       {&Drawer::attentionOp, 4, true},
       {&Drawer::attentionOfOps, 5, true},
       {&Drawer::attentionLayer, 5, true},
@@ -292,6 +293,7 @@ void Drawer::draw() {
   int layered = random.pick({0, 50, 100});
   // A graph is about some things: a few of the pieces are drawn often.
   std::vector<int> weights;
+  weights.reserve(pieces.size());
   for (const Weighted &piece : pieces)
     weights.push_back(options.differentiable && !piece.differentiable
                           ? 0

@@ -58,6 +58,9 @@ private:
   void pooling();
   void recurrent();
 
+  // Quantized.cpp
+  void quantizedLayers();
+
   // Attention.cpp
   void attentionOp();
   void attentionOfOps();

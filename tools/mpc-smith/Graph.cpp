@@ -126,7 +126,7 @@ Value Graph::constant(const std::string &literal, const Shape &shape,
 static std::string elementText(double value, const std::string &element) {
   if (element == "i1")
     return value != 0 ? "true" : "false";
-  if (element[0] == 'i')
+  if (element[0] == 'i' || element[0] == 'u')
     return std::to_string(int64_t(value));
   if (!std::isfinite(value)) {
     bool negative = value < 0;
@@ -245,6 +245,7 @@ Graph::emit(const std::string &op, const std::string &operands,
             const std::vector<std::pair<Shape, std::string>> &to) {
   std::string name = "%" + std::to_string(counter++);
   std::vector<Value> results;
+  results.reserve(to.size());
   for (size_t i = 0; i < to.size(); ++i)
     results.push_back(
         {.name = to.size() == 1 ? name : name + "#" + std::to_string(i),
