@@ -23,6 +23,7 @@ sys.dont_write_bytecode = True
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 
+import attention  # noqa: E402
 import campaign  # noqa: E402
 import elementwise  # noqa: E402
 import layers  # noqa: E402
@@ -33,7 +34,7 @@ from graph import Graph, Skip  # noqa: E402
 
 def draw(seed):
     g = Graph(seed)
-    families = [elementwise.OPS, movement.OPS, layers.OPS]
+    families = [elementwise.OPS, movement.OPS, layers.OPS, attention.OPS]
     weights = [g.random.choice([1, 2, 4]) for _ in families]
     # A chain is many nodes; half of the graphs have some.
     families.append(quantized.OPS)
@@ -56,6 +57,7 @@ def draw(seed):
 
 def run_peer(model, feeds):
     """What ONNX Runtime computes, or why it does not."""
+    onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4

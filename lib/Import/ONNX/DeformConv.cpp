@@ -66,7 +66,6 @@ static FailureOr<DeformShape> readShape(NodeImport &n, Value x, Value filter,
     shape.result.push_back(room / shape.rule.strides[d] + 1);
     shape.window *= kernel[d];
     shape.places *= shape.spatial[d];
-    shape.samples *= shape.result.back();
   }
   shape.batch = n.dim(x, 0);
   shape.channels = n.dim(x, 1);
@@ -87,6 +86,13 @@ static FailureOr<DeformShape> readShape(NodeImport &n, Value x, Value filter,
     llvm::interleaveComma(expected, diagnostic);
     return diagnostic;
   }
+  // The offsets bound the product of the extents and, with it, the tables.
+  for (int64_t extent : shape.result)
+    shape.samples *= extent;
+  if (shape.window * shape.samples > (int64_t(1) << 24))
+    return n.error() << shape.samples << " windows of " << shape.window
+                     << " elements are too many: at most 16777216 elements are "
+                        "supported";
   return shape;
 }
 

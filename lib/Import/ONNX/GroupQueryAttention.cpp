@@ -83,9 +83,11 @@ LogicalResult GroupQuery::readHeads() {
     return n.error() << "attribute 'num_heads' is " << heads
                      << ", expected a multiple of 'kv_num_heads', which is "
                      << groups;
-  if (n.rank(query) != 3)
+  if (n.rank(query) != 3 || n.dim(query, 2) < heads)
     return n.error() << "queries " << query.getType()
-                     << " are not [batch, length, width]";
+                     << " are not [batch, length, width], with at least one "
+                        "element of width for each of "
+                     << heads << " heads";
   if (n.has(1) != n.has(2))
     return n.error() << "keys come without values, or values without keys";
   if (n.has(1)) {

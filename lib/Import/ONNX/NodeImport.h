@@ -283,6 +283,7 @@ OpFamily movementOps();
 OpFamily indexingOps();
 OpFamily generatorOps();
 OpFamily gridSampleOps();
+OpFamily bitCastOps();
 OpFamily roiAlignOps();
 OpFamily deformConvOps();
 OpFamily detOps();

@@ -61,6 +61,7 @@ const OpEntry *mpc::onnx::findOp(StringRef domain, StringRef name) {
                             microsoftAttentionOps(),
                             groupQueryAttentionOps(),
                             rotaryEmbeddingOps(),
+                            bitCastOps(),
                             roiAlignOps(),
                             deformConvOps(),
                             detOps(),

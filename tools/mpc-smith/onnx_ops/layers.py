@@ -340,23 +340,5 @@ def integer_product(g):
     g.emit("MatMulInteger", operands, (m, n), -1 << 20, 1 << 20, INT32, True)
 
 
-def attention(g):
-    """Scores, a mask, softmax, values: as exporters write it."""
-    batch, heads, rows, keys, width = g.random.choice([1, 2]), g.random.choice([1, 2, 3]), *(
-        g.random.choice([1, 3, 8, 17]) for _ in range(2)), g.random.choice([1, 4, 8, 16])
-    q = g.fit(shaped(g, (batch, heads, rows, width)), -4.0, 4.0)
-    k = g.input(FLOAT, (batch, heads, keys, width))
-    v = g.input(FLOAT, (batch, heads, keys, width))
-    turned = moved(g, "Transpose", [k], (batch, heads, width, keys), k, perm=[0, 1, 3, 2])
-    scores = g.emit("MatMul", [q, turned], (batch, heads, rows, keys), -12 * width, 12 * width)
-    scale = g.constant(np.float32(1 / math.sqrt(width)))
-    scores = g.emit("Mul", [scores, scale], scores.shape, scores.low, scores.high)
-    if g.chance(0.5):
-        mask = g.parameter(g.random.choice([(rows, keys), (batch, 1, 1, keys), (1, heads, rows, keys)]), -4, 0)
-        scores = g.emit("Add", [scores, mask], scores.shape, scores.low - 4, scores.high)
-    weights = g.emit("Softmax", [scores], scores.shape, 0, 1, axis=-1 if g.opset >= 11 else 3)
-    g.emit("MatMul", [weights, v], (batch, heads, rows, width), v.low, v.high)
-
-
 OPS = [reduce, reduce, reduce, arg, top_k, cumulate, softmax, softmax, matmul, matmul, gemm, einsum, conv, conv,
-       conv_transpose, pool, pool, norm, norm, recurrent, resize, integer_product, attention]
+       conv_transpose, pool, pool, norm, norm, recurrent, resize, integer_product]

@@ -27,6 +27,7 @@ class Held:
 
     def run(self, model, feeds, outputs):
         """What ONNX Runtime computes with a file, or with bytes."""
+        onnxruntime.set_default_logger_severity(4)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 4
