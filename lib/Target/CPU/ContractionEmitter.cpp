@@ -245,8 +245,8 @@ Value ContractionEmitter::area(int64_t elements, Type type) {
   return view;
 }
 
-Value ContractionEmitter::inPlace(Value tensor, Type type) {
-  Value flat = math.flatten(memoryOf(tensor));
+Value ContractionEmitter::asBits(Value memory, Type type) {
+  Value flat = math.flatten(memory);
   auto stored = cast<MemRefType>(flat.getType());
   if (!contraction.isPaired() || stored.getElementType() == type)
     return flat;
@@ -465,6 +465,26 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
       });
     });
   });
+}
+
+void ContractionEmitter::packPanels(Value tensor, ValueRange leading,
+                                    Range numbers, Value first, int64_t count,
+                                    Value memory, Value offset, int64_t steps,
+                                    bool inOrder) {
+  bool isTransposed = contraction.transposeRhs;
+  auto packAll = [&](Value step, Value k, int64_t length) {
+    math.loop(numbers.begin, numbers.end, 1, [&](Value number) {
+      Value local = math.sub(number, numbers.begin);
+      Value to =
+          math.add(math.mul(local, steps * columns), math.mul(step, columns));
+      packPanel(tensor, leading, isTransposed, number, columns,
+                math.add(first, k), length, memory, math.add(offset, to));
+    });
+  };
+  if (inOrder && !isTransposed)
+    forSteps(count, packAll);
+  else
+    packAll(math.constant(0), math.constant(0), count);
 }
 
 void ContractionEmitter::fetchLines(Value tensor, ValueRange leading,

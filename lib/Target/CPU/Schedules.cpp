@@ -38,6 +38,8 @@ struct Cut {
     rows = c.mostRows(columns);
     panels = (c.form == ContractionForm::Product ? 1 : c.geometry.groups) *
              c.panelsOfGroup(columns);
+    if (c.form == ContractionForm::Packing)
+      return;
     packsLeft = !c.storesRows();
     packsRight = !c.storesPanels(columns);
   }
@@ -48,6 +50,7 @@ struct Cut {
   void cutDepthwise();
   void cutFilterGradient();
   void cutAttention();
+  void cutPacking();
   void fetchResiduals();
   bool keepToSet(int64_t readers);
   /// Whether rows lie a multiple of 4 KB apart, and so share one cache set.
@@ -332,8 +335,38 @@ void Cut::cutAttention() {
 }
 
 //===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+void Cut::cutPacking() {
+  // Some cache lines of each line of the matrix, so that what is fetched with
+  // them is used, of a piece whose panels fit the second-level cache.
+  constexpr int64_t kPanels = 8, kPositions = 512;
+  rows = 1;
+  panelsPerItem = std::min(kPanels, panels);
+  chunk = std::min(kPositions, c.product.depth);
+  packsRight = true;
+}
+
+//===----------------------------------------------------------------------===//
 // All
 //===----------------------------------------------------------------------===//
+
+static LogicalResult checkPacking(const Contraction &c, BlocksAttr blocks) {
+  int64_t chunk = blocks.getChunk();
+  bool isPlain = blocks.getRows() == 1 && !blocks.packsLeft() &&
+                 blocks.packsRight() && !blocks.fetchesRows() &&
+                 !blocks.fetchesResiduals();
+  if (blocks.getColumns() == c.packed.getColumns() && isPlain &&
+      chunk <= c.product.depth &&
+      (chunk == c.product.depth || chunk % c.depthOfStep() == 0))
+    return success();
+  return c.op->emitError()
+         << "the schedule " << blocks << " does not pack panels of "
+         << c.packed.getColumns() << " columns: it takes these columns, 1 row, "
+         << "pack = right, nothing ahead, and chunks of up to "
+         << c.product.depth << " positions, whole steps of " << c.depthOfStep();
+}
 
 BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
   Cut cut(contraction);
@@ -353,6 +386,9 @@ BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
   case ContractionForm::Attention:
     cut.cutAttention();
     break;
+  case ContractionForm::Packing:
+    cut.cutPacking();
+    break;
   }
   auto ahead =
       tile::Ahead((cut.fetchesRows ? 1 : 0) | (cut.fetchesResiduals ? 2 : 0));
@@ -363,6 +399,8 @@ BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
 }
 
 LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
+  if (c.form == ContractionForm::Packing)
+    return checkPacking(c, blocks);
   auto refuse = [&] { return c.op->emitError() << "the schedule "; };
   int64_t rows = blocks.getRows(), columns = blocks.getColumns();
   int64_t chunk = blocks.getChunk(), panels = blocks.getPanelsPerItem();
