@@ -125,8 +125,10 @@ void Cut::cutProduct() {
   bool collides = rowsCollide();
   bool streams = streamsPanels();
   int64_t share = cache / 2;
+  // All workers go through the same panels at a time, so that they share what
+  // each has of the last-level cache.
   if (streams)
-    share = c.target.info().facts().farCacheBytes * 3 / 4;
+    share = c.target.info().facts().farCacheBytes * 3 / 2;
   else if (collides && !isTiled(c.unit))
     share = cache * 3 / 4;
   panelsPerItem = std::clamp<int64_t>(share / panelBytes, 1, panels);
@@ -222,6 +224,34 @@ void Cut::cutLargeProduct() {
   // several panels read them.
   bool collides = rowsCollide() && panelsPerItem >= 4;
   packsLeft |= c.transposeLhs || collides;
+}
+
+std::optional<double> mpc::secondsOfPacking(const Contraction &c) {
+  const TargetFacts &facts = c.target.info().facts();
+  const ProductShape &shape = c.product;
+  if (c.form != ContractionForm::Product || c.packed || c.transposeLhs ||
+      shape.batch != 1 || facts.farCacheBandwidth == 0 ||
+      elementCount(c.op->getResult(0)) == 0)
+    return std::nullopt;
+  BlocksAttr blocks = chooseBlocks(c);
+  int64_t all = RowSplit(shape.m, blocks.getRows()).blocks;
+  int64_t each = blocks.getBlocksPerItem() ? blocks.getBlocksPerItem() : all;
+  int64_t chunks =
+      blocks.getChunk() ? divideCeil(shape.depth, blocks.getChunk()) : 1;
+  // Panels are read and written for each group of rows; shared ones are read
+  // once, as far as they come from memory.
+  double panels = double(shape.depth * shape.n) * bytesPerElement(c.rowType());
+  double sums = double(shape.m * shape.n) * double(bytesPerElement(c.sumType));
+  double packing = double(2 * divideCeil(all, each) - 1) * panels;
+  double waiting = double(2 * (chunks - 1)) * sums;
+  return 1e-9 * (packing / facts.bandwidth + waiting / facts.farCacheBandwidth);
+}
+
+double mpc::secondsToPack(Type type, const TargetInfo &target) {
+  // Of one kernel more: its start, and that all workers meet at its end.
+  constexpr double kLaunch = 2e-6;
+  return 2 * double(byteCount(type)) / (1e9 * target.facts().bandwidth) +
+         kLaunch;
 }
 
 //===----------------------------------------------------------------------===//
