@@ -14,6 +14,7 @@
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Policy/Policy.h"
+#include "mpc/Target/CPU/Passes.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -281,6 +282,8 @@ static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   // The fuser has seen the plain order.
   if (kernels.storesFilters)
     func.addPass(createStoreFiltersPass());
+  if (kernels.panelColumns)
+    func.addPass(createPackOperandsPass());
   func.addPass(createCSEPass());
   addVerifier(func, "fuse");
 }

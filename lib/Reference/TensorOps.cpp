@@ -5,8 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluation.h"
+#include "Packing.h"
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -65,6 +68,28 @@ static void evaluateConcat(ConcatOp op, Evaluation &evaluation) {
     });
     begin += length;
   }
+}
+
+static void evaluatePack(PackOp op, Evaluation &evaluation) {
+  const Tensor &input = evaluation.operand(0);
+  Tensor &result = evaluation.addResult();
+  PackedAttr packed = op.getPacked();
+  int64_t depth = op.getDepth(), width = op.getWidth(),
+          columns = packed.getColumns(), together = packed.getDepth();
+  int64_t steps = packed.getSteps(depth, depth);
+  int64_t rowStride = op.getTranspose() ? 1 : width,
+          columnStride = op.getTranspose() ? depth : 1;
+  visitElements(input, result, [&](auto from, auto to) {
+    for (int64_t first = 0; first < width; first += columns)
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t lane = 0; lane < columns; ++lane) {
+          int64_t column = first + packedColumn(lane, packed);
+          int64_t step = first / columns * steps + k / together;
+          if (column < width)
+            to[(step * columns + lane) * together + k % together] =
+                from[k * rowStride + column * columnStride];
+        }
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -196,6 +221,8 @@ FailureOr<bool> mpc::reference::evaluateTensorOp(Evaluation &evaluation) {
     evaluateSlice(slice, evaluation);
   } else if (auto pad = dyn_cast<PadOp>(op)) {
     evaluatePad(pad, evaluation);
+  } else if (auto pack = dyn_cast<PackOp>(op)) {
+    evaluatePack(pack, evaluation);
   } else if (auto reverse = dyn_cast<ReverseOp>(op)) {
     evaluateReverse(reverse, evaluation);
   } else if (auto iota = dyn_cast<IotaOp>(op)) {

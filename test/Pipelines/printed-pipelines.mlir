@@ -116,6 +116,7 @@
 // FUSE-NEXT: mpc-group-ops{report=false target=},
 // FUSE-NEXT: mpc-join-kernels{target=},
 // FUSE-NEXT: mpc-form-fusions,
+// FUSE-NEXT: mpc-pack-operands{target=},
 // FUSE-NEXT: cse,
 // FUSE-NEXT: mpc-verify-stage{stage=fuse}
 // FUSE-NEXT: )

@@ -270,8 +270,8 @@ Value ContractionEmitter::area(int64_t elements, Type type) {
   return view;
 }
 
-Value ContractionEmitter::inPlace(Value tensor, Type type) {
-  Value flat = math.flatten(memoryOf(tensor));
+Value ContractionEmitter::asBits(Value memory, Type type) {
+  Value flat = math.flatten(memory);
   auto stored = cast<MemRefType>(flat.getType());
   if (!contraction.isPaired() || stored.getElementType() == type)
     return flat;

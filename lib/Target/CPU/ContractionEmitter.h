@@ -124,7 +124,11 @@ public:
   mlir::Value stack(int64_t elements);
   /// An operand that is read where it lies, one-dimensional, in `type`, which
   /// is its own or stands for bits of it.
-  mlir::Value inPlace(mlir::Value tensor, mlir::Type type);
+  mlir::Value inPlace(mlir::Value tensor, mlir::Type type) {
+    return asBits(memoryOf(tensor), type);
+  }
+  /// The same of memory.
+  mlir::Value asBits(mlir::Value memory, mlir::Type type);
 
   //===--------------------------------------------------------------------===//
   // Panels
@@ -182,6 +186,12 @@ public:
   void packPanel(mlir::Value tensor, mlir::ValueRange leading, bool transposed,
                  mlir::Value number, int64_t columns, mlir::Value first,
                  int64_t count, mlir::Value memory, mlir::Value offset);
+  /// Packs `count` k from `first` on of all `numbers` panels: panel after panel
+  /// of `steps` steps, from `offset` on. `inOrder`: what a line of an operand
+  /// that is not transposed has goes to all of them before the next is read.
+  void packPanels(mlir::Value tensor, mlir::ValueRange leading, Range numbers,
+                  mlir::Value first, int64_t count, mlir::Value memory,
+                  mlir::Value offset, int64_t steps, bool inOrder);
   /// Packs columns whose elements along k are neighbours, into words of steps
   /// of `depth`: `values(n, k, lanes)` gives those of column n, one by
   /// one if not `asVectors`, and `place(step)` is where a step stands.

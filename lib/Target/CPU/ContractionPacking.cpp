@@ -212,6 +212,32 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
   });
 }
 
+void ContractionEmitter::packPanels(Value tensor, ValueRange leading,
+                                    Range numbers, Value first, int64_t count,
+                                    Value memory, Value offset, int64_t steps,
+                                    bool inOrder) {
+  bool isTransposed = contraction.transposeRhs;
+  bool isStored =
+      contraction.packed && contraction.form != ContractionForm::Packing;
+  auto packAll = [&](Value step, Value k, int64_t length) {
+    math.loop(numbers.begin, numbers.end, 1, [&](Value number) {
+      Value local = math.sub(number, numbers.begin);
+      Value to =
+          math.add(math.mul(local, steps * columns), math.mul(step, columns));
+      to = math.add(offset, to);
+      Value from = math.add(first, k);
+      if (isStored)
+        return packStoredPanel(number, from, length, to);
+      packPanel(tensor, leading, isTransposed, number, columns, from, length,
+                memory, to);
+    });
+  };
+  if (inOrder && !isTransposed)
+    forSteps(count, packAll);
+  else
+    packAll(math.constant(0), math.constant(0), count);
+}
+
 void ContractionEmitter::packStoredPanel(Value number, Value first,
                                          int64_t count, Value offset) {
   Value memory = math.flatten(memoryOf(contraction.rhs()));

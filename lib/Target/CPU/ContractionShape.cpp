@@ -8,6 +8,8 @@
 
 #include "../Kernel/ElementMemory.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -37,7 +39,7 @@ static Type sumTypeOf(Operation *op) {
   if (!isa<FloatType>(result))
     return memoryElementType(result);
   bool wide = operand.isF64() ||
-              (!isa<AttentionOp>(op) &&
+              (!isa<AttentionOp, PackOp>(op) &&
                (result.isF64() ||
                 cast<ContractionOpInterface>(op).getAccumulateType().isF64()));
   Builder builder(op->getContext());
@@ -101,7 +103,7 @@ SmallVector<Value> ProductShape::batchIndices(IndexMath &math,
 FailureOr<Operation *> Contraction::find(func::FuncOp kernel) {
   Operation *anchor = nullptr;
   WalkResult walk = kernel.walk([&](Operation *op) {
-    if (!isa<MatmulOp, ConvOp, ConvFilterGradientOp, AttentionOp>(op))
+    if (!isa<MatmulOp, ConvOp, ConvFilterGradientOp, AttentionOp, PackOp>(op))
       return WalkResult::advance();
     if (anchor) {
       op->emitError() << "kernel '" << kernel.getName()
@@ -116,6 +118,30 @@ FailureOr<Operation *> Contraction::find(func::FuncOp kernel) {
   return anchor;
 }
 
+/// Fills `c` for the op that writes panels: words as the products of its
+/// elements read them.
+static LogicalResult describePacking(Contraction &c, PackOp op) {
+  c.form = ContractionForm::Packing;
+  c.packed = op.getPackedAttr();
+  c.transposeRhs = op.getTranspose();
+  c.product.depth = op.getDepth();
+  c.product.n = op.getWidth();
+  Type element = getElementTypeOrSelf(op.getInput());
+  if (c.packed.getDepth() == 2)
+    c.unit = element.isF16() ? DotUnit::PairsF16 : DotUnit::DotBf16;
+  bool fits = c.packed.getDepth() == 2
+                  ? element.isF16() || element.isBF16()
+                  : c.packed.getDepth() == 1 && element == c.sumType;
+  if (fits && c.packed.getInterleave() == 1 &&
+      c.packed.getColumns() % c.lanes == 0)
+    return success();
+  return op.emitError() << "packs " << element << " as " << c.packed
+                        << ", which '" << c.target.name()
+                        << "' code writes of f32 and f64 with a depth of 1, of "
+                           "bf16 and f16 with 2, in multiples of "
+                        << c.lanes << " columns and not interleaved";
+}
+
 FailureOr<Contraction> Contraction::get(Operation *op,
                                         const CpuTarget &target) {
   Contraction c;
@@ -124,6 +150,11 @@ FailureOr<Contraction> Contraction::get(Operation *op,
   c.sumType = sumTypeOf(op);
   c.lanes = vectorLanes(c.sumType, target);
   c.multiplyAddsInFlight = target.info().facts().multiplyAddsInFlight;
+  if (auto packing = dyn_cast<PackOp>(op)) {
+    if (failed(describePacking(c, packing)))
+      return failure();
+    return c;
+  }
   FailureOr<ConvolutionGeometry> geometry = ConvolutionGeometry();
   if (auto product = dyn_cast<MatmulOp>(op)) {
     c.packed = product.getPackedAttr();
@@ -233,7 +264,7 @@ SmallVector<BlockArgument> Contraction::residuals() const {
 }
 
 int64_t Contraction::width() const {
-  if (form == ContractionForm::Product)
+  if (form == ContractionForm::Product || form == ContractionForm::Packing)
     return product.n;
   if (form != ContractionForm::Attention)
     return geometry.groupOutputs();

@@ -44,6 +44,7 @@ enum class ContractionForm {
   Depthwise, ///< every channel has a filter of its own
   FilterGradient,
   Attention,
+  Packing, ///< no product: panels for one, written
 };
 
 /// The contraction that a kernel is around.
@@ -55,9 +56,11 @@ struct Contraction {
   static mlir::FailureOr<Contraction> get(mlir::Operation *op,
                                           const CpuTarget &target);
 
-  /// The operands; of attention query and key.
+  /// The operands; of attention query and key, of packing twice the matrix.
   mlir::Value lhs() const { return op->getOperand(0); }
-  mlir::Value rhs() const { return op->getOperand(1); }
+  mlir::Value rhs() const {
+    return op->getOperand(form == ContractionForm::Packing ? 0 : 1);
+  }
   /// Whether `operand` lies in memory in the type of the factors.
   bool isStored(mlir::Value operand) const;
   /// Whether rows are read where they lie, as far as types and padding go.
@@ -133,7 +136,7 @@ struct Contraction {
   PackedAttr packed;
   PanelForm panelForm = PanelForm::Plain;
   bool transposeLhs = false, transposeRhs = false;
-  /// Of a product.
+  /// Of a product, or the `[depth, n]` that are packed.
   ProductShape product;
   /// Of convolutions and their filters' gradients.
   ConvolutionGeometry geometry;

@@ -129,9 +129,9 @@ static FailureOr<int64_t> emitKernel(func::FuncOp kernel, func::FuncOp impl,
     return kernel.emitError()
            << "kernel '" << kernel.getName() << "' has no "
            << exe::kScheduleAttr << "; run mpc-schedule-cpu-kernels first";
-  ContractionFunction *const functions[] = {emitProduct, emitConvolution,
+  ContractionFunction *const functions[] = {emitProduct,   emitConvolution,
                                             emitDepthwise, emitFilterGradient,
-                                            emitAttention};
+                                            emitAttention, emitPacking};
   return functions[static_cast<int>(contraction->form)](
       {kernel, impl, *contraction, blocks});
 }

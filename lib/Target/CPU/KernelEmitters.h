@@ -30,7 +30,7 @@ struct ContractionKernel;
 using ContractionFunction =
     mlir::FailureOr<int64_t>(const ContractionKernel &kernel);
 ContractionFunction emitProduct, emitConvolution, emitDepthwise,
-    emitFilterGradient, emitAttention;
+    emitFilterGradient, emitAttention, emitPacking;
 /// What the loops of this target are made of.
 ElementTarget elementTarget(const CpuTarget &target);
 /// The same of any target with lanes and registers.

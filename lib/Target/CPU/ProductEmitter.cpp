@@ -25,7 +25,6 @@ public:
 
 private:
   void addChunk(Value first, int64_t count);
-  void packPanels(Value first, int64_t count, Value plane);
   void packRowColumn(const BlockRows &rows, int64_t size, Value k,
                      int64_t count, Value to);
   void addBlock(Value block, Value first, int64_t count);
@@ -144,8 +143,11 @@ void ProductEmitter::emitItem(Value item) {
 
 void ProductEmitter::addChunk(Value first, int64_t count) {
   if (blocks.packsRight())
-    forTerms(terms.panelPlane,
-             [&](Value plane) { packPanels(first, count, plane); });
+    forTerms(terms.panelPlane, [&](Value plane) {
+      packPanels(rhs, indicesOf(shape.rhsBatch), itemPanels, first, count,
+                 panel.memory, plane, contraction.steps(chunk),
+                 /*inOrder=*/keepsSums());
+    });
   if (blocks.packsLeft() && inSteps && keepsSums())
     forSteps(count, [&](Value step, Value k, int64_t positions) {
       math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
@@ -159,29 +161,6 @@ void ProductEmitter::addChunk(Value first, int64_t count) {
     });
   math.loop(itemBlocks.begin, itemBlocks.end, 1,
             [&](Value block) { addBlock(block, first, count); });
-}
-
-void ProductEmitter::packPanels(Value first, int64_t count, Value plane) {
-  SmallVector<Value> leading = indicesOf(shape.rhsBatch);
-  auto packAll = [&](Value step, Value k, int64_t length) {
-    math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
-      Value local = math.sub(number, itemPanels.begin);
-      Value offset =
-          math.add(math.mul(local, contraction.steps(chunk) * columns),
-                   math.mul(step, columns));
-      offset = math.add(offset, plane);
-      if (contraction.packed)
-        return packStoredPanel(number, math.add(first, k), length, offset);
-      packPanel(rhs, leading, contraction.transposeRhs, number, columns,
-                math.add(first, k), length, panel.memory, offset);
-    });
-  };
-  // What a step has of the right side goes to all panels of a chunk before the
-  // next rows are read.
-  if (keepsSums() && !contraction.transposeRhs)
-    forSteps(count, packAll);
-  else
-    packAll(math.constant(0), math.constant(0), count);
 }
 
 /// Copies what a block of `size` rows needs in a step of the left side's lines

@@ -38,6 +38,8 @@ struct Cut {
     rows = c.mostRows(columns);
     panels = (c.form == ContractionForm::Product ? 1 : c.geometry.groups) *
              c.panelsOfGroup(columns);
+    if (c.form == ContractionForm::Packing)
+      return;
     packsLeft = !c.storesRows();
     packsRight = !c.storesPanels(columns);
   }
@@ -48,6 +50,7 @@ struct Cut {
   void cutDepthwise();
   void cutFilterGradient();
   void cutAttention();
+  void cutPacking();
   void fetchResiduals();
   bool keepToSet(int64_t readers);
   /// Whether rows lie a multiple of 4 KB apart, and so share one cache set.
@@ -135,8 +138,10 @@ void Cut::cutProduct() {
   bool collides = rowsCollide();
   bool streams = streamsPanels();
   int64_t share = cache / 2;
+  // All workers go through the same panels at a time, so that they share what
+  // each has of the last-level cache.
   if (streams)
-    share = c.target.info().facts().farCacheBytes * 3 / 4;
+    share = c.target.info().facts().farCacheBytes * 3 / 2;
   else if (collides && !isTiled(c.unit))
     share = cache * 3 / 4;
   panelsPerItem = std::clamp<int64_t>(share / panelBytes, 1, panels);
@@ -233,6 +238,34 @@ void Cut::cutLargeProduct() {
   // several panels read them.
   bool collides = rowsCollide() && panelsPerItem >= 4;
   packsLeft |= c.transposeLhs || collides;
+}
+
+std::optional<double> mpc::secondsOfPacking(const Contraction &c) {
+  const TargetFacts &facts = c.target.info().facts();
+  const ProductShape &shape = c.product;
+  if (c.form != ContractionForm::Product || c.packed || c.transposeLhs ||
+      shape.batch != 1 || facts.farCacheBandwidth == 0 ||
+      elementCount(c.op->getResult(0)) == 0)
+    return std::nullopt;
+  BlocksAttr blocks = chooseBlocks(c);
+  int64_t all = RowSplit(shape.m, blocks.getRows()).blocks;
+  int64_t each = blocks.getBlocksPerItem() ? blocks.getBlocksPerItem() : all;
+  int64_t chunks =
+      blocks.getChunk() ? divideCeil(shape.depth, blocks.getChunk()) : 1;
+  // Panels are read and written for each group of rows; shared ones are read
+  // once, as far as they come from memory.
+  double panels = double(shape.depth * shape.n) * bytesPerElement(c.rowType());
+  double sums = double(shape.m * shape.n) * double(bytesPerElement(c.sumType));
+  double packing = double(2 * divideCeil(all, each) - 1) * panels;
+  double waiting = double(2 * (chunks - 1)) * sums;
+  return 1e-9 * (packing / facts.bandwidth + waiting / facts.farCacheBandwidth);
+}
+
+double mpc::secondsToPack(Type type, const TargetInfo &target) {
+  // Of one kernel more: its start, and that all workers meet at its end.
+  constexpr double kLaunch = 2e-6;
+  return 2 * double(byteCount(type)) / (1e9 * target.facts().bandwidth) +
+         kLaunch;
 }
 
 //===----------------------------------------------------------------------===//
@@ -348,8 +381,38 @@ void Cut::cutAttention() {
 }
 
 //===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+void Cut::cutPacking() {
+  // Some cache lines of each line of the matrix, so that what is fetched with
+  // them is used, of a piece whose panels fit the second-level cache.
+  constexpr int64_t kPanels = 8, kPositions = 512;
+  rows = 1;
+  panelsPerItem = std::min(kPanels, panels);
+  chunk = std::min(kPositions, c.product.depth);
+  packsRight = true;
+}
+
+//===----------------------------------------------------------------------===//
 // All
 //===----------------------------------------------------------------------===//
+
+static LogicalResult checkPacking(const Contraction &c, BlocksAttr blocks) {
+  int64_t chunk = blocks.getChunk();
+  bool isPlain = blocks.getRows() == 1 && !blocks.packsLeft() &&
+                 blocks.packsRight() && !blocks.fetchesRows() &&
+                 !blocks.fetchesResiduals();
+  if (blocks.getColumns() == c.packed.getColumns() && isPlain &&
+      chunk <= c.product.depth &&
+      (chunk == c.product.depth || chunk % c.depthOfStep() == 0))
+    return success();
+  return c.op->emitError()
+         << "the schedule " << blocks << " does not pack panels of "
+         << c.packed.getColumns() << " columns: it takes these columns, 1 row, "
+         << "pack = right, nothing ahead, and chunks of up to "
+         << c.product.depth << " positions, whole steps of " << c.depthOfStep();
+}
 
 BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
   Cut cut(contraction);
@@ -369,6 +432,9 @@ BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
   case ContractionForm::Attention:
     cut.cutAttention();
     break;
+  case ContractionForm::Packing:
+    cut.cutPacking();
+    break;
   }
   auto ahead =
       tile::Ahead((cut.fetchesRows ? 1 : 0) | (cut.fetchesResiduals ? 2 : 0));
@@ -379,6 +445,8 @@ BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
 }
 
 LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
+  if (c.form == ContractionForm::Packing)
+    return checkPacking(c, blocks);
   auto refuse = [&] { return c.op->emitError() << "the schedule "; };
   int64_t rows = blocks.getRows(), columns = blocks.getColumns();
   int64_t chunk = blocks.getChunk(), panels = blocks.getPanelsPerItem();

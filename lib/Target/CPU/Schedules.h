@@ -11,6 +11,8 @@
 
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 
+#include <optional>
+
 namespace mpc {
 
 /// How the contraction is cut, from its shapes and types and from the target's
@@ -20,6 +22,14 @@ tile::BlocksAttr chooseBlocks(const Contraction &contraction);
 /// Whether emitters can do as `blocks` says; a diagnostic otherwise.
 mlir::LogicalResult checkBlocks(const Contraction &contraction,
                                 tile::BlocksAttr blocks);
+
+/// What it saves, in seconds, when a kernel packs the right side of a product
+/// for all workers: each of them packs it again for each group of rows, and
+/// goes through a long depth in chunks. Nothing where the product had better
+/// pack it itself. Rates are the target's facts.
+std::optional<double> secondsOfPacking(const Contraction &contraction);
+/// What that kernel takes, for a tensor of `type`.
+double secondsToPack(mlir::Type type, const TargetInfo &target);
 
 } // namespace mpc
 

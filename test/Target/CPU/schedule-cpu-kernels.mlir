@@ -62,7 +62,7 @@ func.func private @rows_of_other_sizes(%x: tensor<512x1040xf32>, %w: tensor<24x1
 // CHECK-LABEL: @streamed_for_copied_rows
 // CHECK-SAME: panels_per_item = 3, pack = left>
 // FAST-LABEL: @streamed_for_copied_rows
-// FAST-SAME: panels_per_item = 11, pack = left>
+// FAST-SAME: panels_per_item = 22, pack = left>
 func.func private @streamed_for_copied_rows(%x: tensor<2048x2048xf32>, %w: tensor<64x2048x32xf32>) -> tensor<2048x2048xf32>
     attributes {mpc.kernel_kind = "contraction"} {
   %0 = mpc.matmul %x, %w packed<columns = 32>
@@ -73,7 +73,7 @@ func.func private @streamed_for_copied_rows(%x: tensor<2048x2048xf32>, %w: tenso
 // CHECK-LABEL: @streamed_for_far_rows
 // CHECK-SAME: panels_per_item = 5, ahead = rows>
 // FAST-LABEL: @streamed_for_far_rows
-// FAST-SAME: panels_per_item = 26, ahead = rows>
+// FAST-SAME: panels_per_item = 43, ahead = rows>
 func.func private @streamed_for_far_rows(%x: tensor<8192x784xf32>, %w: tensor<128x784x32xf32>) -> tensor<8192x4096xf32>
     attributes {mpc.kernel_kind = "contraction"} {
   %0 = mpc.matmul %x, %w packed<columns = 32>

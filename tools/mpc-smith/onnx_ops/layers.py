@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from graph import FLOAT, INT32, INT64, INT8, UINT8, Skip
-from movement import moved, shaped
+from movement import shaped
 from resample import resize
 
 

@@ -56,6 +56,49 @@ def EmitCpuKernelsPass : Pass<"mpc-emit-cpu-kernels", "::mlir::ModuleOp"> {
   ];
 }
 
+def PackOperandsPass : Pass<"mpc-pack-operands", "::mlir::func::FuncOp"> {
+  let summary = "Pack operands of products once, for all that read them";
+  let description = [{
+    A matrix that is no constant and the right-hand side of a product goes into
+    panels by a kernel of its own, where that takes less time than what it saves:
+    packing in each group of rows, sums that wait in memory between pieces of the
+    depth. Products that read the same matrix in the same order share the panels;
+    a kernel that only casts the matrix for them becomes part of the packing.
+
+    ```mlir
+    %0 = mpc.fusion kind(contraction) name("fc") (%a = %x, %b = %w) {
+      %1 = mpc.matmul %a, %b transpose_rhs
+    }
+    // becomes
+    %p = mpc.fusion kind(transpose) name("fc_panels") (%b = %w) {
+      %1 = mpc.pack %b transpose packed<columns = 32, depth = 2>
+    }
+    %0 = mpc.fusion kind(contraction) name("fc") (%a = %x, %b = %p) {
+      %1 = mpc.matmul %a, %b packed<columns = 32, depth = 2>
+    }
+    ```
+
+    Contract in: after mpc-fuse. Contract out: the same fusions, and these before
+    their first readers.
+    Numerics: a product that reads panels takes its sums in the order that packed
+    constants have. That order depends on shapes and the target alone.
+    Left alone: products by a transposed left side, whose rows would be gathered
+    for fewer panels at a time; batches of matrices; types that panels hold in
+    another width than kernels multiply; targets whose last-level cache is as slow
+    as memory, which panels of the whole depth would come from.
+    Executed example: test/Target/CPU/pack-operands.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"",
+           "what to take instead of the module's exe.target, as in cpu:avx512bf16">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect", "::mpc::tile::TileDialect"];
+  let statistics = [
+    Statistic<"numPacked", "packed", "matrices packed by kernels of their own">,
+    Statistic<"numReaders", "readers", "products that read these">,
+  ];
+}
+
 def LowerTilesPass : Pass<"mpc-lower-tiles", "::mlir::ModuleOp"> {
   let summary = "Turn tiles into loops of one worker";
   let description = [{

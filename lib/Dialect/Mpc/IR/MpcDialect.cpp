@@ -32,6 +32,8 @@ namespace mpc {
 void registerMpcDialectOperations(MpcDialect *dialect);
 /// MpcTraining.cpp.
 void registerTrainingOps(MpcDialect *dialect);
+/// MpcPack.cpp.
+void registerPackOps(MpcDialect *dialect);
 } // namespace mpc
 
 #define GET_OP_DEFS_REGISTRATION
@@ -40,6 +42,7 @@ void registerTrainingOps(MpcDialect *dialect);
 void MpcDialect::initialize() {
   registerMpcDialectOperations(this);
   registerTrainingOps(this);
+  registerPackOps(this);
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"

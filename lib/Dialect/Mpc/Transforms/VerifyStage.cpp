@@ -11,6 +11,7 @@
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Analysis/OpTypes.h"
 #include "mpc/Analysis/WideParts.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -360,8 +361,13 @@ LogicalResult checkLayout(Operation *op) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     if (auto fusion = dyn_cast<FusionOp>(argument.getOwner()->getParentOp()))
       value = fusion.getInputs()[argument.getArgNumber()];
-  if (!value.getDefiningOp<ConstantOp>())
-    return op->emitOpError("has packed weights that are no constant");
+  // What packs anything else is a fusion before it.
+  if (auto source = value.getDefiningOp<FusionOp>())
+    value = source.getBody().front().getTerminator()->getOperand(
+        cast<OpResult>(value).getResultNumber());
+  if (!value.getDefiningOp<ConstantOp>() && !value.getDefiningOp<PackOp>())
+    return op->emitOpError("has packed weights that neither are a constant nor "
+                           "come from mpc.pack");
   return success();
 }
 

@@ -72,6 +72,15 @@ func.func @matmul_c5(%x: tensor<2x3xf32>, %y: tensor<3x5xf32>) {
 
 // -----
 
+func.func @pack_c1(%x: tensor<2x3x4xf32>) {
+  // expected-error @below {{'mpc.pack' needs a matrix, found 'tensor<2x3x4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = mpc.pack %x packed<columns = 32> : tensor<2x3x4xf32> to tensor<1x3x32xf32>
+  return
+}
+
+// -----
+
 func.func @matmul_c6(%x: tensor<2x3xf32>, %y: tensor<1x3x32xf32>) {
   // expected-error @below {{are incompatible with return type(s) of operation 'tensor<2x33xf32>'}}
   // expected-error @below {{failed to infer returned types}}

@@ -98,6 +98,8 @@ func.func @contractions(%a: tensor<5x2x3xbf16>, %b: tensor<4x3xbf16>, %w: tensor
   // CHECK: packed<columns = 32, interleave = 2>
   %1 = mpc.matmul %a, %w packed<columns = 32, interleave = 2>
      : (tensor<5x2x3xbf16>, tensor<1x3x32xbf16>) -> tensor<5x2x20xf32>
+  // CHECK: mpc.pack %{{.*}} transpose packed<columns = 32, depth = 2> : tensor<4x3xbf16> to tensor<1x2x64xbf16>
+  %19 = mpc.pack %b transpose packed<columns = 32, depth = 2> : tensor<4x3xbf16> to tensor<1x2x64xbf16>
   // CHECK: mpc.conv %{{.*}}, %{{.*}} strides([2, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) groups(2)
   // CHECK-SAME: -> tensor<1x6x4x8xf32>
   %2 = mpc.conv %x, %f strides([2, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) groups(2) compute(tf32)

@@ -83,6 +83,55 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple(129, 20, 16), std::tuple(5, 1024, 48),
                     std::tuple(2, 3, 128)));
 
+/// A kernel that writes the panels of a `[k, n]` of `type`, in memory `stored`.
+static std::string packing(int64_t k, int64_t n, bool isTransposed,
+                           llvm::StringRef type, llvm::StringRef stored,
+                           const CpuTarget &target) {
+  int64_t columns = target.blockColumns(), depth = type == "f32" ? 1 : 2;
+  std::string shape = isTransposed ? llvm::formatv("{0}x{1}x", n, k)
+                                   : llvm::formatv("{0}x{1}x", k, n);
+  std::string panels =
+      llvm::formatv("tensor<{0}x{1}x{2}x{3}>", (n + columns - 1) / columns,
+                    (k + depth - 1) / depth, depth * columns, type);
+  std::string body = "%v = mpc.cast %w : tensor<" + shape + stored.str() +
+                     "> to tensor<" + shape + type.str() + ">\n";
+  return kernel(
+      "%w: tensor<" + shape + stored.str() + ">", panels,
+      (type == stored ? "" : body) +
+          llvm::formatv("%0 = mpc.pack {0} {1} packed<columns = {2}, depth = "
+                        "{3}> : tensor<{4}{5}> to {6}\nreturn %0 : {6}",
+                        type == stored ? "%w" : "%v",
+                        isTransposed ? "transpose" : "", columns, depth, shape,
+                        type, panels)
+              .str());
+}
+
+TEST(PackingKernel, MatchesTheInterpreter) {
+  struct {
+    const char *type, *stored;
+  } types[] = {{"f32", "f32"},
+               {"bf16", "bf16"},
+               {"f16", "f16"},
+               {"bf16", "f32"},
+               {"f32", "bf16"}};
+  for (CpuIsa isa : floatLevels())
+    for (auto [type, stored] : types)
+      for (bool isTransposed : {false, true})
+        // Whole panels and steps, and neither; more than a piece of the depth
+        // and than the panels of an item.
+        for (auto [k, n] :
+             {std::pair(64, 64), std::pair(33, 300), std::pair(1025, 47)}) {
+          CpuTarget target{isa};
+          // Units have no part in it.
+          if (target.emulatesUnits())
+            continue;
+          std::string text = packing(k, n, isTransposed, type, stored, target);
+          EXPECT_EQ(checkKernel(text, target), "")
+              << target.name().str() << "\n"
+              << text;
+        }
+}
+
 TEST(MatmulKernel, EpilogueOfBiasActivationAndCast) {
   for (CpuIsa isa : floatLevels()) {
     CpuTarget target{isa};

@@ -1,0 +1,87 @@
+//===- PackingEmitter.cpp - panels for products ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One work item is a group of panels times a piece of their depth: lines that
+// are neighbours in memory go to neighbouring panels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractionEmitter.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+class PackingEmitter : public ContractionEmitter {
+public:
+  using ContractionEmitter::ContractionEmitter;
+
+  void prepare() override;
+  void emitItem(Value item) override;
+
+private:
+  void clearMissing(Range numbers, Value offset, int64_t count);
+
+  int64_t depth = contraction.product.depth;
+  int64_t piece = blocks.getChunk() ? blocks.getChunk() : depth;
+  int64_t pieces = llvm::divideCeil(depth, piece);
+};
+} // namespace
+
+void PackingEmitter::prepare() {
+  items = panelGroups * pieces;
+  // A word is read and written at the rate of memory: some cycles a vector.
+  constexpr double kCyclesOfVector = 8;
+  cyclesPerItem = kCyclesOfVector * double(contraction.steps(depth)) *
+                  double(panels * columns) / double(lanes * items);
+  panel.memory = asBits(arguments.outputs().front(), contraction.wordType());
+}
+
+void PackingEmitter::emitItem(Value item) {
+  SmallVector<Value> position = math.delinearize(item, {panelGroups, pieces});
+  Range numbers = groupOf(position[0], panelsPerItem, panels);
+  Value first = math.mul(position[1], piece);
+  Value step = math.mul(position[1], contraction.steps(piece));
+  Value offset = math.mul(
+      math.add(math.mul(numbers.begin, contraction.steps(depth)), step),
+      columns);
+  auto pack = [&](int64_t count) {
+    packPanels(contraction.rhs(), {}, numbers, first, count, panel.memory,
+               offset, contraction.steps(depth), /*inOrder=*/true);
+    clearMissing(numbers, offset, count);
+  };
+  int64_t rest = depth - (pieces - 1) * piece;
+  if (rest == piece)
+    pack(piece);
+  else
+    math.branch(
+        math.less(position[1], pieces - 1), [&] { pack(piece); },
+        [&] { pack(rest); });
+}
+
+/// Columns behind the last one, which what packs lines along the depth fills
+/// with repeats of that.
+void PackingEmitter::clearMissing(Range numbers, Value offset, int64_t count) {
+  if (!contraction.transposeRhs || contraction.product.n % columns == 0)
+    return;
+  math.loop(numbers.begin, numbers.end, 1, [&](Value number) {
+    Value panelOffset =
+        math.mul(math.sub(number, numbers.begin), contraction.steps(depth));
+    withColumns(number, [&](int64_t used) {
+      if (used == columns)
+        return;
+      math.loop(contraction.steps(count), [&](Value step) {
+        Value row = math.mul(math.add(panelOffset, step), columns);
+        forPowers(columns - used, lanes, [&](int64_t n, int64_t run) {
+          storeZeros(panel.memory, math.add(math.add(offset, row), used + n),
+                     run);
+        });
+      });
+    });
+  });
+}
+
+FailureOr<int64_t> mpc::emitPacking(const ContractionKernel &kernel) {
+  return PackingEmitter(kernel).run();
+}
