@@ -149,14 +149,25 @@ private:
       scales.insert(op->getResult(0));
       return;
     }
+    // Behind the scale gradients are as small as they are, and what a model's
+    // own update makes of them is no smaller.
+    if (!isContraction(op) && isFree(builder, op) &&
+        llvm::any_of(op->getOperands(),
+                     [&](Value value) { return unscaled.contains(value); })) {
+      makeWide(op);
+      storeWide(builder, op);
+      unscaled.insert_range(op->getResults());
+      return;
+    }
     auto isScale = [&](Value value) { return scales.contains(value); };
     if (!llvm::any_of(op->getOperands(), isScale) || !isFree(builder, op))
       return;
     makeWide(op);
-    // Behind the scale a gradient is as small as it is.
     if (auto division = dyn_cast<DivOp>(op);
-        division && isScale(division.getRhs()))
+        division && isScale(division.getRhs())) {
       storeWide(builder, op);
+      unscaled.insert(division.getResult());
+    }
     if (llvm::all_of(op->getOperands(), [&](Value value) {
           return isScale(value) || isConstant(value);
         })) {
@@ -200,6 +211,8 @@ private:
   PlanBuilder &builder;
   /// Values that are a seed times constants.
   llvm::SmallPtrSet<Value, 8> scales;
+  /// Values that depend on a gradient from which the scale was taken out.
+  llvm::SmallPtrSet<Value, 8> unscaled;
   llvm::SmallPtrSet<Operation *, 8> wideOps, predictions;
   /// Ops whose operands are still to be looked at.
   llvm::SmallVector<Operation *> leaving;

@@ -300,6 +300,16 @@ bool GradientFinder::find() {
     backward.insert(&op);
     hasProduct |= isa<ContractionOpInterface>(op);
   }
+  // A gradient that is only turned or reshaped is still one: in 16 bits it may
+  // be moved with the scale, but not without.
+  for (Operation &op : step.body())
+    if (auto movement = dyn_cast<MovementOpInterface>(op);
+        movement && stateOf(op.getResult(0)).kind == Kind::Linear &&
+        llvm::all_of(op.getOperands(), [&](Value value) {
+          return stateOf(value).kind == Kind::Zero ||
+                 (value.getDefiningOp() && isBackward(value.getDefiningOp()));
+        }))
+      backward.insert(&op);
   func::FuncOp function = step.getFunction();
   if (!hasProduct) {
     function.emitRemark()

@@ -53,3 +53,13 @@ def model_step():
     parameters, x, labels = arguments()
     zeros = jax.tree_util.tree_map(np.zeros_like, parameters)
     return adam, (parameters, zeros, zeros, np.array(0, "i4"), x, labels)
+
+
+def model_small():
+    """A step of a loss so small that its gradients are no float16."""
+
+    def step(parameters, x, labels):
+        value, gradients = jax.value_and_grad(lambda p: 1e-7 * loss(p, x, labels)[0])(parameters)
+        return jax.tree_util.tree_map(lambda p, g: p - 1e5 * g, parameters, gradients), value
+
+    return step, arguments()

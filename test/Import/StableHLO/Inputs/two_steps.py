@@ -20,5 +20,5 @@ for scale in (3.4e38, 1024):
         held = all((left[f"out{i}"] == given[f"arg{i}"]).all() for i in range(13))
         renewed = all((left[f"out{i}"] != given[f"arg{i}"]).any() for i in range(13))
         state = "held" if held else "renewed" if renewed else "torn"
-        print(f"scale {scale:g}: state {state}, new scale {left['loss_scale.scale']:.3g}, skipped "
+        print(f"scale {scale:g}: state {state}, new scale {left['loss_scale.scale']:.4g}, skipped "
               f"{left['loss_scale.skipped_steps']}")
