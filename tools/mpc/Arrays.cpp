@@ -8,6 +8,7 @@
 
 #include "KeptState.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -152,6 +153,13 @@ std::vector<Status> tool::bindArrays(const std::vector<NamedArray> &arrays,
   bound.assign(values.size(), Buffer());
   for (size_t i = 0; i < values.size(); ++i) {
     const NamedArray *array = findArray(arrays, values[i].name, prefix, i);
+    // What stands in its place may be there under another one's name.
+    if (array && array->name != values[i].name &&
+        std::any_of(values.begin(), values.end(),
+                    [&](const ProgramValue &value) {
+                      return value.name == array->name;
+                    }))
+      array = nullptr;
     if (!array) {
       if (beginsByItself(values[i]))
         continue;

@@ -61,7 +61,9 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
     return {executable.status()};
   subject.compileMs += millisecondsSince(start);
   subject.executable = std::move(*executable);
-  if (bindsNow)
+  // A loss scale that joined the model begins by itself.
+  if (bindsNow && subject.inputs.size() ==
+                      subject.executable->program().arguments.size())
     return {};
   return bindStored(compile.arguments(), arrays, draw, common.seed, subject);
 }

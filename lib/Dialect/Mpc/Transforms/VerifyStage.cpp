@@ -165,14 +165,17 @@ LogicalResult checkTrained(const StepFunction &step) {
          << ") is neither replaced nor has it a gradient";
 }
 
-/// What replaces an argument is called as the argument is.
+/// What replaces an argument is called as the argument is, but for an input
+/// that the model itself gives away.
 LogicalResult checkReplacements(const StepFunction &step) {
   func::FuncOp func = step.getFunction();
   for (BlockArgument argument : func.getArguments()) {
     unsigned i = argument.getArgNumber();
     std::optional<unsigned> result = step.updateOf(argument);
-    if (!result || (step.argumentRole(i) == step.resultRole(*result) &&
-                    step.argumentName(i) == step.resultName(*result)))
+    RoleAttr role = step.argumentRole(i);
+    if (!result || (role && role.getKind() == RoleKind::input) ||
+        (step.argumentRole(i) == step.resultRole(*result) &&
+         step.argumentName(i) == step.resultName(*result)))
       continue;
     return func.emitOpError()
            << "result '" << step.resultName(*result) << "' of role "
