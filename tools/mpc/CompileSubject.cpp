@@ -62,8 +62,8 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
   subject.compileMs += millisecondsSince(start);
   subject.executable = std::move(*executable);
   // A loss scale that joined the model begins by itself.
-  if (bindsNow && subject.inputs.size() ==
-                      subject.executable->program().arguments.size())
+  if (bindsNow &&
+      subject.inputs.size() == subject.executable->program().arguments.size())
     return {};
   return bindStored(compile.arguments(), arrays, draw, common.seed, subject);
 }
