@@ -19,7 +19,7 @@
 // ABSENT: dense.mlir:2:1: warning: override 'op:gelu=float16' matches no op
 
 // Modes and sums that the target has no kernel for.
-// SPLIT: dense.mlir:4:8: error: override 'op:matmul=bf16x3' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
+// SPLIT: dense.mlir:4:8: error: override 'op:matmul=bf16x2' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
 // SPLIT-POLICY: dense.mlir:4:8: error: policy 'split' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
 // SUM: dense.mlir:4:8: error: policy 'narrow_sum' accumulates in float16, but the target's matmul sums in float32; set accumulate to float32
 
