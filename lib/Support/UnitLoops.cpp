@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kOperands = 384;
 
 /// Operands, random because a core clocks lower on changing bits; any bits are
-/// two bf16 numbers as well. They stay in the first-level cache.
+/// two bf16 numbers and four bytes as well. They stay in the first-level cache.
 struct alignas(64) Operands {
   Operands() {
     std::mt19937 engine(1);
@@ -48,8 +48,8 @@ static float *sharedOperands() {
 
 /// A loop of `multiply(sum, operand, factor)` with `rows` times two sums in
 /// registers, which hide latencies of six cycles on two ports where there are
-/// registers enough. A macro, since a template is compiled for the file's
-/// instructions and not for those of its caller.
+/// registers enough and the chain is no shorter. A macro, since a template is
+/// compiled for the file's instructions and not for those of its caller.
 #define MPC_UNIT_LOOP(name, features, Vector, rows, multiply)                  \
   [[gnu::target(features)]] static void name(int64_t rounds) {                 \
     constexpr size_t kLanes = sizeof(Vector) / sizeof(float);                  \
@@ -71,48 +71,81 @@ static float *sharedOperands() {
   }
 #define MPC_MULTIPLY_ADD_256(sum, x, y) _mm256_fmadd_ps(x, y, sum)
 #define MPC_MULTIPLY_ADD_512(sum, x, y) _mm512_fmadd_ps(x, y, sum)
+#define MPC_PAIRS_INT16_256(sum, x, y)                                         \
+  _mm256_add_epi32(sum, _mm256_madd_epi16(x, y))
+#define MPC_PAIRS_INT16_512(sum, x, y)                                         \
+  _mm512_add_epi32(sum, _mm512_madd_epi16(x, y))
 #define MPC_DOT_BF16(sum, x, y)                                                \
   _mm512_dpbf16_ps(sum, (__m512bh)(x), (__m512bh)(y))
 
 MPC_UNIT_LOOP(multiplyAdd256, "avx2,fma", __m256, 6, MPC_MULTIPLY_ADD_256)
 MPC_UNIT_LOOP(multiplyAdd512, "avx512f,fma", __m512, 12, MPC_MULTIPLY_ADD_512)
 MPC_UNIT_LOOP(dotBf16, "avx512f,avx512bf16", __m512, 12, MPC_DOT_BF16)
+MPC_UNIT_LOOP(pairsInt16On256, "avx2", __m256i, 6, MPC_PAIRS_INT16_256)
+MPC_UNIT_LOOP(pairsInt16On512, "avx512f,avx512bw", __m512i, 6,
+              MPC_PAIRS_INT16_512)
+MPC_UNIT_LOOP(dotInt16On256, "avx2,avxvnni", __m256i, 6,
+              _mm256_dpwssd_avx_epi32)
+MPC_UNIT_LOOP(dotInt16On512, "avx512f,avx512vnni", __m512i, 12,
+              _mm512_dpwssd_epi32)
+MPC_UNIT_LOOP(dotInt8On256, "avx2,avxvnni", __m256i, 6, _mm256_dpbusd_avx_epi32)
+MPC_UNIT_LOOP(dotInt8On512, "avx512f,avx512vnni", __m512i, 12,
+              _mm512_dpbusd_epi32)
 
 /// Tiles of sums in a two by two block, those of a step loaded anew.
-[[gnu::target("amx-tile,amx-bf16")]] static void tileBf16(int64_t rounds) {
-  struct {
-    uint8_t palette = 1, startRow = 0, reserved[14] = {};
-    uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-  } configuration;
-  const float *values = sharedOperands();
-  permitTiles();
-  _tile_loadconfig(&configuration);
-  for (int64_t round = 0; round < rounds; ++round)
-    for (int64_t first = 0; first < kOperands; first += 64) {
-      const float *step = values + first * 16;
-      _tile_loadd(4, step, 64);
-      _tile_loadd(5, step + 256, 64);
-      _tile_loadd(6, step + 512, 64);
-      _tile_loadd(7, step + 768, 64);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-  _tile_release();
-}
+#define MPC_TILE_LOOP(name, features, multiply)                                \
+  [[gnu::target(features)]] static void name(int64_t rounds) {                 \
+    struct {                                                                   \
+      uint8_t palette = 1, startRow = 0, reserved[14] = {};                    \
+      uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};                \
+      uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};                     \
+    } configuration;                                                           \
+    const float *values = sharedOperands();                                    \
+    permitTiles();                                                             \
+    _tile_loadconfig(&configuration);                                          \
+    for (int64_t round = 0; round < rounds; ++round)                           \
+      for (int64_t first = 0; first < kOperands; first += 64) {                \
+        const float *step = values + first * 16;                               \
+        _tile_loadd(4, step, 64);                                              \
+        _tile_loadd(5, step + 256, 64);                                        \
+        _tile_loadd(6, step + 512, 64);                                        \
+        _tile_loadd(7, step + 768, 64);                                        \
+        multiply(0, 4, 6);                                                     \
+        multiply(1, 4, 7);                                                     \
+        multiply(2, 5, 6);                                                     \
+        multiply(3, 5, 7);                                                     \
+      }                                                                        \
+    _tile_release();                                                           \
+  }
 
-UnitLoop mpc::unitLoopOf(std::string_view level, bool ofBf16) {
-  bool hasTiles = level == "amx" || level == "amxfp16";
-  if (hasTiles && ofBf16)
-    return UnitLoop::TileBf16;
-  if (level == "avx512bf16" && ofBf16)
-    return UnitLoop::DotBf16;
-  for (std::string_view wide : {"avx512", "avx512vnni", "avx512bf16"})
-    if (level == wide || hasTiles)
-      return UnitLoop::MultiplyAdd512;
-  return UnitLoop::MultiplyAdd256;
+MPC_TILE_LOOP(tileBf16, "amx-tile,amx-bf16", _tile_dpbf16ps)
+MPC_TILE_LOOP(tileInt8, "amx-tile,amx-int8", _tile_dpbusd)
+
+UnitLoop mpc::unitLoopOf(std::string_view level, UnitFactors factors) {
+  bool hasTiles = level == "amx" || level == "amxfp16",
+       isWide = hasTiles || level.substr(0, 6) == "avx512",
+       hasDots = hasTiles || level == "avx512bf16" || level == "avx512vnni" ||
+                 level == "avxvnni";
+  switch (factors) {
+  case UnitFactors::BFloat16:
+    if (hasTiles)
+      return UnitLoop::TileBf16;
+    if (level == "avx512bf16")
+      return UnitLoop::DotBf16;
+    break;
+  case UnitFactors::MixedBytes:
+  case UnitFactors::OtherBytes:
+    if (hasTiles)
+      return UnitLoop::TileInt8;
+    if (hasDots && factors == UnitFactors::MixedBytes)
+      return isWide ? UnitLoop::DotInt8On512 : UnitLoop::DotInt8On256;
+    if (hasDots)
+      return isWide ? UnitLoop::DotInt16On512 : UnitLoop::DotInt16On256;
+    return isWide ? UnitLoop::PairsInt16On512 : UnitLoop::PairsInt16On256;
+  case UnitFactors::Float32:
+    break;
+  }
+  return isWide ? UnitLoop::MultiplyAdd512 : UnitLoop::MultiplyAdd256;
 }
 
 double mpc::runUnitLoop(UnitLoop loop, int64_t rounds) {
@@ -134,6 +167,32 @@ double mpc::runUnitLoop(UnitLoop loop, int64_t rounds) {
     // A product of tiles has 16 times 16 sums of 32 positions, and there is one
     // for every 16 operands.
     lanes = 16 * 16;
+    break;
+  case UnitLoop::PairsInt16On256:
+    pairsInt16On256(rounds);
+    break;
+  case UnitLoop::PairsInt16On512:
+    pairsInt16On512(rounds);
+    lanes = 32;
+    break;
+  case UnitLoop::DotInt16On256:
+    dotInt16On256(rounds);
+    break;
+  case UnitLoop::DotInt16On512:
+    dotInt16On512(rounds);
+    lanes = 32;
+    break;
+  case UnitLoop::DotInt8On256:
+    dotInt8On256(rounds);
+    lanes = 32;
+    break;
+  case UnitLoop::DotInt8On512:
+    dotInt8On512(rounds);
+    lanes = 64;
+    break;
+  case UnitLoop::TileInt8:
+    tileInt8(rounds);
+    lanes = 16 * 32;
     break;
   }
   return 2 * 2 * lanes * kOperands * double(rounds);

@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// usage: mpc-kernel-bench [avx2|avxvnni|avx512|avx512vnni|avx512bf16] [filter |
-// MxKxN | FILE.mlir]
-//        [object file]
+// usage: mpc-kernel-bench [LEVEL] [filter | MxKxN | FILE.mlir] [object file]
+// LEVEL is avx2, avxvnni, avx512, avx512vnni, avx512bf16, amx or amxfp16.
 // Prints GFLOP/s of one thread beside the ceiling of the unit that multiplies
 // its operands, measured in the same run. FILE holds a plan (mpc dump --after
 // plan): each of its kernels is timed.
@@ -70,33 +69,68 @@ template <typename Body> std::pair<double, double> measure(Body body) {
   return {times.front(), times[times.size() / 2]};
 }
 
-/// Positions that a constant of `type` is packed together in, and how.
-int64_t depthOf(StringRef type, const CpuTarget &target) {
-  return type == "bf16" && target.hasDotBf16() ? 2 : 1;
+/// Types of operands, and that of sums.
+struct Types {
+  StringRef lhs, rhs, sum;
+  bool isFloat() const { return sum == "f32"; }
+  std::string name() const {
+    return lhs == rhs ? lhs.str() : (lhs + " by " + rhs).str();
+  }
+};
+
+constexpr Types kFloats[] = {
+    {"f32", "f32", "f32"}, {"bf16", "bf16", "f32"}, {"f16", "f16", "f32"}};
+constexpr Types kAll[] = {kFloats[0],
+                          kFloats[1],
+                          kFloats[2],
+                          {"ui8", "i8", "i32"},
+                          {"i8", "i8", "i32"}};
+
+/// Positions that a constant right side is packed together in, and how: as the
+/// layout stage does it.
+int64_t depthOf(const Types &types, const CpuTarget &target) {
+  TargetInfo info = target.info();
+  if (!types.isFloat()) {
+    const MathUnit *unit = info.unit(MathType::Int8);
+    bool isFor = unit && (types.lhs == "ui8" || unit->tiles.count);
+    return isFor ? unit->depth : 2;
+  }
+  const MathUnit *unit = types.rhs == "bf16"  ? info.unit(MathType::BFloat16)
+                         : types.rhs == "f16" ? info.unit(MathType::Float16)
+                                              : nullptr;
+  return unit ? unit->depth : 1;
 }
-std::string layoutOf(StringRef type, const CpuTarget &target) {
-  if (int64_t depth = depthOf(type, target); depth > 1)
+std::string layoutOf(const Types &types, const CpuTarget &target) {
+  if (int64_t depth = depthOf(types, target); depth > 1)
     return llvm::formatv("depth = {0}", depth);
-  return llvm::formatv("interleave = {0}", type == "f32" ? 1 : 2);
+  return llvm::formatv("interleave = {0}", types.rhs == "f32" ? 1 : 2);
 }
 
-std::string matmul(int64_t m, int64_t k, int64_t n, StringRef type,
+std::string matmul(int64_t m, int64_t k, int64_t n, const Types &types,
                    const CpuTarget &target, StringRef epilogue,
                    StringRef resultType) {
   int64_t columns = target.blockColumns(), panels = (n + columns - 1) / columns;
   return llvm::formatv(R"(
-func.func private @k(%x: tensor<{0}x{1}x{3}>, %w: tensor<{4}x{9}x{10}x{3}>, %b: tensor<{2}xf32>)
+func.func private @k(%x: tensor<{0}x{1}x{3}>, %w: tensor<{4}x{9}x{10}x{11}>, %b: tensor<{2}xf32>)
     -> tensor<{0}x{2}x{8}> attributes {{mpc.kernel_kind = "contraction"} {{
   %0 = mpc.matmul %x, %w packed <columns = {5}, {6}>
-    : (tensor<{0}x{1}x{3}>, tensor<{4}x{9}x{10}x{3}>) -> tensor<{0}x{2}xf32>
+    : (tensor<{0}x{1}x{3}>, tensor<{4}x{9}x{10}x{11}>) -> tensor<{0}x{2}x{12}>
 {7}
 }
 )",
-                       m, k, n, type, panels, columns, layoutOf(type, target),
-                       epilogue, resultType,
-                       llvm::divideCeil(k, depthOf(type, target)),
-                       columns * depthOf(type, target))
+                       m, k, n, types.lhs, panels, columns,
+                       layoutOf(types, target), epilogue, resultType,
+                       llvm::divideCeil(k, depthOf(types, target)),
+                       columns * depthOf(types, target), types.rhs, types.sum)
       .str();
+}
+
+/// The same with its sums as they are.
+std::string plainSums(int64_t m, int64_t k, int64_t n, const Types &types,
+                      const CpuTarget &target) {
+  std::string end =
+      llvm::formatv("  return %0 : tensor<{0}x{1}x{2}>", m, n, types.sum);
+  return matmul(m, k, n, types, target, end, types.sum);
 }
 
 std::string batchedMatmul(int64_t batch, int64_t m, int64_t k, int64_t n,
@@ -159,26 +193,27 @@ func.func private @k(%x: {0}, %w: {1}) -> {2} attributes {{mpc.kernel_kind = "co
 }
 
 std::string conv(int64_t n, int64_t size, int64_t c, int64_t o, int64_t window,
-                 int64_t stride, int64_t pad, StringRef type,
+                 int64_t stride, int64_t pad, const Types &types,
                  const CpuTarget &target) {
   int64_t columns = target.blockColumns(), panels = (o + columns - 1) / columns;
   int64_t out = (size + 2 * pad - window) / stride + 1;
   return llvm::formatv(R"(
-func.func private @k(%x: tensor<{0}x{1}x{1}x{2}x{9}>, %w: tensor<{4}x{5}x{13}x{9}>, %b: tensor<{3}xf32>)
-    -> tensor<{0}x{7}x{7}x{3}xf32> attributes {{mpc.kernel_kind = "convolution"} {{
+func.func private @k(%x: tensor<{0}x{1}x{1}x{2}x{9}>, %w: tensor<{4}x{5}x{13}x{14}>, %b: tensor<{3}x{15}>)
+    -> tensor<{0}x{7}x{7}x{3}x{15}> attributes {{mpc.kernel_kind = "convolution"} {{
   %0 = mpc.conv %x, %w strides([{10}, {10}]) pad([{11}, {11}], [{11}, {11}]) dilations([1, 1])
     layout(channels_last) window([{8}, {8}]) packed <columns = {6}, {12}>
-    : (tensor<{0}x{1}x{1}x{2}x{9}>, tensor<{4}x{5}x{13}x{9}>) -> tensor<{0}x{7}x{7}x{3}xf32>
-  %1 = mpc.add %0, %b : (tensor<{0}x{7}x{7}x{3}xf32>, tensor<{3}xf32>) -> tensor<{0}x{7}x{7}x{3}xf32>
-  %2 = mpc.relu %1 : tensor<{0}x{7}x{7}x{3}xf32>
-  return %2 : tensor<{0}x{7}x{7}x{3}xf32>
+    : (tensor<{0}x{1}x{1}x{2}x{9}>, tensor<{4}x{5}x{13}x{14}>) -> tensor<{0}x{7}x{7}x{3}x{15}>
+  %1 = mpc.add %0, %b : (tensor<{0}x{7}x{7}x{3}x{15}>, tensor<{3}x{15}>) -> tensor<{0}x{7}x{7}x{3}x{15}>
+  %2 = mpc.relu %1 : tensor<{0}x{7}x{7}x{3}x{15}>
+  return %2 : tensor<{0}x{7}x{7}x{3}x{15}>
 }
 )",
                        n, size, c, o, panels,
                        window *
-                           llvm::divideCeil(window * c, depthOf(type, target)),
-                       columns, out, window, type, stride, pad,
-                       layoutOf(type, target), columns * depthOf(type, target))
+                           llvm::divideCeil(window * c, depthOf(types, target)),
+                       columns, out, window, types.lhs, stride, pad,
+                       layoutOf(types, target),
+                       columns * depthOf(types, target), types.rhs, types.sum)
       .str();
 }
 
@@ -216,13 +251,9 @@ std::vector<Case> cases(const CpuTarget &target, StringRef filter) {
   auto [k, n] = rest.split('x');
   if (!m.getAsInteger(10, givenM) && !k.getAsInteger(10, givenK) &&
       !n.getAsInteger(10, givenN))
-    for (StringRef type : {"f32", "bf16", "f16"})
-      list.push_back({"matmul " + filter.str() + " " + type.str(),
-                      matmul(givenM, givenK, givenN, type, target,
-                             llvm::formatv("  return %0 : tensor<{0}x{1}xf32>",
-                                           givenM, givenN)
-                                 .str(),
-                             "f32"),
+    for (const Types &types : kAll)
+      list.push_back({"matmul " + filter.str() + " " + types.name(),
+                      plainSums(givenM, givenK, givenN, types, target),
                       2.0 * givenM * givenK * givenN});
   if (!list.empty())
     return list;
@@ -232,12 +263,9 @@ std::vector<Case> cases(const CpuTarget &target, StringRef filter) {
   for (auto [m, k, n] : sizes) {
     double flops = 2.0 * m * k * n;
     std::string size = llvm::formatv("{0}x{1}x{2}", m, k, n);
-    for (StringRef type : {"f32", "bf16", "f16"}) {
-      std::string ret =
-          llvm::formatv("  return %0 : tensor<{0}x{1}xf32>", m, n);
-      list.push_back({"matmul " + size + " " + type.str(),
-                      matmul(m, k, n, type, target, ret, "f32"), flops});
-    }
+    for (const Types &types : kAll)
+      list.push_back({"matmul " + size + " " + types.name(),
+                      plainSums(m, k, n, types, target), flops});
     std::string gelu = llvm::formatv(
         "  %1 = mpc.add %0, %b : (tensor<{0}x{1}xf32>, tensor<{1}xf32>) -> "
         "tensor<{0}x{1}xf32>\n  %2 = mpc.gelu %1 : tensor<{0}x{1}xf32>\n"
@@ -245,7 +273,7 @@ std::vector<Case> cases(const CpuTarget &target, StringRef filter) {
         "  return %3 : tensor<{0}x{1}xbf16>",
         m, n);
     list.push_back({"matmul+bias+gelu " + size + " bf16",
-                    matmul(m, k, n, "bf16", target, gelu, "bf16"), flops});
+                    matmul(m, k, n, kFloats[1], target, gelu, "bf16"), flops});
   }
   for (StringRef type : {"f32", "bf16"})
     for (bool transposed : {false, true})
@@ -261,12 +289,13 @@ std::vector<Case> cases(const CpuTarget &target, StringRef filter) {
                {1, 56, 256, 512, 1, 2, 0}, {32, 28, 1, 8, 3, 1, 1},
                {32, 14, 8, 16, 3, 1, 1}};
   for (auto c : convs)
-    for (StringRef type : {"f32", "bf16", "f16"}) {
+    for (const Types &types : kAll) {
       int64_t out = (c.size + 2 * c.pad - c.window) / c.stride + 1;
       list.push_back(
           {llvm::formatv("conv {0}x{1}x{1}x{2} o{3} {4}x{4} s{5} {6}", c.n,
-                         c.size, c.c, c.o, c.window, c.stride, type),
-           conv(c.n, c.size, c.c, c.o, c.window, c.stride, c.pad, type, target),
+                         c.size, c.c, c.o, c.window, c.stride, types.name()),
+           conv(c.n, c.size, c.c, c.o, c.window, c.stride, c.pad, types,
+                target),
            2.0 * c.n * out * out * c.o * c.c * c.window * c.window});
     }
   // Training: forward, gradient of the rows, gradient of the weights.
@@ -334,9 +363,24 @@ std::vector<Case> kernelsOf(StringRef path) {
   return list;
 }
 
-/// Elements drawn from a normal distribution in the type's bits; integers are
-/// 0.
-/// The second one is scaled as weights are.
+/// What multiplies in the contraction of `kernel`.
+UnitFactors factorsOf(func::FuncOp kernel) {
+  UnitFactors factors = UnitFactors::Float32;
+  kernel.walk([&](ContractionOpInterface op) {
+    Type lhs = getElementTypeOrSelf(op->getOperand(0).getType()),
+         rhs = getElementTypeOrSelf(op->getOperand(1).getType());
+    if (lhs.isBF16())
+      factors = UnitFactors::BFloat16;
+    else if (lhs.isUnsignedInteger(8) && !rhs.isUnsignedInteger(8))
+      factors = UnitFactors::MixedBytes;
+    else if (isa<IntegerType>(lhs))
+      factors = UnitFactors::OtherBytes;
+  });
+  return factors;
+}
+
+/// Elements drawn from a normal distribution in the type's bits, of bytes from
+/// all of them; other integers are 0. The second one is scaled as weights are.
 std::shared_ptr<void> draw(RankedTensorType type, unsigned index) {
   std::mt19937 engine(1);
   std::normal_distribution<float> normal(0.0f, index == 1 ? 0.05f : 1.0f);
@@ -346,6 +390,9 @@ std::shared_ptr<void> draw(RankedTensorType type, unsigned index) {
   std::shared_ptr<void> memory = allocateAligned(count * width);
   auto *bytes = static_cast<char *>(memory.get());
   std::memset(bytes, 0, count * width);
+  if (element.isInteger(8))
+    for (int64_t i = 0; i < count; ++i)
+      bytes[i] = static_cast<char>(engine());
   if (!isa<FloatType>(element))
     return memory;
   for (int64_t i = 0; i < count; ++i) {
@@ -368,8 +415,8 @@ int main(int argc, char **argv) {
   std::optional<CpuTarget> target = info ? CpuTarget::of(*info) : std::nullopt;
   if (!target) {
     std::fprintf(stderr,
-                 "usage: mpc-kernel-bench "
-                 "[avx2|avxvnni|avx512|avx512vnni|avx512bf16] [filter]\n");
+                 "usage: mpc-kernel-bench [avx2|avxvnni|avx512|avx512vnni|"
+                 "avx512bf16|amx|amxfp16] [filter]\n");
     return 2;
   }
   StringRef filter = argc > 2 ? argv[2] : "";
@@ -385,6 +432,7 @@ int main(int argc, char **argv) {
     if (!module)
       return 1;
     auto kernel = *module->getOps<func::FuncOp>().begin();
+    UnitFactors factors = factorsOf(kernel);
     std::vector<std::shared_ptr<void>> memory;
     std::vector<void *> buffers;
     SmallVector<Type> types(kernel.getArgumentTypes());
@@ -419,8 +467,7 @@ int main(int argc, char **argv) {
     std::shared_ptr<void> scratch =
         allocateAligned(llvm::alignTo(info.scratchBytes, 2 << 20));
     // The ceiling moves with what else runs on the machine.
-    bool isBf16 = StringRef(test.text).contains("bf16");
-    double ceiling = probeUnit(unitLoopOf(target->name(), isBf16));
+    double ceiling = probeUnit(unitLoopOf(target->name(), factors));
     auto [best, median] = measure(
         [&] { function(buffers.data(), 0, info.items, scratch.get()); });
     std::printf("%-44s %7.1f GFLOP/s (%3.0f %% of %3.0f, median %7.1f) %9.1f "

@@ -71,7 +71,8 @@ double Ceilings::leastSeconds(double flops, double bytes) const {
 
 double mpc::tool::measureFlopsPerSecond(const std::string &isa, bool ofBf16,
                                         int threads) {
-  UnitLoop loop = unitLoopOf(isa, ofBf16);
+  UnitLoop loop =
+      unitLoopOf(isa, ofBf16 ? UnitFactors::BFloat16 : UnitFactors::Float32);
   constexpr int64_t kRounds = 1 << 13;
   double operations = runUnitLoop(loop, kRounds);
   double seconds =

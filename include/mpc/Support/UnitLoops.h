@@ -15,12 +15,28 @@
 
 namespace mpc {
 
-/// One instruction of the vector units.
-enum class UnitLoop { MultiplyAdd256, MultiplyAdd512, DotBf16, TileBf16 };
+/// One instruction of the vector units, or the two of which products of 8-bit
+/// integers consist that have no instruction.
+enum class UnitLoop {
+  MultiplyAdd256,
+  MultiplyAdd512,
+  DotBf16,
+  TileBf16,
+  PairsInt16On256, ///< vpmaddwd and an addition
+  PairsInt16On512,
+  DotInt16On256, ///< vpdpwssd, which is both of them
+  DotInt16On512,
+  DotInt8On256, ///< vpdpbusd
+  DotInt8On512,
+  TileInt8,
+};
 
-/// The fastest instruction in code of a CPU's level ("avx512") for factors of
-/// f32, or of bf16.
-UnitLoop unitLoopOf(std::string_view level, bool ofBf16);
+/// What an instruction multiplies: bytes of which the left ones have no sign
+/// and the right ones have, or bytes of other signs.
+enum class UnitFactors { Float32, BFloat16, MixedBytes, OtherBytes };
+
+/// The fastest instruction in code of a CPU's level ("avx512") for `factors`.
+UnitLoop unitLoopOf(std::string_view level, UnitFactors factors);
 
 /// Executes the instruction on this thread, `rounds` times some hundreds of
 /// them, and returns the operations done (an addition and a multiplication are

@@ -31,9 +31,10 @@ public:
   /// "cpu:avx512", which documents and tests show.
   TargetInfo();
 
-  /// Parses "cpu:LEVEL" (amx, avx512bf16, avx512vnni, avx512, avxvnni, avx2),
-  /// "cuda:sm_XX", XX from 60 to 121 with or without a letter behind it, and
-  /// "cpu" or "cpu:native" for `native`; nullopt where the target is unknown.
+  /// Parses "cpu:LEVEL" (amxfp16, amx, avx512bf16, avx512vnni, avx512, avxvnni,
+  /// avx2), "cuda:sm_XX", XX from 60 to 121 with or without a letter behind it,
+  /// and "cpu" or "cpu:native" for `native`; nullopt where the target is
+  /// unknown.
   static std::optional<TargetInfo> parse(llvm::StringRef text);
   /// "is none of cpu:avx2, ...", to go behind a target that is unknown: those
   /// of its family, where that is known.

@@ -6,6 +6,12 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 int8-depth=4}))' | FileCheck %s --check-prefix=FOUR
 // RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 int8-depth=1}))' 2>&1 | FileCheck %s --check-prefix=SINGLE
 
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 f16-depth=2 other-int8-depth=4}))' | FileCheck %s --check-prefix=OTHER
+// RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 f16-depth=4}))' 2>&1 | FileCheck %s --check-prefix=HALF
+// RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pack-constants{columns=4 other-int8-depth=3}))' 2>&1 | FileCheck %s --check-prefix=THREE
+
+// HALF: mpc-pack-constants: f16-depth must be 1 or 2, found 4
+// THREE: mpc-pack-constants: other-int8-depth must be 2 or 4, found 3
 // SINGLE: mpc-pack-constants: int8-depth must be 2 or 4, found 1
 // ODD: mpc-pack-constants: bf16-depth must be 1, 2 or 4, found 3
 
@@ -37,6 +43,21 @@ func.func @transposed(%x: tensor<3x2xf32>) -> tensor<3x4xf32> {
 func.func @interleaved(%x: tensor<3x1xbf16>) -> tensor<3x4xf32> {
   %w = mpc.constant dense<[[1.0, 2.0, 3.0, 4.0]]> : tensor<1x4xbf16>
   %0 = mpc.matmul %x, %w : (tensor<3x1xbf16>, tensor<1x4xbf16>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// The units of f16 and of bf16 need not be alike.
+// CHECK-LABEL: func.func @halves
+// CHECK: mpc.constant dense<{{\[\[\[}}1.000000e+00, 3.000000e+00, 2.000000e+00, 4.000000e+00], [5.000000e+00, 7.000000e+00, 6.000000e+00, 8.000000e+00], [9.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]]]> : tensor<1x3x4xf16>
+// CHECK: packed{{ *}}<columns = 4, interleave = 2>
+// OTHER-LABEL: func.func @interleaved
+// OTHER: packed<columns = 4, interleave = 2>
+// OTHER-LABEL: func.func @halves
+// OTHER: mpc.constant dense<{{\[\[\[}}1.000000e+00, 5.000000e+00, 2.000000e+00, 6.000000e+00, 3.000000e+00, 7.000000e+00, 4.000000e+00, 8.000000e+00], [9.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]]]> : tensor<1x2x8xf16>
+// OTHER: packed<columns = 4, depth = 2> : (tensor<3x3xf16>, tensor<1x2x8xf16>)
+func.func @halves(%x: tensor<3x3xf16>) -> tensor<3x4xf32> {
+  %w = mpc.constant dense<[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [9.0, 0.0, 0.0, 0.0]]> : tensor<3x4xf16>
+  %0 = mpc.matmul %x, %w : (tensor<3x3xf16>, tensor<3x4xf16>) -> tensor<3x4xf32>
   return %0 : tensor<3x4xf32>
 }
 
@@ -98,7 +119,7 @@ func.func @left_alone(%x: tensor<1x5x2xf32>, %y: tensor<2x3x2xf32>, %z: tensor<2
 }
 
 // Positions of 8-bit integers go together by two, of ui8 by i8 as many as the unit
-// takes.
+// takes, and of other signs as many as the unit for those does.
 // CHECK-LABEL: func.func @integers
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[\[}}1, 3, 2, 4, 0, 0, 0, 0], [5, 0, 6, 0, 0, 0, 0, 0]]]> : tensor<1x2x8xi8>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] packed{{ *}}<columns = 4, depth = 2>
@@ -108,6 +129,11 @@ func.func @left_alone(%x: tensor<1x5x2xf32>, %y: tensor<2x3x2xf32>, %z: tensor<2
 // FOUR: %[[W4:.+]] = mpc.constant dense<{{\[\[\[}}1, 3, 5, 0, 2, 4, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0]]]> : tensor<1x1x16xi8>
 // FOUR: mpc.matmul %{{.+}}, %[[W4]] packed{{ *}}<columns = 4, depth = 4>
 // FOUR: mpc.matmul %{{.+}}, %[[W2]] packed{{ *}}<columns = 4, depth = 2>
+// OTHER-LABEL: func.func @integers
+// OTHER-DAG: %[[W2:.+]] = mpc.constant {{.*}} : tensor<1x2x8xi8>
+// OTHER-DAG: %[[W4:.+]] = mpc.constant dense<{{\[\[\[}}1, 3, 5, 0, 2, 4, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0]]]> : tensor<1x1x16xi8>
+// OTHER: mpc.matmul %{{.+}}, %[[W2]] packed{{ *}}<columns = 4, depth = 2>
+// OTHER: mpc.matmul %{{.+}}, %[[W4]] packed{{ *}}<columns = 4, depth = 4>
 func.func @integers(%x: tensor<3x3xui8>, %y: tensor<3x3xi8>) -> (tensor<3x2xi32>, tensor<3x2xi32>) {
   %w = mpc.constant dense<[[1, 2], [3, 4], [5, 6]]> : tensor<3x2xi8>
   %0 = mpc.matmul %x, %w : (tensor<3x3xui8>, tensor<3x2xi8>) -> tensor<3x2xi32>
