@@ -97,7 +97,7 @@ def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
       a float output, unless an override, the model's own types or the rules of an
       imitated system say otherwise.
     - `loss-scale`: no `mpc.gradient_seed`; every result that replaces an argument
-      has its role and name; losses and parameters are f32 or f64.
+      other than an input has its role and name; losses and parameters are f32 or f64.
     - `pad`: `mpc.padding` stands on contractions only, with the four extents before
       and after, of which none shrinks.
     - `layout`: convolutions and pools are channels_last; a packed right-hand side
