@@ -145,8 +145,8 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
                     describeOp(op) + " in f32, and a reader takes it so",
                 op);
   if (builder.isWidePart(op))
-    return high("it is part of a loss or of a softmax in steps, and a reader "
-                "takes it in f32",
+    return high("it is part of a loss, of a softmax in steps or of an angle, "
+                "and a reader takes it in f32",
                 op);
   if (sensitive)
     return high("the policy computes " + describeOp(op) +

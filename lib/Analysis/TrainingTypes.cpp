@@ -76,10 +76,14 @@ static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
 void mpc::settleWideParts(PlanBuilder &builder) {
   for (Operation *op : opsOfLosses(builder.func))
     keepWide(builder, op, "part of the loss");
-  // Keras computes the steps of a softmax in the type of their layer.
-  if (builder.policy.getAlgorithm() == PolicyAlgorithm::MinimumCut)
-    for (Operation *op : opsOfExponentialSums(builder.func))
-      keepWide(builder, op, "part of a softmax in steps");
+  // Keras computes the steps of a softmax, and angles, in the type of their
+  // layer.
+  if (builder.policy.getAlgorithm() != PolicyAlgorithm::MinimumCut)
+    return;
+  for (Operation *op : opsOfExponentialSums(builder.func))
+    keepWide(builder, op, "part of a softmax in steps");
+  for (Operation *op : opsOfAngles(builder.func))
+    keepWide(builder, op, "an angle that grows with a position");
 }
 
 static void settleOp(PlanBuilder &builder, Operation *op) {

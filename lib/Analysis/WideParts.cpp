@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds what surrounds a loss or spells a softmax in steps by walking the
-// graph; what a policy does with these ops is the planners' business.
+// Finds what surrounds a loss, spells a softmax in steps or makes angles by
+// walking the graph; what a policy does with these ops is the planners' business.
 //
 //===----------------------------------------------------------------------===//
 
@@ -175,5 +175,45 @@ OpSet mpc::opsOfExponentialSums(func::FuncOp func) {
     for (Operation &op : body)
       if (found.contains(&op))
         ordered.insert(&op);
+  return ordered;
+}
+
+//===----------------------------------------------------------------------===//
+// Angles
+//===----------------------------------------------------------------------===//
+
+/// Whether a position may become an angle by way of `op`.
+static bool carriesAngle(Operation *op) {
+  if (auto product = dyn_cast<ContractionOpInterface>(op))
+    return product.getContractionSize() == 1;
+  return isa<ElementwiseOpInterface>(op) || movesElements(op);
+}
+
+OpSet mpc::opsOfAngles(func::FuncOp func) {
+  Block &body = func.getBody().front();
+  // In the order of the function, so that operands are known before readers.
+  llvm::DenseSet<Operation *> ofPositions, found;
+  auto isOfPositions = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    return !op || isa<ConstantOp>(op) || ofPositions.contains(op) ||
+           !isa<FloatType>(getElementTypeOrSelf(value.getType()));
+  };
+  for (Operation &op : body)
+    if (carriesAngle(&op) && llvm::all_of(op.getOperands(), isOfPositions))
+      ofPositions.insert(&op);
+  for (Operation &op : llvm::reverse(body)) {
+    // The function too, or it would round its own argument.
+    if (isa<SinOp, CosOp, TanOp>(op) && ofPositions.contains(&op))
+      found.insert(&op);
+    if (!found.contains(&op))
+      continue;
+    for (Value operand : op.getOperands())
+      if (ofPositions.contains(operand.getDefiningOp()))
+        found.insert(operand.getDefiningOp());
+  }
+  OpSet ordered;
+  for (Operation &op : body)
+    if (found.contains(&op))
+      ordered.insert(&op);
   return ordered;
 }
