@@ -7,6 +7,7 @@
 #include "FastPath.h"
 
 #include "JIT/Compiler.h"
+#include "mpc/JIT/BestPolicy.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -72,18 +73,13 @@ std::optional<std::string> tool::fastUnit(PolicyType type,
 }
 
 PolicyChoice tool::bestPolicy(const TargetInfo &target) {
-  static constexpr std::pair<PolicyType, const char *> kByPreference[] = {
-      {PolicyType::BFloat16, "mixed_bfloat16"},
-      {PolicyType::Float16, "mixed_float16"},
-      {PolicyType::TensorFloat32, "tf32"}};
-  for (auto [type, policy] : kByPreference) {
-    if (!target.hasFastPath(type))
-      continue;
-    return {policy, target.name() + " has units for " + stringify(type).str() +
-                        speedUpText(type, target)};
-  }
-  return {"float32",
-          target.name() + " multiplies no narrower type faster than float32"};
+  std::string policy = *mpc::bestPolicy(target.name());
+  PolicyType type = llvm::cantFail(Policy::load(policy)).getCompute();
+  if (type == PolicyType::Float32)
+    return {policy,
+            target.name() + " multiplies no narrower type faster than float32"};
+  return {policy, target.name() + " has units for " + stringify(type).str() +
+                      speedUpText(type, target)};
 }
 
 void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {

@@ -88,6 +88,23 @@ importOnnxBytes(llvm::ArrayRef<char> bytes, llvm::StringRef fileName,
                 llvm::StringRef modelFolder, const OnnxImportOptions &options,
                 mlir::MLIRContext *context);
 
+/// An input as the file declares it. An extent that is symbolic or unknown is
+/// dynamic, and its symbol is empty where it has none.
+struct OnnxInput {
+  std::string name;
+  /// Null for a type that mpc lacks.
+  mlir::Type element;
+  llvm::SmallVector<int64_t> shape;
+  llvm::SmallVector<std::string> symbols;
+};
+
+/// The inputs that a model's caller has to give, in the file's order: without
+/// those that have an initializer. Reads no node's meaning and no external
+/// data. Fails, with diagnostics, where the bytes are no model.
+mlir::FailureOr<llvm::SmallVector<OnnxInput>>
+readOnnxInputs(llvm::ArrayRef<char> bytes, llvm::StringRef fileName,
+               mlir::MLIRContext *context);
+
 } // namespace mpc
 
 #endif // MPC_IMPORT_ONNX_H

@@ -1,0 +1,41 @@
+//===- ReadInputs.cpp - what a model's caller gives -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Graph.h"
+
+#include "mpc/Import/ONNX.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mpc;
+
+FailureOr<SmallVector<OnnxInput>> mpc::readOnnxInputs(ArrayRef<char> bytes,
+                                                      StringRef fileName,
+                                                      MLIRContext *context) {
+  std::unique_ptr<onnx::Model> model =
+      onnx::readModel(bytes, fileName, /*folder=*/"", context);
+  if (!model)
+    return failure();
+  llvm::StringSet<> given;
+  for (const onnx::TensorData &initializer : model->graph.initializers)
+    given.insert(initializer.name);
+  SmallVector<OnnxInput> inputs;
+  for (const onnx::ValueInfo &value : model->graph.inputs) {
+    if (given.contains(value.name))
+      continue;
+    OnnxInput &input = inputs.emplace_back();
+    input.name = value.name;
+    input.element = onnx::elementTypeOf(value.dataType, context);
+    if (!value.dims)
+      continue;
+    for (const onnx::Dimension &dim : *value.dims) {
+      input.shape.push_back(dim.extent.value_or(ShapedType::kDynamic));
+      input.symbols.push_back(dim.symbol);
+    }
+  }
+  return inputs;
+}

@@ -1,0 +1,72 @@
+//===- Signature.cpp - what a model takes ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/JIT/Signature.h"
+
+#include "Compiler.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Import/ONNX.h"
+
+#include "llvm/ADT/StringRef.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static ModelInput describe(StringRef name, Type element,
+                           ArrayRef<int64_t> shape) {
+  ModelInput input;
+  input.name = name.str();
+  if (element)
+    input.element = runtimeElement(element);
+  for (int64_t extent : shape)
+    input.shape.push_back(ShapedType::isDynamic(extent) ? -1 : extent);
+  input.symbols.resize(shape.size());
+  return input;
+}
+
+static Result<std::vector<ModelInput>> readOnnx(Compiler &compiler,
+                                                const ModelSource &model) {
+  Result<SourceBytes> bytes = model.read();
+  if (!bytes.ok())
+    return bytes.status();
+  FailureOr<SmallVector<OnnxInput>> declared = readOnnxInputs(
+      ArrayRef(reinterpret_cast<const char *>(bytes->bytes.data()),
+               bytes->bytes.size()),
+      model.name(), &compiler.context());
+  if (failed(declared))
+    return compiler.failure(0);
+  std::vector<ModelInput> inputs;
+  for (const OnnxInput &input : *declared) {
+    inputs.push_back(describe(input.name, input.element, input.shape));
+    inputs.back().symbols.assign(input.symbols.begin(), input.symbols.end());
+  }
+  return inputs;
+}
+
+Result<std::vector<ModelInput>> mpc::readInputs(const ModelSource &model) {
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create({});
+  if (!compiler.ok())
+    return compiler.status();
+  if (StringRef(model.name()).ends_with(".onnx"))
+    return readOnnx(**compiler, model);
+  // Texts have static shapes, so that an import needs nothing from a caller.
+  Result<Compiler::Module> module = (*compiler)->import(model);
+  if (!module.ok())
+    return module.status();
+  func::FuncOp entry = Compiler::entry(**module);
+  std::vector<ModelInput> inputs;
+  for (BlockArgument argument : entry.getArguments()) {
+    auto name = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                   MpcDialect::kNameAttr);
+    auto type = cast<RankedTensorType>(argument.getType());
+    inputs.push_back(
+        describe(name ? name.getValue()
+                      : "arg" + std::to_string(argument.getArgNumber()),
+                 type.getElementType(), type.getShape()));
+  }
+  return inputs;
+}
