@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(
-  build-essential cmake git ninja-build ccache pkg-config python3 python3-venv
+  build-essential cmake git ninja-build ccache pkg-config python3 python3-dev python3-venv
   clang-22 lld-22 clang-format-22 clang-tidy-22 libclang-rt-22-dev
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev
   libomp-22-dev libprotobuf-dev protobuf-compiler libonnx-testdata nlohmann-json3-dev

@@ -39,6 +39,7 @@ LAYERS = [
     ["Pipelines"],
     ["JIT"],
     ["Training"],
+    ["Bindings"],
 ]
 
 # Headers that belong to a library other than their folder's.

@@ -8,25 +8,25 @@ export CCACHE_SLOPPINESS=pch_defines,time_macros
 # skipped where it cannot be had.
 if [ ! -d .venv/sass ]; then
   { python3 -m venv .venv/sass &&
-    .venv/sass/bin/pip install --quiet --retries 1 --timeout 20 nvidia-cuda-nvdisasm; } ||
+    .venv/sass/bin/pip install --quiet --no-compile --retries 1 --timeout 20 nvidia-cuda-nvdisasm; } ||
     rm -rf .venv/sass
 fi
 # ONNX's own tests, as the last wheel that holds them has them; skipped without.
 if [ ! -d .venv/onnx-tests ]; then
   { python3 -m venv .venv/onnx-tests &&
-    .venv/onnx-tests/bin/pip install --quiet --retries 1 --timeout 20 --no-deps onnx==1.22.0; } ||
+    .venv/onnx-tests/bin/pip install --quiet --no-compile --retries 1 --timeout 20 --no-deps onnx==1.22.0; } ||
     rm -rf .venv/onnx-tests
 fi
 # What writes StableHLO: tests that trace networks are skipped without.
 if [ ! -d .venv/jax ]; then
   { python3 -m venv .venv/jax &&
-    .venv/jax/bin/pip install --quiet --retries 1 --timeout 20 jax==0.10.2 flax equinox; } ||
+    .venv/jax/bin/pip install --quiet --no-compile --retries 1 --timeout 20 jax==0.10.2 flax equinox pytest; } ||
     rm -rf .venv/jax
 fi
 # What draws ONNX models and what runs them beside mpc; skipped without.
 if [ ! -d .venv/onnx-smith ]; then
   { python3 -m venv .venv/onnx-smith &&
-    .venv/onnx-smith/bin/pip install --quiet --retries 1 --timeout 20 onnx==1.22.0 onnxruntime; } ||
+    .venv/onnx-smith/bin/pip install --quiet --no-compile --retries 1 --timeout 20 onnx==1.22.0 onnxruntime; } ||
     rm -rf .venv/onnx-smith
 fi
 cmake --build --preset default --target check-mpc

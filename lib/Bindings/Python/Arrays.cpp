@@ -1,0 +1,198 @@
+//===- Arrays.cpp - arrays of Python and buffers --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Arrays.h"
+
+#include "Errors.h"
+
+#include <nanobind/ndarray.h>
+
+#include <cstring>
+#include <string_view>
+
+namespace nb = nanobind;
+using namespace mpc;
+using namespace mpc::python;
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct DType {
+  ElementType element;
+  nb::dlpack::dtype_code code;
+  uint8_t bits;
+};
+
+} // namespace
+
+static constexpr DType kTypes[] = {
+    {ElementType::I1, nb::dlpack::dtype_code::Bool, 8},
+    {ElementType::I8, nb::dlpack::dtype_code::Int, 8},
+    {ElementType::I16, nb::dlpack::dtype_code::Int, 16},
+    {ElementType::I32, nb::dlpack::dtype_code::Int, 32},
+    {ElementType::I64, nb::dlpack::dtype_code::Int, 64},
+    {ElementType::UI8, nb::dlpack::dtype_code::UInt, 8},
+    {ElementType::UI16, nb::dlpack::dtype_code::UInt, 16},
+    {ElementType::UI32, nb::dlpack::dtype_code::UInt, 32},
+    {ElementType::UI64, nb::dlpack::dtype_code::UInt, 64},
+    {ElementType::F16, nb::dlpack::dtype_code::Float, 16},
+    {ElementType::BF16, nb::dlpack::dtype_code::Bfloat, 16},
+    {ElementType::F32, nb::dlpack::dtype_code::Float, 32},
+    {ElementType::F64, nb::dlpack::dtype_code::Float, 64},
+};
+
+static const DType *findType(nb::dlpack::dtype type) {
+  for (const DType &known : kTypes)
+    if (uint8_t(known.code) == type.code && known.bits == type.bits &&
+        type.lanes == 1)
+      return &known;
+  return nullptr;
+}
+
+static nb::dlpack::dtype dlpackType(ElementType element) {
+  for (const DType &known : kTypes)
+    if (known.element == element)
+      return {uint8_t(known.code), known.bits, 1};
+  throw StatusError(
+      Status(StatusCode::Unavailable, "result",
+             "has the type " + std::string(elementTypeName(element)) +
+                 ", which arrays lack; cast it to another in the model"));
+}
+
+Framework python::frameworkOf(nb::handle object) {
+  // The class says it without an import of what may not be there.
+  nb::object module = nb::getattr(object.type(), "__module__", nb::none());
+  const char *name =
+      PyUnicode_Check(module.ptr()) ? PyUnicode_AsUTF8(module.ptr()) : nullptr;
+  std::string_view text = name ? name : "";
+  if (text.starts_with("torch"))
+    return Framework::PyTorch;
+  return text.starts_with("jax") ? Framework::Jax : Framework::NumPy;
+}
+
+//===----------------------------------------------------------------------===//
+// From Python
+//===----------------------------------------------------------------------===//
+
+static Status wrongInput(const std::string &input, const std::string &text) {
+  return Status(StatusCode::InvalidArgument, "input '" + input + "'", text);
+}
+
+/// Copies `array`, whatever its strides, in the order of its indices.
+static void copyInOrder(const nb::ndarray<nb::ro> &array, size_t axis,
+                        const std::byte *source, size_t bytes,
+                        std::byte *&target) {
+  if (axis == array.ndim()) {
+    std::memcpy(target, source, bytes);
+    target += bytes;
+    return;
+  }
+  for (size_t i = 0; i < array.shape(axis); ++i)
+    copyInOrder(array, axis + 1,
+                source + int64_t(i) * array.stride(axis) * int64_t(bytes),
+                bytes, target);
+}
+
+static bool isContiguous(const nb::ndarray<nb::ro> &array) {
+  int64_t wanted = 1;
+  for (size_t axis = array.ndim(); axis-- > 0;) {
+    if (array.shape(axis) != 1 && array.stride(axis) != wanted)
+      return array.size() == 0;
+    wanted *= int64_t(array.shape(axis));
+  }
+  return true;
+}
+
+Buffer python::toBuffer(nb::handle object, const std::string &input) {
+  nb::object held = nb::borrow(object);
+  // PyTorch's DLPack refuses what is part of a graph of gradients.
+  if (frameworkOf(held) == Framework::PyTorch &&
+      nb::cast<bool>(held.attr("requires_grad")))
+    held = held.attr("detach")();
+  bool brain = false;
+  nb::ndarray<nb::ro> array;
+  if (!nb::try_cast(held, array)) {
+    // A number, a list of numbers, or a type that NumPy does not export, since
+    // another package brought it.
+    try {
+      held = nb::module_::import_("numpy").attr("asarray")(held);
+    } catch (nb::python_error &) {
+      throw StatusError(wrongInput(input, "is no array"));
+    }
+    nb::object dtype = held.attr("dtype");
+    nb::str type{nb::handle(dtype)};
+    brain = std::string_view(type.c_str()) == "bfloat16";
+    if (brain)
+      held = held.attr("view")("uint16");
+    if (!nb::try_cast(held, array))
+      throw StatusError(wrongInput(
+          input, "has elements of type " + std::string(type.c_str()) +
+                     ", which no model takes; convert it"));
+  }
+  if (array.device_type() != nb::device::cpu::value)
+    throw StatusError(
+        wrongInput(input, "does not lie in host memory; copy it there first"));
+  const DType *known = findType(array.dtype());
+  if (!known)
+    throw StatusError(wrongInput(
+        input, "has a type of " + std::to_string(array.dtype().bits) +
+                   " bits that no model takes; convert it"));
+  TensorType type{brain ? ElementType::BF16 : known->element, {}};
+  for (size_t axis = 0; axis < array.ndim(); ++axis)
+    type.shape.push_back(int64_t(array.shape(axis)));
+  size_t bytes = size_t(elementBytes(type.element));
+  const std::byte *data = static_cast<const std::byte *>(array.data());
+  bool aligned = reinterpret_cast<uintptr_t>(data) % bytes == 0;
+  if (!isContiguous(array) || !aligned) {
+    Buffer copy = valueOf(Buffer::allocate(type));
+    std::byte *target = static_cast<std::byte *>(copy.data());
+    copyInOrder(array, 0, data, bytes, target);
+    return copy;
+  }
+  auto *keeper = new nb::ndarray<nb::ro>(std::move(array));
+  return valueOf(Buffer::fromHost(type, {data, bytes * keeper->size()},
+                                  HostMemory::Borrow, [keeper] {
+                                    nb::gil_scoped_acquire lock;
+                                    delete keeper;
+                                  }));
+}
+
+//===----------------------------------------------------------------------===//
+// To Python
+//===----------------------------------------------------------------------===//
+
+template <typename Kind>
+static nb::object wrap(Buffer buffer, nb::dlpack::dtype type) {
+  std::vector<size_t> shape(buffer.type().shape.begin(),
+                            buffer.type().shape.end());
+  auto *held = new Buffer(std::move(buffer));
+  nb::capsule owner(held, [](void *pointer) noexcept {
+    delete static_cast<Buffer *>(pointer);
+  });
+  return nb::cast(nb::ndarray<Kind>(held->data(), shape.size(), shape.data(),
+                                    owner, nullptr, type));
+}
+
+nb::object python::toArray(Buffer buffer, Framework framework) {
+  ElementType element = buffer.type().element;
+  nb::dlpack::dtype type = dlpackType(element);
+  switch (framework) {
+  case Framework::PyTorch:
+    return wrap<nb::pytorch>(std::move(buffer), type);
+  case Framework::Jax:
+    return wrap<nb::jax>(std::move(buffer), type);
+  case Framework::NumPy:
+    break;
+  }
+  if (element != ElementType::BF16)
+    return wrap<nb::numpy>(std::move(buffer), type);
+  nb::object bits =
+      wrap<nb::numpy>(std::move(buffer), dlpackType(ElementType::UI16));
+  return bits.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+}

@@ -1,0 +1,38 @@
+//===- Arrays.h - arrays of Python and buffers ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// NumPy, PyTorch, JAX and whatever else speaks DLPack or the buffer protocol.
+// Bytes are shared in both directions where they lie in order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_BINDINGS_PYTHON_ARRAYS_H
+#define MPC_LIB_BINDINGS_PYTHON_ARRAYS_H
+
+#include "mpc/Runtime/Buffer.h"
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+namespace mpc::python {
+
+/// Whose arrays a call gets and gives.
+enum class Framework { NumPy, PyTorch, Jax };
+
+/// The framework of `object`; NumPy for all that are none of the others.
+Framework frameworkOf(nanobind::handle object);
+
+/// A buffer with the elements of `object`: its own bytes, which it is kept
+/// alive for, where they are contiguous and aligned to an element, else a copy.
+/// `input` names it in errors. With the interpreter's lock.
+Buffer toBuffer(nanobind::handle object, const std::string &input);
+
+/// An array of `framework` over the bytes of `buffer`, in host memory, which it
+/// keeps alive. With the interpreter's lock.
+nanobind::object toArray(Buffer buffer, Framework framework);
+
+} // namespace mpc::python
+
+#endif // MPC_LIB_BINDINGS_PYTHON_ARRAYS_H

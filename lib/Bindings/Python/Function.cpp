@@ -1,0 +1,275 @@
+//===- Function.cpp - a model as a function of arrays ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Function.h"
+
+#include "Errors.h"
+
+#include "mpc/JIT/CompileFile.h"
+
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <utility>
+
+namespace nb = nanobind;
+using namespace mpc;
+using namespace mpc::python;
+
+//===----------------------------------------------------------------------===//
+// Warnings
+//===----------------------------------------------------------------------===//
+
+void Warnings::add(const Diagnostic &message) {
+  if (message.severity != Diagnostic::Severity::Warning)
+    return;
+  std::lock_guard guard(lock);
+  texts.push_back(message.where + ": " + message.text);
+}
+
+void Warnings::issue() {
+  std::vector<std::string> heard;
+  {
+    std::lock_guard guard(lock);
+    heard.swap(texts);
+  }
+  if (heard.empty())
+    return;
+  nb::object category =
+      nb::module_::import_("mpc._errors").attr("ModelWarning");
+  for (const std::string &text : heard)
+    if (PyErr_WarnEx(category.ptr(), text.c_str(), 1) < 0)
+      throw nb::python_error();
+}
+
+//===----------------------------------------------------------------------===//
+// Making
+//===----------------------------------------------------------------------===//
+
+Function::Function(const Engine &engine, const ModelSource &source,
+                   CompileOptions options)
+    : options(std::move(options)) {
+  {
+    nb::gil_scoped_release release;
+    declared = valueOf(readInputs(source));
+  }
+  this->options.onDiagnostic = [kept = warnings](const Diagnostic &message) {
+    kept->add(message);
+  };
+  model = engine.open(source, this->options);
+}
+
+Function::Function(const Device &device, const std::string &path)
+    : device(device) {
+  nb::gil_scoped_release release;
+  file = valueOf(ExecutableFile::open(path));
+  for (const StoredValue &value : file->arguments())
+    declared.push_back({value.name, value.type.element, value.type.shape,
+                        std::vector<std::string>(value.type.shape.size())});
+  // Shapes in which its specialisations differ are the caller's to choose.
+  for (const ExecutableFile &other : file->specialisations())
+    for (size_t i = 0; i < declared.size(); ++i)
+      for (size_t axis = 0; axis < declared[i].shape.size(); ++axis)
+        if (other.arguments()[i].type.shape[axis] != declared[i].shape[axis])
+          declared[i].shape[axis] = -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+Function::Call Function::bind(const nb::args &positional,
+                              const nb::kwargs &named) {
+  const std::string place = model ? model->source().name() : file->model();
+  auto wrong = [&](const std::string &text) {
+    return StatusError(Status(StatusCode::InvalidArgument, place, text));
+  };
+  Call call;
+  auto take = [&](const std::string &name, nb::handle object) {
+    if (call.framework == Framework::NumPy)
+      call.framework = frameworkOf(object);
+    if (!call.arguments.emplace(name, toBuffer(object, name)).second)
+      throw wrong("input '" + name + "' was given twice");
+  };
+  if (positional.size() > declared.size())
+    throw wrong("takes " + std::to_string(declared.size()) + " inputs, not " +
+                std::to_string(positional.size()));
+  for (size_t i = 0; i < positional.size(); ++i)
+    take(declared[i].name, positional[i]);
+  for (auto [key, value] : named)
+    take(nb::cast<std::string>(key), value);
+  for (const ModelInput &input : declared) {
+    auto given = call.arguments.find(input.name);
+    if (given == call.arguments.end())
+      throw wrong("input '" + input.name + "' was not given");
+    const TensorType &type = given->second.type();
+    if (input.element && type.element != *input.element)
+      throw wrong("input '" + input.name + "' has elements of type " +
+                  std::string(elementTypeName(*input.element)) + ", not " +
+                  std::string(elementTypeName(type.element)) + "; convert it");
+  }
+  return call;
+}
+
+Result<Executable> Function::executableFor(const NamedBuffers &arguments) {
+  if (model) {
+    Result<Executable> executable = model->specialise(arguments);
+    if (executable.ok())
+      remember(*executable);
+    return executable;
+  }
+  ExecutableFile::Shapes shapes;
+  std::string key;
+  for (const auto &[name, buffer] : arguments) {
+    shapes[name] = buffer.type().shape;
+    key += name + shapeToString(buffer.type().shape);
+  }
+  {
+    std::lock_guard guard(lock);
+    if (auto found = loaded.find(key); found != loaded.end())
+      return found->second;
+  }
+  Result<ExecutableFile> chosen = file->forShapes(shapes);
+  if (!chosen.ok())
+    return chosen.status();
+  // Whoever calls load() has said that he trusts the file.
+  Result<Executable> executable = chosen->load(*device, {.trusted = true});
+  if (!executable.ok())
+    return executable;
+  remember(*executable);
+  std::lock_guard guard(lock);
+  return loaded.emplace(key, *executable).first->second;
+}
+
+void Function::remember(const Executable &executable) {
+  std::lock_guard guard(lock);
+  last = executable;
+}
+
+/// The arguments of `executable` in its order. One that a result replaces is
+/// copied: no call writes into an array of the caller's.
+static Result<std::vector<Buffer>> order(const Executable &executable,
+                                         const NamedBuffers &arguments) {
+  std::vector<Buffer> ordered;
+  for (const ProgramValue &value : executable.program().arguments)
+    ordered.push_back(arguments.at(value.name));
+  for (const ProgramValue &value : executable.program().results) {
+    if (value.alias < 0)
+      continue;
+    Buffer &argument = ordered[size_t(value.alias)];
+    Result<Buffer> copy = Buffer::fromHost(
+        argument.type(), std::as_const(argument).as<std::byte>());
+    if (!copy.ok())
+      return copy.status();
+    argument = std::move(*copy);
+  }
+  return ordered;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+nb::object Function::call(nb::args positional, nb::kwargs named) {
+  Call call = bind(positional, named);
+  std::vector<Buffer> results;
+  {
+    nb::gil_scoped_release release;
+    if (!options.buckets.empty()) {
+      NamedBuffers found = valueOf(model->run(call.arguments));
+      Executable executable = valueOf(executableFor(call.arguments));
+      for (const ProgramValue &value : executable.program().results)
+        results.push_back(found.at(value.name));
+    } else {
+      Executable executable = valueOf(executableFor(call.arguments));
+      std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
+      results = valueOf(executable.run(ordered));
+    }
+  }
+  warnings->issue();
+  if (results.size() == 1)
+    return toArray(std::move(results.front()), call.framework);
+  nb::list arrays;
+  for (Buffer &result : results)
+    arrays.append(toArray(std::move(result), call.framework));
+  return nb::tuple(arrays);
+}
+
+void Function::prepare(nb::args positional, nb::kwargs named) {
+  Call call = bind(positional, named);
+  {
+    nb::gil_scoped_release release;
+    valueOf(executableFor(call.arguments));
+  }
+  warnings->issue();
+}
+
+std::vector<double> Function::time(double seconds, nb::args positional,
+                                   nb::kwargs named) {
+  using Clock = std::chrono::steady_clock;
+  Call call = bind(positional, named);
+  nb::gil_scoped_release release;
+  Executable executable = valueOf(executableFor(call.arguments));
+  std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
+  std::vector<Buffer> results = valueOf(executable.run(ordered));
+  std::vector<double> found;
+  Clock::time_point begin = Clock::now(), before = begin;
+  while (found.size() < 3 ||
+         std::chrono::duration<double>(before - begin).count() < seconds) {
+    if (Status status = executable.runInto(ordered, results); !status.ok())
+      throw StatusError(status);
+    Clock::time_point now = Clock::now();
+    found.push_back(
+        std::chrono::duration<double, std::milli>(now - before).count());
+    before = now;
+  }
+  return found;
+}
+
+void Function::save(const std::string &path,
+                    const std::vector<std::string> &targets,
+                    const std::vector<std::map<std::string, int64_t>> &sets) {
+  if (!model)
+    throw StatusError(Status(StatusCode::InvalidArgument, file->model(),
+                             "was loaded from a file; copy that file"));
+  {
+    nb::gil_scoped_release release;
+    CompileOptions choices = options;
+    choices.specialisations = sets;
+    valueOf(compileToFile(model->source(), path, targets, choices));
+  }
+  warnings->issue();
+}
+
+//===----------------------------------------------------------------------===//
+// Questions
+//===----------------------------------------------------------------------===//
+
+std::vector<std::string> Function::outputs() {
+  std::vector<std::string> names;
+  std::lock_guard guard(lock);
+  if (last)
+    for (const ProgramValue &value : last->program().results)
+      names.push_back(value.name);
+  else if (file)
+    for (const StoredValue &value : file->results())
+      names.push_back(value.name);
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> Function::layers() {
+  std::vector<std::pair<std::string, std::string>> found;
+  std::lock_guard guard(lock);
+  if (last)
+    for (const LayerTypes &layer : last->program().layers)
+      if (!layer.isFolded())
+        found.emplace_back(layer.path, layer.computeType());
+  return found;
+}
+
+SpecialisationCounts Function::counts() const {
+  return model ? model->counts() : SpecialisationCounts{};
+}

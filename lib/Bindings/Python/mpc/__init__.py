@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""mpc, a mixed-precision graph compiler: models as fast functions of arrays.
+
+    import mpc
+    f = mpc.compile("model.onnx", policy="mixed_bfloat16")
+    y = f(x)
+"""
+
+from ._errors import Error, Internal, InvalidArgument, ModelWarning, NotFound, ResourceExhausted, Unavailable
+from ._function import Function, compile, load
+
+__all__ = ["Error", "Function", "Internal", "InvalidArgument", "ModelWarning", "NotFound", "ResourceExhausted",
+           "Unavailable", "compile", "load"]

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled models as functions of arrays."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _mpc
+from ._source import source
+
+_engines: dict[tuple[str, int], tuple[_mpc.Device, _mpc.Engine]] = {}
+_lock = threading.Lock()
+
+
+def _engine(device: str | None, threads: int) -> tuple[_mpc.Device, _mpc.Engine]:
+    key = (device or "cpu", threads)
+    with _lock:
+        if key not in _engines:
+            made = _mpc.device(*key)
+            _engines[key] = made, _mpc.engine(made)
+        return _engines[key]
+
+
+class Function:
+    """A model as a function of arrays.
+
+    Call it with one array per input, by position or by name: NumPy, PyTorch, JAX or anything with
+    DLPack or the buffer protocol, in host memory, of the model's types. Contiguous arrays are read
+    where they lie; results are new arrays of the framework that the inputs came from, one or a
+    tuple of several. Shapes that are new are compiled for (tens of milliseconds to seconds). Calls
+    release the interpreter's lock and may come from several threads.
+
+    Raises `mpc.InvalidArgument` where an input is missing or has another type, and what a compile
+    raises.
+    """
+
+    def __init__(self, made: _mpc.Function, policy: str):
+        self._made, self._policy = made, policy
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        return self._made(*arrays, **named)
+
+    def compile(self, *arrays: Any, **named: Any) -> Function:
+        """Compiles for arrays of these shapes now and runs nothing; returns itself."""
+        self._made.prepare(*arrays, **named)
+        return self
+
+    def bench(self, *arrays: Any, seconds: float = 1.0, **named: Any) -> dict[str, float]:
+        """Milliseconds of a run on these arrays, without the call from Python: `median`, `least`
+        and the number of `runs`, one behind the other for about `seconds`."""
+        times = self._made.time(seconds, *arrays, **named)
+        return {"median": statistics.median(times), "least": min(times), "runs": len(times)}
+
+    def save(self, path: str | os.PathLike[str], targets: str | Sequence[str] = "cpu:native",
+             dims: Iterable[Mapping[str, int]] = ()) -> None:
+        """Writes an .mpcx file, which `mpc.load`, `mpc run` and C++ hosts read.
+
+        `targets`: "cpu:avx512", "cuda:sm_90a", ...; `dims`: extents of symbolic dimensions, a set
+        for each specialisation that the file shall hold.
+        """
+        wanted = [targets] if isinstance(targets, str) else list(targets)
+        self._made.save(os.fspath(path), wanted, [dict(one) for one in dims])
+
+    @property
+    def policy(self) -> str:
+        """The policy it is compiled under; what stood for "auto"."""
+        return self._policy
+
+    @property
+    def inputs(self) -> list[_mpc.Input]:
+        """Name, element type and shape of each input; an extent of -1 is the caller's choice."""
+        return self._made.inputs
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the results, in order; empty before the first compile."""
+        return self._made.outputs
+
+    @property
+    def layers(self) -> dict[str, str]:
+        """For each layer the type in which most of its work is computed; empty before the first
+        compile."""
+        return dict(self._made.layers)
+
+    @property
+    def counts(self) -> _mpc.Counts:
+        """Compiles, hits and evictions so far, of all functions of the same device."""
+        return self._made.counts
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{i.name}: {i.dtype}{[e if e >= 0 else (s or '?') for e, s in zip(i.shape, i.symbols)]}"
+                           for i in self.inputs)
+        return f"<mpc.Function({inputs}) in {self._policy}>"
+
+
+def compile(model: Any, *example: Any, policy: str = "auto", device: str | None = None,
+            overrides: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+            dims: Mapping[str, int] | None = None, batch: int | None = None,
+            buckets: Mapping[str, Sequence[int]] | None = None, rounding: str = "strict",
+            threads: int = 0, max_memory: int = 0, dump_dir: str | os.PathLike[str] = "",
+            cache: bool = True) -> Function:
+    """A model as a function of arrays.
+
+    `model`: a path (.onnx, .mlir), ONNX bytes, text of the mpc or StableHLO dialect, a
+    `torch.nn.Module` or a JAX function; the last two are traced on `example`. Given an `example`,
+    it is compiled for its shapes now, else at the first call.
+
+    `policy`: a built-in policy's name, a path that ends in .json, or "auto" for what suits the
+    device. `overrides`: types for ops, layers or names: `{"layer:encoder/.*": "float32"}`.
+    `device`: "cpu" (default), "cuda" or "cuda:N". `dims`, `batch`: extents of symbolic dimensions.
+    `buckets`: extents that calls are padded to. `rounding`: "strict" executes every cast, "relaxed"
+    may drop one that is undone inside a kernel. `threads`: most that a run uses, 0 for all cores.
+    `max_memory`: most bytes that the program may need, 0 for no limit. `dump_dir`: a folder that
+    receives the IR of every stage. `cache`: whether the user's cache of compiles is used.
+
+    Raises `mpc.InvalidArgument` for a wrong model, policy or argument, `mpc.NotFound` for a file
+    that is not there, `mpc.Unavailable` for a device that this machine lacks.
+    """
+    if rounding not in ("strict", "relaxed"):
+        raise ValueError(f'rounding is "{rounding}", neither "strict" nor "relaxed"')
+    made, engine = _engine(device, threads)
+    options = _mpc.CompileOptions()
+    target = f"cuda:{made.architecture}" if made.architecture else ""
+    options.policy = _mpc.best_policy(target) if policy == "auto" else os.fspath(policy)
+    options.sets = list(overrides.items() if isinstance(overrides, Mapping) else overrides)
+    options.dims = dict(dims or {})
+    options.buckets = {name: list(extents) for name, extents in (buckets or {}).items()}
+    options.batch = batch
+    options.relaxed_rounding = rounding == "relaxed"
+    options.max_memory = max_memory
+    options.dump_dir = os.fspath(dump_dir)
+    options.use_cache = cache
+    function = Function(_mpc.Function(engine, source(model, example), options), options.policy)
+    return function.compile(*example) if example else function
+
+
+def load(path: str | os.PathLike[str], *, device: str | None = None, threads: int = 0) -> Function:
+    """The function of an .mpcx file. Its machine code runs in this process: load only files that
+    you trust. Raises `mpc.NotFound` where there is no such file or it is damaged, and
+    `mpc.InvalidArgument` at a call for shapes that the file lacks."""
+    made, _ = _engine(device, threads)
+    return Function(_mpc.Function(made, os.fspath(path)), "as compiled")

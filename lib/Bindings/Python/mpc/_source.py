@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What users have, as what mpc reads: ONNX bytes or text of the mpc or StableHLO dialect."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import _mpc
+from ._errors import InvalidArgument
+
+
+def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
+    """A source for a path, ONNX bytes, `.mlir` text, a torch module or a JAX function."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _from_bytes(bytes(model))
+    if isinstance(model, str) and "\n" in model:
+        return _mpc.source_bytes("text.mlir", model.encode())
+    if isinstance(model, (str, os.PathLike)):
+        return _mpc.source_file(os.fspath(model))
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return _mpc.source_bytes(f"{type(model).__name__}.onnx", _export_torch(torch, model, example))
+    if callable(model) and "jax" in sys.modules:
+        return _mpc.source_bytes(f"{getattr(model, '__name__', 'function')}.mlir", _trace_jax(model, example))
+    raise InvalidArgument("model", f"is a {type(model).__name__}, none of a path, ONNX bytes, .mlir text, "
+                          "a torch.nn.Module and a JAX function")
+
+
+def _from_bytes(data: bytes) -> _mpc.ModelSource:
+    # A protobuf of ONNX begins with a field's tag, which is no letter.
+    if data[:1] in (b"m", b"f", b"/", b"#"):
+        return _mpc.source_bytes("text.mlir", data)
+    return _mpc.source_bytes("model.onnx", data)
+
+
+def _need(example: Sequence[Any], what: str) -> None:
+    if not example:
+        raise InvalidArgument("model", f"is {what}, which is traced: give an array for each of its inputs")
+
+
+def _export_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
+    _need(example, "a torch.nn.Module")
+    training, buffer = module.training, io.BytesIO()
+    try:
+        # The exporter by tracing needs no package but torch.
+        with torch.no_grad():
+            torch.onnx.export(module.eval(), tuple(example), buffer, dynamo=False, opset_version=18)
+    finally:
+        module.train(training)
+    return buffer.getvalue()
+
+
+def _trace_jax(function: Any, example: Sequence[Any]) -> bytes:
+    import jax
+
+    _need(example, "a JAX function")
+    return jax.jit(function, keep_unused=True).lower(*example).as_text().encode()
