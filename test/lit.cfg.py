@@ -64,6 +64,16 @@ jax = pathlib.Path(config.mpc_source_dir) / ".venv" / "jax" / "bin" / "python"
 if jax.exists():
     config.available_features.add("jax")
     config.substitutions.append(("%jax_python", str(jax)))
+# The Python package, where the build found nanobind, and interpreters that have pytest: the one of
+# the build, and those with JAX and PyTorch.
+package = next(pathlib.Path(config.mpc_build_dir, "python", "mpc").glob("_mpc*.so"), None)
+for feature, folder, name in (("python-package", "python", "package"), ("python-package-jax", "jax", "jax"),
+                              ("python-package-torch", "bench", "torch")):
+    scripts = pathlib.Path(config.mpc_source_dir) / ".venv" / folder / "bin"
+    if package and (scripts / "pytest").exists():
+        config.available_features.add(feature)
+        if name != "jax":
+            config.substitutions.append((f"%{name}_python", str(scripts / "python")))
 # Python with the packages onnx and onnxruntime (tools/mpc-smith/onnx_graphs.py).
 onnx_smith = pathlib.Path(config.mpc_source_dir, ".venv", "onnx-smith", "bin", "python3")
 if onnx_smith.exists():

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What goes in and comes out of a function: types, strides, whose memory."""
+
+import resource
+
+import ml_dtypes
+import mpc
+import numpy as np
+import pytest
+
+IDENTITY = """func.func @main(%x: tensor<{0}> {{mpc.role = #mpc.role<input>, mpc.name = "x"}})
+    -> (tensor<{0}> {{mpc.role = #mpc.role<output>, mpc.name = "y"}}) {{
+  %0 = mpc.{1} %x {2}: tensor<{0}>{3}
+  return %0 : tensor<{0}>
+}}
+"""
+
+
+def turned(type_, extent=6):
+    """A function that gives its input in reverse."""
+    text = IDENTITY.format(f"{extent}x{type_}", "reverse", "axes([0]) ", "")
+    return mpc.compile(text, policy="float32")
+
+
+@pytest.mark.parametrize("type_, dtype", [
+    ("i1", np.bool_), ("i8", np.int8), ("i16", np.int16), ("i32", np.int32), ("i64", np.int64), ("ui8", np.uint8),
+    ("f16", np.float16), ("bf16", ml_dtypes.bfloat16), ("f32", np.float32), ("f64", np.float64)])
+def test_types_keep_their_bits(type_, dtype):
+    x = np.array([0, 1, 1, 0, 3, 2]).astype(dtype)
+    y = turned(type_)(x)
+    assert y.dtype == dtype
+    np.testing.assert_array_equal(y, x[::-1])
+
+
+def test_strides_do_not_matter(dense, factors):
+    x, w = factors
+    function = mpc.compile(dense, policy="float32")
+    wanted = function(x, w)
+    np.testing.assert_array_equal(function(np.asfortranarray(x), np.asfortranarray(w)), wanted)
+    wide = np.zeros((4, 128), np.float32)
+    wide[:, ::2] = x
+    np.testing.assert_array_equal(function(wide[:, ::2], w), wanted)
+    np.testing.assert_array_equal(function(x[::-1].copy()[::-1], w), wanted)
+    odd = np.zeros(x.nbytes + 1, np.uint8)[1:]
+    odd[:] = np.frombuffer(x.tobytes(), np.uint8)
+    np.testing.assert_array_equal(function(odd.view(np.float32).reshape(x.shape), w), wanted)
+
+
+def test_lists_numbers_and_buffers_are_arrays():
+    function = turned("f64", 3)
+    np.testing.assert_array_equal(function([1.0, 2.0, 3.0]), [3, 2, 1])
+    np.testing.assert_array_equal(function(memoryview(np.array([1.0, 2, 3]))), [3, 2, 1])
+    for wrong in ("abc", object(), [[1.0], [1.0, 2.0]]):
+        with pytest.raises(mpc.InvalidArgument, match="input 'x'"):
+            function(wrong)
+
+
+def test_inputs_are_not_written_and_results_are_new(dense, factors):
+    x, w = factors
+    x.setflags(write=False)
+    function = mpc.compile(dense, policy="float32")
+    first = function(x, w)
+    kept = first.copy()
+    second = function(x, 2 * w)
+    np.testing.assert_array_equal(first, kept)
+    first[:] = 0
+    np.testing.assert_allclose(second, 2 * kept, rtol=1e-5)
+
+
+def test_a_large_input_is_not_copied():
+    extent = 25 << 20
+    text = f"""func.func @main(%x: tensor<{extent}xf32> {{mpc.role = #mpc.role<input>, mpc.name = "x"}})
+    -> (tensor<f32> {{mpc.role = #mpc.role<output>, mpc.name = "y"}}) {{
+  %0 = mpc.reduce_max %x axes([0]) : tensor<{extent}xf32> -> tensor<f32>
+  return %0 : tensor<f32>
+}}
+"""
+    x = np.arange(extent, dtype=np.float32)
+    function = mpc.compile(text, policy="float32")
+    function.compile(x)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert function(x) == extent - 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 << 10
