@@ -13,16 +13,29 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <dlfcn.h>
+
 using namespace mlir;
 using namespace mpc;
 
-/// The linker: LLVM's own folder first, then the command path.
+/// The folder of the library or program that holds this code.
+static std::string ownFolder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void *>(&ownFolder), &info) || !info.dli_fname)
+    return "";
+  return llvm::sys::path::parent_path(info.dli_fname).str();
+}
+
+/// The linker: LLVM's own folder first, then what was packed beside this
+/// library, then the command path.
 static Result<std::string> findLinker() {
-  for (auto [name, folder] : {std::pair("ld.lld", MPC_LLVM_TOOLS_DIR),
-                              {"ld.lld-22", ""},
-                              {"ld.lld", ""}}) {
+  for (auto [name, folder] :
+       {std::pair<const char *, std::string>("ld.lld", MPC_LLVM_TOOLS_DIR),
+        {"ld.lld", ownFolder()},
+        {"ld.lld-22", ""},
+        {"ld.lld", ""}}) {
     SmallVector<StringRef, 1> folders;
-    if (*folder)
+    if (!folder.empty())
       folders.push_back(folder);
     if (auto found = llvm::sys::findProgramByName(name, folders))
       return *found;
