@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Counts the launches of models and the bytes that these move, as a table.
+
+  tools/mpc-bench/launches.py FOLDER [NAME...] [--policy P] [--target cuda:sm_90a] [--most NAME=N]...
+
+FOLDER/NAME/model.onnx are the models (networks.py exports some). Nothing is run:
+`mpc explain` lists the kernels of the compiled program. Exit code 1 where a model
+is refused or takes more launches than --most allows.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+
+def explain(mpc, model, policy, target):
+    """The kernels of `model`, or one sentence about why there are none."""
+    command = [mpc, "explain", str(model), "--policy", policy, "--target", target, "--json", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        document = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return None, done.stderr.strip() or f"exit code {done.returncode}"
+    return document.get("kernels"), json.dumps(document)[:300]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--mpc", default=os.environ.get("MPC", "mpc"))
+    parser.add_argument("--policy", default="mixed_bfloat16")
+    parser.add_argument("--target", default="cuda:sm_90a")
+    parser.add_argument("--most", action="append", default=[], metavar="NAME=N")
+    parser.add_argument("--kernels", action="store_true", help="list the kernels of each model too")
+    arguments = parser.parse_args()
+    limits = {name: int(number) for name, _, number in (limit.partition("=") for limit in arguments.most)}
+    names = arguments.names or sorted(path.parent.name for path in arguments.folder.glob("*/model.onnx"))
+    status = 0
+    print("| model | launches | MB |\n|---|--:|--:|")
+    for name in names:
+        kernels, why = explain(arguments.mpc, arguments.folder / name / "model.onnx", arguments.policy, arguments.target)
+        if kernels is None:
+            print(f"{name}: {why}", file=sys.stderr)
+            status = 1
+            continue
+        print(f"| {name} | {len(kernels)} | {sum(k['bytes'] for k in kernels) / 1e6:.2f} |")
+        for kernel in kernels if arguments.kernels else []:
+            print(f"|   {kernel['name']} ({kernel['kind']}) | | {kernel['bytes'] / 1e6:.3f} |")
+        if len(kernels) > limits.get(name, len(kernels)):
+            print(f"{name}: {len(kernels)} launches, at most {limits[name]} are allowed", file=sys.stderr)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
