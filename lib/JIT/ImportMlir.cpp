@@ -16,6 +16,7 @@
 #include "mpc/Import/StableHLO.h"
 
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -177,6 +178,10 @@ mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
       llvm::MemoryBuffer::getMemBufferCopy(packBooleans(text), name),
       llvm::SMLoc());
   ParserConfig config(&context, /*verifyAfterParse=*/false);
+  // Attributes of dialects that nobody reads (JAX writes such of sdy) are no
+  // obstacle; ops of such dialects are refused by name below.
+  context.allowUnregisteredDialects(true);
+  llvm::scope_exit restored([&] { context.allowUnregisteredDialects(false); });
   Compiler::Module module = parseSourceFile<ModuleOp>(sources, config);
   auto silent = [&] {
     return Status(StatusCode::InvalidArgument, name,

@@ -52,14 +52,39 @@ static LogicalResult convertIf(NodeImport &n) {
   return n.status();
 }
 
-/// Stacks the results of all iterations along a new axis.
-static Value stack(NodeImport &n, ArrayRef<Value> parts, int64_t axis) {
-  if (n.failed())
-    return nullptr;
-  if (parts.empty()) {
-    n.error() << "a scan output of no iterations has no known shape";
+/// Stacks the results of no iterations: what `declared` says of one of them is
+/// all that is known.
+static Value stackOfNone(NodeImport &n, const ValueInfo &declared,
+                         int64_t axis) {
+  Type element = elementTypeOf(declared.dataType, n.builder.getContext());
+  bool isKnown = element && declared.dims &&
+                 llvm::all_of(*declared.dims, [](const Dimension &dimension) {
+                   return dimension.extent.has_value();
+                 });
+  if (!isKnown) {
+    n.error() << "a scan output of no iterations has no known shape; declare "
+                 "that of '"
+              << declared.name << "' in the body";
     return nullptr;
   }
+  SmallVector<int64_t> shape;
+  for (const Dimension &dimension : *declared.dims)
+    shape.push_back(*dimension.extent);
+  int64_t position = n.axis(axis, int64_t(shape.size()) + 1);
+  if (n.failed())
+    return nullptr;
+  shape.insert(shape.begin() + position, 0);
+  return n.dense(shape, {}, element);
+}
+
+/// Stacks the results of all iterations along a new axis; `declared` is what
+/// the body says of one.
+static Value stack(NodeImport &n, ArrayRef<Value> parts,
+                   const ValueInfo &declared, int64_t axis) {
+  if (n.failed())
+    return nullptr;
+  if (parts.empty())
+    return stackOfNone(n, declared, axis);
   SmallVector<Value> expanded;
   for (Value part : parts) {
     SmallVector<int64_t> shape(n.shape(part));
@@ -121,7 +146,8 @@ static LogicalResult convertLoop(NodeImport &n) {
     setBinding(n, i, binding);
   for (size_t i = 0; i < scans && !n.failed(); ++i)
     if (n.wants(carried.size() + i))
-      n.set(carried.size() + i, stack(n, collected[i], 0));
+      n.set(carried.size() + i,
+            stack(n, collected[i], body->outputs[carried.size() + 1 + i], 0));
   return n.status();
 }
 
@@ -193,7 +219,8 @@ static LogicalResult convertScan(NodeImport &n) {
       continue;
     if (entry(outputDirections, i))
       std::reverse(collected[i].begin(), collected[i].end());
-    n.set(stateCount + i, stack(n, collected[i], entry(outputAxes, i)));
+    n.set(stateCount + i, stack(n, collected[i], body->outputs[stateCount + i],
+                                entry(outputAxes, i)));
   }
   return n.status();
 }

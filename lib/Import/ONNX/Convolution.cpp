@@ -18,7 +18,8 @@ SmallVector<NamedAttribute> Window::attributes(NodeImport &n) const {
           n.attr("pad_high", high), n.attr("dilations", dilations)};
 }
 
-/// Checks that attribute `name` has `count` entries of at least `lowest`.
+/// Checks that attribute `name` has `count` entries, none below `lowest` or
+/// absurd.
 static bool checkEntries(NodeImport &n, StringRef name,
                          ArrayRef<int64_t> values, size_t count,
                          int64_t lowest) {
@@ -32,7 +33,7 @@ static bool checkEntries(NodeImport &n, StringRef name,
   for (int64_t value : values) {
     if (value < lowest || value > kMaxExtent) {
       n.error() << "attribute '" << name << "' has the entry " << value
-                << ", expected at least " << lowest;
+                << ", expected " << lowest << " to " << kMaxExtent;
       return false;
     }
   }

@@ -47,7 +47,7 @@ static FailureOr<DeformShape> readShape(NodeImport &n, Value x, Value filter,
       n.rank(offset) != rank + 2 || !n.isFloat(x) || elementCount(x) == 0)
     return n.error() << "input " << x.getType() << ", filter "
                      << filter.getType() << " and offset " << offset.getType()
-                     << " are no images of 1 to 3 dimensions";
+                     << " are no images of 1 to 3 dimensions with elements";
   SmallVector<int64_t> kernel(n.shape(filter).drop_front(2));
   if (n.intsAttr("kernel_shape", kernel) != kernel && !n.failed())
     return n.error() << "attribute 'kernel_shape' differs from the filter's "

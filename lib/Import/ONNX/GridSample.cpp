@@ -107,7 +107,13 @@ static LogicalResult convertGridSample(NodeImport &n) {
     Value position = denormalize(n, axis, normal, aligned);
     if (mode == "nearest")
       position = n.op<RoundOp>(position);
-    position = axis.bringInside(position);
+    // The taps of a cubic are brought inside one by one, as in PyTorch and ONNX
+    // Runtime; beyond three positions outside all of them are the border.
+    if (mode == "cubic" && padding == Padding::Border)
+      position = n.op<ClampOp>(
+          {position, axis.number(-3), axis.number(double(extent + 2))});
+    else
+      position = axis.bringInside(position);
     combined =
         combineTaps(n, combined, tapsAround(n, axis, position, mode), stride);
   }

@@ -133,11 +133,12 @@ LogicalResult GroupQuery::readLengths() {
   if (n.has(3)) {
     past = n.dim(n.in(3), 2);
     SmallVector<int64_t> expected = {batch, groups, past, size};
-    for (size_t input : {3, 4})
-      if (!n.failed() && n.shape(n.in(input)) != ArrayRef<int64_t>(expected))
-        return n.error() << "past " << n.in(input).getType() << " is not ["
-                         << batch << ", " << groups << ", length, " << size
-                         << "]";
+    for (size_t input : {3, 4}) {
+      Value held = n.in(input);
+      if (!n.failed() && n.shape(held) != ArrayRef<int64_t>(expected))
+        return n.error() << "past " << held.getType() << " is not [" << batch
+                         << ", " << groups << ", length, " << size << "]";
+    }
   }
   if (n.failed())
     return failure();

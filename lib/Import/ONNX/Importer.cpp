@@ -259,8 +259,10 @@ OwningOpRef<ModuleOp> Importer::run() {
     declared[value.name] = &value;
 
   std::vector<const ValueInfo *> arguments;
+  // An initializer is its input's default: it yields to what the caller gives.
   for (const ValueInfo &input : graph.inputs)
-    if (!initializers.contains(input.name) &&
+    if ((!initializers.contains(input.name) ||
+         options.inputShapes.contains(input.name)) &&
         !options.inputValues.contains(input.name))
       arguments.push_back(&input);
   if (failed(bindShapes(arguments)))

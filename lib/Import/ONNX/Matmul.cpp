@@ -6,15 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NodeImport.h"
+#include "Matmul.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// MatMul of operands of any rank: vectors become matrices for the product.
-/// Integer operands (see quantization) must have been cast before.
-static Value matmulAnyRank(NodeImport &n, Value lhs, Value rhs) {
+Value mpc::onnx::matmulAnyRank(NodeImport &n, Value lhs, Value rhs) {
   bool lhsVector = n.rank(lhs) == 1, rhsVector = n.rank(rhs) == 1;
   if (!n.failed() && (n.rank(lhs) == 0 || n.rank(rhs) == 0)) {
     n.error() << "an operand is a scalar";

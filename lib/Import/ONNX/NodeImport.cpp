@@ -229,8 +229,11 @@ RankedTensorType NodeImport::tensorType(Ints shape, Type element) {
       bytes > importer.options.maxTensorBytes) {
     InFlightDiagnostic diagnostic = error() << "a tensor of shape [";
     llvm::interleaveComma(shape, diagnostic);
-    diagnostic << "] is too large: at most " << importer.options.maxTensorBytes
-               << " bytes are allowed";
+    if (llvm::any_of(shape, [](int64_t extent) { return extent < 0; }))
+      diagnostic << "] has a negative extent";
+    else
+      diagnostic << "] is too large: at most "
+                 << importer.options.maxTensorBytes << " bytes are allowed";
     return nullptr;
   }
   return RankedTensorType::get(shape, element);

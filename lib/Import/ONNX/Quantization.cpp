@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Quantization.h"
+#include "Matmul.h"
 #include "SmallType.h"
 #include "Window.h"
 
@@ -247,7 +248,7 @@ static Value narrowSums(NodeImport &n, Value sums, int64_t depth) {
 }
 
 Value mpc::onnx::multiplyIntegers(NodeImport &n, Value lhs, Value rhs) {
-  Value sums = n.matmulWide(lhs, rhs);
+  Value sums = matmulAnyRank(n, lhs, rhs);
   return n.failed() ? Value() : narrowSums(n, sums, n.shape(lhs).back());
 }
 
@@ -270,10 +271,10 @@ static LogicalResult convertQLinearMatMul(NodeImport &n) {
   Type f64 = n.builder.getF64Type();
   Value lhs = centred(n, n.in(0), matrixZeroPoint(n, 2, /*rows=*/true), f64);
   Value rhs = centred(n, n.in(3), matrixZeroPoint(n, 5, /*rows=*/false), f64);
-  Value product =
-      rescale(n, n.matmulWide(lhs, rhs), matrixZeroPoint(n, 1, /*rows=*/true),
-              matrixZeroPoint(n, 4, /*rows=*/false),
-              matrixZeroPoint(n, 6, /*rows=*/true));
+  Value product = rescale(n, matmulAnyRank(n, lhs, rhs),
+                          matrixZeroPoint(n, 1, /*rows=*/true),
+                          matrixZeroPoint(n, 4, /*rows=*/false),
+                          matrixZeroPoint(n, 6, /*rows=*/true));
   Value zeroPoint = matrixZeroPoint(n, 7, /*rows=*/true);
   return n.result(quantize(n, product, zeroPoint, Quantized(n, zeroPoint)));
 }

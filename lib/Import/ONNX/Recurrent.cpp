@@ -95,13 +95,40 @@ static Value stateInput(NodeImport &n, const Recurrence &r, size_t i) {
   return r.batchFirst ? n.transpose(state, {1, 0, 2}) : state;
 }
 
+/// The outputs of no steps: nothing, and the states as they were given, 0 where
+/// they were not. `states` stand in the order of the outputs behind the first.
+static LogicalResult finishEmpty(NodeImport &n, const Recurrence &r,
+                                 ArrayRef<Value> states) {
+  Type type = n.element(r.input);
+  SmallVector<int64_t> state = {n.dim(r.weight, 0), n.dim(r.input, 1),
+                                n.dim(r.recurrence, 2)};
+  SmallVector<int64_t> all = {0, state[0], state[1], state[2]};
+  for (size_t i = 0; i <= states.size(); ++i) {
+    if (!n.wants(i))
+      continue;
+    Value value = i == 0          ? n.dense(all, {}, type)
+                  : states[i - 1] ? states[i - 1]
+                                  : n.broadcast(n.scalar(0, type), state);
+    if (i > 0 && !n.failed() && n.shape(value) != ArrayRef<int64_t>(state))
+      return n.error() << "a state is " << value.getType()
+                       << ", which does not fit the other inputs";
+    if (r.batchFirst)
+      value = i == 0 ? n.transpose(value, {2, 0, 1, 3})
+                     : n.transpose(value, {1, 0, 2});
+    n.set(i, value);
+  }
+  return n.status();
+}
+
 /// Creates the op `name` over required and optional operands and sets the
-/// outputs.
+/// outputs. Behind the bias stand `states` optional operands that are states.
 static LogicalResult finish(NodeImport &n, const Recurrence &r, StringRef name,
-                            ArrayRef<Value> optional,
+                            ArrayRef<Value> optional, size_t states,
                             SmallVector<NamedAttribute> attributes) {
   if (n.failed())
     return failure();
+  if (n.dim(r.input, 0) == 0)
+    return finishEmpty(n, r, optional.slice(1, states));
   SmallVector<Value> operands = {r.input, r.weight, r.recurrence};
   SmallVector<int32_t> segments = {1, 1, 1};
   for (Value value : optional) {
@@ -134,7 +161,8 @@ static LogicalResult convertLstm(NodeImport &n) {
   Value bias = n.has(3) ? n.in(3) : Value();
   Value h = stateInput(n, r, 5), c = stateInput(n, r, 6);
   Value peephole = n.has(7) ? n.in(7) : Value();
-  return finish(n, r, LstmOp::getOperationName(), {bias, h, c, peephole}, {});
+  return finish(n, r, LstmOp::getOperationName(), {bias, h, c, peephole},
+                /*states=*/2, {});
 }
 
 static LogicalResult convertGru(NodeImport &n) {
@@ -144,14 +172,15 @@ static LogicalResult convertGru(NodeImport &n) {
   if (n.intAttr("linear_before_reset", 0) != 0)
     attributes.push_back(n.unit("linear_before_reset"));
   Value h = stateInput(n, r, 5);
-  return finish(n, r, GruOp::getOperationName(), {bias, h}, attributes);
+  return finish(n, r, GruOp::getOperationName(), {bias, h}, /*states=*/1,
+                attributes);
 }
 
 static LogicalResult convertRnn(NodeImport &n) {
   Recurrence r = readRecurrence(n, {"Tanh"});
   Value bias = n.has(3) ? n.in(3) : Value();
   Value h = stateInput(n, r, 5);
-  return finish(n, r, RnnOp::getOperationName(), {bias, h}, {});
+  return finish(n, r, RnnOp::getOperationName(), {bias, h}, /*states=*/1, {});
 }
 
 OpFamily mpc::onnx::recurrentOps() {

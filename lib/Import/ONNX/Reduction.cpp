@@ -38,6 +38,17 @@ template <typename OpTy> static LogicalResult convertReduce(NodeImport &n) {
   return n.result(reduceOver<OpTy>(n, x, axes, n.flag("keepdims", true)));
 }
 
+/// Integers are averaged in 64 bits, where the sums of narrower ones fit.
+static LogicalResult convertReduceMean(NodeImport &n) {
+  Value x = n.in(0);
+  Type type = n.element(x);
+  SmallVector<int64_t> axes = reduceAxes(n, x);
+  if (!n.failed() && !n.isFloat(x))
+    x = n.cast(x, n.builder.getI64Type());
+  return n.result(n.cast(
+      reduceOver<ReduceMeanOp>(n, x, axes, n.flag("keepdims", true)), type));
+}
+
 static LogicalResult convertReduceL1(NodeImport &n) {
   Value x = n.in(0);
   SmallVector<int64_t> axes = reduceAxes(n, x);
@@ -189,7 +200,7 @@ OpFamily mpc::onnx::reductionOps() {
       {"ReduceMax 1,11,12,13,18,20 1-2 axes keepdims noop_with_empty_axes",
        convertReduce<ReduceMaxOp>},
       {"ReduceMean 1,11,13,18 1-2 axes keepdims noop_with_empty_axes",
-       convertReduce<ReduceMeanOp>},
+       convertReduceMean},
       {"ReduceMin 1,11,12,13,18,20 1-2 axes keepdims noop_with_empty_axes",
        convertReduce<ReduceMinOp>},
       {"ReduceProd 1,11,13,18 1-2 axes keepdims noop_with_empty_axes",

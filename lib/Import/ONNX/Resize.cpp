@@ -30,12 +30,17 @@ struct AxisRule {
   int64_t in = 0, out = 0;
   double scale = 1;
   double roiStart = 0, roiEnd = 1;
+  /// The exact length, of which `out` is the integer part.
+  double length = 0;
 };
 
 struct ResizeRule {
   std::string mode, coordinates, nearest;
   double cubicA = -0.75, extrapolation = 0;
   bool excludeOutside = false, antialias = false;
+  /// Before opset 11: the nearest position is taken up where an axis shrinks,
+  /// down elsewhere.
+  bool isSimple = false;
 };
 
 } // namespace
@@ -43,9 +48,11 @@ struct ResizeRule {
 /// The input coordinate of result position `x`.
 static double sourceCoordinate(const ResizeRule &rule, const AxisRule &axis,
                                int64_t x) {
-  // The exact length, of which the number of results is the integer part.
-  double in = double(axis.in), scale = axis.scale, out = scale * in;
+  double in = double(axis.in), scale = axis.scale, out = axis.length;
   const std::string &mode = rule.coordinates;
+  // A whole quotient in f32, in which the scales are given, is meant as one.
+  if (rule.isSimple)
+    return double(float(x) / float(scale));
   if (mode == "asymmetric")
     return double(x) / scale;
   if (mode == "align_corners")
@@ -93,8 +100,9 @@ static Taps tapsAt(const ResizeRule &rule, const AxisRule &axis, int64_t x) {
     return int64_t(std::clamp(position, 0.0, double(axis.in - 1)));
   };
   if (rule.mode == "nearest") {
-    bool up = rule.nearest == "ceil"                ? ratio > 0
-              : rule.nearest == "floor"             ? false
+    bool up = rule.isSimple             ? axis.scale < 1 && ratio > 0
+              : rule.nearest == "ceil"  ? ratio > 0
+              : rule.nearest == "floor" ? false
               : rule.nearest == "round_prefer_ceil" ? ratio >= 0.5
                                                     : ratio > 0.5;
     taps.positions = {clamped(up ? base + 1 : base)};
@@ -191,8 +199,9 @@ static Value resample(NodeImport &n, Value x, int64_t d, const ResizeRule &rule,
   return y;
 }
 
-/// Resamples all axes; what is narrower goes through f32, integers of 32 bits
-/// and more through f64. Integers are rounded to nearest, as ONNX's reference
+/// Resamples all axes; floats of 32 bits and fewer go through f32, all else
+/// through f64: a sum that f32 puts on the other side of a half would round to
+/// another integer. Integers are rounded to nearest, as ONNX's reference
 /// evaluator has it.
 static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
                                  ArrayRef<AxisRule> axes) {
@@ -213,7 +222,7 @@ static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
       return n.error() << "an extent of " << extent
                        << " is too large to resample";
   bool moves = rule.mode == "nearest";
-  bool isWide = type.getIntOrFloatBitWidth() > (isa<FloatType>(type) ? 32 : 16);
+  bool isWide = !isa<FloatType>(type) || type.isF64();
   Type wide = isWide ? n.builder.getF64Type() : n.builder.getF32Type();
   Value y = moves ? x : n.cast(x, wide);
   for (auto [d, axis] : llvm::enumerate(axes))
@@ -221,6 +230,29 @@ static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
   if (!moves && !isa<FloatType>(type))
     y = n.op<RoundOp>(y);
   return n.result(n.cast(y, type));
+}
+
+/// Larger scales and sizes are nonsense and would only provoke overflows.
+static constexpr int64_t kMostScale = int64_t(1) << 40;
+
+/// Checks that `value` is a scale or a size that a result may have; an axis
+/// without elements may keep none.
+static bool checkScale(NodeImport &n, StringRef name, double value,
+                       bool isEmpty) {
+  // Not a number fails too.
+  if ((value > 0 && value < double(kMostScale)) || (isEmpty && value == 0))
+    return true;
+  n.error() << name << " has the entry " << value
+            << ", expected a positive number below 2^40";
+  return false;
+}
+
+/// Scales an axis. In f32, in which scales are given and shapes are inferred,
+/// 0.9 of 10 is 9.
+static void setScale(AxisRule &axis, double scale) {
+  axis.scale = scale;
+  axis.length = double(float(axis.in) * float(scale));
+  axis.out = int64_t(std::min(std::floor(axis.length), double(kMostScale)));
 }
 
 /// Reads which axes are scaled and how: from `scales` or `sizes`.
@@ -233,7 +265,7 @@ static SmallVector<AxisRule> readAxes(NodeImport &n, Value x,
   (void)n.axes(axes, n.rank(x));
   SmallVector<AxisRule> rules;
   for (int64_t extent : n.shape(x))
-    rules.push_back({extent, extent});
+    rules.push_back({extent, extent, 1, 0, 1, double(extent)});
   bool sized = n.has(3);
   if (n.failed())
     return rules;
@@ -252,15 +284,18 @@ static SmallVector<AxisRule> readAxes(NodeImport &n, Value x,
   double common = 0;
   for (auto [given, value] : llvm::zip_equal(axes, values)) {
     AxisRule &rule = rules[n.axis(given, n.rank(x))];
-    // Not a number, negative or absurd: the comparison is written to catch all.
-    if (!(value > 0 && value < double(int64_t(1) << 40))) {
-      n.error() << (sized ? "sizes" : "scales")
-                << " has an entry that is not positive";
+    if (!checkScale(n, sized ? "sizes" : "scales", value,
+                    /*isEmpty=*/sized && rule.in == 0))
       return rules;
+    if (value == 0)
+      continue;
+    if (sized) {
+      rule.scale = value / double(rule.in);
+      rule.length = value;
+      rule.out = int64_t(value);
+    } else {
+      setScale(rule, value);
     }
-    rule.scale = sized ? value / double(rule.in) : value;
-    double out = sized ? value : std::floor(double(rule.in) * value);
-    rule.out = out < double(int64_t(1) << 40) ? int64_t(out) : int64_t(1) << 40;
     if (common == 0)
       common = rule.scale;
     common = policy == "not_larger" ? std::min(common, rule.scale)
@@ -273,7 +308,8 @@ static SmallVector<AxisRule> readAxes(NodeImport &n, Value x,
     for (int64_t given : axes) {
       AxisRule &rule = rules[n.axis(given, n.rank(x))];
       rule.scale = common;
-      rule.out = int64_t(std::floor(common * double(rule.in) + 0.5));
+      rule.length = common * double(rule.in);
+      rule.out = int64_t(std::floor(rule.length + 0.5));
     }
   }
   if (n.stringAttr("coordinate_transformation_mode", "") ==
@@ -317,12 +353,13 @@ static LogicalResult convertResize(NodeImport &n) {
        "align_corners", "asymmetric", "tf_half_pixel_for_nn",
        "tf_crop_and_resize"});
   rule.nearest =
-      choice(n, "nearest_mode", old ? "floor" : "round_prefer_floor",
+      choice(n, "nearest_mode", "round_prefer_floor",
              {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   rule.cubicA = n.floatAttr("cubic_coeff_a", -0.75);
   rule.extrapolation = n.floatAttr("extrapolation_value", 0);
   rule.excludeOutside = n.flag("exclude_outside");
   rule.antialias = n.flag("antialias") && rule.mode != "nearest";
+  rule.isSimple = old && rule.mode == "nearest";
   SmallVector<AxisRule> axes = readAxes(n, x, old ? 1 : 2);
   return n.failed() ? failure() : resampleAll(n, rule, axes);
 }
@@ -332,7 +369,7 @@ static LogicalResult convertUpsample(NodeImport &n) {
   ResizeRule rule;
   rule.mode = choice(n, "mode", "nearest", {"nearest", "linear"});
   rule.coordinates = "asymmetric";
-  rule.nearest = "floor";
+  rule.isSimple = rule.mode == "nearest";
   SmallVector<double> scales =
       n.version >= 9 ? n.knownFloats(1, "scales") : n.floatsAttr("scales");
   if (n.failed())
@@ -342,11 +379,9 @@ static LogicalResult convertUpsample(NodeImport &n) {
                      << n.rank(x);
   SmallVector<AxisRule> axes;
   for (auto [extent, scale] : llvm::zip_equal(n.shape(x), scales)) {
-    if (!(scale > 0 && scale < double(int64_t(1) << 40)))
-      return n.error() << "scales has an entry that is not positive";
-    double out =
-        std::min(std::floor(double(extent) * scale), double(int64_t(1) << 40));
-    axes.push_back({extent, int64_t(out), scale});
+    if (!checkScale(n, "scales", scale, /*isEmpty=*/false))
+      return failure();
+    setScale(axes.emplace_back(AxisRule{extent}), scale);
   }
   return resampleAll(n, rule, axes);
 }

@@ -25,6 +25,9 @@ using namespace mpc::hlo;
 static constexpr int64_t kFoldElements = 4096;
 /// The same for floats, of which only small ones decide anything here.
 static constexpr int64_t kFoldFloats = 1;
+/// What JAX writes on every module: for how many devices it is made.
+static constexpr StringLiteral kPartitionsAttr = "mhlo.num_partitions",
+                               kReplicasAttr = "mhlo.num_replicas";
 /// Deepest calls.
 static constexpr size_t kMostCalls = 64;
 
@@ -52,9 +55,23 @@ static Converter findConverter(StringRef name) {
   return table.lookup(name);
 }
 
+/// Whether `op` takes or gives floats of 8 bits and fewer, of which programs
+/// hold some but no op computes with any.
+static bool hasSmallFloats(Operation &op) {
+  auto isSmall = [](Type type) {
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+    return element && element.getWidth() <= 8;
+  };
+  return llvm::any_of(op.getOperandTypes(), isSmall) ||
+         llvm::any_of(op.getResultTypes(), isSmall);
+}
+
 LogicalResult Importer::importBlock(Block &block, Scope &scope,
                                     SmallVectorImpl<Value> &results) {
   for (Operation &op : block) {
+    if (hasSmallFloats(op))
+      return op.emitOpError() << "works on floats of 8 bits, which are not "
+                                 "read; trace it with a wider type";
     if (op.hasTrait<OpTrait::IsTerminator>()) {
       for (Value value : op.getOperands())
         results.push_back(scope.find(value));
@@ -157,7 +174,7 @@ LogicalResult Importer::checkSource() {
       return function.emitError("function '")
              << function.getName() << "' must have exactly one block";
   }
-  for (StringRef name : {"mhlo.num_partitions", "mhlo.num_replicas"})
+  for (StringRef name : {kPartitionsAttr, kReplicasAttr})
     if (auto count = source->getAttrOfType<IntegerAttr>(name);
         count && count.getInt() != 1)
       return source.emitError() << "is made for " << count.getInt()
@@ -190,6 +207,10 @@ LogicalResult Importer::signature(func::FuncOp from, func::FuncOp to) {
       return from.emitError("argument ")
              << i << " is donated to result " << number
              << ", which does not exist or has another type";
+    if (to.getResultAttr(number, MpcDialect::kAliasAttr))
+      return from.emitError("argument ")
+             << i << " is donated to result " << number
+             << ", to which another argument is donated";
     to.setResultAttr(number, MpcDialect::kAliasAttr,
                      builder.getI64IntegerAttr(i));
   }
@@ -245,6 +266,9 @@ void mpc::registerStablehloDialects(DialectRegistry &registry) {
 }
 
 bool mpc::holdsStablehlo(ModuleOp module) {
+  // A function that returns its arguments has no op to tell it by.
+  if (module->hasAttr(kPartitionsAttr) || module->hasAttr(kReplicasAttr))
+    return true;
   WalkResult found = module.walk([](Operation *op) {
     StringRef dialect = op->getName().getDialectNamespace();
     return dialect == "stablehlo" || dialect == "chlo" ? WalkResult::interrupt()

@@ -237,6 +237,15 @@ static LogicalResult convertGather(OpImport &op) {
 // scatter
 //===----------------------------------------------------------------------===//
 
+/// Whether the region takes an update away from what is there.
+static bool isSubtraction(Region &region) {
+  Block &block = region.front();
+  return block.getOperations().size() == 2 &&
+         isa<stablehlo::SubtractOp>(block.front()) &&
+         block.front().getOperands() == ValueRange(block.getArguments()) &&
+         block.back().getOperands() == block.front().getResults();
+}
+
 /// How the region joins an update to what is there.
 static std::optional<ScatterReduction> reductionOf(OpImport &op,
                                                    Region &region) {
@@ -245,7 +254,7 @@ static std::optional<ScatterReduction> reductionOf(OpImport &op,
       block.back().getOperand(0) == block.getArgument(1))
     return ScatterReduction::none;
   Operation *body = onlyOp(region, op.importer.source);
-  if (isa_and_nonnull<stablehlo::AddOp>(body))
+  if (isa_and_nonnull<stablehlo::AddOp>(body) || isSubtraction(region))
     return ScatterReduction::add;
   if (isa_and_nonnull<stablehlo::MulOp>(body))
     return ScatterReduction::mul;
@@ -306,12 +315,15 @@ static LogicalResult convertScatter(OpImport &op) {
           : std::nullopt;
   if (!reduction) {
     op.error() << "is read for one operand, and where it replaces, adds, "
-                  "multiplies or takes the larger or smaller number";
+                  "subtracts, multiplies or takes the larger or smaller number";
     return failure();
   }
   Value input = op.in(0), updates = op.in(2);
   if (!input || !updates)
     return failure();
+  if (isSubtraction(scatter.getUpdateComputation()))
+    updates =
+        op.map<mpc::SubOp>({op.scalar(0, OpImport::element(updates)), updates});
   int64_t rank = OpImport::rank(input);
   ArrayRef<int64_t> map = dims.getScatterDimsToOperandDims(),
                     batch = dims.getInputBatchingDims(),

@@ -27,7 +27,7 @@ static LogicalResult convertConstant(OpImport &op) {
         type.getShape()));
   FailureOr<ConstantBytes> bytes = ConstantBytes::get(value);
   if (failed(bytes)) {
-    op.error() << "has no data";
+    op.error() << "has no data in the file, or data that is not dense";
     return failure();
   }
   return op.result(op.constant(makeConstant(type, bytes->bytes())));
@@ -194,6 +194,11 @@ static LogicalResult convertDynamicSlice(OpImport &op) {
     int64_t size = slice.getSliceSizes()[i], extent = OpImport::shape(value)[i];
     if (size == extent)
       continue;
+    // Nothing is taken, wherever that is.
+    if (size == 0) {
+      value = op.sliceAxis(value, axis, 0, 0);
+      continue;
+    }
     Value start = clampedStart(op, op.of(source), size, extent);
     if (std::optional<int64_t> known = OpImport::knownScalar(start)) {
       value = op.sliceAxis(value, axis, *known, size);

@@ -190,21 +190,36 @@ static LogicalResult convertCountLeadingZeros(OpImport &op) {
   return op.result(countBits(op, op.map<NotOp>(value)));
 }
 
-/// A float between 1 and 2 that is put together from random bits: `0x3F800000
-/// | (bits >> 9)` is 1 + (bits >> 9) * 2^-23, exactly.
-static Value fromMantissa(OpImport &op, Value bits) {
+/// Bits that an unsigned integer may have set: all, or those of what it was
+/// widened from.
+static unsigned usedBits(Value value) {
+  if (auto cast = value.getDefiningOp<CastOp>())
+    if (Type narrow = OpImport::element(cast->getOperand(0));
+        narrow.isUnsignedInteger())
+      return std::min(narrow.getIntOrFloatBitWidth(),
+                      OpImport::element(value).getIntOrFloatBitWidth());
+  return OpImport::element(value).getIntOrFloatBitWidth();
+}
+
+/// A float between 1 and 2 that is put together from random bits: in f32
+/// `0x3F800000 | (bits >> 9)` is 1 + (bits >> 9) * 2^-23, exactly.
+static Value fromMantissa(OpImport &op, Value bits, FloatType type) {
   auto joined = bits.getDefiningOp<OrOp>();
-  if (!joined || OpImport::element(bits).getIntOrFloatBitWidth() != 32)
+  if (!joined ||
+      OpImport::element(bits).getIntOrFloatBitWidth() != type.getWidth())
     return {};
+  unsigned places = type.getFPMantissaWidth() - 1;
+  uint64_t one =
+      APFloat::getOne(type.getFloatSemantics()).bitcastToAPInt().getZExtValue();
   for (int side = 0; side < 2; ++side) {
     Value mantissa = joined->getOperand(1 - side);
     auto shift = mantissa.getDefiningOp<ShiftRightOp>();
-    if (!shift ||
-        constantSplat(joined->getOperand(side)) != double(0x3F800000) ||
-        constantSplat(shift.getRhs()).value_or(0) < 9)
+    if (!shift || constantSplat(joined->getOperand(side)) != double(one) ||
+        constantSplat(shift.getRhs()).value_or(0) + places <
+            usedBits(shift.getLhs()))
       continue;
-    Type type = op.builder.getF32Type();
-    Value number = op.with<MulOp>(op.cast(mantissa, type), std::ldexp(1, -23));
+    Value number =
+        op.with<MulOp>(op.cast(mantissa, type), std::ldexp(1, -int(places)));
     return op.with<AddOp>(number, 1);
   }
   return {};
@@ -272,12 +287,16 @@ static LogicalResult convertBitcast(OpImport &op) {
     return failure();
   if (from == to)
     return op.result(value);
+  // Nothing has no bits.
+  ArrayRef<int64_t> shape = OpImport::shape(op.op->getResult(0));
+  if (productOf(shape) == 0)
+    return op.result(op.broadcast(op.scalar(0, to), shape));
   if (isa<IntegerType>(from) && isa<IntegerType>(to))
     return op.result(recast(op, value, to));
   if (Value number = recastConstant(op, value, to))
     return op.result(number);
-  if (to.isF32())
-    if (Value number = fromMantissa(op, value))
+  if (to.isF32() || to.isF16() || to.isBF16())
+    if (Value number = fromMantissa(op, value, cast<FloatType>(to)))
       return op.result(number);
   op.error() << "takes " << from << " as " << to
              << ", which is not read but for random bits in a "

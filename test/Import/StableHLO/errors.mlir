@@ -99,10 +99,10 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @main(%x: tensor<4xf32>, %i: tensor<1xi32>, %u: tensor<f32>) -> tensor<4xf32> {
-  // expected-error @below {{is read for one operand, and where it replaces, adds, multiplies or takes the larger or smaller number}}
+  // expected-error @below {{is read for one operand, and where it replaces, adds, subtracts, multiplies or takes the larger or smaller number}}
   %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>}> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %1 = stablehlo.subtract %a, %b : tensor<f32>
+    %1 = stablehlo.divide %a, %b : tensor<f32>
     stablehlo.return %1 : tensor<f32>
   }) : (tensor<4xf32>, tensor<1xi32>, tensor<f32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
@@ -114,3 +114,20 @@ func.func @main(%x: tensor<4xf32> {tf.aliasing_output = 3 : i32}) -> tensor<4xf3
   return %x : tensor<4xf32>
 }
 // expected-error @-3 {{argument 0 is donated to result 3, which does not exist or has another type}}
+
+// -----
+
+// expected-error @below {{argument 1 is donated to result 0, to which another argument is donated}}
+func.func @main(%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<4xf32> {tf.aliasing_output = 0 : i32}) -> tensor<4xf32> {
+  %0 = stablehlo.add %x, %y : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{works on floats of 8 bits, which are not read; trace it with a wider type}}
+  %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+  %1 = stablehlo.convert %0 : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
