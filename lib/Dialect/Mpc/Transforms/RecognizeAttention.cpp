@@ -5,11 +5,14 @@
 // The root is the product of probabilities and values. Everything above it is
 // read, checked, and only then rebuilt. Legal where no row changes its meaning:
 // what happens to a row without a kept position decides which masks are taken.
+// Heads of keys and values that are repeated for the query's are read as they
+// were before.
 // Runs after mpc-fold-constants (masks) and mpc-recognize-softmax.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MatchUtils.h"
+#include "SharedHeads.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -17,6 +20,7 @@
 #include "mlir/IR/PatternMatch.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace mpc;
@@ -275,11 +279,16 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
       return rewriter.notifyMatchFailure(op, "rank below 3");
     for (Value operand : {query, key, value})
       if (rankOf(operand) != rank ||
-          shapeOf(operand).drop_back(2) !=
-              shapeOf(op.getResult()).drop_back(2) ||
           getElementTypeOrSelf(operand.getType()) != element)
-        return rewriter.notifyMatchFailure(op,
-                                           "batch dimensions or types differ");
+        return rewriter.notifyMatchFailure(op, "ranks or types differ");
+    // One head of keys and values may serve all heads of the query.
+    ArrayRef<int64_t> batches = shapeOf(op.getResult()).drop_back(2),
+                      keyBatches = shapeOf(key).drop_back(2);
+    if (shapeOf(query).drop_back(2) != batches ||
+        shapeOf(value).drop_back(2) != keyBatches ||
+        keyBatches.drop_back() != batches.drop_back() ||
+        (keyBatches.back() != batches.back() && keyBatches.back() != 1))
+      return rewriter.notifyMatchFailure(op, "batch dimensions differ");
     if (scores.mask.value && rankOf(scores.mask.value) > rank)
       return rewriter.notifyMatchFailure(
           op, "the mask has a higher rank than the scores");
@@ -340,9 +349,32 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
   }
 };
 
+/// Keys and values whose heads stand several times, next to each other.
+struct SharedHeadsPattern : OpRewritePattern<AttentionOp> {
+  SharedHeadsPattern(MLIRContext *context) : OpRewritePattern(context) {
+    setDebugName("SharedHeadsPattern");
+  }
+
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    int64_t axis = rankOf(op.getKey()) - 3;
+    int64_t times = std::gcd(repeatsAlong(op.getKey(), axis),
+                             repeatsAlong(op.getValue(), axis));
+    if (times == 1)
+      return rewriter.notifyMatchFailure(op, "no heads are repeated");
+    Value key = withoutRepeats(rewriter, op.getKey(), axis, times);
+    Value value = withoutRepeats(rewriter, op.getValue(), axis, times);
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getKeyMutable().assign(key);
+      op.getValueMutable().assign(value);
+    });
+    return success();
+  }
+};
+
 struct RecognizeAttentionPass
     : PatternPass<mpc::impl::RecognizeAttentionPassBase<RecognizeAttentionPass>,
-                  AttentionPattern> {
+                  AttentionPattern, SharedHeadsPattern> {
   void runOnOperation() override {
     int64_t before = countOps<AttentionOp>(getOperation());
     if (failed(rewrite("recognition of attention")))

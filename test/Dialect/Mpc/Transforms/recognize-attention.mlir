@@ -174,3 +174,70 @@ func.func @keeps_broadcast_batch(%q: tensor<3x8x16xf32>, %k: tensor<8x16xf32>, %
   %2 = mpc.matmul %1, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
   return %2 : tensor<3x8x16xf32>
 }
+
+// -----
+
+// Llama: two heads of keys and values, each for two of the query's, repeated by a
+// broadcast. Attention reads them as they are.
+// CHECK-LABEL: func @grouped
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<1x4x3x16xf32>, %[[K:[a-z0-9]+]]: tensor<1x2x5x16xf32>, %[[V:[a-z0-9]+]]: tensor<1x2x5x16xf32>
+// CHECK: %[[KR:.*]] = mpc.reshape %{{.*}} : tensor<1x2x1x5x16xf32> to tensor<1x2x5x16xf32>
+// CHECK: %[[VR:.*]] = mpc.reshape %{{.*}} : tensor<1x2x1x5x16xf32> to tensor<1x2x5x16xf32>
+// CHECK: %[[R:.*]] = mpc.attention %[[Q]], %[[KR]], %[[VR]] scale(1.000000e+00)
+// CHECK-NEXT: return %[[R]]
+func.func @grouped(%q: tensor<1x4x3x16xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5x16xf32>) -> tensor<1x4x3x16xf32> {
+  %k0 = mpc.reshape %k : tensor<1x2x5x16xf32> to tensor<1x2x1x5x16xf32>
+  %k1 = mpc.broadcast %k0 : tensor<1x2x1x5x16xf32> to tensor<1x2x2x5x16xf32>
+  %k2 = mpc.reshape %k1 : tensor<1x2x2x5x16xf32> to tensor<1x4x5x16xf32>
+  %v0 = mpc.reshape %v : tensor<1x2x5x16xf32> to tensor<1x2x1x5x16xf32>
+  %v1 = mpc.broadcast %v0 : tensor<1x2x1x5x16xf32> to tensor<1x2x2x5x16xf32>
+  %v2 = mpc.reshape %v1 : tensor<1x2x2x5x16xf32> to tensor<1x4x5x16xf32>
+  %0 = mpc.matmul %q, %k2 transpose_rhs : (tensor<1x4x3x16xf32>, tensor<1x4x5x16xf32>) -> tensor<1x4x3x5xf32>
+  %1 = mpc.softmax %0 axis(3) : tensor<1x4x3x5xf32>
+  %2 = mpc.matmul %1, %v2 : (tensor<1x4x3x5xf32>, tensor<1x4x5x16xf32>) -> tensor<1x4x3x16xf32>
+  return %2 : tensor<1x4x3x16xf32>
+}
+
+// -----
+
+// The key is repeated four times before heads and positions change places, by Tile
+// with extents of 1 between; the value two times by a concat, so two heads are left.
+// CHECK-LABEL: func @grouped_by_tile_and_concat
+// CHECK: mpc.attention %{{.*}} : (tensor<2x8x3x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>)
+func.func @grouped_by_tile_and_concat(%q: tensor<2x8x3x16xf32>, %k: tensor<2x5x2x16xf32>, %v: tensor<2x4x5x16xf32>) -> tensor<2x8x3x16xf32> {
+  %k0 = mpc.reshape %k : tensor<2x5x2x16xf32> to tensor<1x2x1x5x1x2x1x1x1x16xf32>
+  %k1 = mpc.broadcast %k0 : tensor<1x2x1x5x1x2x1x1x1x16xf32> to tensor<1x2x1x5x1x2x4x1x1x16xf32>
+  %k2 = mpc.reshape %k1 : tensor<1x2x1x5x1x2x4x1x1x16xf32> to tensor<2x5x8x16xf32>
+  %k3 = mpc.transpose %k2 [0, 2, 1, 3] : tensor<2x5x8x16xf32> to tensor<2x8x5x16xf32>
+  %v0 = mpc.reshape %v : tensor<2x4x5x16xf32> to tensor<2x4x1x5x16xf32>
+  %v1 = mpc.concat %v0, %v0 axis(2) : (tensor<2x4x1x5x16xf32>, tensor<2x4x1x5x16xf32>) -> tensor<2x4x2x5x16xf32>
+  %v2 = mpc.reshape %v1 : tensor<2x4x2x5x16xf32> to tensor<2x8x5x16xf32>
+  %0 = mpc.attention %q, %k3, %v2 scale(0.25) : (tensor<2x8x3x16xf32>, tensor<2x8x5x16xf32>, tensor<2x8x5x16xf32>) -> tensor<2x8x3x16xf32>
+  return %0 : tensor<2x8x3x16xf32>
+}
+
+// -----
+
+// Multi-query attention: the product broadcasts the one head of keys and values.
+// CHECK-LABEL: func @multi_query
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<2x4x3x16xf32>, %[[K:[a-z0-9]+]]: tensor<2x1x5x16xf32>, %[[V:[a-z0-9]+]]: tensor<2x1x5x16xf32>
+// CHECK: mpc.attention %[[Q]], %[[K]], %[[V]] scale(1.000000e+00)
+func.func @multi_query(%q: tensor<2x4x3x16xf32>, %k: tensor<2x1x5x16xf32>, %v: tensor<2x1x5x16xf32>) -> tensor<2x4x3x16xf32> {
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<2x4x3x16xf32>, tensor<2x1x5x16xf32>) -> tensor<2x4x3x5xf32>
+  %1 = mpc.softmax %0 axis(3) : tensor<2x4x3x5xf32>
+  %2 = mpc.matmul %1, %v : (tensor<2x4x3x5xf32>, tensor<2x1x5x16xf32>) -> tensor<2x4x3x16xf32>
+  return %2 : tensor<2x4x3x16xf32>
+}
+
+// -----
+
+// The heads stand one after another as a whole (a, b, a, b): head h of the query
+// does not read head h / 2.
+// CHECK-LABEL: func @keeps_tiled_heads
+// CHECK: mpc.attention %{{.*}} : (tensor<1x4x3x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>)
+func.func @keeps_tiled_heads(%q: tensor<1x4x3x16xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5x16xf32>) -> tensor<1x4x3x16xf32> {
+  %k1 = mpc.concat %k, %k axis(1) : (tensor<1x2x5x16xf32>, tensor<1x2x5x16xf32>) -> tensor<1x4x5x16xf32>
+  %v1 = mpc.concat %v, %v axis(1) : (tensor<1x2x5x16xf32>, tensor<1x2x5x16xf32>) -> tensor<1x4x5x16xf32>
+  %0 = mpc.attention %q, %k1, %v1 scale(0.25) : (tensor<1x4x3x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>) -> tensor<1x4x3x16xf32>
+  return %0 : tensor<1x4x3x16xf32>
+}

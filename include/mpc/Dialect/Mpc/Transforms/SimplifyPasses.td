@@ -95,7 +95,9 @@ def RecognizeAttentionPass : Pass<"mpc-recognize-attention", "::mlir::func::Func
     ```
     The scale may stand on the scores, on query and key, or be absent; the mask may
     be added, or selected with a fill value. A key that was transposed is taken
-    before its transposition; otherwise a transpose is inserted.
+    before its transposition; otherwise a transpose is inserted. Heads of keys and
+    values that are repeated for groups of the query's (broadcast, or joined with
+    themselves), or are one for all, are read as they were before.
 
     Contract in: mpc ops, static shapes, softmax recognised; run mpc-fold-constants
     first, so that masks are constants where they can be. Contract out: the same.
