@@ -20,6 +20,7 @@
 #include "mlir/IR/PatternMatch.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -49,6 +50,8 @@ struct Mask {
   bool inverted = false;
   /// Build `select(condition, 0, fill)` and add it.
   std::optional<double> fill;
+  /// What is added to the scores beside `value`, or below it.
+  SmallVector<Value> biases;
 };
 
 /// Whether every row (last axis) of a boolean constant has an element that
@@ -89,10 +92,10 @@ std::optional<Mask> maskOfSelect(Value condition, bool keepsTrue, double fill,
   bool neverEmpty =
       rowsMatch(condition, scores) && everyRowKeeps(condition, keepsTrue);
   if (neverEmpty || (std::isinf(fill) && guarded))
-    return Mask{condition, !keepsTrue, std::nullopt};
+    return Mask{condition, !keepsTrue, std::nullopt, {}};
   // An empty row gives the mean of the values: adding the fill does the same.
   if (!std::isinf(fill) && fill <= kAbsorbing)
-    return Mask{condition, !keepsTrue, fill};
+    return Mask{condition, !keepsTrue, fill, {}};
   return std::nullopt;
 }
 
@@ -202,12 +205,19 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     ArrayRef<int64_t> shape = shapeOf(value);
     if (!value.hasOneUse())
       return fail("the scores have other readers");
-    if (auto add = value.getDefiningOp<AddOp>()) {
-      int side = reaches(add.getLhs(), scoresType) ? 0 : 1;
-      if (!reaches(add->getOperand(side), scoresType))
-        return fail("no scores below the mask");
-      scores.mask.value = add->getOperand(1 - side);
-      value = add->getOperand(side);
+    SmallVector<Value> biases;
+    auto takeBiases = [&] {
+      while (auto add = value.getDefiningOp<AddOp>()) {
+        int side = reaches(add.getLhs(), scoresType) ? 0 : 1;
+        if (!value.hasOneUse() || !reaches(add->getOperand(side), scoresType))
+          return;
+        biases.push_back(add->getOperand(1 - side));
+        value = add->getOperand(side);
+      }
+    };
+    takeBiases();
+    if (biases.size() == 1) {
+      scores.mask.value = biases.pop_back_val();
       // 0 where kept and -inf elsewhere is a boolean mask.
       if (auto select = scores.mask.value.getDefiningOp<SelectOp>()) {
         std::optional<double> onTrue = splatOf(select.getOnTrue()),
@@ -216,8 +226,11 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
         bool keepsFalse = onFalse == 0.0 && onTrue && *onTrue < 0;
         double fill = keepsTrue ? *onFalse : keepsFalse ? *onTrue : 0;
         if (std::isinf(fill) && guarded)
-          scores.mask = Mask{select.getCondition(), keepsFalse, std::nullopt};
+          scores.mask =
+              Mask{select.getCondition(), keepsFalse, std::nullopt, {}};
       }
+    } else if (!biases.empty()) {
+      scores.mask.value = biases.pop_back_val();
     } else if (auto select = value.getDefiningOp<SelectOp>()) {
       bool keepsTrue = reaches(select.getOnTrue(), scoresType);
       Value kept = keepsTrue ? select.getOnTrue() : select.getOnFalse();
@@ -231,7 +244,11 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
         return fail("a row without a kept position would change its meaning");
       scores.mask = *mask;
       value = kept;
+      if (!value.hasOneUse())
+        return fail("the scores have other readers");
+      takeBiases();
     }
+    scores.mask.biases = biases;
     if (!value.hasOneUse())
       return fail("the scores have other readers");
     value = takeOwnScale(value, scores.scale);
@@ -252,11 +269,16 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     return value;
   }
 
-  /// Whether `value` is a (scaled) matmul of the scores' type.
-  static bool reaches(Value value, Type type) {
+  /// Whether `value` is a (scaled) matmul of the scores' type, or that with a
+  /// few biases.
+  static bool reaches(Value value, Type type, int biases = 4) {
+    if (value.getType() != type)
+      return false;
+    if (auto add = value.getDefiningOp<AddOp>())
+      return biases > 0 && (reaches(add.getLhs(), type, biases - 1) ||
+                            reaches(add.getRhs(), type, biases - 1));
     double scale = 1;
-    return value.getType() == type &&
-           takeScale(value, scale).getDefiningOp<MatmulOp>();
+    return bool(takeScale(value, scale).getDefiningOp<MatmulOp>());
   }
 
   LogicalResult matchAndRewrite(MatmulOp op,
@@ -289,7 +311,10 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
         keyBatches.drop_back() != batches.drop_back() ||
         (keyBatches.back() != batches.back() && keyBatches.back() != 1))
       return rewriter.notifyMatchFailure(op, "batch dimensions differ");
-    if (scores.mask.value && rankOf(scores.mask.value) > rank)
+    SmallVector<Value> masks = scores.mask.biases;
+    if (scores.mask.value)
+      masks.push_back(scores.mask.value);
+    if (llvm::any_of(masks, [&](Value mask) { return rankOf(mask) > rank; }))
       return rewriter.notifyMatchFailure(
           op, "the mask has a higher rank than the scores");
 
@@ -316,16 +341,24 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
                          const Mask &mask, Type element) {
     if (!mask.value)
       return {};
-    if (mask.fill) {
+    Value bias;
+    for (Value next : mask.biases)
+      bias = bias ? Value(AddOp::create(rewriter, loc, bias, next)) : next;
+    bool isCondition = getElementTypeOrSelf(mask.value.getType()).isInteger(1);
+    if (bias && !isCondition)
+      return AddOp::create(rewriter, loc, bias, mask.value);
+    if (mask.fill || bias) {
       auto scalar = [&](double value) -> Value {
         return ConstantOp::create(
             rewriter, loc,
             makeSplat(RankedTensorType::get({}, element), value));
       };
-      Value zero = scalar(0), fill = scalar(*mask.fill);
+      Value kept = bias ? bias : scalar(0);
+      Value fill =
+          scalar(mask.fill.value_or(-std::numeric_limits<double>::infinity()));
       return SelectOp::create(rewriter, loc, mask.value,
-                              mask.inverted ? fill : zero,
-                              mask.inverted ? zero : fill);
+                              mask.inverted ? fill : kept,
+                              mask.inverted ? kept : fill);
     }
     if (!mask.inverted)
       return mask.value;
