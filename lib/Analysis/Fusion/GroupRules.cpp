@@ -310,7 +310,9 @@ bool GroupRules::mayJoin(Operation *op, Value operand, FusionGroup *group,
   // dimension, which have loops of their own; data movement rides on what keeps
   // vectors.
   return isElementwise(op) ? !isLastDimensionMoved(source->ops)
-                           : isPlainLoop(source->ops);
+                           : llvm::all_of(source->ops, [](Operation *part) {
+                               return isPlainLoop(part) || keepsVectors(part);
+                             });
 }
 
 /// The movement that alone reads the group's only result, so that the kernel
