@@ -232,6 +232,14 @@ void Drawer::attentionOfOps() {
     scores = graph.binary("div", scores, graph.splat(1 / scale));
   if (scores.scale > 6)
     scores = tame(scores);
+  if (random.chance(20)) {
+    // A bias of positions beside or below the mask.
+    Shape shape = scores.shape;
+    for (int64_t &extent : shape)
+      extent = random.chance(30) ? 1 : extent;
+    scores = graph.binary("add", scores, graph.argument(shape, "f32"));
+    scores.scale = 2;
+  }
   if (random.chance(60)) {
     Value mask = flat ? flags({e.rows, e.columns})
                       : boolMask(e.batch, e.heads, e.rows, e.columns);
