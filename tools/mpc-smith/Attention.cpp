@@ -174,21 +174,43 @@ static Value keepFirstColumn(Random &random, Graph &graph, const Value &mask) {
   return graph.binary("or", mask, first);
 }
 
+/// Each head `times` times, as exporters of grouped heads write it.
+static Value repeatHeads(Random &random, Graph &graph, const Value &x,
+                         int64_t times) {
+  Shape shape = x.shape, one = shape, many;
+  one.insert(one.begin() + 2, 1);
+  many = one;
+  many[2] = times;
+  shape[1] *= times;
+  Value parts = graph.reshape(x, one);
+  Value repeated =
+      random.chance(50)
+          ? graph.broadcast(parts, many)
+          : graph.concat(std::vector<Value>(size_t(times), parts), 2);
+  Value y = graph.reshape(repeated, shape);
+  y.scale = x.scale;
+  return y;
+}
+
 void Drawer::attentionOfOps() {
   Extents e = drawExtents(random);
-  e.groups = e.heads;
   bool flat = random.chance(30);
-  auto draw = [&](int64_t rows, int64_t depth) {
+  auto draw = [&](int64_t heads, int64_t rows, int64_t depth) {
     Shape shape =
-        flat ? Shape{rows, depth} : Shape{e.batch, e.heads, rows, depth};
+        flat ? Shape{rows, depth} : Shape{e.batch, heads, rows, depth};
     std::optional<Value> found = find([&](const Value &value) {
       return value.element == "f32" && value.shape == shape;
     });
     return found && random.chance(60) ? tame(*found)
                                       : graph.argument(shape, "f32");
   };
-  Value q = draw(e.rows, e.depth), k = draw(e.columns, e.depth),
-        v = draw(e.columns, e.width);
+  Value q = draw(e.heads, e.rows, e.depth),
+        k = draw(e.groups, e.columns, e.depth),
+        v = draw(e.groups, e.columns, e.width);
+  if (!flat && e.groups != e.heads) {
+    k = repeatHeads(random, graph, k, e.heads / e.groups);
+    v = repeatHeads(random, graph, v, e.heads / e.groups);
+  }
   double scale = drawScale(random, e.depth);
   int scaledAt = int(random.below(4));
   if (scaledAt == 0)
@@ -210,6 +232,14 @@ void Drawer::attentionOfOps() {
     scores = graph.binary("div", scores, graph.splat(1 / scale));
   if (scores.scale > 6)
     scores = tame(scores);
+  if (random.chance(20)) {
+    // A bias of positions beside or below the mask.
+    Shape shape = scores.shape;
+    for (int64_t &extent : shape)
+      extent = random.chance(30) ? 1 : extent;
+    scores = graph.binary("add", scores, graph.argument(shape, "f32"));
+    scores.scale = 2;
+  }
   if (random.chance(60)) {
     Value mask = flat ? flags({e.rows, e.columns})
                       : boolMask(e.batch, e.heads, e.rows, e.columns);

@@ -235,10 +235,30 @@ bool GroupRules::convertsInput(Operation *cast) const {
          isa<BlockArgument>(behindReshapes(cast->getOperand(0)));
 }
 
+/// Whether the kernel around `anchor` reads operand number `index` element by
+/// element, as it does a mask.
+static bool readsElements(Operation *anchor, unsigned index) {
+  auto precision = dyn_cast<PrecisionOpInterface>(anchor);
+  return familyOf(anchor) == FusionClass::Attention && precision &&
+         !precision.isPrecisionOperand(index);
+}
+
+/// Whether an element costs a few instructions at most.
+static bool isFewInstructions(Operation *op) {
+  constexpr int64_t kMostFlops = 2;
+  return isElementwise(op) && cast<CostOpInterface>(op).getFlops() <=
+                                  kMostFlops * elementCount(op->getResult(0));
+}
+
 /// Whether the kernel around `anchor` can load `operand`, the result of
-/// `producer`, by loading what `producer` reads.
+/// `producer`, by loading what `producer` reads. What is made of it becomes the
+/// anchor's operand number `index`.
 bool GroupRules::ridesOnOperand(Operation *producer, Operation *anchor,
-                                Value operand) const {
+                                Value operand, unsigned index) const {
+  // Less than the product of a score takes.
+  if (readsElements(anchor, index))
+    return isFewInstructions(producer) || isFreeToRepeat(producer) ||
+           keepsLastDimension(producer);
   if (isa<CastOp>(producer))
     return convertsMovement(producer) || convertsInput(producer);
   if (isa<TransposeOp, SliceOp>(producer) && keepsLastDimension(producer))
@@ -290,7 +310,9 @@ bool GroupRules::mayJoin(Operation *op, Value operand, FusionGroup *group,
   // dimension, which have loops of their own; data movement rides on what keeps
   // vectors.
   return isElementwise(op) ? !isLastDimensionMoved(source->ops)
-                           : isPlainLoop(source->ops);
+                           : llvm::all_of(source->ops, [](Operation *part) {
+                               return isPlainLoop(part) || keepsVectors(part);
+                             });
 }
 
 /// The movement that alone reads the group's only result, so that the kernel

@@ -67,7 +67,7 @@ private:
   bool isForReduction(mlir::Operation *op, FusionGroup *group) const;
   bool convertsMovement(mlir::Operation *cast) const;
   bool ridesOnOperand(mlir::Operation *producer, mlir::Operation *anchor,
-                      mlir::Value operand) const;
+                      mlir::Value operand, unsigned index) const;
   bool mayJoin(mlir::Operation *op, mlir::Value operand, FusionGroup *group,
                FusionGroup *source) const;
   mlir::Value reshapeToJoin(mlir::Value operand, FusionGroup *group) const;

@@ -102,8 +102,8 @@ void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
       reader = graph.groupOf(operand);
     }
     if (!isWanted(source, only) || !isFree(source) || source->ops.size() != 1 ||
-        !graph.isReadOnlyBy(source, reader) ||
-        !ridesOnOperand(source->ops.front(), group->anchor, operand))
+        !graph.isReadOnlyBy(source, reader) || isFull(group, source) ||
+        !ridesOnOperand(source->ops.front(), group->anchor, operand, index))
       continue;
     candidates.push_back({FusionStep::Operand, group, source, operand,
                           cost.ofOperand(group, source, index)});

@@ -78,4 +78,6 @@ void mpc::joinKernels(FusionGraph &graph, Block &block,
     return;
   joiner.joinSums();
   joiner.widenAtReaders();
+  // What stands before other kernels stays as these have left it.
+  joiner.joinLoops();
 }

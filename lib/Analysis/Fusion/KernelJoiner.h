@@ -16,7 +16,8 @@ namespace mpc {
 class KernelJoiner {
 public:
   KernelJoiner(FusionGraph &graph, mlir::Block &block, const TargetInfo &target)
-      : graph(graph), rules(graph, block, target), ops(rules.operations()) {}
+      : graph(graph), target(target), rules(graph, block, target),
+        ops(rules.operations()) {}
 
   /// Gives a widening cast to the kernel that reads it: the one that makes its
   /// input then stores 16 bits.
@@ -33,6 +34,8 @@ public:
   // JoinSums.cpp.
   void joinEqualSums();
   void joinSums();
+  // JoinLoops.cpp.
+  void joinLoops();
 
 private:
   bool isFull(FusionGroup *group, FusionGroup *joining) const {
@@ -44,7 +47,14 @@ private:
   void loadThroughMovement(FusionGroup *group);
   llvm::SmallVector<FusionGroup *> rowsOfSum(mlir::Operation *sum) const;
 
+  double secondsAnew(FusionGroup *maker, FusionGroup *reader) const;
+  std::optional<llvm::SmallVector<FusionGroup *>>
+  viewsBetween(FusionGroup *maker, FusionGroup *reader) const;
+  bool readsLoop(FusionGroup *reader, FusionGroup *maker) const;
+  llvm::SmallVector<FusionGroup *> loopsBeside(FusionGroup *group) const;
+
   FusionGraph &graph;
+  const TargetInfo &target;
   GroupRules rules;
   llvm::ArrayRef<mlir::Operation *> ops;
 };

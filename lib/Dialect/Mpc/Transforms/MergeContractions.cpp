@@ -123,13 +123,60 @@ bool canExtend(MutableArrayRef<Branch> branches, bool parameters) {
   return true;
 }
 
-/// Whether the branches' results go only where parts are read at no cost.
+/// Whether `value` goes only where parts are read at no cost. What one branch
+/// converts before and another does not, its readers convert.
+bool onlyMoves(Value value, bool mayConvert) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    return isa<ReshapeOp, TransposeOp, SliceOp, AttentionOp>(user) ||
+           (mayConvert && isa<CastOp>(user) &&
+            onlyMoves(user->getResult(0), /*mayConvert=*/false));
+  });
+}
+
 bool onlyMove(MutableArrayRef<Branch> branches) {
   return llvm::all_of(branches, [](Branch &branch) {
-    return llvm::all_of(branch.end().getUsers(), [](Operation *user) {
-      return isa<ReshapeOp, TransposeOp, SliceOp, AttentionOp>(user);
-    });
+    return onlyMoves(branch.end(), /*mayConvert=*/true);
   });
+}
+
+/// The constant bias that alone reads the branch's end; null for none.
+AddOp biasOf(Branch &branch) {
+  Value value = branch.end();
+  auto add = value.hasOneUse() ? dyn_cast<AddOp>(*value.user_begin()) : AddOp();
+  if (!add || shapeOf(add) != shapeOf(value))
+    return {};
+  Value bias = add.getLhs() == value ? add.getRhs() : add.getLhs();
+  return isPerColumn(bias, value) && constantOf(bias) ? add : AddOp();
+}
+
+/// Gives branches without a bias one of zeros, where others have one, so that
+/// all can be joined. Returns what was added.
+SmallVector<AddOp> addMissingBiases(MutableArrayRef<Branch> branches) {
+  AddOp model;
+  for (Branch &branch : branches)
+    model = model ? model : biasOf(branch);
+  SmallVector<AddOp> added;
+  if (!model)
+    return added;
+  bool isFirst = !isa<mpc::ConstantOp>(model.getRhs().getDefiningOp());
+  for (Branch &branch : branches) {
+    Value value = branch.end();
+    if (biasOf(branch) || value.use_empty())
+      continue;
+    OpBuilder builder(model.getContext());
+    builder.setInsertionPointAfterValue(value);
+    OpEmitter emit(builder, value.getDefiningOp());
+    Type element = getElementTypeOrSelf(value);
+    Value zeros = emit.splat({shapeOf(value).back()}, element, 0);
+    auto add = cast<AddOp>(builder.clone(*model));
+    add->setLoc(value.getLoc());
+    add.getResult().setType(cast<RankedTensorType>(value.getType()));
+    value.replaceAllUsesWith(add.getResult());
+    add->setOperands(isFirst ? ValueRange{zeros, value}
+                             : ValueRange{value, zeros});
+    added.push_back(add);
+  }
+  return added;
 }
 
 /// What mpc-pad-contractions did to all branches together; null where it did
@@ -137,7 +184,7 @@ bool onlyMove(MutableArrayRef<Branch> branches) {
 PaddingAttr joinPadding(ArrayRef<Branch> branches) {
   SmallVector<int64_t> from, to;
   int64_t extra = 0;
-  for (Branch branch : branches) {
+  for (const Branch &branch : branches) {
     auto padding = dyn_cast_if_present<PaddingAttr>(
         branch.matmul->getDiscardableAttr(MpcDialect::kPaddingAttr));
     if (!padding)
@@ -190,11 +237,21 @@ struct MergeContractionsPass
 
 private:
   void merge(MutableArrayRef<Branch> branches) {
+    SmallVector<AddOp> biases;
+    if (!parameters)
+      biases = addMissingBiases(branches);
     while (canExtend(branches, parameters))
       for (Branch &branch : branches)
         branch.chain.push_back(*branch.end().user_begin());
-    if (!onlyMove(branches))
+    if (!onlyMove(branches)) {
+      for (AddOp add : biases) {
+        bool isFirst = isa<MatmulOp>(add.getLhs().getDefiningOp());
+        add.getResult().replaceAllUsesWith(isFirst ? add.getLhs()
+                                                   : add.getRhs());
+        add.erase();
+      }
       return;
+    }
 
     MatmulOp first = branches.front().matmul;
     OpBuilder builder(first);

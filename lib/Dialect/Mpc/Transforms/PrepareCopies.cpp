@@ -17,6 +17,8 @@
 
 #include "mlir/IR/IRMapping.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -152,6 +154,26 @@ void mpc::repeatMovement(Block &block, const TargetInfo &target) {
       continue;
     for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front())
       use->set(OpBuilder(use->getOwner()).clone(op)->getResult(0));
+  }
+}
+
+void mpc::repeatReshapes(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    auto reshape = dyn_cast<ReshapeOp>(op);
+    if (!reshape || reshape->use_empty() || reshape->hasOneUse())
+      continue;
+    // Sums and products that read one value are to see that they do.
+    llvm::SmallSetVector<Operation *, 4> readers(reshape->user_begin(),
+                                                 reshape->user_end());
+    Operation *maker = reshape.getInput().getDefiningOp();
+    if (!maker || !isElementwise(maker) ||
+        !llvm::all_of(readers, [](Operation *reader) {
+          return isElementwise(reader) && !isa<CastOp>(reader);
+        }))
+      continue;
+    for (Operation *reader : ArrayRef(readers.getArrayRef()).drop_front())
+      reader->replaceUsesOfWith(reshape.getResult(),
+                                OpBuilder(reader).clone(op)->getResult(0));
   }
 }
 

@@ -46,6 +46,8 @@ struct PrepareFusionPass : mpc::impl::PrepareFusionPassBase<PrepareFusionPass> {
       repeatMovement(block, scope->target);
       sumMatrices(block);
     }
+    if (scope->target.kernels().joinsSiblings)
+      repeatReshapes(block);
     eraseDeadOps(block);
   }
 };

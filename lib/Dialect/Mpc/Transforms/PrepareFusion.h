@@ -70,6 +70,10 @@ void repeatArithmetic(mlir::Block &block);
 /// kernel would.
 void repeatMovement(mlir::Block &block, const TargetInfo &target);
 
+/// Gives each loop that reads a reshape of a loop's result its own, where loops
+/// alone read it: inside a kernel a reshape costs nothing.
+void repeatReshapes(mlir::Block &block);
+
 /// Gives the checks of gradients their own copy of the scalar arithmetic that
 /// they unscale by: the updates, which wait for the checks, read it too, and it
 /// would else be a kernel before both.

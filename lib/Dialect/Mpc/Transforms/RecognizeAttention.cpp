@@ -5,11 +5,14 @@
 // The root is the product of probabilities and values. Everything above it is
 // read, checked, and only then rebuilt. Legal where no row changes its meaning:
 // what happens to a row without a kept position decides which masks are taken.
+// Heads of keys and values that are repeated for the query's are read as they
+// were before.
 // Runs after mpc-fold-constants (masks) and mpc-recognize-softmax.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MatchUtils.h"
+#include "SharedHeads.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -17,6 +20,8 @@
 #include "mlir/IR/PatternMatch.h"
 
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace mpc;
@@ -45,6 +50,8 @@ struct Mask {
   bool inverted = false;
   /// Build `select(condition, 0, fill)` and add it.
   std::optional<double> fill;
+  /// What is added to the scores beside `value`, or below it.
+  SmallVector<Value> biases;
 };
 
 /// Whether every row (last axis) of a boolean constant has an element that
@@ -85,10 +92,10 @@ std::optional<Mask> maskOfSelect(Value condition, bool keepsTrue, double fill,
   bool neverEmpty =
       rowsMatch(condition, scores) && everyRowKeeps(condition, keepsTrue);
   if (neverEmpty || (std::isinf(fill) && guarded))
-    return Mask{condition, !keepsTrue, std::nullopt};
+    return Mask{condition, !keepsTrue, std::nullopt, {}};
   // An empty row gives the mean of the values: adding the fill does the same.
   if (!std::isinf(fill) && fill <= kAbsorbing)
-    return Mask{condition, !keepsTrue, fill};
+    return Mask{condition, !keepsTrue, fill, {}};
   return std::nullopt;
 }
 
@@ -198,12 +205,19 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     ArrayRef<int64_t> shape = shapeOf(value);
     if (!value.hasOneUse())
       return fail("the scores have other readers");
-    if (auto add = value.getDefiningOp<AddOp>()) {
-      int side = reaches(add.getLhs(), scoresType) ? 0 : 1;
-      if (!reaches(add->getOperand(side), scoresType))
-        return fail("no scores below the mask");
-      scores.mask.value = add->getOperand(1 - side);
-      value = add->getOperand(side);
+    SmallVector<Value> biases;
+    auto takeBiases = [&] {
+      while (auto add = value.getDefiningOp<AddOp>()) {
+        int side = reaches(add.getLhs(), scoresType) ? 0 : 1;
+        if (!value.hasOneUse() || !reaches(add->getOperand(side), scoresType))
+          return;
+        biases.push_back(add->getOperand(1 - side));
+        value = add->getOperand(side);
+      }
+    };
+    takeBiases();
+    if (biases.size() == 1) {
+      scores.mask.value = biases.pop_back_val();
       // 0 where kept and -inf elsewhere is a boolean mask.
       if (auto select = scores.mask.value.getDefiningOp<SelectOp>()) {
         std::optional<double> onTrue = splatOf(select.getOnTrue()),
@@ -212,8 +226,11 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
         bool keepsFalse = onFalse == 0.0 && onTrue && *onTrue < 0;
         double fill = keepsTrue ? *onFalse : keepsFalse ? *onTrue : 0;
         if (std::isinf(fill) && guarded)
-          scores.mask = Mask{select.getCondition(), keepsFalse, std::nullopt};
+          scores.mask =
+              Mask{select.getCondition(), keepsFalse, std::nullopt, {}};
       }
+    } else if (!biases.empty()) {
+      scores.mask.value = biases.pop_back_val();
     } else if (auto select = value.getDefiningOp<SelectOp>()) {
       bool keepsTrue = reaches(select.getOnTrue(), scoresType);
       Value kept = keepsTrue ? select.getOnTrue() : select.getOnFalse();
@@ -227,7 +244,11 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
         return fail("a row without a kept position would change its meaning");
       scores.mask = *mask;
       value = kept;
+      if (!value.hasOneUse())
+        return fail("the scores have other readers");
+      takeBiases();
     }
+    scores.mask.biases = biases;
     if (!value.hasOneUse())
       return fail("the scores have other readers");
     value = takeOwnScale(value, scores.scale);
@@ -248,11 +269,16 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     return value;
   }
 
-  /// Whether `value` is a (scaled) matmul of the scores' type.
-  static bool reaches(Value value, Type type) {
+  /// Whether `value` is a (scaled) matmul of the scores' type, or that with a
+  /// few biases.
+  static bool reaches(Value value, Type type, int biases = 4) {
+    if (value.getType() != type)
+      return false;
+    if (auto add = value.getDefiningOp<AddOp>())
+      return biases > 0 && (reaches(add.getLhs(), type, biases - 1) ||
+                            reaches(add.getRhs(), type, biases - 1));
     double scale = 1;
-    return value.getType() == type &&
-           takeScale(value, scale).getDefiningOp<MatmulOp>();
+    return bool(takeScale(value, scale).getDefiningOp<MatmulOp>());
   }
 
   LogicalResult matchAndRewrite(MatmulOp op,
@@ -275,12 +301,20 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
       return rewriter.notifyMatchFailure(op, "rank below 3");
     for (Value operand : {query, key, value})
       if (rankOf(operand) != rank ||
-          shapeOf(operand).drop_back(2) !=
-              shapeOf(op.getResult()).drop_back(2) ||
           getElementTypeOrSelf(operand.getType()) != element)
-        return rewriter.notifyMatchFailure(op,
-                                           "batch dimensions or types differ");
-    if (scores.mask.value && rankOf(scores.mask.value) > rank)
+        return rewriter.notifyMatchFailure(op, "ranks or types differ");
+    // One head of keys and values may serve all heads of the query.
+    ArrayRef<int64_t> batches = shapeOf(op.getResult()).drop_back(2),
+                      keyBatches = shapeOf(key).drop_back(2);
+    if (shapeOf(query).drop_back(2) != batches ||
+        shapeOf(value).drop_back(2) != keyBatches ||
+        keyBatches.drop_back() != batches.drop_back() ||
+        (keyBatches.back() != batches.back() && keyBatches.back() != 1))
+      return rewriter.notifyMatchFailure(op, "batch dimensions differ");
+    SmallVector<Value> masks = scores.mask.biases;
+    if (scores.mask.value)
+      masks.push_back(scores.mask.value);
+    if (llvm::any_of(masks, [&](Value mask) { return rankOf(mask) > rank; }))
       return rewriter.notifyMatchFailure(
           op, "the mask has a higher rank than the scores");
 
@@ -307,16 +341,24 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
                          const Mask &mask, Type element) {
     if (!mask.value)
       return {};
-    if (mask.fill) {
+    Value bias;
+    for (Value next : mask.biases)
+      bias = bias ? Value(AddOp::create(rewriter, loc, bias, next)) : next;
+    bool isCondition = getElementTypeOrSelf(mask.value.getType()).isInteger(1);
+    if (bias && !isCondition)
+      return AddOp::create(rewriter, loc, bias, mask.value);
+    if (mask.fill || bias) {
       auto scalar = [&](double value) -> Value {
         return ConstantOp::create(
             rewriter, loc,
             makeSplat(RankedTensorType::get({}, element), value));
       };
-      Value zero = scalar(0), fill = scalar(*mask.fill);
+      Value kept = bias ? bias : scalar(0);
+      Value fill =
+          scalar(mask.fill.value_or(-std::numeric_limits<double>::infinity()));
       return SelectOp::create(rewriter, loc, mask.value,
-                              mask.inverted ? fill : zero,
-                              mask.inverted ? zero : fill);
+                              mask.inverted ? fill : kept,
+                              mask.inverted ? kept : fill);
     }
     if (!mask.inverted)
       return mask.value;
@@ -340,9 +382,32 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
   }
 };
 
+/// Keys and values whose heads stand several times, next to each other.
+struct SharedHeadsPattern : OpRewritePattern<AttentionOp> {
+  SharedHeadsPattern(MLIRContext *context) : OpRewritePattern(context) {
+    setDebugName("SharedHeadsPattern");
+  }
+
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    int64_t axis = rankOf(op.getKey()) - 3;
+    int64_t times = std::gcd(repeatsAlong(op.getKey(), axis),
+                             repeatsAlong(op.getValue(), axis));
+    if (times == 1)
+      return rewriter.notifyMatchFailure(op, "no heads are repeated");
+    Value key = withoutRepeats(rewriter, op.getKey(), axis, times);
+    Value value = withoutRepeats(rewriter, op.getValue(), axis, times);
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getKeyMutable().assign(key);
+      op.getValueMutable().assign(value);
+    });
+    return success();
+  }
+};
+
 struct RecognizeAttentionPass
     : PatternPass<mpc::impl::RecognizeAttentionPassBase<RecognizeAttentionPass>,
-                  AttentionPattern> {
+                  AttentionPattern, SharedHeadsPattern> {
   void runOnOperation() override {
     int64_t before = countOps<AttentionOp>(getOperation());
     if (failed(rewrite("recognition of attention")))

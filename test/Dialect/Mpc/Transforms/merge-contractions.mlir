@@ -121,3 +121,57 @@ func.func @padding_is_added_up(%x: tensor<8x8xbf16>) -> (tensor<16x8xbf16>, tens
   %3 = mpc.transpose %1 [1, 0] : tensor<8x16xbf16> to tensor<16x8xbf16>
   return %2, %3 : tensor<16x8xbf16>, tensor<16x8xbf16>
 }
+
+// Keys have no bias, as in Whisper: theirs is zero.
+// CHECK-LABEL: func.func @missing_bias
+// CHECK-DAG: %[[B:.+]] = mpc.constant dense<[7.000000e+00, 8.000000e+00, 0.000000e+00]> : tensor<3xf32>
+// CHECK-DAG: %[[PRODUCT:.+]] = mpc.matmul {{.+}} -> tensor<4x3xf32>
+// CHECK: %[[SUM:.+]] = mpc.add %[[B]], %[[PRODUCT]]
+// CHECK: mpc.slice %[[SUM]] [0, 0] [4, 2]
+// CHECK: mpc.slice %[[SUM]] [0, 2] [4, 1]
+func.func @missing_bias(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<1x4xf32>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
+  %bq = mpc.constant dense<[7.0, 8.0]> : tensor<2xf32>
+  %0 = mpc.matmul %x, %wq : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %x, %wk : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
+  %2 = mpc.add %bq, %0 : (tensor<2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %3 = mpc.reshape %2 : tensor<4x2xf32> to tensor<2x4xf32>
+  %4 = mpc.transpose %1 [1, 0] : tensor<4x1xf32> to tensor<1x4xf32>
+  return %3, %4 : tensor<2x4xf32>, tensor<1x4xf32>
+}
+
+// Only the keys are narrowed before they move: their slice is.
+// CHECK-LABEL: func.func @some_narrowed
+// CHECK: %[[PRODUCT:.+]] = mpc.matmul %{{.+}} -> tensor<4x3xf32>
+// CHECK-DAG: mpc.slice %[[PRODUCT]] [0, 0] [4, 2]
+// CHECK-DAG: %[[K:.+]] = mpc.slice %[[PRODUCT]] [0, 2] [4, 1]
+// CHECK: mpc.cast %[[K]] : tensor<4x1xf32> to tensor<4x1xbf16>
+func.func @some_narrowed(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<1x4xbf16>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
+  %0 = mpc.matmul %x, %wq : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %x, %wk : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
+  %2 = mpc.cast %1 : tensor<4x1xf32> to tensor<4x1xbf16>
+  %3 = mpc.reshape %0 : tensor<4x2xf32> to tensor<2x4xf32>
+  %4 = mpc.transpose %2 [1, 0] : tensor<4x1xbf16> to tensor<1x4xbf16>
+  return %3, %4 : tensor<2x4xf32>, tensor<1x4xbf16>
+}
+
+// One meets an activation behind its bias: it stays the epilogue of its product, and
+// no zeros are added to the other.
+// CHECK-LABEL: func.func @keeps_activation
+// CHECK-COUNT-2: mpc.matmul
+// CHECK: mpc.add
+// CHECK-NOT: mpc.add
+func.func @keeps_activation(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<1x4xf32>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
+  %bq = mpc.constant dense<[7.0, 8.0]> : tensor<2xf32>
+  %0 = mpc.matmul %x, %wq : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %x, %wk : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
+  %2 = mpc.add %0, %bq : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %3 = mpc.relu %2 : tensor<4x2xf32>
+  %4 = mpc.transpose %1 [1, 0] : tensor<4x1xf32> to tensor<1x4xf32>
+  return %3, %4 : tensor<4x2xf32>, tensor<1x4xf32>
+}

@@ -174,3 +174,124 @@ func.func @keeps_broadcast_batch(%q: tensor<3x8x16xf32>, %k: tensor<8x16xf32>, %
   %2 = mpc.matmul %1, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
   return %2 : tensor<3x8x16xf32>
 }
+
+// -----
+
+// Llama: two heads of keys and values, each for two of the query's, repeated by a
+// broadcast. Attention reads them as they are.
+// CHECK-LABEL: func @grouped
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<1x4x3x16xf32>, %[[K:[a-z0-9]+]]: tensor<1x2x5x16xf32>, %[[V:[a-z0-9]+]]: tensor<1x2x5x16xf32>
+// CHECK: %[[KR:.*]] = mpc.reshape %{{.*}} : tensor<1x2x1x5x16xf32> to tensor<1x2x5x16xf32>
+// CHECK: %[[VR:.*]] = mpc.reshape %{{.*}} : tensor<1x2x1x5x16xf32> to tensor<1x2x5x16xf32>
+// CHECK: %[[R:.*]] = mpc.attention %[[Q]], %[[KR]], %[[VR]] scale(1.000000e+00)
+// CHECK-NEXT: return %[[R]]
+func.func @grouped(%q: tensor<1x4x3x16xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5x16xf32>) -> tensor<1x4x3x16xf32> {
+  %k0 = mpc.reshape %k : tensor<1x2x5x16xf32> to tensor<1x2x1x5x16xf32>
+  %k1 = mpc.broadcast %k0 : tensor<1x2x1x5x16xf32> to tensor<1x2x2x5x16xf32>
+  %k2 = mpc.reshape %k1 : tensor<1x2x2x5x16xf32> to tensor<1x4x5x16xf32>
+  %v0 = mpc.reshape %v : tensor<1x2x5x16xf32> to tensor<1x2x1x5x16xf32>
+  %v1 = mpc.broadcast %v0 : tensor<1x2x1x5x16xf32> to tensor<1x2x2x5x16xf32>
+  %v2 = mpc.reshape %v1 : tensor<1x2x2x5x16xf32> to tensor<1x4x5x16xf32>
+  %0 = mpc.matmul %q, %k2 transpose_rhs : (tensor<1x4x3x16xf32>, tensor<1x4x5x16xf32>) -> tensor<1x4x3x5xf32>
+  %1 = mpc.softmax %0 axis(3) : tensor<1x4x3x5xf32>
+  %2 = mpc.matmul %1, %v2 : (tensor<1x4x3x5xf32>, tensor<1x4x5x16xf32>) -> tensor<1x4x3x16xf32>
+  return %2 : tensor<1x4x3x16xf32>
+}
+
+// -----
+
+// The key is repeated four times before heads and positions change places, by Tile
+// with extents of 1 between; the value two times by a concat, so two heads are left.
+// CHECK-LABEL: func @grouped_by_tile_and_concat
+// CHECK: mpc.attention %{{.*}} : (tensor<2x8x3x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>)
+func.func @grouped_by_tile_and_concat(%q: tensor<2x8x3x16xf32>, %k: tensor<2x5x2x16xf32>, %v: tensor<2x4x5x16xf32>) -> tensor<2x8x3x16xf32> {
+  %k0 = mpc.reshape %k : tensor<2x5x2x16xf32> to tensor<1x2x1x5x1x2x1x1x1x16xf32>
+  %k1 = mpc.broadcast %k0 : tensor<1x2x1x5x1x2x1x1x1x16xf32> to tensor<1x2x1x5x1x2x4x1x1x16xf32>
+  %k2 = mpc.reshape %k1 : tensor<1x2x1x5x1x2x4x1x1x16xf32> to tensor<2x5x8x16xf32>
+  %k3 = mpc.transpose %k2 [0, 2, 1, 3] : tensor<2x5x8x16xf32> to tensor<2x8x5x16xf32>
+  %v0 = mpc.reshape %v : tensor<2x4x5x16xf32> to tensor<2x4x1x5x16xf32>
+  %v1 = mpc.concat %v0, %v0 axis(2) : (tensor<2x4x1x5x16xf32>, tensor<2x4x1x5x16xf32>) -> tensor<2x4x2x5x16xf32>
+  %v2 = mpc.reshape %v1 : tensor<2x4x2x5x16xf32> to tensor<2x8x5x16xf32>
+  %0 = mpc.attention %q, %k3, %v2 scale(0.25) : (tensor<2x8x3x16xf32>, tensor<2x8x5x16xf32>, tensor<2x8x5x16xf32>) -> tensor<2x8x3x16xf32>
+  return %0 : tensor<2x8x3x16xf32>
+}
+
+// -----
+
+// Multi-query attention: the product broadcasts the one head of keys and values.
+// CHECK-LABEL: func @multi_query
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<2x4x3x16xf32>, %[[K:[a-z0-9]+]]: tensor<2x1x5x16xf32>, %[[V:[a-z0-9]+]]: tensor<2x1x5x16xf32>
+// CHECK: mpc.attention %[[Q]], %[[K]], %[[V]] scale(1.000000e+00)
+func.func @multi_query(%q: tensor<2x4x3x16xf32>, %k: tensor<2x1x5x16xf32>, %v: tensor<2x1x5x16xf32>) -> tensor<2x4x3x16xf32> {
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<2x4x3x16xf32>, tensor<2x1x5x16xf32>) -> tensor<2x4x3x5xf32>
+  %1 = mpc.softmax %0 axis(3) : tensor<2x4x3x5xf32>
+  %2 = mpc.matmul %1, %v : (tensor<2x4x3x5xf32>, tensor<2x1x5x16xf32>) -> tensor<2x4x3x16xf32>
+  return %2 : tensor<2x4x3x16xf32>
+}
+
+// -----
+
+// The heads stand one after another as a whole (a, b, a, b): head h of the query
+// does not read head h / 2.
+// CHECK-LABEL: func @keeps_tiled_heads
+// CHECK: mpc.attention %{{.*}} : (tensor<1x4x3x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>)
+func.func @keeps_tiled_heads(%q: tensor<1x4x3x16xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5x16xf32>) -> tensor<1x4x3x16xf32> {
+  %k1 = mpc.concat %k, %k axis(1) : (tensor<1x2x5x16xf32>, tensor<1x2x5x16xf32>) -> tensor<1x4x5x16xf32>
+  %v1 = mpc.concat %v, %v axis(1) : (tensor<1x2x5x16xf32>, tensor<1x2x5x16xf32>) -> tensor<1x4x5x16xf32>
+  %0 = mpc.attention %q, %k1, %v1 scale(0.25) : (tensor<1x4x3x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>) -> tensor<1x4x3x16xf32>
+  return %0 : tensor<1x4x3x16xf32>
+}
+
+// -----
+
+// T5: a bias per head and distance, and a mask. They are added to each other first.
+// CHECK-LABEL: func @bias_and_mask
+// CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<1x4x8x8xf32>, %[[M:[a-z0-9]+]]: tensor<2x1x1x8xf32>
+// CHECK: %[[SUM:.*]] = mpc.add %[[B]], %[[M]] : (tensor<1x4x8x8xf32>, tensor<2x1x1x8xf32>) -> tensor<2x4x8x8xf32>
+// CHECK: mpc.attention %{{.*}} mask(%[[SUM]]) scale(1.000000e+00)
+// CHECK-NEXT: return
+func.func @bias_and_mask(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>, %bias: tensor<1x4x8x8xf32>, %mask: tensor<2x1x1x8xf32>) -> tensor<2x4x8x16xf32> {
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x8xf32>
+  %1 = mpc.add %0, %mask : (tensor<2x4x8x8xf32>, tensor<2x1x1x8xf32>) -> tensor<2x4x8x8xf32>
+  %2 = mpc.add %bias, %1 : (tensor<1x4x8x8xf32>, tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %3 = mpc.softmax %2 axis(3) : tensor<2x4x8x8xf32>
+  %4 = mpc.matmul %3, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return %4 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// BLOOM: slopes are added, later positions get a fill. Every row keeps one.
+// CHECK-LABEL: func @bias_below_select
+// CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<4x1x2xf32>
+// CHECK-DAG: %[[KEEP:.*]] = mpc.constant dense<{{\[\[}}true, false], [true, true]]> : tensor<2x2xi1>
+// CHECK-DAG: %[[INF:.*]] = mpc.constant dense<0xFF800000> : tensor<f32>
+// CHECK: %[[MASK:.*]] = mpc.select %[[KEEP]], %[[B]], %[[INF]] : (tensor<2x2xi1>, tensor<4x1x2xf32>, tensor<f32>) -> tensor<4x2x2xf32>
+// CHECK: mpc.attention %{{.*}} mask(%[[MASK]]) scale(2.500000e-01)
+func.func @bias_below_select(%q: tensor<1x4x2x16xf32>, %k: tensor<1x4x2x16xf32>, %v: tensor<1x4x2x16xf32>, %slopes: tensor<4x1x2xf32>) -> tensor<1x4x2x16xf32> {
+  %scale = mpc.constant dense<0.25> : tensor<f32>
+  %fill = mpc.constant dense<-1.0e4> : tensor<f32>
+  %keep = mpc.constant dense<[[true, false], [true, true]]> : tensor<2x2xi1>
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<1x4x2x16xf32>, tensor<1x4x2x16xf32>) -> tensor<1x4x2x2xf32>
+  %1 = mpc.mul %0, %scale : (tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %2 = mpc.add %1, %slopes : (tensor<1x4x2x2xf32>, tensor<4x1x2xf32>) -> tensor<1x4x2x2xf32>
+  %3 = mpc.select %keep, %2, %fill : (tensor<2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %4 = mpc.softmax %3 axis(3) : tensor<1x4x2x2xf32>
+  %5 = mpc.matmul %4, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x16xf32>) -> tensor<1x4x2x16xf32>
+  return %5 : tensor<1x4x2x16xf32>
+}
+
+// -----
+
+// The biased scores are an output as well.
+// CHECK-LABEL: func @keeps_read_biased_scores
+// CHECK-NOT: mpc.attention
+// CHECK: return
+func.func @keeps_read_biased_scores(%q: tensor<3x8x16xf32>, %k: tensor<3x8x16xf32>, %v: tensor<3x8x16xf32>, %bias: tensor<8x8xf32>, %mask: tensor<8xf32>) -> (tensor<3x8x16xf32>, tensor<3x8x8xf32>) {
+  %0 = mpc.matmul %q, %k transpose_rhs : (tensor<3x8x16xf32>, tensor<3x8x16xf32>) -> tensor<3x8x8xf32>
+  %1 = mpc.add %0, %bias : (tensor<3x8x8xf32>, tensor<8x8xf32>) -> tensor<3x8x8xf32>
+  %2 = mpc.add %1, %mask : (tensor<3x8x8xf32>, tensor<8xf32>) -> tensor<3x8x8xf32>
+  %3 = mpc.softmax %2 axis(2) : tensor<3x8x8xf32>
+  %4 = mpc.matmul %3, %v : (tensor<3x8x8xf32>, tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return %4, %1 : tensor<3x8x16xf32>, tensor<3x8x8xf32>
+}

@@ -85,7 +85,8 @@ def JoinKernelsPass : Pass<"mpc-join-kernels", "::mlir::func::FuncOp"> {
     Where the target runs kernels that stand side by side as one launch, softmaxes
     and sums of the same rows become one group, sums over all rows join the kernel
     that has the rows or the product that multiplies them, and small sums run beside
-    the updates. On every target sums over the same dimensions of what is made of one
+    the updates; loops that one kernel reads become one, and compute anew what costs
+    less than a launch. On every target sums over the same dimensions of what is made of one
     tensor become one group, and a cast to a wider type goes to the kernel that reads
     it, so that memory holds the narrow value.
 
@@ -114,7 +115,8 @@ def PrepareFusionPass : Pass<"mpc-prepare-fusion", "::mlir::func::FuncOp"> {
   let description = [{
     Data moves in 16 bits: a widening cast goes behind movement, a narrowing one
     before it. A cast to a wider type, arithmetic on what is in memory anyway and, on
-    targets whose kernels load through them, movements are repeated for each reader.
+    targets whose kernels load through them, movements are repeated for each reader,
+    and reshapes for each loop where loops run as one.
     Reshapes leave the arithmetic of updates. On CPUs whose vectors multiply pairs of
     positions, gradients of filters without a window become products.
 

@@ -93,7 +93,9 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
     Matmuls of one left-hand side with constant matrices become one matmul with
     the matrices side by side, where their results only move afterwards, as query,
     key and value do. Elementwise ops that all of them have in common (a bias each,
-    a cast) follow the joint product; slices hand out the parts.
+    a cast) follow the joint product; slices hand out the parts. Where only some have
+    a constant bias, the others get one of zeros; where only some are cast before they
+    move, each reader casts its slice.
 
     ```mlir
     %q = mpc.matmul %x, %wq ...
@@ -110,7 +112,8 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
 
     Contract in: weights are constants (or parameters) of rank 2 and not packed.
     Contract out: the left-hand side is read once per group; slices are along the
-    last dimension. Numerics: unchanged: every column is computed as before.
+    last dimension. Numerics: every column is computed as before; a zero bias makes
+    -0 a 0.
     Left alone: results that meet each other in elementwise ops, as in gated
     layers, where the second product's epilogue takes the first.
     Executed example: test/Dialect/Mpc/Transforms/merge-contractions.mlir.

@@ -94,13 +94,17 @@ def RecognizeAttentionPass : Pass<"mpc-recognize-attention", "::mlir::func::Func
     %4 = mpc.attention %q, %k, %v mask(%mask) scale(0.125)
     ```
     The scale may stand on the scores, on query and key, or be absent; the mask may
-    be added, or selected with a fill value. A key that was transposed is taken
-    before its transposition; otherwise a transpose is inserted.
+    be added, or selected with a fill value; what is added to the scores one after
+    another, as biases of positions and masks are, is added up first. A key that was transposed is taken
+    before its transposition; otherwise a transpose is inserted. Heads of keys and
+    values that are repeated for groups of the query's (broadcast, or joined with
+    themselves), or are one for all, are read as they were before.
 
     Contract in: mpc ops, static shapes, softmax recognised; run mpc-fold-constants
     first, so that masks are constants where they can be. Contract out: the same.
 
-    Numerics: the scale multiplies the scores instead of the operands. A selected
+    Numerics: the scale multiplies the scores instead of the operands; several
+    biases are rounded where they meet each other instead of the scores. A selected
     fill of -1.0e4 or less becomes a boolean mask where every row of a constant
     condition keeps a position, or where the model replaces the NaN of empty rows
     by zero; a fill of -1.0e30 or less becomes an added mask otherwise. Scores are

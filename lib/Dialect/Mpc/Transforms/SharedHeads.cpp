@@ -1,0 +1,104 @@
+//===- SharedHeads.cpp - entries of a tensor that are repeated ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Repetition is found through movement: a dimension of extent 1 is broadcast,
+// or joined with itself, and a reshape makes it part of the dimension before.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SharedHeads.h"
+
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mpc;
+
+/// The dimension of the reshape's input whose neighbours are neighbours along
+/// `axis` of its result; nullopt where the two do not line up.
+static std::optional<int64_t> axisBehind(ReshapeOp reshape, int64_t axis) {
+  ArrayRef<int64_t> from = shapeOf(reshape.getInput()), to = shapeOf(reshape);
+  int64_t inside = productOf(to.drop_front(axis + 1)), counted = 1;
+  auto at = static_cast<int64_t>(from.size()) - 1;
+  for (; at >= 0 && counted < inside; --at)
+    counted *= from[at];
+  while (at >= 0 && from[at] == 1)
+    --at;
+  if (at < 0 || counted != inside ||
+      (from[at] % to[axis] != 0 && to[axis] % from[at] != 0))
+    return std::nullopt;
+  return at;
+}
+
+/// The dimension of the broadcast's input that lies along `axis` of its result;
+/// negative for a new one.
+static int64_t axisBehind(BroadcastOp broadcast, int64_t axis) {
+  return axis - static_cast<int64_t>(shapeOf(broadcast).size()) +
+         static_cast<int64_t>(shapeOf(broadcast.getInput()).size());
+}
+
+static bool widens(BroadcastOp broadcast, int64_t axis) {
+  int64_t behind = axisBehind(broadcast, axis);
+  return behind < 0 || shapeOf(broadcast.getInput())[behind] == 1;
+}
+
+int64_t mpc::repeatsAlong(Value value, int64_t axis) {
+  int64_t extent = shapeOf(value)[axis];
+  Operation *op = value.getDefiningOp();
+  if (extent <= 1 || !op || llvm::is_contained(shapeOf(value), 0))
+    return 1;
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return repeatsAlong(transpose.getInput(), transpose.getPermutation()[axis]);
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return widens(broadcast, axis) ? extent
+                                   : repeatsAlong(broadcast.getInput(),
+                                                  axisBehind(broadcast, axis));
+  if (auto concat = dyn_cast<ConcatOp>(op)) {
+    bool repeats = static_cast<int64_t>(concat.getAxis()) == axis &&
+                   static_cast<int64_t>(concat.getInputs().size()) == extent &&
+                   llvm::all_equal(concat.getInputs());
+    return repeats ? extent : 1;
+  }
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    if (std::optional<int64_t> behind = axisBehind(reshape, axis))
+      return std::gcd(repeatsAlong(reshape.getInput(), *behind), extent);
+  return 1;
+}
+
+Value mpc::withoutRepeats(OpBuilder &builder, Value value, int64_t axis,
+                          int64_t times) {
+  if (times == 1)
+    return value;
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[axis] /= times;
+  Operation *op = value.getDefiningOp();
+  if (auto transpose = dyn_cast<TransposeOp>(op)) {
+    Value input = withoutRepeats(builder, transpose.getInput(),
+                                 transpose.getPermutation()[axis], times);
+    return TransposeOp::create(builder, op->getLoc(), input,
+                               transpose.getPermutation());
+  }
+  if (auto concat = dyn_cast<ConcatOp>(op)) {
+    ValueRange parts = concat.getInputs().take_front(shape[axis]);
+    return parts.size() == 1 ? parts.front()
+                             : Value(ConcatOp::create(builder, op->getLoc(),
+                                                      parts, concat.getAxis()));
+  }
+  if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+    Value input = broadcast.getInput();
+    if (!widens(broadcast, axis))
+      input =
+          withoutRepeats(builder, input, axisBehind(broadcast, axis), times);
+    return input.getType() == type.clone(shape)
+               ? input
+               : Value(BroadcastOp::create(builder, op->getLoc(),
+                                           type.clone(shape), input));
+  }
+  auto reshape = cast<ReshapeOp>(op);
+  Value input = withoutRepeats(builder, reshape.getInput(),
+                               *axisBehind(reshape, axis), times);
+  return ReshapeOp::create(builder, op->getLoc(), type.clone(shape), input);
+}
