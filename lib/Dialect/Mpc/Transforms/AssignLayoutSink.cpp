@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Transposes and reshapes that meet, and their way through elementwise ops and
-// products. Through what moves or reduces: AssignLayoutMovement.cpp.
+// Transposes that meet, and their way through elementwise ops and products.
+// Through what moves or reduces: AssignLayoutMovement.cpp. Reshapes:
+// AssignLayoutReshape.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,27 +73,6 @@ struct SimplifyTranspose : OpRewritePattern<TransposeOp> {
   }
 };
 
-struct SimplifyReshape : OpRewritePattern<ReshapeOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ReshapeOp op,
-                                PatternRewriter &rewriter) const override {
-    OpEmitter emit(rewriter, op);
-    if (auto inner = op.getInput().getDefiningOp<ReshapeOp>()) {
-      rewriter.replaceOp(op, emit.reshape(inner.getInput(), shapeOf(op)));
-      return success();
-    }
-    if (op.getInput().getType() == op.getType()) {
-      rewriter.replaceOp(op, op.getInput());
-      return success();
-    }
-    if (!constantOf(op.getInput()))
-      return rewriter.notifyMatchFailure(
-          op, "input is neither reshape nor constant");
-    rewriter.replaceOp(op, emit.reshape(op.getInput(), shapeOf(op)));
-    return success();
-  }
-};
-
 //===----------------------------------------------------------------------===//
 // Elementwise
 //===----------------------------------------------------------------------===//
@@ -142,48 +122,6 @@ struct SinkTransposeThroughElementwise
     Value value = cloneWith(emit, op, operands,
                             withShape(result, shapeOf(leader.getInput())));
     rewriter.replaceOp(op, emit.transpose(value, permutation));
-    return success();
-  }
-};
-
-/// Unary ops, and ops whose operands are reshapes from one shape, reshapes of
-/// the function's arguments or single elements, act before the reshape.
-struct SinkReshapeThroughElementwise
-    : OpInterfaceRewritePattern<ElementwiseOpInterface> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
-  LogicalResult matchAndRewrite(ElementwiseOpInterface op,
-                                PatternRewriter &rewriter) const override {
-    Value result = op->getResult(0);
-    ReshapeOp leader;
-    for (Value operand : op->getOperands()) {
-      if (elementCount(operand) == 1 && elementCount(result) != 1)
-        continue;
-      auto reshape = operand.getDefiningOp<ReshapeOp>();
-      if (!reshape || shapeOf(operand) != shapeOf(result))
-        return rewriter.notifyMatchFailure(
-            op, "an operand is no reshape of the result's shape");
-      // What a caller gives can be seen in any shape.
-      if (isa<BlockArgument>(reshape.getInput()))
-        continue;
-      if (leader && shapeOf(leader.getInput()) != shapeOf(reshape.getInput()))
-        return rewriter.notifyMatchFailure(
-            op, "operands are reshapes from two shapes");
-      leader = leader ? leader : reshape;
-    }
-    if (!leader)
-      return rewriter.notifyMatchFailure(op, "no reshape of a computed value");
-    OpEmitter emit(rewriter, op);
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      auto reshape = operand.getDefiningOp<ReshapeOp>();
-      bool isFull = reshape && shapeOf(operand) == shapeOf(result);
-      operands.push_back(
-          isFull ? emit.reshape(reshape.getInput(), shapeOf(leader.getInput()))
-                 : emit.reshape(operand, {1}));
-    }
-    Value value = cloneWith(emit, op, operands,
-                            withShape(result, shapeOf(leader.getInput())));
-    rewriter.replaceOp(op, emit.reshape(value, shapeOf(result)));
     return success();
   }
 };
@@ -280,8 +218,7 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
 } // namespace
 
 void mpc::populateSinkPatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<SimplifyTranspose, SimplifyReshape, SinkTransposeThroughElementwise,
-           SinkReshapeThroughElementwise, SinkBroadcastThroughElementwise,
-           FoldIntoMatmul, PermuteRowsOfMatmul>(patterns.getContext());
+  patterns.add<SimplifyTranspose, SinkTransposeThroughElementwise,
+               SinkBroadcastThroughElementwise, FoldIntoMatmul,
+               PermuteRowsOfMatmul>(patterns.getContext());
 }
