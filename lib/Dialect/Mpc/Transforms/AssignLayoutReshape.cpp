@@ -39,53 +39,7 @@ struct SimplifyReshape : OpRewritePattern<ReshapeOp> {
 };
 
 //===----------------------------------------------------------------------===//
-// Elementwise
-//===----------------------------------------------------------------------===//
-
-/// Unary ops, and ops whose operands are reshapes from one shape, reshapes of
-/// the function's arguments or single elements, act before the reshape.
-struct SinkReshapeThroughElementwise
-    : OpInterfaceRewritePattern<ElementwiseOpInterface> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
-  LogicalResult matchAndRewrite(ElementwiseOpInterface op,
-                                PatternRewriter &rewriter) const override {
-    Value result = op->getResult(0);
-    ReshapeOp leader;
-    for (Value operand : op->getOperands()) {
-      if (elementCount(operand) == 1 && elementCount(result) != 1)
-        continue;
-      auto reshape = operand.getDefiningOp<ReshapeOp>();
-      if (!reshape || shapeOf(operand) != shapeOf(result))
-        return rewriter.notifyMatchFailure(
-            op, "an operand is no reshape of the result's shape");
-      // What a caller gives can be seen in any shape.
-      if (isa<BlockArgument>(reshape.getInput()))
-        continue;
-      if (leader && shapeOf(leader.getInput()) != shapeOf(reshape.getInput()))
-        return rewriter.notifyMatchFailure(
-            op, "operands are reshapes from two shapes");
-      leader = leader ? leader : reshape;
-    }
-    if (!leader)
-      return rewriter.notifyMatchFailure(op, "no reshape of a computed value");
-    OpEmitter emit(rewriter, op);
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      auto reshape = operand.getDefiningOp<ReshapeOp>();
-      bool isFull = reshape && shapeOf(operand) == shapeOf(result);
-      operands.push_back(
-          isFull ? emit.reshape(reshape.getInput(), shapeOf(leader.getInput()))
-                 : emit.reshape(operand, {1}));
-    }
-    Value value = cloneWith(emit, op, operands,
-                            withShape(result, shapeOf(leader.getInput())));
-    rewriter.replaceOp(op, emit.reshape(value, shapeOf(result)));
-    return success();
-  }
-};
-
-//===----------------------------------------------------------------------===//
-// Reshapes of transposes
+// Dimensions that stay apart
 //===----------------------------------------------------------------------===//
 
 /// Dimensions [sourceBegin, sourceEnd) hold the elements of [targetBegin,
@@ -117,6 +71,128 @@ dimensionGroups(ArrayRef<int64_t> source, ArrayRef<int64_t> target) {
   }
   return groups;
 }
+
+/// The shape that a value of shape `operand`, which broadcasts to `to`, has so
+/// that it broadcasts to `from` in the same way; nullopt where a reshape joins
+// dimensions along which it repeats with others.
+std::optional<SmallVector<int64_t>>
+shapeBeforeReshape(ArrayRef<int64_t> operand, ArrayRef<int64_t> from,
+                   ArrayRef<int64_t> to) {
+  auto groups = dimensionGroups(from, to);
+  if (!groups)
+    return std::nullopt;
+  SmallVector<int64_t> padded(to.size() - operand.size(), 1);
+  llvm::append_range(padded, operand);
+  SmallVector<int64_t> shape;
+  for (const DimensionGroup &group : *groups) {
+    auto target = llvm::seq(group.targetBegin, group.targetEnd);
+    bool isWhole =
+        llvm::all_of(target, [&](int64_t d) { return padded[d] == to[d]; });
+    if (!isWhole &&
+        llvm::any_of(target, [&](int64_t d) { return padded[d] != 1; }))
+      return std::nullopt;
+    for (int64_t d = group.sourceBegin; d < group.sourceEnd; ++d)
+      shape.push_back(isWhole ? from[d] : 1);
+  }
+  // Leading dimensions need not be written.
+  while (shape.size() > operand.size() && shape.front() == 1)
+    shape.erase(shape.begin());
+  return shape;
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+/// An op acts before the reshape that one of its operands is, where the others
+/// can be seen in the shape before it: reshapes from the same shape, arguments
+/// of the function and reshapes of these, single elements, and what repeats
+/// along whole dimensions of both shapes.
+struct SinkReshapeThroughElementwise
+    : OpInterfaceRewritePattern<ElementwiseOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(ElementwiseOpInterface op,
+                                PatternRewriter &rewriter) const override {
+    Value result = op->getResult(0);
+    ReshapeOp leader = findLeader(op);
+    if (!leader)
+      return rewriter.notifyMatchFailure(op, "no reshape of a computed value");
+    ArrayRef<int64_t> from = shapeOf(leader.getInput());
+    SmallVector<SmallVector<int64_t>> shapes;
+    for (Value operand : op->getOperands()) {
+      std::optional<SmallVector<int64_t>> shape =
+          shapeBefore(op, operand, leader.getInput());
+      if (!shape)
+        return rewriter.notifyMatchFailure(
+            op, "an operand has no shape before the reshape");
+      shapes.push_back(*shape);
+    }
+    OpEmitter emit(rewriter, op);
+    SmallVector<Value> operands;
+    for (auto [operand, shape] : llvm::zip_equal(op->getOperands(), shapes)) {
+      auto reshape = operand.getDefiningOp<ReshapeOp>();
+      operands.push_back(
+          emit.reshape(reshape ? reshape.getInput() : operand, shape));
+    }
+    Value value = cloneWith(emit, op, operands, withShape(result, from));
+    rewriter.replaceOp(op, emit.reshape(value, shapeOf(result)));
+    return success();
+  }
+
+private:
+  /// The first reshape of the result's shape of something computed.
+  static ReshapeOp findLeader(Operation *op) {
+    for (Value operand : op->getOperands())
+      if (auto reshape = operand.getDefiningOp<ReshapeOp>();
+          reshape && shapeOf(operand) == shapeOf(op->getResult(0)) &&
+          !isa<BlockArgument>(reshape.getInput()) &&
+          (elementCount(operand) != 1 || elementCount(op->getResult(0)) == 1))
+        return reshape;
+    return {};
+  }
+
+  /// Whether operands that are no reshapes may be seen in the shape of `source`
+  /// as well. An update stays in the shape of its parameter; and where `source`
+  /// is moved, the kernel that moves it does the arithmetic in the shape
+  /// behind.
+  static bool mayChangeShape(Operation *op, Value source) {
+    if (op->hasAttr(kUpdateAttr))
+      return false;
+    Operation *maker = source.getDefiningOp();
+    while (maker && isa<ElementwiseOpInterface>(maker)) {
+      auto operands = maker->getOperands();
+      auto whole = llvm::find_if(operands, [&](Value operand) {
+        return shapeOf(operand) == shapeOf(source);
+      });
+      maker = whole == operands.end() ? nullptr : (*whole).getDefiningOp();
+    }
+    return !maker || fusionClassOf(maker) != FusionClass::IndexMap;
+  }
+
+  static std::optional<SmallVector<int64_t>>
+  shapeBefore(Operation *op, Value operand, Value source) {
+    ArrayRef<int64_t> own = shapeOf(operand), to = shapeOf(op->getResult(0)),
+                      from = shapeOf(source);
+    auto reshape = operand.getDefiningOp<ReshapeOp>();
+    if (own == to) {
+      // What a caller gives can be seen in any shape.
+      bool isView =
+          reshape ? isa<BlockArgument>(reshape.getInput()) ||
+                        shapeOf(reshape.getInput()) == from
+                  : (isa<BlockArgument>(operand) || constantOf(operand)) &&
+                        mayChangeShape(op, source);
+      return isView ? std::optional(SmallVector<int64_t>(from)) : std::nullopt;
+    }
+    if (elementCount(operand) == 1)
+      return SmallVector<int64_t>{1};
+    return mayChangeShape(op, source) ? shapeBeforeReshape(own, from, to)
+                                      : std::nullopt;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Reshapes of transposes
+//===----------------------------------------------------------------------===//
 
 /// reshape(transpose(x)) -> transpose(reshape(x)) where the reshape joins only
 /// dimensions that lie side by side in x. Dimensions of extent 1 lie anywhere.
