@@ -173,6 +173,38 @@ struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
   }
 };
 
+/// What is repeated for the matrices on the other side is read again and again.
+struct FoldRepeatIntoMatmul : OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(MatmulOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getPacked())
+      return rewriter.notifyMatchFailure(op, "right-hand side is packed");
+    for (auto [operand, other] :
+         {std::pair(&op.getLhsMutable(), &op.getRhsMutable()),
+          std::pair(&op.getRhsMutable(), &op.getLhsMutable())}) {
+      auto repeat = operand->get().getDefiningOp<BroadcastOp>();
+      if (!repeat || !isRepeatedMatrix(repeat, op, shapeOf(other->get())))
+        continue;
+      rewriter.modifyOpInPlace(
+          op, [&, operand = operand] { operand->set(repeat.getInput()); });
+      return success();
+    }
+    return rewriter.notifyMatchFailure(op, "no matrix is repeated");
+  }
+
+private:
+  /// Whether the other side alone has all matrices of the result.
+  static bool isRepeatedMatrix(BroadcastOp repeat, MatmulOp op,
+                               ArrayRef<int64_t> other) {
+    ArrayRef<int64_t> from = shapeOf(repeat.getInput()), to = shapeOf(repeat),
+                      result = shapeOf(op);
+    return from.size() >= 2 && from.take_back(2) == to.take_back(2) &&
+           other.size() == result.size() &&
+           other.drop_back(2) == result.drop_back(2);
+  }
+};
+
 /// matmul(reshape(transpose(x)), constant): the constant's rows take x's order.
 struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -220,5 +252,6 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
 void mpc::populateSinkPatterns(RewritePatternSet &patterns) {
   patterns.add<SimplifyTranspose, SinkTransposeThroughElementwise,
                SinkBroadcastThroughElementwise, FoldIntoMatmul,
-               PermuteRowsOfMatmul>(patterns.getContext());
+               FoldRepeatIntoMatmul, PermuteRowsOfMatmul>(
+      patterns.getContext());
 }

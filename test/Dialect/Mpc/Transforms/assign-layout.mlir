@@ -280,3 +280,25 @@ func.func @blocks_stay(%x: tensor<4x5xf32>, %w: tensor<5x32xf32>, %b: tensor<8xf
   %4 = mpc.add %3, %b : (tensor<1x4x4x8xf32>, tensor<8xf32>) -> tensor<1x4x4x8xf32>
   return %4 : tensor<1x4x4x8xf32>
 }
+
+// The matrix that all matrices of the other side meet is not repeated; one that makes new
+// matrices is.
+// CHECK-LABEL: func.func @repeated_matrix
+// CHECK-NOT: mpc.broadcast
+// CHECK: mpc.matmul %{{.+}}, %{{.+}} : (tensor<1x4x5xf32>, tensor<3x5x6xf32>)
+// CHECK: mpc.matmul %{{.+}}, %{{.+}} : (tensor<3x5x6xf32>, tensor<6x4xf32>)
+// CHECK-LABEL: func.func @more_matrices
+// CHECK: mpc.broadcast
+// CHECK: mpc.matmul
+func.func @repeated_matrix(%x: tensor<1x4x5xf32>, %y: tensor<3x5x6xf32>, %z: tensor<6x4xf32>) -> (tensor<3x4x6xf32>, tensor<3x5x4xf32>) {
+  %0 = mpc.broadcast %x : tensor<1x4x5xf32> to tensor<3x4x5xf32>
+  %1 = mpc.matmul %0, %y : (tensor<3x4x5xf32>, tensor<3x5x6xf32>) -> tensor<3x4x6xf32>
+  %2 = mpc.broadcast %z : tensor<6x4xf32> to tensor<3x6x4xf32>
+  %3 = mpc.matmul %y, %2 : (tensor<3x5x6xf32>, tensor<3x6x4xf32>) -> tensor<3x5x4xf32>
+  return %1, %3 : tensor<3x4x6xf32>, tensor<3x5x4xf32>
+}
+func.func @more_matrices(%x: tensor<1x4x5xf32>, %y: tensor<5x6xf32>) -> tensor<3x4x6xf32> {
+  %0 = mpc.broadcast %x : tensor<1x4x5xf32> to tensor<3x4x5xf32>
+  %1 = mpc.matmul %0, %y : (tensor<3x4x5xf32>, tensor<5x6xf32>) -> tensor<3x4x6xf32>
+  return %1 : tensor<3x4x6xf32>
+}
