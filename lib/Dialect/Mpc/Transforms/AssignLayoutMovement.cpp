@@ -10,6 +10,8 @@
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::layout;
@@ -20,28 +22,71 @@ namespace {
 // Data movement and reductions
 //===----------------------------------------------------------------------===//
 
+/// A concat of transposes. Arguments of the function between them are
+/// transposed once, where that is done anyway or what reads the concat undoes
+/// the order.
 struct SinkThroughConcat : OpRewritePattern<ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConcatOp op,
                                 PatternRewriter &rewriter) const override {
-    auto leader = op.getInputs().front().getDefiningOp<TransposeOp>();
+    TransposeOp leader;
+    for (Value input : op.getInputs())
+      if (auto transpose = input.getDefiningOp<TransposeOp>();
+          transpose && !leader)
+        leader = transpose;
     if (!leader)
-      return rewriter.notifyMatchFailure(op, "first operand is no transpose");
-    ArrayRef<int64_t> permutation = leader.getPermutation();
+      return rewriter.notifyMatchFailure(op, "no operand is a transpose");
+    SmallVector<int64_t> permutation(leader.getPermutation());
+    SmallVector<int64_t> inverse = inversePermutation(permutation);
     for (Value input : op.getInputs()) {
       auto transpose = input.getDefiningOp<TransposeOp>();
-      if (!constantOf(input) &&
-          (!transpose || transpose.getPermutation() != permutation))
+      bool isTransposed =
+          transpose && transpose.getPermutation() == ArrayRef(permutation);
+      bool isGiven = isa<BlockArgument>(input) &&
+                     (readerIn(inverse, input) || isUndone(inverse, op));
+      if (!constantOf(input) && !isTransposed && !isGiven)
         return rewriter.notifyMatchFailure(op,
                                            "operands have different orders");
     }
     OpEmitter emit(rewriter, op);
     SmallVector<Value> inputs;
-    for (Value input : op.getInputs())
-      inputs.push_back(undo(emit, input, permutation));
+    for (Value input : op.getInputs()) {
+      TransposeOp known =
+          isa<BlockArgument>(input) ? readerIn(inverse, input) : TransposeOp();
+      if (known && !known->isBeforeInBlock(op))
+        rewriter.moveOpBefore(known, op);
+      inputs.push_back(known ? known.getResult()
+                             : undo(emit, input, permutation));
+    }
     Value value = emit.concat(inputs, permutation[op.getAxis()]);
     rewriter.replaceOp(op, emit.transpose(value, permutation));
     return success();
+  }
+
+private:
+  /// A transpose to `order` that reads `value`.
+  static TransposeOp readerIn(ArrayRef<int64_t> order, Value value) {
+    for (Operation *user : value.getUsers())
+      if (auto transpose = dyn_cast<TransposeOp>(user);
+          transpose && transpose.getPermutation() == order)
+        return transpose;
+    return {};
+  }
+
+  /// Whether a transpose to `order` reads the concat, perhaps behind ops that
+  /// it passes.
+  static bool isUndone(ArrayRef<int64_t> order, ConcatOp concat) {
+    llvm::SetVector<Value> values;
+    values.insert(concat.getResult());
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (readerIn(order, values[i]))
+        return true;
+      for (Operation *user : values[i].getUsers())
+        if (isa<ElementwiseOpInterface>(user) &&
+            shapeOf(user->getResult(0)) == shapeOf(concat))
+          values.insert(user->getResult(0));
+    }
+    return false;
   }
 };
 

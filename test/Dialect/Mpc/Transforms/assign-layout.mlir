@@ -302,3 +302,29 @@ func.func @more_matrices(%x: tensor<1x4x5xf32>, %y: tensor<5x6xf32>) -> tensor<3
   %1 = mpc.matmul %0, %y : (tensor<3x4x5xf32>, tensor<5x6xf32>) -> tensor<3x4x6xf32>
   return %1 : tensor<3x4x6xf32>
 }
+
+// Images side by side are channels last where a convolution reads them so. The argument is
+// transposed once, also for a concat that nothing else asks for.
+// CHECK-LABEL: func.func @dense_layers
+// CHECK: %[[LAST:.+]] = mpc.transpose %{{.+}} [0, 2, 3, 1] : tensor<1x4x3x3xf32>
+// CHECK: mpc.concat %[[LAST]], %{{.+}} axis(3) {{.*}} -> tensor<1x3x3x6xf32>
+// CHECK: mpc.relu
+// CHECK: mpc.conv
+// CHECK: %[[ALL:.+]] = mpc.concat %[[LAST]], %{{.+}}, %{{.+}} axis(3) {{.*}} -> tensor<1x3x3x8xf32>
+// CHECK: mpc.transpose %[[ALL]] [0, 3, 1, 2]
+// CHECK-NOT: mpc.transpose
+// CHECK-LABEL: func.func @argument_first
+// CHECK: mpc.concat %{{.+}}, %{{.+}} axis(1) {{.*}} -> tensor<1x6x3x3xf32>
+func.func @dense_layers(%x: tensor<1x4x3x3xf32>, %v: tensor<2x4x1x1xf32>, %w: tensor<2x6x1x1xf32>) -> tensor<1x8x3x3xf32> {
+  %0 = mpc.conv %x, %v strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x4x3x3xf32>, tensor<2x4x1x1xf32>) -> tensor<1x2x3x3xf32>
+  %1 = mpc.concat %x, %0 axis(1) : (tensor<1x4x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x6x3x3xf32>
+  %2 = mpc.relu %1 : tensor<1x6x3x3xf32>
+  %3 = mpc.conv %2, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x6x3x3xf32>, tensor<2x6x1x1xf32>) -> tensor<1x2x3x3xf32>
+  %4 = mpc.concat %x, %0, %3 axis(1) : (tensor<1x4x3x3xf32>, tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x8x3x3xf32>
+  return %4 : tensor<1x8x3x3xf32>
+}
+func.func @argument_first(%x: tensor<1x4x3x3xf32>, %y: tensor<1x3x3x2xf32>) -> tensor<1x6x3x3xf32> {
+  %0 = mpc.transpose %y [0, 3, 1, 2] : tensor<1x3x3x2xf32> to tensor<1x2x3x3xf32>
+  %1 = mpc.concat %x, %0 axis(1) : (tensor<1x4x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x6x3x3xf32>
+  return %1 : tensor<1x6x3x3xf32>
+}
