@@ -25,6 +25,9 @@ static constexpr int64_t kBlockRows = 128, kBlockColumns = 256;
 /// What is read again soon comes from a cache, which is this much faster.
 static constexpr double kCacheSpeed = 3;
 
+/// The least that a cache takes at once.
+static constexpr int64_t kSectorBytes = 32;
+
 FusionCost::FusionCost(const TargetInfo &target, const FusionGraph &graph)
     : graph(graph), target(target),
       bytesPerSecond(target.hasCeilings() ? target.bytesPerSecond()
@@ -111,6 +114,18 @@ FusionSaving FusionCost::ofMerge(FusionGroup *into, FusionGroup *from) const {
       saving.bytes += byteCount(source.getType());
   saving.seconds = double(saving.bytes) / bytesPerSecond +
                    double(saving.launches) * launchSeconds;
+  return saving;
+}
+
+/// Each element is a transaction with the cache of its own.
+FusionSaving FusionCost::ofScatter(FusionGroup *into, FusionGroup *from) const {
+  FusionSaving saving = ofMerge(into, from);
+  int64_t elements = 0;
+  for (Value result : borderOf(from).results)
+    elements += elementCount(result);
+  saving.extraSeconds =
+      double(elements * kSectorBytes) / (kCacheSpeed * bytesPerSecond);
+  saving.seconds -= saving.extraSeconds;
   return saving;
 }
 

@@ -27,6 +27,10 @@ public:
   FusionSaving ofOperand(FusionGroup *into, FusionGroup *from,
                          unsigned index) const;
 
+  /// What joining them saves where the kernel of `into` then stores elements
+  /// that lie apart.
+  FusionSaving ofScatter(FusionGroup *into, FusionGroup *from) const;
+
   /// Borders that were walked: the work done.
   int64_t getBorders() const { return made; }
 

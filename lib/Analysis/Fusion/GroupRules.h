@@ -71,6 +71,9 @@ private:
   bool mayJoin(mlir::Operation *op, mlir::Value operand, FusionGroup *group,
                FusionGroup *source) const;
   mlir::Value reshapeToJoin(mlir::Value operand, FusionGroup *group) const;
+  bool storesElsewhere(FusionGroup *group) const;
+  bool mayStoreThrough(mlir::Operation *transpose, FusionGroup *group) const;
+  FusionGroup *readerBehind(mlir::Operation *reshape) const;
   llvm::SmallVector<mlir::Operation *> storeChain(FusionGroup *group) const;
 
   using Candidates = llvm::SmallVector<FusionCandidate>;

@@ -43,9 +43,9 @@ GroupRules::candidatesOf(FusionGroup *group, FusionGroup *only,
     // What its three results become is known from the start.
     if (isa<AttentionGradientOp>(group->anchor))
       return candidates;
-    if (kernels.mapsResults || family == FusionClass::Attention)
-      addStore(group, only, candidates);
   }
+  if (storesElsewhere(group))
+    addStore(group, only, candidates);
   if (family == FusionClass::RowWise || family == FusionClass::Reduction)
     addPrologue(group, only, candidates);
   addEpilogue(group, only, only ? only : onlyReader, candidates);
@@ -145,15 +145,18 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
           source->ops.size() != 1 || !graph.isReadOnlyBy(source, group))
         continue;
       Operation *producer = source->ops.front();
-      bool fits = isElementwise(producer)
-                      ? shapeOf(operand) == group->shape ||
-                            isFreeToRepeat(producer) ||
-                            isRepeatedScalar(operand)
-                      : keepsLastDimension(producer) ||
-                            (kernels.mapsOperands && isa<OneHotOp>(producer)) ||
-                            // Biases that stand side by side.
-                            (kernels.mapsOperands && isa<ConcatOp>(producer) &&
-                             keepsVectors(producer));
+      bool fits =
+          isElementwise(producer)
+              ? shapeOf(operand) == group->shape || isFreeToRepeat(producer) ||
+                    isRepeatedScalar(operand)
+              : keepsLastDimension(producer) ||
+                    // A number per row is loaded alone anyway.
+                    (kernels.mapsOperands && isa<TransposeOp>(producer) &&
+                     shapeOf(operand).back() == 1) ||
+                    (kernels.mapsOperands && isa<OneHotOp>(producer)) ||
+                    // Biases that stand side by side.
+                    (kernels.mapsOperands && isa<ConcatOp>(producer) &&
+                     keepsVectors(producer));
       if (fits && !endsOtherKernel(producer, group) &&
           seen.insert(source).second)
         candidates.push_back({FusionStep::EpilogueOperand, group, source,
@@ -167,15 +170,19 @@ void GroupRules::addStore(FusionGroup *group, FusionGroup *only,
   SmallVector<Operation *> chain = storeChain(group);
   if (chain.empty())
     return;
-  // Reshapes cost nothing: the movement is what saves.
-  Operation *movement =
-      *llvm::find_if(chain, [](Operation *op) { return !isa<ReshapeOp>(op); });
-  FusionGroup *from = graph.groupOf(movement);
+  // Reshapes cost nothing: the movement, or what can join then, is what saves.
+  auto *movement =
+      llvm::find_if(chain, [](Operation *op) { return !isa<ReshapeOp>(op); });
+  FusionGroup *from = movement != chain.end() ? graph.groupOf(*movement)
+                                              : readerBehind(chain.back());
   if (!isWanted(from, only))
     return;
-  candidates.push_back({FusionStep::Store, group, from,
-                        chain.front()->getResult(0),
-                        cost.ofMerge(group, from)});
+  // Products leave through shared memory, in any order; rows do not.
+  bool isScattered = familyOf(group->anchor) == FusionClass::RowWise &&
+                     isLastDimensionMoved(chain);
+  candidates.push_back(
+      {FusionStep::Store, group, from, chain.front()->getResult(0),
+       isScattered ? cost.ofScatter(group, from) : cost.ofMerge(group, from)});
 }
 
 /// What computes the anchor's first operand, also values that others read as
@@ -184,7 +191,8 @@ void GroupRules::addPrologue(FusionGroup *group, FusionGroup *only,
                              Candidates &candidates) const {
   Value input = group->anchor->getOperand(0);
   bool isRow = familyOf(group->anchor) == FusionClass::RowWise;
-  bool mayYield = isRow && shapeOf(input) == group->shape;
+  bool mayYield =
+      isRow && shapeOf(input) == shapeOf(group->anchor->getResult(0));
   SmallVector<Value> pending = {input};
   // The gradient of a norm has rows of two tensors.
   if (auto norm = dyn_cast<NormGradientOp>(group->anchor))

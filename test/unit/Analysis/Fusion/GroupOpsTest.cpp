@@ -145,6 +145,28 @@ TEST_F(GroupOpsTest, TheLargestSavingGoesFirst) {
     EXPECT_EQ(decisions[i].into, opAt(block, 4 - 2 * i)) << i;
 }
 
+TEST_F(GroupOpsTest, AScatteredStoreTakesASectorForEachElement) {
+  OwningOpRef<ModuleOp> module = parse(R"(
+  func.func @main(%x: tensor<1024x512xf32>) -> tensor<512x1024xf32> {
+    %0 = mpc.softmax %x axis(1) : tensor<1024x512xf32>
+    %1 = mpc.transpose %0 [1, 0] : tensor<1024x512xf32> to tensor<512x1024xf32>
+    return %1 : tensor<512x1024xf32>
+  })");
+  Block &block = blockOf(*module);
+  FusionGraph graph(block);
+  GroupRules(graph, block, gpu).classify();
+  FusionCost cost(gpu, graph);
+  FusionGroup *row = graph.groupOf(opAt(block, 0)),
+              *transpose = graph.groupOf(opAt(block, 1));
+  FusionSaving whole = cost.ofMerge(row, transpose),
+               scattered = cost.ofScatter(row, transpose);
+  EXPECT_EQ(scattered.bytes, whole.bytes);
+  // Eight times the bytes of the result, at three times the bandwidth.
+  EXPECT_DOUBLE_EQ(scattered.extraSeconds,
+                   1024 * 512 * 4 * 8.0 / 3 / gpu.bytesPerSecond());
+  EXPECT_DOUBLE_EQ(scattered.seconds, whole.seconds - scattered.extraSeconds);
+}
+
 TEST_F(GroupOpsTest, GroupsPartitionTheBlockInAnOrderThatWorks) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
