@@ -129,8 +129,7 @@ FusionSaving FusionCost::ofScatter(FusionGroup *into, FusionGroup *from) const {
   return saving;
 }
 
-/// How often a contraction goes over its operand number `index`.
-static double operandPasses(Operation *contraction, unsigned index) {
+double FusionCost::operandPasses(Operation *contraction, unsigned index) {
   ArrayRef<int64_t> result = shapeOf(contraction->getResult(0));
   if (index > 1 || result.size() < 2)
     return 1;

@@ -31,6 +31,9 @@ public:
   /// that lie apart.
   FusionSaving ofScatter(FusionGroup *into, FusionGroup *from) const;
 
+  /// How often a contraction goes over its operand number `index`.
+  static double operandPasses(mlir::Operation *contraction, unsigned index);
+
   /// Borders that were walked: the work done.
   int64_t getBorders() const { return made; }
 

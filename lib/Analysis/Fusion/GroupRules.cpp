@@ -35,6 +35,8 @@ StringRef mpc::nameOf(FusionStep step) {
     return "loop";
   case FusionStep::Cast:
     return "cast";
+  case FusionStep::OperandLoop:
+    return "operand loop";
   }
   return "";
 }

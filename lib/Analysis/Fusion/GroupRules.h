@@ -79,6 +79,8 @@ private:
   using Candidates = llvm::SmallVector<FusionCandidate>;
   void addOperands(FusionGroup *group, FusionGroup *only,
                    Candidates &candidates) const;
+  void addOperandLoops(FusionGroup *group, FusionGroup *only,
+                       Candidates &candidates) const;
   void addEpilogue(FusionGroup *group, FusionGroup *only,
                    FusionGroup *onlyReader, Candidates &candidates) const;
   void addStore(FusionGroup *group, FusionGroup *only,

@@ -40,6 +40,7 @@ GroupRules::candidatesOf(FusionGroup *group, FusionGroup *only,
   FusionClass family = familyOf(group->anchor);
   if (takesOperands(group)) {
     addOperands(group, only, candidates);
+    addOperandLoops(group, only, candidates);
     // What its three results become is known from the start.
     if (isa<AttentionGradientOp>(group->anchor))
       return candidates;
@@ -69,6 +70,17 @@ static void forEachReader(const FusionGraph &graph, FusionGroup *group,
             return operand.getDefiningOp() == op;
           }))
         take(user);
+}
+
+/// Whether `anchor` multiplies matrices: no element of its first operand is
+/// loaded for several positions of a window.
+static bool isProduct(Operation *anchor) {
+  auto conv = dyn_cast<ConvOp>(anchor);
+  return isa<MatmulOp>(anchor) ||
+         (conv && conv.getGroups() == 1 &&
+          conv.getLayout() == ImageLayout::channels_last &&
+          llvm::all_of(shapeOf(conv.getFilter()).drop_front(2),
+                       [](int64_t extent) { return extent == 1; }));
 }
 
 SmallVector<FusionCandidate> GroupRules::operandsOf(FusionGroup *group) const {
@@ -108,6 +120,35 @@ void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
     candidates.push_back({FusionStep::Operand, group, source, operand,
                           cost.ofOperand(group, source, index)});
   }
+}
+
+/// Loops whose elements the kernel of a product, or of a convolution that is
+/// one, computes as it loads an operand, each once.
+void GroupRules::addOperandLoops(FusionGroup *group, FusionGroup *only,
+                                 Candidates &candidates) const {
+  Operation *anchor = group->anchor;
+  if (!kernels.mapsOperands || !isProduct(anchor) ||
+      FusionCost::operandPasses(anchor, /*index=*/0) > 1)
+    return;
+  Value operand = anchor->getOperand(0);
+  FusionGroup *source = graph.groupOf(operand), *reader = group;
+  if (Value behind = reshapeToJoin(operand, group)) {
+    source = graph.groupOf(behind);
+    reader = graph.groupOf(operand);
+  }
+  // Vectors have to come whole out of whatever is computed.
+  auto keepsWhole = [](Operation *op) {
+    return isElementwise(op) || (isa<ConcatOp>(op) && keepsVectors(op)) ||
+           (isa<SliceOp, TransposeOp, BroadcastOp>(op) &&
+            keepsLastDimension(op));
+  };
+  if (!isWanted(source, only) || !isFree(source) || source == group ||
+      !graph.isReadOnlyBy(source, reader) || isFull(group, source) ||
+      getElementTypeOrSelf(operand).isF64() ||
+      !llvm::all_of(source->ops, keepsWhole))
+    return;
+  candidates.push_back({FusionStep::OperandLoop, group, source, operand,
+                        cost.ofOperand(group, source, /*index=*/0)});
 }
 
 /// Elementwise ops of the group's shape that read its results, and what
@@ -271,6 +312,7 @@ bool GroupRules::apply(const FusionCandidate &candidate) {
   switch (candidate.step) {
   case FusionStep::Operand:
   case FusionStep::Loop:
+  case FusionStep::OperandLoop:
     return mergeThrough(candidate.into, candidate.operand, candidate.from);
   case FusionStep::Store:
     return takeStore(candidate.into);

@@ -222,6 +222,47 @@ func.func @scaled_rows(%x: tensor<4x8x16xbf16>, %w: tensor<4x16x16xbf16>, %s: te
   return %2 : tensor<4x8x16xf32>
 }
 
+// What is multiplied once is computed on the way: joined, scaled, rounded.
+// CHECK-LABEL: func.func @computed_pixels
+// CHECK: mpc.fusion kind(convolution)
+// CHECK-NEXT: mpc.concat
+// CHECK-NEXT: mpc.mul
+// CHECK-NEXT: mpc.relu
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.conv
+// CHECK-NOT: mpc.fusion
+// CPU-LABEL: func.func @computed_pixels
+// CPU: mpc.fusion kind(elementwise)
+// CPU: mpc.fusion kind(convolution)
+func.func @computed_pixels(%x: tensor<1x8x8x16xf32>, %y: tensor<1x8x8x8xf32>, %s: tensor<24xf32>, %w: tensor<16x24x1x1xbf16>) -> tensor<1x8x8x16xf32> {
+  %0 = mpc.concat %x, %y axis(3) : (tensor<1x8x8x16xf32>, tensor<1x8x8x8xf32>) -> tensor<1x8x8x24xf32>
+  %1 = mpc.mul %0, %s : (tensor<1x8x8x24xf32>, tensor<24xf32>) -> tensor<1x8x8x24xf32>
+  %2 = mpc.relu %1 : tensor<1x8x8x24xf32>
+  %3 = mpc.cast %2 : tensor<1x8x8x24xf32> to tensor<1x8x8x24xbf16>
+  %4 = mpc.conv %3, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x8x8x24xbf16>, tensor<16x24x1x1xbf16>) -> tensor<1x8x8x16xf32>
+  return %4 : tensor<1x8x8x16xf32>
+}
+
+// A window meets each pixel nine times, and 512 columns are two blocks: computed before.
+// CHECK-LABEL: func.func @computed_before_window
+// CHECK: mpc.fusion kind(elementwise)
+// CHECK: mpc.fusion kind(convolution)
+// CHECK-LABEL: func.func @computed_before_columns
+// CHECK: mpc.fusion kind(elementwise)
+// CHECK: mpc.fusion kind(contraction)
+func.func @computed_before_window(%x: tensor<1x8x8x16xf32>, %w: tensor<16x16x3x3xbf16>) -> tensor<1x8x8x16xf32> {
+  %0 = mpc.relu %x : tensor<1x8x8x16xf32>
+  %1 = mpc.cast %0 : tensor<1x8x8x16xf32> to tensor<1x8x8x16xbf16>
+  %2 = mpc.conv %1, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) : (tensor<1x8x8x16xbf16>, tensor<16x16x3x3xbf16>) -> tensor<1x8x8x16xf32>
+  return %2 : tensor<1x8x8x16xf32>
+}
+func.func @computed_before_columns(%x: tensor<64x16xf32>, %w: tensor<16x512xbf16>) -> tensor<64x512xf32> {
+  %0 = mpc.relu %x : tensor<64x16xf32>
+  %1 = mpc.cast %0 : tensor<64x16xf32> to tensor<64x16xbf16>
+  %2 = mpc.matmul %1, %w : (tensor<64x16xbf16>, tensor<16x512xbf16>) -> tensor<64x512xf32>
+  return %2 : tensor<64x512xf32>
+}
+
 // A group norm takes what is done per channel, and stores channels last. Where the image is
 // large, storing pixels apart takes longer than a launch that moves tiles.
 // CHECK-LABEL: func.func @group_norm
