@@ -25,6 +25,9 @@ static constexpr int64_t kBlockRows = 128, kBlockColumns = 256;
 /// What is read again soon comes from a cache, which is this much faster.
 static constexpr double kCacheSpeed = 3;
 
+/// The least that a cache takes at once.
+static constexpr int64_t kSectorBytes = 32;
+
 FusionCost::FusionCost(const TargetInfo &target, const FusionGraph &graph)
     : graph(graph), target(target),
       bytesPerSecond(target.hasCeilings() ? target.bytesPerSecond()
@@ -114,8 +117,19 @@ FusionSaving FusionCost::ofMerge(FusionGroup *into, FusionGroup *from) const {
   return saving;
 }
 
-/// How often a contraction goes over its operand number `index`.
-static double operandPasses(Operation *contraction, unsigned index) {
+/// Each element is a transaction with the cache of its own.
+FusionSaving FusionCost::ofScatter(FusionGroup *into, FusionGroup *from) const {
+  FusionSaving saving = ofMerge(into, from);
+  int64_t elements = 0;
+  for (Value result : borderOf(from).results)
+    elements += elementCount(result);
+  saving.extraSeconds =
+      double(elements * kSectorBytes) / (kCacheSpeed * bytesPerSecond);
+  saving.seconds -= saving.extraSeconds;
+  return saving;
+}
+
+double FusionCost::operandPasses(Operation *contraction, unsigned index) {
   ArrayRef<int64_t> result = shapeOf(contraction->getResult(0));
   if (index > 1 || result.size() < 2)
     return 1;

@@ -27,6 +27,13 @@ public:
   FusionSaving ofOperand(FusionGroup *into, FusionGroup *from,
                          unsigned index) const;
 
+  /// What joining them saves where the kernel of `into` then stores elements
+  /// that lie apart.
+  FusionSaving ofScatter(FusionGroup *into, FusionGroup *from) const;
+
+  /// How often a contraction goes over its operand number `index`.
+  static double operandPasses(mlir::Operation *contraction, unsigned index);
+
   /// Borders that were walked: the work done.
   int64_t getBorders() const { return made; }
 

@@ -35,6 +35,8 @@ StringRef mpc::nameOf(FusionStep step) {
     return "loop";
   case FusionStep::Cast:
     return "cast";
+  case FusionStep::OperandLoop:
+    return "operand loop";
   }
   return "";
 }
@@ -315,6 +317,42 @@ bool GroupRules::mayJoin(Operation *op, Value operand, FusionGroup *group,
                              });
 }
 
+/// Whether the op makes rows of rows along the last dimension, as norms and
+/// softmax do.
+static bool mapsWholeRows(Operation *op) {
+  if (!op->hasTrait<MapsRows>())
+    return false;
+  SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
+  return llvm::is_contained(axes,
+                            int64_t(shapeOf(op->getResult(0)).size()) - 1);
+}
+
+bool GroupRules::storesElsewhere(FusionGroup *group) const {
+  FusionClass family = familyOf(group->anchor);
+  return family == FusionClass::Attention ||
+         (kernels.mapsResults &&
+          (takesOperands(group) || mapsWholeRows(group->anchor)));
+}
+
+/// Whether the group's kernel can store its results through `transpose`.
+bool GroupRules::mayStoreThrough(Operation *transpose,
+                                 FusionGroup *group) const {
+  // Where the CPU stores a row elsewhere, it stores the whole row.
+  return keepsLastDimension(transpose) ||
+         (kernels.mapsResults && (isa<ConvOp, MatmulOp>(group->anchor) ||
+                                  mapsWholeRows(group->anchor)));
+}
+
+/// An elementwise op behind the reshape that no kernel has taken yet; null
+/// where there is none.
+FusionGroup *GroupRules::readerBehind(Operation *reshape) const {
+  for (Operation *user : reshape->getUsers())
+    if (FusionGroup *reader = graph.groupOf(user);
+        isElementwise(user) && isFree(reader))
+      return reader;
+  return nullptr;
+}
+
 /// The movement that alone reads the group's only result, so that the kernel
 /// can store elsewhere at no cost. Afterwards the group has the last one's
 /// shape, and nothing in it reads the old one.
@@ -322,7 +360,7 @@ SmallVector<Operation *> GroupRules::storeChain(FusionGroup *group) const {
   SmallVector<Value> results = graph.resultsOf(group);
   if (results.size() != 1)
     return {};
-  bool isConv = isa<ConvOp>(group->anchor);
+  bool isRow = mapsWholeRows(group->anchor);
   SmallVector<Operation *> chain;
   size_t length = 0;
   for (Value value = results.front(); value.hasOneUse();
@@ -331,10 +369,8 @@ SmallVector<Operation *> GroupRules::storeChain(FusionGroup *group) const {
     FusionGroup *owner = graph.groupOf(reader);
     if (!owner || owner->anchor || owner->ops.size() != 1)
       break;
-    // Where the CPU stores a row elsewhere, it stores the whole row.
     bool isMovement =
-        isa<TransposeOp>(reader) &&
-        (keepsLastDimension(reader) || (kernels.mapsResults && isConv));
+        isa<TransposeOp>(reader) && mayStoreThrough(reader, group);
     if (kernels.mapsResults)
       isMovement |= isa<SliceOp>(reader) && keepsLastDimension(reader);
     bool isReshape = kernels.mapsResults && isa<ReshapeOp>(reader);
@@ -342,10 +378,8 @@ SmallVector<Operation *> GroupRules::storeChain(FusionGroup *group) const {
       break;
     chain.push_back(reader);
     // A reshape in the end belongs to the kernel where elementwise ops follow.
-    bool isFollowed = llvm::any_of(reader->getUsers(), [&](Operation *user) {
-      return isElementwise(user) && isFree(graph.groupOf(user));
-    });
-    if (isMovement || (isFollowed && length > 0))
+    bool isFollowed = (length > 0 || isRow) && readerBehind(reader);
+    if (isMovement || isFollowed)
       length = chain.size();
     if (!kernels.mapsResults)
       break;

@@ -71,11 +71,16 @@ private:
   bool mayJoin(mlir::Operation *op, mlir::Value operand, FusionGroup *group,
                FusionGroup *source) const;
   mlir::Value reshapeToJoin(mlir::Value operand, FusionGroup *group) const;
+  bool storesElsewhere(FusionGroup *group) const;
+  bool mayStoreThrough(mlir::Operation *transpose, FusionGroup *group) const;
+  FusionGroup *readerBehind(mlir::Operation *reshape) const;
   llvm::SmallVector<mlir::Operation *> storeChain(FusionGroup *group) const;
 
   using Candidates = llvm::SmallVector<FusionCandidate>;
   void addOperands(FusionGroup *group, FusionGroup *only,
                    Candidates &candidates) const;
+  void addOperandLoops(FusionGroup *group, FusionGroup *only,
+                       Candidates &candidates) const;
   void addEpilogue(FusionGroup *group, FusionGroup *only,
                    FusionGroup *onlyReader, Candidates &candidates) const;
   void addStore(FusionGroup *group, FusionGroup *only,

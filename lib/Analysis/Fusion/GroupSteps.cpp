@@ -40,12 +40,13 @@ GroupRules::candidatesOf(FusionGroup *group, FusionGroup *only,
   FusionClass family = familyOf(group->anchor);
   if (takesOperands(group)) {
     addOperands(group, only, candidates);
+    addOperandLoops(group, only, candidates);
     // What its three results become is known from the start.
     if (isa<AttentionGradientOp>(group->anchor))
       return candidates;
-    if (kernels.mapsResults || family == FusionClass::Attention)
-      addStore(group, only, candidates);
   }
+  if (storesElsewhere(group))
+    addStore(group, only, candidates);
   if (family == FusionClass::RowWise || family == FusionClass::Reduction)
     addPrologue(group, only, candidates);
   addEpilogue(group, only, only ? only : onlyReader, candidates);
@@ -69,6 +70,17 @@ static void forEachReader(const FusionGraph &graph, FusionGroup *group,
             return operand.getDefiningOp() == op;
           }))
         take(user);
+}
+
+/// Whether `anchor` multiplies matrices: no element of its first operand is
+/// loaded for several positions of a window.
+static bool isProduct(Operation *anchor) {
+  auto conv = dyn_cast<ConvOp>(anchor);
+  return isa<MatmulOp>(anchor) ||
+         (conv && conv.getGroups() == 1 &&
+          conv.getLayout() == ImageLayout::channels_last &&
+          llvm::all_of(shapeOf(conv.getFilter()).drop_front(2),
+                       [](int64_t extent) { return extent == 1; }));
 }
 
 SmallVector<FusionCandidate> GroupRules::operandsOf(FusionGroup *group) const {
@@ -110,6 +122,35 @@ void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
   }
 }
 
+/// Loops whose elements the kernel of a product, or of a convolution that is
+/// one, computes as it loads an operand, each once.
+void GroupRules::addOperandLoops(FusionGroup *group, FusionGroup *only,
+                                 Candidates &candidates) const {
+  Operation *anchor = group->anchor;
+  if (!kernels.mapsOperands || !isProduct(anchor) ||
+      FusionCost::operandPasses(anchor, /*index=*/0) > 1)
+    return;
+  Value operand = anchor->getOperand(0);
+  FusionGroup *source = graph.groupOf(operand), *reader = group;
+  if (Value behind = reshapeToJoin(operand, group)) {
+    source = graph.groupOf(behind);
+    reader = graph.groupOf(operand);
+  }
+  // Vectors have to come whole out of whatever is computed.
+  auto keepsWhole = [](Operation *op) {
+    return isElementwise(op) || (isa<ConcatOp>(op) && keepsVectors(op)) ||
+           (isa<SliceOp, TransposeOp, BroadcastOp>(op) &&
+            keepsLastDimension(op));
+  };
+  if (!isWanted(source, only) || !isFree(source) || source == group ||
+      !graph.isReadOnlyBy(source, reader) || isFull(group, source) ||
+      getElementTypeOrSelf(operand).isF64() ||
+      !llvm::all_of(source->ops, keepsWhole))
+    return;
+  candidates.push_back({FusionStep::OperandLoop, group, source, operand,
+                        cost.ofOperand(group, source, /*index=*/0)});
+}
+
 /// Elementwise ops of the group's shape that read its results, and what
 /// computes their other operands: elementwise ops of that shape, and index maps
 /// and conversions of any, where nothing else reads them.
@@ -145,15 +186,18 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
           source->ops.size() != 1 || !graph.isReadOnlyBy(source, group))
         continue;
       Operation *producer = source->ops.front();
-      bool fits = isElementwise(producer)
-                      ? shapeOf(operand) == group->shape ||
-                            isFreeToRepeat(producer) ||
-                            isRepeatedScalar(operand)
-                      : keepsLastDimension(producer) ||
-                            (kernels.mapsOperands && isa<OneHotOp>(producer)) ||
-                            // Biases that stand side by side.
-                            (kernels.mapsOperands && isa<ConcatOp>(producer) &&
-                             keepsVectors(producer));
+      bool fits =
+          isElementwise(producer)
+              ? shapeOf(operand) == group->shape || isFreeToRepeat(producer) ||
+                    isRepeatedScalar(operand)
+              : keepsLastDimension(producer) ||
+                    // A number per row is loaded alone anyway.
+                    (kernels.mapsOperands && isa<TransposeOp>(producer) &&
+                     shapeOf(operand).back() == 1) ||
+                    (kernels.mapsOperands && isa<OneHotOp>(producer)) ||
+                    // Biases that stand side by side.
+                    (kernels.mapsOperands && isa<ConcatOp>(producer) &&
+                     keepsVectors(producer));
       if (fits && !endsOtherKernel(producer, group) &&
           seen.insert(source).second)
         candidates.push_back({FusionStep::EpilogueOperand, group, source,
@@ -167,15 +211,19 @@ void GroupRules::addStore(FusionGroup *group, FusionGroup *only,
   SmallVector<Operation *> chain = storeChain(group);
   if (chain.empty())
     return;
-  // Reshapes cost nothing: the movement is what saves.
-  Operation *movement =
-      *llvm::find_if(chain, [](Operation *op) { return !isa<ReshapeOp>(op); });
-  FusionGroup *from = graph.groupOf(movement);
+  // Reshapes cost nothing: the movement, or what can join then, is what saves.
+  auto *movement =
+      llvm::find_if(chain, [](Operation *op) { return !isa<ReshapeOp>(op); });
+  FusionGroup *from = movement != chain.end() ? graph.groupOf(*movement)
+                                              : readerBehind(chain.back());
   if (!isWanted(from, only))
     return;
-  candidates.push_back({FusionStep::Store, group, from,
-                        chain.front()->getResult(0),
-                        cost.ofMerge(group, from)});
+  // Products leave through shared memory, in any order; rows do not.
+  bool isScattered = familyOf(group->anchor) == FusionClass::RowWise &&
+                     isLastDimensionMoved(chain);
+  candidates.push_back(
+      {FusionStep::Store, group, from, chain.front()->getResult(0),
+       isScattered ? cost.ofScatter(group, from) : cost.ofMerge(group, from)});
 }
 
 /// What computes the anchor's first operand, also values that others read as
@@ -184,7 +232,8 @@ void GroupRules::addPrologue(FusionGroup *group, FusionGroup *only,
                              Candidates &candidates) const {
   Value input = group->anchor->getOperand(0);
   bool isRow = familyOf(group->anchor) == FusionClass::RowWise;
-  bool mayYield = isRow && shapeOf(input) == group->shape;
+  bool mayYield =
+      isRow && shapeOf(input) == shapeOf(group->anchor->getResult(0));
   SmallVector<Value> pending = {input};
   // The gradient of a norm has rows of two tensors.
   if (auto norm = dyn_cast<NormGradientOp>(group->anchor))
@@ -263,6 +312,7 @@ bool GroupRules::apply(const FusionCandidate &candidate) {
   switch (candidate.step) {
   case FusionStep::Operand:
   case FusionStep::Loop:
+  case FusionStep::OperandLoop:
     return mergeThrough(candidate.into, candidate.operand, candidate.from);
   case FusionStep::Store:
     return takeStore(candidate.into);

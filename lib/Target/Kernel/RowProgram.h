@@ -27,10 +27,15 @@ struct RowResult {
   /// Its number among the kernel's results.
   unsigned number;
   /// The movement between them, from the row outwards; its last result is
-  /// `result` or what that is elementwise in. Empty: they are the same.
+  /// `computed()` or what that is elementwise in. Empty: they are the same.
   llvm::SmallVector<mlir::Operation *> movement;
+  /// The movement from `computed()` to the result, through which it is stored.
+  llvm::SmallVector<mlir::Operation *> storing = {};
 
   mlir::Value moved() const { return movement.back()->getResult(0); }
+  mlir::Value computed() const {
+    return storing.empty() ? result : storing.front()->getOperand(0);
+  }
 };
 
 /// What a schedule says of a row program.
@@ -134,6 +139,11 @@ private:
   mlir::LogicalResult storePerRow(llvm::ArrayRef<Stored> stores);
   mlir::LogicalResult storeMoved(const Stored &stored, mlir::Value value,
                                  mlir::ValueRange indices, int64_t lanes);
+  /// Where `movement` takes what is at `place`. `exists` becomes whether it
+  /// does not leave it out; null stands for what always exists.
+  llvm::SmallVector<mlir::Value>
+  placeBehind(llvm::ArrayRef<mlir::Operation *> movement,
+              llvm::SmallVector<mlir::Value> place, mlir::Value &exists);
   bool isEarly(mlir::Value tensor) const {
     return choice.storesEarly && !form.dependent.contains(tensor);
   }

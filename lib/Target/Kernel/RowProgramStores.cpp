@@ -29,11 +29,10 @@ LogicalResult RowProgram::store(ArrayRef<Stored> stores, const Place &place) {
   return success();
 }
 
-LogicalResult RowProgram::storeMoved(const Stored &stored, Value value,
-                                     ValueRange indices, int64_t lanes) {
-  SmallVector<Value> place(indices);
-  Value exists;
-  for (Operation *op : stored.result.movement) {
+SmallVector<Value> RowProgram::placeBehind(ArrayRef<Operation *> movement,
+                                           SmallVector<Value> place,
+                                           Value &exists) {
+  for (Operation *op : movement) {
     ArrayRef<int64_t> from = shapeOf(op->getOperand(0)),
                       to = shapeOf(op->getResult(0));
     SmallVector<Value> next;
@@ -65,21 +64,30 @@ LogicalResult RowProgram::storeMoved(const Stored &stored, Value value,
     }
     place = std::move(next);
   }
+  return place;
+}
+
+LogicalResult RowProgram::storeMoved(const Stored &stored, Value value,
+                                     ValueRange indices, int64_t lanes) {
+  Value exists;
+  SmallVector<Value> place =
+      placeBehind(stored.result.movement, SmallVector<Value>(indices), exists);
+  SmallVector<Value> last = placeBehind(stored.result.storing, place, exists);
   OpBuilder::InsertionGuard guard(builder);
   if (exists) {
     auto branch = scf::IfOp::create(builder, loc, exists);
     builder.setInsertionPoint(branch.thenBlock()->getTerminator());
   }
-  Value moved = stored.result.moved(), result = stored.result.result;
-  if (result != moved) {
+  Value moved = stored.result.moved(), computed = stored.result.computed();
+  if (computed != moved) {
     emitter.bindValue(moved, value);
-    FailureOr<Value> last = emitter.emit(result, place, lanes);
+    FailureOr<Value> made = emitter.emit(computed, place, lanes);
     emitter.unbind(moved);
-    if (failed(last))
+    if (failed(made))
       return failure();
-    value = *last;
+    value = *made;
   }
-  emitter.store(value, stored.memref, place, lanes);
+  emitter.store(value, stored.memref, last, lanes);
   return success();
 }
 

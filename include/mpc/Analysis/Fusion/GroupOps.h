@@ -32,6 +32,8 @@ enum class FusionStep {
   Loop,
   /// A lone conversion and the loop that makes its input.
   Cast,
+  /// A loop that computes an operand of a contraction.
+  OperandLoop,
 };
 
 llvm::StringRef nameOf(FusionStep step);

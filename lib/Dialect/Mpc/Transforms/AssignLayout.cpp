@@ -76,6 +76,7 @@ struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
     RewritePatternSet set(context);
     populateSinkPatterns(set);
     populateMovementPatterns(set);
+    populateReshapePatterns(set);
     patterns = std::move(set);
     return success();
   }

@@ -14,11 +14,12 @@
 namespace mpc {
 
 /// Patterns that move transposes and reshapes behind the ops that read them,
-/// and merge those that meet: elementwise ops and products, and what moves or
-/// reduces. Each moves data movement towards the function's end or removes it,
-/// so the set terminates.
+/// and merge those that meet: elementwise ops and products, what moves or
+/// reduces, and reshapes. Each moves data movement towards the function's end
+/// or removes it, so the set terminates.
 void populateSinkPatterns(mlir::RewritePatternSet &patterns);
 void populateMovementPatterns(mlir::RewritePatternSet &patterns);
+void populateReshapePatterns(mlir::RewritePatternSet &patterns);
 
 namespace layout {
 

@@ -2,14 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The way of transposes and reshapes through concats, slices, pads, reductions
-// and each other.
+// The way of transposes through concats, slices, pads and reductions.
 //
 //===----------------------------------------------------------------------===//
 
 #include "AssignLayout.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -21,28 +22,71 @@ namespace {
 // Data movement and reductions
 //===----------------------------------------------------------------------===//
 
+/// A concat of transposes. Arguments of the function between them are
+/// transposed once, where that is done anyway or what reads the concat undoes
+/// the order.
 struct SinkThroughConcat : OpRewritePattern<ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConcatOp op,
                                 PatternRewriter &rewriter) const override {
-    auto leader = op.getInputs().front().getDefiningOp<TransposeOp>();
+    TransposeOp leader;
+    for (Value input : op.getInputs())
+      if (auto transpose = input.getDefiningOp<TransposeOp>();
+          transpose && !leader)
+        leader = transpose;
     if (!leader)
-      return rewriter.notifyMatchFailure(op, "first operand is no transpose");
-    ArrayRef<int64_t> permutation = leader.getPermutation();
+      return rewriter.notifyMatchFailure(op, "no operand is a transpose");
+    SmallVector<int64_t> permutation(leader.getPermutation());
+    SmallVector<int64_t> inverse = inversePermutation(permutation);
     for (Value input : op.getInputs()) {
       auto transpose = input.getDefiningOp<TransposeOp>();
-      if (!constantOf(input) &&
-          (!transpose || transpose.getPermutation() != permutation))
+      bool isTransposed =
+          transpose && transpose.getPermutation() == ArrayRef(permutation);
+      bool isGiven = isa<BlockArgument>(input) &&
+                     (readerIn(inverse, input) || isUndone(inverse, op));
+      if (!constantOf(input) && !isTransposed && !isGiven)
         return rewriter.notifyMatchFailure(op,
                                            "operands have different orders");
     }
     OpEmitter emit(rewriter, op);
     SmallVector<Value> inputs;
-    for (Value input : op.getInputs())
-      inputs.push_back(undo(emit, input, permutation));
+    for (Value input : op.getInputs()) {
+      TransposeOp known =
+          isa<BlockArgument>(input) ? readerIn(inverse, input) : TransposeOp();
+      if (known && !known->isBeforeInBlock(op))
+        rewriter.moveOpBefore(known, op);
+      inputs.push_back(known ? known.getResult()
+                             : undo(emit, input, permutation));
+    }
     Value value = emit.concat(inputs, permutation[op.getAxis()]);
     rewriter.replaceOp(op, emit.transpose(value, permutation));
     return success();
+  }
+
+private:
+  /// A transpose to `order` that reads `value`.
+  static TransposeOp readerIn(ArrayRef<int64_t> order, Value value) {
+    for (Operation *user : value.getUsers())
+      if (auto transpose = dyn_cast<TransposeOp>(user);
+          transpose && transpose.getPermutation() == order)
+        return transpose;
+    return {};
+  }
+
+  /// Whether a transpose to `order` reads the concat, perhaps behind ops that
+  /// it passes.
+  static bool isUndone(ArrayRef<int64_t> order, ConcatOp concat) {
+    llvm::SetVector<Value> values;
+    values.insert(concat.getResult());
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (readerIn(order, values[i]))
+        return true;
+      for (Operation *user : values[i].getUsers())
+        if (isa<ElementwiseOpInterface>(user) &&
+            shapeOf(user->getResult(0)) == shapeOf(concat))
+          values.insert(user->getResult(0));
+    }
+    return false;
   }
 };
 
@@ -173,157 +217,6 @@ struct GatherToSlice : OpRewritePattern<GatherOp> {
   }
 };
 
-//===----------------------------------------------------------------------===//
-// Reshapes of transposes
-//===----------------------------------------------------------------------===//
-
-/// Dimensions [sourceBegin, sourceEnd) hold the elements of [targetBegin,
-/// targetEnd).
-struct DimensionGroup {
-  int64_t sourceBegin, sourceEnd, targetBegin, targetEnd;
-};
-
-/// The finest groups of dimensions that a reshape keeps apart, or nullopt where
-/// an extent is 0.
-std::optional<SmallVector<DimensionGroup>>
-dimensionGroups(ArrayRef<int64_t> source, ArrayRef<int64_t> target) {
-  if (productOf(source) == 0 || productOf(source) != productOf(target))
-    return std::nullopt;
-  SmallVector<DimensionGroup> groups;
-  int64_t i = 0, j = 0, n = source.size(), m = target.size();
-  while (i < n || j < m) {
-    DimensionGroup group = {i, i, j, j};
-    int64_t left = i < n ? source[i++] : 1, right = j < m ? target[j++] : 1;
-    while (left != right) {
-      if (left < right)
-        left *= source[i++];
-      else
-        right *= target[j++];
-    }
-    group.sourceEnd = i;
-    group.targetEnd = j;
-    groups.push_back(group);
-  }
-  return groups;
-}
-
-/// reshape(transpose(x)) -> transpose(reshape(x)) where the reshape joins only
-/// dimensions that lie side by side in x. Dimensions of extent 1 lie anywhere.
-struct SinkThroughReshape : OpRewritePattern<ReshapeOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ReshapeOp op,
-                                PatternRewriter &rewriter) const override {
-    auto leader = op.getInput().getDefiningOp<TransposeOp>();
-    if (!leader)
-      return rewriter.notifyMatchFailure(op, "input is no transpose");
-    ArrayRef<int64_t> permutation = leader.getPermutation(),
-                      joined = shapeOf(leader);
-    auto groups = dimensionGroups(joined, shapeOf(op));
-    if (!groups)
-      return rewriter.notifyMatchFailure(op, "nothing to move");
-    // Where each dimension stands among x's dimensions of more than one
-    // element.
-    SmallVector<int64_t> rank(permutation.size(), 0);
-    for (size_t d = 1; d < rank.size(); ++d)
-      rank[d] = rank[d - 1] + (shapeOf(leader.getInput())[d - 1] != 1);
-    SmallVector<std::pair<int64_t, DimensionGroup>> inOrder;
-    int64_t place = -1;
-    for (const DimensionGroup &group : *groups) {
-      int64_t last = -1;
-      for (int64_t d = group.sourceBegin; d < group.sourceEnd; ++d) {
-        if (joined[d] == 1)
-          continue;
-        int64_t here = rank[permutation[d]];
-        if (last >= 0 && here != last + 1)
-          return rewriter.notifyMatchFailure(op, "joined dimensions lie apart");
-        place = last < 0 ? here : place;
-        last = here;
-      }
-      // A group of one element stays behind the group before it.
-      inOrder.push_back({place, group});
-    }
-    llvm::sort(inOrder, [](const auto &a, const auto &b) {
-      return std::tie(a.first, a.second.sourceBegin, a.second.targetBegin) <
-             std::tie(b.first, b.second.sourceBegin, b.second.targetBegin);
-    });
-    SmallVector<int64_t> shape, order(shapeOf(op).size());
-    for (const auto &[position, group] : inOrder)
-      for (int64_t d = group.targetBegin; d < group.targetEnd; ++d) {
-        order[d] = shape.size();
-        shape.push_back(shapeOf(op)[d]);
-      }
-    OpEmitter emit(rewriter, op);
-    rewriter.replaceOp(
-        op, emit.transpose(emit.reshape(leader.getInput(), shape), order));
-    return success();
-  }
-};
-
-/// reshape(slice(x)) -> slice(reshape(x)) where every cut falls between whole
-/// pieces of the result: heads are cut out of a packed projection.
-struct HoistReshapeAboveSlice : OpRewritePattern<ReshapeOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ReshapeOp op,
-                                PatternRewriter &rewriter) const override {
-    auto slice = op.getInput().getDefiningOp<SliceOp>();
-    if (!slice || isa<BlockArgument>(slice.getInput()) ||
-        constantOf(slice.getInput()) ||
-        llvm::any_of(slice.getStrideValues(),
-                     [](int64_t stride) { return stride != 1; }))
-      return rewriter.notifyMatchFailure(op, "input is no slice of neighbours");
-    ArrayRef<int64_t> source = shapeOf(slice.getInput()), part = shapeOf(slice);
-    size_t lead = 0;
-    while (lead < part.size() && source[lead] == 1)
-      ++lead;
-    if (lead < part.size() && source[lead] != part[lead] &&
-        source.drop_front(lead + 1) == part.drop_front(lead + 1))
-      return rewriter.notifyMatchFailure(op,
-                                         "a contiguous piece moves nothing");
-    auto groups = dimensionGroups(part, shapeOf(op));
-    if (!groups)
-      return rewriter.notifyMatchFailure(op, "nothing to move");
-    SmallVector<int64_t> shape(shapeOf(op)), offsets(shape.size(), 0);
-    for (const DimensionGroup &group : *groups) {
-      // The cut dimension, behind dimensions of extent 1 and before whole ones.
-      int64_t cut = group.sourceBegin;
-      while (cut < group.sourceEnd && source[cut] == part[cut] &&
-             part[cut] == 1)
-        ++cut;
-      if (cut == group.sourceEnd || source[cut] == part[cut]) {
-        if (source.slice(group.sourceBegin,
-                         group.sourceEnd - group.sourceBegin) !=
-            part.slice(group.sourceBegin, group.sourceEnd - group.sourceBegin))
-          return rewriter.notifyMatchFailure(
-              op, "a cut lies inside a joined dimension");
-        continue;
-      }
-      if (source.slice(cut + 1, group.sourceEnd - cut - 1) !=
-          part.slice(cut + 1, group.sourceEnd - cut - 1))
-        return rewriter.notifyMatchFailure(op, "two joined dimensions are cut");
-      int64_t target = group.targetBegin;
-      while (target + 1 < group.targetEnd && shape[target] == 1)
-        ++target;
-      if (target >= group.targetEnd)
-        return rewriter.notifyMatchFailure(op, "the cut dimension disappears");
-      int64_t rest =
-          productOf(source.slice(cut + 1, group.sourceEnd - cut - 1));
-      int64_t inner = productOf(ArrayRef<int64_t>(shape).slice(
-          target + 1, group.targetEnd - target - 1));
-      int64_t offset = slice.getOffsets()[cut] * rest,
-              whole = source[cut] * rest;
-      if (inner == 0 || offset % inner != 0 || whole % inner != 0)
-        return rewriter.notifyMatchFailure(op, "the cut lies inside a piece");
-      offsets[target] = offset / inner;
-      shape[target] = whole / inner;
-    }
-    OpEmitter emit(rewriter, op);
-    SmallVector<int64_t> sizes(shapeOf(op));
-    rewriter.replaceOp(
-        op, emit.slice(emit.reshape(slice.getInput(), shape), offsets, sizes));
-    return success();
-  }
-};
-
 } // namespace
 
 void mpc::populateMovementPatterns(RewritePatternSet &patterns) {
@@ -332,6 +225,5 @@ void mpc::populateMovementPatterns(RewritePatternSet &patterns) {
       SinkThroughReduction<ReduceSumOp>, SinkThroughReduction<ReduceMeanOp>,
       SinkThroughReduction<ReduceProdOp>, SinkThroughReduction<ReduceMaxOp>,
       SinkThroughReduction<ReduceMinOp>, SinkThroughReduction<ArgmaxOp>,
-      SinkThroughReduction<ArgminOp>, SinkThroughReshape,
-      HoistReshapeAboveSlice, GatherToSlice>(patterns.getContext());
+      SinkThroughReduction<ArgminOp>, GatherToSlice>(patterns.getContext());
 }

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Transposes and reshapes that meet, and their way through elementwise ops and
-// products. Through what moves or reduces: AssignLayoutMovement.cpp.
+// Transposes that meet, and their way through elementwise ops and products.
+// Through what moves or reduces: AssignLayoutMovement.cpp. Reshapes:
+// AssignLayoutReshape.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,27 +73,6 @@ struct SimplifyTranspose : OpRewritePattern<TransposeOp> {
   }
 };
 
-struct SimplifyReshape : OpRewritePattern<ReshapeOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ReshapeOp op,
-                                PatternRewriter &rewriter) const override {
-    OpEmitter emit(rewriter, op);
-    if (auto inner = op.getInput().getDefiningOp<ReshapeOp>()) {
-      rewriter.replaceOp(op, emit.reshape(inner.getInput(), shapeOf(op)));
-      return success();
-    }
-    if (op.getInput().getType() == op.getType()) {
-      rewriter.replaceOp(op, op.getInput());
-      return success();
-    }
-    if (!constantOf(op.getInput()))
-      return rewriter.notifyMatchFailure(
-          op, "input is neither reshape nor constant");
-    rewriter.replaceOp(op, emit.reshape(op.getInput(), shapeOf(op)));
-    return success();
-  }
-};
-
 //===----------------------------------------------------------------------===//
 // Elementwise
 //===----------------------------------------------------------------------===//
@@ -146,48 +126,6 @@ struct SinkTransposeThroughElementwise
   }
 };
 
-/// Unary ops, and ops whose operands are reshapes from one shape, reshapes of
-/// the function's arguments or single elements, act before the reshape.
-struct SinkReshapeThroughElementwise
-    : OpInterfaceRewritePattern<ElementwiseOpInterface> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
-  LogicalResult matchAndRewrite(ElementwiseOpInterface op,
-                                PatternRewriter &rewriter) const override {
-    Value result = op->getResult(0);
-    ReshapeOp leader;
-    for (Value operand : op->getOperands()) {
-      if (elementCount(operand) == 1 && elementCount(result) != 1)
-        continue;
-      auto reshape = operand.getDefiningOp<ReshapeOp>();
-      if (!reshape || shapeOf(operand) != shapeOf(result))
-        return rewriter.notifyMatchFailure(
-            op, "an operand is no reshape of the result's shape");
-      // What a caller gives can be seen in any shape.
-      if (isa<BlockArgument>(reshape.getInput()))
-        continue;
-      if (leader && shapeOf(leader.getInput()) != shapeOf(reshape.getInput()))
-        return rewriter.notifyMatchFailure(
-            op, "operands are reshapes from two shapes");
-      leader = leader ? leader : reshape;
-    }
-    if (!leader)
-      return rewriter.notifyMatchFailure(op, "no reshape of a computed value");
-    OpEmitter emit(rewriter, op);
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      auto reshape = operand.getDefiningOp<ReshapeOp>();
-      bool isFull = reshape && shapeOf(operand) == shapeOf(result);
-      operands.push_back(
-          isFull ? emit.reshape(reshape.getInput(), shapeOf(leader.getInput()))
-                 : emit.reshape(operand, {1}));
-    }
-    Value value = cloneWith(emit, op, operands,
-                            withShape(result, shapeOf(leader.getInput())));
-    rewriter.replaceOp(op, emit.reshape(value, shapeOf(result)));
-    return success();
-  }
-};
-
 /// Unary ops act before a value is repeated.
 struct SinkBroadcastThroughElementwise
     : OpInterfaceRewritePattern<ElementwiseOpInterface> {
@@ -232,6 +170,38 @@ struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
       op.setTransposeRhs(!op.getTransposeRhs());
     });
     return success();
+  }
+};
+
+/// What is repeated for the matrices on the other side is read again and again.
+struct FoldRepeatIntoMatmul : OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(MatmulOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getPacked())
+      return rewriter.notifyMatchFailure(op, "right-hand side is packed");
+    for (auto [operand, other] :
+         {std::pair(&op.getLhsMutable(), &op.getRhsMutable()),
+          std::pair(&op.getRhsMutable(), &op.getLhsMutable())}) {
+      auto repeat = operand->get().getDefiningOp<BroadcastOp>();
+      if (!repeat || !isRepeatedMatrix(repeat, op, shapeOf(other->get())))
+        continue;
+      rewriter.modifyOpInPlace(
+          op, [&, operand = operand] { operand->set(repeat.getInput()); });
+      return success();
+    }
+    return rewriter.notifyMatchFailure(op, "no matrix is repeated");
+  }
+
+private:
+  /// Whether the other side alone has all matrices of the result.
+  static bool isRepeatedMatrix(BroadcastOp repeat, MatmulOp op,
+                               ArrayRef<int64_t> other) {
+    ArrayRef<int64_t> from = shapeOf(repeat.getInput()), to = shapeOf(repeat),
+                      result = shapeOf(op);
+    return from.size() >= 2 && from.take_back(2) == to.take_back(2) &&
+           other.size() == result.size() &&
+           other.drop_back(2) == result.drop_back(2);
   }
 };
 
@@ -280,8 +250,8 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
 } // namespace
 
 void mpc::populateSinkPatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<SimplifyTranspose, SimplifyReshape, SinkTransposeThroughElementwise,
-           SinkReshapeThroughElementwise, SinkBroadcastThroughElementwise,
-           FoldIntoMatmul, PermuteRowsOfMatmul>(patterns.getContext());
+  patterns.add<SimplifyTranspose, SinkTransposeThroughElementwise,
+               SinkBroadcastThroughElementwise, FoldIntoMatmul,
+               FoldRepeatIntoMatmul, PermuteRowsOfMatmul>(
+      patterns.getContext());
 }

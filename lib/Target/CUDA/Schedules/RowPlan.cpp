@@ -189,18 +189,47 @@ static bool isMovement(Operation *op) {
                                 [](int64_t stride) { return stride == 1; }));
 }
 
+/// Puts the chain of movement that ends in `value` into `movement` and returns
+/// what it begins with.
+static Value takeMovement(Value value, SmallVectorImpl<Operation *> &movement) {
+  for (; isMovement(value.getDefiningOp());
+       value = value.getDefiningOp()->getOperand(0))
+    movement.insert(movement.begin(), value.getDefiningOp());
+  return value;
+}
+
 /// A result may be elementwise in a tensor that is moved once the rows are
-/// done.
+/// done, and be moved itself.
 LogicalResult RowPlan::findMovement(RowResult &result) const {
+  SmallVector<Operation *> last;
+  Value computed = takeMovement(result.result, last);
+  FailureOr<Value> moved = findMoved(computed);
+  if (failed(moved))
+    return failure();
+  if (!*moved) {
+    if (last.empty())
+      return failure();
+    result.movement = std::move(last);
+    result.row = computed;
+    return success();
+  }
+  result.storing = std::move(last);
+  result.row = takeMovement(*moved, result.movement);
+  return success();
+}
+
+/// The tensor of the shape of `computed` in which that is elementwise and which
+/// is moved; null where it is computed without movement.
+FailureOr<Value> RowPlan::findMoved(Value computed) const {
   Value moved;
   llvm::SetVector<Value> work;
-  work.insert(result.result);
+  work.insert(computed);
   for (size_t i = 0; i < work.size(); ++i) {
     Operation *op = work[i].getDefiningOp();
     if (!op || !dependsOnRows(work[i]))
       continue;
     if (isMovement(op)) {
-      if (moved || shapeOf(work[i]) != shapeOf(result.result))
+      if (moved || shapeOf(work[i]) != shapeOf(computed))
         return failure();
       moved = work[i];
     } else if (isa<ElementwiseOpInterface>(op)) {
@@ -209,14 +238,7 @@ LogicalResult RowPlan::findMovement(RowResult &result) const {
       return failure();
     }
   }
-  if (!moved)
-    return failure();
-  Value row = moved;
-  for (; isMovement(row.getDefiningOp());
-       row = row.getDefiningOp()->getOperand(0))
-    result.movement.insert(result.movement.begin(), row.getDefiningOp());
-  result.row = row;
-  return success();
+  return moved;
 }
 
 LogicalResult RowPlan::analyze(bool withMovement) {

@@ -101,6 +101,7 @@ private:
   void takeColumnSums(mlir::func::FuncOp kernel, mlir::IRMapping &mapping);
   mlir::LogicalResult analyze(bool withMovement);
   mlir::LogicalResult findMovement(RowResult &result) const;
+  mlir::FailureOr<mlir::Value> findMoved(mlir::Value computed) const;
   void findKept();
   void findLanes();
 

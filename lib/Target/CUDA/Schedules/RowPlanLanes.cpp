@@ -76,8 +76,8 @@ void RowPlan::findLanes() {
     tensors.push_back(result.row);
     if (!result.movement.empty())
       emitter.bindSource(result.moved(), {});
-    if (result.result != result.row)
-      tensors.push_back(result.result);
+    if (result.computed() != result.row)
+      tensors.push_back(result.computed());
   }
   for (const RowColumnSum &sum : columnSums()) {
     tensors.push_back(sum.operand);
@@ -86,7 +86,7 @@ void RowPlan::findLanes() {
   }
   auto isResult = [&](Value value) {
     return llvm::any_of(results(), [&](const RowResult &result) {
-      return result.result == value;
+      return result.computed() == value;
     });
   };
 
@@ -132,9 +132,9 @@ void RowPlan::findLanes() {
   };
   auto stores = [&](const RowResult &result) {
     return (isPerRow(result.row) && !rows.isVertical()) ||
-           llvm::all_of(result.movement, [&](Operation *op) {
-             return movesVectors(op, vectorLanes);
-           });
+           llvm::all_of(
+               llvm::concat<Operation *const>(result.movement, result.storing),
+               [&](Operation *op) { return movesVectors(op, vectorLanes); });
   };
   while (vectorLanes > 1 &&
          !(llvm::all_of(tensors, fits) && llvm::all_of(results(), stores)))

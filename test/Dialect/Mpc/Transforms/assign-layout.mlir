@@ -228,3 +228,103 @@ func.func @repeated(%x: tensor<2x4x4x8xf32>, %g: tensor<2x8x1x1xbf16>) -> tensor
   %3 = mpc.add %0, %2 : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
   return %3 : tensor<2x8x4x4xf32>
 }
+
+// Between images of one pixel a transpose is a reshape; bias and activation go before it.
+// CHECK-LABEL: func.func @one_pixel
+// CHECK: %[[CONV:.+]] = mpc.conv {{.*}} -> tensor<2x1x1x3xf32>
+// CHECK: %[[BIAS:.+]] = mpc.constant dense<{{.*}}1.000000e+00, 2.000000e+00, 3.000000e+00{{.*}}> : tensor<1x1x3xf32>
+// CHECK: %[[SUM:.+]] = mpc.add %[[CONV]], %[[BIAS]] {{.*}} -> tensor<2x1x1x3xf32>
+// CHECK: %[[ACTIVE:.+]] = mpc.sigmoid %[[SUM]] : tensor<2x1x1x3xf32>
+// CHECK: mpc.conv %[[ACTIVE]]
+func.func @one_pixel(%x: tensor<2x4x1x1xf32>, %v: tensor<3x4x1x1xf32>, %w: tensor<4x3x1x1xf32>) -> tensor<2x4x1x1xf32> {
+  %b = mpc.constant dense<[[[1.0]], [[2.0]], [[3.0]]]> : tensor<3x1x1xf32>
+  %0 = mpc.conv %x, %v strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<2x4x1x1xf32>, tensor<3x4x1x1xf32>) -> tensor<2x3x1x1xf32>
+  %1 = mpc.add %0, %b : (tensor<2x3x1x1xf32>, tensor<3x1x1xf32>) -> tensor<2x3x1x1xf32>
+  %2 = mpc.sigmoid %1 : tensor<2x3x1x1xf32>
+  %3 = mpc.conv %2, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<2x3x1x1xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x1x1xf32>
+  return %3 : tensor<2x4x1x1xf32>
+}
+
+// What repeats along whole dimensions of both shapes, and an argument, follow; what repeats
+// inside of a joined dimension holds the reshape where it is, and so does the movement of blocks,
+// whose kernel adds in the image's shape.
+// CHECK-LABEL: func.func @reshape_of_product
+// CHECK: %[[PRODUCT:.+]] = mpc.matmul
+// CHECK: %[[SUM:.+]] = mpc.add %[[PRODUCT]], %{{.+}} -> tensor<6x4xf32>
+// CHECK: %[[GIVEN:.+]] = mpc.reshape %{{.+}} : tensor<3x2x4xf32> to tensor<6x4xf32>
+// CHECK: %[[RESULT:.+]] = mpc.mul %[[GIVEN]], %[[SUM]]
+// CHECK: mpc.reshape %[[RESULT]] : tensor<6x4xf32> to tensor<3x2x4xf32>
+// CHECK-LABEL: func.func @reshape_stays
+// CHECK: %[[BACK:.+]] = mpc.reshape %{{.+}} : tensor<6x4xf32> to tensor<3x2x4xf32>
+// CHECK: mpc.add %[[BACK]], %{{.+}} : (tensor<3x2x4xf32>, tensor<3x1x4xf32>)
+// CHECK-LABEL: func.func @blocks_stay
+// CHECK: mpc.add %{{.+}}, %{{.+}} : (tensor<1x4x4x8xf32>, tensor<8xf32>)
+func.func @reshape_of_product(%x: tensor<6x5xf32>, %w: tensor<5x4xf32>, %b: tensor<4xf32>, %y: tensor<3x2x4xf32>) -> tensor<3x2x4xf32> {
+  %0 = mpc.matmul %x, %w : (tensor<6x5xf32>, tensor<5x4xf32>) -> tensor<6x4xf32>
+  %1 = mpc.reshape %0 : tensor<6x4xf32> to tensor<3x2x4xf32>
+  %2 = mpc.add %1, %b : (tensor<3x2x4xf32>, tensor<4xf32>) -> tensor<3x2x4xf32>
+  %3 = mpc.mul %y, %2 : (tensor<3x2x4xf32>, tensor<3x2x4xf32>) -> tensor<3x2x4xf32>
+  return %3 : tensor<3x2x4xf32>
+}
+func.func @reshape_stays(%x: tensor<6x5xf32>, %w: tensor<5x4xf32>, %b: tensor<3x1x4xf32>) -> tensor<3x2x4xf32> {
+  %0 = mpc.matmul %x, %w : (tensor<6x5xf32>, tensor<5x4xf32>) -> tensor<6x4xf32>
+  %1 = mpc.reshape %0 : tensor<6x4xf32> to tensor<3x2x4xf32>
+  %2 = mpc.add %1, %b : (tensor<3x2x4xf32>, tensor<3x1x4xf32>) -> tensor<3x2x4xf32>
+  return %2 : tensor<3x2x4xf32>
+}
+func.func @blocks_stay(%x: tensor<4x5xf32>, %w: tensor<5x32xf32>, %b: tensor<8xf32>) -> tensor<1x4x4x8xf32> {
+  %0 = mpc.matmul %x, %w : (tensor<4x5xf32>, tensor<5x32xf32>) -> tensor<4x32xf32>
+  %1 = mpc.reshape %0 : tensor<4x32xf32> to tensor<1x2x2x2x2x8xf32>
+  %2 = mpc.transpose %1 [0, 1, 3, 2, 4, 5] : tensor<1x2x2x2x2x8xf32> to tensor<1x2x2x2x2x8xf32>
+  %3 = mpc.reshape %2 : tensor<1x2x2x2x2x8xf32> to tensor<1x4x4x8xf32>
+  %4 = mpc.add %3, %b : (tensor<1x4x4x8xf32>, tensor<8xf32>) -> tensor<1x4x4x8xf32>
+  return %4 : tensor<1x4x4x8xf32>
+}
+
+// The matrix that all matrices of the other side meet is not repeated; one that makes new
+// matrices is.
+// CHECK-LABEL: func.func @repeated_matrix
+// CHECK-NOT: mpc.broadcast
+// CHECK: mpc.matmul %{{.+}}, %{{.+}} : (tensor<1x4x5xf32>, tensor<3x5x6xf32>)
+// CHECK: mpc.matmul %{{.+}}, %{{.+}} : (tensor<3x5x6xf32>, tensor<6x4xf32>)
+// CHECK-LABEL: func.func @more_matrices
+// CHECK: mpc.broadcast
+// CHECK: mpc.matmul
+func.func @repeated_matrix(%x: tensor<1x4x5xf32>, %y: tensor<3x5x6xf32>, %z: tensor<6x4xf32>) -> (tensor<3x4x6xf32>, tensor<3x5x4xf32>) {
+  %0 = mpc.broadcast %x : tensor<1x4x5xf32> to tensor<3x4x5xf32>
+  %1 = mpc.matmul %0, %y : (tensor<3x4x5xf32>, tensor<3x5x6xf32>) -> tensor<3x4x6xf32>
+  %2 = mpc.broadcast %z : tensor<6x4xf32> to tensor<3x6x4xf32>
+  %3 = mpc.matmul %y, %2 : (tensor<3x5x6xf32>, tensor<3x6x4xf32>) -> tensor<3x5x4xf32>
+  return %1, %3 : tensor<3x4x6xf32>, tensor<3x5x4xf32>
+}
+func.func @more_matrices(%x: tensor<1x4x5xf32>, %y: tensor<5x6xf32>) -> tensor<3x4x6xf32> {
+  %0 = mpc.broadcast %x : tensor<1x4x5xf32> to tensor<3x4x5xf32>
+  %1 = mpc.matmul %0, %y : (tensor<3x4x5xf32>, tensor<5x6xf32>) -> tensor<3x4x6xf32>
+  return %1 : tensor<3x4x6xf32>
+}
+
+// Images side by side are channels last where a convolution reads them so. The argument is
+// transposed once, also for a concat that nothing else asks for.
+// CHECK-LABEL: func.func @dense_layers
+// CHECK: %[[LAST:.+]] = mpc.transpose %{{.+}} [0, 2, 3, 1] : tensor<1x4x3x3xf32>
+// CHECK: mpc.concat %[[LAST]], %{{.+}} axis(3) {{.*}} -> tensor<1x3x3x6xf32>
+// CHECK: mpc.relu
+// CHECK: mpc.conv
+// CHECK: %[[ALL:.+]] = mpc.concat %[[LAST]], %{{.+}}, %{{.+}} axis(3) {{.*}} -> tensor<1x3x3x8xf32>
+// CHECK: mpc.transpose %[[ALL]] [0, 3, 1, 2]
+// CHECK-NOT: mpc.transpose
+// CHECK-LABEL: func.func @argument_first
+// CHECK: mpc.concat %{{.+}}, %{{.+}} axis(1) {{.*}} -> tensor<1x6x3x3xf32>
+func.func @dense_layers(%x: tensor<1x4x3x3xf32>, %v: tensor<2x4x1x1xf32>, %w: tensor<2x6x1x1xf32>) -> tensor<1x8x3x3xf32> {
+  %0 = mpc.conv %x, %v strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x4x3x3xf32>, tensor<2x4x1x1xf32>) -> tensor<1x2x3x3xf32>
+  %1 = mpc.concat %x, %0 axis(1) : (tensor<1x4x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x6x3x3xf32>
+  %2 = mpc.relu %1 : tensor<1x6x3x3xf32>
+  %3 = mpc.conv %2, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x6x3x3xf32>, tensor<2x6x1x1xf32>) -> tensor<1x2x3x3xf32>
+  %4 = mpc.concat %x, %0, %3 axis(1) : (tensor<1x4x3x3xf32>, tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x8x3x3xf32>
+  return %4 : tensor<1x8x3x3xf32>
+}
+func.func @argument_first(%x: tensor<1x4x3x3xf32>, %y: tensor<1x3x3x2xf32>) -> tensor<1x6x3x3xf32> {
+  %0 = mpc.transpose %y [0, 3, 1, 2] : tensor<1x3x3x2xf32> to tensor<1x2x3x3xf32>
+  %1 = mpc.concat %x, %0 axis(1) : (tensor<1x4x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x6x3x3xf32>
+  return %1 : tensor<1x6x3x3xf32>
+}

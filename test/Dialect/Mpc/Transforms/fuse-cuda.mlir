@@ -188,3 +188,110 @@ func.func @tokens(%c: tensor<2x1x8xf32>, %p: tensor<2x4x8xf32>, %s: tensor<8xf32
   %2 = mpc.layer_norm %1, %s axis(2) epsilon(1.0e-5) : (tensor<2x8x8xf32>, tensor<8xf32>) -> tensor<2x8x8xf32>
   return %2 : tensor<2x8x8xf32>
 }
+
+// A product stores channels first where what it is added to has that order.
+// CHECK-LABEL: func.func @pixels_of_tokens
+// CHECK: mpc.fusion kind(contraction)
+// CHECK-NEXT: mpc.matmul
+// CHECK-NEXT: mpc.transpose
+// CHECK-NEXT: mpc.reshape
+// CHECK-NEXT: mpc.add
+// CHECK-NOT: mpc.fusion
+// CPU-LABEL: func.func @pixels_of_tokens
+// CPU: mpc.fusion kind(contraction)
+// CPU: mpc.fusion kind(transpose)
+func.func @pixels_of_tokens(%x: tensor<2x64x32xbf16>, %w: tensor<32x32xbf16>, %y: tensor<2x32x8x8xf32>) -> tensor<2x32x8x8xf32> {
+  %0 = mpc.matmul %x, %w : (tensor<2x64x32xbf16>, tensor<32x32xbf16>) -> tensor<2x64x32xf32>
+  %1 = mpc.transpose %0 [0, 2, 1] : tensor<2x64x32xf32> to tensor<2x32x64xf32>
+  %2 = mpc.reshape %1 : tensor<2x32x64xf32> to tensor<2x32x8x8xf32>
+  %3 = mpc.add %y, %2 : (tensor<2x32x8x8xf32>, tensor<2x32x8x8xf32>) -> tensor<2x32x8x8xf32>
+  return %3 : tensor<2x32x8x8xf32>
+}
+
+// A number per row is loaded from where it stands.
+// CHECK-LABEL: func.func @scaled_rows
+// CHECK: mpc.fusion kind(contraction)
+// CHECK-NEXT: mpc.matmul
+// CHECK-NEXT: mpc.transpose
+// CHECK-NEXT: mpc.mul
+// CHECK-NOT: mpc.fusion
+func.func @scaled_rows(%x: tensor<4x8x16xbf16>, %w: tensor<4x16x16xbf16>, %s: tensor<8x1x4xf32>) -> tensor<4x8x16xf32> {
+  %0 = mpc.matmul %x, %w : (tensor<4x8x16xbf16>, tensor<4x16x16xbf16>) -> tensor<4x8x16xf32>
+  %1 = mpc.transpose %s [2, 0, 1] : tensor<8x1x4xf32> to tensor<4x8x1xf32>
+  %2 = mpc.mul %0, %1 : (tensor<4x8x16xf32>, tensor<4x8x1xf32>) -> tensor<4x8x16xf32>
+  return %2 : tensor<4x8x16xf32>
+}
+
+// What is multiplied once is computed on the way: joined, scaled, rounded.
+// CHECK-LABEL: func.func @computed_pixels
+// CHECK: mpc.fusion kind(convolution)
+// CHECK-NEXT: mpc.concat
+// CHECK-NEXT: mpc.mul
+// CHECK-NEXT: mpc.relu
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.conv
+// CHECK-NOT: mpc.fusion
+// CPU-LABEL: func.func @computed_pixels
+// CPU: mpc.fusion kind(elementwise)
+// CPU: mpc.fusion kind(convolution)
+func.func @computed_pixels(%x: tensor<1x8x8x16xf32>, %y: tensor<1x8x8x8xf32>, %s: tensor<24xf32>, %w: tensor<16x24x1x1xbf16>) -> tensor<1x8x8x16xf32> {
+  %0 = mpc.concat %x, %y axis(3) : (tensor<1x8x8x16xf32>, tensor<1x8x8x8xf32>) -> tensor<1x8x8x24xf32>
+  %1 = mpc.mul %0, %s : (tensor<1x8x8x24xf32>, tensor<24xf32>) -> tensor<1x8x8x24xf32>
+  %2 = mpc.relu %1 : tensor<1x8x8x24xf32>
+  %3 = mpc.cast %2 : tensor<1x8x8x24xf32> to tensor<1x8x8x24xbf16>
+  %4 = mpc.conv %3, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x8x8x24xbf16>, tensor<16x24x1x1xbf16>) -> tensor<1x8x8x16xf32>
+  return %4 : tensor<1x8x8x16xf32>
+}
+
+// A window meets each pixel nine times, and 512 columns are two blocks: computed before.
+// CHECK-LABEL: func.func @computed_before_window
+// CHECK: mpc.fusion kind(elementwise)
+// CHECK: mpc.fusion kind(convolution)
+// CHECK-LABEL: func.func @computed_before_columns
+// CHECK: mpc.fusion kind(elementwise)
+// CHECK: mpc.fusion kind(contraction)
+func.func @computed_before_window(%x: tensor<1x8x8x16xf32>, %w: tensor<16x16x3x3xbf16>) -> tensor<1x8x8x16xf32> {
+  %0 = mpc.relu %x : tensor<1x8x8x16xf32>
+  %1 = mpc.cast %0 : tensor<1x8x8x16xf32> to tensor<1x8x8x16xbf16>
+  %2 = mpc.conv %1, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) : (tensor<1x8x8x16xbf16>, tensor<16x16x3x3xbf16>) -> tensor<1x8x8x16xf32>
+  return %2 : tensor<1x8x8x16xf32>
+}
+func.func @computed_before_columns(%x: tensor<64x16xf32>, %w: tensor<16x512xbf16>) -> tensor<64x512xf32> {
+  %0 = mpc.relu %x : tensor<64x16xf32>
+  %1 = mpc.cast %0 : tensor<64x16xf32> to tensor<64x16xbf16>
+  %2 = mpc.matmul %1, %w : (tensor<64x16xbf16>, tensor<16x512xbf16>) -> tensor<64x512xf32>
+  return %2 : tensor<64x512xf32>
+}
+
+// A group norm takes what is done per channel, and stores channels last. Where the image is
+// large, storing pixels apart takes longer than a launch that moves tiles.
+// CHECK-LABEL: func.func @group_norm
+// CHECK: mpc.fusion kind(row) {{.*}} -> tensor<2x8x8x16xbf16>
+// CHECK-NEXT: mpc.layer_norm
+// CHECK-NEXT: mpc.reshape
+// CHECK-NEXT: mpc.mul
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.transpose
+// CHECK-NOT: mpc.fusion
+// CPU-LABEL: func.func @group_norm
+// CPU: mpc.fusion kind(row)
+// CPU: mpc.fusion kind(transpose)
+// CHECK-LABEL: func.func @large_group_norm
+// CHECK: mpc.fusion kind(row)
+// CHECK: mpc.fusion kind(transpose)
+func.func @group_norm(%x: tensor<2x4x256xf32>, %g: tensor<1xf32>, %s: tensor<16x1x1xf32>) -> tensor<2x8x8x16xbf16> {
+  %0 = mpc.layer_norm %x, %g axis(2) epsilon(1.0e-5) : (tensor<2x4x256xf32>, tensor<1xf32>) -> tensor<2x4x256xf32>
+  %1 = mpc.reshape %0 : tensor<2x4x256xf32> to tensor<2x16x8x8xf32>
+  %2 = mpc.mul %1, %s : (tensor<2x16x8x8xf32>, tensor<16x1x1xf32>) -> tensor<2x16x8x8xf32>
+  %3 = mpc.cast %2 : tensor<2x16x8x8xf32> to tensor<2x16x8x8xbf16>
+  %4 = mpc.transpose %3 [0, 2, 3, 1] : tensor<2x16x8x8xbf16> to tensor<2x8x8x16xbf16>
+  return %4 : tensor<2x8x8x16xbf16>
+}
+func.func @large_group_norm(%x: tensor<16x32x65536xf32>, %g: tensor<1xf32>, %s: tensor<128x1x1xf32>) -> tensor<16x128x128x128xbf16> {
+  %0 = mpc.layer_norm %x, %g axis(2) epsilon(1.0e-5) : (tensor<16x32x65536xf32>, tensor<1xf32>) -> tensor<16x32x65536xf32>
+  %1 = mpc.reshape %0 : tensor<16x32x65536xf32> to tensor<16x128x128x128xf32>
+  %2 = mpc.mul %1, %s : (tensor<16x128x128x128xf32>, tensor<128x1x1xf32>) -> tensor<16x128x128x128xf32>
+  %3 = mpc.cast %2 : tensor<16x128x128x128xf32> to tensor<16x128x128x128xbf16>
+  %4 = mpc.transpose %3 [0, 2, 3, 1] : tensor<16x128x128x128xbf16> to tensor<16x128x128x128xbf16>
+  return %4 : tensor<16x128x128x128xbf16>
+}

@@ -97,3 +97,17 @@ func.func private @sums_over_few_rows(%x: tensor<64x128xf32>) -> (tensor<64x128x
   %3 = mpc.reduce_mean %1 axes([0, 1]) : tensor<64x128xf32> -> tensor<f32>
   return %1, %3 : tensor<64x128xf32>, tensor<f32>
 }
+
+// A group norm whose channels are scaled and stored last: its elements lie apart.
+// CHECK-LABEL: func.func private @scaled_and_moved
+// CHECK-SAME: family = "row"
+// CHECK-SAME: team = #tile.team<members = 1024, steps = 2, keep = registers>
+func.func private @scaled_and_moved(%x: tensor<2x32x2048xbf16>, %g: tensor<1xf32>, %s: tensor<64x1x1xf32>) -> tensor<2x32x32x64xbf16> attributes {mpc.kernel_kind = "row"} {
+  %0 = mpc.cast %x : tensor<2x32x2048xbf16> to tensor<2x32x2048xf32>
+  %1 = mpc.layer_norm %0, %g axis(2) epsilon(1.0e-5) : (tensor<2x32x2048xf32>, tensor<1xf32>) -> tensor<2x32x2048xf32>
+  %2 = mpc.reshape %1 : tensor<2x32x2048xf32> to tensor<2x64x32x32xf32>
+  %3 = mpc.mul %2, %s : (tensor<2x64x32x32xf32>, tensor<64x1x1xf32>) -> tensor<2x64x32x32xf32>
+  %4 = mpc.cast %3 : tensor<2x64x32x32xf32> to tensor<2x64x32x32xbf16>
+  %5 = mpc.transpose %4 [0, 2, 3, 1] : tensor<2x64x32x32xbf16> to tensor<2x32x32x64xbf16>
+  return %5 : tensor<2x32x32x64xbf16>
+}

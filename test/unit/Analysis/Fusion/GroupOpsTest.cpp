@@ -145,6 +145,51 @@ TEST_F(GroupOpsTest, TheLargestSavingGoesFirst) {
     EXPECT_EQ(decisions[i].into, opAt(block, 4 - 2 * i)) << i;
 }
 
+TEST_F(GroupOpsTest, ALoopBeforeAProductJoinsLastAndAsAWhole) {
+  OwningOpRef<ModuleOp> module = parse(R"(
+  func.func @main(%x: tensor<64x32xf32>, %y: tensor<64x32xf32>, %w: tensor<32x16xbf16>) -> tensor<64x16xf32> {
+    %0 = mpc.add %x, %y : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+    %1 = mpc.relu %0 : tensor<64x32xf32>
+    %2 = mpc.cast %1 : tensor<64x32xf32> to tensor<64x32xbf16>
+    %3 = mpc.matmul %2, %w : (tensor<64x32xbf16>, tensor<32x16xbf16>) -> tensor<64x16xf32>
+    return %3 : tensor<64x16xf32>
+  })");
+  Block &block = blockOf(*module);
+  FusionGraph onGpu(block);
+  std::vector<FusionDecision> decisions = groupOps(onGpu, block, gpu);
+  ASSERT_EQ(decisions.size(), 3u);
+  EXPECT_EQ(decisions.back().step, FusionStep::OperandLoop);
+  EXPECT_EQ(decisions.back().into, opAt(block, 3));
+  EXPECT_EQ(onGpu.groupOf(opAt(block, 0)), onGpu.groupOf(opAt(block, 3)));
+  // Micro-kernels copy panels.
+  FusionGraph onCpu(block);
+  groupOps(onCpu, block, cpu);
+  EXPECT_EQ(onCpu.groupOf(opAt(block, 0)), onCpu.groupOf(opAt(block, 2)));
+  EXPECT_NE(onCpu.groupOf(opAt(block, 0)), onCpu.groupOf(opAt(block, 3)));
+}
+
+TEST_F(GroupOpsTest, AScatteredStoreTakesASectorForEachElement) {
+  OwningOpRef<ModuleOp> module = parse(R"(
+  func.func @main(%x: tensor<1024x512xf32>) -> tensor<512x1024xf32> {
+    %0 = mpc.softmax %x axis(1) : tensor<1024x512xf32>
+    %1 = mpc.transpose %0 [1, 0] : tensor<1024x512xf32> to tensor<512x1024xf32>
+    return %1 : tensor<512x1024xf32>
+  })");
+  Block &block = blockOf(*module);
+  FusionGraph graph(block);
+  GroupRules(graph, block, gpu).classify();
+  FusionCost cost(gpu, graph);
+  FusionGroup *row = graph.groupOf(opAt(block, 0)),
+              *transpose = graph.groupOf(opAt(block, 1));
+  FusionSaving whole = cost.ofMerge(row, transpose),
+               scattered = cost.ofScatter(row, transpose);
+  EXPECT_EQ(scattered.bytes, whole.bytes);
+  // Eight times the bytes of the result, at three times the bandwidth.
+  EXPECT_DOUBLE_EQ(scattered.extraSeconds,
+                   1024 * 512 * 4 * 8.0 / 3 / gpu.bytesPerSecond());
+  EXPECT_DOUBLE_EQ(scattered.seconds, whole.seconds - scattered.extraSeconds);
+}
+
 TEST_F(GroupOpsTest, GroupsPartitionTheBlockInAnOrderThatWorks) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
