@@ -10,6 +10,7 @@
 
 #include "Flags.h"
 
+#include "mpc/Analysis/PairedColumns.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -241,6 +242,11 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
+  // What hands out the halves stays as it is from here on. A library has no
+  // epilogue that meets two sums.
+  if (int64_t block = PairedColumns::blockFor(kernels);
+      block && !options.libraryGemms)
+    func.addPass(createPairContractionsPass({block}));
   if (kernels.panelColumns) {
     PackConstantsPassOptions pack;
     pack.columns = kernels.panelColumns;

@@ -89,6 +89,7 @@
 // Panels are the CPU's: no constant is packed for another target.
 // CUDA: mpc-assign-layout,
 // CUDA: cse,
+// CUDA-NEXT: mpc-pair-contractions{block=8},
 // CUDA-NEXT: mpc-verify-stage{stage=layout}
 
 // LAYOUT: builtin.module(
@@ -103,6 +104,7 @@
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
+// LAYOUT-NEXT: mpc-pair-contractions{block={{8|16}}},
 // LAYOUT-NEXT: mpc-pack-constants{bf16-depth={{[12]}} columns=[[COLUMNS]] f16-depth={{[12]}} int8-depth={{[24]}} other-int8-depth={{[24]}}},
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-verify-stage{stage=layout}

@@ -12,6 +12,7 @@
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mpc/Analysis/Fusion/Views.h"
+#include "mpc/Analysis/PairedColumns.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -86,8 +87,22 @@ void GroupRules::classify() {
   }
   if (kernels.takesWhole(AttentionGradientOp::getOperationName()))
     joinAttentionGradients();
+  joinHalves();
   joinUpdates();
   joinChecks();
+}
+
+/// A product of paired columns hands out their halves itself.
+void GroupRules::joinHalves() {
+  for (Operation *op : ops) {
+    std::optional<PairedColumns> pair = PairedColumns::of(op);
+    if (!pair || pair->block != PairedColumns::blockFor(kernels))
+      continue;
+    FusionGroup *group = graph.groupOf(op);
+    for (Operation *view : pair->views)
+      takeReader(group, view);
+    group->shape = shapeOf(pair->halves[0]);
+  }
 }
 
 //===----------------------------------------------------------------------===//

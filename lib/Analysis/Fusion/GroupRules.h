@@ -99,6 +99,7 @@ private:
   void joinChecks();
   void joinInto(llvm::ArrayRef<mlir::Operation *> members, FusionKind kind);
   void joinAttentionGradients();
+  void joinHalves();
   void takeReader(FusionGroup *group, mlir::Operation *op);
 
   FusionGraph &graph;

@@ -185,6 +185,7 @@ FailureOr<Contraction> Contraction::get(Operation *op,
     if (failed(shape))
       return failure();
     c.product = *shape;
+    c.pair = PairedColumns::of(op);
   }
   auto isSigned = [](Value value) {
     return !getElementTypeOrSelf(value.getType()).isUnsignedInteger();

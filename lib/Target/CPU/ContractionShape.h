@@ -15,6 +15,7 @@
 #include "ConvolutionGeometry.h"
 #include "MicroKernel.h"
 
+#include "mpc/Analysis/PairedColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -136,6 +137,8 @@ struct Contraction {
   PackedAttr packed;
   PanelForm panelForm = PanelForm::Plain;
   bool transposeLhs = false, transposeRhs = false;
+  /// Of a product of two halves of columns that an epilogue meets.
+  std::optional<PairedColumns> pair;
   /// Of a product, or the `[depth, n]` that are packed.
   ProductShape product;
   /// Of convolutions and their filters' gradients.

@@ -162,19 +162,41 @@ void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
                                    Value column, int64_t used) {
   auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
   bool vectors = columnDim + 1 == type.getRank();
-  auto storeRun = [&](Value row, Value offset, int64_t lanes, Value mask) {
+  auto load = [&](Value row, Value offset, int64_t lanes) -> Value {
     Value at = math.add(math.mul(row, pitch), offset);
-    Value values =
-        lanes > 1 ? Value(vector::LoadOp::create(
-                        b, loc, VectorType::get({lanes}, sumType), tile, at))
-                  : Value(memref::LoadOp::create(b, loc, tile, at));
+    if (lanes == 1)
+      return memref::LoadOp::create(b, loc, tile, at);
+    return vector::LoadOp::create(b, loc, VectorType::get({lanes}, sumType),
+                                  tile, at);
+  };
+  auto storeValues = [&](ArrayRef<Value> values, Value row, Value place,
+                         int64_t lanes, Value mask) {
     SmallVector<Value> position = indices(row);
-    position.insert(position.begin() + columnDim, math.add(column, offset));
+    position.insert(position.begin() + columnDim, place);
     ElementEmitter emitter = makeEmitter();
     if (failed(stored.store(emitter, arguments.outputs(), values, position,
                             lanes, mask)))
       status = failure();
   };
+  auto storeRun = [&](Value row, Value offset, int64_t lanes, Value mask) {
+    storeValues(load(row, offset, lanes), row, math.add(column, offset), lanes,
+                mask);
+  };
+  if (contraction.pair) {
+    // Panels are whole blocks, and so are both halves.
+    const PairedColumns &pair = *contraction.pair;
+    Value first = math.div(column, 2);
+    int64_t most = std::min(2 * lanes, pair.block);
+    return math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+      forPowers(used / 2, most, [&](int64_t at, int64_t run) {
+        SmallVector<Value, 2> values;
+        for (int64_t half : {0, 1})
+          values.push_back(
+              load(row, math.constant(pair.placeOf(at, half)), run));
+        storeValues(values, row, math.add(first, at), run, Value());
+      });
+    });
+  }
   math.loop(math.constant(0), rowCount, 1, [&](Value row) {
     if (!vectors) {
       math.loop(used, [&](Value offset) { storeRun(row, offset, 1, Value()); });

@@ -458,6 +458,10 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   if (columns % c.lanes)
     return refuse() << "has " << columns << " columns, no multiple of the "
                     << c.lanes << " lanes of " << c.sumType << " sums";
+  if (c.pair && columns % (2 * c.pair->block))
+    return refuse() << "has " << columns << " columns, no multiple of the "
+                    << 2 * c.pair->block
+                    << " in which both halves of pairs stand";
   // Sums, the panel's vectors and a row's factor.
   int64_t vectors = c.vectors(columns), registers = c.target.registers();
   if (isTiled(c.unit)) {

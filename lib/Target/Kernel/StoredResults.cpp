@@ -9,6 +9,7 @@
 #include "IndexMath.h"
 #include "MathExpansion.h"
 
+#include "mpc/Analysis/PairedColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -52,16 +53,18 @@ static SmallVector<int64_t> rowMajorStrides(Value value) {
 
 using ResultOrders = DenseMap<Value, std::optional<ResultOrder>>;
 
-/// The order of each value that is elementwise in `result`, or a transpose or
-/// slice of such a value; nothing for a value that mixes two.
-static ResultOrders findOrders(func::FuncOp kernel, Value result) {
+/// The order of each value that is elementwise in `roots`, which have one
+/// shape, or a transpose or slice of such a value; nothing for a value that
+/// mixes two.
+static ResultOrders findOrders(func::FuncOp kernel, ArrayRef<Value> roots) {
   ResultOrders orders;
-  auto type = cast<RankedTensorType>(result.getType());
+  auto type = cast<RankedTensorType>(roots.front().getType());
   ResultOrder own;
   own.dimensions = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
   own.first.assign(type.getRank(), 0);
   own.shape.assign(type.getShape().begin(), type.getShape().end());
-  orders[result] = own;
+  for (Value root : roots)
+    orders[root] = own;
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (!isa<TransposeOp, SliceOp, ElementwiseOpInterface>(op))
       continue;
@@ -94,8 +97,10 @@ static Value behindReshapes(Value value, const ResultOrders &orders) {
 }
 
 StoredResults::StoredResults(func::FuncOp kernel, Operation *anchor)
-    : anchor(anchor->getResult(0)) {
-  ResultOrders orders = findOrders(kernel, this->anchor);
+    : roots({anchor->getResult(0)}) {
+  if (std::optional<PairedColumns> pair = PairedColumns::of(anchor))
+    roots.assign(pair->halves.begin(), pair->halves.end());
+  ResultOrders orders = findOrders(kernel, roots);
   for (OpOperand &output :
        kernel.getBody().front().getTerminator()->getOpOperands()) {
     Value source = behindReshapes(output.get(), orders);
@@ -207,7 +212,7 @@ StoredResults::ofEach(func::FuncOp kernel, Operation *anchor) {
 }
 
 bool StoredResults::fits(const StoredResult &result) const {
-  auto type = cast<RankedTensorType>(anchor.getType());
+  auto type = cast<RankedTensorType>(roots.front().getType());
   int64_t last = type.getRank() - 1;
   if (!result.order ||
       cast<RankedTensorType>(result.value.getType()).getShape() !=
@@ -225,10 +230,10 @@ bool StoredResults::fits() const {
 LogicalResult StoredResults::check() const {
   for (const StoredResult &result : results)
     if (!fits(result))
-      return anchor.getDefiningOp()->emitError()
+      return roots.front().getDefiningOp()->emitError()
              << "an epilogue result has the type " << result.value.getType()
              << "; it must be elementwise in the contraction's result, "
-             << anchor.getType()
+             << roots.front().getType()
              << ", or a transpose or slice of that which keeps the last "
                 "dimension";
   return success();
@@ -241,24 +246,28 @@ Value StoredResults::outputMemory(ElementEmitter &emitter, Value output,
   if (type.getShape() == shape)
     return output;
   return memref::ReinterpretCastOp::create(
-      emitter.getBuilder(), anchor.getLoc(),
+      emitter.getBuilder(), roots.front().getLoc(),
       MemRefType::get(shape, type.getElementType()), output,
       /*offset=*/0, shape, rowMajorStrides(stored.value));
 }
 
 LogicalResult StoredResults::store(ElementEmitter &emitter,
-                                   ArrayRef<Value> outputs, Value sums,
-                                   ValueRange indices, int64_t lanes,
-                                   Value mask) const {
-  Type element = getElementTypeOrSelf(anchor.getType()),
-       carried = carriedType(element);
-  if (Type from = getElementTypeOrSelf(sums.getType()); from != carried) {
-    ValueMath math(emitter.getBuilder(), anchor.getLoc());
-    sums = from.getIntOrFloatBitWidth() > carried.getIntOrFloatBitWidth()
-               ? math.truncateFloat(sums, carried)
-               : math.extendFloat(sums, carried);
+                                   ArrayRef<Value> outputs,
+                                   ArrayRef<Value> sums, ValueRange indices,
+                                   int64_t lanes, Value mask) const {
+  Value anchor = roots.front();
+  for (auto [root, sum] : llvm::zip_equal(roots, sums)) {
+    Type element = getElementTypeOrSelf(root.getType()),
+         carried = carriedType(element);
+    Value value = sum;
+    if (Type from = getElementTypeOrSelf(sum.getType()); from != carried) {
+      ValueMath math(emitter.getBuilder(), root.getLoc());
+      value = from.getIntOrFloatBitWidth() > carried.getIntOrFloatBitWidth()
+                  ? math.truncateFloat(sum, carried)
+                  : math.extendFloat(sum, carried);
+    }
+    emitter.bindValue(root, emitter.round(value, element));
   }
-  emitter.bindValue(anchor, emitter.round(sums, element));
   OpBuilder &builder = emitter.getBuilder();
   IndexMath math{builder, anchor.getLoc()};
   for (const StoredResult &stored : results) {

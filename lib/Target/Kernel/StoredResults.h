@@ -5,7 +5,8 @@
 // A contraction's epilogue: elementwise ops, transposes and slices that keep
 // rows whole, and reshapes between the sums and the kernel's outputs. Where an
 // anchor has several results, each has an epilogue of its own, and outputs may
-// be concats of these.
+// be concats of these. Where a product's columns are pairs, the epilogue begins
+// with both halves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,9 @@
 
 namespace mpc {
 
-/// How the elements of a value are those of a contraction's result: which of
-/// the result's dimensions each of its own is, and where it begins there.
+/// How the elements of a value are those of a contraction's result (of a half
+/// of it): which of the result's dimensions each of its own is, and where it
+/// begins there.
 struct ResultOrder {
   llvm::SmallVector<int64_t> dimensions, first, shape;
   bool operator==(const ResultOrder &other) const = default;
@@ -46,7 +48,7 @@ struct StoredResult {
 
 class StoredResults {
 public:
-  /// Of the anchor's first result, which all outputs come from.
+  /// Of the anchor's first result or its halves, which all outputs come from.
   StoredResults(mlir::func::FuncOp kernel, mlir::Operation *anchor);
 
   /// Of each result of `anchor`: the outputs that come from it alone. Nothing
@@ -61,24 +63,26 @@ public:
   /// The same without a diagnostic.
   bool fits() const;
 
-  /// Takes `sums` (a scalar or vector in the type of sums) at `indices` of the
-  /// anchor's result through the epilogue to `outputs`. Outputs that are slices
-  /// store what lies in them.
+  /// Takes `sums` (a scalar or vector in the type of sums, of a pair's product
+  /// one of each half) at `indices` of the anchor's result or of its halves
+  /// through the epilogue to `outputs`. Outputs that are slices store what lies
+  /// in them.
   mlir::LogicalResult store(ElementEmitter &emitter,
                             llvm::ArrayRef<mlir::Value> outputs,
-                            mlir::Value sums, mlir::ValueRange indices,
-                            int64_t lanes, mlir::Value mask = {}) const;
+                            llvm::ArrayRef<mlir::Value> sums,
+                            mlir::ValueRange indices, int64_t lanes,
+                            mlir::Value mask = {}) const;
 
   llvm::ArrayRef<StoredResult> all() const { return results; }
 
 private:
-  explicit StoredResults(mlir::Value anchor) : anchor(anchor) {}
+  explicit StoredResults(mlir::Value anchor) : roots({anchor}) {}
   bool fits(const StoredResult &result) const;
   mlir::Value outputMemory(ElementEmitter &emitter, mlir::Value output,
                            const StoredResult &stored) const;
 
-  /// The result.
-  mlir::Value anchor;
+  /// The result, or its halves.
+  llvm::SmallVector<mlir::Value, 2> roots;
   std::vector<StoredResult> results;
 };
 

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "JoinedProducts.h"
 #include "OpEmitter.h"
 
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -36,30 +37,6 @@ struct Branch {
                          : chain.back()->getResult(0);
   }
 };
-
-/// Place of N among the extents of `#mpc.padding`.
-constexpr size_t kColumns = 2;
-
-/// The part of a layer path that all `branches` share.
-StringAttr commonLayer(ArrayRef<Branch> branches) {
-  StringRef common;
-  for (const auto &[index, branch] : llvm::enumerate(branches)) {
-    auto layer = dyn_cast_if_present<StringAttr>(
-        Branch(branch).matmul->getDiscardableAttr(MpcDialect::kLayerAttr));
-    if (!layer)
-      return {};
-    StringRef path = layer.getValue();
-    if (index == 0)
-      common = path;
-    // A path without a slash has no part left to share.
-    while (!common.empty() && common != path &&
-           !path.starts_with((common + "/").str()))
-      common = common.contains('/') ? common.rsplit('/').first : StringRef();
-    if (common.empty())
-      return {};
-  }
-  return StringAttr::get(Branch(branches.front()).matmul.getContext(), common);
-}
 
 /// Whether two ops differ in their operands at most.
 bool isSameOp(Operation *a, Operation *b) {
@@ -179,29 +156,6 @@ SmallVector<AddOp> addMissingBiases(MutableArrayRef<Branch> branches) {
   return added;
 }
 
-/// What mpc-pad-contractions did to all branches together; null where it did
-/// nothing.
-PaddingAttr joinPadding(ArrayRef<Branch> branches) {
-  SmallVector<int64_t> from, to;
-  int64_t extra = 0;
-  for (const Branch &branch : branches) {
-    auto padding = dyn_cast_if_present<PaddingAttr>(
-        branch.matmul->getDiscardableAttr(MpcDialect::kPaddingAttr));
-    if (!padding)
-      return {};
-    if (from.empty()) {
-      from.assign(padding.getFrom().begin(), padding.getFrom().end());
-      to.assign(padding.getTo().begin(), padding.getTo().end());
-    } else {
-      from[kColumns] += padding.getFrom()[kColumns];
-      to[kColumns] += padding.getTo()[kColumns];
-    }
-    extra += padding.getExtraFlops();
-  }
-  return PaddingAttr::get(Branch(branches.front()).matmul.getContext(), from,
-                          to, extra);
-}
-
 /// The weights side by side along `axis`; null where bytes are missing.
 Value joinWeights(OpEmitter &emit, ArrayRef<Value> weights, int64_t axis) {
   SmallVector<ElementsAttr> constants;
@@ -281,10 +235,10 @@ private:
       return copy->getResult(0);
     };
     Value value = append(first, {first.getLhs(), weight}, first.getResult());
-    value.getDefiningOp()->removeDiscardableAttr(MpcDialect::kPaddingAttr);
-    if (PaddingAttr padding = joinPadding(branches))
-      value.getDefiningOp()->setDiscardableAttr(MpcDialect::kPaddingAttr,
-                                                padding);
+    SmallVector<MatmulOp> products;
+    for (Branch &branch : branches)
+      products.push_back(branch.matmul);
+    describeJoint(value.getDefiningOp<MatmulOp>(), products);
     for (size_t step = 0; step < branches.front().chain.size(); ++step) {
       Operation *model = branches.front().chain[step];
       locations.clear();
@@ -317,8 +271,8 @@ private:
       }
       value = append(model, operands, value);
     }
-    StringAttr layer = commonLayer(branches);
-    for (Operation *op : made) {
+    StringAttr layer = commonLayer(products);
+    for (Operation *op : ArrayRef<Operation *>(made).drop_front()) {
       op->removeDiscardableAttr(MpcDialect::kLayerAttr);
       if (layer)
         op->setDiscardableAttr(MpcDialect::kLayerAttr, layer);

@@ -13,6 +13,7 @@
 
 #include "mpc/Analysis/Fusibility.h"
 #include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/PairedColumns.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -51,6 +52,15 @@ void mpc::widenAfterMovement(Block &block) {
   }
 }
 
+/// Whether a product's kernel has `value`, a slice, as a half of its columns:
+/// it narrows what it makes of both.
+static bool isHalf(Value value) {
+  auto slice = value.getDefiningOp<SliceOp>();
+  auto blocks =
+      slice ? slice.getInput().getDefiningOp<ReshapeOp>() : ReshapeOp();
+  return blocks && PairedColumns::of(blocks.getInput().getDefiningOp());
+}
+
 void mpc::narrowBeforeMovement(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     auto cast = dyn_cast<CastOp>(op);
@@ -67,7 +77,7 @@ void mpc::narrowBeforeMovement(Block &block) {
     }
     Operation *producer = source.getDefiningOp();
     if (movements.empty() || !producer || !source.hasOneUse() ||
-        isa<ReshapeOp, TransposeOp, CastOp>(producer) ||
+        isa<ReshapeOp, TransposeOp, CastOp>(producer) || isHalf(source) ||
         !absorbsResultCast(producer, FusionTarget()))
       continue;
     OpBuilder builder(movements.back());

@@ -16,6 +16,7 @@
 #include "StridedView.h"
 
 #include "Target/Kernel/ElementEmitter.h"
+#include "mpc/Analysis/PairedColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include <vector>
@@ -119,11 +120,17 @@ struct GemmProblem {
   /// Where they are not: whether neighbouring columns still lie closer together
   /// than neighbouring rows.
   bool columnsNearer = false;
+  /// Two halves of columns that the epilogue meets: a column of the result is
+  /// then one of each half.
+  std::optional<PairedColumns> pair;
+  /// Values that the epilogue begins with, and columns of each.
+  llvm::SmallVector<mlir::Value> roots() const;
+  int64_t resultColumns() const { return pair ? n / 2 : n; }
   /// What is stored of the sums over k of the left or else the right operand
   /// (GemmSums.h).
   std::vector<GemmSum> sums;
   bool sumsLeft = false;
-  /// Indices of the anchor's result.
+  /// Indices of the anchor's result, of a pair's halves.
   std::function<llvm::SmallVector<mlir::Value>(
       const IndexMath &, mlir::ValueRange batch, mlir::Value row,
       mlir::Value column)>
@@ -171,9 +178,9 @@ public:
   /// Whether neighbours in the first output's memory are rows.
   bool rowsFastest = false;
 
-  /// Stores what `sums` (f32, scalar or `lanes` columns) gives at a place of
-  /// the anchor's result.
-  mlir::LogicalResult emit(GpuKernel &kernel, mlir::Value sums,
+  /// Stores what `sums` (f32, scalar or `lanes` columns; one of each root) give
+  /// at a place of the roots.
+  mlir::LogicalResult emit(GpuKernel &kernel, llvm::ArrayRef<mlir::Value> sums,
                            mlir::ValueRange indices) const;
 
 private:
@@ -190,13 +197,14 @@ private:
                                  llvm::ArrayRef<mlir::Value> place);
 
   mlir::Operation *anchor = nullptr;
+  /// The anchor's result, or its halves.
+  llvm::SmallVector<mlir::Value> roots;
   /// Numbers of the kernel's results that are made of the anchor's.
   llvm::SmallVector<size_t> outputs;
   /// Reshapes and slices that the result reaches, in order: what goes into them
   /// is emitted before what comes out.
   llvm::SmallVector<mlir::Value> steps;
-  /// For every value reached the operand that it comes from; null for the
-  /// anchor's result.
+  /// For every value reached the operand that it comes from; null for roots.
   llvm::DenseMap<mlir::Value, mlir::Value> parents;
 };
 

@@ -57,16 +57,20 @@ private:
   mlir::LogicalResult
   forItems(int64_t count,
            llvm::function_ref<mlir::LogicalResult(mlir::Value)> body);
-  /// Takes the sums of lanesRead() columns of a row of the warp's tile, which
-  /// `read` gives, through the epilogue.
-  mlir::LogicalResult finishElement(mlir::Value warpTileRow,
-                                    mlir::Value warpTileColumn,
-                                    llvm::function_ref<mlir::Value()> read);
+  /// Takes the sums of lanesRead() columns of a row of the warp's tile through
+  /// the epilogue; `read` gives those from a column of the tile on.
+  mlir::LogicalResult
+  finishElement(mlir::Value warpTileRow, mlir::Value warpTileColumn,
+                llvm::function_ref<mlir::Value(mlir::Value column)> read);
   /// Columns that are read together on their way to the epilogue, which takes
   /// as many at once as it can.
   int64_t lanesRead() const;
-  /// Deals an array of `rows` by warpN to the lanes, lanesRead() columns at a
-  /// time.
+  /// Columns of the result in a warp's tile.
+  int64_t warpColumns() const {
+    return problem.pair ? tiles.warpN() / 2 : tiles.warpN();
+  }
+  /// Deals an array of `rows` by warpColumns() to the lanes, lanesRead()
+  /// columns at a time.
   mlir::LogicalResult
   forPlaces(int64_t rows,
             llvm::function_ref<mlir::LogicalResult(mlir::Value row,

@@ -25,7 +25,7 @@ using Moves = SmallVector<SmallVector<int64_t>>;
 } // namespace
 
 GemmEpilogue::GemmEpilogue(func::FuncOp kernel, const GemmProblem &problem)
-    : anchor(problem.anchor) {
+    : anchor(problem.anchor), roots(problem.roots()) {
   for (size_t number = 0; number < kernel.getNumResults(); ++number)
     if (llvm::none_of(problem.sums,
                       [&](const GemmSum &sum) { return sum.output == number; }))
@@ -36,25 +36,29 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
                                              const GemmProblem &problem,
                                              int64_t columns) {
   GemmEpilogue epilogue(kernel, problem);
-  Value result = problem.anchor->getResult(0);
   llvm::DenseMap<Value, Moves> moves;
   llvm::DenseMap<Value, int64_t> runs;
   /// Values whose last dimension is the columns.
   llvm::DenseMap<Value, bool> columnsLast;
-  moves[result] = {};
-  epilogue.parents[result] = {};
-  columnsLast[result] = problem.columnsLast;
-  runs[result] = problem.columnsLast
-                     ? powerOfTwoIn(columns ? columns : problem.n, kMostLanes)
-                     : 1;
+  int64_t run = 1;
+  if (problem.pair)
+    run = powerOfTwoIn(problem.pair->block, kMostLanes);
+  else if (problem.columnsLast)
+    run = powerOfTwoIn(columns ? columns : problem.n, kMostLanes);
+  for (Value root : epilogue.roots) {
+    moves[root] = {};
+    epilogue.parents[root] = {};
+    columnsLast[root] = problem.columnsLast;
+    runs[root] = run;
+  }
 
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     Value parent;
     for (Value operand : op.getOperands()) {
       if (!moves.contains(operand))
         continue;
-      // An element that comes from two places of the result cannot be computed
-      // from one sum.
+      // An element that comes from two places of the roots cannot be computed
+      // from the sums of one.
       if (parent && moves[parent] != moves[operand])
         return std::nullopt;
       parent = operand;
@@ -76,12 +80,13 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
       llvm::append_range(entry, slice.getOffsets());
       llvm::append_range(entry, shapeOfTensor(value));
       path.push_back(entry);
-      int64_t run = last && !shapeOfTensor(value).empty()
-                        ? powerOfTwoIn(slice.getOffsets().back(),
-                                       powerOfTwoIn(shapeOfTensor(value).back(),
-                                                    kMostLanes))
-                        : 1;
-      runs[value] = alignedRunOf(parent, run, runs);
+      int64_t part =
+          last && !shapeOfTensor(value).empty()
+              ? powerOfTwoIn(
+                    slice.getOffsets().back(),
+                    powerOfTwoIn(shapeOfTensor(value).back(), kMostLanes))
+              : 1;
+      runs[value] = alignedRunOf(parent, part, runs);
       epilogue.steps.push_back(value);
     } else if (isa<ReshapeOp>(op)) {
       SmallVector<int64_t> entry = {-1};
@@ -101,7 +106,7 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
     epilogue.parents[value] = parent;
   }
 
-  epilogue.lanes = runs[result];
+  epilogue.lanes = run;
   auto results = kernel.getBody().front().getTerminator()->getOperands();
   if (epilogue.outputs.empty())
     return std::nullopt;
@@ -126,7 +131,7 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
   return epilogue;
 }
 
-LogicalResult GemmEpilogue::emit(GpuKernel &kernel, Value sums,
+LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
                                  ValueRange indices) const {
   OpBuilder &b = kernel.builder;
   Location loc = anchor->getLoc();
@@ -135,12 +140,17 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, Value sums,
   for (auto [argument, memref] :
        llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
     emitter.bindMemory(argument, memref);
-  Value result = anchor->getResult(0);
-  emitter.bindValue(
-      result, emitter.round(sums, getElementTypeOrSelf(result.getType())));
+  for (auto [root, sum] : llvm::zip_equal(roots, sums))
+    emitter.bindValue(root,
+                      emitter.round(sum, getElementTypeOrSelf(root.getType())));
 
   llvm::DenseMap<Value, SmallVector<Value>> places;
-  places[result] = SmallVector<Value>(indices);
+  auto begin = [&] {
+    places.clear();
+    for (Value root : roots)
+      places[root] = SmallVector<Value>(indices);
+  };
+  begin();
   auto placeOf = [&](auto &&self, Value value) -> SmallVector<Value> {
     if (auto known = places.find(value); known != places.end())
       return known->second;
@@ -186,8 +196,7 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, Value sums,
                   lanes);
     for (Value step : steps)
       emitter.unbind(step);
-    places.clear();
-    places[result] = SmallVector<Value>(indices);
+    begin();
   }
   return success();
 }

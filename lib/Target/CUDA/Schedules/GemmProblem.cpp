@@ -163,6 +163,12 @@ private:
 };
 } // namespace
 
+SmallVector<Value> GemmProblem::roots() const {
+  if (pair)
+    return SmallVector<Value>(pair->halves.begin(), pair->halves.end());
+  return {anchor->getResult(0)};
+}
+
 void mpc::keepHalos(GemmProblem &problem, const CudaTarget &target) {
   for (GemmOperand *operand : {problem.lhs.get(), problem.rhs.get()}) {
     int64_t bytes = operand->chunk * bytesPerElement(problem.tileType);
@@ -230,6 +236,11 @@ std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
   problem.n = result.getDimSize(rank - 1);
   problem.k = lhs.getDimSize(lhs.getRank() - (op.getTransposeLhs() ? 2 : 1));
   if (problem.k == 0 || !findSums(kernel, op, problem))
+    return std::nullopt;
+  problem.pair = PairedColumns::of(op);
+  // Tiles of other blocks might have halves without the others.
+  if (problem.pair &&
+      problem.pair->block != PairedColumns::blockFor(target.target().kernels()))
     return std::nullopt;
   SmallVector<int64_t> rowShape = {problem.m};
   problem.batchShape.assign(result.getShape().begin(),

@@ -89,7 +89,7 @@ int64_t GemmEmitter::lanesRead() const {
 LogicalResult GemmEmitter::forPlaces(
     int64_t rows,
     llvm::function_ref<LogicalResult(Value row, Value column)> body) {
-  int64_t lanes = lanesRead(), perRow = tiles.warpN() / lanes;
+  int64_t lanes = lanesRead(), perRow = warpColumns() / lanes;
   if (epilogue.rowsFastest || kLanes % perRow != 0 ||
       rows * perRow % kLanes != 0)
     return forItems(rows * perRow, [&](Value item) {
@@ -125,9 +125,9 @@ LogicalResult GemmEmitter::finish() {
   int64_t rows = tiles.handedRows(problem), lanes = lanesRead();
   return handOver([&](Value slab, Value firstRow) {
     return forPlaces(rows, [&](Value row, Value column) {
-      return finishElement(unit->rowOf(math().add(firstRow, row)), column, [&] {
-        return loadSums(slab, {warp, row, column}, lanes);
-      });
+      return finishElement(
+          unit->rowOf(math().add(firstRow, row)), column,
+          [&](Value at) { return loadSums(slab, {warp, row, at}, lanes); });
     });
   });
 }
@@ -178,10 +178,10 @@ LogicalResult GemmEmitter::finishSplit() {
         named(math(), tileBegin, "tileBegin");
         LogicalResult result = forPlaces(
             tiles.warpM(), [&](Value row, Value column) -> LogicalResult {
-              Value from = math().add(
-                  tileBegin,
-                  math().add(math().mul(row, tiles.warpN()), column));
-              auto addUp = [&]() -> Value {
+              auto addUp = [&](Value place) -> Value {
+                Value from = math().add(
+                    tileBegin,
+                    math().add(math().mul(row, tiles.warpN()), place));
                 Value first = loadSums(partials, from, lanes);
                 auto loop = scf::ForOp::create(b, loc, math().constant(1),
                                                math().constant(tiles.splits),
@@ -205,20 +205,22 @@ LogicalResult GemmEmitter::finishSplit() {
       });
 }
 
-LogicalResult GemmEmitter::finishElement(Value warpTileRow,
-                                         Value warpTileColumn,
-                                         llvm::function_ref<Value()> read) {
+LogicalResult
+GemmEmitter::finishElement(Value warpTileRow, Value warpTileColumn,
+                           llvm::function_ref<Value(Value)> read) {
   OpBuilder &b = kernel.builder;
   Value row = math().add(math().add(rowBegin, warpRow), warpTileRow);
-  Value column =
-      math().add(math().add(columnBegin, warpColumn), warpTileColumn);
+  Value begin = math().add(columnBegin, warpColumn);
+  if (problem.pair)
+    begin = math().div(begin, 2);
+  Value column = math().add(begin, warpTileColumn);
   named(math(), row, "row");
   named(math(), column, "column");
   Value inside;
   if (problem.m % tiles.m != 0)
     inside = math().less(row, problem.m);
   if (problem.n % tiles.n != 0) {
-    Value fits = math().less(column, problem.n);
+    Value fits = math().less(column, problem.resultColumns());
     inside =
         inside ? b.createOrFold<arith::AndIOp>(kernel.loc, inside, fits) : fits;
   }
@@ -227,7 +229,17 @@ LogicalResult GemmEmitter::finishElement(Value warpTileRow,
     auto branch = scf::IfOp::create(b, kernel.loc, inside);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
   }
-  Value sums = read();
+  if (problem.pair) {
+    // A run of columns lies in one block.
+    int64_t block = problem.pair->block;
+    Value number = math().div(warpTileColumn, block);
+    Value first = math().add(math().mul(number, 2 * block),
+                             math().rem(warpTileColumn, block));
+    Value left = read(first), right = read(math().add(first, block));
+    return epilogue.emit(kernel, {left, right},
+                         problem.resultIndices(math(), batch, row, column));
+  }
+  Value sums = read(warpTileColumn);
   int64_t lanes = lanesRead(), parts = lanes / epilogue.lanes;
   LogicalResult result = success();
   unrolled(kernel, parts, "part", [&](Value part) {

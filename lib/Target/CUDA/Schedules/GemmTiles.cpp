@@ -178,6 +178,9 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
   GemmCost cost(problem, target);
   std::vector<GemmTiles> result;
   for (const Candidate &shape : shapes) {
+    // A warp has both halves of its pairs.
+    if (problem.pair && shape.n / shape.warpsN % (2 * problem.pair->block) != 0)
+      continue;
     SmallVector<int64_t> depths = depthsOf(problem);
     for (int64_t depth : depths) {
       GemmTiles tiles;

@@ -115,7 +115,7 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
     last dimension. Numerics: every column is computed as before; a zero bias makes
     -0 a 0.
     Left alone: results that meet each other in elementwise ops, as in gated
-    layers, where the second product's epilogue takes the first.
+    layers, which are mpc-pair-contractions'.
     Executed example: test/Dialect/Mpc/Transforms/merge-contractions.mlir.
   }];
   let options = [
@@ -169,6 +169,55 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
   let statistics = [
     Statistic<"numPacked", "constants-packed", "constants stored in panels">,
     Statistic<"bytesAdded", "padding-bytes", "bytes that padding adds">,
+  ];
+}
+
+def PairContractionsPass : Pass<"mpc-pair-contractions", "::mlir::func::FuncOp"> {
+  let summary = "Multiply the two halves of a gated layer at once";
+  let description = [{
+    Two matmuls of one left-hand side with constants of one shape, or the two
+    halves of one matmul's columns, whose results meet in elementwise ops, as in
+    `silu(x @ gate) * (x @ up)`, become one matmul. Its columns come in blocks of
+    `block`, of one half and of the other in turn; the halves are taken from it as
+    `[..., n, 2, block]`.
+
+    ```mlir
+    %g = mpc.matmul %x, %gate ... -> tensor<64x256xf32>
+    %u = mpc.matmul %x, %up ... -> tensor<64x256xf32>
+    // becomes, with block=16
+    %p = mpc.matmul %x, %pairs ... -> tensor<64x512xf32>
+    %b = mpc.reshape %p : tensor<64x512xf32> to tensor<64x16x2x16xf32>
+    %0 = mpc.slice %b [0, 0, 0, 0] [64, 16, 1, 16] ...
+    %g = mpc.reshape %0 : ... to tensor<64x256xf32>
+    %1 = mpc.slice %b [0, 0, 1, 0] [64, 16, 1, 16] ...
+    %u = mpc.reshape %1 : ... to tensor<64x256xf32>
+    ```
+
+    mpc-group-ops takes the product and its halves as one anchor
+    (Analysis/PairedColumns.h), so that the epilogue computes with both sums of an
+    element, and only what becomes of them is written. The columns are interleaved
+    instead of a kernel having two right-hand sides, because then tiles, pipelines,
+    units and schedules are those of any product: only the way from a tile of sums
+    to the epilogue looks in two places. A block is half a panel on a CPU and a
+    vector of 16-bit results on a GPU, so that each tile has both halves of its
+    pairs.
+
+    Contract in: after mpc-assign-layout, before mpc-pack-constants. Contract out:
+    nothing but the slices reads a joint product. Numerics: unchanged: every column
+    is computed as before.
+    Left alone: products of which one result is read before both meet by anything
+    but elementwise ops of its shape and constants, such as the backward pass or a
+    later layer; weights that are no constants or have other readers, which would be
+    kept twice; types apart from f32 and 16-bit floats; halves of no whole blocks.
+    Executed example: test/Dialect/Mpc/Transforms/pair-contractions.mlir.
+  }];
+  let options = [
+    Option<"block", "block", "int64_t", /*default=*/"16",
+           "columns of one half that stand together; from 1 to 512">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numPaired", "pairs-joined", "pairs of products that became one">,
   ];
 }
 

@@ -1,0 +1,301 @@
+//===- PairContractions.cpp - gated layers in one product -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Joins two products of one left-hand side whose results meet in elementwise
+// ops, in blocks of columns of each in turn, so that one kernel holds both sums
+// of an element. Legal because columns of a product do not depend on each
+// other. Runs behind mpc-assign-layout, which would move what hands out the
+// halves, and before mpc-pack-constants.
+//
+//===----------------------------------------------------------------------===//
+
+#include "JoinedProducts.h"
+#include "OpEmitter.h"
+
+#include "mpc/Analysis/PairedColumns.h"
+#include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_PAIRCONTRACTIONSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// Ops between the products and where they meet: more than any activation is
+/// made of, and few enough that one kernel takes them all.
+constexpr int64_t kMostSteps = 16;
+
+/// Whether `op` computes its one result element by element from operands of
+/// which `isKnown` says which have its shape; all others are constants.
+bool isStep(Operation *op, llvm::function_ref<bool(Value)> isKnown) {
+  return isa<ElementwiseOpInterface>(op) && op->getNumResults() == 1 &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isKnown(operand)
+                      ? shapeOf(operand) == shapeOf(op->getResult(0))
+                      : constantOf(operand) != nullptr;
+         });
+}
+
+/// Of the ops that make the two values, the one that stands first.
+Operation *firstOf(Value a, Value b) {
+  Operation *first = a.getDefiningOp(), *other = b.getDefiningOp();
+  return other->isBeforeInBlock(first) ? other : first;
+}
+
+/// Whether everything that is made of one of the two values alone is
+/// elementwise in it and read by nothing else, and ends where both meet: one
+/// kernel then needs to store neither.
+bool meet(Value a, Value b) {
+  llvm::SmallDenseMap<Value, unsigned> sides = {{a, 1}, {b, 2}};
+  Operation *first = firstOf(a, b);
+  bool met = false;
+  int64_t steps = 0;
+  for (Operation &op :
+       llvm::make_range(first->getIterator(), first->getBlock()->end())) {
+    unsigned side = 0;
+    for (Value operand : op.getOperands())
+      side |= sides.lookup(operand);
+    if (side == 0)
+      continue;
+    auto isKnown = [&](Value value) { return sides.contains(value); };
+    if (!isStep(&op, isKnown) || ++steps > kMostSteps)
+      return false;
+    if (side == 3)
+      met = true;
+    else if (op.use_empty())
+      return false;
+    else
+      sides[op.getResult(0)] = side;
+  }
+  return met;
+}
+
+/// `[..., 2, n * block]` by halves as `[..., n, 2, block]`, `axis` being that
+/// of the columns in the joint matrix.
+FailureOr<ElementsAttr> interleave(ElementsAttr joint, int64_t axis,
+                                   int64_t block) {
+  auto type = cast<RankedTensorType>(joint.getType());
+  SmallVector<int64_t> split(type.getShape()), permutation;
+  int64_t blocks = split[axis] / 2 / block;
+  split[axis] = 2;
+  split.insert(split.begin() + axis + 1, {blocks, block});
+  permutation = llvm::to_vector(llvm::seq<int64_t>(split.size()));
+  std::swap(permutation[axis], permutation[axis + 1]);
+  FailureOr<ElementsAttr> parts = reshapeConstant(joint, type.clone(split));
+  if (succeeded(parts))
+    parts = transposeConstant(*parts, permutation);
+  return failed(parts) ? parts : reshapeConstant(*parts, type);
+}
+
+/// The axis of a product's columns in its right-hand side.
+int64_t columnAxis(MatmulOp product) {
+  return static_cast<int64_t>(shapeOf(product.getRhs()).size()) -
+         (product.getTransposeRhs() ? 2 : 1);
+}
+
+/// Two halves that may become one product: of two matmuls, or slices of one.
+struct Pair {
+  /// One or two.
+  SmallVector<MatmulOp, 2> products;
+  /// What ops of the kernel begin with.
+  std::array<Value, 2> halves;
+  /// Elementwise ops, with constants for each column, between one product and
+  /// its slices.
+  SmallVector<Operation *> chain;
+};
+
+/// Whether `operand` is a constant with one value, or one for each of
+/// `columns`.
+bool isPerColumn(Value operand, int64_t columns) {
+  return constantOf(operand) &&
+         (elementCount(operand) == 1 ||
+          (shapeOf(operand).back() == columns &&
+           productOf(shapeOf(operand).drop_back()) == 1));
+}
+
+/// Whether the right-hand side is a constant of this product alone, so that its
+/// bytes are not kept twice.
+bool hasOwnWeight(MatmulOp product) {
+  return !product.getPacked() && PairedColumns::hasTypes(product) &&
+         constantOf(product.getRhs()) && product.getRhs().hasOneUse() &&
+         shapeOf(product.getResult()).size() >= 2;
+}
+
+/// The pair that slices of `product` are; nullopt where it is read otherwise.
+std::optional<Pair> slicesOf(MatmulOp product) {
+  Pair pair;
+  pair.products = {product};
+  Value joint = product.getResult();
+  ArrayRef<int64_t> shape = shapeOf(joint);
+  int64_t columns = shape.back();
+  while (joint.hasOneUse()) {
+    Operation *step = *joint.user_begin();
+    if (!isa<ElementwiseOpInterface>(step) || step->getNumResults() != 1 ||
+        shapeOf(step->getResult(0)) != shape ||
+        !llvm::all_of(step->getOperands(), [&](Value operand) {
+          return operand == joint || isPerColumn(operand, columns);
+        }))
+      return std::nullopt;
+    pair.chain.push_back(step);
+    joint = step->getResult(0);
+  }
+  for (Operation *user : joint.getUsers()) {
+    auto slice = dyn_cast<SliceOp>(user);
+    if (!slice || 2 * slice.getSizes().back() != columns ||
+        slice.getSizes().drop_back() != shape.drop_back() ||
+        slice.getStrideValues().back() != 1)
+      return std::nullopt;
+    Value &half = pair.halves[slice.getOffsets().back() != 0];
+    int64_t offset = slice.getOffsets().back();
+    if (half || (offset != 0 && 2 * offset != columns))
+      return std::nullopt;
+    half = slice.getResult();
+  }
+  return pair.halves[0] && pair.halves[1] ? std::optional(pair) : std::nullopt;
+}
+
+struct PairContractionsPass
+    : mpc::impl::PairContractionsPassBase<PairContractionsPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    if (block >= 1 && block <= 512)
+      return success();
+    return emitError(UnknownLoc::get(context))
+           << "mpc-pair-contractions: block must be from 1 to 512, found "
+           << block.getValue();
+  }
+
+  void runOnOperation() override {
+    for (Block &body : getOperation().getBody()) {
+      using Key = std::tuple<Value, Attribute, Type, Type>;
+      llvm::MapVector<Key, SmallVector<MatmulOp>> groups;
+      SmallVector<Pair> pairs;
+      for (auto product : body.getOps<MatmulOp>()) {
+        if (!hasOwnWeight(product))
+          continue;
+        if (std::optional<Pair> pair = slicesOf(product);
+            pair && isLegal(*pair))
+          pairs.push_back(*pair);
+        else
+          groups[{product.getLhs(), product->getPropertiesAsAttribute(),
+                  product.getRhs().getType(), product.getResult().getType()}]
+              .push_back(product);
+      }
+      for (auto &[key, products] : groups)
+        addPairs(products, pairs);
+      for (const Pair &pair : pairs)
+        if (succeeded(join(pair)))
+          ++numPaired;
+    }
+  }
+
+private:
+  bool isLegal(const Pair &pair) const {
+    return shapeOf(pair.halves[0]).back() % block == 0 &&
+           elementCount(pair.halves[0]) > 0 &&
+           meet(pair.halves[0], pair.halves[1]);
+  }
+
+  /// Products of one left-hand side, each with the first one that it meets.
+  void addPairs(ArrayRef<MatmulOp> products, SmallVector<Pair> &pairs) const {
+    llvm::SmallPtrSet<Operation *, 4> taken;
+    for (size_t index = 0; index < products.size(); ++index)
+      for (MatmulOp second : products.drop_front(index + 1)) {
+        MatmulOp first = products[index];
+        Pair pair{{first, second}, {first.getResult(), second.getResult()}, {}};
+        if (taken.contains(first) || taken.contains(second) || !isLegal(pair))
+          continue;
+        taken.insert({first, second});
+        pairs.push_back(pair);
+      }
+  }
+
+  /// The weights of both halves in blocks.
+  FailureOr<ElementsAttr> weightOf(const Pair &pair, int64_t axis) const {
+    SmallVector<ElementsAttr> weights;
+    for (MatmulOp product : pair.products)
+      weights.push_back(constantOf(Value(MatmulOp(product).getRhs())));
+    FailureOr<ElementsAttr> joint = weights.front();
+    if (weights.size() > 1)
+      joint = concatConstants(weights, axis);
+    return failed(joint) ? joint : interleave(*joint, axis, block);
+  }
+
+  LogicalResult join(const Pair &pair) {
+    MatmulOp first = pair.products.front();
+    int64_t axis = columnAxis(first);
+    FailureOr<ElementsAttr> weight = weightOf(pair, axis);
+    if (failed(weight))
+      return failure();
+    // Where all that the halves are made of is known.
+    OpBuilder builder(firstOf(pair.halves[0], pair.halves[1]));
+    OpEmitter emit(builder, first);
+    SmallVector<Location> locations;
+    for (MatmulOp product : pair.products)
+      locations.push_back(product.getLoc());
+    emit.loc = FusedLoc::get(&getContext(), locations);
+
+    auto half = cast<RankedTensorType>(pair.halves[0].getType());
+    int64_t width = half.getShape().back(), rank = half.getRank();
+    SmallVector<int64_t> shape(half.getShape());
+    shape.back() = 2 * width;
+    Value pairs = emit.constant(*weight);
+    auto joint = cast<MatmulOp>(builder.clone(*first));
+    joint->setLoc(emit.loc);
+    describeJoint(joint, pair.products);
+    joint.getRhsMutable().assign(pairs);
+    joint.getResult().setType(first.getResult().getType().clone(shape));
+
+    shape.back() = width / block;
+    shape.append({2, block});
+    Value blocks = emit.reshape(joint.getResult(), shape);
+    for (int64_t number : {0, 1}) {
+      Value value = emit.reshape(emit.sliceAxis(blocks, rank, number, 1),
+                                 half.getShape());
+      Value chained = first.getResult();
+      for (Operation *step : pair.chain) {
+        IRMapping map;
+        for (Value operand : step->getOperands())
+          map.map(operand,
+                  operand == chained ? value
+                  : elementCount(operand) == 1
+                      ? operand
+                      : emit.sliceAxis(operand, shapeOf(operand).size() - 1,
+                                       number * width, width));
+        Operation *copy = builder.clone(*step, map);
+        copy->getResult(0).setType(half.clone(
+            half.getShape(), getElementTypeOrSelf(copy->getResult(0))));
+        chained = step->getResult(0);
+        value = copy->getResult(0);
+      }
+      Value(pair.halves[number]).replaceAllUsesWith(value);
+    }
+    erase(pair);
+    return success();
+  }
+
+  static void erase(const Pair &pair) {
+    for (Value half : pair.halves)
+      if (half.getDefiningOp<SliceOp>())
+        half.getDefiningOp()->erase();
+    for (Operation *step : llvm::reverse(pair.chain))
+      step->erase();
+    for (MatmulOp product : pair.products) {
+      Operation *weight = product.getRhs().getDefiningOp();
+      product.erase();
+      weight->erase();
+    }
+  }
+};
+
+} // namespace
