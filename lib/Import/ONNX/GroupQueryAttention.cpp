@@ -321,7 +321,14 @@ Value GroupQuery::attend(Value keys, Value values) {
   }
   if (causal && !before)
     kept = addCausalMask(n, kept, length, count, offset);
-  SpelledAttention spelled = {query, keys, values, kept, sink, scale, softcap};
+  SpelledAttention spelled;
+  spelled.query = query;
+  spelled.key = keys;
+  spelled.value = values;
+  spelled.mask = kept;
+  spelled.sink = sink;
+  spelled.scale = scale;
+  spelled.softcap = softcap;
   spelled.build(n);
   return spelled.result;
 }
