@@ -222,6 +222,7 @@ LogicalResult RowPlan::findMovement(RowResult &result) const {
 /// is moved; null where it is computed without movement.
 FailureOr<Value> RowPlan::findMoved(Value computed) const {
   Value moved;
+  bool unmoved = false;
   llvm::SetVector<Value> work;
   work.insert(computed);
   for (size_t i = 0; i < work.size(); ++i) {
@@ -235,9 +236,12 @@ FailureOr<Value> RowPlan::findMoved(Value computed) const {
     } else if (isa<ElementwiseOpInterface>(op)) {
       work.insert(op->operand_begin(), op->operand_end());
     } else {
-      return failure();
+      unmoved = true;
     }
   }
+  // An element of both would be needed in two places at once.
+  if (moved && unmoved)
+    return failure();
   return moved;
 }
 
