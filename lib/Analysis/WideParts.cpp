@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Finds what surrounds a loss, spells a softmax in steps or makes angles by
-// walking the graph; what a policy does with these ops is the planners' business.
+// walking the graph; what a policy does with these ops is the planners'
+// business.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,8 +35,8 @@ OpSet opsOfExponentialSums(mlir::func::FuncOp func);
 /// Sines, cosines and tangents of positions or times, and the ops that make
 /// their angles: elementwise ops, outer products and what moves elements, all
 /// the way back to arguments, constants and integers. A rounded angle is off by
-/// a share of its size: position 1,000 in bf16 by up to two radians. Angles that
-/// layers of the model compute are none of these.
+/// a share of its size: position 1,000 in bf16 by up to two radians. Angles
+/// that layers of the model compute are none of these.
 OpSet opsOfAngles(mlir::func::FuncOp func);
 
 } // namespace mpc
