@@ -20,7 +20,8 @@ from ._aten import ELEMENT, EMPTY, TABLE, Builder, Type, Unsupported, Value
 
 # What says where and how a tensor lies, which is mpc's matter.
 _PLACEMENT = ("layout", "device", "pin_memory", "memory_format", "non_blocking")
-_NAME = re.compile(r"L__self___|L\['self'\]\.?|_modules\[?'?|'\]|\[|\]")
+# Dynamo begins a path with the variable that holds the model.
+_ROOT = re.compile(r"^L(__self___|\['\w+'\])")
 
 # ===----------------------------------------------------------------------=== #
 # Nodes
@@ -107,8 +108,8 @@ def _layer(node: Node) -> str:
     stack = node.meta.get("nn_module_stack")
     if not stack:
         return ""
-    path = str(list(stack.values())[-1][0])
-    return "/".join(part for part in _NAME.sub(".", path).split(".") if re.fullmatch(r"\w+", part) and part != "self")
+    path = _ROOT.sub("", str(list(stack.values())[-1][0]))
+    return "/".join(re.findall(r"\w+", path))
 
 
 def why_not(node: Node) -> str | None:
