@@ -6,8 +6,10 @@ Sizes are those of a call: a graph with symbolic ones is propagated anew for eac
 
 from __future__ import annotations
 
+import atexit
 import operator
 import re
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -322,6 +324,16 @@ def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any],
 # ===----------------------------------------------------------------------=== #
 
 
+_graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
+
+
+@atexit.register
+def _release() -> None:
+    """Dynamo keeps what it compiled beyond the end of the interpreter; the functions end before."""
+    for graph in list(_graphs):
+        graph.release()
+
+
 class Graph:
     """A graph as a function of lists of arguments, compiled at the first call for each set of sizes.
 
@@ -334,6 +346,12 @@ class Graph:
         self._symbolic = is_symbolic(module.graph)
         self._made: dict[Any, Callable[[Sequence[Any]], list[Any]]] = {}
         self._only: Callable[[Sequence[Any]], list[Any]] | None = None
+        _graphs.add(self)
+
+    def release(self) -> None:
+        """Frees what was compiled; a later call would compile anew."""
+        self._only = None
+        self._made.clear()
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         run = self._only
