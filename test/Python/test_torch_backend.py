@@ -3,6 +3,8 @@
 
 import copy
 import importlib.metadata
+import subprocess
+import sys
 import warnings
 
 import mpc
@@ -233,3 +235,12 @@ def test_whole_numbers_and_booleans():
     i, m = torch.arange(-6, 6), torch.arange(12) % 2 == 0
     found = torch.compile(function, backend="mpc", options={"policy": "mixed_bfloat16"})(i, m)
     assert all(torch.equal(f, w) and f.dtype == w.dtype for f, w in zip(found, function(i, m)))
+
+
+def test_interpreter_exit_is_clean():
+    text = """import torch, mpc.torch
+compiled = torch.compile(torch.nn.Linear(4, 4), backend="mpc", options={"policy": "float32"})
+compiled(torch.ones(1, 4)).sum().backward()
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0 and "leaked" not in done.stderr
