@@ -209,12 +209,14 @@ _late_samples()
 def core_ops():
     """Names and overloads of all ops with PyTorch's core tag."""
     found = {}
-    for packet in dir(torch.ops.aten):
-        overloads = getattr(getattr(torch.ops.aten, packet), "overloads", None)
-        for name in overloads() if callable(overloads) else ():
-            op = getattr(getattr(torch.ops.aten, packet), name)
+    # All that are registered: torch.ops lists only those that somebody has used.
+    for name in torch._C._dispatch_get_all_op_names():
+        space, _, rest = name.partition("::")
+        packet, _, overload = rest.partition(".")
+        if space == "aten":
+            op = getattr(getattr(torch.ops.aten, packet), overload or "default")
             if torch.Tag.core in op.tags:
-                found[f"{packet}.{name}"] = op
+                found[f"{packet}.{overload or 'default'}"] = op
     return found
 
 
