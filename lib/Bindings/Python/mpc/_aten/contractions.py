@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Matrix products and attention."""
+
+from __future__ import annotations
+
+import math
+
+from .builder import Builder, Operand, Type, Unsupported, Value, f64, is_narrow, lowers
+
+# ===----------------------------------------------------------------------=== #
+# Products
+# ===----------------------------------------------------------------------=== #
+
+
+def accumulate(element: str) -> str:
+    """Sums of 16-bit products run in f32 and are rounded once."""
+    return "accumulate(f32)" if is_narrow(element) else ""
+
+
+def product(b: Builder, x: Value, y: Value) -> Value:
+    if not x.is_float:
+        return _integer_product(b, x, y)
+    shape = x.shape[:-1] + y.shape[-1:]
+    return b.emit("matmul", [x, y], [Type(shape, x.element)], after=accumulate(x.element))[0]
+
+
+def _integer_product(b: Builder, x: Value, y: Value) -> Value:
+    """Whole numbers have no kernel of products: as a sum of them."""
+    if x.element == "i1":
+        raise Unsupported("a product of matrices of booleans")
+    left = b.reshape(x, x.shape + (1,))
+    right = b.reshape(y, y.shape[:-2] + (1,) + y.shape[-2:])
+    return b.reduce("reduce_sum", b.mul(left, right), [left.rank - 2])
+
+
+@lowers("mm", "bmm")
+def matmul(b: Builder, x: Value, y: Value) -> Value:
+    return product(b, x, y)
+
+
+@lowers("addmm", "baddbmm")
+def addmm(b: Builder, bias: Value, x: Value, y: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    result = product(b, x, y)
+    if alpha != 1:
+        result = b.mul(result, b.scalar(alpha, result.element))
+    if beta == 0:
+        return result
+    return b.add(result, bias if beta == 1 else b.mul(bias, b.scalar(beta, bias.element)))
+
+
+@lowers("mv")
+def mv(b: Builder, x: Value, y: Value) -> Value:
+    return b.reshape(product(b, x, b.reshape(y, y.shape + (1,))), x.shape[:1])
+
+
+@lowers("dot")
+def dot(b: Builder, x: Value, y: Value) -> Value:
+    return b.reshape(product(b, b.reshape(x, (1,) + x.shape), b.reshape(y, y.shape + (1,))), ())
+
+
+@lowers("_trilinear")
+def trilinear(b: Builder, first: Value, second: Value, third: Value, expand1: list[int], expand2: list[int],
+              expand3: list[int], sums: list[int], unroll: int = 1) -> Value:
+    rank = first.rank + len(expand1)
+    factors = []
+    for value, places in ((first, expand1), (second, expand2), (third, expand3)):
+        extents = iter(value.shape)
+        factors.append(b.reshape(value, [1 if i in places else next(extents) for i in range(rank)]))
+    return b.reduce("reduce_sum", b.mul(b.mul(factors[0], factors[1]), factors[2]), sums)
+
+
+@lowers("_cdist_forward")
+def distances(b: Builder, x: Value, y: Value, p: float, mode: int | None) -> Value:
+    if p not in (1, 2):
+        raise Unsupported("distances of this norm")
+    left, right = b.reshape(x, x.shape[:-1] + (1, x.shape[-1])), b.reshape(y, y.shape[:-2] + (1,) + y.shape[-2:])
+    apart = b.sub(left, right)
+    if p == 1:
+        return b.reduce("reduce_sum", b.unary("abs", apart), [apart.rank - 1])
+    return b.unary("sqrt", b.reduce("reduce_sum", b.mul(apart, apart), [apart.rank - 1]))
+
+
+# ===----------------------------------------------------------------------=== #
+# Attention
+# ===----------------------------------------------------------------------=== #
+
+
+def _form(query: Value, mask: Value | None, causal: bool, scale: float | None) -> str:
+    factor = scale if scale is not None else 1 / math.sqrt(query.shape[-1])
+    return ("mask({}) " if mask is not None else "") + f"scale({f64(factor)})" + (" causal" if causal else "")
+
+
+def _check(query: Value, key: Value, dropout: float, causal: bool) -> None:
+    if dropout:
+        raise Unsupported("dropout inside attention")
+    if causal and query.shape[-2] != key.shape[-2]:
+        # PyTorch lets the first query see the first key, mpc the last the last.
+        raise Unsupported("causal attention of unequal lengths")
+
+
+def _mask(b: Builder, mask: Value | None) -> list[Value]:
+    return [] if mask is None else [mask if mask.element == "i1" else b.cast(mask, "f32")
+                                    if is_narrow(mask.element) else mask]
+
+
+@lowers("_scaled_dot_product_flash_attention_for_cpu")
+def attention(b: Builder, query: Value, key: Value, value: Value, dropout: float = 0.0, causal: bool = False, *,
+              attn_mask: Value | None = None, scale: float | None = None) -> tuple[Value, Value | None]:
+    _check(query, key, dropout, causal)
+    masks = _mask(b, attn_mask)
+    result = b.emit("attention {}, {}, {} " + _form(query, attn_mask, causal, scale), [query, key, value, *masks],
+                    [Type(query.shape[:-1] + value.shape[-1:], query.element)])[0]
+    return result, _log_sum(b, query, key, causal, masks, scale) if b.used[1] else None
+
+
+def _log_sum(b: Builder, query: Value, key: Value, causal: bool, masks: list[Value], scale: float | None) -> Value:
+    """What a backward pass in eager mode wants of each row of scores."""
+    wide = "f64" if query.element == "f64" else "f32"
+    query, key = b.cast(query, wide), b.cast(key, wide)
+    factor = scale if scale is not None else 1 / math.sqrt(query.shape[-1])
+    order = list(range(key.rank - 2)) + [key.rank - 1, key.rank - 2]
+    scores = b.mul(product(b, query, b.transpose(key, order)), b.scalar(factor, wide))
+    lowest = b.scalar(-math.inf, wide)
+    for mask in masks:
+        scores = (b.select(mask, scores, lowest) if mask.element == "i1" else b.add(scores, b.cast(mask, wide)))
+    if causal:
+        square = scores.shape[-2:]
+        scores = b.select(b.compare("ge", b.iota(square, 0), b.iota(square, 1)), scores, lowest)
+    axis = scores.rank - 1
+    most = b.reduce("reduce_max", scores, [axis], True)
+    sums = b.reduce("reduce_sum", b.unary("exp", b.sub(scores, most)), [axis])
+    return b.cast(b.add(b.unary("log", sums), b.reshape(most, sums.shape)), b.results[1].element)
+
+
+@lowers("_scaled_dot_product_flash_attention_for_cpu_backward")
+def attention_backward(b: Builder, gradient: Value, query: Value, key: Value, value: Value, result: Operand,
+                       log_sum: Operand, dropout: float, causal: bool, *, attn_mask: Value | None = None,
+                       scale: float | None = None) -> tuple[Value, ...]:
+    _check(query, key, dropout, causal)
+    masks = _mask(b, attn_mask)
+    return tuple(b.emit("attention_gradient {}, {}, {}, {} " + _form(query, attn_mask, causal, scale),
+                        [query, key, value, gradient, *masks], [query.type, key.type, value.type]))

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A graph of ATen ops as text of the mpc dialect, and as a function that runs it.
+
+Sizes are those of a call: a graph with symbolic ones is propagated anew for each set of sizes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import operator
+import re
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from ._aten import ELEMENT, EMPTY, TABLE, Builder, Type, Unsupported, Value
+
+# What says where and how a tensor lies, which is mpc's matter.
+_PLACEMENT = ("layout", "device", "pin_memory", "memory_format", "non_blocking")
+# Dynamo begins a path with the variable that holds the model.
+_ROOT = re.compile(r"^L(__self___|\['\w+'\])")
+
+# ===----------------------------------------------------------------------=== #
+# Nodes
+# ===----------------------------------------------------------------------=== #
+
+
+def size_of(extent: Any) -> int:
+    """An extent, or for a symbolic one the example that it was traced with."""
+    if isinstance(extent, int):
+        return extent
+    hint = extent.node.hint
+    if hint is None:
+        raise Unsupported("a size that depends on data")
+    return int(hint)
+
+
+def type_of(value: Any) -> Type:
+    """The type of a tensor; raises Unsupported for what mpc has no type for."""
+    if not isinstance(value, torch.Tensor):
+        raise Unsupported("a value that is no tensor")
+    if value.dtype not in ELEMENT or value.layout is not torch.strided:
+        raise Unsupported(f"tensors of {value.dtype}")
+    if value.device.type not in ("cpu", "meta"):
+        raise Unsupported(f"tensors on {value.device.type}")
+    kind = Type(tuple(size_of(e) for e in value.shape), ELEMENT[value.dtype])
+    if 0 in kind.shape:
+        raise Unsupported("an empty tensor")
+    return kind
+
+
+def _optional_type(value: Any) -> Type | None:
+    """Of one of several results, which may be none or an empty stand-in for none."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    shape = tuple(size_of(e) for e in value.shape)
+    return Type(shape, ELEMENT[value.dtype]) if 0 in shape else type_of(value)
+
+
+def _uses(node: Node, count: int) -> list[bool]:
+    """Which of a node's results somebody reads."""
+    used = [False] * count
+    for user in node.users:
+        if user.target is not operator.getitem:
+            return [True] * count
+        used[user.args[1]] = used[user.args[1]] or bool(user.users)
+    return used
+
+
+def lower_node(b: Builder, node: Node, value: Any, read: Callable[[Node], Any]) -> Any:
+    """Writes one node: `value` is its result as a fake tensor, `read` gives what others became."""
+    if node.target is operator.getitem:
+        return read(node.args[0])[node.args[1]]
+    lowering = TABLE.get(node.target)
+    if lowering is None:
+        raise Unsupported("no lowering")
+    several = isinstance(value, (tuple, list))
+    b.results = [_optional_type(v) for v in value] if several else [type_of(value)]
+    b.used = _uses(node, len(b.results))
+    layer = _layer(node)
+    b.layer = f' {{mpc.layer = "{layer}"}}' if layer else ""
+    b.place = f' loc("{node.name}")'
+
+    def convert(argument: Any) -> Any:
+        if isinstance(argument, Node):
+            return read(argument)
+        if isinstance(argument, (list, tuple)):
+            return [convert(part) for part in argument]
+        return argument
+
+    named = {key: convert(part) for key, part in node.kwargs.items() if key not in _PLACEMENT}
+    made = lowering(b, *convert(node.args), **named, **node.meta.get("mpc_extra", {}))
+    if not several:
+        assert made.type == b.results[0], f"{node.target} gives {made.type}, not {b.results[0]}"
+        return made
+    for part, kind, used in zip(made, b.results, b.used):
+        assert not used or part is None or part.type == kind, f"{node.target} gives {part.type}, not {kind}"
+        if used and part is None and kind is not None and 0 not in kind.shape:
+            raise Unsupported("a result of it that somebody reads")
+    return made
+
+
+def _layer(node: Node) -> str:
+    """Path of the module that a node came from, scopes joined by slashes."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = _ROOT.sub("", str(list(stack.values())[-1][0]))
+    return "/".join(re.findall(r"\w+", path))
+
+
+def why_not(node: Node) -> str | None:
+    """Why a node cannot be lowered; None if it can."""
+    def read(other: Node) -> Any:
+        value = other.meta.get("val")
+        if isinstance(value, (tuple, list)):
+            return [_stand_in(v) for v in value]
+        return _stand_in(value)
+
+    try:
+        lower_node(Builder(), node, node.meta.get("val"), read)
+    except Unsupported as reason:
+        return str(reason)
+    return None
+
+
+def _stand_in(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return Value(EMPTY, Type(tuple(value.shape), "f32")) if 0 in value.shape else Value("%x", type_of(value))
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        if value.node.hint is None:
+            raise Unsupported("a size that depends on data")
+        return value.node.hint
+    return value
+
+
+# ===----------------------------------------------------------------------=== #
+# Graphs
+# ===----------------------------------------------------------------------=== #
+
+
+def is_symbolic(graph: torch.fx.Graph) -> bool:
+    def symbolic(value: Any) -> bool:
+        if isinstance(value, (tuple, list)):
+            return any(map(symbolic, value))
+        if isinstance(value, torch.Tensor):
+            return any(not isinstance(e, int) for e in value.shape)
+        return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+    return any(symbolic(node.meta.get("val")) for node in graph.nodes)
+
+
+class _Propagate(Interpreter):
+    """Runs a graph on fake tensors and keeps what every node gives."""
+
+    def __init__(self, module: GraphModule):
+        super().__init__(module)
+        self.values: dict[Node, Any] = {}
+
+    def run_node(self, node: Node) -> Any:
+        self.values[node] = super().run_node(node)
+        return self.values[node]
+
+
+def values_of(module: GraphModule, arguments: Sequence[Any]) -> dict[Node, Any]:
+    """What every node gives for arguments of these sizes."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
+        fake = [mode.from_tensor(a, static_shapes=True) if isinstance(a, torch.Tensor) else a for a in arguments]
+        runner = _Propagate(module)
+        runner.run(*fake)
+    return runner.values
+
+
+@dataclass
+class Result:
+    """Where a result of a graph comes from: an output of the function (`index`), an argument or a
+    plain value; `stride` where it is a view of that, or the framework expects other strides."""
+    source: str
+    index: int = 0
+    value: Any = None
+    size: tuple[int, ...] = ()
+    stride: tuple[int, ...] | None = None
+    offset: int = 0
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self.stride is None:
+            return tensor
+        return tensor.as_strided(self.size, self.stride, tensor.storage_offset() + self.offset)
+
+
+@dataclass
+class Text:
+    """A graph as text: which arguments it reads, which constants follow, what its results are."""
+    text: str
+    arguments: list[int]
+    constants: list[torch.Tensor]
+    results: list[Result]
+    outputs: int
+
+
+def _memory_order(value: torch.Tensor) -> list[int] | None:
+    """Dimensions as they lie in memory, where that is dense and not row-major."""
+    if value.is_contiguous() or 0 in value.shape:
+        return None
+    order = sorted(range(value.dim()), key=lambda i: (-value.stride(i), value.shape[i] == 1, i))
+    wanted = 1
+    for i in reversed(order):
+        if value.shape[i] != 1 and value.stride(i) != wanted:
+            return None
+        wanted *= value.shape[i]
+    return order
+
+
+def write(module: GraphModule, values: dict[Node, Any]) -> Text:
+    """The text of a graph whose nodes give `values`; raises Unsupported where it has none."""
+    b, env, arguments, constants, signature = Builder(), {}, [], [], []
+    places: dict[Node, int] = {}
+
+    def take(node: Node, value: torch.Tensor) -> None:
+        name = f"a{len(signature)}"
+        env[node] = Value("%" + name, type_of(value))
+        signature.append(f'%{name}: {env[node].type} {{mpc.role = #mpc.role<input>, mpc.name = "{name}"}}')
+
+    attributes = [node for node in module.graph.nodes if node.op == "get_attr"]
+    for node in module.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        places[node] = len(places)
+        if not isinstance(values.get(node), torch.Tensor):
+            env[node] = values.get(node)
+        elif 0 in values[node].shape:
+            env[node] = _stand_in(values[node])
+        elif any(user.op != "output" for user in node.users):
+            take(node, values[node])
+            arguments.append(places[node])
+    for node in attributes:
+        constant = operator.attrgetter(node.target)(module)
+        take(node, constant)
+        constants.append(constant)
+    for node in module.graph.nodes:
+        if node.op == "call_function":
+            value = values[node]
+            plain = not isinstance(value, (torch.Tensor, tuple, list))
+            env[node] = value if plain else lower_node(b, node, value, env.__getitem__)
+    b.place = b.layer = ""
+    returned: list[Value] = []
+    results = [_result(b, part, values, env, places, returned) for part in _outputs(module)]
+    if not arguments and not constants and returned:
+        raise Unsupported("no tensor goes in")
+    types = ", ".join(f'{v.type} {{mpc.role = #mpc.role<output>, mpc.name = "r{i}"}}' for i, v in enumerate(returned))
+    text = "\n".join([f"func.func @main({', '.join(signature)}) -> ({types}) {{", *b.lines,
+                      f"  return {', '.join(v.name for v in returned)} : {', '.join(str(v.type) for v in returned)}",
+                      "}", ""])
+    return Text(text, arguments, constants, results, len(returned))
+
+
+def _outputs(module: GraphModule) -> Sequence[Any]:
+    output = next(reversed(module.graph.nodes)).args[0]
+    return output if isinstance(output, (tuple, list)) else [output]
+
+
+def _same_memory(first: Any, second: Any) -> bool:
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+        return False
+    return StorageWeakRef(first.untyped_storage()) == StorageWeakRef(second.untyped_storage())
+
+
+def _base(node: Node, values: dict[Node, Any]) -> Node:
+    """What a node is a view of, in the end: results that share memory go on sharing it."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], Node):
+        source = node.args[0]
+        if node.target is operator.getitem and source.args and isinstance(source.args[0], Node):
+            source = source.args[0]
+        if not _same_memory(values[node], values.get(source)):
+            break
+        node = source
+    return node
+
+
+def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any], places: dict[Node, int],
+            returned: list[Value]) -> Result:
+    if not isinstance(part, Node):
+        return Result("value", value=part)
+    value = values.get(part)
+    if part in places:
+        return Result("argument", places[part])
+    if isinstance(value, torch.Tensor) and 0 in value.shape:
+        return Result("value", value=torch.empty(tuple(value.shape), dtype=value.dtype))
+    made = env[part]
+    if not isinstance(made, Value):
+        return Result("value", value=made)
+    base = _base(part, values)
+    whole = values[base]
+    view = Result("output", size=tuple(value.shape))
+    if base is not part:
+        view.stride, view.offset = tuple(value.stride()), value.storage_offset() - whole.storage_offset()
+        if base in places:
+            view.source, view.index = "argument", places[base]
+            return view
+    order = _memory_order(whole)
+    if order is None and not whole.is_contiguous():
+        # Elements with gaps between them: new ones without.
+        base, view.stride, view.offset = part, None, 0
+    made = env[base]
+    if order is not None:
+        # Once: views of one tensor are views of one result.
+        made = env[base, "in memory"] = env.get((base, "in memory")) or b.transpose(made, order)
+        view.stride = view.stride or tuple(value.stride())
+    if made not in returned:
+        returned.append(made)
+    view.index = returned.index(made)
+    return view
+
+
+# ===----------------------------------------------------------------------=== #
+# Calls
+# ===----------------------------------------------------------------------=== #
+
+
+_graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
+
+
+@atexit.register
+def _release() -> None:
+    """Dynamo keeps what it compiled beyond the end of the interpreter; the functions end before."""
+    for graph in list(_graphs):
+        graph.release()
+
+
+class Graph:
+    """A graph as a function of lists of arguments, compiled at the first call for each set of sizes.
+
+    `compiler` makes a function of text; where the sizes of a call have no lowering, the graph runs
+    in eager mode and `tell` hears why.
+    """
+
+    def __init__(self, module: GraphModule, compiler: Callable[[str], Callable[..., Any]], tell: Callable[[str], None]):
+        self._module, self._compiler, self._tell = module, compiler, tell
+        self._symbolic = is_symbolic(module.graph)
+        self._made: dict[Any, Callable[[Sequence[Any]], list[Any]]] = {}
+        self._only: Callable[[Sequence[Any]], list[Any]] | None = None
+        _graphs.add(self)
+
+    def release(self) -> None:
+        """Frees what was compiled; a later call would compile anew."""
+        self._only = None
+        self._made.clear()
+
+    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
+        run = self._only
+        if run is None:
+            run = self._find(arguments)
+        return run(arguments)
+
+    def _find(self, arguments: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
+        key = None
+        if self._symbolic:
+            key = tuple((a.shape, a.stride()) if isinstance(a, torch.Tensor) else a for a in arguments)
+        if key not in self._made:
+            self._made[key] = self._make(arguments)
+        if not self._symbolic:
+            self._only = self._made[key]
+        return self._made[key]
+
+    def _make(self, arguments: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
+        module = self._module
+        if self._symbolic:
+            values = values_of(module, arguments)
+        else:
+            values = {node: node.meta.get("val") for node in module.graph.nodes}
+        try:
+            text = write(module, values)
+        except Unsupported as reason:
+            self._tell(str(reason))
+            return lambda given: list(module(*given))
+        return _runner(text, self._compiler(text.text) if text.outputs else None)
+
+
+def _runner(text: Text, function: Callable[..., Any] | None) -> Callable[[Sequence[Any]], list[Any]]:
+    picked, constants, results = text.arguments, text.constants, text.results
+    plain = all(r.source == "output" and r.stride is None for r in results)
+    straight = plain and [r.index for r in results] == list(range(text.outputs)) and not constants
+
+    def outputs(given: Sequence[Any]) -> Sequence[Any]:
+        if function is None:
+            return ()
+        found = function(*[given[i] for i in picked], *constants)
+        return found if isinstance(found, tuple) else (found,)
+
+    if straight:
+        return lambda given: list(outputs(given))
+
+    def run(given: Sequence[Any]) -> list[Any]:
+        found, made = outputs(given), []
+        for r in results:
+            if r.source == "output":
+                made.append(r.of(found[r.index]))
+            else:
+                made.append(r.of(given[r.index]) if r.source == "argument" else r.value)
+        return made
+
+    return run

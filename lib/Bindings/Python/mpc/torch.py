@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A backend of `torch.compile`, for inference and training:
+
+    import mpc.torch
+    model = torch.compile(model, backend="mpc", options={"policy": "mixed_bfloat16"})
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.registry import register_backend
+from torch._functorch.partitioners import default_partition
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from . import _function
+from ._aten import TABLE
+from ._errors import ModelWarning
+from ._graph import Graph, is_symbolic, why_not
+
+_aten = torch.ops.aten
+
+# ===----------------------------------------------------------------------=== #
+# Decompositions
+# ===----------------------------------------------------------------------=== #
+
+# Draws stay PyTorch's, so that its generator gives what it gives in eager mode.
+_DRAWS = (_aten.bernoulli.p, _aten.bernoulli.default, _aten.native_dropout.default)
+
+
+@functools.cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's decompositions to core ATen, without those of ops that mpc has as such."""
+    from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
+
+    more = get_decompositions([_aten.grid_sampler_2d, _aten.native_batch_norm, _aten.std_mean, _aten.addmv])
+    return {op: rule for op, rule in (_core_aten_decompositions_post_autograd() | more).items()
+            if op not in TABLE and op not in _DRAWS}
+
+
+# ===----------------------------------------------------------------------=== #
+# Forward and backward
+# ===----------------------------------------------------------------------=== #
+
+# Backward ops that need nothing of these arguments, which they compute anew: results of the forward
+# op would be kept, or computed, for nothing.
+_FORGET = {_aten.native_layer_norm_backward.default: (3, 4), _aten.native_batch_norm_backward.default: (5, 6),
+           _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (4, 5),
+           _aten.max_pool2d_with_indices_backward.default: (7,)}
+
+
+def _forget_results(joint: GraphModule) -> None:
+    """Drops what backward ops do not need of their forward ops, of those that mpc lowers."""
+    if is_symbolic(joint.graph):
+        return  # Sizes are propagated through the ops themselves, which want all arguments.
+    for node in joint.graph.nodes:
+        if node.target not in _FORGET or why_not(node) is not None:
+            continue
+        if node.target is _aten.native_batch_norm_backward.default and not node.args[7]:
+            continue
+        if node.target is _aten.native_layer_norm_backward.default:
+            mean = node.args[3]
+            forward = mean.args[0] if isinstance(mean, Node) and mean.target is operator.getitem else None
+            if forward is None or forward.target is not _aten.native_layer_norm.default:
+                continue
+            node.meta["mpc_extra"] = {"eps": forward.args[4]}
+        node.args = tuple(None if i in _FORGET[node.target] else a for i, a in enumerate(node.args))
+
+
+def _partition(joint: GraphModule, inputs: Any, **options: Any) -> tuple[GraphModule, GraphModule]:
+    _forget_results(joint)
+    return default_partition(joint, inputs, **options)
+
+
+# ===----------------------------------------------------------------------=== #
+# What mpc runs, and what is left to eager mode
+# ===----------------------------------------------------------------------=== #
+
+
+def _is_draw(node: Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+
+
+class _Support(OperatorSupportBase):
+    """Which nodes mpc lowers, and why it does not the others."""
+
+    def __init__(self, graph: torch.fx.Graph):
+        self.reasons: dict[Node, str] = {}
+        for node in graph.nodes:
+            if node.op == "call_function" and (reason := why_not(node)) is not None:
+                self.reasons[node] = reason
+        for node in reversed(graph.nodes):
+            # What only feeds eager ops and reads nothing would cut the graph in two.
+            if node.op == "call_function" and node not in self.reasons and not node.all_input_nodes and node.users \
+                    and all(user in self.reasons for user in node.users):
+                self.reasons[node] = ""
+
+    def is_node_supported(self, submodules: Any, node: Node) -> bool:
+        return node.op == "call_function" and node not in self.reasons
+
+    def told(self) -> str:
+        """The ops that stay behind as words, each with its reason; draws are meant to."""
+        lines = {}
+        for node, reason in self.reasons.items():
+            value = node.meta.get("val")
+            plain = isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool))
+            if reason and not plain and not _is_draw(node) and node.target is not operator.getitem:
+                lines[str(node.target)] = reason
+        return ", ".join(f"{name} ({reason})" for name, reason in sorted(lines.items()))
+
+
+def _worth(partition: Any) -> bool:
+    """Views and constants alone are no work for a kernel."""
+    free = {"view", "reshape", "permute", "expand", "squeeze", "unsqueeze", "alias", "slice", "select", "full",
+            "empty", "scalar_tensor", "getitem", "t", "transpose", "detach", "as_strided", "split_with_sizes",
+            "_unsafe_view"}
+    return any(getattr(getattr(node.target, "overloadpacket", node.target), "__name__", "") not in free
+               for node in partition.nodes)
+
+
+def _warn(text: str) -> None:
+    if text:
+        warnings.warn(f"in eager mode run {text}", ModelWarning, stacklevel=2)
+
+
+def _compile(module: GraphModule, inputs: Sequence[Any], compiler: Callable[[str], Callable[..., Any]]) -> Any:
+    """A graph of AOTAutograd as a function of a list of arguments."""
+    support = _Support(module.graph)
+    hard = [node for node, reason in support.reasons.items() if not _is_plain(node)]
+    if not hard:
+        run: Callable[[Sequence[Any]], list[Any]] = Graph(module, compiler, _warn)
+    else:
+        _warn(support.told())
+        partitioner = CapabilityBasedPartitioner(module, support, allows_single_node_partition=True)
+        wanted = [p for p in partitioner.propose_partitions() if _worth(p)]
+        module = partitioner.fuse_partitions(wanted, prefix="mpc_")
+        for name, part in list(module.named_children()):
+            if name.startswith("mpc_"):
+                setattr(module, name, _Part(Graph(part, compiler, _warn), _is_single(part)))
+        module.recompile()
+
+        def run(arguments: Sequence[Any]) -> list[Any]:
+            return list(module(*arguments))
+
+    def boxed(arguments: list[Any]) -> list[Any]:
+        given = list(arguments)
+        arguments.clear()
+        return run(given)
+
+    boxed._boxed_call = True  # type: ignore[attr-defined]
+    return boxed
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether it gives a number, which the text holds as a constant."""
+    return isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _is_single(part: GraphModule) -> bool:
+    return not isinstance(next(reversed(part.graph.nodes)).args[0], (tuple, list))
+
+
+class _Part(torch.nn.Module):
+    """A partition that mpc runs, in a module of those that eager mode runs."""
+
+    def __init__(self, graph: Graph, single: bool):
+        super().__init__()
+        self._graph, self._single = graph, single
+
+    def forward(self, *arguments: Any) -> Any:
+        results = self._graph(arguments)
+        return results[0] if self._single else tuple(results)
+
+
+# ===----------------------------------------------------------------------=== #
+# The backend
+# ===----------------------------------------------------------------------=== #
+
+
+@register_backend(name="mpc")
+def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, Any] | None = None,
+            **_: Any) -> Callable[..., Any]:
+    """The backend "mpc" of `torch.compile`.
+
+    `options` are those of `mpc.compile`: `policy`, `device`, `overrides`, `rounding`, `threads`, ...
+    Compiles at the first call for each set of sizes. Ops that mpc lacks run in eager mode, which an
+    `mpc.ModelWarning` says.
+    """
+    chosen = dict(options or {})
+
+    def compiler(text: str) -> Callable[..., Any]:
+        return _function.compile(text, **chosen)._made
+
+    def compile_graph(graph: GraphModule, example: Sequence[Any]) -> Any:
+        return _compile(graph, example, compiler)
+
+    return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, partition_fn=_partition,
+                        decompositions=decompositions())(module, inputs)

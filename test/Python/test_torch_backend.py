@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`torch.compile(backend="mpc")`: results and gradients against eager mode in float64."""
+
+import copy
+import importlib.metadata
+import subprocess
+import sys
+import warnings
+
+import mpc
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import mpc.torch  # noqa: E402
+import torch_modules  # noqa: E402
+from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
+
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+# What one layer rounds to, as the largest relative error of one rounding.
+UNIT = {"float32": 2.0 ** -24, "mixed_bfloat16": 2.0 ** -8, "mixed_float16": 2.0 ** -11}
+
+
+def bound(policy, depth):
+    """Of the error's norm relative to the result's. A layer rounds its operands, its sums of at
+    most 128 terms run in float32, and what follows may lose a factor of 4 by its condition."""
+    return 4 * depth * (2 * UNIT[policy] + 128 ** 0.5 * UNIT["float32"])
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def double(value):
+    return tree_map(lambda v: v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v, value)
+
+
+def floats(value):
+    return [v for v in tree_leaves(value) if isinstance(v, torch.Tensor) and v.is_floating_point()]
+
+
+def step(module, arguments):
+    """Results and gradients, by name, of one call."""
+    arguments = tree_map(lambda v: v.detach().clone().requires_grad_() if v.is_floating_point() else v, arguments)
+    torch.manual_seed(1)
+    results = floats(module(*arguments))
+    numbers = torch.Generator().manual_seed(2)
+    tangents = [torch.randn(r.shape, generator=numbers).to(r.dtype) for r in results]
+    torch.autograd.backward(results, tangents)
+    found = {f"result {i}": r.detach() for i, r in enumerate(results)}
+    found |= {f"argument {i}": a.grad for i, a in enumerate(floats(arguments)) if a.grad is not None}
+    found |= {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+    found |= {name: b for name, b in module.named_buffers() if b.is_floating_point()}
+    return {name.replace("_orig_mod.", ""): value for name, value in found.items()}
+
+
+def compare(found, wanted, limit):
+    assert found.keys() == wanted.keys()
+    # What nearly cancels is judged by what it was summed from: the other gradients.
+    scale = max(float(w.norm()) for name, w in wanted.items() if not name.startswith("result"))
+    for name, w in wanted.items():
+        f = found[name]
+        assert f.shape == w.shape and f.dtype == torch.float32, name
+        size = float(w.norm()) if name.startswith("result") else max(float(w.norm()), 0.1 * scale)
+        assert float((f.double() - w).norm()) <= limit * size, (name, float((f.double() - w).norm()) / size, limit)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", list(torch_modules.modules()))
+def test_module(name, policy):
+    module, arguments, depth = torch_modules.modules()[name]
+    reference = copy.deepcopy(module).double()
+    compiled = torch.compile(module, backend="mpc", options={"policy": policy})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", mpc.ModelWarning)
+        found = step(compiled, arguments)
+    compare(found, step(reference, double(arguments)), bound(policy, depth))
+
+
+def test_example_of_the_page():
+    model, criterion, x, y = torch.nn.Linear(4, 3), torch.nn.MSELoss(), torch.randn(5, 4), torch.randn(5, 3)
+    wide = criterion(model(x), y)
+    import mpc.torch
+    model = torch.compile(model, backend="mpc", options={"policy": "mixed_bfloat16"})
+    loss = criterion(model(x), y)
+    loss.backward()
+    assert abs(loss - wide) <= bound("mixed_bfloat16", 2) * wide and model.weight.grad.norm() > 0
+
+
+def test_framework_finds_the_backend_by_itself():
+    assert "mpc.torch:backend" in [e.value for e in importlib.metadata.entry_points(group="torch_dynamo_backends")]
+
+
+def test_inference_runs_as_one_function(monkeypatch):
+    made = []
+    compile_text = mpc.torch._function.compile
+    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a) or compile_text(*a, **k))
+    module, arguments, _ = torch_modules.modules()["block"]
+    compiled = torch.compile(module, backend="mpc", options={"policy": "float32"})
+    with torch.no_grad():
+        first, second = compiled(*arguments), compiled(*arguments)
+    assert len(made) == 1 and torch.equal(first, second)
+    for op in ("mpc.attention", "mpc.layer_norm", "mpc.gelu", "mpc.matmul", 'mpc.layer = "attention/qkv"'):
+        assert op in made[0][0]
+
+
+def test_training_keeps_backward_ops_whole(monkeypatch):
+    made = []
+    compile_text = mpc.torch._function.compile
+    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
+    module, arguments, _ = torch_modules.modules()["block"]
+    step(torch.compile(module, backend="mpc", options={"policy": "float32"}), arguments)
+    assert len(made) == 2
+    assert made[1].count("mpc.norm_gradient") == 2 and made[1].count("mpc.attention_gradient") == 1
+    # The forward pass computes no statistics that only the backward one would read.
+    assert "mpc.reduce" not in made[0]
+
+
+def test_a_cache_that_grows():
+    model = torch_modules.Gpt().eval()
+    reference = copy.deepcopy(model).double()
+    compiled = torch.compile(model, backend="mpc", options={"policy": "float32"})
+    tokens = torch.tensor([[1, 2, 3]])
+    empty = [(torch.zeros(1, 4, 1, 4), torch.zeros(1, 4, 1, 4))] * 2
+    with torch.no_grad():
+        caches, expected, token = empty, double(empty), tokens
+        for _ in range(5):
+            y, caches = compiled(token[:, -1:], caches)
+            w, expected = reference(token[:, -1:], expected)
+            compare({"result": y, "cache": caches[1][0]}, {"result": w, "cache": expected[1][0]}, bound("float32", 16))
+            token = y[:, -1:].argmax(-1)
+
+
+def test_sizes_of_a_call():
+    module = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.LayerNorm(6))
+    reference = copy.deepcopy(module).double()
+    compiled = torch.compile(module, backend="mpc", dynamic=True, options={"policy": "float32"})
+    for rows in (3, 5, 9, 5):
+        x = torch.randn(rows, 6)
+        compare(step(compiled, (x,)), step(reference, (x.double(),)), bound("float32", 2) * 4)
+        module.zero_grad()
+        reference.zero_grad()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_lstm(policy):
+    """Dynamo leaves nn.LSTM to eager mode unless it is told not to."""
+    module = torch.nn.LSTM(4, 5, num_layers=2, batch_first=True)
+    reference = copy.deepcopy(module).double()
+    x = torch.randn(2, 4, 4)
+    with torch._dynamo.config.patch(allow_rnn=True), warnings.catch_warnings():
+        warnings.simplefilter("error", mpc.ModelWarning)
+        found = step(torch.compile(module, backend="mpc", fullgraph=True, options={"policy": policy}), (x,))
+    compare(found, step(reference, (x.double(),)), bound(policy, 16))
+
+
+def test_overrides_name_modules():
+    module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)).requires_grad_(False)
+    x, narrow = torch.randn(8, 64), {"policy": "mixed_bfloat16"}
+    overrides = {"layer:0": "float32", "layer:1": "float32"}
+    wide = torch.compile(module, backend="mpc", options={**narrow, "overrides": overrides})
+    wanted = copy.deepcopy(module).double()(x.double())
+    error = (wide(x) - wanted).norm() / wanted.norm()
+    torch._dynamo.reset()
+    coarse = (torch.compile(module, backend="mpc", options=narrow)(x) - wanted).norm() / wanted.norm()
+    assert error < bound("float32", 2) < coarse < bound("mixed_bfloat16", 2)
+
+
+def test_dropout_draws_what_eager_mode_draws():
+    module = torch.nn.Dropout(0.5)
+    compiled = torch.compile(module, backend="mpc", options={"policy": "float32"})
+    x = torch.ones(64)
+    torch.manual_seed(3)
+    wanted = module(x)
+    torch.manual_seed(3)
+    assert torch.equal(compiled(x), wanted)
+
+
+def test_what_mpc_lacks_runs_in_eager_mode_and_is_told():
+    module = torch_modules.Apply(lambda m, x: torch.fft.rfft(x @ m.w).abs() @ m.w[:, :2][:3], w=torch.randn(4, 4))
+    reference = copy.deepcopy(module).double()
+    compiled = torch.compile(module, backend="mpc", options={"policy": "float32"})
+    x = torch.randn(5, 4)
+    with pytest.warns(mpc.ModelWarning, match=r"in eager mode run aten\._fft_r2c\.default"), torch.no_grad():
+        y = compiled(x)
+    w = reference(x.double())
+    assert (y - w).norm() < bound("float32", 4) * w.norm()
+
+
+def test_autocast_regions_stay_narrow():
+    module = torch.nn.Linear(32, 8)
+
+    def function(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return module(x)
+
+    x = torch.randn(4, 32)
+    with torch.no_grad():
+        y = torch.compile(function, backend="mpc", options={"policy": "float32"})(x)
+        wanted = module(x)
+    assert y.dtype == torch.bfloat16
+    error = (y - wanted).norm() / wanted.norm()
+    assert 2.0 ** -14 < error < bound("mixed_bfloat16", 1)
+
+
+def test_strides_and_aliases_of_results():
+    def function(x):
+        y = x.t() + 1
+        return y, y[1:], x[:, 1], y.view_as(y).expand(2, 3, 4)
+
+    x = torch.randn(4, 3)
+    found, wanted = torch.compile(function, backend="mpc", options={"policy": "float32"})(x), function(x)
+    for f, w in zip(found, wanted):
+        assert torch.equal(f, w) and f.stride() == w.stride()
+    found[0].zero_()
+    assert not found[1].any() and found[2].data_ptr() == x[:, 1].data_ptr()
+
+
+def test_arguments_are_shared_and_results_are_new():
+    compiled = torch.compile(lambda x: (x.clone(), x.view(-1), x), backend="mpc", options={"policy": "float32"})
+    x = torch.randn(3, 4)
+    copied, viewed, same = compiled(x)
+    assert copied.data_ptr() != x.data_ptr() and viewed.data_ptr() == x.data_ptr() and same is x
+    copied.zero_()
+    assert x.abs().sum() > 0
+
+
+def test_whole_numbers_and_booleans():
+    def function(i, m):
+        return i // 3 + (i % 5) * 2, (i > 2) & m, torch.where(m, i, -i).sum()
+
+    i, m = torch.arange(-6, 6), torch.arange(12) % 2 == 0
+    found = torch.compile(function, backend="mpc", options={"policy": "mixed_bfloat16"})(i, m)
+    assert all(torch.equal(f, w) and f.dtype == w.dtype for f, w in zip(found, function(i, m)))
+
+
+def test_interpreter_exit_is_clean():
+    text = """import torch, mpc.torch
+compiled = torch.compile(torch.nn.Linear(4, 4), backend="mpc", options={"policy": "float32"})
+compiled(torch.ones(1, 4)).sum().backward()
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0 and "leaked" not in done.stderr
