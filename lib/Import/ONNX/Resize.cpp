@@ -242,8 +242,12 @@ static bool checkScale(NodeImport &n, StringRef name, double value,
   // Not a number fails too.
   if ((value > 0 && value < double(kMostScale)) || (isEmpty && value == 0))
     return true;
-  n.error() << name << " has the entry " << value
-            << ", expected a positive number below 2^40";
+  InFlightDiagnostic error = n.error() << name << " has the entry ";
+  if (std::abs(value) < 1e18 && value == std::trunc(value))
+    error << int64_t(value);
+  else
+    error << value;
+  error << ", expected a positive number below 2^40";
   return false;
 }
 

@@ -296,7 +296,7 @@ TEST(BadInput, ResizeToNothing) {
   b.ints("sizes", {1, 1, 0, 2});
   b.output("y");
   b.node("Resize", {"x", "", "", "sizes"}, {"y"});
-  expectError(b, "not positive");
+  expectError(b, "sizes has the entry 0, expected a positive number");
 }
 
 TEST(BadInput, MixedElementTypes) {
