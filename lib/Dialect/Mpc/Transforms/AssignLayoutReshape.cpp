@@ -183,8 +183,9 @@ private:
                         mayChangeShape(op, source);
       return isView ? std::optional(SmallVector<int64_t>(from)) : std::nullopt;
     }
+    // Of a rank that does not widen the result's.
     if (elementCount(operand) == 1)
-      return SmallVector<int64_t>{1};
+      return SmallVector<int64_t>(from.empty() ? 0 : 1, 1);
     return mayChangeShape(op, source) ? shapeBeforeReshape(own, from, to)
                                       : std::nullopt;
   }

@@ -328,3 +328,17 @@ func.func @argument_first(%x: tensor<1x4x3x3xf32>, %y: tensor<1x3x3x2xf32>) -> t
   %1 = mpc.concat %x, %0 axis(1) : (tensor<1x4x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x6x3x3xf32>
   return %1 : tensor<1x6x3x3xf32>
 }
+
+// -----
+
+// A scalar that is seen as a matrix of one element: what stands beside it is
+// seen as a scalar too.
+// CHECK-LABEL: func.func @scalar_as_matrix(
+// CHECK: %[[SUM:.*]] = mpc.reduce_sum {{.*}} -> tensor<f32>
+// CHECK: mpc.mul %[[SUM]], %{{.*}} -> tensor<f32>
+func.func @scalar_as_matrix(%x: tensor<8xf32>, %y: tensor<1xf32>) -> tensor<1x1xf32> {
+  %sum = mpc.reduce_sum %x axes([0]) : tensor<8xf32> -> tensor<f32>
+  %one = mpc.reshape %sum : tensor<f32> to tensor<1x1xf32>
+  %product = mpc.mul %one, %y : (tensor<1x1xf32>, tensor<1xf32>) -> tensor<1x1xf32>
+  return %product : tensor<1x1xf32>
+}
