@@ -166,7 +166,9 @@ Value OpImport::elementwise(StringRef name, ValueRange operands,
   // long as the result keeps its shape.
   SmallVector<Value> compact(operands);
   SmallVector<int64_t> due = joinedShape(compact);
-  for (Value &value : compact) {
+  // A clamp has the shape of what it clamps, whatever its bounds have.
+  bool isClamp = name == ClampOp::getOperationName();
+  for (Value &value : MutableArrayRef(compact).drop_front(isClamp)) {
     Value spread = value;
     while (auto broadcast = value.getDefiningOp<BroadcastOp>())
       value = broadcast.getInput();

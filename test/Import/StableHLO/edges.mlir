@@ -55,3 +55,17 @@ func.func @main(%x: tensor<0xui32>) -> tensor<0xf32> {
   %0 = stablehlo.bitcast_convert %x : (tensor<0xui32>) -> tensor<0xf32>
   return %0 : tensor<0xf32>
 }
+
+// -----
+
+// A clamp has the shape of what it clamps, which stays spread out where a bound
+// is as wide.
+
+// CHECK-LABEL: func.func @main
+// CHECK: %[[WIDE:.*]] = mpc.broadcast %{{.*}} : tensor<i32> to tensor<1xi32>
+// CHECK: mpc.clamp %[[WIDE]], %{{.*}}, %{{.*}} -> tensor<1xi32>
+func.func @main(%x: tensor<i32>, %low: tensor<1xi32>, %high: tensor<1xi32>) -> tensor<1xi32> {
+  %0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<i32>) -> tensor<1xi32>
+  %1 = stablehlo.clamp %low, %0, %high : tensor<1xi32>
+  return %1 : tensor<1xi32>
+}
