@@ -8,34 +8,9 @@ usage: make_decoder.py FILE [tokens=1] [past=16] [heads=4] [groups=2] [width=64]
        [rotary=halves|pairs|none] [repeat=broadcast|tile|concat]
 """
 
-import math
-import random
-import struct
 import sys
 
-
-class Writer:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.lines = []
-        self.count = 0
-
-    def op(self, text):
-        self.count += 1
-        name = f"%v{self.count}"
-        self.lines.append(f"  {name} = mpc.{text}")
-        return name
-
-    def data(self, values, shape):
-        blob = struct.pack(f"<{len(values)}f", *values).hex().upper()
-        return self.op(f'constant dense<"0x{blob}"> : {tensor(*shape)}')
-
-    def normal(self, deviation, *shape):
-        return self.data([self.random.gauss(0, deviation) for _ in range(math.prod(shape))], shape)
-
-
-def tensor(*shape, element="f32"):
-    return f"tensor<{''.join(f'{extent}x' for extent in shape)}{element}>"
+from graph_text import Writer, tensor
 
 
 def main(path, *settings):

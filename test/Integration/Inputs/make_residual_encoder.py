@@ -10,30 +10,9 @@ usage: make_residual_encoder.py FILE [layers=4] [width=64] [heads=4] [positions=
 """
 
 import math
-import random
-import struct
 import sys
 
-
-class Writer:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.lines = []
-        self.count = 0
-
-    def op(self, text):
-        self.count += 1
-        name = f"%v{self.count}"
-        self.lines.append(f"  {name} = mpc.{text}")
-        return name
-
-    def data(self, values, code, element, shape):
-        blob = struct.pack(f"<{len(values)}{code}", *values).hex().upper()
-        return self.op(f'constant dense<"0x{blob}"> : tensor<{"x".join(map(str, shape))}x{element}>')
-
-    def normal(self, deviation, *shape):
-        values = [self.random.gauss(0, deviation) for _ in range(math.prod(shape))]
-        return self.data(values, "f", "f32", shape)
+from graph_text import Writer
 
 
 def bucket(distance, buckets=32, farthest=128):
@@ -74,7 +53,7 @@ def main(path, *settings):
     table = w.normal(sizes["size"], words, d)
     x = w.op(f"gather {table}, %tokens axis(0) : (tensor<{words}x{d}xf32>, tensor<1x{t}xi64>) -> {stream}")
     biases = w.normal(d**-0.5, 32, heads)
-    places = w.data([bucket(j - i) for i in range(t) for j in range(t)], "q", "i64", (t, t))
+    places = w.data([bucket(j - i) for i in range(t) for j in range(t)], (t, t), "q", "i64")
     bias = w.op(f"gather {biases}, {places} axis(0) : (tensor<32x{heads}xf32>, tensor<{t}x{t}xi64>) -> tensor<{t}x{t}x{heads}xf32>")
     bias = w.op(f"transpose {bias} [2, 0, 1] : tensor<{t}x{t}x{heads}xf32> to tensor<{heads}x{t}x{t}xf32>")
 
