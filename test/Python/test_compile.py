@@ -61,6 +61,16 @@ def test_new_shapes_are_compiled_for():
     assert function.counts.compiles == before + 2
 
 
+def test_sizes_of_a_bucket_share_a_program():
+    function = mpc.compile(INPUTS / "onnx" / "shape-chain.onnx", policy="float32", buckets={"batch": [4]}, cache=False)
+    shape = function.inputs[0].shape
+    before = function.counts.compiles
+    for batch in (1, 2, 3, 4):
+        x = np.arange(12 * batch, dtype=np.float32).reshape(batch, *shape[1:])
+        np.testing.assert_array_equal(function(x).ravel(), x.ravel() / 2)
+    assert function.counts.compiles == before + 1
+
+
 def test_a_saved_file_gives_the_same_bits(cnn, tmp_path):
     path, images = cnn
     function = mpc.compile(path, policy="mixed_bfloat16")

@@ -180,9 +180,15 @@ nb::object Function::call(nb::args positional, nb::kwargs named) {
     nb::gil_scoped_release release;
     if (!options.buckets.empty()) {
       NamedBuffers found = valueOf(model->run(call.arguments));
-      Executable executable = valueOf(executableFor(call.arguments));
-      for (const ProgramValue &value : executable.program().results)
-        results.push_back(found.at(value.name));
+      // Several have an order, which any program tells: one compile of a size
+      // that has no bucket, and none where there is one result.
+      if (found.size() > 1 && outputs().empty())
+        valueOf(executableFor(call.arguments));
+      if (found.size() == 1)
+        results.push_back(std::move(found.begin()->second));
+      else
+        for (const std::string &name : outputs())
+          results.push_back(found.at(name));
     } else {
       Executable executable = valueOf(executableFor(call.arguments));
       std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
