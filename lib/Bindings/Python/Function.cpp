@@ -173,7 +173,7 @@ static Result<std::vector<Buffer>> order(const Executable &executable,
 // Calls
 //===----------------------------------------------------------------------===//
 
-nb::object Function::call(nb::args positional, nb::kwargs named) {
+nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   std::vector<Buffer> results;
   {
@@ -204,7 +204,7 @@ nb::object Function::call(nb::args positional, nb::kwargs named) {
   return nb::tuple(arrays);
 }
 
-void Function::prepare(nb::args positional, nb::kwargs named) {
+void Function::prepare(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   {
     nb::gil_scoped_release release;
@@ -213,8 +213,8 @@ void Function::prepare(nb::args positional, nb::kwargs named) {
   warnings->issue();
 }
 
-std::vector<double> Function::time(double seconds, nb::args positional,
-                                   nb::kwargs named) {
+std::vector<double> Function::time(double seconds, const nb::args &positional,
+                                   const nb::kwargs &named) {
   using Clock = std::chrono::steady_clock;
   Call call = bind(positional, named);
   nb::gil_scoped_release release;

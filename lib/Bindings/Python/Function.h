@@ -50,13 +50,14 @@ public:
   /// Runs on arrays by position or name; a result, or a tuple of several. They
   /// are of the framework of the first array that is PyTorch's or JAX's, else
   /// NumPy's.
-  nanobind::object call(nanobind::args positional, nanobind::kwargs named);
+  nanobind::object call(const nanobind::args &positional,
+                        const nanobind::kwargs &named);
   /// Compiles for the types of these arrays and runs nothing.
-  void prepare(nanobind::args positional, nanobind::kwargs named);
+  void prepare(const nanobind::args &positional, const nanobind::kwargs &named);
   /// Milliseconds of runs on these arrays, one behind the other, for `seconds`
   /// and at least three runs.
-  std::vector<double> time(double seconds, nanobind::args positional,
-                           nanobind::kwargs named);
+  std::vector<double> time(double seconds, const nanobind::args &positional,
+                           const nanobind::kwargs &named);
   /// Writes the model, compiled for `targets` and each of `sets` of extents.
   void save(const std::string &path, const std::vector<std::string> &targets,
             const std::vector<std::map<std::string, int64_t>> &sets);

@@ -64,9 +64,10 @@ NB_MODULE(_mpc, module) {
       .def_prop_ro("threads", &Device::threads);
   module.def("device", &makeDevice, nb::arg("name"), nb::arg("threads"));
 
-  nb::class_<Engine>(module, "Engine");
+  [[maybe_unused]] nb::class_<Engine> engine(module, "Engine");
   module.def(
-      "engine", [](Device device) { return valueOf(Engine::create(device)); },
+      "engine",
+      [](const Device &device) { return valueOf(Engine::create(device)); },
       nb::arg("device"));
 
   nb::class_<ModelSource>(module, "ModelSource")
