@@ -295,7 +295,7 @@ static Result<Buffer> toRowMajor(const Buffer &columns) {
 }
 
 Result<Buffer> mpc::readNpyFrom(const ByteSource &source, uint64_t totalBytes,
-                                const std::string &where) {
+                                const std::string &where, uint64_t mostBytes) {
   // Magic and length first, then exactly the header.
   std::string prefix(size_t(std::min<uint64_t>(totalBytes, 12)), '\0');
   if (Status status = source(prefix.data(), prefix.size()); !status.ok())
@@ -326,6 +326,12 @@ Result<Buffer> mpc::readNpyFrom(const ByteSource &source, uint64_t totalBytes,
                                ", but holds " +
                                std::to_string(totalBytes - header->dataOffset) +
                                " bytes of elements");
+  if (uint64_t(*bytes) > mostBytes)
+    return Status(StatusCode::ResourceExhausted, where,
+                  "has " + std::to_string(*bytes) + " bytes (" +
+                      header->type.toString() + "), but at most " +
+                      std::to_string(mostBytes) +
+                      " are allowed for it; allow more memory");
   Result<Buffer> data = Buffer::allocate(header->type);
   if (!data.ok())
     return Status(data.status().code(), where, data.status().text());
@@ -346,12 +352,12 @@ Result<Buffer> mpc::readNpyFrom(const ByteSource &source, uint64_t totalBytes,
   return data;
 }
 
-Result<Buffer> mpc::readNpy(const std::string &path) {
+Result<Buffer> mpc::readNpy(const std::string &path, uint64_t mostBytes) {
   Result<InputFile> file = InputFile::open(path);
   if (!file.ok())
     return file.status();
   auto source = [&](void *out, size_t bytes) { return file->read(out, bytes); };
-  return readNpyFrom(source, file->size(), path);
+  return readNpyFrom(source, file->size(), path, mostBytes);
 }
 
 //===----------------------------------------------------------------------===//

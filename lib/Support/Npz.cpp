@@ -39,7 +39,8 @@ static std::string openError(int code) {
 }
 
 static Result<NamedArray> readEntry(zip_t *archive, zip_uint64_t index,
-                                    const std::string &path) {
+                                    const std::string &path,
+                                    uint64_t mostBytes) {
   zip_stat_t facts;
   if (zip_stat_index(archive, index, 0, &facts) != 0)
     return badZip(path, std::string("entry cannot be read: ") +
@@ -79,7 +80,7 @@ static Result<NamedArray> readEntry(zip_t *archive, zip_uint64_t index,
     }
     return {};
   };
-  Result<Buffer> data = readNpyFrom(source, facts.size, where);
+  Result<Buffer> data = readNpyFrom(source, facts.size, where, mostBytes);
   if (!data.ok())
     return data.status();
   // The checksum is judged when the end is read.
@@ -90,7 +91,8 @@ static Result<NamedArray> readEntry(zip_t *archive, zip_uint64_t index,
   return NamedArray{std::move(name), std::move(*data), std::move(where)};
 }
 
-Result<std::vector<NamedArray>> mpc::readNpz(const std::string &path) {
+Result<std::vector<NamedArray>> mpc::readNpz(const std::string &path,
+                                             uint64_t mostBytes) {
   struct stat file;
   if (::stat(path.c_str(), &file) != 0)
     return Status(StatusCode::NotFound, path,
@@ -109,9 +111,11 @@ Result<std::vector<NamedArray>> mpc::readNpz(const std::string &path) {
   std::vector<NamedArray> arrays;
   std::set<std::string> names;
   for (zip_int64_t i = 0; i < count; ++i) {
-    Result<NamedArray> array = readEntry(archive.get(), zip_uint64_t(i), path);
+    Result<NamedArray> array =
+        readEntry(archive.get(), zip_uint64_t(i), path, mostBytes);
     if (!array.ok())
       return array.status();
+    mostBytes -= array->data.size();
     if (!names.insert(array->name).second)
       return badZip(array->where, "stands twice in the file");
     arrays.push_back(std::move(*array));

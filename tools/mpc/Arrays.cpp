@@ -26,20 +26,21 @@ static bool endsWith(const std::string &text, const char *end) {
 }
 
 Result<std::vector<NamedArray>>
-tool::loadArrays(const std::vector<std::string> &arguments) {
+tool::loadArrays(const std::vector<std::string> &arguments, int64_t maxMemory) {
   std::vector<NamedArray> arrays;
+  uint64_t left = maxMemory > 0 ? uint64_t(maxMemory) : kAnyBytes;
   for (const std::string &argument : arguments) {
     std::vector<NamedArray> more;
     size_t equals = argument.find('=');
     if (endsWith(argument, ".npz") && equals == std::string::npos) {
-      Result<std::vector<NamedArray>> read = readNpz(argument);
+      Result<std::vector<NamedArray>> read = readNpz(argument, left);
       if (!read.ok())
         return read;
       more = std::move(*read);
     } else if (equals != std::string::npos && equals > 0 &&
                endsWith(argument, ".npy")) {
       std::string path = argument.substr(equals + 1);
-      Result<Buffer> read = readNpy(path);
+      Result<Buffer> read = readNpy(path, left);
       if (!read.ok())
         return read.status();
       more.push_back({argument.substr(0, equals), std::move(*read), path});
@@ -52,6 +53,7 @@ tool::loadArrays(const std::vector<std::string> &arguments) {
         if (other.name == array.name)
           return Status(StatusCode::InvalidArgument, array.where,
                         "array '" + array.name + "' is also in " + other.where);
+      left -= array.data.size();
       arrays.push_back(std::move(array));
     }
   }

@@ -16,8 +16,9 @@
 namespace mpc::tool {
 
 /// Reads what `--input` names: files `x.npz`, and single arrays `name=x.npy`.
+/// `maxMemory` is the most bytes of them all (`--max-memory`); 0 is no limit.
 Result<std::vector<NamedArray>>
-loadArrays(const std::vector<std::string> &arguments);
+loadArrays(const std::vector<std::string> &arguments, int64_t maxMemory);
 
 /// The arrays that `values` want, in their order: by name, else by position
 /// (`arg0`, `arg1`, ... or, with prefix "out", `out0`). Checks types and

@@ -230,7 +230,8 @@ int tool::benchCommand(const BenchArguments &arguments) {
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return reporter.fail(device.status());
-  Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
+  Result<std::vector<NamedArray>> arrays =
+      loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
     return reporter.fail(arrays.status());
   Subject subject;

@@ -129,13 +129,15 @@ Status Checker::prepare() {
     return compile.status();
   options = std::move(*compile);
   reportFastPath(options, reporter);
-  Result<std::vector<NamedArray>> given = loadArrays(arguments.inputs);
+  Result<std::vector<NamedArray>> given =
+      loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!given.ok())
     return given.status();
   arrays = std::move(*given);
   offerInputs(arrays, options);
   if (!arguments.expected.empty()) {
-    Result<std::vector<NamedArray>> read = loadArrays({arguments.expected});
+    Result<std::vector<NamedArray>> read =
+        loadArrays({arguments.expected}, arguments.common.maxMemory);
     if (!read.ok())
       return read.status();
     expected = std::move(*read);

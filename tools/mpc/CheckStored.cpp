@@ -132,7 +132,8 @@ std::vector<Status> StoredCheck::run(Json &document, bool &ok) {
   if (arguments.perOp)
     return {Status(StatusCode::InvalidArgument, model,
                    "is compiled already, --per-op needs the model itself")};
-  Result<std::vector<NamedArray>> given = loadArrays(arguments.inputs);
+  Result<std::vector<NamedArray>> given =
+      loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!given.ok())
     return {given.status()};
   Result<ExecutableFile> file = openStoredModel(arguments.common, *given);
@@ -145,7 +146,8 @@ std::vector<Status> StoredCheck::run(Json &document, bool &ok) {
       loadStoredModel(*file, arguments.common, *device);
   if (!executable.ok())
     return {executable.status()};
-  Result<std::vector<NamedArray>> read = loadArrays({arguments.expected});
+  Result<std::vector<NamedArray>> read =
+      loadArrays({arguments.expected}, arguments.common.maxMemory);
   if (!read.ok())
     return {read.status()};
   expected = std::move(*read);

@@ -74,7 +74,8 @@ Status StepCheck::prepare() {
   options = std::move(*compile);
   if (Status status = setTraining(arguments.training, options); !status.ok())
     return status;
-  Result<std::vector<NamedArray>> loaded = loadArrays(arguments.inputs);
+  Result<std::vector<NamedArray>> loaded =
+      loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!loaded.ok())
     return loaded.status();
   arrays = std::move(*loaded);

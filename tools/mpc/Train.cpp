@@ -147,7 +147,8 @@ static Result<Trainer> makeTrainer(const TrainArguments &arguments,
   if (!training.ok())
     return training.status();
   options->training = std::move(*training);
-  Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
+  Result<std::vector<NamedArray>> arrays =
+      loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
     return arrays.status();
   for (const NamedArray &array : *arrays)

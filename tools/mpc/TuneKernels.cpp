@@ -79,7 +79,8 @@ TuningSubject::prepare(const TuneKernelsArguments &arguments,
     return {options.status()};
   if (Status status = setTraining(arguments.training, *options); !status.ok())
     return {status};
-  Result<std::vector<NamedArray>> arrays = loadArrays(arguments.inputs);
+  Result<std::vector<NamedArray>> arrays =
+      loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
     return {arrays.status()};
   offerInputs(*arrays, *options);

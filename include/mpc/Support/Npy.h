@@ -13,6 +13,7 @@
 #include "mpc/Runtime/Buffer.h"
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,9 @@ Result<NpyHeader> parseNpyHeader(std::string_view prefix,
 /// The header that NumPy would write for `type`.
 std::string makeNpyHeader(const TensorType &type);
 
+/// No limit on the bytes of arrays that are read.
+inline constexpr uint64_t kAnyBytes = std::numeric_limits<uint64_t>::max();
+
 /// An array with its name.
 struct NamedArray {
   std::string name;
@@ -47,10 +51,13 @@ struct NamedArray {
   std::string where;
 };
 
-/// Reads `path` as .npy.
-Result<Buffer> readNpy(const std::string &path);
-/// Reads all arrays of `path`, a zip file of .npy entries.
-Result<std::vector<NamedArray>> readNpz(const std::string &path);
+/// Reads `path` as .npy. ResourceExhausted, before memory is taken, where its
+/// elements have more than `mostBytes`.
+Result<Buffer> readNpy(const std::string &path, uint64_t mostBytes = kAnyBytes);
+/// Reads all arrays of `path`, a zip file of .npy entries. `mostBytes` as
+/// above, for all of them together.
+Result<std::vector<NamedArray>> readNpz(const std::string &path,
+                                        uint64_t mostBytes = kAnyBytes);
 
 /// Writes one array; the file appears by a rename.
 Status writeNpy(const std::string &path, const Buffer &data);
@@ -61,10 +68,11 @@ Status writeNpz(const std::string &path, const std::vector<NamedArray> &arrays);
 /// A source of bytes: fills `out` completely, or fails.
 using ByteSource = std::function<Status(void *out, size_t bytes)>;
 
-/// Reads an array of `totalBytes` from `source`. Exposed for .npz entries and
-/// tests.
+/// Reads an array of `totalBytes`, header included, from `source`. Exposed for
+/// .npz entries and tests.
 Result<Buffer> readNpyFrom(const ByteSource &source, uint64_t totalBytes,
-                           const std::string &where);
+                           const std::string &where,
+                           uint64_t mostBytes = kAnyBytes);
 
 } // namespace mpc
 

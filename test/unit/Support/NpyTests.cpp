@@ -194,6 +194,25 @@ TEST_F(NpyFileTest, NpzRoundTrips) {
   EXPECT_EQ(contents("x.npz"), contents("y.npz"));
 }
 
+TEST_F(NpyFileTest, MoreBytesThanAllowedAreNotRead) {
+  std::vector<NamedArray> arrays = {
+      {"a", *Buffer::allocate({ElementType::F32, {4}}), ""},
+      {"b", *Buffer::allocate({ElementType::F32, {8}}), ""}};
+  ASSERT_TRUE(writeNpz(path("x.npz"), arrays).ok());
+  EXPECT_TRUE(readNpz(path("x.npz"), 48).ok());
+  Status status = readNpz(path("x.npz"), 47).status();
+  EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
+  // What the first array took is no longer there for the second.
+  EXPECT_NE(status.toString().find("array 'b': has 32 bytes (f32[8]), but at "
+                                   "most 31 are allowed"),
+            std::string::npos)
+      << status.toString();
+  ASSERT_TRUE(writeNpy(path("x.npy"), arrays[1].data).ok());
+  EXPECT_TRUE(readNpy(path("x.npy"), 32).ok());
+  EXPECT_EQ(readNpy(path("x.npy"), 31).status().code(),
+            StatusCode::ResourceExhausted);
+}
+
 TEST_F(NpyFileTest, DamagedArchivesAreRefused) {
   std::vector<NamedArray> arrays = {
       {"a", *Buffer::allocate({ElementType::F32, {64}}), ""}};
