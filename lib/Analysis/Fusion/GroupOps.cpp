@@ -103,7 +103,8 @@ private:
   /// became another. Most of it waits already.
   void pushNeighbour(FusionGroup *group, FusionGroup *changed) {
     SmallVector<FusionCandidate> candidates =
-        rules.candidatesOf(group, /*only=*/nullptr, /*onlyReader=*/changed);
+        rules.candidatesOf(group, rules.isWide(group) ? changed : nullptr,
+                           /*onlyReader=*/changed);
     llvm::erase_if(candidates, [&](const FusionCandidate &candidate) {
       return !again.insert(keyOf(candidate)).second;
     });
@@ -267,6 +268,7 @@ std::vector<FusionDecision> mpc::groupOps(FusionGraph &graph, Block &block,
   Queue queue(graph, rules);
   std::vector<FusionDecision> decisions = queue.run();
   if (work)
-    *work = {queue.getPushed(), rules.getCost().getBorders()};
+    *work = {queue.getPushed(), rules.getCost().getBorders(),
+             rules.getWeighed()};
   return decisions;
 }

@@ -114,6 +114,12 @@ bool GroupRules::isFree(FusionGroup *group) const {
   return group && !group->isLoose && !group->isJoint && !group->anchor;
 }
 
+bool GroupRules::isWide(FusionGroup *group) const {
+  return !group->anchor && llvm::any_of(group->ops, [](Operation *op) {
+    return op->getNumOperands() > kMostOps;
+  });
+}
+
 /// Whether every kernel may compute `value` anew: a launch costs more.
 bool GroupRules::isRepeatedScalar(Value value) const {
   return kernels.repeatsScalars && elementCount(value) == 1;

@@ -40,6 +40,11 @@ public:
   candidatesOf(FusionGroup *group, FusionGroup *only = nullptr,
                FusionGroup *onlyReader = nullptr) const;
 
+  /// Whether the group is a loop over more operands than one kernel can have
+  /// ops. Whoever asks for its steps after each change of one operand does well
+  /// to name what changed.
+  bool isWide(FusionGroup *group) const;
+
   /// Takes a step. False where a third kernel lies between the two groups.
   bool apply(const FusionCandidate &candidate);
 
@@ -58,6 +63,8 @@ public:
 
   llvm::ArrayRef<mlir::Operation *> operations() const { return ops; }
   const FusionCost &getCost() const { return cost; }
+  /// Operands that were weighed for loops: the work done.
+  int64_t getWeighed() const { return weighed; }
 
 private:
   bool isFree(FusionGroup *group) const;
@@ -112,6 +119,7 @@ private:
     size_t count = 0;
   };
   mutable std::vector<LiveValues> live;
+  mutable int64_t weighed = 0;
   const KernelModel &kernels;
 };
 

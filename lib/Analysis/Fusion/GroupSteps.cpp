@@ -275,24 +275,26 @@ void GroupRules::addLoops(FusionGroup *group, FusionGroup *only,
       FusionGroup *source = graph.groupOf(operand);
       if (!source || source == group)
         continue;
-      Value behind = reshapeToJoin(operand, group);
-      if (!isWanted(behind ? graph.groupOf(behind) : source, only))
+      // What cannot be is ruled out by the cheapest questions: a concatenation
+      // may have thousands of operands.
+      FusionGroup *maker = source;
+      if (source->isLoose) {
+        auto reshape = operand.getDefiningOp<ReshapeOp>();
+        maker = reshape ? graph.groupOf(reshape.getInput()) : nullptr;
+      }
+      if (!isWanted(maker, only) || !isFree(maker) || maker == group)
         continue;
-      FusionGroup *first = source;
+      ++weighed;
       bool fits = false;
-      if (behind) {
-        FusionGroup *maker = graph.groupOf(behind);
-        fits = maker != group && isFree(maker) &&
-               graph.isReadOnlyBy(maker, source) &&
+      if (maker == source)
+        fits = mayJoin(op, operand, group, source);
+      else if (reshapeToJoin(operand, group))
+        fits = graph.isReadOnlyBy(maker, source) &&
                !isLastDimensionMoved(maker->ops) && isPlainLoop(maker->ops) &&
                familyOf(op) != FusionClass::Gather;
-        source = maker;
-      } else {
-        fits = isFree(source) && mayJoin(op, operand, group, source);
-      }
-      if (fits && !isFull(first, group))
-        candidates.push_back({FusionStep::Loop, group, source, operand,
-                              cost.ofMerge(group, source)});
+      if (fits && !isFull(source, group))
+        candidates.push_back({FusionStep::Loop, group, maker, operand,
+                              cost.ofMerge(group, maker)});
     }
   }
   if (group->ops.size() != 1 || !isa<CastOp>(group->ops.front()))

@@ -67,6 +67,8 @@ struct FusionWork {
   int64_t steps = 0;
   /// Groups whose border was walked for a price.
   int64_t borders = 0;
+  /// Operands of loops that were weighed against what makes them.
+  int64_t operands = 0;
 };
 
 /// Decides which ops of `block` share a group. Returns every decision in order.

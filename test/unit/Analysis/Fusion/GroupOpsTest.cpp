@@ -241,4 +241,35 @@ TEST_F(GroupOpsTest, OneValueWithManyReadersTakesAFewVisitsEach) {
   }
 }
 
+TEST_F(GroupOpsTest, OneConcatenationOfManyLoopsTakesAFewLooksEach) {
+  // The steps of an unrolled recurrence, all of whose results are kept: each
+  // change of a step's kernel concerns one operand of the concatenation.
+  constexpr int kCount = 2000;
+  std::string step = "tensor<1x8xf32>", text, all, types;
+  text = "func.func @main(%0: " + step + ") -> tensor<2000x8xf32> {\n";
+  for (int i = 1; i <= kCount; ++i) {
+    std::string before = "%" + std::to_string(2 * i - 2),
+                sine = "%" + std::to_string(2 * i - 1),
+                result = "%" + std::to_string(2 * i);
+    text += sine + " = mpc.sin " + before + " : " + step + "\n" + result +
+            " = mpc.mul " + sine + ", " + sine + " : (" + step + ", " + step +
+            ") -> " + step + "\n";
+    all += (i > 1 ? ", " : "") + result;
+    types += (i > 1 ? ", " : "") + step;
+  }
+  text += "%all = mpc.concat " + all + " axis(0) : (" + types +
+          ") -> tensor<2000x8xf32>\nreturn %all : tensor<2000x8xf32>\n}";
+  OwningOpRef<ModuleOp> module = parse(text);
+  ASSERT_TRUE(module);
+  Block &block = blockOf(*module);
+  for (const TargetInfo &target : {gpu, cpu}) {
+    FusionGraph graph(block);
+    FusionWork work;
+    groupOps(graph, block, target, &work);
+    EXPECT_LE(work.steps, 80 * kCount);
+    // A kernel of 64 ops, which joined one by one, was weighed as often.
+    EXPECT_LE(work.operands, 2 * 64 * kCount);
+  }
+}
+
 } // namespace
