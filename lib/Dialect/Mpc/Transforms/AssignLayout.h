@@ -48,6 +48,12 @@ inline mlir::RankedTensorType withShape(mlir::Value value,
 mlir::Value cloneWith(OpEmitter &emit, mlir::Operation *op,
                       mlir::ValueRange operands, mlir::Type type);
 
+/// Whether undo() costs nothing, or next to nothing: for a transpose by the
+/// same permutation, a constant and something small beside `resultElements`,
+/// repeated or not.
+bool canUndo(mlir::Value operand, llvm::ArrayRef<int64_t> permutation,
+             int64_t resultElements);
+
 /// The value from which `operand` becomes with `permutation`: known for a
 /// transpose by the same permutation, else made by the inverse one.
 mlir::Value undo(OpEmitter &emit, mlir::Value operand,

@@ -38,21 +38,29 @@ struct SinkThroughConcat : OpRewritePattern<ConcatOp> {
       return rewriter.notifyMatchFailure(op, "no operand is a transpose");
     SmallVector<int64_t> permutation(leader.getPermutation());
     SmallVector<int64_t> inverse = inversePermutation(permutation);
+    llvm::SetVector<Value> given;
+    bool isOfArguments = true;
     for (Value input : op.getInputs()) {
       auto transpose = input.getDefiningOp<TransposeOp>();
       bool isTransposed =
           transpose && transpose.getPermutation() == ArrayRef(permutation);
-      bool isGiven = isa<BlockArgument>(input) &&
-                     (readerIn(inverse, input) || isUndone(inverse, op));
-      if (!constantOf(input) && !isTransposed && !isGiven)
+      if (isTransposed)
+        isOfArguments &= isa<BlockArgument>(transpose.getInput());
+      if (isa<BlockArgument>(input))
+        given.insert(input);
+      else if (!constantOf(input) && !isTransposed)
         return rewriter.notifyMatchFailure(op,
                                            "operands have different orders");
     }
+    if (!given.empty() &&
+        !(isOfArguments ? savesTransposes(op, given.getArrayRef(), inverse)
+                        : isWanted(op, given.getArrayRef(), inverse)))
+      return rewriter.notifyMatchFailure(op, "an argument would be transposed");
     OpEmitter emit(rewriter, op);
     SmallVector<Value> inputs;
     for (Value input : op.getInputs()) {
       TransposeOp known =
-          isa<BlockArgument>(input) ? readerIn(inverse, input) : TransposeOp();
+          given.contains(input) ? readerIn(inverse, input) : TransposeOp();
       if (known && !known->isBeforeInBlock(op))
         rewriter.moveOpBefore(known, op);
       inputs.push_back(known ? known.getResult()
@@ -73,20 +81,69 @@ private:
     return {};
   }
 
+  /// Whether each of `given`, the arguments among the operands, is transposed
+  /// to `inverse` anyway, or what reads the concat wants it so.
+  static bool isWanted(ConcatOp op, ArrayRef<Value> given,
+                       ArrayRef<int64_t> inverse) {
+    bool isAlone = true;
+    return llvm::all_of(given,
+                        [&](Value argument) {
+                          return bool(readerIn(inverse, argument));
+                        }) ||
+           isUndoneBehind(op, inverse, isAlone);
+  }
+
+  /// Whether more transposes go than come where `given` are transposed to
+  /// `inverse`. Between transposes of arguments alone, less than that would
+  /// turn round for ever: those that come are such again, and what was
+  /// transposed before is given then.
+  static bool savesTransposes(ConcatOp op, ArrayRef<Value> given,
+                              ArrayRef<int64_t> inverse) {
+    llvm::SetVector<Operation *> going, known;
+    int64_t made = 0;
+    for (Value argument : given) {
+      if (TransposeOp transpose = readerIn(inverse, argument))
+        known.insert(transpose);
+      else
+        ++made;
+    }
+    for (Value input : op.getInputs())
+      if (auto transpose = input.getDefiningOp<TransposeOp>();
+          transpose &&
+          llvm::all_of(transpose->getUsers(),
+                       [&](Operation *user) { return user == op; }))
+        going.insert(transpose);
+    going.set_subtract(known);
+    bool isAlone = true, isUndone = isUndoneBehind(op, inverse, isAlone);
+    return int64_t(going.size()) + isUndone > made + !(isUndone && isAlone);
+  }
+
+  /// Whether a transpose by `permutation` of `operand` goes on behind `user`.
+  static bool passes(Operation *user, Value operand,
+                     ArrayRef<int64_t> permutation) {
+    return isa<ElementwiseOpInterface>(user) && !user->hasAttr(kUpdateAttr) &&
+           shapeOf(user->getResult(0)) == shapeOf(operand) &&
+           llvm::all_of(user->getOperands(), [&](Value other) {
+             return other == operand ||
+                    canUndo(other, permutation, elementCount(operand));
+           });
+  }
+
   /// Whether a transpose to `order` reads the concat, perhaps behind ops that
-  /// it passes.
-  static bool isUndone(ArrayRef<int64_t> order, ConcatOp concat) {
+  /// it passes; clears `isAlone` where anything else does.
+  static bool isUndoneBehind(ConcatOp concat, ArrayRef<int64_t> order,
+                             bool &isAlone) {
     llvm::SetVector<Value> values;
     values.insert(concat.getResult());
+    bool isUndone = false;
     for (size_t i = 0; i < values.size(); ++i) {
-      if (readerIn(order, values[i]))
-        return true;
+      isUndone |= bool(readerIn(order, values[i]));
+      isAlone &= values[i].hasOneUse();
       for (Operation *user : values[i].getUsers())
-        if (isa<ElementwiseOpInterface>(user) &&
-            shapeOf(user->getResult(0)) == shapeOf(concat))
+        if (passes(user, values[i], inversePermutation(order)))
           values.insert(user->getResult(0));
     }
-    return false;
+    return isUndone;
   }
 };
 

@@ -45,10 +45,25 @@ Value layout::undo(OpEmitter &emit, Value operand,
       withShape(operand, permuted(shapeOf(operand), inverse)), undone);
 }
 
-namespace {
-
 /// Full-size operands weigh at least this many times a small one.
-constexpr int64_t kSmallFraction = 8;
+static constexpr int64_t kSmallFraction = 8;
+
+bool layout::canUndo(Value operand, ArrayRef<int64_t> permutation,
+                     int64_t resultElements) {
+  if (auto transpose = operand.getDefiningOp<TransposeOp>())
+    if (transpose.getPermutation() == permutation)
+      return true;
+  if (auto broadcast = operand.getDefiningOp<BroadcastOp>();
+      broadcast && shapeOf(operand).size() == permutation.size())
+    operand = broadcast.getInput();
+  // Nothing is smaller than an empty result: of two orders each would undo the
+  // other for ever.
+  bool small = resultElements > 0 &&
+               elementCount(operand) * kSmallFraction <= resultElements;
+  return constantOf(operand) || small || elementCount(operand) == 1;
+}
+
+namespace {
 
 //===----------------------------------------------------------------------===//
 // Merging
@@ -76,23 +91,6 @@ struct SimplifyTranspose : OpRewritePattern<TransposeOp> {
 //===----------------------------------------------------------------------===//
 // Elementwise
 //===----------------------------------------------------------------------===//
-
-/// Whether `undo` costs nothing, or next to nothing: for a transpose by the
-/// same permutation, a constant and something small, repeated or not.
-bool canUndo(Value operand, ArrayRef<int64_t> permutation,
-             int64_t resultElements) {
-  if (auto transpose = operand.getDefiningOp<TransposeOp>())
-    if (transpose.getPermutation() == permutation)
-      return true;
-  if (auto broadcast = operand.getDefiningOp<BroadcastOp>();
-      broadcast && shapeOf(operand).size() == permutation.size())
-    operand = broadcast.getInput();
-  // Nothing is smaller than an empty result: of two orders each would undo the
-  // other for ever.
-  bool small = resultElements > 0 &&
-               elementCount(operand) * kSmallFraction <= resultElements;
-  return constantOf(operand) || small || elementCount(operand) == 1;
-}
 
 struct SinkTransposeThroughElementwise
     : OpInterfaceRewritePattern<ElementwiseOpInterface> {

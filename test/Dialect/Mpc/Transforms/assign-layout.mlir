@@ -331,6 +331,32 @@ func.func @argument_first(%x: tensor<1x4x3x3xf32>, %y: tensor<1x3x3x2xf32>) -> t
 
 // -----
 
+// An argument beside its own transpose, by an order that is its own inverse: two transposes in
+// place of one are no gain, and would turn round for ever.
+// CHECK-LABEL: func.func @beside_itself
+// CHECK: %[[TURNED:.+]] = mpc.transpose %arg0 [2, 1, 0]
+// CHECK: mpc.concat %[[TURNED]], %arg0, %arg0 axis(0)
+// CHECK-NOT: mpc.transpose
+// Nor where what reads the concat undoes the order.
+// CHECK-LABEL: func.func @beside_itself_undone
+// CHECK: mpc.concat
+// CHECK: return
+func.func @beside_itself(%x: tensor<3x5x3xf32>) -> tensor<9x5x3xf32> {
+  %0 = mpc.transpose %x [2, 1, 0] : tensor<3x5x3xf32> to tensor<3x5x3xf32>
+  %1 = mpc.concat %0, %x, %x axis(0) : (tensor<3x5x3xf32>, tensor<3x5x3xf32>, tensor<3x5x3xf32>) -> tensor<9x5x3xf32>
+  return %1 : tensor<9x5x3xf32>
+}
+func.func @beside_itself_undone(%x: tensor<3x5x3xf32>, %y: tensor<3x5x9xf32>) -> (tensor<3x5x9xf32>, tensor<3x5x3xf32>) {
+  %0 = mpc.transpose %x [2, 1, 0] : tensor<3x5x3xf32> to tensor<3x5x3xf32>
+  %1 = mpc.concat %0, %x, %x axis(0) : (tensor<3x5x3xf32>, tensor<3x5x3xf32>, tensor<3x5x3xf32>) -> tensor<9x5x3xf32>
+  %2 = mpc.exp %1 : tensor<9x5x3xf32>
+  %3 = mpc.transpose %2 [2, 1, 0] : tensor<9x5x3xf32> to tensor<3x5x9xf32>
+  %4 = mpc.add %3, %y : (tensor<3x5x9xf32>, tensor<3x5x9xf32>) -> tensor<3x5x9xf32>
+  return %4, %0 : tensor<3x5x9xf32>, tensor<3x5x3xf32>
+}
+
+// -----
+
 // A scalar that is seen as a matrix of one element: what stands beside it is
 // seen as a scalar too.
 // CHECK-LABEL: func.func @scalar_as_matrix(
