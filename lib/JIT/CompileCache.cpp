@@ -179,6 +179,12 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
     for (int64_t extent : shape)
       parts.add(extent);
   }
+  parts.add(int64_t(options.caches.size()));
+  for (const GrowingCache &cache : options.caches) {
+    parts.add(cache.argument);
+    parts.add(cache.result);
+    parts.add(cache.axis);
+  }
   parts.add(options.batch.value_or(-1));
   // What is kept was found to be small enough.
   parts.add(options.maxMemory);

@@ -348,6 +348,8 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
       (options.maxMemory > 0 &&
        failed(checkImportedMemory(*module, options.maxMemory))))
     return failure(first);
+  if (failed(keepNewRows(entry(*module), options.caches)))
+    return failure(first);
   if (options.training && !options.training->parameters.empty())
     setInitialValues(*module);
   if (Status status = dump(*module, "import"); !status.ok())

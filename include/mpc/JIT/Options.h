@@ -44,6 +44,13 @@ enum class RoundingMode {
   Relaxed,
 };
 
+/// A cache of a decoder: a result that is an argument with the rows of one call
+/// behind its own, along one axis.
+struct GrowingCache {
+  std::string argument, result;
+  int64_t axis = 0;
+};
+
 /// Choices of one compile. An aggregate: set what matters, the rest has
 /// defaults. Plain values; a compile reads nothing else but the model's files.
 struct CompileOptions {
@@ -69,6 +76,9 @@ struct CompileOptions {
   /// of the program and is none of its arguments. The other values are not
   /// read.
   std::map<std::string, Buffer> inputValues;
+  /// Caches of which the new rows alone are to be results: whoever keeps the
+  /// argument has the others. Refused where a result is no such cache.
+  std::vector<GrowingCache> caches;
   /// Extent of the batch dimension.
   std::optional<int64_t> batch;
   /// What to compile for: "cpu:avx512" or another level, which this machine may
