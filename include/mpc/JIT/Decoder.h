@@ -1,0 +1,98 @@
+//===- Decoder.h - sequences that grow token by token -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A decoder with a cache of keys and values: its weights once, and any number
+// of sequences, each with a cache of its own that stays between calls.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_JIT_DECODER_H
+#define MPC_JIT_DECODER_H
+
+#include "mpc/JIT/Engine.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace mpc {
+
+namespace detail {
+struct DecoderState;
+struct SequenceState;
+} // namespace detail
+
+struct DecoderOptions {
+  /// Policy and all else; `inputShapes` and `caches` are set by the decoder.
+  CompileOptions compile = {};
+  /// Most tokens of a sequence. The cache has so many rows from the start.
+  int64_t capacity = 512;
+  /// Most tokens that one run takes: prompts are fed in such pieces, the last
+  /// one filled up.
+  int64_t chunk = 64;
+};
+
+/// One sequence: its tokens so far, as rows of keys and values. A handle;
+/// copies are the same sequence. One thread at a time may use it, and sequences
+/// of one decoder may run at once.
+class Sequence {
+public:
+  /// Appends `tokens` and returns the logits behind the last of them, one per
+  /// word of the vocabulary. InvalidArgument, and nothing is appended, where
+  /// there are none, where one is outside the vocabulary, or where the sequence
+  /// would have more tokens than the decoder's capacity.
+  Result<std::vector<float>> feed(std::span<const int64_t> tokens);
+
+  /// Tokens so far.
+  int64_t length() const;
+
+  /// Another sequence that begins with the tokens of this one. Copies the
+  /// cache.
+  Result<Sequence> fork() const;
+
+private:
+  friend class Decoder;
+  explicit Sequence(std::shared_ptr<detail::SequenceState> state)
+      : state(std::move(state)) {}
+  std::shared_ptr<detail::SequenceState> state;
+};
+
+/// A decoder, compiled twice: for one token, and for a piece of a prompt. A
+/// handle; copies share the programs. May be used by several threads at once.
+class Decoder {
+public:
+  /// Compiles `model` (ONNX) for the engine's device. The model's inputs are
+  /// found by their names, as Optimum exports them: "input_ids" [1, tokens],
+  /// "attention_mask" [1, past + tokens], perhaps "position_ids" [1, tokens],
+  /// and caches whose names begin with "past"; each cache's result has
+  /// "present" in place of "past" or "past_key_values". The logits are the
+  /// first output, f32 [1, tokens, vocabulary]. Fails, naming the input or
+  /// output, where the model has another form.
+  ///
+  /// Rows of a cache stand at its end, where they are next to the new tokens',
+  /// so that distances between them are what the model takes them for; the mask
+  /// hides the rows before them.
+  static Result<Decoder> open(const Engine &engine, const ModelSource &model,
+                              const DecoderOptions &options = {});
+
+  /// An empty sequence. Allocates its cache.
+  Result<Sequence> start() const;
+
+  int64_t capacity() const;
+  /// Words of the vocabulary.
+  int64_t vocabulary() const;
+  /// What computes one token, and a piece of `DecoderOptions::chunk` tokens.
+  const Executable &step() const;
+  const Executable &piece() const;
+
+private:
+  explicit Decoder(std::shared_ptr<const detail::DecoderState> state)
+      : state(std::move(state)) {}
+  std::shared_ptr<const detail::DecoderState> state;
+};
+
+} // namespace mpc
+
+#endif // MPC_JIT_DECODER_H

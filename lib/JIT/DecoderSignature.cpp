@@ -1,0 +1,119 @@
+//===- DecoderSignature.cpp - which input is which ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The names are those of Hugging Face's Optimum
+// (https://huggingface.co/docs/optimum, ONNX configurations with a past).
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecoderSignature.h"
+
+using namespace mpc;
+
+static Status malformed(const std::string &where, std::string text) {
+  return Status(StatusCode::InvalidArgument, where, std::move(text));
+}
+
+/// "present.0.key" for "past_key_values.0.key"; empty where the name begins
+/// otherwise.
+static std::string presentOf(const std::string &name) {
+  for (const char *prefix : {"past_key_values", "past"})
+    if (name.starts_with(prefix))
+      return "present" + name.substr(std::string(prefix).size());
+  return {};
+}
+
+static bool isInteger(const ModelInput &input) {
+  return input.element && !isFloat(*input.element) &&
+         *input.element != ElementType::I1;
+}
+
+/// Whether the extent is the caller's to choose, or 1.
+static bool mayBeOne(int64_t extent) { return extent == -1 || extent == 1; }
+
+/// The one dimension whose extent is chosen, but for the batch's, the first.
+static Result<int64_t> rowsOf(const ModelInput &input,
+                              const std::string &where) {
+  std::optional<int64_t> axis;
+  bool isUnique = true;
+  for (size_t i = 1; i < input.shape.size(); ++i)
+    if (input.shape[i] == -1) {
+      isUnique &= !axis;
+      axis = i;
+    }
+  if (!axis || !isUnique || !mayBeOne(input.shape[0]))
+    return malformed(where, "input '" + input.name + "' of shape " +
+                                shapeToString(input.shape) +
+                                " is no cache: behind the batch of 1, one "
+                                "extent must be left open");
+  if (!input.element || !isFloat(*input.element))
+    return malformed(where, "input '" + input.name + "' is no cache: its " +
+                                "elements must be floats");
+  return *axis;
+}
+
+Result<DecoderSignature>
+DecoderSignature::find(std::span<const ModelInput> inputs,
+                       const std::string &where) {
+  DecoderSignature found;
+  for (const ModelInput &input : inputs) {
+    if (std::string result = presentOf(input.name); !result.empty()) {
+      Result<int64_t> axis = rowsOf(input, where);
+      if (!axis.ok())
+        return axis.status();
+      found.caches.push_back({input, std::move(result), *axis});
+      continue;
+    }
+    bool isMask = input.name == "attention_mask";
+    if (!isMask && input.name != "input_ids" && input.name != "position_ids")
+      return malformed(where, "input '" + input.name +
+                                  "' is none of a decoder's; known are "
+                                  "input_ids, attention_mask, position_ids "
+                                  "and past...");
+    if (input.shape.size() != 2 || !mayBeOne(input.shape[0]) ||
+        input.shape[1] != -1 || !(isMask ? !!input.element : isInteger(input)))
+      return malformed(where, "input '" + input.name + "' of shape " +
+                                  shapeToString(input.shape) +
+                                  " must be integers [1, N] with N left open");
+    if (input.name == "input_ids")
+      found.tokens = input;
+    else if (isMask)
+      found.mask = input;
+    else
+      found.positions = input;
+  }
+  if (found.tokens.name.empty())
+    return malformed(where,
+                     "has no input 'input_ids', the tokens of a decoder");
+  if (found.caches.empty())
+    return malformed(where,
+                     "has no input whose name begins with 'past': a decoder "
+                     "without a cache computes all tokens anew for each; "
+                     "export it with one");
+  if (found.mask.name.empty())
+    return malformed(where, "has no input 'attention_mask', which hides the "
+                            "rows of a cache that are not filled yet");
+  return found;
+}
+
+std::map<std::string, std::vector<int64_t>>
+DecoderSignature::shapes(int64_t count, int64_t past) const {
+  std::map<std::string, std::vector<int64_t>> result = {
+      {tokens.name, {1, count}}, {mask.name, {1, past + count}}};
+  if (positions)
+    result[positions->name] = {1, count};
+  for (const Cache &cache : caches) {
+    std::vector<int64_t> &shape = result[cache.input.name] = cache.input.shape;
+    shape[0] = 1;
+    shape[cache.axis] = past;
+  }
+  return result;
+}
+
+std::vector<GrowingCache> DecoderSignature::growing() const {
+  std::vector<GrowingCache> result;
+  for (const Cache &cache : caches)
+    result.push_back({cache.input.name, cache.result, cache.axis});
+  return result;
+}

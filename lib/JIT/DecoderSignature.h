@@ -1,0 +1,42 @@
+//===- DecoderSignature.h - which input is which ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_JIT_DECODERSIGNATURE_H
+#define MPC_LIB_JIT_DECODERSIGNATURE_H
+
+#include "mpc/JIT/Options.h"
+#include "mpc/JIT/Signature.h"
+
+#include <map>
+#include <span>
+
+namespace mpc {
+
+/// The inputs of a decoder by what they mean.
+struct DecoderSignature {
+  ModelInput tokens, mask;
+  std::optional<ModelInput> positions;
+  struct Cache {
+    ModelInput input;
+    std::string result;
+    int64_t axis = 0;
+  };
+  std::vector<Cache> caches;
+
+  /// Finds them by their names (Decoder::open). Fails at `where`, the model,
+  /// with what is missing or superfluous.
+  static Result<DecoderSignature> find(std::span<const ModelInput> inputs,
+                                       const std::string &where);
+
+  /// The shapes of all inputs for a run of `count` tokens behind `past` rows.
+  std::map<std::string, std::vector<int64_t>> shapes(int64_t count,
+                                                     int64_t past) const;
+  std::vector<GrowingCache> growing() const;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_JIT_DECODERSIGNATURE_H

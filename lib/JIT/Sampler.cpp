@@ -1,0 +1,75 @@
+//===- Sampler.cpp - choosing the next token ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/JIT/Sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+using namespace mpc;
+
+static Status outside(const char *what, double value, const char *range) {
+  return Status(StatusCode::InvalidArgument, "sampling",
+                std::string(what) + " is " + std::to_string(value) +
+                    ", but must be " + range);
+}
+
+Result<Sampler> Sampler::create(const SamplingOptions &options) {
+  if (!(options.temperature >= 0) || std::isinf(options.temperature))
+    return outside("temperature", options.temperature, "0 or more");
+  if (options.topK < 0)
+    return outside("top-k", double(options.topK), "0 or more");
+  if (!(options.topP > 0 && options.topP <= 1))
+    return outside("top-p", options.topP, "above 0 and at most 1");
+  return Sampler(options);
+}
+
+Result<int64_t> Sampler::next(std::span<const float> logits) {
+  if (logits.empty())
+    return Status(StatusCode::InvalidArgument, "sampling",
+                  "there are no logits to draw from");
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (std::isnan(logits[i]))
+      return Status(StatusCode::InvalidArgument, "sampling",
+                    "the logit of token " + std::to_string(i) +
+                        " is not a number; the model's values overflow, give "
+                        "it wider types");
+  auto largest = std::max_element(logits.begin(), logits.end());
+  // Of infinite logits the first has all the probability.
+  if (options.temperature == 0 || std::isinf(*largest))
+    return largest - logits.begin();
+
+  std::vector<int64_t> tokens(logits.size());
+  std::iota(tokens.begin(), tokens.end(), 0);
+  auto isLikelier = [&](int64_t a, int64_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
+  if (options.topK > 0 && options.topK < int64_t(tokens.size())) {
+    std::nth_element(tokens.begin(), tokens.begin() + options.topK,
+                     tokens.end(), isLikelier);
+    tokens.resize(options.topK);
+  }
+  std::sort(tokens.begin(), tokens.end(), isLikelier);
+  std::vector<double> weights;
+  double sum = 0;
+  for (int64_t token : tokens)
+    sum += weights.emplace_back(
+        std::exp((double(logits[token]) - *largest) / options.temperature));
+  size_t kept = 0;
+  for (double mass = 0; kept < tokens.size() && mass < options.topP * sum;)
+    mass += weights[kept++];
+  double left = std::accumulate(weights.begin(), weights.begin() + kept, 0.0) *
+                double(generator() >> 11) * 0x1p-53;
+  for (size_t i = 0; i < kept; ++i) {
+    left -= weights[i];
+    if (left < 0)
+      return tokens[i];
+  }
+  return tokens[kept - 1];
+}

@@ -1,0 +1,283 @@
+//===- DecoderTests.cpp - tests of sequences that grow --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "JIT/DecoderSignature.h"
+#include "JIT/SlidingCache.h"
+
+#include "mpc/JIT/Decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+using namespace mpc;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+TEST(SlidingCacheTest, WindowHoldsTheLastRowsOfEachBlock) {
+  constexpr int64_t kBlocks = 3, kRows = 5, kRow = 2, kSlack = 4;
+  Stream stream = *Stream::create(*Device::cpu());
+  SlidingCache cache = *SlidingCache::create(
+      stream, {ElementType::F32, {kBlocks, kRows, kRow}}, 1, kSlack);
+  std::vector<std::vector<float>> wanted(kBlocks,
+                                         std::vector<float>(kRows * kRow));
+  std::mt19937 random(1);
+  float next = 1;
+  // Long enough for the window to come back to the start some times.
+  for (int step = 0; step < 40; ++step) {
+    int64_t given = 1 + random() % kSlack, count = 1 + random() % given;
+    Buffer rows = *Buffer::allocate({ElementType::F32, {kBlocks, given, kRow}});
+    std::span<float> values = rows.as<float>();
+    for (float &value : values)
+      value = next++;
+    for (int64_t block = 0; block < kBlocks; ++block) {
+      auto first = values.begin() + block * given * kRow;
+      wanted[block].insert(wanted[block].end(), first, first + count * kRow);
+    }
+    std::optional<SlidingCache> before;
+    if (step % 7 == 0)
+      before = *cache.copy();
+    ASSERT_TRUE(cache.append(rows, count).ok());
+    if (before)
+      ASSERT_TRUE(before->append(rows, count).ok());
+    for (const SlidingCache *each : {&cache, before ? &*before : &cache}) {
+      Buffer window = *each->window();
+      std::span<const float> found = std::as_const(window).as<float>();
+      for (int64_t block = 0; block < kBlocks; ++block)
+        for (int64_t i = 0; i < kRows * kRow; ++i)
+          ASSERT_EQ(found[block * kRows * kRow + i],
+                    *(wanted[block].end() - kRows * kRow + i))
+              << step << ' ' << block << ' ' << i;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+std::vector<ModelInput> decoderInputs() {
+  return {{"input_ids", ElementType::I64, {-1, -1}, {"batch", "tokens"}},
+          {"attention_mask", ElementType::I64, {-1, -1}, {"batch", "total"}},
+          {"past_key_values.0.key", ElementType::F32, {-1, 2, -1, 4}, {}},
+          {"past_key_values.0.value", ElementType::F32, {-1, 2, -1, 4}, {}}};
+}
+
+TEST(DecoderSignatureTest, FindsInputsByName) {
+  std::vector<ModelInput> inputs = decoderInputs();
+  inputs.push_back({"past_1", ElementType::F16, {1, -1, 8}, {}});
+  Result<DecoderSignature> found = DecoderSignature::find(inputs, "m.onnx");
+  ASSERT_TRUE(found.ok()) << found.status().toString();
+  EXPECT_FALSE(found->positions);
+  ASSERT_EQ(found->caches.size(), 3u);
+  EXPECT_EQ(found->caches[1].result, "present.0.value");
+  EXPECT_EQ(found->caches[1].axis, 2);
+  EXPECT_EQ(found->caches[2].result, "present_1");
+  EXPECT_EQ(found->caches[2].axis, 1);
+  auto shapes = found->shapes(3, 16);
+  EXPECT_EQ(shapes["attention_mask"], (std::vector<int64_t>{1, 19}));
+  EXPECT_EQ(shapes["past_key_values.0.key"],
+            (std::vector<int64_t>{1, 2, 16, 4}));
+}
+
+TEST(DecoderSignatureTest, NamesWhatIsWrong) {
+  auto textOf = [](const std::vector<ModelInput> &inputs) {
+    Result<DecoderSignature> found = DecoderSignature::find(inputs, "m.onnx");
+    return found.ok() ? std::string() : found.status().toString();
+  };
+  auto without = [&](size_t index) {
+    std::vector<ModelInput> inputs = decoderInputs();
+    inputs.erase(inputs.begin() + index);
+    return textOf(inputs);
+  };
+  EXPECT_NE(without(0).find("no input 'input_ids'"), std::string::npos);
+  EXPECT_NE(without(1).find("no input 'attention_mask'"), std::string::npos);
+  std::vector<ModelInput> inputs = decoderInputs();
+  inputs.resize(2);
+  EXPECT_NE(textOf(inputs).find("begins with 'past'"), std::string::npos);
+  inputs = decoderInputs();
+  inputs.push_back({"cache_position", ElementType::I64, {-1}, {}});
+  EXPECT_NE(textOf(inputs).find("'cache_position' is none of"),
+            std::string::npos);
+  inputs = decoderInputs();
+  inputs[2].shape[1] = -1;
+  EXPECT_NE(textOf(inputs).find("one extent must be left open"),
+            std::string::npos);
+  inputs = decoderInputs();
+  inputs[2].element = ElementType::I64;
+  EXPECT_NE(textOf(inputs).find("must be floats"), std::string::npos);
+  inputs = decoderInputs();
+  inputs[0].shape = {1, 7};
+  EXPECT_NE(textOf(inputs).find("with N left open"), std::string::npos);
+}
+
+//===----------------------------------------------------------------------===//
+// Sequences
+//===----------------------------------------------------------------------===//
+
+class DecoderTest : public testing::Test {
+protected:
+  void SetUp() override {
+    const char *root = std::getenv("MPC_SOURCE_DIR");
+    if (!root)
+      GTEST_SKIP() << "MPC_SOURCE_DIR names no source tree";
+    model = std::string(root) + "/test/Inputs/decoder/model.onnx";
+    options.compile.useCache = false;
+    options.capacity = 48;
+    options.chunk = 8;
+    std::mt19937 random(3);
+    for (int64_t &token : tokens)
+      token = random() % 61;
+  }
+
+  /// Logits behind each token, computed at once and without a cache.
+  std::vector<float> whole() {
+    CompileOptions compile;
+    int64_t count = tokens.size();
+    compile.inputShapes = {{"input_ids", {1, count}},
+                           {"attention_mask", {1, count}},
+                           {"position_ids", {1, count}}};
+    for (const char *name : {"0.key", "0.value", "1.key", "1.value"})
+      compile.inputShapes["past_key_values." + std::string(name)] = {1, 2, 0,
+                                                                     4};
+    Result<Executable> made = engine.compile(model, compile);
+    EXPECT_TRUE(made.ok()) << made.status().toString();
+    std::vector<Buffer> arguments;
+    for (const ProgramValue &value : made->program().arguments) {
+      arguments.push_back(*Buffer::allocate(value.type));
+      if (value.type.element == ElementType::I64)
+        for (int64_t i = 0; i < count; ++i)
+          arguments.back().as<int64_t>()[i] =
+              value.name == "input_ids"        ? tokens[i]
+              : value.name == "attention_mask" ? 1
+                                               : i;
+    }
+    Buffer logits = made->run(arguments)->front();
+    std::span<const float> values = std::as_const(logits).as<float>();
+    return {values.begin(), values.end()};
+  }
+
+  std::string model;
+  DecoderOptions options;
+  std::vector<int64_t> tokens = std::vector<int64_t>(40);
+  Engine engine = *Engine::create(*Device::cpu({.threads = 2}));
+};
+
+TEST_F(DecoderTest, FedInAnyPiecesItComputesWhatTheWholeDoes) {
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  EXPECT_EQ(decoder->vocabulary(), 61);
+  std::vector<float> all = whole();
+  float largest = 0;
+  for (float value : all)
+    largest = std::max(largest, std::abs(value));
+  for (std::vector<size_t> pieces :
+       {std::vector<size_t>(40, 1), {40}, {3, 8, 1, 9, 19}, {8, 16, 15, 1}}) {
+    Result<Sequence> sequence = decoder->start();
+    ASSERT_TRUE(sequence.ok());
+    size_t fed = 0;
+    for (size_t count : pieces) {
+      Result<std::vector<float>> logits =
+          sequence->feed(std::span(tokens).subspan(fed, count));
+      ASSERT_TRUE(logits.ok()) << logits.status().toString();
+      fed += count;
+      // Sums of at most 48 products each, in another order.
+      for (size_t i = 0; i < 61; ++i)
+        ASSERT_NEAR((*logits)[i], all[(fed - 1) * 61 + i],
+                    64 * 0x1p-24f * largest)
+            << fed << ' ' << i;
+    }
+    EXPECT_EQ(sequence->length(), 40);
+  }
+}
+
+TEST_F(DecoderTest, SequencesAreApartAndForkWhereTheyStand) {
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  auto logitsOf = [&](size_t begin, size_t count) {
+    Sequence alone = *decoder->start();
+    return *alone.feed(std::span(tokens).subspan(begin, count));
+  };
+  std::vector<std::vector<float>> wanted;
+  for (size_t i = 0; i < 8; ++i)
+    wanted.push_back(logitsOf(i, 5 + i));
+  // Eight at once, each a token at a time behind its first five.
+  std::vector<std::thread> threads;
+  std::vector<std::vector<float>> found(8);
+  for (size_t i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      Sequence own = *decoder->start();
+      found[i] = *own.feed(std::span(tokens).subspan(i, 5 + i));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(found, wanted);
+
+  Sequence first = *decoder->start();
+  ASSERT_TRUE(first.feed(std::span(tokens).first(9)).ok());
+  Sequence second = *first.fork();
+  std::vector<float> one = *first.feed(std::span(tokens).subspan(9, 1));
+  EXPECT_EQ(*second.feed(std::span(tokens).subspan(9, 1)), one);
+  EXPECT_NE(*second.feed(std::span(tokens).subspan(20, 1)),
+            *first.feed(std::span(tokens).subspan(21, 1)));
+  EXPECT_EQ(first.length(), 11);
+}
+
+TEST_F(DecoderTest, RefusesWhatDoesNotFit) {
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  Sequence sequence = *decoder->start();
+  ASSERT_TRUE(sequence.feed(tokens).ok());
+  std::vector<int64_t> more(9, 1);
+  Status status = sequence.feed(more).status();
+  EXPECT_NE(status.text().find("of 40 tokens takes no 9 more: the cache has 48 "
+                               "rows"),
+            std::string::npos)
+      << status.toString();
+  EXPECT_EQ(sequence.length(), 40);
+  EXPECT_TRUE(sequence.feed(std::span(more).first(8)).ok());
+  EXPECT_FALSE(sequence.feed(std::span(more).first(1)).ok());
+  more[2] = 61;
+  Sequence other = *decoder->start();
+  EXPECT_NE(other.feed(more).status().text().find("token 61 at place 2"),
+            std::string::npos);
+  EXPECT_FALSE(other.feed({}).ok());
+  options.chunk = 64;
+  EXPECT_FALSE(Decoder::open(engine, model, options).ok());
+}
+
+TEST_F(DecoderTest, CachesMustGrowAtTheirEnd) {
+  CompileOptions compile;
+  compile.useCache = false;
+  compile.inputShapes = {{"input_ids", {1, 1}},
+                         {"attention_mask", {1, 9}},
+                         {"position_ids", {1, 1}}};
+  for (const char *name : {"0.key", "0.value", "1.key", "1.value"})
+    compile.inputShapes["past_key_values." + std::string(name)] = {1, 2, 8, 4};
+  auto textWith = [&](GrowingCache cache) {
+    compile.caches = {cache};
+    return engine.compile(model, compile).status().toString();
+  };
+  EXPECT_NE(textWith({"past_key_values.0.key", "present.0.value", 2})
+                .find("'present.0.value' is no concatenation of input "
+                      "'past_key_values.0.key'"),
+            std::string::npos);
+  EXPECT_NE(textWith({"past_key_values.0.key", "present.0.key", 1})
+                .find("along dimension 1"),
+            std::string::npos);
+  EXPECT_NE(textWith({"past_key_values.7.key", "present.0.key", 2})
+                .find("has no input 'past_key_values.7.key'"),
+            std::string::npos);
+}
+
+} // namespace
