@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Generate.h"
 #include "Train.h"
 
 #include <CLI/CLI.hpp>
@@ -29,6 +30,7 @@ private:
   DevicesArguments devices;
   DumpArguments dump;
   TrainArguments train;
+  GenerateArguments generate;
 };
 
 } // namespace
@@ -152,6 +154,12 @@ void FullDriver::declare(CLI::App &app) {
   addTrainFlags(*command, train);
   command->callback(
       [this] { chosen = [this] { return trainCommand(train); }; });
+
+  command = app.add_subcommand(
+      "generate", "write tokens behind a prompt, by a decoder with a cache");
+  addGenerateFlags(*command, generate);
+  command->callback(
+      [this] { chosen = [this] { return generateCommand(generate); }; });
 
   declareBench(app);
   addTraining(*app.get_subcommand("bench"), bench.training, "time")

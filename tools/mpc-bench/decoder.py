@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Exports a decoder of drawn weights to FILE.onnx, with the inputs and outputs that Optimum's
+exports have: input_ids, attention_mask, position_ids and past_key_values.N.key/.value go in,
+logits and present.N.key/.value come out. Sequence and past are symbolic, the batch is 1.
+
+The network is Llama's: RMS norms, rotary positions in halves, grouped queries, SwiGLU; embedding
+and head are tied. The default has 110 M parameters.
+
+usage: decoder.py FILE [--layers 12] [--width 768] [--heads 12] [--groups 12] [--inner 2048]
+       [--vocabulary 32768] [--seed 0]
+"""
+
+import argparse
+import math
+import warnings
+
+import onnx
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+warnings.filterwarnings("ignore")
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+def turn_half(x):
+    low, high = x.chunk(2, -1)
+    return torch.cat((-high, low), -1)
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, groups, inner):
+        super().__init__()
+        self.heads, self.groups, self.size = heads, groups, width // heads
+        self.norm1, self.norm2 = RmsNorm(width), RmsNorm(width)
+        self.q = nn.Linear(width, width, bias=False)
+        self.k = nn.Linear(width, groups * self.size, bias=False)
+        self.v = nn.Linear(width, groups * self.size, bias=False)
+        self.o = nn.Linear(width, width, bias=False)
+        self.gate = nn.Linear(width, inner, bias=False)
+        self.up = nn.Linear(width, inner, bias=False)
+        self.down = nn.Linear(inner, width, bias=False)
+
+    def forward(self, x, cos, sin, mask, past_k, past_v):
+        batch, tokens, width = x.shape
+        h = self.norm1(x)
+        q = self.q(h).view(batch, tokens, self.heads, self.size).transpose(1, 2)
+        k = self.k(h).view(batch, tokens, self.groups, self.size).transpose(1, 2)
+        v = self.v(h).view(batch, tokens, self.groups, self.size).transpose(1, 2)
+        q = q * cos + turn_half(q) * sin
+        k = k * cos + turn_half(k) * sin
+        k = torch.cat((past_k, k), 2)
+        v = torch.cat((past_v, v), 2)
+        times = self.heads // self.groups
+        keys, values = k.repeat_interleave(times, 1), v.repeat_interleave(times, 1)
+        scores = q @ keys.transpose(2, 3) / math.sqrt(self.size) + mask
+        y = F.softmax(scores, -1) @ values
+        x = x + self.o(y.transpose(1, 2).reshape(batch, tokens, width))
+        h = self.norm2(x)
+        return x + self.down(F.silu(self.gate(h)) * self.up(h)), k, v
+
+
+class Decoder(nn.Module):
+    def __init__(self, layers, width, heads, groups, inner, vocabulary):
+        super().__init__()
+        self.size = width // heads
+        self.embedding = nn.Parameter(torch.zeros(vocabulary, width))
+        self.blocks = nn.ModuleList(Block(width, heads, groups, inner) for _ in range(layers))
+        self.norm = RmsNorm(width)
+
+    def forward(self, input_ids, attention_mask, position_ids, past):
+        x = F.embedding(input_ids, self.embedding)
+        rates = 1.0 / 10000 ** (torch.arange(0, self.size, 2, dtype=x.dtype) / self.size)
+        angles = position_ids[:, :, None].to(x.dtype) * rates
+        angles = torch.cat((angles, angles), -1)[:, None]
+        cos, sin = angles.cos(), angles.sin()
+        tokens, total = input_ids.shape[1], attention_mask.shape[1]
+        places = torch.arange(total)
+        allowed = places[None, :] <= places[total - tokens:, None]
+        allowed = allowed[None, None] & (attention_mask[:, None, None, :] > 0)
+        mask = torch.where(allowed, 0.0, -1e9)
+        present = []
+        for block, (k, v) in zip(self.blocks, past):
+            x, k, v = block(x, cos, sin, mask, k, v)
+            present += [k, v]
+        return (self.norm(x) @ self.embedding.t(), *present)
+
+
+def build(layers, width, heads, groups, inner, vocabulary, seed):
+    torch.manual_seed(seed)
+    model = Decoder(layers, width, heads, groups, inner, vocabulary)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0, parameter.shape[1] ** -0.5)
+            else:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    return model.eval()
+
+
+def names(layers, stem):
+    return [f"{stem}.{i}.{kind}" for i in range(layers) for kind in ("key", "value")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("file")
+    for name, value in (("layers", 12), ("width", 768), ("heads", 12), ("groups", 12),
+                        ("inner", 2048), ("vocabulary", 32768), ("seed", 0)):
+        parser.add_argument("--" + name, type=int, default=value)
+    a = parser.parse_args()
+    model = build(a.layers, a.width, a.heads, a.groups, a.inner, a.vocabulary, a.seed)
+    tokens, past, size = 3, 5, a.width // a.heads
+    cache = [tuple(torch.zeros(1, a.groups, past, size) for _ in range(2)) for _ in range(a.layers)]
+    sequence, before = torch.export.Dim("sequence_length"), torch.export.Dim("past_length")
+    total = torch.export.Dim.AUTO
+    torch.onnx.export(
+        model,
+        (torch.zeros(1, tokens, dtype=torch.int64), torch.ones(1, past + tokens, dtype=torch.int64),
+         torch.arange(past, past + tokens)[None], cache),
+        a.file, dynamo=True, optimize=True, external_data=False, verbose=False,
+        input_names=["input_ids", "attention_mask", "position_ids", *names(a.layers, "past_key_values")],
+        output_names=["logits", *names(a.layers, "present")],
+        dynamic_shapes=({1: sequence}, {1: total}, {1: sequence}, [({2: before}, {2: before})] * a.layers))
+    # The exporter's notes on where each node comes from are larger than a small model.
+    file = onnx.load(a.file)
+    for part in (file, file.graph, *file.graph.node, *file.graph.input, *file.graph.output,
+                 *file.graph.value_info, *file.graph.initializer):
+        part.doc_string = ""
+        del part.metadata_props[:]
+    onnx.save(file, a.file)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{a.file}: {count:,} parameters")
+
+
+if __name__ == "__main__":
+    main()
