@@ -117,7 +117,9 @@ private:
       ref.bytes = arena.getBytes();
       return ref;
     }
-    auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute);
+    auto part = dyn_cast<exe::PartAttr>(attribute);
+    auto symbol =
+        part ? part.getWhole() : dyn_cast<FlatSymbolRefAttr>(attribute);
     auto found = symbol ? places.find(symbol.getValue()) : places.end();
     if (found == places.end())
       return launch->emitError("buffer ") << attribute << " does not exist";
@@ -135,6 +137,10 @@ private:
       break;
     case BufferRef::Kind::Arena:
       break;
+    }
+    if (part) {
+      ref.offset = part.getOffset();
+      ref.bytes = part.getBytes();
     }
     return ref;
   }

@@ -12,6 +12,8 @@
 #include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -39,9 +41,59 @@ std::optional<int64_t> mpc::contiguousOffset(SliceOp slice) {
   return bytes;
 }
 
-bool mpc::isFreeSlice(SliceOp slice) {
-  if (!contiguousOffset(slice))
+/// Whether the function around `terminator` returns `value` in place of
+/// `argument`, and nowhere else.
+static bool returnsInPlace(Operation *terminator, Value value,
+                           BlockArgument argument) {
+  auto function =
+      dyn_cast_if_present<FunctionOpInterface>(terminator->getParentOp());
+  if (!function || llvm::count(terminator->getOperands(), value) != 1)
     return false;
+  unsigned number = llvm::find(terminator->getOperands(), value).getIndex();
+  auto alias =
+      function.getResultAttrOfType<IntegerAttr>(number, MpcDialect::kAliasAttr);
+  return alias && alias.getInt() == argument.getArgNumber();
+}
+
+BlockArgument mpc::appendedTo(ConcatOp concat) {
+  auto kept = concat.getInputs().front().getDefiningOp<SliceOp>();
+  auto argument =
+      kept ? dyn_cast<BlockArgument>(kept.getInput()) : BlockArgument();
+  if (!argument || !argument.hasOneUse() || !kept->hasOneUse() ||
+      argument.getOwner() != concat->getBlock() ||
+      argument.getType() != concat.getType() ||
+      contiguousOffset(kept).value_or(-1) != 0 ||
+      byteCount(kept.getType()) % kBufferAlign != 0 ||
+      !returnsInPlace(concat->getBlock()->getTerminator(), concat.getResult(),
+                      argument))
+    return {};
+  return argument;
+}
+
+/// Whether the slice, perhaps behind reshapes, is appended to an argument: a
+/// kernel has to write it there.
+static bool isAppended(SliceOp slice) {
+  Operation *op = slice;
+  while (op->hasOneUse()) {
+    OpOperand &use = *op->use_begin();
+    if (auto concat = dyn_cast<ConcatOp>(use.getOwner()))
+      return use.getOperandNumber() > 0 && appendedTo(concat);
+    op = use.getOwner();
+    if (!isa<ReshapeOp>(op))
+      return false;
+  }
+  return false;
+}
+
+bool mpc::isFreeSlice(SliceOp slice) {
+  if (!contiguousOffset(slice) || isAppended(slice))
+    return false;
+  if (isa<BlockArgument>(slice.getInput())) {
+    auto concat = slice->hasOneUse() ? dyn_cast<ConcatOp>(*slice->user_begin())
+                                     : ConcatOp();
+    return concat && slice.getResult() == concat.getInputs().front() &&
+           isFreeConcat(concat) && appendedTo(concat);
+  }
   Value source = behindReshapes(slice.getInput());
   if (auto inner = source.getDefiningOp<SliceOp>())
     return isFreeSlice(inner);
@@ -54,14 +106,17 @@ bool mpc::isFreeConcat(ConcatOp concat) {
       productOf(shape.take_front(concat.getAxis())) != 1)
     return false;
   SmallPtrSet<Value, 8> sources;
-  for (Value input : concat.getInputs()) {
+  bool isAppend = bool(appendedTo(concat));
+  for (Value input : concat.getInputs().drop_front(isAppend)) {
     int64_t bytes = byteCount(input.getType());
     bool last = input == concat.getInputs().back();
     if (bytes == 0 || (!last && bytes % kBufferAlign != 0))
       return false;
     Value source = behindReshapes(input);
     Operation *producer = source.getDefiningOp();
-    if (!producer || isa<mpc::ConstantOp, ConcatOp, SliceOp>(producer) ||
+    auto slice = dyn_cast_if_present<SliceOp>(producer);
+    if (!producer || isa<mpc::ConstantOp, ConcatOp>(producer) ||
+        (slice && !(isAppend && isAppended(slice))) ||
         !sources.insert(source).second)
       return false;
     // A value can lie in one concat's buffer only: the first that reads it.

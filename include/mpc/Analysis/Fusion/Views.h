@@ -21,12 +21,20 @@ inline constexpr int64_t kBufferAlign = 64;
 /// piece; nullopt otherwise.
 std::optional<int64_t> contiguousOffset(SliceOp slice);
 
-/// Whether a slice is a view: contiguous, of a value that a kernel computes.
+/// Whether a slice is a view: contiguous, of a value that a kernel computes, or
+/// what an append leaves of its argument.
 bool isFreeSlice(SliceOp slice);
 
 /// Whether a concat is a view: its operands lie one after the other, each
 /// starts aligned, and each is a kernel's result that no other operand shares.
+/// The first may be what an append leaves of its argument.
 bool isFreeConcat(ConcatOp concat);
+
+/// The argument in whose place the concat's result is returned and whose first
+/// rows, which nothing else reads, the concat begins with: what stands behind
+/// them is written over the argument's last rows. Null where the concat is no
+/// such append.
+mlir::BlockArgument appendedTo(ConcatOp concat);
 
 /// Whether `op` is a reshape, a free slice or a free concat.
 bool isView(mlir::Operation *op);

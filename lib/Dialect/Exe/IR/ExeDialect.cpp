@@ -114,15 +114,20 @@ static void printKind(OpAsmPrinter &printer, Operation *, FusionKindAttr kind) {
 }
 
 //===----------------------------------------------------------------------===//
-// Buffers: (read @x, read arena[0 : 64], write @y)
+// Buffers: (read @x, read arena[0 : 64], write @y[64 : 8])
 //===----------------------------------------------------------------------===//
 
+/// Behind the '[' of a range.
+static ParseResult parseRange(OpAsmParser &parser, int64_t &offset,
+                              int64_t &bytes) {
+  return failure(parser.parseInteger(offset) || parser.parseColon() ||
+                 parser.parseInteger(bytes) || parser.parseRSquare());
+}
+
 static ParseResult parseBuffer(OpAsmParser &parser, Attribute &buffer) {
+  int64_t offset, bytes;
   if (succeeded(parser.parseOptionalKeyword("arena"))) {
-    int64_t offset, bytes;
-    if (parser.parseLSquare() || parser.parseInteger(offset) ||
-        parser.parseColon() || parser.parseInteger(bytes) ||
-        parser.parseRSquare())
+    if (parser.parseLSquare() || parseRange(parser, offset, bytes))
       return failure();
     buffer = ArenaAttr::get(parser.getContext(), offset, bytes);
     return success();
@@ -130,7 +135,13 @@ static ParseResult parseBuffer(OpAsmParser &parser, Attribute &buffer) {
   StringAttr name;
   if (parser.parseSymbolName(name))
     return failure();
-  buffer = FlatSymbolRefAttr::get(name);
+  auto whole = FlatSymbolRefAttr::get(name);
+  buffer = whole;
+  if (failed(parser.parseOptionalLSquare()))
+    return success();
+  if (parseRange(parser, offset, bytes))
+    return failure();
+  buffer = PartAttr::get(parser.getContext(), whole, offset, bytes);
   return success();
 }
 
@@ -160,6 +171,9 @@ static void printBuffers(OpAsmPrinter &printer, Operation *, ArrayAttr inputs,
       if (auto arena = dyn_cast<ArenaAttr>(buffer))
         printer << "arena[" << arena.getOffset() << " : " << arena.getBytes()
                 << ']';
+      else if (auto part = dyn_cast<PartAttr>(buffer))
+        printer << part.getWhole() << '[' << part.getOffset() << " : "
+                << part.getBytes() << ']';
       else
         printer << buffer;
     }

@@ -34,13 +34,17 @@ ProgramNames::ProgramNames(ProgramOp program) : program(program) {
 }
 
 Operation *ProgramNames::bufferOf(Attribute buffer) const {
-  auto symbol = dyn_cast<FlatSymbolRefAttr>(buffer);
+  auto part = dyn_cast<PartAttr>(buffer);
+  auto symbol = part ? part.getWhole() : dyn_cast<FlatSymbolRefAttr>(buffer);
   return symbol ? buffers.lookup(symbol.getAttr()) : nullptr;
 }
 
 std::optional<int64_t> ProgramNames::bytesOf(Attribute buffer) const {
   if (auto arena = dyn_cast<ArenaAttr>(buffer))
     return arena.getBytes();
+  if (auto part = dyn_cast<PartAttr>(buffer))
+    return bytesOf(part.getWhole()) ? std::optional(part.getBytes())
+                                    : std::nullopt;
   Operation *op = bufferOf(buffer);
   if (auto argument = dyn_cast_if_present<ArgumentOp>(op))
     return byteCount(argument.getTensorType());
@@ -66,17 +70,31 @@ func::FuncOp ProgramNames::kernelOf(LaunchOp launch) const {
 /// The buffer that `buffer` names: a result with an alias is its argument's.
 static Attribute memoryOf(const ProgramNames &names, Attribute buffer) {
   if (auto result = dyn_cast_if_present<ResultOp>(names.bufferOf(buffer)))
-    if (FlatSymbolRefAttr alias = result.getAliasAttr())
-      return alias;
+    if (FlatSymbolRefAttr alias = result.getAliasAttr()) {
+      auto part = dyn_cast<PartAttr>(buffer);
+      return part ? Attribute(PartAttr::get(part.getContext(), alias,
+                                            part.getOffset(), part.getBytes()))
+                  : alias;
+    }
   return buffer;
 }
 
+template <typename RangeAttr>
+static bool rangesOverlap(RangeAttr a, RangeAttr b) {
+  return a.getOffset() < b.getOffset() + b.getBytes() &&
+         b.getOffset() < a.getOffset() + a.getBytes();
+}
+
 static bool overlap(Attribute a, Attribute b) {
-  auto left = dyn_cast<ArenaAttr>(a), right = dyn_cast<ArenaAttr>(b);
-  if (!left || !right)
+  if (auto left = dyn_cast<ArenaAttr>(a))
+    if (auto right = dyn_cast<ArenaAttr>(b))
+      return rangesOverlap(left, right);
+  auto left = dyn_cast<PartAttr>(a), right = dyn_cast<PartAttr>(b);
+  if (!left && !right)
     return a == b;
-  return left.getOffset() < right.getOffset() + right.getBytes() &&
-         right.getOffset() < left.getOffset() + left.getBytes();
+  if (!left || !right)
+    return (left ? left.getWhole() : a) == (right ? right.getWhole() : b);
+  return left.getWhole() == right.getWhole() && rangesOverlap(left, right);
 }
 
 /// Whether output `output` may have the buffer of input `input`.
@@ -105,11 +123,18 @@ LogicalResult mpc::exe::verifyBuffers(StepOpInterface step,
       return op->emitOpError()
              << "uses buffer " << buffer
              << ", which is no argument, result or constant of the program";
-  for (Attribute buffer : step.getOutputs())
-    if (isa<FlatSymbolRefAttr>(buffer) &&
-        !isa<ResultOp>(names.bufferOf(buffer)))
+  for (Attribute buffer : step.getOutputs()) {
+    if (isa<ArenaAttr>(buffer))
+      continue;
+    auto result = dyn_cast<ResultOp>(names.bufferOf(buffer));
+    if (!result)
       return op->emitOpError()
              << "writes " << buffer << ", which is no result of the program";
+    // The rest is what the argument held.
+    if (isa<PartAttr>(buffer) && !result.getAliasAttr())
+      return op->emitOpError() << "writes " << buffer
+                               << ", a part of a result that replaces nothing";
+  }
   auto memoriesOf = [&](ArrayAttr buffers) {
     return llvm::map_to_vector(
         buffers, [&](Attribute buffer) { return memoryOf(names, buffer); });
@@ -222,6 +247,12 @@ private:
 
 } // namespace
 
+/// The argument or result that `buffer` is, or is a part of.
+static Attribute wholeOf(Attribute buffer) {
+  auto part = dyn_cast<PartAttr>(buffer);
+  return part ? part.getWhole() : buffer;
+}
+
 LogicalResult ProgramOp::verify() {
   if (static_cast<int64_t>(getArenaBytes()) < 0)
     return emitOpError() << "has an arena of "
@@ -258,11 +289,24 @@ LogicalResult ProgramOp::verify() {
   }
 
   LiveRanges live;
-  DenseMap<Attribute, Operation *> written;
+  // What is written whole or in part, and whatever of it is.
+  SmallVector<std::pair<Attribute, Operation *>> written;
+  DenseMap<Attribute, Operation *> begun;
   for (StepOpInterface launch : getSteps()) {
     for (Attribute buffer : llvm::concat<const Attribute>(
              launch.getInputs(), launch.getOutputs())) {
       // C2
+      if (auto part = dyn_cast<PartAttr>(buffer)) {
+        std::optional<int64_t> whole = names.bytesOf(part.getWhole());
+        if (part.getOffset() < 0 || part.getBytes() < 0 ||
+            part.getOffset() % kAlignment != 0 ||
+            (whole && part.getOffset() > *whole - part.getBytes()))
+          return launch->emitOpError()
+                 << "uses bytes [" << part.getOffset() << " : "
+                 << part.getBytes() << "] of " << part.getWhole()
+                 << ", which has " << whole.value_or(0)
+                 << " bytes and parts aligned to " << kAlignment;
+      }
       auto arena = dyn_cast<ArenaAttr>(buffer);
       if (!arena)
         continue;
@@ -283,14 +327,14 @@ LogicalResult ProgramOp::verify() {
                  << "reads arena[" << arena.getOffset() << " : "
                  << arena.getBytes() << "], which holds no value there";
       } else if (isa_and_present<ResultOp>(names.bufferOf(buffer))) {
-        if (!written.contains(buffer))
+        if (!begun.contains(wholeOf(buffer)))
           return launch->emitOpError()
                  << "reads result " << buffer << " before it is written";
-      } else if (ResultOp result = replaced.lookup(buffer)) {
+      } else if (ResultOp result = replaced.lookup(wholeOf(buffer))) {
         // C6
         auto writer =
-            written.find(FlatSymbolRefAttr::get(result.getSymNameAttr()));
-        if (writer == written.end())
+            begun.find(FlatSymbolRefAttr::get(result.getSymNameAttr()));
+        if (writer == begun.end())
           continue;
         InFlightDiagnostic diagnostic =
             launch->emitOpError()
@@ -306,18 +350,22 @@ LogicalResult ProgramOp::verify() {
         continue;
       }
       // C4
-      auto [entry, inserted] = written.insert({buffer, launch});
-      if (!inserted) {
+      begun.insert({wholeOf(buffer), launch});
+      auto *before = llvm::find_if(written, [&](const auto &entry) {
+        return overlap(entry.first, buffer);
+      });
+      if (before != written.end()) {
         InFlightDiagnostic diagnostic =
             launch->emitOpError() << "writes result " << buffer << " again";
-        diagnostic.attachNote(entry->second->getLoc()) << "first written here";
+        diagnostic.attachNote(before->second->getLoc()) << "first written here";
         return diagnostic;
       }
+      written.push_back({buffer, launch});
     }
   }
   for (ResultOp result : getProgramResults())
     if (!result.getAliasAttr() &&
-        !written.contains(FlatSymbolRefAttr::get(result.getSymNameAttr())))
+        !begun.contains(FlatSymbolRefAttr::get(result.getSymNameAttr())))
       return result.emitOpError() << "is written by no launch";
   return success();
 }

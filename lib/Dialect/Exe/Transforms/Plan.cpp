@@ -124,7 +124,9 @@ void ProgramPlanner::collect() {
   for (auto concat : block.getOps<ConcatOp>()) {
     int64_t offset = 0;
     for (Value input : concat.getInputs()) {
-      partOf[reshapedFrom(input)] = {{}, concat.getResult(), offset};
+      // What an append leaves of its argument is that.
+      if (!input.getDefiningOp<SliceOp>())
+        partOf[reshapedFrom(input)] = {{}, concat.getResult(), offset};
       offset += byteCount(input.getType());
     }
   }
@@ -149,6 +151,11 @@ void ProgramPlanner::collect() {
     Value source = reshapedFrom(value);
     if (alias >= 0 && source == function.getArgument(alias))
       continue;
+    if (auto concat = source.getDefiningOp<ConcatOp>();
+        concat && source == value && appendedTo(concat)) {
+      resultOf[source] = symbol;
+      continue;
+    }
     if (canBeResult(source) &&
         (alias < 0 || canReplace(cast<OpResult>(source), alias)))
       resultOf[source] = symbol;

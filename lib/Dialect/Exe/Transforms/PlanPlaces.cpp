@@ -78,8 +78,16 @@ bool ProgramPlanner::canBeResult(Value value) {
 
 Attribute ProgramPlanner::bufferOf(Value value) {
   Place place = placeOf(value);
-  if (place.symbol)
-    return place.symbol;
+  if (place.symbol) {
+    // What is appended to an argument is a part of the result in its place.
+    auto number = resultNumbers.find(place.symbol);
+    if (number == resultNumbers.end() ||
+        byteCount(value.getType()) ==
+            byteCount(function.getResultTypes()[number->second]))
+      return place.symbol;
+    return exe::PartAttr::get(builder.getContext(), place.symbol, place.offset,
+                              byteCount(value.getType()));
+  }
   return exe::ArenaAttr::get(builder.getContext(),
                              arenaOffset.lookup(place.root) + place.offset,
                              byteCount(value.getType()));

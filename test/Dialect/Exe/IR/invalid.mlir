@@ -184,6 +184,64 @@ exe.program @program_c6 target("cpu:avx512") arena(64) {
 
 // -----
 
+exe.program @part_outside target("cpu:avx512") arena(0) {
+  exe.argument @x : tensor<20xf32> input(0) name("x")
+  exe.result @y : tensor<20xf32> output(0) name("y") alias(@x)
+  // expected-error @below {{'exe.launch' op uses bytes [64 : 32] of @y, which has 80 bytes and parts aligned to 64}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @y[64 : 32])
+}
+
+// -----
+
+exe.program @part_unaligned target("cpu:avx512") arena(0) {
+  exe.argument @x : tensor<20xf32> input(0) name("x")
+  exe.result @y : tensor<20xf32> output(0) name("y") alias(@x)
+  // expected-error @below {{'exe.launch' op uses bytes [16 : 32] of @y}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @y[16 : 32])
+}
+
+// -----
+
+exe.program @part_of_nothing target("cpu:avx512") arena(0) {
+  exe.result @y : tensor<20xf32> output(0) name("y")
+  // expected-error @below {{'exe.launch' op writes #exe.part<@y, 64, 16>, a part of a result that replaces nothing}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @y[64 : 16])
+}
+
+// -----
+
+exe.program @part_twice target("cpu:avx512") arena(0) {
+  exe.argument @x : tensor<40xf32> input(0) name("x")
+  exe.result @y : tensor<40xf32> output(0) name("y") alias(@x)
+  // expected-note @below {{first written here}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @y[64 : 96])
+  exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (write @y[0 : 64])
+  // expected-error @below {{'exe.launch' op writes result #exe.part<@y, 128, 16> again}}
+  exe.launch @c kind(elementwise) ops([]) flops(0) bytes(0) (write @y[128 : 16])
+}
+
+// -----
+
+exe.program @part_read_of_replaced target("cpu:avx512") arena(64) {
+  exe.argument @x : tensor<20xf32> input(0) name("x")
+  exe.result @y : tensor<20xf32> output(0) name("y") alias(@x)
+  // expected-note @below {{written here}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @y[64 : 16])
+  // expected-error @below {{'exe.launch' op reads argument @x after result @y replaced it}}
+  exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write arena[0 : 16])
+}
+
+// -----
+
+exe.program @part_over_input target("cpu:avx512") arena(0) {
+  exe.argument @x : tensor<20xf32> input(0) name("x")
+  exe.result @y : tensor<20xf32> output(0) name("y") alias(@x)
+  // expected-error @below {{'exe.launch' op writes #exe.part<@y, 64, 16>, which overlaps its input @x}}
+  exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write @y[64 : 16])
+}
+
+// -----
+
 // expected-error @below {{'exe.target' must be an #exe.target, found "cpu:avx512"}}
 module attributes {exe.target = "cpu:avx512"} {}
 

@@ -34,3 +34,17 @@ exe.program @kept target("cpu:avx512") arena(0) {
   exe.argument @w : tensor<4xf32> input(0) name("w")
   exe.result @w1 : tensor<4xf32> output(0) name("w") alias(@w)
 }
+
+// What is appended to an argument is a part of the result in its place; the rest is the
+// argument's.
+// CHECK-LABEL: exe.program @append
+// CHECK: exe.launch @rows kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write @after[64 : 16])
+// CHECK: exe.launch @sum kind(reduce) ops([]) flops(0) bytes(0) (read @after, write @y)
+exe.program @append target("cpu:avx512") arena(0) {
+  exe.argument @x : tensor<4xf32> input(0) name("x")
+  exe.argument @cache : tensor<20xf32> input(1) name("cache")
+  exe.result @after : tensor<20xf32> output(0) name("after") alias(@cache)
+  exe.result @y : tensor<f32> output(1) name("y")
+  exe.launch @rows kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write @after[64 : 16])
+  exe.launch @sum kind(reduce) ops([]) flops(0) bytes(0) (read @after, write @y)
+}

@@ -232,3 +232,27 @@ func.func @sums(%b: tensor<4xf32> {mpc.name = "b"}, %c: tensor<4xf32> {mpc.name 
   }
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// Rows behind those of an argument are written into the result that is in its place; nothing of the
+// argument is copied, and what reads all rows reads that.
+// CHECK-LABEL: exe.program @append target("cpu:avx2") arena(0)
+// CHECK: exe.result @after : tensor<6x16xf32> output(0) name("after") alias(@cache)
+// CHECK: exe.launch @k_rows {{.*}}(read @x, write @after[256 : 128])
+// CHECK: exe.launch @k_sum {{.*}}(read @after, write @y)
+// CHECK-NOT: exe.launch
+func.func @append(%x: tensor<2x16xf32> {mpc.name = "x"}, %cache: tensor<6x16xf32> {mpc.name = "cache"})
+    -> (tensor<6x16xf32> {mpc.name = "after", mpc.alias = 1 : i64}, tensor<16xf32> {mpc.name = "y"}) {
+  %rows = mpc.fusion kind(elementwise) name("rows") (%a = %x : tensor<2x16xf32>) -> tensor<2x16xf32> {
+    %r = mpc.relu %a : tensor<2x16xf32>
+    mpc.yield %r : tensor<2x16xf32>
+  }
+  %old = mpc.slice %cache [0, 0] [4, 16] : tensor<6x16xf32> to tensor<4x16xf32>
+  %all = mpc.concat %old, %rows axis(0) : (tensor<4x16xf32>, tensor<2x16xf32>) -> tensor<6x16xf32>
+  %sum = mpc.fusion kind(reduce) name("sum") (%a = %all : tensor<6x16xf32>) -> tensor<16xf32> {
+    %r = mpc.reduce_sum %a axes([0]) : tensor<6x16xf32> -> tensor<16xf32>
+    mpc.yield %r : tensor<16xf32>
+  }
+  return %all, %sum : tensor<6x16xf32>, tensor<16xf32>
+}

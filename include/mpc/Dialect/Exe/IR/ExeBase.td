@@ -18,8 +18,8 @@ def Exe_Dialect : Dialect {
   let description = [{
     A program names its arguments, results and constants, fixes the size of one
     arena for everything between kernels, and lists the launches in the order in
-    which they run. A buffer is the symbol of an argument, result or constant, or
-    a range of the arena (`#exe.arena`). All buffers are dense, row-major, and a
+    which they run. A buffer is the symbol of an argument, result or constant, a
+    range of one (`#exe.part`), or a range of the arena (`#exe.arena`). All buffers are dense, row-major, and a
     boolean takes one byte.
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -36,6 +36,13 @@ def Exe_ArenaAttr : AttrDef<Exe_Dialect, "Arena"> {
   let summary = "a range of the program's arena, in bytes";
   let parameters = (ins "int64_t":$offset, "int64_t":$bytes);
   let assemblyFormat = "`<` $offset `,` $bytes `>`";
+}
+
+def Exe_PartAttr : AttrDef<Exe_Dialect, "Part"> {
+  let mnemonic = "part";
+  let summary = "a range of an argument or result, in bytes";
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$whole, "int64_t":$offset, "int64_t":$bytes);
+  let assemblyFormat = "`<` $whole `,` $offset `,` $bytes `>`";
 }
 
 def Exe_TargetAttr : AttrDef<Exe_Dialect, "Target"> {

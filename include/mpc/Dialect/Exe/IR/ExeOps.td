@@ -41,14 +41,15 @@ def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, S
     }
     ```
     - (C1) argument indices, and result indices, are 0, 1, 2, ... in order.
-    - (C2) every arena range lies inside the arena and starts at a multiple of
-      `kAlignment`.
+    - (C2) every range lies inside the arena, argument or result and starts at a
+      multiple of `kAlignment`.
     - (C3) an arena range that is read is covered by ranges that earlier launches
       wrote and of which no launch between wrote over any part.
     - (C4) every result is written by exactly one launch; one with an alias by at
-      most one.
+      most one, or by several in parts that do not overlap: the rest is what the
+      argument held.
     - (C5) an alias is an argument of the result's type, and of no other result.
-    - (C6) an argument is not read after the launch that writes its alias.
+    - (C6) an argument is not read after a launch that writes its alias.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exe_TargetAttr:$target, I64Attr:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
@@ -127,12 +128,13 @@ def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">, Exe_StepOpInterface
     `kernel` names a private function of the enclosing module from input tensors
     to output tensors; a kernel that returns its argument is a copy. `inputs` and
     `outputs` hold one buffer for each of the kernel's arguments and results: a
-    flat symbol reference or `#exe.arena`. A buffer may have another shape than
+    flat symbol reference, `#exe.part` or `#exe.arena`. A buffer may have another shape than
     the tensor, never another number of bytes. `ops` are the names of the model's
     ops that the kernel computes, `flops` their cost, `bytes` what the kernel
     reads and writes.
-    - (C1) every buffer is a symbol of the program or an arena range.
-    - (C2) outputs are results or arena ranges.
+    - (C1) every buffer is a symbol of the program, a part of one or an arena
+      range.
+    - (C2) outputs are results, parts of results with an alias, or arena ranges.
     - (C3) no output range overlaps another output's, and none an input's, but one
       that is exactly the input's and that the kernel may write in place
       (InPlace.h).
