@@ -5,12 +5,14 @@
 // One work item is a group of row blocks of one head. Key and value are packed
 // once per item; the scores of a row block live in scratch, become exponentials
 // there and meet the value in a second pass of the micro-kernel, in the type of
-// the sums. Rows are divided by their sums at the end.
+// the sums. Rows are divided by their sums at the end. Where there are few
+// rows, as for a decoder's one token, nothing is packed (AttentionInPlace.cpp).
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionEmitter.h"
+
 #include "../Kernel/AttentionMath.h"
-#include "ContractionEmitter.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -18,57 +20,6 @@
 
 using namespace mlir;
 using namespace mpc;
-
-namespace {
-class AttentionEmitter : public ContractionEmitter {
-public:
-  using ContractionEmitter::ContractionEmitter;
-
-  void prepare() override;
-  void emitItem(Value item) override;
-
-private:
-  /// A packed operand: panels of `columns`, each `[steps][columns]` of what
-  /// `unit` multiplies.
-  struct Packed {
-    DotUnit unit;
-    int64_t depth, width, columns, panels, panelElements;
-    Panel panel;
-  };
-  Packed makePacked(DotUnit unit, int64_t depth, int64_t width);
-  void packKey();
-  void packValue();
-  void emitRowBlock(Value block);
-  /// The sums of `rows` rows at `base` times a panel.
-  SmallVector<Value> sumsOf(SumBlock &block, int64_t rows, int64_t pitch,
-                            Value memory, Value base, const Packed &packed);
-  void emitSoftmax(Value row, Value local);
-  /// Scaled and masked scores of `lanes` positions from `column` on.
-  Value maskScores(Value scores, Value row, Value column, int64_t lanes,
-                   Value mask);
-  Value splatted(Value scalar, int64_t lanes);
-
-  static ArrayRef<int64_t> shapeOf(Value tensor) {
-    return cast<RankedTensorType>(tensor.getType()).getShape();
-  }
-
-  AttentionOp op = cast<AttentionOp>(contraction.op);
-  ArrayRef<int64_t> queryShape = shapeOf(op.getQuery()),
-                    keyShape = shapeOf(op.getKey());
-  ArrayRef<int64_t> batchShape = queryShape.drop_back(2);
-  int64_t length = queryShape.end()[-2], depth = queryShape.back();
-  int64_t positions = keyShape.end()[-2];
-  int64_t width = shapeOf(op.getValue()).back();
-  Packed key, value;
-  RowSplit split{length, blocks.getRows()};
-  int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
-  int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
-  int64_t queryPitch = 0, scorePitch = 0;
-  Value queryMemory, scores, inverses, tile;
-  SmallVector<Value> head, keyHead;
-  Value queryBase;
-};
-} // namespace
 
 AttentionEmitter::Packed
 AttentionEmitter::makePacked(DotUnit unit, int64_t depth, int64_t width) {
@@ -92,6 +43,10 @@ void AttentionEmitter::prepare() {
   cyclesPerItem = (2.0 * (depth + width) + 40) * length * positions /
                   (4.0 * lanes) / rowGroups;
 
+  if (readsInPlace) {
+    prepareInPlace();
+    return;
+  }
   key = makePacked(contraction.unit, depth, positions);
   value = makePacked(DotUnit::MultiplyAdd, positions, width);
   Type rowType = contraction.rowType();
@@ -142,6 +97,10 @@ void AttentionEmitter::packValue() {
 }
 
 void AttentionEmitter::emitItem(Value item) {
+  if (readsInPlace) {
+    emitInPlace(item);
+    return;
+  }
   SmallVector<Value> position =
       math.delinearize(item, {productOf(batchShape), rowGroups});
   head = math.delinearize(position[0], batchShape);

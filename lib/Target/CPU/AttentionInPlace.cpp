@@ -1,0 +1,187 @@
+//===- AttentionInPlace.cpp - attention of few rows -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A decoder's one token reads each key and value once: packing them would move
+// what is only to be read. Scores are sums along a key's row, of as many keys
+// at once as a vector has lanes; values are added row by row.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionEmitter.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Of as many vectors as they have lanes, the sum of each one's lanes, in
+/// order: sums of neighbours, of two vectors in one, until one is left.
+static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
+  int64_t lanes = vectors.size();
+  SmallVector<int64_t> even, odd;
+  for (int64_t i = 0; i < lanes; ++i) {
+    even.push_back(2 * i);
+    odd.push_back(2 * i + 1);
+  }
+  while (vectors.size() > 1) {
+    SmallVector<Value> pairs;
+    for (size_t i = 0; i < vectors.size(); i += 2) {
+      Value low = vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + 1],
+                                            even),
+            high = vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + 1],
+                                             odd);
+      pairs.push_back(arith::AddFOp::create(b, loc, low, high));
+    }
+    vectors = std::move(pairs);
+  }
+  return vectors.front();
+}
+
+void AttentionEmitter::prepareInPlace() {
+  // Where rows of several heads lie side by side, as in a decoder's cache, so
+  // many of them are read one after the other.
+  constexpr int64_t kMostHeads = 4;
+  headsPerItem = kMostHeads;
+  while (batchShape.back() % headsPerItem != 0)
+    --headsPerItem;
+  items = productOf(batchShape) / headsPerItem;
+  cyclesPerItem = (2.0 * (depth + width) + 40) * length * positions *
+                  headsPerItem / (4.0 * lanes);
+  int64_t rows = headsPerItem * length;
+  scorePitch = llvm::alignTo(positions, 2 * lanes);
+  scores = area(rows * scorePitch, sumType);
+  inverses = stack(rows);
+  tile = stack(rows * width);
+}
+
+void AttentionEmitter::emitInPlace(Value item) {
+  SmallVector<Value> first =
+      math.delinearize(math.mul(item, headsPerItem), batchShape);
+  auto forHeads = [&](llvm::function_ref<void(Value number)> body) {
+    math.loop(headsPerItem, [&](Value number) {
+      head = first;
+      head.back() = math.add(first.back(), number);
+      keyHead = head;
+      keyHead.back() =
+          math.div(head.back(), batchShape.back() / keyShape.end()[-3]);
+      body(number);
+    });
+  };
+  auto forRows = [&](llvm::function_ref<void(int64_t row, Value local)> body) {
+    forHeads([&](Value number) {
+      for (int64_t row = 0; row < length; ++row)
+        body(row, math.add(math.mul(number, length), row));
+    });
+  };
+  int64_t whole = positions - positions % lanes;
+  math.loop(math.constant(0), math.constant(whole), lanes, [&](Value at) {
+    forRows(
+        [&](int64_t row, Value local) { scoreInPlace(row, local, at, lanes); });
+  });
+  math.loop(math.constant(whole), math.constant(positions), 1, [&](Value at) {
+    forRows([&](int64_t row, Value local) { scoreInPlace(row, local, at, 1); });
+  });
+  forRows([&](int64_t row, Value local) {
+    emitSoftmax(math.constant(row), local);
+    math.loop(math.constant(0), math.constant(width), lanes, [&](Value column) {
+      storeZeros(tile, math.add(math.mul(local, width), column), lanes);
+    });
+  });
+  constexpr int64_t kBlock = 16;
+  int64_t blocked = positions - positions % kBlock;
+  math.loop(math.constant(0), math.constant(blocked), kBlock, [&](Value at) {
+    forRows([&](int64_t, Value local) {
+      weighInPlace(local, at, math.add(at, kBlock));
+    });
+  });
+  forRows([&](int64_t, Value local) {
+    weighInPlace(local, math.constant(blocked), math.constant(positions));
+    Value inverse =
+        splatted(memref::LoadOp::create(b, loc, inverses, local), lanes);
+    auto type = VectorType::get({lanes}, sumType);
+    math.loop(math.constant(0), math.constant(width), lanes, [&](Value column) {
+      Value at = math.add(math.mul(local, width), column);
+      Value sum = vector::LoadOp::create(b, loc, type, tile, at);
+      vector::StoreOp::create(
+          b, loc, arith::MulFOp::create(b, loc, sum, inverse), tile, at);
+    });
+  });
+  auto indices = [&](Value local) {
+    SmallVector<Value> at(first);
+    at.back() = math.add(first.back(), math.div(local, length));
+    at.push_back(math.rem(local, length));
+    return at;
+  };
+  storeTile(tile, width, math.constant(headsPerItem * length), indices,
+            first.size() + 1, math.constant(0), width);
+}
+
+void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
+                                    int64_t count) {
+  SmallVector<Value> query;
+  for (int64_t d = 0; d < depth; d += lanes) {
+    SmallVector<Value> at(head);
+    at.append({math.constant(row), math.constant(d)});
+    query.push_back(loadWhole(op.getQuery(), at, lanes));
+  }
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < count; ++i) {
+    Value sum;
+    for (auto [part, factor] : llvm::enumerate(query)) {
+      SmallVector<Value> at(keyHead);
+      at.append({math.add(first, i), math.constant(int64_t(part) * lanes)});
+      Value key = loadWhole(op.getKey(), at, lanes);
+      sum = sum ? Value(vector::FMAOp::create(b, loc, key, factor, sum))
+                : Value(arith::MulFOp::create(b, loc, key, factor));
+    }
+    sums.push_back(sum);
+  }
+  Value at = math.add(math.mul(local, scorePitch), first);
+  if (count == 1)
+    memref::StoreOp::create(
+        b, loc,
+        vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
+                                    sums.front()),
+        scores, at);
+  else
+    vector::StoreOp::create(b, loc, sumEach(b, loc, std::move(sums)), scores,
+                            at);
+}
+
+void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
+  // Sums of so many vectors stay in registers.
+  constexpr int64_t kMostVectors = 8;
+  auto type = VectorType::get({lanes}, sumType);
+  for (int64_t column = 0; column < width; column += kMostVectors * lanes) {
+    int64_t vectors = std::min(kMostVectors, (width - column) / lanes);
+    SmallVector<Value> places, before;
+    for (int64_t v = 0; v < vectors; ++v) {
+      places.push_back(math.add(math.mul(local, width), column + v * lanes));
+      before.push_back(
+          vector::LoadOp::create(b, loc, type, tile, places.back()));
+    }
+    auto loop =
+        scf::ForOp::create(b, loc, first, last, math.constant(1), before);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value position = loop.getInductionVar();
+      Value weight = splatted(
+          memref::LoadOp::create(
+              b, loc, scores, math.add(math.mul(local, scorePitch), position)),
+          lanes);
+      SmallVector<Value> sums;
+      for (int64_t v = 0; v < vectors; ++v) {
+        SmallVector<Value> at(keyHead);
+        at.append({position, math.constant(column + v * lanes)});
+        Value value = loadWhole(op.getValue(), at, lanes);
+        sums.push_back(vector::FMAOp::create(b, loc, value, weight,
+                                             loop.getRegionIterArg(v)));
+      }
+      scf::YieldOp::create(b, loc, sums);
+    }
+    for (int64_t v = 0; v < vectors; ++v)
+      vector::StoreOp::create(b, loc, loop.getResult(v), tile, places[v]);
+  }
+}
