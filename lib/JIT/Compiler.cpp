@@ -348,7 +348,7 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
       (options.maxMemory > 0 &&
        failed(checkImportedMemory(*module, options.maxMemory))))
     return failure(first);
-  if (failed(keepNewRows(entry(*module), options.caches)))
+  if (failed(placeCaches(entry(*module), options.caches)))
     return failure(first);
   if (options.training && !options.training->parameters.empty())
     setInitialValues(*module);

@@ -172,9 +172,10 @@ mlir::LogicalResult checkSizes(mlir::ModuleOp module);
 /// Fails where a model's file has more bytes than `most`, before it is read.
 Status checkFileMemory(const ModelSource &model, int64_t most);
 
-/// Makes of each result that `caches` name its new rows alone; a diagnostic at
-/// one that is not the argument with rows behind it.
-mlir::LogicalResult keepNewRows(mlir::func::FuncOp function,
+/// Makes of each argument that `caches` name a buffer with room for the new
+/// rows of its result, which is in its place then (GrowingCache); a diagnostic
+/// at a result that is not the argument with rows behind it.
+mlir::LogicalResult placeCaches(mlir::func::FuncOp function,
                                 llvm::ArrayRef<GrowingCache> caches);
 
 /// Reports, at its op, a value of more than `most` bytes, or that constants,

@@ -9,8 +9,6 @@
 #include "DecoderSignature.h"
 #include "SlidingCache.h"
 
-#include <cstring>
-
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
@@ -25,7 +23,7 @@ struct Form {
   Executable executable;
   int64_t count = 0;
   int tokens = -1, mask = -1, positions = -1;
-  std::vector<int> caches = {}, grown = {};
+  std::vector<int> caches = {};
 
   const TensorType &argument(int index) const {
     return executable.program().arguments[index].type;
@@ -59,10 +57,8 @@ static Result<Form> compileForm(const Engine &engine, const ModelSource &model,
   form.mask = form.executable.argumentIndex(signature.mask.name);
   if (signature.positions)
     form.positions = form.executable.argumentIndex(signature.positions->name);
-  for (const DecoderSignature::Cache &cache : signature.caches) {
+  for (const DecoderSignature::Cache &cache : signature.caches)
     form.caches.push_back(form.executable.argumentIndex(cache.input.name));
-    form.grown.push_back(form.executable.resultIndex(cache.result));
-  }
   const TensorType &logits = form.result(0);
   if (logits.element != ElementType::F32 || logits.shape.size() != 3 ||
       logits.shape[0] != 1 || logits.shape[1] != count)
@@ -123,7 +119,7 @@ struct detail::SequenceState {
   Result<std::vector<float>> run(const Form &form,
                                  std::span<const int64_t> tokens);
   Result<std::vector<Buffer>> arguments(const Form &form,
-                                        std::span<const int64_t> tokens) const;
+                                        std::span<const int64_t> tokens);
   Result<std::vector<Buffer>> execute(const Form &form,
                                       std::vector<Buffer> arguments);
 };
@@ -134,11 +130,13 @@ Result<Sequence> Decoder::start() const {
     return stream.status();
   auto sequence = std::make_shared<detail::SequenceState>(
       detail::SequenceState{state, std::move(*stream), {}});
-  for (size_t i = 0; i < state->one.caches.size(); ++i) {
-    // So long that it never has to move back.
-    Result<SlidingCache> cache = SlidingCache::create(
-        sequence->stream, state->one.argument(state->one.caches[i]),
-        state->signature.caches[i].axis, state->capacity);
+  // The rows move back once in so many: four for each one that is written.
+  int64_t slack = std::max(state->piece.count, state->capacity / 4);
+  for (int index : state->one.caches) {
+    TensorType type = state->one.argument(index);
+    type.shape[0] = state->capacity;
+    Result<SlidingCache> cache =
+        SlidingCache::create(sequence->stream, type, slack);
     if (!cache.ok())
       return cache.status();
     sequence->caches.push_back(std::move(*cache));
@@ -169,7 +167,7 @@ static void setNumber(Buffer &buffer, int64_t index, int64_t value) {
 
 Result<std::vector<Buffer>>
 detail::SequenceState::arguments(const Form &form,
-                                 std::span<const int64_t> tokens) const {
+                                 std::span<const int64_t> tokens) {
   std::vector<Buffer> result(form.executable.program().arguments.size());
   for (int index : {form.tokens, form.mask, form.positions}) {
     if (index < 0)
@@ -191,7 +189,7 @@ detail::SequenceState::arguments(const Form &form,
   for (int64_t i = capacity - length; i < capacity + count; ++i)
     setNumber(result[form.mask], i, 1);
   for (size_t i = 0; i < caches.size(); ++i) {
-    Result<Buffer> window = caches[i].window();
+    Result<Buffer> window = caches[i].window(form.count);
     if (!window.ok())
       return window.status();
     result[form.caches[i]] = std::move(*window);
@@ -215,6 +213,10 @@ detail::SequenceState::execute(const Form &form,
     }
   std::vector<Buffer> results;
   for (const ProgramValue &value : form.executable.program().results) {
+    if (value.alias >= 0) {
+      results.emplace_back();
+      continue;
+    }
     Result<Buffer> own = Buffer::allocateOn(stream, value.type);
     if (!own.ok())
       return own.status();
@@ -238,11 +240,8 @@ detail::SequenceState::run(const Form &form, std::span<const int64_t> tokens) {
   Result<std::vector<Buffer>> results = execute(form, std::move(*given));
   if (!results.ok())
     return results.status();
-  for (size_t i = 0; i < caches.size(); ++i)
-    if (Status status =
-            caches[i].append((*results)[form.grown[i]], int64_t(tokens.size()));
-        !status.ok())
-      return status;
+  for (SlidingCache &cache : caches)
+    cache.slide(int64_t(tokens.size()));
   length += int64_t(tokens.size());
   std::span<const float> all = std::as_const((*results)[0]).as<float>();
   std::span<const float> last = all.subspan(

@@ -1,9 +1,9 @@
-//===- GrowingCaches.cpp - a decoder's caches without their old rows ------===//
+//===- GrowingCaches.cpp - a decoder's caches in place --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CompileOptions::caches: what a call adds to a cache is its result, not the
-// whole of it once more.
+// CompileOptions::caches: a cache that a model takes and returns with rows
+// behind it becomes one buffer whose last rows the program writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,55 @@ findNamed(unsigned count, StringRef name,
   return std::nullopt;
 }
 
-LogicalResult mpc::keepNewRows(func::FuncOp function,
+/// `value` with dimension `i` of the result taken from `order[i]`.
+static Value reordered(OpBuilder &builder, Location loc, Value value,
+                       ArrayRef<int64_t> order) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape;
+  for (int64_t dimension : order)
+    shape.push_back(type.getDimSize(dimension));
+  return TransposeOp::create(builder, loc, type.clone(shape), value, order);
+}
+
+/// Makes argument `number`, to which `concat` adds rows, a buffer of the
+/// concat's rows, with these first, so that new ones are one piece at its end.
+/// Returns the concat in that order.
+static Value placeRows(func::FuncOp function, unsigned number,
+                       ConcatOp concat) {
+  BlockArgument argument = function.getArgument(number);
+  auto past = cast<RankedTensorType>(argument.getType());
+  int64_t rank = past.getRank(), axis = concat.getAxis();
+  SmallVector<int64_t> order = {axis}, inverse(rank);
+  for (int64_t i = 0; i < rank; ++i)
+    if (i != axis)
+      order.push_back(i);
+  for (auto [to, from] : llvm::enumerate(order))
+    inverse[from] = to;
+  SmallVector<int64_t> shape, kept;
+  for (int64_t dimension : order) {
+    shape.push_back(concat.getType().getDimSize(dimension));
+    kept.push_back(past.getDimSize(dimension));
+  }
+
+  OpBuilder builder(concat);
+  Location loc = concat.getLoc();
+  argument.setType(past.clone(shape));
+  auto rows = SliceOp::create(
+      builder, loc, past.clone(kept), argument,
+      builder.getDenseI64ArrayAttr(SmallVector<int64_t>(rank, 0)),
+      builder.getDenseI64ArrayAttr(kept), DenseI64ArrayAttr());
+  SmallVector<Value> parts = {rows};
+  for (Value more : concat.getInputs().drop_front())
+    parts.push_back(reordered(builder, loc, more, order));
+  Value grown = ConcatOp::create(builder, loc, parts, /*axis=*/0);
+  concat.replaceAllUsesWith(reordered(builder, loc, grown, inverse));
+  concat.erase();
+  return grown;
+}
+
+LogicalResult mpc::placeCaches(func::FuncOp function,
                                ArrayRef<GrowingCache> caches) {
+  Builder builder(function.getContext());
   Operation *terminator = function.getBody().front().getTerminator();
   for (const GrowingCache &cache : caches) {
     std::optional<unsigned> argument =
@@ -45,24 +92,27 @@ LogicalResult mpc::keepNewRows(func::FuncOp function,
              << (argument ? cache.result : cache.argument)
              << "', which a cache is made of ('" << cache.argument << "' and '"
              << cache.result << "')";
-    auto concat = terminator->getOperand(*result).getDefiningOp<ConcatOp>();
+    Value returned = terminator->getOperand(*result),
+          past = function.getArgument(*argument);
+    auto concat = returned.getDefiningOp<ConcatOp>();
     if (!concat || int64_t(concat.getAxis()) != cache.axis ||
-        concat.getInputs().front() != function.getArgument(*argument) ||
-        concat.getInputs().size() < 2)
-      return emitError(terminator->getOperand(*result).getLoc())
+        concat.getInputs().front() != past || concat.getInputs().size() < 2)
+      return emitError(returned.getLoc())
              << "output '" << cache.result << "' is no concatenation of input '"
              << cache.argument << "' and new rows along dimension "
              << cache.axis << ", as a cache that is kept between runs must be";
-    ValueRange rows = concat.getInputs().drop_front();
-    Value grown = rows.front();
-    if (rows.size() > 1) {
-      OpBuilder builder(terminator);
-      grown = ConcatOp::create(builder, concat.getLoc(), rows, cache.axis);
-    }
+    if (!past.hasOneUse())
+      return emitError(returned.getLoc())
+             << "input '" << cache.argument
+             << "' is read beside its concatenation with new rows, output '"
+             << cache.result << "', which is to replace it";
+    Value grown = placeRows(function, *argument, concat);
     terminator->setOperand(*result, grown);
+    function.setResultAttr(*result, MpcDialect::kAliasAttr,
+                           builder.getI64IntegerAttr(*argument));
   }
   function.setType(FunctionType::get(function.getContext(),
-                                     function.getArgumentTypes(),
+                                     function.getBody().getArgumentTypes(),
                                      terminator->getOperandTypes()));
   return success();
 }

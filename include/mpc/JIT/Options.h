@@ -45,7 +45,9 @@ enum class RoundingMode {
 };
 
 /// A cache of a decoder: a result that is an argument with the rows of one call
-/// behind its own, along one axis.
+/// behind its own, along one axis. Compiled, the argument is a buffer with room
+/// for both: its first dimension are the rows, then come the others in their
+/// order, and the program writes its last rows. The result is in its place.
 struct GrowingCache {
   std::string argument, result;
   int64_t axis = 0;
@@ -76,8 +78,8 @@ struct CompileOptions {
   /// of the program and is none of its arguments. The other values are not
   /// read.
   std::map<std::string, Buffer> inputValues;
-  /// Caches of which the new rows alone are to be results: whoever keeps the
-  /// argument has the others. Refused where a result is no such cache.
+  /// Caches that are to grow in place: their old rows are not copied. Refused
+  /// where a result is no such cache.
   std::vector<GrowingCache> caches;
   /// Extent of the batch dimension.
   std::optional<int64_t> batch;

@@ -24,41 +24,37 @@ namespace {
 // Rows
 //===----------------------------------------------------------------------===//
 
-TEST(SlidingCacheTest, WindowHoldsTheLastRowsOfEachBlock) {
-  constexpr int64_t kBlocks = 3, kRows = 5, kRow = 2, kSlack = 4;
+TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
+  constexpr int64_t kRows = 5, kRow = 2, kSlack = 4;
   Stream stream = *Stream::create(*Device::cpu());
-  SlidingCache cache = *SlidingCache::create(
-      stream, {ElementType::F32, {kBlocks, kRows, kRow}}, 1, kSlack);
-  std::vector<std::vector<float>> wanted(kBlocks,
-                                         std::vector<float>(kRows * kRow));
+  SlidingCache cache =
+      *SlidingCache::create(stream, {ElementType::F32, {kRows, kRow}}, kSlack);
+  std::vector<float> wanted(kRows * kRow);
   std::mt19937 random(1);
   float next = 1;
   // Long enough for the window to come back to the start some times.
   for (int step = 0; step < 40; ++step) {
     int64_t given = 1 + random() % kSlack, count = 1 + random() % given;
-    Buffer rows = *Buffer::allocate({ElementType::F32, {kBlocks, given, kRow}});
-    std::span<float> values = rows.as<float>();
-    for (float &value : values)
-      value = next++;
-    for (int64_t block = 0; block < kBlocks; ++block) {
-      auto first = values.begin() + block * given * kRow;
-      wanted[block].insert(wanted[block].end(), first, first + count * kRow);
-    }
-    std::optional<SlidingCache> before;
+    std::optional<SlidingCache> other;
     if (step % 7 == 0)
-      before = *cache.copy();
-    ASSERT_TRUE(cache.append(rows, count).ok());
-    if (before)
-      ASSERT_TRUE(before->append(rows, count).ok());
-    for (const SlidingCache *each : {&cache, before ? &*before : &cache}) {
-      Buffer window = *each->window();
-      std::span<const float> found = std::as_const(window).as<float>();
-      for (int64_t block = 0; block < kBlocks; ++block)
-        for (int64_t i = 0; i < kRows * kRow; ++i)
-          ASSERT_EQ(found[block * kRows * kRow + i],
-                    *(wanted[block].end() - kRows * kRow + i))
-              << step << ' ' << block << ' ' << i;
+      other = *cache.copy();
+    std::vector<float> rows(given * kRow);
+    for (float &value : rows)
+      value = next++;
+    for (SlidingCache *each : {&cache, other ? &*other : nullptr}) {
+      if (!each)
+        continue;
+      Buffer window = *each->window(given);
+      ASSERT_EQ(window.type().shape,
+                (std::vector<int64_t>{kRows + given, kRow}));
+      std::span<float> values = window.as<float>();
+      for (int64_t i = 0; i < kRows * kRow; ++i)
+        ASSERT_EQ(values[i], *(wanted.end() - kRows * kRow + i))
+            << step << ' ' << i;
+      std::copy(rows.begin(), rows.end(), values.begin() + kRows * kRow);
+      each->slide(count);
     }
+    wanted.insert(wanted.end(), rows.begin(), rows.begin() + count * kRow);
   }
 }
 
