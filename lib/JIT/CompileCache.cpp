@@ -184,6 +184,7 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
     parts.add(cache.argument);
     parts.add(cache.result);
     parts.add(cache.axis);
+    parts.add(cache.element ? int64_t(*cache.element) : -1);
   }
   parts.add(options.batch.value_or(-1));
   // What is kept was found to be small enough.

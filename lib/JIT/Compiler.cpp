@@ -313,6 +313,26 @@ void Compiler::setInitialValues(ModuleOp module) {
   }
 }
 
+Type Compiler::narrowType() {
+  llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
+  if (!policy) {
+    // The stage that reads it again says why.
+    llvm::consumeError(policy.takeError());
+    return {};
+  }
+  Builder builder(ctx.get());
+  if (!options.sets.empty())
+    return {};
+  switch (policy->getCompute()) {
+  case PolicyType::Float16:
+    return builder.getF16Type();
+  case PolicyType::BFloat16:
+    return builder.getBF16Type();
+  default:
+    return {};
+  }
+}
+
 Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   enter("import");
   size_t first = said.size();
@@ -348,7 +368,8 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
       (options.maxMemory > 0 &&
        failed(checkImportedMemory(*module, options.maxMemory))))
     return failure(first);
-  if (failed(placeCaches(entry(*module), options.caches)))
+  if (!options.caches.empty() &&
+      failed(placeCaches(entry(*module), options.caches, narrowType())))
     return failure(first);
   if (options.training && !options.training->parameters.empty())
     setInitialValues(*module);

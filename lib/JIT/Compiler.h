@@ -109,6 +109,9 @@ private:
   /// Notes the values that the options give for arguments: parameters begin
   /// with them.
   void setInitialValues(mlir::ModuleOp module);
+  /// What the policy computes in where that is a 16-bit type and no override
+  /// may say otherwise; else null.
+  mlir::Type narrowType();
   /// Reads the bytes of an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
@@ -175,8 +178,11 @@ Status checkFileMemory(const ModelSource &model, int64_t most);
 /// Makes of each argument that `caches` name a buffer with room for the new
 /// rows of its result, which is in its place then (GrowingCache); a diagnostic
 /// at a result that is not the argument with rows behind it.
+/// Caches of which `caches` does not say the type have elements of `narrow`,
+/// where that is given and narrower than the model's.
 mlir::LogicalResult placeCaches(mlir::func::FuncOp function,
-                                llvm::ArrayRef<GrowingCache> caches);
+                                llvm::ArrayRef<GrowingCache> caches,
+                                mlir::Type narrow);
 
 /// Reports, at its op, a value of more than `most` bytes, or that constants,
 /// arguments and results have more together.

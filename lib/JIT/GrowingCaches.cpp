@@ -35,11 +35,19 @@ static Value reordered(OpBuilder &builder, Location loc, Value value,
   return TransposeOp::create(builder, loc, type.clone(shape), value, order);
 }
 
+static Value converted(OpBuilder &builder, Location loc, Value value,
+                       Type element) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getElementType() == element)
+    return value;
+  return CastOp::create(builder, loc, type.clone(element), value);
+}
+
 /// Makes argument `number`, to which `concat` adds rows, a buffer of the
-/// concat's rows, with these first, so that new ones are one piece at its end.
-/// Returns the concat in that order.
-static Value placeRows(func::FuncOp function, unsigned number,
-                       ConcatOp concat) {
+/// concat's rows, with these first, so that new ones are one piece at its end,
+/// and elements of type `element`. Returns the concat in that order.
+static Value placeRows(func::FuncOp function, unsigned number, ConcatOp concat,
+                       Type element) {
   BlockArgument argument = function.getArgument(number);
   auto past = cast<RankedTensorType>(argument.getType());
   int64_t rank = past.getRank(), axis = concat.getAxis();
@@ -57,22 +65,25 @@ static Value placeRows(func::FuncOp function, unsigned number,
 
   OpBuilder builder(concat);
   Location loc = concat.getLoc();
-  argument.setType(past.clone(shape));
+  argument.setType(RankedTensorType::get(shape, element));
   auto rows = SliceOp::create(
-      builder, loc, past.clone(kept), argument,
+      builder, loc, RankedTensorType::get(kept, element), argument,
       builder.getDenseI64ArrayAttr(SmallVector<int64_t>(rank, 0)),
       builder.getDenseI64ArrayAttr(kept), DenseI64ArrayAttr());
   SmallVector<Value> parts = {rows};
   for (Value more : concat.getInputs().drop_front())
-    parts.push_back(reordered(builder, loc, more, order));
+    parts.push_back(
+        reordered(builder, loc, converted(builder, loc, more, element), order));
   Value grown = ConcatOp::create(builder, loc, parts, /*axis=*/0);
-  concat.replaceAllUsesWith(reordered(builder, loc, grown, inverse));
+  concat.replaceAllUsesWith(converted(builder, loc,
+                                      reordered(builder, loc, grown, inverse),
+                                      past.getElementType()));
   concat.erase();
   return grown;
 }
 
 LogicalResult mpc::placeCaches(func::FuncOp function,
-                               ArrayRef<GrowingCache> caches) {
+                               ArrayRef<GrowingCache> caches, Type narrow) {
   Builder builder(function.getContext());
   Operation *terminator = function.getBody().front().getTerminator();
   for (const GrowingCache &cache : caches) {
@@ -106,7 +117,17 @@ LogicalResult mpc::placeCaches(func::FuncOp function,
              << "input '" << cache.argument
              << "' is read beside its concatenation with new rows, output '"
              << cache.result << "', which is to replace it";
-    Value grown = placeRows(function, *argument, concat);
+    Type own = getElementTypeOrSelf(past), element = own;
+    if (cache.element)
+      element = compilerType({*cache.element, {}}, *function.getContext())
+                    .getElementType();
+    else if (narrow && bytesPerElement(narrow) < bytesPerElement(own))
+      element = narrow;
+    if (!isa<FloatType>(own) || !isa<FloatType>(element))
+      return emitError(returned.getLoc())
+             << "cache '" << cache.argument << "' of " << own
+             << " cannot be kept as " << element << "; both must be floats";
+    Value grown = placeRows(function, *argument, concat, element);
     terminator->setOperand(*result, grown);
     function.setResultAttr(*result, MpcDialect::kAliasAttr,
                            builder.getI64IntegerAttr(*argument));

@@ -163,6 +163,19 @@ protected:
     return {values.begin(), values.end()};
   }
 
+  /// One token behind eight rows.
+  static CompileOptions stepOptions() {
+    CompileOptions compile;
+    compile.useCache = false;
+    compile.inputShapes = {{"input_ids", {1, 1}},
+                           {"attention_mask", {1, 9}},
+                           {"position_ids", {1, 1}}};
+    for (const char *name : {"0.key", "0.value", "1.key", "1.value"})
+      compile.inputShapes["past_key_values." + std::string(name)] = {1, 2, 8,
+                                                                     4};
+    return compile;
+  }
+
   std::string model;
   DecoderOptions options;
   std::vector<int64_t> tokens = std::vector<int64_t>(40);
@@ -252,14 +265,31 @@ TEST_F(DecoderTest, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(Decoder::open(engine, model, options).ok());
 }
 
+TEST_F(DecoderTest, CachesAreAsNarrowAsThePolicy) {
+  auto typeUnder = [&](const std::string &policy,
+                       std::vector<std::pair<std::string, std::string>> sets) {
+    CompileOptions compile = stepOptions();
+    compile.policy = policy;
+    compile.sets = std::move(sets);
+    compile.caches = {{"past_key_values.0.key", "present.0.key", 2}};
+    Result<Executable> made = engine.compile(model, compile);
+    EXPECT_TRUE(made.ok()) << made.status().toString();
+    int index = made->argumentIndex("past_key_values.0.key");
+    const ProgramValue &result =
+        made->program().results[made->resultIndex("present.0.key")];
+    EXPECT_EQ(result.alias, index);
+    return made->program().arguments[index].type.toString();
+  };
+  EXPECT_EQ(typeUnder("float32", {}), "f32[9,1,2,4]");
+  EXPECT_EQ(typeUnder("mixed_bfloat16", {}), "bf16[9,1,2,4]");
+  EXPECT_EQ(typeUnder("mixed_float16", {}), "f16[9,1,2,4]");
+  // Attention may be what the override keeps wide.
+  EXPECT_EQ(typeUnder("mixed_bfloat16", {{"op:attention", "float32"}}),
+            "f32[9,1,2,4]");
+}
+
 TEST_F(DecoderTest, CachesMustGrowAtTheirEnd) {
-  CompileOptions compile;
-  compile.useCache = false;
-  compile.inputShapes = {{"input_ids", {1, 1}},
-                         {"attention_mask", {1, 9}},
-                         {"position_ids", {1, 1}}};
-  for (const char *name : {"0.key", "0.value", "1.key", "1.value"})
-    compile.inputShapes["past_key_values." + std::string(name)] = {1, 2, 8, 4};
+  CompileOptions compile = stepOptions();
   auto textWith = [&](GrowingCache cache) {
     compile.caches = {cache};
     return engine.compile(model, compile).status().toString();
@@ -274,6 +304,10 @@ TEST_F(DecoderTest, CachesMustGrowAtTheirEnd) {
   EXPECT_NE(textWith({"past_key_values.7.key", "present.0.key", 2})
                 .find("has no input 'past_key_values.7.key'"),
             std::string::npos);
+  EXPECT_NE(
+      textWith({"past_key_values.0.key", "present.0.key", 2, ElementType::I8})
+          .find("cannot be kept as"),
+      std::string::npos);
 }
 
 } // namespace
