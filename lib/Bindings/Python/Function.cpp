@@ -20,32 +20,6 @@ using namespace mpc;
 using namespace mpc::python;
 
 //===----------------------------------------------------------------------===//
-// Warnings
-//===----------------------------------------------------------------------===//
-
-void Warnings::add(const Diagnostic &message) {
-  if (message.severity != Diagnostic::Severity::Warning)
-    return;
-  std::lock_guard guard(lock);
-  texts.push_back(message.where + ": " + message.text);
-}
-
-void Warnings::issue() {
-  std::vector<std::string> heard;
-  {
-    std::lock_guard guard(lock);
-    heard.swap(texts);
-  }
-  if (heard.empty())
-    return;
-  nb::object category =
-      nb::module_::import_("mpc._errors").attr("ModelWarning");
-  for (const std::string &text : heard)
-    if (PyErr_WarnEx(category.ptr(), text.c_str(), 1) < 0)
-      throw nb::python_error();
-}
-
-//===----------------------------------------------------------------------===//
 // Making
 //===----------------------------------------------------------------------===//
 
@@ -56,9 +30,6 @@ Function::Function(const Engine &engine, const ModelSource &source,
     nb::gil_scoped_release release;
     declared = valueOf(readInputs(source));
   }
-  this->options.onDiagnostic = [kept = warnings](const Diagnostic &message) {
-    kept->add(message);
-  };
   model = engine.open(source, this->options);
 }
 
@@ -179,23 +150,23 @@ nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   {
     nb::gil_scoped_release release;
     if (!options.buckets.empty()) {
-      NamedBuffers found = valueOf(model->run(call.arguments));
+      NamedBuffers found = watch->valueOf(model->run(call.arguments));
       // Several have an order, which any program tells: one compile of a size
       // that has no bucket, and none where there is one result.
       if (found.size() > 1 && outputs().empty())
-        valueOf(executableFor(call.arguments));
+        watch->valueOf(executableFor(call.arguments));
       if (found.size() == 1)
         results.push_back(std::move(found.begin()->second));
       else
         for (const std::string &name : outputs())
           results.push_back(found.at(name));
     } else {
-      Executable executable = valueOf(executableFor(call.arguments));
+      Executable executable = watch->valueOf(executableFor(call.arguments));
       std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
       results = valueOf(executable.run(ordered));
     }
   }
-  warnings->issue();
+  watch->issue();
   if (results.size() == 1)
     return toArray(std::move(results.front()), call.framework);
   nb::list arrays;
@@ -208,9 +179,9 @@ void Function::prepare(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   {
     nb::gil_scoped_release release;
-    valueOf(executableFor(call.arguments));
+    watch->valueOf(executableFor(call.arguments));
   }
-  warnings->issue();
+  watch->issue();
 }
 
 std::vector<double> Function::time(double seconds, const nb::args &positional,
@@ -218,7 +189,7 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
   using Clock = std::chrono::steady_clock;
   Call call = bind(positional, named);
   nb::gil_scoped_release release;
-  Executable executable = valueOf(executableFor(call.arguments));
+  Executable executable = watch->valueOf(executableFor(call.arguments));
   std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
   std::vector<Buffer> results = valueOf(executable.run(ordered));
   std::vector<double> found;
@@ -245,9 +216,9 @@ void Function::save(const std::string &path,
     nb::gil_scoped_release release;
     CompileOptions choices = options;
     choices.specialisations = sets;
-    valueOf(compileToFile(model->source(), path, targets, choices));
+    watch->valueOf(compileToFile(model->source(), path, targets, choices));
   }
-  warnings->issue();
+  watch->issue();
 }
 
 //===----------------------------------------------------------------------===//

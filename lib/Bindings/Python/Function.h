@@ -8,6 +8,7 @@
 #define MPC_LIB_BINDINGS_PYTHON_FUNCTION_H
 
 #include "Arrays.h"
+#include "Watch.h"
 
 #include "mpc/JIT/Engine.h"
 #include "mpc/JIT/Signature.h"
@@ -21,20 +22,6 @@
 #include <vector>
 
 namespace mpc::python {
-
-/// Warnings of compiles, kept until the interpreter may hear them. Any thread
-/// adds, without its lock.
-class Warnings {
-public:
-  void add(const Diagnostic &message);
-  /// Issues them as mpc.ModelWarning and forgets them. With the interpreter's
-  /// lock; throws where a filter makes an error of one.
-  void issue();
-
-private:
-  std::mutex lock;
-  std::vector<std::string> texts;
-};
 
 /// What is called: a model that compiles for the shapes that it gets, or a
 /// loaded file. Several threads may call it at once, which wait for each other
@@ -80,8 +67,8 @@ private:
   void remember(const Executable &executable);
 
   std::vector<ModelInput> declared;
-  std::shared_ptr<Warnings> warnings = std::make_shared<Warnings>();
   CompileOptions options;
+  std::shared_ptr<CompileWatch> watch = CompileWatch::over(options);
   /// One of both.
   std::optional<Model> model;
   std::optional<ExecutableFile> file;
