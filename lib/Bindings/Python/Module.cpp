@@ -10,6 +10,7 @@
 #include "Function.h"
 
 #include "mpc/JIT/BestPolicy.h"
+#include "mpc/JIT/PolicySummary.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -53,6 +54,33 @@ static ModelSource makeSource(const std::string &name, nb::bytes bytes) {
     delete kept;
   });
   return ModelSource::fromBytes(name, {std::as_bytes(data), owner});
+}
+
+static void addPolicies(nb::module_ &module) {
+  nb::class_<PolicySummary>(module, "PolicySummary")
+      .def_ro("name", &PolicySummary::name)
+      .def_ro("description", &PolicySummary::description)
+      .def_ro("algorithm", &PolicySummary::algorithm)
+      .def_ro("compute", &PolicySummary::compute)
+      .def_ro("store", &PolicySummary::store)
+      .def_ro("variable", &PolicySummary::variable)
+      .def_ro("accumulate", &PolicySummary::accumulate)
+      .def_ro("output", &PolicySummary::output);
+  module.def(
+      "best_policy",
+      [](const std::string &target) { return valueOf(bestPolicy(target)); },
+      nb::arg("target"));
+  module.def("builtin_policies", &builtinPolicies);
+  module.def(
+      "read_policy",
+      [](const std::string &name) { return valueOf(summarisePolicy(name)); },
+      nb::arg("name_or_path"));
+  module.def(
+      "parse_policy",
+      [](const std::string &json, const std::string &where) {
+        return valueOf(summarisePolicyText(json, where));
+      },
+      nb::arg("json"), nb::arg("where"));
 }
 
 NB_MODULE(_mpc, module) {
@@ -127,9 +155,5 @@ NB_MODULE(_mpc, module) {
       .def_prop_ro("outputs", &Function::outputs)
       .def_prop_ro("layers", &Function::layers)
       .def_prop_ro("counts", &Function::counts);
-
-  module.def(
-      "best_policy",
-      [](const std::string &target) { return valueOf(bestPolicy(target)); },
-      nb::arg("target"));
+  addPolicies(module);
 }

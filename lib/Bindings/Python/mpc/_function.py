@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _mpc
+from ._policy import Policy, PolicyLike, as_policy, for_target
 from ._source import source
 
 _engines: dict[tuple[str, int], tuple[_mpc.Device, _mpc.Engine]] = {}
@@ -31,14 +32,15 @@ class Function:
     Call it with one array per input, by position or by name: NumPy, PyTorch, JAX or anything with
     DLPack or the buffer protocol, in host memory, of the model's types. Contiguous arrays are read
     where they lie; results are new arrays of the framework that the inputs came from, one or a
-    tuple of several. Shapes that are new are compiled for (tens of milliseconds to seconds). Calls
-    release the interpreter's lock and may come from several threads.
+    tuple of several. Shapes that are new are compiled for (tens of milliseconds to seconds), which
+    Ctrl-C ends. Every member releases the interpreter's lock while it compiles or runs, and may be
+    called from several threads.
 
     Raises `mpc.InvalidArgument` where an input is missing or has another type, and what a compile
     raises.
     """
 
-    def __init__(self, made: _mpc.Function, policy: str):
+    def __init__(self, made: _mpc.Function, policy: Policy | None):
         self._made, self._policy = made, policy
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
@@ -66,8 +68,8 @@ class Function:
         self._made.save(os.fspath(path), wanted, [dict(one) for one in dims])
 
     @property
-    def policy(self) -> str:
-        """The policy it is compiled under; what stood for "auto"."""
+    def policy(self) -> Policy | None:
+        """The policy it is compiled under, of "auto" what that stood for; None of a loaded file."""
         return self._policy
 
     @property
@@ -94,10 +96,28 @@ class Function:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{i.name}: {i.dtype}{[e if e >= 0 else (s or '?') for e, s in zip(i.shape, i.symbols)]}"
                            for i in self.inputs)
-        return f"<mpc.Function({inputs}) in {self._policy}>"
+        return f"<mpc.Function({inputs}) in {self._policy or 'a file'}>"
 
 
-def compile(model: Any, *example: Any, policy: str = "auto", device: str | None = None,
+def choose(policy: PolicyLike | None, device: str | None, overrides: Mapping[str, str] | Iterable[tuple[str, str]],
+           dims: Mapping[str, int] | None, batch: int | None, rounding: str, threads: int,
+           cache: bool) -> tuple[_mpc.Device, _mpc.CompileOptions, Policy]:
+    """What compiles of functions and of training steps have in common."""
+    if rounding not in ("strict", "relaxed"):
+        raise ValueError(f'rounding is "{rounding}", neither "strict" nor "relaxed"')
+    made, _ = _engine(device, threads)
+    options = _mpc.CompileOptions()
+    chosen = for_target(as_policy(policy), f"cuda:{made.architecture}" if made.architecture else "")
+    options.policy = chosen.for_compiler()
+    options.sets = list(overrides.items() if isinstance(overrides, Mapping) else overrides)
+    options.dims = dict(dims or {})
+    options.batch = batch
+    options.relaxed_rounding = rounding == "relaxed"
+    options.use_cache = cache
+    return made, options, chosen
+
+
+def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device: str | None = None,
             overrides: Mapping[str, str] | Iterable[tuple[str, str]] = (),
             dims: Mapping[str, int] | None = None, batch: int | None = None,
             buckets: Mapping[str, Sequence[int]] | None = None, rounding: str = "strict",
@@ -109,9 +129,11 @@ def compile(model: Any, *example: Any, policy: str = "auto", device: str | None 
     `torch.nn.Module` or a JAX function; the last two are traced on `example`. Given an `example`,
     it is compiled for its shapes now, else at the first call.
 
-    `policy`: a built-in policy's name, a path that ends in .json, or "auto" for what suits the
-    device. `overrides`: types for ops, layers or names: `{"layer:encoder/.*": "float32"}`.
-    `device`: "cpu" (default), "cuda" or "cuda:N". `dims`, `batch`: extents of symbolic dimensions.
+    `policy`: an `mpc.Policy` or what makes one: a built-in policy's name, a path that ends in .json,
+    or "auto" for what suits the device; None takes that of `with mpc.policy(...)`, else the global
+    one, which is "auto" unless `mpc.set_global_policy` was called. `overrides`: types for ops, layers
+    or names: `{"layer:encoder/.*": "float32"}`. `device`: "cpu" (default), "cuda" or "cuda:N".
+    `dims`, `batch`: extents of symbolic dimensions.
     `buckets`: extents that calls are padded to. `rounding`: "strict" executes every cast, "relaxed"
     may drop one that is undone inside a kernel. `threads`: most that a run uses, 0 for all cores.
     `max_memory`: most bytes that the program may need, 0 for no limit. `dump_dir`: a folder that
@@ -120,21 +142,12 @@ def compile(model: Any, *example: Any, policy: str = "auto", device: str | None 
     Raises `mpc.InvalidArgument` for a wrong model, policy or argument, `mpc.NotFound` for a file
     that is not there, `mpc.Unavailable` for a device that this machine lacks.
     """
-    if rounding not in ("strict", "relaxed"):
-        raise ValueError(f'rounding is "{rounding}", neither "strict" nor "relaxed"')
-    made, engine = _engine(device, threads)
-    options = _mpc.CompileOptions()
-    target = f"cuda:{made.architecture}" if made.architecture else ""
-    options.policy = _mpc.best_policy(target) if policy == "auto" else os.fspath(policy)
-    options.sets = list(overrides.items() if isinstance(overrides, Mapping) else overrides)
-    options.dims = dict(dims or {})
+    _, options, chosen = choose(policy, device, overrides, dims, batch, rounding, threads, cache)
+    _, engine = _engine(device, threads)
     options.buckets = {name: list(extents) for name, extents in (buckets or {}).items()}
-    options.batch = batch
-    options.relaxed_rounding = rounding == "relaxed"
     options.max_memory = max_memory
     options.dump_dir = os.fspath(dump_dir)
-    options.use_cache = cache
-    function = Function(_mpc.Function(engine, source(model, example), options), options.policy)
+    function = Function(_mpc.Function(engine, source(model, example), options), chosen)
     return function.compile(*example) if example else function
 
 
@@ -143,4 +156,4 @@ def load(path: str | os.PathLike[str], *, device: str | None = None, threads: in
     you trust. Raises `mpc.NotFound` where there is no such file or it is damaged, and
     `mpc.InvalidArgument` at a call for shapes that the file lacks."""
     made, _ = _engine(device, threads)
-    return Function(_mpc.Function(made, os.fspath(path)), "as compiled")
+    return Function(_mpc.Function(made, os.fspath(path)), None)
