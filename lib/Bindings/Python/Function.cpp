@@ -247,6 +247,15 @@ std::vector<std::pair<std::string, std::string>> Function::layers() {
   return found;
 }
 
+std::vector<std::pair<std::string, std::vector<int64_t>>> Function::shapes() {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> found;
+  std::lock_guard guard(lock);
+  if (last)
+    for (const ProgramValue &value : last->program().arguments)
+      found.emplace_back(value.name, value.type.shape);
+  return found;
+}
+
 SpecialisationCounts Function::counts() const {
   return model ? model->counts() : SpecialisationCounts{};
 }

@@ -54,6 +54,9 @@ public:
   std::vector<std::string> outputs();
   /// (path, type of its results) of each layer, behind the first compile.
   std::vector<std::pair<std::string, std::string>> layers();
+  /// (name, shape) of each argument of the program that was used last; of a
+  /// file, or before the first compile, none.
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes();
   SpecialisationCounts counts() const;
 
 private:

@@ -99,7 +99,12 @@ NB_MODULE(_mpc, module) {
       nb::arg("device"));
 
   nb::class_<ModelSource>(module, "ModelSource")
-      .def_prop_ro("name", &ModelSource::name);
+      .def_prop_ro("name", &ModelSource::name)
+      .def_prop_ro("is_file", &ModelSource::isFile)
+      .def("read", [](const ModelSource &source) {
+        SourceBytes read = valueOf(source.read());
+        return nb::bytes(read.bytes.data(), read.bytes.size());
+      });
   module.def(
       "source_file", [](const std::string &path) { return ModelSource(path); },
       nb::arg("path"));
@@ -154,6 +159,7 @@ NB_MODULE(_mpc, module) {
       .def_prop_ro("inputs", &Function::inputs)
       .def_prop_ro("outputs", &Function::outputs)
       .def_prop_ro("layers", &Function::layers)
+      .def_prop_ro("shapes", &Function::shapes)
       .def_prop_ro("counts", &Function::counts);
   addPolicies(module);
 }

@@ -9,8 +9,10 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from . import _mpc
+from . import _mpc, _program
+from ._errors import InvalidArgument
 from ._policy import Policy, PolicyLike, as_policy, for_target
+from ._reports import CheckReport, Explanation
 from ._source import source
 
 _engines: dict[tuple[str, int], tuple[_mpc.Device, _mpc.Engine]] = {}
@@ -40,8 +42,9 @@ class Function:
     raises.
     """
 
-    def __init__(self, made: _mpc.Function, policy: Policy | None):
-        self._made, self._policy = made, policy
+    def __init__(self, made: _mpc.Function, policy: Policy | None, model: _mpc.ModelSource, flags: Sequence[str]):
+        # `flags` are those of the program mpc for the same compile.
+        self._made, self._policy, self._model, self._flags = made, policy, model, list(flags)
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         return self._made(*arrays, **named)
@@ -56,6 +59,44 @@ class Function:
         and the number of `runs`, one behind the other for about `seconds`."""
         times = self._made.time(seconds, *arrays, **named)
         return {"median": statistics.median(times), "least": min(times), "runs": len(times)}
+
+    def explain(self, *arrays: Any, **named: Any) -> Explanation:
+        """In which type each op computes, why, and in which kernel; a notebook shows it as tables.
+
+        For arrays of these shapes; without arrays for those that it was compiled for last. Runs the
+        program mpc of the package. Raises `mpc.InvalidArgument` where extents that are the caller's
+        are not known, or the function was loaded from a file.
+        """
+        if self._policy is None:
+            raise InvalidArgument(self._model.name, "was loaded from a file; explain the model that it was made from")
+        if arrays or named:
+            self.compile(*arrays, **named)
+        return Explanation(_program.run("explain", self._model, [*self._flags, *self._dims()]))
+
+    def _dims(self) -> list[str]:
+        """Flags for the symbolic extents, as the last compile had them."""
+        shapes, flags = dict(self._made.shapes), []
+        for value in self._made.inputs:
+            for extent, symbol, found in zip(value.shape, value.symbols, shapes.get(value.name, ())):
+                flag = f"--dim={symbol}={found}"
+                if extent < 0 and symbol and flag not in flags:
+                    flags.append(flag)
+        return [flag for flag in flags if flag not in self._flags]
+
+    def check(self, *arrays: Any, per_op: bool = False, **named: Any) -> CheckReport:
+        """How far the results on these arrays are from float64, and whether that is within what the
+        policy's types can do; with `per_op` the same of each op. Without arrays inputs are drawn.
+
+        Runs the program mpc of the package, which executes the model once in float64: seconds to
+        minutes. The report is true where every output is within its tolerance.
+        """
+        inputs = [value.name for value in self._made.inputs]
+        if len(arrays) > len(inputs):
+            raise InvalidArgument(self._model.name, f"takes {len(inputs)} inputs, not {len(arrays)}")
+        given = {**dict(zip(inputs, arrays)), **named}
+        flags = [*self._flags, *(["--per-op"] if per_op else []), *([] if given else self._dims())]
+        with _program.arrays_file(given) as file:
+            return CheckReport(_program.run("check", self._model, [*flags, *(["--inputs", file] if given else [])]))
 
     def save(self, path: str | os.PathLike[str], targets: str | Sequence[str] = "cpu:native",
              dims: Iterable[Mapping[str, int]] = ()) -> None:
@@ -147,7 +188,12 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
     options.buckets = {name: list(extents) for name, extents in (buckets or {}).items()}
     options.max_memory = max_memory
     options.dump_dir = os.fspath(dump_dir)
-    function = Function(_mpc.Function(engine, source(model, example), options), chosen)
+    read = source(model, example)
+    flags = [f"--policy={options.policy}", f"--device={device or 'cpu'}", f"--rounding={rounding}",
+             *(f"--set={key}={kind}" for key, kind in options.sets),
+             *(f"--dim={name}={extent}" for name, extent in options.dims.items()),
+             *([f"--batch={batch}"] if batch else []), *([f"--threads={threads}"] if threads else [])]
+    function = Function(_mpc.Function(engine, read, options), chosen, read, flags)
     return function.compile(*example) if example else function
 
 
@@ -156,4 +202,5 @@ def load(path: str | os.PathLike[str], *, device: str | None = None, threads: in
     you trust. Raises `mpc.NotFound` where there is no such file or it is damaged, and
     `mpc.InvalidArgument` at a call for shapes that the file lacks."""
     made, _ = _engine(device, threads)
-    return Function(_mpc.Function(made, os.fspath(path)), None)
+    flags = [f"--device={device or 'cpu'}", *([f"--threads={threads}"] if threads else [])]
+    return Function(_mpc.Function(made, os.fspath(path)), None, _mpc.source_file(os.fspath(path)), flags)
