@@ -8,6 +8,7 @@
 
 #include "Errors.h"
 #include "Function.h"
+#include "Training.h"
 
 #include "mpc/JIT/BestPolicy.h"
 #include "mpc/JIT/PolicySummary.h"
@@ -85,6 +86,10 @@ static void addPolicies(nb::module_ &module) {
 
 NB_MODULE(_mpc, module) {
   registerErrors();
+  nb::enum_<Framework>(module, "Framework")
+      .value("NumPy", Framework::NumPy)
+      .value("PyTorch", Framework::PyTorch)
+      .value("JAX", Framework::Jax);
 
   nb::class_<Device>(module, "Device")
       .def_prop_ro("name", &Device::name)
@@ -110,6 +115,7 @@ NB_MODULE(_mpc, module) {
       nb::arg("path"));
   module.def("source_bytes", &makeSource, nb::arg("name"), nb::arg("bytes"));
 
+  addTraining(module);
   nb::class_<CompileOptions>(module, "CompileOptions")
       .def(nb::init<>())
       .def_rw("policy", &CompileOptions::policy)
@@ -123,6 +129,7 @@ NB_MODULE(_mpc, module) {
       .def_rw("use_cache", &CompileOptions::useCache)
       .def_rw("max_memory", &CompileOptions::maxMemory)
       .def_rw("threads", &CompileOptions::threads)
+      .def_rw("training", &CompileOptions::training, nb::arg().none())
       .def_prop_rw(
           "relaxed_rounding",
           [](const CompileOptions &options) {
