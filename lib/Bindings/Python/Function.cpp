@@ -121,14 +121,18 @@ void Function::remember(const Executable &executable) {
 }
 
 /// The arguments of `executable` in its order. One that a result replaces is
-/// copied: no call writes into an array of the caller's.
-static Result<std::vector<Buffer>> order(const Executable &executable,
-                                         const NamedBuffers &arguments) {
+/// copied where it is not `donated`: no call writes into an array of the
+/// caller's.
+static Result<std::vector<Buffer>>
+order(const Executable &executable, const NamedBuffers &arguments,
+      const std::set<std::string> &donated = {}) {
   std::vector<Buffer> ordered;
   for (const ProgramValue &value : executable.program().arguments)
     ordered.push_back(arguments.at(value.name));
   for (const ProgramValue &value : executable.program().results) {
-    if (value.alias < 0)
+    if (value.alias < 0 ||
+        donated.contains(
+            executable.program().arguments[size_t(value.alias)].name))
       continue;
     Buffer &argument = ordered[size_t(value.alias)];
     Result<Buffer> copy = Buffer::fromHost(
@@ -144,27 +148,34 @@ static Result<std::vector<Buffer>> order(const Executable &executable,
 // Calls
 //===----------------------------------------------------------------------===//
 
+std::vector<Buffer> Function::run(const NamedBuffers &arguments,
+                                  const std::set<std::string> &donated) {
+  if (options.buckets.empty()) {
+    Executable executable = watch->valueOf(executableFor(arguments));
+    std::vector<Buffer> ordered =
+        valueOf(order(executable, arguments, donated));
+    return valueOf(executable.run(ordered));
+  }
+  NamedBuffers found = watch->valueOf(model->run(arguments));
+  std::vector<Buffer> results;
+  // Several have an order, which any program tells: one compile of a size
+  // that has no bucket, and none where there is one result.
+  if (found.size() > 1 && outputs().empty())
+    watch->valueOf(executableFor(arguments));
+  if (found.size() == 1)
+    results.push_back(std::move(found.begin()->second));
+  else
+    for (const std::string &name : outputs())
+      results.push_back(found.at(name));
+  return results;
+}
+
 nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   std::vector<Buffer> results;
   {
     nb::gil_scoped_release release;
-    if (!options.buckets.empty()) {
-      NamedBuffers found = watch->valueOf(model->run(call.arguments));
-      // Several have an order, which any program tells: one compile of a size
-      // that has no bucket, and none where there is one result.
-      if (found.size() > 1 && outputs().empty())
-        watch->valueOf(executableFor(call.arguments));
-      if (found.size() == 1)
-        results.push_back(std::move(found.begin()->second));
-      else
-        for (const std::string &name : outputs())
-          results.push_back(found.at(name));
-    } else {
-      Executable executable = watch->valueOf(executableFor(call.arguments));
-      std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
-      results = valueOf(executable.run(ordered));
-    }
+    results = run(call.arguments, {});
   }
   watch->issue();
   if (results.size() == 1)
@@ -173,6 +184,20 @@ nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   for (Buffer &result : results)
     arrays.append(toArray(std::move(result), call.framework));
   return nb::tuple(arrays);
+}
+
+std::vector<SharedResult>
+Function::callInPlace(const std::set<std::string> &donated,
+                      const nb::args &positional) {
+  Call call = bind(positional, {});
+  std::vector<SharedResult> results;
+  {
+    nb::gil_scoped_release release;
+    for (Buffer &result : run(call.arguments, donated))
+      results.push_back({std::make_shared<Buffer>(std::move(result))});
+  }
+  watch->issue();
+  return results;
 }
 
 void Function::prepare(const nb::args &positional, const nb::kwargs &named) {

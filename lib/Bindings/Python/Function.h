@@ -18,6 +18,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,11 @@ public:
   /// NumPy's.
   nanobind::object call(const nanobind::args &positional,
                         const nanobind::kwargs &named);
+  /// The same with results that know who shares them. Arguments of the names in
+  /// `donated` are written where a result takes their place: results of such a
+  /// call that are unique.
+  std::vector<SharedResult> callInPlace(const std::set<std::string> &donated,
+                                        const nanobind::args &positional);
   /// Compiles for the types of these arrays and runs nothing.
   void prepare(const nanobind::args &positional, const nanobind::kwargs &named);
   /// Milliseconds of runs on these arrays, one behind the other, for `seconds`
@@ -65,6 +71,9 @@ private:
     Framework framework = Framework::NumPy;
   };
   Call bind(const nanobind::args &positional, const nanobind::kwargs &named);
+  /// Results in the model's order. Without the interpreter's lock.
+  std::vector<Buffer> run(const NamedBuffers &arguments,
+                          const std::set<std::string> &donated);
   /// The executable for such arguments. Without the interpreter's lock.
   Result<Executable> executableFor(const NamedBuffers &arguments);
   void remember(const Executable &executable);

@@ -17,6 +17,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -110,6 +111,11 @@ NB_MODULE(_mpc, module) {
         SourceBytes read = valueOf(source.read());
         return nb::bytes(read.bytes.data(), read.bytes.size());
       });
+  nb::class_<SharedResult>(module, "SharedResult")
+      .def_prop_ro("is_unique", &SharedResult::isUnique)
+      .def("to_array", [](const SharedResult &result, Framework framework) {
+        return toArray(result, framework);
+      });
   module.def(
       "source_file", [](const std::string &path) { return ModelSource(path); },
       nb::arg("path"));
@@ -160,6 +166,7 @@ NB_MODULE(_mpc, module) {
       .def(nb::init<const Engine &, const ModelSource &, CompileOptions>())
       .def(nb::init<const Device &, const std::string &>())
       .def("__call__", &Function::call)
+      .def("call_in_place", &Function::callInPlace)
       .def("prepare", &Function::prepare)
       .def("time", &Function::time)
       .def("save", &Function::save)
