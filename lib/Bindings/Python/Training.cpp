@@ -10,6 +10,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string_view>
@@ -31,8 +32,8 @@ static std::vector<NamedTensor> toTensors(const nb::dict &arrays,
   return tensors;
 }
 
-static nb::object toTuple(const TrainingMetrics &metrics) {
-  return nb::make_tuple(metrics.loss, metrics.accuracy, metrics.batches);
+static Training::Metrics toTuple(const TrainingMetrics &metrics) {
+  return {metrics.loss, metrics.accuracy, metrics.batches};
 }
 
 //===----------------------------------------------------------------------===//
@@ -133,22 +134,15 @@ void Training::setGradients(const nb::dict &gradients, bool unscaled) {
 // Numbers and state
 //===----------------------------------------------------------------------===//
 
-nb::object Training::metrics() {
-  TrainingMetrics metrics;
-  {
-    nb::gil_scoped_release release;
-    metrics = watch->valueOf(trainer->takeMetrics());
-  }
-  return toTuple(metrics);
+Training::Metrics Training::metrics() {
+  nb::gil_scoped_release release;
+  return toTuple(watch->valueOf(trainer->takeMetrics()));
 }
 
-nb::object Training::lossScale() {
-  LossScaleReport report;
-  {
-    nb::gil_scoped_release release;
-    report = watch->valueOf(trainer->lossScale());
-  }
-  return nb::make_tuple(report.scale, report.skippedSteps, report.overflowed);
+std::tuple<double, int64_t, std::string> Training::lossScale() {
+  nb::gil_scoped_release release;
+  LossScaleReport report = watch->valueOf(trainer->lossScale());
+  return {report.scale, report.skippedSteps, report.overflowed};
 }
 
 std::map<std::string, double> Training::scalerState() {
@@ -193,7 +187,8 @@ void Training::setState(const nb::dict &arrays) {
   watch->check(trainer->setState(tensors));
 }
 
-nb::object Training::evaluate(const nb::dict &inputs, nb::handle labels) {
+Training::Metrics Training::evaluate(const nb::dict &inputs,
+                                     nb::handle labels) {
   std::vector<NamedTensor> tensors = toTensors(inputs);
   Buffer wanted = toBuffer(labels, "labels");
   TrainingMetrics metrics;

@@ -16,7 +16,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace mpc::python {
@@ -43,10 +45,12 @@ public:
   nanobind::dict gradients(bool unscaled, Framework framework);
   void setGradients(const nanobind::dict &gradients, bool unscaled);
 
-  /// (loss, accuracy or None, batches) since the last call.
-  nanobind::object metrics();
-  /// (scale, skipped steps, what overflowed last).
-  nanobind::object lossScale();
+  /// Loss, accuracy where labels are classes, and batches.
+  using Metrics = std::tuple<double, std::optional<double>, int64_t>;
+  /// Since the last call.
+  Metrics metrics();
+  /// Scale, skipped steps, and what overflowed last.
+  std::tuple<double, int64_t, std::string> lossScale();
   /// Under the names of torch's GradScaler; empty where no scale changes.
   std::map<std::string, double> scalerState();
   void setScalerState(const std::map<std::string, double> &numbers);
@@ -55,9 +59,8 @@ public:
   nanobind::dict state(Framework framework);
   void setState(const nanobind::dict &arrays);
 
-  /// (loss, accuracy or None, batches) over all examples, with dropout off.
-  nanobind::object evaluate(const nanobind::dict &inputs,
-                            nanobind::handle labels);
+  /// Over all examples, with dropout off.
+  Metrics evaluate(const nanobind::dict &inputs, nanobind::handle labels);
   void exportOnnx(const std::string &path);
 
 private:

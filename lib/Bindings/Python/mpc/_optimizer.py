@@ -26,10 +26,12 @@ _STATES = {"sgd": {"momentum_buffer": "momentum"},
            "adagrad": {"sum": "sum"}}
 _STATES["adamw"] = _STATES["adam"]
 # What torch's groups hold of how torch computes, with its defaults.
-_MANNER = {"sgd": {"foreach": None, "differentiable": False, "fused": None},
-           "adam": {"foreach": None, "capturable": False, "differentiable": False, "fused": None},
-           "rmsprop": {"capturable": False, "foreach": None, "differentiable": False},
-           "adagrad": {"foreach": None, "differentiable": False, "fused": None, "initial_accumulator_value": 0}}
+_MANNER: dict[str, dict[str, Any]] = {
+    "sgd": {"foreach": None, "differentiable": False, "fused": None},
+    "adam": {"foreach": None, "capturable": False, "differentiable": False, "fused": None},
+    "rmsprop": {"capturable": False, "foreach": None, "differentiable": False},
+    "adagrad": {"foreach": None, "differentiable": False, "fused": None, "initial_accumulator_value": 0},
+}
 _MANNER["adamw"] = _MANNER["adam"]
 
 
@@ -113,11 +115,12 @@ def from_torch(options: _mpc.OptimizerOptions, parameters: Sequence[str], state:
     groups = given["param_groups"]
     indices = [index for group in groups for index in group["params"]]
     if len(indices) != len(parameters):
-        raise InvalidArgument("optimizer", f"has the state of {len(indices)} parameters, but {len(parameters)} are trained")
+        raise InvalidArgument("optimizer", f"has the state of {len(indices)} parameters, but {len(parameters)} are "
+                              "trained")
     wanted = param_group(options, 0, parameters)
     for group in groups:
         for key, value in wanted.items():
-            held = group.get(key, value)
+            held: Any = group.get(key, value)
             same = tuple(held) == value if key == "betas" else held == value
             if key not in ("lr", "params", *_MANNER[options.kind]) and not same:
                 raise InvalidArgument("optimizer", f"has {key} {held} in its state, but {value} in the compiled step; "

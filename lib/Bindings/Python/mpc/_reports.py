@@ -127,8 +127,8 @@ class CheckReport(Report):
             return "-" if value is None else f"{value:.2e}" if isinstance(value, (int, float)) else str(value)
 
         def row(entry: Mapping[str, Any]) -> list[str]:
-            return [entry["name"], *(number(entry.get(f)) for f in ("max_abs_error", "rms_relative_error", "tolerance")),
-                    "ok" if entry["ok"] else "OVER TOLERANCE"]
+            found = [number(entry.get(field)) for field in ("max_abs_error", "rms_relative_error", "tolerance")]
+            return [entry["name"], *found, "ok" if entry["ok"] else "OVER TOLERANCE"]
 
         numbers = ["max abs error", "rms rel error", "tolerance", ""]
         return [("outputs", ["output", *numbers], [row(o) for o in self.outputs]),

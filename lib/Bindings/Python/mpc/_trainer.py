@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 from . import _function, _mpc, _optimizer, _training_models
 from ._errors import InvalidArgument
-from ._policy import Policy, PolicyLike, as_policy, for_target
+from ._policy import Policy, PolicyLike
 
-_LOSSES = ("softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error", "mean_absolute_error", "huber", "output")
+_LOSSES = ("softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error", "mean_absolute_error", "huber",
+           "output")
 _INTEGERS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"}
 
 
@@ -278,7 +278,8 @@ class Trainer:
         self._model.export(self._made, os.fspath(path))
 
     def __repr__(self) -> str:
-        return f"<mpc.Trainer of {self._model.source.name}: {len(self._names)} parameters, {self._options.optimizer.kind}, {self._policy}>"
+        return (f"<mpc.Trainer of {self._model.source.name}: {len(self._names)} parameters, "
+                f"{self._options.optimizer.kind}, {self._policy}>")
 
 
 # ===----------------------------------------------------------------------=== #
@@ -299,8 +300,8 @@ def _choose_loss(options: _mpc.LossOptions, text: str) -> None:
         elif key == "ignore_index":
             options.ignore_index = int(_optimizer.number("loss", key, value))
         else:
-            raise InvalidArgument("loss", f"has no field '{key}'; it has output, labels, label_smoothing, ignore_index, "
-                                  "delta")
+            raise InvalidArgument("loss", f"has no field '{key}'; it has output, labels, label_smoothing, "
+                                  "ignore_index, delta")
 
 
 def _choose_schedule(options: _mpc.ScheduleOptions, text: str, rate: float) -> None:
@@ -372,10 +373,10 @@ def _bar(batches: Iterable[Any], progress: bool | None, title: str, most: int | 
             if progress:
                 raise
         else:
-            total = len(batches) if hasattr(batches, "__len__") else math.inf
-            total = min(total, most) if most else total
-            return tqdm(batches, desc=title, total=None if total == math.inf else total, disable=None if progress is None
-                        else False)
+            total = len(batches) if isinstance(batches, Sized) else most
+            # Without a wish of the user's there is a bar on a terminal alone.
+            return tqdm(batches, desc=title, total=min(total, most) if total and most else total,
+                        disable=None if progress is None else False)
     return _Quiet(batches)
 
 

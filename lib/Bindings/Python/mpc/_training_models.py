@@ -23,7 +23,7 @@ class TrainedModel:
     def __init__(self, source: _mpc.ModelSource):
         self.source = source
         # What parameters begin with, by the model's names.
-        self.values: Mapping[str, Any] = {}
+        self.values: dict[str, Any] = {}
 
     def adjust(self, options: _mpc.TrainingOptions) -> None:
         """Adds to `options` what the model knows itself."""
@@ -143,7 +143,7 @@ def _marked_dropouts(torch: Any, module: Any) -> Iterator[None]:
     """Training mode, with batch norms as in inference and in place of each dropout an op in its
     scope, by which the trainer finds where to put one."""
 
-    class Mark(torch.nn.Module):  # type: ignore[misc, name-defined]
+    class Mark(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
             return x * 1.0
 
@@ -184,10 +184,10 @@ def _functional_dropouts(torch: Any) -> Any:
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             named = dict(kwargs or {})
             if function in plain:
-                x, p, training, *_ = [*args, *[named.get(k) for k in ("input", "p", "training")[len(args):]]]
-                if training is not False and p != 0:
+                given = {**dict(zip(("input", "p", "training"), args)), **named}
+                if given.get("training") is not False and given.get("p") != 0:
                     tell(function)
-                return x
+                return given["input"]
             if function is functional.scaled_dot_product_attention:
                 if named.get("dropout_p") or (len(args) > 4 and args[4]):
                     tell(function)
@@ -216,16 +216,16 @@ class JaxLoss(TrainedModel):
         import jax
 
         if len(example) < 3:
-            raise InvalidArgument("model", "is a JAX loss, which is traced: give its parameters, and a batch of at least "
-                                  "two arrays, the last of which are the labels")
+            raise InvalidArgument("model", "is a JAX loss, which is traced: give its parameters, and a batch of at "
+                                  "least two arrays, the last of which are the labels")
         self._jax = jax
         paths, self._tree = jax.tree_util.tree_flatten_with_path(example[0])
         names = [jax.tree_util.keystr(path, simple=True, separator=".") or "parameter" for path, _ in paths]
         leaves = [leaf for _, leaf in paths]
         for name, leaf in zip(names, leaves):
             if str(jax.numpy.asarray(leaf).dtype) != "float32":
-                raise InvalidArgument(f"parameter '{name}'", f"has elements of type {leaf.dtype}, not float32; close over "
-                                      "what is not trained")
+                raise InvalidArgument(f"parameter '{name}'", f"has elements of type {leaf.dtype}, not float32; close "
+                                      "over what is not trained")
         data = jax.tree.leaves(tuple(example[1:]))
         structure = jax.tree.structure(tuple(example[1:]))
 
@@ -256,7 +256,8 @@ class JaxLoss(TrainedModel):
 
     def sync(self, weights: Mapping[str, Any], updates: int) -> Any:
         # What is frozen stays as it came.
-        leaves = [self._jax.numpy.array(weights.get(public, self.values[name])) for name, public in self._public.items()]
+        leaves = [self._jax.numpy.array(weights.get(public, self.values[name]))
+                  for name, public in self._public.items()]
         return self._jax.tree.unflatten(self._tree, leaves)
 
     def export(self, made: _mpc.Training, path: str) -> None:

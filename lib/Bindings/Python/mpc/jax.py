@@ -68,7 +68,8 @@ class _Program:
         given, unique = list(leaves), set()
         for i in self._numbers:
             if leaves[i].is_deleted():
-                raise InvalidArgument(f"argument {i}", "was deleted: it was donated to a call before, or twice to this one")
+                raise InvalidArgument(f"argument {i}", "was deleted: it was donated to a call before, or twice to this "
+                                      "one")
             result = _results.take(leaves[i])
             if result is None:
                 continue
@@ -199,7 +200,9 @@ def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, stati
 
     Arrays of `donate_argnums` are deleted by the call. Those that a function with donated arguments
     returned are written in place where a result has their type and nobody else reads their memory;
-    others are copied, since JAX may have it from NumPy. Compiles and runs release the interpreter's lock; any thread may call.
+    others are copied, since JAX may have it from NumPy.
+
+    Compiles and runs release the interpreter's lock; any thread may call.
     """
     static, donated = _numbers(static_argnums), _numbers(donate_argnums)
     options["policy"] = as_policy(policy)
