@@ -2,6 +2,8 @@
 """mpc.Trainer of model files and of text."""
 
 import concurrent.futures
+import subprocess
+import sys
 
 import mpc
 import numpy as np
@@ -179,6 +181,16 @@ def test_trainers_of_several_threads(batches):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         at_once = list(pool.map(one, range(4)))
     assert at_once == [one(seed) for seed in range(4)]
+
+
+def test_the_interpreter_ends_cleanly():
+    program = ("import mpc, numpy as np\n"
+               f"trainer = mpc.Trainer({str(CNN)!r}, policy='float32')\n"
+               "trainer.step(np.ones((2, 1, 8, 8), np.float32), np.zeros(2, np.int64))\n"
+               "kept = trainer.state_dict()\n"
+               "print(trainer.updates)\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 
 @pytest.mark.parametrize("options, error, text", [

@@ -78,6 +78,7 @@ std::vector<std::pair<std::string, std::string>> Training::layers() const {
 std::vector<Buffer> Training::toBatch(const nb::args &arrays) const {
   std::span<const ProgramValue> types = trainer->batchTypes();
   std::vector<Buffer> batch;
+  batch.reserve(arrays.size());
   for (size_t i = 0; i < arrays.size(); ++i)
     batch.push_back(toBuffer(arrays[i], i < types.size()
                                             ? types[i].name
@@ -157,6 +158,7 @@ std::map<std::string, double> Training::scalerState() {
 void Training::setScalerState(const std::map<std::string, double> &numbers) {
   nb::gil_scoped_release release;
   std::vector<NamedNumber> given;
+  given.reserve(numbers.size());
   for (const auto &[name, value] : numbers)
     given.push_back({name, value});
   watch->check(trainer->setLossScaleState(given));

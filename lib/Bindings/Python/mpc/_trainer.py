@@ -135,6 +135,8 @@ class Trainer:
         done = 0
         try:
             for epoch in range(epochs):
+                if done == steps:
+                    break
                 with _bar(batches, progress, f"epoch {epoch + 1}/{epochs}", steps and steps - done) as bar:
                     for batch in bar:
                         if done == steps:
