@@ -519,6 +519,9 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
   if (Status status = lowered->backend->generate(*lowered->kernels, **program);
       !status.ok())
     return explained(status, first);
+  // Asked when nothing was left to stop: the caller hears what it said.
+  if (*stopped)
+    return stoppedStatus();
   return *program;
 }
 
@@ -533,5 +536,7 @@ Result<std::vector<std::byte>> Compiler::generateFile(ModuleOp module,
       lowered->backend->generateFile(*lowered->kernels, program);
   if (!code.ok())
     return explained(code.status(), first);
+  if (*stopped)
+    return stoppedStatus();
   return code;
 }

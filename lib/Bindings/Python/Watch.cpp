@@ -53,16 +53,15 @@ bool CompileWatch::interrupted() {
   return true;
 }
 
-void CompileWatch::raise(const Status &status) {
-  nb::gil_scoped_acquire interpreter;
+void CompileWatch::raiseInterrupt() {
   std::exception_ptr error;
   {
     std::lock_guard guard(lock);
     // Who waited for the same compile in another thread was not interrupted.
-    if (raised && raisedIn == std::this_thread::get_id())
-      error = std::exchange(raised, nullptr);
+    if (!raised || raisedIn != std::this_thread::get_id())
+      return;
+    error = std::exchange(raised, nullptr);
   }
-  if (error)
-    std::rethrow_exception(error);
-  throw StatusError(status);
+  nb::gil_scoped_acquire interpreter;
+  std::rethrow_exception(error);
 }

@@ -30,16 +30,16 @@ public:
   /// Lets compiles with `options` report here. They keep the watch alive.
   static std::shared_ptr<CompileWatch> over(CompileOptions &options);
 
-  /// The value. Throws the failure, or what a handler of a signal raised where
-  /// that ended the compile.
+  /// The value. Throws what a handler of a signal raised meanwhile in this
+  /// thread, else the failure.
   template <typename T> T valueOf(Result<T> result) {
-    if (!result.ok())
-      raise(result.status());
-    return std::move(*result);
+    raiseInterrupt();
+    return python::valueOf(std::move(result));
   }
   void check(const Status &status) {
+    raiseInterrupt();
     if (!status.ok())
-      raise(status);
+      throw StatusError(status);
   }
 
   /// Issues the warnings as mpc.ModelWarning and forgets them. With the
@@ -51,7 +51,7 @@ private:
   /// Lets the interpreter handle signals, which it does in its main thread
   /// alone; true where a handler raised.
   bool interrupted();
-  [[noreturn]] void raise(const Status &status);
+  void raiseInterrupt();
 
   std::mutex lock;
   /// Guarded by `lock`.
