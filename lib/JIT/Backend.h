@@ -15,6 +15,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ struct BackendOptions {
   unsigned threads = 1;
   /// Folder that receives code beside the stages' IR; empty: none does.
   std::string dumpDir;
+  /// As CompileOptions::shouldStop.
+  std::function<bool()> shouldStop;
+
+  bool stops() const { return shouldStop && shouldStop(); }
 };
 
 /// Makes code of one program's planned kernels for one target. First `lower`,

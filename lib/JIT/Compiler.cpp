@@ -108,6 +108,12 @@ PipelineOptions mpc::pipelineOptions(const CompileOptions &options,
 
 Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
     : options(options), pipeline(mpc::pipelineOptions(options, target)) {
+  if (options.shouldStop)
+    this->options.shouldStop = [ask = options.shouldStop, said = stopped] {
+      if (!*said && ask())
+        *said = true;
+      return said->load();
+    };
   DialectRegistry registry;
   registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect>();
   registerStablehloDialects(registry);
@@ -207,7 +213,14 @@ void Compiler::hear(mlir::Diagnostic &message) {
     options.onDiagnostic(heard);
 }
 
+Status Compiler::stoppedStatus() const {
+  return Status(StatusCode::Unavailable, "stage '" + stage + "'",
+                "was stopped by the caller");
+}
+
 Status Compiler::explained(const Status &status, size_t firstMessage) const {
+  if (*stopped)
+    return stoppedStatus();
   bool isDiagnosed =
       std::any_of(said.begin() + firstMessage, said.end(),
                   [](const mpc::Diagnostic &message) {
@@ -217,6 +230,8 @@ Status Compiler::explained(const Status &status, size_t firstMessage) const {
 }
 
 Status Compiler::failure(size_t firstMessage) const {
+  if (*stopped)
+    return stoppedStatus();
   Status status;
   for (size_t i = firstMessage; i < said.size(); ++i) {
     if (said[i].severity != mpc::Diagnostic::Severity::Error)
@@ -388,6 +403,8 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
   for (const mpc::Stage &step : stages()) {
     if (running && step.runsFor(pipeline)) {
       enter(step.name);
+      if (stops())
+        return stoppedStatus();
       size_t first = said.size();
       PassManager passes(ctx.get(), ModuleOp::getOperationName());
       step.build(passes, pipeline);
@@ -484,9 +501,11 @@ Result<Compiler::Lowered> Compiler::lowerKernels(ModuleOp module) {
                          ? unsigned(options.threads)
                          : std::max(1u, std::thread::hardware_concurrency());
   Result<std::unique_ptr<Backend>> backend =
-      Backend::create(target(), {threads, options.dumpDir});
+      Backend::create(target(), {threads, options.dumpDir, options.shouldStop});
   if (!backend.ok())
     return backend.status();
+  if (stops())
+    return stoppedStatus();
   size_t first = said.size();
   Module kernels = copyKernels(module);
   if (failed((*backend)->lower(*kernels)))
@@ -523,6 +542,9 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
   if (Status status = lowered->backend->generate(*lowered->kernels, **program);
       !status.ok())
     return explained(status, first);
+  // Asked when nothing was left to stop: the caller hears what it said.
+  if (*stopped)
+    return stoppedStatus();
   return *program;
 }
 
@@ -537,5 +559,7 @@ Result<std::vector<std::byte>> Compiler::generateFile(ModuleOp module,
       lowered->backend->generateFile(*lowered->kernels, program);
   if (!code.ok())
     return explained(code.status(), first);
+  if (*stopped)
+    return stoppedStatus();
   return code;
 }

@@ -24,6 +24,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -115,6 +116,9 @@ private:
   /// Reads the bytes of an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
+  /// Whether the options ask to end; what fails then is no error of the model.
+  bool stops() const { return options.shouldStop && options.shouldStop(); }
+  Status stoppedStatus() const;
   /// The same where something was said, else `status`.
   Status explained(const Status &status, size_t firstMessage) const;
   Status dump(mlir::ModuleOp module, llvm::StringRef stage);
@@ -133,6 +137,9 @@ private:
   std::unique_ptr<mlir::MLIRContext> ctx;
   std::string stage = "import";
   std::vector<Diagnostic> said;
+  /// Whether options.shouldStop, which remembers it here, has ever said so.
+  std::shared_ptr<std::atomic<bool>> stopped =
+      std::make_shared<std::atomic<bool>>(false);
   std::vector<std::string> inputsFixed;
   InputSymbols symbols;
   /// Of the module that `runStages` works on: its layers before the first stage

@@ -20,8 +20,10 @@ static Status internal(llvm::Error error) {
 }
 
 LogicalResult CpuBackend::lower(ModuleOp kernels) {
-  FailureOr<SmallVector<KernelInfo>> lowered = lowerKernels(
-      kernels, [&](StringRef name) { return dump(kernels, name); });
+  FailureOr<SmallVector<KernelInfo>> lowered =
+      lowerKernels(kernels, [&](StringRef name) -> LogicalResult {
+        return options.stops() ? failure() : dump(kernels, name);
+      });
   if (succeeded(lowered))
     infos = std::move(*lowered);
   return lowered;
@@ -53,7 +55,7 @@ Status CpuBackend::generate(ModuleOp lowered, Program &program) {
     return Status(StatusCode::Unavailable, "target '" + target.name() + "'",
                   "this machine lacks its instructions; only plan for it");
   llvm::Expected<std::unique_ptr<OrcJit>> jit =
-      OrcJit::create(level, options.threads);
+      OrcJit::create(level, options.threads, options.shouldStop);
   if (!jit)
     return internal(jit.takeError());
   if (llvm::Error error = (*jit)->add(lowered))
@@ -75,7 +77,8 @@ Result<std::vector<std::byte>> CpuBackend::generateFile(ModuleOp lowered,
                                                         Program &program) {
   if (Status status = completeLaunches(program); !status.ok())
     return status;
-  auto objects = compileObjects(lowered, level, options.threads);
+  auto objects =
+      compileObjects(lowered, level, options.threads, options.shouldStop);
   if (!objects)
     return internal(objects.takeError());
   return linkObjects(*objects);

@@ -40,7 +40,9 @@ private:
 } // namespace
 
 LogicalResult CudaBackend::lower(ModuleOp kernels) {
-  auto run = [&](std::unique_ptr<Pass> pass) {
+  auto run = [&](std::unique_ptr<Pass> pass) -> LogicalResult {
+    if (options.stops())
+      return failure();
     PassManager passes(kernels.getContext(), ModuleOp::getOperationName());
     passes.addPass(std::move(pass));
     return passes.run(kernels);

@@ -29,7 +29,9 @@
 #include "llvm/Target/TargetMachine.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -42,6 +44,7 @@ struct OrcJit::Impl {
   CpuTarget target;
   std::unique_ptr<llvm::TargetMachine> machine;
   unsigned modules = 1;
+  std::function<bool()> shouldStop;
   std::mutex mutex; // guards objectList and causes
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> objectList;
   /// What went wrong on compile threads; a lookup only says which symbols
@@ -49,6 +52,8 @@ struct OrcJit::Impl {
   std::vector<std::string> causes;
   // Last: its compile threads use the members above.
   std::unique_ptr<orc::LLJIT> jit;
+
+  llvm::Error compileAll(orc::SymbolLookupSet names);
 };
 
 OrcJit::OrcJit(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
@@ -102,6 +107,10 @@ static void initializeTarget() {
   });
 }
 
+static llvm::Error wasStopped() {
+  return llvm::createStringError("the compile was stopped by the caller");
+}
+
 static orc::JITTargetMachineBuilder
 targetMachineBuilder(const CpuTarget &target) {
   orc::JITTargetMachineBuilder builder(
@@ -123,7 +132,8 @@ targetMachineBuilder(const CpuTarget &target) {
 }
 
 llvm::Expected<std::unique_ptr<OrcJit>>
-OrcJit::create(const CpuTarget &target, unsigned compileThreads) {
+OrcJit::create(const CpuTarget &target, unsigned compileThreads,
+               std::function<bool()> shouldStop) {
   initializeTarget();
   if (!llvm::is_contained(CpuTarget::available(), target.isa))
     return llvm::createStringError("this machine cannot run code for '%s'",
@@ -132,6 +142,7 @@ OrcJit::create(const CpuTarget &target, unsigned compileThreads) {
   auto impl = std::make_unique<Impl>();
   impl->target = target;
   impl->modules = std::max(1u, compileThreads);
+  impl->shouldStop = std::move(shouldStop);
   orc::JITTargetMachineBuilder machineBuilder = targetMachineBuilder(target);
   auto machine = machineBuilder.createTargetMachine();
   if (!machine)
@@ -171,9 +182,12 @@ OrcJit::create(const CpuTarget &target, unsigned compileThreads) {
     return std::move(error);
 
   impl->jit->getIRTransformLayer().setTransform(
-      [machineBuilder](orc::ThreadSafeModule module,
-                       const orc::MaterializationResponsibility &) mutable
+      [machineBuilder,
+       state = impl.get()](orc::ThreadSafeModule module,
+                           const orc::MaterializationResponsibility &) mutable
           -> llvm::Expected<orc::ThreadSafeModule> {
+        if (state->shouldStop && state->shouldStop())
+          return wasStopped();
         orc::JITTargetMachineBuilder copy = machineBuilder;
         auto machine = copy.createTargetMachine();
         if (!machine)
@@ -314,6 +328,27 @@ static llvm::Error notTranslated() {
   return llvm::createStringError("kernels could not be translated to LLVM IR");
 }
 
+/// One lookup of everything lets all modules compile at the same time. The
+/// calling thread asks meanwhile whether to stop: some callers know it there
+/// alone. What it is told the compile threads then hear too.
+llvm::Error OrcJit::Impl::compileAll(orc::SymbolLookupSet names) {
+  constexpr std::chrono::milliseconds kBetweenQuestions(50);
+  std::promise<llvm::Error> promise;
+  std::future<llvm::Error> outcome = promise.get_future();
+  auto &dylib = jit->getMainJITDylib();
+  jit->getExecutionSession().lookup(
+      orc::LookupKind::Static, orc::makeJITDylibSearchOrder(&dylib),
+      std::move(names), orc::SymbolState::Ready,
+      [&promise](llvm::Expected<orc::SymbolMap> found) {
+        promise.set_value(found.takeError());
+      },
+      orc::NoDependenciesToRegister);
+  while (outcome.wait_for(kBetweenQuestions) != std::future_status::ready)
+    if (shouldStop)
+      (void)shouldStop();
+  return outcome.get();
+}
+
 llvm::Error OrcJit::add(ModuleOp module) {
   orc::SymbolLookupSet names;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
@@ -331,13 +366,10 @@ llvm::Error OrcJit::add(ModuleOp module) {
             orc::ThreadSafeModule(std::move(code), std::move(context))))
       return error;
   }
-  // One lookup of everything lets all modules compile at the same time.
-  auto &dylib = impl->jit->getMainJITDylib();
-  auto found = impl->jit->getExecutionSession().lookup(
-      orc::makeJITDylibSearchOrder(&dylib), std::move(names));
-  if (found)
+  llvm::Error failure = impl->compileAll(std::move(names));
+  if (!failure)
     return llvm::Error::success();
-  std::string message = llvm::toString(found.takeError());
+  std::string message = llvm::toString(std::move(failure));
   std::lock_guard<std::mutex> lock(impl->mutex);
   llvm::sort(impl->causes);
   impl->causes.erase(llvm::unique(impl->causes), impl->causes.end());
@@ -359,8 +391,8 @@ llvm::Expected<void *> OrcJit::lookup(llvm::StringRef name) {
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>>>
-mpc::compileObjects(ModuleOp module, const CpuTarget &target,
-                    unsigned threads) {
+mpc::compileObjects(ModuleOp module, const CpuTarget &target, unsigned threads,
+                    const std::function<bool()> &shouldStop) {
   // Fixed, so that the code does not depend on the machine that compiles.
   constexpr unsigned kParts = 8;
   struct Part {
@@ -384,6 +416,8 @@ mpc::compileObjects(ModuleOp module, const CpuTarget &target,
   }
 
   auto compile = [&](Part &part) -> llvm::Error {
+    if (shouldStop && shouldStop())
+      return wasStopped();
     auto own = targetMachineBuilder(target).createTargetMachine();
     if (!own)
       return own.takeError();

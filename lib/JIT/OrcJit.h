@@ -14,6 +14,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <functional>
 #include <memory>
 
 namespace llvm::orc {
@@ -27,9 +28,11 @@ namespace mpc {
 class OrcJit {
 public:
   /// Code is generated for `target`, which the machine must be able to run;
-  /// `compileThreads` of 1 or less compiles in the calling thread.
+  /// `compileThreads` of 1 or less compiles in the calling thread. Where
+  /// `shouldStop` is true before a module, compiling that one fails.
   static llvm::Expected<std::unique_ptr<OrcJit>>
-  create(const CpuTarget &target, unsigned compileThreads);
+  create(const CpuTarget &target, unsigned compileThreads,
+         std::function<bool()> shouldStop = {});
   ~OrcJit();
 
   /// Compiles every function of `module` (LLVM dialect, see lowerKernels).
@@ -57,8 +60,8 @@ private:
 /// one, into relocatable objects. The objects and their order depend on the
 /// module and the target alone, not on `threads`.
 llvm::Expected<llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>>>
-compileObjects(mlir::ModuleOp module, const CpuTarget &target,
-               unsigned threads);
+compileObjects(mlir::ModuleOp module, const CpuTarget &target, unsigned threads,
+               const std::function<bool()> &shouldStop = {});
 
 } // namespace mpc
 

@@ -15,9 +15,10 @@
 using namespace mpc;
 
 Result<std::string> Trainer::encodeOnnx(const std::string &path) const {
-  if (!std::string_view(impl->model).ends_with(".onnx"))
+  const std::string &name = impl->model.name();
+  if (!std::string_view(name).ends_with(".onnx"))
     return Status(StatusCode::InvalidArgument, path,
-                  "cannot be made from " + impl->model +
+                  "cannot be made from " + name +
                       ": only a model that came as .onnx is exported as one");
   Result<std::vector<NamedTensor>> trained = weights();
   if (!trained.ok())
@@ -26,8 +27,11 @@ Result<std::string> Trainer::encodeOnnx(const std::string &path) const {
   for (const NamedTensor &tensor : *trained)
     values.push_back(
         {tensor.name, tensor.data.type().shape, tensor.data.as<float>()});
+  Result<SourceBytes> bytes = impl->model.read();
+  if (!bytes.ok())
+    return bytes.status();
   std::string folder = std::filesystem::path(path).parent_path().string();
-  auto made = replaceOnnxWeights(impl->model, values, folder);
+  auto made = replaceOnnxWeights(name, bytes->bytes, values, folder);
   if (const auto *failure = std::get_if<OnnxWeightsFailure>(&made))
     return Status(StatusCode::InvalidArgument, failure->where, failure->text);
   return std::move(std::get<std::string>(made));

@@ -94,7 +94,7 @@ static bool addsUpInSteps(const std::string &lossScale) {
          preset->accumulation == LossScalePreset::Accumulation::MicroStep;
 }
 
-Result<Trainer> Trainer::create(const Device &device, const std::string &model,
+Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
                                 const CompileOptions &options, uint64_t seed) {
   if (!options.training)
     return Status(StatusCode::InvalidArgument, "CompileOptions::training",
@@ -105,8 +105,7 @@ Result<Trainer> Trainer::create(const Device &device, const std::string &model,
   Result<SharedState> state = SharedState::create(device, seed);
   if (!state.ok())
     return state.status();
-  auto impl = std::make_unique<Impl>(*engine, std::move(*state));
-  impl->model = model;
+  auto impl = std::make_unique<Impl>(*engine, model, std::move(*state));
   impl->options = options;
   bool whole = options.training->accumulate <= 1 ||
                addsUpInSteps(options.training->lossScale);
@@ -118,7 +117,7 @@ Result<Trainer> Trainer::create(const Device &device, const std::string &model,
   const std::vector<ProgramValue> &types = program->batchTypes();
   if (types.size() < 2 || types.back().role != "label" ||
       types.front().type.shape.empty() || program->resultOf("loss") < 0)
-    return Status(StatusCode::InvalidArgument, model,
+    return Status(StatusCode::InvalidArgument, model.name(),
                   "has no input with a batch dimension, no label or no loss to "
                   "train with");
   (whole ? impl->first : impl->forward) = std::move(program);

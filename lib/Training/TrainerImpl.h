@@ -39,11 +39,12 @@ struct Totals {
 } // namespace training
 
 struct Trainer::Impl {
-  Impl(Engine engine, training::SharedState state)
-      : engine(std::move(engine)), state(std::move(state)) {}
+  Impl(Engine engine, ModelSource model, training::SharedState state)
+      : engine(std::move(engine)), model(std::move(model)),
+        state(std::move(state)) {}
 
   Engine engine;
-  std::string model;
+  ModelSource model;
   CompileOptions options;
   training::SharedState state;
 

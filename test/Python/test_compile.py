@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """mpc.compile and mpc.load: models, options, files, errors."""
 
+import ast
 import concurrent.futures
 import gc
+import pathlib
 import resource
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import mpc
 import numpy as np
 import pytest
 from conftest import INPUTS
+from mpc import _mpc
 
 
 def test_a_file_is_a_function(cnn):
@@ -161,3 +164,9 @@ def test_the_interpreter_ends_cleanly(dense):
                "print(y[0, 0])\n")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "64.0\n", "")
+
+
+def test_the_stub_names_all_of_the_extension():
+    stub = pathlib.Path(mpc.__file__).with_name("_mpc.pyi")
+    declared = {node.name for node in ast.parse(stub.read_text()).body if hasattr(node, "name")}
+    assert {name for name in dir(_mpc) if not name.startswith("_")} == declared

@@ -57,3 +57,175 @@ def test_a_function_is_a_model(drawn):
     function = mpc.compile(lambda x: x.T, x, policy="float32")
     assert isinstance(function(x), jax.Array)
     np.testing.assert_array_equal(function(x), x.T)
+
+
+# ===----------------------------------------------------------------------=== #
+# Gradients
+# ===----------------------------------------------------------------------=== #
+
+
+def test_gradients_are_taken_outside(drawn):
+    parameters, x = drawn
+    calls = []
+
+    def loss(parameters, x, index, depth):
+        calls.append(depth)
+        found = network(parameters, x, depth)
+        return found["y"][index].sum(), found["parts"]
+
+    index = jax.numpy.array([0, 2])
+    compiled = mpc.jax.jit(loss, policy="float32", static_argnums=3)
+    outside = jax.value_and_grad(lambda p, x: compiled(p, x, index, 2), argnums=(0, 1), has_aux=True)
+    wanted = jax.value_and_grad(lambda p, x: loss(p, x, index, 2), argnums=(0, 1), has_aux=True)(parameters, x)
+    assert distance(outside(parameters, x), wanted) < 1e-4
+    traced = len(calls)
+    assert distance(outside(parameters, x), wanted) < 1e-4
+    # Compiled: later calls do not run the function.
+    assert len(calls) == traced
+    assert distance(jax.grad(lambda p: compiled(p, x, index, 2)[0])(parameters), wanted[1][0]) < 1e-4
+
+
+@pytest.mark.parametrize("policy, bound", [("mixed_bfloat16", 0.05), ("mixed_float16", 0.01)])
+def test_gradients_follow_the_policy(drawn, policy, bound):
+    parameters, x = drawn
+
+    def loss(parameters, x):
+        return (network(parameters, x, 2)["y"] ** 2).mean()
+
+    found = jax.grad(mpc.jax.jit(loss, policy=policy))(parameters, x)
+    error = distance(found, jax.grad(loss)(parameters, x))
+    assert 0 < error < bound
+
+
+def test_vjp_and_integer_results(drawn):
+    parameters, x = drawn
+    compiled = mpc.jax.jit(lambda p, x: {"y": x @ p["w"], "best": (x @ p["w"]).argmax(1)}, policy="float32")
+    found, pull = jax.vjp(lambda p: compiled(p, x)["y"], parameters)
+    wanted, pull_wanted = jax.vjp(lambda p: x @ p["w"], parameters)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    assert distance(pull(found), pull_wanted(wanted)) < 1e-3
+
+
+def test_inside_of_jit_and_vmap_it_is_a_call(drawn):
+    parameters, x = drawn
+    compiled = mpc.jax.jit(lambda w, x: jax.numpy.tanh(x @ w).sum(), policy="float32")
+    wanted = jax.numpy.tanh(x @ parameters["w"]).sum()
+    np.testing.assert_allclose(jax.jit(lambda w, x: 2 * compiled(w, x))(parameters["w"], x), 2 * wanted, rtol=1e-4)
+    rows = jax.vmap(compiled, in_axes=(None, 0))(parameters["w"], x[:, None])
+    np.testing.assert_allclose(rows.sum(), wanted, rtol=1e-4)
+    found = jax.jit(jax.grad(compiled))(parameters["w"], x)
+    np.testing.assert_allclose(found, jax.grad(lambda w: jax.numpy.tanh(x @ w).sum())(parameters["w"]), atol=1e-4)
+
+
+# ===----------------------------------------------------------------------=== #
+# Donation
+# ===----------------------------------------------------------------------=== #
+
+
+def test_donated_results_are_written_in_place(drawn):
+    parameters, x = drawn
+
+    def update(state, x):
+        return {name: value - 0.1 * x.mean() for name, value in state.items()}, x.sum()
+
+    compiled = mpc.jax.jit(update, policy="float32", donate_argnums=0)
+    wanted = {name: np.array(value) for name, value in parameters.items()}
+    kept = dict(parameters)
+    state, _ = compiled(parameters, x)
+    # What JAX had made may lie in memory of others: it was copied, then deleted.
+    assert all(value.is_deleted() for value in kept.values())
+    places = {name: value.unsafe_buffer_pointer() for name, value in state.items()}
+    for _ in range(50):
+        before = state
+        state, total = compiled(state, x)
+        assert all(value.is_deleted() for value in before.values())
+    assert {name: value.unsafe_buffer_pointer() for name, value in state.items()} == places
+    for name, value in state.items():
+        np.testing.assert_allclose(value, wanted[name] - 51 * 0.1 * np.mean(x), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(total, x.sum(), rtol=1e-4, atol=1e-4)
+    with pytest.raises(mpc.InvalidArgument, match="was deleted"):
+        compiled(before, x)
+    view = np.asarray(state["w"])
+    copy = view.copy()
+    compiled(state, x)
+    np.testing.assert_array_equal(view, copy)
+
+
+def test_memory_of_numpy_is_never_written():
+    for size in (8, 4096, 1 << 20):
+        numbers = np.ones(size, np.float32)
+        compiled = mpc.jax.jit(lambda x: x + 1, policy="float32", donate_argnums=0)
+        for given in (numbers, jax.numpy.asarray(numbers)):
+            np.testing.assert_array_equal(compiled(given), 2)
+            assert (numbers == 1).all()
+
+
+def test_what_is_not_donated_stays(drawn):
+    _, x = drawn
+    compiled = mpc.jax.jit(lambda x: x + 1, policy="float32")
+    y = compiled(x)
+    z = compiled(y)
+    np.testing.assert_array_equal(z, np.asarray(y) + 1)
+    assert not x.is_deleted() and not y.is_deleted()
+
+
+# ===----------------------------------------------------------------------=== #
+# Training
+# ===----------------------------------------------------------------------=== #
+
+
+def cross_entropy(parameters, x, labels):
+    h = jax.numpy.tanh(x @ parameters["layers"][0]["w"] + parameters["layers"][0]["b"])
+    logits = h @ parameters["layers"][1]["w"] + parameters["layers"][1]["b"]
+    chosen = jax.numpy.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)
+    return -chosen.mean(), logits
+
+
+@pytest.fixture
+def classifier():
+    keys = jax.random.split(jax.random.key(1), 4)
+    layers = [{"w": jax.random.normal(keys[0], (32, 16)) / 6, "b": jax.numpy.zeros(16)},
+              {"w": jax.random.normal(keys[1], (16, 5)) / 4, "b": jax.numpy.zeros(5)}]
+    return {"layers": layers}, jax.random.normal(keys[2], (16, 32)), jax.random.randint(keys[3], (16,), 0, 5)
+
+
+def test_a_trainer_of_a_loss_is_gradient_descent(classifier):
+    parameters, x, y = classifier
+    trainer = mpc.Trainer(cross_entropy, parameters, x, y, policy="float32", optimizer="sgd", lr=0.5)
+    assert trainer.parameters == ["layers.0.b", "layers.0.w", "layers.1.b", "layers.1.w"]
+    losses = []
+    for _ in range(5):
+        trainer.step(x, y)
+        losses.append(trainer.metrics()["loss"])
+        (loss, _), gradients = jax.value_and_grad(cross_entropy, has_aux=True)(parameters, x, y)
+        assert abs(losses[-1] - loss) < 1e-4
+        parameters = jax.tree.map(lambda p, g: p - 0.5 * g, parameters, gradients)
+    assert distance(trainer.sync(), parameters) < 1e-4 and losses[-1] < losses[0]
+    assert trainer.evaluate(x, y)["batches"] == 1
+
+
+def test_a_trainer_of_a_loss_keeps_its_state(classifier):
+    parameters, x, y = classifier
+    first, second = (mpc.Trainer(cross_entropy, parameters, x, y, policy="mixed_float16", lr=0.01) for _ in range(2))
+    first.step((x, y))
+    state = first.state_dict()
+    assert state["model"].keys() == set(first.parameters) and state["optimizer"]["state"][3]["exp_avg"].shape == (16, 5)
+    second.load_state_dict(state)
+    for trainer in (first, second):
+        trainer.step(x, y)
+    assert distance(first.sync(), second.sync()) == 0
+    frozen = mpc.Trainer(cross_entropy, parameters, x, y, policy="float32", freeze=["layers.0.w"])
+    frozen.step(x, y)
+    after = frozen.sync()
+    np.testing.assert_array_equal(after["layers"][0]["w"], parameters["layers"][0]["w"])
+    assert not np.array_equal(after["layers"][1]["w"], parameters["layers"][1]["w"])
+
+
+def test_wrong_losses_are_errors(classifier, tmp_path):
+    parameters, x, y = classifier
+    with pytest.raises(mpc.InvalidArgument, match="at least two arrays"):
+        mpc.Trainer(cross_entropy, parameters, x)
+    with pytest.raises(mpc.InvalidArgument, match="parameter 'n'.*not float32"):
+        mpc.Trainer(lambda p, x, y: (x * p["w"]).mean(), {"w": jax.numpy.ones(32), "n": jax.numpy.arange(3)}, x, y)
+    with pytest.raises(mpc.InvalidArgument, match="cannot be made from a JAX loss"):
+        mpc.Trainer(cross_entropy, parameters, x, y).export(tmp_path / "m.onnx")

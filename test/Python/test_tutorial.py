@@ -27,9 +27,13 @@ def test_the_page(tmp_path, monkeypatch):
     mixed = mpc.compile("model.onnx", images, policy="mixed_bfloat16", overrides={"layer:0/conv2": "float32"})
     types = mixed.layers
 
+    report = mixed.explain()
+    verdict = mixed.check(images)
+
     narrow.save("model.mpcx", targets=["cpu:avx2", "cpu:avx512"])
     again = mpc.load("model.mpcx")(images)
 
     assert 0 < error < 2e-2 and times["runs"] >= 3
     assert types["0/conv2"] == "f32" and types["0/conv1"] == "bf16"
+    assert {op["compute"] for op in report.ops if op["layer"] == "0/conv2"} == {"f32"} and verdict
     np.testing.assert_allclose(again, wide, atol=2e-2)

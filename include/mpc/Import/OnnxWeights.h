@@ -9,6 +9,7 @@
 #ifndef MPC_IMPORT_ONNXWEIGHTS_H
 #define MPC_IMPORT_ONNXWEIGHTS_H
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -29,13 +30,15 @@ struct OnnxWeightsFailure {
   std::string where, text;
 };
 
-/// The bytes of the model in the file `path` with `weights` in the place of the
-/// initialisers (or results of Constant nodes) of their names. Everything else
-/// stays, what this reader does not know included. `folder` is where the result
-/// will lie: a model whose other tensors are in files beside it can be written
-/// there only. Fails where a weight has no tensor of its name and shape.
+/// The bytes of the model `model`, whose file is or would be `path`, with
+/// `weights` in the place of the initialisers (or results of Constant nodes) of
+/// their names. Everything else stays, what this reader does not know included.
+/// `folder` is where the result will lie: a model whose other tensors are in
+/// files beside it can be written there only. Fails where a weight has no
+/// tensor of its name and shape.
 std::variant<std::string, OnnxWeightsFailure>
-replaceOnnxWeights(const std::string &path, std::span<const OnnxWeight> weights,
+replaceOnnxWeights(const std::string &path, std::span<const std::byte> model,
+                   std::span<const OnnxWeight> weights,
                    const std::string &folder);
 
 } // namespace mpc

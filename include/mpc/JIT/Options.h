@@ -119,6 +119,10 @@ struct CompileOptions {
   int threads = 0;
   /// Called with a stage's name as it begins ("import", ..., "codegen").
   std::function<void(const std::string &)> onStage;
+  /// Asked between stages and between pieces of code generation, there by
+  /// several threads at once: true ends the compile, which then fails as
+  /// Unavailable. Tens of milliseconds pass between two questions.
+  std::function<bool()> shouldStop;
   /// Called for every message, on the compiling thread, in order.
   std::function<void(const Diagnostic &)> onDiagnostic;
 };

@@ -11,6 +11,7 @@
 #ifndef MPC_TRAINING_TRAINER_H
 #define MPC_TRAINING_TRAINER_H
 
+#include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Runtime/Device.h"
 #include "mpc/Runtime/Program.h"
@@ -166,13 +167,13 @@ struct FitReport {
 /// asked for.
 class Trainer {
 public:
-  /// Compiles the step of the model in the file `model` (.onnx, or .mlir in
-  /// mpc's own dialect) for `device`. `options.training` must be set; its
-  /// `part` is not read. `options.batch` says how many examples a step takes;
-  /// without it the model's own number. `seed` is dropout's. Takes tens of
-  /// milliseconds to seconds; what else is compiled, is when it is first
-  /// needed. Fails as Engine::compile() does.
-  static Result<Trainer> create(const Device &device, const std::string &model,
+  /// Compiles the step of `model` (ONNX, mpc's own dialect or StableHLO) for
+  /// `device`; it is read anew for every part that is compiled.
+  /// `options.training` must be set; its `part` is not read. `options.batch`
+  /// says how many examples a step takes; without it the model's own number.
+  /// `seed` is dropout's. Takes tens of milliseconds to seconds; what else is
+  /// compiled, is when it is first needed. Fails as Engine::compile() does.
+  static Result<Trainer> create(const Device &device, const ModelSource &model,
                                 const CompileOptions &options,
                                 uint64_t seed = 0);
   Trainer(Trainer &&) noexcept;
@@ -244,7 +245,7 @@ public:
   /// follow.
   Status setState(std::span<const NamedTensor> tensors);
 
-  /// Writes the model, which must be an .onnx file, with the present weights.
+  /// Writes the model, which must be ONNX, with the present weights.
   Status exportOnnx(const std::string &path) const;
   /// Whether exportOnnx() would find what it needs; writes nothing.
   Status checkExport(const std::string &path) const;

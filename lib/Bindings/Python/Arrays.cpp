@@ -110,6 +110,8 @@ static bool isContiguous(const nb::ndarray<nb::ro> &array) {
 }
 
 Buffer python::toBuffer(nb::handle object, const std::string &input) {
+  if (nb::isinstance<SharedResult>(object))
+    return *nb::cast<SharedResult &>(object).buffer;
   nb::object held = nb::borrow(object);
   // PyTorch's DLPack refuses what is part of a graph of gradients.
   if (frameworkOf(held) == Framework::PyTorch &&
@@ -168,31 +170,35 @@ Buffer python::toBuffer(nb::handle object, const std::string &input) {
 //===----------------------------------------------------------------------===//
 
 template <typename Kind>
-static nb::object wrap(Buffer buffer, nb::dlpack::dtype type) {
-  std::vector<size_t> shape(buffer.type().shape.begin(),
-                            buffer.type().shape.end());
-  auto *held = new Buffer(std::move(buffer));
+static nb::object wrap(const SharedResult &result, nb::dlpack::dtype type) {
+  const std::vector<int64_t> &extents = result.buffer->type().shape;
+  std::vector<size_t> shape(extents.begin(), extents.end());
+  auto *held = new SharedResult(result);
   nb::capsule owner(held, [](void *pointer) noexcept {
-    delete static_cast<Buffer *>(pointer);
+    delete static_cast<SharedResult *>(pointer);
   });
-  return nb::cast(nb::ndarray<Kind>(held->data(), shape.size(), shape.data(),
-                                    owner, nullptr, type));
+  return nb::cast(nb::ndarray<Kind>(held->buffer->data(), shape.size(),
+                                    shape.data(), owner, nullptr, type));
 }
 
 nb::object python::toArray(Buffer buffer, Framework framework) {
-  ElementType element = buffer.type().element;
+  return toArray(SharedResult{std::make_shared<Buffer>(std::move(buffer))},
+                 framework);
+}
+
+nb::object python::toArray(const SharedResult &result, Framework framework) {
+  ElementType element = result.buffer->type().element;
   nb::dlpack::dtype type = dlpackType(element);
   switch (framework) {
   case Framework::PyTorch:
-    return wrap<nb::pytorch>(std::move(buffer), type);
+    return wrap<nb::pytorch>(result, type);
   case Framework::Jax:
-    return wrap<nb::jax>(std::move(buffer), type);
+    return wrap<nb::jax>(result, type);
   case Framework::NumPy:
     break;
   }
   if (element != ElementType::BF16)
-    return wrap<nb::numpy>(std::move(buffer), type);
-  nb::object bits =
-      wrap<nb::numpy>(std::move(buffer), dlpackType(ElementType::UI16));
+    return wrap<nb::numpy>(result, type);
+  nb::object bits = wrap<nb::numpy>(result, dlpackType(ElementType::UI16));
   return bits.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
 }

@@ -14,6 +14,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <string>
 
 namespace mpc::python {
@@ -21,17 +22,27 @@ namespace mpc::python {
 /// Whose arrays a call gets and gives.
 enum class Framework { NumPy, PyTorch, Jax };
 
+/// A result whose memory arrays share. It is unique while none does, nor what
+/// was made of one.
+struct SharedResult {
+  std::shared_ptr<Buffer> buffer;
+
+  bool isUnique() const { return buffer.use_count() == 1; }
+};
+
 /// The framework of `object`; NumPy for all that are none of the others.
 Framework frameworkOf(nanobind::handle object);
 
 /// A buffer with the elements of `object`: its own bytes, which it is kept
-/// alive for, where they are contiguous and aligned to an element, else a copy.
+/// alive for, where they are contiguous and aligned to an element, else a copy;
+/// of a SharedResult its buffer.
 /// `input` names it in errors. With the interpreter's lock.
 Buffer toBuffer(nanobind::handle object, const std::string &input);
 
 /// An array of `framework` over the bytes of `buffer`, in host memory, which it
 /// keeps alive. With the interpreter's lock.
 nanobind::object toArray(Buffer buffer, Framework framework);
+nanobind::object toArray(const SharedResult &result, Framework framework);
 
 } // namespace mpc::python
 

@@ -20,32 +20,6 @@ using namespace mpc;
 using namespace mpc::python;
 
 //===----------------------------------------------------------------------===//
-// Warnings
-//===----------------------------------------------------------------------===//
-
-void Warnings::add(const Diagnostic &message) {
-  if (message.severity != Diagnostic::Severity::Warning)
-    return;
-  std::lock_guard guard(lock);
-  texts.push_back(message.where + ": " + message.text);
-}
-
-void Warnings::issue() {
-  std::vector<std::string> heard;
-  {
-    std::lock_guard guard(lock);
-    heard.swap(texts);
-  }
-  if (heard.empty())
-    return;
-  nb::object category =
-      nb::module_::import_("mpc._errors").attr("ModelWarning");
-  for (const std::string &text : heard)
-    if (PyErr_WarnEx(category.ptr(), text.c_str(), 1) < 0)
-      throw nb::python_error();
-}
-
-//===----------------------------------------------------------------------===//
 // Making
 //===----------------------------------------------------------------------===//
 
@@ -56,9 +30,6 @@ Function::Function(const Engine &engine, const ModelSource &source,
     nb::gil_scoped_release release;
     declared = valueOf(readInputs(source));
   }
-  this->options.onDiagnostic = [kept = warnings](const Diagnostic &message) {
-    kept->add(message);
-  };
   model = engine.open(source, this->options);
 }
 
@@ -150,14 +121,18 @@ void Function::remember(const Executable &executable) {
 }
 
 /// The arguments of `executable` in its order. One that a result replaces is
-/// copied: no call writes into an array of the caller's.
-static Result<std::vector<Buffer>> order(const Executable &executable,
-                                         const NamedBuffers &arguments) {
+/// copied where it is not `donated`: no call writes into an array of the
+/// caller's.
+static Result<std::vector<Buffer>>
+order(const Executable &executable, const NamedBuffers &arguments,
+      const std::set<std::string> &donated = {}) {
   std::vector<Buffer> ordered;
   for (const ProgramValue &value : executable.program().arguments)
     ordered.push_back(arguments.at(value.name));
   for (const ProgramValue &value : executable.program().results) {
-    if (value.alias < 0)
+    if (value.alias < 0 ||
+        donated.contains(
+            executable.program().arguments[size_t(value.alias)].name))
       continue;
     Buffer &argument = ordered[size_t(value.alias)];
     Result<Buffer> copy = Buffer::fromHost(
@@ -173,29 +148,36 @@ static Result<std::vector<Buffer>> order(const Executable &executable,
 // Calls
 //===----------------------------------------------------------------------===//
 
+std::vector<Buffer> Function::run(const NamedBuffers &arguments,
+                                  const std::set<std::string> &donated) {
+  if (options.buckets.empty()) {
+    Executable executable = watch->valueOf(executableFor(arguments));
+    std::vector<Buffer> ordered =
+        valueOf(order(executable, arguments, donated));
+    return valueOf(executable.run(ordered));
+  }
+  NamedBuffers found = watch->valueOf(model->run(arguments));
+  std::vector<Buffer> results;
+  // Several have an order, which any program tells: one compile of a size
+  // that has no bucket, and none where there is one result.
+  if (found.size() > 1 && outputs().empty())
+    watch->valueOf(executableFor(arguments));
+  if (found.size() == 1)
+    results.push_back(std::move(found.begin()->second));
+  else
+    for (const std::string &name : outputs())
+      results.push_back(found.at(name));
+  return results;
+}
+
 nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   std::vector<Buffer> results;
   {
     nb::gil_scoped_release release;
-    if (!options.buckets.empty()) {
-      NamedBuffers found = valueOf(model->run(call.arguments));
-      // Several have an order, which any program tells: one compile of a size
-      // that has no bucket, and none where there is one result.
-      if (found.size() > 1 && outputs().empty())
-        valueOf(executableFor(call.arguments));
-      if (found.size() == 1)
-        results.push_back(std::move(found.begin()->second));
-      else
-        for (const std::string &name : outputs())
-          results.push_back(found.at(name));
-    } else {
-      Executable executable = valueOf(executableFor(call.arguments));
-      std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
-      results = valueOf(executable.run(ordered));
-    }
+    results = run(call.arguments, {});
   }
-  warnings->issue();
+  watch->issue();
   if (results.size() == 1)
     return toArray(std::move(results.front()), call.framework);
   nb::list arrays;
@@ -204,13 +186,27 @@ nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   return nb::tuple(arrays);
 }
 
+std::vector<SharedResult>
+Function::callInPlace(const std::set<std::string> &donated,
+                      const nb::args &positional) {
+  Call call = bind(positional, {});
+  std::vector<SharedResult> results;
+  {
+    nb::gil_scoped_release release;
+    for (Buffer &result : run(call.arguments, donated))
+      results.push_back({std::make_shared<Buffer>(std::move(result))});
+  }
+  watch->issue();
+  return results;
+}
+
 void Function::prepare(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   {
     nb::gil_scoped_release release;
-    valueOf(executableFor(call.arguments));
+    watch->valueOf(executableFor(call.arguments));
   }
-  warnings->issue();
+  watch->issue();
 }
 
 std::vector<double> Function::time(double seconds, const nb::args &positional,
@@ -218,7 +214,7 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
   using Clock = std::chrono::steady_clock;
   Call call = bind(positional, named);
   nb::gil_scoped_release release;
-  Executable executable = valueOf(executableFor(call.arguments));
+  Executable executable = watch->valueOf(executableFor(call.arguments));
   std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
   std::vector<Buffer> results = valueOf(executable.run(ordered));
   std::vector<double> found;
@@ -245,9 +241,9 @@ void Function::save(const std::string &path,
     nb::gil_scoped_release release;
     CompileOptions choices = options;
     choices.specialisations = sets;
-    valueOf(compileToFile(model->source(), path, targets, choices));
+    watch->valueOf(compileToFile(model->source(), path, targets, choices));
   }
-  warnings->issue();
+  watch->issue();
 }
 
 //===----------------------------------------------------------------------===//
@@ -273,6 +269,15 @@ std::vector<std::pair<std::string, std::string>> Function::layers() {
     for (const LayerTypes &layer : last->program().layers)
       if (!layer.isFolded())
         found.emplace_back(layer.path, layer.computeType());
+  return found;
+}
+
+std::vector<std::pair<std::string, std::vector<int64_t>>> Function::shapes() {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> found;
+  std::lock_guard guard(lock);
+  if (last)
+    for (const ProgramValue &value : last->program().arguments)
+      found.emplace_back(value.name, value.type.shape);
   return found;
 }
 

@@ -8,6 +8,7 @@
 #define MPC_LIB_BINDINGS_PYTHON_FUNCTION_H
 
 #include "Arrays.h"
+#include "Watch.h"
 
 #include "mpc/JIT/Engine.h"
 #include "mpc/JIT/Signature.h"
@@ -17,24 +18,11 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace mpc::python {
-
-/// Warnings of compiles, kept until the interpreter may hear them. Any thread
-/// adds, without its lock.
-class Warnings {
-public:
-  void add(const Diagnostic &message);
-  /// Issues them as mpc.ModelWarning and forgets them. With the interpreter's
-  /// lock; throws where a filter makes an error of one.
-  void issue();
-
-private:
-  std::mutex lock;
-  std::vector<std::string> texts;
-};
 
 /// What is called: a model that compiles for the shapes that it gets, or a
 /// loaded file. Several threads may call it at once, which wait for each other
@@ -52,6 +40,11 @@ public:
   /// NumPy's.
   nanobind::object call(const nanobind::args &positional,
                         const nanobind::kwargs &named);
+  /// The same with results that know who shares them. Arguments of the names in
+  /// `donated` are written where a result takes their place: results of such a
+  /// call that are unique.
+  std::vector<SharedResult> callInPlace(const std::set<std::string> &donated,
+                                        const nanobind::args &positional);
   /// Compiles for the types of these arrays and runs nothing.
   void prepare(const nanobind::args &positional, const nanobind::kwargs &named);
   /// Milliseconds of runs on these arrays, one behind the other, for `seconds`
@@ -67,6 +60,9 @@ public:
   std::vector<std::string> outputs();
   /// (path, type of its results) of each layer, behind the first compile.
   std::vector<std::pair<std::string, std::string>> layers();
+  /// (name, shape) of each argument of the program that was used last; of a
+  /// file, or before the first compile, none.
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes();
   SpecialisationCounts counts() const;
 
 private:
@@ -75,13 +71,16 @@ private:
     Framework framework = Framework::NumPy;
   };
   Call bind(const nanobind::args &positional, const nanobind::kwargs &named);
+  /// Results in the model's order. Without the interpreter's lock.
+  std::vector<Buffer> run(const NamedBuffers &arguments,
+                          const std::set<std::string> &donated);
   /// The executable for such arguments. Without the interpreter's lock.
   Result<Executable> executableFor(const NamedBuffers &arguments);
   void remember(const Executable &executable);
 
   std::vector<ModelInput> declared;
-  std::shared_ptr<Warnings> warnings = std::make_shared<Warnings>();
   CompileOptions options;
+  std::shared_ptr<CompileWatch> watch = CompileWatch::over(options);
   /// One of both.
   std::optional<Model> model;
   std::optional<ExecutableFile> file;

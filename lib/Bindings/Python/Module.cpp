@@ -8,13 +8,16 @@
 
 #include "Errors.h"
 #include "Function.h"
+#include "Training.h"
 
 #include "mpc/JIT/BestPolicy.h"
+#include "mpc/JIT/PolicySummary.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -55,8 +58,39 @@ static ModelSource makeSource(const std::string &name, nb::bytes bytes) {
   return ModelSource::fromBytes(name, {std::as_bytes(data), owner});
 }
 
+static void addPolicies(nb::module_ &module) {
+  nb::class_<PolicySummary>(module, "PolicySummary")
+      .def_ro("name", &PolicySummary::name)
+      .def_ro("description", &PolicySummary::description)
+      .def_ro("algorithm", &PolicySummary::algorithm)
+      .def_ro("compute", &PolicySummary::compute)
+      .def_ro("store", &PolicySummary::store)
+      .def_ro("variable", &PolicySummary::variable)
+      .def_ro("accumulate", &PolicySummary::accumulate)
+      .def_ro("output", &PolicySummary::output);
+  module.def(
+      "best_policy",
+      [](const std::string &target) { return valueOf(bestPolicy(target)); },
+      nb::arg("target"));
+  module.def("builtin_policies", &builtinPolicies);
+  module.def(
+      "read_policy",
+      [](const std::string &name) { return valueOf(summarisePolicy(name)); },
+      nb::arg("name_or_path"));
+  module.def(
+      "parse_policy",
+      [](const std::string &json, const std::string &where) {
+        return valueOf(summarisePolicyText(json, where));
+      },
+      nb::arg("json"), nb::arg("where"));
+}
+
 NB_MODULE(_mpc, module) {
   registerErrors();
+  nb::enum_<Framework>(module, "Framework")
+      .value("NumPy", Framework::NumPy)
+      .value("PyTorch", Framework::PyTorch)
+      .value("JAX", Framework::Jax);
 
   nb::class_<Device>(module, "Device")
       .def_prop_ro("name", &Device::name)
@@ -71,12 +105,23 @@ NB_MODULE(_mpc, module) {
       nb::arg("device"));
 
   nb::class_<ModelSource>(module, "ModelSource")
-      .def_prop_ro("name", &ModelSource::name);
+      .def_prop_ro("name", &ModelSource::name)
+      .def_prop_ro("is_file", &ModelSource::isFile)
+      .def("read", [](const ModelSource &source) {
+        SourceBytes read = valueOf(source.read());
+        return nb::bytes(read.bytes.data(), read.bytes.size());
+      });
+  nb::class_<SharedResult>(module, "SharedResult")
+      .def_prop_ro("is_unique", &SharedResult::isUnique)
+      .def("to_array", [](const SharedResult &result, Framework framework) {
+        return toArray(result, framework);
+      });
   module.def(
       "source_file", [](const std::string &path) { return ModelSource(path); },
       nb::arg("path"));
   module.def("source_bytes", &makeSource, nb::arg("name"), nb::arg("bytes"));
 
+  addTraining(module);
   nb::class_<CompileOptions>(module, "CompileOptions")
       .def(nb::init<>())
       .def_rw("policy", &CompileOptions::policy)
@@ -90,6 +135,7 @@ NB_MODULE(_mpc, module) {
       .def_rw("use_cache", &CompileOptions::useCache)
       .def_rw("max_memory", &CompileOptions::maxMemory)
       .def_rw("threads", &CompileOptions::threads)
+      .def_rw("training", &CompileOptions::training, nb::arg().none())
       .def_prop_rw(
           "relaxed_rounding",
           [](const CompileOptions &options) {
@@ -120,16 +166,14 @@ NB_MODULE(_mpc, module) {
       .def(nb::init<const Engine &, const ModelSource &, CompileOptions>())
       .def(nb::init<const Device &, const std::string &>())
       .def("__call__", &Function::call)
+      .def("call_in_place", &Function::callInPlace)
       .def("prepare", &Function::prepare)
       .def("time", &Function::time)
       .def("save", &Function::save)
       .def_prop_ro("inputs", &Function::inputs)
       .def_prop_ro("outputs", &Function::outputs)
       .def_prop_ro("layers", &Function::layers)
+      .def_prop_ro("shapes", &Function::shapes)
       .def_prop_ro("counts", &Function::counts);
-
-  module.def(
-      "best_policy",
-      [](const std::string &target) { return valueOf(bestPolicy(target)); },
-      nb::arg("target"));
+  addPolicies(module);
 }

@@ -13,7 +13,6 @@
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 #include <cstring>
@@ -50,19 +49,12 @@ static bool isExternal(const mpc_onnx::TensorProto &tensor) {
   return tensor.data_location() == kExternal;
 }
 
-std::variant<std::string, OnnxWeightsFailure>
-mpc::replaceOnnxWeights(const std::string &path,
-                        std::span<const OnnxWeight> weights,
-                        const std::string &folder) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                          /*RequiresNullTerminator=*/false);
-  if (!file)
-    return OnnxWeightsFailure{path,
-                              "cannot be read: " + file.getError().message()};
+std::variant<std::string, OnnxWeightsFailure> mpc::replaceOnnxWeights(
+    const std::string &path, std::span<const std::byte> bytes,
+    std::span<const OnnxWeight> weights, const std::string &folder) {
   mpc_onnx::ModelProto model;
-  if ((*file)->getBufferSize() > size_t(INT32_MAX) ||
-      !model.ParseFromArray((*file)->getBufferStart(),
-                            int((*file)->getBufferSize())))
+  if (bytes.size() > size_t(INT32_MAX) ||
+      !model.ParseFromArray(bytes.data(), int(bytes.size())))
     return OnnxWeightsFailure{path, "is no ONNX model"};
 
   llvm::StringMap<mpc_onnx::TensorProto *> tensors;
@@ -94,8 +86,8 @@ mpc::replaceOnnxWeights(const std::string &path,
           path,
           "keeps tensor '" + entry.first().str() +
               "' in a file beside it; export into the model's own folder"};
-  std::string bytes;
-  if (!model.SerializeToString(&bytes))
+  std::string result;
+  if (!model.SerializeToString(&result))
     return OnnxWeightsFailure{path, "takes more than 2 GB with its weights"};
-  return bytes;
+  return result;
 }

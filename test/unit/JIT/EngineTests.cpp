@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -64,6 +65,37 @@ TEST_F(EngineTest, CompilesAndRuns) {
     EXPECT_EQ(y[1], 0);
     EXPECT_EQ(y[2], 49.5f);
     EXPECT_EQ(y[3], 0);
+  }
+}
+
+TEST_F(EngineTest, EndsWhereItIsAskedToStop) {
+  // As often as a whole compile asks, so that each question is once the one
+  // that ends it.
+  std::atomic<int> asked = 0;
+  CompileOptions options;
+  options.useCache = false;
+  options.shouldStop = [&] {
+    ++asked;
+    return false;
+  };
+  ASSERT_TRUE(engine.compile(path, options).ok());
+  int questions = asked;
+  ASSERT_GT(questions, 5);
+  for (int last = 1; last <= questions; ++last) {
+    asked = 0;
+    std::vector<Diagnostic> heard;
+    options.shouldStop = [&] { return ++asked >= last; };
+    options.onDiagnostic = [&](const Diagnostic &message) {
+      heard.push_back(message);
+    };
+    Result<Executable> model = engine.compile(path, options);
+    // Time decides how often a wait asks.
+    if (asked < last)
+      continue;
+    ASSERT_FALSE(model.ok()) << last;
+    EXPECT_EQ(model.status().code(), StatusCode::Unavailable) << last;
+    EXPECT_EQ(model.status().text(), "was stopped by the caller") << last;
+    EXPECT_TRUE(heard.empty()) << last;
   }
 }
 

@@ -17,7 +17,9 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <span>
 #include <stdexcept>
+#include <string_view>
 
 using namespace mpc;
 
@@ -186,6 +188,21 @@ TEST_P(TrainerPolicyTest, HalvesAreTheWholeStep) {
   }
   EXPECT_TRUE(sameBits(*whole.weights(), *halves.weights()));
   EXPECT_EQ(whole.takeMetrics()->loss, halves.takeMetrics()->loss);
+}
+
+TEST_F(TrainerTest, TrainsWhatLiesInMemory) {
+  std::string_view text(kModel);
+  ModelSource source = ModelSource::fromBytes(
+      "memory.mlir", SourceBytes::copyOf(std::as_bytes(std::span(text))));
+  Dataset data = points(64, 3);
+  FitOptions choices;
+  Trainer fromFile = makeTrainer(options("mixed_float16"));
+  Result<Trainer> fromBytes = Trainer::create(*Device::cpu({.threads = 2}),
+                                              source, options("mixed_float16"));
+  ASSERT_TRUE(fromBytes.ok()) << fromBytes.status().toString();
+  fit(fromFile, data, choices);
+  fit(*fromBytes, data, choices);
+  EXPECT_TRUE(sameBits(*fromFile.state(), *fromBytes->state()));
 }
 
 /// The first batch of `data`.

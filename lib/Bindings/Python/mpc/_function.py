@@ -9,7 +9,10 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from . import _mpc
+from . import _mpc, _program
+from ._errors import InvalidArgument
+from ._policy import Policy, PolicyLike, as_policy, for_target
+from ._reports import CheckReport, Explanation
 from ._source import source
 
 _engines: dict[tuple[str, int], tuple[_mpc.Device, _mpc.Engine]] = {}
@@ -31,15 +34,17 @@ class Function:
     Call it with one array per input, by position or by name: NumPy, PyTorch, JAX or anything with
     DLPack or the buffer protocol, in host memory, of the model's types. Contiguous arrays are read
     where they lie; results are new arrays of the framework that the inputs came from, one or a
-    tuple of several. Shapes that are new are compiled for (tens of milliseconds to seconds). Calls
-    release the interpreter's lock and may come from several threads.
+    tuple of several. Shapes that are new are compiled for (tens of milliseconds to seconds), which
+    Ctrl-C ends. Every member releases the interpreter's lock while it compiles or runs, and may be
+    called from several threads.
 
     Raises `mpc.InvalidArgument` where an input is missing or has another type, and what a compile
     raises.
     """
 
-    def __init__(self, made: _mpc.Function, policy: str):
-        self._made, self._policy = made, policy
+    def __init__(self, made: _mpc.Function, policy: Policy | None, model: _mpc.ModelSource, flags: Sequence[str]):
+        # `flags` are those of the program mpc for the same compile.
+        self._made, self._policy, self._model, self._flags = made, policy, model, list(flags)
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         return self._made(*arrays, **named)
@@ -55,6 +60,44 @@ class Function:
         times = self._made.time(seconds, *arrays, **named)
         return {"median": statistics.median(times), "least": min(times), "runs": len(times)}
 
+    def explain(self, *arrays: Any, **named: Any) -> Explanation:
+        """In which type each op computes, why, and in which kernel; a notebook shows it as tables.
+
+        For arrays of these shapes; without arrays for those that it was compiled for last. Runs the
+        program mpc of the package. Raises `mpc.InvalidArgument` where extents that are the caller's
+        are not known, or the function was loaded from a file.
+        """
+        if self._policy is None:
+            raise InvalidArgument(self._model.name, "was loaded from a file; explain the model that it was made from")
+        if arrays or named:
+            self.compile(*arrays, **named)
+        return Explanation(_program.run("explain", self._model, [*self._flags, *self._dims()]))
+
+    def _dims(self) -> list[str]:
+        """Flags for the symbolic extents, as the last compile had them."""
+        shapes, flags = dict(self._made.shapes), []
+        for value in self._made.inputs:
+            for extent, symbol, found in zip(value.shape, value.symbols, shapes.get(value.name, ())):
+                flag = f"--dim={symbol}={found}"
+                if extent < 0 and symbol and flag not in flags:
+                    flags.append(flag)
+        return [flag for flag in flags if flag not in self._flags]
+
+    def check(self, *arrays: Any, per_op: bool = False, **named: Any) -> CheckReport:
+        """How far the results on these arrays are from float64, and whether that is within what the
+        policy's types can do; with `per_op` the same of each op. Without arrays inputs are drawn.
+
+        Runs the program mpc of the package, which executes the model once in float64: seconds to
+        minutes. The report is true where every output is within its tolerance.
+        """
+        inputs = [value.name for value in self._made.inputs]
+        if len(arrays) > len(inputs):
+            raise InvalidArgument(self._model.name, f"takes {len(inputs)} inputs, not {len(arrays)}")
+        given = {**dict(zip(inputs, arrays)), **named}
+        flags = [*self._flags, *(["--per-op"] if per_op else []), *([] if given else self._dims())]
+        with _program.arrays_file(given) as file:
+            return CheckReport(_program.run("check", self._model, [*flags, *(["--inputs", file] if given else [])]))
+
     def save(self, path: str | os.PathLike[str], targets: str | Sequence[str] = "cpu:native",
              dims: Iterable[Mapping[str, int]] = ()) -> None:
         """Writes an .mpcx file, which `mpc.load`, `mpc run` and C++ hosts read.
@@ -66,8 +109,8 @@ class Function:
         self._made.save(os.fspath(path), wanted, [dict(one) for one in dims])
 
     @property
-    def policy(self) -> str:
-        """The policy it is compiled under; what stood for "auto"."""
+    def policy(self) -> Policy | None:
+        """The policy it is compiled under, of "auto" what that stood for; None of a loaded file."""
         return self._policy
 
     @property
@@ -94,10 +137,28 @@ class Function:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{i.name}: {i.dtype}{[e if e >= 0 else (s or '?') for e, s in zip(i.shape, i.symbols)]}"
                            for i in self.inputs)
-        return f"<mpc.Function({inputs}) in {self._policy}>"
+        return f"<mpc.Function({inputs}) in {self._policy or 'a file'}>"
 
 
-def compile(model: Any, *example: Any, policy: str = "auto", device: str | None = None,
+def choose(policy: PolicyLike | None, device: str | None, overrides: Mapping[str, str] | Iterable[tuple[str, str]],
+           dims: Mapping[str, int] | None, batch: int | None, rounding: str, threads: int,
+           cache: bool) -> tuple[_mpc.Device, _mpc.CompileOptions, Policy]:
+    """What compiles of functions and of training steps have in common."""
+    if rounding not in ("strict", "relaxed"):
+        raise ValueError(f'rounding is "{rounding}", neither "strict" nor "relaxed"')
+    made, _ = _engine(device, threads)
+    options = _mpc.CompileOptions()
+    chosen = for_target(as_policy(policy), f"cuda:{made.architecture}" if made.architecture else "")
+    options.policy = chosen.for_compiler()
+    options.sets = list(overrides.items() if isinstance(overrides, Mapping) else overrides)
+    options.dims = dict(dims or {})
+    options.batch = batch
+    options.relaxed_rounding = rounding == "relaxed"
+    options.use_cache = cache
+    return made, options, chosen
+
+
+def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device: str | None = None,
             overrides: Mapping[str, str] | Iterable[tuple[str, str]] = (),
             dims: Mapping[str, int] | None = None, batch: int | None = None,
             buckets: Mapping[str, Sequence[int]] | None = None, rounding: str = "strict",
@@ -109,9 +170,11 @@ def compile(model: Any, *example: Any, policy: str = "auto", device: str | None 
     `torch.nn.Module` or a JAX function; the last two are traced on `example`. Given an `example`,
     it is compiled for its shapes now, else at the first call.
 
-    `policy`: a built-in policy's name, a path that ends in .json, or "auto" for what suits the
-    device. `overrides`: types for ops, layers or names: `{"layer:encoder/.*": "float32"}`.
-    `device`: "cpu" (default), "cuda" or "cuda:N". `dims`, `batch`: extents of symbolic dimensions.
+    `policy`: an `mpc.Policy` or what makes one: a built-in policy's name, a path that ends in .json,
+    or "auto" for what suits the device; None takes that of `with mpc.policy(...)`, else the global
+    one, which is "auto" unless `mpc.set_global_policy` was called. `overrides`: types for ops, layers
+    or names: `{"layer:encoder/.*": "float32"}`. `device`: "cpu" (default), "cuda" or "cuda:N".
+    `dims`, `batch`: extents of symbolic dimensions.
     `buckets`: extents that calls are padded to. `rounding`: "strict" executes every cast, "relaxed"
     may drop one that is undone inside a kernel. `threads`: most that a run uses, 0 for all cores.
     `max_memory`: most bytes that the program may need, 0 for no limit. `dump_dir`: a folder that
@@ -120,21 +183,17 @@ def compile(model: Any, *example: Any, policy: str = "auto", device: str | None 
     Raises `mpc.InvalidArgument` for a wrong model, policy or argument, `mpc.NotFound` for a file
     that is not there, `mpc.Unavailable` for a device that this machine lacks.
     """
-    if rounding not in ("strict", "relaxed"):
-        raise ValueError(f'rounding is "{rounding}", neither "strict" nor "relaxed"')
-    made, engine = _engine(device, threads)
-    options = _mpc.CompileOptions()
-    target = f"cuda:{made.architecture}" if made.architecture else ""
-    options.policy = _mpc.best_policy(target) if policy == "auto" else os.fspath(policy)
-    options.sets = list(overrides.items() if isinstance(overrides, Mapping) else overrides)
-    options.dims = dict(dims or {})
+    _, options, chosen = choose(policy, device, overrides, dims, batch, rounding, threads, cache)
+    _, engine = _engine(device, threads)
     options.buckets = {name: list(extents) for name, extents in (buckets or {}).items()}
-    options.batch = batch
-    options.relaxed_rounding = rounding == "relaxed"
     options.max_memory = max_memory
     options.dump_dir = os.fspath(dump_dir)
-    options.use_cache = cache
-    function = Function(_mpc.Function(engine, source(model, example), options), options.policy)
+    read = source(model, example)
+    flags = [f"--policy={options.policy}", f"--device={device or 'cpu'}", f"--rounding={rounding}",
+             *(f"--set={key}={kind}" for key, kind in options.sets),
+             *(f"--dim={name}={extent}" for name, extent in options.dims.items()),
+             *([f"--batch={batch}"] if batch else []), *([f"--threads={threads}"] if threads else [])]
+    function = Function(_mpc.Function(engine, read, options), chosen, read, flags)
     return function.compile(*example) if example else function
 
 
@@ -143,4 +202,5 @@ def load(path: str | os.PathLike[str], *, device: str | None = None, threads: in
     you trust. Raises `mpc.NotFound` where there is no such file or it is damaged, and
     `mpc.InvalidArgument` at a call for shapes that the file lacks."""
     made, _ = _engine(device, threads)
-    return Function(_mpc.Function(made, os.fspath(path)), "as compiled")
+    flags = [f"--device={device or 'cpu'}", *([f"--threads={threads}"] if threads else [])]
+    return Function(_mpc.Function(made, os.fspath(path)), None, _mpc.source_file(os.fspath(path)), flags)

@@ -15,6 +15,8 @@ from ._errors import InvalidArgument
 
 def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
     """A source for a path, ONNX bytes, `.mlir` text, a torch module or a JAX function."""
+    if isinstance(model, _mpc.ModelSource):
+        return model
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _from_bytes(bytes(model))
     if isinstance(model, str) and "\n" in model:
@@ -23,7 +25,7 @@ def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
         return _mpc.source_file(os.fspath(model))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
-        return _mpc.source_bytes(f"{type(model).__name__}.onnx", _export_torch(torch, model, example))
+        return _mpc.source_bytes(f"{type(model).__name__}.onnx", export_torch(torch, model, example))
     if callable(model) and "jax" in sys.modules:
         return _mpc.source_bytes(f"{getattr(model, '__name__', 'function')}.mlir", _trace_jax(model, example))
     raise InvalidArgument("model", f"is a {type(model).__name__}, none of a path, ONNX bytes, .mlir text, "
@@ -37,13 +39,15 @@ def _from_bytes(data: bytes) -> _mpc.ModelSource:
     return _mpc.source_bytes("model.onnx", data)
 
 
-def _need(example: Sequence[Any], what: str) -> None:
+def need(example: Sequence[Any], what: str) -> None:
+    """Raises where there is nothing to trace `what` on."""
     if not example:
         raise InvalidArgument("model", f"is {what}, which is traced: give an array for each of its inputs")
 
 
-def _export_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
-    _need(example, "a torch.nn.Module")
+def export_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
+    """The module as ONNX, as it is called in inference."""
+    need(example, "a torch.nn.Module")
     training, buffer = module.training, io.BytesIO()
     try:
         # The exporter by tracing needs no package but torch.
@@ -57,5 +61,5 @@ def _export_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
 def _trace_jax(function: Any, example: Sequence[Any]) -> bytes:
     import jax
 
-    _need(example, "a JAX function")
+    need(example, "a JAX function")
     return jax.jit(function, keep_unused=True).lower(*example).as_text().encode()

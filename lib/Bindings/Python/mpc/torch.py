@@ -25,6 +25,7 @@ from . import _function
 from ._aten import TABLE
 from ._errors import ModelWarning
 from ._graph import Graph, is_symbolic, why_not
+from ._policy import as_policy
 
 _aten = torch.ops.aten
 
@@ -195,6 +196,8 @@ def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, An
     `mpc.ModelWarning` says.
     """
     chosen = dict(options or {})
+    # A backward graph may be compiled where another policy is in force.
+    chosen["policy"] = as_policy(chosen.get("policy"))
 
     def compiler(text: str) -> Callable[..., Any]:
         return _function.compile(text, **chosen)._made

@@ -1,0 +1,287 @@
+//===- Training.cpp - a model in training ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Training.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string_view>
+
+namespace nb = nanobind;
+using namespace mpc;
+using namespace mpc::python;
+
+/// What Trainer::gradients() has behind a parameter's name.
+static constexpr std::string_view kSuffix = ".gradient";
+
+static std::vector<NamedTensor> toTensors(const nb::dict &arrays,
+                                          std::string_view suffix = {}) {
+  std::vector<NamedTensor> tensors;
+  for (auto [key, array] : arrays) {
+    auto name = nb::cast<std::string>(key);
+    tensors.push_back({name + std::string(suffix), toBuffer(array, name)});
+  }
+  return tensors;
+}
+
+static Training::Metrics toTuple(const TrainingMetrics &metrics) {
+  return {metrics.loss, metrics.accuracy, metrics.batches};
+}
+
+//===----------------------------------------------------------------------===//
+// Making
+//===----------------------------------------------------------------------===//
+
+Training::Training(const Device &device, const ModelSource &model,
+                   CompileOptions options, const nb::dict &values,
+                   uint64_t seed) {
+  for (NamedTensor &value : toTensors(values))
+    options.inputValues[value.name] = std::move(value.data);
+  watch = CompileWatch::over(options);
+  {
+    nb::gil_scoped_release release;
+    trainer = std::make_unique<Trainer>(
+        watch->valueOf(Trainer::create(device, model, options, seed)));
+  }
+  watch->issue();
+}
+
+std::vector<ProgramValue> Training::batchTypes() const {
+  std::span<const ProgramValue> types = trainer->batchTypes();
+  return {types.begin(), types.end()};
+}
+
+std::vector<ProgramValue> Training::arguments() const {
+  return trainer->program().arguments;
+}
+
+std::vector<std::pair<std::string, std::string>> Training::layers() const {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const LayerTypes &layer : trainer->program().layers)
+    if (!layer.isFolded())
+      found.emplace_back(layer.path, layer.computeType());
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+std::vector<Buffer> Training::toBatch(const nb::args &arrays) const {
+  std::span<const ProgramValue> types = trainer->batchTypes();
+  std::vector<Buffer> batch;
+  batch.reserve(arrays.size());
+  for (size_t i = 0; i < arrays.size(); ++i)
+    batch.push_back(toBuffer(arrays[i], i < types.size()
+                                            ? types[i].name
+                                            : "argument " + std::to_string(i)));
+  return batch;
+}
+
+void Training::step(const nb::args &batch) {
+  std::vector<Buffer> buffers = toBatch(batch);
+  {
+    nb::gil_scoped_release release;
+    watch->check(trainer->step(buffers));
+  }
+  watch->issue();
+}
+
+void Training::forwardBackward(const nb::args &batch) {
+  std::vector<Buffer> buffers = toBatch(batch);
+  {
+    nb::gil_scoped_release release;
+    watch->check(trainer->forwardBackward(buffers));
+  }
+  watch->issue();
+}
+
+void Training::apply() {
+  {
+    nb::gil_scoped_release release;
+    watch->check(trainer->apply());
+  }
+  watch->issue();
+}
+
+static GradientForm formOf(bool unscaled) {
+  return unscaled ? GradientForm::Unscaled : GradientForm::Scaled;
+}
+
+nb::dict Training::gradients(bool unscaled, Framework framework) {
+  std::vector<NamedTensor> found;
+  {
+    nb::gil_scoped_release release;
+    found = watch->valueOf(trainer->gradients(formOf(unscaled)));
+  }
+  return toArrays(std::move(found), framework, kSuffix.size());
+}
+
+void Training::setGradients(const nb::dict &gradients, bool unscaled) {
+  std::vector<NamedTensor> tensors = toTensors(gradients, kSuffix);
+  nb::gil_scoped_release release;
+  watch->check(trainer->setGradients(tensors, formOf(unscaled)));
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers and state
+//===----------------------------------------------------------------------===//
+
+Training::Metrics Training::metrics() {
+  nb::gil_scoped_release release;
+  return toTuple(watch->valueOf(trainer->takeMetrics()));
+}
+
+std::tuple<double, int64_t, std::string> Training::lossScale() {
+  nb::gil_scoped_release release;
+  LossScaleReport report = watch->valueOf(trainer->lossScale());
+  return {report.scale, report.skippedSteps, report.overflowed};
+}
+
+std::map<std::string, double> Training::scalerState() {
+  nb::gil_scoped_release release;
+  std::map<std::string, double> numbers;
+  for (const NamedNumber &number :
+       watch->valueOf(trainer->lossScaleState(LossScaleNames::Torch)))
+    numbers[number.name] = number.value;
+  return numbers;
+}
+
+void Training::setScalerState(const std::map<std::string, double> &numbers) {
+  nb::gil_scoped_release release;
+  std::vector<NamedNumber> given;
+  given.reserve(numbers.size());
+  for (const auto &[name, value] : numbers)
+    given.push_back({name, value});
+  watch->check(trainer->setLossScaleState(given));
+}
+
+nb::dict Training::toArrays(std::vector<NamedTensor> tensors,
+                            Framework framework, size_t suffix) const {
+  nb::dict arrays;
+  for (NamedTensor &tensor : tensors) {
+    std::string name(tensor.name, 0, tensor.name.size() - suffix);
+    arrays[nb::cast(name)] = toArray(std::move(tensor.data), framework);
+  }
+  return arrays;
+}
+
+nb::dict Training::state(Framework framework) {
+  std::vector<NamedTensor> found;
+  {
+    nb::gil_scoped_release release;
+    found = watch->valueOf(trainer->state());
+  }
+  return toArrays(std::move(found), framework);
+}
+
+void Training::setState(const nb::dict &arrays) {
+  std::vector<NamedTensor> tensors = toTensors(arrays);
+  nb::gil_scoped_release release;
+  watch->check(trainer->setState(tensors));
+}
+
+Training::Metrics Training::evaluate(const nb::dict &inputs,
+                                     nb::handle labels) {
+  std::vector<NamedTensor> tensors = toTensors(inputs);
+  Buffer wanted = toBuffer(labels, "labels");
+  TrainingMetrics metrics;
+  {
+    nb::gil_scoped_release release;
+    Dataset data = watch->valueOf(
+        Dataset::fromArrays(std::move(tensors), std::move(wanted)));
+    metrics = watch->valueOf(trainer->evaluate(data, Normalization()));
+  }
+  watch->issue();
+  return toTuple(metrics);
+}
+
+void Training::exportOnnx(const std::string &path) {
+  nb::gil_scoped_release release;
+  watch->check(trainer->exportOnnx(path));
+}
+
+//===----------------------------------------------------------------------===//
+// The extension
+//===----------------------------------------------------------------------===//
+
+static void addOptions(nb::module_ &module) {
+  nb::class_<LossOptions>(module, "LossOptions")
+      .def(nb::init<>())
+      .def_rw("kind", &LossOptions::kind)
+      .def_rw("output", &LossOptions::output)
+      .def_rw("labels", &LossOptions::labels)
+      .def_rw("label_smoothing", &LossOptions::labelSmoothing)
+      .def_rw("ignore_index", &LossOptions::ignoreIndex, nb::arg().none())
+      .def_rw("delta", &LossOptions::delta);
+  nb::class_<OptimizerOptions>(module, "OptimizerOptions")
+      .def(nb::init<>())
+      .def_rw("kind", &OptimizerOptions::kind)
+      .def_rw("form", &OptimizerOptions::form)
+      .def_rw("numbers", &OptimizerOptions::numbers)
+      .def_rw("weight_decay", &OptimizerOptions::weightDecay, nb::arg().none());
+  nb::class_<ScheduleOptions>(module, "ScheduleOptions")
+      .def(nb::init<>())
+      .def_rw("kind", &ScheduleOptions::kind)
+      .def_rw("base", &ScheduleOptions::base)
+      .def_rw("warmup", &ScheduleOptions::warmup)
+      .def_rw("steps", &ScheduleOptions::steps)
+      .def_rw("final", &ScheduleOptions::final)
+      .def_rw("period", &ScheduleOptions::period)
+      .def_rw("gamma", &ScheduleOptions::gamma);
+  nb::class_<TrainingOptions>(module, "TrainingOptions")
+      .def(nb::init<>())
+      .def_rw("loss", &TrainingOptions::loss)
+      .def_rw("optimizer", &TrainingOptions::optimizer)
+      .def_rw("schedule", &TrainingOptions::schedule)
+      .def_rw("loss_scale", &TrainingOptions::lossScale)
+      .def_rw("clip_norm", &TrainingOptions::clipNorm, nb::arg().none())
+      .def_rw("clip_value", &TrainingOptions::clipValue, nb::arg().none())
+      .def_rw("accumulate", &TrainingOptions::accumulate)
+      .def_rw("dropout", &TrainingOptions::dropout)
+      .def_rw("freeze", &TrainingOptions::freeze)
+      .def_rw("trainable", &TrainingOptions::trainable)
+      .def_rw("parameters", &TrainingOptions::parameters)
+      .def_rw("initial_seed", &TrainingOptions::initialSeed, nb::arg().none())
+      .def_rw("statistics_momentum", &TrainingOptions::statisticsMomentum);
+}
+
+void python::addTraining(nb::module_ &module) {
+  addOptions(module);
+  nb::class_<ProgramValue>(module, "Value")
+      .def_ro("name", &ProgramValue::name)
+      .def_ro("role", &ProgramValue::role)
+      .def_ro("field", &ProgramValue::field)
+      .def_prop_ro("shape",
+                   [](const ProgramValue &value) { return value.type.shape; })
+      .def_prop_ro("dtype", [](const ProgramValue &value) {
+        return std::string(elementTypeName(value.type.element));
+      });
+  nb::class_<Training>(module, "Training")
+      .def(nb::init<const Device &, const ModelSource &, CompileOptions,
+                    const nb::dict &, uint64_t>())
+      .def_prop_ro("batch_types", &Training::batchTypes)
+      .def_prop_ro("arguments", &Training::arguments)
+      .def_prop_ro("layers", &Training::layers)
+      .def("step", &Training::step)
+      .def("forward_backward", &Training::forwardBackward)
+      .def("apply", &Training::apply)
+      .def("gradients", &Training::gradients)
+      .def("set_gradients", &Training::setGradients)
+      .def("metrics", &Training::metrics)
+      .def("loss_scale", &Training::lossScale)
+      .def("scaler_state", &Training::scalerState)
+      .def("set_scaler_state", &Training::setScalerState)
+      .def("state", &Training::state)
+      .def("set_state", &Training::setState)
+      .def("evaluate", &Training::evaluate)
+      .def("export_onnx", &Training::exportOnnx);
+}

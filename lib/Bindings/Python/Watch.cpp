@@ -1,0 +1,67 @@
+//===- Watch.cpp - compiles as the interpreter hears them -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Watch.h"
+
+#include <utility>
+
+namespace nb = nanobind;
+using namespace mpc;
+using namespace mpc::python;
+
+std::shared_ptr<CompileWatch> CompileWatch::over(CompileOptions &options) {
+  auto watch = std::make_shared<CompileWatch>();
+  options.onDiagnostic = [watch](const Diagnostic &message) {
+    watch->add(message);
+  };
+  options.shouldStop = [watch] { return watch->interrupted(); };
+  return watch;
+}
+
+void CompileWatch::add(const Diagnostic &message) {
+  if (message.severity != Diagnostic::Severity::Warning)
+    return;
+  std::lock_guard guard(lock);
+  texts.push_back(message.where + ": " + message.text);
+}
+
+void CompileWatch::issue() {
+  std::vector<std::string> heard;
+  {
+    std::lock_guard guard(lock);
+    heard.swap(texts);
+  }
+  if (heard.empty())
+    return;
+  nb::object category =
+      nb::module_::import_("mpc._errors").attr("ModelWarning");
+  for (const std::string &text : heard)
+    if (PyErr_WarnEx(category.ptr(), text.c_str(), 1) < 0)
+      throw nb::python_error();
+}
+
+bool CompileWatch::interrupted() {
+  nb::gil_scoped_acquire interpreter;
+  if (PyErr_CheckSignals() == 0)
+    return false;
+  std::lock_guard guard(lock);
+  raised = std::make_exception_ptr(nb::python_error());
+  raisedIn = std::this_thread::get_id();
+  return true;
+}
+
+void CompileWatch::raiseInterrupt() {
+  std::exception_ptr error;
+  {
+    std::lock_guard guard(lock);
+    // Who waited for the same compile in another thread was not interrupted.
+    if (!raised || raisedIn != std::this_thread::get_id())
+      return;
+    error = std::exchange(raised, nullptr);
+  }
+  nb::gil_scoped_acquire interpreter;
+  std::rethrow_exception(error);
+}

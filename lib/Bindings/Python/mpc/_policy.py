@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Precision policies as objects, and the one that stands where none is given."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import hashlib
+import json
+import os
+import pathlib
+import re
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Union
+
+from . import _mpc
+from ._errors import InvalidArgument, NotFound
+
+PolicyLike = Union[str, "os.PathLike[str]", Mapping[str, Any], "Policy"]
+
+_lock = threading.Lock()
+_folder: tempfile.TemporaryDirectory[str] | None = None
+
+
+class Policy:
+    """In which type each op computes. A value that never changes; any thread may use it.
+
+    `policy` is a built-in policy's name ("mixed_float16", ...; `Policy.names()` lists them), "auto"
+    for what suits the device, a path that ends in .json, or the fields of such a file
+    (docs/Policies.md) as a mapping. `overrides` give types to ops, layers or names
+    (`{"layer:encoder/.*": "float32", "op:softmax": "bfloat16"}`), `layers` policies to layers
+    (`{"head": "float32"}`); both are added to what the policy has.
+
+    It stands wherever a policy's name does. Raises `mpc.InvalidArgument` where the policy does not
+    exist or a field is wrong, `mpc.NotFound` where the file is not there.
+    """
+
+    __slots__ = ("_builtin", "_fields", "_summary")
+
+    def __init__(self, policy: PolicyLike, *, overrides: Mapping[str, str] | None = None,
+                 layers: Mapping[str, Any] | None = None, name: str | None = None):
+        self._builtin: str | None = None
+        self._fields: dict[str, Any] = {}
+        self._summary: _mpc.PolicySummary | None = None
+        if isinstance(policy, Policy):
+            self._builtin, self._fields = policy._builtin, dict(policy._fields)
+        elif isinstance(policy, Mapping):
+            self._fields = json.loads(json.dumps(dict(policy)))
+        elif os.fspath(policy).endswith(".json"):
+            self._fields = _read(os.fspath(policy))
+        else:
+            self._builtin = os.fspath(policy)
+        if set(self._fields) == {"extends"}:
+            self._builtin, self._fields = str(self._fields["extends"]), {}
+        self._change(overrides, layers, name)
+        self._check()
+
+    def _change(self, overrides: Mapping[str, str] | None, layers: Mapping[str, Any] | None,
+                name: str | None) -> None:
+        if not overrides and not layers and name is None:
+            return
+        if self._builtin == "auto":
+            raise InvalidArgument("policy 'auto'", "stands for another one and cannot be changed; name that")
+        if self._builtin is not None:
+            self._fields = {"name": f"{self._builtin}_changed", "extends": self._builtin}
+            self._builtin = None
+        if name is not None:
+            self._fields["name"] = name
+        for field, more in (("overrides", overrides), ("layers", layers)):
+            if more:
+                self._fields[field] = {**self._fields.get(field, {}), **more}
+
+    def _check(self) -> None:
+        if self._builtin is None:
+            self._fields.setdefault("name", "policy")
+            self._summary = _mpc.parse_policy(self.to_json(), str(self._fields["name"]))
+        elif self._builtin != "auto":
+            self._summary = _mpc.read_policy(self._builtin)
+
+    @staticmethod
+    def names() -> list[str]:
+        """The built-in policies."""
+        return _mpc.builtin_policies()
+
+    @classmethod
+    def from_json(cls, text: str) -> Policy:
+        """The policy of a policy file's text. `from_json(p.to_json()) == p`."""
+        try:
+            fields = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidArgument("policy", f"is no JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise InvalidArgument("policy", f"is a JSON {type(fields).__name__}, not an object")
+        return cls(fields)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """A policy file's text, which `mpc --policy FILE.json` reads as well."""
+        fields = self._fields if self._builtin is None else {"extends": self._builtin}
+        return json.dumps(fields, indent=indent)
+
+    def _known(self) -> _mpc.PolicySummary:
+        return self._summary or _mpc.read_policy(_mpc.best_policy(""))
+
+    @property
+    def name(self) -> str:
+        return self._builtin or str(self._fields["name"])
+
+    @property
+    def compute_dtype(self) -> str:
+        """Type in which products are computed: "float16", ...; of "auto" that of this machine's CPU."""
+        return self._known().compute
+
+    @property
+    def variable_dtype(self) -> str:
+        """Type in which parameters are kept."""
+        return self._known().variable
+
+    @property
+    def store_dtype(self) -> str:
+        """Type of values between kernels."""
+        return self._known().store
+
+    @property
+    def accumulate_dtype(self) -> str:
+        """Type in which products are summed."""
+        return self._known().accumulate
+
+    @property
+    def output_dtype(self) -> str:
+        """Type that outputs and losses are rounded to."""
+        return self._known().output
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """Types of ops, layers and names, as the constructor takes them."""
+        return dict(self._fields.get("overrides", {}))
+
+    @property
+    def layers(self) -> dict[str, Any]:
+        """Policies of layers, as the constructor takes them."""
+        return dict(self._fields.get("layers", {}))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return self._builtin == other
+        return isinstance(other, Policy) and (self._builtin, self._fields) == (other._builtin, other._fields)
+
+    def __hash__(self) -> int:
+        return hash(self._builtin or json.dumps(self._fields, sort_keys=True))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<mpc.Policy {self.name!r}: computes in {self.compute_dtype}, variables in {self.variable_dtype}>"
+
+    def for_compiler(self) -> str:
+        """A name or the path of a file, which lives as long as the process."""
+        return self._builtin if self._builtin is not None else _write(self.name, self.to_json())
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotFound(path, f"cannot be read: {error.strerror}") from None
+    _mpc.parse_policy(text, path)
+    fields: dict[str, Any] = json.loads(text)
+    fields.setdefault("name", pathlib.Path(path).stem)
+    return fields
+
+
+def _write(name: str, text: str) -> str:
+    """The file of that content, written once. Compiles read it whenever a shape is new."""
+    global _folder
+    with _lock:
+        if _folder is None:
+            _folder = tempfile.TemporaryDirectory(prefix="mpc-policies-")
+        folder = pathlib.Path(_folder.name, hashlib.sha256(text.encode()).hexdigest()[:16])
+        path = folder / (re.sub(r"[^\w.-]", "_", name) + ".json")
+        if not path.exists():
+            folder.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return str(path)
+
+
+# ===----------------------------------------------------------------------=== #
+# The policy that stands where none is given
+# ===----------------------------------------------------------------------=== #
+
+_global = Policy("auto")
+_scoped: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("mpc_policy", default=None)
+
+
+def as_policy(policy: PolicyLike | None) -> Policy:
+    """`policy`, or where it is None that of the innermost `with mpc.policy(...)`, else the global one."""
+    if policy is None:
+        return _scoped.get() or _global
+    return policy if isinstance(policy, Policy) else Policy(policy)
+
+
+def for_target(policy: Policy, target: str) -> Policy:
+    """What "auto" stands for on `target`; any other policy as it is."""
+    return Policy(_mpc.best_policy(target)) if policy == "auto" else policy
+
+
+def set_global_policy(policy: PolicyLike) -> None:
+    """Sets the policy of functions that are compiled from now on without one of their own, in all
+    threads. At first it is "auto"."""
+    global _global
+    _global = Policy(policy)
+
+
+def global_policy() -> Policy:
+    """The policy that a function without one of its own would get here."""
+    return as_policy(None)
+
+
+@contextlib.contextmanager
+def policy(policy: PolicyLike) -> Iterator[Policy]:
+    """The policy of functions that are compiled inside, in this thread or task:
+
+        with mpc.policy("mixed_bfloat16"):
+            f = mpc.compile("model.onnx")
+    """
+    chosen = Policy(policy)
+    token = _scoped.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _scoped.reset(token)

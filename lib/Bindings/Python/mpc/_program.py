@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The program `mpc` beside the package, whose reports (explain, check) come from it as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _errors, _mpc
+
+_PATH = pathlib.Path(__file__).parent / "bin" / "mpc"
+# A check that does not hold is an answer.
+_DONE, _NOT_HELD = 0, 4
+
+
+def run(command: str, source: _mpc.ModelSource, flags: Sequence[str]) -> dict[str, Any]:
+    """The document of `mpc COMMAND MODEL FLAGS --json`. Raises what the program reports."""
+    with _model_file(source) as path:
+        return _run(command, path, source.name, flags)
+
+
+def _run(command: str, path: str, name: str, flags: Sequence[str]) -> dict[str, Any]:
+    if not _PATH.exists():
+        raise _errors.Unavailable(str(_PATH), "is not there: this package was made without the program mpc")
+    done = subprocess.run([str(_PATH), command, path, *flags, "--json", "--quiet"], capture_output=True, text=True,
+                          check=False)
+    # A model in memory lies in a file whose place says nothing.
+    said = done.stdout.replace(json.dumps(path)[1:-1], json.dumps(name)[1:-1])
+    documents = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    if done.returncode in (_DONE, _NOT_HELD) and documents and "errors" not in documents[-1]:
+        return dict(documents[-1])
+    errors = documents[-1].get("errors", []) if documents else []
+    if errors:
+        first, notes = errors[0], [f"{e['where']}: {e['text']}" for e in errors[1:]]
+        raise _errors.make(first["code"], first["where"], first["text"], notes)
+    raise _errors.Internal(f"mpc {command}", f"ended with exit code {done.returncode}: {done.stderr.strip()}")
+
+
+@contextlib.contextmanager
+def _model_file(source: _mpc.ModelSource) -> Iterator[str]:
+    """A path of the model; its own, or that of a copy that lives as long as the context."""
+    if source.is_file:
+        yield source.name
+        return
+    with tempfile.TemporaryDirectory(prefix="mpc-") as folder:
+        path = pathlib.Path(folder, pathlib.PurePath(source.name).name)
+        path.write_bytes(source.read())
+        yield str(path)
+
+
+@contextlib.contextmanager
+def arrays_file(arrays: Mapping[str, Any]) -> Iterator[str]:
+    """A path of an .npz file with `arrays`, which lives as long as the context."""
+    import numpy as np
+
+    with tempfile.TemporaryDirectory(prefix="mpc-") as folder:
+        path = pathlib.Path(folder, "inputs.npz")
+        np.savez(path, **{name: to_numpy(array) for name, array in arrays.items()})
+        yield str(path)
+
+
+def to_numpy(array: Any) -> Any:
+    """An array of any framework as NumPy's; bfloat16 as its bits where NumPy has no such type."""
+    import numpy as np
+
+    if type(array).__module__.startswith("torch"):
+        array = array.detach().cpu().contiguous()
+        if str(array.dtype) == "torch.bfloat16":
+            import torch
+
+            array = array.view(torch.uint16)
+        return array.numpy()
+    return np.asarray(array)

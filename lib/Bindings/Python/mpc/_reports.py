@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reports about compiled models: dictionaries that print as tables, in notebooks as HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+
+def _text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+                     for line in [columns, *rows])
+
+
+def _html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(tag: str, cells: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return (f"<table><caption>{html.escape(caption)}</caption><thead>{line('th', columns)}</thead>"
+            f"<tbody>{''.join(line('td', row) for row in rows)}</tbody></table>")
+
+
+class Report(Mapping[str, Any]):
+    """A JSON document of mpc, whose fields are `report["field"]`."""
+
+    def __init__(self, document: Mapping[str, Any]):
+        self._document = dict(document)
+
+    def __getitem__(self, field: str) -> Any:
+        return self._document[field]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._document)
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def to_json(self, indent: int | None = None) -> str:
+        return json.dumps(self._document, indent=indent)
+
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def _tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        parts = [self._title()]
+        for caption, columns, rows in self._tables():
+            if rows:
+                parts.append(f"{caption}\n{_text_table(columns, rows)}")
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        tables = "".join(_html_table(*table) for table in self._tables() if table[2])
+        return f"<div><p>{html.escape(self._title())}</p>{tables}</div>"
+
+
+def _type(op: Mapping[str, Any]) -> str:
+    compute, accumulate = op["compute"] or "", op["accumulate"]
+    return f"{compute}+{accumulate}" if accumulate and accumulate != compute else compute
+
+
+class Explanation(Report):
+    """In which type each op computes, and why: what `mpc explain --json` prints."""
+
+    @property
+    def ops(self) -> list[dict[str, Any]]:
+        """Of each op: `name`, `kind`, `layer`, `compute`, `results`, `rule`, `reason`, `kernel`, ..."""
+        return list(self["ops"])
+
+    @property
+    def kernels(self) -> list[dict[str, Any]]:
+        """The launches, in order: `name`, `kind`, `ops`, `bytes`, `flops`."""
+        return list(self["kernels"])
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        return list(self["warnings"])
+
+    def _title(self) -> str:
+        return f"{self['model']}: policy {self['policy']}, target {self['target']}"
+
+    def _tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        ops = [[op["name"], op["kind"], op["layer"] or "", _type(op), " ".join(op["storage"]), op["rule"] or "",
+                op["reason"] or "", op["kernel"] or ""] for op in self.ops]
+        kernels = [[k["name"], k["kind"], str(k["bytes"]), str(k["flops"]), " ".join(k["ops"])] for k in self.kernels]
+        warnings = [[w["code"], w["op"] or "", w["text"]] for w in self.warnings]
+        return [("ops", ["op", "kind", "layer", "compute", "stored", "rule", "reason", "kernel"], ops),
+                ("kernels", ["kernel", "kind", "bytes", "flops", "ops"], kernels),
+                ("warnings", ["code", "op", "text"], warnings)]
+
+
+class CheckReport(Report):
+    """How far a compiled model is from the float64 oracle: what `mpc check --json` prints.
+
+    True where every output is within its tolerance.
+    """
+
+    @property
+    def ok(self) -> bool:
+        return bool(self["ok"])
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """Of each output: `name`, `shape`, `type`, `max_abs_error`, `rms_relative_error`, `tolerance`, `ok`."""
+        return list(self["outputs"])
+
+    @property
+    def ops(self) -> list[dict[str, Any]]:
+        """With `per_op`, the same of each op, worst first."""
+        return list(self.get("ops", []))
+
+    def _title(self) -> str:
+        return f"{self['model']}: policy {self['policy']}: " + ("all checks held" if self.ok else "OVER TOLERANCE")
+
+    def _tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        def number(value: Any) -> str:
+            return "-" if value is None else f"{value:.2e}" if isinstance(value, (int, float)) else str(value)
+
+        def row(entry: Mapping[str, Any]) -> list[str]:
+            found = [number(entry.get(field)) for field in ("max_abs_error", "rms_relative_error", "tolerance")]
+            return [entry["name"], *found, "ok" if entry["ok"] else "OVER TOLERANCE"]
+
+        numbers = ["max abs error", "rms rel error", "tolerance", ""]
+        return [("outputs", ["output", *numbers], [row(o) for o in self.outputs]),
+                ("ops", ["op", *numbers], [row(o) for o in self.ops])]

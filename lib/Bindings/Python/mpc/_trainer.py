@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Training in mixed precision: `mpc.Trainer`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import Any
+
+from . import _function, _mpc, _optimizer, _training_models
+from ._errors import InvalidArgument
+from ._policy import Policy, PolicyLike
+
+_LOSSES = ("softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error", "mean_absolute_error", "huber",
+           "output")
+_INTEGERS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"}
+
+
+class Trainer:
+    """A model in training, compiled into one step of mixed precision.
+
+    `model` is one of
+
+    - a path (.onnx, .mlir), ONNX bytes or text;
+    - a `torch.nn.Module`, traced on `example`, which gets its parameters back by `sync()`. Parameters
+      that need no gradient and buffers stay as they are; dropouts are the `torch.nn.Dropout`s;
+    - a JAX loss, `loss(parameters, *batch)`, traced on `example`: the tree of parameters, then a
+      batch, the labels last. `loss` is not read then.
+
+    Options are those of `mpc train` (docs/Training.md): `loss`, `optimizer` and `schedule` are a
+    kind with fields behind commas ("adamw,beta2=0.95", "cosine,warmup=100,steps=2000");
+    `optimizer_numbers` are fields of the optimizer as well. `lr`, `weight_decay`, `clip_norm`,
+    `clip_value`, `accumulate` (batches per update), `loss_scale` ("dynamic", "static=1024", ...),
+    `dropout` (name of an op, value or layer to a probability), `freeze` and `trainable` (names or
+    regular expressions), `init` (a seed from which parameters are drawn). `seed` is dropout's.
+    `policy`, `overrides`, `device`, `dims`, `batch`, `rounding`, `threads` and `cache` are those of
+    `mpc.compile`.
+
+    Calls are the caller's to order: one thread at a time. They release the interpreter's lock.
+    Compiles (here, and where a part is needed first) end on Ctrl-C. Raises what `mpc.compile` does.
+    """
+
+    def __init__(self, model: Any, *example: Any, loss: str = "softmax_cross_entropy", optimizer: str = "adam",
+                 optimizer_numbers: Mapping[str, float] | None = None, lr: float = 1e-3,
+                 weight_decay: float | None = None, schedule: str = "constant", loss_scale: str = "",
+                 clip_norm: float | None = None, clip_value: float | None = None, accumulate: int = 1,
+                 dropout: Mapping[str, float] | None = None, freeze: Sequence[str] = (), trainable: Sequence[str] = (),
+                 init: int | None = None, seed: int = 0, policy: PolicyLike | None = None,
+                 overrides: Mapping[str, str] | Iterable[tuple[str, str]] = (), device: str | None = None,
+                 dims: Mapping[str, int] | None = None, batch: int | None = None, rounding: str = "strict",
+                 threads: int = 0, cache: bool = True):
+        training = _mpc.TrainingOptions()
+        _choose_loss(training.loss, loss)
+        _optimizer.choose_optimizer(training.optimizer, optimizer, optimizer_numbers or {})
+        training.optimizer.weight_decay = weight_decay
+        _choose_schedule(training.schedule, schedule, lr)
+        training.loss_scale = loss_scale
+        training.clip_norm, training.clip_value, training.accumulate = clip_norm, clip_value, accumulate
+        training.dropout = dict(dropout or {})
+        training.freeze, training.trainable, training.initial_seed = list(freeze), list(trainable), init
+        self._model = _training_models.read(model, example)
+        self._model.adjust(training)
+        self._options = training
+        made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads, cache)
+        options.training = training
+        self._made = _mpc.Training(made, self._model.source, options, self._model.values, seed)
+        arguments = self._made.arguments
+        self._names = [v.name for v in arguments if v.role == "parameter"]
+        self._statistics = [v.name for v in arguments if v.role == "statistics"]
+        self._order = self._model.order(self._names)
+        self._micro = 0
+
+    # ===------------------------------------------------------------------=== #
+    # Steps
+    # ===------------------------------------------------------------------=== #
+
+    def step(self, *batch: Any) -> None:
+        """Forward, backward and update on a batch: the inputs in order, then the labels, as arguments
+        or as one tuple or list. Under `accumulate` only the last batch of a window updates.
+
+        Arrays are in host memory and of the types of `batch_types`; integer labels of another width
+        are converted. On a GPU this enqueues the step and waits for nothing.
+        """
+        self._made.step(*self._arrays(batch))
+
+    def forward_backward(self, *batch: Any) -> None:
+        """The first half of a step: loss and gradients, which stay on the device."""
+        self._made.forward_backward(*self._arrays(batch))
+
+    def apply(self) -> None:
+        """The second half of a step: check, clip, update and the new loss scale."""
+        self._made.apply()
+
+    def gradients(self, unscaled: bool = True) -> dict[str, Any]:
+        """What `forward_backward` gave and `apply` has not read, by parameter; without the loss
+        scale in float32, else as the update reads them."""
+        found = self._made.gradients(unscaled, self._model.framework)
+        return {self._model.name(name): value for name, value in found.items()}
+
+    def set_gradients(self, gradients: Mapping[str, Any], unscaled: bool = True) -> None:
+        """Replaces those that are named, between `forward_backward` and `apply`."""
+        names = {self._model.name(name): name for name in self._names}
+        self._made.set_gradients({names.get(name, name): value for name, value in gradients.items()}, unscaled)
+
+    def _arrays(self, batch: Sequence[Any]) -> list[Any]:
+        arrays = self._model.flatten(batch)
+        types = self._made.batch_types
+        if len(arrays) == len(types):
+            arrays[-1] = _labels(arrays[-1], types[-1].dtype)
+        return arrays
+
+    def metrics(self) -> dict[str, Any]:
+        """`loss` (mean of the batches), `accuracy` (None where labels are no classes) and the number
+        of `batches` since the last call. Waits for the device."""
+        return _metrics(self._made.metrics())
+
+    def evaluate(self, *arrays: Any) -> dict[str, Any]:
+        """The same over examples, inputs then labels, with dropout off and running statistics."""
+        given = self._arrays(arrays)
+        types = self._made.batch_types
+        if len(given) != len(types):
+            raise InvalidArgument("evaluate", f"takes {len(types)} arrays (inputs, then labels), not {len(given)}")
+        return _metrics(self._made.evaluate({v.name: a for v, a in zip(types[:-1], given)}, given[-1]))
+
+    def fit(self, batches: Iterable[Any], epochs: int = 1, steps: int | None = None, progress: bool | None = None,
+            tensorboard: str | os.PathLike[str] | None = None, log_every: int = 50) -> list[dict[str, Any]]:
+        """Steps over `batches` (a list, a DataLoader, ...) for so many epochs, or `steps` batches.
+
+        `progress`: a bar by tqdm; None shows one where tqdm is installed. `tensorboard`: a folder that
+        receives loss, accuracy, loss scale and skipped steps as event files, by tensorboardX. Gives
+        the metrics of each interval of `log_every` batches, with its last `step`.
+        """
+        writer = _event_writer(tensorboard)
+        history: list[dict[str, Any]] = []
+        done = 0
+        try:
+            for epoch in range(epochs):
+                if done == steps:
+                    break
+                with _bar(batches, progress, f"epoch {epoch + 1}/{epochs}", steps and steps - done) as bar:
+                    for batch in bar:
+                        if done == steps:
+                            break
+                        self.step(batch)
+                        done += 1
+                        if done % log_every == 0 or done == steps:
+                            self._log(history, done, bar, writer)
+            if not history or history[-1]["step"] != done:
+                self._log(history, done, None, writer)
+        finally:
+            if writer is not None:
+                writer.close()
+        return history
+
+    def _log(self, history: list[dict[str, Any]], step: int, bar: Any, writer: Any) -> None:
+        found = self.metrics()
+        if not found["batches"]:
+            return
+        scale = self.loss_scale
+        history.append({"step": step, **found, **scale})
+        if hasattr(bar, "set_postfix"):
+            bar.set_postfix(loss=found["loss"], scale=scale["scale"], refresh=False)
+        if writer is not None:
+            numbers = {"loss": found["loss"], "accuracy": found["accuracy"], "loss_scale": scale["scale"],
+                       "skipped_steps": scale["skipped_steps"]}
+            for name, value in numbers.items():
+                if value is not None:
+                    writer.add_scalar(f"train/{name}", value, step)
+
+    # ===------------------------------------------------------------------=== #
+    # Facts
+    # ===------------------------------------------------------------------=== #
+
+    @property
+    def loss_scale(self) -> dict[str, Any]:
+        """`scale` (1 without one), `skipped_steps` so far, and what `overflowed` last ("" before that)."""
+        scale, skipped, overflowed = self._made.loss_scale()
+        return {"scale": scale, "skipped_steps": skipped, "overflowed": overflowed}
+
+    @property
+    def policy(self) -> Policy:
+        return self._policy
+
+    @property
+    def batch_types(self) -> list[_mpc.Value]:
+        """Name, element type and shape of each array of a batch."""
+        return self._made.batch_types
+
+    @property
+    def parameters(self) -> list[str]:
+        """What is trained, in the order in which the optimizer's state counts it."""
+        return [self._model.name(name) for name in self._order]
+
+    @property
+    def layers(self) -> dict[str, str]:
+        """For each layer the type in which most of its work is computed."""
+        return dict(self._made.layers)
+
+    @property
+    def updates(self) -> int:
+        """Updates that were done; those that a loss scale skipped do not count."""
+        return int(self._made.state(_mpc.Framework.NumPy)["step"])
+
+    # ===------------------------------------------------------------------=== #
+    # State
+    # ===------------------------------------------------------------------=== #
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a training is, as copies: what follows is bit for bit what would have followed.
+
+        `model` holds parameters and running statistics by name, `optimizer` is what
+        `torch.optim.Optimizer.state_dict()` and `scaler` what `torch.amp.GradScaler.state_dict()`
+        would hold, `trainer` the rest by mpc's names. Arrays are tensors where a torch module is
+        trained, else NumPy's. Between updates only: batches of a window that is not full are lost.
+        """
+        state = self._made.state(self._model.framework)
+        kept = _optimizer.state_names(self._options.optimizer, self._names)
+        model = [*self._names, *self._statistics]
+        rest = {name: value for name, value in state.items() if name not in model and name not in kept}
+        result: dict[str, Any] = {"model": {self._model.name(name): state[name] for name in model}}
+        if self._options.optimizer.form == "torch":
+            result["optimizer"] = _optimizer.to_torch(self._options.optimizer, self._options.schedule.base, self._order,
+                                                      state, lambda: self._counter(state["step"]))
+        else:
+            rest.update({name: state[name] for name in kept if name in state})
+        result["scaler"] = {name: int(value) if name in ("growth_interval", "_growth_tracker") else value
+                            for name, value in self._made.scaler_state().items()}
+        result["trainer"] = rest
+        return result
+
+    def _counter(self, step: Any) -> Any:
+        # What torch's optimizers count in.
+        return step.clone().float() if self._model.framework == _mpc.Framework.PyTorch else step.astype("float32")
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes what `state_dict` gave, or `model`, `optimizer` and `scaler` as torch has them; parts
+        that are missing stay as they are. Hyperparameters but the learning rate must be the same.
+        Fails, and changes nothing, where a name, a shape or a hyperparameter is another."""
+        scaler = self._made.scaler_state()
+        if state.get("scaler"):
+            self._made.set_scaler_state({name: float(value) for name, value in state["scaler"].items()})
+        try:
+            self._made.set_state(self._merged(state))
+        except Exception:
+            if scaler:
+                self._made.set_scaler_state(scaler)
+            raise
+
+    def _merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        state = self._made.state(_mpc.Framework.NumPy)
+        scale = {name: value for name, value in state.items() if name in ("loss_scale.scale", "loss_scale.good_steps")}
+        for name, value in given.get("trainer", {}).items():
+            state[name] = value
+        if given.get("scaler"):
+            state.update(scale)
+        if "model" in given:
+            for name in [*self._names, *self._statistics]:
+                public = self._model.name(name)
+                if public not in given["model"]:
+                    raise InvalidArgument(f"parameter '{public}'", "is missing in the state of the model")
+                state[name] = given["model"][public]
+        if given.get("optimizer"):
+            arrays, steps = _optimizer.from_torch(self._options.optimizer, self._order, state, given["optimizer"])
+            state.update(arrays)
+            if steps is not None:
+                state["step"] = _like(state["step"], steps)
+        return state
+
+    def sync(self) -> Any:
+        """Gives the weights back: a torch module gets its parameters and running statistics and is
+        returned; of a JAX loss comes the tree of parameters, of others a dictionary by name."""
+        state = self._made.state(self._model.framework)
+        weights = {self._model.name(name): state[name] for name in [*self._names, *self._statistics]}
+        return self._model.sync(weights, int(state["step"]))
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trained model as ONNX: the file that was given with other weights in it, or the
+        torch module, which is synchronised. Raises `mpc.InvalidArgument` where it came as another form."""
+        self.sync()
+        self._model.export(self._made, os.fspath(path))
+
+    def __repr__(self) -> str:
+        return (f"<mpc.Trainer of {self._model.source.name}: {len(self._names)} parameters, "
+                f"{self._options.optimizer.kind}, {self._policy}>")
+
+
+# ===----------------------------------------------------------------------=== #
+# Options
+# ===----------------------------------------------------------------------=== #
+
+
+def _choose_loss(options: _mpc.LossOptions, text: str) -> None:
+    kind, fields = _optimizer.split_kind(text, "loss")
+    if kind not in _LOSSES:
+        raise InvalidArgument("loss", f"is '{kind}', none of {', '.join(_LOSSES)}")
+    options.kind = kind
+    for key, value in fields.items():
+        if key in ("output", "labels"):
+            setattr(options, key, value)
+        elif key in ("label_smoothing", "delta"):
+            setattr(options, key, _optimizer.number("loss", key, value))
+        elif key == "ignore_index":
+            options.ignore_index = int(_optimizer.number("loss", key, value))
+        else:
+            raise InvalidArgument("loss", f"has no field '{key}'; it has output, labels, label_smoothing, "
+                                  "ignore_index, delta")
+
+
+def _choose_schedule(options: _mpc.ScheduleOptions, text: str, rate: float) -> None:
+    kind, fields = _optimizer.split_kind(text, "schedule")
+    options.kind, options.base = kind, rate
+    for key, value in fields.items():
+        if key not in ("warmup", "steps", "final", "period", "gamma"):
+            raise InvalidArgument("schedule", f"has no field '{key}'; it has warmup, steps, final, period, gamma")
+        found = _optimizer.number("schedule", key, value)
+        setattr(options, key, found if key in ("final", "gamma") else int(found))
+    if kind in ("cosine", "linear") and options.steps == 0:
+        raise InvalidArgument("schedule", f"is {kind}, which ends: give its length in updates, '{kind},steps=N'")
+
+
+def _metrics(found: tuple[float, float | None, int]) -> dict[str, Any]:
+    return dict(zip(("loss", "accuracy", "batches"), found))
+
+
+# ===----------------------------------------------------------------------=== #
+# Arrays
+# ===----------------------------------------------------------------------=== #
+
+
+def _labels(array: Any, wanted: str) -> Any:
+    """Class labels in the width that the step counts in."""
+    name = _INTEGERS.get(wanted)
+    held = str(getattr(array, "dtype", "")).removeprefix("torch.")
+    if name is None or held == name or held not in (*_INTEGERS.values(), "uint8", "uint16", "uint32"):
+        return array
+    if type(array).__module__.startswith("torch"):
+        import torch
+
+        return array.to(getattr(torch, name))
+    return array.astype(name)
+
+
+def _like(array: Any, value: Any) -> Any:
+    import numpy as np
+
+    return np.full_like(array, value)
+
+
+# ===----------------------------------------------------------------------=== #
+# Progress
+# ===----------------------------------------------------------------------=== #
+
+
+class _Quiet:
+    """Batches without a bar."""
+
+    def __init__(self, batches: Iterable[Any]):
+        self._batches = batches
+
+    def __enter__(self) -> _Quiet:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def __iter__(self) -> Any:
+        return iter(self._batches)
+
+
+def _bar(batches: Iterable[Any], progress: bool | None, title: str, most: int | None) -> Any:
+    if progress is not False:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            if progress:
+                raise
+        else:
+            total = len(batches) if isinstance(batches, Sized) else most
+            # Without a wish of the user's there is a bar on a terminal alone.
+            return tqdm(batches, desc=title, total=min(total, most) if total and most else total,
+                        disable=None if progress is None else False)
+    return _Quiet(batches)
+
+
+def _event_writer(folder: str | os.PathLike[str] | None) -> Any:
+    if folder is None:
+        return None
+    from tensorboardX import SummaryWriter
+
+    return SummaryWriter(os.fspath(folder))

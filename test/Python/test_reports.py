@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""explain() and check(): the program's documents, as tables and as HTML."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import mpc
+import numpy as np
+import pytest
+from conftest import INPUTS
+
+
+def test_explain_tells_types_rules_and_kernels(cnn):
+    path, images = cnn
+    function = mpc.compile(path, images, policy="mixed_bfloat16", overrides={"layer:0/conv2": "float32"})
+    report = function.explain()
+    ops = {(op["layer"], op["kind"]): op for op in report.ops}
+    assert ops["0/conv1", "conv"]["compute"] == "bf16" and ops["0/conv1", "conv"]["rule"] == "low"
+    assert ops["0/conv2", "conv"]["compute"] == "f32" and ops["0/conv2", "conv"]["override"] == "layer:0/conv2=float32"
+    assert {op["kernel"] for op in report.ops} - {None} <= {kernel["name"] for kernel in report.kernels}
+    assert json.loads(report.to_json()) == dict(report)
+    lines = str(report).splitlines()
+    assert "policy mixed_bfloat16" in lines[0]
+    assert any(line.split()[:4] == ["node_softmax", "softmax", "1", "f32"] for line in lines)
+
+
+def test_a_notebook_gets_tables(cnn):
+    path, images = cnn
+    report = mpc.compile(path, images, policy="mixed_bfloat16").explain()
+    tree = ElementTree.fromstring(report._repr_html_())
+    tables = {table.findtext("caption"): table for table in tree.iter("table")}
+    assert len(tables["ops"].findall("tbody/tr")) == len(report.ops)
+    assert len(tables["kernels"].findall("tbody/tr")) == len(report.kernels)
+
+
+def test_html_is_escaped(dense, factors):
+    text = dense.replace("mpc.matmul %x, %w", "mpc.matmul %x, %w {mpc.layer = \"<b>&\"}")
+    report = mpc.compile(text, *factors, policy="float32").explain()
+    assert report.ops[0]["layer"] == "<b>&" and "&lt;b&gt;&amp;" in report._repr_html_()
+    ElementTree.fromstring(report._repr_html_())
+
+
+def test_explain_knows_the_shapes_of_the_last_call():
+    function = mpc.compile(INPUTS / "onnx" / "shape-chain.onnx", policy="float32")
+    shape = function.inputs[0].shape[1:]
+    with pytest.raises(mpc.InvalidArgument, match="batch"):
+        function.explain()
+    small = function.explain(np.ones([2, *shape], np.float32))
+    function(np.ones([6, *shape], np.float32))
+    large = function.explain()
+    assert sum(k["bytes"] for k in large.kernels) > sum(k["bytes"] for k in small.kernels)
+
+
+def test_check_judges_the_arrays_that_it_gets(cnn):
+    path, images = cnn
+    wide = mpc.compile(path, policy="float32").check(images)
+    narrow = mpc.compile(path, policy="mixed_bfloat16").check(image=images, per_op=True)
+    assert wide and wide.ok and narrow.ok
+    (first,), (second,) = wide.outputs, narrow.outputs
+    assert first["name"] == second["name"] == "probabilities"
+    assert 0 < first["max_abs_error"] < 1e-6 < 1e-4 < second["max_abs_error"] < second["tolerance"]
+    assert not wide.ops and {"conv", "matmul"} <= {op["kind"] for op in narrow.ops}
+    assert "all checks held" in str(narrow) and ElementTree.fromstring(narrow._repr_html_()) is not None
+
+
+def test_what_leaves_the_range_is_over_tolerance():
+    text = """func.func @main(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+        -> (tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+      %0 = mpc.mul %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = mpc.sqrt %0 : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    """
+    report = mpc.compile(text, policy="float16").check(np.full(4, 1e4, np.float32))
+    assert not report and not report.outputs[0]["ok"] and "OVER TOLERANCE" in str(report)
+
+
+def test_a_policy_object_is_explained_and_checked(cnn):
+    path, images = cnn
+    policy = mpc.Policy("mixed_bfloat16", overrides={"layer:0/conv2": "float32"}, name="house")
+    function = mpc.compile(path.read_bytes(), policy=policy)
+    judged = function.check(images)
+    assert judged.ok and judged["model"] == "model.onnx"
+    report = function.explain(images)
+    assert {op["compute"] for op in report.ops if op["layer"] == "0/conv2"} == {"f32"}
+
+
+def test_a_file_is_checked_and_not_explained(cnn, tmp_path):
+    path, images = cnn
+    mpc.compile(path, images, policy="mixed_bfloat16").save(tmp_path / "m.mpcx")
+    loaded = mpc.load(tmp_path / "m.mpcx")
+    with pytest.raises(mpc.InvalidArgument, match="explain the model that it was made from"):
+        loaded.explain()
+
+
+def test_errors_of_reports_are_exceptions(dense, factors):
+    function = mpc.compile(dense, policy="float32", overrides={"layer:tail": "float16"})
+    with pytest.raises(mpc.InvalidArgument, match="layer:tail=float16"):
+        function.check(*factors)
+    with pytest.raises(mpc.InvalidArgument, match="takes 2 inputs, not 3"):
+        function.check(*factors, factors[0])
