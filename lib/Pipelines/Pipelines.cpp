@@ -285,6 +285,12 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     if (const MathUnit *unit = options.target.unit(MathType::Float16))
       pack.f16Depth = unit->depth;
     func.addPass(createPackConstantsPass(pack));
+    // Of what a policy rounded all is stored narrow, of other constants what
+    // makes products wait for memory.
+    NarrowPanelsPassOptions narrow;
+    constexpr int64_t kMostRows = 8;
+    narrow.mostRows = narrowsWeights(options) ? 0 : kMostRows;
+    func.addPass(createNarrowPanelsPass(narrow));
     func.addPass(createCSEPass());
   }
   addVerifier(func, "layout");

@@ -246,6 +246,14 @@ public:
                 mlir::Value memory, mlir::Value base,
                 llvm::ArrayRef<KLoop> loops, mlir::Value offset,
                 const RowsAhead &ahead = {});
+  /// The parts of K that have running sums of their own; none where all of it
+  /// is one.
+  std::optional<KParts> partsOfDepth(const SumBlock &block,
+                                     llvm::ArrayRef<KLoop> loops) const;
+  /// What the narrow panel has for each vector of columns at position `k`, of
+  /// `tensor`, which has a line for each group, in the type of the sums.
+  llvm::SmallVector<mlir::Value> loadOfGroup(mlir::Value tensor, mlir::Value k,
+                                             int64_t vectors);
   /// The same in parts of K, each with running sums of its own.
   void multiplyParts(const SumBlock &block, mlir::Value memory,
                      mlir::Value base, llvm::ArrayRef<KLoop> loops,

@@ -191,6 +191,8 @@ FailureOr<Contraction> Contraction::get(Operation *op,
     return !getElementTypeOrSelf(value.getType()).isUnsignedInteger();
   };
   c.signs = {isSigned(c.lhs()), isSigned(c.rhs())};
+  if (c.packed)
+    c.narrow = c.rhs().getDefiningOp<DequantizeOp>();
   if (failed(c.chooseUnit()))
     return failure();
   return c;
@@ -215,6 +217,8 @@ Type Contraction::wordType() const {
 }
 
 Type Contraction::panelType() const {
+  if (narrow)
+    return memoryElementType(getElementTypeOrSelf(narrow.getValues()));
   return packed && unit == DotUnit::PairsInt16 ? rowType() : wordType();
 }
 
@@ -258,7 +262,7 @@ SmallVector<BlockArgument> Contraction::residuals() const {
        op->getParentOfType<func::FuncOp>().getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (type && type.getShape() == shape && argument != stripReshapes(lhs()) &&
-        argument != stripReshapes(rhs()))
+        argument != stripReshapes(stored()))
       found.push_back(argument);
   }
   return found;

@@ -17,6 +17,7 @@
 
 #include "mpc/Analysis/PairedColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -61,6 +62,10 @@ struct Contraction {
   mlir::Value lhs() const { return op->getOperand(0); }
   mlir::Value rhs() const {
     return op->getOperand(form == ContractionForm::Packing ? 0 : 1);
+  }
+  /// The right side as it lies in memory: narrow panels where there are some.
+  mlir::Value stored() const {
+    return narrow ? mlir::Value(narrow.getValues()) : rhs();
   }
   /// Whether `operand` lies in memory in the type of the factors.
   bool isStored(mlir::Value operand) const;
@@ -136,6 +141,8 @@ struct Contraction {
   /// Of a constant right side, and how its panels are read.
   PackedAttr packed;
   PanelForm panelForm = PanelForm::Plain;
+  /// What widens it, where it is narrower than the factors; else null.
+  mutable DequantizeOp narrow;
   bool transposeLhs = false, transposeRhs = false;
   /// Of a product of two halves of columns that an epilogue meets.
   std::optional<PairedColumns> pair;

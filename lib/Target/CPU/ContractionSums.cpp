@@ -60,15 +60,57 @@ void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
   if (keepsSums())
     for (int64_t r = 0; r < block.rows(); ++r)
       fetch(sums, math.add(offset, r * columns), vectors * lanes);
-  // Narrow factors are less exact than any order of their products.
-  if (block.unit == DotUnit::MultiplyAdd && sumType.isF32() &&
-      panel.form == PanelForm::Plain)
-    if (std::optional<KParts> parts = partsOf(loops, kLongestSum))
-      return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
+  if (std::optional<KParts> parts = partsOfDepth(block, loops))
+    return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
   mpc::storeSums(
       b, loc, block,
       emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
       columns, offset, /*add=*/keepsSums());
+}
+
+std::optional<KParts>
+ContractionEmitter::partsOfDepth(const SumBlock &block,
+                                 ArrayRef<KLoop> loops) const {
+  // Narrow factors are less exact than any order of their products; a narrow
+  // panel's are as exact as others.
+  bool isExact = panel.form == PanelForm::Plain || contraction.narrow;
+  if (block.unit != DotUnit::MultiplyAdd || !sumType.isF32() || !isExact)
+    return std::nullopt;
+  if (!panel.isScaled())
+    return partsOf(loops, kLongestSum);
+  // A part has one scale. Of nibbles, it begins with a byte.
+  int64_t group = contraction.narrow.getGroup();
+  std::optional<KParts> parts = partsOf(loops, std::min(group, kLongestSum));
+  if (!parts)
+    return KParts{0, loops.front().extent};
+  if (panel.form == PanelForm::Nibbles && parts->size % 2)
+    parts->size = kLongestSum;
+  return parts;
+}
+
+SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value k,
+                                                   int64_t vectors) {
+  DequantizeOp narrow = contraction.narrow;
+  int64_t depth = narrow.getResult().getType().getDimSize(1);
+  int64_t groups = depth / narrow.getGroup();
+  Value line = math.mul(panel.number, groups);
+  if (groups > 1)
+    line = math.add(line, math.div(k, narrow.getGroup()));
+  Value memory = math.flatten(memoryOf(tensor));
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  auto type = VectorType::get({lanes}, sumType);
+  SmallVector<Value> values;
+  for (int64_t v = 0; v < vectors; ++v) {
+    Value loaded = vector::LoadOp::create(
+        b, loc, VectorType::get({lanes}, element), memory,
+        math.add(math.mul(line, columns), v * lanes));
+    if (isa<IntegerType>(element))
+      loaded = arith::UIToFPOp::create(b, loc, type, loaded);
+    else if (element != sumType)
+      loaded = arith::ExtFOp::create(b, loc, type, loaded);
+    values.push_back(loaded);
+  }
+  return values;
 }
 
 void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
@@ -91,15 +133,24 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
     RowsAhead next = ahead;
     if (next.begin)
       next.begin = math.add(next.begin, math.mul(first, ahead.stride));
-    mpc::storeSums(
-        b, loc, block,
-        emitMicroKernel(b, loc, block, memory, row, panel, part, next), sums,
-        columns, offset, /*add=*/true);
+    DequantizeOp narrow = contraction.narrow;
+    if (narrow && narrow.getZero())
+      panel.zeros = loadOfGroup(narrow.getZero(), first, block.vectors);
+    SmallVector<Value> products =
+        emitMicroKernel(b, loc, block, memory, row, panel, part, next);
+    if (narrow && narrow.getScale()) {
+      SmallVector<Value> scales =
+          loadOfGroup(narrow.getScale(), first, block.vectors);
+      for (auto [index, product] : llvm::enumerate(products))
+        product = arith::MulFOp::create(b, loc, product,
+                                        scales[index % block.vectors]);
+    }
+    mpc::storeSums(b, loc, block, products, sums, columns, offset,
+                   /*add=*/true);
   };
   auto walk = [&](auto &&self, size_t depth, Value row, Value column) -> void {
     const KLoop &loop = loops[depth];
-    int64_t stride = (panel.pitch ? panel.pitch : panel.columns) *
-                     panelSteps(loops.drop_front(depth));
+    int64_t stride = panel.stepPitch() * panelSteps(loops.drop_front(depth));
     auto at = [&](Value k, auto &&body) {
       body(math.add(row, math.mul(k, loop.rowStride)),
            math.add(column, math.mul(k, stride)));
