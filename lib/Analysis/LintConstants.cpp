@@ -9,6 +9,7 @@
 
 #include "LintContext.h"
 
+#include "mpc/Analysis/WeightRounding.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -230,7 +231,30 @@ static std::optional<Losses> lossesOf(ElementsAttr original, FloatType type) {
   return losses;
 }
 
+/// Weights that a policy rounds to few bits are worth a word from this root
+/// mean square error on, relative to theirs.
+static constexpr double kCoarseWeights = 0.12;
+
+/// Weights that lose much in the form in which the policy stores them.
+static void lintWeights(LintContext &context, mpc::ConstantOp op) {
+  auto form = op->getAttrOfType<StringAttr>(kWeightsAttr);
+  auto narrowing = op->getAttrOfType<NarrowingAttr>(MpcDialect::kNarrowingAttr);
+  if (!form || !narrowing || op->use_empty())
+    return;
+  double error = narrowing.getRmsError().getValueAsDouble();
+  if (error < kCoarseWeights)
+    return;
+  Operation *reader = *op->user_begin();
+  context.report("weight_rounding", reader, error,
+                 "the weights of " + describe(reader) + " lose " +
+                     numberText(100 * error) +
+                     "% of their root mean square as " + form.getValue(),
+                 overrideOf({reader}));
+}
+
 void mpc::lintConstants(LintContext &context) {
+  for (auto op : context.body().getOps<ConstantOp>())
+    lintWeights(context, op);
   for (auto op : context.body().getOps<ConstantOp>()) {
     FloatType type = narrowTypeOf(op.getResult());
     if (!type || !op->hasAttr(MpcDialect::kNarrowingAttr))

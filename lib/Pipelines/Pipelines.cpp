@@ -175,6 +175,30 @@ static void buildDifferentiate(OpPassManager &pm,
   addVerifier(func, "differentiate");
 }
 
+/// Whether the policy stores weights narrow. A policy that cannot be read is
+/// the precision stage's to tell of.
+static bool narrowsWeights(const PipelineOptions &options) {
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (policy)
+    return policy->narrowsWeights();
+  llvm::consumeError(policy.takeError());
+  return false;
+}
+
+/// Constants of contractions hold what the policy's weights do.
+static void buildWeights(OpPassManager &pm, const PipelineOptions &options) {
+  // Before types are assigned, so that the graph in float64 is the reference of
+  // what the types do to it.
+  if (!narrowsWeights(options))
+    return;
+  OpPassManager &func = pm.nest<func::FuncOp>();
+  NarrowWeightsPassOptions narrow;
+  narrow.policy = options.policy;
+  narrow.sets.assign(options.sets.begin(), options.sets.end());
+  func.addPass(createNarrowWeightsPass(narrow));
+  addVerifier(func, "simplify");
+}
+
 /// Every value gets its storage type, every op its compute and accumulate type.
 static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   AssignPrecisionPassOptions assign;
@@ -261,6 +285,15 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     if (const MathUnit *unit = options.target.unit(MathType::Float16))
       pack.f16Depth = unit->depth;
     func.addPass(createPackConstantsPass(pack));
+    // Of what a policy rounded all is stored narrow, of other constants what
+    // makes products wait for memory.
+    NarrowPanelsPassOptions narrow;
+    constexpr int64_t kMostRows = 8;
+    narrow.mostRows = narrowsWeights(options) ? 0 : kMostRows;
+    if (const MathUnit *unit = options.target.unit(MathType::Int8);
+        unit && unit->depth == 4)
+      narrow.int8Depth = unit->depth;
+    func.addPass(createNarrowPanelsPass(narrow));
     func.addPass(createCSEPass());
   }
   addVerifier(func, "layout");
@@ -311,6 +344,8 @@ static constexpr Stage kStages[] = {
      buildSimplify},
     {"differentiate", "A loss, its gradients and the optimizer's updates",
      buildDifferentiate, /*training=*/true},
+    {"weights", "Weights in the form in which the policy stores them",
+     buildWeights},
     {"precision", "Storage, compute and accumulate types by policy",
      buildPrecision},
     {"loss-scale", "Scaled loss, checked gradients, predicated updates",

@@ -72,6 +72,49 @@ bool mpc::isFloat8(PolicyType type) {
   return type == PolicyType::Float8E4M3FN || type == PolicyType::Float8E5M2;
 }
 
+StringRef mpc::stringify(WeightType type) {
+  switch (type) {
+  case WeightType::Float32:
+    return "float32";
+  case WeightType::Float16:
+    return "float16";
+  case WeightType::BFloat16:
+    return "bfloat16";
+  case WeightType::Int8:
+    return "int8";
+  case WeightType::Int4:
+    return "int4";
+  }
+  llvm_unreachable("every type has a name");
+}
+
+std::optional<WeightType> mpc::parseWeightType(StringRef name) {
+  std::optional<PolicyType> type = parsePolicyType(name);
+  if (type == PolicyType::Float32)
+    return WeightType::Float32;
+  if (type == PolicyType::Float16)
+    return WeightType::Float16;
+  if (type == PolicyType::BFloat16)
+    return WeightType::BFloat16;
+  return StringSwitch<std::optional<WeightType>>(name)
+      .Case("int8", WeightType::Int8)
+      .Case("int4", WeightType::Int4)
+      .Default(std::nullopt);
+}
+
+std::string WeightFormat::describe() const {
+  std::string text = stringify(type).str();
+  if (type == WeightType::Int8)
+    text += ", one scale per column";
+  if (type == WeightType::Int4)
+    text += ", groups of " + std::to_string(group);
+  if (zeroPoint)
+    text += ", zero points";
+  if (isInteger() && !clip)
+    text += ", not clipped";
+  return text;
+}
+
 std::optional<PolicyType> mpc::parsePolicyType(StringRef name) {
   return StringSwitch<std::optional<PolicyType>>(name)
       .Cases({"float32", "f32", "fp32", "float"}, PolicyType::Float32)

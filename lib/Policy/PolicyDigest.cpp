@@ -27,6 +27,7 @@ std::string Policy::digest() const {
   };
   for (PolicyType type : {compute, store, accumulate, variable, output})
     put(stringify(type));
+  put(weights.describe());
   put(stringify(algorithm));
   put(stringify(defaultClass));
   out << autocast;

@@ -95,10 +95,10 @@ std::string mpc::joinTypes(ArrayRef<PolicyType> types) {
 
 ArrayRef<StringRef> Policy::fieldNames() {
   static const StringRef names[] = {
-      "$schema",   "name",       "description", "extends",
-      "algorithm", "compute",    "store",       "variable",
-      "output",    "accumulate", "autocast",    "default",
-      "classes",   "overrides",  "layers",      "system"};
+      "$schema", "name",     "description", "extends", "algorithm",
+      "compute", "store",    "variable",    "output",  "accumulate",
+      "weights", "autocast", "default",     "classes", "overrides",
+      "layers",  "system"};
   return names;
 }
 
@@ -273,6 +273,7 @@ Error PolicyReader::read(const Json &root) {
     return e;
   using Reader = Error (PolicyReader::*)(const Json &);
   const std::pair<const char *, Reader> kMaps[] = {
+      {"weights", &PolicyReader::readWeights},
       {"classes", &PolicyReader::readClasses},
       {"system", &PolicyReader::readSystem},
       {"overrides", &PolicyReader::readOverrides},
@@ -281,6 +282,13 @@ Error PolicyReader::read(const Json &root) {
     if (auto it = root.find(key); it != root.end())
       if (Error e = (this->*reader)(*it))
         return e;
+  if (policy.weights.isNarrow() &&
+      policy.algorithm != PolicyAlgorithm::MinimumCut)
+    return error("weights",
+                 "are " + stringify(policy.weights.type) +
+                     " where the algorithm is " + stringify(policy.algorithm) +
+                     ", which stores them as the imitated system does; use "
+                     "float32, or the algorithm minimum_cut");
   return Error::success();
 }
 

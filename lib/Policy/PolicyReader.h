@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the files that read a policy share. PolicyReader.cpp: text, types and
-// single fields; PolicyReaderLists.cpp: lists, maps and overrides.
+// single fields; PolicyReaderLists.cpp: lists, maps and overrides;
+// PolicyReaderWeights.cpp: weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,6 +51,7 @@ private:
   llvm::Error readType(const Json &root, const char *key,
                        llvm::ArrayRef<PolicyType> allowed, PolicyType &out);
   llvm::Error readTypes(const Json &root);
+  llvm::Error readWeights(const Json &value);
   llvm::Error readDefault(const Json &root);
   llvm::Error readAlgorithm(const Json &root);
   llvm::Error readExtends(const Json &root);

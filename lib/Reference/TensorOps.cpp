@@ -92,6 +92,39 @@ static void evaluatePack(PackOp op, Evaluation &evaluation) {
   });
 }
 
+/// The integer or float at position `k` of a panel's column, of `depth`
+/// positions of it that stand side by side.
+static double storedAt(const Tensor &values, bool nibbles, int64_t depth,
+                       int64_t panel, int64_t k, int64_t column) {
+  int64_t lines = values.getShape()[1], width = values.getShape()[2];
+  int64_t line = k / (nibbles ? 2 * depth : depth);
+  int64_t at = (panel * lines + line) * width + column * depth + k % depth;
+  if (values.isFloat())
+    return values.floats()[at];
+  int64_t stored = values.ints()[at];
+  return double(nibbles ? stored >> (k / depth % 2 * 4) & 15 : stored);
+}
+
+static void evaluateDequantize(DequantizeOp op, Evaluation &evaluation) {
+  const Tensor &values = evaluation.operand(0);
+  const Tensor *scale = evaluation.find(op.getScale()),
+               *zero = evaluation.find(op.getZero());
+  Tensor &result = evaluation.addResult();
+  ArrayRef<int64_t> shape = result.getShape();
+  int64_t group = op.getGroup(), groups = group ? shape[1] / group : 0;
+  double *out = result.floats().data();
+  for (int64_t panel = 0; panel < shape[0]; ++panel)
+    for (int64_t k = 0; k < shape[1]; ++k)
+      for (int64_t column = 0; column < shape[2]; ++column) {
+        double value =
+            storedAt(values, op.getNibbles(), op.getDepth(), panel, k, column);
+        int64_t at = (panel * groups + k / group) * shape[2] + column;
+        value -= zero ? double(zero->ints()[at]) : double(op.getCommonZero());
+        *out++ = scale ? value * scale->floats()[at] : value;
+      }
+  evaluation.roundResults();
+}
+
 //===----------------------------------------------------------------------===//
 // Pad
 //===----------------------------------------------------------------------===//
@@ -223,6 +256,8 @@ FailureOr<bool> mpc::reference::evaluateTensorOp(Evaluation &evaluation) {
     evaluatePad(pad, evaluation);
   } else if (auto pack = dyn_cast<PackOp>(op)) {
     evaluatePack(pack, evaluation);
+  } else if (auto dequantize = dyn_cast<DequantizeOp>(op)) {
+    evaluateDequantize(dequantize, evaluation);
   } else if (auto reverse = dyn_cast<ReverseOp>(op)) {
     evaluateReverse(reverse, evaluation);
   } else if (auto iota = dyn_cast<IotaOp>(op)) {

@@ -12,6 +12,7 @@
 #include "JIT/Compiler.h"
 
 #include "mpc/Analysis/OpTypes.h"
+#include "mpc/Analysis/WeightRounding.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -70,8 +71,10 @@ static void explainConstant(ConstantOp op, Explanation &explanation) {
       op->getDiscardableAttr(MpcDialect::kNarrowingAttr));
   if (!narrowing)
     return;
+  auto weights = op->getAttrOfType<mlir::StringAttr>(kWeightsAttr);
   explanation.constants.push_back(
-      {opName(op), typeName(op.getResult().getType()), narrowing.getCount(),
+      {opName(op), typeName(op.getResult().getType()),
+       weights ? weights.str() : std::string(), narrowing.getCount(),
        narrowing.getOverflowed(), narrowing.getFlushed(),
        narrowing.getMaxError().getValueAsDouble(),
        narrowing.getRmsError().getValueAsDouble()});

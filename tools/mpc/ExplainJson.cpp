@@ -43,13 +43,16 @@ static Json toJson(const ExplainedCast &cast) {
 }
 
 static Json toJson(const ExplainedConstant &constant) {
-  return {{"name", constant.name},
-          {"type", constant.type},
-          {"count", constant.count},
-          {"overflowed", constant.overflowed},
-          {"flushed", constant.flushed},
-          {"max_error", jsonNumber(constant.maxError)},
-          {"rms_error", jsonNumber(constant.rmsError)}};
+  Json json = {{"name", constant.name},
+               {"type", constant.type},
+               {"count", constant.count},
+               {"overflowed", constant.overflowed},
+               {"flushed", constant.flushed},
+               {"max_error", jsonNumber(constant.maxError)},
+               {"rms_error", jsonNumber(constant.rmsError)}};
+  if (!constant.weights.empty())
+    json["weights"] = constant.weights;
+  return json;
 }
 
 static Json toJson(const ExplainedPadding &padding) {

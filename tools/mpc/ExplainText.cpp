@@ -162,7 +162,7 @@ static std::string castLines(const Explanation &explanation) {
 static std::string constantLines(const Explanation &explanation) {
   std::string text;
   for (const ExplainedConstant &constant : explanation.constants)
-    if (constant.overflowed || constant.flushed)
+    if (constant.weights.empty() && (constant.overflowed || constant.flushed))
       text += wrapped("  " + constant.name + " (" + constant.type + "): of " +
                           std::to_string(constant.count) + " values " +
                           std::to_string(constant.overflowed) +
@@ -171,6 +171,21 @@ static std::string constantLines(const Explanation &explanation) {
                       "    ") +
               "\n";
   return text.empty() ? text : "\nconstants that lost values\n" + text;
+}
+
+/// Constants that the policy stores narrow, with the root mean square of what
+/// that costs of theirs.
+static std::string weightsTable(const Explanation &explanation) {
+  std::vector<std::vector<std::string>> table = {
+      {"weights", "stored as", "values", "rms error"}};
+  for (const ExplainedConstant &constant : explanation.constants)
+    if (!constant.weights.empty())
+      table.push_back({constant.name, constant.weights,
+                       std::to_string(constant.count),
+                       shortNumber(100 * constant.rmsError) + " %"});
+  return table.size() == 1
+             ? ""
+             : "\n" + formatTable(table, {false, false, true, true}) + "\n";
 }
 
 static std::string extents(const std::vector<int64_t> &list) {
@@ -238,9 +253,9 @@ static std::string kernelTable(const Explanation &explanation) {
 std::string tool::explanationToText(const Explanation &explanation) {
   std::string text = summary(explanation) + warningLines(explanation) +
                      overrideLines(explanation) + castLines(explanation) +
-                     constantLines(explanation) + paddingTable(explanation) +
-                     "\n" + opTable(explanation) + "\n" +
-                     kernelTable(explanation);
+                     constantLines(explanation) + weightsTable(explanation) +
+                     paddingTable(explanation) + "\n" + opTable(explanation) +
+                     "\n" + kernelTable(explanation);
   text.pop_back();
   return text;
 }

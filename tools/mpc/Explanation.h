@@ -61,6 +61,8 @@ struct ExplainedCast {
 /// One constant that was rounded at compile time.
 struct ExplainedConstant {
   std::string name, type;
+  /// How a policy stores it as weights; empty where it does not.
+  std::string weights;
   int64_t count = 0, overflowed = 0, flushed = 0;
   double maxError = 0, rmsError = 0;
 };

@@ -88,6 +88,35 @@ llvm::StringRef stringify(PolicyAlgorithm algorithm);
 /// Parses an algorithm's name.
 std::optional<PolicyAlgorithm> parsePolicyAlgorithm(llvm::StringRef name);
 
+/// Types in which a policy stores weights.
+enum class WeightType { Float32, Float16, BFloat16, Int8, Int4 };
+
+/// "float32", "float16", "bfloat16", "int8", "int4".
+llvm::StringRef stringify(WeightType type);
+/// Parses a weight type's name; the short names of floats are accepted as well.
+std::optional<WeightType> parseWeightType(llvm::StringRef name);
+
+/// How a policy stores the constants that contractions multiply with. Integers
+/// stand for `scale * (integer - zero)`.
+struct WeightFormat {
+  WeightType type = WeightType::Float32;
+  /// Of int4: neighbours along the contracted extent that share a scale. int8
+  /// has one scale per column of the product, per output channel.
+  int64_t group = 32;
+  /// Of int4: whether each scale has a zero point; else integers are signed.
+  bool zeroPoint = false;
+  /// Whether a scale is the one with the least squared error of the weights,
+  /// and not the least one that holds the largest of them.
+  bool clip = true;
+
+  bool isNarrow() const { return type != WeightType::Float32; }
+  bool isInteger() const {
+    return type == WeightType::Int8 || type == WeightType::Int4;
+  }
+  /// All of it in a few words: "int4, groups of 32, zero points".
+  std::string describe() const;
+};
+
 /// One `KEY=TYPE` override.
 struct PolicyOverride {
   enum class Key { Kind, Layer, Name };
@@ -211,6 +240,10 @@ public:
   /// Type to which float outputs and losses are rounded. A function's signature
   /// keeps its types: a narrow output is widened again.
   PolicyType getOutput() const { return output; }
+  /// How constants that contractions multiply with are stored.
+  const WeightFormat &getWeights() const { return weights; }
+  /// Whether this policy, or that of a layer, stores weights narrow.
+  bool narrowsWeights() const;
   /// Keras: whether a layer casts the values that enter it.
   bool getAutocast() const { return autocast; }
   /// Class of a kind that no list names.
@@ -232,6 +265,7 @@ private:
   PolicyType compute = PolicyType::Float32, store = PolicyType::Float32,
              accumulate = PolicyType::Float32, variable = PolicyType::Float32,
              output = PolicyType::Float32;
+  WeightFormat weights;
   PolicyAlgorithm algorithm = PolicyAlgorithm::MinimumCut;
   bool autocast = true;
   PrecisionClass defaultClass = PrecisionClass::High;

@@ -9,6 +9,7 @@
 
 #include "GroupRules.h"
 #include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mpc/Analysis/Fusion/Views.h"
@@ -54,6 +55,8 @@ void GroupRules::classify() {
   for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);
     group->isLoose = isa<mpc::ConstantOp>(op) || isView(op);
+    if (isa<DequantizeOp>(op))
+      continue;
     std::optional<FusionKind> kind;
     switch (familyOf(op)) {
     case FusionClass::Contraction:
@@ -88,6 +91,7 @@ void GroupRules::classify() {
   if (kernels.takesWhole(AttentionGradientOp::getOperationName()))
     joinAttentionGradients();
   joinHalves();
+  joinPanels();
   joinUpdates();
   joinChecks();
 }
@@ -103,6 +107,13 @@ void GroupRules::joinHalves() {
       takeReader(group, view);
     group->shape = shapeOf(pair->halves[0]);
   }
+}
+
+/// A product unpacks its narrow panels itself.
+void GroupRules::joinPanels() {
+  for (Operation *op : ops)
+    if (isa<DequantizeOp>(op) && op->hasOneUse())
+      graph.merge(graph.groupOf(*op->user_begin()), graph.groupOf(op));
 }
 
 //===----------------------------------------------------------------------===//

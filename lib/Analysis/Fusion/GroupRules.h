@@ -107,6 +107,7 @@ private:
   void joinInto(llvm::ArrayRef<mlir::Operation *> members, FusionKind kind);
   void joinAttentionGradients();
   void joinHalves();
+  void joinPanels();
   void takeReader(FusionGroup *group, mlir::Operation *op);
 
   FusionGraph &graph;

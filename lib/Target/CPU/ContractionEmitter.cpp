@@ -89,6 +89,11 @@ ContractionEmitter::ContractionEmitter(const ContractionKernel &from)
       stored(from.kernel, contraction.op) {
   panel.columns = columns;
   panel.form = contraction.panelForm;
+  if (DequantizeOp narrow = contraction.narrow) {
+    panel.areSigned =
+        !getElementTypeOrSelf(narrow.getValues().getType()).isUnsignedInteger();
+    panel.commonZero = narrow.getCommonZero();
+  }
   if (isTiled(contraction.unit))
     tiles.emplace(b, from.impl, contraction.target.emulatesUnits());
 }

@@ -246,6 +246,19 @@ public:
                 mlir::Value memory, mlir::Value base,
                 llvm::ArrayRef<KLoop> loops, mlir::Value offset,
                 const RowsAhead &ahead = {});
+  /// The parts of K that have running sums of their own; none where all of it
+  /// is one.
+  std::optional<KParts> partsOfDepth(const SumBlock &block,
+                                     llvm::ArrayRef<KLoop> loops) const;
+  /// What `tensor`, which has a line for each group of positions, has for each
+  /// vector of columns of the narrow panel, as numbers of `type`.
+  llvm::SmallVector<mlir::Value> loadOfGroup(mlir::Value tensor,
+                                             mlir::Value group,
+                                             int64_t vectors, mlir::Type type);
+  /// The position `k` as the number of its group.
+  mlir::Value narrowGroupOf(mlir::Value k) const;
+  /// Memory of the tile of sums that do not wait.
+  mlir::Value sumsOfTile() const { return sums; }
   /// The same in parts of K, each with running sums of its own.
   void multiplyParts(const SumBlock &block, mlir::Value memory,
                      mlir::Value base, llvm::ArrayRef<KLoop> loops,

@@ -191,6 +191,8 @@ FailureOr<Contraction> Contraction::get(Operation *op,
     return !getElementTypeOrSelf(value.getType()).isUnsignedInteger();
   };
   c.signs = {isSigned(c.lhs()), isSigned(c.rhs())};
+  if (c.packed)
+    c.narrow = c.rhs().getDefiningOp<DequantizeOp>();
   if (failed(c.chooseUnit()))
     return failure();
   return c;
@@ -215,6 +217,8 @@ Type Contraction::wordType() const {
 }
 
 Type Contraction::panelType() const {
+  if (narrow)
+    return memoryElementType(getElementTypeOrSelf(narrow.getValues()));
   return packed && unit == DotUnit::PairsInt16 ? rowType() : wordType();
 }
 
@@ -225,6 +229,8 @@ Type Contraction::rowType() const {
 }
 
 bool Contraction::storesRows() const {
+  if (splitsRows())
+    return false;
   bool isRegion =
       form != ContractionForm::Product && form != ContractionForm::Attention;
   // Positions of a pair must be neighbours.
@@ -258,7 +264,7 @@ SmallVector<BlockArgument> Contraction::residuals() const {
        op->getParentOfType<func::FuncOp>().getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (type && type.getShape() == shape && argument != stripReshapes(lhs()) &&
-        argument != stripReshapes(rhs()))
+        argument != stripReshapes(stored()))
       found.push_back(argument);
   }
   return found;
@@ -289,5 +295,8 @@ int64_t Contraction::mostRows(int64_t columns) const {
   // Two tiles of rows, and two of columns.
   if (isTiled(unit))
     return 2 * unitOfTarget()->tiles.rows;
-  return maxBlockRows(vectors(columns), target);
+  // Three sums for each, and the one that they go into.
+  constexpr int64_t kMostSplitRows = 4;
+  int64_t most = maxBlockRows(vectors(columns), target);
+  return splitsRows() ? std::min(most, kMostSplitRows) : most;
 }

@@ -17,6 +17,7 @@
 
 #include "mpc/Analysis/PairedColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -62,6 +63,13 @@ struct Contraction {
   mlir::Value rhs() const {
     return op->getOperand(form == ContractionForm::Packing ? 0 : 1);
   }
+  /// The right side as it lies in memory: narrow panels where there are some.
+  mlir::Value stored() const {
+    return narrow ? mlir::Value(narrow.getValues()) : rhs();
+  }
+  /// Whether rows are split into bytes, which a unit multiplies with those of a
+  /// narrow right side.
+  bool splitsRows() const { return narrow && narrow.getDepth() > 1; }
   /// Whether `operand` lies in memory in the type of the factors.
   bool isStored(mlir::Value operand) const;
   /// Whether rows are read where they lie, as far as types and padding go.
@@ -136,6 +144,8 @@ struct Contraction {
   /// Of a constant right side, and how its panels are read.
   PackedAttr packed;
   PanelForm panelForm = PanelForm::Plain;
+  /// What widens it, where it is narrower than the factors; else null.
+  mutable DequantizeOp narrow;
   bool transposeLhs = false, transposeRhs = false;
   /// Of a product of two halves of columns that an epilogue meets.
   std::optional<PairedColumns> pair;

@@ -60,15 +60,62 @@ void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
   if (keepsSums())
     for (int64_t r = 0; r < block.rows(); ++r)
       fetch(sums, math.add(offset, r * columns), vectors * lanes);
-  // Narrow factors are less exact than any order of their products.
-  if (block.unit == DotUnit::MultiplyAdd && sumType.isF32() &&
-      panel.form == PanelForm::Plain)
-    if (std::optional<KParts> parts = partsOf(loops, kLongestSum))
-      return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
+  if (std::optional<KParts> parts = partsOfDepth(block, loops))
+    return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
   mpc::storeSums(
       b, loc, block,
       emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
       columns, offset, /*add=*/keepsSums());
+}
+
+std::optional<KParts>
+ContractionEmitter::partsOfDepth(const SumBlock &block,
+                                 ArrayRef<KLoop> loops) const {
+  // Narrow factors are less exact than any order of their products; a narrow
+  // panel's are as exact as others.
+  bool isExact = panel.form == PanelForm::Plain || contraction.narrow;
+  if (block.unit != DotUnit::MultiplyAdd || !sumType.isF32() || !isExact)
+    return std::nullopt;
+  if (!panel.isScaled())
+    return partsOf(loops, kLongestSum);
+  // A part has one scale. Of nibbles, it begins with a byte.
+  int64_t group = contraction.narrow.getGroup();
+  std::optional<KParts> parts = partsOf(loops, std::min(group, kLongestSum));
+  if (!parts)
+    return KParts{0, loops.front().extent};
+  if (panel.form == PanelForm::Nibbles && parts->size % 2)
+    parts->size = kLongestSum;
+  return parts;
+}
+
+Value ContractionEmitter::narrowGroupOf(Value k) const {
+  DequantizeOp narrow = contraction.narrow;
+  int64_t group = narrow.getGroup();
+  bool isOnly = narrow.getResult().getType().getDimSize(1) == group;
+  return isOnly ? math.constant(0) : math.div(k, group);
+}
+
+SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value group,
+                                                   int64_t vectors, Type type) {
+  int64_t groups = cast<RankedTensorType>(tensor.getType()).getDimSize(1);
+  Value line = math.add(math.mul(panel.number, groups), group);
+  Value memory = math.flatten(memoryOf(tensor));
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  auto wide = VectorType::get({lanes}, type);
+  SmallVector<Value> values;
+  for (int64_t v = 0; v < vectors; ++v) {
+    Value loaded = vector::LoadOp::create(
+        b, loc, VectorType::get({lanes}, element), memory,
+        math.add(math.mul(line, columns), v * lanes));
+    if (isa<IntegerType>(type))
+      loaded = arith::ExtUIOp::create(b, loc, wide, loaded);
+    else if (isa<IntegerType>(element))
+      loaded = arith::UIToFPOp::create(b, loc, wide, loaded);
+    else if (element != type)
+      loaded = arith::ExtFOp::create(b, loc, wide, loaded);
+    values.push_back(loaded);
+  }
+  return values;
 }
 
 void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
@@ -91,15 +138,25 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
     RowsAhead next = ahead;
     if (next.begin)
       next.begin = math.add(next.begin, math.mul(first, ahead.stride));
-    mpc::storeSums(
-        b, loc, block,
-        emitMicroKernel(b, loc, block, memory, row, panel, part, next), sums,
-        columns, offset, /*add=*/true);
+    DequantizeOp narrow = contraction.narrow;
+    if (narrow && narrow.getZero())
+      panel.zeros = loadOfGroup(narrow.getZero(), narrowGroupOf(first),
+                                block.vectors, sumType);
+    SmallVector<Value> products =
+        emitMicroKernel(b, loc, block, memory, row, panel, part, next);
+    if (narrow && narrow.getScale()) {
+      SmallVector<Value> scales = loadOfGroup(
+          narrow.getScale(), narrowGroupOf(first), block.vectors, sumType);
+      for (auto [index, product] : llvm::enumerate(products))
+        product = arith::MulFOp::create(b, loc, product,
+                                        scales[index % block.vectors]);
+    }
+    mpc::storeSums(b, loc, block, products, sums, columns, offset,
+                   /*add=*/true);
   };
   auto walk = [&](auto &&self, size_t depth, Value row, Value column) -> void {
     const KLoop &loop = loops[depth];
-    int64_t stride = (panel.pitch ? panel.pitch : panel.columns) *
-                     panelSteps(loops.drop_front(depth));
+    int64_t stride = panel.stepPitch() * panelSteps(loops.drop_front(depth));
     auto at = [&](Value k, auto &&body) {
       body(math.add(row, math.mul(k, loop.rowStride)),
            math.add(column, math.mul(k, stride)));

@@ -53,6 +53,25 @@ static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
                                          : PanelForm::Widened;
 }
 
+/// The form of panels that `narrow` widens in registers.
+static FailureOr<PanelForm> narrowFormOf(Operation *op, DequantizeOp narrow,
+                                         Type sumType, DotUnit unit,
+                                         const CpuTarget &target) {
+  if (unit != DotUnit::MultiplyAdd || !sumType.isF32())
+    return op->emitError()
+           << "the constant operand is stored in "
+           << getElementTypeOrSelf(narrow.getValues())
+           << ", which code for f32 sums of f32 factors widens, and no other";
+  if (narrow.getDepth() > 1 && !target.hasDotInt8())
+    return op->emitError() << "the constant operand is stored for units that "
+                              "multiply "
+                           << narrow.getDepth() << " bytes at once, which '"
+                           << target.name() << "' lacks";
+  if (!narrow.getScale())
+    return PanelForm::Widened;
+  return narrow.getNibbles() ? PanelForm::Nibbles : PanelForm::Integers;
+}
+
 /// Positions that are neighbours where tiles would read rows.
 static int64_t runOf(const Contraction &c) {
   const ConvolutionGeometry &g = c.geometry;
@@ -175,10 +194,12 @@ LogicalResult Contraction::chooseUnit() {
   if (packed && form != ContractionForm::Depthwise) {
     FailureOr<PanelForm> found =
         panelFormOf(op, packed, right, sumType, unit, target);
+    if (succeeded(found) && narrow)
+      found = narrowFormOf(op, narrow, sumType, unit, target);
     if (failed(found))
       return failure();
     panelForm = *found;
-    if (!isa<BlockArgument>(stripReshapes(rhs())))
+    if (!isa<BlockArgument>(stripReshapes(stored())))
       return op->emitError(
           "a packed operand must be an argument of the kernel");
   }

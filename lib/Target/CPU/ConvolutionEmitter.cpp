@@ -51,7 +51,7 @@ void ConvEmitter::prepare() {
   panel.memory =
       blocks.packsRight()
           ? area(terms.count * terms.panelPlane, contraction.wordType())
-          : inPlace(contraction.rhs(), contraction.panelType());
+          : inPlace(contraction.stored(), contraction.panelType());
   reader.emplace(*this, stripsPerItem * split.lines.largest());
   prepareSums(split.lines.largest() * split.columns.largest() * columns, 1);
   if (blocks.packsRight())
@@ -164,6 +164,7 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
   BlockRows stripRows(math, split.lines, strip);
   Value row = stripRows.first();
   Value localRow = math.sub(row, firstRow);
+  panel.number = number;
   panel.offset = math.mul(number, panelElements);
   auto blocks = [&](int64_t used) {
     math.loop(split.columns.blocks, [&](Value block) {

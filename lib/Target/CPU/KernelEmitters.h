@@ -29,7 +29,7 @@ struct ContractionKernel;
 /// bytes of scratch memory that they use.
 using ContractionFunction =
     mlir::FailureOr<int64_t>(const ContractionKernel &kernel);
-ContractionFunction emitProduct, emitConvolution, emitDepthwise,
+ContractionFunction emitProduct, emitDigitProduct, emitConvolution, emitDepthwise,
     emitFilterGradient, emitAttention, emitPacking;
 /// What the loops of this target are made of.
 ElementTarget elementTarget(const CpuTarget &target);

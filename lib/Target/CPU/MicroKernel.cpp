@@ -242,12 +242,13 @@ private:
   void walk(size_t depth, Value row, Value column,
             SmallVectorImpl<Value> &sums) {
     if (depth == loops.size())
-      return step(row, column, sums, 0, /*missing=*/0);
+      return step(row, column, sums, 0, /*missing=*/0, /*isOdd=*/false);
     const KLoop &loop = loops[depth];
-    int64_t panelStride = (panel.pitch ? panel.pitch : panel.columns) *
-                          panelSteps(loops.drop_front(depth));
+    int64_t panelStride =
+        panel.stepPitch() * panelSteps(loops.drop_front(depth));
     bool last = depth + 1 == loops.size();
-    int64_t unroll = last ? sets : 1, whole = loop.extent - (loop.missing > 0),
+    int64_t unroll = last ? std::max(sets, neighbours()) : 1,
+            whole = loop.extent - (loop.missing > 0),
             looped = whole - whole % unroll;
     auto at = [&](int64_t k, Value rowBase, Value columnBase,
                   SmallVectorImpl<Value> &values) {
@@ -255,7 +256,7 @@ private:
       Value nextColumn = math.add(columnBase, k * panelStride);
       if (last)
         step(nextRow, nextColumn, values, k % sets,
-             k + 1 == loop.extent ? loop.missing : 0);
+             k + 1 == loop.extent ? loop.missing : 0, k % neighbours());
       else
         walk(depth + 1, nextRow, nextColumn, values);
     };
@@ -290,10 +291,17 @@ private:
       at(k, row, column, sums);
   }
 
-  /// One step: every row times every vector of the panel.
+  /// Positions that share a byte.
+  int64_t neighbours() const {
+    return panel.form == PanelForm::Nibbles ? 2 : 1;
+  }
+
+  /// One step: every row times every vector of the panel. The step's position
+  /// among its neighbours is known when code is written.
   void step(Value row, Value column, SmallVectorImpl<Value> &sums, int64_t set,
-            int64_t missing) {
-    SmallVector<Value> columns = loadPanel(column);
+            int64_t missing, bool isOdd) {
+    SmallVector<Value> columns =
+        panel.isScaled() ? loadIntegers(column, isOdd) : loadPanel(column);
     for (auto [r, offset] : llvm::enumerate(block.rowOffsets)) {
       Value broadcast = loadRow(math.add(row, offset), missing);
       for (int64_t v = 0; v < block.vectors; ++v) {
@@ -331,6 +339,9 @@ private:
       return vectors;
     case PanelForm::PairsBf16:
       break;
+    case PanelForm::Integers:
+    case PanelForm::Nibbles:
+      llvm_unreachable("loadIntegers() reads these");
     }
     // Lane j of a word vector holds column j below and column j + columns / 2
     // above; both become f32 by moving them to the upper half.
@@ -364,6 +375,62 @@ private:
       vectors.push_back(vector::BitCastOp::create(b, loc, vectorType, high));
     }
     return vectors;
+  }
+
+  /// The integers of a step, less their zero points, in the type of the sums.
+  SmallVector<Value> loadIntegers(Value column, bool isOdd) {
+    auto bytes = VectorType::get({block.lanes}, b.getI8Type());
+    auto words = VectorType::get({block.lanes}, b.getI32Type());
+    bool areNibbles = panel.form == PanelForm::Nibbles;
+    Value at = isOdd ? math.add(column, -panel.stepPitch()) : column;
+    SmallVector<Value> vectors;
+    for (int64_t v = 0; v < block.vectors; ++v) {
+      Value loaded = vector::LoadOp::create(b, loc, bytes, panel.memory,
+                                            math.add(at, v * block.lanes));
+      Value word = panel.areSigned
+                       ? Value(arith::ExtSIOp::create(b, loc, words, loaded))
+                       : Value(arith::ExtUIOp::create(b, loc, words, loaded));
+      Value zero = panel.zeros.empty() ? Value() : panel.zeros[v];
+      Value value =
+          areNibbles ? nibblesOf(word, isOdd)
+                     : Value(arith::SIToFPOp::create(b, loc, vectorType, word));
+      if (!zero && panel.commonZero && !(areNibbles && hasTable()))
+        zero = arith::ConstantOp::create(
+            b, loc,
+            DenseElementsAttr::get(vectorType,
+                                   b.getF32FloatAttr(float(panel.commonZero))));
+      if (zero)
+        value = arith::SubFOp::create(b, loc, value, zero);
+      vectors.push_back(value);
+    }
+    return vectors;
+  }
+
+  /// Whether one instruction of the machine looks numbers up by the low four
+  /// bits of words.
+  bool hasTable() const { return block.lanes == 16 && !block.isEmulated; }
+
+  /// The lower or upper four bits of bytes, each in a word. From a table, they
+  /// come with the common zero point subtracted.
+  Value nibblesOf(Value bytes, bool isUpper) {
+    ValueMath values(b, loc);
+    if (isUpper)
+      bytes = values.shiftRight(bytes, 4);
+    if (!hasTable()) {
+      if (!isUpper)
+        bytes = values.bitAnd(bytes, 15);
+      return arith::SIToFPOp::create(b, loc, vectorType, bytes);
+    }
+    SmallVector<float> numbers;
+    for (int64_t i = 0; i < 16; ++i)
+      numbers.push_back(float(i - panel.commonZero));
+    Value table = arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(vectorType, ArrayRef<float>(numbers)));
+    return LLVM::CallIntrinsicOp::create(
+               b, loc, vectorType,
+               b.getStringAttr("llvm.x86.avx512.permvar.sf.512"),
+               ValueRange{table, bytes})
+        .getResult(0);
   }
 
   /// Pairs of bytes as words of two i16.

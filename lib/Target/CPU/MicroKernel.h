@@ -85,17 +85,33 @@ enum class PanelForm {
   PairsF16,
   PairsInt8, ///< two positions of i8 in an element of i16, words once widened
   PairsUnsignedInt8,
+  Integers, ///< of 8 bits, columns in order
+  Nibbles,  ///< of 4 bits, two positions of a column in a byte
 };
 
 /// The panel that a block multiplies with, `[step][columns]`.
 struct Panel {
   mlir::Value memory; ///< one-dimensional; of words i32
   mlir::Value offset; ///< of its first element
+  mlir::Value number; ///< of those that lie in memory as constants
   int64_t columns = 0;
   int64_t pitch = 0; ///< elements between steps; 0: the columns
   PanelForm form = PanelForm::Plain;
   /// Whether it passes by while rows stay near, not the other way round.
   bool isStreamed = false;
+  /// Of integers: whether they have a sign, and what stands for zero: one
+  /// number, or those of each vector of columns.
+  bool areSigned = false;
+  int64_t commonZero = 0;
+  llvm::SmallVector<mlir::Value> zeros;
+
+  bool isScaled() const {
+    return form == PanelForm::Integers || form == PanelForm::Nibbles;
+  }
+  /// Elements of memory between steps; half of those that two steps share.
+  int64_t stepPitch() const {
+    return pitch ? pitch : form == PanelForm::Nibbles ? columns / 2 : columns;
+  }
 };
 
 /// One loop over a part of K, outermost first. The panel is walked in order.

@@ -105,7 +105,7 @@ void ProductEmitter::prepare() {
   terms.panelPlane = panelsPerItem * contraction.steps(chunk) * columns;
   panel.memory = blocks.packsRight()
                      ? area(terms.count * terms.panelPlane, word)
-                     : inPlace(rhs, contraction.panelType());
+                     : inPlace(contraction.stored(), contraction.panelType());
   prepareSums(split.largest() * columns, blocksPerItem * panelsPerItem);
 }
 
@@ -225,11 +225,13 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
     if (blocks.packsRight())
       local = math.sub(number, itemPanels.begin);
     int64_t depth = blocks.packsRight() ? chunk : shape.depth;
-    panel.offset = math.mul(local, contraction.steps(depth) * columns);
+    panel.number = number;
+    panel.offset =
+        math.mul(local, contraction.steps(depth) * panel.stepPitch());
     if (!blocks.packsRight())
       panel.offset = math.add(
-          panel.offset,
-          math.mul(math.div(first, contraction.depthOfStep()), columns));
+          panel.offset, math.mul(math.div(first, contraction.depthOfStep()),
+                                 panel.stepPitch()));
     Value tile = tileOf(block, number);
     withColumns(number, [&](int64_t used) {
       int64_t vectors = tailVectors(panel.form, columns, used, lanes);
@@ -275,5 +277,7 @@ void ProductEmitter::storePanel(Value block, Value number, int64_t used) {
 }
 
 FailureOr<int64_t> mpc::emitProduct(const ContractionKernel &kernel) {
+  if (kernel.contraction.splitsRows())
+    return emitDigitProduct(kernel);
   return ProductEmitter(kernel).run();
 }

@@ -130,7 +130,7 @@ void Cut::cutProduct() {
   allBlocks = RowSplit(shape.m, rows).blocks;
   int64_t elementBytes =
       packsRight ? bytes
-                 : bytesPerElement(getElementTypeOrSelf(c.rhs().getType()));
+                 : bytesPerElement(getElementTypeOrSelf(c.stored().getType()));
   int64_t panelBytes =
       std::max<int64_t>(1, shape.depth * columns * elementBytes);
   // Rows of a block at a distance of 4 KB share one cache set: they are copied

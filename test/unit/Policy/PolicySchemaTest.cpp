@@ -93,4 +93,29 @@ TEST(PolicySchemaTest, HasTheClassesAndAlgorithmsOfTheReader) {
     EXPECT_TRUE(parsePolicyAlgorithm(name)) << name;
 }
 
+/// The types and groups of weights, as a name or in an object.
+TEST(PolicySchemaTest, HasTheWeightsOfTheReader) {
+  std::set<std::string> listed = schema()["$defs"]["weightType"]["enum"];
+  for (const std::string &name : listed) {
+    EXPECT_EQ(errorOf({{"name", "a"}, {"weights", name}}), "") << name;
+    EXPECT_EQ(errorOf({{"name", "a"}, {"weights", {{"type", name}}}}), "")
+        << name;
+  }
+  for (WeightType type :
+       {WeightType::Float32, WeightType::Float16, WeightType::BFloat16,
+        WeightType::Int8, WeightType::Int4})
+    EXPECT_EQ(listed.count(stringify(type).str()), 1u);
+  Json object = schema()["properties"]["weights"]["oneOf"][1]["properties"];
+  for (int64_t group : object["group"]["enum"])
+    EXPECT_EQ(errorOf({{"name", "a"},
+                       {"weights", {{"type", "int4"}, {"group", group}}}}),
+              "");
+  for (const std::string &field : keysOf(object))
+    EXPECT_EQ(errorOf({{"name", "a"},
+                       {"weights", {{"type", "int4"}, {field, Json()}}}})
+                  .find("unknown field"),
+              std::string::npos)
+        << field;
+}
+
 } // namespace

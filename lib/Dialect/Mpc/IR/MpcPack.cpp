@@ -20,6 +20,7 @@ using namespace mpc::shapes;
 namespace mpc {
 void registerPackOps(MpcDialect *dialect) {
   RegisteredOperationName::insert<PackOp>(*dialect);
+  RegisteredOperationName::insert<DequantizeOp>(*dialect);
 }
 } // namespace mpc
 
@@ -40,5 +41,88 @@ LogicalResult PackOp::inferReturnTypes(MLIRContext *,
       {int64_t(llvm::divideCeil(width, packed.getColumns())),
        packed.getSteps(depth, depth), packed.getStepElements()},
       input.getElementType()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Dequantize
+//===----------------------------------------------------------------------===//
+
+/// The panels that are stored as `values`.
+static SmallVector<int64_t> panelsOf(RankedTensorType values, bool nibbles,
+                                     int64_t depth) {
+  SmallVector<int64_t> shape(values.getShape());
+  shape[1] *= depth * (nibbles ? 2 : 1);
+  shape[2] /= depth;
+  return shape;
+}
+
+void DequantizeOp::build(OpBuilder &builder, OperationState &state,
+                         Value values, Value scale, Value zero, bool nibbles,
+                         int64_t commonZero, int64_t depth) {
+  auto stored = cast<RankedTensorType>(values.getType());
+  auto result = RankedTensorType::get(panelsOf(stored, nibbles, depth),
+                                      builder.getF32Type());
+  build(builder, state, result, values, scale, zero, nibbles, commonZero,
+        depth);
+}
+
+int64_t DequantizeOp::getGroup() {
+  int64_t depth = getResult().getType().getDimSize(1);
+  Value scale = getScale();
+  int64_t groups =
+      scale ? cast<RankedTensorType>(scale.getType()).getDimSize(1) : 1;
+  return groups ? depth / groups : depth;
+}
+
+LogicalResult DequantizeOp::verify() {
+  auto values = cast<RankedTensorType>(getValues().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (values.getRank() != 3 || result.getRank() != 3 ||
+      !result.getElementType().isF32())
+    return emitOpError() << "widens panels of rank 3 to f32, found " << values
+                         << " and " << result;
+  int64_t depth = getDepth();
+  if ((depth != 1 && depth != 4) || (depth > 1 && !getScale())) // C4
+    return emitOpError() << "has a depth of " << depth
+                         << ", which is 1, or 4 of integers";
+  SmallVector<int64_t> shape = panelsOf(values, getNibbles(), depth);
+  if (values.getDimSize(2) % depth ||
+      result.getShape() != ArrayRef<int64_t>(shape))
+    return emitOpError() << "makes " << result << " of " << values
+                         << ", which holds " << shape[0] << " panels of "
+                         << shape[1] << " positions of " << shape[2]
+                         << " columns";
+  Type element = values.getElementType();
+  bool isByte = element.isInteger(8);
+  if (!isByte && !element.isBF16() && !element.isF16()) // C1
+    return emitOpError() << "takes bf16, f16 or 8-bit integers, found "
+                         << element;
+  if (getNibbles() && !element.isUnsignedInteger(8)) // C1
+    return emitOpError() << "takes nibbles in ui8, found " << element;
+  if (isByte != bool(getScale())) // C1
+    return emitOpError() << (isByte ? "needs a scale for "
+                                    : "takes no scale for ")
+                         << element;
+  if ((getZero() || getCommonZero()) && !isByte) // C1
+    return emitOpError() << "takes no zero point for " << element;
+  if (getZero() && getCommonZero()) // C3
+    return emitOpError() << "has a zero point for each scale and "
+                         << getCommonZero() << " for all";
+  if (!getScale())
+    return success();
+  auto scale = cast<RankedTensorType>(getScale().getType());
+  int64_t groups = scale.getRank() == 3 ? scale.getDimSize(1) : 0;
+  if (groups < 1 || scale.getDimSize(0) != shape[0] ||
+      scale.getDimSize(2) != shape[2] || shape[1] % groups ||
+      shape[1] / groups % (depth * (getNibbles() ? 2 : 1))) // C2
+    return emitOpError() << "has scales " << scale << " for " << result
+                         << ", of which they are to divide the positions into "
+                            "groups of whole bytes and steps";
+  if (Value zero = getZero()) // C2
+    if (zero.getType() !=
+        scale.clone(IntegerType::get(getContext(), 8, IntegerType::Unsigned)))
+      return emitOpError() << "has zero points " << zero.getType()
+                           << " for scales " << scale;
   return success();
 }

@@ -15,8 +15,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// What a constant's resource is called, or the op's name.
-static std::string resourceName(ConstantOp op) {
+std::string mpc::resourceName(ConstantOp op) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue()))
     return resource.getRawHandle().getKey().str();
   return opName(op).str();
@@ -26,47 +25,32 @@ static StringRef suffixOf(FloatType type) {
   return isa<BFloat16Type>(type) ? "bf16" : "f16";
 }
 
-namespace {
+void RoundingLosses::note(double value, double rounded, int64_t times) {
+  count += times;
+  overflowed += std::isinf(rounded) && std::isfinite(value) ? times : 0;
+  flushed += rounded == 0 && value != 0 ? times : 0;
+  if (!std::isfinite(rounded) || !std::isfinite(value))
+    return;
+  double error = std::abs(rounded - value);
+  largest = std::max(largest, error);
+  errors += double(times) * error * error;
+  values += double(times) * value * value;
+  finite += times;
+}
 
-/// Adds up what rounding does to a constant's elements.
-class Losses {
-public:
-  void note(double value, double rounded, int64_t times = 1) {
-    count += times;
-    overflowed += std::isinf(rounded) && std::isfinite(value) ? times : 0;
-    flushed += rounded == 0 && value != 0 ? times : 0;
-    if (!std::isfinite(rounded) || !std::isfinite(value))
-      return;
-    double error = std::abs(rounded - value);
-    largest = std::max(largest, error);
-    errors += double(times) * error * error;
-    values += double(times) * value * value;
-    finite += times;
-  }
-
-  int64_t getOverflowed() const { return overflowed; }
-  int64_t getCount() const { return count; }
-
-  NarrowingAttr toAttr(MLIRContext *context) const {
-    // Errors are told relative to the values' root mean square, where there is
-    // one.
-    double scale = values > 0 ? std::sqrt(values / double(finite)) : 1;
-    double rms = finite ? std::sqrt(errors / double(finite)) : 0;
-    Builder builder(context);
-    return NarrowingAttr::get(context, count, overflowed, flushed,
-                              builder.getF64FloatAttr(largest / scale),
-                              builder.getF64FloatAttr(rms / scale));
-  }
-
-private:
-  int64_t count = 0, overflowed = 0, flushed = 0, finite = 0;
-  double largest = 0, errors = 0, values = 0;
-};
-
-} // namespace
+NarrowingAttr RoundingLosses::toAttr(MLIRContext *context) const {
+  // Errors are told relative to the values' root mean square, where there is
+  // one.
+  double scale = values > 0 ? std::sqrt(values / double(finite)) : 1;
+  double rms = finite ? std::sqrt(errors / double(finite)) : 0;
+  Builder builder(context);
+  return NarrowingAttr::get(context, count, overflowed, flushed,
+                            builder.getF64FloatAttr(largest / scale),
+                            builder.getF64FloatAttr(rms / scale));
+}
 
 static void warn(ConstantOp op, FloatType type, StringRef name,
-                 const Losses &losses) {
+                 const RoundingLosses &losses) {
   if (losses.getOverflowed())
     op.emitWarning() << "constant '" << name << "' in " << type << ": "
                      << losses.getOverflowed() << " of " << losses.getCount()
@@ -78,7 +62,7 @@ std::optional<NarrowedConstant> mpc::narrowConstantValue(ConstantOp op,
                                                          FloatType type) {
   auto narrow = cast<RankedTensorType>(op.getType()).clone(type);
   std::string name = resourceName(op);
-  Losses losses;
+  RoundingLosses losses;
   NarrowedConstant result;
   // A splat stores one element, however many it stands for.
   if (std::optional<double> splat = splatValue(op.getValue())) {

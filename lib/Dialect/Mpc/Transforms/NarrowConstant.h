@@ -13,6 +13,22 @@
 
 namespace mpc {
 
+/// Adds up what rounding does to a constant's elements.
+class RoundingLosses {
+public:
+  void note(double value, double rounded, int64_t times = 1);
+  int64_t getOverflowed() const { return overflowed; }
+  int64_t getCount() const { return count; }
+  NarrowingAttr toAttr(mlir::MLIRContext *context) const;
+
+private:
+  int64_t count = 0, overflowed = 0, flushed = 0, finite = 0;
+  double largest = 0, errors = 0, values = 0;
+};
+
+/// What a constant's resource is called, or the op's name.
+std::string resourceName(ConstantOp op);
+
 /// A constant's value in a narrower type, with what the rounding lost.
 struct NarrowedConstant {
   mlir::ElementsAttr value;

@@ -359,8 +359,10 @@ LogicalResult checkLayout(Operation *op) {
     return op->emitOpError("is channels_first after the layout stage");
   if (!packed)
     return success();
-  // Inside a fusion the constant is the operand of the block argument.
   Value value = op->getOperand(weights);
+  if (auto narrow = value.getDefiningOp<DequantizeOp>())
+    value = narrow.getValues();
+  // Inside a fusion the constant is the operand of the block argument.
   if (auto argument = dyn_cast<BlockArgument>(value))
     if (auto fusion = dyn_cast<FusionOp>(argument.getOwner()->getParentOp()))
       value = fusion.getInputs()[argument.getArgNumber()];

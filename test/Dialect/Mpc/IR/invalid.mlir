@@ -72,6 +72,86 @@ func.func @matmul_c5(%x: tensor<2x3xf32>, %y: tensor<3x5xf32>) {
 
 // -----
 
+func.func @dequantize_shape(%x: tensor<2x8x4xbf16>) {
+  // expected-error @below {{'mpc.dequantize' op makes 'tensor<2x4x4xf32>' of 'tensor<2x8x4xbf16>', which holds 2 panels of 8 positions of 4 columns}}
+  %0 = mpc.dequantize %x : tensor<2x8x4xbf16> to tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c1(%x: tensor<2x8x4xi8>) {
+  // expected-error @below {{'mpc.dequantize' op needs a scale for 'i8'}}
+  %0 = mpc.dequantize %x : tensor<2x8x4xi8> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c1_element(%x: tensor<2x8x4xi16>, %s: tensor<2x1x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op takes bf16, f16 or 8-bit integers, found 'i16'}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x1x4xf32>) : tensor<2x8x4xi16> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c1_nibbles(%x: tensor<2x8x4xi8>, %s: tensor<2x1x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op takes nibbles in ui8, found 'i8'}}
+  %0 = mpc.dequantize %x nibbles scale(%s : tensor<2x1x4xf32>) : tensor<2x8x4xi8> to tensor<2x16x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c1_zero(%x: tensor<2x8x4xf16>) {
+  // expected-error @below {{'mpc.dequantize' op takes no zero point for 'f16'}}
+  %0 = mpc.dequantize %x common_zero(8) : tensor<2x8x4xf16> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c2(%x: tensor<2x8x4xi8>, %s: tensor<2x3x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x3x4xf32>' for 'tensor<2x8x4xf32>', of which they are to divide the positions into groups of whole bytes and steps}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x3x4xf32>) : tensor<2x8x4xi8> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c2_nibbles(%x: tensor<2x3x4xui8>, %s: tensor<2x2x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x2x4xf32>' for 'tensor<2x6x4xf32>', of which they are to divide the positions into groups of whole bytes and steps}}
+  %0 = mpc.dequantize %x nibbles scale(%s : tensor<2x2x4xf32>) : tensor<2x3x4xui8> to tensor<2x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c2_zero(%x: tensor<2x8x4xui8>, %s: tensor<2x2x4xf32>, %z: tensor<2x1x4xui8>) {
+  // expected-error @below {{'mpc.dequantize' op has zero points 'tensor<2x1x4xui8>' for scales 'tensor<2x2x4xf32>'}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x2x4xf32>) zero(%z : tensor<2x1x4xui8>) : tensor<2x8x4xui8> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c4(%x: tensor<2x8x4xbf16>) {
+  // expected-error @below {{'mpc.dequantize' op has a depth of 4, which is 1, or 4 of integers}}
+  %0 = mpc.dequantize %x depth(4) : tensor<2x8x4xbf16> to tensor<2x32x1xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c3(%x: tensor<2x8x4xui8>, %s: tensor<2x1x4xf32>, %z: tensor<2x1x4xui8>) {
+  // expected-error @below {{'mpc.dequantize' op has a zero point for each scale and 8 for all}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x1x4xf32>) zero(%z : tensor<2x1x4xui8>) common_zero(8) : tensor<2x8x4xui8> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
 func.func @pack_c1(%x: tensor<2x3x4xf32>) {
   // expected-error @below {{'mpc.pack' needs a matrix, found 'tensor<2x3x4xf32>'}}
   // expected-error @below {{failed to infer returned types}}

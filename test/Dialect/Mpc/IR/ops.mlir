@@ -88,6 +88,23 @@ func.func @binary(%x: tensor<2x3xf32>, %y: tensor<3xf32>, %i: tensor<2xi32>, %p:
   return
 }
 
+// CHECK-LABEL: func.func @narrow_panels
+func.func @narrow_panels(%h: tensor<2x8x4xbf16>, %i: tensor<2x8x4xi8>, %n: tensor<2x4x4xui8>,
+                         %s: tensor<2x1x4xf32>, %g: tensor<2x4x4xbf16>, %z: tensor<2x4x4xui8>,
+                         %d: tensor<2x4x16xui8>) {
+  // CHECK: mpc.dequantize %{{.*}} : tensor<2x8x4xbf16> to tensor<2x8x4xf32>
+  %0 = mpc.dequantize %h : tensor<2x8x4xbf16> to tensor<2x8x4xf32>
+  // CHECK: mpc.dequantize %{{.*}} scale(%{{.*}} : tensor<2x1x4xf32>) : tensor<2x8x4xi8> to tensor<2x8x4xf32>
+  %1 = mpc.dequantize %i scale(%s : tensor<2x1x4xf32>) : tensor<2x8x4xi8> to tensor<2x8x4xf32>
+  // CHECK: mpc.dequantize %{{.*}} nibbles scale(%{{.*}} : tensor<2x4x4xbf16>) zero(%{{.*}} : tensor<2x4x4xui8>) : tensor<2x4x4xui8> to tensor<2x8x4xf32>
+  %2 = mpc.dequantize %n nibbles scale(%g : tensor<2x4x4xbf16>) zero(%z : tensor<2x4x4xui8>) : tensor<2x4x4xui8> to tensor<2x8x4xf32>
+  // CHECK: mpc.dequantize %{{.*}} nibbles scale(%{{.*}} : tensor<2x4x4xbf16>) common_zero(8) : tensor<2x4x4xui8> to tensor<2x8x4xf32>
+  %3 = mpc.dequantize %n nibbles scale(%g : tensor<2x4x4xbf16>) common_zero(8) : tensor<2x4x4xui8> to tensor<2x8x4xf32>
+  // CHECK: mpc.dequantize %{{.*}} scale(%{{.*}} : tensor<2x4x4xbf16>) common_zero(128) depth(4) : tensor<2x4x16xui8> to tensor<2x16x4xf32>
+  %4 = mpc.dequantize %d scale(%g : tensor<2x4x4xbf16>) common_zero(128) depth(4) : tensor<2x4x16xui8> to tensor<2x16x4xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @contractions
 func.func @contractions(%a: tensor<5x2x3xbf16>, %b: tensor<4x3xbf16>, %w: tensor<1x3x32xbf16>,
                         %x: tensor<1x4x8x8xf32>, %f: tensor<6x2x3x3xf32>, %g: tensor<4x3x2x2xf32>,

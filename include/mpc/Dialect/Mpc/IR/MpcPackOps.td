@@ -32,4 +32,43 @@ def Mpc_PackOp : Mpc_InferredOp<"pack", "Opaque", "0"> {
   }];
 }
 
+def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegments]> {
+  let summary = "Widen panels of a narrow constant to f32";
+  let description = [{
+    `result[p, k, c] = scale[p, k / G, c] * (values[p, k, c] - zero[p, k / G, c])` of
+    panels `[P, K, C]`, computed in f32. Without `scale` it is 1. `zero` is an
+    operand or one number for all. With `nibbles` byte `[p, i, c]` holds positions
+    `2 * i`, in its low four bits, and `2 * i + 1`, both without a sign. With a
+    `depth` D for units that multiply D positions at once, element
+    `[p, i, D * c + h]` is position `D * i + h` of column c; of nibbles its low bits
+    are `2 * D * i + h` and its high ones `2 * D * i + D + h`. The product that reads
+    the result unpacks it in registers.
+    - (C1) values are bf16 or f16, without scale and zero points, or 8-bit integers
+      with a scale; nibbles are ui8.
+    - (C2) scale and `zero` are `[P, K / G, C]`, floats and ui8; G divides K and is a
+      multiple of the depth, of nibbles of twice that.
+    - (C3) there is one kind of zero point.
+    - (C4) the depth is 1 or 4, and 1 of floats.
+  }];
+  let arguments = (ins Mpc_Tensor:$values, Optional<Mpc_FloatTensor>:$scale,
+                       Optional<Mpc_Tensor>:$zero, UnitAttr:$nibbles,
+                       DefaultValuedAttr<I64Attr, "0">:$common_zero,
+                       DefaultValuedAttr<I64Attr, "1">:$depth);
+  let results = (outs Mpc_FloatTensor:$result);
+  let assemblyFormat = [{
+    $values (`nibbles` $nibbles^)? (`scale` `(` $scale^ `:` type($scale) `)`)?
+    (`zero` `(` $zero^ `:` type($zero) `)`)? (`common_zero` `(` $common_zero^ `)`)?
+    (`depth` `(` $depth^ `)`)? attr-dict `:` type($values) `to` type($result)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$values, "::mlir::Value":$scale,
+                                 "::mlir::Value":$zero, "bool":$nibbles,
+                                 "int64_t":$common_zero, "int64_t":$depth)>];
+  let hasVerifier = 1;
+  let extraClassDeclaration = members # [{
+    bool isPrecisionOperand(unsigned) { return false; }
+    /// Positions that share a scale; those of all K where there is none.
+    int64_t getGroup();
+  }];
+}
+
 #endif // MPC_DIALECT_MPC_IR_MPCPACKOPS

@@ -128,6 +128,46 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
   ];
 }
 
+def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
+  let summary = "Store packed f32 constants in the narrowest form that holds them";
+  let description = [{
+    Packed f32 constants whose values are bf16 or f16 numbers, or products of a scale
+    and integers of 8 or 4 bits, are stored as these; an `mpc.dequantize` for each
+    reader gives the f32 numbers back, which the reader's kernel does in registers.
+    Scales are for all positions of a column, or for groups of 128, 64, 32 or 16.
+    With `int8-depth=4` four positions stand side by side where groups are multiples
+    of 16.
+
+    ```mlir
+    %0 = mpc.matmul %x, %p packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>
+    // becomes, where each column is a multiple of 15 steps or less
+    %w = mpc.dequantize %q nibbles scale(%s : tensor<1x1x32xbf16>) common_zero(8) : tensor<1x32x32xui8> to tensor<1x64x32xf32>
+    %0 = mpc.matmul %x, %w packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>
+    ```
+
+    Contract in: after mpc-pack-constants. Contract out: the same values.
+    Numerics: unchanged; a form is taken where it gives back every value bit by bit.
+    Left alone, where `most-rows` is given: products of more rows, which multiply a
+    weight more often than it pays to unpack it, constants of less than 64 KB, which
+    stay in caches, and convolutions. In any case: products that split their factors
+    into terms; scales per group of convolutions.
+    Executed example: test/Dialect/Mpc/Transforms/narrow-panels.mlir.
+  }];
+  let options = [
+    Option<"mostRows", "most-rows", "int64_t", /*default=*/"0",
+           "rows of the left side up to which large constants are narrowed; "
+           "0: all are">,
+    Option<"int8Depth", "int8-depth", "int64_t", /*default=*/"1",
+           "positions along K that the target's unit for unsigned by signed "
+           "8-bit integers multiplies at once; 1: it has none, or 4">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numNarrowed", "constants-narrowed", "constants stored narrower">,
+    Statistic<"bytesSaved", "bytes-saved", "bytes that they take less">,
+  ];
+}
+
 def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
   let summary = "Store constant weights in the tile layout of the micro-kernels";
   let description = [{

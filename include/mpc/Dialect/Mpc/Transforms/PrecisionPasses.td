@@ -116,4 +116,45 @@ def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numChecked", "ops", "ops checked">];
 }
 
+def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
+  let summary = "Round the constants of contractions as a policy's weights";
+  let description = [{
+    Replaces constant right-hand sides of matmuls and constant filters of convs by
+    what the `weights` of the policy hold of them, in f32:
+
+    ```mlir
+    %w = mpc.constant dense<[[0.11], [1.0]]> : tensor<2x1xf32>
+    // becomes, with int8, scale * integer
+    %w = mpc.constant dense<[[0.110...], [0.999...]]> : tensor<2x1xf32>
+    ```
+    The type of the constant says nothing about it: mpc-narrow-panels stores
+    constants in the narrowest form that holds their values, and so does it find
+    these. int8 has one scale per column of the product or output channel, int4 one
+    per group along the contracted extent; convs, and matmuls whose extent is no
+    multiple of the group, have int8 instead. Scales have 16
+    significant bits with int8 and 8 with int4, so that f32 holds their products
+    with the integers.
+
+    Contract in: after Simplify, before types are assigned. Contract out: the same
+    graph; changed constants carry `#mpc.narrowing`.
+    Numerics: each weight is rounded to nearest. Scales are those with the least
+    squared error of the weights that they are for, out of some that clip the
+    largest, or that hold the largest where the policy says `clip` false.
+    Left alone: constants that are not f32 or not finite, batches of matrices,
+    layers whose policy says so, ops that an override keeps in float32 or float64.
+    Weights that a training step keeps as arguments are an error.
+    Executed example: test/Dialect/Mpc/Transforms/narrow-weights.mlir.
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", /*default=*/"\"float32\"",
+           "name of a built-in policy, or a file that ends in .json">,
+    ListOption<"sets", "set", "std::string",
+               "overrides; float32 keeps the weights of the ops that it is for">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numRounded", "weights-rounded", "constants rounded">,
+  ];
+}
+
 #endif // MPC_DIALECT_MPC_TRANSFORMS_PRECISIONPASSES

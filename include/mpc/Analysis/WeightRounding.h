@@ -1,0 +1,45 @@
+//===- WeightRounding.h - weights as a policy stores them -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rounds weights to what a narrow form of them holds: "fake quantisation", with
+// f32 numbers in and out.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_WEIGHTROUNDING_H
+#define MPC_ANALYSIS_WEIGHTROUNDING_H
+
+#include "mpc/Policy/Policy.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+
+namespace mpc {
+
+/// On constants that a policy rounded as weights: the form, as a string.
+inline constexpr llvm::StringLiteral kWeightsAttr = "mpc.weights";
+
+/// What rounding integers of 8 or 4 bits stand for: scale * (integer - zero).
+struct WeightScale {
+  float scale = 1;
+  int64_t zero = 0;
+};
+
+/// The scale of `values`, which are finite and share it, for the integers of
+/// `format`: the one with the least squared error out of some that clip the
+/// values, or that which clips none. Its products with the integers are f32
+/// numbers.
+WeightScale chooseScale(llvm::ArrayRef<float> values,
+                        const WeightFormat &format);
+
+/// Rounds `values`, which are finite and share a scale, to the nearest numbers
+/// that `format` holds.
+void roundWeights(llvm::MutableArrayRef<float> values,
+                  const WeightFormat &format);
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_WEIGHTROUNDING_H

@@ -1,0 +1,224 @@
+//===- NarrowForm.cpp - narrower numbers that hold the same ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/NarrowForm.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace mpc;
+using llvm::ArrayRef;
+
+//===----------------------------------------------------------------------===//
+// Grids
+//===----------------------------------------------------------------------===//
+
+/// The grid of `scale` where all of `values` lie on it, less than `levels`
+/// steps apart, zero among them.
+static std::optional<IntegerGrid> gridOf(ArrayRef<float> values, float scale,
+                                         int64_t levels) {
+  IntegerGrid grid{scale, 0, 0};
+  double inverse = 1 / double(scale);
+  for (float value : values) {
+    double integer = std::nearbyint(double(value) * inverse);
+    if (!(std::abs(integer) < double(levels)) ||
+        float(integer * double(scale)) != value)
+      return std::nullopt;
+    grid.least = std::min(grid.least, int64_t(integer));
+    grid.most = std::max(grid.most, int64_t(integer));
+    if (grid.most - grid.least >= levels)
+      return std::nullopt;
+  }
+  return grid;
+}
+
+std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values,
+                                         int64_t levels) {
+  float largest = 0;
+  for (float value : values)
+    largest = std::max(largest, std::abs(value));
+  if (largest == 0)
+    return gridOf(values, 1, levels);
+  // The largest number is some integer's; f32 rounded its product with a scale
+  // that is then within an ulp of the quotient.
+  for (int64_t integer = 1; integer < levels; ++integer) {
+    float quotient = float(double(largest) / double(integer));
+    for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
+                        std::nextafterf(quotient, HUGE_VALF)}) {
+      if (!std::isnormal(scale) ||
+          float(double(scale) * double(integer)) != largest)
+        continue;
+      if (std::optional<IntegerGrid> grid = gridOf(values, scale, levels))
+        return grid;
+    }
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Panels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The panels that a form is looked for.
+struct Panels {
+  float at(int64_t panel, int64_t k, int64_t column) const {
+    return numbers[(panel * depth + k) * columns + column];
+  }
+
+  ArrayRef<float> numbers;
+  int64_t count, depth, columns;
+};
+
+} // namespace
+
+/// Grids of `group` positions each; empty where a group has none.
+static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
+                                        int64_t levels) {
+  std::vector<IntegerGrid> grids;
+  std::vector<float> values(group);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t first = 0; first < panels.depth; first += group)
+      for (int64_t column = 0; column < panels.columns; ++column) {
+        for (int64_t i = 0; i < group; ++i)
+          values[i] = panels.at(panel, first + i, column);
+        std::optional<IntegerGrid> grid = findGrid(values, levels);
+        if (!grid)
+          return {};
+        grids.push_back(*grid);
+      }
+  return grids;
+}
+
+/// Integers of `panels` on `grids`, as they are stored.
+static NarrowForm integersOf(const Panels &panels,
+                             const std::vector<IntegerGrid> &grids,
+                             int64_t group, bool areNibbles, int64_t together) {
+  int64_t levels = areNibbles ? 16 : 256;
+  bool areSigned = llvm::all_of(grids, [&](const IntegerGrid &grid) {
+    return grid.least >= -levels / 2 && grid.most < levels / 2;
+  });
+  NarrowForm form;
+  form.group = group;
+  // Longer sums of products of bytes would not fit 32 bits.
+  constexpr int64_t kLongest = 1 << 15;
+  form.depth = group % 16 == 0 && group <= kLongest ? together : 1;
+  form.kind = areNibbles                     ? NarrowForm::Kind::Nibbles
+              : areSigned && form.depth == 1 ? NarrowForm::Kind::Int8
+                                             : NarrowForm::Kind::UnsignedInt8;
+  if (areSigned && form.kind != NarrowForm::Kind::Int8)
+    form.commonZero = levels / 2;
+  for (const IntegerGrid &grid : grids) {
+    form.scales.push_back(grid.scale);
+    if (!areSigned)
+      form.zeros.push_back(uint8_t(-grid.least));
+  }
+  if (!form.zeros.empty() && llvm::all_equal(form.zeros)) {
+    form.commonZero = form.zeros.front();
+    form.zeros.clear();
+  }
+  int64_t groups = panels.depth / group, perByte = areNibbles ? 2 : 1;
+  form.values.assign(panels.numbers.size() / perByte, 0);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t k = 0; k < panels.depth; ++k)
+      for (int64_t column = 0; column < panels.columns; ++column) {
+        int64_t place = (panel * groups + k / group) * panels.columns + column;
+        int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
+        auto integer = int64_t(std::nearbyint(
+            double(panels.at(panel, k, column)) / double(grids[place].scale)));
+        int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
+        int64_t at =
+            (line * panels.columns + column) * form.depth + k % form.depth;
+        int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
+        form.values[at] =
+            char(uint8_t(form.values[at]) | (integer + zero) << shift);
+      }
+  return form;
+}
+
+/// The upper halves of the bits of `panels`, which are bf16 numbers; nullopt
+/// where they are not.
+static std::optional<NarrowForm> bf16Of(const Panels &panels) {
+  NarrowForm form;
+  form.kind = NarrowForm::Kind::BFloat16;
+  form.group = panels.depth;
+  form.values.resize(2 * panels.numbers.size());
+  char *to = form.values.data();
+  for (float number : panels.numbers) {
+    uint32_t bits;
+    std::memcpy(&bits, &number, 4);
+    if (bits & 0xffff)
+      return std::nullopt;
+    uint16_t half = bits >> 16;
+    std::memcpy(to, &half, 2);
+    to += 2;
+  }
+  return form;
+}
+
+/// The bits of an f16 number, or nullopt where `number` is none.
+static std::optional<uint16_t> f16Bits(float number) {
+  uint32_t bits;
+  std::memcpy(&bits, &number, 4);
+  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude >= 0x7f800000)
+    return std::nullopt;
+  if (magnitude >= 0x38800000) {
+    if (magnitude > 0x477fe000 || magnitude & 0x1fff)
+      return std::nullopt;
+    return uint16_t(sign | (magnitude - 0x38000000) >> 13);
+  }
+  // Subnormal: a multiple of 2^-24.
+  double steps = std::ldexp(std::abs(double(number)), 24);
+  if (steps != std::floor(steps))
+    return std::nullopt;
+  return uint16_t(sign | uint32_t(steps));
+}
+
+static std::optional<NarrowForm> f16Of(const Panels &panels) {
+  NarrowForm form;
+  form.kind = NarrowForm::Kind::Float16;
+  form.group = panels.depth;
+  form.values.resize(2 * panels.numbers.size());
+  char *to = form.values.data();
+  for (float number : panels.numbers) {
+    std::optional<uint16_t> bits = f16Bits(number);
+    if (!bits)
+      return std::nullopt;
+    std::memcpy(to, &*bits, 2);
+    to += 2;
+  }
+  return form;
+}
+
+std::optional<NarrowForm> mpc::findNarrowForm(ArrayRef<float> numbers,
+                                              int64_t count, int64_t depth,
+                                              int64_t columns, bool byGroups,
+                                              int64_t together) {
+  Panels panels{numbers, count, depth, columns};
+  if (numbers.empty())
+    return std::nullopt;
+  // Fewest bytes first. More scales than one for 16 positions would take as
+  // much as wider integers.
+  for (bool areNibbles : {true, false})
+    for (int64_t group :
+         {depth, int64_t(128), int64_t(64), int64_t(32), int64_t(16)}) {
+      if (depth % group || (areNibbles && group % 2) ||
+          (group != depth && !byGroups))
+        continue;
+      std::vector<IntegerGrid> grids =
+          gridsOf(panels, group, areNibbles ? 16 : 256);
+      if (!grids.empty())
+        return integersOf(panels, grids, group, areNibbles, together);
+    }
+  if (std::optional<NarrowForm> form = bf16Of(panels))
+    return form;
+  return f16Of(panels);
+}

@@ -1,0 +1,205 @@
+//===- NarrowPanels.cpp - packed constants in fewer bytes -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stores packed f32 constants in the narrowest form that gives every number
+// back, and an mpc.dequantize before each reader. Legal because a form that
+// loses nothing is looked for (Analysis/NarrowForm); behind
+// mpc-pack-constants, which knows f32 alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NarrowConstant.h"
+
+#include "mpc/Analysis/NarrowForm.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include <cstring>
+#include <map>
+
+namespace mpc {
+#define GEN_PASS_DEF_NARROWPANELSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+/// Smaller constants stay in caches between two products.
+static constexpr int64_t kLeastBytes = 1 << 16;
+
+namespace {
+
+/// What an mpc.dequantize reads.
+struct StoredPanels {
+  Value values, scale, zero;
+  bool areNibbles = false;
+  int64_t commonZero = 0, depth = 1;
+};
+
+/// The packed constant of `op`, where its product reads f32 numbers as they
+/// are; null elsewhere.
+mpc::ConstantOp packedConstant(ContractionOpInterface op) {
+  PackedAttr packed = isa<MatmulOp>(op) ? cast<MatmulOp>(op).getPackedAttr()
+                                        : cast<ConvOp>(op).getPackedAttr();
+  if (!packed || packed.getDepth() != 1 || packed.getInterleave() != 1 ||
+      op.getComputeMode() != ComputeMode::native ||
+      !op.getAccumulateType().isF32())
+    return {};
+  auto constant = op->getOperand(1).getDefiningOp<mpc::ConstantOp>();
+  return constant && getElementTypeOrSelf(constant.getType()).isF32()
+             ? constant
+             : mpc::ConstantOp();
+}
+
+template <typename T> ArrayRef<char> bytesOf(const std::vector<T> &values) {
+  return {reinterpret_cast<const char *>(values.data()),
+          values.size() * sizeof(T)};
+}
+
+/// Whether bf16 holds all of `scales`.
+bool areBf16(ArrayRef<float> scales) {
+  return llvm::all_of(scales, [](float scale) {
+    uint32_t bits;
+    std::memcpy(&bits, &scale, sizeof(bits));
+    return (bits & 0xffff) == 0;
+  });
+}
+
+std::vector<uint16_t> upperHalves(ArrayRef<float> numbers) {
+  std::vector<uint16_t> halves;
+  for (float number : numbers) {
+    uint32_t bits;
+    std::memcpy(&bits, &number, sizeof(bits));
+    halves.push_back(bits >> 16);
+  }
+  return halves;
+}
+
+struct NarrowPanelsPass : mpc::impl::NarrowPanelsPassBase<NarrowPanelsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<ContractionOpInterface> users;
+    getOperation().walk([&](Operation *op) {
+      if (isa<MatmulOp, ConvOp>(op) && isWanted(op))
+        users.push_back(cast<ContractionOpInterface>(op));
+    });
+    for (ContractionOpInterface op : users)
+      narrow(op);
+    known.clear();
+    for (Block &block : getOperation().getBody())
+      for (Operation &op : llvm::make_early_inc_range(block))
+        if (isa<mpc::ConstantOp>(op) && op.use_empty())
+          op.erase();
+  }
+
+private:
+  bool isWanted(Operation *op) const {
+    if (mostRows == 0)
+      return true;
+    Value result = op->getResult(0);
+    int64_t columns = shapeOf(result).back();
+    return isa<MatmulOp>(op) && columns > 0 &&
+           elementCount(result) / columns <= mostRows &&
+           byteCount(op->getOperand(1).getType()) >= kLeastBytes;
+  }
+
+  void narrow(ContractionOpInterface op) {
+    mpc::ConstantOp constant = packedConstant(op);
+    if (!constant)
+      return;
+    auto product = dyn_cast<MatmulOp>(op.getOperation());
+    bool isProduct = product != nullptr;
+    // Whose rows are split where they are read.
+    bool inSteps = product && !product.getTransposeLhs();
+    auto [it, isNew] =
+        known.try_emplace({constant.getOperation(), isProduct, inSteps});
+    if (isNew)
+      it->second = store(constant, isProduct, inSteps ? int8Depth : 1);
+    if (!it->second)
+      return;
+    const StoredPanels &stored = *it->second;
+    OpBuilder builder(op);
+    Value numbers = DequantizeOp::create(
+        builder, op.getLoc(), stored.values, stored.scale, stored.zero,
+        stored.areNibbles, stored.commonZero, stored.depth);
+    op->setOperand(1, numbers);
+  }
+
+  std::optional<StoredPanels> store(mpc::ConstantOp constant, bool byGroups,
+                                    int64_t together) {
+    auto type = cast<RankedTensorType>(constant.getType());
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+    if (failed(bytes) || type.getRank() != 3)
+      return std::nullopt;
+    int64_t count = type.getDimSize(0), depth = type.getDimSize(1),
+            columns = type.getDimSize(2);
+    std::optional<NarrowForm> form = findNarrowForm(
+        bytes->as<float>(), count, depth, columns, byGroups, together);
+    if (!form)
+      return std::nullopt;
+    OpBuilder builder(constant);
+    std::string name = resourceName(constant);
+    int64_t saved = byteCount(type);
+    auto make = [&](int64_t lines, int64_t width, Type element,
+                    ArrayRef<char> data, StringRef suffix) -> Value {
+      auto narrow = RankedTensorType::get({count, lines, width}, element);
+      saved -= byteCount(narrow);
+      return mpc::ConstantOp::create(
+          builder, constant.getLoc(),
+          makeConstant(narrow, data, (name + "." + suffix).str()));
+    };
+    StoredPanels stored;
+    stored.areNibbles = form->kind == NarrowForm::Kind::Nibbles;
+    stored.commonZero = form->commonZero;
+    stored.depth = form->depth;
+    int64_t positions = form->depth * (stored.areNibbles ? 2 : 1);
+    stored.values =
+        make(depth / positions, form->depth * columns, elementOf(form->kind),
+             bytesOf(form->values), "narrow");
+    if (form->isInteger()) {
+      int64_t groups = depth / form->group;
+      std::vector<uint16_t> halves = upperHalves(form->scales);
+      stored.scale = areBf16(form->scales)
+                         ? make(groups, columns, builder.getBF16Type(),
+                                bytesOf(halves), "scales")
+                         : make(groups, columns, builder.getF32Type(),
+                                bytesOf(form->scales), "scales");
+      if (!form->zeros.empty())
+        stored.zero =
+            make(groups, columns, byteType(), bytesOf(form->zeros), "zeros");
+    }
+    ++numNarrowed;
+    bytesSaved += saved;
+    return stored;
+  }
+
+  Type byteType() {
+    return IntegerType::get(&getContext(), 8, IntegerType::Unsigned);
+  }
+
+  Type elementOf(NarrowForm::Kind kind) {
+    switch (kind) {
+    case NarrowForm::Kind::BFloat16:
+      return BFloat16Type::get(&getContext());
+    case NarrowForm::Kind::Float16:
+      return Float16Type::get(&getContext());
+    case NarrowForm::Kind::Int8:
+      return IntegerType::get(&getContext(), 8);
+    case NarrowForm::Kind::UnsignedInt8:
+    case NarrowForm::Kind::Nibbles:
+      return byteType();
+    }
+    llvm_unreachable("every kind has a type");
+  }
+
+  /// By the constant, whether products read it, and those whose rows are split.
+  std::map<std::tuple<Operation *, bool, bool>, std::optional<StoredPanels>>
+      known;
+};
+
+} // namespace

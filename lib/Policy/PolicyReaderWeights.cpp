@@ -1,0 +1,86 @@
+//===- PolicyReaderWeights.cpp - how a policy stores weights --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A type's name, or an object with what that type leaves open.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PolicyReader.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+using namespace mpc;
+
+static constexpr StringLiteral kKnownTypes =
+    "float32, float16, bfloat16, int8 or int4";
+
+bool Policy::narrowsWeights() const {
+  return weights.isNarrow() || any_of(layers, [](const LayerPolicy &layer) {
+           return layer.policy->getWeights().isNarrow();
+         });
+}
+
+Error PolicyReader::readWeights(const Json &value) {
+  Json fields = value;
+  if (value.is_string())
+    fields = Json::object({{"type", value}});
+  if (!fields.is_object())
+    return error("weights", Twine("expects a type's name or an object, got ") +
+                                value.type_name());
+  if (Error e = unknownField(fields, "weights",
+                             {"type", "group", "zero_point", "clip"}))
+    return e;
+  auto type = fields.find("type");
+  if (type == fields.end() || !type->is_string())
+    return error("weights.type",
+                 type == fields.end()
+                     ? Twine("is missing")
+                     : Twine("expects a string, got ") + type->type_name());
+  std::string name = type->get<std::string>();
+  std::optional<WeightType> known = parseWeightType(name);
+  if (!known) {
+    std::optional<PolicyType> other = parsePolicyType(name);
+    if (!other)
+      return error("weights.type",
+                   "unknown type '" + name + "'; use " + kKnownTypes);
+    StringRef why = isFloat8(*other) ? " has no kernels yet"
+                                     : " is no type that weights are stored in";
+    return error("weights.type",
+                 "type " + stringify(*other) + why + "; use " + kKnownTypes);
+  }
+  WeightFormat format;
+  format.type = *known;
+
+  // What a type does not have is an error, not a wish without effect.
+  auto refuse = [&](const char *field, StringRef holder) {
+    return error(Twine("weights.") + field,
+                 "is for " + holder + ", the type is " + stringify(*known));
+  };
+  if (auto group = fields.find("group"); group != fields.end()) {
+    if (*known != WeightType::Int4)
+      return refuse("group", "int4");
+    if (!group->is_number_integer() ||
+        !is_contained({32, 64, 128}, group->get<int64_t>()))
+      return error("weights.group",
+                   "expects 32, 64 or 128, got " + group->dump());
+    format.group = group->get<int64_t>();
+  }
+  for (auto [field, target] : {std::pair("zero_point", &format.zeroPoint),
+                               std::pair("clip", &format.clip)}) {
+    auto it = fields.find(field);
+    if (it == fields.end())
+      continue;
+    if (target == &format.zeroPoint && *known != WeightType::Int4)
+      return refuse(field, "int4");
+    if (!format.isInteger())
+      return refuse(field, "int8 and int4");
+    if (!it->is_boolean())
+      return error(Twine("weights.") + field,
+                   Twine("expects true or false, got ") + it->type_name());
+    *target = it->get<bool>();
+  }
+  policy.weights = format;
+  return Error::success();
+}

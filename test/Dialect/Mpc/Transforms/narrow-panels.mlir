@@ -1,0 +1,58 @@
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-narrow-panels))' | FileCheck %s
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-narrow-panels,mpc-narrow-panels))' | FileCheck %s
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-narrow-panels{most-rows=8}))' | FileCheck %s --check-prefix=LARGE
+
+// Small constants stay in caches.
+// LARGE-NOT: mpc.dequantize
+
+// Columns of signed numbers of 4 bits have one zero point.
+// CHECK-LABEL: func.func @nibbles
+// CHECK-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}137, 33], [248, 106]]]> : tensor<1x2x2xui8>
+// CHECK-DAG: %[[S:.+]] = mpc.constant dense<{{\[\[\[}}5.000000e-01, 2.500000e-01]]]> : tensor<1x1x2xbf16>
+// CHECK: %[[W:.+]] = mpc.dequantize %[[Q]] nibbles scale(%[[S]] : tensor<1x1x2xbf16>) common_zero(8) : tensor<1x2x2xui8> to tensor<1x4x2xf32>
+// CHECK: mpc.matmul %{{.+}}, %[[W]] packed<columns = 2>
+func.func @nibbles(%x: tensor<1x4xf32>) -> tensor<1x2xf32> {
+  %w = mpc.constant dense<[[[0.5, -1.75], [0.0, -1.5], [0.0, 0.5], [3.5, -0.5]]]> : tensor<1x4x2xf32>
+  %0 = mpc.matmul %x, %w packed<columns = 2> : (tensor<1x4xf32>, tensor<1x4x2xf32>) -> tensor<1x2xf32>
+  return %0 : tensor<1x2xf32>
+}
+
+// An odd number of positions has no pairs; two readers share what is stored.
+// CHECK-LABEL: func.func @bytes
+// CHECK-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}-100, 1], [7, 90], [3, 4]]]> : tensor<1x3x2xi8>
+// CHECK-DAG: %[[S:.+]] = mpc.constant dense<{{.+}}> : tensor<1x1x2xf32>
+// CHECK: %[[V:.+]] = mpc.dequantize %[[Q]] scale(%[[S]] : tensor<1x1x2xf32>)
+// CHECK: mpc.matmul %{{.+}}, %[[V]]
+// CHECK: %[[W:.+]] = mpc.dequantize %[[Q]] scale(%[[S]] : tensor<1x1x2xf32>)
+// CHECK: mpc.matmul %{{.+}}, %[[W]]
+func.func @bytes(%x: tensor<1x3xf32>, %y: tensor<1x3xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>) {
+  %w = mpc.constant dense<[[[-10.0, 0.1], [0.7, 9.0], [0.3, 0.4]]]> : tensor<1x3x2xf32>
+  %0 = mpc.matmul %x, %w packed<columns = 2> : (tensor<1x3xf32>, tensor<1x3x2xf32>) -> tensor<1x2xf32>
+  %1 = mpc.matmul %y, %w packed<columns = 2> : (tensor<1x3xf32>, tensor<1x3x2xf32>) -> tensor<1x2xf32>
+  return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
+}
+
+// CHECK-LABEL: func.func @sixteen_bits
+// CHECK-DAG: %[[B:.+]] = mpc.constant dense<{{.+}}> : tensor<1x2x2xbf16>
+// CHECK-DAG: %[[H:.+]] = mpc.constant dense<{{.+}}> : tensor<1x2x2xf16>
+// CHECK: mpc.dequantize %[[B]] : tensor<1x2x2xbf16> to tensor<1x2x2xf32>
+// CHECK: mpc.dequantize %[[H]] : tensor<1x2x2xf16> to tensor<1x2x2xf32>
+func.func @sixteen_bits(%x: tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>) {
+  %h = mpc.constant dense<[[[1.0009765625, 3.0], [1000.5, 0.25]]]> : tensor<1x2x2xf32>
+  %b = mpc.constant dense<[[[1.0, 1.26765060022822940e+30], [1.6384e+04, 3.0]]]> : tensor<1x2x2xf32>
+  %0 = mpc.matmul %x, %b packed<columns = 2> : (tensor<1x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2xf32>
+  %1 = mpc.matmul %x, %h packed<columns = 2> : (tensor<1x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2xf32>
+  return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
+}
+
+// Numbers that need all of f32, and products that split their factors, stay.
+// CHECK-LABEL: func.func @stays
+// CHECK-NOT: mpc.dequantize
+// CHECK: return
+func.func @stays(%x: tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>) {
+  %w = mpc.constant dense<[[[0.1, 3.14159274], [1.01234567, 0.2]]]> : tensor<1x2x2xf32>
+  %v = mpc.constant dense<1.0> : tensor<1x2x2xf32>
+  %0 = mpc.matmul %x, %w packed<columns = 2> : (tensor<1x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2xf32>
+  %1 = mpc.matmul %x, %v compute(bf16x3) packed<columns = 2> : (tensor<1x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2xf32>
+  return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
+}

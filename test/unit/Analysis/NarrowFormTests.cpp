@@ -1,0 +1,176 @@
+//===- NarrowFormTests.cpp - narrower numbers that hold the same ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/NarrowForm.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace mpc;
+using Kind = NarrowForm::Kind;
+
+namespace {
+
+/// What mpc.dequantize makes of a form, position by position.
+std::vector<float> widened(const NarrowForm &form, int64_t count, int64_t depth,
+                           int64_t columns) {
+  std::vector<float> numbers;
+  int64_t groups = depth / form.group;
+  for (int64_t panel = 0; panel < count; ++panel)
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t column = 0; column < columns; ++column) {
+        int64_t place = (panel * groups + k / form.group) * columns + column;
+        int64_t at = (panel * depth + k) * columns + column;
+        double value = 0;
+        switch (form.kind) {
+        case Kind::BFloat16: {
+          uint16_t half;
+          std::memcpy(&half, &form.values[2 * at], 2);
+          uint32_t bits = uint32_t(half) << 16;
+          float number;
+          std::memcpy(&number, &bits, 4);
+          numbers.push_back(number);
+          continue;
+        }
+        case Kind::Float16: {
+          uint16_t half;
+          std::memcpy(&half, &form.values[2 * at], 2);
+          int exponent = half >> 10 & 31;
+          double fraction = half & 1023;
+          value = exponent ? std::ldexp(1024 + fraction, exponent - 25)
+                           : std::ldexp(fraction, -24);
+          numbers.push_back(float(half & 0x8000 ? -value : value));
+          continue;
+        }
+        case Kind::Int8:
+          value = int8_t(form.values[at]);
+          break;
+        case Kind::UnsignedInt8:
+          value = uint8_t(form.values[at]);
+          break;
+        case Kind::Nibbles:
+          at = (panel * depth / 2 + k / 2) * columns + column;
+          value = uint8_t(form.values[at]) >> (k % 2 * 4) & 15;
+          break;
+        }
+        value -=
+            double(form.zeros.empty() ? form.commonZero : form.zeros[place]);
+        numbers.push_back(float(value * double(form.scales[place])));
+      }
+  return numbers;
+}
+
+/// Panels of scale * integer, each scale for `group` positions of a column.
+std::vector<float> gridded(int64_t count, int64_t depth, int64_t columns,
+                           int64_t group, int64_t low, int64_t high,
+                           unsigned seed, bool roundScale = false) {
+  std::mt19937 engine(seed);
+  std::uniform_int_distribution<int64_t> integer(low, high);
+  std::uniform_real_distribution<float> real(0.01f, 1.0f);
+  std::vector<float> scales(count * (depth / group) * columns), numbers;
+  for (float &scale : scales) {
+    scale = real(engine);
+    if (roundScale)
+      scale = std::ldexp(std::round(std::ldexp(scale, 7)), -7);
+  }
+  for (int64_t panel = 0; panel < count; ++panel)
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t column = 0; column < columns; ++column)
+        numbers.push_back(
+            scales[(panel * (depth / group) + k / group) * columns + column] *
+            float(integer(engine)));
+  return numbers;
+}
+
+TEST(NarrowFormTest, GridsHoldTheirNumbersWhateverTheScale) {
+  std::mt19937 engine(5);
+  std::uniform_real_distribution<float> real(1e-6f, 1e6f);
+  std::uniform_int_distribution<int> integer(-8, 7);
+  for (int i = 0; i < 200; ++i) {
+    float scale = real(engine);
+    std::vector<float> values;
+    for (int j = 0; j < 32; ++j)
+      values.push_back(scale * float(integer(engine)));
+    std::optional<IntegerGrid> grid = findGrid(values, 16);
+    ASSERT_TRUE(grid) << scale;
+    for (float value : values) {
+      double number = std::nearbyint(value / double(grid->scale));
+      EXPECT_EQ(float(number * double(grid->scale)), value);
+    }
+  }
+}
+
+TEST(NarrowFormTest, NoGridWhereThereAreTooManyLevels) {
+  EXPECT_FALSE(findGrid({1, 2, 16}, 16));
+  EXPECT_TRUE(findGrid({1, 2, 15}, 16));
+  EXPECT_FALSE(findGrid({-8, 1, 8}, 16));
+  EXPECT_FALSE(findGrid({1, std::sqrt(2.0f)}, 256));
+  EXPECT_FALSE(findGrid({1, INFINITY}, 256));
+  EXPECT_FALSE(findGrid({1, NAN}, 256));
+  // Zero belongs to every grid.
+  EXPECT_FALSE(findGrid({100, 101}, 16));
+}
+
+TEST(NarrowFormTest, FindsTheFewestBytes) {
+  struct Case {
+    int64_t group, low, high;
+    Kind kind;
+  };
+  for (Case c :
+       {Case{64, -8, 7, Kind::Nibbles}, Case{32, -8, 7, Kind::Nibbles},
+        Case{16, -3, 12, Kind::Nibbles}, Case{64, -128, 127, Kind::Int8},
+        Case{32, -20, 235, Kind::UnsignedInt8}}) {
+    std::vector<float> numbers = gridded(2, 64, 8, c.group, c.low, c.high, 3);
+    std::optional<NarrowForm> form = findNarrowForm(numbers, 2, 64, 8, true);
+    ASSERT_TRUE(form) << c.group;
+    EXPECT_EQ(form->kind, c.kind) << c.group;
+    EXPECT_EQ(form->group, c.group);
+    EXPECT_EQ(widened(*form, 2, 64, 8), numbers);
+    EXPECT_EQ(bool(findNarrowForm(numbers, 2, 64, 8, /*byGroups=*/false)),
+              c.group == 64);
+  }
+}
+
+TEST(NarrowFormTest, FindsFloats) {
+  std::mt19937 engine(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> bf16, f16, f32;
+  for (int i = 0; i < 64; ++i) {
+    float value = normal(engine);
+    int exponent;
+    float mantissa = std::frexp(value, &exponent);
+    bf16.push_back(
+        std::ldexp(std::round(std::ldexp(mantissa, 8)), exponent - 8));
+    f16.push_back(
+        std::ldexp(std::round(std::ldexp(mantissa, 11)), exponent - 11));
+    f32.push_back(value);
+  }
+  f16[3] = 0x1p-24f;
+  f16[4] = -65504;
+  std::optional<NarrowForm> form = findNarrowForm(bf16, 1, 8, 8, true);
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->kind, Kind::BFloat16);
+  EXPECT_EQ(widened(*form, 1, 8, 8), bf16);
+  form = findNarrowForm(f16, 1, 8, 8, true);
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->kind, Kind::Float16);
+  EXPECT_EQ(widened(*form, 1, 8, 8), f16);
+  EXPECT_FALSE(findNarrowForm(f32, 1, 8, 8, true));
+  EXPECT_FALSE(findNarrowForm({}, 0, 8, 8, true));
+}
+
+TEST(NarrowFormTest, ZerosAreTheNarrowest) {
+  std::vector<float> zeros(128, 0.0f);
+  std::optional<NarrowForm> form = findNarrowForm(zeros, 1, 16, 8, true);
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->kind, Kind::Nibbles);
+  EXPECT_EQ(widened(*form, 1, 16, 8), zeros);
+}
+
+} // namespace

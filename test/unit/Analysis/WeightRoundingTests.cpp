@@ -1,0 +1,119 @@
+//===- WeightRoundingTests.cpp - weights as a policy stores them ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/WeightRounding.h"
+
+#include "mpc/Analysis/NarrowForm.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <random>
+
+using namespace mpc;
+
+namespace {
+
+std::vector<float> drawn(size_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = normal(engine);
+  return values;
+}
+
+std::vector<float> rounded(std::vector<float> values,
+                           const WeightFormat &format) {
+  roundWeights(values, format);
+  return values;
+}
+
+double squaredError(const std::vector<float> &a, const std::vector<float> &b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    sum += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
+  return sum;
+}
+
+WeightFormat format(WeightType type, bool zeroPoint = false, bool clip = true) {
+  WeightFormat made;
+  made.type = type;
+  made.zeroPoint = zeroPoint;
+  made.clip = clip;
+  return made;
+}
+
+TEST(WeightRoundingTest, RoundsFloatsToNearestEven) {
+  std::vector<float> values = {1.00390625f, 1.01171875f, 3.4e38f, -0.0f,
+                               0x1p-140f};
+  EXPECT_EQ(rounded(values, format(WeightType::BFloat16)),
+            (std::vector<float>{1.0f, 1.015625f, INFINITY, 0.0f, 0.0f}));
+  EXPECT_EQ(rounded({1.00048828125f, 65519.0f, 65520.0f, 0x1.8p-24f, 0x1p-26f},
+                    format(WeightType::Float16)),
+            (std::vector<float>{1.0f, 65504.0f, INFINITY, 0x1p-23f, 0.0f}));
+}
+
+/// Without clipping the largest is held, and nothing is off by more than half a
+/// step.
+TEST(WeightRoundingTest, HoldsTheLargestWithoutClipping) {
+  for (unsigned seed : {1, 2, 3})
+    for (WeightType type : {WeightType::Int8, WeightType::Int4})
+      for (bool zeroPoint : {false, true}) {
+        if (zeroPoint && type == WeightType::Int8)
+          continue;
+        std::vector<float> values = drawn(64, seed);
+        WeightFormat plain = format(type, zeroPoint, /*clip=*/false);
+        WeightScale scale = chooseScale(values, plain);
+        std::vector<float> result = rounded(values, plain);
+        for (size_t i = 0; i < values.size(); ++i)
+          EXPECT_LE(std::abs(result[i] - values[i]), 0.52 * scale.scale);
+      }
+}
+
+TEST(WeightRoundingTest, ClippingNeverCosts) {
+  for (unsigned seed = 0; seed < 20; ++seed)
+    for (WeightType type : {WeightType::Int8, WeightType::Int4}) {
+      std::vector<float> values = drawn(32, seed);
+      values[7] = 9;
+      EXPECT_LE(
+          squaredError(values, rounded(values, format(type))),
+          squaredError(values, rounded(values, format(type, false, false))));
+    }
+}
+
+/// Scales leave room for the integer, so that the product is an f32 number: the
+/// form that holds it is found again, and rounding twice is rounding once.
+TEST(WeightRoundingTest, GivesNumbersOfTheForm) {
+  for (unsigned seed = 0; seed < 20; ++seed)
+    for (WeightFormat form :
+         {format(WeightType::Int8), format(WeightType::Int4),
+          format(WeightType::Int4, /*zeroPoint=*/true)}) {
+      std::vector<float> values = rounded(drawn(32, seed), form);
+      std::optional<IntegerGrid> grid =
+          findGrid(values, form.type == WeightType::Int8 ? 256 : 16);
+      ASSERT_TRUE(grid) << form.describe() << " " << seed;
+    }
+}
+
+TEST(WeightRoundingTest, OneSignUsesAllLevelsWithAZeroPoint) {
+  std::vector<float> values;
+  for (int i = 0; i < 16; ++i)
+    values.push_back(float(i) / 4);
+  EXPECT_EQ(rounded(values, format(WeightType::Int4, /*zeroPoint=*/true)),
+            values);
+  EXPECT_NE(rounded(values, format(WeightType::Int4)), values);
+}
+
+TEST(WeightRoundingTest, ZerosAndTinyNumbersAreZeros) {
+  std::vector<float> zeros(8, 0.0f), tiny(8, 0x1p-120f);
+  for (WeightType type : {WeightType::Int8, WeightType::Int4}) {
+    EXPECT_EQ(rounded(zeros, format(type)), zeros);
+    EXPECT_EQ(rounded(tiny, format(type)), zeros);
+  }
+}
+
+} // namespace

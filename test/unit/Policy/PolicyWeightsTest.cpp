@@ -1,0 +1,91 @@
+//===- PolicyWeightsTest.cpp - how a policy stores weights ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Policy/Policy.h"
+
+#include "gtest/gtest.h"
+
+using namespace llvm;
+using namespace mpc;
+
+namespace {
+
+/// What the policy whose weights are `json` says of them, or its error.
+std::string weights(StringRef json, StringRef more = "") {
+  Expected<Policy> policy = Policy::parse(
+      ("{\"name\": \"p\", " + more + "\"weights\": " + json + "}").str(),
+      "p.json");
+  return policy ? policy->getWeights().describe()
+                : toString(policy.takeError());
+}
+
+TEST(PolicyWeightsTest, AreFloat32WhereNothingIsSaid) {
+  Expected<Policy> policy = Policy::load("mixed_bfloat16");
+  ASSERT_TRUE(bool(policy));
+  EXPECT_FALSE(policy->narrowsWeights());
+  EXPECT_EQ(policy->getWeights().describe(), "float32");
+}
+
+TEST(PolicyWeightsTest, ReadsNamesAndObjects) {
+  EXPECT_EQ(weights("\"bf16\""), "bfloat16");
+  EXPECT_EQ(weights("\"int8\""), "int8, one scale per column");
+  EXPECT_EQ(weights("\"int4\""), "int4, groups of 32");
+  EXPECT_EQ(weights(R"({"type": "int4", "group": 128, "zero_point": true})"),
+            "int4, groups of 128, zero points");
+  EXPECT_EQ(weights(R"({"type": "int8", "clip": false})"),
+            "int8, one scale per column, not clipped");
+}
+
+TEST(PolicyWeightsTest, NamesTheFieldThatIsWrong) {
+  EXPECT_EQ(weights("4"),
+            "p.json: weights: expects a type's name or an object, got number");
+  EXPECT_EQ(weights("{}"), "p.json: weights.type: is missing");
+  EXPECT_EQ(weights("\"int3\""),
+            "p.json: weights.type: unknown type 'int3'; use float32, float16, "
+            "bfloat16, int8 or int4");
+  EXPECT_EQ(weights("\"float8_e5m2\""),
+            "p.json: weights.type: type float8_e5m2 has no kernels yet; use "
+            "float32, float16, bfloat16, int8 or int4");
+  EXPECT_EQ(weights("\"tf32\""),
+            "p.json: weights.type: type tf32 is no type that weights are "
+            "stored in; use float32, float16, bfloat16, int8 or int4");
+  EXPECT_EQ(weights(R"({"type": "int4", "groups": 32})"),
+            "p.json: weights.groups: unknown field; known: type, group, "
+            "zero_point, clip");
+  EXPECT_EQ(weights(R"({"type": "int4", "group": 48})"),
+            "p.json: weights.group: expects 32, 64 or 128, got 48");
+  EXPECT_EQ(weights(R"({"type": "int4", "clip": 1})"),
+            "p.json: weights.clip: expects true or false, got number");
+}
+
+/// What a type does not have is no wish without effect.
+TEST(PolicyWeightsTest, RefusesWhatATypeDoesNotHave) {
+  EXPECT_EQ(weights(R"({"type": "int8", "group": 32})"),
+            "p.json: weights.group: is for int4, the type is int8");
+  EXPECT_EQ(weights(R"({"type": "int8", "zero_point": true})"),
+            "p.json: weights.zero_point: is for int4, the type is int8");
+  EXPECT_EQ(weights(R"({"type": "bfloat16", "clip": true})"),
+            "p.json: weights.clip: is for int8 and int4, the type is bfloat16");
+  EXPECT_EQ(weights("\"int8\"", R"("algorithm": "torch_autocast", )"),
+            "p.json: weights: are int8 where the algorithm is torch_autocast, "
+            "which stores them as the imitated system does; use float32, or "
+            "the algorithm minimum_cut");
+}
+
+TEST(PolicyWeightsTest, AreInherited) {
+  Expected<Policy> policy = Policy::parse(
+      R"({"name": "p", "extends": "mixed_float16", "weights": "int4"})",
+      "p.json");
+  ASSERT_TRUE(bool(policy));
+  EXPECT_EQ(policy->getCompute(), PolicyType::Float16);
+  EXPECT_TRUE(policy->narrowsWeights());
+  Expected<Policy> other =
+      Policy::parse(R"({"name": "p", "extends": "mixed_float16"})", "p.json");
+  ASSERT_TRUE(bool(other));
+  EXPECT_NE(policy->digest(), other->digest());
+}
+
+} // namespace
