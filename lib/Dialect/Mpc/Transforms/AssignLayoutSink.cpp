@@ -173,6 +173,42 @@ struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
   }
 };
 
+/// transpose(matmul(a, b)) with casts between, as gradients of weights have it:
+/// the product of both in the other order. It reads them in the same manner
+/// where one of both, and no more, lies across.
+struct FoldTransposeOfMatmul : OpRewritePattern<TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getPermutation() != ArrayRef<int64_t>{1, 0})
+      return rewriter.notifyMatchFailure(op, "swaps no two dimensions");
+    SmallVector<CastOp> casts;
+    Value value = op.getInput();
+    for (; value.hasOneUse() && value.getDefiningOp<CastOp>();
+         value = casts.back().getInput())
+      casts.push_back(value.getDefiningOp<CastOp>());
+    auto matmul = value.getDefiningOp<MatmulOp>();
+    if (!matmul || !value.hasOneUse() || matmul.getPacked())
+      return rewriter.notifyMatchFailure(op, "moves no product of its own");
+    if (matmul.getTransposeLhs() == matmul.getTransposeRhs())
+      return rewriter.notifyMatchFailure(
+          op, "operands would be read in another manner");
+    if (shapeOf(matmul.getLhs()).size() != 2 ||
+        shapeOf(matmul.getRhs()).size() != 2)
+      return rewriter.notifyMatchFailure(op, "operands are no two matrices");
+    if (constantOf(matmul.getRhs()))
+      return rewriter.notifyMatchFailure(op, "the right side can be packed");
+    OpEmitter emit(rewriter, op);
+    ArrayRef<int64_t> shape = shapeOf(op);
+    Value result = cloneWith(emit, matmul, {matmul.getRhs(), matmul.getLhs()},
+                             withShape(matmul, shape));
+    for (CastOp cast : llvm::reverse(casts))
+      result = cloneWith(emit, cast, result, withShape(cast, shape));
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 /// What is repeated for the matrices on the other side is read again and again.
 struct FoldRepeatIntoMatmul : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -250,8 +286,9 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
 } // namespace
 
 void mpc::populateSinkPatterns(RewritePatternSet &patterns) {
-  patterns.add<SimplifyTranspose, SinkTransposeThroughElementwise,
-               SinkBroadcastThroughElementwise, FoldIntoMatmul,
-               FoldRepeatIntoMatmul, PermuteRowsOfMatmul>(
-      patterns.getContext());
+  patterns
+      .add<SimplifyTranspose, SinkTransposeThroughElementwise,
+           SinkBroadcastThroughElementwise, FoldIntoMatmul,
+           FoldTransposeOfMatmul, FoldRepeatIntoMatmul, PermuteRowsOfMatmul>(
+          patterns.getContext());
 }

@@ -342,3 +342,52 @@ func.func @scalar_as_matrix(%x: tensor<8xf32>, %y: tensor<1xf32>) -> tensor<1x1x
   %product = mpc.mul %one, %y : (tensor<1x1xf32>, tensor<1xf32>) -> tensor<1x1xf32>
   return %product : tensor<1x1xf32>
 }
+
+// The gradient of a weight that the model transposes is the product in the other order, narrowed or
+// not; its bits are the same.
+
+// CHECK-LABEL: func @gradient_of_transposed_weight
+// CHECK-SAME: (%[[X:.*]]: tensor<32x8xbf16>, %[[G:.*]]: tensor<32x24xbf16>)
+// CHECK: %[[P:.*]] = mpc.matmul %[[G]], %[[X]] transpose_lhs : (tensor<32x24xbf16>, tensor<32x8xbf16>) -> tensor<24x8xf32>
+// CHECK-NEXT: %[[N:.*]] = mpc.cast %[[P]] : tensor<24x8xf32> to tensor<24x8xbf16>
+// CHECK-NEXT: %[[W:.*]] = mpc.cast %[[N]] : tensor<24x8xbf16> to tensor<24x8xf32>
+// CHECK-NEXT: return %[[W]]
+func.func @gradient_of_transposed_weight(%x: tensor<32x8xbf16>, %g: tensor<32x24xbf16>) -> tensor<24x8xf32> {
+  %0 = mpc.matmul %x, %g transpose_lhs : (tensor<32x8xbf16>, tensor<32x24xbf16>) -> tensor<8x24xf32>
+  %1 = mpc.cast %0 : tensor<8x24xf32> to tensor<8x24xbf16>
+  %2 = mpc.cast %1 : tensor<8x24xbf16> to tensor<8x24xf32>
+  %3 = mpc.transpose %2 [1, 0] : tensor<8x24xf32> to tensor<24x8xf32>
+  return %3 : tensor<24x8xf32>
+}
+
+// CHECK-LABEL: func @rows_by_rows
+// CHECK-SAME: (%[[X:.*]]: tensor<32x8xf32>, %[[Y:.*]]: tensor<24x8xf32>)
+// CHECK: mpc.matmul %[[Y]], %[[X]] transpose_rhs : (tensor<24x8xf32>, tensor<32x8xf32>) -> tensor<24x32xf32>
+// CHECK-NOT: mpc.transpose
+// CHECK: return
+func.func @rows_by_rows(%x: tensor<32x8xf32>, %y: tensor<24x8xf32>) -> tensor<24x32xf32> {
+  %0 = mpc.matmul %x, %y transpose_rhs : (tensor<32x8xf32>, tensor<24x8xf32>) -> tensor<32x24xf32>
+  %1 = mpc.transpose %0 [1, 0] : tensor<32x24xf32> to tensor<24x32xf32>
+  return %1 : tensor<24x32xf32>
+}
+
+// Left alone: rows by columns, which the other order would read across both, and a product that
+// something else reads as it is.
+
+// CHECK-LABEL: func @rows_by_columns
+// CHECK: mpc.matmul %{{.*}}, %{{.*}} : (tensor<32x8xf32>, tensor<8x24xf32>)
+// CHECK-NEXT: mpc.transpose
+func.func @rows_by_columns(%x: tensor<32x8xf32>, %y: tensor<8x24xf32>) -> tensor<24x32xf32> {
+  %0 = mpc.matmul %x, %y : (tensor<32x8xf32>, tensor<8x24xf32>) -> tensor<32x24xf32>
+  %1 = mpc.transpose %0 [1, 0] : tensor<32x24xf32> to tensor<24x32xf32>
+  return %1 : tensor<24x32xf32>
+}
+
+// CHECK-LABEL: func @read_twice
+// CHECK: mpc.matmul %{{.*}}, %{{.*}} transpose_lhs : (tensor<32x8xf32>, tensor<32x24xf32>)
+// CHECK-NEXT: mpc.transpose
+func.func @read_twice(%x: tensor<32x8xf32>, %g: tensor<32x24xf32>) -> (tensor<8x24xf32>, tensor<24x8xf32>) {
+  %0 = mpc.matmul %x, %g transpose_lhs : (tensor<32x8xf32>, tensor<32x24xf32>) -> tensor<8x24xf32>
+  %1 = mpc.transpose %0 [1, 0] : tensor<8x24xf32> to tensor<24x8xf32>
+  return %0, %1 : tensor<8x24xf32>, tensor<24x8xf32>
+}
