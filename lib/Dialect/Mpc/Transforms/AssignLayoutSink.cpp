@@ -10,6 +10,7 @@
 
 #include "AssignLayout.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
 using namespace mlir;
@@ -143,6 +144,46 @@ struct SinkBroadcastThroughElementwise
     Value value = cloneWith(emit, op, broadcast.getInput(),
                             withShape(result, shapeOf(broadcast.getInput())));
     rewriter.replaceOp(op, emit.create<BroadcastOp>(result.getType(), value));
+    return success();
+  }
+};
+
+/// cast(select(mask, transpose(x), 0)) where the mask has an order of its own:
+/// the transpose moves what has been rounded, in half of the bytes.
+struct RoundBeforeTranspose : OpRewritePattern<SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SelectOp op,
+                                PatternRewriter &rewriter) const override {
+    auto cast =
+        op->hasOneUse() ? dyn_cast<CastOp>(*op->user_begin()) : CastOp();
+    if (!cast || !isNarrowing(cast) || cast->hasAttr(kUpdateAttr))
+      return rewriter.notifyMatchFailure(op, "is not rounded, and no more");
+    SmallVector<Value> operands(op->getOperands());
+    bool isMoved = false;
+    for (Value operand : llvm::drop_begin(operands)) {
+      auto transpose = operand.getDefiningOp<TransposeOp>();
+      if (transpose && transpose->hasOneUse() &&
+          shapeOf(transpose) == shapeOf(op))
+        isMoved = true;
+      else if (elementCount(operand) != 1)
+        return rewriter.notifyMatchFailure(op, "selects from whole tensors");
+    }
+    if (!isMoved)
+      return rewriter.notifyMatchFailure(op, "selects nothing that moves");
+    OpEmitter emit(rewriter, op);
+    Type element = getElementTypeOrSelf(cast.getType());
+    auto rounded = [&](Value value) {
+      return cloneWith(emit, cast, value,
+                       RankedTensorType::get(shapeOf(value), element));
+    };
+    for (Value &operand : llvm::drop_begin(operands)) {
+      auto transpose = operand.getDefiningOp<TransposeOp>();
+      operand = transpose ? emit.transpose(rounded(transpose.getInput()),
+                                           transpose.getPermutation())
+                          : rounded(operand);
+    }
+    rewriter.replaceOp(cast, cloneWith(emit, op, operands, cast.getType()));
+    rewriter.eraseOp(op);
     return success();
   }
 };
@@ -286,9 +327,8 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
 } // namespace
 
 void mpc::populateSinkPatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<SimplifyTranspose, SinkTransposeThroughElementwise,
-           SinkBroadcastThroughElementwise, FoldIntoMatmul,
-           FoldTransposeOfMatmul, FoldRepeatIntoMatmul, PermuteRowsOfMatmul>(
-          patterns.getContext());
+  patterns.add<SimplifyTranspose, SinkTransposeThroughElementwise,
+               SinkBroadcastThroughElementwise, RoundBeforeTranspose,
+               FoldIntoMatmul, FoldTransposeOfMatmul, FoldRepeatIntoMatmul,
+               PermuteRowsOfMatmul>(patterns.getContext());
 }
