@@ -134,6 +134,7 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
   auto add = [&](Value row, Value column, Value first, int64_t extent) {
     SmallVector<KLoop> part(loops.drop_front(parts.loop));
     part.front().extent = extent;
+    part.front().begin = part.front().end = {};
     panel.offset = column;
     RowsAhead next = ahead;
     if (next.begin)
@@ -162,8 +163,12 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
            math.add(column, math.mul(k, stride)));
     };
     if (depth < parts.loop)
-      return math.loop(loop.extent, [&](Value k) {
+      return forEachStep(math, loop, [&](Value k) {
         at(k, [&](Value r, Value c) { self(self, depth + 1, r, c); });
+      });
+    if (loop.begin)
+      return forEachStep(math, loop, [&](Value k) {
+        at(k, [&](Value r, Value c) { add(r, c, k, 1); });
       });
     int64_t whole = loop.extent / parts.size * parts.size;
     math.loop(math.constant(0), math.constant(whole), parts.size, [&](Value k) {

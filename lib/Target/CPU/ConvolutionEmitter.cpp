@@ -30,6 +30,7 @@ private:
   void pairPositions(Value ordered, Value offset);
   void emitPanel(Value number, Value strip, Value region);
   void emitSums(int64_t height, int64_t width, int64_t vectors, Value base);
+  void skipPadding(KLoop &lines, Value row);
 
   const ConvolutionGeometry &g = contraction.geometry;
   PixelBlocks split{g, blocks.getRows()};
@@ -40,6 +41,8 @@ private:
   std::optional<RegionReader> reader;
 
   Value image, plane, firstRow;
+  /// The window's lines, of those that the strip reads.
+  KLoop windowLines;
 };
 } // namespace
 
@@ -165,6 +168,8 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
   Value row = stripRows.first();
   Value localRow = math.sub(row, firstRow);
   panel.number = number;
+  windowLines = {g.window[1], g.dilation[1] * reader->rowStride};
+  skipPadding(windowLines, row);
   panel.offset = math.mul(number, panelElements);
   auto blocks = [&](int64_t used) {
     math.loop(split.columns.blocks, [&](Value block) {
@@ -204,6 +209,25 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
   withColumns(number, blocks);
 }
 
+/// Leaves out the lines of the window that lie above the image or below it for
+/// the output's line `row`.
+void ConvEmitter::skipPadding(KLoop &lines, Value row) {
+  bool isPadded = g.pad[1] > 0 || g.reach(1, g.out[1]) - g.pad[1] > g.in[1];
+  // Of several lines together some read what others would skip.
+  if (!isPadded || g.padValue || g.window[1] == 1 || split.lines.largest() > 1)
+    return;
+  Value top = math.mul(row, g.stride[1]), none = math.constant(0);
+  // Lines of the window before position `extent` of the padded image.
+  auto before = [&](int64_t extent) {
+    Value count = arith::MaxSIOp::create(
+        b, loc, math.sub(math.constant(extent), top), none);
+    count = math.div(math.add(count, g.dilation[1] - 1), g.dilation[1]);
+    return math.min(count, g.window[1]);
+  };
+  lines.begin = before(g.pad[1]);
+  lines.end = before(g.pad[1] + g.in[1]);
+}
+
 void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
                            Value base) {
   SmallVector<int64_t> offsets;
@@ -211,8 +235,7 @@ void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
     for (int64_t j = 0; j < width; ++j)
       offsets.push_back(i * g.stride[1] * reader->rowStride +
                         j * g.stride[2] * reader->pixelStride);
-  SmallVector<KLoop> loops{{g.window[0], reader->planeStride},
-                           {g.window[1], g.dilation[1] * reader->rowStride}};
+  SmallVector<KLoop> loops{{g.window[0], reader->planeStride}, windowLines};
   if (g.run() == g.groupChannels())
     loops.push_back({g.window[2], g.dilation[2] * reader->pixelStride});
   int64_t depth = contraction.depthOfStep();

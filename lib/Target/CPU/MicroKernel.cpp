@@ -6,7 +6,6 @@
 
 #include "MicroKernel.h"
 
-#include "../Kernel/IndexMath.h"
 #include "UnitArithmetic.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -40,6 +39,14 @@ int64_t mpc::panelSteps(ArrayRef<KLoop> loops) {
   for (const KLoop &inner : loops.drop_front())
     steps *= inner.extent;
   return steps;
+}
+
+void mpc::forEachStep(const IndexMath &math, const KLoop &loop,
+                      llvm::function_ref<void(Value)> body) {
+  if (loop.begin)
+    math.loop(loop.begin, loop.end, 1, body);
+  else
+    math.loop(loop.extent, body);
 }
 
 std::optional<KParts> mpc::partsOf(ArrayRef<KLoop> loops, int64_t longest) {
@@ -268,8 +275,10 @@ private:
         at(k, row, column, sums);
       return;
     }
+    assert(!(last && loop.begin) && "the innermost loop has all of its steps");
     auto op =
-        scf::ForOp::create(b, loc, math.constant(0), math.constant(looped),
+        scf::ForOp::create(b, loc, loop.begin ? loop.begin : math.constant(0),
+                           loop.end ? loop.end : math.constant(looped),
                            math.constant(unroll), sums);
     {
       OpBuilder::InsertionGuard guard(b);

@@ -12,6 +12,8 @@
 #ifndef MPC_LIB_TARGET_CPU_MICROKERNEL_H
 #define MPC_LIB_TARGET_CPU_MICROKERNEL_H
 
+#include "../Kernel/IndexMath.h"
+
 #include "mpc/Target/CPU/CpuTarget.h"
 
 #include "mlir/IR/Builders.h"
@@ -123,7 +125,14 @@ struct KLoop {
   int64_t missing = 0;
   /// Steps of the panel between two of this loop; 0: those of the loops inside.
   int64_t panelSteps = 0;
+  /// The steps [begin, end) that count where others would add nothing; null:
+  /// all. Not of the innermost loop.
+  mlir::Value begin = {}, end = {};
 };
+
+/// Runs `body` for each step of `loop` that counts.
+void forEachStep(const IndexMath &math, const KLoop &loop,
+                 llvm::function_ref<void(mlir::Value k)> body);
 
 /// Steps of the panel between two of the first of `loops`.
 int64_t panelSteps(llvm::ArrayRef<KLoop> loops);

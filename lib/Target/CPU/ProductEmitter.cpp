@@ -3,10 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One work item is a group of row blocks times a group of panels of one batch.
-// Large products of operands that are no constants, those of a training step,
-// go along K in chunks, so that the panels of a chunk stay in the second-level
+// Deep products of operands that are no constants, those of a training step, go
+// along K in chunks, so that the panels of a chunk stay in the second-level
 // cache and a block of rows in the first. Operands are copied in the order in
-// which they lie in memory.
+// which they lie in memory: rows of a transposed left side for all of an item's
+// blocks at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,7 @@ public:
 
 private:
   void addChunk(Value first, int64_t count);
+  void packLines(Value first, int64_t count);
   void packRowColumn(const BlockRows &rows, int64_t size, Value k,
                      int64_t count, Value to);
   void addBlock(Value block, Value first, int64_t count);
@@ -64,8 +66,11 @@ private:
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
   int64_t chunk = keepsSums() ? blocks.getChunk() : shape.depth;
   /// Elements between rows, or between steps of `transposed` ones; between
-  /// blocks where an item's rows are packed all together.
+  /// blocks of the latter, which an item packs all together.
   int64_t rowPitch = 0, blockPitch = 0;
+  /// Rows that are packed at once where there are so many: lanes behind those
+  /// of a block are written over by its next step.
+  int64_t runRows = llvm::PowerOf2Ceil(split.largest());
   Value rowMemory;
 
   // State of the item being emitted.
@@ -87,8 +92,8 @@ void ProductEmitter::prepare() {
     // One cache line more than a multiple keeps blocks out of each other's way.
     int64_t line = 64 / bytesPerElement(contraction.wordType());
     int64_t size = contraction.steps(chunk) * rowPitch;
-    blockPitch = llvm::alignTo(size, 1024) + line;
-    rowElements = keepsSums() ? blocksPerItem * blockPitch : size;
+    blockPitch = llvm::alignTo(size, 1024) + std::max(line, runRows - rowPitch);
+    rowElements = blocksPerItem * blockPitch;
   } else {
     // Rows at a distance of 4 KB would share one cache set.
     rowPitch = chunk;
@@ -148,19 +153,43 @@ void ProductEmitter::addChunk(Value first, int64_t count) {
                  panel.memory, plane, contraction.steps(chunk),
                  /*inOrder=*/keepsSums());
     });
-  if (blocks.packsLeft() && inSteps && keepsSums())
-    forSteps(count, [&](Value step, Value k, int64_t positions) {
-      math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
-        BlockRows rows = rowsOf(block);
-        Value to = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
-        to = math.add(to, math.mul(step, rowPitch));
-        rows.with([&](int64_t size) {
-          packRowColumn(rows, size, math.add(first, k), positions, to);
-        });
-      });
-    });
+  if (blocks.packsLeft() && inSteps)
+    packLines(first, count);
   math.loop(itemBlocks.begin, itemBlocks.end, 1,
             [&](Value block) { addBlock(block, first, count); });
+}
+
+/// Copies what the item's blocks need of `count` lines of the left side from
+/// `first` on, line by line as they lie.
+void ProductEmitter::packLines(Value first, int64_t count) {
+  // Blocks behind which lines go on for a whole run.
+  int64_t longBlocks = 0;
+  auto endOfRun = [&](int64_t block) {
+    return block * split.rows + std::min(block, split.larger) + runRows;
+  };
+  while (longBlocks < split.blocks && endOfRun(longBlocks) <= shape.m)
+    ++longBlocks;
+  Value begin = itemBlocks.begin, end = itemBlocks.end;
+  Value middle =
+      arith::MaxSIOp::create(b, loc, begin, math.min(end, longBlocks));
+  forSteps(count, [&](Value step, Value k, int64_t positions) {
+    Value position = math.add(first, k);
+    auto target = [&](Value block) {
+      return math.add(math.mul(math.sub(block, begin), blockPitch),
+                      math.mul(step, rowPitch));
+    };
+    if (longBlocks)
+      math.loop(begin, middle, 1, [&](Value block) {
+        packRowColumn(rowsOf(block), runRows, position, positions,
+                      target(block));
+      });
+    math.loop(middle, end, 1, [&](Value block) {
+      BlockRows rows = rowsOf(block);
+      rows.with([&](int64_t size) {
+        packRowColumn(rows, size, position, positions, target(block));
+      });
+    });
+  });
 }
 
 /// Copies what a block of `size` rows needs in a step of the left side's lines
@@ -170,7 +199,7 @@ void ProductEmitter::packRowColumn(const BlockRows &rows, int64_t size, Value k,
   SmallVector<Value> at = indicesOf(shape.lhsBatch);
   fetchLines(lhs, at, k, count, rows.first(), size);
   at.append({Value(), Value()});
-  forPowers(size, lanes, [&](int64_t row, int64_t run) {
+  forPowers(size, 2 * lanes, [&](int64_t row, int64_t run) {
     at.back() = math.add(rows.first(), row);
     auto line = [&](Value position) {
       at.end()[-2] = position;
@@ -207,15 +236,8 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
                        });
       });
     });
-  } else if (keepsSums()) {
-    base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
   } else {
-    blockRows.with([&](int64_t size) {
-      forSteps(count, [&](Value step, Value k, int64_t positions) {
-        packRowColumn(blockRows, size, math.add(first, k), positions,
-                      math.mul(step, rowPitch));
-      });
-    });
+    base = math.mul(math.sub(block, itemBlocks.begin), blockPitch);
   }
   auto resultRow = [&](Value r) {
     return rowIndices(math.add(row, r), /*ofResult=*/true);

@@ -44,8 +44,10 @@ struct Cut {
     packsRight = !c.storesPanels(columns);
   }
 
+  bool isLarge() const;
   void cutProduct();
   void cutLargeProduct();
+  void splitIntoItems(int64_t blockRows);
   void cutConvolution();
   void cutDepthwise();
   void cutFilterGradient();
@@ -91,19 +93,25 @@ static int64_t evenRows(int64_t extent, int64_t most) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Steps of K in a chunk of a large product, of which a panel has 32 KB.
-static constexpr int64_t kChunkSteps = 256;
+/// Steps of K in a chunk of a large product, of which a panel has 32 KB; where
+/// panels are only read, rows and sums alone come and go with it.
+static constexpr int64_t kChunkSteps = 256, kPackedChunkSteps = 1024;
 
-/// Whether a product of operands that no one has packed is worth being cut
-/// along its depth as well.
-static bool isLarge(const Contraction &c) {
+/// Whether the product is worth being cut along its depth, which packed panels
+/// are not for rows that lie as they are read, or gathers rows for many panels.
+bool Cut::isLarge() const {
   // Below this many multiply-adds of a batch the operands fit the caches
   // anyway.
   constexpr int64_t kLeastWork = int64_t(1) << 22, kLeastDepth = 512;
   const ProductShape &shape = c.product;
-  if (c.packed || shape.m * shape.n * shape.depth < kLeastWork)
+  if (shape.m * shape.n * shape.depth < kLeastWork)
     return false;
-  return shape.depth > kLeastDepth || c.transposeLhs;
+  if (c.transposeLhs || c.packed)
+    return c.transposeLhs;
+  // Rows that are read in place need few panels beside them.
+  bool fits = !isTiled(c.unit) && !rowsCollide() &&
+              2 * shape.depth * columns * bytes <= cache / 2;
+  return shape.depth > kLeastDepth && !fits;
 }
 
 /// Whether rows that have to be copied, or come from memory, are used for more
@@ -159,10 +167,11 @@ void Cut::cutProduct() {
     halve(blocksPerItem);
   // Few panels read the rows before others are wanted, which hardware does not
   // foresee across pages.
-  constexpr int64_t kMostPanels = 8;
+  constexpr int64_t kMostPanels = 12;
+  int64_t packedBytes = packsRight ? panelsPerItem * panelBytes : 0;
   fetchesRows = !packsLeft && !c.transposeLhs && !isTiled(c.unit) &&
                 (streams || panelsPerItem <= kMostPanels) &&
-                shape.m * shape.depth * bytes > cache;
+                shape.m * shape.depth * bytes + packedBytes > cache;
   fetchResiduals();
 }
 
@@ -197,7 +206,8 @@ void Cut::cutLargeProduct() {
   RowSplit split(shape.m, rows);
   outer = shape.batch;
   allBlocks = split.blocks;
-  int64_t mostPositions = kChunkSteps * c.depthOfStep();
+  int64_t mostPositions =
+      c.depthOfStep() * (packsRight ? kChunkSteps : kPackedChunkSteps);
   // A little more depth is no reason to keep sums in memory.
   if (shape.depth <= mostPositions * 3 / 2)
     mostPositions = shape.depth;
@@ -213,12 +223,18 @@ void Cut::cutLargeProduct() {
     }
   // Few panels stay in the cache at their whole depth.
   if (isSkinny && panels * shape.depth * columns * bytes <= cache / 2)
-    chunk = 0;
-  // Rows are packed again for each group of panels, chunk by chunk.
-  int64_t depthOfChunk = chunk ? chunk : shape.depth;
-  int64_t share = depthOfChunk < shape.depth ? cache * 3 / 4 : cache / 2;
+    chunk = shape.depth;
+  // Rows are packed again for each group of panels, chunk by chunk. Gathering
+  // them costs more than panels from behind the cache do.
+  int64_t share = cache / 2;
+  if (!packsRight)
+    share = std::max(share, c.target.info().facts().farCacheBytes * 3 / 2);
+  else if (chunk < shape.depth)
+    share = cache * 3 / 4;
+  else if (c.transposeLhs)
+    share = cache;
   panelsPerItem =
-      std::clamp<int64_t>(share / (depthOfChunk * columns * bytes), 1, panels);
+      std::clamp<int64_t>(share / (chunk * columns * bytes), 1, panels);
   // Rows of a group that are worth packing its panels; all of them are packed
   // where they are stored along K's other side.
   constexpr int64_t kMostRows = 1408;
@@ -226,26 +242,40 @@ void Cut::cutLargeProduct() {
   // Groups of almost equal size.
   blocksPerItem = divideCeil(allBlocks, divideCeil(allBlocks, most));
   panelsPerItem = divideCeil(panels, divideCeil(panels, panelsPerItem));
-  // Items that are made at the cost of packing panels more often, and the
-  // fewest rows that panels are packed for then.
-  constexpr int64_t kWantedItems = 4, kFewestRows = 96;
-  while (items() < kWantedItems && panelsPerItem > 4)
-    halve(panelsPerItem);
-  while (items() < kWantedItems &&
-         blocksPerItem * split.rows >= 2 * kFewestRows)
-    halve(blocksPerItem);
+  splitIntoItems(split.rows);
   // Rows at a distance of 4 KB would share one cache set: they are copied where
   // several panels read them.
   bool collides = rowsCollide() && panelsPerItem >= 4;
   packsLeft |= c.transposeLhs || collides;
+  // Sums of the whole depth need not wait in memory.
+  if (chunk == shape.depth)
+    chunk = 0;
+}
+
+/// Makes a few items out of one, of blocks of `blockRows` rows. Fewer panels of
+/// an item gather rows again that lie across, fewer rows pack panels again.
+void Cut::splitIntoItems(int64_t blockRows) {
+  constexpr int64_t kWantedItems = 4, kFewestPanels = 4, kFewestRows = 96;
+  while (items() < kWantedItems) {
+    bool panelsLeft = panelsPerItem > kFewestPanels;
+    bool rowsLeft = blocksPerItem * blockRows >= 2 * kFewestRows;
+    if (!panelsLeft && !rowsLeft)
+      return;
+    // An element of a row costs about two of a panel.
+    int64_t again = packsRight ? divideCeil(allBlocks, blocksPerItem) : 0;
+    int64_t gathered = divideCeil(panels, panelsPerItem);
+    bool paysRows =
+        c.transposeLhs && again * c.product.n < 2 * gathered * c.product.m;
+    halve(rowsLeft && (paysRows || !panelsLeft) ? blocksPerItem
+                                                : panelsPerItem);
+  }
 }
 
 std::optional<double> mpc::secondsOfPacking(const Contraction &c) {
   const TargetFacts &facts = c.target.info().facts();
   const ProductShape &shape = c.product;
-  if (c.form != ContractionForm::Product || c.packed || c.transposeLhs ||
-      shape.batch != 1 || facts.farCacheBandwidth == 0 ||
-      elementCount(c.op->getResult(0)) == 0)
+  if (c.form != ContractionForm::Product || c.packed || shape.batch != 1 ||
+      facts.farCacheBandwidth == 0 || elementCount(c.op->getResult(0)) == 0)
     return std::nullopt;
   BlocksAttr blocks = chooseBlocks(c);
   int64_t all = RowSplit(shape.m, blocks.getRows()).blocks;
@@ -257,6 +287,14 @@ std::optional<double> mpc::secondsOfPacking(const Contraction &c) {
   double panels = double(shape.depth * shape.n) * bytesPerElement(c.rowType());
   double sums = double(shape.m * shape.n) * double(bytesPerElement(c.sumType));
   double packing = double(2 * divideCeil(all, each) - 1) * panels;
+  if (c.transposeLhs) {
+    // Items of shared panels need not gather rows again.
+    int64_t parts = divideCeil(shape.n, blocks.getColumns());
+    int64_t most =
+        blocks.getPanelsPerItem() ? blocks.getPanelsPerItem() : parts;
+    double rows = double(shape.depth * shape.m) * bytesPerElement(c.rowType());
+    packing += double(2 * (divideCeil(parts, most) - 1)) * rows;
+  }
   double waiting = double(2 * (chunks - 1)) * sums;
   return 1e-9 * (packing / facts.bandwidth + waiting / facts.farCacheBandwidth);
 }
@@ -418,7 +456,7 @@ BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
   Cut cut(contraction);
   switch (contraction.form) {
   case ContractionForm::Product:
-    isLarge(contraction) ? cut.cutLargeProduct() : cut.cutProduct();
+    cut.isLarge() ? cut.cutLargeProduct() : cut.cutProduct();
     break;
   case ContractionForm::Convolution:
     cut.cutConvolution();

@@ -24,8 +24,9 @@ mlir::LogicalResult checkBlocks(const Contraction &contraction,
                                 tile::BlocksAttr blocks);
 
 /// What it saves, in seconds, when a kernel packs the right side of a product
-/// for all workers: each of them packs it again for each group of rows, and
-/// goes through a long depth in chunks. Nothing where the product had better
+/// for all workers: each of them packs it again for each group of rows, goes
+/// through a long depth in chunks and gathers the rows of a transposed left
+/// side again for each group of panels. Nothing where the product had better
 /// pack it itself. Rates are the target's facts.
 std::optional<double> secondsOfPacking(const Contraction &contraction);
 /// What that kernel takes, for a tensor of `type`.

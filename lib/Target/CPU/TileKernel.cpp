@@ -181,7 +181,7 @@ private:
       return;
     }
     int64_t panelStride = pitch * panelSteps(loops.drop_front(depth));
-    math.loop(loops[depth].extent, [&](Value k) {
+    forEachStep(math, loops[depth], [&](Value k) {
       walk(depth + 1, math.add(row, math.mul(k, loops[depth].rowStride)),
            math.add(column, math.mul(k, panelStride)));
     });

@@ -81,6 +81,22 @@ func.func private @ahead(%x: tensor<28x64xf32>, %w: tensor<64x32xf32>, %r: tenso
   return %1 : tensor<28x32xf32>
 }
 
+// A line of the output does not read the window's lines above the image and below it.
+
+// CHECK-LABEL: func.func private @edges_impl(
+// CHECK: %[[ABOVE:.*]] = arith.maxsi
+// CHECK: %[[BEGIN:.*]] = arith.minui %[[ABOVE]], %{{.*}}
+// CHECK: %[[BELOW:.*]] = arith.maxsi
+// CHECK: %[[END:.*]] = arith.minui %[[BELOW]], %{{.*}}
+// CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[END]] step %{{.*}} iter_args
+// CHECK: math.fma
+func.func private @edges(%x: tensor<1x14x14x16xf32>, %w: tensor<32x16x3x3xf32>) -> tensor<1x14x14x32xf32>
+    attributes {mpc.kernel_kind = "library",
+                mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 2, pack = both>} {
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) : (tensor<1x14x14x16xf32>, tensor<32x16x3x3xf32>) -> tensor<1x14x14x32xf32>
+  return %0 : tensor<1x14x14x32xf32>
+}
+
 // What is picked along a row in f16 is widened a vector at a time: one element after the other
 // would wait for the one before.
 

@@ -93,11 +93,12 @@ func.func @cast(%x: tensor<4x2048x784xbf16>, %w: tensor<1x784x4096xf32>) -> tens
 
 // -----
 
-// Left alone: a turned left side, and a matrix that the epilogue reads as well.
+// Rows that are gathered from a turned left side are gathered once beside panels that are only read;
+// a few rows read panels as often as packing goes through the matrix.
 
 // CHECK-LABEL: func @turned
-// CHECK-NOT: mpc.pack
-// CHECK: return
+// CHECK: mpc.pack %{{.*}} packed<columns = 32, depth = 2>
+// CHECK: mpc.matmul %{{.*}}, %{{.*}} transpose_lhs packed<columns = 32, depth = 2>
 func.func @turned(%x: tensor<8192x784xbf16>, %w: tensor<8192x4096xbf16>) -> tensor<784x4096xbf16> {
   %0 = mpc.fusion kind(contraction) name("gradient") (%a = %x : tensor<8192x784xbf16>, %b = %w : tensor<8192x4096xbf16>) -> tensor<784x4096xbf16> {
     %1 = mpc.matmul %a, %b transpose_lhs : (tensor<8192x784xbf16>, tensor<8192x4096xbf16>) -> tensor<784x4096xbf16>
@@ -105,6 +106,21 @@ func.func @turned(%x: tensor<8192x784xbf16>, %w: tensor<8192x4096xbf16>) -> tens
   }
   return %0 : tensor<784x4096xbf16>
 }
+
+// CHECK-LABEL: func @turned_few_rows
+// CHECK-NOT: mpc.pack
+// CHECK: return
+func.func @turned_few_rows(%x: tensor<25088x64xbf16>, %w: tensor<25088x256xbf16>) -> tensor<64x256xbf16> {
+  %0 = mpc.fusion kind(contraction) name("gradient") (%a = %x : tensor<25088x64xbf16>, %b = %w : tensor<25088x256xbf16>) -> tensor<64x256xbf16> {
+    %1 = mpc.matmul %a, %b transpose_lhs : (tensor<25088x64xbf16>, tensor<25088x256xbf16>) -> tensor<64x256xbf16>
+    mpc.yield %1 : tensor<64x256xbf16>
+  }
+  return %0 : tensor<64x256xbf16>
+}
+
+// -----
+
+// Left alone: a matrix that the epilogue reads as well.
 
 // CHECK-LABEL: func @read_beside
 // CHECK-NOT: mpc.pack

@@ -129,6 +129,38 @@ func.func private @gradient(%x: tensor<1536x768xf32>, %g: tensor<1536x3072xf32>)
 
 // -----
 
+// Sums of a depth that is one piece do not wait in memory. Rows that are gathered beside packed
+// panels have chunks of their own length, and items are made of rows alone.
+
+// CHECK-LABEL: @shallow_gradient
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 28, panels_per_item = 12, pack = both>
+func.func private @shallow_gradient(%x: tensor<384x768xf32>, %g: tensor<384x768xf32>) -> tensor<768x768xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %g transpose_lhs : (tensor<384x768xf32>, tensor<384x768xf32>) -> tensor<768x768xf32>
+  return %0 : tensor<768x768xf32>
+}
+
+// FAST-LABEL: @packed_gradient
+// FAST-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 1024, blocks_per_item = 19, panels_per_item = 24, pack = left>
+func.func private @packed_gradient(%x: tensor<4096x1024xf32>, %g: tensor<24x4096x32xf32>) -> tensor<1024x768xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %g transpose_lhs packed<columns = 32>
+      : (tensor<4096x1024xf32>, tensor<24x4096x32xf32>) -> tensor<1024x768xf32>
+  return %0 : tensor<1024x768xf32>
+}
+
+// Rows that are read in place have few panels beside them, which are packed at their whole depth.
+
+// CHECK-LABEL: @plain_rows
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 37, panels_per_item = 5, pack = right, ahead = rows>
+func.func private @plain_rows(%x: tensor<512x768xf32>, %w: tensor<3072x768xf32>) -> tensor<512x3072xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  %0 = mpc.matmul %x, %w transpose_rhs : (tensor<512x768xf32>, tensor<3072x768xf32>) -> tensor<512x3072xf32>
+  return %0 : tensor<512x3072xf32>
+}
+
+// -----
+
 // An item is lines of an image; padding makes a copy of what they read.
 
 // CHECK-LABEL: @convolution

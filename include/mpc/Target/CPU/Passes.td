@@ -62,8 +62,9 @@ def PackOperandsPass : Pass<"mpc-pack-operands", "::mlir::func::FuncOp"> {
     A matrix that is no constant and the right-hand side of a product goes into
     panels by a kernel of its own, where that takes less time than what it saves:
     packing in each group of rows, sums that wait in memory between pieces of the
-    depth. Products that read the same matrix in the same order share the panels;
-    a kernel that only casts the matrix for them becomes part of the packing.
+    depth, rows of a transposed left side gathered for each group of panels.
+    Products that read the same matrix in the same order share the panels; a kernel
+    that only casts the matrix for them becomes part of the packing.
 
     ```mlir
     %0 = mpc.fusion kind(contraction) name("fc") (%a = %x, %b = %w) {
@@ -82,10 +83,9 @@ def PackOperandsPass : Pass<"mpc-pack-operands", "::mlir::func::FuncOp"> {
     their first readers.
     Numerics: a product that reads panels takes its sums in the order that packed
     constants have. That order depends on shapes and the target alone.
-    Left alone: products by a transposed left side, whose rows would be gathered
-    for fewer panels at a time; batches of matrices; types that panels hold in
-    another width than kernels multiply; targets whose last-level cache is as slow
-    as memory, which panels of the whole depth would come from.
+    Left alone: batches of matrices; types that panels hold in another width than
+    kernels multiply; targets whose last-level cache is as slow as memory, which
+    panels of the whole depth would come from.
     Executed example: test/Target/CPU/pack-operands.mlir.
   }];
   let options = [

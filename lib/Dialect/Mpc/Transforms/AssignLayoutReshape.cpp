@@ -106,8 +106,8 @@ shapeBeforeReshape(ArrayRef<int64_t> operand, ArrayRef<int64_t> from,
 
 /// An op acts before the reshape that one of its operands is, where the others
 /// can be seen in the shape before it: reshapes from the same shape, arguments
-/// of the function and reshapes of these, single elements, and what repeats
-/// along whole dimensions of both shapes.
+/// of the function and reshapes of these, masks that are stored anyway, single
+/// elements, and what repeats along whole dimensions of both shapes.
 struct SinkReshapeThroughElementwise
     : OpInterfaceRewritePattern<ElementwiseOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -158,6 +158,12 @@ private:
   static bool mayChangeShape(Operation *op, Value source) {
     if (op->hasAttr(kUpdateAttr))
       return false;
+    Operation *maker = makerOf(source);
+    return !maker || fusionClassOf(maker) != FusionClass::IndexMap;
+  }
+
+  /// What elementwise ops have made `source` of; null for an argument.
+  static Operation *makerOf(Value source) {
     Operation *maker = source.getDefiningOp();
     while (maker && isa<ElementwiseOpInterface>(maker)) {
       auto operands = maker->getOperands();
@@ -166,7 +172,16 @@ private:
       });
       maker = whole == operands.end() ? nullptr : (*whole).getDefiningOp();
     }
-    return !maker || fusionClassOf(maker) != FusionClass::IndexMap;
+    return maker;
+  }
+
+  /// Whether `operand` is a mask that other ops read as well, which is in
+  /// memory whatever reads it, and `source` comes from a product, whose sums it
+  /// then meets in registers.
+  static bool isStoredMask(Operation *op, Value operand, Value source) {
+    return getElementTypeOrSelf(operand.getType()).isInteger(1) &&
+           !operand.hasOneUse() && !op->hasAttr(kUpdateAttr) &&
+           isa_and_nonnull<MatmulOp>(makerOf(source));
   }
 
   static std::optional<SmallVector<int64_t>>
@@ -179,8 +194,9 @@ private:
       bool isView =
           reshape ? isa<BlockArgument>(reshape.getInput()) ||
                         shapeOf(reshape.getInput()) == from
-                  : (isa<BlockArgument>(operand) || constantOf(operand)) &&
-                        mayChangeShape(op, source);
+                  : ((isa<BlockArgument>(operand) || constantOf(operand)) &&
+                     mayChangeShape(op, source)) ||
+                        isStoredMask(op, operand, source);
       return isView ? std::optional(SmallVector<int64_t>(from)) : std::nullopt;
     }
     // Of a rank that does not widen the result's.

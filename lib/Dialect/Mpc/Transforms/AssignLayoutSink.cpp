@@ -10,6 +10,7 @@
 
 #include "AssignLayout.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
 using namespace mlir;
@@ -145,6 +146,46 @@ struct SinkBroadcastThroughElementwise
   }
 };
 
+/// cast(select(mask, transpose(x), 0)) where the mask has an order of its own:
+/// the transpose moves what has been rounded, in half of the bytes.
+struct RoundBeforeTranspose : OpRewritePattern<SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SelectOp op,
+                                PatternRewriter &rewriter) const override {
+    auto cast =
+        op->hasOneUse() ? dyn_cast<CastOp>(*op->user_begin()) : CastOp();
+    if (!cast || !isNarrowing(cast) || cast->hasAttr(kUpdateAttr))
+      return rewriter.notifyMatchFailure(op, "is not rounded, and no more");
+    SmallVector<Value> operands(op->getOperands());
+    bool isMoved = false;
+    for (Value operand : llvm::drop_begin(operands)) {
+      auto transpose = operand.getDefiningOp<TransposeOp>();
+      if (transpose && transpose->hasOneUse() &&
+          shapeOf(transpose) == shapeOf(op))
+        isMoved = true;
+      else if (elementCount(operand) != 1)
+        return rewriter.notifyMatchFailure(op, "selects from whole tensors");
+    }
+    if (!isMoved)
+      return rewriter.notifyMatchFailure(op, "selects nothing that moves");
+    OpEmitter emit(rewriter, op);
+    Type element = getElementTypeOrSelf(cast.getType());
+    auto rounded = [&](Value value) {
+      return cloneWith(emit, cast, value,
+                       RankedTensorType::get(shapeOf(value), element));
+    };
+    for (Value &operand : llvm::drop_begin(operands)) {
+      auto transpose = operand.getDefiningOp<TransposeOp>();
+      operand = transpose ? emit.transpose(rounded(transpose.getInput()),
+                                           transpose.getPermutation())
+                          : rounded(operand);
+    }
+    rewriter.replaceOp(cast, cloneWith(emit, op, operands, cast.getType()));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // Matmul
 //===----------------------------------------------------------------------===//
@@ -167,6 +208,42 @@ struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
       op.getRhsMutable().assign(transpose.getInput());
       op.setTransposeRhs(!op.getTransposeRhs());
     });
+    return success();
+  }
+};
+
+/// transpose(matmul(a, b)) with casts between, as gradients of weights have it:
+/// the product of both in the other order. It reads them in the same manner
+/// where one of both, and no more, lies across.
+struct FoldTransposeOfMatmul : OpRewritePattern<TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getPermutation() != ArrayRef<int64_t>{1, 0})
+      return rewriter.notifyMatchFailure(op, "swaps no two dimensions");
+    SmallVector<CastOp> casts;
+    Value value = op.getInput();
+    for (; value.hasOneUse() && value.getDefiningOp<CastOp>();
+         value = casts.back().getInput())
+      casts.push_back(value.getDefiningOp<CastOp>());
+    auto matmul = value.getDefiningOp<MatmulOp>();
+    if (!matmul || !value.hasOneUse() || matmul.getPacked())
+      return rewriter.notifyMatchFailure(op, "moves no product of its own");
+    if (matmul.getTransposeLhs() == matmul.getTransposeRhs())
+      return rewriter.notifyMatchFailure(
+          op, "operands would be read in another manner");
+    if (shapeOf(matmul.getLhs()).size() != 2 ||
+        shapeOf(matmul.getRhs()).size() != 2)
+      return rewriter.notifyMatchFailure(op, "operands are no two matrices");
+    if (constantOf(matmul.getRhs()))
+      return rewriter.notifyMatchFailure(op, "the right side can be packed");
+    OpEmitter emit(rewriter, op);
+    ArrayRef<int64_t> shape = shapeOf(op);
+    Value result = cloneWith(emit, matmul, {matmul.getRhs(), matmul.getLhs()},
+                             withShape(matmul, shape));
+    for (CastOp cast : llvm::reverse(casts))
+      result = cloneWith(emit, cast, result, withShape(cast, shape));
+    rewriter.replaceOp(op, result);
     return success();
   }
 };
@@ -249,7 +326,7 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
 
 void mpc::populateSinkPatterns(RewritePatternSet &patterns) {
   patterns.add<SimplifyTranspose, SinkTransposeThroughElementwise,
-               SinkBroadcastThroughElementwise, FoldIntoMatmul,
-               FoldRepeatIntoMatmul, PermuteRowsOfMatmul>(
-      patterns.getContext());
+               SinkBroadcastThroughElementwise, RoundBeforeTranspose,
+               FoldIntoMatmul, FoldTransposeOfMatmul, FoldRepeatIntoMatmul,
+               PermuteRowsOfMatmul>(patterns.getContext());
 }

@@ -368,3 +368,115 @@ func.func @scalar_as_matrix(%x: tensor<8xf32>, %y: tensor<1xf32>) -> tensor<1x1x
   %product = mpc.mul %one, %y : (tensor<1x1xf32>, tensor<1xf32>) -> tensor<1x1xf32>
   return %product : tensor<1x1xf32>
 }
+
+// The gradient of a weight that the model transposes is the product in the other order, narrowed or
+// not; its bits are the same.
+
+// CHECK-LABEL: func @gradient_of_transposed_weight
+// CHECK-SAME: (%[[X:.*]]: tensor<32x8xbf16>, %[[G:.*]]: tensor<32x24xbf16>)
+// CHECK: %[[P:.*]] = mpc.matmul %[[G]], %[[X]] transpose_lhs : (tensor<32x24xbf16>, tensor<32x8xbf16>) -> tensor<24x8xf32>
+// CHECK-NEXT: %[[N:.*]] = mpc.cast %[[P]] : tensor<24x8xf32> to tensor<24x8xbf16>
+// CHECK-NEXT: %[[W:.*]] = mpc.cast %[[N]] : tensor<24x8xbf16> to tensor<24x8xf32>
+// CHECK-NEXT: return %[[W]]
+func.func @gradient_of_transposed_weight(%x: tensor<32x8xbf16>, %g: tensor<32x24xbf16>) -> tensor<24x8xf32> {
+  %0 = mpc.matmul %x, %g transpose_lhs : (tensor<32x8xbf16>, tensor<32x24xbf16>) -> tensor<8x24xf32>
+  %1 = mpc.cast %0 : tensor<8x24xf32> to tensor<8x24xbf16>
+  %2 = mpc.cast %1 : tensor<8x24xbf16> to tensor<8x24xf32>
+  %3 = mpc.transpose %2 [1, 0] : tensor<8x24xf32> to tensor<24x8xf32>
+  return %3 : tensor<24x8xf32>
+}
+
+// CHECK-LABEL: func @rows_by_rows
+// CHECK-SAME: (%[[X:.*]]: tensor<32x8xf32>, %[[Y:.*]]: tensor<24x8xf32>)
+// CHECK: mpc.matmul %[[Y]], %[[X]] transpose_rhs : (tensor<24x8xf32>, tensor<32x8xf32>) -> tensor<24x32xf32>
+// CHECK-NOT: mpc.transpose
+// CHECK: return
+func.func @rows_by_rows(%x: tensor<32x8xf32>, %y: tensor<24x8xf32>) -> tensor<24x32xf32> {
+  %0 = mpc.matmul %x, %y transpose_rhs : (tensor<32x8xf32>, tensor<24x8xf32>) -> tensor<32x24xf32>
+  %1 = mpc.transpose %0 [1, 0] : tensor<32x24xf32> to tensor<24x32xf32>
+  return %1 : tensor<24x32xf32>
+}
+
+// Left alone: rows by columns, which the other order would read across both, and a product that
+// something else reads as it is.
+
+// CHECK-LABEL: func @rows_by_columns
+// CHECK: mpc.matmul %{{.*}}, %{{.*}} : (tensor<32x8xf32>, tensor<8x24xf32>)
+// CHECK-NEXT: mpc.transpose
+func.func @rows_by_columns(%x: tensor<32x8xf32>, %y: tensor<8x24xf32>) -> tensor<24x32xf32> {
+  %0 = mpc.matmul %x, %y : (tensor<32x8xf32>, tensor<8x24xf32>) -> tensor<32x24xf32>
+  %1 = mpc.transpose %0 [1, 0] : tensor<32x24xf32> to tensor<24x32xf32>
+  return %1 : tensor<24x32xf32>
+}
+
+// CHECK-LABEL: func @read_twice
+// CHECK: mpc.matmul %{{.*}}, %{{.*}} transpose_lhs : (tensor<32x8xf32>, tensor<32x24xf32>)
+// CHECK-NEXT: mpc.transpose
+func.func @read_twice(%x: tensor<32x8xf32>, %g: tensor<32x24xf32>) -> (tensor<8x24xf32>, tensor<24x8xf32>) {
+  %0 = mpc.matmul %x, %g transpose_lhs : (tensor<32x8xf32>, tensor<32x24xf32>) -> tensor<8x24xf32>
+  %1 = mpc.transpose %0 [1, 0] : tensor<8x24xf32> to tensor<24x8xf32>
+  return %0, %1 : tensor<8x24xf32>, tensor<24x8xf32>
+}
+
+// A mask of its own order, as dropout draws it: the transpose moves what has been rounded.
+
+// CHECK-LABEL: func @rounds_what_moves
+// CHECK-SAME: (%[[X:.*]]: tensor<2x6x5x8xf32>, %[[M:.*]]: tensor<2x8x6x5xi1>)
+// CHECK: %[[R:.*]] = mpc.cast %[[X]] : tensor<2x6x5x8xf32> to tensor<2x6x5x8xbf16>
+// CHECK-NEXT: %[[T:.*]] = mpc.transpose %[[R]] [0, 3, 1, 2]
+// CHECK: %[[S:.*]] = mpc.select %[[M]], %[[T]], %{{.*}} : (tensor<2x8x6x5xi1>, tensor<2x8x6x5xbf16>, tensor<bf16>)
+// CHECK-NEXT: return %[[S]]
+func.func @rounds_what_moves(%x: tensor<2x6x5x8xf32>, %m: tensor<2x8x6x5xi1>) -> tensor<2x8x6x5xbf16> {
+  %zero = mpc.constant dense<0.0> : tensor<f32>
+  %0 = mpc.transpose %x [0, 3, 1, 2] : tensor<2x6x5x8xf32> to tensor<2x8x6x5xf32>
+  %1 = mpc.select %m, %0, %zero : (tensor<2x8x6x5xi1>, tensor<2x8x6x5xf32>, tensor<f32>) -> tensor<2x8x6x5xf32>
+  %2 = mpc.cast %1 : tensor<2x8x6x5xf32> to tensor<2x8x6x5xbf16>
+  return %2 : tensor<2x8x6x5xbf16>
+}
+
+// Widened values move as they are.
+
+// CHECK-LABEL: func @widens_behind
+// CHECK: mpc.transpose %{{.*}} : tensor<2x6x5x8xbf16> to tensor<2x8x6x5xbf16>
+// CHECK: mpc.select
+// CHECK: mpc.cast
+func.func @widens_behind(%x: tensor<2x6x5x8xbf16>, %m: tensor<2x8x6x5xi1>) -> tensor<2x8x6x5xf32> {
+  %zero = mpc.constant dense<0.0> : tensor<bf16>
+  %0 = mpc.transpose %x [0, 3, 1, 2] : tensor<2x6x5x8xbf16> to tensor<2x8x6x5xbf16>
+  %1 = mpc.select %m, %0, %zero : (tensor<2x8x6x5xi1>, tensor<2x8x6x5xbf16>, tensor<bf16>) -> tensor<2x8x6x5xbf16>
+  %2 = mpc.cast %1 : tensor<2x8x6x5xbf16> to tensor<2x8x6x5xf32>
+  return %2 : tensor<2x8x6x5xf32>
+}
+
+// A mask that is stored for others is seen in the shape of a product, whose kernel applies it; one
+// that the op alone reads is computed where it is.
+
+// CHECK-LABEL: func @stored_mask
+// CHECK: %[[M:.*]] = mpc.compare
+// CHECK-DAG: %[[F:.*]] = mpc.reshape %[[M]] : tensor<4x6x2xi1> to tensor<4x12xi1>
+// CHECK-DAG: %[[P:.*]] = mpc.matmul
+// CHECK: %[[S:.*]] = mpc.select %[[F]], %[[P]]
+// CHECK: mpc.reshape %[[S]] : tensor<4x12xf32> to tensor<4x6x2xf32>
+func.func @stored_mask(%x: tensor<4x8xf32>, %w: tensor<8x12xf32>, %b: tensor<4x6x2xi32>) -> (tensor<4x6x2xf32>, tensor<4x6x2xi1>) {
+  %zero = mpc.constant dense<0.0> : tensor<f32>
+  %least = mpc.constant dense<7> : tensor<i32>
+  %m = mpc.compare ge %b, %least : (tensor<4x6x2xi32>, tensor<i32>) -> tensor<4x6x2xi1>
+  %0 = mpc.matmul %x, %w : (tensor<4x8xf32>, tensor<8x12xf32>) -> tensor<4x12xf32>
+  %1 = mpc.reshape %0 : tensor<4x12xf32> to tensor<4x6x2xf32>
+  %2 = mpc.select %m, %1, %zero : (tensor<4x6x2xi1>, tensor<4x6x2xf32>, tensor<f32>) -> tensor<4x6x2xf32>
+  return %2, %m : tensor<4x6x2xf32>, tensor<4x6x2xi1>
+}
+
+// CHECK-LABEL: func @computed_mask
+// CHECK: mpc.reshape %{{.*}} : tensor<4x12xf32> to tensor<4x6x2xf32>
+// CHECK: mpc.select {{.*}} -> tensor<4x6x2xf32>
+func.func @computed_mask(%x: tensor<4x8xf32>, %w: tensor<8x12xf32>, %s: tensor<2xi64>) -> tensor<4x6x2xf32> {
+  %zero = mpc.constant dense<0.0> : tensor<f32>
+  %least = mpc.constant dense<7> : tensor<i32>
+  %b = mpc.random_bits %s stream(0) : tensor<2xi64> -> tensor<4x6x2xi32>
+  %m = mpc.compare ge %b, %least : (tensor<4x6x2xi32>, tensor<i32>) -> tensor<4x6x2xi1>
+  %0 = mpc.matmul %x, %w : (tensor<4x8xf32>, tensor<8x12xf32>) -> tensor<4x12xf32>
+  %1 = mpc.reshape %0 : tensor<4x12xf32> to tensor<4x6x2xf32>
+  %2 = mpc.select %m, %1, %zero : (tensor<4x6x2xi1>, tensor<4x6x2xf32>, tensor<f32>) -> tensor<4x6x2xf32>
+  return %2 : tensor<4x6x2xf32>
+}

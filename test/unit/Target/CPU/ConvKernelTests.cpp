@@ -245,6 +245,23 @@ TEST(ConvKernel, UnusualPadding) {
               .padHigh = {4, 4}});
 }
 
+// Blocks of one line leave out what the window reads above and below the image:
+// some of its lines or all, of a depth that is summed in parts as well.
+TEST(ConvKernel, LinesOfPadding) {
+  expectConvInAllForms({.input = {2, 3, 40, 70},
+                        .outputs = 20,
+                        .window = {3, 3},
+                        .padLow = {4, 1},
+                        .padHigh = {2, 1}});
+  expectConvInAllForms({.input = {1, 9, 31, 6},
+                        .outputs = 20,
+                        .window = {4, 2},
+                        .strides = {2, 1},
+                        .padLow = {5, 0},
+                        .padHigh = {6, 0},
+                        .dilations = {3, 1}});
+}
+
 // A sum over no channels is zero.
 TEST(ConvKernel, NoChannels) {
   for (const char *type : {"f32", "bf16"})

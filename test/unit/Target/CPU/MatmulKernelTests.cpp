@@ -452,3 +452,30 @@ TEST(MatmulSchedule, IsHonoured) {
           EXPECT_EQ(checkKernel(text, CpuTarget{CpuIsa::Avx2}), "") << text;
         }
 }
+
+// Rows gathered from lines beside panels that are only read: in one piece and
+// in chunks, blocks of two sizes, runs that end behind the last row.
+TEST(MatmulSchedule, OfGatheredRowsAndPackedPanels) {
+  struct {
+    CpuIsa isa;
+    const char *type, *panels, *layout;
+  } cases[] = {
+      {CpuIsa::Avx2, "f32", "3x21x16", "columns = 16"},
+      {CpuIsa::EmulatedBf16, "bf16", "2x11x64", "columns = 32, depth = 2"}};
+  for (const auto &[isa, type, panels, layout] : cases)
+    for (const char *schedule :
+         {"rows = 3, chunk = 8, blocks_per_item = 4, panels_per_item = 1",
+          "rows = 5, blocks_per_item = 2, panels_per_item = 2",
+          "rows = 6, chunk = 20, blocks_per_item = 100"}) {
+      CpuTarget target{isa};
+      std::string text = llvm::formatv(
+          "func.func private @k(%x: tensor<21x29x{0}>, %w: tensor<{1}x{0}>) -> "
+          "tensor<29x43xf32> attributes {{mpc.kernel_kind = \"contraction\", "
+          "mpc.schedule = #tile.blocks<{2}, columns = {3}, pack = left>} {{\n"
+          "%0 = mpc.matmul %x, %w transpose_lhs packed<{4}> : "
+          "(tensor<21x29x{0}>, tensor<{1}x{0}>) -> tensor<29x43xf32>\n"
+          "return %0 : tensor<29x43xf32>\n}\n",
+          type, panels, schedule, target.blockColumns(), layout);
+      EXPECT_EQ(checkKernel(text, target), "") << text;
+    }
+}

@@ -30,7 +30,8 @@ def AssignLayoutPass : Pass<"mpc-assign-layout", "::mlir::func::FuncOp"> {
     Contract in: static shapes, after mpc-decompose. Contract out: every conv and
     pool is channels_last; constants are transposed at compile time; a transpose
     that moves only extents of 1 is a reshape; a matmul never multiplies with a
-    transpose of its right-hand side's last two dimensions.
+    transpose of its right-hand side's last two dimensions, and no transpose is all
+    that reads a product of which one matrix lies across, a weight's gradient.
     Numerics: unchanged; values only move.
     Left alone: filters, whose order mpc-pack-constants decides; ops over axes that
     cannot be renamed (softmax and norms stay where they are).
