@@ -80,6 +80,25 @@ static std::string drawPolicy(Random &random) {
   return policy.dump();
 }
 
+/// Lets some policies store weights narrow.
+static void drawWeights(Random &random, Setting &setting) {
+  bool isOwn = !setting.policyText.empty();
+  if (!random.chance(15) ||
+      (!isOwn && setting.policy != "float32" &&
+       setting.policy != "mixed_bfloat16" && setting.policy != "mixed_float16"))
+    return;
+  Json policy = isOwn ? Json::parse(setting.policyText)
+                      : Json({{"name", "drawn"}, {"extends", setting.policy}});
+  policy["weights"] = random.pick<const char *>(
+      {"int8", "int8", "int4", "bfloat16", "float16"});
+  if (random.chance(20))
+    policy["weights"] = {{"type", "int4"},
+                         {"group", 32},
+                         {"zero_point", random.chance(70)},
+                         {"clip", random.chance(50)}};
+  setting.policyText = policy.dump();
+}
+
 static void drawOverrides(Random &random, const Graph &graph,
                           Setting &setting) {
   auto type = [&] {
@@ -264,6 +283,8 @@ Case smith::drawCase(uint64_t seed, const Plan &plan) {
       drawn.setting.gemm = "library";
     drawn.setting.perOp = false;
   }
+  if (drawn.kind != Kind::Training)
+    drawWeights(random, drawn.setting);
   return drawn;
 }
 
