@@ -43,7 +43,7 @@ Explanation longExplanation() {
                           {}}};
   explanation.castList = {
       {"value", "f32", "bf16", {1}, 6, 0, name, /*standsAlone=*/true, false}};
-  explanation.constants = {{"weight", "f16", 10, 2, 3, 0.5, 0.25}};
+  explanation.constants = {{"weight", "f16", "", 10, 2, 3, 0.5, 0.25}};
   explanation.padding = {{name, {1, 32, 10, 784}, {1, 32, 16, 784}, 301056}};
   std::string sentence;
   for (int i = 0; i < 40; ++i)

@@ -132,7 +132,7 @@ TEST(BindArrays, BrainFloatsComeInThreeForms) {
 TEST(LoadArrays, RefusesWhatIsNoDataFile) {
   for (const char *argument :
        {"model.onnx", "x=data.txt", "=x.npy", "missing.npz", "x=missing.npy"})
-    EXPECT_FALSE(loadArrays({argument}).ok()) << argument;
+    EXPECT_FALSE(loadArrays({argument}, 0).ok()) << argument;
 }
 
 TEST(DrawInputs, RespectsConsumersAndSeed) {
