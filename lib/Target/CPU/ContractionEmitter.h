@@ -253,8 +253,8 @@ public:
   /// What `tensor`, which has a line for each group of positions, has for each
   /// vector of columns of the narrow panel, as numbers of `type`.
   llvm::SmallVector<mlir::Value> loadOfGroup(mlir::Value tensor,
-                                             mlir::Value group,
-                                             int64_t vectors, mlir::Type type);
+                                             mlir::Value group, int64_t vectors,
+                                             mlir::Type type);
   /// The position `k` as the number of its group.
   mlir::Value narrowGroupOf(mlir::Value k) const;
   /// Memory of the tile of sums that do not wait.
