@@ -107,9 +107,7 @@ static NarrowForm integersOf(const Panels &panels,
   });
   NarrowForm form;
   form.group = group;
-  // Longer sums of products of bytes would not fit 32 bits.
-  constexpr int64_t kLongest = 1 << 15;
-  form.depth = group % 16 == 0 && group <= kLongest ? together : 1;
+  form.depth = group % 16 == 0 ? together : 1;
   form.kind = areNibbles                     ? NarrowForm::Kind::Nibbles
               : areSigned && form.depth == 1 ? NarrowForm::Kind::Int8
                                              : NarrowForm::Kind::UnsignedInt8;

@@ -229,8 +229,6 @@ Type Contraction::rowType() const {
 }
 
 bool Contraction::storesRows() const {
-  if (splitsRows())
-    return false;
   bool isRegion =
       form != ContractionForm::Product && form != ContractionForm::Attention;
   // Positions of a pair must be neighbours.
@@ -295,8 +293,5 @@ int64_t Contraction::mostRows(int64_t columns) const {
   // Two tiles of rows, and two of columns.
   if (isTiled(unit))
     return 2 * unitOfTarget()->tiles.rows;
-  // Three sums for each, and the one that they go into.
-  constexpr int64_t kMostSplitRows = 4;
-  int64_t most = maxBlockRows(vectors(columns), target);
-  return splitsRows() ? std::min(most, kMostSplitRows) : most;
+  return maxBlockRows(vectors(columns), target);
 }
