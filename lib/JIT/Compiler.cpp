@@ -279,6 +279,7 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   for (const auto &[name, shape] : options.inputShapes)
     import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
   import.batch = options.batch;
+  import.growsCaches = !options.caches.empty();
   if (options.maxMemory > 0)
     import.maxTensorBytes = std::min(import.maxTensorBytes, options.maxMemory);
   SmallVector<std::string> fixed;
@@ -336,7 +337,12 @@ Type Compiler::narrowType() {
     return {};
   }
   Builder builder(ctx.get());
-  if (!options.sets.empty())
+  // Whatever keeps attention wide keeps its cache wide.
+  bool isOverridden = !options.sets.empty() || !policy->getOverrides().empty() ||
+                      !policy->getLayers().empty();
+  for (StringRef kind : {"attention", "matmul"})
+    isOverridden |= policy->classOf(kind) != PrecisionClass::Low;
+  if (isOverridden)
     return {};
   switch (policy->getCompute()) {
   case PolicyType::Float16:

@@ -9,6 +9,10 @@
 #include "DecoderSignature.h"
 #include "SlidingCache.h"
 
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
@@ -22,7 +26,7 @@ namespace {
 struct Form {
   Executable executable;
   int64_t count = 0;
-  int tokens = -1, mask = -1, positions = -1;
+  int tokens = -1, mask = -1, positions = -1, logits = 0;
   std::vector<int> caches = {};
 
   const TensorType &argument(int index) const {
@@ -59,12 +63,25 @@ static Result<Form> compileForm(const Engine &engine, const ModelSource &model,
     form.positions = form.executable.argumentIndex(signature.positions->name);
   for (const DecoderSignature::Cache &cache : signature.caches)
     form.caches.push_back(form.executable.argumentIndex(cache.input.name));
-  const TensorType &logits = form.result(0);
+  // A mask that only gives its size hides nothing.
+  auto readsMask = [&](const Launch &launch) {
+    return std::ranges::any_of(launch.buffers, [&](const BufferRef &ref) {
+      return ref.kind == BufferRef::Kind::Argument && ref.index == form.mask;
+    });
+  };
+  if (std::ranges::none_of(form.executable.program().launches, readsMask))
+    return Status(StatusCode::InvalidArgument, model.name(),
+                  "the values of input '" + signature.mask.name +
+                      "' are not read, so that it hides no row of a cache that "
+                      "is not filled yet");
+  form.logits = std::max(form.executable.resultIndex("logits"), 0);
+  const TensorType &logits = form.result(form.logits);
   if (logits.element != ElementType::F32 || logits.shape.size() != 3 ||
       logits.shape[0] != 1 || logits.shape[1] != count)
     return Status(StatusCode::InvalidArgument, model.name(),
-                  "the first output is " + logits.toString() +
-                      ", but logits are f32 [1, " + std::to_string(count) +
+                  "output '" +
+                      form.executable.program().results[form.logits].name +
+                      "' is " + logits.toString() + ", but logits are f32 [1, " + std::to_string(count) +
                       ", vocabulary]");
   return form;
 }
@@ -92,7 +109,7 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
                                    options.chunk, options.capacity);
   if (!piece.ok())
     return piece.status();
-  int64_t vocabulary = one->result(0).shape[2];
+  int64_t vocabulary = one->result(one->logits).shape[2];
   return Decoder(std::make_shared<const detail::DecoderState>(
       detail::DecoderState{model.name(), engine.device(), std::move(*signature),
                            options.capacity, vocabulary, std::move(*one),
@@ -144,22 +161,21 @@ Result<Sequence> Decoder::start() const {
   return Sequence(std::move(sequence));
 }
 
-/// Writes `value` as element `index` of a buffer of integers, bits or floats.
+/// Writes `value` as element `index` of a buffer of one of the types that
+/// DecoderSignature lets in.
 static void setNumber(Buffer &buffer, int64_t index, int64_t value) {
   switch (buffer.type().element) {
   case ElementType::I32:
-  case ElementType::UI32:
     buffer.as<int32_t>()[index] = int32_t(value);
     break;
   case ElementType::F32:
     buffer.as<float>()[index] = float(value);
     break;
   case ElementType::I1:
-  case ElementType::I8:
-  case ElementType::UI8:
     buffer.as<uint8_t>()[index] = uint8_t(value);
     break;
   default:
+    assert(buffer.type().element == ElementType::I64);
     buffer.as<int64_t>()[index] = value;
     break;
   }
@@ -225,10 +241,10 @@ detail::SequenceState::execute(const Form &form,
   if (Status status = form.executable.runAsync(arguments, results, stream);
       !status.ok())
     return status;
-  Result<Buffer> logits = results[0].toHost(stream);
+  Result<Buffer> logits = results[form.logits].toHost(stream);
   if (!logits.ok())
     return logits.status();
-  results[0] = std::move(*logits);
+  results[form.logits] = std::move(*logits);
   return results;
 }
 
@@ -243,7 +259,7 @@ detail::SequenceState::run(const Form &form, std::span<const int64_t> tokens) {
   for (SlidingCache &cache : caches)
     cache.slide(int64_t(tokens.size()));
   length += int64_t(tokens.size());
-  std::span<const float> all = std::as_const((*results)[0]).as<float>();
+  std::span<const float> all = std::as_const((*results)[form.logits]).as<float>();
   std::span<const float> last = all.subspan(
       (tokens.size() - 1) * decoder->vocabulary, decoder->vocabulary);
   return std::vector<float>(last.begin(), last.end());

@@ -24,9 +24,14 @@ static std::string presentOf(const std::string &name) {
   return {};
 }
 
+/// Whether tokens and positions can be given as the input's numbers.
 static bool isInteger(const ModelInput &input) {
-  return input.element && !isFloat(*input.element) &&
-         *input.element != ElementType::I1;
+  return input.element == ElementType::I64 || input.element == ElementType::I32;
+}
+
+static bool mayBeMask(const ModelInput &input) {
+  return isInteger(input) || input.element == ElementType::I1 ||
+         input.element == ElementType::F32;
 }
 
 /// Whether the extent is the caller's to choose, or 1.
@@ -72,10 +77,15 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
                                   "input_ids, attention_mask, position_ids "
                                   "and past...");
     if (input.shape.size() != 2 || !mayBeOne(input.shape[0]) ||
-        input.shape[1] != -1 || !(isMask ? !!input.element : isInteger(input)))
-      return malformed(where, "input '" + input.name + "' of shape " +
-                                  shapeToString(input.shape) +
-                                  " must be integers [1, N] with N left open");
+        input.shape[1] != -1 ||
+        !(isMask ? mayBeMask(input) : isInteger(input)))
+      return malformed(
+          where, "input '" + input.name + "' of " +
+                     std::string(input.element ? elementTypeName(*input.element)
+                                               : "another type") +
+                     " and shape " + shapeToString(input.shape) +
+                     " must be i64 or i32" + (isMask ? ", i1 or f32" : "") +
+                     " [1, N] with N left open");
     if (input.name == "input_ids")
       found.tokens = input;
     else if (isMask)
@@ -94,6 +104,12 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
   if (found.mask.name.empty())
     return malformed(where, "has no input 'attention_mask', which hides the "
                             "rows of a cache that are not filled yet");
+  // What a model makes of the mask, or of the number of its rows, in place of
+  // them counts rows that are not filled, or tokens that fill up a piece.
+  if (!found.positions)
+    return malformed(where, "has no input 'position_ids': positions that a "
+                            "model counts itself are not those of a cache with "
+                            "rows that are not filled yet; export it with them");
   return found;
 }
 

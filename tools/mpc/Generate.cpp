@@ -36,7 +36,7 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
       .add_option("--temperature", arguments.sampling.temperature,
                   "divides the logits before a token is drawn; 0 takes the "
                   "most likely one")
-      ->check(CLI::NonNegativeNumber & finiteNumber())
+      ->check(finiteNumber())
       ->capture_default_str();
   command
       .add_option("--top-k", arguments.sampling.topK,

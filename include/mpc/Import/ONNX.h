@@ -50,6 +50,9 @@ struct OnnxImportOptions {
   int64_t maxFoldBytes = int64_t(64) << 20;
   /// Most bytes of one value. Larger ones are refused, whether constant or not.
   int64_t maxTensorBytes = int64_t(1) << 34;
+  /// Whether caches are to grow at their end (CompileOptions::caches): ops that
+  /// count their rows from the first are refused.
+  bool growsCaches = false;
   /// Graph inputs whose value is fixed: they become constants and are no
   /// arguments of `@main`. For inputs that shapes depend on (the target of a
   /// Reshape).

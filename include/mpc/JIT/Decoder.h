@@ -65,10 +65,10 @@ class Decoder {
 public:
   /// Compiles `model` (ONNX) for the engine's device. The model's inputs are
   /// found by their names, as Optimum exports them: "input_ids" [1, tokens],
-  /// "attention_mask" [1, past + tokens], perhaps "position_ids" [1, tokens],
+  /// "attention_mask" [1, past + tokens], "position_ids" [1, tokens],
   /// and caches whose names begin with "past"; each cache's result has
   /// "present" in place of "past" or "past_key_values". The logits are the
-  /// first output, f32 [1, tokens, vocabulary]. Fails, naming the input or
+  /// output "logits", or else the first, f32 [1, tokens, vocabulary]. Fails, naming the input or
   /// output, where the model has another form.
   ///
   /// Rows of a cache stand at its end, where they are next to the new tokens',

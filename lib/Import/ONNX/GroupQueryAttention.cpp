@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionParts.h"
+#include "Importer.h"
 
 #include <cmath>
 
@@ -54,6 +55,10 @@ LogicalResult GroupQuery::refuseForms() {
     if (std::string type = n.stringAttr(quantised, "NONE"); type != "NONE")
       return n.error() << "attribute '" << quantised << "' is '" << type
                        << "': a quantised cache is not supported";
+  if (n.importer.options.growsCaches)
+    return n.error() << "counts the rows of its cache from the first one "
+                        "('seqlens_k'), but those of a decoder stand at its "
+                        "end; export attention as ONNX's own ops";
   if (n.flag("sliding_window_cache"))
     return n.error() << "attribute 'sliding_window_cache' is 1: a cache that "
                         "forgets is not supported; give one of full length";

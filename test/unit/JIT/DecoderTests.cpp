@@ -65,6 +65,7 @@ TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
 std::vector<ModelInput> decoderInputs() {
   return {{"input_ids", ElementType::I64, {-1, -1}, {"batch", "tokens"}},
           {"attention_mask", ElementType::I64, {-1, -1}, {"batch", "total"}},
+          {"position_ids", ElementType::I32, {1, -1}, {"", "tokens"}},
           {"past_key_values.0.key", ElementType::F32, {-1, 2, -1, 4}, {}},
           {"past_key_values.0.value", ElementType::F32, {-1, 2, -1, 4}, {}}};
 }
@@ -74,7 +75,7 @@ TEST(DecoderSignatureTest, FindsInputsByName) {
   inputs.push_back({"past_1", ElementType::F16, {1, -1, 8}, {}});
   Result<DecoderSignature> found = DecoderSignature::find(inputs, "m.onnx");
   ASSERT_TRUE(found.ok()) << found.status().toString();
-  EXPECT_FALSE(found->positions);
+  EXPECT_EQ(found->positions->name, "position_ids");
   ASSERT_EQ(found->caches.size(), 3u);
   EXPECT_EQ(found->caches[1].result, "present.0.value");
   EXPECT_EQ(found->caches[1].axis, 2);
@@ -98,19 +99,28 @@ TEST(DecoderSignatureTest, NamesWhatIsWrong) {
   };
   EXPECT_NE(without(0).find("no input 'input_ids'"), std::string::npos);
   EXPECT_NE(without(1).find("no input 'attention_mask'"), std::string::npos);
+  EXPECT_NE(without(2).find("no input 'position_ids'"), std::string::npos);
   std::vector<ModelInput> inputs = decoderInputs();
-  inputs.resize(2);
+  inputs.resize(3);
   EXPECT_NE(textOf(inputs).find("begins with 'past'"), std::string::npos);
   inputs = decoderInputs();
   inputs.push_back({"cache_position", ElementType::I64, {-1}, {}});
   EXPECT_NE(textOf(inputs).find("'cache_position' is none of"),
             std::string::npos);
+  // Numbers of types that tokens, positions and masks have not.
+  for (auto [index, element] :
+       {std::pair{0, ElementType::I16}, {0, ElementType::I1},
+        {1, ElementType::F16}, {1, ElementType::UI8}, {2, ElementType::F32}}) {
+    inputs = decoderInputs();
+    inputs[index].element = element;
+    EXPECT_NE(textOf(inputs).find("must be i64 or i32"), std::string::npos);
+  }
   inputs = decoderInputs();
-  inputs[2].shape[1] = -1;
+  inputs[3].shape[1] = -1;
   EXPECT_NE(textOf(inputs).find("one extent must be left open"),
             std::string::npos);
   inputs = decoderInputs();
-  inputs[2].element = ElementType::I64;
+  inputs[3].element = ElementType::I64;
   EXPECT_NE(textOf(inputs).find("must be floats"), std::string::npos);
   inputs = decoderInputs();
   inputs[0].shape = {1, 7};
