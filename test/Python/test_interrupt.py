@@ -37,6 +37,14 @@ def compiled(text):
     return prepare(mpc.compile(text, policy="float32", cache=False))
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Programs that a shell starts in the background ignore interrupts, as do theirs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupt_ends_a_compile_and_the_next_one_works():
     function = mpc.compile(deep(60), policy="float32", cache=False)
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -69,8 +77,11 @@ def test_an_interrupted_program_ends_with_the_interrupt():
     program = f"import sys; sys.path[:0] = {sys.path!r}\nfrom test_interrupt import compiled, deep\n" \
               "print('ready', flush=True)\nwhile True:\n  compiled(deep(40))\n"
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    child.send_signal(signal.SIGINT)
-    _, error = child.communicate(timeout=120)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        _, error = child.communicate(timeout=120)
+    finally:
+        child.kill()
     assert child.returncode == -signal.SIGINT and error.rstrip().endswith("KeyboardInterrupt")
