@@ -22,9 +22,9 @@ for meta in sorted(pathlib.Path(models).glob("*/meta.json")):
     stages = sorted(folder.glob("*.mlir"))
     for stage in stages:
         subprocess.run([mpc_opt, stage, "-o", "/dev/null"], check=True)
-    text = (folder / "02-precision.mlir").read_text()
+    text = (folder / "03-precision.mlir").read_text()
     typed_narrow = "float16" in meta.parent.name or "fp16" in meta.parent.name
     if "mpc.decision" not in text or ("xbf16>" not in text and not typed_narrow):
         sys.exit(f"{model}: no decision or no narrow type after precision")
-    count += len(stages) == 7
+    count += len(stages) == 8
 print(f"{count} models, every stage parses again")

@@ -31,7 +31,8 @@ static Result<Json> answer(const std::string &line, const Device &device,
   CommonOptions options;
   options.model = model;
   options.device = deviceName;
-  Result<std::vector<NamedArray>> arrays = loadArrays({inputs}, /*maxMemory=*/0);
+  Result<std::vector<NamedArray>> arrays =
+      loadArrays({inputs}, /*maxMemory=*/0);
   if (!arrays.ok())
     return arrays.status();
   Reporter reporter(/*json=*/true, /*quiet=*/true);

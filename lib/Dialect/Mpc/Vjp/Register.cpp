@@ -49,6 +49,6 @@ ArrayRef<StringRef> mpc::nonDifferentiableOps() {
       // Unrolled first.
       "mpc.gru", "mpc.lstm", "mpc.rnn",
       // Later stages.
-      "mpc.fusion", "mpc.pack", "mpc.yield"};
+      "mpc.dequantize", "mpc.fusion", "mpc.pack", "mpc.yield"};
   return kNames;
 }

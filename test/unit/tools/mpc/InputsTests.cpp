@@ -22,12 +22,13 @@ using namespace mpc::tool;
 
 namespace {
 
-NamedArray zeros(const std::string &name, TensorType type) {
+NamedArray zeros(const std::string &name, const TensorType &type) {
   return {name, *Buffer::allocate(type), "file.npz"};
 }
 
-const std::vector<ProgramValue> kValues = {{"x", {ElementType::F32, {2, 3}}},
-                                           {"ids", {ElementType::I64, {2}}}};
+std::vector<ProgramValue> wantedValues() {
+  return {{"x", {ElementType::F32, {2, 3}}}, {"ids", {ElementType::I64, {2}}}};
+}
 
 } // namespace
 
@@ -35,12 +36,12 @@ TEST(BindArrays, FindsByNameAndPosition) {
   std::vector<Buffer> bound;
   EXPECT_TRUE(bindArrays({zeros("ids", {ElementType::I64, {2}}),
                           zeros("x", {ElementType::F32, {2, 3}})},
-                         kValues, "arg", bound)
+                         wantedValues(), "arg", bound)
                   .empty());
   EXPECT_EQ(bound[0].type().toString(), "f32[2,3]");
   EXPECT_TRUE(bindArrays({zeros("arg0", {ElementType::F32, {2, 3}}),
                           zeros("arg1", {ElementType::I64, {2}})},
-                         kValues, "arg", bound)
+                         wantedValues(), "arg", bound)
                   .empty());
 }
 
@@ -95,7 +96,7 @@ TEST(BindArrays, BeginsWhatAStepKeeps) {
 TEST(BindArrays, NamesEveryProblem) {
   std::vector<Buffer> bound;
   std::vector<Status> problems = bindArrays(
-      {zeros("x", {ElementType::F32, {3, 2}})}, kValues, "arg", bound);
+      {zeros("x", {ElementType::F32, {3, 2}})}, wantedValues(), "arg", bound);
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_EQ(problems[0].toString(),
             "file.npz: array 'x' has shape [3,2], but the model wants [2,3]");
@@ -103,7 +104,7 @@ TEST(BindArrays, NamesEveryProblem) {
                                     "add i64[2] under that name or as 'arg1'");
   problems = bindArrays({zeros("x", {ElementType::F64, {2, 3}}),
                          zeros("ids", {ElementType::I32, {2}})},
-                        kValues, "arg", bound);
+                        wantedValues(), "arg", bound);
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_EQ(problems[1].toString(),
             "file.npz: array 'ids' is i32, but the model wants i64");
