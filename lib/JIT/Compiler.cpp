@@ -338,7 +338,8 @@ Type Compiler::narrowType() {
   }
   Builder builder(ctx.get());
   // Whatever keeps attention wide keeps its cache wide.
-  bool isOverridden = !options.sets.empty() || !policy->getOverrides().empty() ||
+  bool isOverridden = !options.sets.empty() ||
+                      !policy->getOverrides().empty() ||
                       !policy->getLayers().empty();
   for (StringRef kind : {"attention", "matmul"})
     isOverridden |= policy->classOf(kind) != PrecisionClass::Low;

@@ -78,11 +78,11 @@ static Result<Form> compileForm(const Engine &engine, const ModelSource &model,
   const TensorType &logits = form.result(form.logits);
   if (logits.element != ElementType::F32 || logits.shape.size() != 3 ||
       logits.shape[0] != 1 || logits.shape[1] != count)
-    return Status(StatusCode::InvalidArgument, model.name(),
-                  "output '" +
-                      form.executable.program().results[form.logits].name +
-                      "' is " + logits.toString() + ", but logits are f32 [1, " + std::to_string(count) +
-                      ", vocabulary]");
+    return Status(
+        StatusCode::InvalidArgument, model.name(),
+        "output '" + form.executable.program().results[form.logits].name +
+            "' is " + logits.toString() + ", but logits are f32 [1, " +
+            std::to_string(count) + ", vocabulary]");
   return form;
 }
 
@@ -259,7 +259,8 @@ detail::SequenceState::run(const Form &form, std::span<const int64_t> tokens) {
   for (SlidingCache &cache : caches)
     cache.slide(int64_t(tokens.size()));
   length += int64_t(tokens.size());
-  std::span<const float> all = std::as_const((*results)[form.logits]).as<float>();
+  std::span<const float> all =
+      std::as_const((*results)[form.logits]).as<float>();
   std::span<const float> last = all.subspan(
       (tokens.size() - 1) * decoder->vocabulary, decoder->vocabulary);
   return std::vector<float>(last.begin(), last.end());

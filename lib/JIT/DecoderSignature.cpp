@@ -77,8 +77,7 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
                                   "input_ids, attention_mask, position_ids "
                                   "and past...");
     if (input.shape.size() != 2 || !mayBeOne(input.shape[0]) ||
-        input.shape[1] != -1 ||
-        !(isMask ? mayBeMask(input) : isInteger(input)))
+        input.shape[1] != -1 || !(isMask ? mayBeMask(input) : isInteger(input)))
       return malformed(
           where, "input '" + input.name + "' of " +
                      std::string(input.element ? elementTypeName(*input.element)
@@ -107,9 +106,10 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
   // What a model makes of the mask, or of the number of its rows, in place of
   // them counts rows that are not filled, or tokens that fill up a piece.
   if (!found.positions)
-    return malformed(where, "has no input 'position_ids': positions that a "
-                            "model counts itself are not those of a cache with "
-                            "rows that are not filled yet; export it with them");
+    return malformed(where,
+                     "has no input 'position_ids': positions that a "
+                     "model counts itself are not those of a cache with "
+                     "rows that are not filled yet; export it with them");
   return found;
 }
 
@@ -129,6 +129,7 @@ DecoderSignature::shapes(int64_t count, int64_t past) const {
 
 std::vector<GrowingCache> DecoderSignature::growing() const {
   std::vector<GrowingCache> result;
+  result.reserve(caches.size());
   for (const Cache &cache : caches)
     result.push_back({cache.input.name, cache.result, cache.axis});
   return result;

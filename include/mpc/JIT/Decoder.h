@@ -68,8 +68,8 @@ public:
   /// "attention_mask" [1, past + tokens], "position_ids" [1, tokens],
   /// and caches whose names begin with "past"; each cache's result has
   /// "present" in place of "past" or "past_key_values". The logits are the
-  /// output "logits", or else the first, f32 [1, tokens, vocabulary]. Fails, naming the input or
-  /// output, where the model has another form.
+  /// output "logits", or else the first, f32 [1, tokens, vocabulary]. Fails,
+  /// naming the input or output, where the model has another form.
   ///
   /// Rows of a cache stand at its end, where they are next to the new tokens',
   /// so that distances between them are what the model takes them for; the mask

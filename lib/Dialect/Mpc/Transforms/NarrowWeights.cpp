@@ -166,9 +166,8 @@ private:
     if (!columns || !wanted->isNarrow() || columns->length == 0)
       return success();
     WeightFormat format = formatFor(*wanted, op, *columns);
-    Value &rounded =
-        known[{constant.getOperation(), columns->count, columns->step,
-               format.describe()}];
+    Value &rounded = known[{constant.getOperation(), columns->count,
+                            columns->step, format.describe()}];
     if (!rounded)
       rounded = round(constant, *columns, format);
     if (rounded)
@@ -216,8 +215,7 @@ private:
 
   Policy chosen;
   /// By the constant, what shares a scale in it, and the form.
-  std::map<std::tuple<Operation *, int64_t, int64_t, std::string>, Value>
-      known;
+  std::map<std::tuple<Operation *, int64_t, int64_t, std::string>, Value> known;
 };
 
 } // namespace
