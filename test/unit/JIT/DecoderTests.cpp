@@ -108,9 +108,11 @@ TEST(DecoderSignatureTest, NamesWhatIsWrong) {
   EXPECT_NE(textOf(inputs).find("'cache_position' is none of"),
             std::string::npos);
   // Numbers of types that tokens, positions and masks have not.
-  for (auto [index, element] :
-       {std::pair{0, ElementType::I16}, {0, ElementType::I1},
-        {1, ElementType::F16}, {1, ElementType::UI8}, {2, ElementType::F32}}) {
+  for (auto [index, element] : {std::pair{0, ElementType::I16},
+                                {0, ElementType::I1},
+                                {1, ElementType::F16},
+                                {1, ElementType::UI8},
+                                {2, ElementType::F32}}) {
     inputs = decoderInputs();
     inputs[index].element = element;
     EXPECT_NE(textOf(inputs).find("must be i64 or i32"), std::string::npos);
@@ -200,7 +202,7 @@ TEST_F(DecoderTest, FedInAnyPiecesItComputesWhatTheWholeDoes) {
   float largest = 0;
   for (float value : all)
     largest = std::max(largest, std::abs(value));
-  for (std::vector<size_t> pieces :
+  for (const std::vector<size_t> &pieces :
        {std::vector<size_t>(40, 1), {40}, {3, 8, 1, 9, 19}, {8, 16, 15, 1}}) {
     Result<Sequence> sequence = decoder->start();
     ASSERT_TRUE(sequence.ok());
@@ -227,11 +229,12 @@ TEST_F(DecoderTest, SequencesAreApartAndForkWhereTheyStand) {
     Sequence alone = *decoder->start();
     return *alone.feed(std::span(tokens).subspan(begin, count));
   };
-  std::vector<std::vector<float>> wanted;
+  std::vector<std::vector<float>> wanted(8);
   for (size_t i = 0; i < 8; ++i)
-    wanted.push_back(logitsOf(i, 5 + i));
-  // Eight at once, each a token at a time behind its first five.
+    wanted[i] = logitsOf(i, 5 + i);
+  // Eight at once, of different lengths.
   std::vector<std::thread> threads;
+  threads.reserve(8);
   std::vector<std::vector<float>> found(8);
   for (size_t i = 0; i < 8; ++i)
     threads.emplace_back([&, i] {
@@ -300,7 +303,7 @@ TEST_F(DecoderTest, CachesAreAsNarrowAsThePolicy) {
 
 TEST_F(DecoderTest, CachesMustGrowAtTheirEnd) {
   CompileOptions compile = stepOptions();
-  auto textWith = [&](GrowingCache cache) {
+  auto textWith = [&](const GrowingCache &cache) {
     compile.caches = {cache};
     return engine.compile(model, compile).status().toString();
   };
