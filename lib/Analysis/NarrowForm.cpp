@@ -141,24 +141,13 @@ static NarrowForm integersOf(const Panels &panels,
   return form;
 }
 
-/// The upper halves of the bits of `panels`, which are bf16 numbers; nullopt
-/// where they are not.
-static std::optional<NarrowForm> bf16Of(const Panels &panels) {
-  NarrowForm form;
-  form.kind = NarrowForm::Kind::BFloat16;
-  form.group = panels.depth;
-  form.values.resize(2 * panels.numbers.size());
-  char *to = form.values.data();
-  for (float number : panels.numbers) {
-    uint32_t bits;
-    std::memcpy(&bits, &number, 4);
-    if (bits & 0xffff)
-      return std::nullopt;
-    uint16_t half = bits >> 16;
-    std::memcpy(to, &half, 2);
-    to += 2;
-  }
-  return form;
+/// The bits of a bf16 number, or nullopt where `number` is none.
+static std::optional<uint16_t> bf16Bits(float number) {
+  uint32_t bits;
+  std::memcpy(&bits, &number, 4);
+  if (bits & 0xffff)
+    return std::nullopt;
+  return uint16_t(bits >> 16);
 }
 
 /// The bits of an f16 number, or nullopt where `number` is none.
@@ -180,14 +169,17 @@ static std::optional<uint16_t> f16Bits(float number) {
   return uint16_t(sign | uint32_t(steps));
 }
 
-static std::optional<NarrowForm> f16Of(const Panels &panels) {
+/// `panels` as numbers of 16 bits; nullopt where `bitsOf` has none for one.
+static std::optional<NarrowForm>
+halvesOf(const Panels &panels, NarrowForm::Kind kind,
+         std::optional<uint16_t> (*bitsOf)(float)) {
   NarrowForm form;
-  form.kind = NarrowForm::Kind::Float16;
+  form.kind = kind;
   form.group = panels.depth;
   form.values.resize(2 * panels.numbers.size());
   char *to = form.values.data();
   for (float number : panels.numbers) {
-    std::optional<uint16_t> bits = f16Bits(number);
+    std::optional<uint16_t> bits = bitsOf(number);
     if (!bits)
       return std::nullopt;
     std::memcpy(to, &*bits, 2);
@@ -216,7 +208,8 @@ std::optional<NarrowForm> mpc::findNarrowForm(ArrayRef<float> numbers,
       if (!grids.empty())
         return integersOf(panels, grids, group, areNibbles, together);
     }
-  if (std::optional<NarrowForm> form = bf16Of(panels))
+  if (std::optional<NarrowForm> form =
+          halvesOf(panels, NarrowForm::Kind::BFloat16, bf16Bits))
     return form;
-  return f16Of(panels);
+  return halvesOf(panels, NarrowForm::Kind::Float16, f16Bits);
 }

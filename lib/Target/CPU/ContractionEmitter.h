@@ -254,8 +254,6 @@ public:
   /// `tensor`, which has a line for each group, in the type of the sums.
   llvm::SmallVector<mlir::Value> loadOfGroup(mlir::Value tensor, mlir::Value k,
                                              int64_t vectors);
-  /// Memory of the tile of sums that do not wait.
-  mlir::Value sumsOfTile() const { return sums; }
   /// The same in parts of K, each with running sums of its own.
   void multiplyParts(const SumBlock &block, mlir::Value memory,
                      mlir::Value base, llvm::ArrayRef<KLoop> loops,
