@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoadPolicy.h"
 #include "NarrowConstant.h"
 #include "StaticShapes.h"
 
@@ -274,21 +275,14 @@ struct AssignPrecisionPass
   using Base::Base;
 
   LogicalResult initialize(MLIRContext *context) override {
-    llvm::Expected<Policy> loaded = Policy::load(policy);
-    if (!loaded)
-      return emitError(UnknownLoc::get(context),
-                       llvm::toString(loaded.takeError()));
-    for (const std::string &set : sets)
-      if (llvm::Error error = loaded->addOverride(set))
-        return emitError(UnknownLoc::get(context),
-                         llvm::toString(std::move(error)));
+    if (failed(loadPolicy(policy, sets, context, chosen)))
+      return failure();
     if (castPlacement != "mincut" && castPlacement != "propagate")
       return emitError(UnknownLoc::get(context))
              << "unknown cast placement '" << castPlacement
              << "'; use mincut or propagate";
     placement = castPlacement == "mincut" ? CastPlacement::MinimumCut
                                           : CastPlacement::Propagate;
-    chosen = std::move(*loaded);
     return success();
   }
 

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoadPolicy.h"
 #include "NarrowConstant.h"
 
 #include "mpc/Analysis/OpNames.h"
@@ -88,16 +89,7 @@ struct NarrowWeightsPass : mpc::impl::NarrowWeightsPassBase<NarrowWeightsPass> {
   using Base::Base;
 
   LogicalResult initialize(MLIRContext *context) override {
-    llvm::Expected<Policy> loaded = Policy::load(policy);
-    if (!loaded)
-      return emitError(UnknownLoc::get(context),
-                       llvm::toString(loaded.takeError()));
-    for (const std::string &set : sets)
-      if (llvm::Error error = loaded->addOverride(set))
-        return emitError(UnknownLoc::get(context),
-                         llvm::toString(std::move(error)));
-    chosen = std::move(*loaded);
-    return success();
+    return loadPolicy(policy, sets, context, chosen);
   }
 
   void runOnOperation() override {
