@@ -20,6 +20,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from networks import LlamaBlock, turn_half
+
 warnings.filterwarnings("ignore")
 
 
@@ -32,23 +34,12 @@ class RmsNorm(nn.Module):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
 
 
-def turn_half(x):
-    low, high = x.chunk(2, -1)
-    return torch.cat((-high, low), -1)
+class Block(LlamaBlock):
+    """Angles and mask are made once for all blocks."""
 
-
-class Block(nn.Module):
     def __init__(self, width, heads, groups, inner):
-        super().__init__()
-        self.heads, self.groups, self.size = heads, groups, width // heads
+        super().__init__(width, heads, groups, inner)
         self.norm1, self.norm2 = RmsNorm(width), RmsNorm(width)
-        self.q = nn.Linear(width, width, bias=False)
-        self.k = nn.Linear(width, groups * self.size, bias=False)
-        self.v = nn.Linear(width, groups * self.size, bias=False)
-        self.o = nn.Linear(width, width, bias=False)
-        self.gate = nn.Linear(width, inner, bias=False)
-        self.up = nn.Linear(width, inner, bias=False)
-        self.down = nn.Linear(inner, width, bias=False)
 
     def forward(self, x, cos, sin, mask, past_k, past_v):
         batch, tokens, width = x.shape
