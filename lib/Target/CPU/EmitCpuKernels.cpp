@@ -30,6 +30,7 @@ ElementTarget mpc::elementTarget(const CpuTarget &target) {
   result.hasScalef = target.hasAvx512();
   result.roundsToBf16 =
       target.isa == CpuIsa::Avx512Bf16 || target.isa == CpuIsa::Amx;
+  result.permutesWords = target.isa == CpuIsa::Avx512Bf16;
   return result;
 }
 

@@ -172,13 +172,9 @@ Value ElementEmitter::load(Value memref, Type elementType, ValueRange indices,
 Value ElementEmitter::widen(Value raw, Type elementType) {
   ValueMath math(builder, loc);
   Type f32 = builder.getF32Type();
-  Value wide;
-  if (elementType.isBF16() && !target.has16BitTypes)
-    wide = math.fromBits(
-        math.shiftLeft(math.extendUnsigned(raw, builder.getI32Type()), 16),
-        f32);
-  else
-    wide = math.extendFloat(raw, f32);
+  Value wide = elementType.isBF16() && !target.has16BitTypes
+                   ? math.widenBf16(raw, target.permutesWords)
+                   : math.extendFloat(raw, f32);
   rounded[wide] = elementType;
   narrow[wide] = raw;
   return wide;
@@ -191,14 +187,18 @@ Value ElementEmitter::round(Value value, Type elementType) {
     return value;
   ValueMath math(builder, loc);
   Value result;
-  if (target.has16BitTypes)
+  if (target.has16BitTypes) {
     result = math.extendFloat(math.truncateFloat(value, elementType),
                               builder.getF32Type());
-  else if (elementType.isF16())
+  } else if (elementType.isF16()) {
     result = math.roundToF16(value);
-  else
-    result = target.roundsToBf16 ? math.roundToBf16ByUnit(value)
-                                 : math.roundToBf16(value);
+  } else if (target.roundsToBf16) {
+    auto [wide, pattern] = math.roundToBf16ByUnit(value, target.permutesWords);
+    result = wide;
+    narrow[result] = pattern;
+  } else {
+    result = math.roundToBf16(value);
+  }
   rounded[result] = elementType;
   return result;
 }
@@ -228,15 +228,9 @@ void ElementEmitter::store(Value value, Value memref, ValueRange indices,
   value = splat(value, lanes);
   if (stored.isBF16() && !target.has16BitTypes) {
     memref = asPatterns(memref);
-    if (Value raw = storedBits(value); raw && rounded.lookup(value) == stored) {
-      value = raw;
-    } else {
-      Value words = math.bits(round(value, stored));
-      // What an instruction rounded was 16 bits wide before: LLVM sees it.
-      value = target.roundsToBf16 ? math.truncateInt(math.shiftRight(words, 16),
-                                                     builder.getI16Type())
-                                  : upperHalves(math, words, target.lanes);
-    }
+    value = round(value, stored);
+    Value raw = storedBits(value);
+    value = raw ? raw : upperHalves(math, math.bits(value), target.lanes);
   } else if (stored.isF16() || stored.isBF16()) {
     // What was rounded to the type already is stored as it is.
     auto wide = value.getDefiningOp<arith::ExtFOp>();

@@ -92,8 +92,9 @@ public:
   mlir::Value load(mlir::Value memref, mlir::Type elementType,
                    mlir::ValueRange indices, int64_t lanes,
                    mlir::Value mask = {});
-  /// The bits in memory of a carried value of `elementType` that was loaded as
-  /// it is; null for others and for types that are carried as they are stored.
+  /// The bits in memory of a carried value that was loaded as it is, or rounded
+  /// to them by an instruction; null for others and for types that are carried
+  /// as they are stored.
   mlir::Value storedBits(mlir::Value value) const {
     return narrow.lookup(value);
   }
@@ -196,7 +197,7 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<CacheEntry, 2>> cache;
   /// Carried values known to be exact in a 16-bit type.
   llvm::DenseMap<mlir::Value, mlir::Type> rounded;
-  /// What carried values of 16-bit types were widened from.
+  /// What carried values of 16-bit types are in memory.
   llvm::DenseMap<mlir::Value, mlir::Value> narrow;
   llvm::DenseMap<mlir::Value, mlir::Value> patterns;
   llvm::DenseMap<int64_t, mlir::Value> indexConstants;

@@ -24,6 +24,9 @@ struct ElementTarget {
   /// Whether full vectors of f32 are rounded to bf16 in one instruction, which
   /// takes subnormal numbers as 0 (AVX-512 BF16's vcvtneps2bf16).
   bool roundsToBf16 = false;
+  /// Whether words of two full vectors are permuted as cheaply as one vector's
+  /// are extended (vpermt2w: one operation on AMD's cores, three on Intel's).
+  bool permutesWords = false;
   /// Whether f16 and bf16 are types of values that convert to f32 and back;
   /// else bf16 is handled as bit patterns.
   bool has16BitTypes = false;

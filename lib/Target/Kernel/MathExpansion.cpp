@@ -199,45 +199,82 @@ Value ValueMath::roundToBf16(Value x) {
                   x.getType());
 }
 
-Value ValueMath::roundToBf16ByUnit(Value x) {
-  constexpr int64_t kLanes = 16;
+/// f32 lanes of a vector of 512 bits.
+static constexpr int64_t kFullLanes = 16;
+
+Value ValueMath::widenBf16(Value pattern, bool permutes) {
+  Type f32 = b.getF32Type();
+  auto type = dyn_cast<VectorType>(pattern.getType());
+  int64_t count = type ? type.getNumElements() : 1;
+  if (!permutes || count < kFullLanes || !llvm::isPowerOf2_64(count))
+    return fromBits(shiftLeft(extendUnsigned(pattern, b.getI32Type()), 16),
+                    f32);
+  // Zeros go below the words, which one instruction does for what a zero
+  // extension and a shift do.
+  Value zeros = integer(type, 0);
+  SmallVector<Value> parts;
+  for (int64_t first = 0; first < count; first += kFullLanes) {
+    SmallVector<int64_t> order;
+    for (int64_t lane = first; lane < first + kFullLanes; ++lane)
+      order.append({count, lane});
+    Value words = vector::ShuffleOp::create(b, loc, pattern, zeros, order);
+    parts.push_back(vector::BitCastOp::create(
+        b, loc, VectorType::get({kFullLanes}, f32), words));
+  }
+  return joined(parts);
+}
+
+ValueMath::Bf16 ValueMath::roundToBf16ByUnit(Value x, bool permutes) {
   // What vfpclassps knows a subnormal number by.
   constexpr int64_t kSubnormal = 0x20;
+  auto patternOf = [&](Value rounded) {
+    return truncateInt(shiftRight(bits(rounded), 16), b.getI16Type());
+  };
   auto type = dyn_cast<VectorType>(x.getType());
-  if (!type || type.getNumElements() < kLanes ||
-      !llvm::isPowerOf2_64(type.getNumElements()))
-    return roundToBf16(x);
+  if (!type || type.getNumElements() < kFullLanes ||
+      !llvm::isPowerOf2_64(type.getNumElements())) {
+    Value rounded = roundToBf16(x);
+    return {rounded, patternOf(rounded)};
+  }
   auto call = [&](StringRef name, Type result, ValueRange operands) {
     return LLVM::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name),
                                          operands)
         .getResult(0);
   };
-  SmallVector<Value> parts = partsOf(x, kLanes), rounded;
+  SmallVector<Value> parts = partsOf(x, kFullLanes), rounded;
   Value anySubnormal, kind = integer(b.getI32Type(), kSubnormal);
   for (Value part : parts) {
     Value isSubnormal =
         call("llvm.x86.avx512.fpclass.ps.512",
-             VectorType::get({kLanes}, b.getI1Type()), {part, kind});
+             VectorType::get({kFullLanes}, b.getI1Type()), {part, kind});
     anySubnormal =
         anySubnormal ? bitOr(anySubnormal, isSubnormal) : isSubnormal;
-    rounded.push_back(call("llvm.x86.avx512bf16.cvtneps2bf16.512",
-                           VectorType::get({kLanes}, b.getBF16Type()), part));
   }
+  // Two vectors are rounded into one at the price of one.
+  if (parts.size() == 1)
+    rounded.push_back(call("llvm.x86.avx512bf16.cvtneps2bf16.512",
+                           VectorType::get({kFullLanes}, b.getBF16Type()),
+                           parts.front()));
+  for (size_t i = 0; i + 1 < parts.size(); i += 2)
+    rounded.push_back(call("llvm.x86.avx512bf16.cvtne2ps2bf16.512",
+                           VectorType::get({2 * kFullLanes}, b.getBF16Type()),
+                           {parts[i + 1], parts[i]}));
   Value isSlow = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
                                              anySubnormal);
-  auto choice = scf::IfOp::create(b, loc, TypeRange(type), isSlow,
+  Type patternType = withElement(type, b.getI16Type());
+  auto choice = scf::IfOp::create(b, loc, TypeRange{type, patternType}, isSlow,
                                   /*addThenBlock=*/true,
                                   /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choice.thenBlock());
-  scf::YieldOp::create(b, loc, roundToBf16(x));
+  Value slow = roundToBf16(x);
+  scf::YieldOp::create(b, loc, ValueRange{slow, patternOf(slow)});
   b.setInsertionPointToStart(choice.elseBlock());
-  Value patterns = arith::BitcastOp::create(
-      b, loc, withElement(type, b.getI16Type()), joined(rounded));
-  scf::YieldOp::create(
-      b, loc,
-      fromBits(shiftLeft(extendUnsigned(patterns, b.getI32Type()), 16), type));
-  return choice.getResult(0);
+  Value pattern =
+      arith::BitcastOp::create(b, loc, patternType, joined(rounded));
+  scf::YieldOp::create(b, loc,
+                       ValueRange{widenBf16(pattern, permutes), pattern});
+  return {choice.getResult(0), choice.getResult(1)};
 }
 
 Value ValueMath::roundToF16(Value x) {

@@ -119,9 +119,16 @@ public:
   mlir::Value truncateToOdd(mlir::Value x);
   /// Rounds an f32 to bf16 (ties to even), kept as f32.
   mlir::Value roundToBf16(mlir::Value x);
+  /// An f32 value that is exact in bf16, and the 16 bits of that.
+  struct Bf16 {
+    mlir::Value wide, pattern;
+  };
   /// The same in one instruction where `x` is a vector that has it and holds no
   /// subnormal number (ElementTarget::roundsToBf16), the same bits in any case.
-  mlir::Value roundToBf16ByUnit(mlir::Value x);
+  Bf16 roundToBf16ByUnit(mlir::Value x, bool permutes);
+  /// The f32 of bits of bf16; `permutes`: full vectors by one permutation
+  /// (ElementTarget::permutesWords).
+  mlir::Value widenBf16(mlir::Value pattern, bool permutes);
   /// Rounds an f32 to f16, kept as f32.
   mlir::Value roundToF16(mlir::Value x);
 

@@ -219,16 +219,14 @@ LogicalResult RowProgram::emitNorm(Operation *op, Value scale, Value bias,
         if (failed(x) || failed(factor))
           return failure();
         Value offset = center ? math.sub(*x, spread(center, lanes)) : *x;
-        Value value =
-            math.mul(math.mul(offset, spread(inverse, lanes)), *factor);
-        if (bias) {
-          FailureOr<Value> shift =
-              emitter.emitBroadcast(bias, indices, lanes, range, mask);
-          if (failed(shift))
-            return failure();
-          value = math.add(value, *shift);
-        }
-        return emitter.round(value, elementType);
+        Value normal = math.mul(offset, spread(inverse, lanes));
+        if (!bias)
+          return emitter.round(math.mul(normal, *factor), elementType);
+        FailureOr<Value> shift =
+            emitter.emitBroadcast(bias, indices, lanes, range, mask);
+        if (failed(shift))
+          return failure();
+        return emitter.round(math.fma(normal, *factor, *shift), elementType);
       });
   return success();
 }
