@@ -164,6 +164,8 @@ static bool repeatsWork(const ElementEmitter &emitter, ArrayRef<Root> roots) {
 }
 
 LoopKernel::Work LoopKernel::singlePhase(ArrayRef<Root> wanted) {
+  if (Work columns = makeColumnPhase(context, wanted))
+    return columns;
   bool sameShape = llvm::all_of(wanted, [&](const Root &root) {
     return shapeOf(root.tensor) == shapeOf(wanted[0].tensor);
   });

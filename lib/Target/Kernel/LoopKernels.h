@@ -59,6 +59,10 @@ mlir::FailureOr<Carried> carryLoop(
     llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
         body);
 
+/// The terms that one accumulator takes of a sum of `steps`; all where they are
+/// few.
+int64_t partOfSum(int64_t steps);
+
 /// The same where all that is carried are sums. Many steps are added up in
 /// parts, each from `zeros` on: the error of a sum grows with the number of
 /// terms that one accumulator takes.
@@ -171,6 +175,11 @@ std::unique_ptr<Phase> makeMaxPoolGradientPhase(LoopContext &context,
 /// null where the kernel's body has no such form.
 std::unique_ptr<Phase> makeRowPhase(LoopContext &context,
                                     llvm::ArrayRef<Root> roots);
+/// Sums over the rows of a matrix that comes from beyond the second cache, in
+/// the order of memory; null where the kernel's body has no such form or gains
+/// nothing by it.
+std::unique_ptr<Phase> makeColumnPhase(LoopContext &context,
+                                       llvm::ArrayRef<Root> roots);
 /// cumsum, top_k, scatters and attention: writes the results of `op` to
 /// `memrefs`.
 std::unique_ptr<Phase> makeOpaquePhase(LoopContext &context,

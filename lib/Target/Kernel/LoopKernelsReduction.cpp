@@ -155,8 +155,17 @@ mpc::carryLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
   return Carried(loop.getResults());
 }
 
-/// Steps that are summed in parts, and the least of a part.
-static constexpr int64_t kLongSum = 96, kLeastPart = 32;
+int64_t mpc::partOfSum(int64_t steps) {
+  // Steps that are summed in parts, and the least of a part.
+  constexpr int64_t kLongSum = 96, kLeastPart = 32;
+  if (steps < kLongSum)
+    return steps;
+  // As many terms in a part as parts make the least error.
+  int64_t length = kLeastPart;
+  while (4 * length * length <= steps)
+    length *= 2;
+  return length;
+}
 
 FailureOr<Carried>
 mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
@@ -166,14 +175,11 @@ mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
                          limit = getConstantIntValue(end);
   int64_t steps =
       first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
-  if (steps < kLongSum)
+  int64_t length = partOfSum(steps);
+  if (length == steps)
     return carryLoop(emitter, begin, end, step, sums, body);
   IndexMath index{emitter.getBuilder(), emitter.getLoc()};
   ValueMath math(emitter.getBuilder(), emitter.getLoc());
-  // As many terms in a part as parts make the least error.
-  int64_t length = kLeastPart;
-  while (4 * length * length <= steps)
-    length *= 2;
   int64_t part = length * step;
   return carryLoop(emitter, begin, end, part, sums,
                    [&](Value from, ValueRange before) -> FailureOr<Carried> {

@@ -39,6 +39,26 @@ func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
   return %0 : tensor<64x512xf32>
 }
 
+// A matrix that no cache holds is summed row by row, the sums of its columns in scratch memory: those
+// of 64 rows, and of all.
+
+// CHECK-LABEL: func.func private @channels_impl(
+// CHECK-SAME: mpc.scratch_bytes = 2048 : i64
+// CHECK: tile.own %{{.*}} in (1)
+// CHECK:   scf.for %{{.*}} = %c0 to %c8192 step %c64
+// CHECK:     scf.for %[[ROW:.*]] = %{{.*}} to %{{.*}} step %c1
+// CHECK:       scf.for %[[COLUMN:.*]] = %c0 to %c256 step %c32
+// CHECK:         %[[SUM:.*]] = vector.load %{{.*}}[%[[COLUMN]]] : memref<256xf32>, vector<32xf32>
+// CHECK:         %[[X:.*]] = vector.load %{{.*}}[%[[ROW]], %{{.*}}] : memref<8192x256xf32>, vector<32xf32>
+// CHECK:         %[[MORE:.*]] = arith.addf %[[SUM]], %[[X]]
+// CHECK:         vector.store %[[MORE]]
+// CHECK-NOT: tile.walk
+// CHECK: return
+func.func private @channels(%x: tensor<8192x256xf32>) -> tensor<256xf32> attributes {mpc.kernel_kind = "reduce"} {
+  %0 = mpc.reduce_sum %x axes([0]) : tensor<8192x256xf32> -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
+
 // Short rows of 16 bits go four at a time, in vectors that leave registers for four.
 
 // CHECK-LABEL: func.func private @fours_impl(

@@ -50,6 +50,27 @@ TEST(ReduceKernel, OverAnyAxes) {
   expectForTypes({"f32"}, reduceKernel("3x100x2x7", "2x7x$T", "[0, 1]"));
 }
 
+TEST(ReduceKernel, LongMatricesInTheOrderOfMemory) {
+  expectForTypes({"f32", "bf16"}, reduceKernel("2056x128", "128x$T", "[0]"));
+  // Three items, the last rows in a shorter part.
+  expectForTypes({"f32", "f16"}, reduceKernel("251x1056", "1056x$T", "[0]"));
+  // What reads the results of one walk in the next, and in what is stored.
+  expectForTypes({"f32", "bf16"},
+                 loopKernel("%x: tensor<3x700x160x$T>, %g: tensor<1x1x160xf32>",
+                            "tensor<1x1x160xf32>, tensor<1x1x160xf32>, "
+                            "tensor<1x1x160xf32>",
+                            R"(
+  %0 = mpc.cast %x : tensor<3x700x160x$T> to tensor<3x700x160xf32>
+  %1 = mpc.reduce_mean %0 axes([0, 1]) keep_dims : tensor<3x700x160xf32> -> tensor<1x1x160xf32>
+  %2 = mpc.sub %0, %1 : (tensor<3x700x160xf32>, tensor<1x1x160xf32>) -> tensor<3x700x160xf32>
+  %3 = mpc.mul %2, %2 : (tensor<3x700x160xf32>, tensor<3x700x160xf32>) -> tensor<3x700x160xf32>
+  %4 = mpc.reduce_mean %3 axes([0, 1]) keep_dims : tensor<3x700x160xf32> -> tensor<1x1x160xf32>
+  %5 = mpc.mul %2, %g : (tensor<3x700x160xf32>, tensor<1x1x160xf32>) -> tensor<3x700x160xf32>
+  %6 = mpc.reduce_max %5 axes([0, 1]) keep_dims : tensor<3x700x160xf32> -> tensor<1x1x160xf32>
+  %7 = mpc.add %4, %g : (tensor<1x1x160xf32>, tensor<1x1x160xf32>) -> tensor<1x1x160xf32>
+  return %1, %7, %6 : tensor<1x1x160xf32>, tensor<1x1x160xf32>, tensor<1x1x160xf32>)"));
+}
+
 TEST(ReduceKernel, KeepsDimensions) {
   expectForTypes({"f32", "f16"},
                  loopKernel("%x: tensor<3x4x25x$T>",

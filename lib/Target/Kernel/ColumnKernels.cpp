@@ -1,0 +1,270 @@
+//===- ColumnKernels.cpp - sums over the rows of a long matrix ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The statistics of a batch norm, and the gradients of whatever is one number
+// per channel, add up the rows of a matrix that no cache holds. A few columns
+// at a time, their sums in registers, would read a piece of each row, and no
+// processor fetches ahead what lies in such steps: an item here goes through
+// the rows as they lie in memory, and its sums are in the first cache.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reducers.h"
+#include "RowForm.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Columns of an item at most: their sums and what else is one number per
+/// column stay in the first cache.
+static constexpr int64_t kMostColumns = 1024;
+
+namespace {
+class ColumnPhase : public Phase {
+public:
+  ColumnPhase(LoopContext &context, ArrayRef<Root> of, RowForm rows,
+              int64_t columns, int64_t lanes)
+      : context(context), emitter(context.emitter), builder(context.builder),
+        loc(context.loc), roots(of), form(std::move(rows)), columns(columns),
+        lanes(lanes) {}
+
+  PhaseCost cost() override;
+  LogicalResult emit(Value item) override;
+
+private:
+  /// An op's sums so far: those of the rows of one part, and of all parts.
+  struct Sums {
+    Operation *op;
+    Reducer reducer;
+    Value part, total;
+  };
+  using Body = llvm::function_ref<LogicalResult(Value)>;
+
+  LogicalResult loop(Value from, Value to, int64_t by, Body body);
+  LogicalResult forColumns(Body body) {
+    return loop(emitter.index(0), emitter.index(columns), lanes, body);
+  }
+  Value load(Value sums, Value column) {
+    return emitter.load(sums, builder.getF32Type(), column, lanes);
+  }
+  LogicalResult addRows(ArrayRef<Sums> sums, Value from, Value to);
+  LogicalResult addParts(ArrayRef<Sums> sums);
+  LogicalResult emitStage(ArrayRef<Operation *> ops);
+  LogicalResult storeResults();
+
+  LoopContext &context;
+  ElementEmitter &emitter;
+  OpBuilder &builder;
+  Location loc;
+  SmallVector<Root> roots;
+  RowForm form;
+  /// Columns of an item, and of a vector.
+  int64_t columns, lanes;
+  /// The first column of the item.
+  Value first;
+};
+} // namespace
+
+PhaseCost ColumnPhase::cost() {
+  double perVector = 2.0 + 3.0 * static_cast<double>(form.ops.size());
+  return {form.shape.back() / columns,
+          perVector * static_cast<double>(form.length() * columns / lanes)};
+}
+
+LogicalResult ColumnPhase::loop(Value from, Value to, int64_t by, Body body) {
+  auto loop = scf::ForOp::create(builder, loc, from, to, emitter.index(by));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  return body(loop.getInductionVar());
+}
+
+LogicalResult ColumnPhase::addRows(ArrayRef<Sums> sums, Value from, Value to) {
+  IndexMath index{builder, loc};
+  return loop(from, to, 1, [&](Value row) {
+    return forColumns([&](Value column) {
+      SmallVector<Value> at = {row, index.add(first, column)};
+      ReductionLoop::Place place{at, lanes, {0, form.shape.back()}, {}};
+      for (const Sums &sum : sums) {
+        FailureOr<Carried> next =
+            sum.reducer.body(place, load(sum.part, column));
+        if (failed(next))
+          return failure();
+        emitter.store(next->front(), sum.part, column, lanes);
+      }
+      return success();
+    });
+  });
+}
+
+LogicalResult ColumnPhase::addParts(ArrayRef<Sums> sums) {
+  auto clear = [&](Value Sums::*which) {
+    return forColumns([&](Value column) {
+      for (const Sums &sum : sums)
+        emitter.store(sum.reducer.initial.front(), sum.*which, column, lanes);
+      return success();
+    });
+  };
+  int64_t rows = form.length(), part = partOfSum(rows);
+  Value end = emitter.index(rows);
+  if (failed(clear(&Sums::total)))
+    return failure();
+  IndexMath index{builder, loc};
+  return loop(emitter.index(0), end, part, [&](Value from) {
+    Value to = index.add(from, part);
+    if (rows % part)
+      to = index.min(to, end);
+    if (failed(clear(&Sums::part)) || failed(addRows(sums, from, to)))
+      return failure();
+    return forColumns([&](Value column) {
+      for (const Sums &sum : sums)
+        emitter.store(
+            sum.reducer.join(load(sum.total, column), load(sum.part, column))
+                .front(),
+            sum.total, column, lanes);
+      return success();
+    });
+  });
+}
+
+LogicalResult ColumnPhase::emitStage(ArrayRef<Operation *> ops) {
+  SmallVector<Sums> sums;
+  auto allocate = [&] {
+    return context.allocate({columns}, builder.getF32Type());
+  };
+  for (Operation *op : ops)
+    sums.push_back({op, reducerOf(emitter, op), allocate(), allocate()});
+  if (failed(addParts(sums)))
+    return failure();
+  // What is one number per column from here on, as the op's type carries it.
+  LogicalResult done = forColumns([&](Value column) {
+    for (const Sums &sum : sums)
+      emitter.store(sum.reducer.finish(load(sum.total, column)), sum.total,
+                    column, lanes);
+    return success();
+  });
+  for (const Sums &sum : sums)
+    emitter.bindSource(sum.op->getResult(0),
+                       [this, total = sum.total](ValueRange indices, int64_t,
+                                                 Value) -> FailureOr<Value> {
+                         IndexMath index{builder, loc};
+                         return load(total, index.sub(indices.back(), first));
+                       });
+  return done;
+}
+
+/// Everything of a vector is computed before its first store: results may lie
+/// over what others read.
+LogicalResult ColumnPhase::storeResults() {
+  IndexMath index{builder, loc};
+  return forColumns([&](Value column) {
+    SmallVector<Value> at = {emitter.index(0), index.add(first, column)};
+    SmallVector<Value> values;
+    for (const Root &root : roots) {
+      FailureOr<Value> value = emitter.emit(
+          root.tensor, form.rowIndices(emitter, at, shapeOf(root.tensor)),
+          lanes);
+      if (failed(value))
+        return failure();
+      values.push_back(*value);
+    }
+    for (auto [root, value] : llvm::zip(roots, values))
+      emitter.store(value, root.memref,
+                    form.rowIndices(emitter, at, shapeOf(root.tensor)), lanes);
+    return success();
+  });
+}
+
+/// Whether any of `open` is needed for `value`.
+static bool dependsOn(Value value, const llvm::DenseSet<Value> &open) {
+  llvm::DenseSet<Value> visited;
+  SmallVector<Value> work = {value};
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    if (open.contains(next))
+      return true;
+    if (Operation *op = next.getDefiningOp(); op && visited.insert(next).second)
+      llvm::append_range(work, op->getOperands());
+  }
+  return false;
+}
+
+LogicalResult ColumnPhase::emit(Value item) {
+  IndexMath index{builder, loc};
+  first = index.mul(item, columns);
+  // One walk reduces for all ops that do not read each other's results.
+  ArrayRef<Operation *> left = form.ops;
+  while (!left.empty()) {
+    llvm::DenseSet<Value> open;
+    for (Operation *op : left)
+      open.insert(op->getResult(0));
+    size_t count = 0;
+    while (count < left.size() && !dependsOn(left[count]->getOperand(0), open))
+      ++count;
+    if (failed(emitStage(left.take_front(count))))
+      return failure();
+    left = left.drop_front(count);
+  }
+  LogicalResult stored = storeResults();
+  for (Operation *op : form.ops)
+    emitter.unbind(op->getResult(0));
+  return stored;
+}
+
+/// The widest vectors that `extent` is a multiple of; 0: none is full.
+static int64_t lanesFor(const ElementTarget &target, int64_t extent) {
+  for (int64_t lanes = 2 * target.lanes; lanes >= target.lanes; lanes /= 2)
+    if (extent % lanes == 0)
+      return lanes;
+  return 0;
+}
+
+/// Whether every vector of columns is contiguous in what is read.
+static bool isWhole(ElementEmitter &emitter, ArrayRef<Root> roots,
+                    const RowForm &form) {
+  // Results of the reducing ops count as given.
+  for (Operation *op : form.ops)
+    emitter.bindSource(op->getResult(0), {});
+  LaneRange all{0, form.shape.back()};
+  bool whole =
+      llvm::all_of(form.ops,
+                   [&](Operation *op) {
+                     return emitter.isContiguous(op->getOperand(0), all);
+                   }) &&
+      llvm::all_of(roots, [&](const Root &root) {
+        return form.isPerRow(root.tensor) &&
+               emitter.isContiguous(root.tensor, all);
+      });
+  for (Operation *op : form.ops)
+    emitter.unbind(op->getResult(0));
+  return whole;
+}
+
+std::unique_ptr<Phase> mpc::makeColumnPhase(LoopContext &context,
+                                            ArrayRef<Root> roots) {
+  const ElementTarget &target = context.target;
+  RowForm form;
+  if (!target.privateScratch || target.lanes == 1 ||
+      failed(form.analyze(context.emitter, roots)) || !form.isVertical() ||
+      form.shape.size() != 2 || !form.reshapes.empty() ||
+      form.rows() * form.length() <= kCachedElements)
+    return nullptr;
+  int64_t extent = form.shape.back(), lanes = lanesFor(target, extent);
+  // What is one vector wide is read as it lies in any case.
+  if (!lanes || extent == lanes)
+    return nullptr;
+  bool addsUp = llvm::all_of(form.ops, [](Operation *op) {
+    Type element = getElementTypeOrSelf(op->getResult(0).getType());
+    return op->hasTrait<JoinsRows>() && carriedType(element).isF32() &&
+           accumulatorType(op).isF32();
+  });
+  if (!addsUp || !isWhole(context.emitter, roots, form))
+    return nullptr;
+  int64_t columns = std::min(extent, kMostColumns / lanes * lanes);
+  while (extent % columns)
+    columns -= lanes;
+  return std::make_unique<ColumnPhase>(context, roots, std::move(form), columns,
+                                       lanes);
+}
