@@ -11,122 +11,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Commands.h"
+#include "Checker.h"
 #include "FastPath.h"
-#include "Finiteness.h"
 #include "Inputs.h"
-#include "Instrument.h"
 #include "Resample.h"
 #include "StoredModel.h"
 #include "Verdict.h"
 
-#include "JIT/Compiler.h"
-
 #include "mpc/Policy/Policy.h"
-#include "mpc/Reference/Compare.h"
-#include "mpc/Reference/Interpreter.h"
 #include "mpc/Runtime/Executable.h"
-
-#include <algorithm>
 
 using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::OutputError;
 using mpc::reference::Tensor;
-
-namespace {
-
-/// One `mpc check`.
-class Checker {
-public:
-  explicit Checker(const CheckArguments &arguments)
-      : arguments(arguments),
-        reporter(arguments.common.json, arguments.common.quiet) {}
-  int run();
-
-private:
-  Status prepare();
-  std::vector<Status> bind();
-  Status interpretModel();
-  /// Whether `simplified` computes what the imported graph does, both in
-  /// float64, as far as the model's own types can tell; says where it does not.
-  Status checkRewrites(Compiler::Module simplified);
-  /// Makes the graph with narrow weights the reference, where there are some.
-  Status narrowReference(Compiler::Module simplified);
-  Status compileAndRun();
-  OutputError judge(size_t output) const;
-  /// What narrow weights cost an output, relative as rms errors are.
-  double weightsError(size_t output) const {
-    return ownWeights.empty() || !reference[output].isFloat()
-               ? 0
-               : reference::rmsRelativeError(reference[output],
-                                             ownWeights[output]);
-  }
-  /// Predicts the errors of outputs with few elements again, where one is over
-  /// its tolerance.
-  Status resample();
-  Status compareExpected(Json &document, bool &ok);
-  /// Runs both modes of the oracle on numbered ops.
-  Status traceOps();
-  /// Appends what a loss scale that joined the model begins with to the inputs.
-  Status beginState();
-  /// Compiles and runs with the result of every op as an output.
-  Status runInstrumented();
-  Status checkOps(Json &document, bool &ok);
-  /// Says which values are not finite where they should be, and which op was
-  /// the first to make one.
-  Status reportFiniteness(Json &document);
-  void reportOutputs(Json &document, bool &ok);
-  /// Without narrow types there is no reason for an integer to differ.
-  bool exactIntegers() const {
-    return options.policy == "float32" && options.sets.empty();
-  }
-  bool exactIntegers(size_t output) const {
-    return exactIntegers() || !rounded[output];
-  }
-  Status oracle(reference::Rounding rounding, std::vector<Tensor> &results,
-                OpObserver observer = {});
-  Status oracle(mlir::ModuleOp graph, reference::Rounding rounding,
-                std::vector<Tensor> &results, OpObserver observer = {});
-
-  const CheckArguments &arguments;
-  Reporter reporter;
-  CompileOptions options;
-  std::vector<NamedArray> arrays, expected;
-  std::optional<Device> device;
-  std::unique_ptr<Compiler> compiler;
-  Compiler::Module module;
-  std::vector<ProgramValue> outputs;
-  std::vector<Buffer> inputs;
-  std::vector<Tensor> inputTensors;
-  std::vector<Tensor> reference, declared, actual;
-  /// The model with its own weights in float64; empty where the policy does not
-  /// narrow them.
-  std::vector<Tensor> ownWeights;
-  /// Whether Precision left something narrow on the way to each output.
-  llvm::SmallVector<bool> rounded;
-  /// Of each output, as reportOutputs() judged it.
-  std::vector<double> tolerances;
-  int64_t longestReduction = 1;
-  /// Of each output, the error that the second mode makes as a rule; none where
-  /// `declared` is a good enough estimate of all.
-  std::vector<double> sampled;
-  /// Of each output, the error of a rewrite that no rounding explains.
-  llvm::SmallVector<std::optional<double>> rewriteErrors;
-  /// The graph op by op, made where a report asks for it.
-  struct Trace {
-    OpValues wanted, predicted;
-    std::vector<InstrumentedOp> ops;
-    /// The first overflow under the declared types.
-    std::optional<Overflow> overflow;
-    /// Whether `actual` holds the values of `ops`.
-    bool instrumented = false;
-  };
-  std::optional<Trace> trace;
-  FinitenessFaults faults;
-};
-
-} // namespace
 
 static mlir::RankedTensorType tensorType(mlir::Type type) {
   return mlir::cast<mlir::RankedTensorType>(type);
@@ -456,139 +354,6 @@ Status Checker::compareExpected(Json &document, bool &ok) {
   }
   document["expected"] = list;
   reporter.line(formatTable(table, {false, true, true, false}));
-  return {};
-}
-
-Status Checker::traceOps() {
-  if (trace)
-    return {};
-  // Precision rewrites in place, so the ops of the graph before it are found
-  // again by the numbers that they carry.
-  Result<Compiler::Module> imported = compiler->import(arguments.common.model);
-  if (!imported.ok())
-    return imported.status();
-  module = std::move(*imported);
-  if (Status status = compiler->runStages(*module, "import", "simplify");
-      !status.ok())
-    return status;
-  // Ops are judged with the weights that they multiply.
-  if (Status status = compiler->runStages(*module, "simplify", "weights");
-      !status.ok())
-    return status;
-  numberOps(Compiler::entry(*module));
-  trace.emplace();
-  std::vector<Tensor> ignored;
-  if (Status status = oracle(reference::Rounding::Float64, ignored,
-                             trace->wanted.observer());
-      !status.ok())
-    return status;
-  if (Status status = compiler->runStages(*module, "weights", "precision");
-      !status.ok())
-    return status;
-  OverflowFinder finder(trace->wanted, inputTensors);
-  OpObserver collect = trace->predicted.observer(), look = finder.observer();
-  if (Status status =
-          oracle(reference::Rounding::Declared, ignored,
-                 [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
-                   collect(op, results);
-                   look(op, results);
-                 });
-      !status.ok())
-    return status;
-  trace->overflow = finder.first();
-  trace->ops = exposeOps(Compiler::entry(*module));
-  return {};
-}
-
-Status Checker::runInstrumented() {
-  if (Status status = traceOps(); !status.ok())
-    return status;
-  if (trace->instrumented)
-    return {};
-  actual.clear();
-  trace->instrumented = true;
-  return compileAndRun();
-}
-
-Status Checker::reportFiniteness(Json &document) {
-  std::optional<Overflow> first;
-  if (faults.overflowed()) {
-    if (Status status = traceOps(); !status.ok())
-      return status;
-    first = trace->overflow;
-  }
-  // What the declared types do not explain, the compiled code has done.
-  if (faults.overflowed() && !first) {
-    if (Status status = runInstrumented(); !status.ok())
-      return status;
-    for (const InstrumentedOp &op : trace->ops) {
-      const Tensor *wanted = trace->wanted.find(op.number);
-      const Tensor &value = actual[op.output];
-      if (wanted && reference::compareOutput(value, *wanted, *wanted, 1,
-                                             /*fatalIntegers=*/false)
-                            .overflows > 0) {
-        first = Overflow{
-            op.name, op.kind, op.layer,
-            std::string(elementTypeName(runtimeType(value.getType()).element))};
-        break;
-      }
-    }
-  }
-  faults.report(reporter, document, first);
-  return {};
-}
-
-Status Checker::checkOps(Json &document, bool &ok) {
-  if (Status status = runInstrumented(); !status.ok())
-    return status;
-
-  struct Row {
-    Json json;
-    std::vector<std::string> cells;
-    double excess;
-    size_t order;
-  };
-  std::vector<Row> rows;
-  for (const InstrumentedOp &op : trace->ops) {
-    const Tensor *reference = trace->wanted.find(op.number),
-                 *second = trace->predicted.find(op.number);
-    if (!reference || !second)
-      continue;
-    OutputError error =
-        reference::compareOutput(actual[op.output], *reference, *second,
-                                 longestReduction, exactIntegers());
-    ok &= error.ok;
-    double magnitude = rms(*reference);
-    rows.push_back(
-        {{{"name", op.name},
-          {"kind", op.kind},
-          {"layer", op.layer},
-          {"max_abs_error", jsonNumber(error.maxAbsError)},
-          {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
-          {"magnitude", jsonNumber(magnitude)},
-          {"tolerance", jsonNumber(error.tolerance)},
-          {"ok", error.ok}},
-         {op.name, op.kind, errorCell(error.maxAbsError, *reference),
-          errorCell(error.rmsRelativeError, *reference), shortNumber(magnitude),
-          verdict(error, *reference, error.ok)},
-         jsonNumber(error.rmsRelativeError),
-         rows.size()});
-    faults.add(rows.back().json, op.name, error, reference->getShape());
-    addIntegerFields(rows.back().json, error, *reference);
-  }
-  std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
-    return a.excess != b.excess ? a.excess > b.excess : a.order < b.order;
-  });
-  Json list = Json::array();
-  std::vector<std::vector<std::string>> table = {
-      {"op", "kind", "max abs error", "rms rel error", "magnitude", ""}};
-  for (Row &row : rows) {
-    list.push_back(std::move(row.json));
-    table.push_back(std::move(row.cells));
-  }
-  document["instrumented"] = true;
-  document["ops"] = list;
-  reporter.line(formatTable(table, {false, false, true, true, true, false}));
   return {};
 }
 

@@ -1,0 +1,116 @@
+//===- Checker.h - one mpc check --------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_CHECKER_H
+#define MPC_TOOLS_MPC_CHECKER_H
+
+#include "Arrays.h"
+#include "Commands.h"
+#include "Finiteness.h"
+#include "Instrument.h"
+
+#include "JIT/Compiler.h"
+
+#include "mpc/Reference/Compare.h"
+#include "mpc/Reference/Interpreter.h"
+
+namespace mpc::tool {
+
+/// One `mpc check`.
+class Checker {
+public:
+  explicit Checker(const CheckArguments &arguments)
+      : arguments(arguments),
+        reporter(arguments.common.json, arguments.common.quiet) {}
+  int run();
+
+private:
+  Status prepare();
+  std::vector<Status> bind();
+  Status interpretModel();
+  /// Whether `simplified` computes what the imported graph does, both in
+  /// float64, as far as the model's own types can tell; says where it does not.
+  Status checkRewrites(Compiler::Module simplified);
+  /// Makes the graph with narrow weights the reference, where there are some.
+  Status narrowReference(Compiler::Module simplified);
+  Status compileAndRun();
+  reference::OutputError judge(size_t output) const;
+  /// What narrow weights cost an output, relative as rms errors are.
+  double weightsError(size_t output) const {
+    return ownWeights.empty() || !reference[output].isFloat()
+               ? 0
+               : reference::rmsRelativeError(reference[output],
+                                             ownWeights[output]);
+  }
+  /// Predicts the errors of outputs with few elements again, where one is over
+  /// its tolerance.
+  Status resample();
+  Status compareExpected(Json &document, bool &ok);
+  /// Runs both modes of the oracle on numbered ops.
+  Status traceOps();
+  /// Appends what a loss scale that joined the model begins with to the inputs.
+  Status beginState();
+  /// Compiles and runs with the result of every op as an output.
+  Status runInstrumented();
+  Status checkOps(Json &document, bool &ok);
+  /// Says which values are not finite where they should be, and which op was
+  /// the first to make one.
+  Status reportFiniteness(Json &document);
+  void reportOutputs(Json &document, bool &ok);
+  /// Without narrow types there is no reason for an integer to differ.
+  bool exactIntegers() const {
+    return options.policy == "float32" && options.sets.empty();
+  }
+  bool exactIntegers(size_t output) const {
+    return exactIntegers() || !rounded[output];
+  }
+  Status oracle(reference::Rounding rounding,
+                std::vector<reference::Tensor> &results,
+                OpObserver observer = {});
+  Status oracle(mlir::ModuleOp graph, reference::Rounding rounding,
+                std::vector<reference::Tensor> &results,
+                OpObserver observer = {});
+
+  const CheckArguments &arguments;
+  Reporter reporter;
+  CompileOptions options;
+  std::vector<NamedArray> arrays, expected;
+  std::optional<Device> device;
+  std::unique_ptr<Compiler> compiler;
+  Compiler::Module module;
+  std::vector<ProgramValue> outputs;
+  std::vector<Buffer> inputs;
+  std::vector<reference::Tensor> inputTensors;
+  std::vector<reference::Tensor> reference, declared, actual;
+  /// The model with its own weights in float64; empty where the policy does not
+  /// narrow them.
+  std::vector<reference::Tensor> ownWeights;
+  /// Whether Precision left something narrow on the way to each output.
+  llvm::SmallVector<bool> rounded;
+  /// Of each output, as reportOutputs() judged it.
+  std::vector<double> tolerances;
+  int64_t longestReduction = 1;
+  /// Of each output, the error that the second mode makes as a rule; none where
+  /// `declared` is a good enough estimate of all.
+  std::vector<double> sampled;
+  /// Of each output, the error of a rewrite that no rounding explains.
+  llvm::SmallVector<std::optional<double>> rewriteErrors;
+  /// The graph op by op, made where a report asks for it.
+  struct Trace {
+    OpValues wanted, predicted;
+    std::vector<InstrumentedOp> ops;
+    /// The first overflow under the declared types.
+    std::optional<Overflow> overflow;
+    /// Whether `actual` holds the values of `ops`.
+    bool instrumented = false;
+  };
+  std::optional<Trace> trace;
+  FinitenessFaults faults;
+};
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_CHECKER_H
