@@ -2,6 +2,8 @@
 """mpc.Trainer of model files and of text."""
 
 import concurrent.futures
+import json
+import pathlib
 import subprocess
 import sys
 
@@ -149,9 +151,33 @@ def test_fit_gives_a_history_and_event_files(batches, tmp_path):
     assert events(tmp_path)["train/loss"] == pytest.approx({entry["step"]: entry["loss"] for entry in found})
 
 
+def test_event_files_of_the_program(tmp_path):
+    pytest.importorskip("tensorboardX")
+    made = INPUTS.parent / "Integration" / "Inputs" / "make_training_data.py"
+    subprocess.run([sys.executable, made, tmp_path / "data"], check=True)
+    program = pathlib.Path(mpc.__file__).parent / "bin" / "mpc"
+
+    def train(folder):
+        return subprocess.run(
+            [program, "train", CNN, "--data", tmp_path / "data", "--batch", "16", "--epochs", "2", "--log-every", "8",
+             "--policy", "mixed_float16", "--json", "--quiet", "--tensorboard", folder], capture_output=True, text=True)
+
+    lines = [json.loads(line) for line in train(tmp_path / "events").stdout.splitlines()]
+    found = events(tmp_path / "events")
+    for tag, key in (("loss", "loss"), ("accuracy", "accuracy"), ("loss_scale", "loss_scale"),
+                     ("skipped_steps", "skipped_steps")):
+        assert found[f"train/{tag}"] == pytest.approx({line["step"]: line[key] for line in lines[:-1]}, rel=1e-6)
+    ends = [line["test_loss"] for line in lines[-1]["epochs"]]
+    assert found["test/loss"] == pytest.approx(dict(zip((20, 40), ends)), rel=1e-6)
+    (tmp_path / "file").write_text("")
+    refused = train(tmp_path / "file" / "events")
+    assert refused.returncode == 1 and "cannot be made a folder of event files" in refused.stdout + refused.stderr
+
+
 def events(folder):
     """Scalars of the event files of a folder: name -> step -> value."""
     from tensorboardX.proto.event_pb2 import Event
+    from tensorboardX.record_writer import masked_crc32c
 
     scalars = {}
     for path in folder.glob("events.out.*"):
@@ -159,6 +185,8 @@ def events(folder):
         while data:
             length = int.from_bytes(data[:8], "little")
             event = Event.FromString(data[12:12 + length])
+            for covered, at in ((data[:8], 8), (data[12:12 + length], 12 + length)):
+                assert int.from_bytes(data[at:at + 4], "little") == masked_crc32c(covered)
             data = data[16 + length:]
             for value in event.summary.value:
                 scalars.setdefault(value.tag, {})[event.step] = value.simple_value

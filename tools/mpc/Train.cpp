@@ -7,6 +7,7 @@
 #include "Train.h"
 
 #include "Commands.h"
+#include "EventFile.h"
 #include "FastPath.h"
 #include "StoredModel.h"
 
@@ -242,6 +243,21 @@ static Json finalDocument(const FitReport &report) {
           {"epochs", epochs}};
 }
 
+/// What an event file holds of an interval and of an epoch, under the tags of
+/// the Python package.
+static EventFile::Numbers trainingNumbers(const FitProgress &progress) {
+  return {{"train/loss", progress.train.loss},
+          {"train/accuracy", progress.train.accuracy},
+          {"train/loss_scale", progress.lossScale.scale},
+          {"train/skipped_steps",
+           static_cast<double>(progress.lossScale.skippedSteps)},
+          {"train/samples_per_second", progress.samplesPerSecond}};
+}
+
+static EventFile::Numbers testNumbers(const TrainingMetrics &metrics) {
+  return {{"test/loss", metrics.loss}, {"test/accuracy", metrics.accuracy}};
+}
+
 static void printCurves(const FitReport &report,
                         const std::vector<double> &losses, Reporter &reporter) {
   std::vector<double> accuracies;
@@ -288,6 +304,21 @@ int tool::trainCommand(const TrainArguments &arguments) {
     if (Status status = trainer->checkExport(arguments.exported); !status.ok())
       return reporter.fail(status);
 
+  std::optional<EventFile> events;
+  Status written;
+  if (!arguments.tensorboard.empty()) {
+    Result<EventFile> created = EventFile::create(arguments.tensorboard);
+    if (!created.ok())
+      return reporter.fail(created.status());
+    events = std::move(*created);
+  }
+  int64_t step = 0;
+  // The first error ends the training.
+  auto record = [&](const auto &numbers) {
+    if (events && written.ok())
+      written = events->add(step, numbers);
+  };
+
   ProgressLine bar(!arguments.common.quiet && !arguments.common.json);
   std::vector<double> losses;
   FitOptions options;
@@ -308,6 +339,8 @@ int tool::trainCommand(const TrainArguments &arguments) {
     if (!progress.logged)
       return;
     losses.push_back(progress.train.loss);
+    step = progress.step;
+    record(trainingNumbers(progress));
     reporter.document(progressDocument(progress));
     if (!bar.shown())
       reporter.line(describeProgress(progress));
@@ -316,17 +349,21 @@ int tool::trainCommand(const TrainArguments &arguments) {
   options.onEpoch = [&](const EpochReport &epoch) {
     bar.clear();
     reporter.line(describeEpoch(epoch));
+    if (epoch.test)
+      record(testNumbers(*epoch.test));
   };
   options.onNote = [&](const std::string &text) {
     bar.clear();
     reporter.note(text);
   };
   StopOnSignal stopper;
-  options.shouldStop = [] { return stopAsked != 0; };
+  options.shouldStop = [&] { return stopAsked != 0 || !written.ok(); };
   Result<FitReport> report = trainer->fit(*data, options);
   bar.clear();
   if (!report.ok())
     return reporter.fail(report.status());
+  if (!written.ok())
+    return reporter.fail(written);
 
   if (!arguments.exported.empty() && !report->diverged)
     if (Status status = trainer->exportOnnx(arguments.exported); !status.ok())

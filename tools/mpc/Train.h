@@ -47,6 +47,8 @@ struct TrainArguments {
   int64_t checkpointEvery = 0;
   bool resume = false;
   std::string exported;
+  /// Folder of event files; empty writes none.
+  std::string tensorboard;
 };
 
 /// Adds the flags that say what a training step is made of.

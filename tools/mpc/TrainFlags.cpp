@@ -353,6 +353,8 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
       .add_flag("--resume", arguments.resume,
                 "continue from the newest intact checkpoint")
       ->needs("--checkpoint");
+  command.add_option("--tensorboard", arguments.tensorboard,
+                     "folder that receives an event file for TensorBoard");
   command.add_option("--export", arguments.exported,
                      "FILE.onnx that receives the model with what was learnt");
 }
