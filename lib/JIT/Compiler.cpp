@@ -149,6 +149,11 @@ SmallVector<StringRef> mpc::locationNames(Location location) {
   return names;
 }
 
+/// `text` behind the place that it is about, where it has one.
+static std::string placed(const std::string &where, const std::string &text) {
+  return where.empty() ? text : where + ": " + text;
+}
+
 Place mpc::describeLocation(Location location) {
   if (auto name = dyn_cast<NameLoc>(location)) {
     Place inner = describeLocation(name.getChildLoc());
@@ -156,8 +161,7 @@ Place mpc::describeLocation(Location location) {
     if (auto file = dyn_cast<FileLineColLoc>(name.getChildLoc());
         file && file.getColumn() == 0)
       return {file.getFilename().str() + ": " + op, op};
-    return {isa<UnknownLoc>(name.getChildLoc()) ? op : inner.where + ": " + op,
-            op};
+    return {placed(inner.where, op), op};
   }
   if (auto file = dyn_cast<FileLineColLoc>(location)) {
     std::string text = file.getFilename().str();
@@ -184,7 +188,7 @@ Place mpc::describeLocation(Location location) {
   }
   if (auto call = dyn_cast<CallSiteLoc>(location))
     return describeLocation(call.getCallee());
-  return {"model", ""};
+  return {};
 }
 
 void Compiler::hear(mlir::Diagnostic &message) {
@@ -206,8 +210,8 @@ void Compiler::hear(mlir::Diagnostic &message) {
   heard.op = place.op;
   heard.text = message.str();
   for (mlir::Diagnostic &note : message.getNotes())
-    heard.notes.push_back(describeLocation(note.getLocation()).where + ": " +
-                          note.str());
+    heard.notes.push_back(
+        placed(describeLocation(note.getLocation()).where, note.str()));
   said.push_back(heard);
   if (options.onDiagnostic)
     options.onDiagnostic(heard);
@@ -239,7 +243,7 @@ Status Compiler::failure(size_t firstMessage) const {
     if (status.ok())
       status = Status(StatusCode::InvalidArgument, said[i].where, said[i].text);
     else
-      status = status.withNote(said[i].where + ": " + said[i].text);
+      status = status.withNote(placed(said[i].where, said[i].text));
   }
   if (status.ok())
     return Status(StatusCode::Internal, stage,
