@@ -73,7 +73,13 @@ public:
   struct Stored {
     RowResult result;
     mlir::Value memref;
+    /// Where in `memref` the element at these indices of the result lies; null:
+    /// at the same.
+    std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> placed = {};
     mlir::Value row() const { return result.row; }
+    llvm::SmallVector<mlir::Value> place(mlir::ValueRange indices) const {
+      return placed ? placed(indices) : llvm::SmallVector<mlir::Value>(indices);
+    }
   };
 
   RowProgram(ElementEmitter &emitter, const RowForm &form, RowChoice choice,

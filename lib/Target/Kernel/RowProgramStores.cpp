@@ -22,7 +22,8 @@ LogicalResult RowProgram::store(ArrayRef<Stored> stores, const Place &place) {
   }
   for (auto [stored, value] : llvm::zip(stores, values)) {
     if (stored.result.movement.empty())
-      emitter.store(value, stored.memref, place.indices, place.lanes);
+      emitter.store(value, stored.memref, stored.place(place.indices),
+                    place.lanes);
     else if (failed(storeMoved(stored, value, place.indices, place.lanes)))
       return failure();
   }
@@ -87,7 +88,7 @@ LogicalResult RowProgram::storeMoved(const Stored &stored, Value value,
       return failure();
     value = *made;
   }
-  emitter.store(value, stored.memref, last, lanes);
+  emitter.store(value, stored.memref, stored.place(last), lanes);
   return success();
 }
 
@@ -106,7 +107,7 @@ LogicalResult RowProgram::storePerRow(ArrayRef<Stored> stores) {
   }
   for (auto [stored, value, place] : llvm::zip(stores, values, places)) {
     if (stored.result.movement.empty())
-      emitter.store(value, stored.memref, place, choice.columns);
+      emitter.store(value, stored.memref, stored.place(place), choice.columns);
     else if (failed(storeMoved(stored, value, place, choice.columns)))
       return failure();
   }
