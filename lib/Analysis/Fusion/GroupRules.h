@@ -88,6 +88,8 @@ private:
                    Candidates &candidates) const;
   void addOperandLoops(FusionGroup *group, FusionGroup *only,
                        Candidates &candidates) const;
+  void addOperandNorms(FusionGroup *group, FusionGroup *only,
+                       Candidates &candidates) const;
   void addEpilogue(FusionGroup *group, FusionGroup *only,
                    FusionGroup *onlyReader, Candidates &candidates) const;
   void addStore(FusionGroup *group, FusionGroup *only,

@@ -41,6 +41,7 @@ GroupRules::candidatesOf(FusionGroup *group, FusionGroup *only,
   if (takesOperands(group)) {
     addOperands(group, only, candidates);
     addOperandLoops(group, only, candidates);
+    addOperandNorms(group, only, candidates);
     // What its three results become is known from the start.
     if (isa<AttentionGradientOp>(group->anchor))
       return candidates;
@@ -103,7 +104,8 @@ void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
     FusionGroup *source = graph.groupOf(operand);
     if (source == group) {
       Operation *op = operand.getDefiningOp();
-      if (seen.insert(op).second)
+      // What stands before a norm was the norm's kernel's to take.
+      if (!op->hasTrait<MapsRows>() && seen.insert(op).second)
         for (Value behind : op->getOperands())
           pending.push_back({behind, index});
       continue;
@@ -315,6 +317,7 @@ bool GroupRules::apply(const FusionCandidate &candidate) {
   case FusionStep::Operand:
   case FusionStep::Loop:
   case FusionStep::OperandLoop:
+  case FusionStep::OperandNorm:
     return mergeThrough(candidate.into, candidate.operand, candidate.from);
   case FusionStep::Store:
     return takeStore(candidate.into);
