@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A product whose first operand is a norm of rows along its depth can make
-// these rows itself, in the memory of each block, before it multiplies them.
+// these rows itself, in the memory of each block, before it multiplies them. It
+// stores them where others read them as well.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,6 +74,27 @@ static bool isNormOfRows(FusionGroup *group) {
          });
 }
 
+/// Whether the kernel of `product` reads what `source` makes as the first
+/// operand alone: it has it nowhere else, once it makes rows.
+static bool readsAsRows(const FusionGraph &graph, MatmulOp product,
+                        FusionGroup *source) {
+  FusionGroup *group = graph.groupOf(product.getOperation());
+  Value operand = product.getLhs();
+  SmallVector<Value> made;
+  for (Operation *op : source->ops)
+    llvm::append_range(made, op->getResults());
+  for (size_t i = 0; i < made.size(); ++i)
+    for (OpOperand &use : made[i].getUses()) {
+      Operation *user = use.getOwner();
+      FusionGroup *reader = graph.groupOf(user);
+      if (user == product ? use.getOperandNumber() != 0 : reader == group)
+        return false;
+      if (reader && reader->isLoose)
+        llvm::append_range(made, user->getResults());
+    }
+  return llvm::is_contained(made, operand);
+}
+
 void GroupRules::addOperandNorms(FusionGroup *group, FusionGroup *only,
                                  Candidates &candidates) const {
   auto product = dyn_cast<MatmulOp>(group->anchor);
@@ -83,15 +105,26 @@ void GroupRules::addOperandNorms(FusionGroup *group, FusionGroup *only,
       }))
     return;
   Value operand = product.getLhs();
-  FusionGroup *source = graph.groupOf(operand), *reader = group;
-  if (Value behind = reshapeToJoin(operand, group)) {
+  FusionGroup *source = graph.groupOf(operand);
+  if (Value behind = reshapeToJoin(operand, group))
     source = graph.groupOf(behind);
-    reader = graph.groupOf(operand);
-  }
   if (!source || source == group || (only && only != source) ||
-      !isNormOfRows(source) || !graph.isReadOnlyBy(source, reader) ||
+      !isNormOfRows(source) || !readsAsRows(graph, product, source) ||
       isFull(group, source) || !fitsRows(product, cost.getTarget()))
     return;
   candidates.push_back({FusionStep::OperandNorm, group, source, operand,
                         cost.ofRows(group, source)});
+}
+
+/// Takes the reshape between the two first: through it the product reads what
+/// is in memory, where the norm cannot come with it.
+bool GroupRules::takeNorm(FusionGroup *group, Value operand,
+                          FusionGroup *norm) {
+  FusionGroup *between = graph.groupOf(operand);
+  if (between != norm) {
+    graph.closeView(between);
+    if (!graph.merge(group, between))
+      return false;
+  }
+  return graph.merge(group, norm);
 }

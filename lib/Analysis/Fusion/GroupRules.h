@@ -101,6 +101,7 @@ private:
 
   bool mergeThrough(FusionGroup *group, mlir::Value operand,
                     FusionGroup *source);
+  bool takeNorm(FusionGroup *group, mlir::Value operand, FusionGroup *norm);
   bool takeStore(FusionGroup *group);
 
   // Kernels of several tensors (GroupState.cpp, GroupAttention.cpp).

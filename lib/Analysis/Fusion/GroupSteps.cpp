@@ -170,9 +170,11 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
 
   SmallPtrSet<FusionGroup *, 8> seen;
   for (Operation *op : group->ops) {
+    // What is made before the product is stored for others, not kept for them.
+    bool isOperand = op != group->anchor && before.contains(op);
     forEachReader(graph, group, op, onlyReader, [&](Operation *user) {
       FusionGroup *reader = graph.groupOf(user);
-      if (isFree(reader) && !graph.isApart(group, reader) &&
+      if (!isOperand && isFree(reader) && !graph.isApart(group, reader) &&
           reader->ops.size() == 1 && isElementwise(user) &&
           shapeOf(user->getResult(0)) == group->shape &&
           !isForReduction(user, group) && !isFull(group, reader) &&
@@ -317,8 +319,9 @@ bool GroupRules::apply(const FusionCandidate &candidate) {
   case FusionStep::Operand:
   case FusionStep::Loop:
   case FusionStep::OperandLoop:
-  case FusionStep::OperandNorm:
     return mergeThrough(candidate.into, candidate.operand, candidate.from);
+  case FusionStep::OperandNorm:
+    return takeNorm(candidate.into, candidate.operand, candidate.from);
   case FusionStep::Store:
     return takeStore(candidate.into);
   default:

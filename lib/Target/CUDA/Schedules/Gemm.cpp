@@ -164,7 +164,8 @@ LogicalResult GemmEmitter::multiply() {
   }
   // The right side is on its way meanwhile.
   if (problem.rows) {
-    if (failed(problem.rows->emit(kernel, tiles, rowBegin, lhsTiles)))
+    if (failed(
+            problem.rows->emit(kernel, tiles, rowBegin, columnBegin, lhsTiles)))
       return failure();
     unit->prepare();
   }

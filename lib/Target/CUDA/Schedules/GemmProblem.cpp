@@ -266,7 +266,7 @@ std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
     // Every row of the left side has all of k.
     if (op.getTransposeLhs() || problem.batches != 1 || !problem.sums.empty())
       return std::nullopt;
-    problem.rows = GemmRows::of(kernel, op.getLhs(), problem.m, problem.k);
+    problem.rows = GemmRows::of(kernel, op, op.getLhs(), problem.m, problem.k);
     if (!problem.rows)
       return std::nullopt;
   }

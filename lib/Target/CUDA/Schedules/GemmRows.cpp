@@ -24,54 +24,77 @@ static constexpr int64_t kMostKept = 64;
 /// Zeros that a thread writes at once.
 static constexpr int64_t kMostLanes = 4;
 
-bool GemmRows::make(Value operand) {
+/// Whether an op that `is` has part in `value`.
+static bool dependsOn(Value value, llvm::function_ref<bool(Operation *)> is) {
   llvm::SetVector<Value> work;
-  work.insert(operand);
+  work.insert(value);
   for (size_t i = 0; i < work.size(); ++i)
     if (Operation *op = work[i].getDefiningOp()) {
-      if (op->hasTrait<MapsRows>())
+      if (is(op))
         return true;
       work.insert(op->operand_begin(), op->operand_end());
     }
   return false;
 }
 
-/// A kernel that stores `operand` alone.
-static OwningOpRef<func::FuncOp> kernelOf(func::FuncOp kernel, Value operand) {
+bool GemmRows::make(Value operand) {
+  return dependsOn(operand,
+                   [](Operation *op) { return op->hasTrait<MapsRows>(); });
+}
+
+/// A kernel that stores `values` alone.
+static OwningOpRef<func::FuncOp> kernelOf(func::FuncOp kernel,
+                                          ArrayRef<Value> values) {
   IRMapping mapping;
   OwningOpRef<func::FuncOp> made = cast<func::FuncOp>(kernel->clone(mapping));
   Block &body = made->getBody().front();
-  body.getTerminator()->setOperands(mapping.lookup(operand));
-  made->setFunctionType(FunctionType::get(
-      kernel.getContext(), kernel.getArgumentTypes(), operand.getType()));
+  SmallVector<Value> mapped;
+  for (Value value : values)
+    mapped.push_back(mapping.lookup(value));
+  body.getTerminator()->setOperands(mapped);
+  made->setFunctionType(FunctionType::get(kernel.getContext(),
+                                          kernel.getArgumentTypes(),
+                                          TypeRange(ValueRange(values))));
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (&op != body.getTerminator() && op.use_empty())
       op.erase();
   return made;
 }
 
-std::unique_ptr<GemmRows> GemmRows::of(func::FuncOp kernel, Value operand,
-                                       int64_t rows, int64_t depth) {
-  OwningOpRef<func::FuncOp> made = kernelOf(kernel, operand);
+std::unique_ptr<GemmRows> GemmRows::of(func::FuncOp kernel, Operation *product,
+                                       Value operand, int64_t rows,
+                                       int64_t depth) {
   auto result = std::make_unique<GemmRows>();
+  SmallVector<Value> values = {operand};
+  for (auto [number, value] : llvm::enumerate(
+           kernel.getBody().front().getTerminator()->getOperands())) {
+    if (dependsOn(value, [&](Operation *op) { return op == product; }))
+      continue;
+    values.push_back(value);
+    result->stored.push_back(unsigned(number));
+  }
+  OwningOpRef<func::FuncOp> made = kernelOf(kernel, values);
   result->plan = RowPlan::of(*made);
   result->count = rows;
   result->depth = depth;
-  if (!result->plan || result->plan->results().size() != 1)
+  if (!result->plan || result->plan->results().size() != values.size())
     return nullptr;
   const RowForm &form = result->plan->form();
-  const RowResult &stored = result->plan->results().front();
+  const RowResult &first = result->plan->results().front();
   auto keepsRows = [](Operation *op) {
     return isa<ReshapeOp>(op) && shapeOf(op->getOperand(0)).back() ==
                                      shapeOf(op->getResult(0)).back();
   };
   bool fits = !form.isVertical() && form.axes.size() == 1 &&
               form.shape.back() == depth && result->plan->rowCount() == rows &&
-              !result->plan->isPerRow(stored.row) &&
               result->plan->columnSums().empty() &&
-              llvm::all_of(llvm::concat<Operation *const>(stored.movement,
-                                                          stored.storing),
-                           keepsRows);
+              llvm::none_of(result->plan->results(),
+                            [&](const RowResult &each) {
+                              return result->plan->isPerRow(each.row);
+                            }) &&
+              llvm::all_of(
+                  llvm::concat<Operation *const>(first.movement, first.storing),
+                  keepsRows);
   return fits ? std::move(result) : nullptr;
 }
 
@@ -163,7 +186,8 @@ void GemmRows::clearEnds(GpuKernel &kernel, const GemmTiles &tiles,
 }
 
 LogicalResult GemmRows::emit(GpuKernel &kernel, const GemmTiles &tiles,
-                             Value rowBegin, Value tile) const {
+                             Value rowBegin, Value columnBegin,
+                             Value tile) const {
   OpBuilder &builder = kernel.builder;
   IndexMath math{builder, kernel.loc};
   tile::TeamAttr team = kernel.schedule.team;
@@ -173,23 +197,38 @@ LogicalResult GemmRows::emit(GpuKernel &kernel, const GemmTiles &tiles,
        llvm::zip(plan->function().getArguments(), kernel.inputs))
     if (!argument.use_empty())
       emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
+  SmallVector<RowProgram::Stored> results;
+  for (const RowResult &result : plan->results()) {
+    Value memref = tile;
+    if (result.number != 0)
+      memref = emitter.viewAs(kernel.outputs[stored[result.number - 1]],
+                              shapeOf(result.result));
+    results.push_back({result, memref});
+  }
 
   auto own = tile::OwnOp::create(builder, kernel.loc, rowsOf(tiles),
                                  /*cycles=*/1.0, /*inOrder=*/false, team);
-  Value line = own.getItem();
-  RowProgram::Stored stored{
-      plan->results().front(), tile, [=](ValueRange indices) {
-        Value k = indices.back();
-        return SmallVector<Value>{math.div(k, tiles.k), line,
-                                  math.rem(k, tiles.k)};
-      }};
-  RowChoice choice = plan->choice(team);
-  RowProgram program(emitter, plan->form(), std::move(choice), stored);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(own.getBody().front().getTerminator());
+  Value line = own.getItem();
   Value row = math.add(rowBegin, line);
+  Value isStored;
+  if (!stored.empty()) {
+    isStored = math.less(columnBegin, 1);
+    if (count % tiles.m != 0)
+      isStored = builder.createOrFold<arith::AndIOp>(kernel.loc, isStored,
+                                                     math.less(row, count));
+  }
   // Behind the last row there are copies of it, which nothing stores.
   if (count % tiles.m != 0)
     row = math.min(row, count - 1);
-  return program.emitItem(row);
+  for (RowProgram::Stored &result : results)
+    if (result.result.number != 0)
+      result.condition = isStored;
+  results.front().placed = [=](ValueRange indices) {
+    Value k = indices.back();
+    return SmallVector<Value>{math.div(k, tiles.k), line, math.rem(k, tiles.k)};
+  };
+  return RowProgram(emitter, plan->form(), plan->choice(team), results)
+      .emitItem(row);
 }

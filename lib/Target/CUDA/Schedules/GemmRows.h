@@ -24,17 +24,24 @@ public:
   /// Whether an op that maps rows has part in `operand`.
   static bool make(mlir::Value operand);
   /// The rows that `operand` of `kernel` has: `rows` of `depth` elements; null
-  /// where they are not of the row form, or in another order.
+  /// where they are not of the row form, or in another order. Results of the
+  /// kernel in which `product` has no part are stored with them.
   static std::unique_ptr<GemmRows> of(mlir::func::FuncOp kernel,
+                                      mlir::Operation *product,
                                       mlir::Value operand, int64_t rows,
                                       int64_t depth);
+
+  /// The numbers of these results.
+  llvm::ArrayRef<unsigned> outputs() const { return stored; }
 
   /// Who makes the rows of a block.
   tile::TeamAttr team(const GemmTiles &tiles) const;
   /// Makes the rows from `rowBegin` on, all of k, in `tile`: [steps][rows of a
-  /// tile][pitch]. Whoever reads it waits for all threads first.
+  /// tile][pitch]. Whoever reads it waits for all threads first. Blocks whose
+  /// columns begin at 0 store results.
   mlir::LogicalResult emit(GpuKernel &kernel, const GemmTiles &tiles,
-                           mlir::Value rowBegin, mlir::Value tile) const;
+                           mlir::Value rowBegin, mlir::Value columnBegin,
+                           mlir::Value tile) const;
 
   /// Bytes that a block reads for its rows, and times that a warp waits for
   /// some of them.
@@ -51,7 +58,9 @@ private:
   void clearEnds(GpuKernel &kernel, const GemmTiles &tiles,
                  mlir::Value tile) const;
 
+  /// Of a kernel whose first result is the operand.
   std::unique_ptr<RowPlan> plan;
+  llvm::SmallVector<unsigned> stored;
   int64_t count = 0, depth = 0;
 };
 

@@ -74,10 +74,12 @@ func.func @norm_before_product(%x: tensor<1x16x256xf32>, %s: tensor<256xf32>, %w
 
 // -----
 
-// With a second reader the rows are stored.
+// The product of fewer columns makes the rows, and stores them for the other.
 // CHECK-LABEL: func.func @norm_read_twice
 func.func @norm_read_twice(%x: tensor<16x256xf32>, %s: tensor<256xf32>, %w: tensor<256x512xf32>, %v: tensor<256x8xf32>) -> (tensor<16x512xf32>, tensor<16x8xf32>) {
-  // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
+  // CHECK: mpc.rms_norm {{.*}} {mpc.group = [[G:[0-9]+]] : i64
+  // CHECK: mpc.matmul {{.*}} mpc.group = [[H:[0-9]+]] : i64} {{.*}} -> tensor<16x512xf32>
+  // CHECK: mpc.matmul {{.*}} mpc.group = [[G]] : i64} {{.*}} -> tensor<16x8xf32>
   %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<16x256xf32>, tensor<256xf32>) -> tensor<16x256xf32>
   %1 = mpc.matmul %0, %w : (tensor<16x256xf32>, tensor<256x512xf32>) -> tensor<16x512xf32>
   %2 = mpc.matmul %0, %v : (tensor<16x256xf32>, tensor<256x8xf32>) -> tensor<16x8xf32>
@@ -106,4 +108,27 @@ func.func @norm_of_long_rows(%x: tensor<1x8192xf32>, %s: tensor<8192xf32>, %w: t
   %1 = mpc.cast %0 : tensor<1x8192xf32> to tensor<1x8192xbf16>
   %2 = mpc.matmul %1, %w : (tensor<1x8192xbf16>, tensor<8192x64xbf16>) -> tensor<1x64xf32>
   return %2 : tensor<1x64xf32>
+}
+
+// -----
+
+// What is added to the product is read from memory, so the norm's kernel writes it.
+// CHECK-LABEL: func.func @norm_behind_product
+func.func @norm_behind_product(%x: tensor<16x256xf32>, %s: tensor<256xf32>, %w: tensor<256x256xf32>) -> tensor<16x256xf32> {
+  // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
+  %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<16x256xf32>, tensor<256xf32>) -> tensor<16x256xf32>
+  %1 = mpc.matmul %0, %w : (tensor<16x256xf32>, tensor<256x256xf32>) -> tensor<16x256xf32>
+  %2 = mpc.add %1, %0 : (tensor<16x256xf32>, tensor<16x256xf32>) -> tensor<16x256xf32>
+  return %2 : tensor<16x256xf32>
+}
+
+// -----
+
+// So is the other side of a product of the rows with each other.
+// CHECK-LABEL: func.func @norm_on_both_sides
+func.func @norm_on_both_sides(%x: tensor<16x256xf32>, %s: tensor<256xf32>) -> tensor<16x16xf32> {
+  // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
+  %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<16x256xf32>, tensor<256xf32>) -> tensor<16x256xf32>
+  %1 = mpc.matmul %0, %0 transpose_rhs : (tensor<16x256xf32>, tensor<16x256xf32>) -> tensor<16x16xf32>
+  return %1 : tensor<16x16xf32>
 }

@@ -111,6 +111,31 @@ TEST(GemmRows, RowsOfBatchesWithArithmeticBefore) {
   batch.expect();
 }
 
+/// What others read as well, the rows and what they are made of, is stored
+/// once, whatever its shape and wherever the product's reshape puts the rows.
+TEST(GemmRows, RowsThatAreStored) {
+  CudaKernelBatch batch;
+  for (auto &[m, n] : {std::pair<int64_t, int64_t>{9, 24}, {32, 200}}) {
+    std::string x = tensor({2, m, 72}, "f32"),
+                rows = tensor({2 * m, 72}, "f16"),
+                narrow = tensor({2, m, 72}, "f16"), s = tensor({72}, "f32"),
+                w = tensor({72, n}, "f16"), y = tensor({2 * m, n}, "f32");
+    batch.add("func.func private @k(%a: " + x + ", %b: " + x + ", %s: " + s +
+                  ", %w: " + w + ") -> (" + x + ", " + y + ", " + narrow +
+                  ") attributes {mpc.kernel_kind = \"contraction\"} {\n"
+                  "  %0 = mpc.add %a, %b : (" +
+                  x + ", " + x + ") -> " + x +
+                  "\n  %1 = mpc.rms_norm %0, %s axis(2) epsilon(1.0e-5) : (" +
+                  x + ", " + s + ") -> " + x + "\n  %2 = mpc.cast %1 : " + x +
+                  " to " + narrow + "\n  %3 = mpc.reshape %2 : " + narrow +
+                  " to " + rows + "\n  %4 = mpc.matmul %3, %w : (" + rows +
+                  ", " + w + ") -> " + y + "\n  return %0, %4, %2 : " + x +
+                  ", " + y + ", " + narrow + "\n}\n",
+              gemm());
+  }
+  batch.expect();
+}
+
 /// Rows that no thread has registers for are read again.
 TEST(GemmRows, LongRows) {
   CudaKernelBatch batch;
