@@ -72,6 +72,9 @@ struct KernelModel {
   /// Whether kernels store through reshapes, slices and, of convolutions,
   /// transposes.
   bool mapsResults = false;
+  /// Whether kernels of products make whole rows of their first operand, as
+  /// norms have them, before they multiply.
+  bool makesRows = false;
   /// Whether kernels that read the same, or write to the same sums, become one
   /// launch.
   bool joinsSiblings = false;

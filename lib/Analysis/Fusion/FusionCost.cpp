@@ -22,6 +22,9 @@ static constexpr double kSomeBandwidth = 1e12;
 /// A contraction's block of results: what a large kernel keeps in registers.
 static constexpr int64_t kBlockRows = 128, kBlockColumns = 256;
 
+/// Columns of a block where rows are few: narrow ones fill the machine.
+static constexpr int64_t kBlockColumnsOfRows = 64;
+
 /// What is read again soon comes from a cache, which is this much faster.
 static constexpr double kCacheSpeed = 3;
 
@@ -187,5 +190,20 @@ FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
   saving.seconds = double(made + loaded) / bytesPerSecond -
                    saving.extraSeconds +
                    double(saving.launches) * launchSeconds;
+  return saving;
+}
+
+/// All blocks that stand side by side read the rows, from the cache but for the
+/// first of them. That they reduce them as well is hidden: the right side is on
+/// its way meanwhile.
+FusionSaving FusionCost::ofRows(FusionGroup *into, FusionGroup *from) const {
+  FusionSaving saving = ofMerge(into, from);
+  int64_t columns = shapeOf(into->anchor->getResult(0)).back();
+  int64_t again = llvm::divideCeil(columns, kBlockColumnsOfRows) - 1;
+  int64_t loaded = 0;
+  for (auto [input, source] : borderOf(from).inputs)
+    loaded += byteCount(input.getType());
+  saving.extraSeconds = double(again * loaded) / (kCacheSpeed * bytesPerSecond);
+  saving.seconds -= saving.extraSeconds;
   return saving;
 }

@@ -27,12 +27,18 @@ public:
   FusionSaving ofOperand(FusionGroup *into, FusionGroup *from,
                          unsigned index) const;
 
+  /// The same where `from` makes whole rows for the product of `into`: each
+  /// block of its result makes those that it multiplies.
+  FusionSaving ofRows(FusionGroup *into, FusionGroup *from) const;
+
   /// What joining them saves where the kernel of `into` then stores elements
   /// that lie apart.
   FusionSaving ofScatter(FusionGroup *into, FusionGroup *from) const;
 
   /// How often a contraction goes over its operand number `index`.
   static double operandPasses(mlir::Operation *contraction, unsigned index);
+
+  const TargetInfo &getTarget() const { return target; }
 
   /// Borders that were walked: the work done.
   int64_t getBorders() const { return made; }

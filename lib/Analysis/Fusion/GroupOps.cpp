@@ -81,10 +81,11 @@ private:
   /// Kernels of matrix units and pools take only what follows them, so they go
   /// before norms and reductions, which take what stands before them as well.
   /// Loops wait for both: those take single ops only. A conversion rides on any
-  /// loop, and what loops are left in front of products joins these.
+  /// loop, and what loops and norms are left in front of products joins these.
   static int turnOf(const FusionCandidate &candidate) {
     switch (candidate.step) {
     case FusionStep::OperandLoop:
+    case FusionStep::OperandNorm:
       return 4;
     case FusionStep::Cast:
       return 3;

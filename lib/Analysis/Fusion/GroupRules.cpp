@@ -39,6 +39,8 @@ StringRef mpc::nameOf(FusionStep step) {
     return "cast";
   case FusionStep::OperandLoop:
     return "operand loop";
+  case FusionStep::OperandNorm:
+    return "operand norm";
   }
   return "";
 }

@@ -88,6 +88,8 @@ private:
                    Candidates &candidates) const;
   void addOperandLoops(FusionGroup *group, FusionGroup *only,
                        Candidates &candidates) const;
+  void addOperandNorms(FusionGroup *group, FusionGroup *only,
+                       Candidates &candidates) const;
   void addEpilogue(FusionGroup *group, FusionGroup *only,
                    FusionGroup *onlyReader, Candidates &candidates) const;
   void addStore(FusionGroup *group, FusionGroup *only,
@@ -99,6 +101,7 @@ private:
 
   bool mergeThrough(FusionGroup *group, mlir::Value operand,
                     FusionGroup *source);
+  bool takeNorm(FusionGroup *group, mlir::Value operand, FusionGroup *norm);
   bool takeStore(FusionGroup *group);
 
   // Kernels of several tensors (GroupState.cpp, GroupAttention.cpp).

@@ -41,6 +41,7 @@ GroupRules::candidatesOf(FusionGroup *group, FusionGroup *only,
   if (takesOperands(group)) {
     addOperands(group, only, candidates);
     addOperandLoops(group, only, candidates);
+    addOperandNorms(group, only, candidates);
     // What its three results become is known from the start.
     if (isa<AttentionGradientOp>(group->anchor))
       return candidates;
@@ -103,7 +104,8 @@ void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
     FusionGroup *source = graph.groupOf(operand);
     if (source == group) {
       Operation *op = operand.getDefiningOp();
-      if (seen.insert(op).second)
+      // What stands before a norm was the norm's kernel's to take.
+      if (!op->hasTrait<MapsRows>() && seen.insert(op).second)
         for (Value behind : op->getOperands())
           pending.push_back({behind, index});
       continue;
@@ -168,9 +170,11 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
 
   SmallPtrSet<FusionGroup *, 8> seen;
   for (Operation *op : group->ops) {
+    // What is made before the product is stored for others, not kept for them.
+    bool isOperand = op != group->anchor && before.contains(op);
     forEachReader(graph, group, op, onlyReader, [&](Operation *user) {
       FusionGroup *reader = graph.groupOf(user);
-      if (isFree(reader) && !graph.isApart(group, reader) &&
+      if (!isOperand && isFree(reader) && !graph.isApart(group, reader) &&
           reader->ops.size() == 1 && isElementwise(user) &&
           shapeOf(user->getResult(0)) == group->shape &&
           !isForReduction(user, group) && !isFull(group, reader) &&
@@ -316,6 +320,8 @@ bool GroupRules::apply(const FusionCandidate &candidate) {
   case FusionStep::Loop:
   case FusionStep::OperandLoop:
     return mergeThrough(candidate.into, candidate.operand, candidate.from);
+  case FusionStep::OperandNorm:
+    return takeNorm(candidate.into, candidate.operand, candidate.from);
   case FusionStep::Store:
     return takeStore(candidate.into);
   default:

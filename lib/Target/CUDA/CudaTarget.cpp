@@ -136,6 +136,7 @@ static KernelModel threadKernels(int capability) {
   kernels.repeatsScalars = true;
   kernels.mapsOperands = true;
   kernels.mapsResults = true;
+  kernels.makesRows = true;
   kernels.joinsSiblings = true;
   // Vectors of four registers each: half of the 255 that a thread has.
   kernels.liveValues = 32;

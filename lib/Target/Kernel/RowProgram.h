@@ -73,7 +73,15 @@ public:
   struct Stored {
     RowResult result;
     mlir::Value memref;
+    /// Where in `memref` the element at these indices of the result lies; null:
+    /// at the same.
+    std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> placed = {};
+    /// Whether it is stored (i1); null: always.
+    mlir::Value condition = {};
     mlir::Value row() const { return result.row; }
+    llvm::SmallVector<mlir::Value> place(mlir::ValueRange indices) const {
+      return placed ? placed(indices) : llvm::SmallVector<mlir::Value>(indices);
+    }
   };
 
   RowProgram(ElementEmitter &emitter, const RowForm &form, RowChoice choice,
@@ -137,6 +145,9 @@ private:
   mlir::LogicalResult addToSums(const Place &place);
   mlir::LogicalResult store(llvm::ArrayRef<Stored> stores, const Place &place);
   mlir::LogicalResult storePerRow(llvm::ArrayRef<Stored> stores);
+  /// Stores `value` where the result has it, if it is stored at all.
+  void storeAt(const Stored &stored, mlir::Value value,
+               mlir::ValueRange indices, int64_t lanes);
   mlir::LogicalResult storeMoved(const Stored &stored, mlir::Value value,
                                  mlir::ValueRange indices, int64_t lanes);
   /// Where `movement` takes what is at `place`. `exists` becomes whether it

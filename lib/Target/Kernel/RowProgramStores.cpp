@@ -12,6 +12,16 @@ using namespace mlir;
 using namespace mpc;
 using arith::CmpIPredicate;
 
+void RowProgram::storeAt(const Stored &stored, Value value, ValueRange indices,
+                         int64_t lanes) {
+  OpBuilder::InsertionGuard guard(builder);
+  if (stored.condition) {
+    auto branch = scf::IfOp::create(builder, loc, stored.condition);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  }
+  emitter.store(value, stored.memref, stored.place(indices), lanes);
+}
+
 LogicalResult RowProgram::store(ArrayRef<Stored> stores, const Place &place) {
   SmallVector<Value> values;
   for (const Stored &stored : stores) {
@@ -22,7 +32,7 @@ LogicalResult RowProgram::store(ArrayRef<Stored> stores, const Place &place) {
   }
   for (auto [stored, value] : llvm::zip(stores, values)) {
     if (stored.result.movement.empty())
-      emitter.store(value, stored.memref, place.indices, place.lanes);
+      storeAt(stored, value, place.indices, place.lanes);
     else if (failed(storeMoved(stored, value, place.indices, place.lanes)))
       return failure();
   }
@@ -87,7 +97,7 @@ LogicalResult RowProgram::storeMoved(const Stored &stored, Value value,
       return failure();
     value = *made;
   }
-  emitter.store(value, stored.memref, last, lanes);
+  storeAt(stored, value, last, lanes);
   return success();
 }
 
@@ -106,7 +116,7 @@ LogicalResult RowProgram::storePerRow(ArrayRef<Stored> stores) {
   }
   for (auto [stored, value, place] : llvm::zip(stores, values, places)) {
     if (stored.result.movement.empty())
-      emitter.store(value, stored.memref, place, choice.columns);
+      storeAt(stored, value, place, choice.columns);
     else if (failed(storeMoved(stored, value, place, choice.columns)))
       return failure();
   }

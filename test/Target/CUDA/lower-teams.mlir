@@ -139,3 +139,35 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// Every block takes all items, here six by four teams in two rounds, of which the
+// last has two teams without an item.
+
+// CHECK-LABEL: gpu.func @every_block
+// CHECK: %[[ITEM:.*]] = arith.divui %{{.*}}, %c8
+// CHECK-NOT: gpu.block_id
+// CHECK: scf.for %[[ROUND:.*]] = %c0 to %c2
+// CHECK:   %[[FIRST:.*]] = arith.muli %[[ROUND]], %c4
+// CHECK:   %[[NUMBER:.*]] = arith.addi %[[FIRST]], %[[ITEM]]
+// CHECK:   %[[ACTIVE:.*]] = arith.cmpi ult, %[[NUMBER]], %c6
+// CHECK:   %[[ROW:.*]] = arith.minui %[[NUMBER]], %c5
+// CHECK:   vector.load %{{.*}}[%[[ROW]], %{{.*}}]
+// CHECK:   scf.if %[[ACTIVE]]
+// CHECK-NOT: tile.
+gpu.module @kernels {
+  gpu.func @every_block(%x: memref<6x32xf32>, %y: memref<6x32xf32, #gpu.address_space<workgroup>>) kernel
+      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 5, 1, 1>} {
+    tile.own %row in (6) cycles(1.0)
+        team(#tile.team<members = 8, items = 4, vector = 4, rounds = 2, every_block = true>) {
+      tile.walk (%c) from (0) to (32) by 4 {
+        %v = vector.load %x[%row, %c] : memref<6x32xf32>, vector<4xf32>
+        tile.commit {
+          vector.store %v, %y[%row, %c] : memref<6x32xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+        }
+      }
+    }
+    gpu.return
+  }
+}

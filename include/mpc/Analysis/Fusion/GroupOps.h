@@ -34,6 +34,8 @@ enum class FusionStep {
   Cast,
   /// A loop that computes an operand of a contraction.
   OperandLoop,
+  /// A norm whose rows are the first operand of a product.
+  OperandNorm,
 };
 
 llvm::StringRef nameOf(FusionStep step);

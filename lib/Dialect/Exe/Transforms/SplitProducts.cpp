@@ -304,13 +304,28 @@ bool ProductSplitter::isWorthIt(ArrayRef<FusionOp> added, FusionOp rest) {
          seconds;
 }
 
+/// The kind of a kernel that computes `value` of the body alone.
+static FusionKind kindOf(Value value) {
+  llvm::SmallSetVector<Operation *, 8> ops;
+  if (Operation *op = value.getDefiningOp())
+    ops.insert(op);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i]->hasTrait<MapsRows>())
+      return FusionKind::row;
+    for (Value operand : ops[i]->getOperands())
+      if (Operation *op = operand.getDefiningOp())
+        ops.insert(op);
+  }
+  return isa_and_present<TransposeOp>(value.getDefiningOp())
+             ? FusionKind::transpose
+             : FusionKind::elementwise;
+}
+
 /// Makes the kernels before the product.
 void ProductSplitter::makeOperands() {
   for (Value value : computed) {
-    bool moved = isa_and_present<TransposeOp>(value.getDefiningOp());
-    FusionOp made =
-        outline(value, moved ? FusionKind::transpose : FusionKind::elementwise,
-                names.make((fusion.getName() + "_operand").str()));
+    FusionOp made = outline(value, kindOf(value),
+                            names.make((fusion.getName() + "_operand").str()));
     outside[value] = castBehindReshapes(made);
     before.push_back(made);
   }

@@ -50,7 +50,7 @@ LogicalResult TeamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t members, int64_t items, int64_t vector,
                                int64_t steps, int64_t splits, int64_t rounds,
                                int64_t groups, int64_t firstBlock, Place, Place,
-                               bool columns) {
+                               bool columns, bool everyBlock) {
   // C1
   for (int64_t number : {members, items, vector, steps + 1, splits, rounds,
                          groups, firstBlock + 1})
@@ -67,6 +67,11 @@ LogicalResult TeamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a team's members are a power of two or whole warps, "
                           "found "
                        << members;
+  // C3
+  if (everyBlock && (members > kWarp || splits > 1))
+    return emitError() << "teams of every block have at most " << kWarp
+                       << " members and one block, found " << members
+                       << " members and " << splits << " blocks";
   return success();
 }
 

@@ -98,21 +98,24 @@ void GemmEmitter::bringHalos(TileLoader &lhs, TileLoader &rhs, Value k) {
 
 LogicalResult GemmEmitter::multiply() {
   OpBuilder &b = kernel.builder;
-  auto view = [&](const GemmOperand &operand, int64_t rows, int64_t offset,
-                  StringRef name) {
+  auto view = [&](const GemmOperand &operand, int64_t stages, int64_t rows,
+                  int64_t offset, StringRef name) {
     int64_t lines = operand.alongDepth ? rows : tiles.k;
     int64_t pitch = GemmTiles::pitch(problem, operand, rows, tiles.k);
-    return sharedView(kernel, shared, offset, {tiles.stages, lines, pitch},
+    return sharedView(kernel, shared, offset, {stages, lines, pitch},
                       problem.tileType, name);
   };
-  TileLoader lhs(kernel, problem, *problem.lhs,
-                 view(*problem.lhs, tiles.m, 0, "lhsTiles"), tiles.m, tiles.k);
+  int64_t lhsStages = tiles.lhsStages(problem);
+  Value lhsTiles = view(*problem.lhs, lhsStages, tiles.m, 0, "lhsTiles");
+  TileLoader lhs(kernel, problem, *problem.lhs, lhsTiles, tiles.m, tiles.k);
   TileLoader rhs(kernel, problem, *problem.rhs,
-                 view(*problem.rhs, tiles.n,
-                      tiles.stages * tiles.lhsBytes(problem), "rhsTiles"),
+                 view(*problem.rhs, tiles.stages, tiles.n,
+                      lhsStages * tiles.lhsBytes(problem), "rhsTiles"),
                  tiles.n, tiles.k);
   bool async = lhs.isAsync() || rhs.isAsync();
-  unit->prepare();
+  // Rows have the registers before sums do.
+  if (!problem.rows)
+    unit->prepare();
   operandSums.prepare(rowBegin, columnBegin);
   int64_t steps = llvm::divideCeil(problem.k, tiles.k) / tiles.splits;
   Value begin;
@@ -127,7 +130,7 @@ LogicalResult GemmEmitter::multiply() {
       k = math().add(begin, k);
     named(math(), k, "k");
     Value stage = named(math(), math().rem(step, tiles.stages), "stage");
-    if (failed(lhs.load(batch, rowBegin, k, stage)) ||
+    if ((!problem.rows && failed(lhs.load(batch, rowBegin, k, stage))) ||
         failed(rhs.load(batch, columnBegin, k, stage)))
       result = failure();
   };
@@ -137,7 +140,7 @@ LogicalResult GemmEmitter::multiply() {
   };
   auto multiplyStep = [&](Value step) {
     Value stage = named(math(), math().rem(step, tiles.stages), "stage");
-    unit->accumulate(lhs.operandAt(stage, warpRow),
+    unit->accumulate(lhs.operandAt(problem.rows ? step : stage, warpRow),
                      rhs.operandAt(stage, warpColumn));
     Value first = math().constant(0);
     operandSums.accumulate(lhs.operandAt(stage, first),
@@ -158,6 +161,13 @@ LogicalResult GemmEmitter::multiply() {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(loop.getBody()->getTerminator());
     first(loop.getInductionVar());
+  }
+  // The right side is on its way meanwhile.
+  if (problem.rows) {
+    if (failed(
+            problem.rows->emit(kernel, tiles, rowBegin, columnBegin, lhsTiles)))
+      return failure();
+    unit->prepare();
   }
   auto wait = [&](int64_t pending) {
     if (async)

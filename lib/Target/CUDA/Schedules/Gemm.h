@@ -12,6 +12,7 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H
 
+#include "GemmRows.h"
 #include "Mma.h"
 #include "StridedView.h"
 
@@ -130,6 +131,9 @@ struct GemmProblem {
   /// (GemmSums.h).
   std::vector<GemmSum> sums;
   bool sumsLeft = false;
+  /// What makes whole rows of the left side before the first step; null: its
+  /// tiles are loaded step by step.
+  std::unique_ptr<GemmRows> rows;
   /// Indices of the anchor's result, of a pair's halves.
   std::function<llvm::SmallVector<mlir::Value>(
       const IndexMath &, mlir::ValueRange batch, mlir::Value row,
@@ -232,6 +236,9 @@ struct GemmTiles {
   /// pipeline, of the warps' results between sums and epilogue.
   int64_t lhsBytes(const GemmProblem &problem) const;
   int64_t rhsBytes(const GemmProblem &problem) const;
+  /// Left tiles that there is memory for: of all steps where whole rows are
+  /// made at once.
+  int64_t lhsStages(const GemmProblem &problem) const;
   int64_t pipelineBytes(const GemmProblem &problem) const;
   /// Elements and bytes that a block keeps of an operand's halo; 0: it has
   /// none, or one that is too large.

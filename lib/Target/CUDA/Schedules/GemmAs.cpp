@@ -39,7 +39,8 @@ std::optional<Schedule> mpc::scheduleGemmAs(func::FuncOp kernel,
         std::clamp(number("stages"), std::min<int64_t>(steps, 2), tiles.stages);
     // Blocks have as many steps each, and enough to fill their stages.
     int64_t splits = number("splits");
-    if (splits > 1 && steps % splits == 0 && steps / splits >= tiles.stages)
+    if (!problem.rows && splits > 1 && steps % splits == 0 &&
+        steps / splits >= tiles.stages)
       tiles.splits = splits;
     std::optional<Schedule> schedule = scheduleGemm(kernel, problem, tiles);
     if (schedule && countSame(given, *schedule) > countSame(given, *nearest))

@@ -32,6 +32,9 @@ static constexpr double kPerChunk = 24, kPerGathered = 48, kPerKept = 10,
 /// blocks take to find out which of them is the last one of a tile.
 static constexpr double kBarrierWait = 120, kLatency = 900, kBlockWait = 1500,
                         kMeet = 2500;
+/// Where a block makes whole rows: instructions for an element, and cycles from
+/// a row's first load to its last store.
+static constexpr double kPerRowElement = 8, kRowWait = 1500;
 
 GemmCost::GemmCost(const GemmProblem &problem, const CudaTarget &target)
     : problem(problem), target(target) {}
@@ -77,6 +80,9 @@ bool GemmCost::fitsRegisters(const GemmTiles &tiles) const {
 }
 
 int64_t GemmCost::pipelineRoom(const GemmTiles &tiles) const {
+  // Rows in shared memory leave room for few blocks anyway.
+  if (problem.rows)
+    return target.sharedBytesPerBlock();
   CudaMachine machine = CudaMachine::of(target.target());
   int64_t blocks =
       machine.residentBlocks(tiles.threads(), registers(tiles), /*shared=*/0);
@@ -113,6 +119,16 @@ static double instructionsFor(const GemmProblem &problem,
          (isa<MatmulOp>(problem.anchor) ? kPerChunk : kPerGathered);
 }
 
+double GemmCost::rowCycles(const GemmTiles &tiles, double fromL2,
+                           double together) const {
+  if (!problem.rows)
+    return 0;
+  double elements = double(tiles.m) * double(problem.k);
+  return std::max({problem.rows->bytes(tiles) / fromL2,
+                   elements * kPerRowElement / (32 * CudaMachine::kIssue),
+                   double(problem.rows->rounds(tiles)) * kRowWait / together});
+}
+
 double GemmCost::cycles(const GemmTiles &tiles) const {
   CudaMachine machine = CudaMachine::of(target.target());
   double processors = double(machine.multiprocessors);
@@ -132,14 +148,17 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
   // One step along k: copies go on while the units wait.
   double area = double(tiles.m) * double(tiles.n);
   double bytes = double(bytesPerElement(problem.tileType));
-  double edges = double(tiles.k) * double(tiles.m + tiles.n) * bytes;
+  double edges =
+      double(tiles.k) * double((problem.rows ? 0 : tiles.m) + tiles.n) * bytes;
   double read = double(tiles.k) * bytes *
                 double(tiles.m * tiles.warpsN + tiles.n * tiles.warpsM);
   double multiply =
       2 * double(tiles.k) * area / flopsPerCycle(problem, machine);
-  double issue = (instructionsFor(problem, tiles, *problem.lhs, tiles.m) +
-                  instructionsFor(problem, tiles, *problem.rhs, tiles.n)) /
-                 (32 * CudaMachine::kIssue);
+  double left =
+      problem.rows ? 0 : instructionsFor(problem, tiles, *problem.lhs, tiles.m);
+  double issue =
+      (left + instructionsFor(problem, tiles, *problem.rhs, tiles.n)) /
+      (32 * CudaMachine::kIssue);
   // Instructions that multiply take the place of others; matrix units do not.
   if (problem.unit == GemmUnitKind::Fma)
     issue += multiply;
@@ -155,7 +174,8 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
   // their sums, and one per tile adds them up.
   double finish = std::max(area * 4 / fromL2,
                            area * kPerResult / (32 * CudaMachine::kIssue));
-  double block = steps * step + (kBlockWait + kLatency) / together + finish;
+  double block = steps * step + (kBlockWait + kLatency) / together + finish +
+                 rowCycles(tiles, fromL2, together);
   double cycles = rounds * block;
   if (tiles.splits > 1) {
     double adding = std::min(tileCount, processors);

@@ -27,6 +27,11 @@ public:
   double cycles(const GemmTiles &tiles) const;
 
 private:
+  /// Cycles in which a block makes the rows of its tile, of `together` that
+  /// share a multiprocessor.
+  double rowCycles(const GemmTiles &tiles, double fromL2,
+                   double together) const;
+
   const GemmProblem &problem;
   const CudaTarget &target;
 };

@@ -27,8 +27,11 @@ using Moves = SmallVector<SmallVector<int64_t>>;
 GemmEpilogue::GemmEpilogue(func::FuncOp kernel, const GemmProblem &problem)
     : anchor(problem.anchor), roots(problem.roots()) {
   for (size_t number = 0; number < kernel.getNumResults(); ++number)
-    if (llvm::none_of(problem.sums,
-                      [&](const GemmSum &sum) { return sum.output == number; }))
+    if (llvm::none_of(
+            problem.sums,
+            [&](const GemmSum &sum) { return sum.output == number; }) &&
+        !(problem.rows &&
+          llvm::is_contained(problem.rows->outputs(), unsigned(number))))
       outputs.push_back(number);
 }
 

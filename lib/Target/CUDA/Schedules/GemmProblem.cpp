@@ -262,6 +262,14 @@ std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
   problem.lhs = std::make_unique<MatrixOperand>(
       op.getLhs(), !op.getTransposeLhs(), flattened, problem.batchShape.size(),
       tileBytes);
+  if (GemmRows::make(op.getLhs())) {
+    // Every row of the left side has all of k.
+    if (op.getTransposeLhs() || problem.batches != 1 || !problem.sums.empty())
+      return std::nullopt;
+    problem.rows = GemmRows::of(kernel, op, op.getLhs(), problem.m, problem.k);
+    if (!problem.rows)
+      return std::nullopt;
+  }
   // With all batch dimensions of extent 1 the right side has one matrix.
   size_t batchRank =
       std::max<size_t>(problem.batchShape.size(), rhs.getRank() - 2);

@@ -62,8 +62,12 @@ int64_t GemmTiles::rhsBytes(const GemmProblem &problem) const {
   return operandBytes(problem, *problem.rhs, n, k);
 }
 
+int64_t GemmTiles::lhsStages(const GemmProblem &problem) const {
+  return problem.rows ? llvm::divideCeil(problem.k, k) : stages;
+}
+
 int64_t GemmTiles::pipelineBytes(const GemmProblem &problem) const {
-  return stages * (lhsBytes(problem) + rhsBytes(problem));
+  return lhsStages(problem) * lhsBytes(problem) + stages * rhsBytes(problem);
 }
 
 int64_t GemmTiles::haloElements(const GemmProblem &problem,
@@ -221,8 +225,12 @@ GemmTiles GemmTiles::choose(const GemmProblem &problem,
   for (GemmTiles tiles : candidates(problem, target)) {
     // All blocks have as many steps, and enough to fill their stages.
     int64_t steps = llvm::divideCeil(problem.k, tiles.k);
-    int64_t room = std::max<int64_t>(
-        target.multiprocessors() / tiles.tileCount(problem), 1);
+    // Whole rows would be made by each block of a split.
+    int64_t room =
+        problem.rows
+            ? 1
+            : std::max<int64_t>(
+                  target.multiprocessors() / tiles.tileCount(problem), 1);
     for (tiles.splits = 1; tiles.splits <= room; ++tiles.splits) {
       if (steps % tiles.splits != 0 ||
           (tiles.splits > 1 && steps / tiles.splits < kStepsOfSplit))
@@ -269,7 +277,8 @@ GemmTiles GemmTiles::of(const Schedule &schedule) {
 std::optional<Schedule> mpc::scheduleGemm(func::FuncOp kernel,
                                           const GemmProblem &problem,
                                           const GemmTiles &tiles) {
-  if (!GemmEpilogue::of(kernel, problem))
+  // Rows may be too long for any tile.
+  if (tiles.m == 0 || !GemmEpilogue::of(kernel, problem))
     return std::nullopt;
   Schedule schedule;
   schedule.blocks[0] = tiles.tileCount(problem) * tiles.splits;
@@ -278,6 +287,8 @@ std::optional<Schedule> mpc::scheduleGemm(func::FuncOp kernel,
   schedule.threads = tiles.threads();
   schedule.sharedBytes = tiles.sharedBytes(problem);
   schedule.scratchBytes = tiles.scratchBytes(problem);
+  if (problem.rows)
+    schedule.team = problem.rows->team(tiles);
   tiles.addTo(schedule);
   return schedule;
 }

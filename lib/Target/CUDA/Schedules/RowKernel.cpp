@@ -126,6 +126,24 @@ static LogicalResult checkTeam(GpuKernel &kernel, const RowPlan &plan,
   return success();
 }
 
+RowChoice RowPlan::choice(tile::TeamAttr team) const {
+  RowChoice choice;
+  choice.columns = form().isVertical() ? team.getVector() : 1;
+  choice.vector = team.getVector();
+  choice.takesOneWalk = isOneWalk();
+  choice.storesEarly = true;
+  bool keeps = team.getKeep() != tile::Place::nowhere;
+  choice.joinsSoftmax = !keeps && team.getSteps() > 1;
+  choice.kept = [this, keeps](size_t op) {
+    SmallVector<Value> kept;
+    for (auto [tensor, walk] : keptTensors)
+      if (keeps && walk == op)
+        kept.push_back(tensor);
+    return kept;
+  };
+  return choice;
+}
+
 LogicalResult mpc::emitRows(GpuKernel &kernel, tile::TeamAttr team) {
   std::unique_ptr<RowPlan> plan = RowPlan::of(kernel.kernel);
   if (!plan)
@@ -150,28 +168,14 @@ LogicalResult mpc::emitRows(GpuKernel &kernel, tile::TeamAttr team) {
     results.push_back({result, emitter.viewAs(kernel.outputs[result.number],
                                               shapeOf(result.result))});
 
-  const RowForm &form = plan->form();
-  RowChoice choice;
-  choice.columns = form.isVertical() ? team.getVector() : 1;
-  choice.vector = team.getVector();
-  choice.takesOneWalk = plan->isOneWalk();
-  choice.storesEarly = true;
-  bool keeps = team.getKeep() != tile::Place::nowhere;
-  choice.joinsSoftmax = !keeps && team.getSteps() > 1;
-  choice.kept = [&](size_t op) {
-    SmallVector<Value> kept;
-    for (auto [tensor, walk] : plan->kept())
-      if (keeps && walk == op)
-        kept.push_back(tensor);
-    return kept;
-  };
+  RowChoice choice = plan->choice(team);
   SmallVector<Value> sums;
   SmallVector<RowSum> summed;
   for (auto [type, sum] : llvm::zip(plan->sumTypes(), plan->columnSums())) {
     sums.push_back(tile::SumsOp::create(builder, kernel.loc, type));
     summed.push_back({sum.operand, sums.back()});
   }
-  RowProgram program(emitter, form, std::move(choice), results);
+  RowProgram program(emitter, plan->form(), std::move(choice), results);
   program.addSums(summed, plan->sumsOnFirstWalk());
   auto own = tile::OwnOp::create(builder, kernel.loc,
                                  plan->items(team.getVector()), /*cycles=*/1.0,

@@ -23,7 +23,7 @@ tile::TeamAttr RowGeometry::team(const RowPlan &plan,
                                  int64_t firstBlock) const {
   return tile::TeamAttr::get(plan.function().getContext(), group, items, vector,
                              steps, splits, rounds, groups, firstBlock, keep,
-                             sums, plan.form().isVertical());
+                             sums, plan.form().isVertical(), everyBlock);
 }
 
 //===----------------------------------------------------------------------===//

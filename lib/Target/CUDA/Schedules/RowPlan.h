@@ -35,6 +35,8 @@ struct RowGeometry {
   /// adds up its columns (nowhere: in the scratch buffer).
   int64_t rounds = 1, groups = 1;
   tile::Place sums = tile::Place::registers;
+  /// Whether every block takes all items, in rounds.
+  bool everyBlock = false;
 
   /// As a schedule holds it.
   tile::TeamAttr team(const RowPlan &plan, int64_t firstBlock = 0) const;
@@ -87,6 +89,8 @@ public:
   }
   /// The widest vectors that every access is aligned for.
   int64_t lanes() const { return vectorLanes; }
+  /// What a team chooses for the program; the plan outlives it.
+  RowChoice choice(tile::TeamAttr team) const;
   /// What a member of a team carries for all reducing ops.
   llvm::SmallVector<mlir::Type> partials() const;
   /// The sums of all rows, as tiles have them.

@@ -39,15 +39,19 @@ LogicalResult TeamTiles::lower() {
   });
   placeThread();
   LogicalResult result = success();
-  if (summed.empty()) {
+  if (summed.empty() && team.getRounds() == 1) {
     placeItem();
     placeMember();
     result = moveItem(block);
   } else {
     placeMember();
-    sums.emplace(kernel, team, emitter, summed, totals);
-    sums->begin(start, column);
-    result = success(succeeded(moveRounds(block)) && succeeded(sums->finish()));
+    if (!summed.empty()) {
+      sums.emplace(kernel, team, emitter, summed, totals);
+      sums->begin(start, column);
+    }
+    result = moveRounds(block);
+    if (sums && succeeded(result))
+      result = sums->finish();
   }
   if (failed(result))
     return failure();
@@ -70,7 +74,7 @@ LogicalResult TeamTiles::checkLaunch() {
     return own.emitOpError("is of teams that make blocks of ")
            << threads << " threads; the kernel has "
            << (block ? block->front() : 0);
-  int64_t blocks = (*grid)[0] - team.getFirstBlock();
+  int64_t blocks = team.getEveryBlock() ? 1 : (*grid)[0] - team.getFirstBlock();
   int64_t taken = blocks * team.getItems() * team.getRounds();
   if (taken < static_cast<int64_t>(own.getCount()))
     return own.emitOpError("has ") << own.getCount() << " items; " << blocks
@@ -171,8 +175,9 @@ void TeamTiles::placeThread() {
 
 void TeamTiles::placeItem(Value round) {
   int64_t count = own.getCount(), items = team.getItems(),
-          atOnce = kernel.blocks() * items;
-  Value item = kernel.block();
+          blocks = team.getEveryBlock() ? 1 : kernel.blocks(),
+          atOnce = blocks * items;
+  Value item = team.getEveryBlock() ? index.constant(0) : kernel.block();
   if (column)
     item = index.add(index.mul(item, items), column);
   if (round)

@@ -167,3 +167,23 @@ func.func @of_the_sums(%x: tensor<4096x1024xbf16>, %w: tensor<1024x1024xbf16>) -
   }
   return %0 : tensor<4096x1024xf32>
 }
+
+// -----
+
+// The rows of a norm that the product's blocks would make get a kernel of rows.
+// CHECK-LABEL: @norm(
+// CHECK: %[[ROWS:.*]] = mpc.fusion kind(row) name("fc_operand")
+// CHECK-NEXT: mpc.rms_norm
+// CHECK-NEXT: mpc.cast
+// CHECK: mpc.fusion kind(contraction) name("fc") (%{{.*}} = %[[ROWS]] :
+// CHECK-NEXT: mpc.matmul
+func.func @norm(%x: tensor<4096x1024xf32>, %s: tensor<1024xf32>, %w: tensor<1024x1024xbf16>) -> tensor<4096x1024xf32> {
+  %0 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<4096x1024xf32>, %r = %s : tensor<1024xf32>, %q = %w : tensor<1024x1024xbf16>)
+      -> tensor<4096x1024xf32> {
+    %1 = mpc.rms_norm %p, %r axis(1) epsilon(1.0e-6) : (tensor<4096x1024xf32>, tensor<1024xf32>) -> tensor<4096x1024xf32>
+    %2 = mpc.cast %1 : tensor<4096x1024xf32> to tensor<4096x1024xbf16>
+    %3 = mpc.matmul %2, %q : (tensor<4096x1024xbf16>, tensor<1024x1024xbf16>) -> tensor<4096x1024xf32>
+    mpc.yield %3 : tensor<4096x1024xf32>
+  }
+  return %0 : tensor<4096x1024xf32>
+}

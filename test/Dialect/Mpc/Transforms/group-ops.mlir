@@ -54,3 +54,81 @@ func.func @updates(%a: tensor<4xf32>, %b: tensor<8xf32>, %ga: tensor<4xf32>, %gb
   %1 = mpc.sub %b, %gb : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return %0, %1 : tensor<4xf32>, tensor<8xf32>
 }
+
+// -----
+
+// A block of the product makes the rows of a norm that nothing else reads, with
+// the cast behind it.
+// CHECK-LABEL: func.func @norm_before_product
+func.func @norm_before_product(%x: tensor<1x16x256xf32>, %s: tensor<256xf32>, %w: tensor<256x512xbf16>) -> tensor<16x512xf32> {
+  // CHECK: mpc.rms_norm {{.*}} {mpc.group = [[G:[0-9]+]] : i64}
+  // CHECK-NEXT: mpc.cast {{.*}} {mpc.group = [[G]] : i64}
+  // CHECK-NEXT: mpc.reshape {{.*}} {mpc.group = [[G]] : i64}
+  // CHECK-NEXT: mpc.matmul {{.*}} {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = [[G]] : i64}
+  %0 = mpc.rms_norm %x, %s axis(2) epsilon(1.0e-6) : (tensor<1x16x256xf32>, tensor<256xf32>) -> tensor<1x16x256xf32>
+  %1 = mpc.cast %0 : tensor<1x16x256xf32> to tensor<1x16x256xbf16>
+  %2 = mpc.reshape %1 : tensor<1x16x256xbf16> to tensor<16x256xbf16>
+  %3 = mpc.matmul %2, %w : (tensor<16x256xbf16>, tensor<256x512xbf16>) -> tensor<16x512xf32>
+  return %3 : tensor<16x512xf32>
+}
+
+// -----
+
+// The product of fewer columns makes the rows, and stores them for the other.
+// CHECK-LABEL: func.func @norm_read_twice
+func.func @norm_read_twice(%x: tensor<16x256xf32>, %s: tensor<256xf32>, %w: tensor<256x512xf32>, %v: tensor<256x8xf32>) -> (tensor<16x512xf32>, tensor<16x8xf32>) {
+  // CHECK: mpc.rms_norm {{.*}} {mpc.group = [[G:[0-9]+]] : i64
+  // CHECK: mpc.matmul {{.*}} mpc.group = [[H:[0-9]+]] : i64} {{.*}} -> tensor<16x512xf32>
+  // CHECK: mpc.matmul {{.*}} mpc.group = [[G]] : i64} {{.*}} -> tensor<16x8xf32>
+  %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<16x256xf32>, tensor<256xf32>) -> tensor<16x256xf32>
+  %1 = mpc.matmul %0, %w : (tensor<16x256xf32>, tensor<256x512xf32>) -> tensor<16x512xf32>
+  %2 = mpc.matmul %0, %v : (tensor<16x256xf32>, tensor<256x8xf32>) -> tensor<16x8xf32>
+  return %1, %2 : tensor<16x512xf32>, tensor<16x8xf32>
+}
+
+// -----
+
+// Many rows would be read by each of many blocks: that takes longer than a launch.
+// CHECK-LABEL: func.func @norm_of_many_rows
+func.func @norm_of_many_rows(%x: tensor<4096x768xf32>, %s: tensor<768xf32>, %w: tensor<768x3072xbf16>) -> tensor<4096x3072xf32> {
+  // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
+  %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<4096x768xf32>, tensor<768xf32>) -> tensor<4096x768xf32>
+  %1 = mpc.cast %0 : tensor<4096x768xf32> to tensor<4096x768xbf16>
+  %2 = mpc.matmul %1, %w : (tensor<4096x768xbf16>, tensor<768x3072xbf16>) -> tensor<4096x3072xf32>
+  return %2 : tensor<4096x3072xf32>
+}
+
+// -----
+
+// No block has room for sixteen rows of this depth.
+// CHECK-LABEL: func.func @norm_of_long_rows
+func.func @norm_of_long_rows(%x: tensor<1x8192xf32>, %s: tensor<8192xf32>, %w: tensor<8192x64xbf16>) -> tensor<1x64xf32> {
+  // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
+  %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<1x8192xf32>, tensor<8192xf32>) -> tensor<1x8192xf32>
+  %1 = mpc.cast %0 : tensor<1x8192xf32> to tensor<1x8192xbf16>
+  %2 = mpc.matmul %1, %w : (tensor<1x8192xbf16>, tensor<8192x64xbf16>) -> tensor<1x64xf32>
+  return %2 : tensor<1x64xf32>
+}
+
+// -----
+
+// What is added to the product is read from memory, so the norm's kernel writes it.
+// CHECK-LABEL: func.func @norm_behind_product
+func.func @norm_behind_product(%x: tensor<16x256xf32>, %s: tensor<256xf32>, %w: tensor<256x256xf32>) -> tensor<16x256xf32> {
+  // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
+  %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<16x256xf32>, tensor<256xf32>) -> tensor<16x256xf32>
+  %1 = mpc.matmul %0, %w : (tensor<16x256xf32>, tensor<256x256xf32>) -> tensor<16x256xf32>
+  %2 = mpc.add %1, %0 : (tensor<16x256xf32>, tensor<16x256xf32>) -> tensor<16x256xf32>
+  return %2 : tensor<16x256xf32>
+}
+
+// -----
+
+// So is the other side of a product of the rows with each other.
+// CHECK-LABEL: func.func @norm_on_both_sides
+func.func @norm_on_both_sides(%x: tensor<16x256xf32>, %s: tensor<256xf32>) -> tensor<16x16xf32> {
+  // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
+  %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<16x256xf32>, tensor<256xf32>) -> tensor<16x256xf32>
+  %1 = mpc.matmul %0, %0 transpose_rhs : (tensor<16x256xf32>, tensor<16x256xf32>) -> tensor<16x16xf32>
+  return %1 : tensor<16x16xf32>
+}

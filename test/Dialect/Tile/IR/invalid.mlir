@@ -15,6 +15,16 @@ func.func private @odd_team() attributes {t = #tile.team<members = 24>}
 
 // -----
 
+// expected-error @+1 {{teams of every block have at most 32 members and one block, found 64 members and 1 blocks}}
+func.func private @large_team() attributes {t = #tile.team<members = 64, every_block = true>}
+
+// -----
+
+// expected-error @+1 {{teams of every block have at most 32 members and one block, found 32 members and 2 blocks}}
+func.func private @shared_items() attributes {t = #tile.team<members = 32, splits = 2, every_block = true>}
+
+// -----
+
 // expected-error @+1 {{a cut's numbers are positive, found 0}}
 func.func private @no_row() attributes {b = #tile.blocks<rows = 0, columns = 16>}
 

@@ -124,6 +124,46 @@ TEST_F(GroupOpsTest, AnOperandInWiderTypeIsLoadedByEachBlockOfColumns) {
   EXPECT_EQ(narrow.bytes, wide.bytes);
 }
 
+TEST_F(GroupOpsTest, RowsAreReadAgainByBlocksSideBySide) {
+  auto saved = [&](const TargetInfo &target, int64_t rows, int64_t columns) {
+    std::string m = std::to_string(rows), n = std::to_string(columns),
+                x = "tensor<" + m + "x512xf32>";
+    OwningOpRef<ModuleOp> module = parse(
+        "func.func @main(%x: " + x + ", %s: tensor<512xf32>, %w: tensor<512x" +
+        n + "xf32>) -> tensor<" + m + "x" + n +
+        "xf32> {\n"
+        "%0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (" +
+        x + ", tensor<512xf32>) -> " + x + "\n%1 = mpc.matmul %0, %w : (" + x +
+        ", tensor<512x" + n + "xf32>) -> tensor<" + m + "x" + n +
+        "xf32>\nreturn %1 : tensor<" + m + "x" + n + "xf32>\n}");
+    Block &block = blockOf(*module);
+    FusionGraph graph(block);
+    groupOps(graph, block, target);
+    bool isTaken =
+        graph.groupOf(opAt(block, 0)) == graph.groupOf(opAt(block, 1));
+    FusionGraph apart(block);
+    GroupRules(apart, block, target).classify();
+    FusionSaving saving = FusionCost(target, apart)
+                              .ofRows(apart.groupOf(opAt(block, 1)),
+                                      apart.groupOf(opAt(block, 0)));
+    EXPECT_EQ(isTaken, target.isGpu() && saving.seconds >= 0);
+    return saving;
+  };
+  // One block of columns reads the rows once, as the norm's kernel did.
+  FusionSaving one = saved(gpu, 128, 64);
+  EXPECT_EQ(one.extraSeconds, 0);
+  EXPECT_EQ(one.launches, 1);
+  EXPECT_EQ(one.bytes, 2 * 128 * 512 * 4);
+  // Others read them from the cache.
+  FusionSaving three = saved(gpu, 128, 192);
+  EXPECT_DOUBLE_EQ(three.extraSeconds,
+                   2. * (128 * 512 + 512) * 4 / (3 * gpu.bytesPerSecond()));
+  EXPECT_GT(saved(gpu, 1, 32768).seconds, 0);
+  EXPECT_LT(saved(gpu, 4096, 2048).seconds, 0);
+  // A CPU has no kernels that make rows for a product.
+  saved(cpu, 1, 64);
+}
+
 TEST_F(GroupOpsTest, TheLargestSavingGoesFirst) {
   // Three products with a bias each, of rising width.
   OwningOpRef<ModuleOp> module = parse(R"(

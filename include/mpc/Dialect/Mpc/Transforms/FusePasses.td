@@ -47,7 +47,8 @@ def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
     contraction, convolution, attention, pool, norm, softmax or reduction take what
     stands before and behind them first, then what is left joins in loops of one
     shape. Index maps and gathers ride with their only reader where they keep the
-    last dimension. A group may have several results, all of one shape; but the
+    last dimension. Loops and norms before products join these last. A group may
+    have several results, all of one shape but for rows that a product makes; but the
     updates of a training step are one group, as are the checks of its gradients.
     The precision stage asks for the same groups before casts are placed.
 

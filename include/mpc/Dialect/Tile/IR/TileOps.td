@@ -78,12 +78,15 @@ def Tile_TeamAttr : AttrDef<Tile_Dialect, "Team"> {
     `steps` vectors of an item, every one `vector` wide. `splits` blocks share an item:
     the last of them to come joins what all have. A block takes new items `rounds`
     times. Sums over items are joined by `groups` of blocks first. Items begin at block
-    `first_block` of the grid.
+    `first_block` of the grid. `every_block`: each block takes all items, for itself;
+    a team then is a warp or a part of one.
 
     `columns`: neighbouring threads have neighbouring items, else neighbouring
     positions of one.
     - (C1) all numbers are positive, `steps` and `first_block` may be 0; a block has at most 1024 threads.
     - (C2) members of a block that share lanes of a warp are a power of two.
+    - (C3) where every block takes all items, a team has at most 32 members and one
+      block.
   }];
   let parameters = (ins
     DefaultValuedParameter<"int64_t", "1">:$members, DefaultValuedParameter<"int64_t", "1">:$items,
@@ -92,7 +95,8 @@ def Tile_TeamAttr : AttrDef<Tile_Dialect, "Team"> {
     DefaultValuedParameter<"int64_t", "1">:$groups, DefaultValuedParameter<"int64_t", "0">:$first_block,
     DefaultValuedParameter<"::mpc::tile::Place", "::mpc::tile::Place::nowhere">:$keep,
     DefaultValuedParameter<"::mpc::tile::Place", "::mpc::tile::Place::registers">:$sums,
-    DefaultValuedParameter<"bool", "false">:$columns);
+    DefaultValuedParameter<"bool", "false">:$columns,
+    DefaultValuedParameter<"bool", "false">:$every_block);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -20,6 +20,8 @@ ParsedGemm::ParsedGemm(const std::string &text, const CudaTarget &target) {
   registry.insert<MpcDialect, func::FuncDialect>();
   context =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  // Schedules hold teams.
+  context->loadDialect<tile::TileDialect>();
   module = parseSourceString<ModuleOp>(text, context.get());
   if (!module) {
     ADD_FAILURE() << "cannot parse\n" << text;

@@ -1,0 +1,130 @@
+//===- GroupNorms.cpp - norms before the products that read them ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A product whose first operand is a norm of rows along its depth can make
+// these rows itself, in the memory of each block, before it multiplies them. It
+// stores them where others read them as well.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GroupRules.h"
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Padding.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Rows of the smallest block, and what it has of the right side, of its
+/// results and between lines of rows.
+static constexpr int64_t kLeastRows = 16, kOtherBytes = 32 * 1024;
+static constexpr double kWithEnds = 1.25;
+
+/// Whether every row of the left side meets one matrix, so that rows of all
+/// batches are rows of one product.
+static bool multipliesOneMatrix(MatmulOp product) {
+  ArrayRef<int64_t> lhs = shapeOf(product.getLhs()),
+                    rhs = shapeOf(product.getRhs()),
+                    result = shapeOf(product.getResult());
+  return lhs.size() >= 2 && lhs.drop_back() == result.drop_back() &&
+         productOf(rhs.drop_back(2)) == 1 && productOf(lhs) > 0 &&
+         productOf(result) > 0;
+}
+
+/// Whether a block has room for whole rows of the product's depth.
+static bool fitsRows(MatmulOp product, const TargetInfo &target) {
+  Type element = getElementTypeOrSelf(product.getLhs()),
+       result = getElementTypeOrSelf(product.getResult());
+  auto isPlain = [](Type type) {
+    return type.isF16() || type.isBF16() || type.isF32();
+  };
+  if (!isPlain(element) || !isPlain(result) ||
+      product.getAccumulate().value_or(result).isF64())
+    return false;
+  std::optional<MathType> type = mathTypeOf(element);
+  int64_t bytes = type && target.unit(*type) ? bytesPerElement(element)
+                                             : int64_t(sizeof(float));
+  double rows = double(kLeastRows * shapeOf(product.getLhs()).back() * bytes);
+  return rows * kWithEnds + double(kOtherBytes) <=
+         double(target.facts().sharedBytesPerBlock);
+}
+
+/// Whether the group is one norm along the last dimension, with elementwise ops
+/// and movement of whole rows before it, and elementwise ops behind it.
+static bool isNormOfRows(FusionGroup *group) {
+  if (!group->anchor || group->isJoint ||
+      !isa<LayerNormOp, RmsNormOp>(group->anchor))
+    return false;
+  int64_t last = shapeOf(group->anchor->getResult(0)).size() - 1;
+  SmallVector<int64_t> axes =
+      cast<ReductionOpInterface>(group->anchor).getReductionAxes();
+  SmallPtrSet<Operation *, 8> behind = {group->anchor};
+  return axes == ArrayRef<int64_t>(last) &&
+         llvm::all_of(group->ops, [&](Operation *op) {
+           bool isBehind = llvm::any_of(op->getOperands(), [&](Value operand) {
+             return behind.contains(operand.getDefiningOp());
+           });
+           if (isBehind)
+             behind.insert(op);
+           return op == group->anchor || isElementwise(op) ||
+                  (isa<ReshapeOp>(op) && keepsLastDimension(op)) ||
+                  (isa<PadOp, ConcatOp, SliceOp>(op) && !isBehind);
+         });
+}
+
+/// Whether the kernel of `product` reads what `source` makes as the first
+/// operand alone: it has it nowhere else, once it makes rows.
+static bool readsAsRows(const FusionGraph &graph, MatmulOp product,
+                        FusionGroup *source) {
+  FusionGroup *group = graph.groupOf(product.getOperation());
+  Value operand = product.getLhs();
+  SmallVector<Value> made;
+  for (Operation *op : source->ops)
+    llvm::append_range(made, op->getResults());
+  for (size_t i = 0; i < made.size(); ++i)
+    for (OpOperand &use : made[i].getUses()) {
+      Operation *user = use.getOwner();
+      FusionGroup *reader = graph.groupOf(user);
+      if (user == product ? use.getOperandNumber() != 0 : reader == group)
+        return false;
+      if (reader && reader->isLoose)
+        llvm::append_range(made, user->getResults());
+    }
+  return llvm::is_contained(made, operand);
+}
+
+void GroupRules::addOperandNorms(FusionGroup *group, FusionGroup *only,
+                                 Candidates &candidates) const {
+  auto product = dyn_cast<MatmulOp>(group->anchor);
+  if (!kernels.makesRows || !product || product.getPacked() ||
+      product.getTransposeLhs() || !multipliesOneMatrix(product) ||
+      llvm::any_of(group->ops, [](Operation *op) {
+        return isa<DequantizeOp, ReductionOpInterface>(op);
+      }))
+    return;
+  Value operand = product.getLhs();
+  FusionGroup *source = graph.groupOf(operand);
+  if (Value behind = reshapeToJoin(operand, group))
+    source = graph.groupOf(behind);
+  if (!source || source == group || (only && only != source) ||
+      !isNormOfRows(source) || !readsAsRows(graph, product, source) ||
+      isFull(group, source) || !fitsRows(product, cost.getTarget()))
+    return;
+  candidates.push_back({FusionStep::OperandNorm, group, source, operand,
+                        cost.ofRows(group, source)});
+}
+
+/// Takes the reshape between the two first: through it the product reads what
+/// is in memory, where the norm cannot come with it.
+bool GroupRules::takeNorm(FusionGroup *group, Value operand,
+                          FusionGroup *norm) {
+  FusionGroup *between = graph.groupOf(operand);
+  if (between != norm) {
+    graph.closeView(between);
+    if (!graph.merge(group, between))
+      return false;
+  }
+  return graph.merge(group, norm);
+}

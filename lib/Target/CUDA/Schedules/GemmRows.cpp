@@ -1,0 +1,234 @@
+//===- GemmRows.cpp - a product's left side made of whole rows ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmRows.h"
+
+#include "Gemm.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mpc;
+
+static constexpr int64_t kWarp = 32;
+/// Elements that a thread keeps in registers: no sums wait in them yet.
+static constexpr int64_t kMostKept = 64;
+/// Zeros that a thread writes at once.
+static constexpr int64_t kMostLanes = 4;
+
+/// Whether an op that `is` has part in `value`.
+static bool dependsOn(Value value, llvm::function_ref<bool(Operation *)> is) {
+  llvm::SetVector<Value> work;
+  work.insert(value);
+  for (size_t i = 0; i < work.size(); ++i)
+    if (Operation *op = work[i].getDefiningOp()) {
+      if (is(op))
+        return true;
+      work.insert(op->operand_begin(), op->operand_end());
+    }
+  return false;
+}
+
+bool GemmRows::make(Value operand) {
+  return dependsOn(operand,
+                   [](Operation *op) { return op->hasTrait<MapsRows>(); });
+}
+
+/// A kernel that stores `values` alone.
+static OwningOpRef<func::FuncOp> kernelOf(func::FuncOp kernel,
+                                          ArrayRef<Value> values) {
+  IRMapping mapping;
+  OwningOpRef<func::FuncOp> made = cast<func::FuncOp>(kernel->clone(mapping));
+  Block &body = made->getBody().front();
+  SmallVector<Value> mapped;
+  for (Value value : values)
+    mapped.push_back(mapping.lookup(value));
+  body.getTerminator()->setOperands(mapped);
+  made->setFunctionType(FunctionType::get(kernel.getContext(),
+                                          kernel.getArgumentTypes(),
+                                          TypeRange(ValueRange(values))));
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (&op != body.getTerminator() && op.use_empty())
+      op.erase();
+  return made;
+}
+
+std::unique_ptr<GemmRows> GemmRows::of(func::FuncOp kernel, Operation *product,
+                                       Value operand, int64_t rows,
+                                       int64_t depth) {
+  auto result = std::make_unique<GemmRows>();
+  SmallVector<Value> values = {operand};
+  for (auto [number, value] : llvm::enumerate(
+           kernel.getBody().front().getTerminator()->getOperands())) {
+    if (dependsOn(value, [&](Operation *op) { return op == product; }))
+      continue;
+    values.push_back(value);
+    result->stored.push_back(unsigned(number));
+  }
+  OwningOpRef<func::FuncOp> made = kernelOf(kernel, values);
+  result->plan = RowPlan::of(*made);
+  result->count = rows;
+  result->depth = depth;
+  if (!result->plan || result->plan->results().size() != values.size())
+    return nullptr;
+  const RowForm &form = result->plan->form();
+  const RowResult &first = result->plan->results().front();
+  auto keepsRows = [](Operation *op) {
+    return isa<ReshapeOp>(op) && shapeOf(op->getOperand(0)).back() ==
+                                     shapeOf(op->getResult(0)).back();
+  };
+  bool fits = !form.isVertical() && form.axes.size() == 1 &&
+              form.shape.back() == depth && result->plan->rowCount() == rows &&
+              result->plan->columnSums().empty() &&
+              llvm::none_of(result->plan->results(),
+                            [&](const RowResult &each) {
+                              return result->plan->isPerRow(each.row);
+                            }) &&
+              llvm::all_of(
+                  llvm::concat<Operation *const>(first.movement, first.storing),
+                  keepsRows);
+  return fits ? std::move(result) : nullptr;
+}
+
+int64_t GemmRows::rowsOf(const GemmTiles &tiles) const {
+  return std::min(tiles.m, count);
+}
+
+RowGeometry GemmRows::geometry(const GemmTiles &tiles) const {
+  RowGeometry geometry;
+  geometry.everyBlock = true;
+  // A vector lies in one step.
+  geometry.vector = std::min(plan->lanes(), powerOfTwoIn(tiles.k, tiles.k));
+  int64_t rows = rowsOf(tiles), vectors = depth / geometry.vector,
+          kept = llvm::divideCeil(plan->keptBytes(), int64_t{4});
+  auto share = [&] {
+    return int64_t(llvm::divideCeil(vectors, geometry.group)) *
+           geometry.vector * kept;
+  };
+  // As few threads for each row as can keep it: rows side by side hide the
+  // latency of memory and of joins. All threads have a row, if there are as
+  // many.
+  while (geometry.group < kWarp && geometry.group < vectors &&
+         (share() > kMostKept || geometry.group * rows < tiles.threads()))
+    geometry.group *= 2;
+  geometry.items = tiles.threads() / geometry.group;
+  geometry.steps = llvm::divideCeil(vectors, geometry.group);
+  geometry.rounds = llvm::divideCeil(rows, geometry.items);
+  if (kept && share() <= kMostKept)
+    geometry.keep = tile::Place::registers;
+  return geometry;
+}
+
+tile::TeamAttr GemmRows::team(const GemmTiles &tiles) const {
+  return geometry(tiles).team(*plan);
+}
+
+double GemmRows::bytes(const GemmTiles &tiles) const {
+  double perRow = 0;
+  for (BlockArgument argument : plan->function().getArguments())
+    if (!argument.use_empty())
+      perRow += double(bytesPerElement(getElementTypeOrSelf(argument))) *
+                double(std::min(elementCount(argument), count * depth)) /
+                double(count);
+  return perRow * double(rowsOf(tiles));
+}
+
+namespace {
+/// A part of the rows' tiles: [steps][lines][columns].
+struct Box {
+  std::array<int64_t, 3> begin, extents;
+};
+} // namespace
+
+/// The threads of a block write zeros there.
+static void clear(GpuKernel &kernel, Value tile, const Box &box) {
+  auto [steps, lines, columns] = box.extents;
+  int64_t lanes = powerOfTwoIn(std::gcd(columns, box.begin[2]), kMostLanes),
+          perLine = columns / lanes, places = steps * lines * perLine,
+          threads = kernel.schedule.threads;
+  if (places == 0)
+    return;
+  OpBuilder &b = kernel.builder;
+  IndexMath math{b, kernel.loc};
+  Type type = lanesOf(cast<MemRefType>(tile.getType()).getElementType(), lanes);
+  Value zero = arith::ConstantOp::create(b, kernel.loc, b.getZeroAttr(type));
+  Value thread = kernel.named(kernel.thread(), "thread");
+  unrolled(kernel, llvm::divideCeil(places, threads), "i", [&](Value i) {
+    Value at = math.add(math.mul(i, threads), thread);
+    Value within = places % threads ? math.less(at, places) : Value();
+    kernel.within(within, [&] {
+      SmallVector<Value> place = math.delinearize(at, {steps, lines, perLine});
+      place[2] = math.mul(place[2], lanes);
+      for (auto [index, begin] : llvm::zip(place, box.begin))
+        index = math.add(index, begin);
+      if (lanes == 1)
+        memref::StoreOp::create(b, kernel.loc, zero, tile, place);
+      else
+        vector::StoreOp::create(b, kernel.loc, zero, tile, place);
+    });
+  });
+}
+
+void GemmRows::clearEnds(GpuKernel &kernel, const GemmTiles &tiles,
+                         Value tile) const {
+  int64_t steps = llvm::divideCeil(depth, tiles.k), rows = rowsOf(tiles),
+          last = depth - (steps - 1) * tiles.k;
+  clear(kernel, tile, {{0, rows, 0}, {steps, tiles.m - rows, tiles.k}});
+  clear(kernel, tile, {{steps - 1, 0, last}, {1, rows, tiles.k - last}});
+}
+
+LogicalResult GemmRows::emit(GpuKernel &kernel, const GemmTiles &tiles,
+                             Value rowBegin, Value columnBegin,
+                             Value tile) const {
+  OpBuilder &builder = kernel.builder;
+  IndexMath math{builder, kernel.loc};
+  tile::TeamAttr team = kernel.schedule.team;
+  clearEnds(kernel, tiles, tile);
+  ElementEmitter emitter(builder, kernel.loc, cudaElementTarget());
+  for (auto [argument, memref] :
+       llvm::zip(plan->function().getArguments(), kernel.inputs))
+    if (!argument.use_empty())
+      emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
+  SmallVector<RowProgram::Stored> results;
+  for (const RowResult &result : plan->results()) {
+    Value memref = tile;
+    if (result.number != 0)
+      memref = emitter.viewAs(kernel.outputs[stored[result.number - 1]],
+                              shapeOf(result.result));
+    results.push_back({result, memref});
+  }
+
+  auto own = tile::OwnOp::create(builder, kernel.loc, rowsOf(tiles),
+                                 /*cycles=*/1.0, /*inOrder=*/false, team);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(own.getBody().front().getTerminator());
+  Value line = own.getItem();
+  Value row = math.add(rowBegin, line);
+  Value isStored;
+  if (!stored.empty()) {
+    isStored = math.less(columnBegin, 1);
+    if (count % tiles.m != 0)
+      isStored = builder.createOrFold<arith::AndIOp>(kernel.loc, isStored,
+                                                     math.less(row, count));
+  }
+  // Behind the last row there are copies of it, which nothing stores.
+  if (count % tiles.m != 0)
+    row = math.min(row, count - 1);
+  for (RowProgram::Stored &result : results)
+    if (result.result.number != 0)
+      result.condition = isStored;
+  results.front().placed = [=](ValueRange indices) {
+    Value k = indices.back();
+    return SmallVector<Value>{math.div(k, tiles.k), line, math.rem(k, tiles.k)};
+  };
+  return RowProgram(emitter, plan->form(), plan->choice(team), results)
+      .emitItem(row);
+}
