@@ -98,6 +98,12 @@ public:
   mlir::Value storedBits(mlir::Value value) const {
     return narrow.lookup(value);
   }
+  /// The same where they are those of `elementType`: a cast to a wider type
+  /// carries the same value.
+  mlir::Value storedBits(mlir::Value value, mlir::Type elementType) const {
+    return rounded.lookup(value) == elementType ? storedBits(value)
+                                                : mlir::Value();
+  }
   /// Tells that `value` holds lanes of `from` only, and is as exact.
   void keepRounding(mlir::Value value, mlir::Value from) {
     if (mlir::Type type = rounded.lookup(from))

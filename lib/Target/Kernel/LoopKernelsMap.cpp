@@ -295,7 +295,7 @@ private:
   SmallVector<Value> transposed(ArrayRef<Value> rows, Type elementType) {
     SmallVector<Value> raw;
     for (Value row : rows)
-      if (Value bits = emitter.storedBits(row))
+      if (Value bits = emitter.storedBits(row, elementType))
         raw.push_back(bits);
     bool isStored = raw.size() == rows.size();
     SmallVector<Value> moved =

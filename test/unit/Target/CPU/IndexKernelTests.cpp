@@ -49,6 +49,22 @@ TEST(IndexKernel, TransposeInsideAChain) {
   return %3, %1 : tensor<3x24x20xf32>, tensor<3x24x20x$T>)"));
 }
 
+TEST(IndexKernel, TransposeOfWhatANarrowerTypeHeld) {
+  for (const char *made :
+       {"%a = mpc.exp %x : tensor<160x96x$T>",
+        "%a = mpc.reshape %x : tensor<160x96x$T> to tensor<160x96x$T>"})
+    expectForTypes({"bf16", "f16"},
+                   loopKernel("%x: tensor<160x96x$T>",
+                              "tensor<96x8xf32>, tensor<96x8x$T>",
+                              std::string(made) + R"(
+  %0 = mpc.cast %a : tensor<160x96x$T> to tensor<160x96xf32>
+  %i = mpc.constant dense<[3, 1, 4, 1, 5, 9, 2, 6]> : tensor<8xi64>
+  %1 = mpc.gather %0, %i axis(0) : (tensor<160x96xf32>, tensor<8xi64>) -> tensor<8x96xf32>
+  %2 = mpc.transpose %1 [1, 0] : tensor<8x96xf32> to tensor<96x8xf32>
+  %3 = mpc.cast %2 : tensor<96x8xf32> to tensor<96x8x$T>
+  return %2, %3 : tensor<96x8xf32>, tensor<96x8x$T>)"));
+}
+
 TEST(IndexKernel, CostlyWorkOnGatheredLanes) {
   expectForTypes({"f32", "bf16"},
                  loopKernel("%x: tensor<3x50x$T>", "tensor<25x3x$T>", R"(
