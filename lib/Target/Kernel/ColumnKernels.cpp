@@ -14,13 +14,20 @@
 #include "RowForm.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mpc;
 
-/// Columns of an item at most: their sums and what else is one number per
-/// column stay in the first cache.
-static constexpr int64_t kMostColumns = 1024;
+/// Smaller matrices are in a cache that is shared at least, from which columns
+/// come fast enough to give some to every thread.
+static constexpr int64_t kLeastElements = 1 << 21;
+
+/// Columns of an item, where their number has such a divisor: their sums and
+/// what else is one number per column stay in the first cache, and what is
+/// read of a row is long enough to be fetched ahead. Else up to four times as
+/// many are one item.
+static constexpr int64_t kLeastColumns = 512, kMostColumns = 1024;
 
 namespace {
 class ColumnPhase : public Phase {
@@ -242,6 +249,21 @@ static bool isWhole(ElementEmitter &emitter, ArrayRef<Root> roots,
   return whole;
 }
 
+/// Columns of an item, vectors that divide `extent`; 0 where there is no good
+/// number.
+static int64_t columnsFor(int64_t extent, int64_t lanes) {
+  int64_t vectors = extent / lanes;
+  for (int64_t items = llvm::divideCeil(extent, kMostColumns);
+       extent / items >= kLeastColumns; ++items)
+    if (vectors % items == 0)
+      return extent / items;
+  for (int64_t items = llvm::divideCeil(extent, 4 * kMostColumns);
+       items * kLeastColumns <= extent; ++items)
+    if (vectors % items == 0)
+      return extent / items;
+  return extent <= kMostColumns ? extent : 0;
+}
+
 std::unique_ptr<Phase> mpc::makeColumnPhase(LoopContext &context,
                                             ArrayRef<Root> roots) {
   const ElementTarget &target = context.target;
@@ -249,7 +271,7 @@ std::unique_ptr<Phase> mpc::makeColumnPhase(LoopContext &context,
   if (!target.privateScratch || target.lanes == 1 ||
       failed(form.analyze(context.emitter, roots)) || !form.isVertical() ||
       form.shape.size() != 2 || !form.reshapes.empty() ||
-      form.rows() * form.length() <= kCachedElements)
+      form.rows() * form.length() < kLeastElements)
     return nullptr;
   int64_t extent = form.shape.back(), lanes = lanesFor(target, extent);
   // What is one vector wide is read as it lies in any case.
@@ -257,14 +279,16 @@ std::unique_ptr<Phase> mpc::makeColumnPhase(LoopContext &context,
     return nullptr;
   bool addsUp = llvm::all_of(form.ops, [](Operation *op) {
     Type element = getElementTypeOrSelf(op->getResult(0).getType());
-    return op->hasTrait<JoinsRows>() && carriedType(element).isF32() &&
-           accumulatorType(op).isF32();
+    // A product of a part may overflow where that of all does not.
+    return op->hasTrait<JoinsRows>() &&
+           (op->hasTrait<AddsUp>() || op->hasTrait<Exact>()) &&
+           carriedType(element).isF32() && accumulatorType(op).isF32();
   });
   if (!addsUp || !isWhole(context.emitter, roots, form))
     return nullptr;
-  int64_t columns = std::min(extent, kMostColumns / lanes * lanes);
-  while (extent % columns)
-    columns -= lanes;
+  int64_t columns = columnsFor(extent, lanes);
+  if (!columns)
+    return nullptr;
   return std::make_unique<ColumnPhase>(context, roots, std::move(form), columns,
                                        lanes);
 }

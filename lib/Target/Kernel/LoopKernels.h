@@ -175,8 +175,8 @@ std::unique_ptr<Phase> makeMaxPoolGradientPhase(LoopContext &context,
 /// null where the kernel's body has no such form.
 std::unique_ptr<Phase> makeRowPhase(LoopContext &context,
                                     llvm::ArrayRef<Root> roots);
-/// Sums over the rows of a matrix that comes from beyond the second cache, in
-/// the order of memory; null where the kernel's body has no such form or gains
+/// Sums and extremes over the rows of a matrix that no cache holds, in the
+/// order of memory; null where the kernel's body has no such form or gains
 /// nothing by it.
 std::unique_ptr<Phase> makeColumnPhase(LoopContext &context,
                                        llvm::ArrayRef<Root> roots);

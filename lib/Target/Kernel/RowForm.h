@@ -13,9 +13,6 @@
 
 namespace mpc {
 
-/// Rows of more elements than this in all come from beyond the second cache.
-constexpr int64_t kCachedElements = 1 << 18;
-
 /// The row structure of a kernel body.
 struct RowForm {
   llvm::SmallVector<int64_t> shape, axes;

@@ -28,10 +28,11 @@ static constexpr int64_t kLongestOfFour = 1024;
 /// between.
 static constexpr int64_t kLongestPairOfPowers = 256;
 
-/// Two rows at a time from beyond the second cache are more streams than the
-/// processor's own prefetching follows well, so they are fetched ahead; 32-bit
-/// rows wait for memory either way, and lose by it.
-static constexpr int64_t kCached = kCachedElements;
+/// Rows of more elements than this in all come from beyond the second cache.
+/// Two at a time are more streams than the processor's own prefetching follows
+/// well, so they are fetched ahead; 32-bit rows wait for memory either way, and
+/// lose by it.
+static constexpr int64_t kCached = 1 << 18;
 
 namespace {
 class RowPhase : public Phase {

@@ -51,24 +51,48 @@ TEST(ReduceKernel, OverAnyAxes) {
 }
 
 TEST(ReduceKernel, LongMatricesInTheOrderOfMemory) {
-  expectForTypes({"f32", "bf16"}, reduceKernel("2056x128", "128x$T", "[0]"));
+  auto sums = [](const std::string &rows, const std::string &columns) {
+    std::string x = "tensor<" + rows + "x" + columns + "x$T>",
+                r = "tensor<" + columns + "x$T>";
+    return loopKernel(
+        "%x: " + x, r + ", " + r + ", " + r,
+        "%0 = mpc.reduce_sum %x axes([0]) : " + x + " -> " + r +
+            "\n%1 = mpc.reduce_mean %x axes([0]) : " + x + " -> " + r +
+            "\n%2 = mpc.reduce_max %x axes([0]) : " + x + " -> " + r +
+            "\nreturn %0, %1, %2 : " + r + ", " + r + ", " + r);
+  };
+  expectForTypes({"f32", "bf16"}, sums("16500", "128"));
   // Three items, the last rows in a shorter part.
-  expectForTypes({"f32", "f16"}, reduceKernel("251x1056", "1056x$T", "[0]"));
+  expectForTypes({"f32"}, sums("1001", "2112"));
+  // No good divisor: one item.
+  expectForTypes({"f16"}, sums("1500", "1424"));
   // What reads the results of one walk in the next, and in what is stored.
   expectForTypes({"f32", "bf16"},
-                 loopKernel("%x: tensor<3x700x160x$T>, %g: tensor<1x1x160xf32>",
+                 loopKernel("%x: tensor<3x4400x160x$T>, %g: "
+                            "tensor<1x1x160xf32>",
                             "tensor<1x1x160xf32>, tensor<1x1x160xf32>, "
                             "tensor<1x1x160xf32>",
                             R"(
-  %0 = mpc.cast %x : tensor<3x700x160x$T> to tensor<3x700x160xf32>
-  %1 = mpc.reduce_mean %0 axes([0, 1]) keep_dims : tensor<3x700x160xf32> -> tensor<1x1x160xf32>
-  %2 = mpc.sub %0, %1 : (tensor<3x700x160xf32>, tensor<1x1x160xf32>) -> tensor<3x700x160xf32>
-  %3 = mpc.mul %2, %2 : (tensor<3x700x160xf32>, tensor<3x700x160xf32>) -> tensor<3x700x160xf32>
-  %4 = mpc.reduce_mean %3 axes([0, 1]) keep_dims : tensor<3x700x160xf32> -> tensor<1x1x160xf32>
-  %5 = mpc.mul %2, %g : (tensor<3x700x160xf32>, tensor<1x1x160xf32>) -> tensor<3x700x160xf32>
-  %6 = mpc.reduce_max %5 axes([0, 1]) keep_dims : tensor<3x700x160xf32> -> tensor<1x1x160xf32>
+  %0 = mpc.cast %x : tensor<3x4400x160x$T> to tensor<3x4400x160xf32>
+  %1 = mpc.reduce_mean %0 axes([0, 1]) keep_dims : tensor<3x4400x160xf32> -> tensor<1x1x160xf32>
+  %2 = mpc.sub %0, %1 : (tensor<3x4400x160xf32>, tensor<1x1x160xf32>) -> tensor<3x4400x160xf32>
+  %3 = mpc.mul %2, %2 : (tensor<3x4400x160xf32>, tensor<3x4400x160xf32>) -> tensor<3x4400x160xf32>
+  %4 = mpc.reduce_mean %3 axes([0, 1]) keep_dims : tensor<3x4400x160xf32> -> tensor<1x1x160xf32>
+  %5 = mpc.mul %2, %g : (tensor<3x4400x160xf32>, tensor<1x1x160xf32>) -> tensor<3x4400x160xf32>
+  %6 = mpc.reduce_max %5 axes([0, 1]) keep_dims : tensor<3x4400x160xf32> -> tensor<1x1x160xf32>
   %7 = mpc.add %4, %g : (tensor<1x1x160xf32>, tensor<1x1x160xf32>) -> tensor<1x1x160xf32>
   return %1, %7, %6 : tensor<1x1x160xf32>, tensor<1x1x160xf32>, tensor<1x1x160xf32>)"));
+}
+
+TEST(ReduceKernel, PartsOfAProductDoNotOverflow) {
+  expectForTypes({"f32"},
+                 loopKernel("%x: tensor<16500x128x$T>", "tensor<128x$T>", R"(
+  %0 = mpc.reduce_prod %x axes([0]) : tensor<16500x128x$T> -> tensor<128x$T>
+  return %0 : tensor<128x$T>)"),
+                 {1.0, 3, [](unsigned, reference::Tensor &tensor) {
+                    llvm::fill(tensor.floats(), 5.0);
+                    llvm::fill(tensor.floats().take_front(128), 0.0);
+                  }});
 }
 
 TEST(ReduceKernel, KeepsDimensions) {
