@@ -165,7 +165,7 @@ static void runAttentionGradient(AttentionGradientOp op,
   // As factors of products all matrices have the operands' type.
   Type element = heads.query.getElementType();
   auto asFactor = [&](double number) {
-    return heads.rounding == Rounding::Declared ? roundTo(number, element)
+    return roundsToTypes(heads.rounding) ? roundTo(number, element)
                                                 : number;
   };
   Tensor gradient = evaluation.operand(3);

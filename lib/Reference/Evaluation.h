@@ -44,7 +44,7 @@ struct Evaluation {
 
   /// Rounds all float results to their types in declared mode.
   void roundResults() {
-    if (rounding == Rounding::Declared)
+    if (roundsToTypes(rounding))
       for (Tensor &result : results)
         result.roundToType();
   }

@@ -50,9 +50,18 @@ static void foldFloats(Evaluation &evaluation, ArrayRef<int64_t> axes,
   MutableArrayRef<double> result = evaluation.results.front().floats();
   llvm::fill(result, initial);
   ArrayRef<double> elements = input.floats();
-  forEachReduced(input, axes, [&](int64_t position, int64_t at) {
-    result[at] = combine(result[at], elements[position]);
-  });
+  if (evaluation.rounding != Rounding::DeclaredBackwards) {
+    forEachReduced(input, axes, [&](int64_t position, int64_t at) {
+      result[at] = combine(result[at], elements[position]);
+    });
+    return;
+  }
+  std::vector<int64_t> places(elements.size());
+  forEachReduced(input, axes,
+                 [&](int64_t position, int64_t at) { places[position] = at; });
+  for (size_t position = elements.size(); position-- > 0;)
+    result[places[position]] =
+        combine(result[places[position]], elements[position]);
 }
 
 template <typename Combine>

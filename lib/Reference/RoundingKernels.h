@@ -63,7 +63,7 @@ struct RoundBF16 {
 /// Calls `fn` with the functor that rounds to `type` in `rounding` mode.
 template <typename Fn>
 auto withRounding(Rounding rounding, mlir::Type type, Fn fn) {
-  if (rounding == Rounding::Declared) {
+  if (roundsToTypes(rounding)) {
     if (type.isF32())
       return fn(RoundF32());
     if (type.isF16())

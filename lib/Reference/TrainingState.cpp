@@ -57,7 +57,7 @@ template <typename OpTy>
 static auto unscaling(OpTy op, Evaluation &evaluation) {
   const Tensor *unscale = evaluation.find(op.getUnscale());
   bool divides = op.getUnscaleMode() == UnscaleMode::divide;
-  bool declared = evaluation.rounding == Rounding::Declared;
+  bool declared = roundsToTypes(evaluation.rounding);
   auto round = [declared](double value) {
     return declared ? RoundF32()(value) : value;
   };
@@ -117,7 +117,7 @@ static void evaluateLossScaleUpdate(LossScaleUpdateOp op,
   bool finite = evaluation.find(op.getFinite())->ints()[0] != 0;
   int64_t hysteresis = left ? left->ints()[0] : 1;
   auto round = [&](double value) {
-    return evaluation.rounding == Rounding::Declared ? RoundF32()(value)
+    return roundsToTypes(evaluation.rounding) ? RoundF32()(value)
                                                      : value;
   };
 

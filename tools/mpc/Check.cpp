@@ -255,11 +255,10 @@ Status Checker::resample() {
     return imported.status();
   Result<std::vector<double>> errors = sampleErrors(
       inputTensors, arguments.common.seed,
-      [&](std::vector<Tensor> &float64, std::vector<Tensor> &second) {
-        Status status =
-            oracle(**imported, reference::Rounding::Float64, float64);
-        return status.ok() ? oracle(reference::Rounding::Declared, second)
-                           : status;
+      [&](reference::Rounding rounding, std::vector<Tensor> &results) {
+        return rounding == reference::Rounding::Float64
+                   ? oracle(**imported, rounding, results)
+                   : oracle(rounding, results);
       });
   if (!errors.ok())
     return errors.status();

@@ -8,12 +8,16 @@
 
 #include "mpc/Reference/Compare.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+
 #include <algorithm>
 #include <cmath>
 #include <random>
 
 using namespace mpc;
 using namespace mpc::tool;
+using mpc::reference::Rounding;
 using mpc::reference::Tensor;
 
 /// Odd, so that the median is one of them.
@@ -30,39 +34,50 @@ static void nudge(std::vector<Tensor> &inputs, std::mt19937_64 &generator) {
         value = static_cast<float>(value * (1 + part(generator)));
 }
 
+/// The standard deviation of errors, relative root mean squares of `count`
+/// elements each.
+static double deviationOf(std::vector<double> &samples, int64_t count) {
+  // No mean: in a draw a step of the model may fall to the other side.
+  std::nth_element(samples.begin(), samples.begin() + kSamples / 2,
+                   samples.end());
+  // The median of a root mean square of normal numbers, nearly.
+  return samples[kSamples / 2] /
+         (1 - 0.3255 / static_cast<double>(std::max<int64_t>(count, 1)));
+}
+
 Result<std::vector<double>> mpc::tool::sampleErrors(std::vector<Tensor> &inputs,
                                                     uint64_t seed,
-                                                    RunBothModes runBothModes) {
+                                                    RunMode runMode) {
+  constexpr Rounding kOrders[] = {Rounding::Declared,
+                                  Rounding::DeclaredBackwards};
   const std::vector<Tensor> original = inputs;
+  llvm::scope_exit restore([&] { inputs = original; });
   std::mt19937_64 generator(seed);
-  std::vector<std::vector<double>> errors;
+  // By order of sums and output.
+  std::vector<std::vector<double>> errors[std::size(kOrders)];
   std::vector<int64_t> sizes;
   for (int sample = 0; sample < kSamples; ++sample) {
     inputs = original;
     nudge(inputs, generator);
-    std::vector<Tensor> float64, declared;
-    Status status = runBothModes(float64, declared);
-    if (!status.ok()) {
-      inputs = original;
+    std::vector<Tensor> float64;
+    if (Status status = runMode(Rounding::Float64, float64); !status.ok())
       return status;
-    }
-    errors.resize(float64.size());
     sizes.resize(float64.size());
-    for (size_t i = 0; i < float64.size(); ++i) {
+    for (size_t i = 0; i < float64.size(); ++i)
       sizes[i] = float64[i].size();
-      errors[i].push_back(reference::rmsRelativeError(declared[i], float64[i]));
+    for (auto [order, found] : llvm::zip_equal(kOrders, errors)) {
+      std::vector<Tensor> declared;
+      if (Status status = runMode(order, declared); !status.ok())
+        return status;
+      found.resize(float64.size());
+      for (size_t i = 0; i < float64.size(); ++i)
+        found[i].push_back(
+            reference::rmsRelativeError(declared[i], float64[i]));
     }
   }
-  inputs = original;
-  std::vector<double> deviations;
-  for (size_t i = 0; i < errors.size(); ++i) {
-    std::vector<double> &samples = errors[i];
-    // No mean: in a draw a step of the model may fall to the other side.
-    std::nth_element(samples.begin(), samples.begin() + kSamples / 2,
-                     samples.end());
-    auto count = static_cast<double>(std::max<int64_t>(sizes[i], 1));
-    // The median of a root mean square of normal numbers, nearly.
-    deviations.push_back(samples[kSamples / 2] / (1 - 0.3255 / count));
-  }
+  std::vector<double> deviations(sizes.size());
+  for (std::vector<std::vector<double>> &found : errors)
+    for (size_t i = 0; i < sizes.size(); ++i)
+      deviations[i] = std::max(deviations[i], deviationOf(found[i], sizes[i]));
   return deviations;
 }

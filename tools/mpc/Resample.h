@@ -12,7 +12,7 @@
 #ifndef MPC_TOOLS_MPC_RESAMPLE_H
 #define MPC_TOOLS_MPC_RESAMPLE_H
 
-#include "mpc/Reference/Tensor.h"
+#include "mpc/Reference/Interpreter.h"
 #include "mpc/Runtime/Status.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -25,17 +25,17 @@ namespace mpc::tool {
 /// Outputs of more elements than these are an estimate by themselves.
 inline constexpr int64_t kFewElements = 64;
 
-/// Runs both modes of the oracle on what `inputs` hold now.
-using RunBothModes =
-    llvm::function_ref<Status(std::vector<reference::Tensor> &float64,
-                              std::vector<reference::Tensor> &declared)>;
+/// Runs a mode of the oracle on what `inputs` hold now.
+using RunMode = llvm::function_ref<Status(reference::Rounding,
+                                          std::vector<reference::Tensor> &)>;
 
 /// Of each output the standard deviation of the second mode's error relative to
 /// float64, as the median over draws of inputs next to these gives it, which
-/// `seed` draws. `inputs` are as they were afterwards, also after an error.
+/// `seed` draws. Sums are added up from both ends, and the larger deviation
+/// counts: where neighbours cancel, one order may be exact for all inputs that
+/// lie near. `inputs` are as they were afterwards, also after an error.
 Result<std::vector<double>> sampleErrors(std::vector<reference::Tensor> &inputs,
-                                         uint64_t seed,
-                                         RunBothModes runBothModes);
+                                         uint64_t seed, RunMode runMode);
 
 } // namespace mpc::tool
 

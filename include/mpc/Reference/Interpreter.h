@@ -27,7 +27,15 @@ enum class Rounding {
   /// in their accumulate type, rounding after each addition, and contractions
   /// multiply in their compute mode.
   Declared,
+  /// The same, but reductions add up from their last term on: sums have no
+  /// order that compiled code must keep.
+  DeclaredBackwards,
 };
+
+/// Whether values are rounded to their types.
+inline bool roundsToTypes(Rounding rounding) {
+  return rounding != Rounding::Float64;
+}
 
 /// Executes one op of the mpc dialect (not `yield`). `operands` has one entry
 /// per operand of `op`, in order, with the operand's type. Fails with a
