@@ -78,21 +78,14 @@ static bool isNormOfRows(FusionGroup *group) {
 /// operand alone: it has it nowhere else, once it makes rows.
 static bool readsAsRows(const FusionGraph &graph, MatmulOp product,
                         FusionGroup *source) {
-  FusionGroup *group = graph.groupOf(product.getOperation());
-  Value operand = product.getLhs();
-  SmallVector<Value> made;
-  for (Operation *op : source->ops)
-    llvm::append_range(made, op->getResults());
-  for (size_t i = 0; i < made.size(); ++i)
-    for (OpOperand &use : made[i].getUses()) {
-      Operation *user = use.getOwner();
-      FusionGroup *reader = graph.groupOf(user);
-      if (user == product ? use.getOperandNumber() != 0 : reader == group)
-        return false;
-      if (reader && reader->isLoose)
-        llvm::append_range(made, user->getResults());
-    }
-  return llvm::is_contained(made, operand);
+  return llvm::all_of(
+      graph.groupOf(product.getOperation())->ops, [&](Operation *op) {
+        return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+          return (op == product && operand.getOperandNumber() == 0) ||
+                 (graph.groupOf(operand.get()) != source &&
+                  graph.groupOf(behindReshapes(operand.get())) != source);
+        });
+      });
 }
 
 void GroupRules::addOperandNorms(FusionGroup *group, FusionGroup *only,
