@@ -247,8 +247,12 @@ def reads_product(node):
     return called(node) == "matmul" or any(reads_product(n) for n in node.all_input_nodes)
 
 
-def fuse_attention(graph):
-    """Writes matmul, softmax, matmul in a traced graph as one call of attention, as a user may."""
+# Blocks whose masks are what `is_causal` says; one new token sees all and needs neither.
+CAUSAL = {"gpt2": True, "llama-prefill": True, "whisper": True, "llama-decode": False}
+
+
+def fuse_attention(graph, name):
+    """Writes matmul, softmax, matmul in a traced block as one call of attention, as a user may."""
     for node in list(graph.nodes):
         users = list(node.users)
         if called(node) != "softmax" or [called(u) for u in users] != ["matmul"]:
@@ -265,15 +269,17 @@ def fuse_attention(graph):
             scores = scores.args[at]
         query, turned = scores.args
         with graph.inserting_before(users[0]):
-            key, mask = graph.call_method("transpose", (turned, -2, -1)), None
-            if steps:
+            key, mask, options = graph.call_method("transpose", (turned, -2, -1)), None, {"scale": scale}
+            if steps and name in CAUSAL:
+                options["is_causal"] = CAUSAL[name]
+            elif steps:
                 # What is done to the scores, done to zero, is what attention adds to them.
                 mask = graph.call_function(torch.zeros, ((),), {"device": "cuda"})
                 for step, at in steps:
                     rest = [*step.args[:at], mask, *step.args[at + 1:]]
                     mask = graph.create_node(step.op, step.target, tuple(rest), step.kwargs)
                 mask = graph.call_method("type_as", (mask, query))
-            fused = graph.call_function(attention, (query, key, users[0].args[1], mask), {"scale": scale})
+            fused = graph.call_function(attention, (query, key, users[0].args[1], mask), options)
         users[0].replace_all_uses_with(fused)
     graph.eliminate_dead_code()
 
@@ -353,7 +359,7 @@ def count_inductor(names, arguments):
     GraphLowering.save_output_code = staticmethod(save)
 
     def with_attention(module, inputs):
-        fuse_attention(module.graph)
+        fuse_attention(module.graph, name)
         module.recompile()
         return compile_fx(module, inputs)
 
