@@ -55,7 +55,7 @@ class Graph:
         self.opset = self.random.randint(7, 22)
         self.nodes, self.initializers, self.inputs, self.values, self.feeds = [], [], [], [], {}
         self.count = 0
-        # Results that a peer computes with coefficients in f32: name -> (bound of an element's error, shape).
+        # Results that a peer computes coarsely: name -> (bound of an element's error, shape).
         self.coarse = {}
 
     def fresh(self, stem):
