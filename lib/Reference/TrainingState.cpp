@@ -117,8 +117,7 @@ static void evaluateLossScaleUpdate(LossScaleUpdateOp op,
   bool finite = evaluation.find(op.getFinite())->ints()[0] != 0;
   int64_t hysteresis = left ? left->ints()[0] : 1;
   auto round = [&](double value) {
-    return roundsToTypes(evaluation.rounding) ? RoundF32()(value)
-                                                     : value;
+    return roundsToTypes(evaluation.rounding) ? RoundF32()(value) : value;
   };
 
   if (!finite) {
