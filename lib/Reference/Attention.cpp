@@ -165,8 +165,7 @@ static void runAttentionGradient(AttentionGradientOp op,
   // As factors of products all matrices have the operands' type.
   Type element = heads.query.getElementType();
   auto asFactor = [&](double number) {
-    return roundsToTypes(heads.rounding) ? roundTo(number, element)
-                                                : number;
+    return roundsToTypes(heads.rounding) ? roundTo(number, element) : number;
   };
   Tensor gradient = evaluation.operand(3);
   for (double &number : gradient.floats())
