@@ -77,8 +77,9 @@ private:
 
 PhaseCost ColumnPhase::cost() {
   double perVector = 2.0 + 3.0 * static_cast<double>(form.ops.size());
+  int64_t vectors = columns / lanes;
   return {form.shape.back() / columns,
-          perVector * static_cast<double>(form.length() * columns / lanes)};
+          perVector * static_cast<double>(form.length() * vectors)};
 }
 
 LogicalResult ColumnPhase::loop(Value from, Value to, int64_t by, Body body) {
