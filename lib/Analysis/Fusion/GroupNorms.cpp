@@ -55,7 +55,8 @@ static bool fitsRows(MatmulOp product, const TargetInfo &target) {
 /// and movement of whole rows before it, and elementwise ops behind it.
 static bool isNormOfRows(FusionGroup *group) {
   if (!group->anchor || group->isJoint ||
-      !isa<LayerNormOp, RmsNormOp>(group->anchor))
+      !group->anchor->hasTrait<MapsRows>() ||
+      isa<SoftmaxOp, LogSoftmaxOp>(group->anchor))
     return false;
   int64_t last = shapeOf(group->anchor->getResult(0)).size() - 1;
   SmallVector<int64_t> axes =
