@@ -13,7 +13,6 @@
 #include "Reducers.h"
 #include "RowForm.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -83,10 +82,14 @@ PhaseCost ColumnPhase::cost() {
 }
 
 LogicalResult ColumnPhase::loop(Value from, Value to, int64_t by, Body body) {
-  auto loop = scf::ForOp::create(builder, loc, from, to, emitter.index(by));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(loop.getBody()->getTerminator());
-  return body(loop.getInductionVar());
+  FailureOr<Carried> done =
+      carryLoop(emitter, from, to, by, {},
+                [&](Value at, ValueRange) -> FailureOr<Carried> {
+                  if (failed(body(at)))
+                    return failure();
+                  return Carried{};
+                });
+  return success(succeeded(done));
 }
 
 LogicalResult ColumnPhase::addRows(ArrayRef<Sums> sums, Value from, Value to) {
@@ -253,15 +256,11 @@ static bool isWhole(ElementEmitter &emitter, ArrayRef<Root> roots,
 /// Columns of an item, vectors that divide `extent`; 0 where there is no good
 /// number.
 static int64_t columnsFor(int64_t extent, int64_t lanes) {
-  int64_t vectors = extent / lanes;
-  for (int64_t items = llvm::divideCeil(extent, kMostColumns);
-       extent / items >= kLeastColumns; ++items)
-    if (vectors % items == 0)
-      return extent / items;
-  for (int64_t items = llvm::divideCeil(extent, 4 * kMostColumns);
-       items * kLeastColumns <= extent; ++items)
-    if (vectors % items == 0)
-      return extent / items;
+  for (int64_t most : {kMostColumns, 4 * kMostColumns})
+    for (int64_t items = llvm::divideCeil(extent, most);
+         extent / items >= kLeastColumns; ++items)
+      if (extent / lanes % items == 0)
+        return extent / items;
   return extent <= kMostColumns ? extent : 0;
 }
 
