@@ -188,31 +188,16 @@ LogicalResult ColumnPhase::storeResults() {
   });
 }
 
-/// Whether any of `open` is needed for `value`.
-static bool dependsOn(Value value, const llvm::DenseSet<Value> &open) {
-  llvm::DenseSet<Value> visited;
-  SmallVector<Value> work = {value};
-  while (!work.empty()) {
-    Value next = work.pop_back_val();
-    if (open.contains(next))
-      return true;
-    if (Operation *op = next.getDefiningOp(); op && visited.insert(next).second)
-      llvm::append_range(work, op->getOperands());
-  }
-  return false;
-}
-
 LogicalResult ColumnPhase::emit(Value item) {
   IndexMath index{builder, loc};
   first = index.mul(item, columns);
   // One walk reduces for all ops that do not read each other's results.
   ArrayRef<Operation *> left = form.ops;
   while (!left.empty()) {
-    llvm::DenseSet<Value> open;
-    for (Operation *op : left)
-      open.insert(op->getResult(0));
+    auto isLeft = [&](Operation *op) { return llvm::is_contained(left, op); };
     size_t count = 0;
-    while (count < left.size() && !dependsOn(left[count]->getOperand(0), open))
+    while (count < left.size() &&
+           !dependsOn(left[count]->getOperand(0), isLeft))
       ++count;
     if (failed(emitStage(left.take_front(count))))
       return failure();

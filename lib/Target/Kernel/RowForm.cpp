@@ -14,6 +14,18 @@
 using namespace mlir;
 using namespace mpc;
 
+bool mpc::dependsOn(Value value, llvm::function_ref<bool(Operation *)> is) {
+  llvm::SetVector<Value> work;
+  work.insert(value);
+  for (size_t i = 0; i < work.size(); ++i)
+    if (Operation *op = work[i].getDefiningOp()) {
+      if (is(op))
+        return true;
+      work.insert(op->operand_begin(), op->operand_end());
+    }
+  return false;
+}
+
 static bool isRowOp(Operation *op) {
   return op->hasTrait<MapsRows>() || op->hasTrait<JoinsRows>();
 }

@@ -13,6 +13,10 @@
 
 namespace mpc {
 
+/// Whether an op that `is` has part in `value`.
+bool dependsOn(mlir::Value value,
+               llvm::function_ref<bool(mlir::Operation *)> is);
+
 /// The row structure of a kernel body.
 struct RowForm {
   llvm::SmallVector<int64_t> shape, axes;

@@ -10,7 +10,6 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -23,19 +22,6 @@ static constexpr int64_t kWarp = 32;
 static constexpr int64_t kMostKept = 64;
 /// Zeros that a thread writes at once.
 static constexpr int64_t kMostLanes = 4;
-
-/// Whether an op that `is` has part in `value`.
-static bool dependsOn(Value value, llvm::function_ref<bool(Operation *)> is) {
-  llvm::SetVector<Value> work;
-  work.insert(value);
-  for (size_t i = 0; i < work.size(); ++i)
-    if (Operation *op = work[i].getDefiningOp()) {
-      if (is(op))
-        return true;
-      work.insert(op->operand_begin(), op->operand_end());
-    }
-  return false;
-}
 
 bool GemmRows::make(Value operand) {
   return dependsOn(operand,
