@@ -170,8 +170,10 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
 
   SmallPtrSet<FusionGroup *, 8> seen;
   for (Operation *op : group->ops) {
-    // What is made before the product is stored for others, not kept for them.
-    bool isOperand = op != group->anchor && before.contains(op);
+    // What a product's rows are made of is stored for others, not kept for
+    // them; the kernel of a norm holds it beside its results.
+    bool isOperand = op != group->anchor && before.contains(op) &&
+                     familyOf(group->anchor) == FusionClass::Contraction;
     forEachReader(graph, group, op, onlyReader, [&](Operation *user) {
       FusionGroup *reader = graph.groupOf(user);
       if (!isOperand && isFree(reader) && !graph.isApart(group, reader) &&

@@ -197,7 +197,7 @@ TEST(DescribeLocation, NamesFileAndOp) {
       mlir::FusedLoc::get(&context, {builder.getUnknownLoc(), node, other});
   EXPECT_EQ(describeLocation(fused).op, "fc/MatMul");
   EXPECT_EQ(locationNames(fused).size(), 2u);
-  EXPECT_EQ(describeLocation(builder.getUnknownLoc()).where, "model");
+  EXPECT_EQ(describeLocation(builder.getUnknownLoc()).where, "");
 }
 
 TEST(Compiler, RefusesUnknownTargets) {

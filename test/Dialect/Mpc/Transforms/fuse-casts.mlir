@@ -123,3 +123,21 @@ func.func @widened_by_transpose_and_reshaped(%x: tensor<2x9x24xbf16>) -> (tensor
   %4 = mpc.cumsum %3 axis(0) : tensor<48x9xf32>
   return %2, %4 : tensor<2x24x9xf32>, tensor<48x9xf32>
 }
+
+// A value of a row kernel's own prologue: the kernel stores it in every type
+// that others read.
+// CHECK-LABEL: func @converted_prologue
+// CHECK: %{{.*}}:3 = mpc.fusion kind(row)
+// CHECK: mpc.cast
+// CHECK: mpc.softmax
+// CHECK: mpc.fusion kind(reduce)
+// CHECK-NOT: mpc.cast
+// CHECK: return
+func.func @converted_prologue(%x: tensor<8x6xf32>, %s: tensor<f32>) -> (tensor<8x6xf32>, tensor<8xi64>, tensor<8x6xi64>) {
+  %0 = mpc.round %x : tensor<8x6xf32>
+  %1 = mpc.cast %0 : tensor<8x6xf32> to tensor<8x6xi64>
+  %2 = mpc.argmax %0 axis(1) : tensor<8x6xf32> -> tensor<8xi64>
+  %3 = mpc.mul %0, %s : (tensor<8x6xf32>, tensor<f32>) -> tensor<8x6xf32>
+  %4 = mpc.softmax %3 axis(1) : tensor<8x6xf32>
+  return %4, %2, %1 : tensor<8x6xf32>, tensor<8xi64>, tensor<8x6xi64>
+}
