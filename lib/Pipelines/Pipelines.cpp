@@ -290,6 +290,9 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     NarrowPanelsPassOptions narrow;
     constexpr int64_t kMostRows = 8;
     narrow.mostRows = narrowsWeights(options) ? 0 : kMostRows;
+    if (const MathUnit *unit = options.target.unit(MathType::Int8);
+        unit && unit->depth == 4)
+      narrow.int8Depth = unit->depth;
     func.addPass(createNarrowPanelsPass(narrow));
     func.addPass(createCSEPass());
   }

@@ -250,10 +250,15 @@ public:
   /// is one.
   std::optional<KParts> partsOfDepth(const SumBlock &block,
                                      llvm::ArrayRef<KLoop> loops) const;
-  /// What the narrow panel has for each vector of columns at position `k`, of
-  /// `tensor`, which has a line for each group, in the type of the sums.
-  llvm::SmallVector<mlir::Value> loadOfGroup(mlir::Value tensor, mlir::Value k,
-                                             int64_t vectors);
+  /// What `tensor`, which has a line for each group of positions, has for each
+  /// vector of columns of the narrow panel, as numbers of `type`.
+  llvm::SmallVector<mlir::Value> loadOfGroup(mlir::Value tensor,
+                                             mlir::Value group, int64_t vectors,
+                                             mlir::Type type);
+  /// The position `k` as the number of its group.
+  mlir::Value narrowGroupOf(mlir::Value k) const;
+  /// Memory of the tile of sums that do not wait.
+  mlir::Value sumsOfTile() const { return sums; }
   /// The same in parts of K, each with running sums of its own.
   void multiplyParts(const SumBlock &block, mlir::Value memory,
                      mlir::Value base, llvm::ArrayRef<KLoop> loops,

@@ -7,6 +7,7 @@
 #include "ContractionShape.h"
 
 #include "../Kernel/ElementMemory.h"
+#include "DigitProductEmitter.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
@@ -229,6 +230,8 @@ Type Contraction::rowType() const {
 }
 
 bool Contraction::storesRows() const {
+  if (splitsRows())
+    return false;
   bool isRegion =
       form != ContractionForm::Product && form != ContractionForm::Attention;
   // Positions of a pair must be neighbours.
@@ -293,5 +296,10 @@ int64_t Contraction::mostRows(int64_t columns) const {
   // Two tiles of rows, and two of columns.
   if (isTiled(unit))
     return 2 * unitOfTarget()->tiles.rows;
-  return maxBlockRows(vectors(columns), target);
+  int64_t most = maxBlockRows(vectors(columns), target);
+  if (!splitsRows())
+    return most;
+  // The registers that are not sums are for weights and a digit of a row.
+  int64_t ofRow = vectors(columns) * DigitProductEmitter::sumsOfRow(narrow);
+  return std::clamp<int64_t>(target.registers() * 3 / 4 / ofRow, 1, most);
 }

@@ -67,6 +67,9 @@ struct Contraction {
   mlir::Value stored() const {
     return narrow ? mlir::Value(narrow.getValues()) : rhs();
   }
+  /// Whether rows are split into bytes, which a unit multiplies with those of a
+  /// narrow right side.
+  bool splitsRows() const { return narrow && narrow.getDepth() > 1; }
   /// Whether `operand` lies in memory in the type of the factors.
   bool isStored(mlir::Value operand) const;
   /// Whether rows are read where they lie, as far as types and padding go.

@@ -88,26 +88,31 @@ ContractionEmitter::partsOfDepth(const SumBlock &block,
   return parts;
 }
 
-SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value k,
-                                                   int64_t vectors) {
+Value ContractionEmitter::narrowGroupOf(Value k) const {
   DequantizeOp narrow = contraction.narrow;
-  int64_t depth = narrow.getResult().getType().getDimSize(1);
-  int64_t groups = depth / narrow.getGroup();
-  Value line = math.mul(panel.number, groups);
-  if (groups > 1)
-    line = math.add(line, math.div(k, narrow.getGroup()));
+  int64_t group = narrow.getGroup();
+  bool isOnly = narrow.getResult().getType().getDimSize(1) == group;
+  return isOnly ? math.constant(0) : math.div(k, group);
+}
+
+SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value group,
+                                                   int64_t vectors, Type type) {
+  int64_t groups = cast<RankedTensorType>(tensor.getType()).getDimSize(1);
+  Value line = math.add(math.mul(panel.number, groups), group);
   Value memory = math.flatten(memoryOf(tensor));
   Type element = cast<MemRefType>(memory.getType()).getElementType();
-  auto type = VectorType::get({lanes}, sumType);
+  auto wide = VectorType::get({lanes}, type);
   SmallVector<Value> values;
   for (int64_t v = 0; v < vectors; ++v) {
     Value loaded = vector::LoadOp::create(
         b, loc, VectorType::get({lanes}, element), memory,
         math.add(math.mul(line, columns), v * lanes));
-    if (isa<IntegerType>(element))
-      loaded = arith::UIToFPOp::create(b, loc, type, loaded);
-    else if (element != sumType)
-      loaded = arith::ExtFOp::create(b, loc, type, loaded);
+    if (isa<IntegerType>(type))
+      loaded = arith::ExtUIOp::create(b, loc, wide, loaded);
+    else if (isa<IntegerType>(element))
+      loaded = arith::UIToFPOp::create(b, loc, wide, loaded);
+    else if (element != type)
+      loaded = arith::ExtFOp::create(b, loc, wide, loaded);
     values.push_back(loaded);
   }
   return values;
@@ -136,12 +141,13 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
       next.begin = math.add(next.begin, math.mul(first, ahead.stride));
     DequantizeOp narrow = contraction.narrow;
     if (narrow && narrow.getZero())
-      panel.zeros = loadOfGroup(narrow.getZero(), first, block.vectors);
+      panel.zeros = loadOfGroup(narrow.getZero(), narrowGroupOf(first),
+                                block.vectors, sumType);
     SmallVector<Value> products =
         emitMicroKernel(b, loc, block, memory, row, panel, part, next);
     if (narrow && narrow.getScale()) {
-      SmallVector<Value> scales =
-          loadOfGroup(narrow.getScale(), first, block.vectors);
+      SmallVector<Value> scales = loadOfGroup(
+          narrow.getScale(), narrowGroupOf(first), block.vectors, sumType);
       for (auto [index, product] : llvm::enumerate(products))
         product = arith::MulFOp::create(b, loc, product,
                                         scales[index % block.vectors]);

@@ -55,12 +55,18 @@ static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
 
 /// The form of panels that `narrow` widens in registers.
 static FailureOr<PanelForm> narrowFormOf(Operation *op, DequantizeOp narrow,
-                                         Type sumType, DotUnit unit) {
+                                         Type sumType, DotUnit unit,
+                                         const CpuTarget &target) {
   if (unit != DotUnit::MultiplyAdd || !sumType.isF32())
     return op->emitError()
            << "the constant operand is stored in "
            << getElementTypeOrSelf(narrow.getValues())
            << ", which code for f32 sums of f32 factors widens, and no other";
+  if (narrow.getDepth() > 1 && !target.hasDotInt8())
+    return op->emitError() << "the constant operand is stored for units that "
+                              "multiply "
+                           << narrow.getDepth() << " bytes at once, which '"
+                           << target.name() << "' lacks";
   if (!narrow.getScale())
     return PanelForm::Widened;
   return narrow.getNibbles() ? PanelForm::Nibbles : PanelForm::Integers;
@@ -189,7 +195,7 @@ LogicalResult Contraction::chooseUnit() {
     FailureOr<PanelForm> found =
         panelFormOf(op, packed, right, sumType, unit, target);
     if (succeeded(found) && narrow)
-      found = narrowFormOf(op, narrow, sumType, unit);
+      found = narrowFormOf(op, narrow, sumType, unit, target);
     if (failed(found))
       return failure();
     panelForm = *found;

@@ -29,8 +29,8 @@ struct ContractionKernel;
 /// bytes of scratch memory that they use.
 using ContractionFunction =
     mlir::FailureOr<int64_t>(const ContractionKernel &kernel);
-ContractionFunction emitProduct, emitConvolution, emitDepthwise,
-    emitFilterGradient, emitAttention, emitPacking;
+ContractionFunction emitProduct, emitDigitProduct, emitConvolution,
+    emitDepthwise, emitFilterGradient, emitAttention, emitPacking;
 /// What the loops of this target are made of.
 ElementTarget elementTarget(const CpuTarget &target);
 /// The same of any target with lanes and registers.

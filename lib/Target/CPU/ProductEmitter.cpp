@@ -299,5 +299,7 @@ void ProductEmitter::storePanel(Value block, Value number, int64_t used) {
 }
 
 FailureOr<int64_t> mpc::emitProduct(const ContractionKernel &kernel) {
+  if (kernel.contraction.splitsRows())
+    return emitDigitProduct(kernel);
   return ProductEmitter(kernel).run();
 }

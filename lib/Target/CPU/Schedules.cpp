@@ -160,7 +160,9 @@ void Cut::cutProduct() {
   blocksPerItem = divideCeil(allBlocks, divideCeil(allBlocks, mostBlocks));
   constexpr int64_t kWantedItems = 8;
   packsLeft |= collides && panelsPerItem >= fewestReaders;
-  int64_t fewestPanels = packsLeft ? std::min<int64_t>(panels, 4) : 1;
+  // To split rows takes longer than to copy them.
+  int64_t fewestPanels =
+      packsLeft ? std::min<int64_t>(panels, c.splitsRows() ? 8 : 4) : 1;
   while (items() < kWantedItems && panelsPerItem / 2 >= fewestPanels)
     halve(panelsPerItem);
   while (items() < kWantedItems && blocksPerItem > (packsRight ? 8 : 1))

@@ -30,6 +30,9 @@ using namespace mpc;
 
 /// Smaller constants stay in caches between two products.
 static constexpr int64_t kLeastBytes = 1 << 16;
+/// Rows for which bytes are multiplied as such: a row's five or six digits take
+/// a unit of 64 bytes what widening takes per 16 weights and 0.5 for each row.
+static constexpr int64_t kMostSplitRows = 4;
 
 namespace {
 
@@ -101,11 +104,14 @@ private:
   bool isWanted(Operation *op) const {
     if (mostRows == 0)
       return true;
-    Value result = op->getResult(0);
-    int64_t columns = shapeOf(result).back();
-    return isa<MatmulOp>(op) && columns > 0 &&
-           elementCount(result) / columns <= mostRows &&
+    return isa<MatmulOp>(op) && rowsOf(op) <= mostRows &&
            byteCount(op->getOperand(1).getType()) >= kLeastBytes;
+  }
+
+  /// Rows that meet each of the constant's columns.
+  static int64_t rowsOf(Operation *op) {
+    Value result = op->getResult(0);
+    return elementCount(result) / std::max<int64_t>(shapeOf(result).back(), 1);
   }
 
   void narrow(ContractionOpInterface op) {
@@ -114,8 +120,10 @@ private:
       return;
     auto product = dyn_cast<MatmulOp>(op.getOperation());
     bool isProduct = product != nullptr;
-    // Whose rows are split where they are read.
-    bool inSteps = product && !product.getTransposeLhs();
+    // Whose rows are split where they are read: a unit for bytes takes as long
+    // for each row, while of many rows each takes little beside the widening.
+    bool inSteps =
+        product && !product.getTransposeLhs() && rowsOf(op) <= kMostSplitRows;
     auto [it, isNew] =
         known.try_emplace({constant.getOperation(), isProduct, inSteps});
     if (isNew)

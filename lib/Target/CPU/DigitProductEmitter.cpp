@@ -1,0 +1,334 @@
+//===- DigitProductEmitter.cpp - narrow weights by units for bytes --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DigitProductEmitter.h"
+#include "UnitArithmetic.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Numbers are 3 digits at least. The others of weights of 4 bits are 2, since
+/// the unit takes longer than their bytes: numbers down to 2^-14 of the largest
+/// of a segment are integers then, else down to 2^-21.
+static int64_t fineDigits(DequantizeOp narrow) {
+  return narrow.getNibbles() ? 2 : 3;
+}
+
+/// Bytes of a panel that are asked for before they are multiplied: what memory
+/// takes to come, across the pages that processors fetch ahead within.
+static constexpr int64_t kAhead = 4096;
+
+/// Positions of a segment: the most that divide a group, in whole vectors. The
+/// sums of digits of so many are integers that f32 has, and are joined seldom.
+static int64_t segmentOf(DequantizeOp narrow) {
+  constexpr int64_t kMost = 256, kVector = 16;
+  int64_t group = narrow.getGroup(), length = std::min(group, kMost);
+  length -= length % kVector;
+  while (group % length)
+    length -= kVector;
+  return length;
+}
+
+int64_t DigitProductEmitter::sumsOfRow(DequantizeOp narrow) {
+  return 3 + fineDigits(narrow);
+}
+
+DigitProductEmitter::DigitProductEmitter(const ContractionKernel &kernel)
+    : ContractionEmitter(kernel), shape(contraction.product),
+      narrow(contraction.narrow), length(segmentOf(narrow)),
+      segments(shape.depth / length),
+      loaded(narrow.getDepth() * (narrow.getNibbles() ? 2 : 1)),
+      digits{3, fineDigits(narrow)},
+      words(VectorType::get({lanes}, b.getI32Type())),
+      numbers(VectorType::get({lanes}, b.getF32Type())),
+      split(shape.m, blocks.getRows()),
+      blocksPerItem(perItem(blocks.getBlocksPerItem(), split.blocks)),
+      rowGroups(llvm::divideCeil(split.blocks, blocksPerItem)) {}
+
+void DigitProductEmitter::prepare() {
+  items = rowGroups * panelGroups;
+  cyclesPerItem = cyclesOf(2.0 * shape.m * panels * columns * shape.depth);
+  int64_t rows = split.largest();
+  rowNumbers = area(rows * shape.depth, sumType);
+  for (int i : {0, 1}) {
+    rowDigits[i] = area(rows * shape.depth, b.getI32Type());
+    offsets[i] = area(rows * segments * kWords, b.getI32Type());
+  }
+  steps = area(rows * segments, sumType);
+  inexact = area(rows * segments, b.getI32Type());
+  panel.memory = inPlace(contraction.stored(), contraction.panelType());
+  prepareSums(rows * columns, 1);
+}
+
+void DigitProductEmitter::emitItem(Value item) {
+  SmallVector<Value> position =
+      math.delinearize(item, {panelGroups, rowGroups});
+  Range itemPanels = groupOf(position[0], panelsPerItem, panels);
+  Range itemBlocks = groupOf(position[1], blocksPerItem, split.blocks);
+  math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
+    BlockRows rows(math, split, block);
+    math.loop(math.constant(0), rows.count(), 1, [&](Value local) {
+      splitRow(math.add(rows.first(), local), local);
+    });
+    math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
+      withColumns(number,
+                  [&](int64_t used) { storePanel(block, number, used); });
+    });
+  });
+}
+
+void DigitProductEmitter::storePanel(Value block, Value number, int64_t used) {
+  BlockRows blockRows(math, split, block);
+  int64_t vectors = llvm::divideCeil(used, lanes);
+  panel.number = number;
+  blockRows.with([&](int64_t rows) {
+    Values totals(rows * vectors, this->number(0));
+    totals = carry(segments, 1, totals, [&](Value segment, ValueRange before) {
+      return multiplySegment(segment, rows, vectors, before);
+    });
+    mpc::storeSums(b, loc, blockOf(SmallVector<int64_t>(rows, 0), vectors),
+                   totals, sumsOfTile(), columns, math.constant(0));
+  });
+  auto indices = [&](Value r) {
+    return math.delinearize(math.add(blockRows.first(), r), shape.rowShape);
+  };
+  auto result = cast<RankedTensorType>(contraction.op->getResult(0).getType());
+  storeSums(math.constant(0), blockRows.count(), indices, result.getRank() - 1,
+            math.mul(number, columns), used);
+}
+
+//===----------------------------------------------------------------------===//
+// Segments
+//===----------------------------------------------------------------------===//
+
+DigitProductEmitter::Values
+DigitProductEmitter::multiplySegment(Value segment, int64_t rows,
+                                     int64_t vectors, ValueRange totals) {
+  Value group = narrowGroupOf(math.mul(segment, length));
+  Values zeros;
+  if (narrow.getZero())
+    zeros = loadOfGroup(narrow.getZero(), group, vectors, b.getI32Type());
+  Value isOff;
+  for (int64_t r = 0; r < rows; ++r) {
+    Value flag = memref::LoadOp::create(b, loc, inexact,
+                                        math.add(segment, r * segments));
+    isOff = isOff ? Value(arith::OrIOp::create(b, loc, isOff, flag)) : flag;
+  }
+  Value isExact = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::eq, isOff,
+      arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)));
+  auto branch = scf::IfOp::create(
+      b, loc, SmallVector<Type>(rows * vectors, numbers), isExact,
+      /*withElseRegion=*/true);
+  for (bool exact : {true, false}) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(exact ? branch.thenBlock() : branch.elseBlock());
+    scf::YieldOp::create(b, loc,
+                         exact
+                             ? multiplyDigits(segment, rows, vectors, zeros)
+                             : multiplyNumbers(segment, rows, vectors, zeros));
+  }
+  Values scales = loadOfGroup(narrow.getScale(), group, vectors, sumType);
+  Values sums;
+  for (auto [i, product] : llvm::enumerate(branch.getResults()))
+    sums.push_back(
+        math::FmaOp::create(b, loc, product, scales[i % vectors], totals[i]));
+  return sums;
+}
+
+DigitProductEmitter::Values
+DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
+                                    int64_t vectors, ValueRange zeros) {
+  Values sums;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t v = 0; v < vectors; ++v)
+      for (int i : {0, 1})
+        for (int64_t d = 0; d < digits[i]; ++d) {
+          Value place = math.add(segment, r * segments);
+          Value sum = splat(memref::LoadOp::create(
+              b, loc, offsets[i], math.add(math.mul(place, kWords), d)));
+          if (!zeros.empty())
+            sum = arith::MulIOp::create(b, loc, sum, zeros[v]);
+          sums.push_back(sum);
+        }
+
+  // More code only takes long to compile.
+  constexpr int64_t kMostUnrolled = 16;
+  int64_t all = digits[0] + digits[1];
+  sums = carryLoads(
+      segment, kMostUnrolled / (rows * vectors), sums,
+      [&](Value load, ValueRange before) {
+        Values next(before);
+        for (auto [half, ofVectors] : llvm::enumerate(loadWords(load, vectors)))
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t d = 0; d < all; ++d) {
+              bool isFine = d >= digits[0];
+              Value at = math.add(math.mul(load, loaded),
+                                  r * shape.depth + int64_t(half) * kWords +
+                                      (isFine ? d - digits[0] : d));
+              Value digit =
+                  splat(memref::LoadOp::create(b, loc, rowDigits[isFine], at));
+              for (int64_t v = 0; v < vectors; ++v) {
+                Value &sum = next[(r * vectors + v) * all + d];
+                sum = addDotBytes(sum, ofVectors[v], digit);
+              }
+            }
+        return next;
+      });
+
+  Values products;
+  Value finer = number(digits[1] == 3 ? 0x1p-22f : 0x1p-15f);
+  for (int64_t i = 0; i < rows * vectors; ++i) {
+    ValueRange own = ValueRange(sums).slice(i * all, all);
+    Value coarse = numberOf(own.take_front(digits[0])),
+          fine = numberOf(own.drop_front(digits[0]));
+    Value step = splat(memref::LoadOp::create(
+        b, loc, steps, math.add(segment, i / vectors * segments)));
+    products.push_back(arith::MulFOp::create(
+        b, loc, math::FmaOp::create(b, loc, fine, finer, coarse), step));
+  }
+  return products;
+}
+
+DigitProductEmitter::Values
+DigitProductEmitter::multiplyNumbers(Value segment, int64_t rows,
+                                     int64_t vectors, ValueRange zeros) {
+  Values sums(rows * vectors, number(0));
+  return carryLoads(segment, 1, sums, [&](Value load, ValueRange before) {
+    Values next(before);
+    for (auto [half, ofVectors] : llvm::enumerate(loadWords(load, vectors)))
+      for (int64_t k = 0; k < kWords; ++k) {
+        Values weights;
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value byte =
+              arith::ShRUIOp::create(b, loc, ofVectors[v], word(8 * k));
+          byte = arith::AndIOp::create(b, loc, byte, word(0xff));
+          Value zero = zeros.empty() ? word(narrow.getCommonZero()) : zeros[v];
+          byte = arith::SubIOp::create(b, loc, byte, zero);
+          weights.push_back(arith::SIToFPOp::create(b, loc, numbers, byte));
+        }
+        for (int64_t r = 0; r < rows; ++r) {
+          Value at = math.add(math.mul(load, loaded),
+                              r * shape.depth + int64_t(half) * kWords + k);
+          Value factor = splat(memref::LoadOp::create(b, loc, rowNumbers, at));
+          for (int64_t v = 0; v < vectors; ++v) {
+            Value &sum = next[r * vectors + v];
+            sum = math::FmaOp::create(b, loc, factor, weights[v], sum);
+          }
+        }
+      }
+    return next;
+  });
+}
+
+DigitProductEmitter::Values DigitProductEmitter::carryLoads(Value segment,
+                                                            int64_t together,
+                                                            ValueRange sums,
+                                                            Body body) {
+  int64_t loads = length / loaded;
+  int64_t unroll = std::clamp<int64_t>(together, 1, loads);
+  while (loads % unroll)
+    --unroll;
+  Value first = math.mul(segment, loads);
+  return carry(loads, unroll, sums, [&](Value load, ValueRange before) {
+    Values values(before);
+    for (int64_t i = 0; i < unroll; ++i)
+      values = body(math.add(math.add(first, load), i), values);
+    return values;
+  });
+}
+
+SmallVector<DigitProductEmitter::Values>
+DigitProductEmitter::loadWords(Value load, int64_t vectors) {
+  Value line = math.add(math.mul(panel.number, shape.depth / loaded), load);
+  int64_t depth = narrow.getDepth();
+  auto bytes = VectorType::get({4 * lanes}, b.getI8Type());
+  SmallVector<Values> halves(loaded / depth);
+  for (int64_t v = 0; v < vectors; ++v) {
+    Value at = math.add(math.mul(line, depth * columns), depth * v * lanes);
+    fetch(panel.memory, math.add(at, kAhead), 4 * lanes);
+    Value packed = vector::LoadOp::create(b, loc, bytes, panel.memory, at);
+    packed = vector::BitCastOp::create(b, loc, words, packed);
+    if (!narrow.getNibbles()) {
+      halves.front().push_back(packed);
+      continue;
+    }
+    Value low = word(0x0f0f0f0f);
+    halves[0].push_back(arith::AndIOp::create(b, loc, packed, low));
+    Value upper = arith::ShRUIOp::create(b, loc, packed, word(4));
+    halves[1].push_back(arith::AndIOp::create(b, loc, upper, low));
+  }
+  return halves;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value DigitProductEmitter::numberOf(ValueRange sums) {
+  Value whole;
+  for (Value sum : llvm::reverse(sums)) {
+    Value digit = arith::SIToFPOp::create(b, loc, numbers, sum);
+    whole = whole
+                ? Value(math::FmaOp::create(b, loc, whole, number(256), digit))
+                : digit;
+  }
+  return whole;
+}
+
+Value DigitProductEmitter::addDotBytes(Value sum, Value bytes, Value split) {
+  if (contraction.target.emulatesUnits())
+    return addDots(b, loc, bytes, split, sum, 8,
+                   {/*rows=*/false, /*columns=*/true});
+  auto type = VectorType::get({4 * lanes}, b.getI8Type());
+  return LLVM::CallIntrinsicOp::create(
+             b, loc, words,
+             b.getStringAttr(lanes == 16 ? "llvm.x86.avx512.vpdpbusd.512"
+                                         : "llvm.x86.avx512.vpdpbusd.256"),
+             ValueRange{sum, vector::BitCastOp::create(b, loc, type, bytes),
+                        vector::BitCastOp::create(b, loc, type, split)})
+      .getResult(0);
+}
+
+Value DigitProductEmitter::splat(Value scalar) {
+  return vector::BroadcastOp::create(
+      b, loc, VectorType::get({lanes}, scalar.getType()), scalar);
+}
+
+Value DigitProductEmitter::word(int64_t value) {
+  return arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(words, b.getI32IntegerAttr(int32_t(value))));
+}
+
+Value DigitProductEmitter::number(float value) {
+  return arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(numbers, b.getF32FloatAttr(value)));
+}
+
+DigitProductEmitter::Values DigitProductEmitter::carry(int64_t extent,
+                                                       int64_t step,
+                                                       ValueRange values,
+                                                       Body body) {
+  if (extent == step)
+    return body(math.constant(0), values);
+  auto loop =
+      scf::ForOp::create(b, loc, math.constant(0), math.constant(extent),
+                         math.constant(step), values);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  scf::YieldOp::create(b, loc,
+                       body(loop.getInductionVar(), loop.getRegionIterArgs()));
+  return Values(loop.getResults());
+}
+
+FailureOr<int64_t> mpc::emitDigitProduct(const ContractionKernel &kernel) {
+  return DigitProductEmitter(kernel).run();
+}

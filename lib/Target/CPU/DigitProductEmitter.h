@@ -1,0 +1,110 @@
+//===- DigitProductEmitter.h - narrow weights by units for bytes -*- C++
+//-*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Private to this folder. f32 rows times weights of 8 or 4 bits, whose widening
+// would take longer than memory does. The numbers of a segment of a row become
+// integers, multiples of one power of two, whose bytes, the digits, a unit for
+// bytes multiplies with the weights as they are. Sums over a segment are exact;
+// each goes into the f32 sum by one multiply-add.
+//
+// A segment whose numbers are no such integers, since they lie too far apart or
+// are none, is widened and multiplied in f32: what a product gives does not
+// hang on what stands beside a number.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_CPU_DIGITPRODUCTEMITTER_H
+#define MPC_LIB_TARGET_CPU_DIGITPRODUCTEMITTER_H
+
+#include "ContractionEmitter.h"
+
+namespace mpc {
+
+class DigitProductEmitter : public ContractionEmitter {
+public:
+  explicit DigitProductEmitter(const ContractionKernel &kernel);
+
+  void prepare() override;
+  void emitItem(mlir::Value item) override;
+
+  /// Sums that a row has for each vector of columns.
+  static int64_t sumsOfRow(DequantizeOp narrow);
+
+private:
+  /// Words per four positions of a row: the digits, and what is not read.
+  static constexpr int64_t kWords = 4;
+  using Values = llvm::SmallVector<mlir::Value>;
+  using Body = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
+
+  //===--------------------------------------------------------------------===//
+  // Rows (DigitRows.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// Fills the memory of row `local` of a block, which is `row` of all.
+  void splitRow(mlir::Value row, mlir::Value local);
+  void splitSegment(mlir::Value local, mlir::Value segment);
+  /// The power of two that numbers from `first` of their memory on are
+  /// multiplied with to be at most 2^22, and its inverse.
+  std::pair<mlir::Value, mlir::Value> stepOf(mlir::Value first);
+  /// The integer of lanes, rounded, as its bits and as a number.
+  std::pair<mlir::Value, mlir::Value> rounded(mlir::Value values);
+  /// The words of digits of integers.
+  mlir::Value digitsOf(mlir::Value integers);
+  /// Stores at `memory[at]` what the sums of each digit begin with so that the
+  /// zero point is taken off, given those of digits in all lanes.
+  void storeOffsets(mlir::Value sums, mlir::Value memory, mlir::Value at);
+
+  //===--------------------------------------------------------------------===//
+  // Panels
+  //===--------------------------------------------------------------------===//
+
+  void storePanel(mlir::Value block, mlir::Value number, int64_t used);
+  /// Adds the products of a segment to sums of `[row][vector]`.
+  Values multiplySegment(mlir::Value segment, int64_t rows, int64_t vectors,
+                         mlir::ValueRange totals);
+  /// The products of integers and of numbers with weights without their scale,
+  /// of `[row][vector]`, where the zero points of vectors are `zeros`, if there
+  /// are more than one.
+  Values multiplyDigits(mlir::Value segment, int64_t rows, int64_t vectors,
+                        mlir::ValueRange zeros);
+  Values multiplyNumbers(mlir::Value segment, int64_t rows, int64_t vectors,
+                         mlir::ValueRange zeros);
+  /// Carries `sums` through a segment's loads of the panel, some at a time.
+  Values carryLoads(mlir::Value segment, int64_t together,
+                    mlir::ValueRange sums, Body body);
+  /// The words of a load, with four positions each: `[word][vector]`.
+  llvm::SmallVector<Values> loadWords(mlir::Value load, int64_t vectors);
+  /// The number that sums of digits, the lowest first, are.
+  mlir::Value numberOf(mlir::ValueRange sums);
+
+  mlir::Value addDotBytes(mlir::Value sum, mlir::Value bytes,
+                          mlir::Value digits);
+  mlir::Value splat(mlir::Value scalar);
+  mlir::Value word(int64_t value);
+  mlir::Value number(float value);
+  /// Runs `body` on values that a loop over [0, extent) in steps carries.
+  Values carry(int64_t extent, int64_t step, mlir::ValueRange values,
+               Body body);
+
+  const ProductShape &shape;
+  DequantizeOp narrow;
+  /// Positions that share a step, how many such, and those that a load of a
+  /// panel's bytes has of each column.
+  int64_t length, segments, loaded;
+  /// Digits of the first and of the second integer of a number.
+  int64_t digits[2];
+  mlir::VectorType words, numbers;
+  RowSplit split;
+  int64_t blocksPerItem, rowGroups;
+  /// Of the rows of a block: the numbers, `[row][depth]`; words of digits
+  /// `[integer][row][depth / 4][kWords]`, what sums begin with,
+  /// `[integer][row][segment][kWords]`; the step and whether the integers are
+  /// not the numbers, `[row][segment]`.
+  mlir::Value rowNumbers, rowDigits[2], offsets[2], steps, inexact;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_CPU_DIGITPRODUCTEMITTER_H

@@ -1,0 +1,160 @@
+//===- DigitRows.cpp - rows of f32 as bytes of integers -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A number x of a segment whose largest has the exponent e is, as a multiple of
+// the step 2^(e - 21), q + r: the integer next to it and what is left, at most
+// a half. r is in turn the next multiple of 2^-15 or 2^-22. All three are
+// exact in f32; where nothing is left of any number, its integers are it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DigitProductEmitter.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// The largest integer is at most 2^22, so that added to `kNoFraction`, where
+/// f32 numbers are integers, it and its opposite stay between powers of two.
+static constexpr int kLargestBits = 22;
+static constexpr float kNoFraction = 0x1.8p23f;
+/// Exponents of f32 with their bias: of 1, of the largest finite numbers, and
+/// of those whose step is the least normal number.
+static constexpr int kBias = 127, kMostExponent = 254,
+                     kLeastExponent = kLargestBits;
+
+void DigitProductEmitter::splitRow(Value row, Value local) {
+  SmallVector<Value> leading = math.delinearize(row, shape.rowShape);
+  Value begin = math.mul(local, shape.depth);
+  math.loop(math.constant(0), math.constant(shape.depth), lanes, [&](Value k) {
+    SmallVector<Value> at = leading;
+    at.push_back(k);
+    vector::StoreOp::create(b, loc, load(contraction.lhs(), at, lanes),
+                            rowNumbers, math.add(begin, k));
+  });
+  math.loop(math.constant(0), math.constant(segments), 1,
+            [&](Value segment) { splitSegment(local, segment); });
+}
+
+std::pair<Value, Value> DigitProductEmitter::stepOf(Value first) {
+  // Magnitudes are ordered as their bits are.
+  Value largest =
+      carry(length, lanes, word(0), [&](Value k, ValueRange before) {
+        Value values = vector::LoadOp::create(b, loc, numbers, rowNumbers,
+                                              math.add(first, k));
+        Value bits = arith::BitcastOp::create(b, loc, words, values);
+        bits = arith::AndIOp::create(b, loc, bits, word(0x7fffffff));
+        return Values{arith::MaxUIOp::create(b, loc, before.front(), bits)};
+      }).front();
+  Value bits = vector::ReductionOp::create(b, loc, vector::CombiningKind::MAXUI,
+                                           largest);
+  auto integer = [&](int value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+  };
+  constexpr int kMantissaBits = 23;
+  Value exponent = arith::ShRUIOp::create(b, loc, bits, integer(kMantissaBits));
+  // Infinities and NaN are found not to be integers, as are numbers far below
+  // the least step.
+  exponent = arith::MaxUIOp::create(b, loc, exponent, integer(kLeastExponent));
+  exponent = arith::MinUIOp::create(b, loc, exponent, integer(kMostExponent));
+  auto powerOf = [&](Value biased) -> Value {
+    biased = arith::ShLIOp::create(b, loc, biased, integer(kMantissaBits));
+    return arith::BitcastOp::create(b, loc, sumType, biased);
+  };
+  constexpr int kDown = kLargestBits - 1;
+  Value step = arith::SubIOp::create(b, loc, exponent, integer(kDown));
+  Value perStep =
+      arith::SubIOp::create(b, loc, integer(2 * kBias + kDown), exponent);
+  return {powerOf(step), powerOf(perStep)};
+}
+
+std::pair<Value, Value> DigitProductEmitter::rounded(Value values) {
+  Value noFraction = number(kNoFraction);
+  Value shifted = arith::AddFOp::create(b, loc, values, noFraction);
+  Value bits = arith::SubIOp::create(
+      b, loc, arith::BitcastOp::create(b, loc, words, shifted),
+      word(llvm::bit_cast<int32_t>(kNoFraction)));
+  return {bits, arith::SubFOp::create(b, loc, shifted, noFraction)};
+}
+
+Value DigitProductEmitter::digitsOf(Value integers) {
+  // Half of a byte's range added to each and taken off again gives them signs.
+  Value bias = word(0x808080);
+  Value biased = arith::AddIOp::create(b, loc, integers, bias);
+  biased = arith::XOrIOp::create(b, loc, biased, bias);
+  // Bytes of equal weight of four positions go into a word.
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < 4 * lanes; ++i)
+    order.push_back(i / 16 * 16 + i % 4 * 4 + i / 4 % 4);
+  auto bytes = VectorType::get({4 * lanes}, b.getI8Type());
+  Value joined = vector::BitCastOp::create(b, loc, bytes, biased);
+  joined = vector::ShuffleOp::create(b, loc, joined, joined, order);
+  return vector::BitCastOp::create(b, loc, words, joined);
+}
+
+void DigitProductEmitter::splitSegment(Value local, Value segment) {
+  Value place = math.add(math.mul(local, segments), segment);
+  Value first =
+      math.add(math.mul(local, shape.depth), math.mul(segment, length));
+  auto [step, perStep] = stepOf(first);
+  memref::StoreOp::create(b, loc, step, steps, place);
+  Value down = splat(step), up = splat(perStep);
+  float finer = digits[1] == 3 ? 0x1p22f : 0x1p15f;
+
+  Values sums = carry(
+      length, lanes, {word(0), word(0), word(0)},
+      [&](Value k, ValueRange before) {
+        Value at = math.add(first, k);
+        Value values = vector::LoadOp::create(b, loc, numbers, rowNumbers, at);
+        Value scaled = arith::MulFOp::create(b, loc, values, up);
+        auto [coarse, whole] = rounded(scaled);
+        Value rest = arith::SubFOp::create(b, loc, scaled, whole);
+        rest = arith::MulFOp::create(b, loc, rest, number(finer));
+        auto [fine, wholeRest] = rounded(rest);
+        // A product may have vanished; NaN differs from all.
+        Value isLost = arith::CmpFOp::create(
+            b, loc, arith::CmpFPredicate::UNE,
+            arith::MulFOp::create(b, loc, scaled, down), values);
+        Value isLeft = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
+                                             rest, wholeRest);
+        Value isOff = arith::OrIOp::create(b, loc, isLost, isLeft);
+        Values next = {arith::OrIOp::create(
+            b, loc, before[2], arith::ExtUIOp::create(b, loc, words, isOff))};
+        for (auto [i, integers] : llvm::enumerate(Values{coarse, fine})) {
+          Value split = digitsOf(integers);
+          vector::StoreOp::create(b, loc, split, rowDigits[i], at);
+          next.insert(next.begin() + i,
+                      addDotBytes(before[i], word(0x01010101), split));
+        }
+        return next;
+      });
+  memref::StoreOp::create(
+      b, loc,
+      vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, sums[2]),
+      inexact, place);
+  for (int i : {0, 1})
+    storeOffsets(sums[i], offsets[i], math.mul(place, kWords));
+}
+
+void DigitProductEmitter::storeOffsets(Value sums, Value memory, Value at) {
+  for (int64_t width = lanes; width > kWords; width /= 2) {
+    auto half = [&](int64_t from) -> Value {
+      return vector::ShuffleOp::create(
+          b, loc, sums, sums,
+          llvm::to_vector(llvm::seq<int64_t>(from, from + width / 2)));
+    };
+    Value low = half(0), high = half(width / 2);
+    sums = arith::AddIOp::create(b, loc, low, high);
+  }
+  // Once for all panels where the zero point is one for all.
+  int64_t zero = narrow.getZero() ? 1 : narrow.getCommonZero();
+  auto type = cast<VectorType>(sums.getType());
+  sums = arith::MulIOp::create(
+      b, loc, sums,
+      arith::ConstantOp::create(
+          b, loc,
+          DenseElementsAttr::get(type, b.getI32IntegerAttr(int32_t(-zero)))));
+  vector::StoreOp::create(b, loc, sums, memory, at);
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of narrow weights whose rows are hard to write as integers: one number far above
+all others, numbers of every exponent, subnormal ones, zeros, infinities and NaN.
+
+Usage: digit_rows.py make FOLDER ROWS
+       digit_rows.py judge FOLDER MPC [FLAG ...]
+
+make writes FOLDER/m.mlir, of ROWS rows, and FOLDER/NUMBER.npz for so many cases each. judge
+runs them by MPC with the flags, and holds the results to the bound of f32 sums of any order, |error| <= n u sum |x w|
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), and infinities and NaN to
+those of such sums.
+"""
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+DEPTH = 512
+FORMS = {"bytes": (DEPTH, 256), "nibbles": (64, 16)}
+COLUMNS = 72
+folder = pathlib.Path(sys.argv[2])
+rng = np.random.default_rng(11)
+
+
+def weights(form):
+    """On a grid whose step is a power of two, so that products by integers are exact; whole
+    stretches of zeros."""
+    group, levels = form
+    integers = rng.integers(-levels // 2, levels // 2, (DEPTH, COLUMNS))
+    # The grid is as fine as it looks.
+    integers[::group] = -levels // 2
+    integers[1::group] = levels // 2 - 1
+    integers[2::16, ::3] = 0
+    scales = np.exp2(rng.integers(-9, -4, (DEPTH // group, COLUMNS)))
+    return np.float32(integers * np.repeat(scales, group, axis=0))
+
+
+def cases():
+    normal = lambda: np.float32(rng.normal(size=DEPTH))
+    yield normal()
+    yield np.float32(rng.normal(size=DEPTH) * np.exp2(rng.integers(-40, 40, DEPTH)))
+    for outlier in (1e3, -1e7, 1e20, 1e34):
+        row = normal()
+        row[2] = outlier  # meets weights of 0
+        yield row
+    for scale in (1e-30, 1e-37, 1e-41):
+        yield np.float32(rng.normal(size=DEPTH) * scale)
+    row = np.zeros(DEPTH, np.float32)
+    yield row
+    row = row.copy()
+    row[300] = 1e-45
+    yield row
+    yield np.float32(rng.integers(-8388607, 8388608, DEPTH))
+    yield np.float32(rng.choice([2.0**22, -(2.0**22), 2.0**22 - 0.5, 0.5, -127.5], DEPTH))
+    for special in (np.inf, -np.inf, np.nan):
+        row = normal()
+        row[2] = special
+        yield row
+    row = normal()
+    row[5], row[400] = np.inf, -np.inf
+    yield row
+
+
+if sys.argv[1] == "make":
+    rows = int(sys.argv[3])
+    matrices = {name: weights(form) for name, form in FORMS.items()}
+    np.savez(folder / "weights.npz", **matrices)
+    role = lambda kind, name: f'{{mpc.role = #mpc.role<{kind}>, mpc.name = "{name}"}}'
+    result = f"tensor<{rows}x{COLUMNS}xf32>"
+    outputs = ", ".join(f"{result} {role('output', name)}" for name in FORMS)
+    lines = [f"func.func @main(%x: tensor<{rows}x{DEPTH}xf32> {role('input', 'x')})",
+             f"    -> ({outputs}) {{"]
+    for name in FORMS:
+        lines += [f"  %w_{name} = mpc.constant dense_resource<{name}> : "
+                  f"tensor<{DEPTH}x{COLUMNS}xf32>",
+                  f"  %{name} = mpc.matmul %x, %w_{name} : (tensor<{rows}x{DEPTH}xf32>, "
+                  f"tensor<{DEPTH}x{COLUMNS}xf32>) -> {result}"]
+    lines += [f"  return {', '.join('%' + name for name in FORMS)} : "
+              f"{', '.join([result] * len(FORMS))}", "}", "{-#", "  dialect_resources: {",
+              "    builtin: {"]
+    lines += [",\n".join(f'      {name}: "0x04000000{matrix.tobytes().hex().upper()}"'
+                         for name, matrix in matrices.items()), "    }", "  }", "#-}"]
+    (folder / "m.mlir").write_text("\n".join(lines) + "\n")
+    drawn = list(cases())
+    drawn += [drawn[0]] * (-len(drawn) % rows)
+    for first in range(0, len(drawn), rows):
+        np.savez(folder / f"{first // rows}.npz", x=np.stack(drawn[first:first + rows]))
+else:
+    matrices = np.load(folder / "weights.npz")
+    number = 0
+    while (folder / f"{number}.npz").exists():
+        x = np.float64(np.load(folder / f"{number}.npz")["x"])
+        subprocess.run([sys.argv[3], "run", folder / "m.mlir", "--quiet", "--input",
+                        folder / f"{number}.npz", "--output", folder / "out.npz", *sys.argv[4:]],
+                       check=True, stdout=subprocess.DEVNULL)
+        out = np.load(folder / "out.npz")
+        for name in FORMS:
+            w = np.float64(matrices[name])
+            with np.errstate(invalid="ignore", over="ignore"):
+                expected = np.array([(row[:, None] * w).sum(axis=0) for row in x])
+                bound = DEPTH * 2.0**-24 * (np.abs(x) @ np.abs(w)) + DEPTH * 2.0**-149
+                error = np.abs(np.float64(out[name]) - expected)
+            finite = np.isfinite(expected)
+            if not (error[finite] <= bound[finite]).all():
+                worst = np.nanmax(np.where(finite, error / bound, 0))
+                print(f"file {number}, {name}: {worst:.3g} times the bound")
+            got, wanted = np.float64(out[name])[~finite], expected[~finite]
+            if not np.array_equal(got, wanted, equal_nan=True):
+                print(f"file {number}, {name}: infinities or NaN differ")
+        number += 1
+    print(f"{number} files judged")
