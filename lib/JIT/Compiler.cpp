@@ -333,7 +333,7 @@ void Compiler::setInitialValues(ModuleOp module) {
   }
 }
 
-Type Compiler::narrowType() {
+Type Compiler::cacheType() {
   llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
   if (!policy) {
     // The stage that reads it again says why.
@@ -341,22 +341,20 @@ Type Compiler::narrowType() {
     return {};
   }
   Builder builder(ctx.get());
+  auto narrow = [&](PolicyType type) -> Type {
+    if (type == PolicyType::Float16)
+      return builder.getF16Type();
+    return type == PolicyType::BFloat16 ? Type(builder.getBF16Type()) : Type();
+  };
+  if (std::optional<PolicyType> chosen = policy->getCache())
+    return narrow(*chosen);
   // Whatever keeps attention wide keeps its cache wide.
   bool isOverridden = !options.sets.empty() ||
                       !policy->getOverrides().empty() ||
                       !policy->getLayers().empty();
   for (StringRef kind : {"attention", "matmul"})
     isOverridden |= policy->classOf(kind) != PrecisionClass::Low;
-  if (isOverridden)
-    return {};
-  switch (policy->getCompute()) {
-  case PolicyType::Float16:
-    return builder.getF16Type();
-  case PolicyType::BFloat16:
-    return builder.getBF16Type();
-  default:
-    return {};
-  }
+  return isOverridden ? Type() : narrow(policy->getCompute());
 }
 
 Result<Compiler::Module> Compiler::import(const ModelSource &model) {
@@ -395,7 +393,7 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
        failed(checkImportedMemory(*module, options.maxMemory))))
     return failure(first);
   if (!options.caches.empty() &&
-      failed(placeCaches(entry(*module), options.caches, narrowType())))
+      failed(placeCaches(entry(*module), options.caches, cacheType())))
     return failure(first);
   if (options.training && !options.training->parameters.empty())
     setInitialValues(*module);

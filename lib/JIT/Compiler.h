@@ -110,9 +110,10 @@ private:
   /// Notes the values that the options give for arguments: parameters begin
   /// with them.
   void setInitialValues(mlir::ModuleOp module);
-  /// What the policy computes in where that is a 16-bit type and no override
-  /// may say otherwise; else null.
-  mlir::Type narrowType();
+  /// What the policy keeps caches in, or where it does not say, what it
+  /// computes in unless an override may say otherwise, where that has 16 bits;
+  /// else null.
+  mlir::Type cacheType();
   /// Reads the bytes of an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);

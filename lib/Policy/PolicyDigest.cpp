@@ -28,6 +28,7 @@ std::string Policy::digest() const {
   for (PolicyType type : {compute, store, accumulate, variable, output})
     put(stringify(type));
   put(weights.describe());
+  put(cache ? stringify(*cache) : "");
   put(stringify(algorithm));
   put(stringify(defaultClass));
   out << autocast;

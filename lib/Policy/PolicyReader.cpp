@@ -95,10 +95,10 @@ std::string mpc::joinTypes(ArrayRef<PolicyType> types) {
 
 ArrayRef<StringRef> Policy::fieldNames() {
   static const StringRef names[] = {
-      "$schema", "name",     "description", "extends", "algorithm",
-      "compute", "store",    "variable",    "output",  "accumulate",
-      "weights", "autocast", "default",     "classes", "overrides",
-      "layers",  "system"};
+      "$schema",   "name",   "description", "extends", "algorithm",
+      "compute",   "store",  "variable",    "output",  "accumulate",
+      "weights",   "cache",  "autocast",    "default", "classes",
+      "overrides", "layers", "system"};
   return names;
 }
 
@@ -264,6 +264,12 @@ Error PolicyReader::read(const Json &root) {
     return e;
   if (Error e = readTypes(root))
     return e;
+  if (root.contains("cache")) {
+    PolicyType cache = PolicyType::Float32;
+    if (Error e = readType(root, "cache", kStorable, cache))
+      return e;
+    policy.cache = cache;
+  }
   if (Error e = readBool(root, "autocast", policy.autocast))
     return e;
   if (root.contains("autocast") &&

@@ -51,8 +51,9 @@ enum class RoundingMode {
 struct GrowingCache {
   std::string argument, result;
   int64_t axis = 0;
-  /// Type of the buffer's elements; none: the narrower one of the model's and,
-  /// where no override says otherwise, the type that the policy computes in.
+  /// Type of the buffer's elements; none: the narrower one of the model's and
+  /// the policy's, Policy::getCache() or, where no override says otherwise, the
+  /// type that it computes in.
   std::optional<ElementType> element = {};
 };
 

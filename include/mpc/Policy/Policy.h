@@ -242,6 +242,9 @@ public:
   PolicyType getOutput() const { return output; }
   /// How constants that contractions multiply with are stored.
   const WeightFormat &getWeights() const { return weights; }
+  /// Type in which a decoder's caches are kept; none: that which attention
+  /// computes in. It is float32 or 16 bits wide.
+  std::optional<PolicyType> getCache() const { return cache; }
   /// Whether this policy, or that of a layer, stores weights narrow.
   bool narrowsWeights() const;
   /// Keras: whether a layer casts the values that enter it.
@@ -266,6 +269,7 @@ private:
              accumulate = PolicyType::Float32, variable = PolicyType::Float32,
              output = PolicyType::Float32;
   WeightFormat weights;
+  std::optional<PolicyType> cache;
   PolicyAlgorithm algorithm = PolicyAlgorithm::MinimumCut;
   bool autocast = true;
   PrecisionClass defaultClass = PrecisionClass::High;

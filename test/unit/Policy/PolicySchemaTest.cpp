@@ -58,7 +58,7 @@ TEST(PolicySchemaTest, HasTheTypesOfTheReader) {
   Json defs = schema()["$defs"];
   for (auto [field, definition] :
        {std::pair("compute", "computeType"), std::pair("store", "storedType"),
-        std::pair("variable", "storedType"),
+        std::pair("variable", "storedType"), std::pair("cache", "storedType"),
         std::pair("output", "storedType")}) {
     std::set<std::string> listed = defs[definition]["enum"];
     for (const std::string &name : listed)

@@ -88,4 +88,21 @@ TEST(PolicyWeightsTest, AreInherited) {
   EXPECT_NE(policy->digest(), other->digest());
 }
 
+TEST(PolicyWeightsTest, CachesHaveATypeOfTheirOwn) {
+  Expected<Policy> plain =
+      Policy::parse(R"({"name": "p", "extends": "float32"})", "p.json");
+  ASSERT_TRUE(bool(plain));
+  EXPECT_EQ(plain->getCache(), std::nullopt);
+  Expected<Policy> narrow = Policy::parse(
+      R"({"name": "p", "extends": "float32", "cache": "bf16"})", "p.json");
+  ASSERT_TRUE(bool(narrow));
+  EXPECT_EQ(narrow->getCache(), PolicyType::BFloat16);
+  EXPECT_NE(plain->digest(), narrow->digest());
+  EXPECT_EQ(
+      toString(Policy::parse(R"({"name": "p", "cache": "int8"})", "p.json")
+                   .takeError()),
+      "p.json: cache: unknown type 'int8'; use float32, float16 or "
+      "bfloat16");
+}
+
 } // namespace
