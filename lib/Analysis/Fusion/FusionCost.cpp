@@ -22,8 +22,22 @@ static constexpr double kSomeBandwidth = 1e12;
 /// A contraction's block of results: what a large kernel keeps in registers.
 static constexpr int64_t kBlockRows = 128, kBlockColumns = 256;
 
-/// Columns of a block where rows are few: narrow ones fill the machine.
-static constexpr int64_t kBlockColumnsOfRows = 64;
+/// The same where rows are few: narrow ones fill the machine.
+static constexpr int64_t kLeastRows = 16, kFewColumns = 64;
+
+/// What a block that keeps whole rows has of the right side and of its results,
+/// and what lines of rows take with what lies between them.
+static constexpr int64_t kOtherBytes = 32 * 1024;
+static constexpr double kWithEnds = 1.25;
+
+/// A step along the depth of a product waits for memory, less for the steps
+/// that are on their way behind it. Blocks that share a depth have this many
+/// steps each at least, and meet at the end.
+static constexpr double kStepSeconds = 0.17e-6, kMeetSeconds = 1.4e-6;
+static constexpr int64_t kStepsOfShare = 8;
+/// Bytes of a row that a matrix unit takes in a step, and positions without
+/// one: two of the kernel's own, so that a launch is saved where it is close.
+static constexpr int64_t kStepBytes = 128, kPlainStep = 32;
 
 /// What is read again soon comes from a cache, which is this much faster.
 static constexpr double kCacheSpeed = 3;
@@ -193,17 +207,74 @@ FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
   return saving;
 }
 
+/// Whether a unit multiplies the operands of `product` as they are stored.
+static bool hasUnit(MatmulOp product, const TargetInfo &target) {
+  std::optional<MathType> type = mathTypeOf(product);
+  return type && target.unit(*type);
+}
+
+/// Bytes of an element of the left side in the memory of a block.
+static int64_t bytesInBlock(MatmulOp product, const TargetInfo &target) {
+  return hasUnit(product, target)
+             ? bytesPerElement(getElementTypeOrSelf(product.getLhs()))
+             : int64_t(sizeof(float));
+}
+
+int64_t FusionCost::rowsOfBlock(MatmulOp product) const {
+  int64_t room = target.facts().sharedBytesPerBlock - kOtherBytes;
+  double row = kWithEnds * double(shapeOf(product.getLhs()).back() *
+                                  bytesInBlock(product, target));
+  int64_t rows = kBlockRows;
+  while (rows >= kLeastRows && double(rows) * row > double(room))
+    rows /= 2;
+  return rows >= kLeastRows ? rows : 0;
+}
+
+/// How much longer the steps of a product of `rows` take where a block has
+/// `rowsOfBlock` of them at most and no other shares its depth. What is read
+/// again for further columns is counted in bytes.
+static double secondsOfSteps(MatmulOp product, int64_t rows,
+                             int64_t rowsOfBlock, const TargetInfo &target) {
+  int64_t processors = std::max<int64_t>(target.facts().multiprocessors, 1),
+          step = hasUnit(product, target)
+                     ? kStepBytes / bytesInBlock(product, target)
+                     : kPlainStep,
+          steps = llvm::divideCeil(shapeOf(product.getLhs()).back(), step),
+          columns = shapeOf(product.getResult()).back(),
+          blocks = llvm::divideCeil(rows, kLeastRows) *
+                   llvm::divideCeil(columns, kFewColumns),
+          shares =
+              std::clamp<int64_t>(processors / blocks, 1,
+                                  std::max<int64_t>(steps / kStepsOfShare, 1)),
+          turns =
+              llvm::divideCeil(llvm::divideCeil(rows, rowsOfBlock), processors);
+  // What rows take leaves room for one block at a time.
+  double seconds = double(steps) * kStepSeconds,
+         shared = seconds / double(shares) + (shares > 1 ? kMeetSeconds : 0);
+  return std::max(seconds * double(turns) - shared, 0.0);
+}
+
 /// All blocks that stand side by side read the rows, from the cache but for the
 /// first of them. That they reduce them as well is hidden: the right side is on
-/// its way meanwhile.
+/// its way meanwhile. Where few rows fit, all of the right side is read more
+/// often.
 FusionSaving FusionCost::ofRows(FusionGroup *into, FusionGroup *from) const {
   FusionSaving saving = ofMerge(into, from);
-  int64_t columns = shapeOf(into->anchor->getResult(0)).back();
-  int64_t again = llvm::divideCeil(columns, kBlockColumnsOfRows) - 1;
+  auto product = cast<MatmulOp>(into->anchor);
+  int64_t columns = shapeOf(product.getResult()).back(),
+          rows = elementCount(product.getResult()) / columns,
+          most = std::max(rowsOfBlock(product), kLeastRows);
   int64_t loaded = 0;
   for (auto [input, source] : borderOf(from).inputs)
     loaded += byteCount(input.getType());
-  saving.extraSeconds = double(again * loaded) / (kCacheSpeed * bytesPerSecond);
+  int64_t again = llvm::divideCeil(columns, kFewColumns) - 1,
+          rhsAgain =
+              llvm::divideCeil(rows, most) - llvm::divideCeil(rows, kBlockRows);
+  double bytes =
+      double(again) * double(loaded) +
+      double(rhsAgain) * double(byteCount(product.getRhs().getType()));
+  saving.extraSeconds = bytes / (kCacheSpeed * bytesPerSecond) +
+                        secondsOfSteps(product, rows, most, target);
   saving.seconds -= saving.extraSeconds;
   return saving;
 }

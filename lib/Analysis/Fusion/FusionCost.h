@@ -31,14 +31,16 @@ public:
   /// block of its result makes those that it multiplies.
   FusionSaving ofRows(FusionGroup *into, FusionGroup *from) const;
 
+  /// Whole rows of the left side that a block of `product` has room for, as
+  /// many as a large block has at most; 0: not even those of the smallest.
+  int64_t rowsOfBlock(MatmulOp product) const;
+
   /// What joining them saves where the kernel of `into` then stores elements
   /// that lie apart.
   FusionSaving ofScatter(FusionGroup *into, FusionGroup *from) const;
 
   /// How often a contraction goes over its operand number `index`.
   static double operandPasses(mlir::Operation *contraction, unsigned index);
-
-  const TargetInfo &getTarget() const { return target; }
 
   /// Borders that were walked: the work done.
   int64_t getBorders() const { return made; }

@@ -10,17 +10,11 @@
 
 #include "GroupRules.h"
 #include "mpc/Analysis/Fusion/FusionMovement.h"
-#include "mpc/Analysis/Padding.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;
 using namespace mpc;
-
-/// Rows of the smallest block, and what it has of the right side, of its
-/// results and between lines of rows.
-static constexpr int64_t kLeastRows = 16, kOtherBytes = 32 * 1024;
-static constexpr double kWithEnds = 1.25;
 
 /// Whether every row of the left side meets one matrix, so that rows of all
 /// batches are rows of one product.
@@ -33,22 +27,15 @@ static bool multipliesOneMatrix(MatmulOp product) {
          productOf(result) > 0;
 }
 
-/// Whether a block has room for whole rows of the product's depth.
-static bool fitsRows(MatmulOp product, const TargetInfo &target) {
+/// Whether products of these types have kernels that make rows.
+static bool hasPlainTypes(MatmulOp product) {
   Type element = getElementTypeOrSelf(product.getLhs()),
        result = getElementTypeOrSelf(product.getResult());
   auto isPlain = [](Type type) {
     return type.isF16() || type.isBF16() || type.isF32();
   };
-  if (!isPlain(element) || !isPlain(result) ||
-      product.getAccumulate().value_or(result).isF64())
-    return false;
-  std::optional<MathType> type = mathTypeOf(element);
-  int64_t bytes = type && target.unit(*type) ? bytesPerElement(element)
-                                             : int64_t(sizeof(float));
-  double rows = double(kLeastRows * shapeOf(product.getLhs()).back() * bytes);
-  return rows * kWithEnds + double(kOtherBytes) <=
-         double(target.facts().sharedBytesPerBlock);
+  return isPlain(element) && isPlain(result) &&
+         !product.getAccumulate().value_or(result).isF64();
 }
 
 /// Whether the group is one norm along the last dimension, with elementwise ops
@@ -104,7 +91,8 @@ void GroupRules::addOperandNorms(FusionGroup *group, FusionGroup *only,
     source = graph.groupOf(behind);
   if (!source || source == group || (only && only != source) ||
       !isNormOfRows(source) || !readsAsRows(graph, product, source) ||
-      isFull(group, source) || !fitsRows(product, cost.getTarget()))
+      isFull(group, source) || !hasPlainTypes(product) ||
+      cost.rowsOfBlock(product) == 0)
     return;
   candidates.push_back({FusionStep::OperandNorm, group, source, operand,
                         cost.ofRows(group, source)});

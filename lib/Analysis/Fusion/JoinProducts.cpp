@@ -50,6 +50,11 @@ bool KernelJoiner::takesSum(MatmulOp product, ReduceSumOp sum) const {
   if (!part || group->anchor != product || group->isJoint ||
       isFull(group, graph.groupOf(sum.getOperation())))
     return false;
+  // What makes rows in front has no sums.
+  if (llvm::any_of(group->ops, [](Operation *member) {
+        return member->hasTrait<MapsRows>();
+      }))
+    return false;
   // One operand's sums are kept.
   bool sumsOther = llvm::any_of(group->ops, [&](Operation *member) {
     auto other = dyn_cast<ReduceSumOp>(member);

@@ -155,3 +155,17 @@ func.func @product_after_sum(%x: tensor<4096x768xf32>, %g: tensor<4096x768xf32>)
   %w = mpc.matmul %y, %g transpose_lhs : (tensor<4096x768xf32>, tensor<4096x768xf32>) -> tensor<768x768xf32>
   return %w : tensor<768x768xf32>
 }
+
+// A product that makes the rows of a norm has no sums.
+// CHECK-LABEL: func.func @normed_rows
+// CHECK: mpc.fusion kind(contraction)
+// CHECK: mpc.rms_norm
+// CHECK: mpc.matmul
+// CHECK: mpc.fusion kind(reduce)
+// CHECK: return
+func.func @normed_rows(%x: tensor<16x64xf32>, %s: tensor<64xf32>, %w: tensor<64x32xf32>) -> (tensor<16x32xf32>, tensor<32xf32>) {
+  %0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (tensor<16x64xf32>, tensor<64xf32>) -> tensor<16x64xf32>
+  %1 = mpc.matmul %0, %w : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>
+  %2 = mpc.reduce_sum %w axes([0]) : tensor<64x32xf32> -> tensor<32xf32>
+  return %1, %2 : tensor<16x32xf32>, tensor<32xf32>
+}

@@ -125,17 +125,19 @@ TEST_F(GroupOpsTest, AnOperandInWiderTypeIsLoadedByEachBlockOfColumns) {
 }
 
 TEST_F(GroupOpsTest, RowsAreReadAgainByBlocksSideBySide) {
-  auto saved = [&](const TargetInfo &target, int64_t rows, int64_t columns) {
-    std::string m = std::to_string(rows), n = std::to_string(columns),
-                x = "tensor<" + m + "x512xf32>";
+  auto saved = [&](const TargetInfo &target, int64_t rows, int64_t columns,
+                   int64_t depth = 512, const std::string &type = "f32") {
+    std::string n = std::to_string(columns), k = std::to_string(depth),
+                m = "tensor<" + std::to_string(rows) + "x",
+                x = m + k + "x" + type + ">",
+                s = "tensor<" + k + "x" + type + ">",
+                w = "tensor<" + k + "x" + n + "x" + type + ">",
+                y = m + n + "xf32>";
     OwningOpRef<ModuleOp> module = parse(
-        "func.func @main(%x: " + x + ", %s: tensor<512xf32>, %w: tensor<512x" +
-        n + "xf32>) -> tensor<" + m + "x" + n +
-        "xf32> {\n"
-        "%0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (" +
-        x + ", tensor<512xf32>) -> " + x + "\n%1 = mpc.matmul %0, %w : (" + x +
-        ", tensor<512x" + n + "xf32>) -> tensor<" + m + "x" + n +
-        "xf32>\nreturn %1 : tensor<" + m + "x" + n + "xf32>\n}");
+        "func.func @main(%x: " + x + ", %s: " + s + ", %w: " + w + ") -> " + y +
+        " {\n%0 = mpc.rms_norm %x, %s axis(1) epsilon(1.0e-6) : (" + x + ", " +
+        s + ") -> " + x + "\n%1 = mpc.matmul %0, %w : (" + x + ", " + w +
+        ") -> " + y + "\nreturn %1 : " + y + "\n}");
     Block &block = blockOf(*module);
     FusionGraph graph(block);
     groupOps(graph, block, target);
@@ -149,17 +151,29 @@ TEST_F(GroupOpsTest, RowsAreReadAgainByBlocksSideBySide) {
     EXPECT_EQ(isTaken, target.isGpu() && saving.seconds >= 0);
     return saving;
   };
+  auto seconds = [&](double bytes) {
+    return bytes / (3 * gpu.bytesPerSecond());
+  };
   // One block of columns reads the rows once, as the norm's kernel did.
-  FusionSaving one = saved(gpu, 128, 64);
+  FusionSaving one = saved(gpu, 32, 64);
   EXPECT_EQ(one.extraSeconds, 0);
   EXPECT_EQ(one.launches, 1);
-  EXPECT_EQ(one.bytes, 2 * 128 * 512 * 4);
+  EXPECT_EQ(one.bytes, 2 * 32 * 512 * 4);
   // Others read them from the cache.
-  FusionSaving three = saved(gpu, 128, 192);
-  EXPECT_DOUBLE_EQ(three.extraSeconds,
-                   2. * (128 * 512 + 512) * 4 / (3 * gpu.bytesPerSecond()));
+  EXPECT_DOUBLE_EQ(saved(gpu, 32, 192).extraSeconds,
+                   seconds(2. * (32 * 512 + 512) * 4));
+  // A block has room for 32 such rows: four of them read the right side.
+  EXPECT_DOUBLE_EQ(saved(gpu, 128, 64).extraSeconds,
+                   seconds(3. * 512 * 64 * 4));
   EXPECT_GT(saved(gpu, 1, 32768).seconds, 0);
   EXPECT_LT(saved(gpu, 4096, 2048).seconds, 0);
+  EXPECT_GT(saved(gpu, 8192, 256, 256, "bf16").seconds, 0);
+  EXPECT_LT(saved(gpu, 8192, 256, 2048, "bf16").seconds, 0);
+  // Few blocks would share a long depth, where none makes rows of it.
+  EXPECT_GT(saved(gpu, 1, 64, 1024, "bf16").seconds, 0);
+  EXPECT_LT(saved(gpu, 1, 64, 2048, "bf16").seconds, 0);
+  EXPECT_GT(saved(gpu, 1, 8192, 2048, "bf16").seconds, 0);
+  EXPECT_LT(saved(gpu, 1, 64, 1024).seconds, 0);
   // A CPU has no kernels that make rows for a product.
   saved(cpu, 1, 64);
 }
