@@ -53,6 +53,10 @@ struct Schedule {
   int64_t operator[](llvm::StringRef name) const {
     return parameters.at(name.str());
   }
+  /// Whether blocks wait for each other (CudaKernelInfo): among the parameters
+  /// only where they do.
+  static constexpr const char *kCooperative = "cooperative";
+  bool isCooperative() const { return parameters.count(kCooperative); }
 };
 
 /// The body of a GPU kernel while it is written.
