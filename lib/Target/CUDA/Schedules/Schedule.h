@@ -165,6 +165,8 @@ std::unique_ptr<KernelFamily> createConvolutionFamily();
 std::unique_ptr<KernelFamily> createAttentionFamily();
 /// Its gradient (AttentionGradient*.cpp).
 std::unique_ptr<KernelFamily> createAttentionGradientFamily();
+/// All steps of a recurrent layer (Recurrence*.cpp).
+std::unique_ptr<KernelFamily> createRecurrenceFamily();
 /// Gradients of convolution filters (FilterGradient.cpp).
 std::unique_ptr<KernelFamily> createFilterFamily();
 /// Rows in registers or shared memory: softmax, norms, reductions (Row*.cpp).
