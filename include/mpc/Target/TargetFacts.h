@@ -155,7 +155,8 @@ struct TargetFacts {
   /// Shared memory that one block may have.
   int64_t sharedBytesPerBlock = 0;
   KernelModel kernels;
-  /// Multiprocessors of the smallest product: as many blocks surely run at once.
+  /// Multiprocessors of the smallest product: as many blocks surely run at
+  /// once.
   int64_t fewestMultiprocessors = 0;
 };
 
