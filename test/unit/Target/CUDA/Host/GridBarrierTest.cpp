@@ -36,7 +36,7 @@ static std::string ringThatMeets(const std::string &by) {
   return text.replace(text.find("$MEET"), 5, by);
 }
 
-static Status runRing(const std::string &meet, HostLaunch launch,
+static Status runRing(const std::string &meet, const HostLaunch &launch,
                       std::vector<int> &y, int steps = 3) {
   HostModule module = compileKernels(ringThatMeets(meet), {"ring"});
   std::vector<int> x(64 * 6), left(2 * 64 * 6), counters(2);
