@@ -75,7 +75,7 @@ static Status completeLaunches(ModuleOp lowered, Program &program) {
       return Status(StatusCode::Internal, "codegen",
                     "kernel '" + launch.kernel + "' was lost");
     launch.grid = {info->second.blocks, info->second.threads,
-                   info->second.sharedBytes};
+                   info->second.sharedBytes, info->second.cooperative};
     launch.scratchBytes = info->second.scratchBytes;
   }
   return {};

@@ -243,6 +243,8 @@ static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   // Types decide the multiples, so precision comes before; weights are padded
   // where they are still matrices, before layout.
+  // The input's product of a recurrent layer is one of those that are padded.
+  func.addPass(createSplitRecurrentPass());
   func.addPass(createPadContractionsPass());
   func.addPass(createCSEPass());
   addVerifier(func, "pad");

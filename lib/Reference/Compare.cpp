@@ -220,6 +220,8 @@ static int64_t sumLength(Operation *op) {
       total += elementCount(gradient);
     return total;
   }
+  if (auto steps = dyn_cast<RecurrenceOp>(op))
+    return productOf({steps.getSteps(), steps.getHidden()});
   if (fusionClassOf(op) == FusionClass::Recurrent) {
     ArrayRef<int64_t> input =
         cast<RankedTensorType>(op->getOperand(0).getType()).getShape();

@@ -1,4 +1,4 @@
-//===- Recurrent.cpp - lstm, gru, rnn -------------------------------------===//
+//===- Recurrent.cpp - lstm, gru, rnn, recurrence -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,23 +29,37 @@ public:
   Recurrence(OpTy op, Evaluation &evaluation)
       : evaluation(evaluation), gates(OpTy::kGates),
         direction(op.getDirection()), input(evaluation.operand(0)),
-        weight(evaluation.operand(1)), recurrence(evaluation.operand(2)),
+        weight(&evaluation.operand(1)), recurrence(evaluation.operand(2)),
         bias(evaluation.find(op.getBias())), steps(input.getShape()[0]),
         batch(input.getShape()[1]), width(input.getShape()[2]),
-        hidden(recurrence.getShape()[2]), directions(weight.getShape()[0]) {
-    for (unsigned i = 0, e = evaluation.op->getNumResults(); i < e; ++i)
-      evaluation.addResult();
-    stateType = evaluation.results[0].getElementType();
+        hidden(recurrence.getShape()[2]), directions(recurrence.getShape()[0]) {
+    addResults();
+  }
+  Recurrence(RecurrenceOp op, Evaluation &evaluation)
+      : evaluation(evaluation), gates(op.getGates()),
+        direction(op.getDirection()), input(evaluation.operand(0)),
+        weight(nullptr), recurrence(evaluation.operand(1)),
+        bias(evaluation.find(op.getBias())), steps(input.getShape()[0]),
+        batch(input.getShape()[1]), width(input.getShape()[2]),
+        hidden(recurrence.getShape()[2]), directions(recurrence.getShape()[0]) {
+    addResults();
   }
 
   /// Product of the input of all steps with the weights of direction `d`, plus
-  /// the input bias: `[steps][batch][gates * hidden]`.
+  /// the input bias: `[steps][batch][gates * hidden]`. Without weights the
+  /// input is that of all directions side by side.
   template <typename Round>
   std::vector<double> inputProduct(int64_t d, Round round) {
     int64_t rows = steps * batch, columns = gates * hidden;
     std::vector<double> product(rows * columns);
+    if (!weight) {
+      for (int64_t i = 0; i < rows * columns; ++i)
+        product[i] = input.floats()[(i / columns * directions + d) * columns +
+                                    i % columns];
+      return product;
+    }
     multiplyMatrices(rows, width, columns, {input.floats().data(), width, 1},
-                     {weight.floats().data() + d * columns * width, 1, width},
+                     {weight->floats().data() + d * columns * width, 1, width},
                      product.data(), rules());
     if (bias)
       for (int64_t i = 0; i < rows * columns; ++i)
@@ -58,10 +72,11 @@ public:
   template <typename Round>
   std::vector<double> stateProduct(int64_t d, std::vector<double> state,
                                    int64_t first, int64_t count, Round round) {
-    withRounding(evaluation.rounding, input.getElementType(), [&](auto narrow) {
-      for (double &value : state)
-        value = narrow(value);
-    });
+    withRounding(evaluation.rounding, recurrence.getElementType(),
+                 [&](auto narrow) {
+                   for (double &value : state)
+                     value = narrow(value);
+                 });
     int64_t columns = count * hidden;
     std::vector<double> product(batch * columns);
     const double *rows =
@@ -70,8 +85,8 @@ public:
                      {rows, 1, hidden}, product.data(), rules());
     if (bias)
       for (int64_t i = 0; i < batch * columns; ++i)
-        product[i] = round(product[i] +
-                           biasOf(d, (gates + first) * hidden + i % columns));
+        product[i] =
+            round(product[i] + stateBiasOf(d, first * hidden + i % columns));
     return product;
   }
 
@@ -105,8 +120,17 @@ public:
 
 private:
   ProductRules rules() const { return {evaluation.rounding, stateType}; }
+  void addResults() {
+    for (unsigned i = 0, e = evaluation.op->getNumResults(); i < e; ++i)
+      evaluation.addResult();
+    stateType = evaluation.results[0].getElementType();
+  }
   double biasOf(int64_t d, int64_t index) const {
     return bias->floats()[d * 2 * gates * hidden + index];
+  }
+  double stateBiasOf(int64_t d, int64_t index) const {
+    return weight ? biasOf(d, gates * hidden + index)
+                  : bias->floats()[d * gates * hidden + index];
   }
 
   Evaluation &evaluation;
@@ -114,7 +138,9 @@ private:
 public:
   const int64_t gates;
   const RecurrentDirection direction;
-  const Tensor &input, &weight, &recurrence;
+  const Tensor &input;
+  const Tensor *weight;
+  const Tensor &recurrence;
   const Tensor *bias;
   const int64_t steps, batch, width, hidden, directions;
   Type stateType;
@@ -122,8 +148,8 @@ public:
 
 } // namespace
 
-template <typename Round>
-static void runLstm(LstmOp op, Evaluation &evaluation, Recurrence &cell,
+template <typename OpTy, typename Round>
+static void runLstm(OpTy op, Evaluation &evaluation, Recurrence &cell,
                     Round round) {
   const Tensor *initialH = evaluation.find(op.getInitialH());
   const Tensor *initialC = evaluation.find(op.getInitialC());
@@ -161,12 +187,11 @@ static void runLstm(LstmOp op, Evaluation &evaluation, Recurrence &cell,
   }
 }
 
-template <typename Round>
-static void runGru(GruOp op, Evaluation &evaluation, Recurrence &cell,
-                   Round round) {
+template <typename OpTy, typename Round>
+static void runGru(OpTy op, bool linear, Evaluation &evaluation,
+                   Recurrence &cell, Round round) {
   const Tensor *initialH = evaluation.find(op.getInitialH());
   int64_t hidden = cell.hidden, units = cell.batch * hidden;
-  bool linear = op.getLinearBeforeReset();
   for (int64_t d = 0; d < cell.directions; ++d) {
     std::vector<double> inputs = cell.inputProduct(d, round);
     std::vector<double> h = cell.initialState(initialH, d);
@@ -198,8 +223,8 @@ static void runGru(GruOp op, Evaluation &evaluation, Recurrence &cell,
   }
 }
 
-template <typename Round>
-static void runRnn(RnnOp op, Evaluation &evaluation, Recurrence &cell,
+template <typename OpTy, typename Round>
+static void runRnn(OpTy op, Evaluation &evaluation, Recurrence &cell,
                    Round round) {
   const Tensor *initialH = evaluation.find(op.getInitialH());
   int64_t units = cell.batch * cell.hidden;
@@ -227,11 +252,24 @@ FailureOr<bool> mpc::reference::evaluateRecurrent(Evaluation &evaluation) {
     });
   else if (auto gru = dyn_cast<GruOp>(evaluation.op))
     run(gru, [&](Recurrence &cell, auto round) {
-      runGru(gru, evaluation, cell, round);
+      runGru(gru, gru.getLinearBeforeReset(), evaluation, cell, round);
     });
   else if (auto rnn = dyn_cast<RnnOp>(evaluation.op))
     run(rnn, [&](Recurrence &cell, auto round) {
       runRnn(rnn, evaluation, cell, round);
+    });
+  else if (auto steps = dyn_cast<RecurrenceOp>(evaluation.op))
+    run(steps, [&](Recurrence &cell, auto round) {
+      switch (steps.getCell()) {
+      case RecurrentCell::lstm:
+        return runLstm(steps, evaluation, cell, round);
+      case RecurrentCell::gru:
+        return runGru(steps, /*linear=*/false, evaluation, cell, round);
+      case RecurrentCell::linear_gru:
+        return runGru(steps, /*linear=*/true, evaluation, cell, round);
+      case RecurrentCell::rnn:
+        return runRnn(steps, evaluation, cell, round);
+      }
     });
   else
     return false;

@@ -80,6 +80,7 @@
 // PAD: builtin.module(
 // PAD-NEXT: mpc-set-target{target=cuda:sm_80},
 // PAD-NEXT: func.func(
+// PAD-NEXT: mpc-split-recurrent{target=},
 // PAD-NEXT: mpc-pad-contractions{target=},
 // PAD-NEXT: cse,
 // PAD-NEXT: mpc-verify-stage{stage=pad}

@@ -80,6 +80,8 @@ struct LaunchGrid {
   int64_t threads = 1;
   /// Dynamic shared memory of a block, in bytes.
   int64_t sharedBytes = 0;
+  /// Whether blocks wait for each other, so that all have to run at once.
+  bool cooperative = false;
 };
 
 /// One kernel call, or one product that a library computes.

@@ -78,6 +78,8 @@ struct KernelModel {
   /// Whether kernels that read the same, or write to the same sums, become one
   /// launch.
   bool joinsSiblings = false;
+  /// Whether a kernel walks all steps of a recurrent layer (RecurrencePlan).
+  bool keepsStates = false;
   /// Values of a kernel's shape that may be alive at once, in the registers of
   /// a thread; 0: they have memory.
   int64_t liveValues = 0;
@@ -153,6 +155,9 @@ struct TargetFacts {
   /// Shared memory that one block may have.
   int64_t sharedBytesPerBlock = 0;
   KernelModel kernels;
+  /// Multiprocessors of the smallest product: as many blocks surely run at
+  /// once.
+  int64_t fewestMultiprocessors = 0;
 };
 
 } // namespace mpc

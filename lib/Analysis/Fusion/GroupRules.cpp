@@ -77,8 +77,11 @@ void GroupRules::classify() {
     case FusionClass::Pool:
       kind = FusionKind::reduce;
       break;
-    case FusionClass::Scan:
     case FusionClass::Recurrent:
+      kind =
+          isa<RecurrenceOp>(op) ? FusionKind::recurrence : FusionKind::library;
+      break;
+    case FusionClass::Scan:
     case FusionClass::Opaque:
       kind = FusionKind::library;
       break;
@@ -365,7 +368,8 @@ bool GroupRules::storesElsewhere(FusionGroup *group) const {
   FusionClass family = familyOf(group->anchor);
   return family == FusionClass::Attention ||
          (kernels.mapsResults &&
-          (takesOperands(group) || mapsWholeRows(group->anchor)));
+          (takesOperands(group) || mapsWholeRows(group->anchor) ||
+           group->kind == FusionKind::recurrence));
 }
 
 /// Whether the group's kernel can store its results through `transpose`.
@@ -385,6 +389,20 @@ FusionGroup *GroupRules::readerBehind(Operation *reshape) const {
         isElementwise(user) && isFree(reader))
       return reader;
   return nullptr;
+}
+
+/// Whether a reshape takes away dimensions of extent 1 alone.
+static bool dropsUnits(Operation *reshape) {
+  ArrayRef<int64_t> from = shapeOf(reshape->getOperand(0)),
+                    to = shapeOf(reshape->getResult(0));
+  size_t kept = 0;
+  for (int64_t extent : from) {
+    if (kept < to.size() && to[kept] == extent)
+      ++kept;
+    else if (extent != 1)
+      return false;
+  }
+  return kept == to.size();
 }
 
 /// The movement that alone reads the group's only result, so that the kernel
@@ -410,9 +428,14 @@ SmallVector<Operation *> GroupRules::storeChain(FusionGroup *group) const {
     bool isReshape = kernels.mapsResults && isa<ReshapeOp>(reader);
     if (!(isMovement && !owner->isLoose) && !isReshape)
       break;
+    // The states of a layer are stored in their own dimensions.
+    bool isRecurrence = group->kind == FusionKind::recurrence;
+    if (isRecurrence && isReshape && !dropsUnits(reader))
+      break;
     chain.push_back(reader);
     // A reshape in the end belongs to the kernel where elementwise ops follow.
-    bool isFollowed = (length > 0 || isRow) && readerBehind(reader);
+    bool isFollowed =
+        (length > 0 || isRow) && !isRecurrence && readerBehind(reader);
     if (isMovement || isFollowed)
       length = chain.size();
     if (!kernels.mapsResults)

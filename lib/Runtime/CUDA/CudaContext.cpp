@@ -42,6 +42,7 @@ CudaContext::create(const CudaDriver &driver, int ordinal) {
   };
   made->sharedBytes = ask(kCuMaxSharedMemoryOptin);
   made->threads = ask(kCuMaxThreadsPerBlock);
+  made->processors = ask(kCuMultiprocessorCount);
   made->blocks[0] = ask(kCuMaxGridX);
   made->blocks[1] = ask(kCuMaxGridY);
   made->blocks[2] = ask(kCuMaxGridZ);

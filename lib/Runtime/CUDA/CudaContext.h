@@ -32,6 +32,7 @@ public:
   /// Most bytes of shared memory that a block may ask for.
   int64_t mostSharedBytes() const { return sharedBytes; }
   int64_t mostThreads() const { return threads; }
+  int64_t multiprocessors() const { return processors; }
   int64_t mostBlocks(int dimension) const { return blocks[dimension]; }
 
   /// Success, or that `call` of the driver failed at `where`.
@@ -56,7 +57,7 @@ private:
   CuHandle context = nullptr;
   /// Null where the device has no memory in the order of streams.
   CuHandle pool = nullptr;
-  int64_t sharedBytes = 0, threads = 0, blocks[3] = {};
+  int64_t sharedBytes = 0, threads = 0, processors = 0, blocks[3] = {};
 };
 
 /// Makes a context current on this thread for its own lifetime.

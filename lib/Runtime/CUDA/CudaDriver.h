@@ -176,6 +176,15 @@ struct CudaDriver {
                            unsigned blockZ, unsigned sharedBytes,
                            CuHandle stream, void **parameters,
                            void **extra) = nullptr;
+  CuResult (*launchCooperativeKernel)(CuHandle function, unsigned gridX,
+                                      unsigned gridY, unsigned gridZ,
+                                      unsigned blockX, unsigned blockY,
+                                      unsigned blockZ, unsigned sharedBytes,
+                                      CuHandle stream,
+                                      void **parameters) = nullptr;
+  CuResult (*occupancyMaxActiveBlocks)(int *blocks, CuHandle function,
+                                       int threads,
+                                       size_t sharedBytes) = nullptr;
 };
 
 /// Calls `visit(name, pointer)` for every function of `driver`, a CudaDriver,
@@ -234,6 +243,9 @@ void visitEntryPoints(Driver &driver, Visit &&visit) {
   visit("cuGraphExecDestroy", driver.graphExecDestroy);
   visit("cuGraphLaunch", driver.graphLaunch);
   visit("cuLaunchKernel", driver.launchKernel);
+  visit("cuLaunchCooperativeKernel", driver.launchCooperativeKernel);
+  visit("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+        driver.occupancyMaxActiveBlocks);
 }
 
 /// The interface's version that the table is written for, as the driver counts

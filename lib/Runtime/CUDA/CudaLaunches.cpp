@@ -149,6 +149,14 @@ Status CudaLaunches::loadModules(const CudaServices &services) {
     }
   }
 
+  if (Status status = findFunctions(functions); !status.ok())
+    return status;
+  return checkResidency();
+}
+
+Status
+CudaLaunches::findFunctions(const std::map<std::string, CuHandle> &functions) {
+  const CudaDriver &cu = context->driver();
   std::map<std::string, int64_t> shared;
   for (size_t i = 0; i < steps.size(); ++i) {
     const Launch &launch = program->launches[i];
@@ -170,6 +178,34 @@ Status CudaLaunches::loadModules(const CudaServices &services) {
             "cuFuncSetAttribute", describe(i));
         !status.ok())
       return status;
+  }
+  return {};
+}
+
+/// Blocks that wait for each other hang where not all of them run at once; the
+/// driver refuses such a launch, without a word about what to do.
+Status CudaLaunches::checkResidency() const {
+  const CudaDriver &cu = context->driver();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const LaunchGrid &grid = program->launches[i].grid;
+    if (!steps[i].function || !grid.cooperative)
+      continue;
+    int each = 0;
+    if (Status status = context->check(
+            cu.occupancyMaxActiveBlocks(&each, steps[i].function,
+                                        int(grid.threads),
+                                        size_t(grid.sharedBytes)),
+            "cuOccupancyMaxActiveBlocksPerMultiprocessor", describe(i));
+        !status.ok())
+      return status;
+    int64_t blocks = grid.blocks[0] * grid.blocks[1] * grid.blocks[2],
+            most = int64_t(each) * context->multiprocessors();
+    if (blocks > most)
+      return Status(StatusCode::Unavailable, describe(i),
+                    "has " + std::to_string(blocks) +
+                        " blocks that wait for each other, but " +
+                        context->gpu().name + " runs " + std::to_string(most) +
+                        " at once; use a whole GPU, or the CPU");
   }
   return {};
 }
@@ -272,6 +308,13 @@ Status CudaLaunches::launch(size_t index, const RunMemory &memory,
   for (CuAddress &address : addresses)
     parameters.push_back(&address);
   const LaunchGrid &grid = launch.grid;
+  if (grid.cooperative)
+    return context->check(
+        context->driver().launchCooperativeKernel(
+            step.function, unsigned(grid.blocks[0]), unsigned(grid.blocks[1]),
+            unsigned(grid.blocks[2]), unsigned(grid.threads), 1, 1,
+            unsigned(grid.sharedBytes), stream, parameters.data()),
+        "cuLaunchCooperativeKernel", describe(index));
   return context->check(
       context->driver().launchKernel(
           step.function, unsigned(grid.blocks[0]), unsigned(grid.blocks[1]),

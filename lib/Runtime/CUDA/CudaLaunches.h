@@ -13,7 +13,9 @@
 #include "CudaContext.h"
 #include "CudaDevice.h"
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace mpc::detail {
@@ -60,6 +62,8 @@ private:
       : context(std::move(context)), program(std::move(program)) {}
   Status checkLimits() const;
   Status loadModules(const CudaServices &services);
+  Status findFunctions(const std::map<std::string, CuHandle> &functions);
+  Status checkResidency() const;
   Status prepareProducts(GemmLibrary *library);
   Status uploadConstants();
 

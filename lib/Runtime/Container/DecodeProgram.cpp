@@ -106,7 +106,8 @@ Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
   if (const fb::Grid *grid = from.grid())
     to.grid = {{grid->blocks_x(), grid->blocks_y(), grid->blocks_z()},
                grid->threads(),
-               grid->shared_bytes()};
+               grid->shared_bytes(),
+               grid->cooperative()};
   if (!from.gemm())
     return {};
   return readGemm(*from.gemm(), place, to.gemm.emplace());

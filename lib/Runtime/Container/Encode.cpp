@@ -172,7 +172,7 @@ flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
   auto bufferList = builder.CreateVectorOfStructs(buffers);
   const auto &blocks = launch.grid.blocks;
   fb::Grid grid(blocks[0], blocks[1], blocks[2], launch.grid.threads,
-                launch.grid.sharedBytes);
+                launch.grid.sharedBytes, launch.grid.cooperative);
   flatbuffers::Offset<fb::Gemm> gemm;
   if (launch.gemm)
     gemm = addGemm(*launch.gemm);

@@ -130,6 +130,34 @@ static int64_t multiprocessors(int capability) {
   }
 }
 
+/// Of the smallest product, parts of one (MIG) left aside: GTX 1650, A30, A2,
+/// Jetson Orin Nano, RTX 500, H20, B200, Jetson T4000, RTX PRO 500, GB10.
+static int64_t fewestMultiprocessors(int capability) {
+  switch (capability) {
+  case 75:
+    return 14;
+  case 80:
+    return 56;
+  case 86:
+    return 10;
+  case 89:
+    return 16;
+  case 90:
+    return 78;
+  case 100:
+  case 103:
+    return 148;
+  case 110:
+    return 12;
+  case 120:
+    return 14;
+  case 121:
+    return 48;
+  default:
+    return 4;
+  }
+}
+
 /// Threads of a grid load, compute and store what each needs.
 static KernelModel threadKernels(int capability) {
   KernelModel kernels;
@@ -137,6 +165,7 @@ static KernelModel threadKernels(int capability) {
   kernels.mapsOperands = true;
   kernels.mapsResults = true;
   kernels.makesRows = true;
+  kernels.keepsStates = capability >= 75;
   kernels.joinsSiblings = true;
   // Vectors of four registers each: half of the 255 that a thread has.
   kernels.liveValues = 32;
@@ -168,6 +197,7 @@ static std::vector<TargetFacts> describeArchitectures() {
     facts.unalignedPart = kUnalignedPart;
     facts.launchSeconds = kGraphNodeSeconds;
     facts.multiprocessors = multiprocessors(row.capability);
+    facts.fewestMultiprocessors = fewestMultiprocessors(row.capability);
     facts.sharedBytesPerBlock = sharedBytes(row.capability);
     facts.kernels = threadKernels(row.capability);
     all.push_back(std::move(facts));

@@ -36,7 +36,8 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-static constexpr llvm::StringLiteral kSharedAttr = "mpc.dynamic_shared";
+static constexpr llvm::StringLiteral kSharedAttr = "mpc.dynamic_shared",
+                                     kCooperativeAttr = "mpc.cooperative";
 
 SmallVector<CudaKernelInfo> mpc::cudaKernels(ModuleOp module) {
   SmallVector<CudaKernelInfo> kernels;
@@ -53,6 +54,7 @@ SmallVector<CudaKernelInfo> mpc::cudaKernels(ModuleOp module) {
     };
     info.sharedBytes = number(kSharedAttr);
     info.scratchBytes = number(kScratchAttr);
+    info.cooperative = function->hasAttr(kCooperativeAttr);
     kernels.push_back(info);
   });
   return kernels;
@@ -130,6 +132,8 @@ private:
     if (schedule->scratchBytes)
       function->setAttr(kScratchAttr,
                         builder.getI64IntegerAttr(schedule->scratchBytes));
+    if (schedule->isCooperative())
+      function->setAttr(kCooperativeAttr, builder.getUnitAttr());
     if (needsWideIndices(function, *schedule))
       function->setAttr("mpc.index64", builder.getUnitAttr());
     if (kernel->hasAttr(exe::kInPlaceAttr))

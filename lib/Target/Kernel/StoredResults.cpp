@@ -43,6 +43,26 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
+/// The order of what a reshape leaves of a value in `input` where it takes away
+/// dimensions of extent 1 alone.
+static std::optional<ResultOrder> withoutUnits(ReshapeOp reshape,
+                                               const ResultOrder &input) {
+  ArrayRef<int64_t> shape = shapeOf(reshape.getResult());
+  ResultOrder order;
+  for (auto [d, extent] : llvm::enumerate(input.shape)) {
+    size_t at = order.shape.size();
+    if (at < shape.size() && shape[at] == extent) {
+      order.dimensions.push_back(input.dimensions[d]);
+      order.first.push_back(input.first[d]);
+      order.shape.push_back(extent);
+    } else if (extent != 1) {
+      return std::nullopt;
+    }
+  }
+  return order.shape.size() == shape.size() ? std::optional(order)
+                                            : std::nullopt;
+}
+
 static SmallVector<int64_t> rowMajorStrides(Value value) {
   ArrayRef<int64_t> shape = shapeOf(value);
   SmallVector<int64_t> strides(shape.size(), 1);
@@ -71,6 +91,12 @@ static ResultOrders findOrders(func::FuncOp kernel, ArrayRef<Value> roots) {
     std::optional<ResultOrder> order;
     bool reads = false, mixed = false;
     for (Value operand : op.getOperands()) {
+      // Movement goes on behind a reshape that leaves extents as they are.
+      auto reshape = operand.getDefiningOp<ReshapeOp>();
+      if (reshape && isa<TransposeOp, SliceOp>(op) && !orders.contains(operand))
+        if (auto before = orders.lookup(reshape.getInput()))
+          if (auto behind = withoutUnits(reshape, *before))
+            orders[operand] = behind;
       auto input = orders.find(operand);
       if (input == orders.end())
         continue;

@@ -32,6 +32,8 @@ struct CudaKernelInfo {
   /// none. Zero before the first launch; the kernel leaves its counters at
   /// zero.
   int64_t scratchBytes = 0;
+  /// Whether its blocks wait for each other: all of them have to run at once.
+  bool cooperative = false;
 };
 
 /// The kernels of `module`'s gpu.module, in order.

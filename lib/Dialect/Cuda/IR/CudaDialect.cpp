@@ -120,5 +120,12 @@ LogicalResult CopyAsyncOp::verify() {
   return verifyShared(*this, getShared(), getSharedIndices());
 }
 
+LogicalResult GridBarrierOp::verify() {
+  // C1
+  if (getBlocks() < 2)
+    return emitOpError() << "lets 2 or more blocks meet, found " << getBlocks();
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "mpc/Dialect/Cuda/IR/CudaOps.cpp.inc"

@@ -14,6 +14,7 @@
 #include "mpc/Analysis/Fusibility.h"
 #include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Analysis/PairedColumns.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -61,6 +62,25 @@ static bool isHalf(Value value) {
   return blocks && PairedColumns::of(blocks.getInput().getDefiningOp());
 }
 
+/// Whether the kernel that makes `value` stores it narrow at no cost. Of a
+/// recurrent layer that are the states of all steps, not the last ones.
+static bool isStoredNarrow(Value value) {
+  Operation *producer = value.getDefiningOp();
+  return isa<RecurrenceOp>(producer)
+             ? value == producer->getResult(0)
+             : absorbsResultCast(producer, FusionTarget());
+}
+
+/// Whether `op` puts zeros beside the states of a recurrent layer, for the
+/// product of the next.
+static bool padsStates(Operation *op) {
+  auto pad = dyn_cast<PadOp>(op);
+  auto fill =
+      pad ? pad.getValue().getDefiningOp<mpc::ConstantOp>() : mpc::ConstantOp();
+  return fill && splatValue(fill.getValue()) == 0.0 &&
+         isa_and_present<RecurrenceOp>(pad.getInput().getDefiningOp());
+}
+
 void mpc::narrowBeforeMovement(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     auto cast = dyn_cast<CastOp>(op);
@@ -70,7 +90,8 @@ void mpc::narrowBeforeMovement(Block &block) {
     SmallVector<Operation *> movements;
     Value source = cast.getInput();
     while (Operation *producer = source.getDefiningOp()) {
-      if (!source.hasOneUse() || !isa<ReshapeOp, TransposeOp>(producer))
+      if (!source.hasOneUse() ||
+          !(isa<ReshapeOp, TransposeOp>(producer) || padsStates(producer)))
         break;
       movements.push_back(producer);
       source = producer->getOperand(0);
@@ -78,13 +99,15 @@ void mpc::narrowBeforeMovement(Block &block) {
     Operation *producer = source.getDefiningOp();
     if (movements.empty() || !producer || !source.hasOneUse() ||
         isa<ReshapeOp, TransposeOp, CastOp>(producer) || isHalf(source) ||
-        !absorbsResultCast(producer, FusionTarget()))
+        !isStoredNarrow(source))
       continue;
     OpBuilder builder(movements.back());
     movements.back()->setOperand(0, OpEmitter::castLike(builder, cast, source));
     for (Operation *movement : movements) {
       Value result = movement->getResult(0);
       result.setType(mlir::cast<RankedTensorType>(result.getType()).clone(to));
+      if (isa<PadOp>(movement))
+        movement->setOperand(1, OpEmitter(builder, movement).splat({}, to, 0));
     }
     cast.getResult().replaceAllUsesWith(movements.front()->getResult(0));
     cast.erase();

@@ -49,6 +49,7 @@ ArrayRef<StringRef> mpc::nonDifferentiableOps() {
       // Unrolled first.
       "mpc.gru", "mpc.lstm", "mpc.rnn",
       // Later stages.
-      "mpc.dequantize", "mpc.fusion", "mpc.pack", "mpc.yield"};
+      "mpc.dequantize", "mpc.fusion", "mpc.pack", "mpc.recurrence",
+      "mpc.yield"};
   return kNames;
 }

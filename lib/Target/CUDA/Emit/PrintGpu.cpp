@@ -171,6 +171,14 @@ bool KernelPrinter::printCuda(Operation *op) {
     effect("mpc::syncWarp();");
     return true;
   }
+  if (auto meeting = dyn_cast<cuda::GridBarrierOp>(op)) {
+    Expression counter =
+        address(meeting.getCounters(), meeting.getCounter(), op);
+    effect("mpc::gridBarrier(" + counter.text + ", " +
+           std::to_string(meeting.getBlocks()) + ", " +
+           take(meeting.getFirst()).text + ");");
+    return true;
+  }
   if (isa<cuda::FenceOp>(op)) {
     effect("mpc::fence();");
     return true;

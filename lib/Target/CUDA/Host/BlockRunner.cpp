@@ -29,22 +29,34 @@ static std::string triple(const int *values) {
          "," + std::to_string(values[2]) + ")";
 }
 
+static int productOf(const int *extents) {
+  return extents[0] * extents[1] * extents[2];
+}
+
 BlockRunner::BlockRunner(const HostLaunch &launch, bool checks,
                          AddressRange image)
     : Interface{}, launch(launch), checks(checks), image(image),
       checker({launch.block[0], launch.block[1], launch.block[2]}),
-      stacks(launch.block[0] * launch.block[1] * launch.block[2]),
-      arena(kArenaBytes),
-      count(launch.block[0] * launch.block[1] * launch.block[2]),
-      random(launch.seed) {
+      stacks(productOf(launch.block) *
+             (launch.cooperative ? productOf(launch.grid) : 1)),
+      count(productOf(launch.block)), random(launch.seed) {
   std::copy_n(launch.block, 3, blockSize);
   std::copy_n(launch.grid, 3, gridSize);
   fillTable();
-  threads.resize(count);
-  for (int i = 0; i < count; ++i) {
-    int x = i % blockSize[0], y = i / blockSize[0] % blockSize[1];
-    threads[i].where = {{x, y, i / blockSize[0] / blockSize[1]}, i};
-    threads[i].runner = this;
+  makeBlocks(launch.cooperative ? productOf(launch.grid) : 1);
+}
+
+void BlockRunner::makeBlocks(size_t blocks) {
+  live.resize(blocks);
+  for (LiveBlock &made : live) {
+    made.threads.resize(count);
+    made.arena.resize(kArenaBytes);
+    made.arenaUsed = made.arena.size();
+    for (int i = 0; i < count; ++i) {
+      int x = i % blockSize[0], y = i / blockSize[0] % blockSize[1];
+      made.threads[i].where = {{x, y, i / blockSize[0] / blockSize[1]}, i};
+      made.threads[i].runner = this;
+    }
   }
 }
 
@@ -69,6 +81,7 @@ void BlockRunner::stop(std::string sentence, int line, const void *caller) {
 
 void BlockRunner::reportStuck() {
   // Nobody can go on: some thread waits for one that ended or waits elsewhere.
+  const std::vector<Thread> &threads = current->threads;
   auto describe = [](const Thread &thread) -> std::string {
     if (thread.state == State::Ended)
       return "has ended";
@@ -78,7 +91,8 @@ void BlockRunner::reportStuck() {
   for (const Thread &waiting : threads) {
     if (waiting.state != State::AtWarpOperation)
       continue;
-    for (const WarpOperation &operation : warps[waiting.where.number / 32])
+    for (const WarpOperation &operation :
+         current->warps[waiting.where.number / 32])
       for (int lane = 0; lane < kWarpSize; ++lane) {
         if (!((operation.mask & ~operation.arrived) >> lane & 1))
           continue;
@@ -93,14 +107,31 @@ void BlockRunner::reportStuck() {
       }
   }
   for (const Thread &waiting : threads)
-    if (waiting.state == State::AtBarrier)
+    if (waiting.state == State::AtBarrier ||
+        waiting.state == State::AtGridBarrier)
       for (const Thread &other : threads)
-        if (other.state != State::AtBarrier)
+        if (other.state != waiting.state)
           return setFailure(waiting,
                             "divergent barrier: waits for thread " +
                                 triple(other.where.thread) + ", which " +
                                 describe(other),
                             waiting.line);
+}
+
+void BlockRunner::reportMissingBlocks() {
+  for (LiveBlock &waiting : live) {
+    if (!waiting.key)
+      continue;
+    auto come = std::count_if(live.begin(), live.end(), [&](const auto &other) {
+      return other.key == waiting.key;
+    });
+    enter(waiting);
+    const Thread &first = waiting.threads.front();
+    return setFailure(first,
+                      "waits for " + std::to_string(first.expected) +
+                          " blocks, of which " + std::to_string(come) + " come",
+                      first.line);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -126,42 +157,105 @@ void BlockRunner::runThread(void *argument) {
     thread->fiber.suspend();
 }
 
-bool BlockRunner::runBlock(int x, int y, int z) {
-  block[0] = x, block[1] = y, block[2] = z;
-  checker.beginBlock();
-  std::fill_n(arena.begin(), arenaUsed, static_cast<char>(kPoison));
-  arenaUsed = sharedBytes = 0;
-  sharedArrays.clear();
-  warps.assign((count + kWarpSize - 1) / kWarpSize, {});
-  arrived = 0;
-  for (Thread &thread : threads) {
+void BlockRunner::startBlock(LiveBlock &started, int number) {
+  std::fill_n(started.arena.begin(), started.arenaUsed,
+              static_cast<char>(kPoison));
+  started.number = number;
+  started.arenaUsed = started.sharedBytes = 0;
+  started.sharedArrays.clear();
+  started.warps.assign((count + kWarpSize - 1) / kWarpSize, {});
+  started.arrived = 0;
+  started.ended = false;
+  int firstStack = static_cast<int>(&started - live.data()) * count;
+  for (Thread &thread : started.threads) {
     thread.state = State::Ready;
     thread.openCopies.clear();
     thread.copyGroups.clear();
     thread.warpStep = 0;
     // Tops at one distance from each other would share a few cache sets.
     size_t shift = thread.where.number * 192 % 4096;
-    thread.fiber.start(stacks.stack(thread.where.number),
+    thread.fiber.start(stacks.stack(firstStack + thread.where.number),
                        StackPool::kStackBytes - shift, &runThread, &thread);
   }
+}
+
+void BlockRunner::enter(LiveBlock &entered) {
+  current = &entered;
+  block[0] = entered.number % gridSize[0];
+  block[1] = entered.number / gridSize[0] % gridSize[1];
+  block[2] = entered.number / gridSize[0] / gridSize[1];
+}
+
+bool BlockRunner::runBlock() {
+  while (true) {
+    bool progress = false, alive = false, waits = true;
+    for (int i : order(count)) {
+      Thread &thread = current->threads[i];
+      alive |= thread.state != State::Ended;
+      if (thread.state == State::Ready) {
+        progress = true;
+        running = &thread;
+        place = &thread.where;
+        thread.fiber.resume();
+        if (failure)
+          return false;
+      }
+      waits &= thread.state == State::AtGridBarrier;
+    }
+    if (!alive) {
+      current->ended = true;
+      return true;
+    }
+    if (waits) {
+      current->key = current->threads.front().key;
+      return true;
+    }
+    if (!progress) {
+      reportStuck();
+      return false;
+    }
+  }
+}
+
+bool BlockRunner::meet(const LiveBlock &waiting) {
+  const void *key = waiting.key;
+  std::vector<int> come;
+  for (const LiveBlock &other : live)
+    if (other.key == key)
+      come.push_back(other.number);
+  if (static_cast<int>(come.size()) < waiting.threads.front().expected)
+    return false;
+  checker.meetBlocks(come, key);
+  for (LiveBlock &other : live)
+    if (other.key == key) {
+      other.key = nullptr;
+      for (Thread &thread : other.threads)
+        thread.state = State::Ready;
+    }
+  return true;
+}
+
+bool BlockRunner::runTogether() {
+  for (size_t i = 0; i < live.size(); ++i)
+    startBlock(live[i], static_cast<int>(i));
   while (true) {
     bool progress = false, alive = false;
-    for (int i : order(count)) {
-      Thread &thread = threads[i];
-      alive |= thread.state != State::Ended;
-      if (thread.state != State::Ready)
+    for (int i : order(static_cast<int>(live.size()))) {
+      alive |= !live[i].ended;
+      if (live[i].ended || live[i].key)
         continue;
       progress = true;
-      running = &thread;
-      place = &thread.where;
-      thread.fiber.resume();
-      if (failure)
+      enter(live[i]);
+      checker.enterBlock(i);
+      if (!runBlock())
         return false;
+      if (live[i].key)
+        meet(live[i]);
     }
     if (!alive)
       return true;
     if (!progress) {
-      reportStuck();
+      reportMissingBlocks();
       return false;
     }
   }
@@ -174,11 +268,17 @@ BlockRunner::run(void (*call)(void *const *), void *const *arguments) {
   if (!stacks.valid())
     return Failure{"kernel '" + launch.kernel + "': no memory for the stacks",
                    -1, nullptr};
-  arenaUsed = arena.size();
-  for (int i : order(gridSize[0] * gridSize[1] * gridSize[2]))
-    if (!runBlock(i % gridSize[0], i / gridSize[0] % gridSize[1],
-                  i / gridSize[0] / gridSize[1]))
+  if (launch.cooperative) {
+    runTogether();
+    return failure;
+  }
+  for (int i : order(productOf(gridSize))) {
+    startBlock(live.front(), i);
+    enter(live.front());
+    checker.beginBlock();
+    if (!runBlock())
       break;
+  }
   return failure;
 }
 
@@ -207,15 +307,16 @@ void BlockRunner::check(const void *at, size_t bytes, Access kind,
 }
 
 char *BlockRunner::takeShared(size_t bytes) {
-  char *base = arena.data() + arenaUsed;
+  std::vector<char> &arena = current->arena;
+  char *base = arena.data() + current->arenaUsed;
   auto address = reinterpret_cast<uintptr_t>(base) + kRedZoneBytes;
   address = (address + 127) / 128 * 128;
   auto *result = reinterpret_cast<char *>(address);
-  sharedBytes += (bytes + 15) / 16 * 16;
-  if (sharedBytes > kSharedBytes)
+  current->sharedBytes += (bytes + 15) / 16 * 16;
+  if (current->sharedBytes > kSharedBytes)
     return nullptr;
-  arenaUsed = result + bytes + kRedZoneBytes - arena.data();
-  return arenaUsed <= arena.size() ? result : nullptr;
+  current->arenaUsed = result + bytes + kRedZoneBytes - arena.data();
+  return current->arenaUsed <= arena.size() ? result : nullptr;
 }
 
 void BlockRunner::land(const std::vector<Copy> &copies) {
@@ -234,10 +335,11 @@ void BlockRunner::land(const std::vector<Copy> &copies) {
 void BlockRunner::fillTable() {
   barrier = [](Interface *table, int line, bool condition) {
     BlockRunner &runner = self(table);
+    LiveBlock &block = *runner.current;
     Thread &mine = *runner.running;
     mine.condition = condition;
     mine.line = line;
-    for (const Thread &other : runner.threads)
+    for (const Thread &other : block.threads)
       if (other.state == State::AtBarrier) {
         if (other.line != line)
           runner.stop(
@@ -246,19 +348,19 @@ void BlockRunner::fillTable() {
               line);
         break;
       }
-    if (++runner.arrived < runner.count) {
+    if (++block.arrived < runner.count) {
       runner.wait(State::AtBarrier, "barrier", line);
     } else {
-      runner.arrived = 0;
+      block.arrived = 0;
       runner.checker.barrier();
-      runner.barrierResult = static_cast<int>(
-          std::count_if(runner.threads.begin(), runner.threads.end(),
+      block.barrierResult = static_cast<int>(
+          std::count_if(block.threads.begin(), block.threads.end(),
                         [](const Thread &other) { return other.condition; }));
-      for (Thread &other : runner.threads)
+      for (Thread &other : block.threads)
         other.state = State::Ready;
     }
     // Stays until all have come to the next barrier.
-    return runner.barrierResult;
+    return block.barrierResult;
   };
 
   warpOperation = [](Interface *table, const char *name, int line,
@@ -267,7 +369,7 @@ void BlockRunner::fillTable() {
     Thread &mine = *runner.running;
     int lane = mine.where.number % kWarpSize;
     int first = mine.where.number - lane;
-    auto &pending = runner.warps[mine.where.number / kWarpSize];
+    auto &pending = runner.current->warps[mine.where.number / kWarpSize];
     if (!(mask >> lane & 1))
       runner.stop(std::string(name) + " with a mask that lacks this lane",
                   line);
@@ -295,7 +397,7 @@ void BlockRunner::fillTable() {
     pending.erase(found);
     for (int i = 0; i < kWarpSize; ++i)
       if (mask >> i & 1)
-        runner.threads[first + i].state = State::Ready;
+        runner.current->threads[first + i].state = State::Ready;
   };
 
   orderWarp = [](Interface *table) { ++self(table).running->warpStep; };
@@ -304,12 +406,12 @@ void BlockRunner::fillTable() {
                    unsigned long bytes, unsigned elementBytes,
                    int line) -> void * {
     BlockRunner &runner = self(table);
-    for (const SharedArray &array : runner.sharedArrays)
+    for (const SharedArray &array : runner.current->sharedArrays)
       if (array.key == key)
         return array.address;
     char *address = runner.takeShared(bytes);
     if (!address ||
-        (key && runner.sharedBytes >
+        (key && runner.current->sharedBytes >
                     kStaticSharedBytes + runner.launch.dynamicSharedBytes))
       runner.stop(std::string("shared '") + name + "' of " +
                       std::to_string(bytes) +
@@ -318,7 +420,7 @@ void BlockRunner::fillTable() {
     runner.checker.addArray({name, address, bytes, elementBytes,
                              /*shared=*/true, /*writable=*/true,
                              /*initialised=*/false});
-    runner.sharedArrays.push_back({key, address});
+    runner.current->sharedArrays.push_back({key, address});
     return address;
   };
 
@@ -332,6 +434,24 @@ void BlockRunner::fillTable() {
   access = [](Interface *table, const void *at, unsigned long bytes,
               Access kind, const void *caller) {
     self(table).check(at, bytes, kind, caller);
+  };
+
+  gridBarrier = [](Interface *table, const void *key, int blocks, int line) {
+    BlockRunner &runner = self(table);
+    if (!runner.launch.cooperative)
+      runner.stop("waits for other blocks in a launch that does not run all "
+                  "of them at once",
+                  line);
+    Thread &mine = *runner.running;
+    const Thread &first = runner.current->threads.front();
+    if (first.state == State::AtGridBarrier &&
+        (first.key != key || first.expected != blocks || first.line != line))
+      runner.stop("divergent grid barrier: the block's first thread waits "
+                  "elsewhere",
+                  line);
+    mine.key = key;
+    mine.expected = blocks;
+    runner.wait(State::AtGridBarrier, "grid barrier", line);
   };
 
   fence = [](Interface *table) { self(table).checker.fence(); };

@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One block after another; in a block each thread is a fiber that runs to its
-// next barrier or warp operation. What a GPU would answer with a hang or with
-// undefined values ends the launch with a message instead.
+// next barrier or warp operation. Of a cooperative launch all blocks are alive
+// at once: one runs until all of its threads wait for other blocks, then the
+// next. What a GPU would answer with a hang or with undefined values ends the
+// launch with a message instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +49,7 @@ public:
                              void *const *arguments);
 
 private:
-  enum class State { Ready, AtBarrier, AtWarpOperation, Ended };
+  enum class State { Ready, AtBarrier, AtWarpOperation, AtGridBarrier, Ended };
   struct Copy {
     void *to;
     const void *from;
@@ -60,6 +62,9 @@ private:
     /// Where it waits.
     int line = 0;
     const char *operation = nullptr;
+    /// Of a grid barrier.
+    const void *key = nullptr;
+    int expected = 0;
     bool condition = false;
     uint32_t warpStep = 0;
     std::vector<Copy> openCopies;
@@ -77,9 +82,32 @@ private:
     void *address;
   };
 
-  bool runBlock(int x, int y, int z);
+  /// A block that is alive.
+  struct LiveBlock {
+    int number = 0;
+    std::vector<Thread> threads;
+    std::vector<std::vector<WarpOperation>> warps;
+    std::vector<char> arena;
+    size_t arenaUsed = 0, sharedBytes = 0;
+    std::vector<SharedArray> sharedArrays;
+    int arrived = 0, barrierResult = 0;
+    bool ended = false;
+    /// The counter at which it waits for other blocks; null: it does not.
+    const void *key = nullptr;
+  };
+
+  void makeBlocks(size_t blocks);
+  void startBlock(LiveBlock &started, int number);
+  /// Makes a block the one that runs.
+  void enter(LiveBlock &entered);
+  /// Runs the block until it ends, waits for others or fails.
+  bool runBlock();
+  bool runTogether();
+  /// Lets those go on that wait with `waiting` where all have come.
+  bool meet(const LiveBlock &waiting);
   std::vector<int> order(int count);
   void reportStuck();
+  void reportMissingBlocks();
   void setFailure(const Thread &thread, std::string sentence, int line,
                   const void *caller = nullptr);
   [[noreturn]] void stop(std::string sentence, int line,
@@ -101,13 +129,11 @@ private:
   AddressRange image;
   MemoryChecker checker;
   StackPool stacks;
-  std::vector<Thread> threads;
+  std::vector<LiveBlock> live;
+  LiveBlock *current = nullptr;
   Thread *running = nullptr;
-  std::vector<std::vector<WarpOperation>> warps;
-  std::vector<char> arena;
-  size_t arenaUsed = 0, sharedBytes = 0;
-  std::vector<SharedArray> sharedArrays;
-  int arrived = 0, barrierResult = 0, count = 0;
+  /// Threads of a block.
+  int count = 0;
   std::mt19937 random;
   void (*kernel)(void *const *) = nullptr;
   void *const *kernelArguments = nullptr;

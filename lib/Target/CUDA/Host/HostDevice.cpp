@@ -192,6 +192,7 @@ Status HostRunner::runLaunch(const Launch &launch, const Addresses &addresses,
   }
   how.block[0] = int(launch.grid.threads);
   how.dynamicSharedBytes = size_t(launch.grid.sharedBytes);
+  how.cooperative = launch.grid.cooperative;
   how.order = common->options.order;
 
   const Kernel &kernel = kernels[launch.kernel];

@@ -7,6 +7,7 @@
 #include "MemoryChecker.h"
 
 #include <algorithm>
+#include <iterator>
 
 using namespace mpc::host;
 
@@ -49,6 +50,37 @@ void MemoryChecker::beginBlock() {
   fenced = acquired = false;
   std::erase_if(arrays, [](const Array &array) { return array.info.shared; });
   last = 0;
+}
+
+void MemoryChecker::enterBlock(int number) {
+  if (static_cast<int>(live.size()) <= number)
+    live.resize(number + 1);
+  auto shared =
+      std::partition(arrays.begin(), arrays.end(),
+                     [](const Array &array) { return !array.info.shared; });
+  if (!blocks.empty())
+    live[blocks.back().number].shared.assign(
+        std::make_move_iterator(shared), std::make_move_iterator(arrays.end()));
+  arrays.erase(shared, arrays.end());
+  LiveBlock &entered = live[number];
+  std::move(entered.shared.begin(), entered.shared.end(),
+            std::back_inserter(arrays));
+  entered.shared.clear();
+  ++epoch;
+  entered.last = blocks.size();
+  blocks.push_back({epoch, false, number, entered.meetings, nullptr});
+  fenced = acquired = false;
+  last = 0;
+}
+
+void MemoryChecker::meetBlocks(const std::vector<int> &numbers,
+                               const void *key) {
+  for (int number : numbers) {
+    LiveBlock &met = live[number];
+    blocks[met.last].key = key;
+    met.key = key;
+    ++met.meetings;
+  }
 }
 
 MemoryChecker::Array *MemoryChecker::find(const void *at) {
@@ -123,7 +155,12 @@ bool MemoryChecker::ordered(uint32_t epochThen, int threadThen,
     auto next = std::upper_bound(
         blocks.begin(), blocks.end(), epochThen,
         [](uint32_t value, const Block &b) { return value < b.firstEpoch; });
-    return acquired && std::prev(next)->released;
+    const Block &then = *std::prev(next);
+    if (block.number >= 0 && (then.number == block.number ||
+                              (then.key && then.key == live[block.number].key &&
+                               then.meetings < block.meetings)))
+      return true;
+    return acquired && then.released;
   }
   if (epochThen < epoch || threadThen == now.thread)
     return true;

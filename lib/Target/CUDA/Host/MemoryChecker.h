@@ -6,7 +6,7 @@
 // access is wrong when it leaves its array, reads what nobody wrote, writes an
 // input, touches an asynchronous copy under way, or when nothing orders it
 // after another thread's access to the same element: no barrier, no syncWarp
-// within a warp, no fence and atomic between blocks.
+// within a warp, no fence and atomic, and no grid barrier, between blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +48,12 @@ public:
   void addArray(ArrayInfo info);
   /// Forgets the shared arrays; what follows is not ordered after other blocks.
   void beginBlock();
+  /// The same of block number `number`, which goes on where it has run before:
+  /// it keeps its shared arrays.
+  void enterBlock(int number);
+  /// Orders what these blocks have done before what they do from now on; `key`
+  /// stands for those that meet again and again.
+  void meetBlocks(const std::vector<int> &numbers, const void *key);
   /// Orders all earlier accesses of the block before all later ones.
   void barrier() { ++epoch; }
   /// The block's writes so far are published by its next atomic.
@@ -79,9 +85,23 @@ private:
     ArrayInfo info;
     std::vector<Cell> cells;
   };
+  /// What a block does from one time that it is entered to the next.
   struct Block {
     uint32_t firstEpoch;
     bool released;
+    int number = -1;
+    /// How often it had met others when it was entered, and with whom it met
+    /// behind this.
+    uint32_t meetings = 0;
+    const void *key = nullptr;
+  };
+  /// A block that is entered more than once.
+  struct LiveBlock {
+    std::vector<Array> shared;
+    /// What it did last among `blocks`.
+    size_t last = 0;
+    uint32_t meetings = 0;
+    const void *key = nullptr;
   };
 
   Array *find(const void *at);
@@ -97,6 +117,7 @@ private:
   std::array<int, 3> size;
   std::vector<Array> arrays;
   std::vector<Block> blocks;
+  std::vector<LiveBlock> live;
   size_t last = 0;
   uint32_t epoch = 1;
   bool fenced = false, acquired = false;

@@ -70,6 +70,30 @@ MPC_FUNCTION void syncWarp() { __syncwarp(); }
 MPC_FUNCTION void fence() { __threadfence(); }
 MPC_FUNCTION void pause() { __nanosleep(100); }
 
+/// The highest bit of the counter turns when all have come, and the others are
+/// zero again: the first block adds what is missing to that, so that nobody has
+/// to reset anything and a launch may find the bit either way.
+MPC_FUNCTION void gridBarrier(int *counter, int blocks, bool first) {
+  __syncthreads();
+  if (threadNumber() == 0) {
+    unsigned own = first ? 0x80000000u - unsigned(blocks - 1) : 1u;
+    unsigned before, now;
+    __threadfence();
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(__cvta_generic_to_global(counter)), "r"(own)
+                 : "memory");
+    do
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                   : "=r"(now)
+                   : "l"(__cvta_generic_to_global(counter))
+                   : "memory");
+    while (((before ^ now) & 0x80000000u) == 0);
+    __threadfence();
+  }
+  __syncthreads();
+}
+
 MPC_FUNCTION unsigned ballot(bool condition, unsigned mask = kEveryLane) {
   return __ballot_sync(mask, condition);
 }

@@ -114,6 +114,14 @@ MPC_UNCHECKED inline void fence() { host::runner->fence(host::runner); }
 // Who waits here runs after those that it waits for.
 MPC_UNCHECKED inline void pause() {}
 
+/// Lets `blocks` blocks of a launch that runs all of its blocks at once meet:
+/// all of them come with one counter, one of them as the first. Orders all
+/// accesses before and after it.
+MPC_UNCHECKED inline void gridBarrier(int *counter, int blocks, bool first,
+                                      int line = __builtin_LINE()) {
+  host::runner->gridBarrier(host::runner, counter, blocks, line);
+}
+
 MPC_UNCHECKED inline unsigned ballot(bool condition, unsigned mask = kEveryLane,
                                      int line = __builtin_LINE()) {
   unsigned vote = condition;

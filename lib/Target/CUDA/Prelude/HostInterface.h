@@ -43,6 +43,9 @@ struct Interface {
   void (*access)(Interface *, const void *at, unsigned long bytes, Access kind,
                  const void *caller);
   void (*fence)(Interface *);
+  /// Waits for `blocks` blocks that come with one `key`, and orders their
+  /// accesses.
+  void (*gridBarrier)(Interface *, const void *key, int blocks, int line);
   void (*copyAsync)(Interface *, void *shared, const void *global, int bytes,
                     int valid, int line);
   void (*commitCopies)(Interface *);

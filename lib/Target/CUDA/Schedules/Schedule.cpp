@@ -184,6 +184,7 @@ ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {
     list->push_back(createConvolutionFamily());
     list->push_back(createAttentionFamily());
     list->push_back(createAttentionGradientFamily());
+    list->push_back(createRecurrenceFamily());
     list->push_back(createFilterFamily());
     list->push_back(createRowFamily());
     list->push_back(createReductionFamily());

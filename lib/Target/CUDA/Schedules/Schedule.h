@@ -53,6 +53,10 @@ struct Schedule {
   int64_t operator[](llvm::StringRef name) const {
     return parameters.at(name.str());
   }
+  /// Whether blocks wait for each other (CudaKernelInfo): among the parameters
+  /// only where they do.
+  static constexpr const char *kCooperative = "cooperative";
+  bool isCooperative() const { return parameters.count(kCooperative); }
 };
 
 /// The body of a GPU kernel while it is written.
@@ -161,6 +165,8 @@ std::unique_ptr<KernelFamily> createConvolutionFamily();
 std::unique_ptr<KernelFamily> createAttentionFamily();
 /// Its gradient (AttentionGradient*.cpp).
 std::unique_ptr<KernelFamily> createAttentionGradientFamily();
+/// All steps of a recurrent layer (Recurrence*.cpp).
+std::unique_ptr<KernelFamily> createRecurrenceFamily();
 /// Gradients of convolution filters (FilterGradient.cpp).
 std::unique_ptr<KernelFamily> createFilterFamily();
 /// Rows in registers or shared memory: softmax, norms, reductions (Row*.cpp).

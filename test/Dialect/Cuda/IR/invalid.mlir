@@ -38,3 +38,11 @@ func.func @copy_async_c1(%to: memref<8xf16, #gpu.address_space<workgroup>>, %fro
   cuda.copy_async %to[%i], %from[%i] bytes(2) : memref<8xf16, #gpu.address_space<workgroup>>, memref<8xf16>
   return
 }
+
+// -----
+
+func.func @grid_barrier_c1(%counters: memref<4xi32>, %i: index, %first: i1) {
+  // expected-error @below {{lets 2 or more blocks meet, found 1}}
+  cuda.grid_barrier %counters[%i] first(%first) blocks(1) : memref<4xi32>
+  return
+}

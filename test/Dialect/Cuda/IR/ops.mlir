@@ -35,3 +35,10 @@ func.func @matrices(%tile: memref<64x32xf16, #gpu.address_space<workgroup>>, %x:
   cuda.mma %sums, %a, %b type(f16) : memref<4xf32>, memref<4xi32>, memref<2xi32>
   return
 }
+
+// CHECK-LABEL: @blocks_that_meet
+func.func @blocks_that_meet(%counters: memref<4xi32>, %i: index, %first: i1) {
+  // CHECK: cuda.grid_barrier %{{.*}}[%{{.*}}] first(%{{.*}}) blocks(64) : memref<4xi32>
+  cuda.grid_barrier %counters[%i] first(%first) blocks(64) : memref<4xi32>
+  return
+}

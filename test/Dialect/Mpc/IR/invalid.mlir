@@ -428,3 +428,35 @@ func.func @integer_conv_c5(%x: tensor<1x4x8x8xi8>, %f: tensor<6x4x3x3xi8>) {
       : (tensor<1x4x8x8xi8>, tensor<6x4x3x3xi8>) -> tensor<1x6x8x8xi32>
   return
 }
+
+// -----
+
+func.func @recurrence_c1(%p: tensor<7x2x12xbf16>, %r: tensor<1x12x4xf32>) {
+  // expected-error @below {{keeps states in 'bf16', narrower than its weights' 'f32'}}
+  %0:2 = mpc.recurrence gru %p, %r : (tensor<7x2x12xbf16>, tensor<1x12x4xf32>) -> (tensor<7x1x2x4xbf16>, tensor<1x2x4xbf16>)
+  return
+}
+
+// -----
+
+func.func @recurrence_c1_bias(%p: tensor<7x2x12xf32>, %r: tensor<1x12x4xf32>, %b: tensor<1x24xf32>) {
+  // expected-error @below {{bias must be 'tensor<1x12xf32>', found 'tensor<1x24xf32>'}}
+  %0:2 = mpc.recurrence gru %p, %r bias(%b) : (tensor<7x2x12xf32>, tensor<1x12x4xf32>, tensor<1x24xf32>) -> (tensor<7x1x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_c2(%p: tensor<7x2x12xf32>, %r: tensor<1x12x4xf32>) {
+  // expected-error @below {{weights 'tensor<1x12x4xf32>' do not fit gates 'tensor<7x2x12xf32>' in 1 direction(s)}}
+  %0:3 = mpc.recurrence lstm %p, %r : (tensor<7x2x12xf32>, tensor<1x12x4xf32>) -> (tensor<7x1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_c3(%p: tensor<7x2x16xf32>, %r: tensor<1x16x4xf32>) {
+  // expected-error @below {{has a cell state where its cell is not lstm, or none where it is}}
+  %0:2 = mpc.recurrence lstm %p, %r : (tensor<7x2x16xf32>, tensor<1x16x4xf32>) -> (tensor<7x1x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}

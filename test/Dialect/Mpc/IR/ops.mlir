@@ -239,3 +239,16 @@ func.func @structure(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
     }
   }
 #-}
+
+// CHECK-LABEL: func.func @recurrence
+func.func @recurrence(%p: tensor<7x2x16xf32>, %r: tensor<1x16x4xbf16>, %b: tensor<1x16xf32>, %h: tensor<1x2x4xf32>,
+                      %w: tensor<1x12xf32>, %q: tensor<7x2x24xf32>, %s: tensor<2x12x4xf32>) {
+  // CHECK: mpc.recurrence lstm %{{.*}}, %{{.*}} bias(%{{.*}}) initial_h(%{{.*}}) initial_c(%{{.*}}) peephole(%{{.*}}) :
+  %0:3 = mpc.recurrence lstm %p, %r bias(%b) initial_h(%h) initial_c(%h) peephole(%w)
+     : (tensor<7x2x16xf32>, tensor<1x16x4xbf16>, tensor<1x16xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x12xf32>)
+     -> (tensor<7x1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>)
+  // CHECK: mpc.recurrence linear_gru %{{.*}}, %{{.*}} direction(bidirectional) :
+  %1:2 = mpc.recurrence linear_gru %q, %s direction(bidirectional)
+     : (tensor<7x2x24xf32>, tensor<2x12x4xf32>) -> (tensor<7x2x2x4xf32>, tensor<2x2x4xf32>)
+  return
+}

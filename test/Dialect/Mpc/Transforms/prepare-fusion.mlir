@@ -105,3 +105,25 @@ func.func @window(%x: tensor<2x7x7x32xbf16>, %g: tensor<2x7x7x64xbf16>) -> (tens
   %1 = mpc.conv_filter_gradient %x, %g strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) groups(2) layout(channels_last) : (tensor<2x7x7x32xbf16>, tensor<2x7x7x64xbf16>) -> tensor<64x16x1x1xf32>
   return %0, %1 : tensor<64x32x3x3xf32>, tensor<64x16x1x1xf32>
 }
+
+// The states of all steps are narrowed by the layer's kernel, before zeros stand beside
+// them; the last state stays as it is, since that kernel stores it in one form alone.
+// CHECK-LABEL: func.func @states_are_narrowed_first
+// CHECK-SAME: %[[P:[^:]+]]: tensor<9x5x8xf32>
+// CHECK: %[[Y:.+]], %[[H:.+]] = mpc.recurrence rnn %[[P]]
+// CHECK: %[[NARROW:.+]] = mpc.cast %[[Y]] : tensor<9x1x5x8xf32> to tensor<9x1x5x8xbf16>
+// CHECK: %[[ZERO:.+]] = mpc.constant dense<0.000000e+00> : tensor<bf16>
+// CHECK: %[[PADDED:.+]] = mpc.pad %[[NARROW]], %[[ZERO]] {{.*}}-> tensor<9x1x8x8xbf16>
+// CHECK: mpc.reshape %[[PADDED]] : tensor<9x1x8x8xbf16> to tensor<9x8x8xbf16>
+// CHECK: %[[LAST:.+]] = mpc.reshape %[[H]] : tensor<1x5x8xf32> to tensor<5x8xf32>
+// CHECK: mpc.cast %[[LAST]] : tensor<5x8xf32> to tensor<5x8xbf16>
+func.func @states_are_narrowed_first(%p: tensor<9x5x8xf32>, %r: tensor<1x8x8xbf16>) -> (tensor<9x8x8xbf16>, tensor<5x8xbf16>) {
+  %zero = mpc.constant dense<0.0> : tensor<f32>
+  %0:2 = mpc.recurrence rnn %p, %r : (tensor<9x5x8xf32>, tensor<1x8x8xbf16>) -> (tensor<9x1x5x8xf32>, tensor<1x5x8xf32>)
+  %1 = mpc.pad %0#0, %zero low([0, 0, 0, 0]) high([0, 0, 3, 0]) : (tensor<9x1x5x8xf32>, tensor<f32>) -> tensor<9x1x8x8xf32>
+  %2 = mpc.reshape %1 : tensor<9x1x8x8xf32> to tensor<9x8x8xf32>
+  %3 = mpc.cast %2 : tensor<9x8x8xf32> to tensor<9x8x8xbf16>
+  %4 = mpc.reshape %0#1 : tensor<1x5x8xf32> to tensor<5x8xf32>
+  %5 = mpc.cast %4 : tensor<5x8xf32> to tensor<5x8xbf16>
+  return %3, %5 : tensor<9x8x8xbf16>, tensor<5x8xbf16>
+}

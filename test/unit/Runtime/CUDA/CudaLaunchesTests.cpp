@@ -91,6 +91,23 @@ TEST_F(CudaLaunches, RefusesLaunchesThatTheDeviceCannotDo) {
             "main: kernel 'other' (bias, relu): has no code for this device");
 }
 
+// A block of 200 KB has a multiprocessor alone, of which there are 132.
+TEST_F(CudaLaunches, BlocksThatWaitForEachOtherRunAtOnce) {
+  Device device = *makeCudaDevice();
+  Program program = makeCudaProgram();
+  LaunchGrid &grid = program.launches[0].grid;
+  grid.cooperative = true;
+  grid.sharedBytes = 200 << 10;
+  grid.blocks = {133, 1, 1};
+  EXPECT_EQ(makeCudaExecutable(device, program).status().toString(),
+            "main: kernel 'double' (mul): has 133 blocks that wait for each "
+            "other, but Recording GPU runs 132 at once; use a whole GPU, or "
+            "the CPU");
+  grid.blocks = {132, 1, 1};
+  Result<Executable> executable = makeCudaExecutable(device, program);
+  ASSERT_TRUE(executable.ok()) << executable.status().toString();
+}
+
 TEST_F(CudaLaunches, RefusesAProgramForAnotherTarget) {
   Device device = *makeCudaDevice();
   Program program = makeCudaProgram();

@@ -98,6 +98,8 @@ MPC_SAME(graphExecUpdate, cuGraphExecUpdate_v2);
 MPC_SAME(graphExecDestroy, cuGraphExecDestroy);
 MPC_SAME(graphLaunch, cuGraphLaunch);
 MPC_SAME(launchKernel, cuLaunchKernel);
+MPC_SAME(launchCooperativeKernel, cuLaunchCooperativeKernel);
+MPC_SAME(occupancyMaxActiveBlocks, cuOccupancyMaxActiveBlocksPerMultiprocessor);
 
 TEST(DriverAbi, NumbersAreTheHeaders) {
   EXPECT_EQ(kCuInvalidValue, int(CUDA_ERROR_INVALID_VALUE));

@@ -206,6 +206,8 @@ CudaDriver recording::driver() {
   MPC_ENTRY(graphExecDestroy);
   MPC_ENTRY(graphLaunch);
   MPC_ENTRY(launchKernel);
+  MPC_ENTRY(launchCooperativeKernel);
+  MPC_ENTRY(occupancyMaxActiveBlocks);
 #undef MPC_ENTRY
   return table;
 }

@@ -210,6 +210,13 @@ CuResult launchKernel(CuHandle function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,
                       unsigned blockZ, unsigned sharedBytes, CuHandle stream,
                       void **parameters, void **);
+CuResult launchCooperativeKernel(CuHandle function, unsigned gridX,
+                                 unsigned gridY, unsigned gridZ,
+                                 unsigned blockX, unsigned blockY,
+                                 unsigned blockZ, unsigned sharedBytes,
+                                 CuHandle stream, void **parameters);
+CuResult occupancyMaxActiveBlocks(int *blocks, CuHandle function, int threads,
+                                  size_t sharedBytes);
 
 } // namespace mpc::recording::inside
 

@@ -287,10 +287,12 @@ static void runKernel(KernelRun run) {
   all.runs.push_back(std::move(run));
 }
 
-CuResult inside::launchKernel(CuHandle function, unsigned gridX, unsigned gridY,
-                              unsigned gridZ, unsigned blockX, unsigned blockY,
-                              unsigned blockZ, unsigned sharedBytes,
-                              CuHandle stream, void **parameters, void **) {
+/// One launch by the call of this name.
+static CuResult launchBy(const char *callName, CuHandle function,
+                         unsigned gridX, unsigned gridY, unsigned gridZ,
+                         unsigned blockX, unsigned blockY, unsigned blockZ,
+                         unsigned sharedBytes, CuHandle stream,
+                         void **parameters) {
   Object *object = nullptr;
   {
     std::lock_guard<std::recursive_mutex> lock(state().mutex);
@@ -301,7 +303,7 @@ CuResult inside::launchKernel(CuHandle function, unsigned gridX, unsigned gridY,
                        std::to_string(gridY) + "x" + std::to_string(gridZ) +
                        " threads " + std::to_string(blockX) + " shared " +
                        std::to_string(sharedBytes);
-  return call("cuLaunchKernel", detail, Needs::Context, [&] {
+  return call(callName, detail, Needs::Context, [&] {
     if (!object)
       return 400;
     uint64_t threads = uint64_t(blockX) * blockY * blockZ;
@@ -316,4 +318,31 @@ CuResult inside::launchKernel(CuHandle function, unsigned gridX, unsigned gridY,
     }
     return enqueue(stream, name, [run] { runKernel(run); });
   });
+}
+
+CuResult inside::launchKernel(CuHandle function, unsigned gridX, unsigned gridY,
+                              unsigned gridZ, unsigned blockX, unsigned blockY,
+                              unsigned blockZ, unsigned sharedBytes,
+                              CuHandle stream, void **parameters, void **) {
+  return launchBy("cuLaunchKernel", function, gridX, gridY, gridZ, blockX,
+                  blockY, blockZ, sharedBytes, stream, parameters);
+}
+
+CuResult inside::launchCooperativeKernel(CuHandle function, unsigned gridX,
+                                         unsigned gridY, unsigned gridZ,
+                                         unsigned blockX, unsigned blockY,
+                                         unsigned blockZ, unsigned sharedBytes,
+                                         CuHandle stream, void **parameters) {
+  return launchBy("cuLaunchCooperativeKernel", function, gridX, gridY, gridZ,
+                  blockX, blockY, blockZ, sharedBytes, stream, parameters);
+}
+
+CuResult inside::occupancyMaxActiveBlocks(int *blocks, CuHandle, int,
+                                          size_t sharedBytes) {
+  return call("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+              bytesText(sharedBytes), Needs::Context, [&] {
+                // 228 KB and 1 KB of each block's own.
+                *blocks = int((228 << 10) / (sharedBytes + (1 << 10)));
+                return 0;
+              });
 }

@@ -38,7 +38,7 @@ Program makeProgram(const std::string &architecture) {
   kernel.kind = "elementwise";
   kernel.buffers = {{BufferRef::Kind::Argument, 0, 0, 256, false},
                     {BufferRef::Kind::Arena, 0, 0, 256, true}};
-  kernel.grid = {{3, 2, 1}, 96, 70000};
+  kernel.grid = {{3, 2, 1}, 96, 70000, true};
   kernel.scratchBytes = 48;
   Launch product;
   product.kernel = "gemm";
@@ -139,6 +139,7 @@ TEST(CudaFile, KeepsEveryFact) {
   EXPECT_EQ(kernel.grid.blocks, expected.launches[0].grid.blocks);
   EXPECT_EQ(kernel.grid.threads, 96);
   EXPECT_EQ(kernel.grid.sharedBytes, 70000);
+  EXPECT_TRUE(kernel.grid.cooperative);
   EXPECT_EQ(kernel.scratchBytes, 48);
   EXPECT_FALSE(kernel.gemm);
   ASSERT_TRUE(program.launches[1].gemm);

@@ -232,6 +232,7 @@ std::string CudaKernelBatch::Kernel::run(const HostModule &module) {
       launch.grid[i] = static_cast<int>(info.blocks[i]);
     launch.block[0] = static_cast<int>(info.threads);
     launch.dynamicSharedBytes = info.sharedBytes;
+    launch.cooperative = info.cooperative;
     launch.order = order;
     launch.seed = static_cast<unsigned>(check.seed);
     Status status = module.launch(name, launch, parameters);

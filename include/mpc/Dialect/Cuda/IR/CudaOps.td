@@ -120,4 +120,20 @@ def Cuda_FenceOp : Cuda_Op<"fence", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Cuda_GridBarrierOp : Cuda_Op<"grid_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Let blocks of a grid meet that runs as a whole";
+  let description = [{
+    `blocks` blocks come with one counter, one of them with a true `first`. Orders
+    the accesses of all of their threads. Only in a kernel whose launch runs all
+    blocks at once. The highest bit of the counter turns each time, the others
+    are zero before and after.
+    - (C1) `blocks` is at least 2.
+  }];
+  let arguments = (ins MemRefRankOf<[I32], [1]>:$counters, Index:$counter, I1:$first, I64Attr:$blocks);
+  let assemblyFormat = [{
+    $counters `[` $counter `]` `first` `(` $first `)` `blocks` `(` $blocks `)` attr-dict `:` type($counters)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // MPC_DIALECT_CUDA_IR_CUDAOPS

@@ -109,6 +109,11 @@ def Mpc_RecurrentDirection : Mpc_Enum<"RecurrentDirection", "order in which time
     I32EnumAttrCase<"bidirectional", 2>]>;
 def Mpc_RecurrentDirectionAttr : Mpc_EnumAttr<Mpc_RecurrentDirection, "recurrent_direction">;
 
+def Mpc_RecurrentCell : Mpc_Enum<"RecurrentCell", "how a recurrent layer makes a state of the last", [
+    I32EnumAttrCase<"lstm", 0>, I32EnumAttrCase<"gru", 1>,
+    I32EnumAttrCase<"linear_gru", 2>, I32EnumAttrCase<"rnn", 3>]>;
+def Mpc_RecurrentCellAttr : Mpc_EnumAttr<Mpc_RecurrentCell, "recurrent_cell">;
+
 def Mpc_ImageLayout : Mpc_Enum<"ImageLayout", "order of batch, channel and spatial dimensions", [
     I32EnumAttrCase<"channels_first", 0>, I32EnumAttrCase<"channels_last", 1>]>;
 def Mpc_ImageLayoutAttr : Mpc_EnumAttr<Mpc_ImageLayout, "image_layout">;
@@ -117,7 +122,8 @@ def Mpc_FusionKind : Mpc_Enum<"FusionKind", "family of the kernel that a fusion 
     I32EnumAttrCase<"elementwise", 0>, I32EnumAttrCase<"row", 1>, I32EnumAttrCase<"reduce", 2>,
     I32EnumAttrCase<"transpose", 3>, I32EnumAttrCase<"contraction", 4>,
     I32EnumAttrCase<"convolution", 5>, I32EnumAttrCase<"attention", 6>,
-    I32EnumAttrCase<"update", 7>, I32EnumAttrCase<"library", 8>]>;
+    I32EnumAttrCase<"update", 7>, I32EnumAttrCase<"library", 8>,
+    I32EnumAttrCase<"recurrence", 9>]>;
 def Mpc_FusionKindAttr : Mpc_EnumAttr<Mpc_FusionKind, "fusion_kind">;
 
 def Mpc_OptimizerForm : Mpc_Enum<"OptimizerForm", "whose formula an optimizer follows", [

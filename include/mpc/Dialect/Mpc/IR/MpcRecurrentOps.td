@@ -1,4 +1,4 @@
-//===- MpcRecurrentOps.td - lstm, gru, rnn ------------------*- tablegen -*-===//
+//===- MpcRecurrentOps.td - recurrent layers ----------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -76,6 +76,45 @@ def Mpc_RnnOp : Mpc_RecurrentOp<"rnn", "1", "Elman recurrent network with tanh (
     $input `,` $weight `,` $recurrence (`bias` `(` $bias^ `)`)? (`initial_h` `(` $initial_h^ `)`)?
     (`direction` `(` custom<EnumKeyword>($direction)^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
+}
+
+def Mpc_RecurrenceOp : Mpc_Op<"recurrence", "Recurrent",
+    "2 * getGates() * ::mpc::productOf({getDirections(), getSteps(), getBatch(), getHidden(), getHidden()})",
+    [AttrSizedOperandSegments]> {
+  let summary = "The steps of a recurrent layer whose input has been multiplied";
+  let description = [{
+    What is left of `lstm`, `gru` and `rnn` where a product has made the input's
+    share of the gates, `projected` `[T, B, D*G*H]`, its bias included. `cell` says
+    which; `linear_gru` is `gru` with `linear_before_reset`. `recurrence` is `[D, G*H, H]`, `bias` the recurrent half `[D, G*H]`; states, `peephole` and
+    results are as there, in the same order of gates. States stay in the result's
+    type and are rounded to that of `recurrence` where a product reads them.
+    - (C1) all but `recurrence` have one float element type, as wide as that of
+      `recurrence` or wider.
+    - (C2) extents agree as above; D is 2 for `bidirectional`, else 1.
+    - (C3) `lstm` alone has `initial_c`, `peephole` and `final_c`, the last always.
+  }];
+  let arguments = (ins Mpc_FloatTensor:$projected, Mpc_FloatTensor:$recurrence,
+                       Optional<Mpc_FloatTensor>:$bias, Optional<Mpc_FloatTensor>:$initial_h,
+                       Optional<Mpc_FloatTensor>:$initial_c, Optional<Mpc_FloatTensor>:$peephole,
+                       Mpc_RecurrentCellAttr:$cell,
+                       DefaultValuedAttr<Mpc_RecurrentDirectionAttr, "::mpc::RecurrentDirection::forward">:$direction);
+  let results = (outs Mpc_FloatTensor:$result, Mpc_FloatTensor:$final_h, Optional<Mpc_FloatTensor>:$final_c);
+  let assemblyFormat = [{
+    custom<EnumKeyword>($cell) $projected `,` $recurrence (`bias` `(` $bias^ `)`)? (`initial_h` `(` $initial_h^ `)`)?
+    (`initial_c` `(` $initial_c^ `)`)? (`peephole` `(` $peephole^ `)`)?
+    (`direction` `(` custom<EnumKeyword>($direction)^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = members # [{
+    /// The state is contracted with operand 1; the others keep their type.
+    bool isPrecisionOperand(unsigned index) { return index == 1; }
+    /// Rows of the weights per hidden unit.
+    int64_t getGates();
+    int64_t getSteps() { return getProjected().getType().getShape()[0]; }
+    int64_t getBatch() { return getProjected().getType().getShape()[1]; }
+    int64_t getHidden() { return getRecurrence().getType().getShape()[2]; }
+    int64_t getDirections() { return getRecurrence().getType().getShape()[0]; }
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // MPC_DIALECT_MPC_IR_MPCRECURRENTOPS

@@ -57,4 +57,37 @@ def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
+def SplitRecurrentPass : Pass<"mpc-split-recurrent", "::mlir::func::FuncOp"> {
+  let summary = "Split recurrent layers into the input's product and the steps";
+  let description = [{
+    `lstm`, `gru` and `rnn` become one product of the input of all steps with the
+    weights of all directions, the input's bias behind it, and a `recurrence` that
+    one kernel computes, where the target has such kernels
+    (KernelModel::keepsStates), the layer fits (RecurrencePlan), and that is
+    faster than a product and a cell per step. Others stay for mpc-decompose.
+
+    ```mlir
+    %0:2 = mpc.gru %x, %w, %r bias(%b) linear_before_reset : ...
+    // becomes
+    %p = mpc.matmul %x, %w1 transpose_rhs : ...
+    %q = mpc.add %p, %b1 : ...
+    %0:2 = mpc.recurrence linear_gru %q, %r bias(%b2) : ...
+    ```
+
+    Contract in: static shapes, precision assigned. Contract out: as in; before
+    mpc-pad-contractions, which pads the product.
+    Numerics: those of the ops that mpc-decompose makes, in the same order.
+    Executed example: test/Dialect/Mpc/Transforms/split-recurrent.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"",
+           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numSplit", "layers-split", "recurrent layers split">,
+    Statistic<"numRefused", "layers-refused", "recurrent layers that do not fit, or do not gain">,
+  ];
+}
+
 #endif // MPC_DIALECT_MPC_TRANSFORMS_PADPASSES

@@ -45,6 +45,8 @@ struct HostLaunch {
   int grid[3] = {1, 1, 1};
   int block[3] = {1, 1, 1};
   size_t dynamicSharedBytes = 0;
+  /// Whether all blocks run at once, as those have to that wait for each other.
+  bool cooperative = false;
   ThreadOrder order = ThreadOrder::Ascending;
   /// For the order Shuffled.
   unsigned seed = 1;

@@ -1,0 +1,311 @@
+//===- RecurrencePlan.cpp - one kernel for all steps of a layer -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/RecurrencePlan.h"
+
+#include "mpc/Analysis/Padding.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Extents of an instruction of the matrix units: columns, rows, depth.
+static constexpr int64_t kUnitColumns = 16, kUnitRows = 8, kUnitDepth = 16;
+/// Between rows of shared memory, so that neighbours lie in different banks.
+static constexpr int64_t kSkewBytes = 16, kSumSkew = 4;
+/// Registers of a thread that sums, and sums with fragments of weights, take.
+static constexpr int64_t kMostSums = 64, kMostHeld = 128;
+
+// Estimates, in cycles of kClock. A meeting is an atomic and some looks at the
+// second-level cache, which a state passes as well; a kernel's own time is what
+// a small one takes beside the cost of its launch.
+static constexpr double kClock = 1.5e9;
+static constexpr double kMeeting = 1500, kMeetingOfBlock = 4, kHandOver = 600,
+                        kCacheBytes = 32, kSharedBytes = 128, kCell = 400,
+                        kCellItem = 200, kProduct = 200, kUnitStep = 30,
+                        kUnitTile = 8, kFma = 1.5 / 128;
+static constexpr double kKernelSeconds = 1e-6;
+
+//===----------------------------------------------------------------------===//
+// The layer
+//===----------------------------------------------------------------------===//
+
+RecurrenceShape RecurrenceShape::of(RecurrenceOp op) {
+  return {op.getCell(),
+          op.getSteps(),
+          op.getBatch(),
+          op.getHidden(),
+          op.getDirections(),
+          getElementTypeOrSelf(op.getRecurrence()),
+          getElementTypeOrSelf(op.getResult())};
+}
+
+std::optional<RecurrenceShape> RecurrenceShape::of(Operation *op) {
+  auto make = [](auto layer, RecurrentCell cell) {
+    ArrayRef<int64_t> input = layer.getInput().getType().getShape(),
+                      weights = layer.getRecurrence().getType().getShape();
+    return RecurrenceShape{cell,
+                           input[0],
+                           input[1],
+                           weights[2],
+                           weights[0],
+                           getElementTypeOrSelf(layer.getRecurrence()),
+                           getElementTypeOrSelf(layer.getResult())};
+  };
+  return llvm::TypeSwitch<Operation *, std::optional<RecurrenceShape>>(op)
+      .Case([&](LstmOp lstm) { return make(lstm, RecurrentCell::lstm); })
+      .Case([&](GruOp gru) {
+        return make(gru, gru.getLinearBeforeReset() ? RecurrentCell::linear_gru
+                                                    : RecurrentCell::gru);
+      })
+      .Case([&](RnnOp rnn) { return make(rnn, RecurrentCell::rnn); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+SmallVector<int64_t, 2> RecurrenceShape::gatesOfProducts() const {
+  switch (cell) {
+  case RecurrentCell::lstm:
+    return {4};
+  case RecurrentCell::gru:
+    return {2, 1};
+  case RecurrentCell::linear_gru:
+    return {3};
+  case RecurrentCell::rnn:
+    return {1};
+  }
+  return {};
+}
+
+int64_t RecurrenceShape::gates() const {
+  int64_t sum = 0;
+  for (int64_t gates : gatesOfProducts())
+    sum += gates;
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Extents
+//===----------------------------------------------------------------------===//
+
+int64_t RecurrencePlan::rowSlices() const {
+  return llvm::divideCeil(shape.batch, rows);
+}
+int64_t RecurrencePlan::unitSlices() const {
+  return llvm::divideCeil(shape.hidden, units);
+}
+
+int64_t RecurrencePlan::tileRows() const {
+  return usesMatrixUnits ? llvm::alignTo(rows, kUnitRows) : rows;
+}
+
+int64_t RecurrencePlan::columnsOf(int64_t gates) const {
+  int64_t columns = gates * units;
+  return usesMatrixUnits ? llvm::alignTo(columns, kUnitColumns) : columns;
+}
+
+int64_t RecurrencePlan::columns() const {
+  int64_t sum = 0;
+  for (int64_t gates : shape.gatesOfProducts())
+    sum += columnsOf(gates);
+  return sum;
+}
+
+Type RecurrencePlan::tileType() const {
+  return usesMatrixUnits ? shape.narrow
+                         : Float32Type::get(shape.narrow.getContext());
+}
+
+int64_t RecurrencePlan::depthPitch() const {
+  return depth + kSkewBytes / bytesPerElement(tileType());
+}
+
+int64_t RecurrencePlan::sumPitch() const {
+  return columnsOf(shape.gatesOfProducts().front()) + kSumSkew;
+}
+
+int64_t RecurrencePlan::stateOffset() const {
+  // Threads read columns side by side, matrix units read rows of the depth.
+  int64_t pitch = usesMatrixUnits ? depthPitch() : depth;
+  return llvm::alignTo(columns() * pitch * bytesPerElement(tileType()), 16);
+}
+
+int64_t RecurrencePlan::sumOffset() const {
+  return stateOffset() +
+         llvm::alignTo(tileRows() * depthPitch() * bytesPerElement(tileType()),
+                       16);
+}
+
+int64_t RecurrencePlan::sharedBytes() const {
+  return sumOffset() + splits * tileRows() * sumPitch() * 4;
+}
+
+int64_t RecurrencePlan::handOverOffset() const {
+  return shape.directions * rowSlices() * kCounterBytes;
+}
+
+int64_t RecurrencePlan::scratchBytes() const {
+  return meets() ? handOverOffset() +
+                       2 * handOverElements() * bytesPerElement(shape.narrow)
+                 : 0;
+}
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+/// Whether the matrix units multiply the type.
+static bool hasUnit(const TargetInfo &target, Type type) {
+  std::optional<MathType> math = mathTypeOf(type);
+  return (type.isF16() || type.isBF16()) && math && target.unit(*math);
+}
+
+/// Warps of a block on the matrix units: first they share the columns, then the
+/// depth.
+static bool placeWarps(RecurrencePlan &plan) {
+  int64_t rowTiles = plan.tileRows() / kUnitRows,
+          depthTiles = llvm::divideCeil(plan.shape.hidden, kUnitDepth);
+  int64_t most = 0, all = 0, shared = 0;
+  for (int64_t gates : plan.shape.gatesOfProducts()) {
+    int64_t tiles = plan.columnsOf(gates) / kUnitColumns;
+    most = std::max(most, tiles);
+    all += tiles;
+    shared = std::gcd(shared, tiles);
+  }
+  int64_t warps = most * rowTiles * depthTiles > 64 ? 8 : 4;
+  int64_t columnWarps = std::min<int64_t>(warps, shared & -shared);
+  plan.splits =
+      std::min<int64_t>(warps / columnWarps, llvm::PowerOf2Ceil(depthTiles));
+  plan.depth = llvm::alignTo(plan.shape.hidden, kUnitDepth * plan.splits);
+  plan.threads = 32 * columnWarps * plan.splits;
+  int64_t sums = most / columnWarps * rowTiles * 4;
+  int64_t held =
+      all / columnWarps * (plan.depth / kUnitDepth / plan.splits) * 4;
+  plan.keepsFragments = sums + held <= kMostHeld;
+  return sums <= kMostSums;
+}
+
+/// Threads of a block that multiply a column each, or a part of its depth.
+static void placeThreads(RecurrencePlan &plan) {
+  constexpr int64_t kThreads = 256, kLanes = 4, kMostSplits = 16;
+  plan.threads = kThreads;
+  int64_t columns = plan.columnsOf(plan.shape.gatesOfProducts().front());
+  plan.splits = std::clamp<int64_t>(
+      std::min(kThreads / columns,
+               int64_t(llvm::divideCeil(plan.shape.hidden, kLanes))),
+      1, kMostSplits);
+  plan.depth = llvm::alignTo(plan.shape.hidden, kLanes * plan.splits);
+}
+
+std::optional<RecurrencePlan> RecurrencePlan::with(const RecurrenceShape &shape,
+                                                   const TargetInfo &target,
+                                                   int64_t rows,
+                                                   int64_t units) {
+  if (!target.kernels().keepsStates || !shape.wide.isF32() ||
+      !(shape.narrow.isF32() || shape.narrow.isF16() ||
+        shape.narrow.isBF16()) ||
+      std::min({shape.steps, shape.batch, shape.hidden, rows, units}) < 1 ||
+      rows > shape.batch || units > shape.hidden)
+    return std::nullopt;
+  RecurrencePlan plan;
+  plan.shape = shape;
+  plan.rows = rows;
+  plan.units = units;
+  plan.usesMatrixUnits = hasUnit(target, shape.narrow);
+  if (plan.usesMatrixUnits) {
+    if (!placeWarps(plan))
+      return std::nullopt;
+  } else {
+    placeThreads(plan);
+  }
+  // All blocks that wait for each other have to run at once, on any product.
+  if (plan.sharedBytes() > target.facts().sharedBytesPerBlock ||
+      (plan.meets() && plan.blocks() > target.facts().fewestMultiprocessors))
+    return std::nullopt;
+  plan.waves = llvm::divideCeil(plan.blocks(), target.facts().multiprocessors);
+  return plan;
+}
+
+/// The extents of slices that differ in how many there are.
+static SmallVector<int64_t> slicesOf(int64_t extent) {
+  SmallVector<int64_t> extents;
+  for (int64_t count = 1; count <= extent;) {
+    int64_t each = llvm::divideCeil(extent, count);
+    extents.push_back(each);
+    // The next count whose slices are smaller.
+    count = each == 1 ? extent + 1 : llvm::divideCeil(extent, each - 1);
+  }
+  return extents;
+}
+
+std::optional<RecurrencePlan> RecurrencePlan::of(const RecurrenceShape &shape,
+                                                 const TargetInfo &target) {
+  std::optional<RecurrencePlan> best;
+  if (!target.kernels().keepsStates || shape.batch < 1 || shape.hidden < 1)
+    return best;
+  for (int64_t rows : slicesOf(shape.batch))
+    for (int64_t units : slicesOf(shape.hidden))
+      if (auto plan = with(shape, target, rows, units);
+          plan && (!best || plan->stepSeconds() < best->stepSeconds()))
+        best = plan;
+  return best;
+}
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+double RecurrencePlan::stepSeconds() const {
+  double cycles = 0;
+  int64_t tileBytes = bytesPerElement(tileType());
+  for (int64_t gates : shape.gatesOfProducts()) {
+    if (meets())
+      cycles += kMeeting + kMeetingOfBlock * double(unitSlices()) + kHandOver +
+                double(rows * shape.hidden * bytesPerElement(shape.narrow)) /
+                    kCacheBytes;
+    double columns = double(columnsOf(gates));
+    if (usesMatrixUnits) {
+      double warps = double(threads / 32),
+             depthTiles = double(depth / kUnitDepth / splits),
+             tiles = columns / kUnitColumns * double(tileRows() / kUnitRows) *
+                     double(splits) / warps;
+      cycles += depthTiles * (kUnitStep + tiles * kUnitTile * warps / 4);
+      if (!keepsFragments)
+        cycles += columns * double(depth * tileBytes) / kSharedBytes;
+    } else {
+      cycles += columns * double(rows * depth) * kFma;
+    }
+    int64_t items = llvm::divideCeil(rows * units, threads);
+    cycles += kProduct + kCell + kCellItem * double(items);
+  }
+  // The weights are loaded once.
+  cycles +=
+      double(columns() * depth * tileBytes) / kCacheBytes / double(shape.steps);
+  // What does not run at once runs one after the other.
+  return double(waves) * cycles / kClock;
+}
+
+double RecurrencePlan::unrolledSeconds(const RecurrenceShape &shape,
+                                       const TargetInfo &target) {
+  auto products = double(shape.gatesOfProducts().size());
+  double multiplied =
+      double(productOf({shape.gates(), shape.hidden, shape.hidden}));
+  double rate = 0;
+  if (std::optional<MathType> math = mathTypeOf(shape.narrow))
+    rate = target.flopsPerSecond(*math, /*aligned=*/true);
+  double each = 2 * products * (target.launchSeconds() + kKernelSeconds);
+  if (rate > 0)
+    each += 2 * multiplied * double(shape.batch) / rate;
+  // Weights of a step come from the second-level cache, twice as fast as from
+  // memory.
+  if (target.hasCeilings())
+    each += multiplied * double(bytesPerElement(shape.narrow)) /
+            (2 * target.bytesPerSecond());
+  return each * double(shape.directions);
+}
