@@ -45,11 +45,17 @@ std::string Model::State::valueKey(const std::set<std::string> &names,
   return key;
 }
 
+/// A loss scale that joined a step has no input in the model: who does not give
+/// back what a run made of it begins anew.
+static bool beginsByItself(const ProgramValue &value) {
+  return value.initial && value.role == "loss_scale_state";
+}
+
 Status Model::State::checkNames(const Specialisations::Made &made,
                                 const NamedBuffers &arguments) const {
   const Program &program = made.executable.program();
   for (const ProgramValue &value : program.arguments)
-    if (!arguments.contains(value.name))
+    if (!arguments.contains(value.name) && !beginsByItself(value))
       return Status(StatusCode::InvalidArgument, source.name(),
                     "input '" + value.name + "' (" + value.type.toString() +
                         ") was not given");
@@ -120,8 +126,18 @@ Result<NamedBuffers> Model::runExact(const NamedBuffers &arguments,
   const Program &program = executable->program();
   std::vector<Buffer> ordered;
   ordered.reserve(program.arguments.size());
-  for (const ProgramValue &value : program.arguments)
-    ordered.push_back(arguments.at(value.name));
+  for (const ProgramValue &value : program.arguments) {
+    if (auto given = arguments.find(value.name); given != arguments.end()) {
+      ordered.push_back(given->second);
+      continue;
+    }
+    Result<Buffer> begun = Buffer::fromHost(
+        value.type, {static_cast<const std::byte *>(value.initial.get()),
+                     size_t(*value.type.byteCount())});
+    if (!begun.ok())
+      return begun.status();
+    ordered.push_back(std::move(*begun));
+  }
   Result<std::vector<Buffer>> results = executable->run(ordered, options);
   if (!results.ok())
     return results.status();

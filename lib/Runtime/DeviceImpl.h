@@ -45,6 +45,8 @@ public:
   virtual Status then(std::function<void(const Status &)> function);
 };
 
+class ResultMemory;
+
 /// A program made ready on a device. Members may be called from several threads
 /// at once; buffers are checked against the program.
 class LoadedProgram {
@@ -62,6 +64,9 @@ public:
   /// milliseconds of each.
   virtual Status timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,
                           std::span<double> milliseconds);
+
+  /// Where Executable::run() takes new results from.
+  std::shared_ptr<ResultMemory> results;
 };
 
 /// One kind of device. Members may be called from several threads at once. A

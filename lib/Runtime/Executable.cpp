@@ -7,6 +7,7 @@
 #include "mpc/Runtime/Executable.h"
 
 #include "DeviceImpl.h"
+#include "ResultMemory.h"
 
 #include <algorithm>
 #include <utility>
@@ -26,6 +27,7 @@ Result<Executable> Executable::create(Device device,
       impl->load(impl, program);
   if (!loaded.ok())
     return loaded.status();
+  (*loaded)->results = std::make_shared<detail::ResultMemory>(*program);
   return Executable(std::make_shared<const State>(
       State{std::move(device), std::move(program), std::move(*loaded)}));
 }
@@ -142,7 +144,8 @@ Result<std::vector<Buffer>> Executable::run(std::span<const Buffer> arguments,
       results.emplace_back();
       continue;
     }
-    Result<Buffer> buffer = Buffer::allocate(value.type);
+    // Every kernel writes all that it has to: nothing need be cleared.
+    Result<Buffer> buffer = state->loaded->results->allocate(value.type);
     if (!buffer.ok())
       return buffer.status();
     results.push_back(std::move(*buffer));

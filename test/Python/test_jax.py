@@ -151,6 +151,24 @@ def test_donated_results_are_written_in_place(drawn):
     np.testing.assert_array_equal(view, copy)
 
 
+def test_a_loss_scale_goes_on_from_call_to_call():
+    """The scale joins a donated step and is no argument of it. An error of 2 times the scale leaves
+    float16 until that is 16384: two steps are skipped, then the step moves."""
+    def update(w, x):
+        loss, gradient = jax.value_and_grad(lambda w: ((x @ w + 2) ** 2).sum() / 2)(w)
+        return w - gradient / 64, loss
+
+    compiled = mpc.jax.jit(update, policy="mixed_float16", donate_argnums=0)
+    w, x, values = jax.numpy.zeros((16, 4)), jax.numpy.full((4, 16), 0.25), []
+    for _ in range(4):
+        w, loss = compiled(w, x)
+        values.append(float(w[0, 0]))
+    assert values[:3] == [0, 0, -1 / 32] and values[3] < values[2] and 0 < loss < 32
+    # Another function has a scale of its own.
+    again = mpc.jax.jit(update, policy="mixed_float16", donate_argnums=0)
+    assert not again(jax.numpy.zeros((16, 4)), x)[0].any()
+
+
 def test_memory_of_numpy_is_never_written():
     for size in (8, 4096, 1 << 20):
         numbers = np.ones(size, np.float32)

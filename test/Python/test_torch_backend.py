@@ -5,6 +5,7 @@ import copy
 import importlib.metadata
 import subprocess
 import sys
+import types
 import warnings
 
 import mpc
@@ -188,6 +189,35 @@ def test_what_mpc_lacks_runs_in_eager_mode_and_is_told():
         y = compiled(x)
     w = reference(x.double())
     assert (y - w).norm() < bound("float32", 4) * w.norm()
+
+
+def test_arrays_come_as_they_lie(monkeypatch):
+    """Views of parameters and results, which are copied where they have gaps or another order."""
+    module = torch_modules.Apply(lambda m, x: torch.cat([(x @ m.w.t()).split(8, 1)[1].tanh(), x[:, :8]], 1) @ m.v.t(),
+                                 w=torch.randn(16, 32), v=torch.randn(5, 16))
+    seen = []
+    compile_text = mpc.torch._function.compile
+
+    def compiled(*arguments, **options):
+        made = compile_text(*arguments, **options)._made
+        return types.SimpleNamespace(_made=lambda *arrays: seen.extend(arrays) or made(*arrays))
+
+    monkeypatch.setattr(mpc.torch._function, "compile", compiled)
+    reference, x = copy.deepcopy(module).double(), torch.randn(4, 32)
+    found = step(torch.compile(module, backend="mpc", options={"policy": "float32"}), (x,))
+    compare(found, step(reference, (x.double(),)), bound("float32", 3))
+    # A slice of the argument has gaps in the forward pass alone.
+    assert seen and all(array.is_contiguous() for array in seen)
+    assert {array.data_ptr() for array in seen} >= {p.data_ptr() for p in module.parameters()}
+
+
+def test_channels_last():
+    module = torch.nn.Sequential(torch.nn.Conv2d(8, 16, 3), torch.nn.ReLU(), torch.nn.Conv2d(16, 4, 3))
+    module = module.to(memory_format=torch.channels_last)
+    x = torch.randn(2, 8, 9, 10).to(memory_format=torch.channels_last)
+    reference = copy.deepcopy(module).double()
+    found = step(torch.compile(module, backend="mpc", options={"policy": "float32"}), (x,))
+    compare(found, step(reference, (x.double(),)), bound("float32", 3))
 
 
 def test_autocast_regions_stay_narrow():

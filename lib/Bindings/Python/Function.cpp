@@ -33,6 +33,12 @@ Function::Function(const Engine &engine, const ModelSource &source,
   model = engine.open(source, this->options);
 }
 
+/// Whether an argument is none of the caller's: the state of a loss scale that
+/// joined the model's step.
+static bool beginsByItself(const auto &value) {
+  return value.initial && value.role == "loss_scale_state";
+}
+
 Function::Function(const Device &device, const std::string &path)
     : device(device) {
   nb::gil_scoped_release release;
@@ -46,6 +52,9 @@ Function::Function(const Device &device, const std::string &path)
       for (size_t axis = 0; axis < declared[i].shape.size(); ++axis)
         if (other.arguments()[i].type.shape[axis] != declared[i].shape[axis])
           declared[i].shape[axis] = -1;
+  for (size_t i = declared.size(); i-- > 0;)
+    if (beginsByItself(file->arguments()[i]))
+      declared.erase(declared.begin() + ptrdiff_t(i));
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,19 +129,40 @@ void Function::remember(const Executable &executable) {
   last = executable;
 }
 
+/// Whether it is no argument of the caller's.
+static bool isState(const ProgramValue &value, const NamedBuffers &arguments) {
+  return beginsByItself(value) && !arguments.contains(value.name);
+}
+
 /// The arguments of `executable` in its order. One that a result replaces is
 /// copied where it is not `donated`: no call writes into an array of the
-/// caller's.
+/// caller's. Those of `state` are written; what it lacks it gets.
 static Result<std::vector<Buffer>>
 order(const Executable &executable, const NamedBuffers &arguments,
-      const std::set<std::string> &donated = {}) {
+      NamedBuffers &state, const std::set<std::string> &donated = {}) {
+  const Program &program = executable.program();
   std::vector<Buffer> ordered;
-  for (const ProgramValue &value : executable.program().arguments)
-    ordered.push_back(arguments.at(value.name));
-  for (const ProgramValue &value : executable.program().results) {
-    if (value.alias < 0 ||
-        donated.contains(
-            executable.program().arguments[size_t(value.alias)].name))
+  for (const ProgramValue &value : program.arguments) {
+    if (!isState(value, arguments)) {
+      ordered.push_back(arguments.at(value.name));
+      continue;
+    }
+    Buffer &kept = state[value.name];
+    if (!kept) {
+      Result<Buffer> begun = Buffer::fromHost(
+          value.type, {static_cast<const std::byte *>(value.initial.get()),
+                       size_t(*value.type.byteCount())});
+      if (!begun.ok())
+        return begun.status();
+      kept = std::move(*begun);
+    }
+    ordered.push_back(kept);
+  }
+  for (const ProgramValue &value : program.results) {
+    if (value.alias < 0)
+      continue;
+    const ProgramValue &replaced = program.arguments[size_t(value.alias)];
+    if (donated.contains(replaced.name) || isState(replaced, arguments))
       continue;
     Buffer &argument = ordered[size_t(value.alias)];
     Result<Buffer> copy = Buffer::fromHost(
@@ -152,9 +182,19 @@ std::vector<Buffer> Function::run(const NamedBuffers &arguments,
                                   const std::set<std::string> &donated) {
   if (options.buckets.empty()) {
     Executable executable = watch->valueOf(executableFor(arguments));
+    const Program &program = executable.program();
+    std::unique_lock guard(stateLock, std::defer_lock);
+    for (const ProgramValue &value : program.arguments)
+      if (isState(value, arguments) && !guard.owns_lock())
+        guard.lock();
     std::vector<Buffer> ordered =
-        valueOf(order(executable, arguments, donated));
-    return valueOf(executable.run(ordered));
+        valueOf(order(executable, arguments, state, donated));
+    std::vector<Buffer> results = valueOf(executable.run(ordered));
+    for (size_t i = results.size(); i-- > 0;)
+      if (int64_t alias = program.results[i].alias;
+          alias >= 0 && isState(program.arguments[size_t(alias)], arguments))
+        results.erase(results.begin() + ptrdiff_t(i));
+    return results;
   }
   NamedBuffers found = watch->valueOf(model->run(arguments));
   std::vector<Buffer> results;
@@ -215,7 +255,10 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
   Call call = bind(positional, named);
   nb::gil_scoped_release release;
   Executable executable = watch->valueOf(executableFor(call.arguments));
-  std::vector<Buffer> ordered = valueOf(order(executable, call.arguments));
+  // What is timed moves no loss scale.
+  NamedBuffers begun;
+  std::vector<Buffer> ordered =
+      valueOf(order(executable, call.arguments, begun));
   std::vector<Buffer> results = valueOf(executable.run(ordered));
   std::vector<double> found;
   Clock::time_point begin = Clock::now(), before = begin;
@@ -252,13 +295,20 @@ void Function::save(const std::string &path,
 
 std::vector<std::string> Function::outputs() {
   std::vector<std::string> names;
+  auto add = [&](const auto &results, const auto &arguments) {
+    for (const auto &value : results) {
+      bool given = value.alias < 0;
+      for (const ModelInput &input : declared)
+        given |= !given && input.name == arguments[size_t(value.alias)].name;
+      if (given)
+        names.push_back(value.name);
+    }
+  };
   std::lock_guard guard(lock);
   if (last)
-    for (const ProgramValue &value : last->program().results)
-      names.push_back(value.name);
+    add(last->program().results, last->program().arguments);
   else if (file)
-    for (const StoredValue &value : file->results())
-      names.push_back(value.name);
+    add(file->results(), file->arguments());
   return names;
 }
 

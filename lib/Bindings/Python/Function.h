@@ -71,7 +71,8 @@ private:
     Framework framework = Framework::NumPy;
   };
   Call bind(const nanobind::args &positional, const nanobind::kwargs &named);
-  /// Results in the model's order. Without the interpreter's lock.
+  /// Results in the model's order, without the loss scale's state, which stays
+  /// here from call to call. Without the interpreter's lock.
   std::vector<Buffer> run(const NamedBuffers &arguments,
                           const std::set<std::string> &donated);
   /// The executable for such arguments. Without the interpreter's lock.
@@ -86,6 +87,9 @@ private:
   std::optional<ExecutableFile> file;
   std::optional<Device> device;
   std::mutex lock;
+  /// One call at a time goes on from the loss scale that the last one left.
+  std::mutex stateLock;
+  NamedBuffers state;
   /// Guarded by `lock`: the program that was used last, and those of a file.
   std::optional<Executable> last;
   std::map<std::string, Executable> loaded;

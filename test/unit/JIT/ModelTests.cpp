@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <barrier>
@@ -241,4 +242,64 @@ TEST_F(ModelTest, SaysWhatIsWrongWithNames) {
       << missing.toString();
   // A failure is not kept.
   EXPECT_TRUE(isRight(model.run({{"x", x}}), 2));
+}
+
+//===----------------------------------------------------------------------===//
+// Steps that a loss scale joins
+//===----------------------------------------------------------------------===//
+
+/// w - 0.1 x' 2 (x w) and the sum of the squares of x w, as JAX traces such a
+/// step, with the state donated (docs/LossScaling.md).
+static constexpr char kStep[] = R"(module @jit_step {
+  func.func public @main(%arg0: tensor<4x2xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<8x4xf32>) -> (tensor<4x2xf32>, tensor<f32>) {
+    %0 = stablehlo.dot_general %arg1, %arg0, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+    %1 = stablehlo.multiply %0, %0 : tensor<8x2xf32>
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %2 = stablehlo.reduce(%1 init: %cst) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<f32>
+    %cst_0 = stablehlo.constant dense<2.000000e+00> : tensor<f32>
+    %3 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<8x2xf32>
+    %4 = stablehlo.multiply %3, %0 : tensor<8x2xf32>
+    %5 = stablehlo.dot_general %4, %arg1, contracting_dims = [0] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x2xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    %6 = stablehlo.transpose %5, dims = [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>
+    %cst_1 = stablehlo.constant dense<1.000000e-01> : tensor<f32>
+    %7 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<4x2xf32>
+    %8 = stablehlo.multiply %7, %6 : tensor<4x2xf32>
+    %9 = stablehlo.subtract %arg0, %8 : tensor<4x2xf32>
+    return %9, %2 : tensor<4x2xf32>, tensor<f32>
+  }
+})";
+
+TEST(StepModel, LossScaleMayBeLeftOut) {
+  CompileOptions options;
+  options.policy = "mixed_float16";
+  options.useCache = false;
+  Engine engine = *Engine::create(*Device::cpu({.threads = 1}));
+  Model model = engine.open(
+      ModelSource::fromBytes(
+          "step.mlir",
+          {std::as_bytes(std::span(kStep)).first(sizeof kStep - 1), nullptr}),
+      options);
+  Buffer x = *Buffer::allocate({ElementType::F32, {8, 4}});
+  std::ranges::fill(x.as<float>(), 0.25f);
+  // Scaled by 65536 twice the product is infinite: the step is skipped and the
+  // scale halved, by each run that begins anew.
+  auto scaleAfter = [&](NamedBuffers given) {
+    Buffer w = *Buffer::allocate({ElementType::F32, {4, 2}});
+    std::ranges::fill(w.as<float>(), 1.0f);
+    given["arg0"] = w;
+    given["arg1"] = x;
+    Result<NamedBuffers> results = model.run(given);
+    EXPECT_TRUE(results.ok());
+    EXPECT_EQ(w.as<float>()[0], 1);
+    return *results;
+  };
+  NamedBuffers first = scaleAfter({});
+  ASSERT_TRUE(first.contains("loss_scale.scale"));
+  EXPECT_EQ(first["loss_scale.scale"].as<float>()[0], 32768);
+  EXPECT_EQ(scaleAfter({})["loss_scale.scale"].as<float>()[0], 32768);
+  NamedBuffers state;
+  for (const auto &[name, buffer] : first)
+    if (name.starts_with("loss_scale."))
+      state.emplace(name, buffer);
+  EXPECT_EQ(scaleAfter(state)["loss_scale.scale"].as<float>()[0], 16384);
 }

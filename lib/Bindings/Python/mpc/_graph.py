@@ -197,9 +197,10 @@ class Result:
 
 @dataclass
 class Text:
-    """A graph as text: which arguments it reads, which constants follow, what its results are."""
+    """A graph as text: which arguments it reads, with their dimensions as they lie in memory where that
+    is not row-major, which constants follow, what its results are."""
     text: str
-    arguments: list[int]
+    arguments: list[tuple[int, list[int] | None]]
     constants: list[torch.Tensor]
     results: list[Result]
     outputs: int
@@ -218,15 +219,26 @@ def _memory_order(value: torch.Tensor) -> list[int] | None:
     return order
 
 
+def _in_memory(tensor: torch.Tensor, order: list[int] | None) -> torch.Tensor:
+    return tensor if order is None else tensor.permute(order)
+
+
 def write(module: GraphModule, values: dict[Node, Any]) -> Text:
     """The text of a graph whose nodes give `values`; raises Unsupported where it has none."""
-    b, env, arguments, constants, signature = Builder(), {}, [], [], []
+    b, env, constants, signature = Builder(), {}, [], []
+    arguments: list[tuple[int, list[int] | None]] = []
     places: dict[Node, int] = {}
 
-    def take(node: Node, value: torch.Tensor) -> None:
-        name = f"a{len(signature)}"
-        env[node] = Value("%" + name, type_of(value))
-        signature.append(f'%{name}: {env[node].type} {{mpc.role = #mpc.role<input>, mpc.name = "{name}"}}')
+    def take(node: Node, value: torch.Tensor) -> list[int] | None:
+        name, order = f"a{len(signature)}", _memory_order(value)
+        kind = type_of(value)
+        if order is not None:
+            kind = Type(tuple(kind.shape[i] for i in order), kind.element)
+        env[node] = Value("%" + name, kind)
+        signature.append(f'%{name}: {kind} {{mpc.role = #mpc.role<input>, mpc.name = "{name}"}}')
+        if order is not None:
+            env[node] = b.transpose(env[node], [order.index(i) for i in range(len(order))])
+        return order
 
     attributes = [node for node in module.graph.nodes if node.op == "get_attr"]
     for node in module.graph.nodes:
@@ -238,12 +250,10 @@ def write(module: GraphModule, values: dict[Node, Any]) -> Text:
         elif 0 in values[node].shape:
             env[node] = _stand_in(values[node])
         elif any(user.op != "output" for user in node.users):
-            take(node, values[node])
-            arguments.append(places[node])
+            arguments.append((places[node], take(node, values[node])))
     for node in attributes:
         constant = operator.attrgetter(node.target)(module)
-        take(node, constant)
-        constants.append(constant)
+        constants.append(_in_memory(constant, take(node, constant)))
     for node in module.graph.nodes:
         if node.op == "call_function":
             value = values[node]
@@ -384,14 +394,19 @@ class Graph:
 
 
 def _runner(text: Text, function: Callable[..., Any] | None) -> Callable[[Sequence[Any]], list[Any]]:
-    picked, constants, results = text.arguments, text.constants, text.results
+    constants, results = text.constants, text.results
+    picked = [i for i, _ in text.arguments]
+    turned = [(k, order) for k, (_, order) in enumerate(text.arguments) if order is not None]
     plain = all(r.source == "output" and r.stride is None for r in results)
     straight = plain and [r.index for r in results] == list(range(text.outputs)) and not constants
 
     def outputs(given: Sequence[Any]) -> Sequence[Any]:
         if function is None:
             return ()
-        found = function(*[given[i] for i in picked], *constants)
+        taken = [given[i] for i in picked]
+        for k, order in turned:
+            taken[k] = taken[k].permute(order)
+        found = function(*taken, *constants)
         return found if isinstance(found, tuple) else (found,)
 
     if straight:

@@ -18,6 +18,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 from torch._functorch.partitioners import default_partition
 from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
@@ -76,8 +77,49 @@ def _forget_results(joint: GraphModule) -> None:
         node.args = tuple(None if i in _FORGET[node.target] else a for i, a in enumerate(node.args))
 
 
+_VIEWS = {_aten.alias, _aten.detach, _aten.expand, _aten.permute, _aten.select, _aten.slice, _aten.split,
+          _aten.split_with_sizes, _aten.squeeze, _aten.t, _aten.transpose, _aten.unbind, _aten.unsqueeze, _aten.view}
+
+
+def _is_view(node: Node) -> bool:
+    # Without sizes that are nodes, which are kept as numbers.
+    if node.op != "call_function" or len(node.all_input_nodes) != 1 or node.args[0] is not node.all_input_nodes[0]:
+        return False
+    if node.target is operator.getitem:
+        return _is_view(node.args[0])
+    return getattr(node.target, "overloadpacket", None) in _VIEWS
+
+
+def _view_again(joint: GraphModule) -> None:
+    """Lets the backward pass take views itself of what it reads through them.
+
+    Kept between the passes, a view (the transposed weight of each linear layer) would reach the
+    backward function as an array with gaps or in another order, which is copied at each call.
+    """
+    nodes = list(joint.graph.nodes)
+    ends = [i for i, node in enumerate(nodes) if node.meta.get("partitioner_tag") == "is_forward"]
+    if not ends:
+        return
+    forward, copies = set(nodes[:ends[-1] + 1]), {}
+
+    def again(node: Node) -> Node:
+        if node not in forward or not _is_view(node):
+            return node
+        if node not in copies:
+            made = joint.graph.node_copy(node, again)
+            made.meta = {**node.meta, "partitioner_tag": "is_backward"}
+            copies[node] = made
+        return copies[node]
+
+    for user in nodes[ends[-1] + 1:]:
+        if user.op == "call_function":
+            with joint.graph.inserting_before(user):
+                user.args, user.kwargs = map_arg(user.args, again), map_arg(user.kwargs, again)
+
+
 def _partition(joint: GraphModule, inputs: Any, **options: Any) -> tuple[GraphModule, GraphModule]:
     _forget_results(joint)
+    _view_again(joint)
     return default_partition(joint, inputs, **options)
 
 
