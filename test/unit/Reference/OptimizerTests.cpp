@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Inputs/optimizers holds trajectories of torch.optim (its plain loops),
+// Inputs/optimizers.tar.xz holds trajectories of torch.optim (its plain loops),
 // float32 bits after steps 1, 2, 10, 20, ... 50 on one stream of gradients.
 //
 //===----------------------------------------------------------------------===//
@@ -39,10 +39,8 @@ class OptimizerTest : public ReferenceTest,
                       public testing::WithParamInterface<const char *> {
 protected:
   json::Value read(StringRef name) {
-    auto buffer = llvm::MemoryBuffer::getFile(
-        (MPC_SOURCE_DIR "/test/unit/Reference/Inputs/optimizers/" + name +
-         ".json")
-            .str());
+    auto buffer =
+        llvm::MemoryBuffer::getFile((MPC_OPTIMIZERS + name + ".json").str());
     EXPECT_TRUE(bool(buffer)) << name.str();
     llvm::Expected<json::Value> value =
         json::parse(buffer ? (*buffer)->getBuffer() : "null");

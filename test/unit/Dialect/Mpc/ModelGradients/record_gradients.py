@@ -3,6 +3,8 @@
 
 usage: record_gradients.py MODELS_FOLDER OUTPUT.json [NAME...]
 
+The tests unpack gradients.tar.xz, which holds such a file as gradients.json.
+
 For each model the loss is the sum over all float outputs of output times
 noise(output number, element). Float inputs are noise(200 + input number,
 element), integers those of the case's inputs.npz. Per initialiser that is
