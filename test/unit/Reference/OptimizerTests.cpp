@@ -122,7 +122,7 @@ protected:
   }
 
   /// One step from `values`: parameter, then states.
-  void step(std::vector<Tensor> &values, Tensor gradient, int64_t t,
+  void step(std::vector<Tensor> &values, const Tensor &gradient, int64_t t,
             double rate) {
     Tensor steps = ints("tensor<i64>", {t}), lr = floats("tensor<f64>", {rate});
     SmallVector<Tensor> arguments = {values[0], gradient};
@@ -217,8 +217,8 @@ class UpdateTest : public ReferenceTest {
 protected:
   /// Runs an op on scalars: parameter, gradient and `states` of one element.
   std::vector<double> update(StringRef kind, StringRef attributes, double w,
-                             double g, std::vector<double> states, int64_t step,
-                             double rate) {
+                             double g, const std::vector<double> &states,
+                             int64_t step, double rate) {
     std::string operands, types = "tensor<1xf64>, tensor<1xf64>, ";
     SmallVector<Tensor> arguments = {floats("tensor<1xf64>", {w}),
                                      floats("tensor<1xf64>", {g})};
