@@ -271,9 +271,11 @@ double RecurrencePlan::stepSeconds() const {
                     kCacheBytes;
     double columns = double(columnsOf(gates));
     if (usesMatrixUnits) {
-      double warps = double(threads / 32),
-             depthTiles = double(depth / kUnitDepth / splits),
-             tiles = columns / kUnitColumns * double(tileRows() / kUnitRows) *
+      int64_t warpCount = threads / 32,
+              tilesOfSplit = depth / kUnitDepth / splits,
+              rowTiles = tileRows() / kUnitRows;
+      double warps = double(warpCount), depthTiles = double(tilesOfSplit),
+             tiles = columns / kUnitColumns * double(rowTiles) *
                      double(splits) / warps;
       cycles += depthTiles * (kUnitStep + tiles * kUnitTile * warps / 4);
       if (!keepsFragments)
