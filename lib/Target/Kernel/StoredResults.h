@@ -56,6 +56,15 @@ public:
   static std::optional<std::vector<StoredResults>>
   ofEach(mlir::func::FuncOp kernel, mlir::Operation *anchor);
 
+  /// The kernel's only op of the type, of whose results ofEach() knows where
+  /// they go; null where there is none, several, or one that does not fit.
+  template <typename OpTy> static OpTy onlyOf(mlir::func::FuncOp kernel) {
+    auto ops = kernel.getOps<OpTy>();
+    if (!llvm::hasSingleElement(ops) || !ofEach(kernel, *ops.begin()))
+      return {};
+    return *ops.begin();
+  }
+
   /// Checks that results are elementwise in the anchor's result, or transposes
   /// and slices of that which keep the last dimension, or reshapes of these; a
   /// diagnostic otherwise.

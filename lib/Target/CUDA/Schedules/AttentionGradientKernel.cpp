@@ -20,15 +20,7 @@ using namespace mpc;
 static constexpr int64_t kTickets = 0, kArrived = 1, kFirstHead = 2;
 
 AttentionGradientOp mpc::attentionGradientOf(func::FuncOp kernel) {
-  AttentionGradientOp found;
-  for (AttentionGradientOp op : kernel.getOps<AttentionGradientOp>()) {
-    if (found)
-      return {};
-    found = op;
-  }
-  if (found && !StoredResults::ofEach(kernel, found))
-    return {};
-  return found;
+  return StoredResults::onlyOf<AttentionGradientOp>(kernel);
 }
 
 //===----------------------------------------------------------------------===//

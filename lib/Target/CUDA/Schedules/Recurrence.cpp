@@ -10,15 +10,7 @@ using namespace mlir;
 using namespace mpc;
 
 RecurrenceOp mpc::recurrenceOf(func::FuncOp kernel) {
-  RecurrenceOp found;
-  for (RecurrenceOp op : kernel.getOps<RecurrenceOp>()) {
-    if (found)
-      return {};
-    found = op;
-  }
-  if (found && !StoredResults::ofEach(kernel, found))
-    return {};
-  return found;
+  return StoredResults::onlyOf<RecurrenceOp>(kernel);
 }
 
 static Schedule toSchedule(const RecurrencePlan &plan) {
