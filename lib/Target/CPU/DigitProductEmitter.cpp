@@ -5,9 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DigitProductEmitter.h"
-#include "UnitArithmetic.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -45,7 +43,7 @@ DigitProductEmitter::DigitProductEmitter(const ContractionKernel &kernel)
       narrow(contraction.narrow), length(segmentOf(narrow)),
       segments(shape.depth / length),
       loaded(narrow.getDepth() * (narrow.getNibbles() ? 2 : 1)),
-      digits{3, fineDigits(narrow)},
+      digits{3, fineDigits(narrow)}, finer(digits[1] == 3 ? 0x1p22f : 0x1p15f),
       words(VectorType::get({lanes}, b.getI32Type())),
       numbers(VectorType::get({lanes}, b.getF32Type())),
       split(shape.m, blocks.getRows()),
@@ -184,7 +182,7 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
       });
 
   Values products;
-  Value finer = number(digits[1] == 3 ? 0x1p-22f : 0x1p-15f);
+  Value perCoarse = number(1 / finer);
   for (int64_t i = 0; i < rows * vectors; ++i) {
     ValueRange own = ValueRange(sums).slice(i * all, all);
     Value coarse = numberOf(own.take_front(digits[0])),
@@ -192,7 +190,7 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
     Value step = splat(memref::LoadOp::create(
         b, loc, steps, math.add(segment, i / vectors * segments)));
     products.push_back(arith::MulFOp::create(
-        b, loc, math::FmaOp::create(b, loc, fine, finer, coarse), step));
+        b, loc, math::FmaOp::create(b, loc, fine, perCoarse, coarse), step));
   }
   return products;
 }
@@ -284,17 +282,8 @@ Value DigitProductEmitter::numberOf(ValueRange sums) {
 }
 
 Value DigitProductEmitter::addDotBytes(Value sum, Value bytes, Value split) {
-  if (contraction.target.emulatesUnits())
-    return addDots(b, loc, bytes, split, sum, 8,
-                   {/*rows=*/false, /*columns=*/true});
-  auto type = VectorType::get({4 * lanes}, b.getI8Type());
-  return LLVM::CallIntrinsicOp::create(
-             b, loc, words,
-             b.getStringAttr(lanes == 16 ? "llvm.x86.avx512.vpdpbusd.512"
-                                         : "llvm.x86.avx512.vpdpbusd.256"),
-             ValueRange{sum, vector::BitCastOp::create(b, loc, type, bytes),
-                        vector::BitCastOp::create(b, loc, type, split)})
-      .getResult(0);
+  return mpc::addDotBytes(b, loc, sum, bytes, split,
+                          contraction.target.emulatesUnits());
 }
 
 Value DigitProductEmitter::splat(Value scalar) {

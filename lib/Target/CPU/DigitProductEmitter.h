@@ -1,5 +1,4 @@
-//===- DigitProductEmitter.h - narrow weights by units for bytes -*- C++
-//-*-===//
+//===- DigitProductEmitter.h - narrow weights as bytes ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -95,6 +94,8 @@ private:
   int64_t length, segments, loaded;
   /// Digits of the first and of the second integer of a number.
   int64_t digits[2];
+  /// How many times finer the second one is, a power of two.
+  float finer;
   mlir::VectorType words, numbers;
   RowSplit split;
   int64_t blocksPerItem, rowGroups;

@@ -101,7 +101,6 @@ void DigitProductEmitter::splitSegment(Value local, Value segment) {
   auto [step, perStep] = stepOf(first);
   memref::StoreOp::create(b, loc, step, steps, place);
   Value down = splat(step), up = splat(perStep);
-  float finer = digits[1] == 3 ? 0x1p22f : 0x1p15f;
 
   Values sums = carry(
       length, lanes, {word(0), word(0), word(0)},

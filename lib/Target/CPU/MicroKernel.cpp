@@ -66,6 +66,22 @@ std::optional<KParts> mpc::partsOf(ArrayRef<KLoop> loops, int64_t longest) {
   return std::nullopt;
 }
 
+Value mpc::addDotBytes(OpBuilder &b, Location loc, Value sum, Value x, Value y,
+                       bool isEmulated) {
+  if (isEmulated)
+    return addDots(b, loc, x, y, sum, 8, {/*rows=*/false, /*columns=*/true});
+  auto type = cast<VectorType>(sum.getType());
+  int64_t lanes = type.getNumElements();
+  auto factors = VectorType::get({4 * lanes}, b.getI8Type());
+  return LLVM::CallIntrinsicOp::create(
+             b, loc, type,
+             b.getStringAttr(lanes == 16 ? "llvm.x86.avx512.vpdpbusd.512"
+                                         : "llvm.x86.avx512.vpdpbusd.256"),
+             ValueRange{sum, vector::BitCastOp::create(b, loc, factors, x),
+                        vector::BitCastOp::create(b, loc, factors, y)})
+      .getResult(0);
+}
+
 namespace {
 /// State of one emission. The loop nest over K is built by recursion.
 class Emission {
@@ -148,26 +164,19 @@ private:
   /// Adds up products of the integers of words. What a step has needs fewer
   /// bits than a sum, so that only the sum wraps.
   Value dotIntegers(Value x, Value y, Value sum) {
-    bool isByte = block.unit == DotUnit::DotInt8;
+    if (block.unit == DotUnit::DotInt8)
+      return addDotBytes(b, loc, sum, x, y, block.isEmulated);
     if (block.isEmulated)
-      return addDots(b, loc, x, y, sum, isByte ? 8 : 16, {!isByte, true});
-    bool wide = block.lanes == 16;
-    auto factors = VectorType::get({(isByte ? 4 : 2) * block.lanes},
-                                   isByte ? b.getI8Type() : b.getI16Type());
-    auto call = [&](StringRef name, ValueRange operands) -> Value {
-      return LLVM::CallIntrinsicOp::create(b, loc, vectorType,
-                                           b.getStringAttr(name), operands)
-          .getResult(0);
-    };
-    x = vector::BitCastOp::create(b, loc, factors, x);
-    y = vector::BitCastOp::create(b, loc, factors, y);
-    if (isByte)
-      return call(wide ? "llvm.x86.avx512.vpdpbusd.512"
-                       : "llvm.x86.avx512.vpdpbusd.256",
-                  {sum, x, y});
+      return addDots(b, loc, x, y, sum, 16, {true, true});
+    auto factors = VectorType::get({2 * block.lanes}, b.getI16Type());
     Value products =
-        call(wide ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd",
-             {x, y});
+        LLVM::CallIntrinsicOp::create(
+            b, loc, vectorType,
+            b.getStringAttr(block.lanes == 16 ? "llvm.x86.avx512.pmaddw.d.512"
+                                              : "llvm.x86.avx2.pmadd.wd"),
+            ValueRange{vector::BitCastOp::create(b, loc, factors, x),
+                       vector::BitCastOp::create(b, loc, factors, y)})
+            .getResult(0);
     return add(sum, products);
   }
 

@@ -196,6 +196,13 @@ void storeSums(mlir::OpBuilder &builder, mlir::Location loc,
                const SumBlock &block, mlir::ValueRange sums, mlir::Value tile,
                int64_t pitch, mlir::Value offset, bool add = false);
 
+/// Adds to each word of `sum` the products of four bytes: those of `x`, which
+/// have no sign, and of `y`, which have one. `isEmulated`: by the arithmetic
+/// that vpdpbusd documents.
+mlir::Value addDotBytes(mlir::OpBuilder &builder, mlir::Location loc,
+                        mlir::Value sum, mlir::Value x, mlir::Value y,
+                        bool isEmulated);
+
 class TileUnit;
 struct TileMemory;
 

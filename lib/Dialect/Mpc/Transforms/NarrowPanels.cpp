@@ -30,8 +30,9 @@ using namespace mpc;
 
 /// Smaller constants stay in caches between two products.
 static constexpr int64_t kLeastBytes = 1 << 16;
-/// Rows for which bytes are multiplied as such: a row's five or six digits take
-/// a unit of 64 bytes what widening takes per 16 weights and 0.5 for each row.
+/// Rows for which bytes are multiplied as such. 64 weights take five or six
+/// instructions for each row then, and widened 12 for all rows and four for
+/// each.
 static constexpr int64_t kMostSplitRows = 4;
 
 namespace {
