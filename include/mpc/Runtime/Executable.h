@@ -10,6 +10,7 @@
 #define MPC_RUNTIME_EXECUTABLE_H
 
 #include "mpc/Runtime/Buffer.h"
+#include "mpc/Runtime/Communicator.h"
 #include "mpc/Runtime/Device.h"
 #include "mpc/Runtime/Program.h"
 #include "mpc/Runtime/Stream.h"
@@ -31,6 +32,9 @@ struct RunOptions {
   /// of its own with an event behind each launch, so that no time has what the
   /// host takes to launch.
   std::vector<double> *launchMilliseconds = nullptr;
+  /// The ranks of a program with collectives, as many as it was compiled for;
+  /// others do not read it. One run at a time uses a communicator.
+  Communicator *communicator = nullptr;
 };
 
 /// What one run works on.

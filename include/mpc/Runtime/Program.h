@@ -10,6 +10,7 @@
 #ifndef MPC_RUNTIME_PROGRAM_H
 #define MPC_RUNTIME_PROGRAM_H
 
+#include "mpc/Runtime/Collective.h"
 #include "mpc/Runtime/Gemm.h"
 #include "mpc/Runtime/Layers.h"
 #include "mpc/Runtime/Status.h"
@@ -84,10 +85,11 @@ struct LaunchGrid {
   bool cooperative = false;
 };
 
-/// One kernel call, or one product that a library computes.
+/// One kernel call, one product that a library computes, or one message among
+/// ranks.
 struct Launch {
-  /// The kernel's name; launches of the same code share it. The product's name
-  /// where `gemm` is set.
+  /// The kernel's name; launches of the same code share it. The product's or
+  /// the message's name where `gemm` or `collective` is set.
   std::string kernel;
   /// "elementwise", "row", "contraction", ... as `mpc explain` lists them.
   std::string kind;
@@ -107,6 +109,10 @@ struct Launch {
   LaunchGrid grid;
   /// Set where a library computes the launch; its buffers are the problem's.
   std::optional<GemmProblem> gemm;
+  /// Set where ranks exchange what the buffers hold. The launch ends when the
+  /// first one behind it begins that reads or writes what it writes, or writes
+  /// what it reads; until then others run beside it.
+  std::optional<Collective> collective;
   int64_t flops = 0;
   /// Bytes that the launch reads and writes: where a kernel reads only a part
   /// of a buffer (an embedding's rows), that part.

@@ -1,0 +1,59 @@
+//===- Communicator.h - the ranks that train together -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How a program's collectives reach the other ranks. mpc writes no transport of
+// its own: MPI is loaded at run time, and a host program may bring another one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_RUNTIME_COMMUNICATOR_H
+#define MPC_RUNTIME_COMMUNICATOR_H
+
+#include "mpc/Runtime/Status.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// One rank's end of a group. All ranks make the same calls in the same order,
+/// one at a time; calls may come from different threads, never at once. Each
+/// blocks until this rank's part is done. After a failure the group is of no
+/// use any more.
+class Communicator {
+public:
+  virtual ~Communicator();
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// `receive` holds `bytes` of every rank, in their order.
+  virtual Status allGather(const void *send, void *receive, size_t bytes) = 0;
+  /// `send` holds `bytes` for every rank, `receive` takes as many from each.
+  virtual Status allToAll(const void *send, void *receive, size_t bytes) = 0;
+  /// Replaces `data` by that of rank `root`.
+  virtual Status broadcast(void *data, size_t bytes, int root) = 0;
+
+  /// Ends all ranks of the group, this process's too where the transport can do
+  /// no less, after `why` was printed once with this rank's number.
+  virtual void abort(const std::string &why) = 0;
+};
+
+/// Joins the ranks that a launcher (mpirun, srun) started, by the machine's MPI
+/// library (Open MPI, or one with MPICH's ABI). At most once per process; MPI
+/// ends with the process. Unavailable where no library is found.
+Result<std::shared_ptr<Communicator>> joinMpi();
+
+/// Whether a launcher started this process as one of several ranks of MPI.
+bool isStartedByMpi();
+
+/// Ends of a group inside this process, one for a thread each: for tests, and
+/// for hosts that hold several devices.
+std::vector<std::shared_ptr<Communicator>> connectThreads(int ranks);
+
+} // namespace mpc
+
+#endif // MPC_RUNTIME_COMMUNICATOR_H
