@@ -8,6 +8,7 @@
 
 #include "mpc/Reference/Interpreter.h"
 
+#include "Communication.h"
 #include "Evaluation.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -59,65 +60,95 @@ static std::shared_ptr<const Tensor> borrow(const Tensor &tensor) {
                                        &tensor);
 }
 
+static LogicalResult checkOperands(Operation *op,
+                                   ArrayRef<const Tensor *> operands);
 static LogicalResult evaluateOp(Operation *op,
                                 ArrayRef<const Tensor *> operands,
                                 SmallVectorImpl<Tensor> &results,
-                                Rounding rounding, const Observer &observer);
+                                Rounding rounding);
+
+/// One entry per rank.
+using RankOperands = SmallVector<SmallVector<const Tensor *>, 1>;
+using RankResults = SmallVector<SmallVector<Tensor>, 1>;
+using Returned = SmallVector<SmallVector<std::shared_ptr<const Tensor>>, 1>;
+
+static FailureOr<Returned> runBlock(Block &block, const RankOperands &arguments,
+                                    Rounding rounding,
+                                    const Observer &observer);
+
+/// Executes one op on all ranks.
+static LogicalResult evaluateOnRanks(Operation *op,
+                                     const RankOperands &operands,
+                                     RankResults &results, Rounding rounding,
+                                     const Observer &observer) {
+  for (const SmallVector<const Tensor *> &own : operands)
+    if (failed(checkOperands(op, own)))
+      return failure();
+  if (auto fusion = dyn_cast<FusionOp>(op)) {
+    auto yielded =
+        runBlock(fusion.getBody().front(), operands, rounding, observer);
+    if (failed(yielded))
+      return failure();
+    for (auto [own, values] : llvm::zip_equal(results, *yielded))
+      for (const std::shared_ptr<const Tensor> &tensor : values)
+        own.push_back(*tensor);
+    return success();
+  }
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return evaluateCollective(collective, operands, results, rounding);
+  for (auto [own, values] : llvm::zip_equal(operands, results))
+    if (failed(evaluateOp(op, own, values, rounding)))
+      return failure();
+  return success();
+}
 
 /// Executes the ops of a block and gives the operands of its terminator.
-static FailureOr<SmallVector<std::shared_ptr<const Tensor>>>
-runBlock(Block &block, ArrayRef<const Tensor *> arguments, Rounding rounding,
-         const Observer &observer) {
-  Values values;
-  for (auto [argument, tensor] :
-       llvm::zip_equal(block.getArguments(), arguments))
-    values.bind(argument, borrow(*tensor));
+static FailureOr<Returned> runBlock(Block &block, const RankOperands &arguments,
+                                    Rounding rounding,
+                                    const Observer &observer) {
+  size_t ranks = arguments.size();
+  SmallVector<Values, 1> values(ranks);
+  for (auto [own, tensors] : llvm::zip_equal(values, arguments))
+    for (auto [argument, tensor] :
+         llvm::zip_equal(block.getArguments(), tensors))
+      own.bind(argument, borrow(*tensor));
   DenseMap<Value, int64_t> usesLeft;
   for (Operation &op : block)
     for (Value operand : op.getOperands())
       ++usesLeft[operand];
 
-  SmallVector<std::shared_ptr<const Tensor>> operands;
+  Returned operands(ranks);
   for (Operation &op : block) {
     if (isa<ConstantOp>(op))
       continue;
-    operands.clear();
-    SmallVector<const Tensor *> pointers;
-    for (Value operand : op.getOperands()) {
-      operands.push_back(values.get(operand));
-      if (!operands.back())
-        return failure();
-      pointers.push_back(operands.back().get());
+    RankOperands pointers(ranks);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      operands[rank].clear();
+      for (Value operand : op.getOperands()) {
+        operands[rank].push_back(values[rank].get(operand));
+        if (!operands[rank].back())
+          return failure();
+        pointers[rank].push_back(operands[rank].back().get());
+      }
     }
     if (op.hasTrait<OpTrait::IsTerminator>())
       return operands;
-    SmallVector<Tensor> results;
-    if (failed(evaluateOp(&op, pointers, results, rounding, observer)))
+    RankResults results(ranks);
+    if (failed(evaluateOnRanks(&op, pointers, results, rounding, observer)))
       return failure();
-    if (observer)
-      observer(&op, results);
-    for (auto [result, tensor] : llvm::zip_equal(op.getResults(), results))
-      if (!result.use_empty())
-        values.bind(result, std::move(tensor));
+    for (auto [own, tensors] : llvm::zip_equal(values, results)) {
+      if (observer)
+        observer(&op, tensors);
+      for (auto [result, tensor] : llvm::zip_equal(op.getResults(), tensors))
+        if (!result.use_empty())
+          own.bind(result, std::move(tensor));
+    }
     for (Value operand : op.getOperands())
       if (--usesLeft[operand] == 0)
-        values.drop(operand);
+        for (Values &own : values)
+          own.drop(operand);
   }
   return operands;
-}
-
-static LogicalResult evaluateFusion(FusionOp fusion,
-                                    ArrayRef<const Tensor *> operands,
-                                    SmallVectorImpl<Tensor> &results,
-                                    Rounding rounding,
-                                    const Observer &observer) {
-  auto yielded =
-      runBlock(fusion.getBody().front(), operands, rounding, observer);
-  if (failed(yielded))
-    return failure();
-  for (const std::shared_ptr<const Tensor> &tensor : *yielded)
-    results.push_back(*tensor);
-  return success();
 }
 
 /// Every operand and result must be a static tensor, and the given tensors must
@@ -144,11 +175,7 @@ static LogicalResult checkOperands(Operation *op,
 static LogicalResult evaluateOp(Operation *op,
                                 ArrayRef<const Tensor *> operands,
                                 SmallVectorImpl<Tensor> &results,
-                                Rounding rounding, const Observer &observer) {
-  if (failed(checkOperands(op, operands)))
-    return failure();
-  if (auto fusion = dyn_cast<FusionOp>(op))
-    return evaluateFusion(fusion, operands, results, rounding, observer);
+                                Rounding rounding) {
   results.clear();
   Evaluation evaluation{op, operands, results, rounding};
   for (auto *family :
@@ -171,36 +198,69 @@ LogicalResult mpc::reference::evaluate(Operation *op,
                                        ArrayRef<const Tensor *> operands,
                                        SmallVectorImpl<Tensor> &results,
                                        Rounding rounding) {
-  results.clear();
-  return evaluateOp(op, operands, results, rounding, /*observer=*/nullptr);
+  RankOperands own = {SmallVector<const Tensor *>(operands)};
+  RankResults made(1);
+  if (failed(evaluateOnRanks(op, own, made, rounding, /*observer=*/nullptr)))
+    return failure();
+  results.assign(std::make_move_iterator(made[0].begin()),
+                 std::make_move_iterator(made[0].end()));
+  return success();
+}
+
+/// Executes a function on ranks whose arguments are the caller's.
+static FailureOr<Returned> runFunction(func::FuncOp function,
+                                       ArrayRef<ArrayRef<Tensor>> arguments,
+                                       const InterpretOptions &options) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError()
+           << "has " << function.getBody().getBlocks().size()
+           << " blocks; the reference interpreter executes one";
+  RankOperands pointers;
+  for (ArrayRef<Tensor> own : arguments) {
+    SmallVector<const Tensor *> &tensors = pointers.emplace_back();
+    if (own.size() != function.getNumArguments())
+      return function.emitOpError()
+             << "takes " << function.getNumArguments() << " arguments, "
+             << own.size() << " were given";
+    for (auto [index, argument] : llvm::enumerate(own)) {
+      Type expected = function.getArgumentTypes()[index];
+      if (argument.getType() != expected)
+        return function.emitOpError()
+               << "takes argument " << index << " of type " << expected << ", "
+               << argument.getType() << " was given";
+      tensors.push_back(&argument);
+    }
+  }
+  return runBlock(function.getBody().front(), pointers, options.rounding,
+                  options.observer);
+}
+
+static SmallVector<Tensor>
+tensorsOf(ArrayRef<std::shared_ptr<const Tensor>> values) {
+  return llvm::map_to_vector(
+      values,
+      [](const std::shared_ptr<const Tensor> &value) { return *value; });
+}
+
+FailureOr<SmallVector<SmallVector<Tensor>>>
+mpc::reference::interpretRanks(func::FuncOp function,
+                               ArrayRef<SmallVector<Tensor>> arguments,
+                               const InterpretOptions &options) {
+  auto returned =
+      runFunction(function, SmallVector<ArrayRef<Tensor>>(arguments), options);
+  if (failed(returned))
+    return failure();
+  SmallVector<SmallVector<Tensor>> results;
+  for (const auto &own : *returned)
+    results.push_back(tensorsOf(own));
+  return results;
 }
 
 FailureOr<SmallVector<Tensor>>
 mpc::reference::interpret(func::FuncOp function, ArrayRef<Tensor> arguments,
                           const InterpretOptions &options) {
-  if (!function.getBody().hasOneBlock())
-    return function.emitOpError()
-           << "has " << function.getBody().getBlocks().size()
-           << " blocks; the reference interpreter executes one";
-  if (arguments.size() != function.getNumArguments())
-    return function.emitOpError()
-           << "takes " << function.getNumArguments() << " arguments, "
-           << arguments.size() << " were given";
-  SmallVector<const Tensor *> pointers;
-  for (auto [index, argument] : llvm::enumerate(arguments)) {
-    Type expected = function.getArgumentTypes()[index];
-    if (argument.getType() != expected)
-      return function.emitOpError()
-             << "takes argument " << index << " of type " << expected << ", "
-             << argument.getType() << " was given";
-    pointers.push_back(&argument);
-  }
-  auto returned = runBlock(function.getBody().front(), pointers,
-                           options.rounding, options.observer);
+  auto returned = runFunction(function, {arguments}, options);
   if (failed(returned))
     return failure();
-  SmallVector<Tensor> results;
-  for (const std::shared_ptr<const Tensor> &tensor : *returned)
-    results.push_back(*tensor);
-  return results;
+  return tensorsOf(returned->front());
 }

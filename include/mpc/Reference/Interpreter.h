@@ -49,7 +49,8 @@ mlir::LogicalResult evaluate(mlir::Operation *op,
 struct InterpretOptions {
   Rounding rounding = Rounding::Float64;
   /// Called after each op of the function, with its results, which it may
-  /// change; ops inside a fusion come before the fusion.
+  /// change; ops inside a fusion come before the fusion. Of several ranks, for
+  /// each in their order.
   std::function<void(mlir::Operation *, llvm::MutableArrayRef<Tensor>)>
       observer;
 };
@@ -60,6 +61,14 @@ struct InterpretOptions {
 mlir::FailureOr<llvm::SmallVector<Tensor>>
 interpret(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
           const InterpretOptions &options = {});
+
+/// The same on several ranks at once, each with arguments and results of its
+/// own; ops of communication move values among them and must be of as many
+/// ranks. `interpret` is the case of one.
+mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<Tensor>>>
+interpretRanks(mlir::func::FuncOp function,
+               llvm::ArrayRef<llvm::SmallVector<Tensor>> arguments,
+               const InterpretOptions &options = {});
 
 } // namespace mpc::reference
 

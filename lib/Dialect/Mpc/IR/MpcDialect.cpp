@@ -34,6 +34,8 @@ void registerMpcDialectOperations(MpcDialect *dialect);
 void registerTrainingOps(MpcDialect *dialect);
 /// MpcPack.cpp.
 void registerPackOps(MpcDialect *dialect);
+/// MpcCommunication.cpp.
+void registerCommunicationOps(MpcDialect *dialect);
 } // namespace mpc
 
 #define GET_OP_DEFS_REGISTRATION
@@ -43,6 +45,7 @@ void MpcDialect::initialize() {
   registerMpcDialectOperations(this);
   registerTrainingOps(this);
   registerPackOps(this);
+  registerCommunicationOps(this);
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"

@@ -1,0 +1,26 @@
+//===- Communication.h - ops of several ranks -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_REFERENCE_COMMUNICATION_H
+#define MPC_LIB_REFERENCE_COMMUNICATION_H
+
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
+#include "mpc/Reference/Interpreter.h"
+
+namespace mpc::reference {
+
+/// Executes one message: `operands` has the operands of each rank, `results`
+/// receives those of each. Fails with a diagnostic at the op where it is of
+/// another number of ranks.
+mlir::LogicalResult
+evaluateCollective(CollectiveOpInterface op,
+                   llvm::ArrayRef<llvm::SmallVector<const Tensor *>> operands,
+                   llvm::MutableArrayRef<llvm::SmallVector<Tensor>> results,
+                   Rounding rounding);
+
+} // namespace mpc::reference
+
+#endif // MPC_LIB_REFERENCE_COMMUNICATION_H
