@@ -39,6 +39,8 @@ Status CpuBackend::completeLaunches(Program &program) const {
   for (const KernelInfo &info : infos)
     byName[info.name] = &info;
   for (Launch &launch : program.launches) {
+    if (launch.collective)
+      continue;
     const KernelInfo *info = byName.lookup(launch.kernel);
     if (!info)
       return Status(StatusCode::Internal, "codegen",
@@ -64,6 +66,8 @@ Status CpuBackend::generate(ModuleOp lowered, Program &program) {
   if (Status status = completeLaunches(program); !status.ok())
     return status;
   for (Launch &launch : program.launches) {
+    if (launch.collective)
+      continue;
     llvm::Expected<void *> address = code->lookup(launch.kernel);
     if (!address)
       return internal(address.takeError());

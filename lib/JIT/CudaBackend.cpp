@@ -68,7 +68,7 @@ static Status completeLaunches(ModuleOp lowered, Program &program) {
   for (CudaKernelInfo &info : cudaKernels(lowered))
     infos[info.name] = info;
   for (Launch &launch : program.launches) {
-    if (launch.gemm)
+    if (launch.gemm || launch.collective)
       continue;
     auto info = infos.find(launch.kernel);
     if (info == infos.end())

@@ -163,6 +163,10 @@ private:
       launch.kernel = call.getName().str();
       launch.kind = stringifyFusionKind(FusionKind::library).str();
       launch.gemm = runtimeProblem(call.getProblem());
+    } else if (auto message = dyn_cast<exe::CollectiveOp>(*op)) {
+      launch.kernel = message.getName().str();
+      launch.kind = "collective";
+      launch.collective = runtimeMessage(message.getMessage());
     } else {
       auto kernel = cast<exe::LaunchOp>(*op);
       launch.kernel = kernel.getKernel().str();
@@ -170,6 +174,48 @@ private:
     }
     program->launches.push_back(std::move(launch));
     return success();
+  }
+
+  static Collective runtimeMessage(exe::MessageAttr message) {
+    auto element = [](Type type) {
+      return runtimeType(RankedTensorType::get({}, type)).element;
+    };
+    Collective result;
+    switch (message.getKind()) {
+    case exe::MessageKind::all_reduce:
+      result.kind = Collective::Kind::AllReduce;
+      break;
+    case exe::MessageKind::reduce_scatter:
+      result.kind = Collective::Kind::ReduceScatter;
+      break;
+    case exe::MessageKind::all_gather:
+      result.kind = Collective::Kind::AllGather;
+      break;
+    case exe::MessageKind::broadcast:
+      result.kind = Collective::Kind::Broadcast;
+      break;
+    }
+    switch (message.getReduction()) {
+    case exe::Reduction::sum:
+      result.reduction = Collective::Reduction::Sum;
+      break;
+    case exe::Reduction::mean:
+      result.reduction = Collective::Reduction::Mean;
+      break;
+    case exe::Reduction::min:
+      result.reduction = Collective::Reduction::Min;
+      break;
+    case exe::Reduction::max:
+      result.reduction = Collective::Reduction::Max;
+      break;
+    }
+    result.element = element(message.getElement());
+    result.accumulate = message.getAccumulate()
+                            ? element(message.getAccumulate())
+                            : result.element;
+    result.ranks = message.getRanks();
+    result.root = message.getRoot();
+    return result;
   }
 
   static GemmProblem runtimeProblem(exe::ProblemAttr problem) {

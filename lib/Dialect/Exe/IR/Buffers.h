@@ -48,6 +48,9 @@ mlir::LogicalResult verifyBuffers(StepOpInterface step,
 /// The constraints of a product by the library.
 mlir::LogicalResult verifyGemm(GemmOp gemm, const ProgramNames &names);
 
+/// The constraints of a message among ranks.
+mlir::LogicalResult verifyMessage(CollectiveOp op, const ProgramNames &names);
+
 } // namespace mpc::exe
 
 #endif // MPC_LIB_DIALECT_EXE_IR_BUFFERS_H

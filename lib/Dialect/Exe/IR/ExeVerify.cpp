@@ -375,7 +375,9 @@ LogicalResult ProgramOp::verifyRegions() {
   for (StepOpInterface step : getSteps()) {
     auto gemm = dyn_cast<GemmOp>(step.getOperation());
     auto launch = dyn_cast<LaunchOp>(step.getOperation());
-    if ((gemm && failed(verifyGemm(gemm, names))) ||
+    auto message = dyn_cast<CollectiveOp>(step.getOperation());
+    if ((message && failed(verifyMessage(message, names))) ||
+        (gemm && failed(verifyGemm(gemm, names))) ||
         (launch && failed(verifyLaunch(launch, names))))
       return failure();
   }

@@ -130,19 +130,25 @@ void ProgramPlanner::collect() {
       offset += byteCount(input.getType());
     }
   }
-  for (auto fusion : block.getOps<FusionOp>())
-    launches.push_back({outliner.outline(fusion),
+  for (auto fusion : block.getOps<FusionOp>()) {
+    // A message stands alone in its fusion.
+    auto message =
+        dyn_cast<CollectiveOpInterface>(fusion.getBody().front().front());
+    launches.push_back({message ? func::FuncOp() : outliner.outline(fusion),
                         fusion,
                         fusion.getLoc(),
                         SmallVector<Value>(fusion.getInputs()),
                         SmallVector<Value>(fusion.getOutputs()),
-                        {}});
-  for (auto [step, launch] : llvm::enumerate(launches)) {
+                        {},
+                        message});
+  }
+  for (auto [step, launch] : llvm::enumerate(launches))
     launchOf[launch.fusion] = step;
+  findEnds();
+  for (const PlannedLaunch &launch : launches)
     for (Value input : launch.inputs)
       if (FlatSymbolRefAttr symbol = placeOf(input).symbol)
-        lastReaders[symbol] = step;
-  }
+        lastReaders[symbol] = std::max(lastReaders[symbol], launch.end);
   // Copies come last, so that each value that can has its result's buffer
   // first, and no launch reads an argument that a copy replaces.
   SmallVector<std::pair<Value, FlatSymbolRefAttr>> copies;
@@ -170,8 +176,66 @@ void ProgramPlanner::collect() {
   }
 }
 
+void ProgramPlanner::findEnds() {
+  for (auto [step, launch] : llvm::enumerate(launches))
+    launch.end = step;
+  for (PlannedLaunch &launch : launches) {
+    if (!launch.message)
+      continue;
+    size_t end = launches.size();
+    SmallVector<Value> names = launch.outputs;
+    for (size_t i = 0; i < names.size(); ++i)
+      for (Operation *user : names[i].getUsers())
+        if (auto reader = launchOf.find(user); reader != launchOf.end())
+          end = std::min(end, reader->second);
+        else if (isView(user))
+          names.push_back(user->getResult(0));
+    launch.end = std::max(launch.end, std::min(end, launches.size() - 1));
+  }
+}
+
+static exe::MessageAttr messageOf(CollectiveOpInterface op) {
+  MLIRContext *context = op->getContext();
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+  auto kind = exe::MessageKind::all_gather;
+  auto reduction = exe::Reduction::sum;
+  Type accumulate;
+  int64_t root = 0;
+  auto readReduction = [&](auto reduce, exe::MessageKind which) {
+    kind = which;
+    reduction =
+        *exe::symbolizeReduction(stringifyRankReduction(reduce.getReduction()));
+    accumulate = reduce.getAccumulate().value_or(Type());
+  };
+  if (auto reduce = dyn_cast<AllReduceOp>(op.getOperation()))
+    readReduction(reduce, exe::MessageKind::all_reduce);
+  else if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation()))
+    readReduction(scatter, exe::MessageKind::reduce_scatter);
+  else if (auto broadcast =
+               dyn_cast<CollectiveBroadcastOp>(op.getOperation())) {
+    kind = exe::MessageKind::broadcast;
+    root = int64_t(broadcast.getRoot());
+  }
+  return exe::MessageAttr::get(context, kind, int64_t(op.getRanks()), element,
+                               reduction, accumulate, root);
+}
+
+void ProgramPlanner::emitMessage(const PlannedLaunch &launch, ArrayAttr inputs,
+                                 ArrayAttr outputs) {
+  exe::CollectiveOp::create(
+      builder, launch.loc,
+      builder.getStringAttr(FusionOp(launch.fusion).getName()),
+      messageOf(launch.message),
+      builder.getStrArrayAttr(opNamesOf(launch.fusion)),
+      builder.getI64IntegerAttr(0),
+      builder.getI64IntegerAttr(
+          CollectiveOpInterface(launch.message).getMessageBytes()),
+      inputs, outputs);
+}
+
 void ProgramPlanner::emitLaunch(PlannedLaunch launch) {
-  markInPlace(launch);
+  if (launch.kernel)
+    markInPlace(launch);
   SmallVector<Attribute> inputs, outputs;
   for (Value value : launch.inputs)
     inputs.push_back(bufferOf(value));
@@ -179,6 +243,9 @@ void ProgramPlanner::emitLaunch(PlannedLaunch launch) {
     outputs.push_back(bufferOf(value));
   if (launch.copyTarget)
     outputs.push_back(launch.copyTarget);
+  if (launch.message)
+    return emitMessage(launch, builder.getArrayAttr(inputs),
+                       builder.getArrayAttr(outputs));
   FusionOp fusion = launch.fusion;
   SmallVector<StringRef> names =
       fusion ? opNamesOf(fusion) : SmallVector<StringRef>();

@@ -99,6 +99,11 @@ Attribute ProgramPlanner::bufferOf(Value value) {
 
 bool ProgramPlanner::worksInPlace(PlannedLaunch &launch, const Place &buffer,
                                   unsigned output) {
+  if (launch.message)
+    return llvm::none_of(launch.inputs, [&](Value input) {
+      Place place = placeOf(input);
+      return place.symbol == buffer.symbol && place.root == buffer.root;
+    });
   bool scalarsLast =
       launch.fusion && exe::storesScalarsLast(FusionOp(launch.fusion).getKind(),
                                               program.getTarget().getInfo());
@@ -159,8 +164,10 @@ void ProgramPlanner::placeInArena() {
     entry->second.last = std::max(entry->second.last, step);
   };
   for (auto [step, launch] : llvm::enumerate(launches)) {
-    for (Value value : launch.inputs)
+    for (Value value : launch.inputs) {
       use(value, step);
+      use(value, std::max(step, launch.end));
+    }
     for (Value value : launch.outputs)
       use(value, step);
   }

@@ -14,6 +14,7 @@
 #include "KernelOutliner.h"
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -27,15 +28,20 @@ struct Place {
   int64_t offset = 0;
 };
 
-/// A kernel call before buffers have places.
+/// A kernel call or a message before buffers have places.
 struct PlannedLaunch {
-  mlir::func::FuncOp kernel;
-  FusionOp fusion; // null for a copy
+  mlir::func::FuncOp kernel; // null for a message
+  FusionOp fusion;           // null for a copy
   mlir::Location loc;
   llvm::SmallVector<mlir::Value> inputs;
   /// A result symbol, or the value that the kernel computes.
   llvm::SmallVector<mlir::Value> outputs;
   mlir::FlatSymbolRefAttr copyTarget;
+  /// What ranks exchange, in place of a kernel.
+  CollectiveOpInterface message = {};
+  /// The last launch that runs while this one reads: its own number, of a
+  /// message that of the launch that waits for it.
+  size_t end = 0;
 };
 
 /// The first and the last launch that use a buffer.
@@ -58,12 +64,16 @@ private:
   mlir::LogicalResult checkBody();
   void declarePorts();
   void collect();
+  /// Sets the ends of messages.
+  void findEnds();
   void placeInArena();
   /// Values that take the place of an operand that dies at their launch, and
   /// that operand, whose life grows: at the steps where most bytes are in use,
   /// until none of these has any.
   llvm::DenseMap<mlir::Value, mlir::Value> overwriteAtPeaks(Lives &lives);
   void emitLaunch(PlannedLaunch launch);
+  void emitMessage(const PlannedLaunch &launch, mlir::ArrayAttr inputs,
+                   mlir::ArrayAttr outputs);
 
   mlir::FlatSymbolRefAttr constantSymbol(mpc::ConstantOp constant);
   Place placeOf(mlir::Value value);

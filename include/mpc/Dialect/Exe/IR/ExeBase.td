@@ -76,6 +76,32 @@ def Exe_BiasGradient : Exe_Enum<"BiasGradient", "what a product sums beside its 
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"a", 1>, I32EnumAttrCase<"b", 2>,
   I32EnumAttrCase<"result", 3>]>;
 
+def Exe_MessageKind : Exe_Enum<"MessageKind", "what ranks do together", [
+  I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"reduce_scatter", 1>,
+  I32EnumAttrCase<"all_gather", 2>, I32EnumAttrCase<"broadcast", 3>]>;
+
+def Exe_Reduction : Exe_Enum<"Reduction", "what ranks make of their values", [
+  I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"min", 2>,
+  I32EnumAttrCase<"max", 3>]>;
+
+def Exe_MessageAttr : AttrDef<Exe_Dialect, "Message"> {
+  let mnemonic = "message";
+  let summary = "what ranks exchange at once";
+  let description = [{
+    Every rank's tensors of `element`, as mpc's op of the same name says.
+    - (C1) there is a rank, and `element` is a number.
+    - (C2) `reduction` and `accumulate` are of messages that reduce; a mean is of
+      floats, `accumulate` a float no narrower than they.
+    - (C3) `root` is one of the ranks, 0 but of a broadcast.
+  }];
+  let parameters = (ins "::mpc::exe::MessageKind":$kind, "int64_t":$ranks, "::mlir::Type":$element,
+                        DefaultValuedParameter<"::mpc::exe::Reduction", "::mpc::exe::Reduction::sum">:$reduction,
+                        OptionalParameter<"::mlir::Type">:$accumulate,
+                        DefaultValuedParameter<"int64_t", "0">:$root);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Exe_Flag : DefaultValuedParameter<"bool", "false">;
 
 def Exe_ProblemAttr : AttrDef<Exe_Dialect, "Problem"> {

@@ -13,6 +13,7 @@
 
 namespace mpc::exe {
 class ArgumentOp;
+class CollectiveOp;
 class ConstantOp;
 class GemmOp;
 class LaunchOp;

@@ -175,4 +175,29 @@ def Exe_GemmOp : Exe_Op<"gemm", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
   }];
 }
 
+def Exe_CollectiveOp : Exe_Op<"collective", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
+  let summary = "A message among the ranks that run the program";
+  let description = [{
+    ```mlir
+    exe.collective "gradients" #exe.message<kind = all_reduce, ranks = 4, element = bf16, reduction = mean,
+                                            accumulate = f32> ops([]) flops(0) bytes(4096)
+      (read arena[0 : 2048], write arena[2048 : 2048])
+    ```
+    Outputs belong to inputs one by one. The message is sent at its place; steps
+    behind it run beside it until one reads or writes an output, or writes an input.
+    `bytes` are those that the rank sends.
+    - (C1) every buffer is a symbol of the program, a part of one or an arena range.
+    - (C2) outputs are results or arena ranges and overlap no input and no other
+      output.
+    - (C3) there is an input, and each output has the bytes that the message makes of
+      its input.
+  }];
+  let arguments = (ins StrAttr:$name, Exe_MessageAttr:$message, StrArrayAttr:$ops,
+                       I64Attr:$flops, I64Attr:$bytes, ArrayAttr:$inputs, ArrayAttr:$outputs);
+  let assemblyFormat = [{
+    $name $message `ops` `(` $ops `)` `flops` `(` $flops `)` `bytes` `(` $bytes `)`
+    custom<Buffers>($inputs, $outputs) attr-dict
+  }];
+}
+
 #endif // MPC_DIALECT_EXE_IR_EXEOPS
