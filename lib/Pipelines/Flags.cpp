@@ -120,6 +120,11 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   visit("clip-value", "largest magnitude; 0 for any", training.clipValue,
         /*absent=*/0);
   visit("accumulate", "micro steps per update", training.accumulate);
+  visit("ranks", "ranks that train together", training.distribution.ranks);
+  visit("network-latency", "seconds of a message",
+        training.distribution.latency);
+  visit("network-bandwidth", "bytes per second of a message",
+        training.distribution.bandwidth);
   visit("dropout", "NAME=PROBABILITY", training.dropout);
   visit("freeze", "parameters left constant", training.freeze);
   visit("trainable", "parameters trained", training.trainable);

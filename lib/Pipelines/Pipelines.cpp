@@ -220,6 +220,22 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
     pm.addPass(createScaleLossPass({.lossScale = scale}));
 }
 
+/// Gradients are means over all ranks.
+static void buildDistribute(OpPassManager &pm, const PipelineOptions &options) {
+  const TrainingOptions training = options.training.value_or(TrainingOptions());
+  const DistributionOptions &distribution = training.distribution;
+  // The step of one rank is what it is without this stage.
+  if (distribution.ranks == 1)
+    return;
+  OpPassManager &func = pm.nest<func::FuncOp>();
+  DistributePassOptions distribute;
+  distribute.ranks = distribution.ranks;
+  distribute.latency = distribution.latency;
+  distribute.bandwidth = distribution.bandwidth;
+  func.addPass(createDistributePass(distribute));
+  addVerifier(func, "distribute");
+}
+
 /// The loss is scaled, gradients are checked, steps are predicated.
 static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
   const TrainingOptions training = options.training.value_or(TrainingOptions());
@@ -350,6 +366,10 @@ static constexpr Stage kStages[] = {
      buildWeights},
     {"precision", "Storage, compute and accumulate types by policy",
      buildPrecision},
+    // Types say what goes over the wire; flags, norms and clipping are of
+    // means.
+    {"distribute", "Gradients averaged over ranks", buildDistribute,
+     /*training=*/true},
     {"loss-scale", "Scaled loss, checked gradients, predicated updates",
      buildLossScale, /*training=*/true},
     {"pad", "Extents that the target's matrix units want, where that pays",

@@ -63,6 +63,14 @@ struct ScheduleOptions {
   double gamma = 0.1;
 };
 
+/// The ranks that train together, each on its part of every batch.
+struct DistributionOptions {
+  int64_t ranks = 1;
+  /// What a message takes: seconds, and bytes of a rank per second. Every rank
+  /// must be given the same numbers, for they shape the step.
+  double latency = 5e-5, bandwidth = 1e9;
+};
+
 /// Which function of a model is compiled.
 enum class TrainingPart {
   /// Forward, backward and update in one program.
@@ -89,6 +97,7 @@ struct TrainingOptions {
   std::optional<double> clipNorm, clipValue;
   /// Micro steps whose gradients are averaged into one update.
   int64_t accumulate = 1;
+  DistributionOptions distribution;
   /// Dropout that an exported model has lost: name of the op or value behind
   /// which it goes, and the probability.
   std::map<std::string, double> dropout;

@@ -114,7 +114,7 @@ void LossScaling::collectGroups() {
       found.push_back({gradient, name.empty() ? "parameter" : name.str()});
     }
     llvm::sort(found, [&](auto &lhs, auto &rhs) {
-      return comesBefore(lhs.first, rhs.first);
+      return comesBefore(ownOf(lhs.first), ownOf(rhs.first));
     });
     for (auto &[gradient, name] : found) {
       group.gradients.push_back(gradient);
@@ -224,6 +224,8 @@ void LossScaling::checkGradients(Group &group) {
   group.finite = finite.getFinite();
   group.record = finite.getRecord();
   group.when = group.finite;
+  if (ranksOf(group) > 1)
+    gatherRecords(group, finite);
 }
 
 void LossScaling::unscaleGradients(Group &group) {

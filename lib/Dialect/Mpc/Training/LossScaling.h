@@ -65,6 +65,12 @@ private:
   void scaleSeeds();
   void accumulateReturned();
   void checkGradients(Group &group);
+  /// Lets the record of `finite`, the check of means over ranks, tell what
+  /// each rank found in its own gradients (LossScalingRanks.cpp).
+  void gatherRecords(Group &group, AllFiniteOp finite);
+  /// The value that a rank had before the mean; the gradient itself of one.
+  static mlir::Value ownOf(mlir::Value gradient);
+  static int64_t ranksOf(const Group &group);
   void unscaleGradients(Group &group);
   void accumulateMicroSteps(Group &group);
   void resetAccumulators();

@@ -114,8 +114,17 @@ void LossScaling::recordOverflow() {
       numbered = create<SelectOp>(isCount, sum, either);
     }
     record = numbered;
-    for (auto [name, gradient] : llvm::zip_equal(group.names, group.gradients))
-      labels.push_back(builder.getStringAttr(labelOf(name, gradient)));
+    int64_t ranks = ranksOf(group);
+    for (auto [name, gradient] :
+         llvm::zip_equal(group.names, group.gradients)) {
+      std::string label = labelOf(name, ownOf(gradient));
+      if (ranks == 1)
+        labels.push_back(builder.getStringAttr(label));
+      else // in the order in which gatherRecords() counts
+        for (int64_t rank = 0; rank < ranks; ++rank)
+          labels.push_back(
+              builder.getStringAttr("rank " + Twine(rank) + ": " + label));
+    }
   }
   step.getFunction().setArgAttr(overflow.getArgNumber(), "mpc.labels",
                                 builder.getArrayAttr(labels));

@@ -11,6 +11,7 @@
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Analysis/OpTypes.h"
 #include "mpc/Analysis/WideParts.h"
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -37,6 +38,7 @@ enum class StageKind {
   Simplify,
   Differentiate,
   Precision,
+  Distribute,
   LossScale,
   Pad,
   Layout,
@@ -50,6 +52,7 @@ std::optional<StageKind> parseStage(StringRef name) {
       .Case("simplify", StageKind::Simplify)
       .Case("differentiate", StageKind::Differentiate)
       .Case("precision", StageKind::Precision)
+      .Case("distribute", StageKind::Distribute)
       .Case("loss-scale", StageKind::LossScale)
       .Case("pad", StageKind::Pad)
       .Case("layout", StageKind::Layout)
@@ -314,6 +317,19 @@ LogicalResult checkOutputs(func::FuncOp func) {
 }
 
 //===----------------------------------------------------------------------===//
+// Distribute
+//===----------------------------------------------------------------------===//
+
+/// Optimizers of ranks that train together read the same.
+LogicalResult checkDistributed(Operation *op) {
+  auto optimizer = dyn_cast<OptimizerOpInterface>(op);
+  if (!optimizer ||
+      optimizer.getGradientMutable().get().getDefiningOp<AllReduceOp>())
+    return success();
+  return op->emitOpError() << "reads a gradient that is one rank's alone";
+}
+
+//===----------------------------------------------------------------------===//
 // Pad
 //===----------------------------------------------------------------------===//
 
@@ -431,7 +447,7 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
       return emitError(UnknownLoc::get(context))
              << "unknown stage '" << stage
              << "'; use import, lift, simplify, differentiate, precision, "
-                "loss-scale, pad, layout or fuse";
+                "distribute, loss-scale, pad, layout or fuse";
     return success();
   }
 
@@ -445,6 +461,8 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
       return op->emitOpError("carries a decision before the precision stage");
     // Later stages make ops of their own, which no policy has seen.
     if (*kind == StageKind::Precision && failed(checkDecision(op)))
+      return failure();
+    if (*kind == StageKind::Distribute && failed(checkDistributed(op)))
       return failure();
     if (*kind >= StageKind::LossScale && isa<GradientSeedOp>(op))
       return op->emitOpError("is left after the loss-scale stage");

@@ -11,6 +11,7 @@
 
 include "mpc/Dialect/Mpc/Training/ParameterPasses.td"
 include "mpc/Dialect/Mpc/Training/DifferentiatePasses.td"
+include "mpc/Dialect/Mpc/Training/DistributePasses.td"
 include "mpc/Dialect/Mpc/Training/LossScalePasses.td"
 
 #endif // MPC_DIALECT_MPC_TRAINING_PASSES

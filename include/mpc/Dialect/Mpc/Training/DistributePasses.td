@@ -1,0 +1,59 @@
+//===- DistributePasses.td - steps of several ranks ---------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_TRAINING_DISTRIBUTEPASSES
+#define MPC_DIALECT_MPC_TRAINING_DISTRIBUTEPASSES
+
+include "mlir/Pass/PassBase.td"
+
+def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
+  let summary = "Average gradients over the ranks that train together";
+  let description = [{
+    Every rank runs the step on its own examples, as many as any other; what the
+    optimizers read becomes the mean over all ranks, so that all have the same
+    parameters, bit for bit.
+
+    ```mlir
+    %new, %m = mpc.optimizer.sgd %w, %g states(%b) step(%t) learning_rate(%lr) ...
+    ```
+    becomes, on four ranks,
+    ```mlir
+    %mean:2 = mpc.all_reduce %g, %h reduction(mean) ranks(4) accumulate(f32) ...
+    ...
+    %new, %m = mpc.optimizer.sgd %w, %mean#0 states(%b) step(%t) learning_rate(%lr) ...
+    ```
+
+    - A gradient goes over the wire in the type in which the policy stores it, and is
+      summed in f32 or wider.
+    - Gradients of one type are joined to messages (BucketPlan) in the order in which
+      the step makes them; a message stands behind the last op that it waits for, so
+      that what follows runs beside it. `network-latency` and `network-bandwidth` say
+      what a message costs; an op takes the target's time for its flops or bytes.
+    - Running statistics become the mean over ranks too, in a message of their own.
+    - mpc-scale-loss, which runs later, checks, clips and unscales these means: all
+      ranks skip, scale and clip alike without a message for it.
+
+    Contract in: Precision's; a batch of each rank is its part of the whole.
+    Contract out: every gradient that an optimizer reads comes from mpc.all_reduce.
+    Functions without optimizers stay as they are.
+
+    Numerics: as mpc.all_reduce.
+    Example: test/Dialect/Mpc/Training/distribute.mlir
+  }];
+  let options = [
+    Option<"ranks", "ranks", "int64_t", /*default=*/"1", "how many ranks train together">,
+    Option<"latency", "network-latency", "double", /*default=*/"5e-5", "seconds that a message takes at least">,
+    Option<"bandwidth", "network-bandwidth", "double", /*default=*/"1e9",
+           "bytes per second of a rank's gradients in a message">,
+  ];
+  let statistics = [
+    Statistic<"numMessages", "messages", "messages of a step">,
+    Statistic<"numGradients", "gradients", "gradients that are averaged">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+#endif // MPC_DIALECT_MPC_TRAINING_DISTRIBUTEPASSES

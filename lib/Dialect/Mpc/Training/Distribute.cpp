@@ -1,0 +1,193 @@
+//===- Distribute.cpp - steps of several ranks ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Contract in: Precision's, so that gradients have the types in which they go
+// over the wire. Contract out: what optimizers read is the mean over ranks.
+// Which gradients share a message: Analysis/BucketPlan.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/BucketPlan.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
+#include "mpc/Dialect/Mpc/Training/Passes.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mpc;
+
+namespace mpc {
+#define GEN_PASS_DEF_DISTRIBUTEPASS
+#include "mpc/Dialect/Mpc/Training/Passes.h.inc"
+} // namespace mpc
+
+namespace {
+
+/// Values of one type in the order in which the step makes them.
+using Values = SmallVector<Value>;
+
+struct DistributePass : mpc::impl::DistributePassBase<DistributePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (function.isExternal())
+      return markAllAnalysesPreserved();
+    if (failed(checkOptions(function)))
+      return signalPassFailure();
+    if (ranks == 1 || !function.getBody().hasOneBlock())
+      return markAllAnalysesPreserved();
+    StepFunction step(function);
+    readyTimes(step.body());
+    averageGradients(step.body());
+    averageStatistics(step);
+    // Optimizers stand behind the messages that they wait for.
+    sortTopologically(&step.body());
+  }
+
+private:
+  LogicalResult checkOptions(func::FuncOp function) {
+    if (ranks < 1)
+      return function.emitError()
+             << "trains on 1 rank or more, found " << int64_t(ranks);
+    if (!(latency >= 0) || !(bandwidth > 0))
+      return function.emitError()
+             << "needs a latency of 0 seconds or more and a positive "
+                "bandwidth, "
+                "found "
+             << double(latency) << " and " << double(bandwidth);
+    return success();
+  }
+
+  /// When each op has ended, in the order of the block, by the ceilings of the
+  /// target.
+  void readyTimes(Block &block) {
+    TargetInfo target = exe::targetOf(getOperation());
+    double now = 0;
+    for (Operation &op : block) {
+      if (auto cost = dyn_cast<CostOpInterface>(op);
+          cost && target.hasCeilings())
+        now += std::max(
+            double(cost.getFlops()) / target.flopsPerSecond(typeOf(&op), true),
+            double(operandAndResultBytes(&op)) / target.bytesPerSecond());
+      ready[&op] = now;
+    }
+  }
+
+  /// What the op multiplies in.
+  static PolicyType typeOf(Operation *op) {
+    for (Type type : op->getOperandTypes()) {
+      Type element = getElementTypeOrSelf(type);
+      if (element.isF16())
+        return PolicyType::Float16;
+      if (element.isBF16())
+        return PolicyType::BFloat16;
+    }
+    return PolicyType::Float32;
+  }
+
+  /// Arguments first, then results in the order of the block.
+  static bool comesBefore(Value a, Value b) {
+    Operation *left = a.getDefiningOp(), *right = b.getDefiningOp();
+    auto number = [](Value value) {
+      auto result = dyn_cast<OpResult>(value);
+      return result ? result.getResultNumber()
+                    : cast<BlockArgument>(value).getArgNumber();
+    };
+    if (left == right)
+      return number(a) < number(b);
+    return !left || (right && left->isBeforeInBlock(right));
+  }
+
+  double readyOf(Value value) const {
+    Operation *op = value.getDefiningOp();
+    return op ? ready.lookup(op) : 0;
+  }
+
+  void averageGradients(Block &block) {
+    llvm::MapVector<Type, Values> byType;
+    SmallPtrSet<Value, 16> seen;
+    SmallVector<OptimizerOpInterface> optimizers;
+    for (Operation &op : block)
+      if (auto optimizer = dyn_cast<OptimizerOpInterface>(op)) {
+        optimizers.push_back(optimizer);
+        Value gradient = optimizer.getGradientMutable().get();
+        if (seen.insert(gradient).second)
+          byType[getElementTypeOrSelf(gradient)].push_back(gradient);
+      }
+    DenseMap<Value, Value> means;
+    for (auto &[type, gradients] : byType) {
+      llvm::sort(gradients, comesBefore);
+      SmallVector<BucketItem> items;
+      for (Value gradient : gradients)
+        items.push_back({readyOf(gradient), byteCount(gradient.getType())});
+      size_t begin = 0;
+      for (size_t end : planBuckets(items, {latency, bandwidth})) {
+        average(block, ArrayRef(gradients).slice(begin, end - begin), means,
+                "gradients");
+        begin = end;
+      }
+      numGradients += gradients.size();
+    }
+    for (OptimizerOpInterface optimizer : optimizers) {
+      OpOperand &gradient = optimizer.getGradientMutable();
+      gradient.set(means.lookup(gradient.get()));
+    }
+  }
+
+  void averageStatistics(const StepFunction &step) {
+    llvm::MapVector<Type, Values> byType;
+    SmallVector<unsigned> results;
+    for (BlockArgument argument : step.arguments(RoleKind::statistics)) {
+      std::optional<unsigned> update = step.updateOf(argument);
+      Type element = getElementTypeOrSelf(argument.getType());
+      // Counts are alike on all ranks.
+      if (!update || !isa<FloatType>(element) ||
+          step.result(*update) == argument)
+        continue;
+      results.push_back(*update);
+      Values &values = byType[element];
+      if (!llvm::is_contained(values, step.result(*update)))
+        values.push_back(step.result(*update));
+    }
+    DenseMap<Value, Value> means;
+    for (auto &[type, values] : byType)
+      average(step.body(), values, means, "statistics");
+    for (unsigned result : results)
+      step.setResult(result, means.lookup(step.result(result)));
+  }
+
+  /// One message: `means` receives what becomes of each value.
+  void average(Block &block, ArrayRef<Value> values,
+               DenseMap<Value, Value> &means, StringRef name) {
+    Operation *last = nullptr;
+    for (Value value : values)
+      if (Operation *op = value.getDefiningOp();
+          op && (!last || last->isBeforeInBlock(op)))
+        last = op;
+    OpBuilder builder(&getContext());
+    if (last)
+      builder.setInsertionPointAfter(last);
+    else
+      builder.setInsertionPointToStart(&block);
+    Type element = getElementTypeOrSelf(values.front());
+    TypeAttr accumulate;
+    if (element.getIntOrFloatBitWidth() < 32)
+      accumulate = TypeAttr::get(builder.getF32Type());
+    Location loc = NameLoc::get(builder.getStringAttr(name));
+    auto mean = AllReduceOp::create(builder, loc, TypeRange(ValueRange(values)),
+                                    values, RankReduction::mean,
+                                    uint64_t(int64_t(ranks)), accumulate);
+    for (auto [value, result] : llvm::zip_equal(values, mean.getOutputs()))
+      means[value] = result;
+    ++numMessages;
+  }
+
+  llvm::DenseMap<Operation *, double> ready;
+};
+
+} // namespace

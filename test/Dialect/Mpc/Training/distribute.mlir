@@ -1,0 +1,87 @@
+// Gradients become means over ranks, one message for those of a type that get
+// ready together; statistics are means as well.
+// RUN: mpc-opt %s --mpc-distribute=ranks=4 --split-input-file | FileCheck %s
+// One rank's step is what it was.
+// RUN: mpc-opt %s --mpc-distribute=ranks=1 --split-input-file | FileCheck %s --check-prefix=ONE --implicit-check-not=all_reduce
+// A network without latency sends each gradient by itself.
+// RUN: mpc-opt %s --mpc-distribute="ranks=4 network-latency=0 network-bandwidth=1" --split-input-file | FileCheck %s --check-prefix=APART
+// mpc-scale-loss finds out whose gradient overflowed.
+// RUN: mpc-opt %s --mpc-distribute=ranks=2 --mpc-scale-loss=loss-scale=torch --split-input-file | FileCheck %s --check-prefix=SCALED
+// RUN: not mpc-opt %s --mpc-distribute=ranks=0 --split-input-file 2>&1 | FileCheck %s --check-prefix=RANKS
+// RUN: not mpc-opt %s --mpc-distribute="ranks=2 network-bandwidth=0" --split-input-file 2>&1 | FileCheck %s --check-prefix=NETWORK
+
+// RANKS: error: trains on 1 rank or more, found 0
+// NETWORK: error: needs a latency of 0 seconds or more and a positive bandwidth, found 5.0{{.*}} and 0.0
+
+module attributes {exe.target = #exe.target<"cpu:avx512">} {
+// CHECK-LABEL: func.func @step(
+// CHECK: [[A:%.+]] = mpc.matmul
+// CHECK: [[B:%.+]] = mpc.matmul
+// CHECK: [[NA:%.+]] = mpc.cast [[A]]
+// CHECK: [[NB:%.+]] = mpc.cast [[B]]
+// CHECK: [[MEAN:%.+]]:2 = mpc.all_reduce [[NA]], [[NB]] reduction(mean) ranks(4) accumulate(f32) : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> (tensor<8x8xbf16>, tensor<8x8xbf16>)
+// CHECK: [[S:%.+]] = mpc.reduce_sum
+// CHECK: [[SUM:%.+]] = mpc.all_reduce [[S]] reduction(mean) ranks(4) : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK: mpc.optimizer.sgd %{{.+}}, [[MEAN]]#0
+// CHECK: mpc.optimizer.sgd %{{.+}}, [[MEAN]]#1
+// CHECK: mpc.optimizer.sgd %{{.+}}, [[SUM]]
+
+// ONE-LABEL: func.func @step(
+
+// APART-LABEL: func.func @step(
+// APART: mpc.cast
+// APART-NEXT: [[FIRST:%.+]] = mpc.all_reduce
+// APART: mpc.cast
+// APART-NEXT: [[SECOND:%.+]] = mpc.all_reduce
+// APART: mpc.optimizer.sgd %{{.+}}, [[FIRST]]
+// APART: mpc.optimizer.sgd %{{.+}}, [[SECOND]]
+
+// SCALED-LABEL: func.func @step(
+// SCALED-SAME: mpc.labels = ["rank 0: a (op mpc.matmul)", "rank 1: a (op mpc.matmul)", "rank 0: b (op mpc.matmul)", "rank 1: b (op mpc.matmul)", "rank 0: c (op mpc.reduce_sum)", "rank 1: c (op mpc.reduce_sum)"]
+// SCALED: [[N:%.+]]:2 = mpc.all_reduce [[OA:%.+]], [[OB:%.+]] reduction(mean) ranks(2)
+// SCALED: [[C:%.+]] = mpc.all_reduce [[OC:%.+]] reduction(mean) ranks(2)
+// All ranks decide by the means, and say what their own gradients held.
+// SCALED: [[FINITE:%.+]], %{{.+}} = mpc.all_finite [[N]]#0, [[N]]#1, [[C]] names(["a", "b", "c"])
+// SCALED: %{{.+}}, [[OWN:%.+]] = mpc.all_finite [[OA]], [[OB]], [[OC]] names(["a", "b", "c"])
+// SCALED: mpc.all_gather [[OWN]] ranks(2) : (tensor<2xi64>) -> tensor<2x2xi64>
+// SCALED: mpc.optimizer.sgd %{{.+}}, [[N]]#0 {{.*}}when([[FINITE]])
+func.func @step(
+    %x: tensor<8x8xf32> {mpc.name = "x", mpc.role = #mpc.role<input>},
+    %a: tensor<8x8xf32> {mpc.name = "a", mpc.role = #mpc.role<parameter>},
+    %b: tensor<8x8xf32> {mpc.name = "b", mpc.role = #mpc.role<parameter>},
+    %c: tensor<8xf32> {mpc.name = "c", mpc.role = #mpc.role<parameter>},
+    %t: tensor<i64> {mpc.name = "step", mpc.role = #mpc.role<optimizer_step>})
+    -> (tensor<8x8xf32> {mpc.alias = 1 : i64, mpc.name = "a", mpc.role = #mpc.role<parameter>},
+        tensor<8x8xf32> {mpc.alias = 2 : i64, mpc.name = "b", mpc.role = #mpc.role<parameter>},
+        tensor<8xf32> {mpc.alias = 3 : i64, mpc.name = "c", mpc.role = #mpc.role<parameter>}) {
+  %rate = mpc.constant dense<1.000000e-01> : tensor<f32>
+  %seed = mpc.gradient_seed : tensor<f32>
+  %y = mpc.mul %x, %seed : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %ga = mpc.matmul %y, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %gb = mpc.matmul %y, %a : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %na = mpc.cast %ga : tensor<8x8xf32> to tensor<8x8xbf16>
+  %nb = mpc.cast %gb : tensor<8x8xf32> to tensor<8x8xbf16>
+  %gc = mpc.reduce_sum %y axes([0]) : tensor<8x8xf32> -> tensor<8xf32>
+  %0 = mpc.optimizer.sgd %a, %na step(%t) learning_rate(%rate) : (tensor<8x8xf32>, tensor<8x8xbf16>, tensor<i64>, tensor<f32>) -> tensor<8x8xf32>
+  %1 = mpc.optimizer.sgd %b, %nb step(%t) learning_rate(%rate) : (tensor<8x8xf32>, tensor<8x8xbf16>, tensor<i64>, tensor<f32>) -> tensor<8x8xf32>
+  %2 = mpc.optimizer.sgd %c, %gc step(%t) learning_rate(%rate) : (tensor<8xf32>, tensor<8xf32>, tensor<i64>, tensor<f32>) -> tensor<8xf32>
+  return %0, %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8xf32>
+}
+}
+
+// -----
+
+// A part without optimizers keeps its gradients; statistics are means.
+// CHECK-LABEL: func.func @forward(
+// CHECK: [[NEW:%.+]] = mpc.add
+// CHECK-NEXT: [[ALL:%.+]] = mpc.all_reduce [[NEW]] reduction(mean) ranks(4) : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK: return [[ALL]], %{{.+}} :
+func.func @forward(
+    %x: tensor<4xf32> {mpc.name = "x", mpc.role = #mpc.role<input>},
+    %m: tensor<4xf32> {mpc.name = "mean", mpc.role = #mpc.role<statistics>})
+    -> (tensor<4xf32> {mpc.alias = 1 : i64, mpc.name = "mean", mpc.role = #mpc.role<statistics>},
+        tensor<4xf32> {mpc.name = "w.gradient", mpc.role = #mpc.role<output>}) {
+  %0 = mpc.add %x, %m : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = mpc.mul %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
