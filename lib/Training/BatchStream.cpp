@@ -11,10 +11,10 @@
 using namespace mpc;
 using namespace mpc::training;
 
-BatchStream::BatchStream(Batcher data, uint64_t seed, bool shuffle,
-                         int64_t perEpoch, int64_t epoch, int64_t batch)
+BatchStream::BatchStream(Batcher data, const Order &order, int64_t epoch,
+                         int64_t batch)
     : batcher(std::move(data)),
-      thread([=, this] { produce(seed, shuffle, perEpoch, epoch, batch); }) {}
+      thread([=, this] { produce(order, epoch, batch); }) {}
 
 BatchStream::~BatchStream() {
   {
@@ -25,20 +25,20 @@ BatchStream::~BatchStream() {
   thread.join();
 }
 
-void BatchStream::produce(uint64_t seed, bool shuffle, int64_t perEpoch,
-                          int64_t epoch, int64_t batch) {
+void BatchStream::produce(const Order &drawn, int64_t epoch, int64_t batch) {
   int64_t size = batcher.batch();
   for (;; ++epoch, batch = 0) {
     std::vector<int64_t> order;
-    if (shuffle) {
-      order = epochOrder(batcher.size(), seed, epoch);
+    if (drawn.shuffle) {
+      order = epochOrder(batcher.size(), drawn.seed, epoch);
     } else {
       order.resize(size_t(batcher.size()));
       std::iota(order.begin(), order.end(), int64_t(0));
     }
-    for (; batch < perEpoch; ++batch) {
+    for (; batch < drawn.perEpoch; ++batch) {
+      int64_t part = batch * drawn.ranks + drawn.rank;
       Result<std::vector<Buffer>> arrays = batcher.gather(
-          std::span(order).subspan(size_t(batch * size), size_t(size)));
+          std::span(order).subspan(size_t(part * size), size_t(size)));
       Result<Batch> made =
           arrays.ok() ? Result<Batch>(Batch{epoch, batch, std::move(*arrays)})
                       : Result<Batch>(arrays.status());

@@ -26,11 +26,21 @@ public:
     std::vector<Buffer> arrays;
   };
 
-  /// Begins with batch `batch` of epoch `epoch`, both from 0; an epoch has the
-  /// first `perEpoch` batches of its order. The data must
-  /// fill as many.
-  BatchStream(Batcher batcher, uint64_t seed, bool shuffle, int64_t perEpoch,
-              int64_t epoch, int64_t batch);
+  /// What is drawn, and of each batch which part.
+  struct Order {
+    uint64_t seed = 0;
+    bool shuffle = true;
+    /// Batches of an epoch: the first of its order. The data must fill as many.
+    int64_t perEpoch = 0;
+    /// The order is that of the batches of all ranks together, of which each
+    /// has as many examples as `batcher` takes: it depends on no number of
+    /// ranks.
+    int64_t rank = 0, ranks = 1;
+  };
+
+  /// Begins with batch `batch` of epoch `epoch`, both from 0.
+  BatchStream(Batcher batcher, const Order &order, int64_t epoch,
+              int64_t batch);
   ~BatchStream();
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
@@ -39,8 +49,7 @@ public:
   Result<Batch> next();
 
 private:
-  void produce(uint64_t seed, bool shuffle, int64_t perEpoch, int64_t epoch,
-               int64_t batch);
+  void produce(const Order &drawn, int64_t epoch, int64_t batch);
 
   static constexpr size_t kAhead = 4;
   const Batcher batcher;

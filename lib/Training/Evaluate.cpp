@@ -57,9 +57,9 @@ Result<BoundProgram *> Trainer::Impl::evaluator(int64_t batch) {
 
 Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
                                           const Normalization &normalization) {
-  Totals totals;
-  double loss = 0;
-  int64_t usual = batch(), at = 0;
+  // The second has losses by examples: a smaller last batch weighs less.
+  Totals totals, weighted;
+  int64_t usual = batch(), at = 0, number = 0;
   std::vector<int64_t> rows;
   while (at < data.size()) {
     int64_t size = std::min(usual, data.size() - at);
@@ -75,6 +75,9 @@ Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
       return batcher.status();
     // Batches of this size follow each other.
     for (; at + size <= data.size(); at += size) {
+      // Ranks take turns.
+      if (number++ % impl->ranks.size() != impl->ranks.rank())
+        continue;
       rows.resize(size_t(size));
       std::iota(rows.begin(), rows.end(), at);
       Result<std::vector<Buffer>> arrays = batcher->gather(rows);
@@ -97,7 +100,7 @@ Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
       double mean = std::numeric_limits<double>::quiet_NaN();
       readElements(*value, 0, value->size(), [&](double v) { mean = v; });
       totals.add(mean, output, arrays->back(), impl->ignored());
-      loss += mean * double(size);
+      weighted.loss += mean * double(size);
     }
   }
   if (at == 0)
@@ -105,8 +108,10 @@ Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
                   "has " + std::to_string(data.size()) +
                       " examples, but the model takes batches of " +
                       std::to_string(usual));
-  // A smaller last batch weighs less.
+  for (Totals *sums : {&totals, &weighted})
+    if (Status status = impl->ranks.sum(*sums); !status.ok())
+      return status;
   TrainingMetrics metrics = totals.metrics();
-  metrics.loss = loss / double(at);
+  metrics.loss = weighted.loss / double(at);
   return metrics;
 }

@@ -55,6 +55,10 @@ private:
   bool findDivergence(std::span<const NamedTensor> state);
   /// What the order of batches depends on: a resumed run must have the same.
   Json settings() const;
+  /// Examples of all ranks in a step.
+  int64_t wholeBatch() const { return trainer.batch() * impl.ranks.size(); }
+  /// That all ranks were given the same to do.
+  Status checkAlike() const;
   bool done() const {
     return position.epoch >= options.epochs ||
            (options.steps && position.step >= *options.steps);
@@ -80,7 +84,7 @@ private:
 } // namespace
 
 Json Fitting::settings() const {
-  return {{"batch", trainer.batch()},
+  return {{"batch", wholeBatch()},
           {"accumulate", accumulate},
           {"examples", data.size()},
           {"shuffle", options.shuffle},
@@ -99,12 +103,12 @@ Status Fitting::prepare() {
     return made.status();
   batcher = std::move(*made);
   accumulate = std::max<int64_t>(1, impl.options.training->accumulate);
-  stepsPerEpoch = data.size() / (trainer.batch() * accumulate);
+  stepsPerEpoch = data.size() / (wholeBatch() * accumulate);
   if (stepsPerEpoch == 0)
     return Status(StatusCode::InvalidArgument, data.name(),
                   "has " + std::to_string(data.size()) +
                       " examples, but one update takes " +
-                      std::to_string(trainer.batch() * accumulate) +
+                      std::to_string(wholeBatch() * accumulate) +
                       "; use a smaller batch");
   totalSteps = stepsPerEpoch * options.epochs;
   if (options.steps)
@@ -112,7 +116,7 @@ Status Fitting::prepare() {
   if (options.resume)
     return resume();
   // A path that can be no folder is told of before the first epoch.
-  if (options.checkpoints.empty())
+  if (options.checkpoints.empty() || impl.ranks.rank() != 0)
     return {};
   if (Status status = makeFolder(options.checkpoints); !status.ok())
     return status;
@@ -155,8 +159,28 @@ Status Fitting::resume() {
   return {};
 }
 
+Status Fitting::checkAlike() const {
+  Json wanted = settings();
+  wanted["epochs"] = options.epochs;
+  wanted["steps"] = options.steps.value_or(-1);
+  wanted["log interval"] = options.logEvery;
+  wanted["patience"] = options.patience;
+  wanted["checkpoints"] = options.checkpoints.empty() ? "off" : "on";
+  wanted["checkpoint interval"] = options.checkpointEvery;
+  wanted["test data"] = options.test ? options.test->size() : 0;
+  wanted["normalization"] = {normalization.scale, normalization.mean,
+                             normalization.deviation};
+  wanted["begin"] = position.step;
+  for (const auto &[key, value] : wanted.items())
+    if (Status status = impl.ranks.agree(key, value.dump()); !status.ok())
+      return status;
+  return {};
+}
+
 Status Fitting::look() {
   if (Status status = impl.drain(); !status.ok())
+    return status;
+  if (Status status = impl.ranks.sum(impl.totals); !status.ok())
     return status;
   position.interval.add(impl.totals);
   impl.totals = {};
@@ -189,7 +213,7 @@ Status Fitting::tell(bool logged) {
   progress.epochs = options.epochs;
   progress.train = position.interval.metrics();
   progress.lossScale = *scale;
-  double samples = double(trainer.batch() * accumulate);
+  double samples = double(wholeBatch() * accumulate);
   double took = secondsSince(intervalStart);
   if (took > 0)
     progress.samplesPerSecond =
@@ -292,25 +316,34 @@ Status Fitting::checkpoint() {
   checkpoint.tensors = std::move(*tensors);
   checkpoint.facts[kPositionKey] = encodePosition(position);
   checkpoint.facts[kSettingsKey] = settings().dump();
-  Result<std::string> path = saveCheckpoint(options.checkpoints, checkpoint);
-  if (!path.ok())
-    return path.status();
-  report.checkpoint = *path;
+  // All ranks have the same; no rank goes on before it is written.
+  Status written;
+  if (impl.ranks.rank() == 0) {
+    Result<std::string> path = saveCheckpoint(options.checkpoints, checkpoint);
+    written = path.status();
+    if (path.ok())
+      report.checkpoint = *path;
+  }
+  if (Status status = impl.ranks.allOk(written); !status.ok())
+    return status;
   saved = position.step;
   return {};
 }
 
 Status Fitting::train() {
-  BatchStream stream(*batcher, options.seed, options.shuffle,
-                     stepsPerEpoch * accumulate, position.epoch,
-                     position.stepInEpoch * accumulate);
+  BatchStream stream(*batcher,
+                     {options.seed, options.shuffle, stepsPerEpoch * accumulate,
+                      impl.ranks.rank(), impl.ranks.size()},
+                     position.epoch, position.stepInEpoch * accumulate);
   auto lastTold = Clock::now();
   while (!done() && !report.diverged && !report.stoppedEarly) {
     if (Status status = oneUpdate(stream); !status.ok())
       return status;
     bool epochEnds = position.stepInEpoch == stepsPerEpoch;
     bool logs = epochEnds || position.step % options.logEvery == 0;
-    bool shows = options.displayEvery > 0 &&
+    // Ranks look at their clocks at different times, so that they say
+    // something together only at the ends of intervals.
+    bool shows = options.displayEvery > 0 && impl.ranks.alone() &&
                  secondsSince(lastTold) > options.displayEvery;
     if (logs || shows) {
       lastTold = Clock::now();
@@ -321,6 +354,12 @@ Status Fitting::train() {
       if (Status status = endEpoch(); !status.ok())
         return status;
     bool stops = options.shouldStop && options.shouldStop();
+    if (!impl.ranks.alone()) {
+      Result<bool> any = logs ? impl.ranks.any(stops) : Result<bool>(false);
+      if (!any.ok())
+        return any.status();
+      stops = *any;
+    }
     if (epochEnds || stops ||
         (options.checkpointEvery > 0 &&
          position.step % options.checkpointEvery == 0))
@@ -339,7 +378,9 @@ Result<FitReport> Fitting::run() {
   if (options.resume && options.checkpoints.empty())
     return Status(StatusCode::InvalidArgument, "resume",
                   "needs the folder of the checkpoints");
-  if (Status status = prepare(); !status.ok())
+  if (Status status = impl.ranks.allOk(prepare()); !status.ok())
+    return status;
+  if (Status status = checkAlike(); !status.ok())
     return status;
   impl.totals = {};
   start = intervalStart = Clock::now();
@@ -380,7 +421,7 @@ Result<FitReport> Fitting::run() {
   report.steps = position.step;
   report.epochs = position.epochs;
   report.seconds = secondsSince(start);
-  report.samples = (position.step - startStep) * trainer.batch() * accumulate;
+  report.samples = (position.step - startStep) * wholeBatch() * accumulate;
   return report;
 }
 

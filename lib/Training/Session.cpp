@@ -15,9 +15,11 @@
 using namespace mpc;
 using namespace mpc::training;
 
-Result<SharedState> SharedState::create(const Device &device, uint64_t seed) {
+Result<SharedState> SharedState::create(const Device &device, uint64_t seed,
+                                        int64_t rank) {
   SharedState state(device);
   state.seed = seed;
+  state.rank = rank;
   if (device.hasOwnMemory()) {
     Result<Stream> stream = Stream::create(device);
     if (!stream.ok())
@@ -41,6 +43,28 @@ Result<Buffer> SharedState::toHost(const Buffer &buffer) const {
   return Buffer::fromHost(
       buffer.type(),
       {static_cast<const std::byte *>(buffer.data()), buffer.size()});
+}
+
+/// A seed of this rank's own: splitmix64 (Steele, Lea and Flood, Fast
+/// splittable pseudorandom number generators, 2014) at the rank's place.
+static int64_t seedOf(int64_t seed, int64_t rank) {
+  if (rank == 0)
+    return seed;
+  uint64_t z = uint64_t(seed) + uint64_t(rank) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return int64_t(z ^ (z >> 31));
+}
+
+Status SharedState::restore(const Entry &entry, const Buffer &bytes) {
+  if (rank == 0 || entry.value.role != "rng_state" ||
+      entry.value.type.element != ElementType::I64 || bytes.size() == 0)
+    return assign(entry, bytes);
+  Result<Buffer> own = toHost(bytes);
+  if (!own.ok())
+    return own.status();
+  own->as<int64_t>()[0] = seedOf(own->as<int64_t>()[0], rank);
+  return assign(entry, *own);
 }
 
 Status SharedState::assign(const Entry &entry, const Buffer &bytes) {
@@ -73,7 +97,7 @@ Result<Buffer> SharedState::initialValue(const ProgramValue &value) const {
   // The generator's state is the seed, then the number of the step.
   if (value.role == "rng_state" && value.type.element == ElementType::I64 &&
       buffer->size() > 0)
-    buffer->as<int64_t>()[0] = int64_t(seed);
+    buffer->as<int64_t>()[0] = seedOf(int64_t(seed), rank);
   return buffer;
 }
 
@@ -244,5 +268,7 @@ Status BoundProgram::run(std::span<const Buffer> buffers,
   }
   if (state.stream())
     return executable.runAsync(arguments, results, *state.stream());
-  return executable.runInto(arguments, results);
+  RunOptions options;
+  options.communicator = communicator;
+  return executable.runInto(arguments, results, options);
 }

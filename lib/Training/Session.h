@@ -31,7 +31,10 @@ public:
     bool kept = false;
   };
 
-  static Result<SharedState> create(const Device &device, uint64_t seed);
+  /// Random numbers of rank 0 are those of `seed`, other ranks' follow from it
+  /// and their number.
+  static Result<SharedState> create(const Device &device, uint64_t seed,
+                                    int64_t rank);
 
   const Device &device() const { return target; }
   /// Null on devices in host memory.
@@ -50,6 +53,8 @@ public:
   Result<Buffer> allocate(const TensorType &type) const;
   /// A copy in host memory of what the device has computed.
   Result<Buffer> toHost(const Buffer &buffer) const;
+  /// Overwrites an entry by what rank 0 had, as assign().
+  Status restore(const Entry &entry, const Buffer &bytes);
   /// Overwrites an entry with bytes in host memory and waits.
   Status assign(const Entry &entry, const Buffer &bytes);
   /// Makes the 16-bit copies of parameters anew from the masters; with `only`
@@ -63,6 +68,7 @@ private:
 
   Device target;
   std::optional<Stream> queue;
+  int64_t rank = 0;
   uint64_t seed = 0;
   std::deque<Entry> list;
   std::map<std::string, size_t> byName;
@@ -85,6 +91,8 @@ public:
   /// GPU enqueues it; the batch must then stay as it is until the stream has
   /// passed.
   Status run(std::span<const Buffer> buffers, const SharedState &state);
+  /// The ranks that run it together; must live as long.
+  void joinRanks(Communicator *group) { communicator = group; }
 
   /// Number of the result of that role (the first of it), or -1.
   int resultOf(const std::string &role, const std::string &name = {}) const;
@@ -97,6 +105,7 @@ private:
       : executable(std::move(executable)) {}
 
   Executable executable;
+  Communicator *communicator = nullptr;
   std::vector<Buffer> arguments, results;
   std::vector<ProgramValue> batch;
   /// Which argument each buffer of a batch is.

@@ -69,7 +69,7 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
     auto found = given.find(entry.value.name);
     if (!entry.kept || found == given.end())
       continue;
-    if (Status status = impl->state.assign(entry, found->second->data);
+    if (Status status = impl->state.restore(entry, found->second->data);
         !status.ok())
       return status;
   }

@@ -80,8 +80,12 @@ Result<BoundProgram> Trainer::Impl::compile(TrainingPart part,
   Result<Executable> executable = engine.compile(model, choices);
   if (!executable.ok())
     return executable.status();
-  return BoundProgram::create(*executable, state,
-                              /*keeps=*/part != TrainingPart::Evaluate);
+  Result<BoundProgram> bound =
+      BoundProgram::create(*executable, state,
+                           /*keeps=*/part != TrainingPart::Evaluate);
+  if (bound.ok())
+    bound->joinRanks(ranks.communicator());
+  return bound;
 }
 
 /// Whether accumulation checks every batch: its step adds up by itself.
@@ -95,24 +99,31 @@ static bool addsUpInSteps(const std::string &lossScale) {
 }
 
 Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
-                                const CompileOptions &options, uint64_t seed) {
+                                const CompileOptions &options, uint64_t seed,
+                                std::shared_ptr<Communicator> communicator) {
   if (!options.training)
     return Status(StatusCode::InvalidArgument, "CompileOptions::training",
                   "must say what a training step is made of");
   Result<Engine> engine = Engine::create(device);
   if (!engine.ok())
     return engine.status();
-  Result<SharedState> state = SharedState::create(device, seed);
+  Ranks ranks(std::move(communicator));
+  Result<SharedState> state = SharedState::create(device, seed, ranks.rank());
   if (!state.ok())
     return state.status();
   auto impl = std::make_unique<Impl>(*engine, model, std::move(*state));
   impl->options = options;
+  impl->ranks = std::move(ranks);
+  if (Status status = impl->shareBatch(); !status.ok())
+    return status;
   bool whole = options.training->accumulate <= 1 ||
                addsUpInSteps(options.training->lossScale);
   Result<BoundProgram> first = impl->compile(
       whole ? TrainingPart::Step : TrainingPart::ForwardBackward, {});
-  if (!first.ok())
-    return first.status();
+  if (Status status = impl->ranks.allOk(first.status()); !status.ok())
+    return status;
+  if (Status status = impl->checkAlike(first->program()); !status.ok())
+    return status;
   auto program = std::make_unique<BoundProgram>(std::move(*first));
   const std::vector<ProgramValue> &types = program->batchTypes();
   if (types.size() < 2 || types.back().role != "label" ||

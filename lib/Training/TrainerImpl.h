@@ -7,6 +7,7 @@
 #ifndef MPC_LIB_TRAINING_TRAINERIMPL_H
 #define MPC_LIB_TRAINING_TRAINERIMPL_H
 
+#include "Ranks.h"
 #include "Session.h"
 
 #include "mpc/Training/LossScale.h"
@@ -47,6 +48,7 @@ struct Trainer::Impl {
   ModelSource model;
   CompileOptions options;
   training::SharedState state;
+  training::Ranks ranks;
 
   /// The whole step, or under accumulation its first half.
   std::unique_ptr<training::BoundProgram> first;
@@ -73,6 +75,11 @@ struct Trainer::Impl {
 
   Result<training::BoundProgram> compile(TrainingPart part,
                                          std::optional<int64_t> batch);
+  /// Gives each rank its part of the batch, and all the same numbers of the
+  /// network. Fails on every rank where they were given different options.
+  Status shareBatch();
+  /// Fails on every rank where `program` is not the same on all.
+  Status checkAlike(const Program &program) const;
   /// Compiles what forwardBackward() and apply() run.
   Status needHalves();
   Status runForward(training::BoundProgram &program,

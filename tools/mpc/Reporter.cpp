@@ -60,7 +60,10 @@ int Reporter::fail(const std::vector<Status> &problems) {
   Json errors = Json::array();
   auto report = [&](const std::string &code, const std::string &where,
                     const std::string &text) {
-    printMessage("error", where, text);
+    std::string who = rank ? "rank " + std::to_string(rank) : "";
+    printMessage(
+        "error",
+        who.empty() || where.empty() ? who + where : who + ": " + where, text);
     errors.push_back(
         {{"code", code}, {"where", where}, {"text", onOneLine(text)}});
   };
@@ -105,12 +108,12 @@ void Reporter::note(const std::string &text) {
 }
 
 void Reporter::line(const std::string &text) {
-  if (!json)
+  if (!json && rank == 0)
     std::fprintf(stdout, "%s\n", text.c_str());
 }
 
 void Reporter::document(const Json &document) {
-  if (!json)
+  if (!json || rank != 0)
     return;
   // Names come from model files and need not be UTF-8.
   std::string text =

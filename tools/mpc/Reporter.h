@@ -34,6 +34,10 @@ enum ExitCode : int {
 class Reporter {
 public:
   Reporter(bool json, bool quiet) : json(json), quiet(quiet) {}
+  /// Of a process that runs as one of several ranks: rank 0 speaks for all,
+  /// another one says only what it fails with, and who it is.
+  Reporter(bool json, bool quiet, int rank)
+      : json(json), quiet(quiet || rank != 0), rank(rank) {}
 
   bool isJson() const { return json; }
   bool isQuiet() const { return quiet; }
@@ -62,6 +66,7 @@ public:
 private:
   bool json;
   bool quiet;
+  int rank = 0;
   std::vector<Diagnostic> heardErrors, heardWarnings;
   std::set<std::string> notedTopics;
 };

@@ -134,7 +134,8 @@ static Status completeSchedule(const TrainArguments &arguments,
 }
 
 static Result<Trainer> makeTrainer(const TrainArguments &arguments,
-                                   const Dataset &data, Reporter &reporter) {
+                                   const Dataset &data, Reporter &reporter,
+                                   const std::shared_ptr<Communicator> &group) {
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return device.status();
@@ -156,7 +157,14 @@ static Result<Trainer> makeTrainer(const TrainArguments &arguments,
     options->inputValues[array.name] = array.data;
   if (Status status = completeSchedule(arguments, data, *options); !status.ok())
     return status;
-  return Trainer::create(*device, common.model, *options, common.seed);
+  // Ranks share the batch that the model has.
+  if (group && group->size() > 1 && !options->batch) {
+    Result<int64_t> batch = batchOf(*options, common.model);
+    if (!batch.ok())
+      return batch.status();
+    options->batch = *batch;
+  }
+  return Trainer::create(*device, common.model, *options, common.seed, group);
 }
 
 //===----------------------------------------------------------------------===//
@@ -275,8 +283,20 @@ static void printCurves(const FitReport &report,
 // The command
 //===----------------------------------------------------------------------===//
 
-int tool::trainCommand(const TrainArguments &arguments) {
-  Reporter reporter(arguments.common.json, arguments.common.quiet);
+/// A failure of a training: what all ranks know is said by rank 0, what one
+/// failed with by that one.
+static int failTraining(const Status &status, Reporter &reporter,
+                        const std::shared_ptr<Communicator> &group) {
+  bool isShared = group && llvm::StringRef(status.where()).starts_with("rank ");
+  bool isHeard = llvm::StringRef(status.text()).starts_with("failed: ");
+  if (isShared && (isHeard || group->rank() != 0))
+    return kBadInput;
+  return reporter.fail(status);
+}
+
+static int train(const TrainArguments &arguments, Reporter &reporter,
+                 const std::shared_ptr<Communicator> &group) {
+  bool writes = !group || group->rank() == 0;
   if (isStoredModel(arguments.common.model))
     return reporter.fail(Status(StatusCode::InvalidArgument,
                                 arguments.common.model,
@@ -295,9 +315,9 @@ int tool::trainCommand(const TrainArguments &arguments) {
       makeNormalization(arguments.normalize, *data);
   if (!normalization.ok())
     return reporter.fail(normalization.status());
-  Result<Trainer> trainer = makeTrainer(arguments, *data, reporter);
+  Result<Trainer> trainer = makeTrainer(arguments, *data, reporter, group);
   if (!trainer.ok())
-    return reporter.fail(trainer.status());
+    return failTraining(trainer.status(), reporter, group);
 
   // Said before the hours that a training may take.
   if (!arguments.exported.empty())
@@ -306,7 +326,7 @@ int tool::trainCommand(const TrainArguments &arguments) {
 
   std::optional<EventFile> events;
   Status written;
-  if (!arguments.tensorboard.empty()) {
+  if (!arguments.tensorboard.empty() && writes) {
     Result<EventFile> created = EventFile::create(arguments.tensorboard);
     if (!created.ok())
       return reporter.fail(created.status());
@@ -361,11 +381,11 @@ int tool::trainCommand(const TrainArguments &arguments) {
   Result<FitReport> report = trainer->fit(*data, options);
   bar.clear();
   if (!report.ok())
-    return reporter.fail(report.status());
+    return failTraining(report.status(), reporter, group);
   if (!written.ok())
     return reporter.fail(written);
 
-  if (!arguments.exported.empty() && !report->diverged)
+  if (!arguments.exported.empty() && !report->diverged && writes)
     if (Status status = trainer->exportOnnx(arguments.exported); !status.ok())
       return reporter.fail(status);
   if (!arguments.common.quiet)
@@ -380,4 +400,21 @@ int tool::trainCommand(const TrainArguments &arguments) {
     return reporter.finish(kCheckFailed);
   }
   return reporter.finish(kDone);
+}
+
+int tool::trainCommand(const TrainArguments &arguments) {
+  std::shared_ptr<Communicator> group;
+  if (isStartedByMpi()) {
+    Result<std::shared_ptr<Communicator>> joined = joinMpi();
+    if (!joined.ok())
+      return Reporter(arguments.common.json, arguments.common.quiet)
+          .fail(joined.status());
+    group = *joined;
+  }
+  Reporter reporter(arguments.common.json, arguments.common.quiet,
+                    group ? group->rank() : 0);
+  int code = train(arguments, reporter, group);
+  if (code != kDone && code != kCheckFailed && group && group->size() > 1)
+    group->abort("ended with exit code " + std::to_string(code));
+  return code;
 }

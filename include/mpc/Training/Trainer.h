@@ -13,6 +13,7 @@
 
 #include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
+#include "mpc/Runtime/Communicator.h"
 #include "mpc/Runtime/Device.h"
 #include "mpc/Runtime/Program.h"
 #include "mpc/Training/Checkpoint.h"
@@ -173,16 +174,23 @@ public:
   /// says how many examples a step takes; without it the model's own number.
   /// `seed` is dropout's. Takes tens of milliseconds to seconds; what else is
   /// compiled, is when it is first needed. Fails as Engine::compile() does.
-  static Result<Trainer> create(const Device &device, const ModelSource &model,
-                                const CompileOptions &options,
-                                uint64_t seed = 0);
+  ///
+  /// With a communicator of several ranks, each of which makes the same calls,
+  /// gradients are averaged over all of them; `options.batch`, which must be
+  /// set, is the batch of all together, of which each takes an equal part, and
+  /// each draws its own dropout. Fails on every rank where they would not train
+  /// the same.
+  static Result<Trainer>
+  create(const Device &device, const ModelSource &model,
+         const CompileOptions &options, uint64_t seed = 0,
+         std::shared_ptr<Communicator> communicator = nullptr);
   Trainer(Trainer &&) noexcept;
   Trainer &operator=(Trainer &&) noexcept;
   ~Trainer();
 
   /// What a batch consists of: the inputs in order, then the labels.
   std::span<const ProgramValue> batchTypes() const;
-  /// Examples in a batch.
+  /// Examples in a batch, of several ranks in this rank's part.
   int64_t batch() const;
 
   /// A batcher that makes batches for step() from `data`.
@@ -213,7 +221,8 @@ public:
   Status setGradients(std::span<const NamedTensor> gradients,
                       GradientForm form = GradientForm::Scaled);
 
-  /// Loss and accuracy since the last call. Waits for the device.
+  /// Loss and accuracy since the last call, of this rank's examples. Waits for
+  /// the device.
   Result<TrainingMetrics> takeMetrics();
   Result<LossScaleReport> lossScale() const;
 
@@ -233,7 +242,9 @@ public:
   Result<TrainingMetrics> evaluate(const Dataset &data,
                                    const Normalization &normalization);
 
-  /// Trains on `data` as the options say.
+  /// Trains on `data` as the options say. Of several ranks each has all of the
+  /// data and takes its part of every batch; what is told is of all, rank 0
+  /// writes checkpoints, and every rank finds them in the same folder.
   Result<FitReport> fit(const Dataset &data, const FitOptions &options);
 
   /// Copies, in host memory, of everything that steps keep but 16-bit copies of

@@ -1,0 +1,90 @@
+//===- Ranks.cpp - what ranks tell each other beside a step ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+
+#include "TrainerImpl.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace mpc;
+using namespace mpc::training;
+
+Result<std::vector<std::string>> Ranks::gather(const std::string &text) const {
+  uint64_t length = text.size();
+  std::vector<uint64_t> lengths(static_cast<size_t>(size()));
+  if (Status status = group->allGather(&length, lengths.data(), sizeof(length));
+      !status.ok())
+    return status;
+  size_t most = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<std::string> texts(lengths.size());
+  if (most == 0)
+    return texts;
+  std::string padded = text;
+  padded.resize(most);
+  std::string all(most * texts.size(), '\0');
+  if (Status status = group->allGather(padded.data(), all.data(), most);
+      !status.ok())
+    return status;
+  for (size_t rank = 0; rank < texts.size(); ++rank)
+    texts[rank] = all.substr(rank * most, lengths[rank]);
+  return texts;
+}
+
+Status Ranks::agree(const std::string &what, const std::string &text) const {
+  if (alone())
+    return {};
+  Result<std::vector<std::string>> texts = gather(text);
+  if (!texts.ok())
+    return texts.status();
+  for (size_t rank = 1; rank < texts->size(); ++rank)
+    if ((*texts)[rank] != texts->front())
+      return Status(StatusCode::InvalidArgument, "rank " + std::to_string(rank),
+                    "has " + what + " " + (*texts)[rank] + ", but rank 0 has " +
+                        texts->front() + "; start all ranks alike");
+  return {};
+}
+
+Status Ranks::allOk(const Status &own) const {
+  if (alone())
+    return own;
+  Result<std::vector<std::string>> texts =
+      gather(own.ok() ? "" : own.toString());
+  if (!texts.ok())
+    return texts.status();
+  if (!own.ok())
+    return own;
+  for (size_t rank = 0; rank < texts->size(); ++rank)
+    if (!(*texts)[rank].empty())
+      return Status(StatusCode::Unavailable, "rank " + std::to_string(rank),
+                    "failed: " + (*texts)[rank]);
+  return {};
+}
+
+Status Ranks::sum(Totals &totals) const {
+  if (alone())
+    return {};
+  std::vector<Totals> all(static_cast<size_t>(size()));
+  static_assert(std::is_trivially_copyable_v<Totals>);
+  if (Status status = group->allGather(&totals, all.data(), sizeof(Totals));
+      !status.ok())
+    return status;
+  totals = {};
+  for (const Totals &own : all)
+    totals.add(own);
+  return {};
+}
+
+Result<bool> Ranks::any(bool own) const {
+  if (alone())
+    return own;
+  char value = own;
+  std::vector<char> all(static_cast<size_t>(size()));
+  if (Status status = group->allGather(&value, all.data(), 1); !status.ok())
+    return status;
+  return std::any_of(all.begin(), all.end(), [](char v) { return v != 0; });
+}
