@@ -45,6 +45,7 @@ public:
   virtual Status then(std::function<void(const Status &)> function);
 };
 
+class Collectives;
 class ResultMemory;
 
 /// A program made ready on a device. Members may be called from several threads
@@ -53,10 +54,10 @@ class LoadedProgram {
 public:
   virtual ~LoadedProgram() = default;
   /// Runs and waits. Buffers may lie in host memory. `milliseconds` has one
-  /// entry per launch or is empty.
+  /// entry per launch or is empty. `communicator` may be null.
   virtual Status run(std::span<const Buffer> arguments,
-                     std::span<Buffer> results,
-                     std::span<double> milliseconds) = 0;
+                     std::span<Buffer> results, std::span<double> milliseconds,
+                     Communicator *communicator) = 0;
   /// Enqueues on a stream of the same device. Buffers lie in its memory.
   virtual Status enqueue(std::span<const Buffer> arguments,
                          std::span<Buffer> results, StreamImpl &stream) = 0;
@@ -81,9 +82,10 @@ public:
   virtual bool needsFunctions() const { return needsCode(); }
   virtual const std::string &architecture() const;
   /// Runs all launches of a validated program in order. `milliseconds` has one
-  /// entry per launch or is empty.
+  /// entry per launch or is empty. `messages` does those with a collective:
+  /// it is reached before each launch, and null where a program has none.
   virtual Status execute(const Program &program, const Addresses &addresses,
-                         std::span<double> milliseconds);
+                         Collectives *messages, std::span<double> milliseconds);
 
   virtual bool hasOwnMemory() const { return false; }
   /// `self` is the shared handle to this device.

@@ -6,6 +6,7 @@
 
 #include "Environment.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
@@ -59,6 +60,38 @@ std::vector<std::string> detail::programFolders() {
     if (!folder.empty())
       folders.push_back(folder);
   return folders;
+}
+
+/// The variable's value as a number; 0 where it is none.
+static int number(const char *name) {
+  std::string text = variable(name);
+  int value = 0;
+  const char *end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end ? value : 0;
+}
+
+int detail::launchedRanks() {
+  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (int ranks = number(name); ranks > 0)
+      return ranks;
+  // Slurm counts tasks in a batch script too, which is not a rank of any.
+  if (variable("PMIX_RANK").empty() && variable("PMI_RANK").empty())
+    return 0;
+  for (const char *name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"})
+    if (int ranks = number(name); ranks > 0)
+      return ranks;
+  return 0;
+}
+
+std::vector<std::string> detail::mpiLibraries() {
+  // libmpich.so.12 is Debian's name for what is libmpi.so.12 elsewhere.
+  std::vector<std::string> names = {"libmpi.so.40", "libmpi.so.12",
+                                    "libmpich.so.12", "libmpi.so"};
+  bool isOpenMpi = number("OMPI_COMM_WORLD_SIZE") > 0;
+  if (!isOpenMpi && number("PMI_SIZE") > 0)
+    std::rotate(names.begin(), names.begin() + 1, names.begin() + 3);
+  return names;
 }
 
 std::vector<std::string>

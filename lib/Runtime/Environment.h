@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Places that a user sets by environment variables. Nothing else in the
-// libraries reads the environment.
+// Places that a user sets by environment variables, and what a launcher of
+// ranks says there. Nothing else in the libraries reads the environment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +31,13 @@ std::vector<std::string> cudaFolders();
 
 /// The folders of $PATH in which programs are looked for.
 std::vector<std::string> programFolders();
+
+/// How many ranks of MPI a launcher (mpirun, srun) started with this process;
+/// 0 where none did.
+int launchedRanks();
+
+/// What to hand to dlopen, in order, for MPI: the launcher's kind first.
+std::vector<std::string> mpiLibraries();
 
 /// What to hand to dlopen, in order, for a library of CUDA's: in the user's
 /// installations, by its `names` alone (the loader's own search), in the

@@ -169,7 +169,8 @@ Status Executable::runInto(std::span<const Buffer> arguments,
     options.launchMilliseconds->assign(program.launches.size(), 0);
     milliseconds = *options.launchMilliseconds;
   }
-  return state->loaded->run(arguments, results, milliseconds);
+  return state->loaded->run(arguments, results, milliseconds,
+                            options.communicator);
 }
 
 Status Executable::checkOn(std::span<const Buffer> arguments,

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the devices share whose kernels work on host memory: the pool of arenas,
-// and streams on which everything is done at once.
+// What the devices share whose kernels work on host memory: what is kept from
+// run to run, and streams on which everything is done at once.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Communication/Collectives.h"
 #include "DeviceImpl.h"
 
 #include <chrono>
@@ -45,31 +46,67 @@ private:
   std::vector<std::shared_ptr<void>> free;
 };
 
+/// What does messages, free between runs: as many as ran at once.
+class CollectivesPool {
+public:
+  std::unique_ptr<Collectives> acquire(const Program &program,
+                                       const MessagePlan &plan) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!free.empty()) {
+        std::unique_ptr<Collectives> messages = std::move(free.back());
+        free.pop_back();
+        return messages;
+      }
+    }
+    return std::make_unique<Collectives>(program, plan);
+  }
+  void release(std::unique_ptr<Collectives> messages) {
+    std::lock_guard<std::mutex> lock(mutex);
+    free.push_back(std::move(messages));
+  }
+
+private:
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Collectives>> free;
+};
+
 class HostProgram : public LoadedProgram {
 public:
   HostProgram(std::shared_ptr<DeviceImpl> device,
               std::shared_ptr<const Program> program)
       : device(std::move(device)), program(std::move(program)),
-        arenas(size_t(this->program->arenaBytes)) {}
+        arenas(size_t(this->program->arenaBytes)), plan(*this->program) {}
 
   Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
-             std::span<double> milliseconds) override;
+             std::span<double> milliseconds,
+             Communicator *communicator) override;
   Status enqueue(std::span<const Buffer> arguments, std::span<Buffer> results,
                  StreamImpl &) override {
-    return run(arguments, results, {});
+    return run(arguments, results, {}, nullptr);
   }
 
 private:
+  Status execute(const Addresses &addresses, std::span<double> milliseconds,
+                 Communicator *communicator);
+
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<const Program> program;
   ArenaPool arenas;
+  MessagePlan plan;
+  CollectivesPool collectives; // uses `program` and `plan`
 };
 
 } // namespace
 
 Status HostProgram::run(std::span<const Buffer> arguments,
                         std::span<Buffer> results,
-                        std::span<double> milliseconds) {
+                        std::span<double> milliseconds,
+                        Communicator *communicator) {
+  // A device that runs nothing needs no ranks.
+  if (device->needsCode())
+    if (Status status = plan.check(*program, communicator); !status.ok())
+      return status;
   Addresses addresses;
   addresses.arguments.reserve(arguments.size());
   for (const Buffer &buffer : arguments)
@@ -87,9 +124,23 @@ Status HostProgram::run(std::span<const Buffer> arguments,
                   "no memory for an arena of " +
                       std::to_string(program->arenaBytes) + " bytes");
   addresses.arena = arena.get();
-  Status status = device->execute(*program, addresses, milliseconds);
+  Status status = execute(addresses, milliseconds, communicator);
   arenas.release(std::move(arena));
   return status;
+}
+
+Status HostProgram::execute(const Addresses &addresses,
+                            std::span<double> milliseconds,
+                            Communicator *communicator) {
+  if (plan.launches.empty() || !device->needsCode())
+    return device->execute(*program, addresses, nullptr, milliseconds);
+  std::unique_ptr<Collectives> messages = collectives.acquire(*program, plan);
+  messages->begin(addresses, communicator, milliseconds);
+  Status status =
+      device->execute(*program, addresses, messages.get(), milliseconds);
+  Status ended = messages->end();
+  collectives.release(std::move(messages));
+  return status.ok() ? ended : status;
 }
 
 std::shared_ptr<LoadedProgram>
@@ -126,7 +177,7 @@ const std::string &DeviceImpl::architecture() const {
 }
 
 Status DeviceImpl::execute(const Program &program, const Addresses &,
-                           std::span<double>) {
+                           Collectives *, std::span<double>) {
   return Status(StatusCode::Internal, program.name,
                 "device '" + name() + "' runs no program in host memory");
 }

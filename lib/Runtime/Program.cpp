@@ -217,6 +217,45 @@ static Status validateGemm(const Launch &launch, const std::string &where) {
   return {};
 }
 
+/// That the message exists and its buffers are n inputs and n outputs of the
+/// sizes that go with them.
+static Status validateCollective(const Launch &launch,
+                                 const std::string &where) {
+  const Collective &message = *launch.collective;
+  std::string self = "message " + message.toString();
+  if (launch.gemm)
+    return malformed(where, "is a product and a message");
+  if (std::string text = message.obstacle(); !text.empty())
+    return malformed(where, self + " " + text);
+  const size_t count = launch.buffers.size() / 2;
+  if (count == 0 || launch.buffers.size() % 2 != 0)
+    return malformed(where, "has " + std::to_string(launch.buffers.size()) +
+                                " buffers, " + self +
+                                " takes as many inputs as outputs");
+  const int64_t elementBytes = mpc::elementBytes(message.element);
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    const BufferRef &ref = launch.buffers[i];
+    std::string buffer = "buffer " + std::to_string(i);
+    if (ref.written != (i >= count))
+      return malformed(where, buffer + " is " +
+                                  (ref.written ? "written" : "read") +
+                                  ", which " + self + " does not do");
+    if (ref.bytes % elementBytes != 0)
+      return malformed(where, buffer + " of " + std::to_string(ref.bytes) +
+                                  " bytes ends inside of an element of " +
+                                  self);
+    if (i < count)
+      continue;
+    int64_t elements = launch.buffers[i - count].bytes / elementBytes;
+    if (message.outputElements(elements) != ref.bytes / elementBytes)
+      return malformed(
+          where, buffer + " has " + std::to_string(ref.bytes / elementBytes) +
+                     " elements, which " + self + " does not make of " +
+                     std::to_string(elements));
+  }
+  return {};
+}
+
 /// Whether CUDA could launch so many blocks of so many threads.
 static bool isLaunchable(const LaunchGrid &grid) {
   static constexpr int64_t kMost[] = {INT32_MAX, 65535, 65535};
@@ -261,6 +300,7 @@ Status mpc::validate(const Program &program, bool needsCode) {
   }
   if (Status status = validateLayers(program); !status.ok())
     return status;
+  std::optional<int64_t> ranks;
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Launch &launch = program.launches[i];
     std::string where =
@@ -268,7 +308,17 @@ Status mpc::validate(const Program &program, bool needsCode) {
     if (launch.gemm)
       if (Status status = validateGemm(launch, where); !status.ok())
         return status;
-    if (needsCode && !launch.function)
+    if (launch.collective) {
+      if (Status status = validateCollective(launch, where); !status.ok())
+        return status;
+      if (ranks.value_or(launch.collective->ranks) != launch.collective->ranks)
+        return malformed(where, "is for " +
+                                    std::to_string(launch.collective->ranks) +
+                                    " ranks, an earlier message for " +
+                                    std::to_string(*ranks));
+      ranks = launch.collective->ranks;
+    }
+    if (needsCode && !launch.function && !launch.collective)
       return malformed(where, "has no code for this device");
     if (launch.items < 0 || launch.grain < 1 || launch.scratchBytes < 0)
       return malformed(

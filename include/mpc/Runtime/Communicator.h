@@ -15,14 +15,17 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mpc {
 
 /// One rank's end of a group. All ranks make the same calls in the same order,
 /// one at a time; calls may come from different threads, never at once. Each
-/// blocks until this rank's part is done. After a failure the group is of no
-/// use any more.
+/// blocks until this rank's part is done; memory that is sent and memory that
+/// is received do not overlap. After a failure the group is of no use any more:
+/// a rank that gives up says so by abort(), so that the others need not wait
+/// until their patience ends.
 class Communicator {
 public:
   virtual ~Communicator();
@@ -40,19 +43,40 @@ public:
   /// Ends all ranks of the group, this process's too where the transport can do
   /// no less, after `why` was printed once with this rank's number.
   virtual void abort(const std::string &why) = 0;
+
+  /// Says what the next calls are for, in the words of a failure: "message
+  /// 'all_reduce_3' of step". Read by the calls alone.
+  void describe(std::string task) { purpose = std::move(task); }
+
+protected:
+  std::string purpose;
+};
+
+struct CommunicatorOptions {
+  /// How long one call waits for the other ranks before it gives them up, in
+  /// seconds; 0: for ever. Longer than the slowest rank may lag behind.
+  double patience = 120;
 };
 
 /// Joins the ranks that a launcher (mpirun, srun) started, by the machine's MPI
 /// library (Open MPI, or one with MPICH's ABI). At most once per process; MPI
-/// ends with the process. Unavailable where no library is found.
-Result<std::shared_ptr<Communicator>> joinMpi();
+/// ends with the process, and where that exits with another status than 0, all
+/// ranks end. A call that loses patience prints one sentence and ends all ranks
+/// at once, since MPI goes on to use the memory that it was given. Where the
+/// host program has begun MPI, it has to allow calls from any thread in turn
+/// (MPI_THREAD_SERIALIZED), and it ends it. Unavailable where no library is
+/// found or the one found is not the launcher's.
+Result<std::shared_ptr<Communicator>>
+joinMpi(const CommunicatorOptions &options = {});
 
 /// Whether a launcher started this process as one of several ranks of MPI.
 bool isStartedByMpi();
 
 /// Ends of a group inside this process, one for a thread each: for tests, and
-/// for hosts that hold several devices.
-std::vector<std::shared_ptr<Communicator>> connectThreads(int ranks);
+/// for hosts that hold several devices. A rank whose end is destroyed has left;
+/// the others' calls fail.
+std::vector<std::shared_ptr<Communicator>>
+connectThreads(int ranks, const CommunicatorOptions &options = {});
 
 } // namespace mpc
 

@@ -173,9 +173,9 @@ struct Program {
 /// Checks that every reference lies inside what it refers to, that nothing
 /// writes an argument (but as the result that replaces it) or a constant, that
 /// an argument is replaced by at most one result, of its type, that results'
-/// and constants' sizes fit their types, that counts are positive and that
-/// layers appear once.
-/// `needsCode` asks for a function in every launch.
+/// and constants' sizes fit their types, that counts are positive, that
+/// products and messages exist and that layers appear once.
+/// `needsCode` asks for a function in every launch but messages.
 Status validate(const Program &program, bool needsCode);
 
 } // namespace mpc

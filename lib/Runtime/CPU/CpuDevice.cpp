@@ -6,6 +6,8 @@
 
 #include "CpuDevice.h"
 
+#include "../Communication/Collectives.h"
+
 #include "mpc/Runtime/Buffer.h"
 
 #include <algorithm>
@@ -33,6 +35,7 @@ public:
   int threads() const override { return threadCount; }
   bool needsCode() const override { return true; }
   Status execute(const Program &program, const Addresses &addresses,
+                 Collectives *messages,
                  std::span<double> milliseconds) override;
 
 private:
@@ -59,6 +62,7 @@ static void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
 }
 
 Status CpuDevice::execute(const Program &program, const Addresses &addresses,
+                          Collectives *messages,
                           std::span<double> milliseconds) {
   auto tasksOf = [&](const Launch &launch) {
     int64_t groups =
@@ -101,7 +105,10 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
   std::vector<void *> buffers(mostBuffers);
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Launch &launch = program.launches[i];
-    if (launch.items == 0)
+    if (messages)
+      if (Status status = messages->reach(i); !status.ok())
+        return status;
+    if (launch.items == 0 || launch.collective)
       continue;
     for (size_t j = 0; j < launch.buffers.size(); ++j)
       buffers[j] = addresses.resolve(launch.buffers[j]);

@@ -82,6 +82,12 @@ Result<std::shared_ptr<GemmLibrary>> CudaDevice::gemmLibrary() {
 Result<std::shared_ptr<LoadedProgram>>
 CudaDevice::load(std::shared_ptr<DeviceImpl> self,
                  std::shared_ptr<const Program> program) {
+  for (const Launch &launch : program->launches)
+    if (launch.collective)
+      return Status(StatusCode::Unavailable, program->name,
+                    "has message '" + launch.kernel +
+                        "' among ranks, but devices of CUDA send none; compile "
+                        "it for the CPU");
   bool products =
       std::any_of(program->launches.begin(), program->launches.end(),
                   [](const Launch &launch) { return launch.gemm.has_value(); });

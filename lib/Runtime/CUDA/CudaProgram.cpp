@@ -70,7 +70,7 @@ void CudaProgram::release(std::unique_ptr<CudaInstance> instance) {
 
 Status CudaProgram::run(std::span<const Buffer> arguments,
                         std::span<Buffer> results,
-                        std::span<double> milliseconds) {
+                        std::span<double> milliseconds, Communicator *) {
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();

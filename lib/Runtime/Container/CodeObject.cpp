@@ -72,6 +72,8 @@ Status detail::loadCode(std::span<const std::byte> code,
   if (!mapped->handle)
     return unavailable("its code cannot be loaded", dlerror());
   for (Launch &launch : program.launches) {
+    if (launch.collective)
+      continue;
     void *address = dlsym(mapped->handle, launch.kernel.c_str());
     if (!address)
       return Status(StatusCode::InvalidArgument, where,

@@ -70,6 +70,26 @@ Status Decoder::readGemm(const fb::Gemm &from, const std::string &place,
   return {};
 }
 
+Status Decoder::readCollective(const fb::Collective &from,
+                               const std::string &place, Collective &to) {
+  auto parse = [](const flatbuffers::String &text) {
+    return parseElementType({text.data(), text.size()});
+  };
+  std::optional<ElementType> element = parse(*from.element()),
+                             accumulate = parse(*from.accumulate());
+  if (!element || !accumulate ||
+      from.kind() > uint8_t(Collective::Kind::Broadcast) ||
+      from.reduction() > uint8_t(Collective::Reduction::Max))
+    return refuse(place, "has a message of an unknown kind");
+  to.kind = Collective::Kind(from.kind());
+  to.reduction = Collective::Reduction(from.reduction());
+  to.element = *element;
+  to.accumulate = *accumulate;
+  to.ranks = from.ranks();
+  to.root = from.root();
+  return {};
+}
+
 Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
                            Launch &to) {
   if (Status status = spend(sizeof(to)); !status.ok())
@@ -108,6 +128,11 @@ Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
                grid->threads(),
                grid->shared_bytes(),
                grid->cooperative()};
+  if (from.collective())
+    if (Status status =
+            readCollective(*from.collective(), place, to.collective.emplace());
+        !status.ok())
+      return status;
   if (!from.gemm())
     return {};
   return readGemm(*from.gemm(), place, to.gemm.emplace());
@@ -164,7 +189,7 @@ static Status checkKernels(const Program &program, const StoredCuda &cuda,
   for (const StoredCuda::Kernel &kernel : cuda.kernels)
     names.insert(kernel.name);
   for (const Launch &launch : program.launches)
-    if (!launch.gemm && !names.count(launch.kernel))
+    if (!launch.gemm && !launch.collective && !names.count(launch.kernel))
       return refuse(place, "lacks kernel '" + launch.kernel + "'");
   return {};
 }

@@ -68,6 +68,8 @@ private:
                       ProgramConstant &to);
   Status readGemm(const fb::Gemm &from, const std::string &place,
                   GemmProblem &to);
+  Status readCollective(const fb::Collective &from, const std::string &place,
+                        Collective &to);
   Status readLaunch(const fb::Launch &from, const std::string &place,
                     Launch &to);
   Status readLayers(const fb::Target &from, const std::string &place,

@@ -44,6 +44,8 @@ private:
   std::vector<flatbuffers::Offset<fb::Value>>
   addValues(const std::vector<StoredValue> &values);
   flatbuffers::Offset<fb::Gemm> addGemm(const GemmProblem &gemm);
+  flatbuffers::Offset<fb::Collective>
+  addCollective(const Collective &collective);
   flatbuffers::Offset<fb::Launch> addLaunch(const Launch &launch);
   flatbuffers::Offset<fb::Cuda> addCuda(const CudaCode &code);
   flatbuffers::Offset<fb::Layer>
@@ -126,6 +128,18 @@ flatbuffers::Offset<fb::Gemm> Encoder::addGemm(const GemmProblem &gemm) {
                         gemm.scales, gemm.resultScale, gemm.amax);
 }
 
+flatbuffers::Offset<fb::Collective>
+Encoder::addCollective(const Collective &collective) {
+  auto name = [&](ElementType type) {
+    return builder.CreateSharedString(std::string(elementTypeName(type)));
+  };
+  auto element = name(collective.element),
+       accumulate = name(collective.accumulate);
+  return fb::CreateCollective(builder, uint8_t(collective.kind),
+                              uint8_t(collective.reduction), element,
+                              accumulate, collective.ranks, collective.root);
+}
+
 flatbuffers::Offset<fb::Cuda> Encoder::addCuda(const CudaCode &code) {
   auto addText = [&](const std::string &text) {
     return addSection(std::as_bytes(std::span(text)));
@@ -176,9 +190,12 @@ flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
   flatbuffers::Offset<fb::Gemm> gemm;
   if (launch.gemm)
     gemm = addGemm(*launch.gemm);
+  flatbuffers::Offset<fb::Collective> collective;
+  if (launch.collective)
+    collective = addCollective(*launch.collective);
   return fb::CreateLaunch(builder, kernel, kind, opList, bufferList,
                           launch.items, launch.grain, launch.scratchBytes,
-                          launch.flops, launch.bytes, &grid, gemm);
+                          launch.flops, launch.bytes, &grid, gemm, collective);
 }
 
 flatbuffers::Offset<fb::Layer>

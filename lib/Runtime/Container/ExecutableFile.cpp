@@ -44,7 +44,7 @@ describeTargets(const StoredSpecialisation &specialisation) {
     const Program &program = stored.program;
     std::set<std::string_view> kernels;
     for (const Launch &launch : program.launches)
-      if (!launch.gemm)
+      if (!launch.gemm && !launch.collective)
         kernels.insert(launch.kernel);
     targets.push_back(
         {program.target, int64_t(kernels.size()),

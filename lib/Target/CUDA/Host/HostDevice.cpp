@@ -8,6 +8,7 @@
 
 #include "GemmReference.h"
 
+#include "Runtime/Communication/Collectives.h"
 #include "Runtime/DeviceImpl.h"
 #include "Runtime/Environment.h"
 
@@ -46,6 +47,7 @@ public:
   int threads() const override { return 1; }
   bool needsCode() const override { return true; }
   Status execute(const Program &program, const Addresses &addresses,
+                 Collectives *messages,
                  std::span<double> milliseconds) override;
 
 private:
@@ -173,7 +175,7 @@ Status HostRunner::prepare(const Program &program) {
     kernels[list[k].name] = {&modules[k / kKernelsPerModule],
                              parameterBytes(list[k].source, list[k].name)};
   for (const Launch &launch : program.launches) {
-    if (!launch.gemm && !kernels.count(launch.kernel))
+    if (!launch.gemm && !launch.collective && !kernels.count(launch.kernel))
       return Status(StatusCode::InvalidArgument, program.name,
                     "lacks kernel '" + launch.kernel + "'");
     scratch.emplace_back(size_t(launch.scratchBytes));
@@ -215,10 +217,16 @@ Status HostRunner::runLaunch(const Launch &launch, const Addresses &addresses,
 }
 
 Status HostRunner::execute(const Program &program, const Addresses &addresses,
+                           Collectives *messages,
                            std::span<double> milliseconds) {
   std::lock_guard<std::mutex> lock(oneAtATime);
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Launch &launch = program.launches[i];
+    if (messages)
+      if (Status status = messages->reach(i); !status.ok())
+        return status;
+    if (launch.collective)
+      continue;
     auto start = std::chrono::steady_clock::now();
     Status status;
     if (launch.gemm) {

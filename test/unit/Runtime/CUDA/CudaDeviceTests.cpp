@@ -202,6 +202,19 @@ TEST_F(CudaDevice, BuffersAndStreamsKeepTheirDevice) {
   EXPECT_TRUE(alive().empty());
 }
 
+TEST_F(CudaDevice, RefusesMessagesAmongRanks) {
+  Program program = makeCudaProgram();
+  Launch &launch = program.launches.emplace_back();
+  launch.kernel = "all_reduce_0";
+  launch.collective.emplace();
+  launch.buffers = {{BufferRef::Kind::Argument, 0, 0, 4, false},
+                    {BufferRef::Kind::Result, 0, 0, 4, true}};
+  Status status = makeCudaExecutable(*makeCudaDevice(), program).status();
+  EXPECT_EQ(status.code(), StatusCode::Unavailable);
+  EXPECT_EQ(status.text(), "has message 'all_reduce_0' among ranks, but "
+                           "devices of CUDA send none; compile it for the CPU");
+}
+
 //===----------------------------------------------------------------------===//
 // Devices in host memory take the same calls
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,124 @@
+//===- Collectives.cpp - messages beside the launches ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Collectives.h"
+
+#include "mpc/Runtime/Communicator.h"
+
+#include <chrono>
+
+using namespace mpc;
+using namespace mpc::detail;
+
+Collectives::~Collectives() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stopping = true;
+  }
+  changed.notify_all();
+  if (thread.joinable())
+    thread.join();
+}
+
+void Collectives::begin(const Addresses &addresses, Communicator *communicator,
+                        std::span<double> milliseconds) {
+  std::lock_guard<std::mutex> lock(mutex);
+  this->addresses = &addresses;
+  this->communicator = communicator;
+  this->milliseconds = milliseconds;
+  next = started = done = 0;
+  failure = {};
+}
+
+Status Collectives::reach(size_t launch) {
+  if (size_t count = plan.needed[launch])
+    if (Status status = wait(count); !status.ok())
+      return status;
+  if (next == plan.launches.size() || plan.launches[next] != launch)
+    return {};
+  ++next;
+  const bool isNeededAtOnce =
+      plan.ranks == 1 || plan.needed[launch + 1] >= next;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!failure.ok())
+      return failure;
+    started = next;
+  }
+  if (isNeededAtOnce)
+    return {};
+  if (!thread.joinable())
+    thread = std::thread([this] { work(); });
+  changed.notify_all();
+  return {};
+}
+
+Status Collectives::end() {
+  Status status = wait(next);
+  // After a failure a thread may still be at the message.
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return !busy; });
+  started = done;
+  return status;
+}
+
+/// Waits until the first `count` messages are over, which were started.
+Status Collectives::wait(size_t count) {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (done < count && failure.ok()) {
+    const size_t current = done;
+    auto start = std::chrono::steady_clock::now();
+    if (busy)
+      changed.wait(lock, [&] { return !busy || done > current; });
+    else
+      doNext(lock);
+    std::chrono::duration<double, std::milli> took =
+        std::chrono::steady_clock::now() - start;
+    if (!milliseconds.empty())
+      milliseconds[plan.launches[current]] += took.count();
+  }
+  return failure;
+}
+
+void Collectives::work() {
+  std::unique_lock<std::mutex> lock(mutex);
+  for (;;) {
+    changed.wait(lock, [&] {
+      return stopping || (!busy && done < started && failure.ok());
+    });
+    if (stopping)
+      return;
+    doNext(lock);
+  }
+}
+
+/// Does the first message that is not over; nobody is at it.
+void Collectives::doNext(std::unique_lock<std::mutex> &lock) {
+  busy = true;
+  const size_t launch = plan.launches[done];
+  lock.unlock();
+  Status status = send(launch);
+  lock.lock();
+  busy = false;
+  if (status.ok())
+    ++done;
+  else
+    failure = status;
+  changed.notify_all();
+}
+
+Status Collectives::send(size_t number) {
+  const Launch &launch = program.launches[number];
+  buffers.clear();
+  for (const BufferRef &ref : launch.buffers)
+    buffers.push_back(static_cast<char *>(addresses->resolve(ref)));
+  if (launch.collective->ranks == 1) {
+    copyAlone(launch, buffers);
+    return {};
+  }
+  communicator->describe("message '" + launch.kernel + "' of " + program.name);
+  return exchange(launch, buffers, *communicator, memory);
+}

@@ -1,0 +1,238 @@
+//===- Message.cpp - one message among ranks ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Message.h"
+
+#include "Reduce.h"
+
+#include "mpc/Runtime/Buffer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+using namespace mpc;
+using namespace mpc::detail;
+
+char *Staging::reserve(size_t bytes) {
+  if (bytes > size || !memory) {
+    memory.reset();
+    memory = allocateAligned(bytes);
+    size = memory ? bytes : 0;
+  }
+  return static_cast<char *>(memory.get());
+}
+
+namespace {
+
+/// One launch on its way.
+class Message {
+public:
+  Message(const Launch &launch, std::span<char *const> buffers,
+          Communicator &communicator, MessageMemory &memory)
+      : launch(launch), how(*launch.collective), communicator(communicator),
+        memory(memory), inputs(buffers.first(buffers.size() / 2)),
+        outputs(buffers.last(buffers.size() / 2)),
+        elementBytes(size_t(mpc::elementBytes(how.element))),
+        ranks(size_t(how.ranks)) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      bytes.push_back(size_t(launch.buffers[i].bytes));
+      total += bytes.back();
+    }
+  }
+
+  Status allReduce();
+  Status reduceScatter();
+  Status allGather();
+  Status broadcast();
+
+  bool isEmpty() const { return total == 0; }
+
+private:
+  /// Memory for what is sent and what is received.
+  Status reserve(size_t sentBytes, size_t receivedBytes);
+  /// Puts the inputs one behind the other.
+  void pack();
+  /// Takes outputs that lie one behind the other apart.
+  void unpack(const char *from);
+
+  const Launch &launch;
+  const Collective &how;
+  Communicator &communicator;
+  MessageMemory &memory;
+  std::span<char *const> inputs, outputs;
+  const size_t elementBytes, ranks;
+  /// Of each input, and of all.
+  std::vector<size_t> bytes;
+  size_t total = 0;
+  char *sent = nullptr, *received = nullptr;
+};
+
+} // namespace
+
+/// memcpy() for what may be empty.
+static void copy(char *to, const char *from, size_t bytes) {
+  if (bytes)
+    std::memcpy(to, from, bytes);
+}
+
+Status Message::reserve(size_t sentBytes, size_t receivedBytes) {
+  sent = memory.sent.reserve(sentBytes);
+  received = memory.received.reserve(receivedBytes);
+  if (sent && received)
+    return {};
+  return Status(StatusCode::ResourceExhausted, launch.kernel,
+                "no memory for a message of " +
+                    std::to_string(sentBytes + receivedBytes) + " bytes");
+}
+
+void Message::pack() {
+  char *to = sent;
+  for (size_t i = 0; i < inputs.size(); to += bytes[i], ++i)
+    copy(to, inputs[i], bytes[i]);
+}
+
+void Message::unpack(const char *from) {
+  for (size_t i = 0; i < outputs.size(); from += bytes[i], ++i)
+    copy(outputs[i], from, bytes[i]);
+}
+
+Status Message::allReduce() {
+  const size_t count = total / elementBytes;
+  if (total * ranks <= kSmallMessageBytes) {
+    if (Status status = reserve(total, total * ranks); !status.ok())
+      return status;
+    pack();
+    if (Status status = communicator.allGather(sent, received, total);
+        !status.ok())
+      return status;
+    reduceRows(how, received, count, sent);
+    unpack(sent);
+    return {};
+  }
+  // The ranks' pieces are equally long; behind the last element are zeros.
+  const size_t piece = (count + ranks - 1) / ranks,
+               pieceBytes = piece * elementBytes;
+  const bool isDirect = inputs.size() == 1 && pieceBytes * ranks == total;
+  if (Status status = reserve(isDirect ? pieceBytes : pieceBytes * ranks,
+                              pieceBytes * ranks);
+      !status.ok())
+    return status;
+  if (!isDirect) {
+    pack();
+    std::memset(sent + total, 0, pieceBytes * ranks - total);
+  }
+  if (Status status = communicator.allToAll(isDirect ? inputs[0] : sent,
+                                            received, pieceBytes);
+      !status.ok())
+    return status;
+  reduceRows(how, received, piece, sent);
+  char *target = isDirect ? outputs[0] : received;
+  if (Status status = communicator.allGather(sent, target, pieceBytes);
+      !status.ok())
+    return status;
+  if (!isDirect)
+    unpack(received);
+  return {};
+}
+
+Status Message::reduceScatter() {
+  std::vector<size_t> pieces; // bytes of each tensor's piece
+  size_t pieceBytes = 0;
+  for (size_t size : bytes) {
+    size_t count = size / elementBytes;
+    pieces.push_back((count + ranks - 1) / ranks * elementBytes);
+    pieceBytes += pieces.back();
+  }
+  const bool isDirect = inputs.size() == 1 && pieceBytes * ranks == total;
+  if (Status status = reserve(isDirect ? pieceBytes : pieceBytes * ranks,
+                              pieceBytes * ranks);
+      !status.ok())
+    return status;
+  // For each rank its piece of every tensor.
+  if (!isDirect) {
+    char *to = sent;
+    for (size_t rank = 0; rank < ranks; ++rank)
+      for (size_t i = 0; i < inputs.size(); to += pieces[i], ++i) {
+        size_t begin = std::min(rank * pieces[i], bytes[i]);
+        size_t length = std::min(pieces[i], bytes[i] - begin);
+        copy(to, inputs[i] + begin, length);
+        std::memset(to + length, 0, pieces[i] - length);
+      }
+  }
+  if (Status status = communicator.allToAll(isDirect ? inputs[0] : sent,
+                                            received, pieceBytes);
+      !status.ok())
+    return status;
+  reduceRows(how, received, pieceBytes / elementBytes, sent);
+  const char *from = sent;
+  for (size_t i = 0; i < outputs.size(); from += pieces[i], ++i)
+    copy(outputs[i], from, pieces[i]);
+  return {};
+}
+
+Status Message::allGather() {
+  // A rank's own part may lie where it belongs already, which no transport
+  // takes.
+  const bool isDirect =
+      inputs.size() == 1 && (inputs[0] + total <= outputs[0] ||
+                             outputs[0] + total * ranks <= inputs[0]);
+  if (isDirect)
+    return communicator.allGather(inputs[0], outputs[0], total);
+  if (Status status = reserve(total, total * ranks); !status.ok())
+    return status;
+  pack();
+  if (Status status = communicator.allGather(sent, received, total);
+      !status.ok())
+    return status;
+  const char *from = received;
+  for (size_t rank = 0; rank < ranks; ++rank)
+    for (size_t i = 0; i < outputs.size(); from += bytes[i], ++i)
+      copy(outputs[i] + rank * bytes[i], from, bytes[i]);
+  return {};
+}
+
+Status Message::broadcast() {
+  const auto root = int(how.root);
+  const bool isRoot = communicator.rank() == root;
+  if (inputs.size() == 1) {
+    if (isRoot)
+      std::memmove(outputs[0], inputs[0], total);
+    return communicator.broadcast(outputs[0], total, root);
+  }
+  if (Status status = reserve(total, 0); !status.ok())
+    return status;
+  if (isRoot)
+    pack();
+  if (Status status = communicator.broadcast(sent, total, root); !status.ok())
+    return status;
+  unpack(sent);
+  return {};
+}
+
+Status detail::exchange(const Launch &launch, std::span<char *const> buffers,
+                        Communicator &communicator, MessageMemory &memory) {
+  Message message(launch, buffers, communicator, memory);
+  if (message.isEmpty())
+    return {};
+  switch (launch.collective->kind) {
+  case Collective::Kind::AllReduce:
+    return message.allReduce();
+  case Collective::Kind::ReduceScatter:
+    return message.reduceScatter();
+  case Collective::Kind::AllGather:
+    return message.allGather();
+  case Collective::Kind::Broadcast:
+    break;
+  }
+  return message.broadcast();
+}
+
+void detail::copyAlone(const Launch &launch, std::span<char *const> buffers) {
+  for (size_t i = 0, count = buffers.size() / 2; i < count; ++i)
+    if (size_t bytes = size_t(launch.buffers[i].bytes))
+      std::memmove(buffers[count + i], buffers[i], bytes);
+}

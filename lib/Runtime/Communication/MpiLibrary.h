@@ -1,0 +1,67 @@
+//===- MpiLibrary.h - MPI, opened at run time -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// There are two binary interfaces: Open MPI's handles are addresses of objects
+// in its library, those of MPICH and the libraries that agree with it (Intel's,
+// MVAPICH, Cray's) are integers. The functions are the same.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_COMMUNICATION_MPILIBRARY_H
+#define MPC_LIB_RUNTIME_COMMUNICATION_MPILIBRARY_H
+
+#include "mpc/Runtime/Status.h"
+
+#include <string>
+#include <vector>
+
+namespace mpc::detail {
+
+/// What is called, for one of the interfaces: `Handle` is `void *` or `int`.
+template <typename Handle> struct MpiCalls {
+  Handle world = {}, byte = {}, errorsReturn = {};
+
+  int (*initialized)(int *) = nullptr;
+  int (*initThread)(int *, char ***, int required, int *provided) = nullptr;
+  int (*queryThread)(int *) = nullptr;
+  int (*finalized)(int *) = nullptr;
+  int (*finalize)() = nullptr;
+  int (*abort)(Handle group, int code) = nullptr;
+  int (*commDup)(Handle group, Handle *copy) = nullptr;
+  int (*commRank)(Handle group, int *) = nullptr;
+  int (*commSize)(Handle group, int *) = nullptr;
+  int (*setErrorHandler)(Handle group, Handle handler) = nullptr;
+  int (*errorString)(int code, char *text, int *length) = nullptr;
+  int (*allGather)(const void *send, int sent, Handle, void *receive,
+                   int received, Handle, Handle group,
+                   Handle *request) = nullptr;
+  int (*allToAll)(const void *send, int sent, Handle, void *receive,
+                  int received, Handle, Handle group,
+                  Handle *request) = nullptr;
+  int (*broadcast)(void *data, int count, Handle, int root, Handle group,
+                   Handle *request) = nullptr;
+  int (*test)(Handle *request, int *done, void *status) = nullptr;
+};
+
+/// MPI_THREAD_SERIALIZED, the bytes of the longest text of an error and at
+/// least those of an MPI_Status: the same in both.
+inline constexpr int kMpiThreadSerialized = 2;
+inline constexpr int kMpiMostErrorBytes = 1024;
+inline constexpr int kMpiMostStatusBytes = 256;
+
+/// An opened library; one of the two is filled in.
+struct MpiLibrary {
+  std::string path;
+  bool isOpenMpi = false;
+  MpiCalls<void *> openMpi;
+  MpiCalls<int> mpich;
+};
+
+/// Opens the first of `names` that is there. Its symbols become everybody's,
+/// since Open MPI's plugins look for them there; it stays open.
+Result<MpiLibrary> openMpiLibrary(const std::vector<std::string> &names);
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_COMMUNICATION_MPILIBRARY_H

@@ -1,0 +1,25 @@
+//===- Words.h - what all transports say alike ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_RUNTIME_COMMUNICATION_WORDS_H
+#define MPC_LIB_RUNTIME_COMMUNICATION_WORDS_H
+
+#include <string>
+
+namespace mpc::detail {
+
+/// Writes one line to standard error at once.
+void printLine(const std::string &text);
+
+/// "rank 1 of 4".
+std::string rankName(int rank, int size);
+
+/// "120 s".
+std::string secondsText(double seconds);
+
+} // namespace mpc::detail
+
+#endif // MPC_LIB_RUNTIME_COMMUNICATION_WORDS_H

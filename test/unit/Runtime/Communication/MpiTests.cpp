@@ -1,0 +1,136 @@
+//===- MpiTests.cpp - tests of ranks that mpirun starts -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Communication/MpiLibrary.h"
+#include "mpc/Runtime/Communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+using namespace mpc;
+
+namespace {
+
+/// What a command line printed, how it ended and how long it took.
+struct Outcome {
+  std::string text;
+  int code = -1;
+  double seconds = 0;
+};
+
+Outcome runCommand(const std::string &command) {
+  Outcome outcome;
+  auto start = std::chrono::steady_clock::now();
+  FILE *pipe = popen((command + " 2>&1").c_str(), "r");
+  if (!pipe)
+    return outcome;
+  char part[4096];
+  while (size_t size = fread(part, 1, sizeof(part), pipe))
+    outcome.text.append(part, size);
+  int status = pclose(pipe);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return outcome;
+}
+
+class Mpi : public testing::Test {
+protected:
+  void SetUp() override {
+    Outcome version = runCommand("mpirun --version");
+    if (version.code != 0)
+      GTEST_SKIP() << "no mpirun is installed";
+    if (version.text.find("Open MPI") != std::string::npos)
+      choices = " --oversubscribe --allow-run-as-root";
+  }
+  /// A launcher that hangs fails the test.
+  Outcome launch(int ranks, const std::string &scenario) {
+    return runCommand("timeout 100 mpirun" + choices + " -n " +
+                      std::to_string(ranks) + " " + MPC_MPI_RANKS + " " +
+                      scenario);
+  }
+  std::string choices;
+};
+
+int countOf(const std::string &text, const std::string &word) {
+  int count = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at)
+    ++count;
+  return count;
+}
+
+} // namespace
+
+TEST_F(Mpi, MessagesGiveTheBitsThatThreadsGive) {
+  for (int ranks : {2, 4}) {
+    Outcome outcome = launch(ranks, "messages");
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_EQ(
+        countOf(outcome.text, " of " + std::to_string(ranks) + " agrees\n"),
+        ranks)
+        << outcome.text;
+  }
+}
+
+TEST_F(Mpi, ARankThatHangsEndsAllInTime) {
+  for (const char *scenario : {"hang", "stop"}) {
+    Outcome outcome = launch(2, scenario);
+    EXPECT_NE(outcome.code, 0);
+    EXPECT_LT(outcome.seconds, 60);
+    EXPECT_EQ(countOf(outcome.text,
+                      "rank 0 of 2: waited 2 s for the other ranks in message "
+                      "'exchanged' of main (MPI_Iallgather of 400 bytes), and "
+                      "ends all ranks\n"),
+              1)
+        << outcome.text;
+  }
+}
+
+TEST_F(Mpi, ARankThatGivesUpEndsAllAtOnce) {
+  Outcome outcome = launch(2, "abort");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_LT(outcome.seconds, 50);
+  EXPECT_EQ(countOf(outcome.text, "rank 1 of 2: cannot read its data\n"), 1)
+      << outcome.text;
+  outcome = launch(2, "exit");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_LT(outcome.seconds, 50);
+  EXPECT_EQ(countOf(outcome.text, "rank 1 of 2: ends with status 3, and with "
+                                  "it all ranks\n"),
+            1)
+      << outcome.text;
+}
+
+TEST_F(Mpi, ARankThatIsKilledEndsAllAtOnce) {
+  Outcome outcome = launch(2, "kill");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_LT(outcome.seconds, 50);
+  // The launcher's words.
+  EXPECT_NE(outcome.text.find("rank 1"), std::string::npos) << outcome.text;
+}
+
+TEST(MpiLibrary, SaysWhereItLooked) {
+  Result<detail::MpiLibrary> library =
+      detail::openMpiLibrary({"libnone-mpi.so.1", "libnone-mpi.so"});
+  ASSERT_FALSE(library.ok());
+  EXPECT_EQ(library.status().code(), StatusCode::Unavailable);
+  EXPECT_EQ(library.status().toString(),
+            "mpi: no MPI library was found (libnone-mpi.so.1, libnone-mpi.so); "
+            "install Open MPI or MPICH");
+}
+
+TEST(MpiLibrary, ALibraryThatIsNoMpiIsRefused) {
+  Result<detail::MpiLibrary> library = detail::openMpiLibrary({"libm.so.6"});
+  ASSERT_FALSE(library.ok());
+  EXPECT_NE(library.status().text().find("it is no MPI library"),
+            std::string::npos);
+}
