@@ -121,6 +121,8 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
         /*absent=*/0);
   visit("accumulate", "micro steps per update", training.accumulate);
   visit("ranks", "ranks that train together", training.distribution.ranks);
+  visit("sync-batch-norm", "batch norms over all ranks",
+        training.distribution.syncBatchNorm);
   visit("network-latency", "seconds of a message",
         training.distribution.latency);
   visit("network-bandwidth", "bytes per second of a message",
@@ -169,9 +171,7 @@ static void setField(Numbers &field, const Strings &texts) {
 }
 
 /// What a flag of a field of type T holds.
-template <typename T> struct FlagOf {
-  using Type = T;
-};
+template <typename T> struct FlagOf { using Type = T; };
 template <typename T> struct FlagOf<std::optional<T>> : FlagOf<T> {};
 template <> struct FlagOf<uint64_t> : FlagOf<int64_t> {};
 template <> struct FlagOf<TargetInfo> : FlagOf<std::string> {};

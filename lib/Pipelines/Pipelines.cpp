@@ -228,6 +228,9 @@ static void buildDistribute(OpPassManager &pm, const PipelineOptions &options) {
   if (distribution.ranks == 1)
     return;
   OpPassManager &func = pm.nest<func::FuncOp>();
+  // Statistics that all ranks have alike need no mean.
+  if (distribution.syncBatchNorm)
+    func.addPass(createSyncBatchNormPass({distribution.ranks}));
   DistributePassOptions distribute;
   distribute.ranks = distribution.ranks;
   distribute.latency = distribution.latency;

@@ -27,6 +27,7 @@ struct TrainingFlags {
   double rate = 1e-3;
   std::optional<double> weightDecay, clipNorm, clipValue;
   int64_t accumulate = 1;
+  bool syncBatchNorm = false;
   std::string lossScale;
   std::string init = "file";
   std::vector<std::string> dropout, freeze, trainable, parameters;

@@ -183,6 +183,7 @@ Result<TrainingOptions> tool::makeTrainingOptions(const TrainingFlags &flags) {
   options.clipNorm = flags.clipNorm;
   options.clipValue = flags.clipValue;
   options.accumulate = flags.accumulate;
+  options.distribution.syncBatchNorm = flags.syncBatchNorm;
   options.lossScale = flags.lossScale;
   options.freeze = flags.freeze;
   options.trainable = flags.trainable;
@@ -284,6 +285,9 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
                   "batches whose gradients are averaged into one update")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
+  command.add_flag("--sync-batch-norm", flags.syncBatchNorm,
+                   "of several ranks, normalise with the statistics of all "
+                   "their examples");
   command.add_option("--loss-scale", flags.lossScale,
                      "PRESET[,field=value...]: dynamic, torch, keras3, "
                      "tf_keras, apex, static=N or none (default: dynamic for "

@@ -69,6 +69,8 @@ struct DistributionOptions {
   /// What a message takes: seconds, and bytes of a rank per second. Every rank
   /// must be given the same numbers, for they shape the step.
   double latency = 5e-5, bandwidth = 1e9;
+  /// Whether batch norms have the statistics of all ranks' examples.
+  bool syncBatchNorm = false;
 };
 
 /// Which function of a model is compiled.

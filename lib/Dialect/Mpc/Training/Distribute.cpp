@@ -41,6 +41,8 @@ struct DistributePass : mpc::impl::DistributePassBase<DistributePass> {
       return signalPassFailure();
     if (ranks == 1 || !function.getBody().hasOneBlock())
       return markAllAnalysesPreserved();
+    ready.clear();
+    shared.clear();
     StepFunction step(function);
     readyTimes(step.body());
     averageGradients(step.body());
@@ -147,7 +149,7 @@ private:
       Type element = getElementTypeOrSelf(argument.getType());
       // Counts are alike on all ranks.
       if (!update || !isa<FloatType>(element) ||
-          step.result(*update) == argument)
+          isShared(step.result(*update), step))
         continue;
       results.push_back(*update);
       Values &values = byType[element];
@@ -159,6 +161,28 @@ private:
       average(step.body(), values, means, "statistics");
     for (unsigned result : results)
       step.setResult(result, means.lookup(step.result(result)));
+  }
+
+  /// Whether all ranks have the same value: what depends on no examples but
+  /// through messages.
+  bool isShared(Value value, const StepFunction &step) {
+    auto [known, inserted] = shared.try_emplace(value, false);
+    if (!inserted)
+      return known->second;
+    bool isSame;
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      RoleAttr role = step.argumentRole(argument.getArgNumber());
+      isSame = role && role.getKind() != RoleKind::input &&
+               role.getKind() != RoleKind::label &&
+               role.getKind() != RoleKind::rng_state;
+    } else {
+      Operation *op = value.getDefiningOp();
+      isSame = isa<AllReduceOp, AllGatherOp, CollectiveBroadcastOp>(op) ||
+               llvm::all_of(op->getOperands(), [&](Value operand) {
+                 return isShared(operand, step);
+               });
+    }
+    return shared[value] = isSame;
   }
 
   /// One message: `means` receives what becomes of each value.
@@ -188,6 +212,7 @@ private:
   }
 
   llvm::DenseMap<Operation *, double> ready;
+  llvm::DenseMap<Value, bool> shared;
 };
 
 } // namespace

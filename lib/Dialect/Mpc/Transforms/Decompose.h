@@ -37,10 +37,12 @@ using SharedStatistics =
     llvm::DenseMap<std::pair<mlir::Value, uint64_t>, ChannelStatistics>;
 
 /// The values that stand for the results of batch_norm_training or the gradient
-/// of a norm, computed before it; empty for any other op.
+/// of a norm, computed before it; empty for any other op. On several ranks a
+/// batch norm has the statistics of all their batches, which have one size.
 llvm::SmallVector<mlir::Value> decomposeNorm(mlir::OpBuilder &builder,
                                              mlir::Operation *op,
-                                             SharedStatistics &shared);
+                                             SharedStatistics &shared,
+                                             int64_t ranks = 1);
 
 /// The values that stand for the results of a loss, dropout, a seed or the
 /// gradient of attention, computed before it; empty for any other op.

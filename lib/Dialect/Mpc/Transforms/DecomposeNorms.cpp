@@ -10,7 +10,7 @@
 #include "Decompose.h"
 #include "ScalarEmitter.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -22,8 +22,8 @@ namespace {
 /// The elements of a channel, axis 1, of a tensor `input`.
 class Channels {
 public:
-  Channels(ScalarEmitter &emit, Value input)
-      : emit(emit), element(getElementTypeOrSelf(input)),
+  Channels(ScalarEmitter &emit, Value input, int64_t ranks)
+      : emit(emit), ranks(ranks), element(getElementTypeOrSelf(input)),
         wide(sumType(element)), shape(shapeOf(input)), axes(allAxes(input)),
         spread(shape.size(), 1) {
     axes.erase(axes.begin() + 1);
@@ -42,12 +42,48 @@ public:
   Value ofChannels(Value value, Type type) {
     return emit.cast(emit.reshape(value, {shape[1]}), type);
   }
+  /// Elements of a channel on all ranks.
   double count() const {
-    return static_cast<double>(shape[0] *
+    return static_cast<double>(ranks * shape[0] *
                                productOf(ArrayRef(shape).drop_front(2)));
   }
 
+  /// Replaces the mean and variance of one rank by those of all: the mean of
+  /// means, and that of variances and of the squares by which means differ from
+  /// theirs (Chan, Golub and LeVeque, Updating formulae and a pairwise
+  /// algorithm for computing sample variances, 1979).
+  void joinRanks(Value &mean, Value &variance) {
+    if (ranks == 1)
+      return;
+    SmallVector<int64_t> all(spread);
+    all.insert(all.begin(), ranks);
+    auto type = RankedTensorType::get(all, wide);
+    auto gather = AllGatherOp::create(
+        emit.builder, mean.getLoc(), TypeRange({Type(type), Type(type)}),
+        ValueRange({mean, variance}), uint64_t(ranks));
+    auto overRanks = [&](Value value) {
+      return emit.reduce<ReduceMeanOp>(value, ArrayRef<int64_t>{0});
+    };
+    Value means = gather.getOutputs()[0], variances = gather.getOutputs()[1];
+    mean = overRanks(means);
+    SmallVector<int64_t> one(all);
+    one[0] = 1;
+    Value apart = emit.sub(means, emit.reshape(mean, one));
+    variance = overRanks(emit.add(variances, emit.mul(apart, apart)));
+  }
+
+  /// Of sums over one rank's elements, the means over ranks.
+  SmallVector<Value> meansOfRanks(ArrayRef<Value> sums) {
+    if (ranks == 1)
+      return SmallVector<Value>(sums);
+    auto mean = AllReduceOp::create(
+        emit.builder, sums.front().getLoc(), TypeRange(ValueRange(sums)),
+        ValueRange(sums), RankReduction::mean, uint64_t(ranks), TypeAttr());
+    return SmallVector<Value>(mean.getOutputs());
+  }
+
   ScalarEmitter &emit;
+  int64_t ranks;
   Type element, wide;
   SmallVector<int64_t> shape, axes, spread;
 };
@@ -75,6 +111,7 @@ ChannelStatistics statisticsOf(Channels &channels, Value input,
     found.mean = channels.mean(wide);
     Value centred = emit.sub(wide, found.mean);
     found.variance = channels.mean(emit.mul(centred, centred));
+    channels.joinRanks(found.mean, found.variance);
     found.root = emit.sqrt(
         emit.add(found.variance,
                  emit.number(epsilon.convertToDouble(), found.variance)));
@@ -83,8 +120,8 @@ ChannelStatistics statisticsOf(Channels &channels, Value input,
 }
 
 SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormTrainingOp op,
-                             SharedStatistics &shared) {
-  Channels channels(emit, op.getInput());
+                             SharedStatistics &shared, int64_t ranks) {
+  Channels channels(emit, op.getInput(), ranks);
   ChannelStatistics batch =
       statisticsOf(channels, op.getInput(), op.getEpsilon(), shared);
   Value centred = emit.sub(channels.widen(op.getInput()), batch.mean);
@@ -106,8 +143,8 @@ SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormTrainingOp op,
 }
 
 SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormGradientOp op,
-                             SharedStatistics &shared) {
-  Channels channels(emit, op.getInput());
+                             SharedStatistics &shared, int64_t ranks) {
+  Channels channels(emit, op.getInput(), ranks);
   ChannelStatistics batch =
       statisticsOf(channels, op.getInput(), op.getEpsilon(), shared);
   Value gradient = channels.widen(op.getGradient());
@@ -116,9 +153,12 @@ SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormGradientOp op,
       emit.mul(emit.sub(channels.widen(op.getInput()), batch.mean), factor);
   Value biasSum = channels.sum(gradient),
         scaleSum = channels.sum(emit.mul(gradient, normal));
-  double share = 1 / channels.count();
-  Value rest = emit.sub(emit.sub(gradient, emit.scale(biasSum, share)),
-                        emit.mul(normal, emit.scale(scaleSum, share)));
+  // Gradients of ranks are averaged later, so that what a rank adds to the
+  // whole counts by their number; the means of their sums do the same here.
+  SmallVector<Value> sums = channels.meansOfRanks({biasSum, scaleSum});
+  double share = static_cast<double>(ranks) / channels.count();
+  Value rest = emit.sub(emit.sub(gradient, emit.scale(sums[0], share)),
+                        emit.mul(normal, emit.scale(sums[1], share)));
   Value slope = emit.mul(channels.perChannel(op.getScale()), factor);
   Type parameter = getElementTypeOrSelf(op.getScale());
   return {emit.cast(emit.mul(rest, slope), channels.element),
@@ -182,11 +222,11 @@ SmallVector<Value> decompose(ScalarEmitter &emit, NormGradientOp op) {
 } // namespace
 
 SmallVector<Value> mpc::decomposeNorm(OpBuilder &builder, Operation *op,
-                                      SharedStatistics &shared) {
+                                      SharedStatistics &shared, int64_t ranks) {
   ScalarEmitter emit(builder, op);
   return TypeSwitch<Operation *, SmallVector<Value>>(op)
       .Case<BatchNormTrainingOp, BatchNormGradientOp>(
-          [&](auto norm) { return decompose(emit, norm, shared); })
+          [&](auto norm) { return decompose(emit, norm, shared, ranks); })
       .Case([&](NormGradientOp norm) { return decompose(emit, norm); })
       .Default([](Operation *) { return SmallVector<Value>(); });
 }

@@ -14,5 +14,6 @@ include "mpc/Dialect/Mpc/Transforms/PrecisionPasses.td"
 include "mpc/Dialect/Mpc/Transforms/PadPasses.td"
 include "mpc/Dialect/Mpc/Transforms/LayoutPasses.td"
 include "mpc/Dialect/Mpc/Transforms/FusePasses.td"
+include "mpc/Dialect/Mpc/Transforms/RankPasses.td"
 
 #endif // MPC_DIALECT_MPC_TRANSFORMS_PASSES
