@@ -36,7 +36,8 @@ struct NetworkModel {
 /// that run one behind the other beside the step, each once its last item is
 /// ready, such that the last message ends as early as can be; of equally early
 /// plans one of the fewest messages. Gives the end of each message: the number
-/// of the first item behind it. Takes time in the square of the items.
+/// of the first item behind it. Takes time in the square of the items,
+/// for each message.
 llvm::SmallVector<size_t> planBuckets(llvm::ArrayRef<BucketItem> items,
                                       const NetworkModel &network);
 
