@@ -55,7 +55,12 @@ Result<LossScaleReport> Trainer::lossScale() const {
     else if (field == "skipped_steps")
       report.skippedSteps = int64_t(numbers[0]);
     else if (field == "overflow" && numbers.size() == 2 && numbers[1] > 0) {
-      const std::vector<std::string> &labels = entry.value.labels;
+      // The parts of a step make gradients in orders of their own.
+      std::vector<std::string> labels = entry.value.labels;
+      if (impl->recorder)
+        for (const ProgramValue &value : impl->recorder->program().arguments)
+          if (value.name == entry.value.name)
+            labels = value.labels;
       size_t at = size_t(numbers[0]);
       report.overflowed = numbers[0] >= 0 && at < labels.size()
                               ? labels[at]

@@ -122,6 +122,16 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
       whole ? TrainingPart::Step : TrainingPart::ForwardBackward, {});
   if (Status status = impl->ranks.allOk(first.status()); !status.ok())
     return status;
+  int64_t part =
+      first->batchTypes().empty() || first->batchTypes()[0].type.shape.empty()
+          ? 0
+          : first->batchTypes()[0].type.shape.front();
+  if (!impl->ranks.alone() && part != *impl->options.batch)
+    return Status(StatusCode::InvalidArgument, model.name(),
+                  "has batches of " + std::to_string(part) +
+                      ", which cannot be cut into parts of " +
+                      std::to_string(*impl->options.batch) +
+                      "; export it with an open batch dimension");
   if (Status status = impl->checkAlike(first->program()); !status.ok())
     return status;
   auto program = std::make_unique<BoundProgram>(std::move(*first));
@@ -261,8 +271,10 @@ Status Trainer::Impl::drain() {
 }
 
 Status Trainer::step(std::span<const Buffer> batch) {
-  if (impl->first)
+  if (impl->first) {
+    impl->recorder = impl->first.get();
     return impl->runForward(*impl->first, batch);
+  }
   if (Status status = forwardBackward(batch); !status.ok())
     return status;
   if (++impl->inWindow < impl->options.training->accumulate)
@@ -284,6 +296,7 @@ Status Trainer::apply() {
     return status;
   impl->inWindow = 0;
   impl->hasGradients = false;
+  impl->recorder = impl->update.get();
   return impl->update->run({}, impl->state);
 }
 

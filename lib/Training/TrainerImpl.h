@@ -54,6 +54,8 @@ struct Trainer::Impl {
   std::unique_ptr<training::BoundProgram> first;
   /// Forward and backward alone, and the update alone.
   std::unique_ptr<training::BoundProgram> forward, update;
+  /// Which of them wrote the record of overflows last; null before a step.
+  const training::BoundProgram *recorder = nullptr;
   /// Evaluation by number of examples.
   std::map<int64_t, training::BoundProgram> evaluators;
 

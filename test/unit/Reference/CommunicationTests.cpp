@@ -109,7 +109,7 @@ TEST_F(CommunicationTest, ReduceScatterThenAllGatherIsAllReduce) {
 TEST_F(CommunicationTest, BroadcastInsideAFusion) {
   StringRef text = R"(
     func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
-      %0 = mpc.fusion "b" kind(library) (%x = %a : tensor<2xf32>) -> tensor<2xf32> {
+      %0 = mpc.fusion kind(library) name("b") (%x = %a : tensor<2xf32>) -> tensor<2xf32> {
         %1 = mpc.collective_broadcast %x root(1) ranks(2) : (tensor<2xf32>) -> tensor<2xf32>
         mpc.yield %1 : tensor<2xf32>
       }

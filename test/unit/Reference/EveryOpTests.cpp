@@ -2,12 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs test/Dialect/Mpc/IR/ops.mlir and training-ops.mlir, which have every op
-// of the dialect.
+// Runs test/Dialect/Mpc/IR/ops.mlir, training-ops.mlir and communication.mlir,
+// which have every op of the dialect.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ReferenceTest.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/StringSet.h"
@@ -21,7 +23,8 @@ namespace {
 class EveryOpTest : public ReferenceTest {
 protected:
   EveryOpTest() {
-    for (const char *file : {"ops.mlir", "training-ops.mlir"})
+    for (const char *file :
+         {"ops.mlir", "training-ops.mlir", "communication.mlir"})
       modules.push_back(parseSourceFile<ModuleOp>(
           std::string(MPC_SOURCE_DIR "/test/Dialect/Mpc/IR/") + file,
           &context));
@@ -65,7 +68,10 @@ protected:
           check(op, result);
         }
       };
-      EXPECT_TRUE(succeeded(interpret(function, arguments, options)))
+      uint64_t ranks = 1;
+      function.walk([&](CollectiveOpInterface op) { ranks = op.getRanks(); });
+      SmallVector<SmallVector<Tensor>> all(ranks, arguments);
+      EXPECT_TRUE(succeeded(interpretRanks(function, all, options)))
           << function.getName().str() << ": " << messages;
     }
   }

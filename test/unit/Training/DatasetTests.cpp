@@ -283,8 +283,7 @@ TEST(BatchStreamValues, StartsAnywhereWithTheSameBatches) {
   Batcher batcher = *Batcher::create(data, {"x"}, {{ElementType::F32, {3, 1}}},
                                      {ElementType::I32, {3}}, {});
   auto take = [&](int64_t epoch, int64_t batch, int count) {
-    BatchStream stream(batcher, 1, /*shuffle=*/true, /*perEpoch=*/3, epoch,
-                       batch);
+    BatchStream stream(batcher, {.seed = 1, .perEpoch = 3}, epoch, batch);
     std::vector<float> seen;
     for (int i = 0; i < count; ++i) {
       Result<BatchStream::Batch> next = stream.next();
