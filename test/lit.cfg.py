@@ -5,6 +5,7 @@
 import ctypes
 import os
 import pathlib
+import shutil
 
 import lit.formats
 import lit.llvm
@@ -51,6 +52,8 @@ recordings = models.parent / "fixtures"
 if (recordings / "autocast").is_dir():
     config.available_features.add("shared-recordings")
     config.substitutions.append(("%shared_recordings", str(recordings)))
+if shutil.which("mpirun"):
+    config.available_features.add("mpirun")
 if pathlib.Path("/usr/share/libonnx-testdata/data/node").is_dir():
     config.available_features.add("onnx-testdata")
 # ONNX's node tests of PyPI's onnx 1.22.0 in a virtual environment (docs/Conformance.md).
