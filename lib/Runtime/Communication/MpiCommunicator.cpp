@@ -76,8 +76,11 @@ template <typename Handle> struct MpiState {
   std::atomic<bool> aborted = false;
 
   [[noreturn]] void endAll(const std::string &why) {
-    if (!aborted.exchange(true))
+    if (!aborted.exchange(true)) {
       printLine(rankName(rank, size) + ": " + why);
+      // A launcher that kills ranks drops what it has not yet passed on.
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
     (void)calls.abort(calls.world, 1);
     _exit(1); // MPI_Abort may return
   }

@@ -128,7 +128,7 @@ inline std::vector<MessageCase> messageCases(int64_t ranks) {
     ElementType element, accumulate;
   };
   for (const auto &sizes : std::vector<std::vector<int64_t>>{
-           {1}, {7}, {0}, {3, 5000, 1}, {0, 12, 4099}, {24000}})
+           {1}, {7}, {0}, {3, 5000, 1}, {12, 4099}, {24000}})
     for (Kind kind : {Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather,
                       Kind::Broadcast})
       for (Types types : {Types{ElementType::F16, ElementType::F16},
@@ -150,6 +150,11 @@ inline std::vector<MessageCase> messageCases(int64_t ranks) {
                          ranks, ranks - 1};
           if (!how.obstacle().empty() ||
               (!how.reduces() && reduction != Reduction::Sum))
+            continue;
+          // Every type in three tensors, some of them in other numbers too.
+          if (sizes.size() != 3 && (types.element != types.accumulate ||
+                                    types.element == ElementType::F64 ||
+                                    types.element == ElementType::I64))
             continue;
           cases.push_back({how, sizes});
         }
