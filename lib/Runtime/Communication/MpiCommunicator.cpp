@@ -152,7 +152,7 @@ Status MpiCommunicator<Handle>::wait(int code, Handle request, const char *name,
                                      size_t bytes) {
   // A call is mostly done within a time that follows from its size. After that
   // other ranks compute, and looking less often leaves them the core.
-  constexpr double kSeconds = 2e-3, kBytesPerSecond = 0.5e9;
+  constexpr double kSeconds = 200e-6, kBytesPerSecond = 4e9;
   constexpr int kLooksPerClock = 16;
   std::optional<Clock::time_point> start;
   for (int looks = 1;; ++looks) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -31,8 +32,8 @@ template <typename T> struct Plain {
   static Value load(Stored stored) { return stored; }
   template <typename Sum> static Stored round(Sum sum) {
     if constexpr (std::is_floating_point_v<T>)
-      return sum == sum ? static_cast<T>(sum)
-                        : std::numeric_limits<T>::quiet_NaN();
+      return std::isnan(sum) ? std::numeric_limits<T>::quiet_NaN()
+                             : static_cast<T>(sum);
     else
       return static_cast<T>(sum); // modulo 2^32 where it narrows
   }
@@ -111,6 +112,13 @@ template <typename T> T plus(T a, T b) {
   }
 }
 
+template <typename T> bool isNan(T value) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::isnan(value);
+  else
+    return false;
+}
+
 /// `sum` as `Sum` stores it: of 16 bits each partial sum is rounded.
 template <typename Sum> typename Sum::Value kept(typename Sum::Value sum) {
   if constexpr (std::is_same_v<typename Sum::Stored, typename Sum::Value>)
@@ -121,11 +129,11 @@ template <typename Sum> typename Sum::Value kept(typename Sum::Value sum) {
 
 template <Collective::Reduction reduction, typename Sum>
 typename Sum::Value join(typename Sum::Value sum, typename Sum::Value term) {
-  // Of a NaN every comparison but != is false: it stays, and it is taken.
+  // A NaN stays, since no comparison with it is true, and it is taken.
   if constexpr (reduction == Collective::Reduction::Min)
-    return ((term < sum) | (term != term)) ? term : sum;
+    return ((term < sum) | isNan(term)) ? term : sum;
   else if constexpr (reduction == Collective::Reduction::Max)
-    return ((term > sum) | (term != term)) ? term : sum;
+    return ((term > sum) | isNan(term)) ? term : sum;
   else
     return kept<Sum>(plus(sum, term));
 }

@@ -207,6 +207,7 @@ Status Group::meet(
 std::vector<std::shared_ptr<Communicator>>
 mpc::connectThreads(int ranks, const CommunicatorOptions &options) {
   std::vector<std::shared_ptr<Communicator>> ends;
+  ends.reserve(size_t(std::max(ranks, 0)));
   auto group = std::make_shared<Group>(ranks, options);
   for (int rank = 0; rank < ranks; ++rank)
     ends.push_back(std::make_shared<ThreadCommunicator>(group, rank));

@@ -27,6 +27,7 @@ Collective sumOver(int64_t ranks) {
 /// Runs `cases` on threads and compares every rank's results bit by bit.
 void checkOnThreads(int ranks, const std::vector<MessageCase> &cases) {
   std::vector<Executable> executables;
+  executables.reserve(cases.size());
   for (const MessageCase &entry : cases)
     executables.push_back(load(messageProgram(entry.how, entry.sizes)));
   onThreads(ranks, [&](int rank, Communicator &group) {
@@ -37,6 +38,7 @@ void checkOnThreads(int ranks, const std::vector<MessageCase> &cases) {
       ASSERT_TRUE(results.ok()) << results.status().toString();
       for (size_t i = 0; i < sizes.size(); ++i) {
         std::vector<Bytes> rows;
+        rows.reserve(size_t(ranks));
         for (int other = 0; other < ranks; ++other)
           rows.push_back(draw(how.element, sizes[i], other, i));
         ASSERT_TRUE((*results)[i] == expected(how, rows, size_t(rank)))

@@ -90,6 +90,7 @@ TEST(MessagePlan, IsWhatComparingAllPairsGives) {
     std::vector<Launch> launches;
     for (int i = 0; i < 40; ++i) {
       std::vector<BufferRef> buffers;
+      buffers.reserve(4);
       bool isMessage = below(3) == 0;
       for (int64_t j = 0; j < 4; ++j)
         buffers.push_back(

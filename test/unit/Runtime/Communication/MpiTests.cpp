@@ -9,34 +9,55 @@
 
 #include <gtest/gtest.h>
 
+#include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace mpc;
 
 namespace {
 
-/// What a command line printed, how it ended and how long it took.
+/// What a command printed, how it ended and how long it took.
 struct Outcome {
   std::string text;
   int code = -1;
   double seconds = 0;
 };
 
-Outcome runCommand(const std::string &command) {
+Outcome runCommand(std::vector<std::string> words) {
   Outcome outcome;
   auto start = std::chrono::steady_clock::now();
-  FILE *pipe = popen((command + " 2>&1").c_str(), "r");
-  if (!pipe)
+  FILE *output = std::tmpfile();
+  if (!output)
     return outcome;
+  std::vector<char *> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string &word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (int stream : {STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_adddup2(&actions, fileno(output), stream);
+  pid_t process = 0;
+  int status = 0;
+  if (posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(),
+                   environ) == 0 &&
+      waitpid(process, &status, 0) == process)
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  posix_spawn_file_actions_destroy(&actions);
+  if (std::fseek(output, 0, SEEK_SET) != 0)
+    outcome.code = -1;
   char part[4096];
-  while (size_t size = fread(part, 1, sizeof(part), pipe))
+  while (size_t size = std::fread(part, 1, sizeof(part), output))
     outcome.text.append(part, size);
-  int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  std::fclose(output);
   outcome.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -46,19 +67,22 @@ Outcome runCommand(const std::string &command) {
 class Mpi : public testing::Test {
 protected:
   void SetUp() override {
-    Outcome version = runCommand("mpirun --version");
+    Outcome version = runCommand({"mpirun", "--version"});
     if (version.code != 0)
       GTEST_SKIP() << "no mpirun is installed";
     if (version.text.find("Open MPI") != std::string::npos)
-      choices = " --oversubscribe --allow-run-as-root";
+      choices = {"--oversubscribe", "--allow-run-as-root"};
   }
   /// A launcher that hangs fails the test.
   Outcome launch(int ranks, const std::string &scenario) {
-    return runCommand("timeout 100 mpirun" + choices + " -n " +
-                      std::to_string(ranks) + " " + MPC_MPI_RANKS + " " +
-                      scenario);
+    std::vector<std::string> words = {"timeout", "100", "mpirun"};
+    words.insert(words.end(), choices.begin(), choices.end());
+    for (const std::string &word : {std::string("-n"), std::to_string(ranks),
+                                    std::string(MPC_MPI_RANKS), scenario})
+      words.push_back(word);
+    return runCommand(std::move(words));
   }
-  std::string choices;
+  std::vector<std::string> choices;
 };
 
 int countOf(const std::string &text, const std::string &word) {
