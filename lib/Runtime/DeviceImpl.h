@@ -53,11 +53,10 @@ class ResultMemory;
 class LoadedProgram {
 public:
   virtual ~LoadedProgram() = default;
-  /// Runs and waits. Buffers may lie in host memory. `milliseconds` has one
-  /// entry per launch or is empty. `communicator` may be null.
+  /// Runs and waits. Buffers may lie in host memory. The milliseconds of
+  /// `options`, where set, have one entry per launch.
   virtual Status run(std::span<const Buffer> arguments,
-                     std::span<Buffer> results, std::span<double> milliseconds,
-                     Communicator *communicator) = 0;
+                     std::span<Buffer> results, const RunOptions &options) = 0;
   /// Enqueues on a stream of the same device. Buffers lie in its memory.
   virtual Status enqueue(std::span<const Buffer> arguments,
                          std::span<Buffer> results, StreamImpl &stream) = 0;

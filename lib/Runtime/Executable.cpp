@@ -164,13 +164,11 @@ Status Executable::runInto(std::span<const Buffer> arguments,
   if (Status status = check(arguments, results); !status.ok())
     return status;
 
-  std::span<double> milliseconds;
-  if (options.launchMilliseconds) {
+  if (options.launchMilliseconds)
     options.launchMilliseconds->assign(program.launches.size(), 0);
-    milliseconds = *options.launchMilliseconds;
-  }
-  return state->loaded->run(arguments, results, milliseconds,
-                            options.communicator);
+  if (options.trace)
+    *options.trace = {};
+  return state->loaded->run(arguments, results, options);
 }
 
 Status Executable::checkOn(std::span<const Buffer> arguments,

@@ -79,16 +79,14 @@ public:
         arenas(size_t(this->program->arenaBytes)), plan(*this->program) {}
 
   Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
-             std::span<double> milliseconds,
-             Communicator *communicator) override;
+             const RunOptions &options) override;
   Status enqueue(std::span<const Buffer> arguments, std::span<Buffer> results,
                  StreamImpl &) override {
-    return run(arguments, results, {}, nullptr);
+    return run(arguments, results, RunOptions());
   }
 
 private:
-  Status execute(const Addresses &addresses, std::span<double> milliseconds,
-                 Communicator *communicator);
+  Status execute(const Addresses &addresses, const RunOptions &options);
 
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<const Program> program;
@@ -100,12 +98,11 @@ private:
 } // namespace
 
 Status HostProgram::run(std::span<const Buffer> arguments,
-                        std::span<Buffer> results,
-                        std::span<double> milliseconds,
-                        Communicator *communicator) {
+                        std::span<Buffer> results, const RunOptions &options) {
   // A device that runs nothing needs no ranks.
   if (device->needsCode())
-    if (Status status = plan.check(*program, communicator); !status.ok())
+    if (Status status = plan.check(*program, options.communicator);
+        !status.ok())
       return status;
   Addresses addresses;
   addresses.arguments.reserve(arguments.size());
@@ -124,18 +121,20 @@ Status HostProgram::run(std::span<const Buffer> arguments,
                   "no memory for an arena of " +
                       std::to_string(program->arenaBytes) + " bytes");
   addresses.arena = arena.get();
-  Status status = execute(addresses, milliseconds, communicator);
+  Status status = execute(addresses, options);
   arenas.release(std::move(arena));
   return status;
 }
 
 Status HostProgram::execute(const Addresses &addresses,
-                            std::span<double> milliseconds,
-                            Communicator *communicator) {
+                            const RunOptions &options) {
+  std::span<double> milliseconds;
+  if (options.launchMilliseconds)
+    milliseconds = *options.launchMilliseconds;
   if (plan.launches.empty() || !device->needsCode())
     return device->execute(*program, addresses, nullptr, milliseconds);
   std::unique_ptr<Collectives> messages = collectives.acquire(*program, plan);
-  messages->begin(addresses, communicator, milliseconds);
+  messages->begin(addresses, options);
   Status status =
       device->execute(*program, addresses, messages.get(), milliseconds);
   Status ended = messages->end();

@@ -188,6 +188,8 @@ Status Fitting::look() {
 }
 
 Status Fitting::oneUpdate(BatchStream &stream) {
+  if (options.traceStep == position.step - startStep && impl.first)
+    impl.first->traceInto(&report.trace);
   for (int64_t i = 0; i < accumulate; ++i) {
     Result<BatchStream::Batch> batch = stream.next();
     if (!batch.ok())

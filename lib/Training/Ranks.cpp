@@ -14,31 +14,10 @@
 using namespace mpc;
 using namespace mpc::training;
 
-Result<std::vector<std::string>> Ranks::gather(const std::string &text) const {
-  uint64_t length = text.size();
-  std::vector<uint64_t> lengths(static_cast<size_t>(size()));
-  if (Status status = group->allGather(&length, lengths.data(), sizeof(length));
-      !status.ok())
-    return status;
-  size_t most = *std::max_element(lengths.begin(), lengths.end());
-  std::vector<std::string> texts(lengths.size());
-  if (most == 0)
-    return texts;
-  std::string padded = text;
-  padded.resize(most);
-  std::string all(most * texts.size(), '\0');
-  if (Status status = group->allGather(padded.data(), all.data(), most);
-      !status.ok())
-    return status;
-  for (size_t rank = 0; rank < texts.size(); ++rank)
-    texts[rank] = all.substr(rank * most, lengths[rank]);
-  return texts;
-}
-
 Status Ranks::agree(const std::string &what, const std::string &text) const {
   if (alone())
     return {};
-  Result<std::vector<std::string>> texts = gather(text);
+  Result<std::vector<std::string>> texts = gatherTexts(*group, text);
   if (!texts.ok())
     return texts.status();
   for (size_t rank = 1; rank < texts->size(); ++rank)
@@ -53,7 +32,7 @@ Status Ranks::allOk(const Status &own) const {
   if (alone())
     return own;
   Result<std::vector<std::string>> texts =
-      gather(own.ok() ? "" : own.toString());
+      gatherTexts(*group, own.ok() ? "" : own.toString());
   if (!texts.ok())
     return texts.status();
   if (!own.ok())

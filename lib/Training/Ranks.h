@@ -45,9 +45,6 @@ public:
   Result<bool> any(bool own) const;
 
 private:
-  /// The texts of all ranks.
-  Result<std::vector<std::string>> gather(const std::string &text) const;
-
   std::shared_ptr<Communicator> group;
 };
 

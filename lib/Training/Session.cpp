@@ -11,6 +11,7 @@
 #include "llvm/ADT/APFloat.h"
 
 #include <cstring>
+#include <utility>
 
 using namespace mpc;
 using namespace mpc::training;
@@ -270,5 +271,6 @@ Status BoundProgram::run(std::span<const Buffer> buffers,
     return executable.runAsync(arguments, results, *state.stream());
   RunOptions options;
   options.communicator = communicator;
+  options.trace = std::exchange(trace, nullptr);
   return executable.runInto(arguments, results, options);
 }

@@ -93,6 +93,8 @@ public:
   Status run(std::span<const Buffer> buffers, const SharedState &state);
   /// The ranks that run it together; must live as long.
   void joinRanks(Communicator *group) { communicator = group; }
+  /// Takes the trace of the next run; null for none.
+  void traceInto(RunTrace *next) { trace = next; }
 
   /// Number of the result of that role (the first of it), or -1.
   int resultOf(const std::string &role, const std::string &name = {}) const;
@@ -106,6 +108,7 @@ private:
 
   Executable executable;
   Communicator *communicator = nullptr;
+  RunTrace *trace = nullptr;
   std::vector<Buffer> arguments, results;
   std::vector<ProgramValue> batch;
   /// Which argument each buffer of a batch is.

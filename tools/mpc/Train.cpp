@@ -10,6 +10,7 @@
 #include "EventFile.h"
 #include "FastPath.h"
 #include "StoredModel.h"
+#include "TraceFile.h"
 
 #include "JIT/Compiler.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -38,7 +39,7 @@ public:
     stopAsked = 0;
     for (auto [signal, old] : {std::pair{SIGINT, &oldInterrupt},
                                std::pair{SIGTERM, &oldTerminate}}) {
-      struct sigaction action{};
+      struct sigaction action {};
       action.sa_handler = [](int) { stopAsked = 1; };
       action.sa_flags = SA_RESETHAND;
       ::sigaction(signal, &action, old);
@@ -50,7 +51,8 @@ public:
   }
 
 private:
-  struct sigaction oldInterrupt{}, oldTerminate{};
+  struct sigaction oldInterrupt {
+  }, oldTerminate{};
 };
 
 } // namespace
@@ -302,9 +304,17 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
                                 arguments.common.model,
                                 "is compiled already; train the model that it "
                                 "was made from"));
-  if (!arguments.exported.empty())
-    if (Status status = checkWritable(arguments.exported); !status.ok())
-      return reporter.fail(status);
+  for (const std::string &path : {arguments.exported, arguments.trace})
+    if (!path.empty())
+      if (Status status = checkWritable(path); !status.ok())
+        return reporter.fail(status);
+  if (!arguments.trace.empty() && (!group || group->size() == 1))
+    return reporter.fail(Status(StatusCode::InvalidArgument, "--trace",
+                                "is of several ranks; start them by mpirun, or "
+                                "see 'mpc bench' for the times of kernels"));
+  if (!arguments.trace.empty() && arguments.step.accumulate > 1)
+    return reporter.fail(Status(StatusCode::InvalidArgument, "--trace",
+                                "is of steps without --accumulate"));
   Result<Dataset> data = Dataset::read(arguments.data, "train");
   if (!data.ok())
     return reporter.fail(data.status());
@@ -354,6 +364,10 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   options.checkpoints = arguments.checkpoint;
   options.checkpointEvery = arguments.checkpointEvery;
   options.resume = arguments.resume;
+  // The first steps find caches and messages cold.
+  constexpr int64_t kTracedStep = 5;
+  if (!arguments.trace.empty())
+    options.traceStep = kTracedStep;
   options.onProgress = [&](const FitProgress &progress) {
     bar.show(progress);
     if (!progress.logged)
@@ -385,6 +399,11 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   if (!written.ok())
     return reporter.fail(written);
 
+  if (!arguments.trace.empty())
+    if (Status status = writeTrace(arguments.trace, trainer->program(),
+                                   report->trace, group);
+        !status.ok())
+      return reporter.fail(status);
   if (!arguments.exported.empty() && !report->diverged && writes)
     if (Status status = trainer->exportOnnx(arguments.exported); !status.ok())
       return reporter.fail(status);
@@ -405,7 +424,8 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
 int tool::trainCommand(const TrainArguments &arguments) {
   std::shared_ptr<Communicator> group;
   if (isStartedByMpi()) {
-    Result<std::shared_ptr<Communicator>> joined = joinMpi();
+    Result<std::shared_ptr<Communicator>> joined =
+        joinMpi({.patience = arguments.rankTimeout});
     if (!joined.ok())
       return Reporter(arguments.common.json, arguments.common.quiet)
           .fail(joined.status());

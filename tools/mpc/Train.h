@@ -50,6 +50,10 @@ struct TrainArguments {
   std::string exported;
   /// Folder of event files; empty writes none.
   std::string tensorboard;
+  /// Seconds that a rank waits for the others in a message.
+  double rankTimeout = 120;
+  /// File of the trace of a step; empty writes none.
+  std::string trace;
 };
 
 /// Adds the flags that say what a training step is made of.

@@ -359,6 +359,15 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
       ->needs("--checkpoint");
   command.add_option("--tensorboard", arguments.tensorboard,
                      "folder that receives an event file for TensorBoard");
+  command
+      .add_option("--rank-timeout", arguments.rankTimeout,
+                  "seconds that a rank waits for another before all end")
+      ->check(CLI::PositiveNumber)
+      ->check(finiteNumber())
+      ->capture_default_str();
+  command.add_option("--trace", arguments.trace,
+                     "FILE.json that receives the timeline of a step of "
+                     "several ranks, for Perfetto");
   command.add_option("--export", arguments.exported,
                      "FILE.onnx that receives the model with what was learnt");
 }

@@ -72,6 +72,10 @@ joinMpi(const CommunicatorOptions &options = {});
 /// Whether a launcher started this process as one of several ranks of MPI.
 bool isStartedByMpi();
 
+/// The texts of all ranks, in their order, for each of them.
+Result<std::vector<std::string>> gatherTexts(Communicator &group,
+                                             const std::string &text);
+
 /// Ends of a group inside this process, one for a thread each: for tests, and
 /// for hosts that hold several devices. A rank whose end is destroyed has left;
 /// the others' calls fail.

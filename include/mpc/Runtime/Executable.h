@@ -25,6 +25,17 @@ namespace detail {
 class LoadedProgram;
 } // namespace detail
 
+/// When a run did what, in seconds from its beginning.
+struct RunTrace {
+  struct Span {
+    /// Number of the launch in the program.
+    int64_t launch = 0;
+    double begin = 0, end = 0;
+  };
+  /// Launches, and messages among ranks, which run beside them.
+  std::vector<Span> launches, messages;
+};
+
 /// Choices for one run.
 struct RunOptions {
   /// Where set, receives the milliseconds of each launch, in program order.
@@ -35,6 +46,9 @@ struct RunOptions {
   /// The ranks of a program with collectives, as many as it was compiled for;
   /// others do not read it. One run at a time uses a communicator.
   Communicator *communicator = nullptr;
+  /// Where set, receives the trace of a program with collectives that runs in
+  /// host memory; of others nothing.
+  RunTrace *trace = nullptr;
 };
 
 /// What one run works on.

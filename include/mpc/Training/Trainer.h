@@ -15,6 +15,7 @@
 #include "mpc/JIT/Options.h"
 #include "mpc/Runtime/Communicator.h"
 #include "mpc/Runtime/Device.h"
+#include "mpc/Runtime/Executable.h"
 #include "mpc/Runtime/Program.h"
 #include "mpc/Training/Checkpoint.h"
 #include "mpc/Training/Dataset.h"
@@ -130,6 +131,9 @@ struct FitOptions {
   /// Continue from the newest intact checkpoint of the folder. What follows is
   /// bit for bit what would have followed there.
   bool resume = false;
+  /// Set: the update whose trace the report has, counted from the first of this
+  /// call; of several ranks that train a whole step at once.
+  std::optional<int64_t> traceStep;
   /// Called on the calling thread.
   std::function<void(const FitProgress &)> onProgress;
   std::function<void(const EpochReport &)> onEpoch;
@@ -158,6 +162,8 @@ struct FitReport {
   bool diverged = false;
   /// The test loss had stopped falling.
   bool stoppedEarly = false;
+  /// Of Trainer::program(), where FitOptions::traceStep asked for it.
+  RunTrace trace;
   /// The last checkpoint's file.
   std::string checkpoint;
 };

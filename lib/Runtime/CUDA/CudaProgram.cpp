@@ -69,8 +69,10 @@ void CudaProgram::release(std::unique_ptr<CudaInstance> instance) {
 }
 
 Status CudaProgram::run(std::span<const Buffer> arguments,
-                        std::span<Buffer> results,
-                        std::span<double> milliseconds, Communicator *) {
+                        std::span<Buffer> results, const RunOptions &options) {
+  std::span<double> milliseconds;
+  if (options.launchMilliseconds)
+    milliseconds = *options.launchMilliseconds;
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();

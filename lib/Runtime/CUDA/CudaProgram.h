@@ -27,7 +27,7 @@ public:
   ~CudaProgram() override;
 
   Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
-             std::span<double> milliseconds, Communicator *) override;
+             const RunOptions &options) override;
   Status enqueue(std::span<const Buffer> arguments, std::span<Buffer> results,
                  StreamImpl &stream) override;
   Status timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,

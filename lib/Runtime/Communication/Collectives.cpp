@@ -23,20 +23,37 @@ Collectives::~Collectives() {
     thread.join();
 }
 
-void Collectives::begin(const Addresses &addresses, Communicator *communicator,
-                        std::span<double> milliseconds) {
+void Collectives::begin(const Addresses &addresses, const RunOptions &options) {
   std::lock_guard<std::mutex> lock(mutex);
   this->addresses = &addresses;
-  this->communicator = communicator;
-  this->milliseconds = milliseconds;
+  communicator = options.communicator;
+  milliseconds = {};
+  if (options.launchMilliseconds)
+    milliseconds = *options.launchMilliseconds;
+  trace = options.trace;
+  beginning = std::chrono::steady_clock::now();
   next = started = done = 0;
   failure = {};
 }
 
+double Collectives::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                       beginning)
+      .count();
+}
+
+void Collectives::endSpan() {
+  if (trace && !trace->launches.empty() && trace->launches.back().end == 0)
+    trace->launches.back().end = now();
+}
+
 Status Collectives::reach(size_t launch) {
+  endSpan();
   if (size_t count = plan.needed[launch])
     if (Status status = wait(count); !status.ok())
       return status;
+  if (trace && !program.launches[launch].collective)
+    trace->launches.push_back({int64_t(launch), now(), 0});
   if (next == plan.launches.size() || plan.launches[next] != launch)
     return {};
   ++next;
@@ -57,6 +74,7 @@ Status Collectives::reach(size_t launch) {
 }
 
 Status Collectives::end() {
+  endSpan();
   Status status = wait(next);
   // After a failure a thread may still be at the message.
   std::unique_lock<std::mutex> lock(mutex);
@@ -100,8 +118,11 @@ void Collectives::doNext(std::unique_lock<std::mutex> &lock) {
   busy = true;
   const size_t launch = plan.launches[done];
   lock.unlock();
+  const double begin = trace ? now() : 0;
   Status status = send(launch);
   lock.lock();
+  if (trace)
+    trace->messages.push_back({int64_t(launch), begin, now()});
   busy = false;
   if (status.ok())
     ++done;

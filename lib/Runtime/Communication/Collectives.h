@@ -11,6 +11,7 @@
 #include "Message.h"
 #include "MessagePlan.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -31,11 +32,10 @@ public:
   Collectives(const Collectives &) = delete;
   ~Collectives();
 
-  /// Begins a run. `communicator` has the program's ranks, or is null where
-  /// there is one. `milliseconds` has one entry per launch or is empty; a
-  /// message's is how long the launches waited for it.
-  void begin(const Addresses &addresses, Communicator *communicator,
-             std::span<double> milliseconds);
+  /// Begins a run. The communicator of `options` has the program's ranks, or is
+  /// null where there is one; their milliseconds, where set, have one entry per
+  /// launch, and a message's is how long the launches waited for it.
+  void begin(const Addresses &addresses, const RunOptions &options);
 
   /// Called before each launch in order: waits until all messages are over that
   /// it needs, and starts it where it is one.
@@ -46,6 +46,9 @@ public:
 
 private:
   Status wait(size_t count);
+  double now() const;
+  /// What reach() was called for has ended.
+  void endSpan();
   void work();
   void doNext(std::unique_lock<std::mutex> &lock);
   Status send(size_t launch);
@@ -57,6 +60,8 @@ private:
   const Addresses *addresses = nullptr;
   Communicator *communicator = nullptr;
   std::span<double> milliseconds;
+  RunTrace *trace = nullptr;
+  std::chrono::steady_clock::time_point beginning;
   /// The message that reach() comes to next.
   size_t next = 0;
 

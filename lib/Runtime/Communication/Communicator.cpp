@@ -10,6 +10,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 
 using namespace mpc;
@@ -28,6 +30,28 @@ void detail::printLine(const std::string &text) {
     from += written;
     left -= size_t(written);
   }
+}
+
+Result<std::vector<std::string>> mpc::gatherTexts(Communicator &group,
+                                                  const std::string &text) {
+  uint64_t length = text.size();
+  std::vector<uint64_t> lengths(size_t(group.size()));
+  if (Status status = group.allGather(&length, lengths.data(), sizeof(length));
+      !status.ok())
+    return status;
+  const size_t most = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<std::string> texts(lengths.size());
+  if (most == 0)
+    return texts;
+  std::string padded = text;
+  padded.resize(most);
+  std::string all(most * texts.size(), '\0');
+  if (Status status = group.allGather(padded.data(), all.data(), most);
+      !status.ok())
+    return status;
+  for (size_t rank = 0; rank < texts.size(); ++rank)
+    texts[rank] = all.substr(rank * most, lengths[rank]);
+  return texts;
 }
 
 std::string detail::rankName(int rank, int size) {

@@ -1,0 +1,72 @@
+//===- TraceFile.cpp - a step as a timeline -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The format: Trace Event Format, Google, 2016.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TraceFile.h"
+
+#include "mpc/Support/Files.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace mpc;
+using namespace mpc::tool;
+using Json = nlohmann::json;
+
+/// The events of one rank, a list.
+static Json eventsOf(int rank, const Program &program, const RunTrace &trace) {
+  Json events = Json::array();
+  auto name = [&](const char *what, int row, const std::string &text) {
+    events.push_back({{"name", what},
+                      {"ph", "M"},
+                      {"pid", rank},
+                      {"tid", row},
+                      {"args", {{"name", text}}}});
+  };
+  name("process_name", 0, "rank " + std::to_string(rank));
+  name("thread_name", 0, "launches");
+  name("thread_name", 1, "messages");
+  auto add = [&](int row, const RunTrace::Span &span) {
+    const Launch &launch = program.launches[size_t(span.launch)];
+    constexpr double kMicro = 1e6;
+    events.push_back(
+        {{"name", launch.kernel},
+         {"cat", launch.kind},
+         {"ph", "X"},
+         {"pid", rank},
+         {"tid", row},
+         {"ts", kMicro * span.begin},
+         {"dur", kMicro * (span.end - span.begin)},
+         {"args", {{"bytes", launch.bytes}, {"ops", launch.ops}}}});
+  };
+  for (const RunTrace::Span &span : trace.launches)
+    add(0, span);
+  for (const RunTrace::Span &span : trace.messages)
+    add(1, span);
+  return events;
+}
+
+Status tool::writeTrace(const std::string &path, const Program &program,
+                        const RunTrace &trace,
+                        const std::shared_ptr<Communicator> &group) {
+  Json events = eventsOf(group ? group->rank() : 0, program, trace);
+  if (group && group->size() > 1) {
+    Result<std::vector<std::string>> all = gatherTexts(
+        *group, events.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (!all.ok())
+      return all.status();
+    if (group->rank() != 0)
+      return {};
+    events = Json::array();
+    for (const std::string &text : *all)
+      for (Json &event : Json::parse(text))
+        events.push_back(std::move(event));
+  }
+  std::string text =
+      Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump(
+          -1, ' ', false, Json::error_handler_t::replace);
+  return writeWholeFile(path, {text});
+}

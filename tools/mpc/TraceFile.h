@@ -1,0 +1,26 @@
+//===- TraceFile.h - a step as a timeline -----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_TRACEFILE_H
+#define MPC_TOOLS_MPC_TRACEFILE_H
+
+#include "mpc/Runtime/Executable.h"
+
+#include <memory>
+#include <string>
+
+namespace mpc::tool {
+
+/// Writes the traces of all ranks' runs of `program` as one file of Chrome's
+/// trace events, which Perfetto shows: a process for each rank, with a row for
+/// launches and one for messages. All ranks call it, rank 0 writes.
+Status writeTrace(const std::string &path, const Program &program,
+                  const RunTrace &trace,
+                  const std::shared_ptr<Communicator> &group);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_TRACEFILE_H
