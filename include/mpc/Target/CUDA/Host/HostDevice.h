@@ -29,8 +29,8 @@ struct HostDeviceOptions {
 };
 
 /// A device of name "cuda-host". Needs a host compiler where a program is run,
-/// and takes seconds for its kernels the first time. Runs one after another;
-/// for tests.
+/// and takes seconds for its kernels the first time. Runs of an executable are
+/// done one after another: ranks that are threads need one each. For tests.
 Device cudaHostDevice(const HostDeviceOptions &options = {});
 
 } // namespace mpc
