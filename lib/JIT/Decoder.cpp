@@ -8,6 +8,7 @@
 
 #include "DecoderSignature.h"
 #include "DecoderState.h"
+#include "HiddenRows.h"
 
 #include <algorithm>
 #include <bit>
@@ -83,6 +84,17 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
       DecoderSignature::find(*inputs, model.name());
   if (!signature.ok())
     return signature.status();
+  if (options.endless) {
+    // As if as many rows more had been kept.
+    CompileOptions kept = options.compile;
+    kept.inputShapes =
+        signature->shapes(/*batch=*/1, options.chunk, 2 * options.capacity);
+    kept.caches = signature->growing(/*batch=*/1);
+    if (Status status = checkHiddenRows(model, std::move(kept),
+                                        signature->mask.name, options.capacity);
+        !status.ok())
+      return status;
+  }
   // Rows are cut into blocks, and those that are alike sum in one order: what a
   // sequence gets must not depend on the row that it has.
   auto batch = int64_t(std::bit_ceil(uint64_t(options.slots)));
@@ -104,6 +116,7 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   state->capacity = options.capacity;
   state->vocabulary = state->one.result(state->one.logits).shape[2];
   state->slots = options.slots;
+  state->endless = options.endless;
   return Decoder(std::move(state));
 }
 

@@ -47,6 +47,7 @@ struct DecoderState {
   Device device;
   DecoderForm one, piece;
   int64_t capacity = 0, vocabulary = 0, slots = 1;
+  bool endless = false;
 
   Result<Caches> makeCaches(const Stream &stream) const;
 

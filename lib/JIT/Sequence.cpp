@@ -89,7 +89,9 @@ Status Run::setRow(int64_t row, std::span<const int64_t> tokens, int64_t length,
       setNumber(arguments[form.positions], index,
                 length + std::min<int64_t>(i, count - 1));
   }
-  for (int64_t i = capacity - length; i < capacity + count; ++i)
+  // Of an endless sequence the last rows.
+  for (int64_t i = std::max<int64_t>(capacity - length, 0);
+       i < capacity + count; ++i)
     setNumber(arguments[form.mask], row * (capacity + form.count) + i, 1);
   for (size_t i = 0; i < caches.size(); ++i) {
     Result<Buffer> window = caches[i].window(form.count);
@@ -216,7 +218,7 @@ static Status checkTokens(const DecoderState &decoder,
 static Status checkRoom(const SequenceState &sequence, size_t count,
                         const std::string &which) {
   const DecoderState &decoder = *sequence.decoder;
-  if (int64_t(count) <= decoder.capacity - sequence.length)
+  if (decoder.endless || int64_t(count) <= decoder.capacity - sequence.length)
     return {};
   return refusal(decoder, which + " of " + std::to_string(sequence.length) +
                               " tokens takes no " + std::to_string(count) +

@@ -27,8 +27,13 @@ struct SequenceState;
 struct DecoderOptions {
   /// Policy and all else; `inputShapes` and `caches` are set by the decoder.
   CompileOptions compile = {};
-  /// Most tokens of a sequence. The cache has so many rows from the start.
+  /// Rows of a sequence's cache, all from the start. The most tokens that it
+  /// can have, unless it is endless.
   int64_t capacity = 512;
+  /// Sequences go on where their cache is full: new rows take the place of the
+  /// oldest ones. For models with a window, whose tokens do not see further
+  /// back than the cache reaches; open() refuses others.
+  bool endless = false;
   /// Most tokens that one run takes: prompts are fed in such pieces, the last
   /// one filled up.
   int64_t chunk = 64;
@@ -45,7 +50,7 @@ public:
   /// Appends `tokens` and returns the logits behind the last of them, one per
   /// word of the vocabulary. InvalidArgument, and nothing is appended, where
   /// there are none, where one is outside the vocabulary, or where the sequence
-  /// would have more tokens than the decoder's capacity.
+  /// would have more tokens than the decoder's capacity and is not endless.
   Result<std::vector<float>> feed(std::span<const int64_t> tokens);
 
   /// Tokens so far.

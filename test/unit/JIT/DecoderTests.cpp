@@ -260,6 +260,47 @@ TEST_F(DecoderTest, ManyTokensOneByOneAreWhatTheWholeIs) {
   expectWhole(decoder, std::vector<size_t>(512, 1));
 }
 
+TEST_F(DecoderTest, EndlessSequencesKeepTheirWindow) {
+  // The model's tokens see 39 others.
+  draw(300);
+  options.capacity = 39;
+  options.endless = true;
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  expectWhole(*decoder, std::vector<size_t>(300, 1));
+  expectWhole(*decoder, {37, 8, 1, 1, 153, 1, 1, 1, 64, 8, 25});
+  // Slots and forks go on as well.
+  options.slots = 2;
+  Decoder slots = *Decoder::open(engine, model, options);
+  std::vector<Sequence> both = {*slots.start()};
+  ASSERT_TRUE(both[0].feed(std::span(tokens).first(200)).ok());
+  both.push_back(*both[0].fork());
+  std::vector<std::vector<float>> logits =
+      *slots.advance(both, std::vector{tokens[200], tokens[201]});
+  EXPECT_NE(logits[0], logits[1]);
+  EXPECT_EQ(logits[0], *([&] {
+              Sequence alone = *slots.start();
+              EXPECT_TRUE(alone.feed(std::span(tokens).first(200)).ok());
+              return alone.feed(std::span(tokens).subspan(200, 1));
+            }()));
+}
+
+TEST_F(DecoderTest, OnlyWindowsThatTheCacheHoldsAreEndless) {
+  options.endless = true;
+  auto textFor = [&](int64_t capacity) {
+    options.capacity = capacity;
+    return Decoder::open(engine, model, options).status().toString();
+  };
+  EXPECT_NE(textFor(38).find("sees tokens further back than the 38 rows of the "
+                             "cache, so that no sequence can outgrow it; the "
+                             "model's window wants 39"),
+            std::string::npos)
+      << textFor(38);
+  // Whether what is looked at is a window's end is not seen here.
+  EXPECT_TRUE(textFor(16).ends_with("no sequence can outgrow it"))
+      << textFor(16);
+}
+
 TEST_F(DecoderTest, SequencesAreApartAndForkWhereTheyStand) {
   Result<Decoder> decoder = Decoder::open(engine, model, options);
   ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
