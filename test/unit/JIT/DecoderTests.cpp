@@ -356,62 +356,66 @@ TEST_F(DecoderTest, SlotsGiveWhatEachSequenceGivesAlone) {
   };
   Decoder single = *Decoder::open(engine, model, options);
   std::mt19937 random(5);
-  for (const char *policy : {"float32", "mixed_bfloat16"})
-    for (size_t slots : {2, 3, 8}) {
-      SCOPED_TRACE(std::string(policy) + " " + std::to_string(slots));
-      options.compile.policy = policy;
-      options.slots = int64_t(slots);
-      Result<Decoder> decoder = Decoder::open(engine, model, options);
-      ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
-      EXPECT_EQ(decoder->slots(), int64_t(slots));
-      // More sequences than slots: they join where others have left, and some
-      // wait for a while, in any order.
-      size_t count = slots + 3, started = 0;
-      std::vector<Logits> found(count);
-      std::vector<std::pair<size_t, Sequence>> running;
-      while (started < count || !running.empty()) {
-        while (started < count && running.size() < slots && random() % 3) {
-          running.emplace_back(started, *decoder->start());
-          found[started].push_back(
-              *running.back().second.feed(promptOf(started)));
-          ++started;
-        }
-        if (running.empty())
-          continue;
-        std::shuffle(running.begin(), running.end(), random);
-        size_t together = 1 + random() % running.size();
-        std::vector<Sequence> sequences;
-        std::vector<int64_t> next;
-        for (size_t k = 0; k < together; ++k) {
-          auto &[i, sequence] = running[k];
-          sequences.push_back(sequence);
-          next.push_back(stepOf(i, found[i].size() - 1));
-        }
-        Result<Logits> logits = decoder->advance(sequences, next);
-        ASSERT_TRUE(logits.ok()) << logits.status().toString();
-        for (size_t k = 0; k < together; ++k)
-          found[running[k].first].push_back((*logits)[k]);
-        std::erase_if(running, [&](const auto &each) {
-          return found[each.first].size() > kSteps;
-        });
+  for (const auto &[policy, slots] :
+       std::initializer_list<std::pair<std::string, size_t>>{
+           {"float32", 2},
+           {"float32", 3},
+           {"float32", 8},
+           {"mixed_bfloat16", 8}}) {
+    SCOPED_TRACE(policy + " " + std::to_string(slots));
+    options.compile.policy = policy;
+    options.slots = int64_t(slots);
+    Result<Decoder> decoder = Decoder::open(engine, model, options);
+    ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+    EXPECT_EQ(decoder->slots(), int64_t(slots));
+    // More sequences than slots: they join where others have left, and some
+    // wait for a while, in any order.
+    size_t count = slots + 3, started = 0;
+    std::vector<Logits> found(count);
+    std::vector<std::pair<size_t, Sequence>> running;
+    while (started < count || !running.empty()) {
+      while (started < count && running.size() < slots && random() % 3) {
+        running.emplace_back(started, *decoder->start());
+        found[started].push_back(
+            *running.back().second.feed(promptOf(started)));
+        ++started;
       }
-      for (size_t i = 0; i < count; ++i) {
-        EXPECT_EQ(found[i], runAlone(*decoder, i)) << i;
-        if (policy != std::string("float32"))
-          continue;
-        // A program of one row adds up in another order.
-        Logits wanted = runAlone(single, i);
-        for (size_t step = 0; step <= kSteps; ++step) {
-          float largest = 0;
-          for (float value : wanted[step])
-            largest = std::max(largest, std::abs(value));
-          for (size_t word = 0; word < 61; ++word)
-            ASSERT_NEAR(found[i][step][word], wanted[step][word],
-                        64 * 0x1p-24f * largest)
-                << i << ' ' << step;
-        }
+      if (running.empty())
+        continue;
+      std::shuffle(running.begin(), running.end(), random);
+      size_t together = 1 + random() % running.size();
+      std::vector<Sequence> sequences;
+      std::vector<int64_t> next;
+      for (size_t k = 0; k < together; ++k) {
+        auto &[i, sequence] = running[k];
+        sequences.push_back(sequence);
+        next.push_back(stepOf(i, found[i].size() - 1));
+      }
+      Result<Logits> logits = decoder->advance(sequences, next);
+      ASSERT_TRUE(logits.ok()) << logits.status().toString();
+      for (size_t k = 0; k < together; ++k)
+        found[running[k].first].push_back((*logits)[k]);
+      std::erase_if(running, [&](const auto &each) {
+        return found[each.first].size() > kSteps;
+      });
+    }
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(found[i], runAlone(*decoder, i)) << i;
+      if (policy != "float32")
+        continue;
+      // A program of one row adds up in another order.
+      Logits wanted = runAlone(single, i);
+      for (size_t step = 0; step <= kSteps; ++step) {
+        float largest = 0;
+        for (float value : wanted[step])
+          largest = std::max(largest, std::abs(value));
+        for (size_t word = 0; word < 61; ++word)
+          ASSERT_NEAR(found[i][step][word], wanted[step][word],
+                      64 * 0x1p-24f * largest)
+              << i << ' ' << step;
       }
     }
+  }
 }
 
 TEST_F(DecoderTest, RefusesSlotsThatDoNotFit) {
