@@ -185,6 +185,7 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
     parts.add(cache.result);
     parts.add(cache.axis);
     parts.add(cache.element ? int64_t(*cache.element) : -1);
+    parts.add(int64_t(cache.apart));
   }
   parts.add(options.batch.value_or(-1));
   // What is kept was found to be small enough.

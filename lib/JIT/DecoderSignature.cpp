@@ -113,24 +113,41 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
   return found;
 }
 
-std::map<std::string, std::vector<int64_t>>
-DecoderSignature::shapes(int64_t count, int64_t past) const {
-  std::map<std::string, std::vector<int64_t>> result = {
-      {tokens.name, {1, count}}, {mask.name, {1, past + count}}};
+Status DecoderSignature::checkBatch(const std::string &where) const {
+  std::vector<const ModelInput *> inputs = {&tokens, &mask};
   if (positions)
-    result[positions->name] = {1, count};
+    inputs.push_back(&*positions);
+  for (const Cache &cache : caches)
+    inputs.push_back(&cache.input);
+  for (const ModelInput *input : inputs)
+    if (input->shape[0] != -1)
+      return malformed(where, "input '" + input->name + "' of shape " +
+                                  shapeToString(input->shape) +
+                                  " has a batch of 1, but several slots are a "
+                                  "batch of sequences; export the model with "
+                                  "its batch left open");
+  return {};
+}
+
+std::map<std::string, std::vector<int64_t>>
+DecoderSignature::shapes(int64_t batch, int64_t count, int64_t past) const {
+  std::map<std::string, std::vector<int64_t>> result = {
+      {tokens.name, {batch, count}}, {mask.name, {batch, past + count}}};
+  if (positions)
+    result[positions->name] = {batch, count};
   for (const Cache &cache : caches) {
     std::vector<int64_t> &shape = result[cache.input.name] = cache.input.shape;
-    shape[0] = 1;
+    shape[0] = batch;
     shape[cache.axis] = past;
   }
   return result;
 }
 
-std::vector<GrowingCache> DecoderSignature::growing() const {
+std::vector<GrowingCache> DecoderSignature::growing(int64_t batch) const {
   std::vector<GrowingCache> result;
   result.reserve(caches.size());
   for (const Cache &cache : caches)
-    result.push_back({cache.input.name, cache.result, cache.axis});
+    result.push_back({cache.input.name, cache.result, cache.axis,
+                      /*element=*/std::nullopt, /*apart=*/batch > 1});
   return result;
 }

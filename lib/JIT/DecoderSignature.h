@@ -31,10 +31,15 @@ struct DecoderSignature {
   static Result<DecoderSignature> find(std::span<const ModelInput> inputs,
                                        const std::string &where);
 
-  /// The shapes of all inputs for a run of `count` tokens behind `past` rows.
-  std::map<std::string, std::vector<int64_t>> shapes(int64_t count,
-                                                     int64_t past) const;
-  std::vector<GrowingCache> growing() const;
+  /// Fails at the input whose batch is not open.
+  Status checkBatch(const std::string &where) const;
+
+  /// The shapes of all inputs for a run of `count` tokens of each of `batch`
+  /// sequences behind `past` rows.
+  std::map<std::string, std::vector<int64_t>>
+  shapes(int64_t batch, int64_t count, int64_t past) const;
+  /// The caches, of several sequences each apart.
+  std::vector<GrowingCache> growing(int64_t batch) const;
 };
 
 } // namespace mpc

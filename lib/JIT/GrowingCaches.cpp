@@ -43,48 +43,134 @@ static Value converted(OpBuilder &builder, Location loc, Value value,
   return CastOp::create(builder, loc, type.clone(element), value);
 }
 
-/// Makes argument `number`, to which `concat` adds rows, a buffer of the
-/// concat's rows, with these first, so that new ones are one piece at its end,
-/// and elements of type `element`. Returns the concat in that order.
-static Value placeRows(func::FuncOp function, unsigned number, ConcatOp concat,
-                       Type element) {
-  BlockArgument argument = function.getArgument(number);
-  auto past = cast<RankedTensorType>(argument.getType());
-  int64_t rank = past.getRank(), axis = concat.getAxis();
+namespace {
+/// A cache with its new rows: as the program returns it, the rows first, and as
+/// the model goes on with it.
+struct Grown {
+  Value rowsFirst, inOrder;
+};
+} // namespace
+
+/// Makes `argument`, which is what the model has of `type` and adds `more` to
+/// along `axis`, a buffer of all rows, with these first, so that new ones are
+/// one piece at its end, and elements of type `element`.
+static Grown growInPlace(OpBuilder &builder, Location loc,
+                         BlockArgument argument, RankedTensorType type,
+                         ValueRange more, int64_t axis, Type element) {
+  int64_t rank = type.getRank(), rows = type.getDimSize(axis);
+  for (Value part : more)
+    rows += cast<RankedTensorType>(part.getType()).getDimSize(axis);
   SmallVector<int64_t> order = {axis}, inverse(rank);
   for (int64_t i = 0; i < rank; ++i)
     if (i != axis)
       order.push_back(i);
   for (auto [to, from] : llvm::enumerate(order))
     inverse[from] = to;
-  SmallVector<int64_t> shape, kept;
-  for (int64_t dimension : order) {
-    shape.push_back(concat.getType().getDimSize(dimension));
-    kept.push_back(past.getDimSize(dimension));
-  }
+  SmallVector<int64_t> kept;
+  for (int64_t dimension : order)
+    kept.push_back(type.getDimSize(dimension));
+  SmallVector<int64_t> shape = kept;
+  shape.front() = rows;
 
-  OpBuilder builder(concat);
-  Location loc = concat.getLoc();
   argument.setType(RankedTensorType::get(shape, element));
-  auto rows = SliceOp::create(
+  auto before = SliceOp::create(
       builder, loc, RankedTensorType::get(kept, element), argument,
       builder.getDenseI64ArrayAttr(SmallVector<int64_t>(rank, 0)),
       builder.getDenseI64ArrayAttr(kept), DenseI64ArrayAttr());
-  SmallVector<Value> parts = {rows};
-  for (Value more : concat.getInputs().drop_front())
+  SmallVector<Value> parts = {before};
+  for (Value part : more)
     parts.push_back(
-        reordered(builder, loc, converted(builder, loc, more, element), order));
+        reordered(builder, loc, converted(builder, loc, part, element), order));
   Value grown = ConcatOp::create(builder, loc, parts, /*axis=*/0);
-  concat.replaceAllUsesWith(converted(builder, loc,
-                                      reordered(builder, loc, grown, inverse),
-                                      past.getElementType()));
+  return {grown,
+          converted(builder, loc, reordered(builder, loc, grown, inverse),
+                    type.getElementType())};
+}
+
+/// Entry `index` of the first dimension of `value`.
+static Value entryOf(OpBuilder &builder, Location loc, Value value,
+                     int64_t index) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> offsets(type.getRank(), 0), sizes(type.getShape());
+  offsets.front() = index;
+  sizes.front() = 1;
+  return SliceOp::create(builder, loc, type.clone(sizes), value,
+                         builder.getDenseI64ArrayAttr(offsets),
+                         builder.getDenseI64ArrayAttr(sizes),
+                         DenseI64ArrayAttr());
+}
+
+namespace {
+/// Where a function takes a cache and where it returns it.
+struct Ends {
+  unsigned argument, result;
+};
+} // namespace
+
+/// Ends of the same kind as `first` behind all others of the function.
+static Ends addEnds(func::FuncOp function, Ends first) {
+  Ends ends{function.getNumArguments(), function.getNumResults()};
+  Type type = function.getArgument(first.argument).getType();
+  // The bodies' types follow at the end of placeCaches().
+  [[maybe_unused]] LogicalResult added = function.insertArgument(
+      ends.argument, type, function.getArgAttrDict(first.argument),
+      function.getArgument(first.argument).getLoc());
+  assert(succeeded(added) && "nothing refuses one more argument");
+  added = function.insertResult(ends.result, type,
+                                function.getResultAttrDict(first.result));
+  assert(succeeded(added) && "nothing refuses one more result");
+  Operation *terminator = function.getBody().front().getTerminator();
+  terminator->insertOperands(ends.result, function.getArgument(ends.argument));
+  return ends;
+}
+
+/// Lets `concat`, which adds rows to the argument of `first`, write these into
+/// a buffer of elements of type `element`, or into one for each entry of the
+/// batch.
+static void placeRows(func::FuncOp function, const GrowingCache &cache,
+                      Ends first, ConcatOp concat, Type element) {
+  auto type = cast<RankedTensorType>(concat.getInputs().front().getType());
+  int64_t axis = concat.getAxis(), entries = 1;
+  if (cache.apart) {
+    entries = type.getDimSize(0);
+    SmallVector<int64_t> shape(type.getShape());
+    shape.front() = 1;
+    type = type.clone(shape);
+  }
+  OpBuilder builder(concat);
+  Location loc = concat.getLoc();
+  Operation *terminator = function.getBody().front().getTerminator();
+  SmallVector<Value> grown;
+  for (int64_t entry = 0; entry < entries; ++entry) {
+    Ends ends = entry == 0 ? first : addEnds(function, first);
+    SmallVector<Value> more(concat.getInputs().drop_front());
+    if (cache.apart) {
+      for (Value &part : more)
+        part = entryOf(builder, loc, part, entry);
+      auto name = [&](const std::string &of) {
+        return builder.getStringAttr(GrowingCache::nameAt(of, entry));
+      };
+      function.setArgAttr(ends.argument, MpcDialect::kNameAttr,
+                          name(cache.argument));
+      function.setResultAttr(ends.result, MpcDialect::kNameAttr,
+                             name(cache.result));
+    }
+    Grown rows = growInPlace(builder, loc, function.getArgument(ends.argument),
+                             type, more, axis, element);
+    terminator->setOperand(ends.result, rows.rowsFirst);
+    function.setResultAttr(ends.result, MpcDialect::kAliasAttr,
+                           builder.getI64IntegerAttr(ends.argument));
+    grown.push_back(rows.inOrder);
+  }
+  concat.replaceAllUsesWith(
+      grown.size() == 1
+          ? grown.front()
+          : ConcatOp::create(builder, loc, grown, /*axis=*/0).getResult());
   concat.erase();
-  return grown;
 }
 
 LogicalResult mpc::placeCaches(func::FuncOp function,
                                ArrayRef<GrowingCache> caches, Type narrow) {
-  Builder builder(function.getContext());
   Operation *terminator = function.getBody().front().getTerminator();
   for (const GrowingCache &cache : caches) {
     std::optional<unsigned> argument =
@@ -127,10 +213,12 @@ LogicalResult mpc::placeCaches(func::FuncOp function,
       return emitError(returned.getLoc())
              << "cache '" << cache.argument << "' of " << own
              << " cannot be kept as " << element << "; both must be floats";
-    Value grown = placeRows(function, *argument, concat, element);
-    terminator->setOperand(*result, grown);
-    function.setResultAttr(*result, MpcDialect::kAliasAttr,
-                           builder.getI64IntegerAttr(*argument));
+    if (cache.apart && cache.axis == 0)
+      return emitError(returned.getLoc())
+             << "cache '" << cache.argument
+             << "' grows along the batch, whose entries are to have a buffer "
+                "each";
+    placeRows(function, cache, {*argument, *result}, concat, element);
   }
   function.setType(FunctionType::get(function.getContext(),
                                      function.getBody().getArgumentTypes(),

@@ -123,6 +123,8 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   // Folding batch norms leaves arithmetic on weights.
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
+  // Nothing stands any more between attention and what its keys are joined of.
+  func.addPass(createSplitAttentionPass());
   func.addPass(createCSEPass());
   addVerifier(func, "simplify");
 }

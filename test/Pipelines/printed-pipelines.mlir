@@ -35,6 +35,7 @@
 // SIMPLIFY-NEXT: mpc-fold-batch-norm,
 // SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // SIMPLIFY-NEXT: canonicalize{
+// SIMPLIFY-NEXT: mpc-split-attention,
 // SIMPLIFY-NEXT: cse,
 // SIMPLIFY-NEXT: mpc-verify-stage{stage=simplify}
 // SIMPLIFY-NEXT: )

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Exports a decoder of drawn weights to FILE.onnx, with the inputs and outputs that Optimum's
 exports have: input_ids, attention_mask, position_ids and past_key_values.N.key/.value go in,
-logits and present.N.key/.value come out. Sequence and past are symbolic, the batch is 1.
+logits and present.N.key/.value come out. Batch, sequence and past are symbolic.
 
 The network is Llama's: RMS norms, rotary positions in halves, grouped queries, SwiGLU; embedding
 and head are tied. The default has 110 M parameters.
 
+With --window N each token sees N, itself and those right before it, as Mistral's do.
+
 usage: decoder.py FILE [--layers 12] [--width 768] [--heads 12] [--groups 12] [--inner 2048]
-       [--vocabulary 32768] [--seed 0]
+       [--vocabulary 32768] [--window 0] [--seed 0]
 """
 
 import argparse
@@ -61,9 +63,9 @@ class Block(LlamaBlock):
 
 
 class Decoder(nn.Module):
-    def __init__(self, layers, width, heads, groups, inner, vocabulary):
+    def __init__(self, layers, width, heads, groups, inner, vocabulary, window):
         super().__init__()
-        self.size = width // heads
+        self.size, self.window = width // heads, window
         self.embedding = nn.Parameter(torch.zeros(vocabulary, width))
         self.blocks = nn.ModuleList(Block(width, heads, groups, inner) for _ in range(layers))
         self.norm = RmsNorm(width)
@@ -76,7 +78,10 @@ class Decoder(nn.Module):
         cos, sin = angles.cos(), angles.sin()
         tokens, total = input_ids.shape[1], attention_mask.shape[1]
         places = torch.arange(total)
-        allowed = places[None, :] <= places[total - tokens:, None]
+        own = places[total - tokens:, None]
+        allowed = places[None, :] <= own
+        if self.window:
+            allowed = allowed & (places[None, :] > own - self.window)
         allowed = allowed[None, None] & (attention_mask[:, None, None, :] > 0)
         mask = torch.where(allowed, 0.0, -1e9)
         present = []
@@ -86,9 +91,9 @@ class Decoder(nn.Module):
         return (self.norm(x) @ self.embedding.t(), *present)
 
 
-def build(layers, width, heads, groups, inner, vocabulary, seed):
+def build(layers, width, heads, groups, inner, vocabulary, window, seed):
     torch.manual_seed(seed)
-    model = Decoder(layers, width, heads, groups, inner, vocabulary)
+    model = Decoder(layers, width, heads, groups, inner, vocabulary, window)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
@@ -106,26 +111,31 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("file")
     for name, value in (("layers", 12), ("width", 768), ("heads", 12), ("groups", 12),
-                        ("inner", 2048), ("vocabulary", 32768), ("seed", 0)):
+                        ("inner", 2048), ("vocabulary", 32768), ("window", 0), ("seed", 0)):
         parser.add_argument("--" + name, type=int, default=value)
     a = parser.parse_args()
-    model = build(a.layers, a.width, a.heads, a.groups, a.inner, a.vocabulary, a.seed)
-    tokens, past, size = 3, 5, a.width // a.heads
-    cache = [tuple(torch.zeros(1, a.groups, past, size) for _ in range(2)) for _ in range(a.layers)]
+    model = build(a.layers, a.width, a.heads, a.groups, a.inner, a.vocabulary, a.window, a.seed)
+    batch, tokens, past, size = 2, 3, 5, a.width // a.heads
+    cache = [tuple(torch.zeros(batch, a.groups, past, size) for _ in range(2))
+             for _ in range(a.layers)]
     sequence, before = torch.export.Dim("sequence_length"), torch.export.Dim("past_length")
-    total = torch.export.Dim.AUTO
+    many, total = torch.export.Dim("batch_size"), torch.export.Dim.AUTO
     torch.onnx.export(
         model,
-        (torch.zeros(1, tokens, dtype=torch.int64), torch.ones(1, past + tokens, dtype=torch.int64),
-         torch.arange(past, past + tokens)[None], cache),
+        (torch.zeros(batch, tokens, dtype=torch.int64),
+         torch.ones(batch, past + tokens, dtype=torch.int64),
+         torch.arange(past, past + tokens)[None].repeat(batch, 1), cache),
         a.file, dynamo=True, optimize=True, external_data=False, verbose=False,
         input_names=["input_ids", "attention_mask", "position_ids", *names(a.layers, "past_key_values")],
         output_names=["logits", *names(a.layers, "present")],
-        dynamic_shapes=({1: sequence}, {1: total}, {1: sequence}, [({2: before}, {2: before})] * a.layers))
-    # The exporter's notes on where each node comes from are larger than a small model.
+        dynamic_shapes=({0: many, 1: sequence}, {0: many, 1: total}, {0: many, 1: sequence},
+                        [({0: many, 2: before}, {0: many, 2: before})] * a.layers))
+    # The exporter's notes on where each node comes from, and on the shapes between nodes, are larger
+    # than a small model.
     file = onnx.load(a.file)
+    del file.graph.value_info[:]
     for part in (file, file.graph, *file.graph.node, *file.graph.input, *file.graph.output,
-                 *file.graph.value_info, *file.graph.initializer):
+                 *file.graph.initializer):
         part.doc_string = ""
         del part.metadata_props[:]
     onnx.save(file, a.file)

@@ -25,10 +25,19 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
   addOutputOptions(command, arguments.common);
   addModelOptions(command, arguments.common);
   command
-      .add_option("--prompt-ids", arguments.prompt,
+      .add_option("--prompt-ids", arguments.prompts,
                   "tokens to begin with: numbers between commas, or a file of "
-                  "numbers")
-      ->required();
+                  "numbers; several prompts are several sequences")
+      ->required()
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  command
+      .add_option("--slots", arguments.slots,
+                  "sequences that are stepped together; further ones join as "
+                  "others end")
+      ->check(CLI::Range(int64_t(1), int64_t(1024)))
+      ->capture_default_str();
   command.add_option("--tokens", arguments.tokens, "tokens to write at most")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 31))
       ->capture_default_str();
@@ -50,9 +59,10 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
       ->check(finiteNumber())
       ->capture_default_str();
   command
-      .add_option("--cache", arguments.cache,
-                  "tokens that the cache has room for (default: those of this "
-                  "run)")
+      .add_option(
+          "--cache", arguments.cache,
+          "rows of the cache, at least those of a model's window (default: "
+          "the tokens of this run)")
       ->check(CLI::Range(int64_t(2), int64_t(1) << 31));
   command
       .add_option("--chunk", arguments.chunk,
@@ -111,12 +121,15 @@ static Result<Decoder> openDecoder(const GenerateArguments &arguments,
     return engine.status();
   DecoderOptions options{std::move(*compile)};
   options.chunk = arguments.chunk;
+  options.slots = arguments.slots;
   // Sizes that differ little share what was compiled for them before.
   constexpr int64_t kStep = 64;
   options.capacity =
       arguments.cache > 0
           ? arguments.cache
           : (std::max(needed, options.chunk) + kStep - 1) / kStep * kStep;
+  // A model with a window needs no more rows than that has.
+  options.endless = needed > options.capacity;
   return Decoder::open(*engine, arguments.common.model, options);
 }
 
@@ -129,85 +142,205 @@ template <typename Call> static double timed(Call call) {
       .count();
 }
 
-int tool::generateCommand(const GenerateArguments &arguments) {
-  Reporter reporter(arguments.common.json, arguments.common.quiet);
-  Result<std::vector<int64_t>> prompt = readPrompt(arguments.prompt);
-  if (!prompt.ok())
-    return reporter.fail(prompt.status());
+namespace {
+
+/// A prompt and what is written behind it.
+struct Text {
+  std::vector<int64_t> prompt;
+  Sampler sampler;
+  std::vector<int64_t> written = {};
+  double firstMs = 0;
+  /// While it is written.
+  std::optional<Sequence> sequence = {};
+};
+
+/// Writes texts, as many at a time as the decoder has slots.
+class Writer {
+public:
+  Writer(const Decoder &decoder, const GenerateArguments &arguments,
+         std::vector<Text> texts)
+      : decoder(decoder), arguments(arguments), texts(std::move(texts)) {}
+
+  Status write();
+
+  const std::vector<Text> &results() const { return texts; }
+  /// Tokens that runs behind prompts wrote, the runs and their time.
+  int64_t stepped = 0, runs = 0;
+  double stepsMs = 0;
+
+private:
+  /// Feeds the prompt and writes a token.
+  Status begin(Text &text);
+  /// Writes a token of each text that is not at its end.
+  Status step();
+  Status append(Text &text, std::span<const float> logits);
+
+  const Decoder &decoder;
+  const GenerateArguments &arguments;
+  std::vector<Text> texts;
+  std::vector<Text *> running;
+};
+
+} // namespace
+
+Status Writer::append(Text &text, std::span<const float> logits) {
+  Result<int64_t> token = text.sampler.next(logits);
+  if (!token.ok())
+    return token.status();
+  text.written.push_back(*token);
+  if (*token == arguments.end ||
+      int64_t(text.written.size()) == arguments.tokens) {
+    // Its cache is the next one's.
+    text.sequence.reset();
+    std::erase(running, &text);
+  }
+  return {};
+}
+
+Status Writer::begin(Text &text) {
+  Result<Sequence> sequence = decoder.start();
+  if (!sequence.ok())
+    return sequence.status();
+  text.sequence = *sequence;
+  running.push_back(&text);
+  Status status;
+  text.firstMs = timed([&] {
+    Result<std::vector<float>> logits = text.sequence->feed(text.prompt);
+    status = logits.ok() ? append(text, *logits) : logits.status();
+  });
+  return status;
+}
+
+Status Writer::step() {
+  std::vector<Sequence> sequences;
+  std::vector<int64_t> tokens;
+  for (const Text *text : running) {
+    sequences.push_back(*text->sequence);
+    tokens.push_back(text->written.back());
+  }
+  Result<std::vector<std::vector<float>>> logits =
+      decoder.advance(sequences, tokens);
+  if (!logits.ok())
+    return logits.status();
+  stepped += int64_t(tokens.size());
+  ++runs;
+  std::vector<Text *> stepping = running;
+  for (size_t i = 0; i < stepping.size(); ++i)
+    if (Status status = append(*stepping[i], (*logits)[i]); !status.ok())
+      return status;
+  return {};
+}
+
+Status Writer::write() {
+  auto next = texts.begin();
+  while (next != texts.end() || !running.empty()) {
+    Status status;
+    if (next != texts.end() && int64_t(running.size()) < decoder.slots())
+      status = begin(*next++);
+    else
+      stepsMs += timed([&] { status = step(); });
+    if (!status.ok())
+      return status;
+  }
+  return {};
+}
+
+/// The texts that the flags ask for, none of which is written yet.
+static Result<std::vector<Text>> readTexts(const GenerateArguments &arguments) {
   SamplingOptions sampling = arguments.sampling;
   sampling.seed = arguments.common.seed;
   Result<Sampler> sampler = Sampler::create(sampling);
-  if (!sampler.ok())
-    return reporter.fail(sampler.status());
+  std::vector<Text> texts;
+  for (const std::string &argument : arguments.prompts) {
+    Result<std::vector<int64_t>> prompt = readPrompt(argument);
+    if (!prompt.ok())
+      return prompt.status();
+    if (!sampler.ok())
+      return sampler.status();
+    texts.push_back({std::move(*prompt), *sampler});
+  }
+  return texts;
+}
+
+static Json describe(const Text &text) {
+  return {{"prompt_tokens", text.prompt.size()},
+          {"tokens", text.written},
+          {"first_token_ms", text.firstMs}};
+}
+
+int tool::generateCommand(const GenerateArguments &arguments) {
+  Reporter reporter(arguments.common.json, arguments.common.quiet);
+  Result<std::vector<Text>> texts = readTexts(arguments);
+  if (!texts.ok())
+    return reporter.fail(texts.status());
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return reporter.fail(device.status());
 
-  int64_t needed = int64_t(prompt->size()) + arguments.tokens;
+  size_t longest = 0, promptTokens = 0;
+  for (const Text &text : *texts) {
+    longest = std::max(longest, text.prompt.size());
+    promptTokens += text.prompt.size();
+  }
+  int64_t needed = int64_t(longest) + arguments.tokens;
   std::optional<Result<Decoder>> decoder;
   double compileMs = timed(
       [&] { decoder = openDecoder(arguments, *device, needed, reporter); });
+  if (!decoder->ok() && arguments.cache > 0 && needed > arguments.cache)
+    return reporter.fail(
+        {Status(StatusCode::InvalidArgument, arguments.common.model,
+                "a prompt of " + std::to_string(longest) + " tokens and " +
+                    std::to_string(arguments.tokens) +
+                    " more need a cache for " + std::to_string(needed) +
+                    ", but --cache is " + std::to_string(arguments.cache)),
+         decoder->status()});
   if (!decoder->ok())
     return reporter.fail(decoder->status());
-  Result<Sequence> sequence = (*decoder)->start();
-  if (!sequence.ok())
-    return reporter.fail(sequence.status());
-  if (needed > (*decoder)->capacity())
-    return reporter.fail(Status(
-        StatusCode::InvalidArgument, arguments.common.model,
-        "a prompt of " + std::to_string(prompt->size()) + " tokens and " +
-            std::to_string(arguments.tokens) + " more need a cache for " +
-            std::to_string(needed) + ", but --cache is " +
-            std::to_string((*decoder)->capacity())));
-
-  std::vector<int64_t> written;
-  std::vector<int64_t> next = *prompt;
-  double promptMs = 0, stepsMs = 0;
-  while (int64_t(written.size()) < arguments.tokens) {
-    Status status;
-    double took = timed([&] {
-      Result<std::vector<float>> logits = sequence->feed(next);
-      Result<int64_t> token =
-          logits.ok() ? sampler->next(*logits) : logits.status();
-      if (token.ok())
-        next = {*token};
-      else
-        status = token.status();
-    });
-    if (!status.ok())
-      return reporter.fail(status);
-    (written.empty() ? promptMs : stepsMs) += took;
-    written.push_back(next.front());
-    if (next.front() == arguments.end)
-      break;
-  }
+  Writer writer(**decoder, arguments, std::move(*texts));
+  if (Status status = writer.write(); !status.ok())
+    return reporter.fail(status);
 
   int64_t bytes = 0;
   for (const Launch &launch : (*decoder)->step().program().launches)
     bytes += launch.bytes;
-  size_t steps = written.size() - 1;
-  double perSecond = steps > 0 ? 1e3 * double(steps) / stepsMs : 0;
+  // Of a run, each of the sequences in it has a part.
+  if (writer.stepped > 0)
+    bytes = bytes * writer.runs / writer.stepped;
+  double perSecond =
+      writer.stepped > 0 ? 1e3 * double(writer.stepped) / writer.stepsMs : 0;
   Json document = {{"model", arguments.common.model},
                    {"policy", arguments.common.policy},
                    {"device", device->name()},
-                   {"prompt_tokens", prompt->size()},
-                   {"tokens", written},
-                   {"first_token_ms", promptMs},
-                   {"tokens_per_second", jsonNumber(perSecond)},
-                   {"bytes_per_token", bytes},
-                   {"compile_ms", compileMs}};
-  std::string line;
-  for (int64_t token : written)
-    line += (line.empty() ? "" : ",") + std::to_string(token);
-  reporter.line(line);
-  std::string speed = "prompt of " + std::to_string(prompt->size()) +
-                      " tokens: first token after " + shortNumber(promptMs) +
-                      " ms";
-  if (steps > 0)
+                   {"slots", arguments.slots}};
+  const std::vector<Text> &written = writer.results();
+  if (written.size() == 1)
+    document.update(describe(written.front()));
+  else
+    for (const Text &text : written)
+      document["sequences"].push_back(describe(text));
+  document["tokens_per_second"] = jsonNumber(perSecond);
+  document["bytes_per_token"] = bytes;
+  document["compile_ms"] = compileMs;
+  double promptMs = 0;
+  for (const Text &text : written) {
+    promptMs += text.firstMs;
+    std::string line;
+    for (int64_t token : text.written)
+      line += (line.empty() ? "" : ",") + std::to_string(token);
+    reporter.line(line);
+  }
+  std::string speed =
+      (written.size() == 1
+           ? std::string("prompt of ")
+           : std::to_string(written.size()) + " prompts of together ") +
+      std::to_string(promptTokens) + " tokens: first token after " +
+      shortNumber(promptMs / double(written.size())) + " ms";
+  if (writer.stepped > 0)
     speed += "; then " + shortNumber(perSecond) + " tokens/s, " +
              shortBytes(double(bytes)) + " each";
   // Ceilings are measured where the kernels run, which is the processor alone.
-  if (steps > 0 && device->architecture().empty() && device->needsCode()) {
+  if (writer.stepped > 0 && device->architecture().empty() &&
+      device->needsCode()) {
     Ceilings ceilings = measureCeilings(arguments.common.isa, /*ofBf16=*/false,
                                         device->threads());
     double ceiling = ceilings.bytesPerSecond.back().second;

@@ -13,18 +13,21 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace mpc::tool {
 
 struct GenerateArguments {
   CommonOptions common;
-  /// Numbers between commas, or a file of them.
-  std::string prompt;
+  /// Of each sequence numbers between commas, or a file of them.
+  std::vector<std::string> prompts;
   int64_t tokens = 64;
   SamplingOptions sampling;
   /// Rows of the cache; 0 for as many as this run needs.
   int64_t cache = 0;
   int64_t chunk = 64;
+  /// Sequences that are stepped together.
+  int64_t slots = 1;
   std::optional<int64_t> end;
 };
 

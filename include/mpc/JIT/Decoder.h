@@ -27,11 +27,19 @@ struct SequenceState;
 struct DecoderOptions {
   /// Policy and all else; `inputShapes` and `caches` are set by the decoder.
   CompileOptions compile = {};
-  /// Most tokens of a sequence. The cache has so many rows from the start.
+  /// Rows of a sequence's cache, all from the start. The most tokens that it
+  /// can have, unless it is endless.
   int64_t capacity = 512;
+  /// Sequences go on where their cache is full: new rows take the place of the
+  /// oldest ones. For models with a window, whose tokens do not see further
+  /// back than the cache reaches; open() refuses others.
+  bool endless = false;
   /// Most tokens that one run takes: prompts are fed in such pieces, the last
   /// one filled up.
   int64_t chunk = 64;
+  /// Most sequences that one run of Decoder::advance() takes. More than one
+  /// need a model whose batch is left open.
+  int64_t slots = 1;
 };
 
 /// One sequence: its tokens so far, as rows of keys and values. A handle;
@@ -42,7 +50,7 @@ public:
   /// Appends `tokens` and returns the logits behind the last of them, one per
   /// word of the vocabulary. InvalidArgument, and nothing is appended, where
   /// there are none, where one is outside the vocabulary, or where the sequence
-  /// would have more tokens than the decoder's capacity.
+  /// would have more tokens than the decoder's capacity and is not endless.
   Result<std::vector<float>> feed(std::span<const int64_t> tokens);
 
   /// Tokens so far.
@@ -59,8 +67,9 @@ private:
   std::shared_ptr<detail::SequenceState> state;
 };
 
-/// A decoder, compiled twice: for one token, and for a piece of a prompt. A
-/// handle; copies share the programs. May be used by several threads at once.
+/// A decoder, compiled twice: for one token of each of its slots, and for a
+/// piece of a prompt. A handle; copies share the programs. May be used by
+/// several threads at once.
 class Decoder {
 public:
   /// Compiles `model` (ONNX) for the engine's device. The model's inputs are
@@ -80,10 +89,23 @@ public:
   /// An empty sequence. Allocates its cache.
   Result<Sequence> start() const;
 
+  /// Appends `tokens[i]` to `sequences[i]`, all in one run, which reads the
+  /// weights once, and returns the logits behind each. Which sequences run
+  /// together is free: each gets, to the last bit, what it would alone, also by
+  /// feed(). InvalidArgument, and nothing is appended, where a sequence is
+  /// given twice or is another decoder's, where there are more than slots() of
+  /// them, and for what feed() refuses.
+  Result<std::vector<std::vector<float>>>
+  advance(std::span<const Sequence> sequences,
+          std::span<const int64_t> tokens) const;
+
   int64_t capacity() const;
+  /// Most sequences of an advance().
+  int64_t slots() const;
   /// Words of the vocabulary.
   int64_t vocabulary() const;
-  /// What computes one token, and a piece of `DecoderOptions::chunk` tokens.
+  /// What computes one token of each slot, and a piece of
+  /// `DecoderOptions::chunk` tokens.
   const Executable &step() const;
   const Executable &piece() const;
 

@@ -55,6 +55,14 @@ struct GrowingCache {
   /// the policy's, Policy::getCache() or, where no override says otherwise, the
   /// type that it computes in.
   std::optional<ElementType> element = {};
+  /// Whether each entry of the model's first dimension, the batch, has a buffer
+  /// of its own, so that sequences may come and go: entry `i` is the argument
+  /// and the result `nameAt(name, i)`.
+  bool apart = false;
+
+  static std::string nameAt(const std::string &name, int64_t entry) {
+    return name + "@" + std::to_string(entry);
+  }
 };
 
 /// Choices of one compile. An aggregate: set what matters, the rest has

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -81,10 +82,30 @@ TEST(DecoderSignatureTest, FindsInputsByName) {
   EXPECT_EQ(found->caches[1].axis, 2);
   EXPECT_EQ(found->caches[2].result, "present_1");
   EXPECT_EQ(found->caches[2].axis, 1);
-  auto shapes = found->shapes(3, 16);
-  EXPECT_EQ(shapes["attention_mask"], (std::vector<int64_t>{1, 19}));
+  auto shapes = found->shapes(5, 3, 16);
+  EXPECT_EQ(shapes["attention_mask"], (std::vector<int64_t>{5, 19}));
   EXPECT_EQ(shapes["past_key_values.0.key"],
-            (std::vector<int64_t>{1, 2, 16, 4}));
+            (std::vector<int64_t>{5, 2, 16, 4}));
+  EXPECT_FALSE(found->growing(1)[0].apart);
+  EXPECT_TRUE(found->growing(5)[0].apart);
+}
+
+TEST(DecoderSignatureTest, SlotsWantTheBatchOpen) {
+  std::vector<ModelInput> inputs = decoderInputs();
+  Result<DecoderSignature> found = DecoderSignature::find(inputs, "m.onnx");
+  EXPECT_NE(found->checkBatch("m.onnx").toString().find(
+                "input 'position_ids' of shape [1,-1] has a batch of 1"),
+            std::string::npos)
+      << found->checkBatch("m.onnx").toString();
+  inputs[2].shape[0] = -1;
+  EXPECT_TRUE(
+      DecoderSignature::find(inputs, "m.onnx")->checkBatch("m.onnx").ok());
+  inputs[4].shape[0] = 1;
+  EXPECT_NE(DecoderSignature::find(inputs, "m.onnx")
+                ->checkBatch("m.onnx")
+                .toString()
+                .find("input 'past_key_values.0.value'"),
+            std::string::npos);
 }
 
 TEST(DecoderSignatureTest, NamesWhatIsWrong) {
@@ -143,7 +164,12 @@ protected:
     options.compile.useCache = false;
     options.capacity = 48;
     options.chunk = 8;
+    draw(40);
+  }
+
+  void draw(size_t count) {
     std::mt19937 random(3);
+    tokens.resize(count);
     for (int64_t &token : tokens)
       token = random() % 61;
   }
@@ -175,6 +201,29 @@ protected:
     return {values.begin(), values.end()};
   }
 
+  /// Feeds a new sequence the tokens in pieces of these sizes, and compares the
+  /// logits behind each with whole().
+  void expectWhole(const Decoder &decoder, const std::vector<size_t> &pieces) {
+    std::vector<float> all = whole();
+    float largest = 0;
+    for (float value : all)
+      largest = std::max(largest, std::abs(value));
+    Sequence sequence = *decoder.start();
+    size_t fed = 0;
+    for (size_t count : pieces) {
+      Result<std::vector<float>> logits =
+          sequence.feed(std::span(tokens).subspan(fed, count));
+      ASSERT_TRUE(logits.ok()) << logits.status().toString();
+      fed += count;
+      // Sums of at most 48 products each, in another order.
+      for (size_t i = 0; i < 61; ++i)
+        ASSERT_NEAR((*logits)[i], all[(fed - 1) * 61 + i],
+                    64 * 0x1p-24f * largest)
+            << fed << ' ' << i;
+    }
+    EXPECT_EQ(sequence.length(), int64_t(tokens.size()));
+  }
+
   /// One token behind eight rows.
   static CompileOptions stepOptions() {
     CompileOptions compile;
@@ -198,28 +247,58 @@ TEST_F(DecoderTest, FedInAnyPiecesItComputesWhatTheWholeDoes) {
   Result<Decoder> decoder = Decoder::open(engine, model, options);
   ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
   EXPECT_EQ(decoder->vocabulary(), 61);
-  std::vector<float> all = whole();
-  float largest = 0;
-  for (float value : all)
-    largest = std::max(largest, std::abs(value));
   for (const std::vector<size_t> &pieces :
-       {std::vector<size_t>(40, 1), {40}, {3, 8, 1, 9, 19}, {8, 16, 15, 1}}) {
-    Result<Sequence> sequence = decoder->start();
-    ASSERT_TRUE(sequence.ok());
-    size_t fed = 0;
-    for (size_t count : pieces) {
-      Result<std::vector<float>> logits =
-          sequence->feed(std::span(tokens).subspan(fed, count));
-      ASSERT_TRUE(logits.ok()) << logits.status().toString();
-      fed += count;
-      // Sums of at most 48 products each, in another order.
-      for (size_t i = 0; i < 61; ++i)
-        ASSERT_NEAR((*logits)[i], all[(fed - 1) * 61 + i],
-                    64 * 0x1p-24f * largest)
-            << fed << ' ' << i;
-    }
-    EXPECT_EQ(sequence->length(), 40);
-  }
+       {std::vector<size_t>(40, 1), {40}, {3, 8, 1, 9, 19}, {8, 16, 15, 1}})
+    expectWhole(*decoder, pieces);
+}
+
+TEST_F(DecoderTest, ManyTokensOneByOneAreWhatTheWholeIs) {
+  // Heads of queries share those of keys; tokens see 40.
+  draw(512);
+  options.capacity = 512;
+  Decoder decoder = *Decoder::open(engine, model, options);
+  expectWhole(decoder, std::vector<size_t>(512, 1));
+}
+
+TEST_F(DecoderTest, EndlessSequencesKeepTheirWindow) {
+  // The model's tokens see 39 others.
+  draw(300);
+  options.capacity = 39;
+  options.endless = true;
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  expectWhole(*decoder, std::vector<size_t>(300, 1));
+  expectWhole(*decoder, {37, 8, 1, 1, 153, 1, 1, 1, 64, 8, 25});
+  // Slots and forks go on as well.
+  options.slots = 2;
+  Decoder slots = *Decoder::open(engine, model, options);
+  std::vector<Sequence> both = {*slots.start()};
+  ASSERT_TRUE(both[0].feed(std::span(tokens).first(200)).ok());
+  both.push_back(*both[0].fork());
+  std::vector<std::vector<float>> logits =
+      *slots.advance(both, std::vector{tokens[200], tokens[201]});
+  EXPECT_NE(logits[0], logits[1]);
+  EXPECT_EQ(logits[0], *([&] {
+              Sequence alone = *slots.start();
+              EXPECT_TRUE(alone.feed(std::span(tokens).first(200)).ok());
+              return alone.feed(std::span(tokens).subspan(200, 1));
+            }()));
+}
+
+TEST_F(DecoderTest, OnlyWindowsThatTheCacheHoldsAreEndless) {
+  options.endless = true;
+  auto textFor = [&](int64_t capacity) {
+    options.capacity = capacity;
+    return Decoder::open(engine, model, options).status().toString();
+  };
+  EXPECT_NE(textFor(38).find("sees tokens further back than the 38 rows of the "
+                             "cache, so that no sequence can outgrow it; the "
+                             "model's window wants 39"),
+            std::string::npos)
+      << textFor(38);
+  // Whether what is looked at is a window's end is not seen here.
+  EXPECT_TRUE(textFor(16).ends_with("no sequence can outgrow it"))
+      << textFor(16);
 }
 
 TEST_F(DecoderTest, SequencesAreApartAndForkWhereTheyStand) {
@@ -253,6 +332,130 @@ TEST_F(DecoderTest, SequencesAreApartAndForkWhereTheyStand) {
   EXPECT_NE(*second.feed(std::span(tokens).subspan(20, 1)),
             *first.feed(std::span(tokens).subspan(21, 1)));
   EXPECT_EQ(first.length(), 11);
+}
+
+TEST_F(DecoderTest, SlotsGiveWhatEachSequenceGivesAlone) {
+  // Sequence `i` has a prompt of 1 + 2 i tokens from place `i` on.
+  auto promptOf = [&](size_t i) {
+    return std::span<const int64_t>(tokens).subspan(i, 1 + 2 * i);
+  };
+  auto stepOf = [&](size_t i, size_t step) {
+    return tokens[(3 * i + step) % tokens.size()];
+  };
+  constexpr size_t kSteps = 12;
+  using Logits = std::vector<std::vector<float>>;
+  auto runAlone = [&](const Decoder &decoder, size_t i) {
+    Logits result;
+    Sequence sequence = *decoder.start();
+    result.push_back(*sequence.feed(promptOf(i)));
+    for (size_t step = 0; step < kSteps; ++step) {
+      int64_t token = stepOf(i, step);
+      result.push_back(*sequence.feed({&token, 1}));
+    }
+    return result;
+  };
+  Decoder single = *Decoder::open(engine, model, options);
+  std::mt19937 random(5);
+  for (const auto &[policy, slots] :
+       std::initializer_list<std::pair<std::string, size_t>>{
+           {"float32", 2},
+           {"float32", 3},
+           {"float32", 8},
+           {"mixed_bfloat16", 8}}) {
+    SCOPED_TRACE(policy + " " + std::to_string(slots));
+    options.compile.policy = policy;
+    options.slots = int64_t(slots);
+    Result<Decoder> decoder = Decoder::open(engine, model, options);
+    ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+    EXPECT_EQ(decoder->slots(), int64_t(slots));
+    // More sequences than slots: they join where others have left, and some
+    // wait for a while, in any order.
+    size_t count = slots + 3, started = 0;
+    std::vector<Logits> found(count);
+    std::vector<std::pair<size_t, Sequence>> running;
+    while (started < count || !running.empty()) {
+      while (started < count && running.size() < slots && random() % 3) {
+        running.emplace_back(started, *decoder->start());
+        found[started].push_back(
+            *running.back().second.feed(promptOf(started)));
+        ++started;
+      }
+      if (running.empty())
+        continue;
+      std::shuffle(running.begin(), running.end(), random);
+      size_t together = 1 + random() % running.size();
+      std::vector<Sequence> sequences;
+      std::vector<int64_t> next;
+      for (size_t k = 0; k < together; ++k) {
+        auto &[i, sequence] = running[k];
+        sequences.push_back(sequence);
+        next.push_back(stepOf(i, found[i].size() - 1));
+      }
+      Result<Logits> logits = decoder->advance(sequences, next);
+      ASSERT_TRUE(logits.ok()) << logits.status().toString();
+      for (size_t k = 0; k < together; ++k)
+        found[running[k].first].push_back((*logits)[k]);
+      std::erase_if(running, [&](const auto &each) {
+        return found[each.first].size() > kSteps;
+      });
+    }
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(found[i], runAlone(*decoder, i)) << i;
+      if (policy != "float32")
+        continue;
+      // A program of one row adds up in another order.
+      Logits wanted = runAlone(single, i);
+      for (size_t step = 0; step <= kSteps; ++step) {
+        float largest = 0;
+        for (float value : wanted[step])
+          largest = std::max(largest, std::abs(value));
+        for (size_t word = 0; word < 61; ++word)
+          ASSERT_NEAR(found[i][step][word], wanted[step][word],
+                      64 * 0x1p-24f * largest)
+              << i << ' ' << step;
+      }
+    }
+  }
+}
+
+TEST_F(DecoderTest, RefusesSlotsThatDoNotFit) {
+  options.slots = 2;
+  Decoder decoder = *Decoder::open(engine, model, options);
+  std::vector<Sequence> both = {*decoder.start(), *decoder.start()};
+  std::vector<int64_t> next = {1, 2, 3};
+  auto textOf = [&](std::span<const Sequence> sequences, size_t count) {
+    return decoder.advance(sequences, std::span(next).first(count))
+        .status()
+        .text();
+  };
+  EXPECT_NE(textOf(both, 3).find("2 sequences are given 3 tokens"),
+            std::string::npos);
+  EXPECT_NE(textOf({}, 0).find("at least one"), std::string::npos);
+  std::vector<Sequence> three = {both[0], both[1], *decoder.start()};
+  EXPECT_NE(textOf(three, 3).find("3 sequences do not go into 2 slots"),
+            std::string::npos);
+  std::vector<Sequence> twice = {both[1], both[1]};
+  EXPECT_NE(textOf(twice, 2).find("place 1 is the one at place 0"),
+            std::string::npos);
+  Decoder other = *Decoder::open(engine, model, options);
+  std::vector<Sequence> strange = {both[0], *other.start()};
+  EXPECT_NE(textOf(strange, 2).find("place 1 is another decoder's"),
+            std::string::npos);
+  next[1] = 61;
+  EXPECT_NE(textOf(both, 2).find("token 61 at place 1"), std::string::npos);
+  next[1] = 2;
+  // A full cache holds all back, and goes on without the one that has it.
+  ASSERT_TRUE(both[1].feed(tokens).ok());
+  ASSERT_TRUE(both[1].feed(std::span(tokens).first(8)).ok());
+  EXPECT_NE(textOf(both, 2).find("the sequence at place 1 of 48 tokens takes "
+                                 "no 1 more: the cache has 48 rows"),
+            std::string::npos);
+  EXPECT_EQ(both[0].length(), 0);
+  EXPECT_TRUE(
+      decoder.advance(std::span(both).first(1), std::span(next).first(1)).ok());
+  EXPECT_EQ(both[0].length(), 1);
+  options.slots = 0;
+  EXPECT_FALSE(Decoder::open(engine, model, options).ok());
 }
 
 TEST_F(DecoderTest, RefusesWhatDoesNotFit) {

@@ -158,6 +158,11 @@ TEST_F(PassNumericsTest, AttentionKeepsItsValue) {
                    "mpc.attention", 6);
 }
 
+TEST_F(PassNumericsTest, SplitAttentionKeepsItsValue) {
+  expectSameValues("split-attention", &createSplitAttentionPass, 0,
+                   "mpc.attention", 7);
+}
+
 TEST_F(PassNumericsTest, FoldedBatchNormKeepsItsValue) {
   // Filter and bias are rounded once to f32.
   expectSameValues("fold-batch-norm", &createFoldBatchNormPass,
