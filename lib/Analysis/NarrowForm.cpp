@@ -19,6 +19,12 @@ using llvm::ArrayRef;
 // Grids
 //===----------------------------------------------------------------------===//
 
+/// The next integer, even of two, of a number below 2^51: without a call.
+static double roundEven(double value) {
+  constexpr double kNoFraction = 0x1.8p52;
+  return (value + kNoFraction) - kNoFraction;
+}
+
 /// The grid of `scale` where all of `values` lie on it, less than `levels`
 /// steps apart, zero among them.
 static std::optional<IntegerGrid> gridOf(ArrayRef<float> values, float scale,
@@ -26,7 +32,7 @@ static std::optional<IntegerGrid> gridOf(ArrayRef<float> values, float scale,
   IntegerGrid grid{scale, 0, 0};
   double inverse = 1 / double(scale);
   for (float value : values) {
-    double integer = std::nearbyint(double(value) * inverse);
+    double integer = roundEven(double(value) * inverse);
     if (!(std::abs(integer) < double(levels)) ||
         float(integer * double(scale)) != value)
       return std::nullopt;
@@ -129,8 +135,8 @@ static NarrowForm integersOf(const Panels &panels,
       for (int64_t column = 0; column < panels.columns; ++column) {
         int64_t place = (panel * groups + k / group) * panels.columns + column;
         int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
-        auto integer = int64_t(std::nearbyint(
-            double(panels.at(panel, k, column)) / double(grids[place].scale)));
+        auto integer = int64_t(roundEven(double(panels.at(panel, k, column)) /
+                                         double(grids[place].scale)));
         int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
         int64_t at =
             (line * panels.columns + column) * form.depth + k % form.depth;

@@ -22,6 +22,9 @@ namespace mpc {
 /// On constants that a policy rounded as weights: the form, as a string.
 inline constexpr llvm::StringLiteral kWeightsAttr = "mpc.weights";
 
+/// Significant bits of f32, bf16 and f16 numbers.
+inline constexpr int kFloat32Bits = 24, kBFloat16Bits = 8, kFloat16Bits = 11;
+
 /// What rounding integers of 8 or 4 bits stand for: scale * (integer - zero).
 struct WeightScale {
   float scale = 1;
@@ -30,15 +33,16 @@ struct WeightScale {
 
 /// The scale of `values`, which are finite and share it, for the integers of
 /// `format`: the one with the least squared error out of some that clip the
-/// values, or that which clips none. Its products with the integers are f32
-/// numbers.
+/// values, or that which clips none. Its products with the integers have no
+/// more than `bits` significant bits: they are numbers of the type that is
+/// multiplied.
 WeightScale chooseScale(llvm::ArrayRef<float> values,
-                        const WeightFormat &format);
+                        const WeightFormat &format, int bits = kFloat32Bits);
 
 /// Rounds `values`, which are finite and share a scale, to the nearest numbers
-/// that `format` holds.
+/// that `format` holds; `bits` as above.
 void roundWeights(llvm::MutableArrayRef<float> values,
-                  const WeightFormat &format);
+                  const WeightFormat &format, int bits = kFloat32Bits);
 
 } // namespace mpc
 

@@ -12,10 +12,13 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Numbers are 3 digits at least. The others of weights of 4 bits are 2, since
-/// the unit takes longer than their bytes: numbers down to 2^-14 of the largest
-/// of a segment are integers then, else down to 2^-21.
+/// Numbers are 3 digits at least, which all numbers of 16 bits down to 2^-14
+/// (bf16) or 2^-11 of the largest of a segment are. The others of f32 and
+/// weights of 4 bits are 2, since the unit takes longer than their bytes:
+/// numbers down to 2^-14 of the largest are integers then, else down to 2^-21.
 static int64_t fineDigits(DequantizeOp narrow) {
+  if (!getElementTypeOrSelf(narrow.getResult()).isF32())
+    return 0;
   return narrow.getNibbles() ? 2 : 3;
 }
 
@@ -23,14 +26,13 @@ static int64_t fineDigits(DequantizeOp narrow) {
 /// takes to come, across the pages that processors fetch ahead within.
 static constexpr int64_t kAhead = 4096;
 
-/// Positions of a segment: the most that divide a group, in whole vectors. The
-/// sums of digits of so many are integers that f32 has, and are joined seldom.
-static int64_t segmentOf(DequantizeOp narrow) {
-  constexpr int64_t kMost = 256, kVector = 16;
-  int64_t group = narrow.getGroup(), length = std::min(group, kMost);
-  length -= length % kVector;
-  while (group % length)
-    length -= kVector;
+/// The most positions that divide `extent`, in multiples of `unit`. The sums of
+/// digits of so many are integers that f32 has, and are joined seldom.
+static int64_t longestPart(int64_t extent, int64_t unit) {
+  constexpr int64_t kMost = 256;
+  int64_t length = std::max(std::min(extent, kMost) / unit * unit, unit);
+  while (extent % length)
+    length -= unit;
   return length;
 }
 
@@ -40,8 +42,8 @@ int64_t DigitProductEmitter::sumsOfRow(DequantizeOp narrow) {
 
 DigitProductEmitter::DigitProductEmitter(const ContractionKernel &kernel)
     : ContractionEmitter(kernel), shape(contraction.product),
-      narrow(contraction.narrow), length(segmentOf(narrow)),
-      segments(shape.depth / length),
+      narrow(contraction.narrow), length(longestPart(narrow.getGroup(), 16)),
+      span(longestPart(shape.depth, length)), segments(shape.depth / length),
       loaded(narrow.getDepth() * (narrow.getNibbles() ? 2 : 1)),
       digits{3, fineDigits(narrow)}, finer(digits[1] == 3 ? 0x1p22f : 0x1p15f),
       words(VectorType::get({lanes}, b.getI32Type())),
@@ -55,7 +57,7 @@ void DigitProductEmitter::prepare() {
   cyclesPerItem = cyclesOf(2.0 * shape.m * panels * columns * shape.depth);
   int64_t rows = split.largest();
   rowNumbers = area(rows * shape.depth, sumType);
-  for (int i : {0, 1}) {
+  for (int i : integers()) {
     rowDigits[i] = area(rows * shape.depth, b.getI32Type());
     offsets[i] = area(rows * segments * kWords, b.getI32Type());
   }
@@ -63,6 +65,8 @@ void DigitProductEmitter::prepare() {
   inexact = area(rows * segments, b.getI32Type());
   panel.memory = inPlace(contraction.stored(), contraction.panelType());
   prepareSums(rows * columns, 1);
+  if (split.blocks == 1)
+    splitRows(BlockRows(math, split, math.constant(0)));
 }
 
 void DigitProductEmitter::emitItem(Value item) {
@@ -71,10 +75,8 @@ void DigitProductEmitter::emitItem(Value item) {
   Range itemPanels = groupOf(position[0], panelsPerItem, panels);
   Range itemBlocks = groupOf(position[1], blocksPerItem, split.blocks);
   math.loop(itemBlocks.begin, itemBlocks.end, 1, [&](Value block) {
-    BlockRows rows(math, split, block);
-    math.loop(math.constant(0), rows.count(), 1, [&](Value local) {
-      splitRow(math.add(rows.first(), local), local);
-    });
+    if (split.blocks > 1)
+      splitRows(BlockRows(math, split, block));
     math.loop(itemPanels.begin, itemPanels.end, 1, [&](Value number) {
       withColumns(number,
                   [&](int64_t used) { storePanel(block, number, used); });
@@ -147,7 +149,7 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
   Values sums;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t v = 0; v < vectors; ++v)
-      for (int i : {0, 1})
+      for (int i : integers())
         for (int64_t d = 0; d < digits[i]; ++d) {
           Value place = math.add(segment, r * segments);
           Value sum = splat(memref::LoadOp::create(
@@ -182,15 +184,15 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
       });
 
   Values products;
-  Value perCoarse = number(1 / finer);
   for (int64_t i = 0; i < rows * vectors; ++i) {
     ValueRange own = ValueRange(sums).slice(i * all, all);
-    Value coarse = numberOf(own.take_front(digits[0])),
-          fine = numberOf(own.drop_front(digits[0]));
+    Value whole = numberOf(own.take_front(digits[0]));
+    if (digits[1])
+      whole = math::FmaOp::create(b, loc, numberOf(own.drop_front(digits[0])),
+                                  number(1 / finer), whole);
     Value step = splat(memref::LoadOp::create(
         b, loc, steps, math.add(segment, i / vectors * segments)));
-    products.push_back(arith::MulFOp::create(
-        b, loc, math::FmaOp::create(b, loc, fine, perCoarse, coarse), step));
+    products.push_back(arith::MulFOp::create(b, loc, whole, step));
   }
   return products;
 }

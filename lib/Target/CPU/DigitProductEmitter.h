@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to this folder. f32 rows times weights of 8 or 4 bits, whose widening
-// would take longer than memory does. The numbers of a segment of a row become
-// integers, multiples of one power of two, whose bytes, the digits, a unit for
-// bytes multiplies with the weights as they are. Sums over a segment are exact;
-// each goes into the f32 sum by one multiply-add.
+// Private to this folder. f32 or 16-bit rows times weights of 8 or 4 bits,
+// whose widening would take longer than memory does. The numbers of a segment
+// of a row become integers, multiples of one power of two, whose bytes, the
+// digits, a unit for bytes multiplies with the weights as they are. Sums over a
+// segment are exact; each goes into the f32 sum by one multiply-add.
 //
 // A segment whose numbers are no such integers, since they lie too far apart or
 // are none, is widened and multiplied in f32: what a product gives does not
@@ -41,12 +41,16 @@ private:
   // Rows (DigitRows.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// Fills the memory of row `local` of a block, which is `row` of all.
+  /// Fills the memory of a block's rows. Where that block is all, each worker
+  /// does it once.
+  void splitRows(const BlockRows &rows);
+  /// The same of row `local` of the block, which is `row` of all.
   void splitRow(mlir::Value row, mlir::Value local);
-  void splitSegment(mlir::Value local, mlir::Value segment);
-  /// The power of two that numbers from `first` of their memory on are
-  /// multiplied with to be at most 2^22, and its inverse.
-  std::pair<mlir::Value, mlir::Value> stepOf(mlir::Value first);
+  void splitSegment(mlir::Value local, mlir::Value segment, mlir::Value step,
+                    mlir::Value perStep);
+  /// The power of two that numbers of a magnitude of at most `largest`, lane by
+  /// lane and as bits, are divided by to be at most 2^22, and its inverse.
+  std::pair<mlir::Value, mlir::Value> stepOf(mlir::Value largest);
   /// The integer of lanes, rounded, as its bits and as a number.
   std::pair<mlir::Value, mlir::Value> rounded(mlir::Value values);
   /// The words of digits of integers.
@@ -89,11 +93,17 @@ private:
 
   const ProductShape &shape;
   DequantizeOp narrow;
-  /// Positions that share a step, how many such, and those that a load of a
-  /// panel's bytes has of each column.
-  int64_t length, segments, loaded;
-  /// Digits of the first and of the second integer of a number.
+  /// Positions of a segment, whose sums are joined, and of a span, which share
+  /// a step; how many segments, and positions that a load of a panel's bytes
+  /// has of each column.
+  int64_t length, span, segments, loaded;
+  /// Digits of the first and of the second integer of a number; numbers of 16
+  /// bits have no second one.
   int64_t digits[2];
+  llvm::ArrayRef<int> integers() const {
+    static constexpr int kBoth[] = {0, 1};
+    return llvm::ArrayRef(kBoth).take_front(digits[1] ? 2 : 1);
+  }
   /// How many times finer the second one is, a power of two.
   float finer;
   mlir::VectorType words, numbers;

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A number x of a segment whose largest has the exponent e is, as a multiple of
+// A number x of a span whose largest has the exponent e is, as a multiple of
 // the step 2^(e - 21), q + r: the integer next to it and what is left, at most
 // a half. r is in turn the next multiple of 2^-15 or 2^-22. All three are
-// exact in f32; where nothing is left of any number, its integers are it.
+// exact in f32; where nothing is left of any number, its integers are it. Of
+// numbers that had 16 bits nothing may be left behind q.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,29 +26,41 @@ static constexpr float kNoFraction = 0x1.8p23f;
 static constexpr int kBias = 127, kMostExponent = 254,
                      kLeastExponent = kLargestBits;
 
-void DigitProductEmitter::splitRow(Value row, Value local) {
-  SmallVector<Value> leading = math.delinearize(row, shape.rowShape);
-  Value begin = math.mul(local, shape.depth);
-  math.loop(math.constant(0), math.constant(shape.depth), lanes, [&](Value k) {
-    SmallVector<Value> at = leading;
-    at.push_back(k);
-    vector::StoreOp::create(b, loc, load(contraction.lhs(), at, lanes),
-                            rowNumbers, math.add(begin, k));
+void DigitProductEmitter::splitRows(const BlockRows &rows) {
+  math.loop(math.constant(0), rows.count(), 1, [&](Value local) {
+    splitRow(math.add(rows.first(), local), local);
   });
-  math.loop(math.constant(0), math.constant(segments), 1,
-            [&](Value segment) { splitSegment(local, segment); });
 }
 
-std::pair<Value, Value> DigitProductEmitter::stepOf(Value first) {
-  // Magnitudes are ordered as their bits are.
-  Value largest =
-      carry(length, lanes, word(0), [&](Value k, ValueRange before) {
-        Value values = vector::LoadOp::create(b, loc, numbers, rowNumbers,
-                                              math.add(first, k));
-        Value bits = arith::BitcastOp::create(b, loc, words, values);
-        bits = arith::AndIOp::create(b, loc, bits, word(0x7fffffff));
-        return Values{arith::MaxUIOp::create(b, loc, before.front(), bits)};
-      }).front();
+void DigitProductEmitter::splitRow(Value row, Value local) {
+  SmallVector<Value> at = math.delinearize(row, shape.rowShape);
+  at.push_back(Value());
+  Value begin = math.mul(local, shape.depth);
+  math.loop(
+      math.constant(0), math.constant(shape.depth / span), 1,
+      [&](Value number) {
+        Value first = math.mul(number, span);
+        // Magnitudes are ordered as their bits are.
+        Value largest =
+            carry(span, lanes, word(0), [&](Value k, ValueRange before) {
+              at.back() = math.add(first, k);
+              Value values = load(contraction.lhs(), at, lanes);
+              vector::StoreOp::create(b, loc, values, rowNumbers,
+                                      math.add(begin, at.back()));
+              Value bits = arith::BitcastOp::create(b, loc, words, values);
+              bits = arith::AndIOp::create(b, loc, bits, word(0x7fffffff));
+              return Values{
+                  arith::MaxUIOp::create(b, loc, before.front(), bits)};
+            }).front();
+        auto [step, perStep] = stepOf(largest);
+        Value segment = math.mul(number, span / length);
+        math.loop(
+            segment, math.add(segment, span / length), 1,
+            [&](Value each) { splitSegment(local, each, step, perStep); });
+      });
+}
+
+std::pair<Value, Value> DigitProductEmitter::stepOf(Value largest) {
   Value bits = vector::ReductionOp::create(b, loc, vector::CombiningKind::MAXUI,
                                            largest);
   auto integer = [&](int value) -> Value {
@@ -94,46 +107,56 @@ Value DigitProductEmitter::digitsOf(Value integers) {
   return vector::BitCastOp::create(b, loc, words, joined);
 }
 
-void DigitProductEmitter::splitSegment(Value local, Value segment) {
+void DigitProductEmitter::splitSegment(Value local, Value segment, Value step,
+                                       Value perStep) {
   Value place = math.add(math.mul(local, segments), segment);
   Value first =
       math.add(math.mul(local, shape.depth), math.mul(segment, length));
-  auto [step, perStep] = stepOf(first);
   memref::StoreOp::create(b, loc, step, steps, place);
   Value down = splat(step), up = splat(perStep);
 
-  Values sums = carry(
-      length, lanes, {word(0), word(0), word(0)},
-      [&](Value k, ValueRange before) {
-        Value at = math.add(first, k);
-        Value values = vector::LoadOp::create(b, loc, numbers, rowNumbers, at);
-        Value scaled = arith::MulFOp::create(b, loc, values, up);
-        auto [coarse, whole] = rounded(scaled);
-        Value rest = arith::SubFOp::create(b, loc, scaled, whole);
-        rest = arith::MulFOp::create(b, loc, rest, number(finer));
-        auto [fine, wholeRest] = rounded(rest);
-        // A product may have vanished; NaN differs from all.
-        Value isLost = arith::CmpFOp::create(
-            b, loc, arith::CmpFPredicate::UNE,
-            arith::MulFOp::create(b, loc, scaled, down), values);
-        Value isLeft = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
-                                             rest, wholeRest);
-        Value isOff = arith::OrIOp::create(b, loc, isLost, isLeft);
-        Values next = {arith::OrIOp::create(
-            b, loc, before[2], arith::ExtUIOp::create(b, loc, words, isOff))};
-        for (auto [i, integers] : llvm::enumerate(Values{coarse, fine})) {
-          Value split = digitsOf(integers);
-          vector::StoreOp::create(b, loc, split, rowDigits[i], at);
-          next.insert(next.begin() + i,
-                      addDotBytes(before[i], word(0x01010101), split));
-        }
-        return next;
-      });
-  memref::StoreOp::create(
-      b, loc,
-      vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, sums[2]),
-      inexact, place);
-  for (int i : {0, 1})
+  // The sums of each integer's digits, then whether a number is not they.
+  size_t count = integers().size();
+  Values begins(count, word(0));
+  auto flags = VectorType::get({lanes}, b.getI1Type());
+  begins.push_back(
+      arith::ConstantOp::create(b, loc, flags, b.getZeroAttr(flags)));
+  Values sums = carry(length, lanes, begins, [&](Value k, ValueRange before) {
+    Value at = math.add(first, k);
+    Value values = vector::LoadOp::create(b, loc, numbers, rowNumbers, at);
+    Value scaled = arith::MulFOp::create(b, loc, values, up);
+    auto [coarse, whole] = rounded(scaled);
+    Values parts = {coarse};
+    Value left = scaled, taken = whole;
+    if (count == 2) {
+      left = arith::SubFOp::create(b, loc, scaled, whole);
+      left = arith::MulFOp::create(b, loc, left, number(finer));
+      auto [fine, wholeRest] = rounded(left);
+      parts.push_back(fine);
+      taken = wholeRest;
+    }
+    // A product may have vanished; NaN differs from all.
+    Value isLost = arith::CmpFOp::create(
+        b, loc, arith::CmpFPredicate::UNE,
+        arith::MulFOp::create(b, loc, scaled, down), values);
+    Value isLeft =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, left, taken);
+    Value isOff = arith::OrIOp::create(b, loc, isLost, isLeft);
+    Values next;
+    for (auto [i, part] : llvm::enumerate(parts)) {
+      Value split = digitsOf(part);
+      vector::StoreOp::create(b, loc, split, rowDigits[i], at);
+      next.push_back(addDotBytes(before[i], word(0x01010101), split));
+    }
+    next.push_back(arith::OrIOp::create(b, loc, before.back(), isOff));
+    return next;
+  });
+  Value isOff = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
+                                            sums.back());
+  memref::StoreOp::create(b, loc,
+                          arith::ExtUIOp::create(b, loc, b.getI32Type(), isOff),
+                          inexact, place);
+  for (int i : integers())
     storeOffsets(sums[i], offsets[i], math.mul(place, kWords));
 }
 

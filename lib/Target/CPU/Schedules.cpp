@@ -160,9 +160,12 @@ void Cut::cutProduct() {
   blocksPerItem = divideCeil(allBlocks, divideCeil(allBlocks, mostBlocks));
   constexpr int64_t kWantedItems = 8;
   packsLeft |= collides && panelsPerItem >= fewestReaders;
-  // To split rows takes longer than to copy them.
+  // To split rows takes longer than to copy them, but of one block each worker
+  // does it once.
   int64_t fewestPanels =
-      packsLeft ? std::min<int64_t>(panels, c.splitsRows() ? 8 : 4) : 1;
+      packsLeft
+          ? std::min<int64_t>(panels, c.splitsRows() && allBlocks > 1 ? 8 : 4)
+          : 1;
   while (items() < kWantedItems && panelsPerItem / 2 >= fewestPanels)
     halve(panelsPerItem);
   while (items() < kWantedItems && blocksPerItem > (packsRight ? 8 : 1))

@@ -8,7 +8,7 @@ Usage: digit_rows.py make FOLDER ROWS
 make writes FOLDER/m.mlir, of ROWS rows, and FOLDER/NUMBER.npz for so many cases each. judge
 runs them by MPC with the flags, and holds the results to the bound of f32 sums of any order, |error| <= n u sum |x w|
 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), and infinities and NaN to
-those of such sums.
+those of such sums. With --policy mixed_bfloat16 or mixed_float16 rows are those that it rounds.
 """
 import pathlib
 import subprocess
@@ -62,6 +62,18 @@ def cases():
     yield row
 
 
+def as_policy(x):
+    """x as it is multiplied under the flags' policy."""
+    if "mixed_float16" in sys.argv:
+        with np.errstate(over="ignore"):
+            return np.float16(x)
+    if "mixed_bfloat16" not in sys.argv:
+        return x
+    bits = x.view(np.uint32)
+    rounded = bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000
+    return np.where(np.isfinite(x), rounded.view(np.float32), x)
+
+
 if sys.argv[1] == "make":
     rows = int(sys.argv[3])
     matrices = {name: weights(form) for name, form in FORMS.items()}
@@ -90,7 +102,7 @@ else:
     matrices = np.load(folder / "weights.npz")
     number = 0
     while (folder / f"{number}.npz").exists():
-        x = np.float64(np.load(folder / f"{number}.npz")["x"])
+        x = np.float64(as_policy(np.load(folder / f"{number}.npz")["x"]))
         subprocess.run([sys.argv[3], "run", folder / "m.mlir", "--quiet", "--input",
                         folder / f"{number}.npz", "--output", folder / "out.npz", *sys.argv[4:]],
                        check=True, stdout=subprocess.DEVNULL)

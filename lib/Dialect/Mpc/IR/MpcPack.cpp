@@ -59,10 +59,10 @@ static SmallVector<int64_t> panelsOf(RankedTensorType values, bool nibbles,
 
 void DequantizeOp::build(OpBuilder &builder, OperationState &state,
                          Value values, Value scale, Value zero, bool nibbles,
-                         int64_t commonZero, int64_t depth) {
+                         int64_t commonZero, int64_t depth, Type element) {
   auto stored = cast<RankedTensorType>(values.getType());
-  auto result = RankedTensorType::get(panelsOf(stored, nibbles, depth),
-                                      builder.getF32Type());
+  auto result =
+      RankedTensorType::get(panelsOf(stored, nibbles, depth), element);
   build(builder, state, result, values, scale, zero, nibbles, commonZero,
         depth);
 }
@@ -78,11 +78,14 @@ int64_t DequantizeOp::getGroup() {
 LogicalResult DequantizeOp::verify() {
   auto values = cast<RankedTensorType>(getValues().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
-  if (values.getRank() != 3 || result.getRank() != 3 ||
-      !result.getElementType().isF32())
-    return emitOpError() << "widens panels of rank 3 to f32, found " << values
-                         << " and " << result;
   int64_t depth = getDepth();
+  Type widened = result.getElementType();
+  if (values.getRank() != 3 || result.getRank() != 3 ||
+      !(widened.isF32() ||
+        (depth > 1 && (widened.isBF16() || widened.isF16())))) // C5
+    return emitOpError() << "widens panels of rank 3 to f32, or with a depth "
+                            "of 4 to 16 bits, found "
+                         << values << " and " << result;
   if ((depth != 1 && depth != 4) || (depth > 1 && !getScale())) // C4
     return emitOpError() << "has a depth of " << depth
                          << ", which is 1, or 4 of integers";

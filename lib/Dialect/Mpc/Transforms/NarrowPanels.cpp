@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stores packed f32 constants in the narrowest form that gives every number
-// back, and an mpc.dequantize before each reader. Legal because a form that
-// loses nothing is looked for (Analysis/NarrowForm); behind
-// mpc-pack-constants, which knows f32 alone.
+// Stores packed constants in the narrowest form that gives every number back,
+// and an mpc.dequantize before each reader. Legal because a form that loses
+// nothing is looked for (Analysis/NarrowForm); behind mpc-pack-constants, which
+// knows floats alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,18 +45,66 @@ struct StoredPanels {
 };
 
 /// The packed constant of `op`, where its product reads f32 numbers as they
-/// are; null elsewhere.
+/// are, or 16 bits; null elsewhere.
 mpc::ConstantOp packedConstant(ContractionOpInterface op) {
   PackedAttr packed = isa<MatmulOp>(op) ? cast<MatmulOp>(op).getPackedAttr()
                                         : cast<ConvOp>(op).getPackedAttr();
-  if (!packed || packed.getDepth() != 1 || packed.getInterleave() != 1 ||
-      op.getComputeMode() != ComputeMode::native ||
+  if (!packed || op.getComputeMode() != ComputeMode::native ||
       !op.getAccumulateType().isF32())
     return {};
   auto constant = op->getOperand(1).getDefiningOp<mpc::ConstantOp>();
-  return constant && getElementTypeOrSelf(constant.getType()).isF32()
-             ? constant
-             : mpc::ConstantOp();
+  if (!constant)
+    return {};
+  Type element = getElementTypeOrSelf(constant.getType());
+  bool isPlain = packed.getDepth() == 1 && packed.getInterleave() == 1;
+  bool isTaken = element.isF32() ? isPlain
+                                 : (element.isBF16() || element.isF16()) &&
+                                       packed.getDepth() <= 2;
+  return isTaken ? constant : mpc::ConstantOp();
+}
+
+/// Panels of f32 whose columns are in order, `[panel][position][column]`.
+struct PlainPanels {
+  std::vector<float> numbers;
+  int64_t count, depth, columns;
+};
+
+/// The panels of `depth` positions that `packed` describes; nullopt where the
+/// data cannot be read.
+std::optional<PlainPanels> plainPanels(mpc::ConstantOp constant,
+                                       PackedAttr packed, int64_t depth) {
+  auto type = cast<RankedTensorType>(constant.getType());
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+  if (failed(bytes) || type.getRank() != 3)
+    return std::nullopt;
+  PlainPanels panels{{}, type.getDimSize(0), depth, packed.getColumns()};
+  Type element = type.getElementType();
+  if (element.isF32()) {
+    ArrayRef<float> numbers = bytes->as<float>();
+    panels.numbers.assign(numbers.begin(), numbers.end());
+    return panels;
+  }
+  // Neighbours in a step are positions of a column, or columns that stand half
+  // a panel apart.
+  int64_t together = packed.getDepth(), apart = packed.getInterleave();
+  int64_t columns = panels.columns, half = columns / apart;
+  ArrayRef<uint16_t> halves = bytes->as<uint16_t>();
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(element).getFloatSemantics();
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t k = 0; k < depth; ++k) {
+      int64_t line = panel * type.getDimSize(1) + k / together;
+      for (int64_t column = 0; column < columns; ++column) {
+        int64_t place = apart * (column % half) + column / half;
+        uint16_t bits =
+            halves[(line * columns + place) * together + k % together];
+        panels.numbers.push_back(
+            element.isBF16() ? llvm::bit_cast<float>(uint32_t(bits) << 16)
+                             : llvm::APFloat(semantics, llvm::APInt(16, bits))
+                                   .convertToFloat());
+      }
+    }
+  return panels;
 }
 
 template <typename T> ArrayRef<char> bytesOf(const std::vector<T> &values) {
@@ -125,31 +173,48 @@ private:
     // for each row, while of many rows each takes little beside the widening.
     bool inSteps =
         product && !product.getTransposeLhs() && rowsOf(op) <= kMostSplitRows;
+    int64_t together = inSteps ? int8Depth : 1;
+    Type element = getElementTypeOrSelf(constant.getType());
+    // Of 16 bits the target has a unit; one for bytes is what beats it, and
+    // that only while few rows wait for memory.
+    if (!element.isF32() && together == 1)
+      return;
     auto [it, isNew] =
         known.try_emplace({constant.getOperation(), isProduct, inSteps});
     if (isNew)
-      it->second = store(constant, isProduct, inSteps ? int8Depth : 1);
+      it->second = store(constant, op, isProduct, together);
     if (!it->second)
       return;
     const StoredPanels &stored = *it->second;
     OpBuilder builder(op);
     Value numbers = DequantizeOp::create(
         builder, op.getLoc(), stored.values, stored.scale, stored.zero,
-        stored.areNibbles, stored.commonZero, stored.depth);
+        stored.areNibbles, stored.commonZero, stored.depth, element);
     op->setOperand(1, numbers);
+    if (product)
+      product.setPackedAttr(plainOf(product.getPackedAttr().getColumns()));
   }
 
-  std::optional<StoredPanels> store(mpc::ConstantOp constant, bool byGroups,
-                                    int64_t together) {
+  std::optional<StoredPanels> store(mpc::ConstantOp constant,
+                                    ContractionOpInterface reader,
+                                    bool byGroups, int64_t together) {
     auto type = cast<RankedTensorType>(constant.getType());
-    FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
-    if (failed(bytes) || type.getRank() != 3)
+    bool isWide = type.getElementType().isF32();
+    PackedAttr packed =
+        isWide ? plainOf(type.getShape().back())
+               : cast<MatmulOp>(reader.getOperation()).getPackedAttr();
+    int64_t positions =
+        isWide ? type.getShape()[1] : shapeOf(reader->getOperand(0)).back();
+    std::optional<PlainPanels> panels =
+        plainPanels(constant, packed, positions);
+    if (!panels)
       return std::nullopt;
-    int64_t count = type.getDimSize(0), depth = type.getDimSize(1),
-            columns = type.getDimSize(2);
+    int64_t count = panels->count, depth = panels->depth,
+            columns = panels->columns;
     std::optional<NarrowForm> form = findNarrowForm(
-        bytes->as<float>(), count, depth, columns, byGroups, together);
-    if (!form)
+        panels->numbers, count, depth, columns, byGroups, together);
+    // Of 16 bits only bytes are narrower.
+    if (!form || (!isWide && form->depth == 1))
       return std::nullopt;
     OpBuilder builder(constant);
     std::string name = resourceName(constant);
@@ -166,9 +231,9 @@ private:
     stored.areNibbles = form->kind == NarrowForm::Kind::Nibbles;
     stored.commonZero = form->commonZero;
     stored.depth = form->depth;
-    int64_t positions = form->depth * (stored.areNibbles ? 2 : 1);
+    int64_t ofByte = form->depth * (stored.areNibbles ? 2 : 1);
     stored.values =
-        make(depth / positions, form->depth * columns, elementOf(form->kind),
+        make(depth / ofByte, form->depth * columns, elementOf(form->kind),
              bytesOf(form->values), "narrow");
     if (form->isInteger()) {
       int64_t groups = depth / form->group;
@@ -185,6 +250,11 @@ private:
     ++numNarrowed;
     bytesSaved += saved;
     return stored;
+  }
+
+  PackedAttr plainOf(int64_t columns) {
+    return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
+                           /*depth=*/1);
   }
 
   Type byteType() {

@@ -18,6 +18,7 @@
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
+#include "mlir/IR/Threading.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <cmath>
@@ -67,22 +68,37 @@ WeightFormat formatFor(WeightFormat format, Operation *op,
   return format;
 }
 
+/// How a constant is stored, for factors of so many significant bits.
+struct StoredAs {
+  WeightFormat format;
+  int bits = kFloat32Bits;
+};
+
+/// Significant bits of a type that ops compute in.
+int significantBits(PolicyType type) {
+  return type == PolicyType::BFloat16  ? kBFloat16Bits
+         : type == PolicyType::Float16 ? kFloat16Bits
+                                       : kFloat32Bits;
+}
+
 /// Rounds `values`, which `columns` lie in.
-void roundColumns(MutableArrayRef<float> values, const ColumnsOf &columns,
-                  const WeightFormat &format) {
+void roundColumns(MLIRContext *context, MutableArrayRef<float> values,
+                  const ColumnsOf &columns, const StoredAs &stored) {
+  const WeightFormat &format = stored.format;
   int64_t group =
       format.type == WeightType::Int4 ? format.group : columns.length;
-  std::vector<float> together(group);
-  for (int64_t column = 0; column < columns.count; ++column)
+  parallelFor(context, 0, columns.count, [&](size_t column) {
+    std::vector<float> together(group);
     for (int64_t first = 0; first < columns.length; first += group) {
-      float *from =
-          values.data() + column * columns.stride + first * columns.step;
+      float *from = values.data() + int64_t(column) * columns.stride +
+                    first * columns.step;
       for (int64_t i = 0; i < group; ++i)
         together[i] = from[i * columns.step];
-      roundWeights(together, format);
+      roundWeights(together, format, stored.bits);
       for (int64_t i = 0; i < group; ++i)
         from[i * columns.step] = together[i];
     }
+  });
 }
 
 struct NarrowWeightsPass : mpc::impl::NarrowWeightsPassBase<NarrowWeightsPass> {
@@ -131,20 +147,26 @@ private:
   }
 
   /// How the constant of `op` is stored.
-  FailureOr<WeightFormat> formatOf(Operation *op) {
+  FailureOr<StoredAs> formatOf(Operation *op) {
     StringRef layer = layerPath(op);
     llvm::Expected<const Policy *> policy = chosen.policyOfLayer(layer);
     if (!policy)
       return op->emitError(llvm::toString(policy.takeError()));
-    llvm::Expected<const PolicyOverride *> override = chosen.findOverride(
-        cast<PrecisionOpInterface>(op).getPrecisionKind(), layer, opNames(op));
+    StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
+    llvm::Expected<const PolicyOverride *> override =
+        chosen.findOverride(kind, layer, opNames(op));
     if (!override)
       return op->emitError(llvm::toString(override.takeError()));
     // In float32 it means what the op reads as well.
     if (*override && ((*override)->type == PolicyType::Float32 ||
                       (*override)->type == PolicyType::Float64))
-      return WeightFormat();
-    return (*policy)->getWeights();
+      return StoredAs();
+    PolicyType type = (*policy)->classOf(kind) == PrecisionClass::Low
+                          ? (*policy)->getCompute()
+                          : PolicyType::Float32;
+    if (*override)
+      type = (*override)->type;
+    return StoredAs{(*policy)->getWeights(), significantBits(type)};
   }
 
   LogicalResult narrow(Operation *op) {
@@ -152,16 +174,17 @@ private:
     if (!constant || !getElementTypeOrSelf(constant.getType()).isF32())
       return success();
     std::optional<ColumnsOf> columns = columnsOf(op);
-    FailureOr<WeightFormat> wanted = formatOf(op);
+    FailureOr<StoredAs> wanted = formatOf(op);
     if (failed(wanted))
       return failure();
-    if (!columns || !wanted->isNarrow() || columns->length == 0)
+    if (!columns || !wanted->format.isNarrow() || columns->length == 0)
       return success();
-    WeightFormat format = formatFor(*wanted, op, *columns);
-    Value &rounded = known[{constant.getOperation(), columns->count,
-                            columns->step, format.describe()}];
+    StoredAs stored{formatFor(wanted->format, op, *columns), wanted->bits};
+    Value &rounded =
+        known[{constant.getOperation(), columns->count, columns->step,
+               stored.format.describe(), stored.bits}];
     if (!rounded)
-      rounded = round(constant, *columns, format);
+      rounded = round(constant, *columns, stored);
     if (rounded)
       op->setOperand(1, rounded);
     return success();
@@ -169,7 +192,8 @@ private:
 
   /// The rounded constant; null where it cannot be.
   Value round(mpc::ConstantOp constant, const ColumnsOf &columns,
-              const WeightFormat &format) {
+              const StoredAs &stored) {
+    const WeightFormat &format = stored.format;
     FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
     if (failed(bytes))
       return {};
@@ -177,7 +201,7 @@ private:
     if (!llvm::all_of(old, [](float value) { return std::isfinite(value); }))
       return {};
     std::vector<float> values(old.begin(), old.end());
-    roundColumns(values, columns, format);
+    roundColumns(&getContext(), values, columns, stored);
     RoundingLosses losses;
     for (auto [before, after] : llvm::zip_equal(old, values))
       losses.note(before, after);
@@ -207,7 +231,8 @@ private:
 
   Policy chosen;
   /// By the constant, what shares a scale in it, and the form.
-  std::map<std::tuple<Operation *, int64_t, int64_t, std::string>, Value> known;
+  std::map<std::tuple<Operation *, int64_t, int64_t, std::string, int>, Value>
+      known;
 };
 
 } // namespace

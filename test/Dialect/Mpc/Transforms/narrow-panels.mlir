@@ -1,6 +1,7 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-narrow-panels))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-narrow-panels,mpc-narrow-panels))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-narrow-panels{most-rows=8}))' | FileCheck %s --check-prefix=LARGE
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-narrow-panels{int8-depth=4}))' | FileCheck %s --check-prefix=BYTES
 
 // Small constants stay in caches.
 // LARGE-NOT: mpc.dequantize
@@ -55,4 +56,25 @@ func.func @stays(%x: tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>) {
   %0 = mpc.matmul %x, %w packed<columns = 2> : (tensor<1x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2xf32>
   %1 = mpc.matmul %x, %v compute(bf16x3) packed<columns = 2> : (tensor<1x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2xf32>
   return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
+}
+
+// Of 16 bits only what a unit for bytes multiplies is narrower, whether panels
+// have pairs of positions or of columns.
+// CHECK-LABEL: func.func @pairs
+// CHECK-NOT: mpc.dequantize
+// BYTES-LABEL: func.func @pairs
+// BYTES-DAG: %[[P:.+]] = mpc.constant dense<{{\[\[\[}}64, 81, 98, 115, 191, 174, 157, 140], [200, 217, 234, 251, 55, 38, 21, 4]]]> : tensor<1x2x8xui8>
+// BYTES-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}64, 81, 98, 115, 191, 174, 157, 140, 136, {{.*}}], [200, 217, 234, 251, 55, 38, 21, 4, 136, {{.*}}]]]> : tensor<1x2x16xui8>
+// BYTES: %[[V:.+]] = mpc.dequantize %[[P]] nibbles scale({{.*}} : tensor<1x1x2xbf16>) common_zero(8) depth(4) : tensor<1x2x8xui8> to tensor<1x16x2xbf16>
+// BYTES: mpc.matmul %{{.+}}, %[[V]] packed<columns = 2> : (tensor<1x16xbf16>
+// BYTES: %[[W:.+]] = mpc.dequantize %[[Q]] nibbles scale({{.*}} : tensor<1x1x4xbf16>) common_zero(8) depth(4) : tensor<1x2x16xui8> to tensor<1x16x4xf16>
+// BYTES: mpc.matmul %{{.+}}, %[[W]] packed<columns = 4> : (tensor<1x16xf16>
+// BYTES: mpc.matmul %{{.+}} packed<columns = 2, depth = 2> : (tensor<5x16xbf16>
+func.func @pairs(%x: tensor<1x16xbf16>, %y: tensor<1x16xf16>, %z: tensor<5x16xbf16>) -> (tensor<1x2xf32>, tensor<1x4xf32>, tensor<5x2xf32>) {
+  %v = mpc.constant dense<[[[-8.0, -7.0, 3.5, 3.0], [-6.0, -5.0, 2.5, 2.0], [-4.0, -3.0, 1.5, 1.0], [-2.0, -1.0, 0.5, 0.0], [0.0, 1.0, -0.5, -1.0], [2.0, 3.0, -1.5, -2.0], [4.0, 5.0, -2.5, -3.0], [6.0, 7.0, -3.5, -4.0]]]> : tensor<1x8x4xbf16>
+  %w = mpc.constant dense<[[[-8.0, 0.0, 3.5, 0.0], [-7.0, 0.0, 3.0, 0.0], [-6.0, 0.0, 2.5, 0.0], [-5.0, 0.0, 2.0, 0.0], [-4.0, 0.0, 1.5, 0.0], [-3.0, 0.0, 1.0, 0.0], [-2.0, 0.0, 0.5, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, 0.0, -0.5, 0.0], [1.0, 0.0, -1.0, 0.0], [2.0, 0.0, -1.5, 0.0], [3.0, 0.0, -2.0, 0.0], [4.0, 0.0, -2.5, 0.0], [5.0, 0.0, -3.0, 0.0], [6.0, 0.0, -3.5, 0.0], [7.0, 0.0, -4.0, 0.0]]]> : tensor<1x16x4xf16>
+  %0 = mpc.matmul %x, %v packed<columns = 2, depth = 2> : (tensor<1x16xbf16>, tensor<1x8x4xbf16>) -> tensor<1x2xf32>
+  %1 = mpc.matmul %y, %w packed<columns = 4, interleave = 2> : (tensor<1x16xf16>, tensor<1x16x4xf16>) -> tensor<1x4xf32>
+  %2 = mpc.matmul %z, %v packed<columns = 2, depth = 2> : (tensor<5x16xbf16>, tensor<1x8x4xbf16>) -> tensor<5x2xf32>
+  return %0, %1, %2 : tensor<1x2xf32>, tensor<1x4xf32>, tensor<5x2xf32>
 }

@@ -4,11 +4,14 @@
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=bf16.json}))' | FileCheck model.mlir --check-prefixes=CHECK,BF16
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=float32}))' | FileCheck model.mlir --check-prefix=FLOAT
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=int8.json set=name:first=float32}))' | FileCheck model.mlir --check-prefix=SET
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=mixed.json}))' | FileCheck model.mlir --check-prefix=MIXED
 // RUN: not mpc-opt trained.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=int8.json}))' 2>&1 | FileCheck trained.mlir
 // RUN: mpc-opt large.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=f16.json}))' 2>&1 | FileCheck large.mlir
 
 //--- int8.json
 {"name": "narrow", "extends": "float32", "weights": {"type": "int8", "clip": false}}
+//--- mixed.json
+{"name": "narrow", "extends": "mixed_bfloat16", "weights": {"type": "int8", "clip": false}}
 //--- int4.json
 {"name": "narrow", "extends": "float32", "weights": "int4"}
 //--- bf16.json
@@ -20,6 +23,10 @@
 // Each column has its scale: 1/127 and 2/127 with 16 significant bits. What the
 // other op reads of the constant stays as it is.
 // FLOAT-NOT: mpc.weights
+// Products with the integers are numbers of the type that is multiplied: of bf16
+// with a power of two, 1/64 and 1/32.
+// MIXED-LABEL: func.func @columns
+// MIXED: mpc.constant dense<{{\[\[}}9.375000e-02, 2.000000e+00], [1.000000e+00, 9.375000e-02]]> {{.*}}mpc.weights = "int8
 // SET-LABEL: func.func @columns
 // SET: mpc.constant dense<{{\[\[}}1.000000e-01, 2.000000e+00], [1.000000e+00, 1.000000e-01]]> : tensor<2x2xf32>
 // SET-NOT: mpc.weights = {{.*}} : tensor<2x2xf32>

@@ -33,10 +33,11 @@ def Mpc_PackOp : Mpc_InferredOp<"pack", "Opaque", "0"> {
 }
 
 def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegments]> {
-  let summary = "Widen panels of a narrow constant to f32";
+  let summary = "Widen panels of a narrow constant";
   let description = [{
     `result[p, k, c] = scale[p, k / G, c] * (values[p, k, c] - zero[p, k / G, c])` of
-    panels `[P, K, C]`, computed in f32. Without `scale` it is 1. `zero` is an
+    panels `[P, K, C]`, computed in f32 and rounded to the result's type. Without
+    `scale` it is 1. `zero` is an
     operand or one number for all. With `nibbles` byte `[p, i, c]` holds positions
     `2 * i`, in its low four bits, and `2 * i + 1`, both without a sign. With a
     `depth` D for units that multiply D positions at once, element
@@ -49,6 +50,7 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
       multiple of the depth, of nibbles of twice that.
     - (C3) there is one kind of zero point.
     - (C4) the depth is 1 or 4, and 1 of floats.
+    - (C5) the result is f32, or bf16 or f16 with a depth of 4.
   }];
   let arguments = (ins Mpc_Tensor:$values, Optional<Mpc_FloatTensor>:$scale,
                        Optional<Mpc_Tensor>:$zero, UnitAttr:$nibbles,
@@ -62,7 +64,8 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$values, "::mlir::Value":$scale,
                                  "::mlir::Value":$zero, "bool":$nibbles,
-                                 "int64_t":$common_zero, "int64_t":$depth)>];
+                                 "int64_t":$common_zero, "int64_t":$depth,
+                                 "::mlir::Type":$element)>];
   let hasVerifier = 1;
   let extraClassDeclaration = members # [{
     bool isPrecisionOperand(unsigned) { return false; }

@@ -130,14 +130,15 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
 }
 
 def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
-  let summary = "Store packed f32 constants in the narrowest form that holds them";
+  let summary = "Store packed constants in the narrowest form that holds them";
   let description = [{
     Packed f32 constants whose values are bf16 or f16 numbers, or products of a scale
     and integers of 8 or 4 bits, are stored as these; an `mpc.dequantize` for each
     reader gives the f32 numbers back, which the reader's kernel does in registers.
     Scales are for all positions of a column, or for groups of 128, 64, 32 or 16.
     With `int8-depth=4` four positions stand side by side where groups are multiples
-    of 16.
+    of 16 and up to four rows are multiplied; constants of bf16 and f16, in whatever
+    layout, that meet so few rows are then stored as integers too.
 
     ```mlir
     %0 = mpc.matmul %x, %p packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>

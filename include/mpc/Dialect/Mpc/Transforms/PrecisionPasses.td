@@ -132,8 +132,9 @@ def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
     these. int8 has one scale per column of the product or output channel, int4 one
     per group along the contracted extent; convs, and matmuls whose extent is no
     multiple of the group, have int8 instead. Scales have 16
-    significant bits with int8 and 8 with int4, so that f32 holds their products
-    with the integers.
+    significant bits with int8 and 8 with int4, or fewer where their products with the
+    integers are to be numbers of the 16-bit type that the policy multiplies: 4 and 8 of
+    f16, of bf16 1 and 5 (with zero points 4).
 
     Contract in: after Simplify, before types are assigned. Contract out: the same
     graph; changed constants carry `#mpc.narrowing`.
