@@ -158,6 +158,24 @@ def test_lstm(policy):
     compare(found, step(reference, (x.double(),)), bound(policy, 16))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_lstm_in_inference_is_one_op_for_each_direction(monkeypatch, bias):
+    made = []
+    compile_text = mpc.torch._function.compile
+    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
+    module = torch.nn.LSTM(4, 5, num_layers=2, batch_first=True, bidirectional=True, bias=bias)
+    states = torch.randn(4, 3, 5), torch.randn(4, 3, 5)
+    x = torch.randn(3, 6, 4)
+    with torch._dynamo.config.patch(allow_rnn=True), warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error", mpc.ModelWarning)
+        found = torch.compile(module, backend="mpc", fullgraph=True, options={"policy": "float32"})(x, states)
+    wanted = copy.deepcopy(module).double()(x.double(), double(states))
+    (text,) = made
+    assert text.count("mpc.lstm") == 4 and text.count("direction(reverse)") == 2
+    for f, w in zip(floats(found), floats(wanted)):
+        assert f.shape == w.shape and (f - w).norm() <= bound("float32", 24) * w.norm()
+
+
 def test_overrides_name_modules():
     module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)).requires_grad_(False)
     x, narrow = torch.randn(8, 64), {"policy": "mixed_bfloat16"}
