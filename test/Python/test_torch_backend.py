@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import mpc.torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
 import torch_modules  # noqa: E402
 from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
@@ -196,6 +197,35 @@ def test_dropout_draws_what_eager_mode_draws():
     wanted = module(x)
     torch.manual_seed(3)
     assert torch.equal(compiled(x), wanted)
+
+
+def test_draws_do_not_cut_a_graph(monkeypatch):
+    """They are drawn before it, in eager mode's order and memory formats."""
+    made = []
+    compile_text = mpc.torch._function.compile
+    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
+    module = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), torch.nn.Dropout2d(0.25), torch.nn.Dropout(0.3), torch.nn.ReLU(),
+                                 torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3))
+    module = module.to(memory_format=torch.channels_last)
+    x = torch.randn(3, 2, 6, 6).to(memory_format=torch.channels_last)
+    wanted = step(module, (x,))
+    module.zero_grad()
+    found = step(torch.compile(module, backend="mpc", options={"policy": "float32"}), (x,))
+    compare(found, double(wanted), bound("float32", 6))
+    assert len(made) == 2
+
+
+def test_draws_of_data_keep_their_place():
+    def function(x):
+        chances = torch.sigmoid(x)
+        return torch.bernoulli(chances) * 2 + F.dropout(x, 0.5) + torch.rand(8)
+
+    x = torch.randn(8)
+    compiled = torch.compile(function, backend="mpc", options={"policy": "float32"})
+    torch.manual_seed(5)
+    wanted = function(x)
+    torch.manual_seed(5)
+    assert torch.allclose(compiled(x), wanted)
 
 
 def test_what_mpc_lacks_runs_in_eager_mode_and_is_told():
