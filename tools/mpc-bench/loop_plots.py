@@ -6,7 +6,7 @@ import math
 COLOURS = ["#333333", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 WIDTH, LEFT, RIGHT, TOP = 720, 52, 12, 12
 # Steps of one point: losses of single batches hide the curves.
-POINT = 10
+POINT = 12
 
 
 def smooth(losses):
@@ -51,7 +51,7 @@ class Panel:
                           'fill="#ccc" fill-opacity="0.5"/>')
 
     def steps(self):
-        for i in range(0, self.points + 1, max(1, self.points // 6)):
+        for i in range(0, self.points + 1, max(1, self.points // 5)):
             self.parts.append(f'<text x="{self.x(i - 0.5)}" y="{self.top + self.height + 14}" '
                               f'text-anchor="middle">{i * POINT}</text>')
 
