@@ -6,7 +6,7 @@ import math
 COLOURS = ["#333333", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 WIDTH, LEFT, RIGHT, TOP = 720, 52, 12, 12
 # Steps of one point: losses of single batches hide the curves.
-POINT = 12
+POINT = 15
 
 
 def smooth(losses):
