@@ -2,7 +2,6 @@
 """`torch.compile(backend="mpc")`: results and gradients against eager mode in float64."""
 
 import copy
-import importlib.metadata
 import subprocess
 import sys
 import types
@@ -92,8 +91,15 @@ def test_example_of_the_page():
     assert abs(loss - wide) <= bound("mixed_bfloat16", 2) * wide and model.weight.grad.norm() > 0
 
 
-def test_framework_finds_the_backend_by_itself():
-    assert "mpc.torch:backend" in [e.value for e in importlib.metadata.entry_points(group="torch_dynamo_backends")]
+@pytest.mark.parametrize("imports", ["torch", "mpc.torch, torch",
+                                     "torch._dynamo; torch._dynamo.list_backends(); import mpc.torch"])
+def test_framework_finds_the_backend_by_itself(imports):
+    program = f"""import {imports}
+with torch.no_grad():
+    print(torch.compile(torch.abs, backend="mpc", options={{"policy": "float32"}})(-torch.ones(1)).item())
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "1.0\n"), done.stderr
 
 
 def test_inference_runs_as_one_function(monkeypatch):
