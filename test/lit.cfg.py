@@ -77,6 +77,11 @@ for feature, folder, name in (("python-package", "python", "package"), ("python-
         config.available_features.add(feature)
         if name != "jax":
             config.substitutions.append((f"%{name}_python", str(scripts / "python")))
+# An interpreter without a lock, for which the test builds the extension itself.
+free_threaded = pathlib.Path(config.mpc_source_dir, ".venv", "free-threaded", "bin", "python")
+if package and free_threaded.exists():
+    config.available_features.add("python-free-threaded")
+    config.substitutions.append(("%free_threaded_python", str(free_threaded)))
 # Python with the packages onnx and onnxruntime (tools/mpc-smith/onnx_graphs.py).
 onnx_smith = pathlib.Path(config.mpc_source_dir, ".venv", "onnx-smith", "bin", "python3")
 if onnx_smith.exists():

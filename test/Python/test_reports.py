@@ -2,12 +2,16 @@
 """explain() and check(): the program's documents, as tables and as HTML."""
 
 import json
+import shutil
 import xml.etree.ElementTree as ElementTree
 
 import mpc
 import numpy as np
 import pytest
 from conftest import INPUTS
+
+SVG = "{http://www.w3.org/2000/svg}"
+needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="no program dot, of Graphviz")
 
 
 def test_explain_tells_types_rules_and_kernels(cnn):
@@ -33,8 +37,64 @@ def test_a_notebook_gets_tables(cnn):
     assert len(tables["kernels"].findall("tbody/tr")) == len(report.kernels)
 
 
+def drawn(report):
+    """Texts of nodes, of boxes and of edges, from the drawing in a notebook's HTML."""
+    found = {"node": [], "cluster": [], "edge": []}
+    for part in ElementTree.fromstring(report._repr_html_()).iter(SVG + "g"):
+        if part.get("class") in found:
+            found[part.get("class")].append([text.text for text in part.iter(SVG + "text")])
+    return found
+
+
+@needs_dot
+def test_a_notebook_gets_the_graph(cnn):
+    path, images = cnn
+    report = mpc.compile(path, images, policy="mixed_bfloat16").explain()
+    found = drawn(report)
+    assert sorted(found["cluster"]) == sorted([kernel] for kernel in {op["kernel"] for op in report.ops} - {None})
+    assert ["node_softmax", "softmax f32"] in found["node"] and ["image"] in found["node"]
+    assert len(found["node"]) == len(report.ops) + 2 and len(found["edge"]) == len(report.edges)
+    # A value that is rounded on its way says so.
+    assert {"bf16", "to bf16"} == {word for text in found["edge"] for word in text} and [] in found["edge"]
+    colours = {op["compute"]: set() for op in report.ops}
+    for i, line in enumerate(report.dot().split("  o")[1:len(report.ops) + 1]):
+        colours[report.ops[int(line.split()[0])]["compute"]].add(line.split("fillcolor=")[1].split(",")[0])
+    assert all(len(of) == 1 for of in colours.values()) and len(set().union(*colours.values())) == len(colours)
+
+
+@needs_dot
+def test_a_layer_is_drawn_alone(cnn):
+    path, images = cnn
+    report = mpc.compile(path, images, policy="float32").explain()
+    names = [op["name"] for op in report.ops if op["layer"] == "0/conv2"]
+    text = report.svg(layer="0/conv2")
+    assert names and ElementTree.fromstring(text).tag == SVG + "svg"
+    assert all(name in text for name in names) and "node_softmax" not in text
+
+
+def test_edges_go_from_inputs_to_results(dense, factors):
+    report = mpc.compile(dense, *factors, policy="mixed_bfloat16").explain()
+    assert [(e["from"], e["to"], e["type"]) for e in report.edges] == [("x", 0, "bf16"), (0, "y", "f32")]
+
+
+def test_a_notebook_without_graphviz_is_told(cnn, monkeypatch):
+    path, images = cnn
+    report = mpc.compile(path, images, policy="float32").explain()
+    monkeypatch.setenv("PATH", "")
+    page = report._repr_html_()
+    assert "install it (apt install graphviz)" in page and ElementTree.fromstring(page).find(".//table") is not None
+    with pytest.raises(mpc.Unavailable, match="install it"):
+        report.svg()
+
+
+def test_large_graphs_are_not_laid_out(dense, factors, monkeypatch):
+    report = mpc.compile(dense, *factors, policy="float32").explain()
+    monkeypatch.setattr("mpc._drawing.MOST_OPS", 0)
+    assert "a graph of 1 ops is not drawn" in report._repr_html_()
+
+
 def test_html_is_escaped(dense, factors):
-    text = dense.replace("mpc.matmul %x, %w", "mpc.matmul %x, %w {mpc.layer = \"<b>&\"}")
+    text = dense.replace("mpc.matmul %x, %w", "mpc.matmul %x, %w {mpc.layer = \"<b>&\"}").replace("-> tensor<4x8xf32>\n  ret", "-> tensor<4x8xf32> loc(\"\\\"<b>&\")\n  ret")
     report = mpc.compile(text, *factors, policy="float32").explain()
     assert report.ops[0]["layer"] == "<b>&" and "&lt;b&gt;&amp;" in report._repr_html_()
     ElementTree.fromstring(report._repr_html_())

@@ -2,7 +2,6 @@
 """`torch.compile(backend="mpc")`: results and gradients against eager mode in float64."""
 
 import copy
-import importlib.metadata
 import subprocess
 import sys
 import types
@@ -14,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import mpc.torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
 import torch_modules  # noqa: E402
 from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
@@ -91,8 +91,15 @@ def test_example_of_the_page():
     assert abs(loss - wide) <= bound("mixed_bfloat16", 2) * wide and model.weight.grad.norm() > 0
 
 
-def test_framework_finds_the_backend_by_itself():
-    assert "mpc.torch:backend" in [e.value for e in importlib.metadata.entry_points(group="torch_dynamo_backends")]
+@pytest.mark.parametrize("imports", ["torch", "mpc.torch, torch",
+                                     "torch._dynamo; torch._dynamo.list_backends(); import mpc.torch"])
+def test_framework_finds_the_backend_by_itself(imports):
+    program = f"""import {imports}
+with torch.no_grad():
+    print(torch.compile(torch.abs, backend="mpc", options={{"policy": "float32"}})(-torch.ones(1)).item())
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "1.0\n"), done.stderr
 
 
 def test_inference_runs_as_one_function(monkeypatch):
@@ -158,6 +165,24 @@ def test_lstm(policy):
     compare(found, step(reference, (x.double(),)), bound(policy, 16))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_lstm_in_inference_is_one_op_for_each_direction(monkeypatch, bias):
+    made = []
+    compile_text = mpc.torch._function.compile
+    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
+    module = torch.nn.LSTM(4, 5, num_layers=2, batch_first=True, bidirectional=True, bias=bias)
+    states = torch.randn(4, 3, 5), torch.randn(4, 3, 5)
+    x = torch.randn(3, 6, 4)
+    with torch._dynamo.config.patch(allow_rnn=True), warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error", mpc.ModelWarning)
+        found = torch.compile(module, backend="mpc", fullgraph=True, options={"policy": "float32"})(x, states)
+    wanted = copy.deepcopy(module).double()(x.double(), double(states))
+    (text,) = made
+    assert text.count("mpc.lstm") == 4 and text.count("direction(reverse)") == 2
+    for f, w in zip(floats(found), floats(wanted)):
+        assert f.shape == w.shape and (f - w).norm() <= bound("float32", 24) * w.norm()
+
+
 def test_overrides_name_modules():
     module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)).requires_grad_(False)
     x, narrow = torch.randn(8, 64), {"policy": "mixed_bfloat16"}
@@ -178,6 +203,35 @@ def test_dropout_draws_what_eager_mode_draws():
     wanted = module(x)
     torch.manual_seed(3)
     assert torch.equal(compiled(x), wanted)
+
+
+def test_draws_do_not_cut_a_graph(monkeypatch):
+    """They are drawn before it, in eager mode's order and memory formats."""
+    made = []
+    compile_text = mpc.torch._function.compile
+    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
+    module = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), torch.nn.Dropout2d(0.25), torch.nn.Dropout(0.3), torch.nn.ReLU(),
+                                 torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3))
+    module = module.to(memory_format=torch.channels_last)
+    x = torch.randn(3, 2, 6, 6).to(memory_format=torch.channels_last)
+    wanted = step(module, (x,))
+    module.zero_grad()
+    found = step(torch.compile(module, backend="mpc", options={"policy": "float32"}), (x,))
+    compare(found, double(wanted), bound("float32", 6))
+    assert len(made) == 2
+
+
+def test_draws_of_data_keep_their_place():
+    def function(x):
+        chances = torch.sigmoid(x)
+        return torch.bernoulli(chances) * 2 + F.dropout(x, 0.5) + torch.rand(8)
+
+    x = torch.randn(8)
+    compiled = torch.compile(function, backend="mpc", options={"policy": "float32"})
+    torch.manual_seed(5)
+    wanted = function(x)
+    torch.manual_seed(5)
+    assert torch.allclose(compiled(x), wanted)
 
 
 def test_what_mpc_lacks_runs_in_eager_mode_and_is_told():

@@ -6,7 +6,7 @@ import math
 COLOURS = ["#333333", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 WIDTH, LEFT, RIGHT, TOP = 720, 52, 12, 12
 # Steps of one point: losses of single batches hide the curves.
-POINT = 10
+POINT = 15
 
 
 def smooth(losses):
@@ -39,9 +39,11 @@ class Panel:
         value = min(max(value, self.low), self.high)
         return round(self.top + self.height * (self.high - value) / (self.high - self.low), 1)
 
-    def curve(self, values, colour, width):
-        points = " ".join(f"{self.x(i)},{self.y(v)}" for i, v in enumerate(values))
-        self.parts.append(f'<polyline points="{points}" stroke="{colour}" stroke-width="{width}"/>')
+    def curve(self, values):
+        """A path from point to point in whole units, which are pixels of a page."""
+        points = [(round(self.x(i)), round(self.y(v))) for i, v in enumerate(values)]
+        moves = (f"{x - a} {y - b}" for (a, b), (x, y) in zip(points, points[1:]))
+        return f"M{points[0][0]} {points[0][1]}l" + " ".join(moves).replace(" -", "-")
 
     def band(self, size):
         top, bottom = self.y(size), self.y(-size)
@@ -49,7 +51,7 @@ class Panel:
                           'fill="#ccc" fill-opacity="0.5"/>')
 
     def steps(self):
-        for i in range(0, self.points + 1, max(1, self.points // 6)):
+        for i in range(0, self.points + 1, max(1, self.points // 5)):
             self.parts.append(f'<text x="{self.x(i - 0.5)}" y="{self.top + self.height + 14}" '
                               f'text-anchor="middle">{i * POINT}</text>')
 
@@ -69,23 +71,21 @@ def draw(curves, base, noise):
     lower = Panel(upper.top + 240 + 34, 130, -limit, limit, points, title)
     if not math.isnan(noise):
         lower.band(noise)
-    legend = []
+    legend, lines = [], []
     for i, (system, runs) in enumerate(smoothed.items()):
         colour = COLOURS[i % len(COLOURS)]
-        for run in runs:
-            upper.curve(run, colour, 1.2)
-        for run in apart.get(system, []):
-            lower.curve(run, colour, 0.8)
+        for panel, found, width in ((upper, runs, 1.2), (lower, apart.get(system, []), 0.8)):
+            lines += [f'<g stroke="{colour}" stroke-width="{width}">',
+                      *(f'<path d="{panel.curve(run)}"/>' for run in found), "</g>"] if found else []
         legend.append(f'<path d="M{WIDTH - 220} {TOP + 22 + 16 * i}h22" stroke="{colour}" stroke-width="3"/>'
                       f'<text x="{WIDTH - 192}" y="{TOP + 26 + 16 * i}">{html.escape(system)}</text>')
     lower.steps()
     height = lower.top + lower.height + 24
     parts = [part for panel in (lower, upper) for part in panel.parts]
-    lines = [part for part in parts if part.startswith("<poly")]
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
         'font-size="11">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        '<g fill="#222">', *(part for part in parts if part not in lines), *legend, "</g>",
+        '<g fill="#222">', *parts, *legend, "</g>",
         '<g fill="none" stroke-linejoin="round">', *lines, "</g>",
         "</svg>", ""])

@@ -86,6 +86,7 @@ static void addWarnings(const Json &lint, const Reporter &reporter,
 static void keepOnly(const std::string &name, Explanation &explanation) {
   std::erase_if(explanation.ops,
                 [&](const ExplainedOp &op) { return op.name != name; });
+  explanation.edges.clear();
 }
 
 int tool::explainCommand(const ExplainArguments &arguments) {

@@ -13,7 +13,9 @@
 
 #include "mpc/Analysis/OpTypes.h"
 #include "mpc/Analysis/WeightRounding.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mpc;
@@ -80,8 +82,52 @@ static void explainConstant(ConstantOp op, Explanation &explanation) {
        narrowing.getRmsError().getValueAsDouble()});
 }
 
+/// Appends what ops of `numbers` and results read of each other and of inputs.
+static void
+explainEdges(mlir::func::FuncOp function,
+             const llvm::DenseMap<mlir::Operation *, size_t> &numbers,
+             std::vector<ExplainedEdge> &edges) {
+  StepFunction step(function);
+  auto connect = [&](mlir::Value value, std::variant<size_t, std::string> to) {
+    auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+    while (mlir::Operation *op = value.getDefiningOp()) {
+      if (!isInsertedCast(op))
+        break;
+      value = mlir::cast<CastOp>(op).getInput();
+    }
+    std::variant<size_t, std::string> from;
+    if (mlir::Operation *op = value.getDefiningOp()) {
+      auto found = numbers.find(op);
+      if (found == numbers.end())
+        return;
+      from = found->second;
+    } else {
+      unsigned number = mlir::cast<mlir::BlockArgument>(value).getArgNumber();
+      RoleAttr role = step.argumentRole(number);
+      if (role && role.getKind() != RoleKind::input &&
+          role.getKind() != RoleKind::label)
+        return;
+      mlir::StringRef name = step.argumentName(number);
+      from = name.empty() ? "argument " + std::to_string(number) : name.str();
+    }
+    edges.push_back({std::move(from), std::move(to), typeName(type),
+                     type.getShape().vec()});
+  };
+  for (mlir::Operation &op : step.body().without_terminator())
+    if (auto found = numbers.find(&op); found != numbers.end())
+      for (mlir::Value operand : op.getOperands())
+        connect(operand, found->second);
+  for (mlir::OpOperand &result : step.terminator()->getOpOperands()) {
+    mlir::StringRef name = step.resultName(result.getOperandNumber());
+    connect(result.get(),
+            name.empty() ? "result " + std::to_string(result.getOperandNumber())
+                         : name.str());
+  }
+}
+
 void tool::explainPrecision(mlir::func::FuncOp function,
                             Explanation &explanation) {
+  llvm::DenseMap<mlir::Operation *, size_t> numbers;
   auto text = [](mlir::StringAttr attribute) {
     return attribute ? std::optional<std::string>(attribute.str())
                      : std::nullopt;
@@ -121,8 +167,10 @@ void tool::explainPrecision(mlir::func::FuncOp function,
       if (mlir::IntegerAttr cost = decision.getCost())
         explained.cost = cost.getInt();
     }
+    numbers.try_emplace(&op, explanation.ops.size());
     explanation.ops.push_back(std::move(explained));
   }
+  explainEdges(function, numbers, explanation.edges);
 }
 
 void tool::explainPadding(mlir::func::FuncOp function,

@@ -34,6 +34,16 @@ static Json toJson(const ExplainedOp &op) {
           {"kernel", valueOrNull(op.kernel)}};
 }
 
+static Json toJson(const ExplainedEdge &edge) {
+  auto end = [](const auto &end) {
+    return std::visit([](const auto &value) { return Json(value); }, end);
+  };
+  return {{"from", end(edge.from)},
+          {"to", end(edge.to)},
+          {"type", edge.type},
+          {"shape", edge.shape}};
+}
+
 static Json toJson(const ExplainedCast &cast) {
   return {{"of", cast.of},         {"from", cast.from},
           {"to", cast.to},         {"shape", cast.shape},
@@ -136,6 +146,7 @@ Json tool::explanationToJson(const Explanation &explanation) {
                    {"policy", explanation.policy},
                    {"target", explanation.target},
                    {"ops", toJson(explanation.ops)},
+                   {"edges", toJson(explanation.edges)},
                    {"casts", explanation.casts},
                    {"cast_bytes", explanation.castBytes},
                    {"cast_list", toJson(explanation.castList)},

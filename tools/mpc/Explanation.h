@@ -21,6 +21,7 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace mpc::tool {
@@ -39,6 +40,16 @@ struct ExplainedOp {
   /// Bytes that the decision saves each time the result passes memory.
   std::optional<int64_t> cost;
   std::optional<std::string> kernel;
+};
+
+/// One value on its way: from an op, or an input of the model, to an op that
+/// reads it, or to a result of the model. Weights are no edges.
+struct ExplainedEdge {
+  /// Numbers of ops; without one the name of the input or the result.
+  std::variant<size_t, std::string> from, to;
+  /// As it is read, behind casts.
+  std::string type;
+  std::vector<int64_t> shape;
 };
 
 /// One conversion that a kernel executes.
@@ -129,6 +140,7 @@ struct ExplainedWhy {
 struct Explanation {
   std::string model, policy, target;
   std::vector<ExplainedOp> ops;
+  std::vector<ExplainedEdge> edges;
   /// mpc.cast ops after the precision stage, and what they would move alone.
   int64_t casts = 0, castBytes = 0;
   std::vector<ExplainedCast> castList;
@@ -146,7 +158,7 @@ struct Explanation {
 /// Number of narrow constants in `function`.
 int64_t countNarrowConstants(mlir::func::FuncOp function);
 
-/// Collects ops, casts and rounded constants after the precision stage.
+/// Collects ops, edges, casts and rounded constants after the precision stage.
 void explainPrecision(mlir::func::FuncOp function, Explanation &explanation);
 
 /// Collects padded contractions; `function` is after the pad stage or later.

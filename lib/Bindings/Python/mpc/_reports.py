@@ -8,6 +8,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from . import _drawing
+from ._errors import Unavailable
+
 
 def _text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
@@ -61,11 +64,6 @@ class Report(Mapping[str, Any]):
         return f"<div><p>{html.escape(self._title())}</p>{tables}</div>"
 
 
-def _type(op: Mapping[str, Any]) -> str:
-    compute, accumulate = op["compute"] or "", op["accumulate"]
-    return f"{compute}+{accumulate}" if accumulate and accumulate != compute else compute
-
-
 class Explanation(Report):
     """In which type each op computes, and why: what `mpc explain --json` prints."""
 
@@ -83,11 +81,38 @@ class Explanation(Report):
     def warnings(self) -> list[dict[str, Any]]:
         return list(self["warnings"])
 
+    @property
+    def edges(self) -> list[dict[str, Any]]:
+        """What ops read of each other: `from`, `to` (numbers of `ops`, or names of inputs and
+        results), `type` as it is read, `shape`. Weights have none."""
+        return list(self["edges"])
+
+    def dot(self, layer: str | None = None) -> str:
+        """The graph in the language of Graphviz: ops coloured by the type in which they compute, a
+        box around those of a kernel. With `layer`, a regular expression, those of layers alone."""
+        return _drawing.dot(self, layer)
+
+    def svg(self, layer: str | None = None) -> str:
+        """The graph as Graphviz draws it. Raises `mpc.Unavailable` where its program `dot` is not on
+        the PATH."""
+        return _drawing.svg(self.dot(layer))
+
+    def _drawn(self) -> str:
+        if len(self.ops) > _drawing.MOST_OPS:
+            return html.escape(f"a graph of {len(self.ops)} ops is not drawn; .svg(layer=...) draws a layer")
+        try:
+            return f'<div style="overflow:auto;max-height:60em">{self.svg()}</div>'
+        except Unavailable as reason:
+            return html.escape(str(reason))
+
+    def _repr_html_(self) -> str:
+        return f"<div>{super()._repr_html_()}<div>{self._drawn()}</div></div>"
+
     def _title(self) -> str:
         return f"{self['model']}: policy {self['policy']}, target {self['target']}"
 
     def _tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
-        ops = [[op["name"], op["kind"], op["layer"] or "", _type(op), " ".join(op["storage"]), op["rule"] or "",
+        ops = [[op["name"], op["kind"], op["layer"] or "", _drawing.type_of(op), " ".join(op["storage"]), op["rule"] or "",
                 op["reason"] or "", op["kernel"] or ""] for op in self.ops]
         kernels = [[k["name"], k["kind"], str(k["bytes"]), str(k["flops"]), " ".join(k["ops"])] for k in self.kernels]
         warnings = [[w["code"], w["op"] or "", w["text"]] for w in self.warnings]

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.backends.registry import register_backend
+from torch._dynamo.backends.registry import list_backends, register_backend
 from torch._functorch.partitioners import default_partition
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
@@ -132,6 +132,71 @@ def _is_draw(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
+_EMPTY = {_aten.empty, _aten.empty_like, _aten.empty_permuted, _aten.empty_strided, _aten.new_empty}
+_Draw = Callable[[], torch.Tensor]
+
+
+def _draw_of(node: Node) -> tuple[_Draw, Any] | None:
+    """What draws a node's numbers and their fake tensor, where they depend on no data."""
+    if not node.all_input_nodes:
+        return functools.partial(node.target, *node.args, **node.kwargs), node.meta["val"]
+    if node.target is _aten.native_dropout.default and node.args[2]:
+        value, chance = node.meta["val"][1], 1 - node.args[1]
+    elif node.target is _aten.bernoulli.p and not node.kwargs and node.args[0].target.overloadpacket in _EMPTY:
+        value, chance = node.meta["val"], node.args[1]
+    else:
+        return None
+    size, stride = tuple(value.shape), tuple(value.stride())
+    if not all(isinstance(extent, int) for extent in (*size, *stride)) or 0 in size:
+        return None
+    return lambda: torch.empty_strided(size, stride, dtype=value.dtype).bernoulli_(chance), value
+
+
+def _drop(graph: torch.fx.Graph, node: Node, mask: Node) -> None:
+    """Puts PyTorch's arithmetic of a dropout that is given its mask in the place of the op."""
+    wanted, keep = node.meta["val"][0], 1 - node.args[1]
+
+    def emit(target: Any, *arguments: Any, **named: Any) -> Node:
+        made = graph.call_function(target, arguments, named)
+        with wanted.fake_mode:
+            made.meta = {**node.meta, "val": torch.empty_like(wanted)}
+        return made
+
+    with graph.inserting_before(node):
+        kept = emit(_aten.mul.Tensor, node.args[0], emit(_aten._to_copy.default, mask, dtype=wanted.dtype))
+        scaled = emit(_aten.mul.Scalar, kept, 1 / keep if keep else 0.0)
+    for part in list(node.users):
+        part.replace_all_uses_with((scaled, mask)[part.args[1]])
+        graph.erase_node(part)
+
+
+def _draw_first(module: GraphModule) -> list[_Draw]:
+    """Makes draws that depend on no data last arguments of the graph, which they would cut into
+    several functions; gives what draws these, in the order in which the generator is asked. None
+    where some draw depends on data, since the order would be another."""
+    graph = module.graph
+    nodes = [node for node in graph.nodes if node.op == "call_function" and _is_draw(node)]
+    draws = [_draw_of(node) for node in nodes]
+    if not all(draws):
+        return []
+    last = next((node for node in reversed(graph.nodes) if node.op == "placeholder"), None)
+    for i, (node, draw) in enumerate(zip(nodes, draws)):
+        with graph.inserting_after(last) if last else graph.inserting_before():
+            last = graph.placeholder(f"drawn_{i}")
+        last.meta["val"] = draw[1]
+        if node.target is _aten.native_dropout.default:
+            _drop(graph, node, last)
+        else:
+            node.replace_all_uses_with(last)
+        sources = node.all_input_nodes
+        graph.erase_node(node)
+        for source in sources:
+            if not source.users and source.op == "call_function":
+                graph.erase_node(source)
+    module.recompile()
+    return [draw for draw, _ in draws]
+
+
 class _Support(OperatorSupportBase):
     """Which nodes mpc lowers, and why it does not the others."""
 
@@ -176,6 +241,7 @@ def _warn(text: str) -> None:
 
 def _compile(module: GraphModule, inputs: Sequence[Any], compiler: Callable[[str], Callable[..., Any]]) -> Any:
     """A graph of AOTAutograd as a function of a list of arguments."""
+    draws = _draw_first(module)
     support = _Support(module.graph)
     hard = [node for node, reason in support.reasons.items() if not _is_plain(node)]
     if not hard:
@@ -194,7 +260,7 @@ def _compile(module: GraphModule, inputs: Sequence[Any], compiler: Callable[[str
             return list(module(*arguments))
 
     def boxed(arguments: list[Any]) -> list[Any]:
-        given = list(arguments)
+        given = [*arguments, *(draw() for draw in draws)]
         arguments.clear()
         return run(given)
 
@@ -228,7 +294,6 @@ class _Part(torch.nn.Module):
 # ===----------------------------------------------------------------------=== #
 
 
-@register_backend(name="mpc")
 def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, Any] | None = None,
             **_: Any) -> Callable[..., Any]:
     """The backend "mpc" of `torch.compile`.
@@ -249,3 +314,8 @@ def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, An
 
     return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, partition_fn=_partition,
                         decompositions=decompositions())(module, inputs)
+
+
+# Of an installed package PyTorch enters the name itself, once, where it is looked up.
+if "mpc" not in list_backends(exclude_tags=()):
+    register_backend(backend, name="mpc")

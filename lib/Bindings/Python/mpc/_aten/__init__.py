@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What PyTorch's ATen ops are in the mpc dialect: a table from ops to functions that write text."""
 
-from . import contractions, creation, elementwise, indexing, movement, norms, reductions, windows
+from . import contractions, creation, elementwise, indexing, movement, norms, recurrent, reductions, windows
 from .builder import ELEMENT, EMPTY, TABLE, Builder, Type, Unsupported, Value
 
 __all__ = ["ELEMENT", "EMPTY", "TABLE", "Builder", "Type", "Unsupported", "Value", "contractions", "creation",
-           "elementwise", "indexing", "movement", "norms", "reductions", "windows"]
+           "elementwise", "indexing", "movement", "norms", "recurrent", "reductions", "windows"]

@@ -90,24 +90,32 @@ def _form(query: Value, mask: Value | None, causal: bool, scale: float | None) -
     return ("mask({}) " if mask is not None else "") + f"scale({f64(factor)})" + (" causal" if causal else "")
 
 
-def _check(query: Value, key: Value, dropout: float, causal: bool) -> None:
+def _masks(b: Builder, query: Value, key: Value, mask: Value | None, dropout: float,
+           causal: bool) -> tuple[Value | None, bool]:
+    """The mask, and whether the op itself is causal beside it."""
     if dropout:
         raise Unsupported("dropout inside attention")
-    if causal and query.shape[-2] != key.shape[-2]:
-        # PyTorch lets the first query see the first key, mpc the last the last.
-        raise Unsupported("causal attention of unequal lengths")
+    if mask is not None and is_narrow(mask.element):
+        mask = b.cast(mask, "f32")
+    if not causal or query.shape[-2] == key.shape[-2]:
+        return mask, causal
+    # PyTorch lets the first query see the first key, mpc the last the last.
+    seen = _lower_triangle(b, (query.shape[-2], key.shape[-2]))
+    if mask is None:
+        return seen, False
+    hidden = b.scalar(False, "i1") if mask.element == "i1" else b.scalar(-math.inf, mask.element)
+    return b.select(seen, mask, hidden), False
 
 
-def _mask(b: Builder, mask: Value | None) -> list[Value]:
-    return [] if mask is None else [mask if mask.element == "i1" else b.cast(mask, "f32")
-                                    if is_narrow(mask.element) else mask]
+def _lower_triangle(b: Builder, shape: tuple[int, ...]) -> Value:
+    return b.compare("ge", b.iota(shape, 0), b.iota(shape, 1))
 
 
 @lowers("_scaled_dot_product_flash_attention_for_cpu")
 def attention(b: Builder, query: Value, key: Value, value: Value, dropout: float = 0.0, causal: bool = False, *,
               attn_mask: Value | None = None, scale: float | None = None) -> tuple[Value, Value | None]:
-    _check(query, key, dropout, causal)
-    masks = _mask(b, attn_mask)
+    attn_mask, causal = _masks(b, query, key, attn_mask, dropout, causal)
+    masks = [] if attn_mask is None else [attn_mask]
     result = b.emit("attention {}, {}, {} " + _form(query, attn_mask, causal, scale), [query, key, value, *masks],
                     [Type(query.shape[:-1] + value.shape[-1:], query.element)])[0]
     return result, _log_sum(b, query, key, causal, masks, scale) if b.used[1] else None
@@ -124,8 +132,7 @@ def _log_sum(b: Builder, query: Value, key: Value, causal: bool, masks: list[Val
     for mask in masks:
         scores = (b.select(mask, scores, lowest) if mask.element == "i1" else b.add(scores, b.cast(mask, wide)))
     if causal:
-        square = scores.shape[-2:]
-        scores = b.select(b.compare("ge", b.iota(square, 0), b.iota(square, 1)), scores, lowest)
+        scores = b.select(_lower_triangle(b, scores.shape[-2:]), scores, lowest)
     axis = scores.rank - 1
     most = b.reduce("reduce_max", scores, [axis], True)
     sums = b.reduce("reduce_sum", b.unary("exp", b.sub(scores, most)), [axis])
@@ -136,7 +143,7 @@ def _log_sum(b: Builder, query: Value, key: Value, causal: bool, masks: list[Val
 def attention_backward(b: Builder, gradient: Value, query: Value, key: Value, value: Value, result: Operand,
                        log_sum: Operand, dropout: float, causal: bool, *, attn_mask: Value | None = None,
                        scale: float | None = None) -> tuple[Value, ...]:
-    _check(query, key, dropout, causal)
-    masks = _mask(b, attn_mask)
+    attn_mask, causal = _masks(b, query, key, attn_mask, dropout, causal)
+    masks = [] if attn_mask is None else [attn_mask]
     return tuple(b.emit("attention_gradient {}, {}, {}, {} " + _form(query, attn_mask, causal, scale),
                         [query, key, value, gradient, *masks], [query.type, key.type, value.type]))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What `mpc explain` tells as a graph: ops in the colour of their type, a box around each kernel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from ._errors import Unavailable
+
+# Of a type: what fills an op that computes in it, and the line of a value.
+_COLOURS = {"f64": ("#d9d2e9", "#674ea7"), "f32": ("#cfe2f3", "#1f5fa8"), "tf32": ("#d0e0e3", "#1f5fa8"),
+            "f16": ("#fce5cd", "#c46200"), "bf16": ("#d9ead3", "#38761d"), "f8": ("#f4cccc", "#a61c00"),
+            "i": ("#eeeeee", "#666666")}
+# The layout of more takes longer than a notebook's reader waits.
+MOST_OPS = 400
+_SECONDS = 30
+
+
+def _colours(kind: str) -> tuple[str, str]:
+    return next((pair for begin, pair in _COLOURS.items() if kind.startswith(begin)), _COLOURS["i"])
+
+
+def _quoted(*lines: str) -> str:
+    """A string of DOT, which reads backslashes and entities in labels."""
+    marks = {"\\": "\\\\", '"': '\\"', "&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "}
+    return '"' + "\\n".join("".join(marks.get(c, c) for c in line) for line in lines) + '"'
+
+
+def _attributes(**values: str) -> str:
+    return "[" + ", ".join(f"{key}={value}" for key, value in values.items()) + "]"
+
+
+def type_of(op: Mapping[str, Any]) -> str:
+    """In what an op computes, and sums where that is another type."""
+    compute, accumulate = op["compute"] or "", op["accumulate"]
+    return f"{compute}+{accumulate}" if accumulate and accumulate != compute else compute
+
+
+def dot(document: Mapping[str, Any], layer: str | None = None) -> str:
+    """The graph in the language of Graphviz; of `layer`, a regular expression, only its ops and
+    what they read and give."""
+    ops, kernels = document["ops"], {}
+    chosen = {i for i, op in enumerate(ops) if layer is None or re.fullmatch(layer, op["layer"] or "")}
+    for i in sorted(chosen):
+        kernels.setdefault(ops[i]["kernel"], []).append(i)
+    lines = ["digraph mpc {", '  graph [fontname="sans-serif", fontsize=10, style=rounded, color="#999999", labeljust=l, ranksep=0.3];',
+             '  node [fontname="sans-serif", fontsize=10, shape=box, style="filled,rounded"];',
+             '  edge [fontname="sans-serif", fontsize=9];']
+
+    def node(i: int) -> str:
+        op = ops[i]
+        fill, line = _colours(op["compute"] or "")
+        told = ": ".join(filter(None, [op["rule"], op["reason"]]))
+        return f"o{i} " + _attributes(label=_quoted(op["name"], f"{op['kind']} {type_of(op)}"), tooltip=_quoted(told),
+                                      fillcolor=f'"{fill}"', color=f'"{line}"') + ";"
+
+    for number, (kernel, members) in enumerate(kernels.items()):
+        if kernel is None:
+            lines += [f"  {node(i)}" for i in members]
+        else:
+            lines += [f"  subgraph cluster{number} {{", f"    label={_quoted(kernel)};",
+                      *(f"    {node(i)}" for i in members), "  }"]
+    ends: dict[Any, str] = {}
+    drawn: dict[str, None] = {}
+    for edge in document["edges"]:
+        if not chosen & {edge["from"], edge["to"]}:
+            continue
+        named = []
+        for side in ("from", "to"):
+            end = edge[side]
+            if end in chosen:
+                named.append(f"o{end}")
+                continue
+            if (side, end) not in ends:
+                ends[side, end] = f"e{len(ends)}"
+                text = ops[end]["name"] if isinstance(end, int) else end
+                lines.append(f"  {ends[side, end]} " + _attributes(label=_quoted(text), shape="plaintext",
+                                                                  style='""') + ";")
+            named.append(ends[side, end])
+        source = ops[edge["from"]] if isinstance(edge["from"], int) else None
+        said = edge["type"] if source is None else "to " + edge["type"] if edge["type"] not in source["results"] else ""
+        shown = "x".join(map(str, edge["shape"]))
+        drawn[f"  {' -> '.join(named)} "
+              + _attributes(color=f'"{_colours(edge["type"])[1]}"', tooltip=_quoted(f"{shown} {edge['type']}"),
+                            **({"label": _quoted(said)} if said else {})) + ";"] = None
+    return "\n".join([*lines, *drawn, "}", ""])
+
+
+def svg(text: str) -> str:
+    """The drawing of a graph in Graphviz' language. Raises `mpc.Unavailable` without its program."""
+    program = shutil.which("dot")
+    if program is None:
+        raise Unavailable("the graph", "is drawn by Graphviz: install it (apt install graphviz), so that dot is found")
+    try:
+        done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, encoding="utf-8",
+                              timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise Unavailable("the graph", f"is not laid out within {_SECONDS} s; draw a layer of it") from None
+    if done.returncode:
+        raise Unavailable("the graph", f"is not drawn: dot says {done.stderr.strip()}")
+    return done.stdout[done.stdout.index("<svg"):]
