@@ -184,12 +184,11 @@ def speeds_of(options, systems, model, data, flags):
 
 
 def compare(options, gpt, data, flags):
-    has_torch = subprocess.run([sys.executable, "-c", "import torch, numpy"], stderr=subprocess.DEVNULL,
+    has_torch = not options.without_torch and subprocess.run([sys.executable, "-c", "import torch, numpy"], stderr=subprocess.DEVNULL,
                                check=False).returncode == 0
     systems = [s for s, (kind, _) in SYSTEMS.items() if kind == "mpc" or has_torch]
-    wanted = [s for s in systems if not options.systems or s in options.systems.split(",")]
-    if not has_torch:
-        print("this Python has no torch and numpy; torch.compile is left out", file=sys.stderr)
+    if not has_torch and not options.without_torch:
+        print("torch.compile is left out: this Python has no torch and numpy", file=sys.stderr)
     kept = options.out / "compare.json"
     state = json.loads(kept.read_text()) if kept.exists() else {}
     size = f"{options.steps} steps of {options.batch} x {options.tokens}"
@@ -197,7 +196,7 @@ def compare(options, gpt, data, flags):
     for seed in range(1, options.seeds + 1):
         model = options.out / f"compare-{seed}.onnx"
         gpt.write_trained(model, gpt.draw(seed), options.batch)
-        for system in wanted:
+        for system in systems:
             key = f"{system}, seed {seed}"
             if key not in runs:
                 losses, skipped = losses_of(options, system, seed, model, data, flags)
@@ -208,7 +207,7 @@ def compare(options, gpt, data, flags):
     if options.turns:
         model = options.out / "compare-1.onnx"
         gpt.write_trained(model, gpt.draw(1), options.batch)
-        speeds |= speeds_of(options, wanted, model, data, flags)
+        speeds |= speeds_of(options, systems, model, data, flags)
         kept.write_text(json.dumps(state))
     return report(systems, runs, speeds)
 
