@@ -134,14 +134,11 @@ class Graph:
             file.writelines(model.parts)
 
 
-def write_npy(path, values, code):
-    """Numbers in one dimension, in the type of Python's arrays, as a .npy file."""
-    values = array.array(code, values)
-    kind = {"f": "<f4", "H": "<u2", "i": "<i4", "q": "<i8"}[code]
-    header = repr({"descr": kind, "fortran_order": False, "shape": (len(values),)})
+def npy_bytes(code, shape, values):
+    """An .npy file's bytes; `code` is NumPy's name of the type, as "<f4"."""
+    header = repr({"descr": code, "fortran_order": False, "shape": tuple(shape)})
     header += " " * (-(len(header) + 11) % 64) + "\n"
-    pathlib.Path(path).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
-                                   values.tobytes())
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values.tobytes()
 
 
 # ===----------------------------------------------------------------------=== #

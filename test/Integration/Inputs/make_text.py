@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools"))
 from gpt import Gpt  # noqa: E402
-from onnx_file import write_npy  # noqa: E402
+from onnx_file import npy_bytes  # noqa: E402
 
 PATTERN = [1, 2, 3, 1, 2, 4, 5, 9, 1, 0]
 folder = pathlib.Path(sys.argv[1])
@@ -21,6 +21,6 @@ text = PATTERN * 40
 (folder / "text.bin").write_bytes(array.array("H", text).tobytes())
 (folder / "short.bin").write_bytes(array.array("H", text[:8]).tobytes())
 (folder / "large.bin").write_bytes(array.array("H", [*text[:20], 11]).tobytes() * 2)
-write_npy(folder / "text.npy", text, "i")
-write_npy(folder / "parts" / "train.npy", text, "H")
+(folder / "text.npy").write_bytes(npy_bytes("<i4", [len(text)], array.array("i", text)))
+(folder / "parts" / "train.npy").write_bytes(npy_bytes("<u2", [len(text)], array.array("H", text)))
 (folder / "parts" / "val.bin").write_bytes(array.array("H", text[:83]).tobytes())
