@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scores the trained MNIST CNN of test/Inputs on real test images under each policy.
+"""Scores the trained MNIST CNN of test/Inputs on real test images under each policy, then decodes
+with a GPT of 110 million drawn parameters whose weights are stored in each type.
 
-usage: quickstart.py [--mpc build/bin/mpc] [--batch 500]
+usage: quickstart.py [--mpc build/bin/mpc] [--batch 500] [--decoder LAYERS,WIDTH,VOCABULARY | none]
 Standard library only: the few .npy fields that it needs are read here.
 """
 import argparse
 import array
 import ast
 import json
+import math
 import pathlib
 import struct
 import subprocess
@@ -16,9 +18,15 @@ import sys
 import tempfile
 import zipfile
 
+from gpt import Gpt
+from onnx_file import Normal, npy_bytes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASE = ROOT / "test" / "Inputs" / "mnist-cnn"
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+# In what a decoder's weights are stored; what is narrow is widened as it is multiplied.
+WEIGHTS = ("float32", "bfloat16", "float16", "int8", "int4")
+CACHE, TOKENS = 512, 24
 
 
 def parse_npy(data):
@@ -32,12 +40,6 @@ def parse_npy(data):
     if header["fortran_order"]:
         raise ValueError("Fortran order")
     return header["descr"], header["shape"], data[start + size:]
-
-
-def write_npy(path, code, shape, values):
-    header = repr({"descr": code, "fortran_order": False, "shape": tuple(shape)})
-    header += " " * (-(len(header) + 11) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values.tobytes())
 
 
 def read_npz(path):
@@ -76,7 +78,8 @@ def score(mpc, policy, images, labels, batch, folder):
     hits = 0
     for first in range(0, len(labels), batch):
         part = images[first * 784:(first + batch) * 784]
-        write_npy(folder / "image.npy", "<f4", (len(part) // 784, 1, 28, 28), array.array("f", map(pixels.__getitem__, part)))
+        (folder / "image.npy").write_bytes(
+            npy_bytes("<f4", (len(part) // 784, 1, 28, 28), array.array("f", map(pixels.__getitem__, part))))
         run([mpc, "run", CASE / "model.onnx", "--policy", policy, "--batch", len(part) // 784, "--input",
              f"image={folder / 'image.npy'}", "--output", folder / "out.npz", "--json"])
         code, shape, raw = read_npz(folder / "out.npz")["probabilities"]
@@ -89,10 +92,52 @@ def score(mpc, policy, images, labels, batch, folder):
     return hits / len(labels)
 
 
+def write_decoder_inputs(path, gpt, past=7):
+    """A token behind a few that a cache holds."""
+    size = gpt.width // gpt.heads
+    normal = Normal(2)
+    arrays = {"input_ids": npy_bytes("<i8", (1, 1), array.array("q", [1])),
+              "attention_mask": npy_bytes("<i8", (1, past + 1), array.array("q", [1] * (past + 1))),
+              "position_ids": npy_bytes("<i8", (1, 1), array.array("q", [past]))}
+    for i in range(gpt.layers):
+        for kind in ("key", "value"):
+            arrays[f"past_key_values.{i}.{kind}"] = npy_bytes(
+                "<f4", (1, gpt.heads, past, size), normal.draw(gpt.heads * past * size, 1.0))
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in arrays.items():
+            archive.writestr(name + ".npy", data)
+    return ["--dim", "tokens=1", "--dim", f"past={past}", "--dim", f"total={past + 1}"]
+
+
+def decode(mpc, sizes, folder):
+    """The second table: one token after another on one core, from weights of each type."""
+    layers, width, vocabulary = sizes
+    gpt = Gpt(vocabulary, 2 * CACHE, layers, width // 64, width)
+    model, inputs = folder / "decoder.onnx", folder / "inputs.npz"
+    gpt.write_decoder(model, gpt.draw(1))
+    dims = write_decoder_inputs(inputs, gpt)
+    print(f"\ndecoder: {gpt.parameters():,} drawn parameters, cache of {CACHE} tokens, one core")
+    print(f"{'weights':10} {'tokens/s':>9} {'of f32':>7} {'MB/token':>9} {'error':>9}")
+    exact = rate = None
+    for kind in WEIGHTS:
+        policy = folder / f"{kind}.json"
+        policy.write_text(json.dumps({"name": f"weights-{kind}", "extends": "float32", "weights": kind}))
+        common = [model, "--policy", policy, "--threads", "1", "--json"]
+        found = run([mpc, "generate", *common, "--prompt-ids", "1,2,3", "--tokens", TOKENS, "--cache", CACHE])
+        run([mpc, "run", *common, *dims, "--input", inputs, "--output", folder / "out.npz"])
+        logits = array.array("f", read_npz(folder / "out.npz")["logits"][2])
+        exact, rate = exact or logits, rate or found["tokens_per_second"]
+        error = math.sqrt(sum((a - b) ** 2 for a, b in zip(logits, exact)) / sum(b * b for b in exact))
+        print(f"{kind:10} {found['tokens_per_second']:9.1f} {found['tokens_per_second'] / rate:7.2f} "
+              f"{found['bytes_per_token'] / 1e6:9.1f} {f'{error:.1e}' if error else '-':>9}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mpc", default=ROOT / "build" / "bin" / "mpc")
     parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--decoder", default="12,768,32768", metavar="LAYERS,WIDTH,VOCABULARY",
+                        help="of the second table (default: %(default)s, 110 M parameters), or none")
     args = parser.parse_args()
     meta = json.loads((CASE / "meta.json").read_text())
     testset = read_npz(CASE / "testset.npz")
@@ -120,6 +165,9 @@ def main():
     spread = [stated, *accuracies.values()]
     if max(spread) - min(spread) > 0.003:
         sys.exit("the accuracies differ by more than 0.3 percentage points")
+    if args.decoder != "none":
+        with tempfile.TemporaryDirectory() as name:
+            decode(args.mpc, map(int, args.decoder.split(",")), pathlib.Path(name))
     return 0
 
 

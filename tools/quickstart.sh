@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Installs what is missing, builds mpc and runs a trained network on 2,000 real
-# Fashion-MNIST test images under three precision policies.
+# Fashion-MNIST test images under three precision policies, and a decoder from
+# weights of five types.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/install-deps.sh

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -62,6 +63,22 @@ Status InputFile::read(void *out, size_t count) {
     count -= size_t(got);
   }
   return {};
+}
+
+Result<std::shared_ptr<const std::byte>> InputFile::map() const {
+  // A mapping has at least one byte.
+  if (bytes == 0)
+    return Status(StatusCode::InvalidArgument, path, "is empty");
+  void *start =
+      ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, /*offset=*/0);
+  if (start == MAP_FAILED)
+    return Status(StatusCode::ResourceExhausted, path,
+                  std::string("cannot be mapped: ") + strerror(errno));
+  return std::shared_ptr<const std::byte>(
+      static_cast<const std::byte *>(start),
+      [start, size = size_t(bytes)](const std::byte *) {
+        ::munmap(start, size);
+      });
 }
 
 Result<std::string> mpc::readWholeFile(const std::string &path) {

@@ -48,7 +48,7 @@ static Status checkFits(const std::string &what, const TensorType &have,
   return {};
 }
 
-/// Says which label is no class.
+/// Says which label is no class, counted in examples.
 static Status checkClasses(const Buffer &labels, int64_t classes,
                            int64_t ignored) {
   int64_t wrong = -1;
@@ -65,10 +65,37 @@ static Status checkClasses(const Buffer &labels, int64_t classes,
   });
   if (wrong < 0)
     return {};
+  wrong /= exampleSize(labels.type());
   return Status(StatusCode::InvalidArgument, "labels",
                 "example " + std::to_string(wrong) + " has the label " +
                     std::to_string(int64_t(value)) + ", but the model has " +
                     std::to_string(classes) + " classes, numbered from 0");
+}
+
+/// Says which token of a text is none of the model's. They are inputs as well
+/// as labels, so that none may be left to be ignored.
+static Status checkVocabulary(const Dataset &text, int64_t classes) {
+  int64_t wrong = -1, at = 0;
+  double value = 0;
+  auto look = [&](double token) {
+    if (wrong < 0 && (token < 0 || token >= double(classes))) {
+      wrong = at;
+      value = token;
+    }
+    ++at;
+  };
+  const Buffer &inputs = text.inputs().front().data;
+  // All but the first token are labels.
+  training::readElements(inputs, 0, size_t(elementBytes(inputs.type().element)),
+                         look);
+  training::readElements(text.labels(), 0, text.labels().size(), look);
+  if (wrong < 0)
+    return {};
+  return Status(StatusCode::InvalidArgument, text.name(),
+                "token " + std::to_string(wrong) + " is " +
+                    std::to_string(int64_t(value)) +
+                    ", but the model has a vocabulary of " +
+                    std::to_string(classes) + ", numbered from 0");
 }
 
 Result<Batcher> Batcher::create(const Dataset &data,
@@ -109,10 +136,13 @@ Result<Batcher> Batcher::create(const Dataset &data,
           checkFits("labels", data.labels().type(), "the loss", label);
       !status.ok())
     return status;
-  if (!isFloat(label.element) && classes > 0)
-    if (Status status = checkClasses(data.labels(), classes, ignored);
-        !status.ok())
+  if (!isFloat(label.element) && classes > 0) {
+    Status status = data.isText()
+                        ? checkVocabulary(data, classes)
+                        : checkClasses(data.labels(), classes, ignored);
+    if (!status.ok())
       return status;
+  }
   batcher.sources.push_back(data.labels());
   batcher.types.push_back(std::move(label));
   int64_t batch = batcher.batch();

@@ -8,6 +8,7 @@
 
 #include "Elements.h"
 #include "Idx.h"
+#include "Tokens.h"
 
 #include "mpc/Support/Npy.h"
 
@@ -48,6 +49,43 @@ Result<Dataset> Dataset::fromArrays(std::vector<NamedTensor> inputs,
   dataset.arrays = std::move(inputs);
   dataset.labelArray = std::move(labels);
   dataset.origin = "data set";
+  return dataset;
+}
+
+Result<Dataset> Dataset::fromTokens(Buffer tokens, int64_t length) {
+  auto bad = [](const std::string &text) {
+    return Status(StatusCode::InvalidArgument, "tokens", text);
+  };
+  if (!tokens || tokens.onDevice() || tokens.type().shape.size() != 1 ||
+      isFloat(tokens.type().element))
+    return bad("must be integers in one dimension, in host memory");
+  if (length < 1)
+    return bad("need the length of an example, but it is " +
+               std::to_string(length));
+  // Behind the last token of an example stands its last label.
+  int64_t size = tokens.type().shape.front(), count = (size - 1) / length;
+  if (count < 1)
+    return bad("are " + std::to_string(size) + ", but an example of " +
+               std::to_string(length) + " and the one behind it take " +
+               std::to_string(length + 1));
+  TensorType type{tokens.type().element, {count, length}};
+  auto from = [&](int64_t first) {
+    auto bytes = size_t(elementBytes(type.element));
+    std::span<const std::byte> all(
+        static_cast<const std::byte *>(std::as_const(tokens).data()),
+        tokens.size());
+    return Buffer::fromHost(
+        type,
+        all.subspan(size_t(first) * bytes, size_t(count * length) * bytes),
+        HostMemory::Borrow, [tokens] {});
+  };
+  Result<Buffer> inputs = from(0), labels = from(1);
+  if (!inputs.ok() || !labels.ok())
+    return inputs.ok() ? labels.status() : inputs.status();
+  Result<Dataset> dataset =
+      fromArrays({{"", std::move(*inputs)}}, std::move(*labels));
+  if (dataset.ok())
+    dataset->text = true;
   return dataset;
 }
 
@@ -100,6 +138,17 @@ static Result<Dataset> readArrays(const std::string &path,
   return Dataset::fromArrays({{"", std::move(x)}}, std::move(y));
 }
 
+static Result<Dataset> readTokens(const std::string &path, int64_t length) {
+  Result<Buffer> tokens = training::mapTokens(path);
+  if (!tokens.ok())
+    return tokens.status();
+  Result<Dataset> dataset = Dataset::fromTokens(std::move(*tokens), length);
+  if (!dataset.ok())
+    return Status(dataset.status().code(), path + ": tokens",
+                  dataset.status().text());
+  return dataset;
+}
+
 static Result<Dataset> readFolder(const std::string &path,
                                   const std::string &part) {
   std::string stem = part == "test" ? "t10k" : part;
@@ -119,22 +168,39 @@ static Result<Dataset> readFolder(const std::string &path,
   if (!fs::is_regular_file(file, ignored))
     return Status(StatusCode::NotFound, path,
                   "holds neither " + stem + "-images-idx3-ubyte and " + stem +
-                      "-labels-idx1-ubyte (plain or .gz) nor " + part + ".npz");
+                      "-labels-idx1-ubyte (plain or .gz) nor " + part +
+                      ".npz, " + part + ".npy or " + part + ".bin");
   Result<std::vector<NamedArray>> arrays = readNpz(file.string());
   if (!arrays.ok())
     return arrays.status();
   return fromNamed(std::move(*arrays), file.string());
 }
 
-Result<Dataset> Dataset::read(const std::string &path,
-                              const std::string &part) {
+bool Dataset::holdsTokens(const std::string &path) {
+  std::error_code ignored;
+  return !training::findTokens(path, "train").empty() &&
+         !fs::exists(fs::path(path) / "train.npz", ignored);
+}
+
+Result<Dataset> Dataset::read(const std::string &path, const std::string &part,
+                              int64_t length) {
   std::error_code error;
   fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
     return Status(StatusCode::NotFound, path,
-                  "there is no such folder or .npz file");
-  Result<Dataset> data = fs::is_directory(status) ? readFolder(path, part)
-                                                  : readArrays(path, part);
+                  "there is no such folder or file");
+  auto readPart = [&]() -> Result<Dataset> {
+    if (holdsTokens(path)) {
+      std::string file = training::findTokens(path, part);
+      if (file.empty())
+        return Status(StatusCode::NotFound, path,
+                      "holds no tokens for the part " + part);
+      return readTokens(file, length);
+    }
+    return fs::is_directory(status) ? readFolder(path, part)
+                                    : readArrays(path, part);
+  };
+  Result<Dataset> data = readPart();
   if (!data.ok()) {
     const Status &failure = data.status();
     bool placed = failure.where().rfind(path, 0) == 0;

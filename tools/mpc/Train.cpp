@@ -88,11 +88,20 @@ static Result<Normalization> makeNormalization(const std::string &text,
   return result;
 }
 
-/// Examples in a batch of the model, from the model alone.
-static Result<int64_t> batchOf(const CompileOptions &options,
-                               const std::string &model) {
-  if (options.batch)
-    return *options.batch;
+namespace {
+
+/// One batch of a model's first input that is no parameter.
+struct BatchShape {
+  std::string input;
+  std::vector<int64_t> extents;
+  bool integers = false;
+};
+
+} // namespace
+
+/// From the model alone, before anything is compiled.
+static Result<BatchShape> batchShapeOf(const CompileOptions &options,
+                                       const std::string &model) {
   CompileOptions plain = options;
   plain.onDiagnostic = nullptr;
   plain.dumpDir.clear();
@@ -112,10 +121,31 @@ static Result<int64_t> batchOf(const CompileOptions &options,
     auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(argument.getType());
     if ((!role || role.getKind() == RoleKind::input) && tensor &&
         tensor.getRank() > 0)
-      return tensor.getDimSize(0);
+      return BatchShape{step.argumentName(argument.getArgNumber()).str(),
+                        tensor.getShape().vec(),
+                        tensor.getElementType().isInteger()};
   }
   return Status(StatusCode::InvalidArgument, model,
                 "has no input with a batch dimension");
+}
+
+/// The tokens in an example of a text, which the model says.
+static Result<int64_t> textLength(const CompileOptions &options,
+                                  const std::string &model) {
+  Result<BatchShape> batch = batchShapeOf(options, model);
+  if (!batch.ok())
+    return batch.status();
+  if (!batch->integers || batch->extents.size() != 2) {
+    std::string shape;
+    for (int64_t extent : batch->extents)
+      shape += (shape.empty() ? "" : ",") + std::to_string(extent);
+    return Status(StatusCode::InvalidArgument, model,
+                  "input '" + batch->input + "' has batches of [" + shape +
+                      "]" + (batch->integers ? "" : " floats") +
+                      ", but tokens are for an input of integers [batch, "
+                      "tokens]");
+  }
+  return batch->extents[1];
 }
 
 /// Gives a schedule that ends with the training its end.
@@ -125,25 +155,27 @@ static Status completeSchedule(const TrainArguments &arguments,
   bool ends = schedule.kind == "cosine" || schedule.kind == "linear";
   if (!ends || schedule.steps > 0)
     return {};
-  Result<int64_t> batch = batchOf(options, arguments.common.model);
-  if (!batch.ok())
-    return batch.status();
+  int64_t batch = options.batch.value_or(0);
+  if (!options.batch) {
+    Result<BatchShape> shape = batchShapeOf(options, arguments.common.model);
+    if (!shape.ok())
+      return shape.status();
+    batch = shape->extents.front();
+  }
   schedule.steps =
-      data.size() / (*batch * options.training->accumulate) * arguments.epochs;
+      data.size() / (batch * options.training->accumulate) * arguments.epochs;
   if (arguments.steps)
     schedule.steps = std::min(schedule.steps, *arguments.steps);
   return {};
 }
 
-static Result<Trainer> makeTrainer(const TrainArguments &arguments,
-                                   const Dataset &data, Reporter &reporter,
-                                   const std::shared_ptr<Communicator> &group) {
-  Result<Device> device = makeDevice(arguments.common);
-  if (!device.ok())
-    return device.status();
-  const CommonOptions &common = arguments.common;
+/// All that the flags say of the compile but where a schedule ends, which the
+/// data say.
+static Result<CompileOptions> makeStepOptions(const TrainArguments &arguments,
+                                              const Device &device,
+                                              Reporter &reporter) {
   Result<CompileOptions> options =
-      makeCompileOptions(common, *device, reporter);
+      makeCompileOptions(arguments.common, device, reporter);
   if (!options.ok())
     return options.status();
   reportFastPath(*options, reporter);
@@ -157,16 +189,7 @@ static Result<Trainer> makeTrainer(const TrainArguments &arguments,
     return arrays.status();
   for (const NamedArray &array : *arrays)
     options->inputValues[array.name] = array.data;
-  if (Status status = completeSchedule(arguments, data, *options); !status.ok())
-    return status;
-  // Ranks share the batch that the model has.
-  if (group && group->size() > 1 && !options->batch) {
-    Result<int64_t> batch = batchOf(*options, common.model);
-    if (!batch.ok())
-      return batch.status();
-    options->batch = *batch;
-  }
-  return Trainer::create(*device, common.model, *options, common.seed, group);
+  return options;
 }
 
 //===----------------------------------------------------------------------===//
@@ -315,17 +338,42 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   if (!arguments.trace.empty() && arguments.step.accumulate > 1)
     return reporter.fail(Status(StatusCode::InvalidArgument, "--trace",
                                 "is of steps without --accumulate"));
-  Result<Dataset> data = Dataset::read(arguments.data, "train");
+  Result<Device> device = makeDevice(arguments.common);
+  if (!device.ok())
+    return reporter.fail(device.status());
+  Result<CompileOptions> compile =
+      makeStepOptions(arguments, *device, reporter);
+  if (!compile.ok())
+    return reporter.fail(compile.status());
+  int64_t length = 0;
+  if (Dataset::holdsTokens(arguments.data)) {
+    Result<int64_t> found = textLength(*compile, arguments.common.model);
+    if (!found.ok())
+      return reporter.fail(found.status());
+    length = *found;
+  }
+  Result<Dataset> data = Dataset::read(arguments.data, "train", length);
   if (!data.ok())
     return reporter.fail(data.status());
-  Result<Dataset> test = Dataset::read(arguments.data, "test");
+  Result<Dataset> test = Dataset::read(arguments.data, "test", length);
   if (!test.ok() && test.status().code() != StatusCode::NotFound)
     return reporter.fail(test.status());
   Result<Normalization> normalization =
       makeNormalization(arguments.normalize, *data);
   if (!normalization.ok())
     return reporter.fail(normalization.status());
-  Result<Trainer> trainer = makeTrainer(arguments, *data, reporter, group);
+  if (Status status = completeSchedule(arguments, *data, *compile);
+      !status.ok())
+    return reporter.fail(status);
+  // Ranks share the batch that the model has.
+  if (group && group->size() > 1 && !compile->batch) {
+    Result<int64_t> batch = batchOf(*compile, arguments.common.model);
+    if (!batch.ok())
+      return reporter.fail(batch.status());
+    compile->batch = *batch;
+  }
+  Result<Trainer> trainer = Trainer::create(
+      *device, arguments.common.model, *compile, arguments.common.seed, group);
   if (!trainer.ok())
     return failTraining(trainer.status(), reporter, group);
 

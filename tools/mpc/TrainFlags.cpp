@@ -320,8 +320,10 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
   command
       .add_option("--data", arguments.data,
                   "folder with idx files (plain or .gz) of MNIST's names, or "
-                  "with train.npz and test.npz; or FILE.npz with x_train, "
-                  "y_train, x_test, y_test")
+                  "with train.npz and test.npz; FILE.npz with x_train, "
+                  "y_train, x_test, y_test; or tokens: FILE.npy, FILE.bin "
+                  "(16 bits each), or a folder with train and test of these "
+                  "ends")
       ->required();
   command
       .add_option("--normalize", arguments.normalize,

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,10 @@ public:
   /// Reads the next `count` bytes; fails, saying that the file ends before its
   /// last element, where there are fewer.
   Status read(void *out, size_t count);
+  /// The bytes of the whole file, which come into memory as they are touched.
+  /// They outlive this object; whoever shortens the file meanwhile ends the
+  /// process at the next touch of what is gone.
+  Result<std::shared_ptr<const std::byte>> map() const;
 
 private:
   InputFile(std::string path, int descriptor, uint64_t bytes)

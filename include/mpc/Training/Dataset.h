@@ -43,14 +43,27 @@ public:
   static Result<Dataset> fromArrays(std::vector<NamedTensor> inputs,
                                     Buffer labels);
 
+  /// A text of tokens (integers in one dimension) as examples of `length`
+  /// tokens, one behind the other, whose labels are the tokens one further.
+  /// What fills no example is left out; nothing is copied.
+  static Result<Dataset> fromTokens(Buffer tokens, int64_t length);
+
   /// Reads a part ("train" or "test") of a data set from
   /// - a folder with idx files of the MNIST names (`train-images-idx3-ubyte`,
   ///   `t10k-labels-idx1-ubyte`, ...), each plain or with `.gz`;
   /// - a folder with `train.npz` and `test.npz`: an array `label` (or `labels`
   ///   or `y`), and the inputs by their names, or one of any name;
-  /// - one `.npz` with x_train, y_train, x_test and y_test.
+  /// - one `.npz` with x_train, y_train, x_test and y_test;
+  /// - files of tokens: one `.npy` (integers in one dimension) or `.bin`
+  ///   (unsigned 16-bit ones without a header), which has no test part, or a
+  ///   folder with `train` and `test` (or `val`) of these ends. They are mapped
+  ///   and must stay as they are; `length` tokens are an example.
   /// The files are untrusted. NotFound where the part is not there.
-  static Result<Dataset> read(const std::string &path, const std::string &part);
+  static Result<Dataset> read(const std::string &path, const std::string &part,
+                              int64_t length = 0);
+
+  /// Whether read() finds tokens at `path`, and needs the length of examples.
+  static bool holdsTokens(const std::string &path);
 
   /// Number of examples.
   int64_t size() const { return count; }
@@ -58,6 +71,8 @@ public:
   const Buffer &labels() const { return labelArray; }
   /// Where it came from, for messages.
   const std::string &name() const { return origin; }
+  /// Whether the examples are pieces of a text.
+  bool isText() const { return text; }
 
   /// The normalisation under which the inputs of integer type have values in
   /// [0, 1] (bytes), or mean 0 and deviation 1 over all examples.
@@ -69,6 +84,7 @@ private:
   std::vector<NamedTensor> arrays;
   Buffer labelArray;
   std::string origin;
+  bool text = false;
 };
 
 /// The order in which an epoch sees `count` examples: a permutation that is a
@@ -85,8 +101,9 @@ public:
   /// being the batch's; `label` likewise. An array fits an input where the
   /// elements of one example are as many; bytes and integers are converted to
   /// floats. Labels of integer type must lie in [0, classes) where `classes` is
-  /// positive, or be `ignored`. InvalidArgument, naming the array, the input
-  /// and both shapes or types, where something does not fit.
+  /// positive, or be `ignored`, which no token of a text can be.
+  /// InvalidArgument, naming the array, the input and both shapes or types,
+  /// where something does not fit.
   static Result<Batcher> create(const Dataset &data,
                                 std::vector<std::string> inputNames,
                                 std::vector<TensorType> inputTypes,

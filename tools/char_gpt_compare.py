@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The comparison of char-gpt: losses of three policies and of torch.compile from the same weights
+and in the same order of sequences, and their speeds, measured in turns.
+
+PyTorch runs in processes of this file's, which the comparison starts and talks to by lines.
+"""
+import itertools
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+import types
+
+# Of each: whose loop, and in which types.
+SYSTEMS = {
+    "mpc float32": ("mpc", "float32"),
+    "mpc mixed_bfloat16": ("mpc", "mixed_bfloat16"),
+    "mpc mixed_float16": ("mpc", "mixed_float16"),
+    "torch.compile float32": ("torch", "float32"),
+    "torch.compile autocast bfloat16": ("torch", "bfloat16"),
+}
+# The mean of so many losses at the end is what a run reached; one is told in so many steps.
+LAST, EVERY = 50, 5
+# Steps of a turn in which speeds are measured; the first interval is not counted.
+TURN = 20
+
+# ===----------------------------------------------------------------------=== #
+# PyTorch's loop
+# ===----------------------------------------------------------------------=== #
+
+
+def epoch_order(count, seed, epoch):
+    """mpc's order of examples (mpc/Training/Dataset.h)."""
+    import numpy as np
+
+    def mix(v):
+        v = (v ^ (v >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
+        v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
+        return v ^ (v >> np.uint64(31))
+    step = 0x9e3779b97f4a7c15
+    start = mix(np.array([(seed + epoch * step) % 2**64], np.uint64))
+    return np.argsort(mix(start + np.arange(count, dtype=np.uint64) * np.uint64(step)), kind="stable")
+
+
+def batches(path, tokens, batch, seed):
+    import numpy as np
+    text = np.fromfile(path, np.uint16).astype(np.int64)
+    count = (len(text) - 1) // tokens
+    for epoch in itertools.count():
+        order = epoch_order(count, seed, epoch)
+        for pick in order[:count // batch * batch].reshape(-1, batch):
+            yield tuple(np.stack([text[first:first + tokens] for first in pick * tokens + further])
+                        for further in (0, 1))
+
+
+def torch_loss(torch, options):
+    import torch.nn.functional as F
+
+    def normed(x, scale):
+        return F.layer_norm(x, scale.shape, scale, None, 1e-5)
+
+    def loss(weights, x, y):
+        h = F.embedding(x, weights["letter"]) + weights["place"]
+        b, t, width = h.shape
+        for i in range(options.layers):
+            w = {name: weights[f"blocks.{i}.{name}"] for name in ("norm1", "qkv", "out", "norm2", "up", "down")}
+            q, k, v = (part.view(b, t, options.heads, -1).transpose(1, 2)
+                       for part in (normed(h, w["norm1"]) @ w["qkv"]).split(width, dim=2))
+            a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            h = h + a.transpose(1, 2).reshape(b, t, width) @ w["out"]
+            h = h + F.gelu(normed(h, w["norm2"]) @ w["up"]) @ w["down"]
+        logits = normed(h, weights["norm"]) @ weights["letter"].t()
+        return F.cross_entropy(logits.flatten(0, 1), y.flatten())
+    return torch.compile(loss)
+
+
+def work(settings):
+    """Reads numbers of steps from stdin and answers each with losses and seconds of that many."""
+    import time
+
+    import torch
+    from onnx_file import read_weights
+    options = types.SimpleNamespace(**json.loads(settings))
+    torch.set_num_threads(options.threads)
+    weights = {name: torch.tensor(values).reshape(shape).requires_grad_()
+               for name, (shape, values) in read_weights(options.model).items() if shape}
+    loss = torch_loss(torch, options)
+    optimizer = torch.optim.AdamW(weights.values(), options.rate, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
+    data = batches(options.data, options.tokens, options.batch, options.seed)
+    done, warmup = 0, options.steps // 10
+    for line in sys.stdin:
+        losses, seconds = [], []
+        for _ in range(int(line)):
+            start = time.perf_counter()
+            part = min(1, max(0, (done - warmup) / (options.steps - warmup)))
+            rate = (done + 1) / warmup if done < warmup else 0.1 + 0.45 * (1 + math.cos(math.pi * part))
+            optimizer.param_groups[0]["lr"] = options.rate * rate
+            x, y = map(torch.from_numpy, next(data))
+            with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+                value = loss(weights, x, y)
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            done += 1
+            losses.append(value.item())
+            seconds.append(time.perf_counter() - start)
+        print(json.dumps({"losses": losses, "seconds": seconds}), flush=True)
+
+
+class Torch:
+    """A process with PyTorch's loop."""
+
+    def __init__(self, options, precision, seed, model, data):
+        settings = {name: getattr(options, name) for name in
+                    ("tokens", "batch", "layers", "heads", "rate", "steps", "threads")}
+        settings |= {"precision": precision, "seed": seed, "model": str(model), "data": str(data / "train.bin")}
+        self.process = subprocess.Popen([sys.executable, __file__, json.dumps(settings)], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def step(self, count):
+        print(count, file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"PyTorch's loop ended with {self.process.wait()}")
+        return json.loads(line)
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+# ===----------------------------------------------------------------------=== #
+# mpc's
+# ===----------------------------------------------------------------------=== #
+
+
+def mpc_lines(options, policy, seed, model, data, steps, flags):
+    """The lines of news of a training by mpc, without the last."""
+    command = [options.mpc, "train", model, "--data", data / "train.bin", "--policy", policy, *flags, "--steps", steps,
+               "--seed", seed, "--log-every", EVERY, "--json", "--quiet"]
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\nended with {done.returncode}")
+    return [line for line in map(json.loads, done.stdout.splitlines()) if "final" not in line]
+
+
+def losses_of(options, system, seed, model, data, flags):
+    """What each interval of a training lost on average."""
+    kind, precision = SYSTEMS[system]
+    if kind == "mpc":
+        lines = mpc_lines(options, precision, seed, model, data, options.steps, flags)
+        return [line["loss"] for line in lines], lines[-1]["skipped_steps"]
+    worker = Torch(options, precision, seed, model, data)
+    losses = [statistics.mean(worker.step(EVERY)["losses"]) for _ in range(options.steps // EVERY)]
+    worker.end()
+    return losses, 0
+
+
+def speeds_of(options, systems, model, data, flags):
+    """Sequences per second of each system: the median of what is counted in its turns."""
+    workers = {s: Torch(options, SYSTEMS[s][1], 1, model, data) for s in systems if SYSTEMS[s][0] == "torch"}
+    for worker in workers.values():
+        worker.step(3)  # compiles
+    found = {system: [] for system in systems}
+    for _ in range(options.turns):
+        for system in systems:
+            if system in workers:
+                times = workers[system].step(TURN)["seconds"][EVERY:]
+                found[system] += [EVERY * options.batch / sum(times[i:i + EVERY]) for i in range(0, len(times), EVERY)]
+            else:
+                lines = mpc_lines(options, SYSTEMS[system][1], 1, model, data, TURN, flags)
+                found[system] += [line["samples_per_second"] for line in lines[1:]]
+    for worker in workers.values():
+        worker.end()
+    return {system: statistics.median(values) for system, values in found.items()}
+
+
+# ===----------------------------------------------------------------------=== #
+# The table
+# ===----------------------------------------------------------------------=== #
+
+
+def compare(options, gpt, data, flags):
+    has_torch = not options.without_torch and subprocess.run([sys.executable, "-c", "import torch, numpy"], stderr=subprocess.DEVNULL,
+                               check=False).returncode == 0
+    systems = [s for s, (kind, _) in SYSTEMS.items() if kind == "mpc" or has_torch]
+    if not has_torch and not options.without_torch:
+        print("torch.compile is left out: this Python has no torch and numpy", file=sys.stderr)
+    kept = options.out / "compare.json"
+    state = json.loads(kept.read_text()) if kept.exists() else {}
+    size = f"{options.steps} steps of {options.batch} x {options.tokens}"
+    runs, speeds = state.setdefault(size, {}), state.setdefault("speeds", {})
+    for seed in range(1, options.seeds + 1):
+        model = options.out / f"compare-{seed}.onnx"
+        gpt.write_trained(model, gpt.draw(seed), options.batch)
+        for system in systems:
+            key = f"{system}, seed {seed}"
+            if key not in runs:
+                losses, skipped = losses_of(options, system, seed, model, data, flags)
+                runs[key] = {"system": system, "seed": seed, "loss": statistics.mean(losses[-LAST // EVERY:]),
+                             "skipped": skipped, "losses": losses}
+                kept.write_text(json.dumps(state))
+                print(f"{key}: {runs[key]['loss']:.4f}", file=sys.stderr, flush=True)
+    if options.turns:
+        model = options.out / "compare-1.onnx"
+        gpt.write_trained(model, gpt.draw(1), options.batch)
+        speeds |= speeds_of(options, systems, model, data, flags)
+        kept.write_text(json.dumps(state))
+    return report(systems, runs, speeds)
+
+
+def report(systems, runs, speeds):
+    """Prints the table; gives 4 where a mean loss is outside the noise."""
+    ends = {system: {run["seed"]: run["loss"] for run in runs.values() if run["system"] == system}
+            for system in systems}
+    base = systems[0]
+    noise = statistics.stdev(ends[base].values()) if len(ends[base]) > 1 else math.nan
+    print(f"| system | loss | spread | from {base} | samples/s |\n|---|--:|--:|--:|--:|")
+    apart = []
+    for system in systems:
+        values = list(ends[system].values())
+        spread = f"{statistics.stdev(values):.4f}" if len(values) > 1 else "-"
+        both = [ends[system][seed] - ends[base][seed] for seed in ends[system] if seed in ends[base]]
+        away = statistics.mean(both) if both and system != base else None
+        print(f"| {system} | {f'{statistics.mean(values):.4f}' if values else '-'} | {spread} | "
+              f"{'-' if away is None else f'{away:+.4f}'} | "
+              + (f"{speeds[system]:.1f} |" if system in speeds else "- |"))
+        if away is not None and abs(away) > noise:
+            apart.append(f"{system} is {away:+.4f} from {base}, whose seeds spread by {noise:.4f}")
+    judged = "no loss is outside the noise" if noise >= 0 else f"not judged: {base} has fewer than two seeds"
+    print("\n".join(["", *(apart or [judged])]))
+    return 4 if apart else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+    work(sys.argv[1])
