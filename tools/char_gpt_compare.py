@@ -184,8 +184,9 @@ def speeds_of(options, systems, model, data, flags):
 
 
 def compare(options, gpt, data, flags):
-    has_torch = not options.without_torch and subprocess.run([sys.executable, "-c", "import torch, numpy"], stderr=subprocess.DEVNULL,
-                               check=False).returncode == 0
+    probe = [sys.executable, "-c", "import torch, numpy"]
+    has_torch = not options.without_torch and \
+        subprocess.run(probe, stderr=subprocess.DEVNULL, check=False).returncode == 0
     systems = [s for s, (kind, _) in SYSTEMS.items() if kind == "mpc" or has_torch]
     if not has_torch and not options.without_torch:
         print("torch.compile is left out: this Python has no torch and numpy", file=sys.stderr)

@@ -367,10 +367,10 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     return reporter.fail(status);
   // Ranks share the batch that the model has.
   if (group && group->size() > 1 && !compile->batch) {
-    Result<int64_t> batch = batchOf(*compile, arguments.common.model);
-    if (!batch.ok())
-      return reporter.fail(batch.status());
-    compile->batch = *batch;
+    Result<BatchShape> shape = batchShapeOf(*compile, arguments.common.model);
+    if (!shape.ok())
+      return reporter.fail(shape.status());
+    compile->batch = shape->extents.front();
   }
   Result<Trainer> trainer = Trainer::create(
       *device, arguments.common.model, *compile, arguments.common.seed, group);
