@@ -5,8 +5,8 @@
 // Decoders that step several sequences at once keep a cache for each of them.
 // Projections want the batch, which reads weights once; attention reads caches,
 // and those would have to be copied next to each other.
-// Runs after mpc-recognize-attention and canonicalization, which takes away what
-// models put between.
+// Runs after mpc-recognize-attention and canonicalization, which takes away
+// what models put between.
 //
 //===----------------------------------------------------------------------===//
 
