@@ -9,6 +9,32 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
+  let summary = "Take kernels of several kernels apart";
+  let description = [{
+    Each fusion of a kernel (a function with `mpc.kernel_kind`) becomes a kernel of its
+    own. `mpc.part` names the kernel, and which of its arguments and results are the
+    part's.
+
+    ```mlir
+    func.func private @k(%x: ..., %y: ...) -> (..., ...) attributes {mpc.kernel_kind = ...} {
+      %0 = mpc.fusion kind(row) (%a = %x : ...) { ... }
+      %1 = mpc.fusion kind(contraction) (%a = %y : ...) { ... }
+      return %0, %1
+    }
+    // becomes
+    func.func private @k_part0(%x: ...) -> ... attributes {mpc.kernel_kind = ...,
+      mpc.part = {inputs = array<i64: 0>, kernel = "k", outputs = array<i64: 0>}} { ... }
+    func.func private @k_part1(%y: ...) ...
+    ```
+
+    Contract in: after mpc-plan. Contract out: no kernel has a fusion.
+    Numerics: none.
+    Left alone: all other kernels.
+    Executed example: test/Target/CUDA/part-kernels.mlir.
+  }];
+}
+
 def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
   let summary = "Choose how each kernel runs on a GPU";
   let description = [{
@@ -77,6 +103,24 @@ def LowerTeamsPass : Pass<"mpc-lower-teams", "::mlir::ModuleOp"> {
     "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
+  ];
+}
+
+def MergePartsPass : Pass<"mpc-merge-parts", "::mlir::ModuleOp"> {
+  let summary = "Make one GPU kernel of the parts of each";
+  let description = [{
+    `gpu.func`s whose `mpc.part` names one kernel become the branches of that kernel. The
+    grids of the parts stand one behind the other, a block has the threads and the shared
+    memory of the part that needs most of them.
+
+    Contract in: after mpc-lower-teams. Contract out: no part is left.
+    Numerics: none.
+    Left alone: all other kernels.
+    Executed example: test/Target/CUDA/merge-parts.mlir.
+  }];
+  let dependentDialects = [
+    "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
   ];
 }
 
