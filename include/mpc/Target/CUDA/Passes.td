@@ -9,6 +9,45 @@
 
 include "mlir/Pass/PassBase.td"
 
+def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
+  let summary = "Launch kernels together that do not wait for each other";
+  let description = [{
+    Fusions of which none reads what another makes become fusions inside one: their
+    blocks run side by side in one launch. Each comes to stand where the first of
+    them stood.
+
+    ```mlir
+    %0 = mpc.fusion kind(row) name("a") (...) { ... }
+    %1 = mpc.fusion kind(contraction) name("b") (...) { ... }
+    // becomes
+    %0:2 = mpc.fusion kind(row) name("a_b") (...) {
+      %2 = mpc.fusion kind(row) name("a") (...) { ... }
+      %3 = mpc.fusion kind(contraction) name("b") (...) { ... }
+      mpc.yield %2, %3
+    }
+    ```
+
+    Joined where all their blocks run at once, or as many blocks of each run at once as
+    by themselves, by what the schedules of mpc-schedule-kernels take of a multiprocessor.
+
+    Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions,
+    some inside others, one level deep.
+    Numerics: none.
+    Left alone: kernels of updates and checks, those whose blocks wait for each other,
+    what replaces an argument of the function, and long kernels beside long ones.
+    Executed example: test/Target/CUDA/join-launches.mlir.
+  }];
+  let statistics = [
+    Statistic<"numJoined", "num-joined", "Number of launches that others took in">,
+  ];
+  // Families write code to measure it.
+  let dependentDialects = [
+    "::mpc::cuda::CudaDialect", "::mpc::tile::TileDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect", "::mlir::func::FuncDialect"
+  ];
+}
+
 def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
   let summary = "Take kernels of several kernels apart";
   let description = [{
