@@ -47,12 +47,15 @@ LogicalResult CudaBackend::lower(ModuleOp kernels) {
     passes.addPass(std::move(pass));
     return passes.run(kernels);
   };
-  if (failed(run(createScheduleKernelsPass())) ||
+  if (failed(run(createPartKernelsPass())) ||
+      failed(run(createScheduleKernelsPass())) ||
       failed(dump(kernels, "scheduled")) ||
       failed(run(createLowerKernelsToGpuPass())) ||
       failed(dump(kernels, "tiles")))
     return failure();
-  return run(createLowerTeamsPass());
+  if (failed(run(createLowerTeamsPass())))
+    return failure();
+  return run(createMergePartsPass());
 }
 
 Status CudaBackend::dumpFile(const std::string &name,

@@ -347,6 +347,10 @@ static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   if (kernels.panelColumns)
     func.addPass(createPackOperandsPass());
   func.addPass(createCSEPass());
+  // Grids follow from what kernels have become. A library's products are calls
+  // of their own.
+  if (kernels.joinsSiblings && !options.libraryGemms)
+    func.addPass(createJoinLaunchesPass());
   addVerifier(func, "fuse");
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Counts what XLA and inductor launch on an H200 for the blocks of networks.py, as a table.
 
-  peer_launches.py xla [NAME...] --target-config h200.txtpb [--all]
+  peer_launches.py xla [NAME...] --target-config h200.txtpb [--all] [--training]
   peer_launches.py inductor [NAME...] [--all]
 
 Needs no GPU: both compile ahead of time, nothing is run and so nothing is autotuned. Each
@@ -11,7 +11,9 @@ compiler is asked in several ways; the table has the one of fewest launches, --a
 XLA (jax, jax-cuda13-plugin, torchax) gets the exported module in bfloat16, weights as
 arguments. Launches are the instructions of the scheduled module that are no parameter, tuple,
 bitcast or constant. The target configuration is a text of XLA's sources,
-xla/backends/gpu/target_config/specs/h200.txtpb.
+xla/backends/gpu/target_config/specs/h200.txtpb. With --training it gets a whole step: the mean
+square of the first result's difference from a target, its gradients, and Adam on f32 parameters,
+which are rounded to bfloat16 before they are used. Parameters and states are donated.
 
 Inductor (torch, triton) gets the module in bfloat16, and in float32 under autocast, each as it
 is written and with attention as one call. Launches are the calls in the wrapper that it writes.
@@ -174,6 +176,25 @@ class Hlo:
         return found
 
 
+def training_step(jax, jnp, function):
+    """A step of Adam on f32 parameters that `function` takes rounded."""
+    def loss(trained, other, inputs, target):
+        states = [o if t is None else t.astype(jnp.bfloat16) for t, o in zip(trained, other)]
+        return jnp.mean((function(tuple(states), inputs)[0].astype(jnp.float32) - target) ** 2)
+
+    def step(trained, first, second, count, other, inputs, target):
+        value, gradients = jax.value_and_grad(loss)(trained, other, inputs, target)
+        count = count + 1
+        rates = 1 - 0.9 ** count, 1 - 0.999 ** count
+        new = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradients)
+        squares = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, second, gradients)
+        trained = jax.tree.map(lambda p, m, v: p - 1e-3 * (m / rates[0]) / (jnp.sqrt(v / rates[1]) + 1e-8),
+                               trained, new, squares)
+        return value, trained, new, squares, count
+
+    return step
+
+
 def count_xla(names, arguments):
     os.environ.update(JAX_PLATFORMS="cpu", JAX_SKIP_CUDA_CONSTRAINTS_CHECK="1")
     import jax
@@ -192,7 +213,18 @@ def count_xla(names, arguments):
         shaped = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=where) for s in states]
         given = [jax.ShapeDtypeStruct(tuple(t.shape), jnp.bfloat16 if t.is_floating_point() else jnp.int32,
                                       sharding=where) for t in inputs]
-        lowered = jax.jit(function).trace(tuple(shaped), tuple(given)).lower(lowering_platforms=("cuda",))
+        if arguments.training:
+            def wide(shape):
+                return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=where)
+            is_float = [jnp.issubdtype(s.dtype, jnp.floating) for s in shaped]
+            trained = tuple(wide(s.shape) if is_one else None for s, is_one in zip(shaped, is_float))
+            other = tuple(None if is_one else s for s, is_one in zip(shaped, is_float))
+            result = jax.eval_shape(function, tuple(shaped), tuple(given))[0]
+            traced = jax.jit(training_step(jax, jnp, function), donate_argnums=(0, 1, 2, 3)).trace(
+                trained, trained, trained, wide(()), other, tuple(given), wide(result.shape))
+        else:
+            traced = jax.jit(function).trace(tuple(shaped), tuple(given))
+        lowered = traced.lower(lowering_platforms=("cuda",))
         for setting, options in XLA_SETTINGS.items():
             try:
                 text = lowered.compile(compiler_options=options).as_text()
@@ -408,6 +440,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--target-config", help="XLA's description of the GPU, a text proto")
     parser.add_argument("--all", action="store_true", help="a line for each way that the compiler is asked")
+    parser.add_argument("--training", action="store_true", help="a training step (XLA)")
     parser.add_argument("--launches", action="store_true", help="list the launches too")
     parser.add_argument("--keep", metavar="FOLDER", help="write what the compiler emitted there")
     arguments = parser.parse_args()

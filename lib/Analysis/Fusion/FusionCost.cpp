@@ -9,6 +9,7 @@
 #include "FusionCost.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Analysis/Padding.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -38,6 +39,10 @@ static constexpr int64_t kStepsOfShare = 8;
 /// Bytes of a row that a matrix unit takes in a step, and positions without
 /// one: two of the kernel's own, so that a launch is saved where it is close.
 static constexpr int64_t kStepBytes = 128, kPlainStep = 32;
+
+/// A step whose elements are loaded one by one waits for memory by itself: no
+/// other is on its way meanwhile.
+static constexpr double kWaitSeconds = 0.5e-6;
 
 /// What is read again soon comes from a cache, which is this much faster.
 static constexpr double kCacheSpeed = 3;
@@ -179,6 +184,18 @@ double FusionCost::contractionSeconds(Operation *op,
                    cache / (kCacheSpeed * bytesPerSecond)});
 }
 
+/// What the steps of a convolution wait where it loads an image whose vectors
+/// `from` takes apart.
+static double secondsOfElements(Operation *anchor, FusionGroup *from) {
+  auto conv = dyn_cast<ConvOp>(anchor);
+  if (!conv || !isLastDimensionMoved(from->ops) ||
+      hasShortRows(conv.getInput()))
+    return 0;
+  int64_t bytes = shapeOf(conv.getInput()).back() *
+                  bytesPerElement(getElementTypeOrSelf(conv.getInput()));
+  return double(llvm::divideCeil(bytes, kStepBytes)) * kWaitSeconds;
+}
+
 FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
                                    unsigned index) const {
   FusionSaving saving = ofMerge(into, from);
@@ -200,6 +217,7 @@ FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
   after[index] = loaded;
   saving.extraSeconds = std::max(0.0, contractionSeconds(anchor, after) -
                                           contractionSeconds(anchor, before));
+  saving.extraSeconds += secondsOfElements(anchor, from);
   // The kernel that moved the operand is gone, and this one takes longer.
   saving.seconds = double(made + loaded) / bytesPerSecond -
                    saving.extraSeconds +

@@ -304,10 +304,20 @@ bool GroupRules::ridesOnOperand(Operation *producer, Operation *anchor,
     return true;
   if (!kernels.mapsOperands || familyOf(anchor) == FusionClass::Attention)
     return false;
-  // Images of few channels are loaded by elements in any order.
+  // Images of few channels are loaded by elements in any order, others where
+  // an element is loaded once.
   return keepsVectors(producer) ||
          (isa<TransposeOp>(producer) && isa<ConvOp>(anchor) &&
-          hasShortRows(operand));
+          (hasShortRows(operand) || isProduct(anchor)));
+}
+
+bool mpc::isProduct(Operation *anchor) {
+  auto conv = dyn_cast<ConvOp>(anchor);
+  return isa<MatmulOp>(anchor) ||
+         (conv && conv.getGroups() == 1 &&
+          conv.getLayout() == ImageLayout::channels_last &&
+          llvm::all_of(shapeOf(conv.getFilter()).drop_front(2),
+                       [](int64_t extent) { return extent == 1; }));
 }
 
 /// The reshape's input, where the reshape makes `operand` and can be computed

@@ -26,6 +26,10 @@ struct FusionCandidate {
   FusionSaving saving;
 };
 
+/// Whether `anchor` multiplies matrices: no element of its first operand is
+/// loaded for several positions of a window.
+bool isProduct(mlir::Operation *anchor);
+
 class GroupRules {
 public:
   GroupRules(FusionGraph &graph, mlir::Block &block, const TargetInfo &target);

@@ -73,17 +73,6 @@ static void forEachReader(const FusionGraph &graph, FusionGroup *group,
         take(user);
 }
 
-/// Whether `anchor` multiplies matrices: no element of its first operand is
-/// loaded for several positions of a window.
-static bool isProduct(Operation *anchor) {
-  auto conv = dyn_cast<ConvOp>(anchor);
-  return isa<MatmulOp>(anchor) ||
-         (conv && conv.getGroups() == 1 &&
-          conv.getLayout() == ImageLayout::channels_last &&
-          llvm::all_of(shapeOf(conv.getFilter()).drop_front(2),
-                       [](int64_t extent) { return extent == 1; }));
-}
-
 SmallVector<FusionCandidate> GroupRules::operandsOf(FusionGroup *group) const {
   Candidates candidates;
   addOperands(group, /*only=*/nullptr, candidates);

@@ -36,8 +36,7 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-static constexpr llvm::StringLiteral kSharedAttr = "mpc.dynamic_shared",
-                                     kCooperativeAttr = "mpc.cooperative";
+static constexpr llvm::StringLiteral kCooperativeAttr = "mpc.cooperative";
 
 SmallVector<CudaKernelInfo> mpc::cudaKernels(ModuleOp module) {
   SmallVector<CudaKernelInfo> kernels;
@@ -52,7 +51,7 @@ SmallVector<CudaKernelInfo> mpc::cudaKernels(ModuleOp module) {
       auto attribute = function->getAttrOfType<IntegerAttr>(name);
       return attribute ? attribute.getInt() : 0;
     };
-    info.sharedBytes = number(kSharedAttr);
+    info.sharedBytes = number(kDynamicSharedAttr);
     info.scratchBytes = number(kScratchAttr);
     info.cooperative = function->hasAttr(kCooperativeAttr);
     kernels.push_back(info);
@@ -127,7 +126,7 @@ private:
     function.setKnownBlockSize(
         SmallVector<int32_t>{static_cast<int32_t>(schedule->threads), 1, 1});
     if (schedule->sharedBytes)
-      function->setAttr(kSharedAttr,
+      function->setAttr(kDynamicSharedAttr,
                         builder.getI64IntegerAttr(schedule->sharedBytes));
     if (schedule->scratchBytes)
       function->setAttr(kScratchAttr,
@@ -135,9 +134,11 @@ private:
     if (schedule->isCooperative())
       function->setAttr(kCooperativeAttr, builder.getUnitAttr());
     if (needsWideIndices(function, *schedule))
-      function->setAttr("mpc.index64", builder.getUnitAttr());
+      function->setAttr(kIndex64Attr, builder.getUnitAttr());
     if (kernel->hasAttr(exe::kInPlaceAttr))
       function->setAttr("mpc.in_place", builder.getUnitAttr());
+    if (Attribute part = kernel->getAttr(kPartAttr))
+      function->setAttr(kPartAttr, part);
     // How many arguments the kernel only reads.
     function->setAttr(kInputsAttr,
                       builder.getI64IntegerAttr(kernel.getNumArguments()));

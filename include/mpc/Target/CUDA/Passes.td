@@ -9,6 +9,71 @@
 
 include "mlir/Pass/PassBase.td"
 
+def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
+  let summary = "Launch kernels together that do not wait for each other";
+  let description = [{
+    Fusions of which none reads what another makes become fusions inside one: their
+    blocks run side by side in one launch. Each comes to stand where the first of
+    them stood.
+
+    ```mlir
+    %0 = mpc.fusion kind(row) name("a") (...) { ... }
+    %1 = mpc.fusion kind(contraction) name("b") (...) { ... }
+    // becomes
+    %0:2 = mpc.fusion kind(row) name("a_b") (...) {
+      %2 = mpc.fusion kind(row) name("a") (...) { ... }
+      %3 = mpc.fusion kind(contraction) name("b") (...) { ... }
+      mpc.yield %2, %3
+    }
+    ```
+
+    Joined where all their blocks run at once, or as many blocks of each run at once as
+    by themselves, by what the schedules of mpc-schedule-kernels take of a multiprocessor.
+
+    Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions,
+    some inside others, one level deep.
+    Numerics: none.
+    Left alone: kernels of updates and checks, those whose blocks wait for each other,
+    what replaces an argument of the function, and long kernels beside long ones.
+    Executed example: test/Target/CUDA/join-launches.mlir.
+  }];
+  let statistics = [
+    Statistic<"numJoined", "num-joined", "Number of launches that others took in">,
+  ];
+  // Families write code to measure it.
+  let dependentDialects = [
+    "::mpc::cuda::CudaDialect", "::mpc::tile::TileDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect", "::mlir::func::FuncDialect"
+  ];
+}
+
+def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
+  let summary = "Take kernels of several kernels apart";
+  let description = [{
+    Each fusion of a kernel (a function with `mpc.kernel_kind`) becomes a kernel of its
+    own. `mpc.part` names the kernel, and which of its arguments and results are the
+    part's.
+
+    ```mlir
+    func.func private @k(%x: ..., %y: ...) -> (..., ...) attributes {mpc.kernel_kind = ...} {
+      %0 = mpc.fusion kind(row) (%a = %x : ...) { ... }
+      %1 = mpc.fusion kind(contraction) (%a = %y : ...) { ... }
+      return %0, %1
+    }
+    // becomes
+    func.func private @k_part0(%x: ...) -> ... attributes {mpc.kernel_kind = ...,
+      mpc.part = {inputs = array<i64: 0>, kernel = "k", outputs = array<i64: 0>}} { ... }
+    func.func private @k_part1(%y: ...) ...
+    ```
+
+    Contract in: after mpc-plan. Contract out: no kernel has a fusion.
+    Numerics: none.
+    Left alone: all other kernels.
+    Executed example: test/Target/CUDA/part-kernels.mlir.
+  }];
+}
+
 def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
   let summary = "Choose how each kernel runs on a GPU";
   let description = [{
@@ -77,6 +142,24 @@ def LowerTeamsPass : Pass<"mpc-lower-teams", "::mlir::ModuleOp"> {
     "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
+  ];
+}
+
+def MergePartsPass : Pass<"mpc-merge-parts", "::mlir::ModuleOp"> {
+  let summary = "Make one GPU kernel of the parts of each";
+  let description = [{
+    `gpu.func`s whose `mpc.part` names one kernel become the branches of that kernel. The
+    grids of the parts stand one behind the other, a block has the threads and the shared
+    memory of the part that needs most of them.
+
+    Contract in: after mpc-lower-teams. Contract out: no part is left.
+    Numerics: none.
+    Left alone: all other kernels.
+    Executed example: test/Target/CUDA/merge-parts.mlir.
+  }];
+  let dependentDialects = [
+    "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
   ];
 }
 

@@ -92,24 +92,33 @@ static void addNames(Location loc, SmallVectorImpl<StringRef> &names) {
 
 SmallVector<StringRef> mpc::opNamesOf(FusionOp fusion) {
   SmallVector<StringRef> names;
-  for (Operation &op : fusion.getBody().front().without_terminator())
-    if (!isa<mpc::ConstantOp>(op))
-      addNames(op.getLoc(), names);
+  fusion.getBody().walk([&](Operation *op) {
+    if (!isa<mpc::ConstantOp, FusionOp, YieldOp>(op))
+      addNames(op->getLoc(), names);
+  });
   return names;
+}
+
+/// The bytes that a fusion reads of what its block's argument stands for.
+static int64_t bytesRead(BlockArgument argument) {
+  int64_t whole = byteCount(argument.getType()), part = 0;
+  for (OpOperand &use : argument.getUses()) {
+    // What leaves elements out reads no more than it makes.
+    auto movement = dyn_cast<MovementOpInterface>(use.getOwner());
+    bool isPart = movement && movement.givesElements(use.getOperandNumber());
+    auto inner = dyn_cast<FusionOp>(use.getOwner());
+    part += inner
+                ? bytesRead(inner.getBody().getArgument(use.getOperandNumber()))
+            : isPart ? byteCount(movement->getResult(0).getType())
+                     : whole;
+  }
+  return std::min(whole, part);
 }
 
 int64_t mpc::bytesMovedBy(FusionOp fusion) {
   int64_t total = 0;
-  for (BlockArgument argument : fusion.getBody().getArguments()) {
-    int64_t whole = byteCount(argument.getType()), part = 0;
-    for (OpOperand &use : argument.getUses()) {
-      // What leaves elements out reads no more than it makes.
-      auto movement = dyn_cast<MovementOpInterface>(use.getOwner());
-      bool isPart = movement && movement.givesElements(use.getOperandNumber());
-      part += isPart ? byteCount(movement->getResult(0).getType()) : whole;
-    }
-    total += std::min(whole, part);
-  }
+  for (BlockArgument argument : fusion.getBody().getArguments())
+    total += bytesRead(argument);
   for (Type type : fusion->getResultTypes())
     total += byteCount(type);
   return total;

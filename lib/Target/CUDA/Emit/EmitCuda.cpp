@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace mpc;
 
 KernelPrinter::KernelPrinter(gpu::GPUFuncOp kernel)
-    : kernel(kernel), index64(kernel->hasAttr("mpc.index64")) {
+    : kernel(kernel), index64(kernel->hasAttr(kIndex64Attr)) {
   kernel.walk([&](Operation *op) {
     if (op->getNumResults())
       ++sharers[op->getLoc()];

@@ -153,8 +153,34 @@ void BlockRunner::runThread(void *argument) {
   BlockRunner &runner = *thread->runner;
   runner.kernel(runner.kernelArguments);
   thread->state = State::Ended;
+  runner.leave(*thread);
   while (true)
     thread->fiber.suspend();
+}
+
+/// Warps that end as a whole before their first barrier take no part in the
+/// block's: as on a GPU, where barriers wait for threads that have not ended.
+void BlockRunner::leave(const Thread &thread) {
+  int first = thread.where.number / kWarpSize * kWarpSize,
+      end = std::min(first + kWarpSize, count);
+  for (int i = first; i < end; ++i)
+    if (current->threads[i].state != State::Ended || current->threads[i].met)
+      return;
+  current->absent += end - first;
+  if (current->arrived > 0 && current->arrived == count - current->absent)
+    openBarrier();
+}
+
+void BlockRunner::openBarrier() {
+  LiveBlock &block = *current;
+  block.arrived = 0;
+  checker.barrier();
+  block.barrierResult = 0;
+  for (Thread &thread : block.threads)
+    if (thread.state != State::Ended) {
+      block.barrierResult += thread.condition;
+      thread.state = State::Ready;
+    }
 }
 
 void BlockRunner::startBlock(LiveBlock &started, int number) {
@@ -164,7 +190,7 @@ void BlockRunner::startBlock(LiveBlock &started, int number) {
   started.arenaUsed = started.sharedBytes = 0;
   started.sharedArrays.clear();
   started.warps.assign((count + kWarpSize - 1) / kWarpSize, {});
-  started.arrived = 0;
+  started.arrived = started.absent = 0;
   started.ended = false;
   int firstStack = static_cast<int>(&started - live.data()) * count;
   for (Thread &thread : started.threads) {
@@ -172,6 +198,7 @@ void BlockRunner::startBlock(LiveBlock &started, int number) {
     thread.openCopies.clear();
     thread.copyGroups.clear();
     thread.warpStep = 0;
+    thread.met = false;
     // Tops at one distance from each other would share a few cache sets.
     size_t shift = thread.where.number * 192 % 4096;
     thread.fiber.start(stacks.stack(firstStack + thread.where.number),
@@ -339,6 +366,7 @@ void BlockRunner::fillTable() {
     Thread &mine = *runner.running;
     mine.condition = condition;
     mine.line = line;
+    mine.met = true;
     for (const Thread &other : block.threads)
       if (other.state == State::AtBarrier) {
         if (other.line != line)
@@ -348,17 +376,10 @@ void BlockRunner::fillTable() {
               line);
         break;
       }
-    if (++block.arrived < runner.count) {
+    if (++block.arrived < runner.count - block.absent)
       runner.wait(State::AtBarrier, "barrier", line);
-    } else {
-      block.arrived = 0;
-      runner.checker.barrier();
-      block.barrierResult = static_cast<int>(
-          std::count_if(block.threads.begin(), block.threads.end(),
-                        [](const Thread &other) { return other.condition; }));
-      for (Thread &other : block.threads)
-        other.state = State::Ready;
-    }
+    else
+      runner.openBarrier();
     // Stays until all have come to the next barrier.
     return block.barrierResult;
   };

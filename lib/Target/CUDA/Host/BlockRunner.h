@@ -66,6 +66,8 @@ private:
     const void *key = nullptr;
     int expected = 0;
     bool condition = false;
+    /// Whether it has come to a barrier of the block.
+    bool met = false;
     uint32_t warpStep = 0;
     std::vector<Copy> openCopies;
     std::deque<std::vector<Copy>> copyGroups;
@@ -91,6 +93,8 @@ private:
     size_t arenaUsed = 0, sharedBytes = 0;
     std::vector<SharedArray> sharedArrays;
     int arrived = 0, barrierResult = 0;
+    /// Threads of warps that ended before they came to a barrier.
+    int absent = 0;
     bool ended = false;
     /// The counter at which it waits for other blocks; null: it does not.
     const void *key = nullptr;
@@ -98,6 +102,8 @@ private:
 
   void makeBlocks(size_t blocks);
   void startBlock(LiveBlock &started, int number);
+  void leave(const Thread &thread);
+  void openBarrier();
   /// Makes a block the one that runs.
   void enter(LiveBlock &entered);
   /// Runs the block until it ends, waits for others or fails.

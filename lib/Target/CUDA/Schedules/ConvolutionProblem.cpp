@@ -29,7 +29,10 @@ public:
     if (view) {
       argument = view->argument;
       unsigned dim = shape.channelDim();
-      alongDepth |= view->strides[dim] == 1;
+      // A window of one place is a product: it has no neighbours to read.
+      bool isTurned = shape.windowSize() == 1 && view->strides[dim] != 1 &&
+                      view->strides[shape.spatialDim(2)] == 1;
+      alongDepth = (alongDepth && !isTurned) || view->strides[dim] == 1;
       chunk = alongDepth ? view->alignedRun(dim, shape.channels, most) : 1;
     } else if (alongDepth) {
       chunk = alignedRunOf(input, most);

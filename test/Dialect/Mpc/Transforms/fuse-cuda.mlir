@@ -125,6 +125,30 @@ func.func @padded_image(%x: tensor<1x3x8x8xf32>, %w: tensor<8x4x3x3xf32>) -> ten
   return %2 : tensor<1x8x8x8xf32>
 }
 
+// A window of one place reads each pixel once, and so any channels in that order; many
+// channels are many steps, each of which would wait for memory.
+// CHECK-LABEL: func.func @pixels_in
+// CHECK: mpc.fusion kind(convolution) {{.*}}tensor<1x32x8x8xf32>
+// CHECK-NEXT: mpc.cast
+// CHECK-NEXT: mpc.transpose
+// CHECK-NEXT: mpc.conv
+// CHECK-NOT: mpc.fusion
+// CHECK-LABEL: func.func @many_steps
+// CHECK: mpc.fusion kind(transpose)
+// CHECK: mpc.fusion kind(convolution)
+func.func @pixels_in(%x: tensor<1x32x8x8xf32>, %w: tensor<8x32x1x1xbf16>) -> tensor<1x8x8x8xf32> {
+  %0 = mpc.cast %x : tensor<1x32x8x8xf32> to tensor<1x32x8x8xbf16>
+  %1 = mpc.transpose %0 [0, 2, 3, 1] : tensor<1x32x8x8xbf16> to tensor<1x8x8x32xbf16>
+  %2 = mpc.conv %1, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x8x8x32xbf16>, tensor<8x32x1x1xbf16>) -> tensor<1x8x8x8xf32>
+  return %2 : tensor<1x8x8x8xf32>
+}
+func.func @many_steps(%x: tensor<1x512x8x8xf32>, %w: tensor<8x512x1x1xbf16>) -> tensor<1x8x8x8xf32> {
+  %0 = mpc.cast %x : tensor<1x512x8x8xf32> to tensor<1x512x8x8xbf16>
+  %1 = mpc.transpose %0 [0, 2, 3, 1] : tensor<1x512x8x8xbf16> to tensor<1x8x8x512xbf16>
+  %2 = mpc.conv %1, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x8x8x512xbf16>, tensor<8x512x1x1xbf16>) -> tensor<1x8x8x8xf32>
+  return %2 : tensor<1x8x8x8xf32>
+}
+
 // Eight channels are a vector: their transpose stays a kernel.
 // CHECK-LABEL: func.func @many_channels
 // CHECK: mpc.fusion kind(transpose)

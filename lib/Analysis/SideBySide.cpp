@@ -1,0 +1,42 @@
+//===- SideBySide.cpp - launches that do not wait for each other ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is ready when a group begins waits neither for the group nor for a part
+// of it, so that no group closes a circle.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/SideBySide.h"
+
+using namespace mpc;
+
+llvm::SmallVector<llvm::SmallVector<unsigned>> mpc::launchesSideBySide(
+    llvm::ArrayRef<OrderedLaunch> launches, unsigned window,
+    llvm::function_ref<bool(llvm::ArrayRef<unsigned>, unsigned)> fits) {
+  llvm::SmallVector<llvm::SmallVector<unsigned>> groups;
+  llvm::SmallVector<bool> isDone(launches.size(), false);
+  for (unsigned first = 0; first < launches.size(); ++first) {
+    if (isDone[first])
+      continue;
+    llvm::SmallVector<unsigned> group = {first};
+    unsigned seen = 0;
+    for (unsigned next = first + 1;
+         launches[first].mayJoin && next < launches.size() && seen < window;
+         ++next) {
+      if (isDone[next])
+        continue;
+      ++seen;
+      bool isReady = launches[next].mayJoin &&
+                     llvm::all_of(launches[next].reads, [&](unsigned earlier) {
+                       return isDone[earlier];
+                     });
+      if (isReady && fits(group, next))
+        group.push_back(next);
+    }
+    for (unsigned launch : group)
+      isDone[launch] = true;
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}

@@ -1,0 +1,302 @@
+//===- MergeParts.cpp - blocks of several kernels in one launch -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The grids of a kernel's parts stand one behind the other along x: a block
+// runs the part to which its number belongs. A block has the threads of the
+// largest part; whole warps that a part does not have end at once, and take no
+// part in its barriers. Shared memory is that of the part which needs most,
+// scratch buffers lie one behind the other.
+//
+// After mpc-lower-teams, when each part is code of threads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emit/Description.h"
+#include "Emit/KernelAttributes.h"
+#include "Schedules/Schedule.h"
+
+#include "Target/Kernel/IndexMath.h"
+
+#include "mpc/Target/CUDA/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_MERGEPARTSPASS
+#include "mpc/Target/CUDA/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+/// Where arrays of shared memory and scratch buffers begin.
+static constexpr int64_t kAlign = 128;
+
+static int64_t numberOf(Operation *op, StringRef name) {
+  auto attribute = op->getAttrOfType<IntegerAttr>(name);
+  return attribute ? attribute.getInt() : 0;
+}
+
+static int64_t bytesOf(MemRefType type) {
+  int64_t bits = type.getElementTypeBitWidth();
+  return type.getNumElements() * llvm::divideCeil(bits, 8);
+}
+
+namespace {
+
+/// One part of a kernel.
+struct Part {
+  explicit Part(gpu::GPUFuncOp function)
+      : function(function),
+        attribute(function->getAttrOfType<DictionaryAttr>(kPartAttr)),
+        inputs(attribute.getAs<DenseI64ArrayAttr>("inputs").asArrayRef()),
+        outputs(attribute.getAs<DenseI64ArrayAttr>("outputs").asArrayRef()),
+        grid(*function.getKnownGridSize()),
+        threads(function.getKnownBlockSize()->front()),
+        scratchBytes(numberOf(function, kScratchAttr)) {}
+
+  /// Accessors of ops are no const functions.
+  mutable gpu::GPUFuncOp function;
+  DictionaryAttr attribute;
+  ArrayRef<int64_t> inputs, outputs;
+  ArrayRef<int32_t> grid;
+  int64_t threads, scratchBytes;
+
+  StringRef kernel() const {
+    return attribute.getAs<StringAttr>("kernel").getValue();
+  }
+  /// The scratch buffer, or null. Static arrays stand behind the arguments.
+  Value scratch() const {
+    unsigned last = function.getFunctionType().getNumInputs() - 1;
+    return scratchBytes ? Value(function.getArgument(last)) : Value();
+  }
+  int64_t blocks() const {
+    return int64_t(grid[0]) * int64_t(grid[1]) * int64_t(grid[2]);
+  }
+  /// Dynamic shared memory, static arrays behind it.
+  int64_t sharedBytes() const {
+    int64_t bytes = numberOf(function, kDynamicSharedAttr);
+    for (BlockArgument array : function.getWorkgroupAttributions())
+      bytes = llvm::alignTo(bytes, kAlign) +
+              bytesOf(cast<MemRefType>(array.getType()));
+    return bytes;
+  }
+};
+
+class Merger {
+public:
+  explicit Merger(ArrayRef<Part> parts) : parts(parts) {}
+
+  LogicalResult run() {
+    for (const Part &part : parts)
+      if (failed(checkScratch(part)))
+        return failure();
+    makeShell();
+    int64_t firstBlock = 0, scratch = 0;
+    for (const Part &part : parts) {
+      move(part, firstBlock, scratch);
+      firstBlock += part.blocks();
+      scratch += llvm::alignTo(part.scratchBytes, kAlign);
+      Operation *done = part.function;
+      done->erase();
+    }
+    return success();
+  }
+
+private:
+  /// Views are moved along with the buffer that they are views of.
+  static LogicalResult checkScratch(const Part &part) {
+    Value scratch = part.scratch();
+    if (!scratch)
+      return success();
+    for (Operation *user : scratch.getUsers())
+      if (!isa<memref::ViewOp>(user))
+        return user->emitOpError()
+               << "uses the scratch buffer of a part of a kernel other than "
+                  "through a view";
+    return success();
+  }
+
+  void makeShell() {
+    gpu::GPUFuncOp front = parts.front().function;
+    OpBuilder builder(front);
+    int64_t inputs = 0, outputs = 0, threads = 0, blocks = 0, shared = 0,
+            scratch = 0;
+    bool hasWideIndices = false;
+    std::string description;
+    SmallVector<Location> locations;
+    for (const Part &part : parts) {
+      for (int64_t input : part.inputs)
+        inputs = std::max(inputs, input + 1);
+      outputs += part.outputs.size();
+      threads = std::max(threads, part.threads);
+      blocks += part.blocks();
+      shared = std::max(shared, part.sharedBytes());
+      scratch += llvm::alignTo(part.scratchBytes, kAlign);
+      hasWideIndices |= part.function->hasAttr(kIndex64Attr);
+      locations.push_back(part.function.getLoc());
+      if (auto text =
+              part.function->getAttrOfType<StringAttr>(kDescriptionAttr))
+        description +=
+            (description.empty() ? "" : "\n\n") + text.getValue().str();
+    }
+    SmallVector<Type> types(inputs + outputs);
+    SmallVector<Location> places(inputs + outputs, builder.getUnknownLoc());
+    for (const Part &part : parts)
+      for (auto [number, at] : llvm::enumerate(joined(part, inputs))) {
+        BlockArgument argument = part.function.getArgument(number);
+        types[at] = argument.getType();
+        places[at] = argument.getLoc();
+      }
+    if (scratch) {
+      types.push_back(MemRefType::get({scratch}, builder.getI8Type()));
+      places.push_back(NameLoc::get(builder.getStringAttr("scratch")));
+    }
+    kernel = gpu::GPUFuncOp::create(builder, builder.getFusedLoc(locations),
+                                    parts.front().kernel(),
+                                    builder.getFunctionType(types, {}));
+    kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                    builder.getUnitAttr());
+    kernel.setKnownGridSize(
+        SmallVector<int32_t>{static_cast<int32_t>(blocks), 1, 1});
+    kernel.setKnownBlockSize(
+        SmallVector<int32_t>{static_cast<int32_t>(threads), 1, 1});
+    if (shared)
+      kernel->setAttr(kDynamicSharedAttr, builder.getI64IntegerAttr(shared));
+    if (scratch)
+      kernel->setAttr(kScratchAttr, builder.getI64IntegerAttr(scratch));
+    if (hasWideIndices)
+      kernel->setAttr(kIndex64Attr, builder.getUnitAttr());
+    kernel->setAttr(kInputsAttr, builder.getI64IntegerAttr(inputs));
+    kernel->setAttr(kDescriptionAttr, builder.getStringAttr(description));
+    Block &body = kernel.getBody().front();
+    for (auto [argument, place] : llvm::zip(body.getArguments(), places))
+      argument.setLoc(place);
+    OpBuilder inside = OpBuilder::atBlockEnd(&body);
+    auto terminator = gpu::ReturnOp::create(inside, kernel.getLoc());
+    inside.setInsertionPoint(terminator);
+    GpuBody own = bodyAt(inside);
+    block = own.block();
+    thread = own.thread();
+    blockThreads = threads;
+    numInputs = inputs;
+    if (shared)
+      sharedMemory = gpu::DynamicSharedMemoryOp::create(
+          inside, kernel.getLoc(),
+          MemRefType::get(
+              {ShapedType::kDynamic}, inside.getI8Type(),
+              MemRefLayoutAttrInterface(),
+              gpu::AddressSpaceAttr::get(kernel.getContext(),
+                                         gpu::AddressSpace::Workgroup)));
+  }
+
+  GpuBody bodyAt(OpBuilder builder) {
+    return {kernel, builder, builder.getUnknownLoc(), scratchOf(kernel),
+            /*firstBlock=*/0};
+  }
+
+  /// Which arguments of the kernel those of the part are.
+  static SmallVector<int64_t> joined(const Part &part, int64_t inputs) {
+    SmallVector<int64_t> numbers(part.inputs);
+    for (int64_t output : part.outputs)
+      numbers.push_back(inputs + output);
+    return numbers;
+  }
+
+  /// Moves the part's body into the blocks behind `firstBlock`.
+  void move(const Part &part, int64_t firstBlock, int64_t scratchOffset) {
+    OpBuilder builder(kernel.getBody().front().getTerminator());
+    Location loc = builder.getUnknownLoc();
+    IndexMath index{builder, loc};
+    Value local =
+        firstBlock ? index.sub(block, index.constant(firstBlock)) : block;
+    Value isOwn = index.less(local, index.constant(part.blocks()));
+    if (part.threads < blockThreads)
+      isOwn = arith::AndIOp::create(
+          builder, loc, isOwn,
+          index.less(thread, index.constant(part.threads)));
+    auto branch = scf::IfOp::create(builder, loc, isOwn);
+    builder.setInsertionPointToStart(branch.thenBlock());
+
+    // Numbers that the remainder keeps small are known to be so.
+    Value places[3] = {local, index.constant(0), index.constant(0)};
+    if (part.grid[1] > 1 || part.grid[2] > 1) {
+      places[0] = index.rem(local, part.grid[0]);
+      Value rest = index.div(local, part.grid[0]);
+      places[1] = index.rem(rest, part.grid[1]);
+      places[2] = index.rem(index.div(rest, part.grid[1]), part.grid[2]);
+    }
+
+    Block &body = part.function.getBody().front();
+    for (auto [number, at] : llvm::enumerate(joined(part, numInputs)))
+      body.getArgument(number).replaceAllUsesWith(kernel.getArgument(at));
+    if (Value scratch = part.scratch())
+      for (Operation *user : llvm::make_early_inc_range(scratch.getUsers())) {
+        auto view = cast<memref::ViewOp>(user);
+        OpBuilder before(view);
+        IndexMath shift{before, view.getLoc()};
+        view.getByteShiftMutable().assign(
+            shift.add(view.getByteShift(), scratchOffset));
+        view.getSourceMutable().assign(scratchOf(kernel));
+      }
+    int64_t offset = numberOf(part.function, kDynamicSharedAttr);
+    for (BlockArgument array : part.function.getWorkgroupAttributions()) {
+      auto type = cast<MemRefType>(array.getType());
+      offset = llvm::alignTo(offset, kAlign);
+      Value view =
+          memref::ViewOp::create(builder, array.getLoc(), type, sharedMemory,
+                                 index.constant(offset), ValueRange());
+      array.replaceAllUsesWith(view);
+      offset += bytesOf(type);
+    }
+    SmallVector<Operation *> gone;
+    body.walk([&](Operation *op) {
+      if (auto id = dyn_cast<gpu::BlockIdOp>(op)) {
+        id.replaceAllUsesWith(places[static_cast<int>(id.getDimension())]);
+        gone.push_back(op);
+      } else if (isa<gpu::DynamicSharedMemoryOp>(op)) {
+        op->replaceAllUsesWith(ValueRange{sharedMemory});
+        gone.push_back(op);
+      }
+    });
+    for (Operation *op : gone)
+      op->erase();
+    body.getTerminator()->erase();
+    Block *target = branch.thenBlock();
+    target->getOperations().splice(target->getTerminator()->getIterator(),
+                                   body.getOperations());
+  }
+
+  ArrayRef<Part> parts;
+  gpu::GPUFuncOp kernel;
+  /// The block's number in the grid, the thread's in the block.
+  Value block, thread;
+  int64_t blockThreads = 0, numInputs = 0;
+  Value sharedMemory;
+};
+
+struct MergePartsPass : mpc::impl::MergePartsPassBase<MergePartsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    llvm::MapVector<StringRef, SmallVector<Part>> kernels;
+    getOperation().walk([&](gpu::GPUFuncOp function) {
+      if (function->hasAttr(kPartAttr)) {
+        Part part(function);
+        kernels[part.kernel()].push_back(part);
+      }
+    });
+    if (kernels.empty())
+      return markAllAnalysesPreserved();
+    for (auto &[name, parts] : kernels)
+      if (failed(Merger(parts).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

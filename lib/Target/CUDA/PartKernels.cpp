@@ -1,0 +1,101 @@
+//===- PartKernels.cpp - kernels of several kernels taken apart -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each fusion inside a kernel is scheduled and written as a kernel of its own;
+// mpc-merge-parts makes one of them again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FusionKernel.h"
+
+#include "Emit/KernelAttributes.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Target/CUDA/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_PARTKERNELSPASS
+#include "mpc/Target/CUDA/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+func::FuncOp mpc::kernelOf(FusionOp fusion, StringRef name,
+                           OpBuilder &builder) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto kernel =
+      func::FuncOp::create(builder, fusion.getLoc(), name,
+                           builder.getFunctionType(fusion->getOperandTypes(),
+                                                   fusion->getResultTypes()));
+  kernel.setPrivate();
+  kernel->setAttr(MpcDialect::kKernelKindAttr, fusion.getKindAttr());
+  Block *body = kernel.addEntryBlock();
+  IRMapping mapping;
+  for (auto [inside, argument] :
+       llvm::zip_equal(fusion.getBody().getArguments(), body->getArguments())) {
+    argument.setLoc(inside.getLoc());
+    mapping.map(inside, argument);
+  }
+  builder.setInsertionPointToEnd(body);
+  Block &ops = fusion.getBody().front();
+  for (Operation &op : ops.without_terminator())
+    builder.clone(op, mapping);
+  SmallVector<Value> results;
+  for (Value value : ops.getTerminator()->getOperands())
+    results.push_back(mapping.lookup(value));
+  func::ReturnOp::create(builder, fusion.getLoc(), results);
+  return kernel;
+}
+
+namespace {
+struct PartKernelsPass : mpc::impl::PartKernelsPassBase<PartKernelsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> kernels;
+    for (auto kernel : getOperation().getOps<func::FuncOp>())
+      if (kernel->hasAttr(MpcDialect::kKernelKindAttr) &&
+          !kernel.isExternal() && !kernel.getOps<FusionOp>().empty())
+        kernels.push_back(kernel);
+    if (kernels.empty())
+      return markAllAnalysesPreserved();
+    for (func::FuncOp kernel : kernels) {
+      part(kernel);
+      kernel.erase();
+    }
+  }
+
+private:
+  static void part(func::FuncOp kernel) {
+    OpBuilder builder(kernel);
+    Operation *terminator = kernel.getBody().front().getTerminator();
+    unsigned number = 0;
+    for (auto fusion : kernel.getOps<FusionOp>()) {
+      std::string name = (kernel.getName() + "_part" + Twine(number++)).str();
+      func::FuncOp part = kernelOf(fusion, name, builder);
+      SmallVector<int64_t> inputs, outputs;
+      for (Value input : fusion.getInputs())
+        inputs.push_back(cast<BlockArgument>(input).getArgNumber());
+      for (Value output : fusion.getOutputs())
+        for (OpOperand &use : output.getUses())
+          if (use.getOwner() == terminator)
+            outputs.push_back(use.getOperandNumber());
+      for (auto [argument, input] :
+           llvm::zip_equal(part.getArguments(), inputs))
+        argument.setLoc(kernel.getArgument(input).getLoc());
+      part->setAttr(
+          kPartAttr,
+          builder.getDictionaryAttr(
+              {builder.getNamedAttr("kernel", kernel.getNameAttr()),
+               builder.getNamedAttr("inputs",
+                                    builder.getDenseI64ArrayAttr(inputs)),
+               builder.getNamedAttr("outputs",
+                                    builder.getDenseI64ArrayAttr(outputs))}));
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,94 @@
+// RUN: mpc-opt --pass-pipeline='builtin.module(func.func(mpc-join-launches))' --split-input-file %s | FileCheck %s
+// RUN: mpc-opt --pass-pipeline='builtin.module(func.func(mpc-join-launches,mpc-join-launches))' --split-input-file %s | FileCheck %s
+
+// Neither reads the other: both run at once, and what they share is one operand.
+// CHECK-LABEL: func.func @beside(
+// CHECK-SAME: %[[X:.*]]: tensor<4x64xf32>, %[[W:.*]]: tensor<64x8xf32>
+// CHECK-NEXT: %[[BOTH:.*]]:2 = mpc.fusion kind(row) name("norm_fc") (%[[A:.*]] = %[[X]] : tensor<4x64xf32>, %[[B:.*]] = %[[W]] : tensor<64x8xf32>)
+// CHECK-NEXT: %[[NORM:.*]] = mpc.fusion kind(row) name("norm") (%{{.*}} = %[[A]] : tensor<4x64xf32>)
+// CHECK: %[[FC:.*]] = mpc.fusion kind(contraction) name("fc") (%{{.*}} = %[[A]] : tensor<4x64xf32>, %{{.*}} = %[[B]] : tensor<64x8xf32>)
+// CHECK: mpc.yield %[[NORM]], %[[FC]]
+// The view of the first result comes behind both, and so does its reader.
+// CHECK: %[[VIEW:.*]] = mpc.reshape %[[BOTH]]#0
+// CHECK-NEXT: %[[LAST:.*]] = mpc.fusion kind(elementwise) name("relu") (%{{.*}} = %[[VIEW]] : tensor<2x128xf32>)
+// CHECK: return %[[LAST]], %[[BOTH]]#1
+module attributes {exe.target = #exe.target<"cuda:sm_80">} {
+  func.func @beside(%x: tensor<4x64xf32>, %w: tensor<64x8xf32>) -> (tensor<2x128xf32>, tensor<4x8xf32>) {
+    %0 = mpc.fusion kind(row) name("norm") (%a = %x : tensor<4x64xf32>) -> tensor<4x64xf32> {
+      %s = mpc.softmax %a axis(1) : tensor<4x64xf32>
+      mpc.yield %s : tensor<4x64xf32>
+    }
+    %1 = mpc.reshape %0 : tensor<4x64xf32> to tensor<2x128xf32>
+    %2 = mpc.fusion kind(elementwise) name("relu") (%a = %1 : tensor<2x128xf32>) -> tensor<2x128xf32> {
+      %r = mpc.relu %a : tensor<2x128xf32>
+      mpc.yield %r : tensor<2x128xf32>
+    }
+    %3 = mpc.fusion kind(contraction) name("fc") (%a = %x : tensor<4x64xf32>, %b = %w : tensor<64x8xf32>) -> tensor<4x8xf32> {
+      %p = mpc.matmul %a, %b : (tensor<4x64xf32>, tensor<64x8xf32>) -> tensor<4x8xf32>
+      mpc.yield %p : tensor<4x8xf32>
+    }
+    return %2, %3 : tensor<2x128xf32>, tensor<4x8xf32>
+  }
+}
+
+// -----
+
+// A kernel that replaces an argument stays where it is: the other reads the old
+// contents.
+// CHECK-LABEL: func.func @replaces(
+// CHECK: mpc.fusion kind(elementwise) name("read")
+// CHECK: mpc.fusion kind(elementwise) name("write")
+// CHECK-NOT: mpc.fusion
+module attributes {exe.target = #exe.target<"cuda:sm_80">} {
+  func.func @replaces(%x: tensor<4x64xf32>, %s: tensor<4x64xf32>) -> (tensor<4x64xf32>, tensor<4x64xf32> {mpc.alias = 1 : i64}) {
+    %0 = mpc.fusion kind(elementwise) name("read") (%a = %s : tensor<4x64xf32>) -> tensor<4x64xf32> {
+      %r = mpc.relu %a : tensor<4x64xf32>
+      mpc.yield %r : tensor<4x64xf32>
+    }
+    %1 = mpc.fusion kind(elementwise) name("write") (%a = %x : tensor<4x64xf32>, %b = %s : tensor<4x64xf32>) -> tensor<4x64xf32> {
+      %r = mpc.add %a, %b : (tensor<4x64xf32>, tensor<4x64xf32>) -> tensor<4x64xf32>
+      mpc.yield %r : tensor<4x64xf32>
+    }
+    return %0, %1 : tensor<4x64xf32>, tensor<4x64xf32>
+  }
+}
+
+// -----
+
+// Long kernels gain nothing.
+// CHECK-LABEL: func.func @long(
+// CHECK: name("a")
+// CHECK: name("b")
+// CHECK-NOT: mpc.fusion
+module attributes {exe.target = #exe.target<"cuda:sm_80">} {
+  func.func @long(%x: tensor<8192x4096xf32>) -> (tensor<8192x4096xf32>, tensor<8192x4096xf32>) {
+    %0 = mpc.fusion kind(elementwise) name("a") (%a = %x : tensor<8192x4096xf32>) -> tensor<8192x4096xf32> {
+      %r = mpc.relu %a : tensor<8192x4096xf32>
+      mpc.yield %r : tensor<8192x4096xf32>
+    }
+    %1 = mpc.fusion kind(elementwise) name("b") (%a = %x : tensor<8192x4096xf32>) -> tensor<8192x4096xf32> {
+      %r = mpc.exp %a : tensor<8192x4096xf32>
+      mpc.yield %r : tensor<8192x4096xf32>
+    }
+    return %0, %1 : tensor<8192x4096xf32>, tensor<8192x4096xf32>
+  }
+}
+
+// -----
+
+// Nothing is launched for a CPU.
+// CHECK-LABEL: func.func @cpu(
+// CHECK-COUNT-2: mpc.fusion
+module attributes {exe.target = #exe.target<"cpu:avx2">} {
+  func.func @cpu(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = mpc.fusion kind(elementwise) name("a") (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
+      %r = mpc.relu %a : tensor<4xf32>
+      mpc.yield %r : tensor<4xf32>
+    }
+    %1 = mpc.fusion kind(elementwise) name("b") (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
+      %r = mpc.exp %a : tensor<4xf32>
+      mpc.yield %r : tensor<4xf32>
+    }
+    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  }
+}

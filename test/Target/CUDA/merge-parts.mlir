@@ -1,0 +1,74 @@
+// RUN: mpc-opt --mpc-merge-parts --split-input-file --verify-diagnostics %s | FileCheck %s
+
+// Two grids one behind the other: 3 x 2 blocks of 64 threads, then 4 of 128. The
+// first has a static array behind 256 bytes of dynamic memory, both have scratch.
+
+// CHECK-LABEL: gpu.func @k(
+// CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Y:.*]]: memref<8xf32>, %[[U:.*]]: memref<8xf32>, %[[V:.*]]: memref<8xf32>, %[[SCRATCH:.*]]: memref<256xi8>)
+// CHECK-SAME: known_block_size = array<i32: 128, 1, 1>, known_grid_size = array<i32: 10, 1, 1>
+// CHECK-SAME: mpc.description = "first\0A\0Asecond"
+// CHECK-SAME: mpc.dynamic_shared = 320 : i64
+// CHECK-SAME: mpc.inputs = 2 : i64
+// CHECK-SAME: mpc.scratch = 256 : i64
+// CHECK: %[[BLOCK:.*]] = gpu.block_id x
+// CHECK: %[[THREAD:.*]] = gpu.thread_id x
+// CHECK: %[[SHARED:.*]] = gpu.dynamic_shared_memory
+// CHECK: %[[OWN:.*]] = arith.cmpi ult, %[[BLOCK]], %c6
+// CHECK: %[[FEW:.*]] = arith.cmpi ult, %[[THREAD]], %c64
+// CHECK: %[[BOTH:.*]] = arith.andi %[[OWN]], %[[FEW]]
+// CHECK: scf.if %[[BOTH]] {
+// CHECK:   arith.remui %[[BLOCK]], %c3
+// CHECK:   %[[ROW:.*]] = arith.divui %[[BLOCK]], %c3
+// CHECK:   memref.view %[[SHARED]][%c256][] {{.*}} to memref<16xf32
+// CHECK:   memref.load %[[Y]]
+// CHECK:   memref.store %{{.*}}, %[[V]]
+// CHECK: }
+// CHECK: %[[LOCAL:.*]] = arith.subi %[[BLOCK]], %c6
+// CHECK: %[[REST:.*]] = arith.cmpi ult, %[[LOCAL]], %c4
+// CHECK: scf.if %[[REST]] {
+// CHECK:   memref.view %[[SCRATCH]][%c128{{.*}}][] : memref<256xi8> to memref<16xf32>
+// CHECK:   memref.load %[[X]]
+// CHECK:   memref.store %{{.*}}, %[[U]]
+// CHECK-NOT: mpc.part
+gpu.module @kernels {
+  gpu.func @k_part0(%y: memref<8xf32>, %v: memref<8xf32>, %scratch: memref<100xi8>) workgroup(%tile : memref<16xf32, #gpu.address_space<workgroup>>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 3, 2, 1>, mpc.inputs = 1, mpc.scratch = 100, mpc.dynamic_shared = 256,
+                  mpc.description = "first", mpc.part = {inputs = array<i64: 1>, kernel = "k", outputs = array<i64: 1>}} {
+    %c0 = arith.constant 0 : index
+    %x = gpu.block_id x
+    %row = gpu.block_id y
+    %at = arith.addi %x, %row : index
+    %own = memref.view %scratch[%c0][] : memref<100xi8> to memref<25xf32>
+    %a = memref.load %y[%at] : memref<8xf32>
+    memref.store %a, %own[%at] : memref<25xf32>
+    memref.store %a, %tile[%at] : memref<16xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    memref.store %a, %v[%at] : memref<8xf32>
+    gpu.return
+  }
+  gpu.func @k_part1(%x: memref<8xf32>, %u: memref<8xf32>, %scratch: memref<64xi8>) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1, mpc.scratch = 64,
+                  mpc.description = "second", mpc.part = {inputs = array<i64: 0>, kernel = "k", outputs = array<i64: 0>}} {
+    %c0 = arith.constant 0 : index
+    %at = gpu.block_id x
+    %own = memref.view %scratch[%c0][] : memref<64xi8> to memref<16xf32>
+    %a = memref.load %x[%at] : memref<8xf32>
+    memref.store %a, %own[%at] : memref<16xf32>
+    memref.store %a, %u[%at] : memref<8xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// A scratch buffer that is used as it is cannot be moved.
+gpu.module @kernels {
+  gpu.func @k_part0(%x: memref<8xf32>, %scratch: memref<8xi8>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>, mpc.inputs = 0, mpc.scratch = 8,
+                  mpc.part = {inputs = array<i64>, kernel = "k", outputs = array<i64: 0>}} {
+    %c0 = arith.constant 0 : index
+    // expected-error @below {{'memref.load' op uses the scratch buffer of a part of a kernel other than through a view}}
+    %a = memref.load %scratch[%c0] : memref<8xi8>
+    gpu.return
+  }
+}

@@ -1,0 +1,31 @@
+// RUN: mpc-opt --mpc-part-kernels %s | FileCheck %s
+// RUN: mpc-opt --mpc-part-kernels --mpc-part-kernels %s | FileCheck %s
+
+// Parts are kernels that know which arguments and results of the whole are theirs.
+// CHECK-NOT: @k(
+// CHECK: func.func private @k_part0(%[[X:.*]]: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind elementwise>
+// CHECK-SAME: mpc.part = {inputs = array<i64: 1>, kernel = "k", outputs = array<i64: 0>}
+// CHECK-NEXT: %[[R:.*]] = mpc.relu %[[X]]
+// CHECK-NEXT: return %[[R]]
+// CHECK: func.func private @k_part1(%[[A:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind row>
+// CHECK-SAME: mpc.part = {inputs = array<i64: 1, 0>, kernel = "k", outputs = array<i64: 1>}
+// CHECK-NEXT: mpc.add %[[A]], %[[B]]
+func.func private @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.fusion kind(elementwise) name("a") (%a = %y : tensor<4xf32>) -> tensor<4xf32> {
+    %r = mpc.relu %a : tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  %1 = mpc.fusion kind(row) name("b") (%a = %y : tensor<4xf32>, %b = %x : tensor<4xf32>) -> tensor<4xf32> {
+    %r = mpc.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK: func.func private @other(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kernel_kind = "elementwise"}
+func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.relu %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
