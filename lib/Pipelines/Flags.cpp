@@ -171,7 +171,9 @@ static void setField(Numbers &field, const Strings &texts) {
 }
 
 /// What a flag of a field of type T holds.
-template <typename T> struct FlagOf { using Type = T; };
+template <typename T> struct FlagOf {
+  using Type = T;
+};
 template <typename T> struct FlagOf<std::optional<T>> : FlagOf<T> {};
 template <> struct FlagOf<uint64_t> : FlagOf<int64_t> {};
 template <> struct FlagOf<TargetInfo> : FlagOf<std::string> {};

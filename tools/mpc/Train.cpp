@@ -39,7 +39,7 @@ public:
     stopAsked = 0;
     for (auto [signal, old] : {std::pair{SIGINT, &oldInterrupt},
                                std::pair{SIGTERM, &oldTerminate}}) {
-      struct sigaction action {};
+      struct sigaction action{};
       action.sa_handler = [](int) { stopAsked = 1; };
       action.sa_flags = SA_RESETHAND;
       ::sigaction(signal, &action, old);
@@ -51,8 +51,7 @@ public:
   }
 
 private:
-  struct sigaction oldInterrupt {
-  }, oldTerminate{};
+  struct sigaction oldInterrupt{}, oldTerminate{};
 };
 
 } // namespace
