@@ -115,25 +115,33 @@ DigitProductEmitter::multiplySegment(Value segment, int64_t rows,
   Values zeros;
   if (narrow.getZero())
     zeros = loadOfGroup(narrow.getZero(), group, vectors, b.getI32Type());
-  Value isOff;
+  Value isExact;
+  Values areExact;
   for (int64_t r = 0; r < rows; ++r) {
     Value flag = memref::LoadOp::create(b, loc, inexact,
                                         math.add(segment, r * segments));
-    isOff = isOff ? Value(arith::OrIOp::create(b, loc, isOff, flag)) : flag;
+    Value own = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq, flag,
+        arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)));
+    isExact =
+        isExact ? Value(arith::AndIOp::create(b, loc, isExact, own)) : own;
+    areExact.push_back(own);
   }
-  Value isExact = arith::CmpIOp::create(
-      b, loc, arith::CmpIPredicate::eq, isOff,
-      arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)));
   auto branch = scf::IfOp::create(
       b, loc, SmallVector<Type>(rows * vectors, numbers), isExact,
       /*withElseRegion=*/true);
   for (bool exact : {true, false}) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(exact ? branch.thenBlock() : branch.elseBlock());
-    scf::YieldOp::create(b, loc,
-                         exact
-                             ? multiplyDigits(segment, rows, vectors, zeros)
-                             : multiplyNumbers(segment, rows, vectors, zeros));
+    Values products = exact ? multiplyDigits(segment, rows, vectors, zeros)
+                            : multiplyNumbers(segment, rows, vectors, zeros);
+    // A row has the same bits whatever stands in the rows beside it.
+    if (!exact && rows > 1)
+      for (auto [i, digits] :
+           llvm::enumerate(multiplyDigits(segment, rows, vectors, zeros)))
+        products[i] = arith::SelectOp::create(b, loc, areExact[i / vectors],
+                                              digits, products[i]);
+    scf::YieldOp::create(b, loc, products);
   }
   Values scales = loadOfGroup(narrow.getScale(), group, vectors, sumType);
   Values sums;
