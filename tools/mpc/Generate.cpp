@@ -66,9 +66,9 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
       ->check(CLI::Range(int64_t(2), int64_t(1) << 31));
   command
       .add_option("--chunk", arguments.chunk,
-                  "tokens of the prompt that are computed at once")
-      ->check(CLI::Range(int64_t(2), int64_t(1) << 20))
-      ->capture_default_str();
+                  "tokens of the prompt that are computed at once (default: "
+                  "64, or as many as the cache has rows)")
+      ->check(CLI::Range(int64_t(2), int64_t(1) << 20));
   command.add_option("--end-id", arguments.end,
                      "the token behind which nothing more is written");
 }
@@ -120,7 +120,10 @@ static Result<Decoder> openDecoder(const GenerateArguments &arguments,
   if (!engine.ok())
     return engine.status();
   DecoderOptions options{std::move(*compile)};
-  options.chunk = arguments.chunk;
+  constexpr int64_t kChunk = 64;
+  options.chunk = arguments.chunk   ? arguments.chunk
+                  : arguments.cache ? std::min(kChunk, arguments.cache)
+                                    : kChunk;
   options.slots = arguments.slots;
   // Sizes that differ little share what was compiled for them before.
   constexpr int64_t kStep = 64;

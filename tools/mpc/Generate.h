@@ -25,7 +25,8 @@ struct GenerateArguments {
   SamplingOptions sampling;
   /// Rows of the cache; 0 for as many as this run needs.
   int64_t cache = 0;
-  int64_t chunk = 64;
+  /// 0: 64, or as many as the cache has rows.
+  int64_t chunk = 0;
   /// Sequences that are stepped together.
   int64_t slots = 1;
   std::optional<int64_t> end;
