@@ -10,6 +10,8 @@
 #include "mpc/Support/Files.h"
 #include "mpc/Training/LossScale.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -57,6 +59,8 @@ private:
   Json settings() const;
   /// Examples of all ranks in a step.
   int64_t wholeBatch() const { return trainer.batch() * impl.ranks.size(); }
+  /// Tells this data from another.
+  std::string fingerprint() const;
   /// That all ranks were given the same to do.
   Status checkAlike() const;
   bool done() const {
@@ -159,6 +163,19 @@ Status Fitting::resume() {
   return {};
 }
 
+std::string Fitting::fingerprint() const {
+  constexpr size_t kMost = size_t(1) << 20;
+  llvm::SHA256 hash;
+  auto add = [&](const Buffer &data) {
+    hash.update(llvm::StringRef(static_cast<const char *>(data.data()),
+                                std::min(data.size(), kMost)));
+  };
+  for (const NamedTensor &input : data.inputs())
+    add(input.data);
+  add(data.labels());
+  return llvm::toHex(hash.final()).substr(0, 16);
+}
+
 Status Fitting::checkAlike() const {
   Json wanted = settings();
   wanted["epochs"] = options.epochs;
@@ -171,6 +188,8 @@ Status Fitting::checkAlike() const {
   wanted["normalization"] = {normalization.scale, normalization.mean,
                              normalization.deviation};
   wanted["begin"] = position.step;
+  wanted["traced step"] = options.traceStep.value_or(-1);
+  wanted["data"] = fingerprint();
   for (const auto &[key, value] : wanted.items())
     if (Status status = impl.ranks.agree(key, value.dump()); !status.ok())
       return status;
@@ -180,7 +199,7 @@ Status Fitting::checkAlike() const {
 Status Fitting::look() {
   if (Status status = impl.drain(); !status.ok())
     return status;
-  if (Status status = impl.ranks.sum(impl.totals); !status.ok())
+  if (Status status = impl.ranks.join(impl.totals); !status.ok())
     return status;
   position.interval.add(impl.totals);
   impl.totals = {};

@@ -24,7 +24,8 @@ Status Ranks::agree(const std::string &what, const std::string &text) const {
     if ((*texts)[rank] != texts->front())
       return Status(StatusCode::InvalidArgument, "rank " + std::to_string(rank),
                     "has " + what + " " + (*texts)[rank] + ", but rank 0 has " +
-                        texts->front() + "; start all ranks alike");
+                        texts->front() + "; start all ranks alike")
+          .withNote(kFailureOfAll);
   return {};
 }
 
@@ -35,12 +36,17 @@ Status Ranks::allOk(const Status &own) const {
       gatherTexts(*group, own.ok() ? "" : own.toString());
   if (!texts.ok())
     return texts.status();
+  bool isOfAll =
+      std::all_of(texts->begin(), texts->end(), [&](const std::string &text) {
+        return text == texts->front();
+      });
   if (!own.ok())
-    return own;
+    return isOfAll ? own.withNote(kFailureOfAll) : own;
   for (size_t rank = 0; rank < texts->size(); ++rank)
     if (!(*texts)[rank].empty())
       return Status(StatusCode::Unavailable, "rank " + std::to_string(rank),
-                    "failed: " + (*texts)[rank]);
+                    "failed: " + (*texts)[rank])
+          .withNote(kFailureOfAnother);
   return {};
 }
 
@@ -55,6 +61,16 @@ Status Ranks::sum(Totals &totals) const {
   totals = {};
   for (const Totals &own : all)
     totals.add(own);
+  return {};
+}
+
+Status Ranks::join(Totals &totals) const {
+  if (Status status = sum(totals); !status.ok())
+    return status;
+  // A loss is the mean of its rank's part of a batch.
+  totals.batches /= size();
+  totals.loss /= double(size());
+  totals.finite = (totals.finite + size() - 1) / size();
   return {};
 }
 

@@ -41,6 +41,9 @@ public:
   Status allOk(const Status &own) const;
   /// Replaces totals by the sum of all ranks', added in their order.
   Status sum(Totals &totals) const;
+  /// Replaces the totals of steps that all ranks have run by those of their
+  /// whole batches.
+  Status join(Totals &totals) const;
   /// Whether any rank says so.
   Result<bool> any(bool own) const;
 

@@ -10,6 +10,8 @@
 
 #include "TrainerImpl.h"
 
+#include "mpc/Pipelines/Pipelines.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 
@@ -79,11 +81,21 @@ Status Trainer::Impl::shareBatch() {
   if (state.stream())
     return Status(StatusCode::Unavailable,
                   "device '" + state.device().name() + "'",
-                  "trains alone; several ranks need devices in host memory");
+                  "trains alone; several ranks need devices in host memory")
+        .withNote(kFailureOfAll);
   if (!options.batch)
     return Status(StatusCode::InvalidArgument, "batch",
                   "must be given where " + std::to_string(size) +
-                      " ranks share it");
+                      " ranks share it")
+        .withNote(kFailureOfAll);
+  // The mean of ranks' means is the whole batch's where all count as much.
+  if (options.training->loss.ignoreIndex)
+    return Status(StatusCode::InvalidArgument, "ignore_index",
+                  "leaves out another number of labels on each of " +
+                      std::to_string(size) +
+                      " ranks, whose losses would not count alike; train on "
+                      "one rank")
+        .withNote(kFailureOfAll);
   if (Status status = ranks.agree("the batch", std::to_string(*options.batch));
       !status.ok())
     return status;
@@ -92,7 +104,18 @@ Status Trainer::Impl::shareBatch() {
                   "of " + std::to_string(*options.batch) +
                       " examples has no equal parts for " +
                       std::to_string(size) + " ranks; use a multiple of " +
-                      std::to_string(size));
+                      std::to_string(size))
+        .withNote(kFailureOfAll);
+  PipelineOptions choices;
+  choices.policy = options.policy;
+  for (const auto &[key, type] : options.sets)
+    choices.sets.push_back(key + "=" + type);
+  choices.castPlacement = options.castPlacement;
+  choices.relaxedRounding = options.rounding == RoundingMode::Relaxed;
+  choices.training = *options.training;
+  if (Status status = ranks.agree("the options", printFlags(choices));
+      !status.ok())
+    return status;
   *options.batch /= size;
   return measure(*ranks.communicator(), options.training->distribution);
 }

@@ -131,7 +131,8 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
                   "has batches of " + std::to_string(part) +
                       ", which cannot be cut into parts of " +
                       std::to_string(*impl->options.batch) +
-                      "; export it with an open batch dimension");
+                      "; export it with an open batch dimension")
+        .withNote(kFailureOfAll);
   if (Status status = impl->checkAlike(first->program()); !status.ok())
     return status;
   auto program = std::make_unique<BoundProgram>(std::move(*first));

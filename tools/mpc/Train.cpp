@@ -307,77 +307,143 @@ static void printCurves(const FitReport &report,
 // The command
 //===----------------------------------------------------------------------===//
 
-/// A failure of a training: what all ranks know is said by rank 0, what one
-/// failed with by that one.
+/// The step that a trace is of, from 0: the first find caches and messages
+/// cold.
+static constexpr int64_t kTracedStep = 5;
+
+static bool hasNote(const Status &status, const char *note) {
+  return llvm::is_contained(status.notes(), note);
+}
+
+/// Whether all ranks know of the failure, and end by themselves.
+static bool isKnown(const Status &status) {
+  return hasNote(status, kFailureOfAll) || hasNote(status, kFailureOfAnother);
+}
+
+/// A failure of a training: what all ranks have is said by rank 0, what one
+/// has by that one.
 static int failTraining(const Status &status, Reporter &reporter,
                         const std::shared_ptr<Communicator> &group) {
-  bool isShared = group && llvm::StringRef(status.where()).starts_with("rank ");
-  bool isHeard = llvm::StringRef(status.text()).starts_with("failed: ");
-  if (isShared && (isHeard || group->rank() != 0))
+  if (group && (hasNote(status, kFailureOfAnother) ||
+                (hasNote(status, kFailureOfAll) && group->rank() != 0)))
     return kBadInput;
   return reporter.fail(status);
 }
 
-static int train(const TrainArguments &arguments, Reporter &reporter,
-                 const std::shared_ptr<Communicator> &group) {
-  bool writes = !group || group->rank() == 0;
+/// The failure of what comes before the first message, for all ranks: where
+/// several have one, each is said once.
+static int failTogether(const Status &own, Reporter &reporter,
+                        const std::shared_ptr<Communicator> &group) {
+  if (!group || group->size() == 1)
+    return own.ok() ? kDone : reporter.fail(own);
+  Result<std::vector<std::string>> all =
+      gatherTexts(*group, own.ok() ? "" : own.toString());
+  if (!all.ok())
+    return reporter.fail(all.status());
+  if (llvm::all_of(*all, [](const std::string &text) { return text.empty(); }))
+    return kDone;
+  auto first = llvm::find(*all, own.ok() ? "" : own.toString());
+  if (own.ok() || first - all->begin() != group->rank())
+    return kBadInput;
+  return reporter.fail(own);
+}
+
+namespace {
+
+/// What a training begins with.
+struct Prepared {
+  Device device;
+  CompileOptions compile;
+  Dataset data;
+  std::optional<Dataset> test;
+  Normalization normalization;
+};
+
+} // namespace
+
+/// Reads what the flags name; `ranks` train together, and this one writes files
+/// or not.
+static Result<Prepared> prepare(const TrainArguments &arguments,
+                                Reporter &reporter, int ranks, bool writes) {
+  auto bad = [](const std::string &where, const char *text) {
+    return Status(StatusCode::InvalidArgument, where, text);
+  };
   if (isStoredModel(arguments.common.model))
-    return reporter.fail(Status(StatusCode::InvalidArgument,
-                                arguments.common.model,
-                                "is compiled already; train the model that it "
-                                "was made from"));
+    return bad(arguments.common.model,
+               "is compiled already; train the model that it was made from");
   for (const std::string &path : {arguments.exported, arguments.trace})
-    if (!path.empty())
+    if (!path.empty() && writes)
       if (Status status = checkWritable(path); !status.ok())
-        return reporter.fail(status);
-  if (!arguments.trace.empty() && (!group || group->size() == 1))
-    return reporter.fail(Status(StatusCode::InvalidArgument, "--trace",
-                                "is of several ranks; start them by mpirun, or "
-                                "see 'mpc bench' for the times of kernels"));
+        return status;
+  constexpr int64_t kFewest = kTracedStep + 1;
+  if (!arguments.trace.empty() && ranks == 1)
+    return bad("--trace", "is of several ranks; start them by mpirun, or see "
+                          "'mpc bench' for the times of kernels");
   if (!arguments.trace.empty() && arguments.step.accumulate > 1)
-    return reporter.fail(Status(StatusCode::InvalidArgument, "--trace",
-                                "is of steps without --accumulate"));
+    return bad("--trace", "is of steps without --accumulate");
+  if (!arguments.trace.empty() && arguments.steps.value_or(kFewest) < kFewest)
+    return bad("--trace", "is of the sixth step; give --steps 6 or more");
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
-    return reporter.fail(device.status());
+    return device.status();
   Result<CompileOptions> compile =
       makeStepOptions(arguments, *device, reporter);
   if (!compile.ok())
-    return reporter.fail(compile.status());
+    return compile.status();
   int64_t length = 0;
   if (Dataset::holdsTokens(arguments.data)) {
     Result<int64_t> found = textLength(*compile, arguments.common.model);
     if (!found.ok())
-      return reporter.fail(found.status());
+      return found.status();
     length = *found;
   }
   Result<Dataset> data = Dataset::read(arguments.data, "train", length);
   if (!data.ok())
-    return reporter.fail(data.status());
+    return data.status();
   Result<Dataset> test = Dataset::read(arguments.data, "test", length);
   if (!test.ok() && test.status().code() != StatusCode::NotFound)
-    return reporter.fail(test.status());
+    return test.status();
   Result<Normalization> normalization =
       makeNormalization(arguments.normalize, *data);
   if (!normalization.ok())
-    return reporter.fail(normalization.status());
+    return normalization.status();
   if (Status status = completeSchedule(arguments, *data, *compile);
       !status.ok())
-    return reporter.fail(status);
+    return status;
   // Ranks share the batch that the model has.
-  if (group && group->size() > 1 && !compile->batch) {
+  if (ranks > 1 && !compile->batch) {
     Result<BatchShape> shape = batchShapeOf(*compile, arguments.common.model);
     if (!shape.ok())
-      return reporter.fail(shape.status());
+      return shape.status();
     compile->batch = shape->extents.front();
   }
-  Result<Trainer> trainer = Trainer::create(
-      *device, arguments.common.model, *compile, arguments.common.seed, group);
+  Prepared prepared{std::move(*device), std::move(*compile), std::move(*data),
+                    std::nullopt, *normalization};
+  if (test.ok())
+    prepared.test = std::move(*test);
+  return prepared;
+}
+
+/// `known` says whether a failure is one that all ranks know of.
+static int train(const TrainArguments &arguments, Reporter &reporter,
+                 const std::shared_ptr<Communicator> &group, bool &known) {
+  bool writes = !group || group->rank() == 0;
+  Result<Prepared> prepared =
+      prepare(arguments, reporter, group ? group->size() : 1, writes);
+  known = true;
+  if (int code = failTogether(prepared.status(), reporter, group);
+      code != kDone)
+    return code;
+  Result<Trainer> trainer =
+      Trainer::create(prepared->device, arguments.common.model,
+                      prepared->compile, arguments.common.seed, group);
+  known = isKnown(trainer.status());
   if (!trainer.ok())
     return failTraining(trainer.status(), reporter, group);
+  const Dataset &data = prepared->data;
 
   // Said before the hours that a training may take.
-  if (!arguments.exported.empty())
+  if (!arguments.exported.empty() && writes)
     if (Status status = trainer->checkExport(arguments.exported); !status.ok())
       return reporter.fail(status);
 
@@ -403,16 +469,14 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   options.steps = arguments.steps;
   options.shuffle = !arguments.inOrder;
   options.seed = arguments.common.seed;
-  options.normalization = *normalization;
-  options.test = test.ok() ? &*test : nullptr;
+  options.normalization = prepared->normalization;
+  options.test = prepared->test ? &*prepared->test : nullptr;
   options.patience = arguments.patience;
   options.logEvery = arguments.logEvery;
   options.displayEvery = bar.shown() ? 0.25 : 0;
   options.checkpoints = arguments.checkpoint;
   options.checkpointEvery = arguments.checkpointEvery;
   options.resume = arguments.resume;
-  // The first steps find caches and messages cold.
-  constexpr int64_t kTracedStep = 5;
   if (!arguments.trace.empty())
     options.traceStep = kTracedStep;
   options.onProgress = [&](const FitProgress &progress) {
@@ -439,8 +503,9 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   };
   StopOnSignal stopper;
   options.shouldStop = [&] { return stopAsked != 0 || !written.ok(); };
-  Result<FitReport> report = trainer->fit(*data, options);
+  Result<FitReport> report = trainer->fit(data, options);
   bar.clear();
+  known = isKnown(report.status());
   if (!report.ok())
     return failTraining(report.status(), reporter, group);
   if (!written.ok())
@@ -480,8 +545,11 @@ int tool::trainCommand(const TrainArguments &arguments) {
   }
   Reporter reporter(arguments.common.json, arguments.common.quiet,
                     group ? group->rank() : 0);
-  int code = train(arguments, reporter, group);
-  if (code != kDone && code != kCheckFailed && group && group->size() > 1)
+  bool known = false;
+  int code = train(arguments, reporter, group, known);
+  if (group && (known || code == kDone || code == kCheckFailed))
+    group->part();
+  else if (group && group->size() > 1)
     group->abort("ended with exit code " + std::to_string(code));
   return code;
 }

@@ -43,6 +43,10 @@ public:
   /// Ends all ranks of the group, this process's too where the transport can do
   /// no less, after `why` was printed once with this rank's number.
   virtual void abort(const std::string &why) = 0;
+  /// Says that this rank has done its part: from here on its process may exit
+  /// with any status, where a status other than 0 ends all ranks else. All
+  /// ranks say so.
+  virtual void part() {}
 
   /// Says what the next calls are for, in the words of a failure: "message
   /// 'all_reduce_3' of step". Read by the calls alone.
@@ -71,6 +75,11 @@ joinMpi(const CommunicatorOptions &options = {});
 
 /// Whether a launcher started this process as one of several ranks of MPI.
 bool isStartedByMpi();
+
+/// Notes on the failures of a group, by which each is told once: all ranks have
+/// it, or another one has, which tells it.
+inline constexpr const char *kFailureOfAll = "all ranks end so";
+inline constexpr const char *kFailureOfAnother = "another rank ends so";
 
 /// The texts of all ranks, in their order, for each of them.
 Result<std::vector<std::string>> gatherTexts(Communicator &group,

@@ -73,7 +73,7 @@ template <typename Handle> struct MpiState {
   int rank = 0, size = 1;
   double patience = 0;
   bool isOurs = false;
-  std::atomic<bool> aborted = false;
+  std::atomic<bool> aborted = false, parted = false;
 
   [[noreturn]] void endAll(const std::string &why) {
     if (!aborted.exchange(true)) {
@@ -93,7 +93,7 @@ template <typename Handle> struct MpiState {
     (void)state.calls.finalized(&finalized);
     if (finalized || state.aborted)
       return;
-    if (code != 0)
+    if (code != 0 && !state.parted)
       state.endAll("ends with status " + std::to_string(code) +
                    ", and with it all ranks");
     if (!state.isOurs)
@@ -118,6 +118,7 @@ public:
   Status allToAll(const void *send, void *receive, size_t bytes) override;
   Status broadcast(void *data, size_t bytes, int root) override;
   void abort(const std::string &why) override { state.endAll(why); }
+  void part() override { state.parted = true; }
 
 private:
   Status wait(int code, Handle request, const char *name, size_t bytes);

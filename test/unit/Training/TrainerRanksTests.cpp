@@ -249,11 +249,27 @@ TEST_F(TrainerRanksTest, RanksThatDifferAreToldBeforeTheyTrain) {
             }),
             "rank 1: has the batch 32, but rank 0 has 16; start all ranks "
             "alike");
-  EXPECT_EQ(messageOf([&](int rank) {
+  for (int field = 0; field < 4; ++field)
+    EXPECT_EQ(messageOf([&](int rank) {
+                CompileOptions choices = options("float32");
+                TrainingOptions &training = *choices.training;
+                if (field == 0)
+                  training.initialSeed = rank;
+                else if (field == 1)
+                  training.schedule.base = rank ? 0.05 : 0.5;
+                else if (field == 2)
+                  training.clipNorm = rank ? 1 : 2;
+                else
+                  training.optimizer.numbers["momentum"] = rank ? 0.9 : 0.8;
+                return choices;
+              }).find("rank 1: has the options "),
+              0u)
+        << field;
+  EXPECT_EQ(messageOf([&](int) {
               CompileOptions choices = options("float32");
-              choices.training->initialSeed = rank;
+              choices.training->loss.ignoreIndex = 1;
               return choices;
-            }).find("rank 1: has the compiled step "),
+            }).find("ignore_index: leaves out another number of labels"),
             0u);
   EXPECT_EQ(messageOf([&](int) {
               CompileOptions choices = options("float32");

@@ -372,6 +372,16 @@ LogicalResult ProgramOp::verify() {
 
 LogicalResult ProgramOp::verifyRegions() {
   ProgramNames names(*this);
+  CollectiveOp first;
+  for (CollectiveOp message : getBody().getOps<CollectiveOp>()) {
+    if (!first)
+      first = message;
+    if (message.getMessage().getRanks() != first.getMessage().getRanks()) // C7
+      return message.emitOpError()
+             << "is of " << message.getMessage().getRanks()
+             << " ranks, but an earlier message is of "
+             << first.getMessage().getRanks();
+  }
   for (StepOpInterface step : getSteps()) {
     auto gemm = dyn_cast<GemmOp>(step.getOperation());
     auto launch = dyn_cast<LaunchOp>(step.getOperation());

@@ -35,6 +35,11 @@ verifyTensors(Operation *op,
     return op->emitOpError()
            << "has " << op->getNumOperands() << " inputs and "
            << op->getNumResults() << " outputs, it needs one or more of both";
+  constexpr uint64_t kMostRanks = 1 << 16;
+  if (uint64_t ranks = cast<CollectiveOpInterface>(op).getRanks();
+      ranks > kMostRanks) // C1
+    return op->emitOpError() << "is of " << ranks << " ranks, at most "
+                             << kMostRanks << " take part";
   Type element = getElementTypeOrSelf(op->getOperand(0).getType());
   for (auto [input, output] :
        llvm::zip_equal(op->getOperandTypes(), op->getResultTypes())) {

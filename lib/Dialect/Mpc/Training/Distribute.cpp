@@ -53,9 +53,9 @@ struct DistributePass : mpc::impl::DistributePassBase<DistributePass> {
 
 private:
   LogicalResult checkOptions(func::FuncOp function) {
-    if (ranks < 1)
+    if (ranks < 1 || ranks > 65536)
       return function.emitError()
-             << "trains on 1 rank or more, found " << int64_t(ranks);
+             << "trains on 1 to 65,536 ranks, found " << int64_t(ranks);
     if (!(latency >= 0) || !(bandwidth > 0))
       return function.emitError()
              << "needs a latency of 0 seconds or more and a positive "

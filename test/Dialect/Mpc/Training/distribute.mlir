@@ -10,7 +10,7 @@
 // RUN: not mpc-opt %s --mpc-distribute=ranks=0 --split-input-file 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: not mpc-opt %s --mpc-distribute="ranks=2 network-bandwidth=0" --split-input-file 2>&1 | FileCheck %s --check-prefix=NETWORK
 
-// RANKS: error: trains on 1 rank or more, found 0
+// RANKS: error: trains on 1 to 65,536 ranks, found 0
 // NETWORK: error: needs a latency of 0 seconds or more and a positive bandwidth, found 5.0{{.*}} and 0.0
 
 module attributes {exe.target = #exe.target<"cpu:avx512">} {
