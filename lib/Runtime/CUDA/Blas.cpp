@@ -7,10 +7,9 @@
 #include "Blas.h"
 
 #include "../Environment.h"
+#include "../LibraryFunctions.h"
 
 #include <dlfcn.h>
-
-#include <type_traits>
 
 using namespace mpc;
 using namespace mpc::detail;
@@ -24,17 +23,13 @@ Result<Blas> detail::loadBlas(const std::string &path) {
   if (!library)
     return unavailable(dlerror());
   Blas blas;
-  std::string missing;
+  LibraryFunctions functions(library);
   visitBlasEntryPoints(blas, [&](const char *name, auto &function) {
-    void *address = dlsym(library, name);
-    if (!address && missing.empty())
-      missing = name;
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+    functions.find(function, name);
   });
   Status status;
-  if (!missing.empty())
-    status = unavailable(path + " lacks " + missing);
+  if (!functions.missing().empty())
+    status = unavailable(path + " lacks " + functions.missing());
   else if (size_t version = blas.version(); version < kLeastBlasVersion)
     status =
         unavailable(path + " is version " + std::to_string(version) + ", but " +

@@ -7,6 +7,7 @@
 #include "Nvrtc.h"
 
 #include "../Environment.h"
+#include "../LibraryFunctions.h"
 
 #include <dlfcn.h>
 
@@ -45,13 +46,9 @@ Result<Nvrtc> detail::loadNvrtc(const std::string &path) {
   if (!handle)
     return unavailable(dlerror());
   Nvrtc nvrtc;
-  const char *missing = nullptr;
+  LibraryFunctions functions(handle);
   auto find = [&](auto &function, const char *name) {
-    void *address = dlsym(handle, name);
-    if (!address)
-      missing = name;
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+    functions.find(function, name);
   };
   find(nvrtc.version, "nvrtcVersion");
   find(nvrtc.supportedCount, "nvrtcGetNumSupportedArchs");
@@ -65,8 +62,8 @@ Result<Nvrtc> detail::loadNvrtc(const std::string &path) {
   find(nvrtc.destroy, "nvrtcDestroyProgram");
   find(nvrtc.errorText, "nvrtcGetErrorString");
   Status status;
-  if (missing)
-    status = unavailable(path + " lacks " + missing +
+  if (!functions.missing().empty())
+    status = unavailable(path + " lacks " + functions.missing() +
                          "; it is no NVRTC or one that is too old");
   else
     status = identify(nvrtc, path);

@@ -6,9 +6,7 @@
 
 #include "MpiLibrary.h"
 
-#include <dlfcn.h>
-
-#include <type_traits>
+#include "../LibraryFunctions.h"
 
 using namespace mpc;
 using namespace mpc::detail;
@@ -18,16 +16,12 @@ static constexpr int kMpichWorld = 0x44000000;
 static constexpr int kMpichByte = 0x4c00010d;
 static constexpr int kMpichErrorsReturn = 0x54000001;
 
-/// Finds the functions. Returns the name of one that is missing, or null.
+/// Finds the functions. Returns the name of one that is missing, or "".
 template <typename Handle>
-static const char *findCalls(void *library, MpiCalls<Handle> &calls) {
-  const char *missing = nullptr;
+static std::string findCalls(void *library, MpiCalls<Handle> &calls) {
+  LibraryFunctions functions(library);
   auto find = [&](auto &function, const char *name) {
-    void *address = dlsym(library, name);
-    if (!address)
-      missing = name;
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+    functions.find(function, name);
   };
   find(calls.initialized, "MPI_Initialized");
   find(calls.initThread, "MPI_Init_thread");
@@ -44,7 +38,7 @@ static const char *findCalls(void *library, MpiCalls<Handle> &calls) {
   find(calls.allToAll, "MPI_Ialltoall");
   find(calls.broadcast, "MPI_Ibcast");
   find(calls.test, "MPI_Test");
-  return missing;
+  return functions.missing();
 }
 
 static Status unavailable(const std::string &text) {
@@ -56,7 +50,7 @@ static Result<MpiLibrary> identify(void *handle, const std::string &path) {
   library.path = path;
   library.openMpi.world = dlsym(handle, "ompi_mpi_comm_world");
   library.isOpenMpi = library.openMpi.world != nullptr;
-  const char *missing = nullptr;
+  std::string missing;
   if (library.isOpenMpi) {
     MpiCalls<void *> &calls = library.openMpi;
     missing = findCalls(handle, calls);
@@ -71,7 +65,7 @@ static Result<MpiLibrary> identify(void *handle, const std::string &path) {
     calls.byte = kMpichByte;
     calls.errorsReturn = kMpichErrorsReturn;
   }
-  if (missing)
+  if (!missing.empty())
     return unavailable(path + " lacks " + missing +
                        "; it is no MPI library or one older than MPI 3");
   return library;
