@@ -56,6 +56,13 @@ private:
   Status reserve(size_t sentBytes, size_t receivedBytes);
   /// Puts the inputs one behind the other.
   void pack();
+  /// Whether the one input lies as the ranks' pieces of so many bytes.
+  bool liesInPieces(size_t pieceBytes) const {
+    return inputs.size() == 1 && pieceBytes * ranks == total;
+  }
+  /// Leaves in `sent` the reduction of all ranks' pieces for this one. `fill`
+  /// puts the pieces for all ranks there, where the input does not lie so.
+  template <typename Fill> Status reducePiece(size_t pieceBytes, Fill fill);
   /// Takes outputs that lie one behind the other apart.
   void unpack(const char *from);
 
@@ -100,6 +107,23 @@ void Message::unpack(const char *from) {
     copy(outputs[i], from, bytes[i]);
 }
 
+template <typename Fill>
+Status Message::reducePiece(size_t pieceBytes, Fill fill) {
+  const bool isDirect = liesInPieces(pieceBytes);
+  if (Status status = reserve(isDirect ? pieceBytes : pieceBytes * ranks,
+                              pieceBytes * ranks);
+      !status.ok())
+    return status;
+  if (!isDirect)
+    fill();
+  if (Status status = communicator.allToAll(isDirect ? inputs[0] : sent,
+                                            received, pieceBytes);
+      !status.ok())
+    return status;
+  reduceRows(how, received, pieceBytes / elementBytes, sent);
+  return {};
+}
+
 Status Message::allReduce() {
   const size_t count = total / elementBytes;
   if (total * ranks <= kSmallMessageBytes) {
@@ -114,22 +138,16 @@ Status Message::allReduce() {
     return {};
   }
   // The ranks' pieces are equally long; behind the last element are zeros.
-  const size_t piece = (count + ranks - 1) / ranks,
-               pieceBytes = piece * elementBytes;
-  const bool isDirect = inputs.size() == 1 && pieceBytes * ranks == total;
-  if (Status status = reserve(isDirect ? pieceBytes : pieceBytes * ranks,
-                              pieceBytes * ranks);
+  const size_t pieceBytes = (count + ranks - 1) / ranks * elementBytes;
+  if (Status status = reducePiece(pieceBytes,
+                                  [&] {
+                                    pack();
+                                    std::memset(sent + total, 0,
+                                                pieceBytes * ranks - total);
+                                  });
       !status.ok())
     return status;
-  if (!isDirect) {
-    pack();
-    std::memset(sent + total, 0, pieceBytes * ranks - total);
-  }
-  if (Status status = communicator.allToAll(isDirect ? inputs[0] : sent,
-                                            received, pieceBytes);
-      !status.ok())
-    return status;
-  reduceRows(how, received, piece, sent);
+  const bool isDirect = liesInPieces(pieceBytes);
   char *target = isDirect ? outputs[0] : received;
   if (Status status = communicator.allGather(sent, target, pieceBytes);
       !status.ok())
@@ -147,13 +165,8 @@ Status Message::reduceScatter() {
     pieces.push_back((count + ranks - 1) / ranks * elementBytes);
     pieceBytes += pieces.back();
   }
-  const bool isDirect = inputs.size() == 1 && pieceBytes * ranks == total;
-  if (Status status = reserve(isDirect ? pieceBytes : pieceBytes * ranks,
-                              pieceBytes * ranks);
-      !status.ok())
-    return status;
   // For each rank its piece of every tensor.
-  if (!isDirect) {
+  auto fill = [&] {
     char *to = sent;
     for (size_t rank = 0; rank < ranks; ++rank)
       for (size_t i = 0; i < inputs.size(); to += pieces[i], ++i) {
@@ -162,12 +175,9 @@ Status Message::reduceScatter() {
         copy(to, inputs[i] + begin, length);
         std::memset(to + length, 0, pieces[i] - length);
       }
-  }
-  if (Status status = communicator.allToAll(isDirect ? inputs[0] : sent,
-                                            received, pieceBytes);
-      !status.ok())
+  };
+  if (Status status = reducePiece(pieceBytes, fill); !status.ok())
     return status;
-  reduceRows(how, received, pieceBytes / elementBytes, sent);
   const char *from = sent;
   for (size_t i = 0; i < outputs.size(); from += pieces[i], ++i)
     copy(outputs[i], from, pieces[i]);
