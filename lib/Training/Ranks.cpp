@@ -22,32 +22,19 @@ Status Ranks::agree(const std::string &what, const std::string &text) const {
     return texts.status();
   for (size_t rank = 1; rank < texts->size(); ++rank)
     if ((*texts)[rank] != texts->front())
-      return Status(StatusCode::InvalidArgument, "rank " + std::to_string(rank),
-                    "has " + what + " " + (*texts)[rank] + ", but rank 0 has " +
-                        texts->front() + "; start all ranks alike")
-          .withNote(kFailureOfAll);
+      return known(
+          Status(StatusCode::InvalidArgument, "rank " + std::to_string(rank),
+                 "has " + what + " " + (*texts)[rank] + ", but rank 0 has " +
+                     texts->front() + "; start all ranks alike"));
   return {};
 }
 
 Status Ranks::allOk(const Status &own) const {
-  if (alone())
-    return own;
-  Result<std::vector<std::string>> texts =
-      gatherTexts(*group, own.ok() ? "" : own.toString());
-  if (!texts.ok())
-    return texts.status();
-  bool isOfAll =
-      std::all_of(texts->begin(), texts->end(), [&](const std::string &text) {
-        return text == texts->front();
-      });
-  if (!own.ok())
-    return isOfAll ? own.withNote(kFailureOfAll) : own;
-  for (size_t rank = 0; rank < texts->size(); ++rank)
-    if (!(*texts)[rank].empty())
-      return Status(StatusCode::Unavailable, "rank " + std::to_string(rank),
-                    "failed: " + (*texts)[rank])
-          .withNote(kFailureOfAnother);
-  return {};
+  return alone() ? own : shareFailure(*group, own);
+}
+
+Status Ranks::known(const Status &failure) const {
+  return failure.withNote(rank() == 0 ? kFailureToTell : kFailureTold);
 }
 
 Status Ranks::sum(Totals &totals) const {

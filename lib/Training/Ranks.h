@@ -36,9 +36,10 @@ public:
   /// Fails on every rank where one has another text, and names both texts and
   /// their ranks. `what` says what the text is.
   Status agree(const std::string &what, const std::string &text) const;
-  /// Fails on every rank where `own` is a failure of one, with the first of
-  /// these.
+  /// shareFailure() of the group.
   Status allOk(const Status &own) const;
+  /// A failure that every rank has found by itself, to be told by rank 0.
+  Status known(const Status &failure) const;
   /// Replaces totals by the sum of all ranks', added in their order.
   Status sum(Totals &totals) const;
   /// Replaces the totals of steps that all ranks have run by those of their

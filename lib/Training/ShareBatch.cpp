@@ -10,7 +10,7 @@
 
 #include "TrainerImpl.h"
 
-#include "mpc/Pipelines/Pipelines.h"
+#include "JIT/Compiler.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -79,40 +79,32 @@ Status Trainer::Impl::shareBatch() {
   if (ranks.alone())
     return {};
   if (state.stream())
-    return Status(StatusCode::Unavailable,
-                  "device '" + state.device().name() + "'",
-                  "trains alone; several ranks need devices in host memory")
-        .withNote(kFailureOfAll);
+    return ranks.known(Status(
+        StatusCode::Unavailable, "device '" + state.device().name() + "'",
+        "trains alone; several ranks need devices in host memory"));
   if (!options.batch)
-    return Status(StatusCode::InvalidArgument, "batch",
-                  "must be given where " + std::to_string(size) +
-                      " ranks share it")
-        .withNote(kFailureOfAll);
+    return ranks.known(Status(StatusCode::InvalidArgument, "batch",
+                              "must be given where " + std::to_string(size) +
+                                  " ranks share it"));
   // The mean of ranks' means is the whole batch's where all count as much.
   if (options.training->loss.ignoreIndex)
-    return Status(StatusCode::InvalidArgument, "ignore_index",
-                  "leaves out another number of labels on each of " +
-                      std::to_string(size) +
-                      " ranks, whose losses would not count alike; train on "
-                      "one rank")
-        .withNote(kFailureOfAll);
+    return ranks.known(
+        Status(StatusCode::InvalidArgument, "ignore_index",
+               "leaves out another number of labels on each of " +
+                   std::to_string(size) +
+                   " ranks, whose losses would not count alike; train on "
+                   "one rank"));
   if (Status status = ranks.agree("the batch", std::to_string(*options.batch));
       !status.ok())
     return status;
   if (*options.batch < size || *options.batch % size)
-    return Status(StatusCode::InvalidArgument, "batch",
-                  "of " + std::to_string(*options.batch) +
-                      " examples has no equal parts for " +
-                      std::to_string(size) + " ranks; use a multiple of " +
-                      std::to_string(size))
-        .withNote(kFailureOfAll);
-  PipelineOptions choices;
-  choices.policy = options.policy;
-  for (const auto &[key, type] : options.sets)
-    choices.sets.push_back(key + "=" + type);
-  choices.castPlacement = options.castPlacement;
-  choices.relaxedRounding = options.rounding == RoundingMode::Relaxed;
-  choices.training = *options.training;
+    return ranks.known(
+        Status(StatusCode::InvalidArgument, "batch",
+               "of " + std::to_string(*options.batch) +
+                   " examples has no equal parts for " + std::to_string(size) +
+                   " ranks; use a multiple of " + std::to_string(size)));
+  // Of no target: the step says whether ranks have one.
+  const PipelineOptions choices = pipelineOptions(options, TargetInfo());
   if (Status status = ranks.agree("the options", printFlags(choices));
       !status.ok())
     return status;

@@ -127,12 +127,12 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
           ? 0
           : first->batchTypes()[0].type.shape.front();
   if (!impl->ranks.alone() && part != *impl->options.batch)
-    return Status(StatusCode::InvalidArgument, model.name(),
-                  "has batches of " + std::to_string(part) +
-                      ", which cannot be cut into parts of " +
-                      std::to_string(*impl->options.batch) +
-                      "; export it with an open batch dimension")
-        .withNote(kFailureOfAll);
+    return impl->ranks.known(
+        Status(StatusCode::InvalidArgument, model.name(),
+               "has batches of " + std::to_string(part) +
+                   ", which cannot be cut into parts of " +
+                   std::to_string(*impl->options.batch) +
+                   "; export it with an open batch dimension"));
   if (Status status = impl->checkAlike(first->program()); !status.ok())
     return status;
   auto program = std::make_unique<BoundProgram>(std::move(*first));

@@ -317,35 +317,7 @@ static bool hasNote(const Status &status, const char *note) {
 
 /// Whether all ranks know of the failure, and end by themselves.
 static bool isKnown(const Status &status) {
-  return hasNote(status, kFailureOfAll) || hasNote(status, kFailureOfAnother);
-}
-
-/// A failure of a training: what all ranks have is said by rank 0, what one
-/// has by that one.
-static int failTraining(const Status &status, Reporter &reporter,
-                        const std::shared_ptr<Communicator> &group) {
-  if (group && (hasNote(status, kFailureOfAnother) ||
-                (hasNote(status, kFailureOfAll) && group->rank() != 0)))
-    return kBadInput;
-  return reporter.fail(status);
-}
-
-/// The failure of what comes before the first message, for all ranks: where
-/// several have one, each is said once.
-static int failTogether(const Status &own, Reporter &reporter,
-                        const std::shared_ptr<Communicator> &group) {
-  if (!group || group->size() == 1)
-    return own.ok() ? kDone : reporter.fail(own);
-  Result<std::vector<std::string>> all =
-      gatherTexts(*group, own.ok() ? "" : own.toString());
-  if (!all.ok())
-    return reporter.fail(all.status());
-  if (llvm::all_of(*all, [](const std::string &text) { return text.empty(); }))
-    return kDone;
-  auto first = llvm::find(*all, own.ok() ? "" : own.toString());
-  if (own.ok() || first - all->begin() != group->rank())
-    return kBadInput;
-  return reporter.fail(own);
+  return hasNote(status, kFailureToTell) || hasNote(status, kFailureTold);
 }
 
 namespace {
@@ -428,18 +400,21 @@ static Result<Prepared> prepare(const TrainArguments &arguments,
 static int train(const TrainArguments &arguments, Reporter &reporter,
                  const std::shared_ptr<Communicator> &group, bool &known) {
   bool writes = !group || group->rank() == 0;
-  Result<Prepared> prepared =
-      prepare(arguments, reporter, group ? group->size() : 1, writes);
-  known = true;
-  if (int code = failTogether(prepared.status(), reporter, group);
-      code != kDone)
-    return code;
+  auto fail = [&](const Status &status) {
+    known = isKnown(status);
+    return hasNote(status, kFailureTold) ? kBadInput : reporter.fail(status);
+  };
+  int ranks = group ? group->size() : 1;
+  Result<Prepared> prepared = prepare(arguments, reporter, ranks, writes);
+  if (Status status = ranks > 1 ? shareFailure(*group, prepared.status())
+                                : prepared.status();
+      !status.ok())
+    return fail(status);
   Result<Trainer> trainer =
       Trainer::create(prepared->device, arguments.common.model,
                       prepared->compile, arguments.common.seed, group);
-  known = isKnown(trainer.status());
   if (!trainer.ok())
-    return failTraining(trainer.status(), reporter, group);
+    return fail(trainer.status());
   const Dataset &data = prepared->data;
 
   // Said before the hours that a training may take.
@@ -505,9 +480,8 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   options.shouldStop = [&] { return stopAsked != 0 || !written.ok(); };
   Result<FitReport> report = trainer->fit(data, options);
   bar.clear();
-  known = isKnown(report.status());
   if (!report.ok())
-    return failTraining(report.status(), reporter, group);
+    return fail(report.status());
   if (!written.ok())
     return reporter.fail(written);
 

@@ -76,10 +76,15 @@ joinMpi(const CommunicatorOptions &options = {});
 /// Whether a launcher started this process as one of several ranks of MPI.
 bool isStartedByMpi();
 
-/// Notes on the failures of a group, by which each is told once: all ranks have
-/// it, or another one has, which tells it.
-inline constexpr const char *kFailureOfAll = "all ranks end so";
-inline constexpr const char *kFailureOfAnother = "another rank ends so";
+/// Notes on failures that all ranks of a group know of, so that each is told
+/// once: by this rank, or by another one.
+inline constexpr const char *kFailureToTell = "all ranks end, this one tells";
+inline constexpr const char *kFailureTold = "all ranks end, another one tells";
+
+/// On every rank a failure, with one of these notes, where one has a failure of
+/// its `own`: that, or that of the first rank that has one. Of equal ones the
+/// first rank's is to be told.
+Status shareFailure(Communicator &group, const Status &own);
 
 /// The texts of all ranks, in their order, for each of them.
 Result<std::vector<std::string>> gatherTexts(Communicator &group,

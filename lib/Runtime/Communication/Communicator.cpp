@@ -54,6 +54,25 @@ Result<std::vector<std::string>> mpc::gatherTexts(Communicator &group,
   return texts;
 }
 
+Status mpc::shareFailure(Communicator &group, const Status &own) {
+  const std::string text = own.ok() ? "" : own.toString();
+  Result<std::vector<std::string>> texts = gatherTexts(group, text);
+  if (!texts.ok())
+    return texts.status();
+  for (size_t rank = 0; rank < texts->size(); ++rank) {
+    const std::string &failed = (*texts)[rank];
+    if (failed.empty() || (!own.ok() && failed != text))
+      continue;
+    if (own.ok())
+      return Status(StatusCode::Unavailable, "rank " + std::to_string(rank),
+                    "failed: " + failed)
+          .withNote(kFailureTold);
+    return own.withNote(int(rank) == group.rank() ? kFailureToTell
+                                                  : kFailureTold);
+  }
+  return {};
+}
+
 std::string detail::rankName(int rank, int size) {
   return "rank " + std::to_string(rank) + " of " + std::to_string(size);
 }
