@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 using namespace mpc;
@@ -101,9 +102,11 @@ Result<const Nvrtc *> detail::installedNvrtc() {
 
 Status detail::checkArchitecture(const Nvrtc &nvrtc,
                                  const std::string &architecture) {
+  // Letters may follow the number (sm_90a).
   int number = 0;
   if (architecture.rfind("sm_", 0) == 0)
-    number = std::atoi(architecture.c_str() + 3);
+    std::from_chars(architecture.data() + 3,
+                    architecture.data() + architecture.size(), number);
   if (std::find(nvrtc.architectures.begin(), nvrtc.architectures.end(),
                 number) != nvrtc.architectures.end())
     return {};
@@ -131,6 +134,7 @@ NvrtcOutput detail::compileProgram(const Nvrtc &nvrtc, const std::string &text,
     return output;
   }
   std::vector<const char *> words;
+  words.reserve(options.size());
   for (const std::string &option : options)
     words.push_back(option.c_str());
   int error = nvrtc.compile(program, int(words.size()), words.data());
