@@ -187,6 +187,13 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
     parts.add(cache.element ? int64_t(*cache.element) : -1);
     parts.add(int64_t(cache.apart));
   }
+  parts.add(int64_t(options.chosen.size()));
+  for (const ChosenEntry &entry : options.chosen) {
+    parts.add(entry.result);
+    parts.add(entry.axis);
+    parts.add(entry.count);
+    parts.add(entry.argument);
+  }
   parts.add(options.batch.value_or(-1));
   // What is kept was found to be small enough.
   parts.add(options.maxMemory);

@@ -395,6 +395,9 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   if (!options.caches.empty() &&
       failed(placeCaches(entry(*module), options.caches, cacheType())))
     return failure(first);
+  if (!options.chosen.empty() &&
+      failed(chooseEntries(entry(*module), options.chosen)))
+    return failure(first);
   if (options.training && !options.training->parameters.empty())
     setInitialValues(*module);
   if (Status status = dump(*module, "import"); !status.ok())

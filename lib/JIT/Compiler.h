@@ -192,6 +192,11 @@ mlir::LogicalResult placeCaches(mlir::func::FuncOp function,
                                 llvm::ArrayRef<GrowingCache> caches,
                                 mlir::Type narrow);
 
+/// Lets only one entry of each result that `chosen` names be computed
+/// (ChosenEntry); a diagnostic where a result has no such dimension.
+mlir::LogicalResult chooseEntries(mlir::func::FuncOp function,
+                                  llvm::ArrayRef<ChosenEntry> chosen);
+
 /// Reports, at its op, a value of more than `most` bytes, or that constants,
 /// arguments and results have more together.
 mlir::LogicalResult checkImportedMemory(mlir::ModuleOp module, int64_t most);

@@ -20,18 +20,27 @@ using namespace mpc;
 // Programs
 //===----------------------------------------------------------------------===//
 
+static constexpr const char *kLogits = "logits";
+/// No model has an input of this name.
+static constexpr const char *kLastToken = "last token";
+
 static Result<DecoderForm>
 compileForm(const Engine &engine, const ModelSource &model,
             CompileOptions options, const DecoderSignature &signature,
             int64_t batch, int64_t count, int64_t capacity) {
   options.inputShapes = signature.shapes(batch, count, capacity);
   options.caches = signature.growing(batch);
+  // Nobody reads what comes behind the other tokens of a prompt, and the
+  // product with the vocabulary is among the largest.
+  if (count > 1)
+    options.chosen = {{kLogits, /*axis=*/1, count, kLastToken}};
   Result<Executable> made = engine.compile(model, options);
   if (!made.ok())
     return made.status();
   DecoderForm form{std::move(*made), batch, count};
   form.tokens = form.executable.argumentIndex(signature.tokens.name);
   form.mask = form.executable.argumentIndex(signature.mask.name);
+  form.last = form.executable.argumentIndex(kLastToken);
   if (signature.positions)
     form.positions = form.executable.argumentIndex(signature.positions->name);
   for (const GrowingCache &cache : options.caches)
@@ -50,16 +59,15 @@ compileForm(const Engine &engine, const ModelSource &model,
                   "the values of input '" + signature.mask.name +
                       "' are not read, so that it hides no row of a cache that "
                       "is not filled yet");
-  form.logits = std::max(form.executable.resultIndex("logits"), 0);
+  form.logits = std::max(form.executable.resultIndex(kLogits), 0);
   const TensorType &logits = form.result(form.logits);
   if (logits.element != ElementType::F32 || logits.shape.size() != 3 ||
-      logits.shape[0] != batch || logits.shape[1] != count)
+      logits.shape[0] != batch || logits.shape[1] != 1)
     return Status(StatusCode::InvalidArgument, model.name(),
                   "output '" +
                       form.executable.program().results[form.logits].name +
                       "' is " + logits.toString() + ", but logits are f32 [" +
-                      std::to_string(batch) + ", " + std::to_string(count) +
-                      ", vocabulary]");
+                      std::to_string(batch) + ", tokens, vocabulary]");
   return form;
 }
 

@@ -21,6 +21,8 @@ struct DecoderForm {
   Executable executable;
   int64_t batch = 1, count = 0;
   int tokens = -1, mask = -1, positions = -1, logits = 0;
+  /// Which of several tokens the logits are behind.
+  int last = -1;
   /// Of each cache those of all sequences.
   std::vector<int> caches = {};
 

@@ -93,6 +93,8 @@ Status Run::setRow(int64_t row, std::span<const int64_t> tokens, int64_t length,
   for (int64_t i = std::max<int64_t>(capacity - length, 0);
        i < capacity + count; ++i)
     setNumber(arguments[form.mask], row * (capacity + form.count) + i, 1);
+  if (form.last >= 0)
+    setNumber(arguments[form.last], row, count - 1);
   for (size_t i = 0; i < caches.size(); ++i) {
     Result<Buffer> window = caches[i].window(form.count);
     if (!window.ok())
@@ -104,7 +106,7 @@ Status Run::setRow(int64_t row, std::span<const int64_t> tokens, int64_t length,
 
 Status Run::makeArguments() {
   arguments.resize(form.executable.program().arguments.size());
-  for (int index : {form.tokens, form.mask, form.positions}) {
+  for (int index : {form.tokens, form.mask, form.positions, form.last}) {
     if (index < 0)
       continue;
     Result<Buffer> made = Buffer::allocate(form.argument(index));
@@ -187,9 +189,8 @@ Result<std::vector<std::vector<float>>> Run::run() {
     for (SlidingCache &cache : sequence.caches)
       cache.slide(count);
     sequence.length += count;
-    std::span<const float> last = all.subspan(
-        (int64_t(row) * form.count + count - 1) * decoder.vocabulary,
-        decoder.vocabulary);
+    std::span<const float> last =
+        all.subspan(row * decoder.vocabulary, decoder.vocabulary);
     logits.emplace_back(last.begin(), last.end());
   }
   return logits;

@@ -65,6 +65,16 @@ struct GrowingCache {
   }
 };
 
+/// A result of which only one of the `count` entries of dimension `axis` is
+/// computed: the output that is called `result`, or the first one where none
+/// is. Compiled, the program has a further argument of this name, i64 [1], that
+/// says which. The dimension stays, with an extent of 1.
+struct ChosenEntry {
+  std::string result;
+  int64_t axis = 0, count = 0;
+  std::string argument;
+};
+
 /// Choices of one compile. An aggregate: set what matters, the rest has
 /// defaults. Plain values; a compile reads nothing else but the model's files.
 struct CompileOptions {
@@ -93,6 +103,8 @@ struct CompileOptions {
   /// Caches that are to grow in place: their old rows are not copied. Refused
   /// where a result is no such cache.
   std::vector<GrowingCache> caches;
+  /// Results of which one entry is enough.
+  std::vector<ChosenEntry> chosen;
   /// Extent of the batch dimension.
   std::optional<int64_t> batch;
   /// What to compile for: "cpu:avx512" or another level, which this machine may
