@@ -253,6 +253,13 @@ static Result<std::vector<Text>> readTexts(const GenerateArguments &arguments) {
   SamplingOptions sampling = arguments.sampling;
   sampling.seed = arguments.common.seed;
   Result<Sampler> sampler = Sampler::create(sampling);
+  if (sampler.ok() && sampling.temperature == 0 &&
+      (sampling.topK != 0 || sampling.topP != 1))
+    return Status(StatusCode::InvalidArgument, "--temperature",
+                  "is 0, which takes the most likely token, so that " +
+                      std::string(sampling.topK != 0 ? "--top-k" : "--top-p") +
+                      " has nothing to choose from; give a temperature above "
+                      "0");
   std::vector<Text> texts;
   for (const std::string &argument : arguments.prompts) {
     Result<std::vector<int64_t>> prompt = readPrompt(argument);
@@ -269,6 +276,19 @@ static Json describe(const Text &text) {
   return {{"prompt_tokens", text.prompt.size()},
           {"tokens", text.written},
           {"first_token_ms", text.firstMs}};
+}
+
+/// What the flags and the decoder cannot have together.
+static Status checkEnd(const GenerateArguments &arguments,
+                       const Decoder &decoder) {
+  if (!arguments.end ||
+      (*arguments.end >= 0 && *arguments.end < decoder.vocabulary()))
+    return {};
+  return Status(StatusCode::InvalidArgument, "--end-id",
+                std::to_string(*arguments.end) +
+                    " is outside the vocabulary of " +
+                    std::to_string(decoder.vocabulary()) +
+                    ", so that no text would end with it");
 }
 
 int tool::generateCommand(const GenerateArguments &arguments) {
@@ -299,6 +319,8 @@ int tool::generateCommand(const GenerateArguments &arguments) {
          decoder->status()});
   if (!decoder->ok())
     return reporter.fail(decoder->status());
+  if (Status status = checkEnd(arguments, **decoder); !status.ok())
+    return reporter.fail(status);
   Writer writer(**decoder, arguments, std::move(*texts));
   if (Status status = writer.write(); !status.ok())
     return reporter.fail(status);
