@@ -48,6 +48,12 @@ static Status checkFits(const std::string &what, const TensorType &have,
   return {};
 }
 
+/// A label as it stands in the data.
+static std::string shown(double label) {
+  return label < 0 ? std::to_string(int64_t(label))
+                   : std::to_string(uint64_t(label));
+}
+
 /// Says which label is no class, counted in examples.
 static Status checkClasses(const Buffer &labels, int64_t classes,
                            int64_t ignored) {
@@ -68,7 +74,7 @@ static Status checkClasses(const Buffer &labels, int64_t classes,
   wrong /= exampleSize(labels.type());
   return Status(StatusCode::InvalidArgument, "labels",
                 "example " + std::to_string(wrong) + " has the label " +
-                    std::to_string(int64_t(value)) + ", but the model has " +
+                    shown(value) + ", but the model has " +
                     std::to_string(classes) + " classes, numbered from 0");
 }
 
@@ -92,8 +98,7 @@ static Status checkVocabulary(const Dataset &text, int64_t classes) {
   if (wrong < 0)
     return {};
   return Status(StatusCode::InvalidArgument, text.name(),
-                "token " + std::to_string(wrong) + " is " +
-                    std::to_string(int64_t(value)) +
+                "token " + std::to_string(wrong) + " is " + shown(value) +
                     ", but the model has a vocabulary of " +
                     std::to_string(classes) + ", numbered from 0");
 }

@@ -189,9 +189,10 @@ Result<Dataset> Dataset::read(const std::string &path, const std::string &part,
   if (!fs::exists(status))
     return Status(StatusCode::NotFound, path,
                   "there is no such folder or file");
+  std::string file = path;
   auto readPart = [&]() -> Result<Dataset> {
     if (holdsTokens(path)) {
-      std::string file = training::findTokens(path, part);
+      file = training::findTokens(path, part);
       if (file.empty())
         return Status(StatusCode::NotFound, path,
                       "holds no tokens for the part " + part);
@@ -208,7 +209,7 @@ Result<Dataset> Dataset::read(const std::string &path, const std::string &part,
                   : Status(failure.code(), path + ": " + failure.where(),
                            failure.text());
   }
-  data->origin = path;
+  data->origin = file;
   return data;
 }
 

@@ -106,6 +106,12 @@ Status Fitting::prepare() {
   if (!made.ok())
     return made.status();
   batcher = std::move(*made);
+  // What is wrong with the other part is told before the first epoch, too.
+  if (options.test)
+    if (Result<Batcher> test = trainer.batcher(*options.test, normalization);
+        !test.ok())
+      return Status(test.status().code(), "test part: " + test.status().where(),
+                    test.status().text());
   accumulate = std::max<int64_t>(1, impl.options.training->accumulate);
   stepsPerEpoch = data.size() / (wholeBatch() * accumulate);
   if (stepsPerEpoch == 0)
