@@ -26,6 +26,8 @@ FORMS = {
     "int4, 64": {"type": "int4", "group": 64},
     "int4, 128": {"type": "int4", "group": 128},
 }
+# Where 16 bits are multiplied, the scales are such that the weights are numbers of that type.
+MIXED = {"int8": "int8", "int4, 32": "int4"}
 
 
 def check(mpc, model, policy):
@@ -53,9 +55,12 @@ def main():
     held = True
     with tempfile.TemporaryDirectory() as folder:
         policy = pathlib.Path(folder) / "policy.json"
-        for form, weights in FORMS.items():
-            policy.write_text(json.dumps({"name": "narrow", "extends": "float32",
-                                          "weights": weights}))
+        policies = [(form, "float32", weights) for form, weights in FORMS.items()]
+        policies += [(f"{form}, {base}", base, weights)
+                     for base in ("mixed_bfloat16", "mixed_float16")
+                     for form, weights in MIXED.items()]
+        for form, base, weights in policies:
+            policy.write_text(json.dumps({"name": "narrow", "extends": base, "weights": weights}))
             cells = []
             for model in arguments.models:
                 error, share, ok = check(arguments.mpc, model, policy)
