@@ -14,7 +14,7 @@ folder=build
 if [ "$preset" = default ] && [ ! -d .venv/python ]; then
   { python3 -m venv .venv/python &&
     .venv/python/bin/pip install --quiet --no-compile --retries 1 --timeout 20 \
-      nanobind numpy ml_dtypes pytest tensorboardX tqdm; } || rm -rf .venv/python
+      nanobind numpy ml_dtypes pytest tensorboardX tqdm tokenizers; } || rm -rf .venv/python
   rm -f "$folder/build.ninja"
 fi
 # A changed preset must reach the cache of an existing folder.

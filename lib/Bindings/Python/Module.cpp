@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Decoding.h"
 #include "Errors.h"
 #include "Function.h"
 #include "Training.h"
@@ -175,5 +176,6 @@ NB_MODULE(_mpc, module) {
       .def_prop_ro("layers", &Function::layers)
       .def_prop_ro("shapes", &Function::shapes)
       .def_prop_ro("counts", &Function::counts);
+  addDecoding(module);
   addPolicies(module);
 }

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decoders: models that write token by token."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Union
+
+from . import _mpc
+from ._errors import InvalidArgument, NotFound, Unavailable
+from ._function import _engine, choose
+from ._policy import Policy, PolicyLike
+from ._source import source
+
+Prompt = Union[str, Sequence[int]]
+# What a tokenizer writes for bytes that are no whole character yet.
+_UNFINISHED = "\ufffd"
+
+
+class Decoder:
+    """A decoder with a cache of keys and values: its weights once, and any number of sequences.
+
+    `model`: a path or bytes of an .onnx file with the inputs of Optimum's exports (docs/Generate.md).
+    `tokenizer`: the path of a `tokenizer.json`, which the package `tokenizers` reads, or an object
+    with `encode(text).ids` and `decode(ids)`; without one, prompts and results are tokens.
+
+    `capacity`: rows of a sequence's cache, the most tokens that it has unless it is `endless`, for
+    models with a window no larger than that. `chunk`: tokens of a prompt that are computed at once.
+    `slots`: most sequences that are stepped together. `policy`, `overrides`, `device`, `threads` and
+    `cache` are those of `mpc.compile`.
+
+    Compiles now. Members release the interpreter's lock while they run; several threads may use a
+    decoder, one at a time a sequence. Raises `mpc.InvalidArgument` where the model has another form,
+    and what `mpc.compile` raises.
+    """
+
+    def __init__(self, model: Any, *, tokenizer: Any = None, policy: PolicyLike | None = None,
+                 overrides: Mapping[str, str] | Iterable[tuple[str, str]] = (), device: str | None = None,
+                 capacity: int = 512, chunk: int = 64, slots: int = 1, endless: bool = False,
+                 threads: int = 0, cache: bool = True):
+        _, options, self._policy = choose(policy, device, overrides, None, None, "strict", threads, cache)
+        _, engine = _engine(device, threads)
+        self._tokenizer = _read_tokenizer(tokenizer)
+        read = source(model, ())
+        self._name = read.name
+        self._made = _mpc.decoder(engine, read, options, capacity, min(chunk, capacity), slots, endless)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy it is compiled under, of "auto" what that stood for."""
+        return self._policy
+
+    @property
+    def capacity(self) -> int:
+        """Rows of a sequence's cache."""
+        return self._made.capacity
+
+    @property
+    def slots(self) -> int:
+        """Most sequences of a call of `advance`."""
+        return self._made.slots
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens that there are."""
+        return self._made.vocabulary
+
+    def start(self) -> _mpc.Sequence:
+        """An empty sequence. Its `feed(tokens)` appends tokens and gives the logits behind the last
+        of them, float32 [vocabulary]; `fork()` gives another one that begins with the same tokens;
+        `length` is the number of tokens."""
+        return self._made.start()
+
+    def advance(self, sequences: Sequence[_mpc.Sequence], tokens: Sequence[int]) -> list[Any]:
+        """Appends `tokens[i]` to `sequences[i]` in one run, which reads the weights once; the logits
+        behind each. Each gets what it would alone, to the last bit."""
+        return self._made.advance(list(sequences), list(tokens))
+
+    def generate(self, prompt: Prompt, *, tokens: int = 64, temperature: float = 0.0, top_k: int = 0,
+                 top_p: float = 1.0, seed: int = 0, end: int | None = None) -> Iterator[Any]:
+        """Writes on from `prompt`: yields each token as it is there; of a prompt that is text, each
+        piece of text that is complete.
+
+        At most `tokens`, or up to the token `end`, which is yielded as a token and is no text.
+        `temperature` 0 takes the most likely token, else one is drawn with logits divided by it, of
+        the `top_k` most likely (0: all), of these the fewest that have the probability `top_p`
+        together. Equal seeds draw equal tokens, those of `mpc generate --seed`.
+        """
+        ids, sampler = self._encode(prompt), _mpc.sampler(temperature, top_k, top_p, seed)
+        written = self._write(ids, sampler, tokens, end)
+        return self._pieces(written, end) if isinstance(prompt, str) else written
+
+    def generate_all(self, prompts: Sequence[Prompt], *, tokens: int = 64, temperature: float = 0.0,
+                     top_k: int = 0, top_p: float = 1.0, seed: int = 0, end: int | None = None) -> list[Any]:
+        """What `generate` writes behind each prompt, as a list of tokens or a text. As many sequences
+        as there are slots are stepped together; further ones join as others end."""
+        made = _mpc.sampler(temperature, top_k, top_p, seed)
+        waiting = [(place, self._encode(prompt)) for place, prompt in enumerate(prompts)][::-1]
+        found: list[list[int]] = [[] for _ in prompts]
+        running: list[tuple[int, _mpc.Sequence, _mpc.Sampler]] = []
+        while waiting or running:
+            if waiting and len(running) < self.slots:
+                place, ids = waiting.pop()
+                sequence, sampler = self.start(), made.copy()
+                found[place].append(sampler.draw(sequence.feed(ids)))
+                running.append((place, sequence, sampler))
+            else:
+                rows = self.advance([sequence for _, sequence, _ in running], [found[place][-1] for place, _, _ in running])
+                for (place, _, sampler), logits in zip(running, rows):
+                    found[place].append(sampler.draw(logits))
+            running = [each for each in running if found[each[0]][-1] != end and len(found[each[0]]) < tokens]
+        return ["".join(self._pieces(iter(written), end)) if isinstance(prompt, str) else written
+                for prompt, written in zip(prompts, found)]
+
+    def _encode(self, prompt: Prompt) -> list[int]:
+        if not isinstance(prompt, str):
+            return [int(token) for token in prompt]
+        if self._tokenizer is None:
+            raise InvalidArgument(self._name, "is given text, but no tokenizer that makes tokens of it; "
+                                  "give mpc.Decoder its tokenizer.json")
+        return list(self._tokenizer.encode(prompt).ids)
+
+    def _write(self, ids: list[int], sampler: _mpc.Sampler, tokens: int, end: int | None) -> Iterator[int]:
+        sequence, given = self.start(), ids
+        for _ in range(tokens):
+            given = [sampler.draw(sequence.feed(given))]
+            yield given[0]
+            if given[0] == end:
+                return
+
+    def _pieces(self, tokens: Iterator[int], end: int | None) -> Iterator[str]:
+        """Text grows with its tokens, but the last of them may be a part of a character."""
+        ids: list[int] = []
+        shown = ""
+        for token in tokens:
+            if token == end:
+                break
+            ids.append(token)
+            text = self._tokenizer.decode(ids)
+            if text.startswith(shown) and len(text) > len(shown) and not text.endswith(_UNFINISHED):
+                yield text[len(shown):]
+                shown = text
+        text = self._tokenizer.decode(ids) if ids else ""
+        if len(text) > len(shown):
+            yield text[len(shown):]
+
+    def __repr__(self) -> str:
+        return f"<mpc.Decoder({self._name}: {self.vocabulary} tokens, {self.capacity} rows) in {self._policy}>"
+
+
+def _read_tokenizer(given: Any) -> Any:
+    if not isinstance(given, (str, os.PathLike)):
+        return given
+    path = os.fspath(given)
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise Unavailable(path, "is read by the package tokenizers, which is not installed: "
+                          "pip install tokenizers") from None
+    if not os.path.isfile(path):
+        raise NotFound(path, "is no file")
+    try:
+        return Tokenizer.from_file(path)
+    except Exception as error:  # noqa: BLE001 - the package raises Exception itself
+        raise InvalidArgument(path, f"is no tokenizer: {error}") from None
