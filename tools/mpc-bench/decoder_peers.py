@@ -25,7 +25,7 @@ import tempfile
 import time
 
 EXTENTS = {"layers": 12, "width": 768, "heads": 12, "groups": 12, "inner": 2048,
-           "vocabulary": 32768, "seed": 0}
+           "vocabulary": 32768, "window": 0, "seed": 0}
 ROWS, STEPS = 512, 64
 POLICIES = {
     "float32": {"extends": "float32"},
