@@ -16,6 +16,7 @@
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/Files.h"
 
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <sys/resource.h>
@@ -507,11 +508,32 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   return reporter.finish(kDone);
 }
 
+/// The ranks that train together; null where this one trains alone.
+static Result<std::shared_ptr<Communicator>>
+joinRanks(const TrainArguments &arguments) {
+  if (!arguments.relay.empty()) {
+    int numbers[3] = {};
+    const char *at = arguments.relay.data(), *end = at + arguments.relay.size();
+    for (int &number : numbers) {
+      auto [stop, error] = std::from_chars(at, end, number);
+      const bool isLast = &number == &numbers[2];
+      if (error != std::errc() || (isLast ? stop != end : stop == end) ||
+          (!isLast && *stop != ','))
+        return Status(StatusCode::InvalidArgument, "--relay " + arguments.relay,
+                      "is not DESCRIPTOR,RANK,RANKS");
+      at = stop + 1;
+    }
+    return joinRelay(numbers[0], numbers[1], numbers[2]);
+  }
+  if (isStartedByMpi())
+    return joinMpi({.patience = arguments.rankTimeout});
+  return std::shared_ptr<Communicator>();
+}
+
 int tool::trainCommand(const TrainArguments &arguments) {
   std::shared_ptr<Communicator> group;
-  if (isStartedByMpi()) {
-    Result<std::shared_ptr<Communicator>> joined =
-        joinMpi({.patience = arguments.rankTimeout});
+  {
+    Result<std::shared_ptr<Communicator>> joined = joinRanks(arguments);
     if (!joined.ok())
       return Reporter(arguments.common.json, arguments.common.quiet)
           .fail(joined.status());
