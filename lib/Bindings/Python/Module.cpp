@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Communicators.h"
 #include "Errors.h"
 #include "Function.h"
 #include "Training.h"
@@ -121,6 +122,7 @@ NB_MODULE(_mpc, module) {
       nb::arg("path"));
   module.def("source_bytes", &makeSource, nb::arg("name"), nb::arg("bytes"));
 
+  addCommunicators(module);
   addTraining(module);
   nb::class_<CompileOptions>(module, "CompileOptions")
       .def(nb::init<>())

@@ -6,12 +6,13 @@
     y = f(x)
 """
 
+from ._communicator import Communicator
 from ._errors import Error, Internal, InvalidArgument, ModelWarning, NotFound, ResourceExhausted, Unavailable
 from ._function import Function, compile, load
 from ._policy import Policy, global_policy, policy, set_global_policy
 from ._reports import CheckReport, Explanation
 from ._trainer import Trainer
 
-__all__ = ["CheckReport", "Error", "Explanation", "Function", "Internal", "InvalidArgument", "ModelWarning", "NotFound",
-           "Policy", "ResourceExhausted", "Trainer", "Unavailable", "compile", "global_policy", "load", "policy",
-           "set_global_policy"]
+__all__ = ["CheckReport", "Communicator", "Error", "Explanation", "Function", "Internal", "InvalidArgument",
+           "ModelWarning", "NotFound", "Policy", "ResourceExhausted", "Trainer", "Unavailable", "compile",
+           "global_policy", "load", "policy", "set_global_policy"]
