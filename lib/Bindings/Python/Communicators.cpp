@@ -8,7 +8,7 @@
 
 #include "Errors.h"
 
-#include "mpc/Runtime/Communicator.h"
+#include "mpc/Runtime/RankDevice.h"
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -105,6 +105,14 @@ static std::shared_ptr<Communicator> ofObject(nb::object made) {
   return std::make_shared<PythonCommunicator>(std::move(made), rank, size);
 }
 
+/// GPU `ordinal` for a rank; -1: that of its number on its machine.
+static Device gpuOf(int ordinal, std::shared_ptr<Communicator> group) {
+  nb::gil_scoped_release release;
+  CudaDeviceOptions options;
+  options.ordinal = ordinal >= 0 ? ordinal : valueOf(localRank(*group));
+  return valueOf(cudaForRanks(options, std::move(group)));
+}
+
 void python::addCommunicators(nb::module_ &module) {
   nb::class_<Communicator>(module, "Communicator")
       .def_prop_ro("rank", &Communicator::rank)
@@ -135,5 +143,6 @@ void python::addCommunicators(nb::module_ &module) {
         return connectThreads(ranks, {.patience = timeout});
       },
       nb::arg("ranks"), nb::arg("timeout"));
+  module.def("gpu_of_rank", &gpuOf, nb::arg("ordinal"), nb::arg("group"));
   module.def("communicator_of", &ofObject, nb::arg("made"));
 }

@@ -67,8 +67,10 @@ class Trainer:
         self._options = training
         made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads, cache)
         options.training = training
-        self._made = _mpc.Training(made, self._model.source, options, self._model.values, seed,
-                                   _communicator.native(communicator))
+        group = _communicator.native(communicator)
+        if group is not None and group.size > 1 and made.name.startswith("cuda"):
+            made = _mpc.gpu_of_rank(int(made.name.partition(":")[2] or -1), group)
+        self._made = _mpc.Training(made, self._model.source, options, self._model.values, seed, group)
         arguments = self._made.arguments
         self._names = [v.name for v in arguments if v.role == "parameter"]
         self._statistics = [v.name for v in arguments if v.role == "statistics"]
