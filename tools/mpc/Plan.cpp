@@ -181,10 +181,25 @@ static int64_t bytesOf(const Launch &launch) {
   return std::max(input, output);
 }
 
+/// Examples that a step takes: of the labels.
+static int64_t batchIn(const Program &program) {
+  for (const char *role : {"label", "input"})
+    for (const ProgramValue &value : program.arguments)
+      if (value.role == role && !value.type.shape.empty())
+        return value.type.shape.front();
+  return 0;
+}
+
 Result<PlannedRanks> Planner::plan(int64_t ranks, int64_t batch) const {
   Result<PlannedStep> step = stepOf(ranks, batch);
   if (!step.ok())
     return step.status();
+  if (int64_t found = batchIn(*step->program); found != batch)
+    return bad(arguments.common.model,
+               "has batches of " + std::to_string(found) +
+                   ", which cannot be cut into parts of " +
+                   std::to_string(batch) +
+                   "; export it with an open batch dimension");
   PlannedRanks planned;
   planned.ranks = ranks;
   planned.batch = batch;
@@ -437,6 +452,7 @@ static int plan(const PlanArguments &arguments, Reporter &reporter,
     return isHelper ? int(kDone)
                     : reportNetwork(*network, group->size(), reporter);
   reportFastPath(*options, reporter);
+  const std::string policy = options->policy;
   Planner planner(arguments, std::move(*options), *network, isMeasured);
   std::vector<PlannedRanks> all;
   std::optional<PlannedRanks> one;
@@ -458,7 +474,7 @@ static int plan(const PlanArguments &arguments, Reporter &reporter,
       all.push_back(std::move(*planned));
   }
   Json document = {{"model", arguments.common.model},
-                   {"policy", arguments.common.policy},
+                   {"policy", policy},
                    {"target", target->name()},
                    {"network", arguments.network},
                    {"levels", levelsDocument(*network)},

@@ -9,6 +9,7 @@ and MASTER_PORT; else it runs as it is, so that mpirun and srun start it too.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import os
 import pathlib
@@ -75,18 +76,21 @@ def _read(end: socket.socket, size: int) -> bytearray | None:
     return data
 
 
-def serve(end: socket.socket, group: Any) -> bool:
-    """Does the messages that the program asks for until it ends; False where it gave up."""
+def serve(end: socket.socket, group: Any) -> None:
+    """Does the messages that the program asks for until it ends."""
+    with contextlib.suppress(ConnectionError):
+        _serve(end, group)
+
+
+def _serve(end: socket.socket, group: Any) -> None:
     while True:
         head = _read(end, 32)
         if head is None:
-            return True
+            return
         call, root, size, follows = struct.unpack("=4Q", head)
-        if call == _ABORT:
-            return False
         sent = _read(end, follows)
-        if sent is None:
-            return True
+        if sent is None or call == _ABORT:
+            return
         received = bytearray()
         try:
             if call == _BROADCAST:
