@@ -10,9 +10,12 @@
 #include "CUDA/BlasLibrary.h"
 #include "CUDA/CudaDevice.h"
 #include "CUDA/KernelCompiler.h"
+#include "CUDA/NcclLibrary.h"
 #include "DeviceImpl.h"
 #include "Environment.h"
 #include "Null/NullDevice.h"
+
+#include "mpc/Runtime/RankDevice.h"
 
 #include <sched.h>
 
@@ -55,7 +58,10 @@ Result<Device> Device::cpu(const CpuDeviceOptions &options) {
   return Device(detail::createCpuDevice(threads));
 }
 
-Result<Device> Device::cuda(const CudaDeviceOptions &options) {
+/// A GPU; of `group`'s ranks where there is one.
+static Result<std::shared_ptr<detail::DeviceImpl>>
+makeCuda(const CudaDeviceOptions &options,
+         const std::shared_ptr<Communicator> &group) {
   if (options.compileThreads < 0 ||
       options.compileThreads > detail::kMostCpuThreads)
     return Status(StatusCode::InvalidArgument, "compileThreads",
@@ -82,11 +88,34 @@ Result<Device> Device::cuda(const CudaDeviceOptions &options) {
     return detail::openBlasLibrary(**blas, std::move(context),
                                    folder.empty() ? folder : folder + "/gemm");
   };
+  if (group && group->size() > 1) {
+    services.ranks = group->size();
+    services.joinRanks = [group](std::shared_ptr<detail::CudaContext> context) {
+      return detail::joinNccl(detail::installedNccl(), std::move(context),
+                              *group);
+    };
+  }
+  return detail::createCudaDevice(*driver, options, std::move(services));
+}
+
+Result<Device> Device::cuda(const CudaDeviceOptions &options) {
   Result<std::shared_ptr<detail::DeviceImpl>> impl =
-      detail::createCudaDevice(*driver, options, std::move(services));
+      makeCuda(options, /*group=*/nullptr);
   if (!impl.ok())
     return impl.status();
   return Device(std::move(*impl));
+}
+
+Result<Device> mpc::cudaForRanks(const CudaDeviceOptions &options,
+                                 std::shared_ptr<Communicator> group) {
+  Result<std::shared_ptr<detail::DeviceImpl>> impl = makeCuda(options, group);
+  if (!impl.ok())
+    return impl.status();
+  return detail::DeviceAccess::make(std::move(*impl));
+}
+
+int64_t mpc::ranksOf(const Device &device) {
+  return detail::DeviceAccess::impl(device)->ranks();
 }
 
 Device Device::null() { return Device(detail::createNullDevice()); }

@@ -87,6 +87,8 @@ public:
                          Collectives *messages, std::span<double> milliseconds);
 
   virtual bool hasOwnMemory() const { return false; }
+  /// How many ranks' messages a device with memory of its own sends; 0: none.
+  virtual int64_t ranks() const { return 0; }
   /// `self` is the shared handle to this device.
   virtual Result<std::shared_ptr<LoadedProgram>>
   load(std::shared_ptr<DeviceImpl> self,

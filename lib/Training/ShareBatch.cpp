@@ -12,6 +12,8 @@
 
 #include "JIT/Compiler.h"
 
+#include "mpc/Runtime/RankDevice.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 
@@ -78,10 +80,11 @@ Status Trainer::Impl::shareBatch() {
   options.training->distribution.ranks = size;
   if (ranks.alone())
     return {};
-  if (state.stream())
+  if (state.stream() && ranksOf(state.device()) != size)
     return ranks.known(Status(
         StatusCode::Unavailable, "device '" + state.device().name() + "'",
-        "trains alone; several ranks need devices in host memory"));
+        "trains alone; several ranks need devices in host memory, or GPUs of "
+        "cudaForRanks()"));
   if (!options.batch)
     return ranks.known(Status(StatusCode::InvalidArgument, "batch",
                               "must be given where " + std::to_string(size) +

@@ -6,6 +6,7 @@
 
 #include "Commands.h"
 #include "Generate.h"
+#include "Plan.h"
 #include "Train.h"
 
 #include <CLI/CLI.hpp>
@@ -30,6 +31,7 @@ private:
   DevicesArguments devices;
   DumpArguments dump;
   TrainArguments train;
+  PlanArguments plan;
   GenerateArguments generate;
 };
 
@@ -154,6 +156,11 @@ void FullDriver::declare(CLI::App &app) {
   addTrainFlags(*command, train);
   command->callback(
       [this] { chosen = [this] { return trainCommand(train); }; });
+
+  command = app.add_subcommand(
+      "plan", "say what a training step takes on numbers of ranks, and why");
+  addPlanFlags(*command, plan);
+  command->callback([this] { chosen = [this] { return planCommand(plan); }; });
 
   command = app.add_subcommand(
       "generate", "write tokens behind a prompt, by a decoder with a cache");

@@ -14,8 +14,10 @@
 
 #include "JIT/Compiler.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
+#include "mpc/Runtime/RankDevice.h"
 #include "mpc/Support/Files.h"
 
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <sys/resource.h>
@@ -333,10 +335,28 @@ struct Prepared {
 
 } // namespace
 
+/// The device of a rank: of GPUs, where none is named, one of its own.
+static Result<Device>
+makeRankDevice(const CommonOptions &common,
+               const std::shared_ptr<Communicator> &group) {
+  const bool isGpu =
+      common.device == "cuda" || common.device.rfind("cuda:", 0) == 0;
+  if (!isGpu || !group || group->size() == 1)
+    return makeDevice(common);
+  CudaDeviceOptions cuda;
+  Result<int> local = localRank(*group);
+  if (!local.ok())
+    return local.status();
+  cuda.ordinal = common.device == "cuda" ? *local : gpuNumber(common);
+  cuda.compileThreads = common.threads;
+  return cudaForRanks(cuda, group);
+}
+
 /// Reads what the flags name; `ranks` train together, and this one writes files
 /// or not.
 static Result<Prepared> prepare(const TrainArguments &arguments,
-                                Reporter &reporter, int ranks, bool writes) {
+                                Reporter &reporter, const Device &device,
+                                int ranks, bool writes) {
   auto bad = [](const std::string &where, const char *text) {
     return Status(StatusCode::InvalidArgument, where, text);
   };
@@ -355,11 +375,7 @@ static Result<Prepared> prepare(const TrainArguments &arguments,
     return bad("--trace", "is of steps without --accumulate");
   if (!arguments.trace.empty() && arguments.steps.value_or(kFewest) < kFewest)
     return bad("--trace", "is of the sixth step; give --steps 6 or more");
-  Result<Device> device = makeDevice(arguments.common);
-  if (!device.ok())
-    return device.status();
-  Result<CompileOptions> compile =
-      makeStepOptions(arguments, *device, reporter);
+  Result<CompileOptions> compile = makeStepOptions(arguments, device, reporter);
   if (!compile.ok())
     return compile.status();
   int64_t length = 0;
@@ -389,8 +405,8 @@ static Result<Prepared> prepare(const TrainArguments &arguments,
       return shape.status();
     compile->batch = shape->extents.front();
   }
-  Prepared prepared{std::move(*device), std::move(*compile), std::move(*data),
-                    std::nullopt, *normalization};
+  Prepared prepared{device, std::move(*compile), std::move(*data), std::nullopt,
+                    *normalization};
   if (test.ok())
     prepared.test = std::move(*test);
   return prepared;
@@ -405,7 +421,10 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     return hasNote(status, kFailureTold) ? kBadInput : reporter.fail(status);
   };
   int ranks = group ? group->size() : 1;
-  Result<Prepared> prepared = prepare(arguments, reporter, ranks, writes);
+  Result<Device> device = makeRankDevice(arguments.common, group);
+  Result<Prepared> prepared =
+      device.ok() ? prepare(arguments, reporter, *device, ranks, writes)
+                  : Result<Prepared>(device.status());
   if (Status status = ranks > 1 ? shareFailure(*group, prepared.status())
                                 : prepared.status();
       !status.ok())
@@ -507,11 +526,32 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   return reporter.finish(kDone);
 }
 
+/// The ranks that train together; null where this one trains alone.
+static Result<std::shared_ptr<Communicator>>
+joinRanks(const TrainArguments &arguments) {
+  if (!arguments.relay.empty()) {
+    int numbers[3] = {};
+    const char *at = arguments.relay.data(), *end = at + arguments.relay.size();
+    for (int &number : numbers) {
+      auto [stop, error] = std::from_chars(at, end, number);
+      const bool isLast = &number == &numbers[2];
+      if (error != std::errc() || (isLast ? stop != end : stop == end) ||
+          (!isLast && *stop != ','))
+        return Status(StatusCode::InvalidArgument, "--relay " + arguments.relay,
+                      "is not DESCRIPTOR,RANK,RANKS");
+      at = stop + 1;
+    }
+    return joinRelay(numbers[0], numbers[1], numbers[2]);
+  }
+  if (isStartedByMpi())
+    return joinMpi({.patience = arguments.rankTimeout});
+  return std::shared_ptr<Communicator>();
+}
+
 int tool::trainCommand(const TrainArguments &arguments) {
   std::shared_ptr<Communicator> group;
-  if (isStartedByMpi()) {
-    Result<std::shared_ptr<Communicator>> joined =
-        joinMpi({.patience = arguments.rankTimeout});
+  {
+    Result<std::shared_ptr<Communicator>> joined = joinRanks(arguments);
     if (!joined.ok())
       return Reporter(arguments.common.json, arguments.common.quiet)
           .fail(joined.status());

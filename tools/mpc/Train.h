@@ -52,6 +52,9 @@ struct TrainArguments {
   std::string tensorboard;
   /// Seconds that a rank waits for the others in a message.
   double rankTimeout = 120;
+  /// "DESCRIPTOR,RANK,RANKS": who does this rank's messages; empty: MPI, where
+  /// a launcher started ranks.
+  std::string relay;
   /// File of the trace of a step; empty writes none.
   std::string trace;
 };

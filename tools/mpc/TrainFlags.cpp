@@ -367,6 +367,9 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
       ->check(CLI::PositiveNumber)
       ->check(finiteNumber())
       ->capture_default_str();
+  command.add_option("--relay", arguments.relay,
+                     "DESCRIPTOR,RANK,RANKS: a socket to the process that does "
+                     "this rank's messages, as python -m mpc.train is");
   command.add_option("--trace", arguments.trace,
                      "FILE.json that receives the timeline of a step of "
                      "several ranks, for Perfetto");

@@ -76,6 +76,13 @@ joinMpi(const CommunicatorOptions &options = {});
 /// Whether a launcher started this process as one of several ranks of MPI.
 bool isStartedByMpi();
 
+/// A rank whose messages another process does, at the other end of the stream
+/// socket `descriptor`, which is taken over: one that has a transport in a
+/// language of its own (RelayCommunicator.cpp has the format, mpc/train.py
+/// PyTorch's). How long a call waits is that process's to say.
+Result<std::shared_ptr<Communicator>> joinRelay(int descriptor, int rank,
+                                                int size);
+
 /// Notes on failures that all ranks of a group know of, so that each is told
 /// once: by this rank, or by another one.
 inline constexpr const char *kFailureToTell = "all ranks end, this one tells";

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Communicators.h"
 #include "Decoding.h"
 #include "Errors.h"
 #include "Function.h"
@@ -122,6 +123,7 @@ NB_MODULE(_mpc, module) {
       nb::arg("path"));
   module.def("source_bytes", &makeSource, nb::arg("name"), nb::arg("bytes"));
 
+  addCommunicators(module);
   addTraining(module);
   nb::class_<CompileOptions>(module, "CompileOptions")
       .def(nb::init<>())

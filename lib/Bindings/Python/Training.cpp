@@ -9,6 +9,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -42,14 +43,14 @@ static Training::Metrics toTuple(const TrainingMetrics &metrics) {
 
 Training::Training(const Device &device, const ModelSource &model,
                    CompileOptions options, const nb::dict &values,
-                   uint64_t seed) {
+                   uint64_t seed, std::shared_ptr<Communicator> communicator) {
   for (NamedTensor &value : toTensors(values))
     options.inputValues[value.name] = std::move(value.data);
   watch = CompileWatch::over(options);
   {
     nb::gil_scoped_release release;
-    trainer = std::make_unique<Trainer>(
-        watch->valueOf(Trainer::create(device, model, options, seed)));
+    trainer = std::make_unique<Trainer>(watch->valueOf(Trainer::create(
+        device, model, options, seed, std::move(communicator))));
   }
   watch->issue();
 }
@@ -246,6 +247,14 @@ static void addOptions(nb::module_ &module) {
       .def_rw("clip_norm", &TrainingOptions::clipNorm, nb::arg().none())
       .def_rw("clip_value", &TrainingOptions::clipValue, nb::arg().none())
       .def_rw("accumulate", &TrainingOptions::accumulate)
+      .def_prop_rw(
+          "sync_batch_norm",
+          [](const TrainingOptions &options) {
+            return options.distribution.syncBatchNorm;
+          },
+          [](TrainingOptions &options, bool sync) {
+            options.distribution.syncBatchNorm = sync;
+          })
       .def_rw("dropout", &TrainingOptions::dropout)
       .def_rw("freeze", &TrainingOptions::freeze)
       .def_rw("trainable", &TrainingOptions::trainable)
@@ -266,8 +275,11 @@ void python::addTraining(nb::module_ &module) {
         return std::string(elementTypeName(value.type.element));
       });
   nb::class_<Training>(module, "Training")
-      .def(nb::init<const Device &, const ModelSource &, CompileOptions,
-                    const nb::dict &, uint64_t>())
+      .def(
+          nb::init<const Device &, const ModelSource &, CompileOptions,
+                   const nb::dict &, uint64_t, std::shared_ptr<Communicator>>(),
+          nb::arg("device"), nb::arg("model"), nb::arg("options"),
+          nb::arg("values"), nb::arg("seed"), nb::arg("communicator").none())
       .def_prop_ro("batch_types", &Training::batchTypes)
       .def_prop_ro("arguments", &Training::arguments)
       .def_prop_ro("layers", &Training::layers)

@@ -28,9 +28,11 @@ namespace mpc::python {
 class Training {
 public:
   /// `options.training` must be set. `values` are those with which inputs that
-  /// are parameters begin.
+  /// are parameters begin. `communicator`, where not null, has the ranks that
+  /// train together.
   Training(const Device &device, const ModelSource &model,
-           CompileOptions options, const nanobind::dict &values, uint64_t seed);
+           CompileOptions options, const nanobind::dict &values, uint64_t seed,
+           std::shared_ptr<Communicator> communicator);
 
   std::vector<ProgramValue> batchTypes() const;
   /// Arguments of the step: what it keeps, and the batch.

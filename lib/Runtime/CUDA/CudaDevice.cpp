@@ -34,6 +34,7 @@ public:
   bool needsFunctions() const override { return false; }
   const std::string &architecture() const override { return architectureName; }
   bool hasOwnMemory() const override { return true; }
+  int64_t ranks() const override { return services.ranks; }
 
   Result<std::shared_ptr<LoadedProgram>>
   load(std::shared_ptr<DeviceImpl> self,
@@ -53,6 +54,8 @@ public:
 
 private:
   Result<std::shared_ptr<GemmLibrary>> gemmLibrary();
+  /// The library for the messages of `program`; null where it has none.
+  Result<std::shared_ptr<RankLibrary>> rankLibrary(const Program &program);
 
   std::shared_ptr<CudaContext> context;
   CudaServices services;
@@ -61,6 +64,8 @@ private:
   std::mutex mutex;
   /// Opened by the first program that needs it.
   std::shared_ptr<GemmLibrary> library;
+  /// The same of messages.
+  std::shared_ptr<RankLibrary> rankMessages;
 };
 
 } // namespace
@@ -79,15 +84,42 @@ Result<std::shared_ptr<GemmLibrary>> CudaDevice::gemmLibrary() {
   return opened;
 }
 
+Result<std::shared_ptr<RankLibrary>>
+CudaDevice::rankLibrary(const Program &program) {
+  auto message =
+      std::find_if(program.launches.begin(), program.launches.end(),
+                   [](const Launch &launch) { return launch.collective; });
+  if (message == program.launches.end())
+    return std::shared_ptr<RankLibrary>();
+  if (!services.joinRanks)
+    return Status(StatusCode::Unavailable, program.name,
+                  "has message '" + message->kernel +
+                      "' among ranks, but this device was made for one; make "
+                      "it by cudaForRanks()");
+  if (message->collective->ranks != services.ranks)
+    return Status(StatusCode::InvalidArgument, program.name,
+                  "was compiled for " +
+                      std::to_string(message->collective->ranks) +
+                      " ranks, but device '" + deviceName + "' has " +
+                      std::to_string(services.ranks));
+  std::lock_guard<std::mutex> lock(mutex);
+  if (rankMessages)
+    return rankMessages;
+  CudaScope scope(*context);
+  if (!scope.ok())
+    return scope.status();
+  Result<std::shared_ptr<RankLibrary>> joined = services.joinRanks(context);
+  if (joined.ok())
+    rankMessages = *joined;
+  return joined;
+}
+
 Result<std::shared_ptr<LoadedProgram>>
 CudaDevice::load(std::shared_ptr<DeviceImpl> self,
                  std::shared_ptr<const Program> program) {
-  for (const Launch &launch : program->launches)
-    if (launch.collective)
-      return Status(StatusCode::Unavailable, program->name,
-                    "has message '" + launch.kernel +
-                        "' among ranks, but devices of CUDA send none; compile "
-                        "it for the CPU");
+  Result<std::shared_ptr<RankLibrary>> messages = rankLibrary(*program);
+  if (!messages.ok())
+    return messages.status();
   bool products =
       std::any_of(program->launches.begin(), program->launches.end(),
                   [](const Launch &launch) { return launch.gemm.has_value(); });
@@ -99,7 +131,7 @@ CudaDevice::load(std::shared_ptr<DeviceImpl> self,
     needed = *opened;
   }
   return CudaProgram::create(context, std::move(program), services,
-                             std::move(needed), checked);
+                             std::move(needed), std::move(*messages), checked);
 }
 
 Result<std::shared_ptr<StreamImpl>> CudaDevice::createStream() {

@@ -10,6 +10,7 @@
 #include "../DeviceImpl.h"
 #include "CudaContext.h"
 #include "GemmLibrary.h"
+#include "RankLibrary.h"
 
 namespace mpc::detail {
 
@@ -23,6 +24,13 @@ struct CudaServices {
   std::function<Result<std::shared_ptr<GemmLibrary>>(
       std::shared_ptr<CudaContext> context)>
       openGemmLibrary;
+  /// Joins the GPUs of the ranks that train together; all ranks call it. Empty:
+  /// programs with messages are refused.
+  std::function<Result<std::shared_ptr<RankLibrary>>(
+      std::shared_ptr<CudaContext> context)>
+      joinRanks = {};
+  /// How many ranks that joins; 0 without it.
+  int64_t ranks = 0;
 };
 
 Result<std::shared_ptr<DeviceImpl>>

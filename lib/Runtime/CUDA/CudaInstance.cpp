@@ -22,6 +22,14 @@ CudaInstance::create(std::shared_ptr<CudaContext> context,
     return stream.status();
   made->stream = std::move(*stream);
   made->last = made->stream->handle();
+  for (size_t i = 0; i < launches.count() && !made->messages; ++i)
+    if (launches.isMessage(i)) {
+      Result<std::unique_ptr<CudaMessages>> messages =
+          CudaMessages::create(context, program);
+      if (!messages.ok())
+        return messages.status();
+      made->messages = std::move(*messages);
+    }
   int64_t arena = alignOnDevice(program.arenaBytes);
   int64_t scratch = launches.scratchBytes();
   Result<std::shared_ptr<void>> block = context->allocate(
@@ -164,9 +172,27 @@ Status CudaInstance::asynchronousFailure(Status status) const {
       "this process; a device with checkLaunches names the kernel");
 }
 
+Status CudaInstance::launchOne(size_t index, CuHandle queue) {
+  if (!messages)
+    return launches.launch(index, memory, queue);
+  if (Status status = messages->reach(index, queue); !status.ok())
+    return status;
+  return launches.isMessage(index)
+             ? messages->send(launches, index, memory, queue)
+             : launches.launch(index, memory, queue);
+}
+
 Status CudaInstance::launchAll(CuHandle queue, bool checked) {
+  if (messages)
+    messages->begin();
   for (size_t i = 0; i < launches.count(); ++i) {
-    if (Status status = launches.launch(i, memory, queue); !status.ok())
+    Status status = launchOne(i, queue);
+    if (messages && (checked || !status.ok() || i + 1 == launches.count())) {
+      // A capture ends with what it began.
+      Status joined = messages->join(queue);
+      status = status.ok() ? joined : status;
+    }
+    if (!status.ok())
       return status;
     if (!checked)
       continue;
@@ -206,11 +232,19 @@ Status CudaInstance::launchTimed(CuHandle queue,
     events.emplace_back(context, event);
   }
   Result<CudaGraph> made = capture([&](CuHandle captured) -> Status {
+    if (messages)
+      messages->begin();
     for (size_t i = 0; i < events.size(); ++i) {
-      if (i >= 2)
-        if (Status status = launches.launch(i - 2, memory, captured);
-            !status.ok())
+      if (i >= 2) {
+        Status status = launchOne(i - 2, captured);
+        // Timed, a message runs alone.
+        if (messages) {
+          Status joined = messages->join(captured);
+          status = status.ok() ? joined : status;
+        }
+        if (!status.ok())
           return status;
+      }
       if (Status status =
               context->check(cu.eventRecordWithFlags(events[i].get(), captured,
                                                      kCuEventRecordExternal),

@@ -10,6 +10,7 @@
 #define MPC_LIB_RUNTIME_CUDA_CUDAINSTANCE_H
 
 #include "CudaLaunches.h"
+#include "CudaMessages.h"
 
 #include <functional>
 #include <memory>
@@ -70,6 +71,8 @@ private:
   Status launchWith(std::span<const Buffer> arguments,
                     std::span<const Buffer> results, CuHandle queue,
                     std::span<double> milliseconds, bool checked);
+  /// Enqueues one launch, behind the messages that it needs.
+  Status launchOne(size_t index, CuHandle queue);
   Status launchAll(CuHandle stream, bool checked);
   Status launchTimed(CuHandle stream, std::span<double> milliseconds);
   Status asynchronousFailure(Status status) const;
@@ -84,6 +87,8 @@ private:
   const Program &program;
   const CudaLaunches &launches;
   std::shared_ptr<CudaStream> stream;
+  /// Null where the program has none.
+  std::unique_ptr<CudaMessages> messages;
   /// Recorded behind each run.
   CudaEvent done;
   /// Arena, scratch, workspace.

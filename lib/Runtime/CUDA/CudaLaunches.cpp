@@ -17,11 +17,18 @@ using namespace mpc::detail;
 Result<std::unique_ptr<CudaLaunches>>
 CudaLaunches::create(std::shared_ptr<CudaContext> context,
                      std::shared_ptr<const Program> program,
-                     const CudaServices &services, GemmLibrary *library) {
+                     const CudaServices &services, GemmLibrary *library,
+                     RankLibrary *messages) {
   std::unique_ptr<CudaLaunches> made(
       new CudaLaunches(std::move(context), std::move(program)));
   if (Status status = made->checkLimits(); !status.ok())
     return status;
+  made->messages = messages;
+  for (const Launch &launch : made->program->launches)
+    if (launch.collective)
+      made->messageWorkspace =
+          std::max(made->messageWorkspace,
+                   alignOnDevice(messages->workspaceBytes(launch)));
   made->steps.resize(made->program->launches.size());
   for (size_t i = 0; i < made->steps.size(); ++i) {
     made->steps[i].scratchOffset = made->scratch;
@@ -53,7 +60,7 @@ static bool isEmpty(const Launch &launch) {
 Status CudaLaunches::checkLimits() const {
   for (size_t i = 0; i < program->launches.size(); ++i) {
     const Launch &launch = program->launches[i];
-    if (launch.gemm)
+    if (launch.gemm || launch.collective)
       continue;
     auto refuse = [&](const char *what, int64_t value, int64_t least,
                       int64_t most) {
@@ -98,9 +105,11 @@ static Status noCode(const Program &program, const CudaCode &code,
 }
 
 Status CudaLaunches::loadModules(const CudaServices &services) {
-  bool wanted = std::any_of(
-      program->launches.begin(), program->launches.end(),
-      [](const Launch &launch) { return !launch.gemm && !isEmpty(launch); });
+  bool wanted = std::any_of(program->launches.begin(), program->launches.end(),
+                            [](const Launch &launch) {
+                              return !launch.gemm && !launch.collective &&
+                                     !isEmpty(launch);
+                            });
   if (!wanted)
     return {};
   const CudaDriver &cu = context->driver();
@@ -160,7 +169,7 @@ CudaLaunches::findFunctions(const std::map<std::string, CuHandle> &functions) {
   std::map<std::string, int64_t> shared;
   for (size_t i = 0; i < steps.size(); ++i) {
     const Launch &launch = program->launches[i];
-    if (launch.gemm || isEmpty(launch))
+    if (launch.gemm || launch.collective || isEmpty(launch))
       continue;
     auto found = functions.find(launch.kernel);
     if (found == functions.end())
@@ -295,6 +304,9 @@ Status CudaLaunches::launch(size_t index, const RunMemory &memory,
       base = constants[ref.index];
     addresses.push_back(base + CuAddress(ref.offset));
   }
+  if (launch.collective)
+    return messages->enqueue(launch, addresses,
+                             memory.workspace + CuAddress(workspace), stream);
   if (step.product) {
     Status status = step.product->enqueue(addresses, memory.workspace, stream);
     return status.ok() ? status : status.withNote("in " + describe(index));

@@ -42,14 +42,19 @@ public:
   static Result<std::unique_ptr<CudaLaunches>>
   create(std::shared_ptr<CudaContext> context,
          std::shared_ptr<const Program> program, const CudaServices &services,
-         GemmLibrary *library);
+         GemmLibrary *library, RankLibrary *messages = nullptr);
 
   size_t count() const { return steps.size(); }
   /// Bytes of private buffers of the launches, which are zero at first and
   /// between runs.
   int64_t scratchBytes() const { return scratch; }
-  /// Bytes that library calls need while they run.
-  int64_t workspaceBytes() const { return workspace; }
+  /// Whether a launch is a message among ranks.
+  bool isMessage(size_t index) const {
+    return program->launches[index].collective.has_value();
+  }
+  /// Bytes that library calls need while they run: products, and behind them
+  /// messages, which run beside.
+  int64_t workspaceBytes() const { return workspace + messageWorkspace; }
 
   /// Enqueues one launch. The context must be current.
   Status launch(size_t index, const RunMemory &memory, CuHandle stream) const;
@@ -78,7 +83,9 @@ private:
   std::shared_ptr<const Program> program;
   std::vector<CudaModule> modules;
   std::vector<Step> steps;
-  int64_t scratch = 0, workspace = 0;
+  /// What sends the messages; null where there are none.
+  RankLibrary *messages = nullptr;
+  int64_t scratch = 0, workspace = 0, messageWorkspace = 0;
   std::shared_ptr<void> constantMemory;
   std::vector<CuAddress> constants;
 };

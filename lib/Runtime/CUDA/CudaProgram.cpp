@@ -13,14 +13,15 @@ Result<std::shared_ptr<LoadedProgram>>
 CudaProgram::create(std::shared_ptr<CudaContext> context,
                     std::shared_ptr<const Program> program,
                     const CudaServices &services,
-                    std::shared_ptr<GemmLibrary> library, bool checked) {
+                    std::shared_ptr<GemmLibrary> library,
+                    std::shared_ptr<RankLibrary> messages, bool checked) {
   std::shared_ptr<CudaProgram> made(
-      new CudaProgram(context, program, library, checked));
+      new CudaProgram(context, program, library, messages, checked));
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();
-  Result<std::unique_ptr<CudaLaunches>> launches =
-      CudaLaunches::create(context, program, services, library.get());
+  Result<std::unique_ptr<CudaLaunches>> launches = CudaLaunches::create(
+      context, program, services, library.get(), messages.get());
   if (!launches.ok())
     return launches.status();
   made->launches = std::move(*launches);

@@ -19,11 +19,12 @@ namespace mpc::detail {
 class CudaProgram : public LoadedProgram {
 public:
   /// With `checked` every launch is waited for. `library` lives as long as the
-  /// program; null where no product needs it.
+  /// program, and so does `messages`; null where nothing needs it.
   static Result<std::shared_ptr<LoadedProgram>>
   create(std::shared_ptr<CudaContext> context,
          std::shared_ptr<const Program> program, const CudaServices &services,
-         std::shared_ptr<GemmLibrary> library, bool checked);
+         std::shared_ptr<GemmLibrary> library,
+         std::shared_ptr<RankLibrary> messages, bool checked);
   ~CudaProgram() override;
 
   Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
@@ -36,9 +37,11 @@ public:
 private:
   CudaProgram(std::shared_ptr<CudaContext> context,
               std::shared_ptr<const Program> program,
-              std::shared_ptr<GemmLibrary> library, bool checked)
+              std::shared_ptr<GemmLibrary> library,
+              std::shared_ptr<RankLibrary> messages, bool checked)
       : context(std::move(context)), program(std::move(program)),
-        library(std::move(library)), checked(checked) {}
+        library(std::move(library)), messages(std::move(messages)),
+        checked(checked) {}
   /// An instance for a run on `stream`: the one that last ran there, one whose
   /// run is done, a new one, or, where memory for that is refused, one that is
   /// still in use: the run then waits for it on the GPU.
@@ -48,6 +51,7 @@ private:
   std::shared_ptr<CudaContext> context;
   std::shared_ptr<const Program> program;
   std::shared_ptr<GemmLibrary> library;
+  std::shared_ptr<RankLibrary> messages;
   const bool checked;
   std::unique_ptr<CudaLaunches> launches;
   std::mutex mutex;

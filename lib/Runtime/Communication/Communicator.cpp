@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Runtime/Communicator.h"
+#include "mpc/Runtime/RankDevice.h"
 
 #include "Words.h"
 
@@ -81,4 +82,14 @@ std::string detail::secondsText(double seconds) {
   char text[32];
   std::snprintf(text, sizeof(text), "%g s", seconds);
   return text;
+}
+
+Result<int> mpc::localRank(Communicator &group) {
+  char name[256] = {};
+  (void)::gethostname(name, sizeof(name) - 1);
+  Result<std::vector<std::string>> names = gatherTexts(group, name);
+  if (!names.ok())
+    return names.status();
+  return int(std::count(names->begin(), names->begin() + group.rank(),
+                        (*names)[size_t(group.rank())]));
 }

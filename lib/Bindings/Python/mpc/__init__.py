@@ -6,6 +6,7 @@
     y = f(x)
 """
 
+from ._communicator import Communicator
 from ._decoder import Decoder
 from ._errors import Error, Internal, InvalidArgument, ModelWarning, NotFound, ResourceExhausted, Unavailable
 from ._function import Function, compile, load
@@ -13,6 +14,6 @@ from ._policy import Policy, global_policy, policy, set_global_policy
 from ._reports import CheckReport, Explanation
 from ._trainer import Trainer
 
-__all__ = ["CheckReport", "Decoder", "Error", "Explanation", "Function", "Internal", "InvalidArgument", "ModelWarning",
-           "NotFound", "Policy", "ResourceExhausted", "Trainer", "Unavailable", "compile", "global_policy", "load", "policy",
-           "set_global_policy"]
+__all__ = ["CheckReport", "Communicator", "Decoder", "Error", "Explanation", "Function", "Internal",
+           "InvalidArgument", "ModelWarning", "NotFound", "Policy", "ResourceExhausted", "Trainer", "Unavailable",
+           "compile", "global_policy", "load", "policy", "set_global_policy"]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
-from . import _function, _mpc, _optimizer, _training_models
+from . import _communicator, _function, _mpc, _optimizer, _training_models
 from ._errors import InvalidArgument
 from ._policy import Policy, PolicyLike
 
@@ -36,6 +36,10 @@ class Trainer:
     `policy`, `overrides`, `device`, `dims`, `batch`, `rounding`, `threads` and `cache` are those of
     `mpc.compile`.
 
+    `communicator` (an `mpc.Communicator`, or a process group of torch.distributed) has the ranks that train
+    together: each makes the same calls on its part of every batch, `batch` is of all together and must be
+    given. `sync_batch_norm` normalises over all ranks.
+
     Calls are the caller's to order: one thread at a time. They release the interpreter's lock.
     Compiles (here, and where a part is needed first) end on Ctrl-C. Raises what `mpc.compile` does.
     """
@@ -48,7 +52,7 @@ class Trainer:
                  init: int | None = None, seed: int = 0, policy: PolicyLike | None = None,
                  overrides: Mapping[str, str] | Iterable[tuple[str, str]] = (), device: str | None = None,
                  dims: Mapping[str, int] | None = None, batch: int | None = None, rounding: str = "strict",
-                 threads: int = 0, cache: bool = True):
+                 threads: int = 0, cache: bool = True, communicator: Any = None, sync_batch_norm: bool = False):
         training = _mpc.TrainingOptions()
         _choose_loss(training.loss, loss)
         _optimizer.choose_optimizer(training.optimizer, optimizer, optimizer_numbers or {})
@@ -56,14 +60,17 @@ class Trainer:
         _choose_schedule(training.schedule, schedule, lr)
         training.loss_scale = loss_scale
         training.clip_norm, training.clip_value, training.accumulate = clip_norm, clip_value, accumulate
-        training.dropout = dict(dropout or {})
+        training.dropout, training.sync_batch_norm = dict(dropout or {}), sync_batch_norm
         training.freeze, training.trainable, training.initial_seed = list(freeze), list(trainable), init
         self._model = _training_models.read(model, example)
         self._model.adjust(training)
         self._options = training
         made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads, cache)
         options.training = training
-        self._made = _mpc.Training(made, self._model.source, options, self._model.values, seed)
+        group = _communicator.native(communicator)
+        if group is not None and group.size > 1 and made.name.startswith("cuda"):
+            made = _mpc.gpu_of_rank(int(made.name.partition(":")[2] or -1), group)
+        self._made = _mpc.Training(made, self._model.source, options, self._model.values, seed, group)
         arguments = self._made.arguments
         self._names = [v.name for v in arguments if v.role == "parameter"]
         self._statistics = [v.name for v in arguments if v.role == "statistics"]

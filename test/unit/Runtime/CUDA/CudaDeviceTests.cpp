@@ -211,8 +211,9 @@ TEST_F(CudaDevice, RefusesMessagesAmongRanks) {
                     {BufferRef::Kind::Result, 0, 0, 4, true}};
   Status status = makeCudaExecutable(*makeCudaDevice(), program).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
-  EXPECT_EQ(status.text(), "has message 'all_reduce_0' among ranks, but "
-                           "devices of CUDA send none; compile it for the CPU");
+  EXPECT_EQ(status.text(),
+            "has message 'all_reduce_0' among ranks, but "
+            "this device was made for one; make it by cudaForRanks()");
 }
 
 //===----------------------------------------------------------------------===//

@@ -85,7 +85,7 @@ CuResult inside::enqueue(CuHandle stream, const std::string &kernel,
   if (!queue)
     return 400;
   if (queue->capture)
-    queue->capture->nodes.push_back({kernel, std::move(run)});
+    queue->capture->nodes.push_back({kernel, std::move(run), queue->lane});
   else
     queue->work.push_back({std::move(run), nullptr});
   return 0;
@@ -270,6 +270,13 @@ void recording::forgetCalls() {
 void recording::onCall(std::function<void(const Call &)> observer) {
   std::lock_guard<std::recursive_mutex> lock(state().mutex);
   state().observer = std::move(observer);
+}
+
+void recording::enqueueWork(void *stream, const std::string &name,
+                            std::function<void()> work) {
+  std::lock_guard<std::recursive_mutex> lock(state().mutex);
+  state().calls.push_back({"work", name});
+  (void)enqueue(stream, name, std::move(work));
 }
 
 void recording::finishWork() {

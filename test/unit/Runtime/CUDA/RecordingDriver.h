@@ -78,6 +78,10 @@ void forgetCalls();
 /// Called with every call as it is recorded.
 void onCall(std::function<void(const Call &)> observer);
 
+/// Enqueues what a library of the GPU's does, a call "work" of that name.
+void enqueueWork(void *stream, const std::string &name,
+                 std::function<void()> work);
+
 /// Lets the GPU do all that was enqueued.
 void finishWork();
 /// Kernels that ran, in order.

@@ -21,6 +21,7 @@ namespace mpc::recording::inside {
 using namespace mpc::detail;
 
 struct Queue;
+struct Graph;
 
 /// A place in a queue that somebody may wait for.
 struct Marker {
@@ -28,6 +29,9 @@ struct Marker {
   /// By the GPU's clock, once it is done.
   float milliseconds = 0;
   std::shared_ptr<Queue> queue;
+  /// Of an event that was recorded under a capture: that, and its node there.
+  std::shared_ptr<Graph> graph;
+  size_t node = 0;
 };
 
 /// One piece of enqueued work.
@@ -42,18 +46,27 @@ struct Function {
   int parameters = 0;
 };
 
+/// Nodes of one lane follow each other, as those of the stream that it was.
 struct Node {
   std::string kernel;
   std::function<void()> run;
+  size_t lane = 0;
+  /// The node of another lane that must be done before; -1: none.
+  long after = -1;
 };
 
 struct Graph {
   std::vector<Node> nodes;
+  size_t lanes = 1;
+  /// Whether its capture is over.
+  bool isMade = false;
 };
 
 struct Queue {
   std::deque<Work> work;
   std::shared_ptr<Graph> capture;
+  /// Of this queue's nodes in `capture`.
+  size_t lane = 0;
 };
 
 /// Anything behind a handle.

@@ -6,6 +6,7 @@
 
 #include "RecordingState.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace mpc;
@@ -53,6 +54,23 @@ CuResult inside::streamQuery(CuHandle stream) {
   });
 }
 
+/// A stream that waits for an event of a capture is part of it from there on.
+static CuResult waitInCapture(const std::shared_ptr<Queue> &queue,
+                              const Marker &marker) {
+  constexpr CuResult kCapturedEvent = 907, kIsolation = 905;
+  if (marker.graph->isMade)
+    return kCapturedEvent;
+  if (queue->capture && queue->capture != marker.graph)
+    return kIsolation;
+  if (!queue->capture) {
+    queue->capture = marker.graph;
+    queue->lane = marker.graph->lanes++;
+  }
+  marker.graph->nodes.push_back(
+      {"wait", nullptr, queue->lane, long(marker.node)});
+  return 0;
+}
+
 CuResult inside::streamWaitEvent(CuHandle stream, CuHandle event, unsigned) {
   return call("cuStreamWaitEvent", "", Needs::Context, [&] {
     Object *object = find(event, "event");
@@ -60,6 +78,8 @@ CuResult inside::streamWaitEvent(CuHandle stream, CuHandle event, unsigned) {
     if (!object || !queue)
       return 400;
     // An event that was never recorded holds nothing up.
+    if (object->marker && object->marker->graph)
+      return waitInCapture(queue, *object->marker);
     if (object->marker)
       queue->work.push_back({nullptr, object->marker});
     return 0;
@@ -90,9 +110,30 @@ CuResult inside::streamBeginCapture(CuHandle stream, int) {
     if (!queue || queue == state().defaultQueue || queue->capture)
       return 900;
     queue->capture = std::make_shared<Graph>();
+    queue->lane = 0;
     ++captures;
     return 0;
   });
+}
+
+/// Whether the first lane waits, by way of others maybe, for the last node of
+/// every lane.
+static bool isJoined(const Graph &graph) {
+  // How many of each lane's nodes are done when all that is known to be is.
+  std::vector<size_t> done(graph.lanes, 0);
+  done[0] = graph.nodes.size();
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node &node = graph.nodes[i];
+    if (i < done[node.lane] && node.after >= 0) {
+      const auto after = size_t(node.after);
+      size_t &other = done[graph.nodes[after].lane];
+      other = std::max(other, after + 1);
+    }
+  }
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (i >= done[graph.nodes[i].lane])
+      return false;
+  return true;
 }
 
 CuResult inside::streamEndCapture(CuHandle stream, CuHandle *graph) {
@@ -105,10 +146,17 @@ CuResult inside::streamEndCapture(CuHandle stream, CuHandle *graph) {
   --captures;
   Object object;
   object.kind = "graph";
-  object.graph = std::exchange(queue->capture, nullptr);
+  object.graph = queue->capture;
+  const bool isWhole = isJoined(*queue->capture);
+  object.graph->isMade = true;
+  for (const std::shared_ptr<Queue> &other : state().queues)
+    if (other->capture == object.graph)
+      other->capture = nullptr;
   // A capture that was invalidated gives no graph.
   if (error)
     return error;
+  if (!isWhole)
+    return 904; // CUDA_ERROR_STREAM_CAPTURE_UNJOINED
   *graph = add(std::move(object));
   return 0;
 }
@@ -135,6 +183,10 @@ static CuResult recordEvent(CuHandle event, CuHandle stream) {
   marker->queue = queue;
   object->marker = marker;
   bool inGraph = queue->capture != nullptr;
+  if (inGraph) {
+    marker->graph = queue->capture;
+    marker->node = queue->capture->nodes.size();
+  }
   return enqueue(stream, "event", [marker, inGraph] {
     if (inGraph)
       state().milliseconds += 0.125f;
@@ -246,6 +298,25 @@ CuResult inside::graphExecDestroy(CuHandle exec) {
 
 static thread_local bool runningGraph = false;
 
+/// Does the nodes of the first lane, and those of others as late as they may
+/// be.
+static void runGraph(const Graph &graph) {
+  std::vector<size_t> next(graph.lanes, 0);
+  std::function<void(size_t, size_t)> runTo = [&](size_t lane, size_t end) {
+    while (next[lane] < end) {
+      const Node &node = graph.nodes[next[lane]++];
+      if (node.lane != lane)
+        continue;
+      if (node.after >= 0)
+        runTo(graph.nodes[size_t(node.after)].lane, size_t(node.after) + 1);
+      if (node.run)
+        node.run();
+    }
+  };
+  for (size_t lane = 0; lane < graph.lanes; ++lane)
+    runTo(lane, graph.nodes.size());
+}
+
 CuResult inside::graphLaunch(CuHandle exec, CuHandle stream) {
   return call("cuGraphLaunch", "", Needs::Context, [&] {
     Object *object = find(exec, "executable graph");
@@ -253,8 +324,7 @@ CuResult inside::graphLaunch(CuHandle exec, CuHandle stream) {
       return 400;
     return enqueue(stream, "graph", [graph = object->graph] {
       runningGraph = true;
-      for (const Node &node : graph->nodes)
-        node.run();
+      runGraph(*graph);
       runningGraph = false;
     });
   });

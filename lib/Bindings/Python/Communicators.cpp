@@ -1,0 +1,148 @@
+//===- Communicators.cpp - ranks that train together ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Communicators.h"
+
+#include "Errors.h"
+
+#include "mpc/Runtime/RankDevice.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace nb = nanobind;
+using namespace mpc;
+using namespace mpc::python;
+
+static nb::object viewOf(const void *data, size_t bytes) {
+  return nb::steal(
+      PyMemoryView_FromMemory(static_cast<char *>(const_cast<void *>(data)),
+                              Py_ssize_t(bytes), PyBUF_READ));
+}
+static nb::object viewOf(void *data, size_t bytes) {
+  return nb::steal(PyMemoryView_FromMemory(static_cast<char *>(data),
+                                           Py_ssize_t(bytes), PyBUF_WRITE));
+}
+
+namespace {
+
+/// One whose calls are methods of a Python object, which take memory as
+/// memoryviews that are good until they return. Calls come from any thread.
+class PythonCommunicator : public Communicator {
+public:
+  PythonCommunicator(nb::object made, int rank, int size)
+      : made(std::move(made)), self(rank), ranks(size) {}
+  ~PythonCommunicator() override {
+    nb::gil_scoped_acquire lock;
+    made.reset();
+  }
+
+  int rank() const override { return self; }
+  int size() const override { return ranks; }
+  Status allGather(const void *send, void *receive, size_t bytes) override {
+    return call(bytes, [&] {
+      made.attr("all_gather")(viewOf(send, bytes),
+                              viewOf(receive, bytes * size_t(ranks)));
+    });
+  }
+  Status allToAll(const void *send, void *receive, size_t bytes) override {
+    return call(bytes, [&] {
+      made.attr("all_to_all")(viewOf(send, bytes * size_t(ranks)),
+                              viewOf(receive, bytes * size_t(ranks)));
+    });
+  }
+  Status broadcast(void *data, size_t bytes, int root) override {
+    return call(bytes,
+                [&] { made.attr("broadcast")(viewOf(data, bytes), root); });
+  }
+  void abort(const std::string &why) override {
+    (void)call(1, [&] { made.attr("abort")(why); });
+  }
+
+private:
+  template <typename Work> Status call(size_t bytes, Work work) {
+    if (bytes == 0)
+      return {};
+    nb::gil_scoped_acquire lock;
+    std::string text;
+    try {
+      work();
+      return {};
+    } catch (nb::python_error &error) {
+      text = nb::cast<std::string>(nb::str(error.value()));
+      if (text.empty())
+        text = nb::cast<std::string>(nb::str(error.type().attr("__name__")));
+    }
+    std::string where =
+        "rank " + std::to_string(self) + " of " + std::to_string(ranks);
+    if (!purpose.empty())
+      where += ": " + purpose;
+    return Status(StatusCode::Unavailable, where, text);
+  }
+
+  nb::object made;
+  const int self, ranks;
+};
+
+} // namespace
+
+/// `made` has rank, size and the methods above.
+static std::shared_ptr<Communicator> ofObject(nb::object made) {
+  const int rank = nb::cast<int>(made.attr("rank")),
+            size = nb::cast<int>(made.attr("size"));
+  if (size < 1 || rank < 0 || rank >= size)
+    throw StatusError(Status(StatusCode::InvalidArgument, "communicator",
+                             "has rank " + std::to_string(rank) + " of " +
+                                 std::to_string(size)));
+  return std::make_shared<PythonCommunicator>(std::move(made), rank, size);
+}
+
+/// GPU `ordinal` for a rank; -1: that of its number on its machine.
+static Device gpuOf(int ordinal, std::shared_ptr<Communicator> group) {
+  nb::gil_scoped_release release;
+  CudaDeviceOptions options;
+  options.ordinal = ordinal >= 0 ? ordinal : valueOf(localRank(*group));
+  return valueOf(cudaForRanks(options, std::move(group)));
+}
+
+void python::addCommunicators(nb::module_ &module) {
+  nb::class_<Communicator>(module, "Communicator")
+      .def_prop_ro("rank", &Communicator::rank)
+      .def_prop_ro("size", &Communicator::size)
+      .def(
+          "abort",
+          [](Communicator &group, const std::string &why) {
+            nb::gil_scoped_release release;
+            group.abort(why);
+          },
+          nb::arg("why"))
+      .def("part", &Communicator::part)
+      .def("__repr__", [](const Communicator &group) {
+        return "<mpc communicator: rank " + std::to_string(group.rank()) +
+               " of " + std::to_string(group.size()) + ">";
+      });
+  module.def("is_started_by_mpi", &isStartedByMpi);
+  module.def(
+      "join_mpi",
+      [](double timeout) {
+        nb::gil_scoped_release release;
+        return valueOf(joinMpi({.patience = timeout}));
+      },
+      nb::arg("timeout"));
+  module.def(
+      "connect_threads",
+      [](int ranks, double timeout) {
+        return connectThreads(ranks, {.patience = timeout});
+      },
+      nb::arg("ranks"), nb::arg("timeout"));
+  module.def("gpu_of_rank", &gpuOf, nb::arg("ordinal"), nb::arg("group"));
+  module.def("communicator_of", &ofObject, nb::arg("made"));
+}

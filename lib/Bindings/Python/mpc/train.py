@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`mpc train` as a module, for launchers of Python: torchrun --nproc-per-node 4 -m mpc.train MODEL ...
+
+Arguments are those of `mpc train`. Where RANK and WORLD_SIZE say that this process is one of several ranks,
+the program trains as that rank, and its messages are done here, by torch.distributed's gloo at MASTER_ADDR
+and MASTER_PORT; else it runs as it is, so that mpirun and srun start it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _communicator
+
+_PROGRAM = pathlib.Path(__file__).parent / "bin" / "mpc"
+_ALL_GATHER, _ALL_TO_ALL, _BROADCAST, _ABORT = 1, 2, 3, 4
+_BAD_USAGE, _FAILED = 2, 1
+
+
+class _Problem(Exception):
+    """What is wrong with what a launcher said."""
+
+
+def _number(variables: Mapping[str, str], name: str, least: int) -> int:
+    text = variables.get(name, "")
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) < least:
+        raise _Problem(f"{name} is '{text}', no number from {least}")
+    return int(text)
+
+
+def ranks(variables: Mapping[str, str]) -> tuple[int, int] | None:
+    """Rank and number of ranks as a launcher says them; None where this process is alone."""
+    if not {"RANK", "WORLD_SIZE"} & variables.keys():
+        return None
+    size = _number(variables, "WORLD_SIZE", 1)
+    rank = _number(variables, "RANK", 0)
+    if rank >= size:
+        raise _Problem(f"RANK is {rank}, but WORLD_SIZE {size}")
+    if size == 1:
+        return None
+    if not variables.get("MASTER_ADDR"):
+        raise _Problem("MASTER_ADDR is not set, where the ranks meet")
+    if _number(variables, "MASTER_PORT", 1) > 65535:
+        raise _Problem(f"MASTER_PORT is {variables['MASTER_PORT']}, no port")
+    return rank, size
+
+
+def _threads(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Ranks of one machine share its cores."""
+    if any(word == "--threads" or word.startswith("--threads=") for word in arguments):
+        return []
+    here = _number(variables, "LOCAL_WORLD_SIZE", 1) if "LOCAL_WORLD_SIZE" in variables else 1
+    return ["--threads", str(max(1, len(os.sched_getaffinity(0)) // here))]
+
+
+def _read(end: socket.socket, size: int) -> bytearray | None:
+    data = bytearray(size)
+    view, done = memoryview(data), 0
+    while done < size:
+        got = end.recv_into(view[done:])
+        if not got:
+            return None
+        done += got
+    return data
+
+
+def serve(end: socket.socket, group: Any) -> None:
+    """Does the messages that the program asks for until it ends."""
+    with contextlib.suppress(ConnectionError):
+        _serve(end, group)
+
+
+def _serve(end: socket.socket, group: Any) -> None:
+    while True:
+        head = _read(end, 32)
+        if head is None:
+            return
+        call, root, size, follows = struct.unpack("=4Q", head)
+        sent = _read(end, follows)
+        if sent is None or call == _ABORT:
+            return
+        received = bytearray()
+        try:
+            if call == _BROADCAST:
+                data = sent if follows else bytearray(size)
+                if size:
+                    group.broadcast(memoryview(data), root)
+                received = bytearray() if follows else data
+            else:
+                received = bytearray(size * group.size)
+                if size:
+                    work = group.all_gather if call == _ALL_GATHER else group.all_to_all
+                    work(memoryview(sent), memoryview(received))
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            text = (str(error).strip().splitlines() or [type(error).__name__])[0].encode()
+            end.sendall(struct.pack("=2Q", 1, len(text)) + text)
+            continue
+        end.sendall(struct.pack("=2Q", 0, len(received)))
+        end.sendall(received)
+
+
+def _train(arguments: Sequence[str], rank: int, size: int, group: Any, variables: Mapping[str, str]) -> int:
+    here, there = socket.socketpair()
+    command = [str(_PROGRAM), "train", *arguments, *_threads(arguments, variables), "--relay",
+               f"{there.fileno()},{rank},{size}"]
+    with subprocess.Popen(command, pass_fds=[there.fileno()]) as program:
+        there.close()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda got, _: program.send_signal(got))
+        # A signal comes to the main thread, which therefore waits for nothing but the program.
+        done = threading.Thread(target=serve, args=(here, group), daemon=True)
+        done.start()
+        code = program.wait()
+    return code if code >= 0 else 128 - code
+
+
+def main(arguments: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Trains as the rank that `variables` say; gives the exit code."""
+    if not _PROGRAM.exists():
+        print(f"error: {_PROGRAM}: is not there: this package was made without the program mpc", file=sys.stderr)
+        return _FAILED
+    try:
+        found = ranks(variables)
+    except _Problem as problem:
+        print(f"error: launcher: {problem}", file=sys.stderr)
+        return _BAD_USAGE
+    if found is None:
+        os.execv(_PROGRAM, [str(_PROGRAM), "train", *arguments])
+    rank, size = found
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--rank-timeout", type=float, default=120)
+    try:
+        import torch.distributed as dist
+    except ImportError:
+        print(f"error: rank {rank}: RANK and WORLD_SIZE are torchrun's, whose messages need PyTorch; "
+              "without it use mpirun", file=sys.stderr)
+        return _FAILED
+    try:
+        wait = parser.parse_known_args([word for word in arguments if word not in ("-h", "--help")])[0].rank_timeout
+        dist.init_process_group("gloo", rank=rank, world_size=size, timeout=datetime.timedelta(seconds=wait))
+    except (SystemExit, ValueError, OverflowError):
+        return _BAD_USAGE
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        print(f"error: rank {rank}: cannot meet the others at {variables['MASTER_ADDR']} port "
+              f"{variables['MASTER_PORT']}: {said}", file=sys.stderr)
+        return _FAILED
+    return _train(arguments, rank, size, _communicator.Communicator.torch(), variables)
+
+
+if __name__ == "__main__":
+    sys.stdout.flush()
+    end_code = main(sys.argv[1:], os.environ)
+    sys.stderr.flush()
+    # The group's threads would wait for ranks that have ended.
+    os._exit(end_code)

@@ -1,0 +1,64 @@
+//===- CudaMessages.cpp - messages beside a GPU's launches ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaMessages.h"
+
+using namespace mpc;
+using namespace mpc::detail;
+
+Result<std::unique_ptr<CudaMessages>>
+CudaMessages::create(const std::shared_ptr<CudaContext> &context,
+                     const Program &program) {
+  std::unique_ptr<CudaMessages> made(new CudaMessages(context, program));
+  Result<std::shared_ptr<CudaStream>> stream = CudaStream::create(context);
+  if (!stream.ok())
+    return stream.status();
+  made->stream = std::move(*stream);
+  for (std::vector<CudaEvent> *events : {&made->ready, &made->over})
+    for (size_t i = 0; i < made->plan.launches.size(); ++i) {
+      CuHandle event = nullptr;
+      if (Status status = made->check(
+              context->driver().eventCreate(&event, kCuEventDisableTiming),
+              "cuEventCreate");
+          !status.ok())
+        return status;
+      events->emplace_back(context, event);
+    }
+  return made;
+}
+
+Status CudaMessages::waitFor(size_t count, CuHandle queue) {
+  if (count <= joined)
+    return {};
+  joined = count;
+  // They are sent in order: the last one says that all are over.
+  return check(context->driver().streamWaitEvent(queue, over[count - 1].get(),
+                                                 /*flags=*/0),
+               "cuStreamWaitEvent");
+}
+
+Status CudaMessages::reach(size_t launch, CuHandle queue) {
+  return waitFor(plan.needed[launch], queue);
+}
+
+Status CudaMessages::send(const CudaLaunches &launches, size_t index,
+                          const RunMemory &memory, CuHandle queue) {
+  const CudaDriver &cu = context->driver();
+  CuHandle own = stream->handle(), begin = ready[sent].get(),
+           end = over[sent].get();
+  if (Status status = check(cu.eventRecord(begin, queue), "cuEventRecord");
+      !status.ok())
+    return status;
+  if (Status status = check(cu.streamWaitEvent(own, begin, /*flags=*/0),
+                            "cuStreamWaitEvent");
+      !status.ok())
+    return status;
+  Status status = launches.launch(index, memory, own);
+  // What joined the capture of another stream has to come back to it.
+  ++sent;
+  Status recorded = check(cu.eventRecord(end, own), "cuEventRecord");
+  return status.ok() ? recorded : status;
+}
