@@ -58,4 +58,49 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
+def ShardOptimizerPass : Pass<"mpc-shard-optimizer", "::mlir::func::FuncOp"> {
+  let summary = "Give each rank a piece of every parameter to update";
+  let description = [{
+    Each rank keeps one part in `ranks` of every parameter's master values and of the
+    optimizer's states. A tensor of n elements is read as one row and cut into pieces
+    of ceil(n / ranks): the pieces are equal, whatever sizes the tensors have, and
+    gradients that shared a message still do.
+
+    ```mlir
+    %sum:2 = mpc.all_reduce %g, %h reduction(sum) ranks(4) ...
+    %new, %m = mpc.optimizer.sgd %w, %sum#0 states(%b) ... : (tensor<8x4xf32>, ...
+    ```
+    becomes
+    ```mlir
+    %piece:2 = mpc.reduce_scatter %g, %h reduction(sum) ranks(4) ...
+    %new, %m = mpc.optimizer.sgd %w, %piece#0 states(%b) ... : (tensor<8xf32>, ...
+    %all = mpc.all_gather %new ranks(4) : (tensor<8xf32>) -> tensor<4x8xf32>
+    %whole = mpc.reshape %all : tensor<4x8xf32> to tensor<8x4xf32>
+    ```
+
+    - The arguments of masters and states become pieces, with `mpc.shard` to say of
+      which shape; their initial values stay whole.
+    - What the step reads of a parameter is its 16-bit copy, or a copy in the
+      parameter's own type, an argument "NAME.whole" of role `parameter_copy`; both are
+      gathered behind the updates, one message for each type.
+    - A function without optimizers reads "NAME.whole" in place of the parameter.
+
+    Contract in: mpc-distribute's. Contract out: every gradient that an optimizer reads
+    comes from mpc.reduce_scatter, and no other op reads a master.
+
+    Numerics: none; each element's sum and update are what they were.
+    Example: test/Dialect/Mpc/Training/shard-optimizer.mlir
+  }];
+  let options = [
+    Option<"ranks", "ranks", "int64_t", /*default=*/"1", "how many ranks train together">,
+    Option<"shard", "shard", "std::string", /*default=*/"\"optimizer\"",
+           "optimizer, which is all that is cut, or none">,
+  ];
+  let statistics = [
+    Statistic<"numPieces", "pieces", "masters and states that become pieces">,
+    Statistic<"numMessages", "messages", "messages that gather what was updated">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
 #endif // MPC_DIALECT_MPC_TRAINING_DISTRIBUTEPASSES
