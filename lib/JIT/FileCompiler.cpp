@@ -55,7 +55,7 @@ storedValues(const std::vector<ProgramValue> &values,
   for (auto [i, value] : llvm::enumerate(values))
     stored.push_back({value.name, value.type, value.role,
                       i < bounds.size() ? bounds[i] : 0, value.field,
-                      value.alias, value.initial, value.labels});
+                      value.alias, value.initial, value.labels, value.shardOf});
   return stored;
 }
 

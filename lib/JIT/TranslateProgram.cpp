@@ -8,7 +8,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Runtime/Buffer.h"
 
 #include <cstring>
@@ -34,10 +34,12 @@ public:
       if (auto labels = argument->getAttrOfType<ArrayAttr>("mpc.labels"))
         for (auto label : labels.getAsRange<StringAttr>())
           value.labels.push_back(label.str());
+      if (auto shard = argument->getAttrOfType<DenseI64ArrayAttr>(kShardAttr))
+        value.shardOf = shard.asArrayRef().vec();
       if (ElementsAttr initial = argument.getInitialAttr()) {
         FailureOr<ConstantBytes> bytes = ConstantBytes::get(initial);
         if (failed(bytes) ||
-            int64_t(bytes->bytes().size()) != value.type.byteCount())
+            int64_t(bytes->bytes().size()) != value.initialType().byteCount())
           return argument.emitError("the initial value of argument '")
                  << value.name << "' has no data";
         value.initial = copyOf(bytes->bytes());

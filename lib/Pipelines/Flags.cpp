@@ -123,6 +123,8 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   visit("ranks", "ranks that train together", training.distribution.ranks);
   visit("sync-batch-norm", "batch norms over all ranks",
         training.distribution.syncBatchNorm);
+  visit("shard", "none or optimizer: what each rank has a piece of",
+        training.distribution.shard);
   visit("network-latency", "seconds of a message",
         training.distribution.latency);
   visit("network-bandwidth", "bytes per second of a message",

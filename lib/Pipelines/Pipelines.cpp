@@ -238,6 +238,10 @@ static void buildDistribute(OpPassManager &pm, const PipelineOptions &options) {
   distribute.latency = distribution.latency;
   distribute.bandwidth = distribution.bandwidth;
   func.addPass(createDistributePass(distribute));
+  // Messages are those that the gradients' order asks for.
+  if (distribution.shard != "none")
+    func.addPass(
+        createShardOptimizerPass({distribution.ranks, distribution.shard}));
   addVerifier(func, "distribute");
 }
 

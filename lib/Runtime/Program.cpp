@@ -278,6 +278,13 @@ Status mpc::validate(const Program &program, bool needsCode) {
                          "type " + value.type.toString() +
                              " has no size that fits in memory");
   for (const ProgramValue &value : program.arguments)
+    if (value.shardOf &&
+        (value.type.shape.size() != 1 || !value.initialType().byteCount() ||
+         *value.initialType().byteCount() < *value.type.byteCount()))
+      return malformed(self + ": " + value.name,
+                       "type " + value.type.toString() + " is no piece of " +
+                           value.initialType().toString());
+  for (const ProgramValue &value : program.arguments)
     if (reinterpret_cast<uintptr_t>(value.initial.get()) % kBufferAlignment !=
         0)
       return malformed(self + ": " + value.name,

@@ -45,13 +45,8 @@ Result<BoundProgram *> Trainer::Impl::evaluator(int64_t batch) {
       return made.status();
     found = evaluators.emplace(batch, std::move(*made)).first;
   }
-  // The update renews the copies that the training reads. Another one, which
-  // only evaluation reads, follows here.
-  const BoundProgram &writer = first ? *first : *update;
-  for (const ProgramValue &value : found->second.program().arguments)
-    if (value.role == "parameter_copy" && !writer.replaces(value.name))
-      if (Status status = state.renewCopies(&value.name); !status.ok())
-        return status;
+  if (Status status = renewFor(found->second); !status.ok())
+    return status;
   return &found->second;
 }
 

@@ -21,8 +21,9 @@ Result<std::string> Trainer::encodeOnnx(const std::string &path) const {
                   "cannot be made from " + name +
                       ": only a model that came as .onnx is exported as one");
   Result<std::vector<NamedTensor>> trained = weights();
-  if (!trained.ok())
-    return trained.status();
+  // Ranks that have pieces of the weights all get here.
+  if (!trained.ok() || impl->ranks.rank() != 0)
+    return trained.ok() ? Result<std::string>(std::string()) : trained.status();
   std::vector<OnnxWeight> values;
   for (const NamedTensor &tensor : *trained)
     values.push_back(
@@ -44,7 +45,7 @@ Status Trainer::checkExport(const std::string &path) const {
 
 Status Trainer::exportOnnx(const std::string &path) const {
   Result<std::string> bytes = encodeOnnx(path);
-  if (!bytes.ok())
+  if (!bytes.ok() || impl->ranks.rank() != 0)
     return bytes.status();
   return writeWholeFile(path, {*bytes});
 }

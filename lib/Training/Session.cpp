@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/APFloat.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -17,10 +18,10 @@ using namespace mpc;
 using namespace mpc::training;
 
 Result<SharedState> SharedState::create(const Device &device, uint64_t seed,
-                                        int64_t rank) {
+                                        const Ranks &ranks) {
   SharedState state(device);
   state.seed = seed;
-  state.rank = rank;
+  state.ranks = ranks;
   if (device.hasOwnMemory()) {
     Result<Stream> stream = Stream::create(device);
     if (!stream.ok())
@@ -57,7 +58,43 @@ static int64_t seedOf(int64_t seed, int64_t rank) {
   return int64_t(z ^ (z >> 31));
 }
 
+Result<Buffer> SharedState::pieceOf(const ProgramValue &value,
+                                    const void *bytes) const {
+  Result<Buffer> piece = Buffer::allocate(value.type);
+  if (!piece.ok())
+    return piece;
+  const auto all = size_t(*value.initialType().byteCount());
+  size_t begin = std::min(size_t(ranks.rank()) * piece->size(), all);
+  if (size_t length = std::min(piece->size(), all - begin))
+    std::memcpy(piece->data(), static_cast<const char *>(bytes) + begin,
+                length);
+  return piece;
+}
+
+Result<Buffer> SharedState::whole(const Entry &entry) const {
+  Result<Buffer> own = toHost(entry.buffer);
+  if (!own.ok() || !entry.value.shardOf)
+    return own;
+  Result<Buffer> whole = Buffer::allocate(entry.value.initialType());
+  if (!whole.ok())
+    return whole;
+  std::vector<char> all(own->size() * size_t(ranks.size()));
+  ranks.communicator()->describe("the whole of '" + entry.value.name + "'");
+  if (Status status =
+          ranks.communicator()->allGather(own->data(), all.data(), own->size());
+      !status.ok())
+    return status;
+  if (whole->size() > 0)
+    std::memcpy(whole->data(), all.data(), whole->size());
+  return whole;
+}
+
 Status SharedState::restore(const Entry &entry, const Buffer &bytes) {
+  int64_t rank = ranks.rank();
+  if (entry.value.shardOf) {
+    Result<Buffer> piece = pieceOf(entry.value, bytes.data());
+    return piece.ok() ? assign(entry, *piece) : piece.status();
+  }
   if (rank == 0 || entry.value.role != "rng_state" ||
       entry.value.type.element != ElementType::I64 || bytes.size() == 0)
     return assign(entry, bytes);
@@ -90,6 +127,8 @@ const SharedState::Entry *SharedState::find(const std::string &name) const {
 }
 
 Result<Buffer> SharedState::initialValue(const ProgramValue &value) const {
+  if (value.shardOf && value.initial)
+    return pieceOf(value, value.initial.get());
   Result<Buffer> buffer = Buffer::allocate(value.type);
   if (!buffer.ok())
     return buffer;
@@ -98,7 +137,7 @@ Result<Buffer> SharedState::initialValue(const ProgramValue &value) const {
   // The generator's state is the seed, then the number of the step.
   if (value.role == "rng_state" && value.type.element == ElementType::I64 &&
       buffer->size() > 0)
-    buffer->as<int64_t>()[0] = seedOf(int64_t(seed), rank);
+    buffer->as<int64_t>()[0] = seedOf(int64_t(seed), ranks.rank());
   return buffer;
 }
 
@@ -144,18 +183,26 @@ Status SharedState::renewCopies(const std::string *only) {
     const std::string &name = entry.value.name;
     if (entry.value.role != "parameter_copy" || (only && name != *only))
       continue;
-    std::string master(name, 0, name.rfind(kCopySuffix));
+    bool same = std::string_view(name).ends_with(kWholeSuffix);
+    std::string master(name, 0, name.rfind(same ? kWholeSuffix : kCopySuffix));
     const Entry *source = find(master);
     ElementType element = entry.value.type.element;
     bool half = element == ElementType::F16;
-    if (!source || source->value.type.element != ElementType::F32 ||
-        source->value.type.shape != entry.value.type.shape ||
-        !(half || element == ElementType::BF16))
+    TensorType wanted = source ? source->value.initialType() : TensorType();
+    if (!source || wanted.shape != entry.value.type.shape ||
+        (same ? wanted.element != element
+              : wanted.element != ElementType::F32 ||
+                    !(half || element == ElementType::BF16)))
       return Status(StatusCode::Internal, "state '" + name + "'",
                     "is a copy of no parameter of its shape");
-    Result<Buffer> from = toHost(source->buffer);
+    Result<Buffer> from = whole(*source);
     if (!from.ok())
       return from.status();
+    if (same) {
+      if (Status status = assign(entry, *from); !status.ok())
+        return status;
+      continue;
+    }
     Result<Buffer> to = Buffer::allocate(entry.value.type);
     if (!to.ok())
       return to.status();
@@ -208,6 +255,7 @@ Result<BoundProgram> BoundProgram::create(const Executable &executable,
     bound.batch.push_back(program.arguments[i]);
   for (const ProgramValue &value : program.results) {
     if (value.alias >= 0) {
+      bound.replaced.insert(program.arguments[size_t(value.alias)].name);
       bound.results.push_back(bound.arguments[size_t(value.alias)]);
       continue;
     }
@@ -226,14 +274,6 @@ int BoundProgram::resultOf(const std::string &role,
     if (values[i].role == role && (name.empty() || values[i].name == name))
       return int(i);
   return -1;
-}
-
-bool BoundProgram::replaces(const std::string &argument) const {
-  for (const ProgramValue &value : program().results)
-    if (value.alias >= 0 &&
-        program().arguments[size_t(value.alias)].name == argument)
-      return true;
-  return false;
 }
 
 Status BoundProgram::check(std::span<const Buffer> buffers) const {

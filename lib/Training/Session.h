@@ -7,12 +7,15 @@
 #ifndef MPC_LIB_TRAINING_SESSION_H
 #define MPC_LIB_TRAINING_SESSION_H
 
+#include "Ranks.h"
+
 #include "mpc/JIT/Engine.h"
 #include "mpc/Training/Dataset.h"
 
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +37,7 @@ public:
   /// Random numbers of rank 0 are those of `seed`, other ranks' follow from it
   /// and their number.
   static Result<SharedState> create(const Device &device, uint64_t seed,
-                                    int64_t rank);
+                                    const Ranks &ranks);
 
   const Device &device() const { return target; }
   /// Null on devices in host memory.
@@ -53,22 +56,28 @@ public:
   Result<Buffer> allocate(const TensorType &type) const;
   /// A copy in host memory of what the device has computed.
   Result<Buffer> toHost(const Buffer &buffer) const;
-  /// Overwrites an entry by what rank 0 had, as assign().
+  /// A copy in host memory of an entry, or of the tensor of which each rank has
+  /// a piece; for the latter all ranks make the call.
+  Result<Buffer> whole(const Entry &entry) const;
+  /// Overwrites an entry by what rank 0 had, as assign(); a piece by its part
+  /// of the whole tensor.
   Status restore(const Entry &entry, const Buffer &bytes);
   /// Overwrites an entry with bytes in host memory and waits.
   Status assign(const Entry &entry, const Buffer &bytes);
-  /// Makes the 16-bit copies of parameters anew from the masters; with `only`
-  /// just the one of that name.
+  /// Makes the copies of parameters anew from the masters; with `only` just the
+  /// one of that name. All ranks make the call where they have pieces.
   Status renewCopies(const std::string *only = nullptr);
 
 private:
   explicit SharedState(Device device) : target(std::move(device)) {}
   /// The first value of an argument.
   Result<Buffer> initialValue(const ProgramValue &value) const;
+  /// This rank's piece of a whole tensor's bytes.
+  Result<Buffer> pieceOf(const ProgramValue &value, const void *bytes) const;
 
   Device target;
   std::optional<Stream> queue;
-  int64_t rank = 0;
+  Ranks ranks;
   uint64_t seed = 0;
   std::deque<Entry> list;
   std::map<std::string, size_t> byName;
@@ -100,7 +109,9 @@ public:
   int resultOf(const std::string &role, const std::string &name = {}) const;
   const Buffer &result(int index) const { return results[size_t(index)]; }
   /// Whether the program writes the argument of that name anew.
-  bool replaces(const std::string &argument) const;
+  bool replaces(const std::string &argument) const {
+    return replaced.contains(argument);
+  }
 
 private:
   explicit BoundProgram(Executable executable)
@@ -111,6 +122,8 @@ private:
   RunTrace *trace = nullptr;
   std::vector<Buffer> arguments, results;
   std::vector<ProgramValue> batch;
+  /// Names of arguments that are written anew.
+  std::set<std::string> replaced;
   /// Which argument each buffer of a batch is.
   std::vector<size_t> batchArguments;
 };

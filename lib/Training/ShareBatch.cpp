@@ -77,7 +77,12 @@ static Status measure(Communicator &group, DistributionOptions &distribution) {
 
 Status Trainer::Impl::shareBatch() {
   int64_t size = ranks.size();
-  options.training->distribution.ranks = size;
+  DistributionOptions &distribution = options.training->distribution;
+  if (distribution.shard != "none" && distribution.shard != "optimizer")
+    return Status(StatusCode::InvalidArgument, "shard",
+                  "is 'none' or 'optimizer', found '" + distribution.shard +
+                      "'");
+  distribution.ranks = size;
   if (ranks.alone())
     return {};
   if (state.stream() && ranksOf(state.device()) != size)
@@ -112,7 +117,7 @@ Status Trainer::Impl::shareBatch() {
       !status.ok())
     return status;
   *options.batch /= size;
-  return measure(*ranks.communicator(), options.training->distribution);
+  return measure(*ranks.communicator(), distribution);
 }
 
 Status Trainer::Impl::checkAlike(const Program &program) const {
@@ -133,7 +138,7 @@ Status Trainer::Impl::checkAlike(const Program &program) const {
     for (const ProgramValue &value : *values) {
       add(value.name);
       add(value.type.toString());
-      addBytes(value.initial, value.type.byteCount().value_or(0));
+      addBytes(value.initial, value.initialType().byteCount().value_or(0));
     }
   for (const ProgramConstant &constant : program.constants)
     addBytes(constant.data, constant.bytes);

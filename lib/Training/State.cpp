@@ -9,12 +9,15 @@
 using namespace mpc;
 using namespace mpc::training;
 
-Result<std::vector<NamedTensor>> Trainer::state() const {
+/// Copies of the entries of which `isWanted(role)` holds.
+template <typename Predicate>
+static Result<std::vector<NamedTensor>> collect(const SharedState &state,
+                                                Predicate isWanted) {
   std::vector<NamedTensor> tensors;
-  for (const SharedState::Entry &entry : impl->state.entries()) {
-    if (!entry.kept || entry.value.role == "parameter_copy")
+  for (const SharedState::Entry &entry : state.entries()) {
+    if (!entry.kept || !isWanted(entry.value.role))
       continue;
-    Result<Buffer> host = impl->state.toHost(entry.buffer);
+    Result<Buffer> host = state.whole(entry);
     if (!host.ok())
       return host.status();
     tensors.push_back({entry.value.name, std::move(*host)});
@@ -22,15 +25,16 @@ Result<std::vector<NamedTensor>> Trainer::state() const {
   return tensors;
 }
 
-Result<std::vector<NamedTensor>> Trainer::weights() const {
-  Result<std::vector<NamedTensor>> all = state();
-  if (!all.ok())
-    return all;
-  std::erase_if(*all, [&](const NamedTensor &tensor) {
-    const std::string &role = impl->state.find(tensor.name)->value.role;
-    return role != "parameter" && role != "statistics";
+Result<std::vector<NamedTensor>> Trainer::state() const {
+  return collect(impl->state, [](const std::string &role) {
+    return role != "parameter_copy";
   });
-  return all;
+}
+
+Result<std::vector<NamedTensor>> Trainer::weights() const {
+  return collect(impl->state, [](const std::string &role) {
+    return role == "parameter" || role == "statistics";
+  });
 }
 
 Status Trainer::setState(std::span<const NamedTensor> tensors) {
@@ -52,10 +56,11 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
                  "is missing; the run that is continued was of another model, "
                  "optimizer or loss scale");
     const Buffer &data = found->second->data;
-    if (!data || data.onDevice() || !(data.type() == entry.value.type))
+    TensorType type = entry.value.initialType();
+    if (!data || data.onDevice() || !(data.type() == type))
       return bad(entry.value.name,
                  "is " + (data ? data.type().toString() : "null") +
-                     ", but this training has " + entry.value.type.toString());
+                     ", but this training has " + type.toString());
   }
   if (wanted != given.size())
     for (const auto &[name, tensor] : given) {
@@ -73,5 +78,5 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
         !status.ok())
       return status;
   }
-  return impl->state.renewCopies();
+  return impl->renewCopies();
 }

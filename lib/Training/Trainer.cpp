@@ -108,7 +108,7 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
   if (!engine.ok())
     return engine.status();
   Ranks ranks(std::move(communicator));
-  Result<SharedState> state = SharedState::create(device, seed, ranks.rank());
+  Result<SharedState> state = SharedState::create(device, seed, ranks);
   if (!state.ok())
     return state.status();
   auto impl = std::make_unique<Impl>(*engine, model, std::move(*state));
@@ -146,9 +146,33 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
   if (!whole)
     if (Status status = impl->needHalves(); !status.ok())
       return status;
-  if (Status status = impl->state.renewCopies(); !status.ok())
+  if (Status status = impl->renewCopies(); !status.ok())
     return status;
   return Trainer(std::move(impl));
+}
+
+Status Trainer::Impl::renewCopies() {
+  for (const SharedState::Entry &entry : state.entries())
+    if (entry.value.role == "parameter_copy")
+      renewed.insert(entry.value.name);
+  return state.renewCopies();
+}
+
+Status Trainer::Impl::renewFor(const BoundProgram &reader) {
+  if (recorder == &reader)
+    return {};
+  for (const ProgramValue &value : reader.program().arguments)
+    if (value.role == "parameter_copy" &&
+        !(recorder && recorder->replaces(value.name)) &&
+        renewed.insert(value.name).second)
+      if (Status status = state.renewCopies(&value.name); !status.ok())
+        return status;
+  return {};
+}
+
+void Trainer::Impl::noteUpdate(const BoundProgram &program) {
+  recorder = &program;
+  renewed.clear();
 }
 
 Status Trainer::Impl::needHalves() {
@@ -161,7 +185,7 @@ Status Trainer::Impl::needHalves() {
       return made.status();
     *place = std::make_unique<BoundProgram>(std::move(*made));
   }
-  return state.renewCopies();
+  return {};
 }
 
 std::span<const ProgramValue> Trainer::batchTypes() const {
@@ -227,6 +251,8 @@ Status Trainer::Impl::runForward(BoundProgram &program,
                                  std::span<const Buffer> batch) {
   if (Status status = program.check(batch); !status.ok())
     return status;
+  if (Status status = renewFor(program); !status.ok())
+    return status;
   const Buffer &loss = program.result(program.resultOf("loss"));
   Buffer output;
   if (comparable(program))
@@ -273,8 +299,9 @@ Status Trainer::Impl::drain() {
 
 Status Trainer::step(std::span<const Buffer> batch) {
   if (impl->first) {
-    impl->recorder = impl->first.get();
-    return impl->runForward(*impl->first, batch);
+    Status status = impl->runForward(*impl->first, batch);
+    impl->noteUpdate(*impl->first);
+    return status;
   }
   if (Status status = forwardBackward(batch); !status.ok())
     return status;
@@ -297,7 +324,7 @@ Status Trainer::apply() {
     return status;
   impl->inWindow = 0;
   impl->hasGradients = false;
-  impl->recorder = impl->update.get();
+  impl->noteUpdate(*impl->update);
   return impl->update->run({}, impl->state);
 }
 

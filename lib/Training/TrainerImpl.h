@@ -16,6 +16,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 
 namespace mpc {
 
@@ -54,8 +55,11 @@ struct Trainer::Impl {
   std::unique_ptr<training::BoundProgram> first;
   /// Forward and backward alone, and the update alone.
   std::unique_ptr<training::BoundProgram> forward, update;
-  /// Which of them wrote the record of overflows last; null before a step.
+  /// Which of them updated last, and wrote the record of overflows; null before
+  /// a step.
   const training::BoundProgram *recorder = nullptr;
+  /// Copies of parameters that were made anew since.
+  std::set<std::string> renewed;
   /// Evaluation by number of examples.
   std::map<int64_t, training::BoundProgram> evaluators;
 
@@ -84,6 +88,13 @@ struct Trainer::Impl {
   Status checkAlike(const Program &program) const;
   /// Compiles what forwardBackward() and apply() run.
   Status needHalves();
+  /// Makes all copies of parameters anew.
+  Status renewCopies();
+  /// Makes those anew that `reader` reads and the last update did not write.
+  /// All ranks make the call.
+  Status renewFor(const training::BoundProgram &reader);
+  /// Updates parameters by `program`, whose batch runForward() has checked.
+  void noteUpdate(const training::BoundProgram &program);
   Status runForward(training::BoundProgram &program,
                     std::span<const Buffer> batch);
   /// Memory for a step, with a copy of its batch.

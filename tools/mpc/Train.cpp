@@ -437,9 +437,13 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   const Dataset &data = prepared->data;
 
   // Said before the hours that a training may take.
-  if (!arguments.exported.empty() && writes)
-    if (Status status = trainer->checkExport(arguments.exported); !status.ok())
-      return reporter.fail(status);
+  if (!arguments.exported.empty()) {
+    Status status = trainer->checkExport(arguments.exported);
+    if (ranks > 1)
+      status = shareFailure(*group, status);
+    if (!status.ok())
+      return fail(status);
+  }
 
   std::optional<EventFile> events;
   Status written;
@@ -509,7 +513,7 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
                                    report->trace, group);
         !status.ok())
       return reporter.fail(status);
-  if (!arguments.exported.empty() && !report->diverged && writes)
+  if (!arguments.exported.empty() && !report->diverged)
     if (Status status = trainer->exportOnnx(arguments.exported); !status.ok())
       return reporter.fail(status);
   if (!arguments.common.quiet)

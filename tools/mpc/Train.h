@@ -28,6 +28,7 @@ struct TrainingFlags {
   std::optional<double> weightDecay, clipNorm, clipValue;
   int64_t accumulate = 1;
   bool syncBatchNorm = false;
+  std::string shard = "none";
   std::string lossScale;
   std::string init = "file";
   std::vector<std::string> dropout, freeze, trainable, parameters;

@@ -184,6 +184,7 @@ Result<TrainingOptions> tool::makeTrainingOptions(const TrainingFlags &flags) {
   options.clipValue = flags.clipValue;
   options.accumulate = flags.accumulate;
   options.distribution.syncBatchNorm = flags.syncBatchNorm;
+  options.distribution.shard = flags.shard;
   options.lossScale = flags.lossScale;
   options.freeze = flags.freeze;
   options.trainable = flags.trainable;
@@ -288,6 +289,13 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
   command.add_flag("--sync-batch-norm", flags.syncBatchNorm,
                    "of several ranks, normalise with the statistics of all "
                    "their examples");
+  command
+      .add_option("--shard", flags.shard,
+                  "none, or optimizer: of several ranks, each keeps and "
+                  "updates a part of the float32 parameters and of the "
+                  "optimizer's states")
+      ->check(CLI::IsMember({"none", "optimizer"}))
+      ->capture_default_str();
   command.add_option("--loss-scale", flags.lossScale,
                      "PRESET[,field=value...]: dynamic, torch, keras3, "
                      "tf_keras, apex, static=N or none (default: dynamic for "

@@ -46,6 +46,11 @@ struct StoredValue {
   int64_t alias = -1;
   std::shared_ptr<const void> initial = {};
   std::vector<std::string> labels = {};
+  std::optional<std::vector<int64_t>> shardOf = {};
+
+  TensorType initialType() const {
+    return shardOf ? TensorType{type.element, *shardOf} : type;
+  }
 };
 
 /// What the file holds for one target.

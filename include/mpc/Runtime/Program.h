@@ -45,13 +45,21 @@ struct ProgramValue {
   /// Of a result that is the new contents of an argument's buffer: the number
   /// of that argument, which has the same type. -1 for a buffer of its own.
   int64_t alias = -1;
-  /// Of an argument: the value to begin with, type.byteCount() bytes aligned
-  /// to kBufferAlignment; null where the model gives none. Shared, never
-  /// written.
+  /// Of an argument: the value to begin with, of initialType() and aligned to
+  /// kBufferAlignment; null where the model gives none. Shared, never written.
   std::shared_ptr<const void> initial = {};
   /// Of the field "overflow" of a loss scale's state: the gradients in the
   /// order that its first number counts, each with the op that made it.
   std::vector<std::string> labels = {};
+  /// Of an argument that is a rank's piece of a tensor: the tensor's shape. The
+  /// piece is one row of the tensor's elements, as many on each rank; behind
+  /// the last element are zeros.
+  std::optional<std::vector<int64_t>> shardOf = {};
+
+  /// The type of the whole tensor.
+  TensorType initialType() const {
+    return shardOf ? TensorType{type.element, *shardOf} : type;
+  }
 };
 
 /// A constant's bytes, aligned to kBufferAlignment. Shared, never written.

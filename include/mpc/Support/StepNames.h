@@ -16,6 +16,10 @@ inline constexpr char kGradientSuffix[] = ".gradient";
 /// Likewise its 16-bit copy.
 inline constexpr char kCopySuffix[] = ".copy";
 
+/// Likewise the copy in the parameter's own type that every rank has where each
+/// updates a piece of the parameter.
+inline constexpr char kWholeSuffix[] = ".whole";
+
 } // namespace mpc
 
 #endif // MPC_SUPPORT_STEPNAMES_H

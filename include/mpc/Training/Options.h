@@ -71,6 +71,10 @@ struct DistributionOptions {
   double latency = 5e-5, bandwidth = 1e9;
   /// Whether batch norms have the statistics of all ranks' examples.
   bool syncBatchNorm = false;
+  /// "optimizer": each rank keeps and updates one part in `ranks` of every
+  /// parameter's float32 values and of the optimizer's states; "none": all of
+  /// them.
+  std::string shard = "none";
 };
 
 /// Which function of a model is compiled.

@@ -182,10 +182,11 @@ public:
   /// compiled, is when it is first needed. Fails as Engine::compile() does.
   ///
   /// With a communicator of several ranks, each of which makes the same calls,
-  /// gradients are averaged over all of them; `options.batch`, which must be
+  /// gradients are added up over all of them; `options.batch`, which must be
   /// set, is the batch of all together, of which each takes an equal part, and
   /// each draws its own dropout. Fails on every rank where they would not train
-  /// the same.
+  /// the same. With DistributionOptions::shard calls that ask for state or
+  /// weights, or judge, exchange messages too.
   static Result<Trainer>
   create(const Device &device, const ModelSource &model,
          const CompileOptions &options, uint64_t seed = 0,
@@ -214,7 +215,8 @@ public:
   /// The second half: check, clip, update and the new loss scale.
   Status apply();
   /// The gradients that forwardBackward() gave and apply() has not read yet,
-  /// under accumulation summed over the window. Named "PARAMETER.gradient", in
+  /// under accumulation summed over the window, and of several ranks this one's
+  /// terms of the sum over ranks. Named "PARAMETER.gradient", in
   /// host memory. Unscaled ones are divided by the scale in float64 and rounded
   /// once; what overflowed stays infinite or NaN. Waits for the device.
   Result<std::vector<NamedTensor>>
@@ -262,7 +264,8 @@ public:
   /// follow.
   Status setState(std::span<const NamedTensor> tensors);
 
-  /// Writes the model, which must be ONNX, with the present weights.
+  /// Writes the model, which must be ONNX, with the present weights; of several
+  /// ranks all call and rank 0 writes.
   Status exportOnnx(const std::string &path) const;
   /// Whether exportOnnx() would find what it needs; writes nothing.
   Status checkExport(const std::string &path) const;

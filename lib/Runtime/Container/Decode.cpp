@@ -109,12 +109,20 @@ Status Decoder::readValues(
       if (Status status = readString(*value->field(), read.field); !status.ok())
         return status;
     read.alias = value->alias();
+    if (const auto *shape = value->shard_of()) {
+      TensorType whole;
+      if (Status status = readType(*value->element(), *shape, place, whole);
+          !status.ok())
+        return status;
+      read.shardOf = std::move(whole.shape);
+    }
     if (int64_t number = value->initial(); number != -1) {
       if (number < 0 || size_t(number) >= sections.size())
         return refuse(place, "refers to a section that does not exist");
       std::span<const std::byte> section = sections[size_t(number)];
-      if (int64_t(section.size()) != *read.type.byteCount())
-        return refuse(place, "of type " + read.type.toString() +
+      if (TensorType type = read.initialType();
+          int64_t(section.size()) != *type.byteCount())
+        return refuse(place, "of type " + type.toString() +
                                  " begins with a value of " +
                                  std::to_string(section.size()) + " bytes");
       read.initial = std::shared_ptr<const void>(owner, section.data());

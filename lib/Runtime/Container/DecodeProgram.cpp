@@ -289,7 +289,8 @@ Status Decoder::readTarget(const fb::Target &from, const std::string &place,
           !status.ok())
         return status;
       list->push_back({value.name, value.type, value.role, value.field,
-                       value.alias, value.initial, value.labels});
+                       value.alias, value.initial, value.labels,
+                       value.shardOf});
     }
   program.arenaBytes = from.arena_bytes();
   for (const fb::Constant *constant : *from.constants()) {

@@ -101,15 +101,18 @@ Encoder::addValues(const std::vector<StoredValue> &values) {
     int64_t initial = -1;
     if (value.initial)
       initial = addSection({static_cast<const std::byte *>(value.initial.get()),
-                            size_t(*value.type.byteCount())});
+                            size_t(*value.initialType().byteCount())});
     flatbuffers::Offset<
         flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>>
         labels;
     if (!value.labels.empty())
       labels = builder.CreateVectorOfStrings(value.labels);
+    flatbuffers::Offset<flatbuffers::Vector<int64_t>> shardOf;
+    if (value.shardOf)
+      shardOf = builder.CreateVector(*value.shardOf);
     list.push_back(fb::CreateValue(builder, name, element, shape, role,
                                    value.integerBound, field, value.alias,
-                                   initial, labels));
+                                   initial, labels, shardOf));
   }
   return list;
 }

@@ -15,6 +15,7 @@
 
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_PLANPASS
@@ -100,6 +101,8 @@ void ProgramPlanner::declarePorts() {
     // What mpc-scale-loss says about the numbers in a record of overflows.
     if (attributes && attributes.contains("mpc.labels"))
       port->setAttr("mpc.labels", attributes.get("mpc.labels"));
+    if (attributes && attributes.contains(kShardAttr))
+      port->setAttr(kShardAttr, attributes.get(kShardAttr));
     argumentSymbols.push_back(
         FlatSymbolRefAttr::get(builder.getContext(), symbol));
   }

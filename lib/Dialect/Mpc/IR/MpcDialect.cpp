@@ -8,7 +8,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/Verifier.h"
@@ -117,6 +117,11 @@ static LogicalResult verifyInterfaceAttribute(Operation *op,
 LogicalResult MpcDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                    unsigned argIndex,
                                                    NamedAttribute attr) {
+  if (attr.getName() == kShardAttr && !isa<DenseI64ArrayAttr>(attr.getValue()))
+    return op->emitError() << "argument " << argIndex << ": '" << kShardAttr
+                           << "' must be the shape of a tensor, array<i64: "
+                              "...>, found "
+                           << attr.getValue();
   return verifyInterfaceAttribute(op, attr, "argument", argIndex);
 }
 

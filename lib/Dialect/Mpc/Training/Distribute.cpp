@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Contract in: Precision's, so that gradients have the types in which they go
-// over the wire. Contract out: what optimizers read is the mean over ranks.
+// over the wire. Contract out: what optimizers read is the sum over ranks, and
+// losses begin with a rank's share of the batch.
 // Which gradients share a message: Analysis/BucketPlan.h.
 //
 //===----------------------------------------------------------------------===//
@@ -44,8 +45,9 @@ struct DistributePass : mpc::impl::DistributePassBase<DistributePass> {
     ready.clear();
     shared.clear();
     StepFunction step(function);
+    shareSeeds(step.body());
     readyTimes(step.body());
-    averageGradients(step.body());
+    addGradients(step.body());
     averageStatistics(step);
     // Optimizers stand behind the messages that they wait for.
     sortTopologically(&step.body());
@@ -63,6 +65,23 @@ private:
                 "found "
              << double(latency) << " and " << double(bandwidth);
     return success();
+  }
+
+  /// A rank's loss is a mean over its own examples, which are one part in
+  /// `ranks` of the batch: gradients that begin with as much add up to the
+  /// batch's, and on the way are as large as one device's.
+  void shareSeeds(Block &block) {
+    for (auto seed :
+         llvm::make_early_inc_range(block.getOps<GradientSeedOp>())) {
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointAfter(seed);
+      Value count = mpc::ConstantOp::create(
+          builder, seed.getLoc(),
+          scalarOf(getElementTypeOrSelf(seed.getType()), double(ranks)));
+      auto share = DivOp::create(builder, seed.getLoc(), seed.getType(),
+                                 seed.getResult(), count);
+      seed.getResult().replaceAllUsesExcept(share, share);
+    }
   }
 
   /// When each op has ended, in the order of the block, by the ceilings of the
@@ -110,7 +129,7 @@ private:
     return op ? ready.lookup(op) : 0;
   }
 
-  void averageGradients(Block &block) {
+  void addGradients(Block &block) {
     llvm::MapVector<Type, Values> byType;
     SmallPtrSet<Value, 16> seen;
     SmallVector<OptimizerOpInterface> optimizers;
@@ -121,7 +140,7 @@ private:
         if (seen.insert(gradient).second)
           byType[getElementTypeOrSelf(gradient)].push_back(gradient);
       }
-    DenseMap<Value, Value> means;
+    DenseMap<Value, Value> sums;
     for (auto &[type, gradients] : byType) {
       llvm::sort(gradients, comesBefore);
       SmallVector<BucketItem> items;
@@ -129,15 +148,15 @@ private:
         items.push_back({readyOf(gradient), byteCount(gradient.getType())});
       size_t begin = 0;
       for (size_t end : planBuckets(items, {latency, bandwidth})) {
-        average(block, ArrayRef(gradients).slice(begin, end - begin), means,
-                "gradients");
+        reduce(block, ArrayRef(gradients).slice(begin, end - begin),
+               RankReduction::sum, sums, "gradients");
         begin = end;
       }
       numGradients += gradients.size();
     }
     for (OptimizerOpInterface optimizer : optimizers) {
       OpOperand &gradient = optimizer.getGradientMutable();
-      gradient.set(means.lookup(gradient.get()));
+      gradient.set(sums.lookup(gradient.get()));
     }
   }
 
@@ -158,7 +177,7 @@ private:
     }
     DenseMap<Value, Value> means;
     for (auto &[type, values] : byType)
-      average(step.body(), values, means, "statistics");
+      reduce(step.body(), values, RankReduction::mean, means, "statistics");
     for (unsigned result : results)
       step.setResult(result, means.lookup(step.result(result)));
   }
@@ -185,9 +204,9 @@ private:
     return shared[value] = isSame;
   }
 
-  /// One message: `means` receives what becomes of each value.
-  void average(Block &block, ArrayRef<Value> values,
-               DenseMap<Value, Value> &means, StringRef name) {
+  /// One message: `reduced` receives what becomes of each value.
+  void reduce(Block &block, ArrayRef<Value> values, RankReduction how,
+              DenseMap<Value, Value> &reduced, StringRef name) {
     Operation *last = nullptr;
     for (Value value : values)
       if (Operation *op = value.getDefiningOp();
@@ -203,11 +222,11 @@ private:
     if (element.getIntOrFloatBitWidth() < 32)
       accumulate = TypeAttr::get(builder.getF32Type());
     Location loc = NameLoc::get(builder.getStringAttr(name));
-    auto mean = AllReduceOp::create(builder, loc, TypeRange(ValueRange(values)),
-                                    values, RankReduction::mean,
-                                    uint64_t(int64_t(ranks)), accumulate);
-    for (auto [value, result] : llvm::zip_equal(values, mean.getOutputs()))
-      means[value] = result;
+    auto message =
+        AllReduceOp::create(builder, loc, TypeRange(ValueRange(values)), values,
+                            how, uint64_t(int64_t(ranks)), accumulate);
+    for (auto [value, result] : llvm::zip_equal(values, message.getOutputs()))
+      reduced[value] = result;
     ++numMessages;
   }
 

@@ -238,7 +238,7 @@ void LossScaling::unscaleGradients(Group &group) {
     unscale = inverseScale();
   }
   if (options.clipNorm) {
-    Value norm = globalNorm(group.gradients, unscale, mode);
+    Value norm = globalNorm(group, group.gradients, unscale, mode);
     Value factor = clipFactor(norm);
     unscale = scale ? create<MulOp>(inverseScale(), factor) : factor;
     mode = UnscaleMode::multiply;
@@ -299,6 +299,10 @@ void LossScaling::accumulateMicroSteps(Group &group) {
                        kGradientSuffix;
     BlockArgument sum = step.appendArgument(gradient.getType(),
                                             RoleKind::optimizer_state, name);
+    if (Attribute shard = parameter ? step.getFunction().getArgAttr(
+                                          parameter.getArgNumber(), kShardAttr)
+                                    : Attribute())
+      step.getFunction().setArgAttr(sum.getArgNumber(), kShardAttr, shard);
     Value newSum = create<AddOp>(gradient, sum);
     step.setUpdate(
         sum,
@@ -311,7 +315,7 @@ void LossScaling::accumulateMicroSteps(Group &group) {
   }
   Value factor;
   if (options.clipNorm) {
-    Value norm = globalNorm(means, Value(), UnscaleMode::multiply);
+    Value norm = globalNorm(group, means, Value(), UnscaleMode::multiply);
     factor = clipFactor(norm);
     if (group.finite) {
       Value holds = isFinite(norm);

@@ -65,12 +65,15 @@ private:
   void scaleSeeds();
   void accumulateReturned();
   void checkGradients(Group &group);
-  /// Lets the record of `finite`, the check of means over ranks, tell what
-  /// each rank found in its own gradients (LossScalingRanks.cpp).
+  /// Lets the record of `finite`, the check of sums over ranks, tell what each
+  /// rank found in its own gradients too; where a rank has pieces of the sums,
+  /// all decide by all pieces (LossScalingRanks.cpp).
   void gatherRecords(Group &group, AllFiniteOp finite);
-  /// The value that a rank had before the mean; the gradient itself of one.
+  /// The value that a rank had before the sum; the gradient itself of one.
   static mlir::Value ownOf(mlir::Value gradient);
   static int64_t ranksOf(const Group &group);
+  /// Whether each rank updates a piece of every parameter.
+  static bool isSharded(const Group &group);
   void unscaleGradients(Group &group);
   void accumulateMicroSteps(Group &group);
   void resetAccumulators();
@@ -103,9 +106,12 @@ private:
   mlir::Value unscaled(OptimizerOpInterface optimizer);
   /// The reciprocal of the scale in the preset's way, in f32.
   mlir::Value inverseScale();
-  /// The norm of all gradients in the preset's way, in f32.
-  mlir::Value globalNorm(mlir::ValueRange gradients, mlir::Value unscale,
-                         UnscaleMode mode);
+  /// The norm of all gradients of a group in the preset's way, in f32.
+  mlir::Value globalNorm(const Group &group, mlir::ValueRange gradients,
+                         mlir::Value unscale, UnscaleMode mode);
+  /// The same of gradients of which each rank has a piece.
+  mlir::Value normOfPieces(const Group &group, mlir::ValueRange pieces,
+                           mlir::Value unscale, UnscaleMode mode);
   /// The factor that clips gradients of this norm, in f32.
   mlir::Value clipFactor(mlir::Value norm);
   /// True where an f32 is finite.

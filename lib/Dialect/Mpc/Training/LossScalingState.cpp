@@ -120,10 +120,13 @@ void LossScaling::recordOverflow() {
       std::string label = labelOf(name, ownOf(gradient));
       if (ranks == 1)
         labels.push_back(builder.getStringAttr(label));
-      else // in the order in which gatherRecords() counts
+      else { // in the order in which gatherRecords() counts
         for (int64_t rank = 0; rank < ranks; ++rank)
           labels.push_back(
               builder.getStringAttr("rank " + Twine(rank) + ": " + label));
+        labels.push_back(
+            builder.getStringAttr("sum of all ranks: " + Twine(label)));
+      }
     }
   }
   step.getFunction().setArgAttr(overflow.getArgNumber(), "mpc.labels",

@@ -41,8 +41,10 @@ Value LossScaling::inverseScale() {
   return inverse;
 }
 
-Value LossScaling::globalNorm(ValueRange gradients, Value unscale,
-                              UnscaleMode mode) {
+Value LossScaling::globalNorm(const Group &group, ValueRange gradients,
+                              Value unscale, UnscaleMode mode) {
+  if (isSharded(group))
+    return normOfPieces(group, gradients, unscale, mode);
   return create<GlobalNormOp>(
       RankedTensorType::get({}, builder.getF32Type()), gradients, unscale, mode,
       /*of_norms=*/preset.clip == LossScalePreset::Clip::Torch);

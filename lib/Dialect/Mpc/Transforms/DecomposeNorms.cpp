@@ -72,14 +72,14 @@ public:
     variance = overRanks(emit.add(variances, emit.mul(apart, apart)));
   }
 
-  /// Of sums over one rank's elements, the means over ranks.
-  SmallVector<Value> meansOfRanks(ArrayRef<Value> sums) {
+  /// Of sums over one rank's elements, those over all.
+  SmallVector<Value> sumsOfRanks(ArrayRef<Value> sums) {
     if (ranks == 1)
       return SmallVector<Value>(sums);
-    auto mean = AllReduceOp::create(
+    auto all = AllReduceOp::create(
         emit.builder, sums.front().getLoc(), TypeRange(ValueRange(sums)),
-        ValueRange(sums), RankReduction::mean, uint64_t(ranks), TypeAttr());
-    return SmallVector<Value>(mean.getOutputs());
+        ValueRange(sums), RankReduction::sum, uint64_t(ranks), TypeAttr());
+    return SmallVector<Value>(all.getOutputs());
   }
 
   ScalarEmitter &emit;
@@ -153,10 +153,8 @@ SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormGradientOp op,
       emit.mul(emit.sub(channels.widen(op.getInput()), batch.mean), factor);
   Value biasSum = channels.sum(gradient),
         scaleSum = channels.sum(emit.mul(gradient, normal));
-  // Gradients of ranks are averaged later, so that what a rank adds to the
-  // whole counts by their number; the means of their sums do the same here.
-  SmallVector<Value> sums = channels.meansOfRanks({biasSum, scaleSum});
-  double share = static_cast<double>(ranks) / channels.count();
+  SmallVector<Value> sums = channels.sumsOfRanks({biasSum, scaleSum});
+  double share = 1 / channels.count();
   Value rest = emit.sub(emit.sub(gradient, emit.scale(sums[0], share)),
                         emit.mul(normal, emit.scale(sums[1], share)));
   Value slope = emit.mul(channels.perChannel(op.getScale()), factor);

@@ -127,10 +127,15 @@ LogicalResult checkParameters(const StepFunction &step) {
     StringRef name = step.argumentName(i);
     auto initial =
         func.getArgAttrOfType<ElementsAttr>(i, MpcDialect::kInitialAttr);
-    if (!initial || initial.getType() != parameter.getType())
-      return func.emitOpError() << "parameter '" << name << "' (argument " << i
-                                << ") has no '" << MpcDialect::kInitialAttr
-                                << "' of its type " << parameter.getType();
+    // Of a piece the whole tensor's.
+    Type type = parameter.getType();
+    if (auto shard = func.getArgAttrOfType<DenseI64ArrayAttr>(i, kShardAttr))
+      type =
+          RankedTensorType::get(shard.asArrayRef(), getElementTypeOrSelf(type));
+    if (!initial || initial.getType() != type)
+      return func.emitOpError()
+             << "parameter '" << name << "' (argument " << i << ") has no '"
+             << MpcDialect::kInitialAttr << "' of its type " << type;
   }
   return success();
 }
@@ -323,8 +328,10 @@ LogicalResult checkOutputs(func::FuncOp func) {
 /// Optimizers of ranks that train together read the same.
 LogicalResult checkDistributed(Operation *op) {
   auto optimizer = dyn_cast<OptimizerOpInterface>(op);
-  if (!optimizer ||
-      optimizer.getGradientMutable().get().getDefiningOp<AllReduceOp>())
+  Operation *message =
+      optimizer ? optimizer.getGradientMutable().get().getDefiningOp()
+                : nullptr;
+  if (!optimizer || isa_and_nonnull<AllReduceOp, ReduceScatterOp>(message))
     return success();
   return op->emitOpError() << "reads a gradient that is one rank's alone";
 }

@@ -1,5 +1,5 @@
-// Gradients become means over ranks, one message for those of a type that get
-// ready together; statistics are means as well.
+// Gradients become sums over ranks, one message for those of a type that get
+// ready together; statistics become means.
 // RUN: mpc-opt %s --mpc-distribute=ranks=4 --split-input-file | FileCheck %s
 // One rank's step is what it was.
 // RUN: mpc-opt %s --mpc-distribute=ranks=1 --split-input-file | FileCheck %s --check-prefix=ONE --implicit-check-not=all_reduce
@@ -15,16 +15,21 @@
 
 module attributes {exe.target = #exe.target<"cpu:avx512">} {
 // CHECK-LABEL: func.func @step(
+// A rank's examples are a quarter of the batch.
+// CHECK: [[SEED:%.+]] = mpc.gradient_seed
+// CHECK: [[FOUR:%.+]] = mpc.constant dense<4.0{{.*}}> : tensor<f32>
+// CHECK: [[SHARE:%.+]] = mpc.div [[SEED]], [[FOUR]]
+// CHECK: mpc.mul %{{.+}}, [[SHARE]]
 // CHECK: [[A:%.+]] = mpc.matmul
 // CHECK: [[B:%.+]] = mpc.matmul
 // CHECK: [[NA:%.+]] = mpc.cast [[A]]
 // CHECK: [[NB:%.+]] = mpc.cast [[B]]
-// CHECK: [[MEAN:%.+]]:2 = mpc.all_reduce [[NA]], [[NB]] reduction(mean) ranks(4) accumulate(f32) : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> (tensor<8x8xbf16>, tensor<8x8xbf16>)
+// CHECK: [[SUM:%.+]]:2 = mpc.all_reduce [[NA]], [[NB]] reduction(sum) ranks(4) accumulate(f32) : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> (tensor<8x8xbf16>, tensor<8x8xbf16>)
 // CHECK: [[S:%.+]] = mpc.reduce_sum
-// CHECK: [[SUM:%.+]] = mpc.all_reduce [[S]] reduction(mean) ranks(4) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: mpc.optimizer.sgd %{{.+}}, [[MEAN]]#0
-// CHECK: mpc.optimizer.sgd %{{.+}}, [[MEAN]]#1
-// CHECK: mpc.optimizer.sgd %{{.+}}, [[SUM]]
+// CHECK: [[ALONE:%.+]] = mpc.all_reduce [[S]] reduction(sum) ranks(4) : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK: mpc.optimizer.sgd %{{.+}}, [[SUM]]#0
+// CHECK: mpc.optimizer.sgd %{{.+}}, [[SUM]]#1
+// CHECK: mpc.optimizer.sgd %{{.+}}, [[ALONE]]
 
 // ONE-LABEL: func.func @step(
 
@@ -37,10 +42,10 @@ module attributes {exe.target = #exe.target<"cpu:avx512">} {
 // APART: mpc.optimizer.sgd %{{.+}}, [[SECOND]]
 
 // SCALED-LABEL: func.func @step(
-// SCALED-SAME: mpc.labels = ["rank 0: a (op mpc.matmul)", "rank 1: a (op mpc.matmul)", "rank 0: b (op mpc.matmul)", "rank 1: b (op mpc.matmul)", "rank 0: c (op mpc.reduce_sum)", "rank 1: c (op mpc.reduce_sum)"]
-// SCALED: [[N:%.+]]:2 = mpc.all_reduce [[OA:%.+]], [[OB:%.+]] reduction(mean) ranks(2)
-// SCALED: [[C:%.+]] = mpc.all_reduce [[OC:%.+]] reduction(mean) ranks(2)
-// All ranks decide by the means, and say what their own gradients held.
+// SCALED-SAME: mpc.labels = ["rank 0: a (op mpc.matmul)", "rank 1: a (op mpc.matmul)", "sum of all ranks: a (op mpc.matmul)", "rank 0: b (op mpc.matmul)", "rank 1: b (op mpc.matmul)", "sum of all ranks: b (op mpc.matmul)", "rank 0: c (op mpc.reduce_sum)", "rank 1: c (op mpc.reduce_sum)", "sum of all ranks: c (op mpc.reduce_sum)"]
+// SCALED: [[N:%.+]]:2 = mpc.all_reduce [[OA:%.+]], [[OB:%.+]] reduction(sum) ranks(2)
+// SCALED: [[C:%.+]] = mpc.all_reduce [[OC:%.+]] reduction(sum) ranks(2)
+// All ranks decide by the sums, and say what their own gradients held.
 // SCALED: [[FINITE:%.+]], %{{.+}} = mpc.all_finite [[N]]#0, [[N]]#1, [[C]] names(["a", "b", "c"])
 // SCALED: %{{.+}}, [[OWN:%.+]] = mpc.all_finite [[OA]], [[OB]], [[OC]] names(["a", "b", "c"])
 // SCALED: mpc.all_gather [[OWN]] ranks(2) : (tensor<2xi64>) -> tensor<2x2xi64>

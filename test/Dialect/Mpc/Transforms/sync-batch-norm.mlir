@@ -19,7 +19,7 @@
 // CHECK: mpc.constant dense<1.007874{{.*}}> : tensor<f32>
 // CHECK: [[B:%.+]] = mpc.reduce_sum
 // CHECK: [[S:%.+]] = mpc.reduce_sum
-// CHECK: mpc.all_reduce [[B]], [[S]] reduction(mean) ranks(4)
+// CHECK: mpc.all_reduce [[B]], [[S]] reduction(sum) ranks(4)
 // CHECK-NOT: mpc.batch_norm
 func.func @norm(%x: tensor<2x3x4x4xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>, %m: tensor<3xf32>, %v: tensor<3xf32>, %g: tensor<2x3x4x4xf32>)
     -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>) {

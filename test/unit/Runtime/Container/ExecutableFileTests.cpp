@@ -266,6 +266,30 @@ TEST_F(ExecutableFileTest, KeepsWhatAStepNeeds) {
   EXPECT_NE(refusal(*encode(contents)), "");
 }
 
+TEST_F(ExecutableFileTest, KeepsOfWhichTensorAnArgumentIsAPiece) {
+  Contents contents = makeContents({"cpu:avx2"});
+  std::shared_ptr<void> initial = allocateAligned(60);
+  std::memset(initial.get(), 1, 60);
+  contents.specialisations[0].arguments[0].shardOf = {{3, 5}};
+  contents.specialisations[0].arguments[0].initial = initial;
+  Bytes bytes = *encode(contents);
+  Result<ExecutableFile> file = ExecutableFile::fromBytes(bytes, "m.mpcx");
+  ASSERT_TRUE(file.ok()) << file.status().toString();
+  Result<Executable> loaded = file->load(Device::null());
+  ASSERT_TRUE(loaded.ok()) << loaded.status().toString();
+  const ProgramValue &argument = loaded->program().arguments[0];
+  EXPECT_EQ(argument.shardOf, (std::vector<int64_t>{3, 5}));
+  ASSERT_TRUE(argument.initial);
+  EXPECT_EQ(std::memcmp(argument.initial.get(), initial.get(), 60), 0);
+  EXPECT_FALSE(loaded->program().results[0].shardOf);
+
+  // A piece is no larger than the whole.
+  contents.specialisations[0].arguments[0].initial = nullptr;
+  contents.specialisations[0].arguments[0].shardOf = {{7}};
+  file = ExecutableFile::fromBytes(*encode(contents), "m.mpcx");
+  EXPECT_FALSE(file.ok() && file->load(Device::null()).ok());
+}
+
 TEST_F(ExecutableFileTest, EqualContentsGiveEqualBytes) {
   EXPECT_EQ(makeFile(), makeFile());
 }
@@ -315,7 +339,7 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   file[kVersionAt] = std::byte{1};
   sign(file);
   EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 8; compile the model again");
+                           "version 9; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {

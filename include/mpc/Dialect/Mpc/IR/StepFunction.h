@@ -19,6 +19,11 @@
 
 namespace mpc {
 
+/// On an argument that holds a rank's piece of a tensor: the tensor's shape.
+/// The piece is one row of ceil(n / ranks) of its n elements, that of
+/// mpc.reduce_scatter; an initial value is the whole tensor's.
+inline constexpr llvm::StringLiteral kShardAttr = "mpc.shard";
+
 /// A view of a function of one block; cheap to make, owns nothing.
 class StepFunction {
   struct Tables;

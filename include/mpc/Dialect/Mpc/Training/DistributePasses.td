@@ -10,20 +10,22 @@
 include "mlir/Pass/PassBase.td"
 
 def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
-  let summary = "Average gradients over the ranks that train together";
+  let summary = "Add up gradients of the ranks that train together";
   let description = [{
     Every rank runs the step on its own examples, as many as any other; what the
-    optimizers read becomes the mean over all ranks, so that all have the same
-    parameters, bit for bit.
+    optimizers read becomes the sum over all ranks, so that all have the same
+    parameters, bit for bit. Losses are means over a rank's examples: their
+    gradients begin with one part in `ranks`, so that they add up to the whole
+    batch's and are as large on the way, and overflow, as one device's.
 
     ```mlir
     %new, %m = mpc.optimizer.sgd %w, %g states(%b) step(%t) learning_rate(%lr) ...
     ```
     becomes, on four ranks,
     ```mlir
-    %mean:2 = mpc.all_reduce %g, %h reduction(mean) ranks(4) accumulate(f32) ...
+    %sum:2 = mpc.all_reduce %g, %h reduction(sum) ranks(4) accumulate(f32) ...
     ...
-    %new, %m = mpc.optimizer.sgd %w, %mean#0 states(%b) step(%t) learning_rate(%lr) ...
+    %new, %m = mpc.optimizer.sgd %w, %sum#0 states(%b) step(%t) learning_rate(%lr) ...
     ```
 
     - A gradient goes over the wire in the type in which the policy stores it, and is
@@ -33,7 +35,7 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
       that what follows runs beside it. `network-latency` and `network-bandwidth` say
       what a message costs; an op takes the target's time for its flops or bytes.
     - Running statistics become the mean over ranks too, in a message of their own.
-    - mpc-scale-loss, which runs later, checks, clips and unscales these means: all
+    - mpc-scale-loss, which runs later, checks, clips and unscales these sums: all
       ranks skip, scale and clip alike without a message for it.
 
     Contract in: Precision's; a batch of each rank is its part of the whole.
@@ -51,7 +53,52 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
   ];
   let statistics = [
     Statistic<"numMessages", "messages", "messages of a step">,
-    Statistic<"numGradients", "gradients", "gradients that are averaged">,
+    Statistic<"numGradients", "gradients", "gradients that are added up">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
+def ShardOptimizerPass : Pass<"mpc-shard-optimizer", "::mlir::func::FuncOp"> {
+  let summary = "Give each rank a piece of every parameter to update";
+  let description = [{
+    Each rank keeps one part in `ranks` of every parameter's master values and of the
+    optimizer's states. A tensor of n elements is read as one row and cut into pieces
+    of ceil(n / ranks): the pieces are equal, whatever sizes the tensors have, and
+    gradients that shared a message still do.
+
+    ```mlir
+    %sum:2 = mpc.all_reduce %g, %h reduction(sum) ranks(4) ...
+    %new, %m = mpc.optimizer.sgd %w, %sum#0 states(%b) ... : (tensor<8x4xf32>, ...
+    ```
+    becomes
+    ```mlir
+    %piece:2 = mpc.reduce_scatter %g, %h reduction(sum) ranks(4) ...
+    %new, %m = mpc.optimizer.sgd %w, %piece#0 states(%b) ... : (tensor<8xf32>, ...
+    %all = mpc.all_gather %new ranks(4) : (tensor<8xf32>) -> tensor<4x8xf32>
+    %whole = mpc.reshape %all : tensor<4x8xf32> to tensor<8x4xf32>
+    ```
+
+    - The arguments of masters and states become pieces, with `mpc.shard` to say of
+      which shape; their initial values stay whole.
+    - What the step reads of a parameter is its 16-bit copy, or a copy in the
+      parameter's own type, an argument "NAME.whole" of role `parameter_copy`; both are
+      gathered behind the updates, one message for each type.
+    - A function without optimizers reads "NAME.whole" in place of the parameter.
+
+    Contract in: mpc-distribute's. Contract out: every gradient that an optimizer reads
+    comes from mpc.reduce_scatter, and no other op reads a master.
+
+    Numerics: none; each element's sum and update are what they were.
+    Example: test/Dialect/Mpc/Training/shard-optimizer.mlir
+  }];
+  let options = [
+    Option<"ranks", "ranks", "int64_t", /*default=*/"1", "how many ranks train together">,
+    Option<"shard", "shard", "std::string", /*default=*/"\"optimizer\"",
+           "optimizer, which is all that is cut, or none">,
+  ];
+  let statistics = [
+    Statistic<"numPieces", "pieces", "masters and states that become pieces">,
+    Statistic<"numMessages", "messages", "messages that gather what was updated">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
