@@ -69,7 +69,7 @@ std::string scheduleText(const Layer &layer) {
                      entry("shared_bytes", plan->sharedBytes()) +
                      entry("rows", plan->rows) + entry("units", plan->units) +
                      entry("splits", plan->splits) +
-                     entry("depth", plan->depth) +
+                     entry("depth", plan->depth()) +
                      entry("matrix_units", plan->usesMatrixUnits) +
                      entry("weights_in_registers", plan->keepsFragments);
   if (plan->meets())
