@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RecurrenceGradientKernel.h"
 #include "RecurrenceKernel.h"
 
 using namespace mlir;
@@ -14,7 +15,9 @@ using namespace mpc;
 static Operation *recurrenceOf(func::FuncOp kernel) {
   if (Operation *op = StoredResults::onlyOf<RecurrenceOp>(kernel))
     return op;
-  return StoredResults::onlyOf<RecurrenceTrainingOp>(kernel);
+  if (Operation *op = StoredResults::onlyOf<RecurrenceTrainingOp>(kernel))
+    return op;
+  return StoredResults::onlyOf<RecurrenceGradientOp>(kernel);
 }
 
 static Schedule toSchedule(const RecurrencePlan &plan) {
@@ -70,6 +73,8 @@ public:
                              kernel.schedule["rows"], kernel.schedule["units"]);
     if (!plan)
       return failure();
+    if (auto gradient = dyn_cast<RecurrenceGradientOp>(op))
+      return RecurrenceGradientKernel(kernel, gradient, *plan).emit();
     return RecurrenceKernel(kernel, op, *RecurrenceSteps::of(op), *plan).emit();
   }
 };
