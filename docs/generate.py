@@ -23,6 +23,7 @@ PARTS = {
     "mpc-attributes": ("mpc/Dialect/Mpc/IR/MpcBase.td", ["-gen-attrdef-doc", "-attrdefs-dialect=mpc"]),
     "mpc-pack-ops": ("mpc/Dialect/Mpc/IR/MpcPackOps.td", ["-gen-op-doc", "-dialect=mpc"]),
     "mpc-communication-ops": ("mpc/Dialect/Mpc/IR/MpcCommunicationOps.td", ["-gen-op-doc", "-dialect=mpc"]),
+    "mpc-recurrence-ops": ("mpc/Dialect/Mpc/IR/MpcRecurrenceOps.td", ["-gen-op-doc", "-dialect=mpc"]),
     "mpc-training-ops": ("mpc/Dialect/Mpc/IR/MpcTrainingOps.td", ["-gen-op-doc", "-dialect=mpc"]),
     "mpc-training-interfaces": ("mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.td", ["-gen-op-interface-docs"]),
     "mpc-interfaces": ("mpc/Dialect/Mpc/IR/MpcInterfaces.td", ["-gen-op-interface-docs"]),

@@ -18,6 +18,8 @@ using namespace mpc;
 
 /// Extents of an instruction of the matrix units: columns, rows, depth.
 static constexpr int64_t kUnitColumns = 16, kUnitRows = 8, kUnitDepth = 16;
+/// Neighbours along the depth that a thread multiplies at once.
+static constexpr int64_t kLanes = 4;
 /// Between rows of shared memory, so that neighbours lie in different banks.
 static constexpr int64_t kSkewBytes = 16, kSumSkew = 4;
 /// Registers of a thread that sums, and sums with fragments of weights, take.
@@ -37,27 +39,31 @@ static constexpr double kKernelSeconds = 1e-6;
 // The layer
 //===----------------------------------------------------------------------===//
 
-RecurrenceShape RecurrenceShape::of(RecurrenceOp op) {
-  return {op.getCell(),
-          op.getSteps(),
-          op.getBatch(),
-          op.getHidden(),
-          op.getDirections(),
-          getElementTypeOrSelf(op.getRecurrence()),
-          getElementTypeOrSelf(op.getResult())};
+/// Of a layer whose operands and results have these shapes: weights
+/// [D, G*H, H], steps [T, B, ...].
+static RecurrenceShape makeShape(RecurrentCell cell, Value steps,
+                                 Value recurrence, Value state,
+                                 bool isGradient = false) {
+  ArrayRef<int64_t> input = cast<RankedTensorType>(steps.getType()).getShape(),
+                    weights =
+                        cast<RankedTensorType>(recurrence.getType()).getShape();
+  return {cell,
+          input[0],
+          input[1],
+          weights[2],
+          weights[0],
+          getElementTypeOrSelf(recurrence),
+          getElementTypeOrSelf(state),
+          isGradient};
 }
 
 std::optional<RecurrenceShape> RecurrenceShape::of(Operation *op) {
+  if (std::optional<RecurrenceSteps> steps = RecurrenceSteps::of(op))
+    return makeShape(steps->cell, steps->projected, steps->recurrence,
+                     steps->result);
   auto make = [](auto layer, RecurrentCell cell) {
-    ArrayRef<int64_t> input = layer.getInput().getType().getShape(),
-                      weights = layer.getRecurrence().getType().getShape();
-    return RecurrenceShape{cell,
-                           input[0],
-                           input[1],
-                           weights[2],
-                           weights[0],
-                           getElementTypeOrSelf(layer.getRecurrence()),
-                           getElementTypeOrSelf(layer.getResult())};
+    return makeShape(cell, layer.getInput(), layer.getRecurrence(),
+                     layer.getResult());
   };
   return llvm::TypeSwitch<Operation *, std::optional<RecurrenceShape>>(op)
       .Case([&](LstmOp lstm) { return make(lstm, RecurrentCell::lstm); })
@@ -66,28 +72,21 @@ std::optional<RecurrenceShape> RecurrenceShape::of(Operation *op) {
                                                     : RecurrentCell::gru);
       })
       .Case([&](RnnOp rnn) { return make(rnn, RecurrentCell::rnn); })
+      .Case([&](RecurrenceGradientOp op) {
+        return makeShape(op.getCell(), op.getKept(), op.getRecurrence(),
+                         op.getProjectedGradient(), /*isGradient=*/true);
+      })
       .Default([](Operation *) { return std::nullopt; });
 }
 
-SmallVector<int64_t, 2> RecurrenceShape::gatesOfProducts() const {
-  switch (cell) {
-  case RecurrentCell::lstm:
-    return {4};
-  case RecurrentCell::gru:
-    return {2, 1};
-  case RecurrentCell::linear_gru:
-    return {3};
-  case RecurrentCell::rnn:
-    return {1};
-  }
-  return {};
-}
-
-int64_t RecurrenceShape::gates() const {
-  int64_t sum = 0;
-  for (int64_t gates : gatesOfProducts())
-    sum += gates;
-  return sum;
+SmallVector<RecurrenceShape::Product, 2> RecurrenceShape::products() const {
+  // Gate h of a gru reads what the reset gate lets through; backwards the reset
+  // gate reads what gate h makes of that.
+  if (cell == RecurrentCell::gru)
+    return isGradient ? SmallVector<Product, 2>{{1, 2, 0}, {1, 1, 2}}
+                      : SmallVector<Product, 2>{{2, 1, 0}, {1, 1, 2}};
+  return isGradient ? SmallVector<Product, 2>{{1, gates(), 0}}
+                    : SmallVector<Product, 2>{{gates(), 1, 0}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -105,16 +104,36 @@ int64_t RecurrencePlan::tileRows() const {
   return usesMatrixUnits ? llvm::alignTo(rows, kUnitRows) : rows;
 }
 
-int64_t RecurrencePlan::columnsOf(int64_t gates) const {
-  int64_t columns = gates * units;
+int64_t
+RecurrencePlan::columnsOf(const RecurrenceShape::Product &product) const {
+  int64_t columns = product.columns * units;
   return usesMatrixUnits ? llvm::alignTo(columns, kUnitColumns) : columns;
 }
 
 int64_t RecurrencePlan::columns() const {
   int64_t sum = 0;
-  for (int64_t gates : shape.gatesOfProducts())
-    sum += columnsOf(gates);
+  for (const RecurrenceShape::Product &product : shape.products())
+    sum += columnsOf(product);
   return sum;
+}
+
+int64_t RecurrencePlan::depthOf(const RecurrenceShape::Product &product) const {
+  return llvm::alignTo(product.depth * shape.hidden,
+                       (usesMatrixUnits ? kUnitDepth : kLanes) * splits);
+}
+
+int64_t RecurrencePlan::depth() const {
+  int64_t most = 0;
+  for (const RecurrenceShape::Product &product : shape.products())
+    most = std::max(most, depthOf(product));
+  return most;
+}
+
+int64_t RecurrencePlan::rowElements() const {
+  int64_t most = 0;
+  for (const RecurrenceShape::Product &product : shape.products())
+    most = std::max(most, product.depth);
+  return most * shape.hidden;
 }
 
 Type RecurrencePlan::tileType() const {
@@ -123,16 +142,16 @@ Type RecurrencePlan::tileType() const {
 }
 
 int64_t RecurrencePlan::depthPitch() const {
-  return depth + kSkewBytes / bytesPerElement(tileType());
+  return depth() + kSkewBytes / bytesPerElement(tileType());
 }
 
 int64_t RecurrencePlan::sumPitch() const {
-  return columnsOf(shape.gatesOfProducts().front()) + kSumSkew;
+  return columnsOf(shape.products().front()) + kSumSkew;
 }
 
 int64_t RecurrencePlan::stateOffset() const {
   // Threads read columns side by side, matrix units read rows of the depth.
-  int64_t pitch = usesMatrixUnits ? depthPitch() : depth;
+  int64_t pitch = usesMatrixUnits ? depthPitch() : depth();
   return llvm::alignTo(columns() * pitch * bytesPerElement(tileType()), 16);
 }
 
@@ -170,37 +189,35 @@ static bool hasUnit(const TargetInfo &target, Type type) {
 /// depth.
 static bool placeWarps(RecurrencePlan &plan) {
   int64_t rowTiles = plan.tileRows() / kUnitRows,
-          depthTiles = llvm::divideCeil(plan.shape.hidden, kUnitDepth);
-  int64_t most = 0, all = 0, shared = 0;
-  for (int64_t gates : plan.shape.gatesOfProducts()) {
-    int64_t tiles = plan.columnsOf(gates) / kUnitColumns;
+          depthTiles = llvm::divideCeil(plan.rowElements(), kUnitDepth);
+  int64_t most = 0, shared = 0;
+  for (const RecurrenceShape::Product &product : plan.shape.products()) {
+    int64_t tiles = plan.columnsOf(product) / kUnitColumns;
     most = std::max(most, tiles);
-    all += tiles;
     shared = std::gcd(shared, tiles);
   }
   int64_t warps = most * rowTiles * depthTiles > 64 ? 8 : 4;
   int64_t columnWarps = std::min<int64_t>(warps, shared & -shared);
   plan.splits =
       std::min<int64_t>(warps / columnWarps, llvm::PowerOf2Ceil(depthTiles));
-  plan.depth = llvm::alignTo(plan.shape.hidden, kUnitDepth * plan.splits);
   plan.threads = 32 * columnWarps * plan.splits;
-  int64_t sums = most / columnWarps * rowTiles * 4;
-  int64_t held =
-      all / columnWarps * (plan.depth / kUnitDepth / plan.splits) * 4;
+  int64_t sums = most / columnWarps * rowTiles * 4, held = 0;
+  for (const RecurrenceShape::Product &product : plan.shape.products())
+    held += plan.columnsOf(product) / kUnitColumns / columnWarps *
+            (plan.depthOf(product) / kUnitDepth / plan.splits) * 4;
   plan.keepsFragments = sums + held <= kMostHeld;
   return sums <= kMostSums;
 }
 
 /// Threads of a block that multiply a column each, or a part of its depth.
 static void placeThreads(RecurrencePlan &plan) {
-  constexpr int64_t kThreads = 256, kLanes = 4, kMostSplits = 16;
+  constexpr int64_t kThreads = 256, kMostSplits = 16;
   plan.threads = kThreads;
-  int64_t columns = plan.columnsOf(plan.shape.gatesOfProducts().front());
+  int64_t columns = plan.columnsOf(plan.shape.products().front());
   plan.splits = std::clamp<int64_t>(
       std::min(kThreads / columns,
-               int64_t(llvm::divideCeil(plan.shape.hidden, kLanes))),
+               int64_t(llvm::divideCeil(plan.rowElements(), kLanes))),
       1, kMostSplits);
-  plan.depth = llvm::alignTo(plan.shape.hidden, kLanes * plan.splits);
 }
 
 std::optional<RecurrencePlan> RecurrencePlan::with(const RecurrenceShape &shape,
@@ -264,12 +281,14 @@ std::optional<RecurrencePlan> RecurrencePlan::of(const RecurrenceShape &shape,
 double RecurrencePlan::stepSeconds() const {
   double cycles = 0;
   int64_t tileBytes = bytesPerElement(tileType());
-  for (int64_t gates : shape.gatesOfProducts()) {
+  for (const RecurrenceShape::Product &product : shape.products()) {
+    int64_t depth = depthOf(product);
     if (meets())
       cycles += kMeeting + kMeetingOfBlock * double(unitSlices()) + kHandOver +
-                double(rows * shape.hidden * bytesPerElement(shape.narrow)) /
+                double(rows * product.depth * shape.hidden *
+                       bytesPerElement(shape.narrow)) /
                     kCacheBytes;
-    double columns = double(columnsOf(gates));
+    double columns = double(columnsOf(product));
     if (usesMatrixUnits) {
       int64_t warpCount = threads / 32,
               tilesOfSplit = depth / kUnitDepth / splits,
@@ -287,15 +306,15 @@ double RecurrencePlan::stepSeconds() const {
     cycles += kProduct + kCell + kCellItem * double(items);
   }
   // The weights are loaded once.
-  cycles +=
-      double(columns() * depth * tileBytes) / kCacheBytes / double(shape.steps);
+  cycles += double(columns() * depth() * tileBytes) / kCacheBytes /
+            double(shape.steps);
   // What does not run at once runs one after the other.
   return double(waves) * cycles / kClock;
 }
 
 double RecurrencePlan::unrolledSeconds(const RecurrenceShape &shape,
                                        const TargetInfo &target) {
-  auto products = double(shape.gatesOfProducts().size());
+  auto products = double(shape.products().size());
   double multiplied =
       double(productOf({shape.gates(), shape.hidden, shape.hidden}));
   double rate = 0;

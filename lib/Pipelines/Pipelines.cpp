@@ -129,6 +129,16 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   addVerifier(func, "simplify");
 }
 
+/// Whether the policy is that of another system. One that cannot be read is the
+/// precision stage's to tell of.
+static bool imitates(const PipelineOptions &options) {
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (policy)
+    return policy->getAlgorithm() != PolicyAlgorithm::MinimumCut;
+  llvm::consumeError(policy.takeError());
+  return false;
+}
+
 /// The loss, its gradients, and what the optimizer makes of them.
 static void buildDifferentiate(OpPassManager &pm,
                                const PipelineOptions &options) {
@@ -151,8 +161,13 @@ static void buildDifferentiate(OpPassManager &pm,
     loss.delta = training.loss.delta;
     func.addPass(createAttachLossPass(loss));
   }
+  // Elsewhere the steps of a recurrent layer are kernels of their own, which
+  // derivatives of single ops fit; and what policies of other systems say of a
+  // layer that learns, they say of its steps.
   if (trains(training))
-    func.addPass(createDifferentiatePass());
+    func.addPass(createDifferentiatePass(
+        {.splitRecurrent =
+             options.target.kernels().keepsStates && !imitates(options)}));
   if (training.part != TrainingPart::Evaluate) {
     AttachOptimizerPassOptions attach;
     attach.part = partName(training.part).str();

@@ -6,6 +6,7 @@
 
 #include "mpc/Reference/Compare.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -220,8 +221,10 @@ static int64_t sumLength(Operation *op) {
       total += elementCount(gradient);
     return total;
   }
-  if (auto steps = dyn_cast<RecurrenceOp>(op))
-    return productOf({steps.getSteps(), steps.getHidden()});
+  if (auto steps = RecurrenceSteps::of(op))
+    return productOf({steps->count(), steps->hidden()});
+  if (auto steps = dyn_cast<RecurrenceGradientOp>(op))
+    return productOf({steps.getSteps(), steps.getGates(), steps.getHidden()});
   if (fusionClassOf(op) == FusionClass::Recurrent) {
     ArrayRef<int64_t> input =
         cast<RankedTensorType>(op->getOperand(0).getType()).getShape();

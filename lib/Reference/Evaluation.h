@@ -63,6 +63,7 @@ mlir::FailureOr<bool> evaluateNormalization(Evaluation &evaluation);
 mlir::FailureOr<bool> evaluateTensorOp(Evaluation &evaluation);
 mlir::FailureOr<bool> evaluateGatherScatter(Evaluation &evaluation);
 mlir::FailureOr<bool> evaluateRecurrent(Evaluation &evaluation);
+mlir::FailureOr<bool> evaluateRecurrenceGradient(Evaluation &evaluation);
 mlir::FailureOr<bool> evaluateOptimizer(Evaluation &evaluation);
 mlir::FailureOr<bool> evaluateTrainingState(Evaluation &evaluation);
 mlir::FailureOr<bool> evaluateLoss(Evaluation &evaluation);

@@ -182,8 +182,8 @@ static LogicalResult evaluateOp(Operation *op,
        {evaluateTensorOp, evaluateUnary, evaluateBinary, evaluateMatmul,
         evaluateConvolution, evaluatePool, evaluateAttention, evaluateReduction,
         evaluateNormalization, evaluateGatherScatter, evaluateRecurrent,
-        evaluateOptimizer, evaluateTrainingState, evaluateLoss,
-        evaluateTrainingForm, evaluateWindowGradient}) {
+        evaluateRecurrenceGradient, evaluateOptimizer, evaluateTrainingState,
+        evaluateLoss, evaluateTrainingForm, evaluateWindowGradient}) {
     FailureOr<bool> done = family(evaluation);
     if (failed(done))
       return failure();

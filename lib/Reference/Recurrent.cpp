@@ -11,6 +11,8 @@
 #include "MatrixProduct.h"
 #include "RoundingKernels.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
@@ -19,6 +21,11 @@ static double sigmoid(double x) {
   return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
 }
 
+/// An op whose input has been multiplied.
+template <typename OpTy>
+concept StepsOf = std::is_same_v<OpTy, RecurrenceOp> ||
+                  std::is_same_v<OpTy, RecurrenceTrainingOp>;
+
 namespace {
 
 /// What the three ops share: extents, the input products of one direction, and
@@ -26,6 +33,7 @@ namespace {
 class Recurrence {
 public:
   template <typename OpTy>
+    requires(!StepsOf<OpTy>)
   Recurrence(OpTy op, Evaluation &evaluation)
       : evaluation(evaluation), gates(OpTy::kGates),
         direction(op.getDirection()), input(evaluation.operand(0)),
@@ -35,13 +43,16 @@ public:
         hidden(recurrence.getShape()[2]), directions(recurrence.getShape()[0]) {
     addResults();
   }
-  Recurrence(RecurrenceOp op, Evaluation &evaluation)
+  template <typename OpTy>
+    requires StepsOf<OpTy>
+  Recurrence(OpTy op, Evaluation &evaluation)
       : evaluation(evaluation), gates(op.getGates()),
         direction(op.getDirection()), input(evaluation.operand(0)),
         weight(nullptr), recurrence(evaluation.operand(1)),
         bias(evaluation.find(op.getBias())), steps(input.getShape()[0]),
         batch(input.getShape()[1]), width(input.getShape()[2]),
-        hidden(recurrence.getShape()[2]), directions(recurrence.getShape()[0]) {
+        hidden(recurrence.getShape()[2]), directions(recurrence.getShape()[0]),
+        keeps(std::is_same_v<OpTy, RecurrenceTrainingOp>) {
     addResults();
   }
 
@@ -113,6 +124,18 @@ public:
     storeFinal(1, d, state);
   }
 
+  /// Stores what the step keeps of unit `i` of `[batch][hidden]`, where the op
+  /// keeps anything.
+  void keep(int64_t d, int64_t time, int64_t i, ArrayRef<double> values) {
+    if (!keeps)
+      return;
+    auto count = int64_t(values.size());
+    int64_t first = ((time * batch + i / hidden) * directions + d) * count;
+    for (int64_t k = 0; k < count; ++k)
+      evaluation.results.back().floats()[(first + k) * hidden + i % hidden] =
+          values[k];
+  }
+
   void storeFinal(unsigned result, int64_t d, ArrayRef<double> state) {
     llvm::copy(state, evaluation.results[result].floats().begin() +
                           d * batch * hidden);
@@ -143,6 +166,7 @@ public:
   const Tensor &recurrence;
   const Tensor *bias;
   const int64_t steps, batch, width, hidden, directions;
+  const bool keeps = false;
   Type stateType;
 };
 
@@ -181,6 +205,8 @@ static void runLstm(OpTy op, Evaluation &evaluation, Recurrence &cell,
         double outputGate =
             round(sigmoid(round(gate(1) + peep(1, unit, c[i]))));
         state[i] = round(outputGate * round(std::tanh(c[i])));
+        cell.keep(d, time, i,
+                  {inputGate, outputGate, forgetGate, candidate, c[i]});
       }
     });
     cell.storeFinal(2, d, c);
@@ -218,6 +244,11 @@ static void runGru(OpTy op, bool linear, Evaluation &evaluation,
         double candidate = round(std::tanh(round(inputAt(i, 2) + fromState)));
         state[i] = round(round(round(1 - update[i]) * candidate) +
                          round(update[i] * state[i]));
+        if (linear)
+          cell.keep(d, time, i,
+                    {update[i], reset[i], candidate, candidates[i], state[i]});
+        else
+          cell.keep(d, time, i, {update[i], reset[i], candidate, state[i]});
       }
     });
   }
@@ -233,9 +264,11 @@ static void runRnn(OpTy op, Evaluation &evaluation, Recurrence &cell,
     std::vector<double> h = cell.initialState(initialH, d);
     cell.walk(d, h, [&](int64_t time, std::vector<double> &state) {
       std::vector<double> states = cell.stateProduct(d, state, 0, 1, round);
-      for (int64_t i = 0; i < units; ++i)
+      for (int64_t i = 0; i < units; ++i) {
         state[i] =
             round(std::tanh(round(inputs[time * units + i] + states[i])));
+        cell.keep(d, time, i, {state[i]});
+      }
     });
   }
 }
@@ -245,6 +278,20 @@ FailureOr<bool> mpc::reference::evaluateRecurrent(Evaluation &evaluation) {
     Recurrence cell(op, evaluation);
     withRounding(evaluation.rounding, cell.stateType,
                  [&](auto round) { body(cell, round); });
+  };
+  auto runSteps = [&](auto steps) {
+    run(steps, [&](Recurrence &cell, auto round) {
+      switch (steps.getCell()) {
+      case RecurrentCell::lstm:
+        return runLstm(steps, evaluation, cell, round);
+      case RecurrentCell::gru:
+        return runGru(steps, /*linear=*/false, evaluation, cell, round);
+      case RecurrentCell::linear_gru:
+        return runGru(steps, /*linear=*/true, evaluation, cell, round);
+      case RecurrentCell::rnn:
+        return runRnn(steps, evaluation, cell, round);
+      }
+    });
   };
   if (auto lstm = dyn_cast<LstmOp>(evaluation.op))
     run(lstm, [&](Recurrence &cell, auto round) {
@@ -259,18 +306,9 @@ FailureOr<bool> mpc::reference::evaluateRecurrent(Evaluation &evaluation) {
       runRnn(rnn, evaluation, cell, round);
     });
   else if (auto steps = dyn_cast<RecurrenceOp>(evaluation.op))
-    run(steps, [&](Recurrence &cell, auto round) {
-      switch (steps.getCell()) {
-      case RecurrentCell::lstm:
-        return runLstm(steps, evaluation, cell, round);
-      case RecurrentCell::gru:
-        return runGru(steps, /*linear=*/false, evaluation, cell, round);
-      case RecurrentCell::linear_gru:
-        return runGru(steps, /*linear=*/true, evaluation, cell, round);
-      case RecurrentCell::rnn:
-        return runRnn(steps, evaluation, cell, round);
-      }
-    });
+    runSteps(steps);
+  else if (auto training = dyn_cast<RecurrenceTrainingOp>(evaluation.op))
+    runSteps(training);
   else
     return false;
   return true;

@@ -14,7 +14,7 @@
 #ifndef MPC_ANALYSIS_RECURRENCEPLAN_H
 #define MPC_ANALYSIS_RECURRENCEPLAN_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
 #include "mpc/Target/TargetInfo.h"
 
 #include <optional>
@@ -27,14 +27,24 @@ struct RecurrenceShape {
   int64_t steps = 0, batch = 0, hidden = 0, directions = 0;
   /// The types of weights and of states.
   mlir::Type narrow, wide;
+  /// Whether the walk is that of the gradient.
+  bool isGradient = false;
 
-  static RecurrenceShape of(RecurrenceOp op);
-  /// Of `lstm`, `gru` and `rnn`; nothing of other ops.
+  /// Of `lstm`, `gru` and `rnn`, and of what they are split into; nothing of
+  /// other ops.
   static std::optional<RecurrenceShape> of(mlir::Operation *op);
 
-  int64_t gates() const;
-  /// The gates that one product makes: those of a `gru` read two states.
-  llvm::SmallVector<int64_t, 2> gatesOfProducts() const;
+  int64_t gates() const { return gatesOf(cell); }
+  /// A product of a step. Forwards it reads states and makes gates, backwards
+  /// it reads cotangents of gates and makes that of a state.
+  struct Product {
+    /// Columns and contracted extent, in hidden units.
+    int64_t columns, depth;
+    /// The first gate that it makes or reads.
+    int64_t firstGate;
+  };
+  /// Two where what the second reads depends on the first: those of a `gru`.
+  llvm::SmallVector<Product, 2> products() const;
 };
 
 /// Extents of a kernel's blocks, and where their memory lies.
@@ -57,9 +67,8 @@ struct RecurrencePlan {
   /// Whether warps hold their part of the weights in registers.
   bool keepsFragments = false;
   int64_t threads = 0;
-  /// Parts of the contracted extent that are summed apart, and that extent with
-  /// the zeros that make the parts equal.
-  int64_t splits = 0, depth = 0;
+  /// Parts of the contracted extent that are summed apart.
+  int64_t splits = 0;
   /// How often the machine fills with blocks; 1 where they meet.
   int64_t waves = 1;
 
@@ -73,8 +82,14 @@ struct RecurrencePlan {
   /// Rows of the state's tile: whole tiles of a matrix unit.
   int64_t tileRows() const;
   /// Columns (gate by gate, a unit each) of a product, padded likewise.
-  int64_t columnsOf(int64_t gates) const;
+  int64_t columnsOf(const RecurrenceShape::Product &product) const;
   int64_t columns() const;
+  /// The contracted extent of a product, with the zeros that make the parts
+  /// equal; the largest one.
+  int64_t depthOf(const RecurrenceShape::Product &product) const;
+  int64_t depth() const;
+  /// The largest without zeros: what a block reads of a row.
+  int64_t rowElements() const;
   /// Elements from one row of weights or states to the next in shared memory,
   /// and from one row of sums to the next.
   int64_t depthPitch() const;
@@ -94,7 +109,7 @@ struct RecurrencePlan {
   static constexpr int64_t kCounterBytes = 128;
   int64_t handOverOffset() const;
   int64_t handOverElements() const {
-    return shape.directions * shape.batch * shape.hidden;
+    return shape.directions * shape.batch * rowElements();
   }
   int64_t scratchBytes() const;
   /// Whether a product and a cell per step are slower.

@@ -78,8 +78,8 @@ void GroupRules::classify() {
       kind = FusionKind::reduce;
       break;
     case FusionClass::Recurrent:
-      kind =
-          isa<RecurrenceOp>(op) ? FusionKind::recurrence : FusionKind::library;
+      kind = op->hasTrait<Composite>() ? FusionKind::library
+                                       : FusionKind::recurrence;
       break;
     case FusionClass::Scan:
     case FusionClass::Opaque:

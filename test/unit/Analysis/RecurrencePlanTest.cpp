@@ -39,8 +39,10 @@ void expectSound(const RecurrencePlan &plan, const TargetInfo &target) {
   EXPECT_GE(plan.unitSlices() * plan.units, shape.hidden);
   EXPECT_LT((plan.unitSlices() - 1) * plan.units, shape.hidden);
   EXPECT_LE(plan.sharedBytes(), target.facts().sharedBytesPerBlock);
-  EXPECT_GE(plan.depth, shape.hidden);
-  EXPECT_EQ(plan.depth % plan.splits, 0);
+  for (const RecurrenceShape::Product &product : shape.products()) {
+    EXPECT_GE(plan.depthOf(product), product.depth * shape.hidden);
+    EXPECT_EQ(plan.depthOf(product) % plan.splits, 0);
+  }
   EXPECT_LE(plan.threads, 1024);
   EXPECT_EQ(plan.threads % 32, 0);
   EXPECT_EQ(plan.meets(), plan.scratchBytes() > 0);
@@ -50,11 +52,13 @@ void expectSound(const RecurrencePlan &plan, const TargetInfo &target) {
   if (plan.usesMatrixUnits) {
     int64_t warps = plan.threads / 32;
     EXPECT_EQ(warps % plan.splits, 0);
-    for (int64_t gates : shape.gatesOfProducts())
-      EXPECT_EQ(plan.columnsOf(gates) / 16 % (warps / plan.splits), 0);
-    EXPECT_EQ(plan.depth / plan.splits % 16, 0);
+    for (const RecurrenceShape::Product &product : shape.products()) {
+      EXPECT_EQ(plan.columnsOf(product) / 16 % (warps / plan.splits), 0);
+      EXPECT_EQ(plan.depthOf(product) / plan.splits % 16, 0);
+    }
   } else {
-    EXPECT_EQ(plan.depth / plan.splits % 4, 0);
+    for (const RecurrenceShape::Product &product : shape.products())
+      EXPECT_EQ(plan.depthOf(product) / plan.splits % 4, 0);
   }
 }
 
@@ -69,13 +73,17 @@ TEST_F(RecurrencePlanTest, PlansAreSound) {
               TargetInfo info = target(name);
               RecurrenceShape layer =
                   shape(cell, batch, hidden, narrow, directions);
-              if (std::optional<RecurrencePlan> plan =
-                      RecurrencePlan::of(layer, info))
-                expectSound(*plan, info);
-              // A block for every row and some units, whatever the model says.
-              for (int64_t units : {int64_t(1), std::min<int64_t>(5, hidden)})
-                if (auto plan = RecurrencePlan::with(layer, info, 1, units))
+              for (bool isGradient : {false, true}) {
+                layer.isGradient = isGradient;
+                if (std::optional<RecurrencePlan> plan =
+                        RecurrencePlan::of(layer, info))
                   expectSound(*plan, info);
+                // A block for every row and some units, whatever the model
+                // says.
+                for (int64_t units : {int64_t(1), std::min<int64_t>(5, hidden)})
+                  if (auto plan = RecurrencePlan::with(layer, info, 1, units))
+                    expectSound(*plan, info);
+              }
             }
 }
 
@@ -100,6 +108,22 @@ TEST_F(RecurrencePlanTest, LargerLayersAreSpreadOverTheMachine) {
   EXPECT_TRUE(plan->usesMatrixUnits);
   EXPECT_TRUE(plan->keepsFragments);
   EXPECT_TRUE(plan->pays(info));
+}
+
+// The walk back reads the gates of all units for each: four times the depth of
+// an lstm, a quarter of the columns.
+TEST_F(RecurrencePlanTest, GradientsHaveTheWeightsTransposed) {
+  TargetInfo info = target("cuda:sm_90a");
+  RecurrenceShape layer = shape(RecurrentCell::lstm, 4, 256, bf16());
+  layer.isGradient = true;
+  auto plan = RecurrencePlan::of(layer, info);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->meets());
+  EXPECT_EQ(plan->rowElements(), 1024);
+  EXPECT_GE(plan->columns(), plan->units);
+  EXPECT_TRUE(plan->pays(info));
+  layer.cell = RecurrentCell::gru;
+  EXPECT_EQ(layer.products().size(), 2u);
 }
 
 TEST_F(RecurrencePlanTest, WhatHasNoKernelHasNoPlan) {

@@ -34,6 +34,7 @@ void registerMpcDialectOperations(MpcDialect *dialect);
 void registerTrainingOps(MpcDialect *dialect);
 /// MpcPack.cpp.
 void registerPackOps(MpcDialect *dialect);
+void registerRecurrenceOps(MpcDialect *dialect);
 /// MpcCommunication.cpp.
 void registerCommunicationOps(MpcDialect *dialect);
 } // namespace mpc
@@ -45,6 +46,7 @@ void MpcDialect::initialize() {
   registerMpcDialectOperations(this);
   registerTrainingOps(this);
   registerPackOps(this);
+  registerRecurrenceOps(this);
   registerCommunicationOps(this);
   addAttributes<
 #define GET_ATTRDEF_LIST

@@ -25,12 +25,14 @@ struct DifferentiatePass : mpc::impl::DifferentiatePassBase<DifferentiatePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<DifferentiationCounts> counts = differentiate(getOperation());
+    FailureOr<DifferentiationCounts> counts =
+        differentiate(getOperation(), {splitRecurrent});
     if (failed(counts))
       return signalPassFailure();
     numParameters += counts->parameters;
     numVjps += counts->vjps;
     numUnrolled += counts->unrolled;
+    numSplit += counts->split;
   }
 };
 

@@ -25,16 +25,17 @@ namespace {
 
 class Differentiator {
 public:
-  explicit Differentiator(func::FuncOp function)
-      : function(function), step(function), block(step.body()),
-        builder(block.getTerminator()), cotangents(builder) {}
+  Differentiator(func::FuncOp function, const DifferentiationOptions &options)
+      : function(function), options(options), step(function),
+        block(step.body()), builder(block.getTerminator()),
+        cotangents(builder) {}
 
   FailureOr<DifferentiationCounts> run();
 
 private:
   LogicalResult seedLosses(ArrayRef<unsigned> losses);
   void markActive();
-  LogicalResult unrollRecurrentOps();
+  LogicalResult takeRecurrentOpsApart();
   LogicalResult writeVjp(Operation *op, ArrayRef<Value> results);
   void appendGradients();
   LogicalResult hasNoDerivative(Operation *op);
@@ -43,6 +44,7 @@ private:
   bool isActive(Value value) const { return active.contains(value); }
 
   func::FuncOp function;
+  DifferentiationOptions options;
   StepFunction step;
   Block &block;
   OpBuilder builder;
@@ -72,20 +74,27 @@ void Differentiator::markActive() {
   }
 }
 
-LogicalResult Differentiator::unrollRecurrentOps() {
+LogicalResult Differentiator::takeRecurrentOpsApart() {
   SmallVector<Operation *> recurrent;
   for (Operation &op : block)
     if (fusionClassOf(&op) == FusionClass::Recurrent &&
+        op.hasTrait<Composite>() &&
         llvm::any_of(op.getResults(), [&](Value v) { return isActive(v); }))
       recurrent.push_back(&op);
   for (Operation *op : recurrent) {
     OpBuilder before(op);
-    SmallVector<Value> values = unrollRecurrent(before, op);
+    bool splits =
+        options.splitRecurrent &&
+        getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() >= 32;
+    SmallVector<Value> values;
+    if (shapeOf(op->getResult(0))[0] > 0)
+      values = splits ? splitRecurrent(before, op, /*keeps=*/true)
+                      : unrollRecurrent(before, op);
     if (values.empty())
       return op->emitOpError("cannot be unrolled over no steps");
     op->replaceAllUsesWith(values);
     op->erase();
-    ++counts.unrolled;
+    ++(splits ? counts.split : counts.unrolled);
   }
   if (!recurrent.empty())
     markActive();
@@ -177,7 +186,7 @@ FailureOr<DifferentiationCounts> Differentiator::run() {
   if (losses.empty())
     return counts;
   markActive();
-  if (failed(unrollRecurrentOps()) || failed(seedLosses(losses)))
+  if (failed(takeRecurrentOpsApart()) || failed(seedLosses(losses)))
     return failure();
 
   // The ops as they stand: what is appended meanwhile is not differentiated.
@@ -206,8 +215,10 @@ FailureOr<DifferentiationCounts> Differentiator::run() {
   return counts;
 }
 
-FailureOr<DifferentiationCounts> mpc::differentiate(func::FuncOp function) {
+FailureOr<DifferentiationCounts>
+mpc::differentiate(func::FuncOp function,
+                   const DifferentiationOptions &options) {
   if (!function.getBody().hasOneBlock())
     return DifferentiationCounts();
-  return Differentiator(function).run();
+  return Differentiator(function, options).run();
 }

@@ -21,6 +21,18 @@ inline constexpr int64_t kUnrolledSteps = 1024;
 llvm::SmallVector<mlir::Value> unrollRecurrent(mlir::OpBuilder &builder,
                                                mlir::Operation *op);
 
+/// The same for `recurrence` and `recurrence_training`.
+llvm::SmallVector<mlir::Value> unrollRecurrence(mlir::OpBuilder &builder,
+                                                mlir::Operation *op);
+/// The same for `recurrence_gradient`.
+llvm::SmallVector<mlir::Value>
+unrollRecurrenceGradient(mlir::OpBuilder &builder, mlir::Operation *op);
+
+/// The values that stand for the results of `lstm`, `gru` or `rnn`: a product
+/// and a recurrence, which keeps what its gradient reads where `keeps` says so.
+llvm::SmallVector<mlir::Value> splitRecurrent(mlir::OpBuilder &builder,
+                                              mlir::Operation *op, bool keeps);
+
 /// The values that stand for the results of an optimizer, learning_rate or
 /// loss_scale.update, computed before it; empty for any other op.
 llvm::SmallVector<mlir::Value> decomposeUpdate(mlir::OpBuilder &builder,

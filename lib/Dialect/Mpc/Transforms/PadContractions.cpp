@@ -375,6 +375,7 @@ struct PadContractionsPass
     func.walk([&](Operation *op) {
       auto fusion = dyn_cast<FusionOpInterface>(op);
       if (fusion && fusion.getFusionClass() == FusionClass::Recurrent &&
+          op->hasTrait<Composite>() &&
           wantsMultiples(getElementTypeOrSelf(op->getOperand(0))))
         recurrent.push_back(op);
     });

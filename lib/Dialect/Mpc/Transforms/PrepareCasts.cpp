@@ -62,13 +62,19 @@ static bool isHalf(Value value) {
   return blocks && PairedColumns::of(blocks.getInput().getDefiningOp());
 }
 
+/// Whether `op` walks over steps, forwards or back.
+static bool isRecurrence(Operation *op) {
+  return op && fusionClassOf(op) == FusionClass::Recurrent &&
+         !op->hasTrait<Composite>();
+}
+
 /// Whether the kernel that makes `value` stores it narrow at no cost. Of a
-/// recurrent layer that are the states of all steps, not the last ones.
+/// recurrent layer that are the states of all steps, not the last ones, and the
+/// gradients of all gates.
 static bool isStoredNarrow(Value value) {
   Operation *producer = value.getDefiningOp();
-  return isa<RecurrenceOp>(producer)
-             ? value == producer->getResult(0)
-             : absorbsResultCast(producer, FusionTarget());
+  return isRecurrence(producer) ? value == producer->getResult(0)
+                                : absorbsResultCast(producer, FusionTarget());
 }
 
 /// Whether `op` puts zeros beside the states of a recurrent layer, for the
@@ -78,7 +84,7 @@ static bool padsStates(Operation *op) {
   auto fill =
       pad ? pad.getValue().getDefiningOp<mpc::ConstantOp>() : mpc::ConstantOp();
   return fill && splatValue(fill.getValue()) == 0.0 &&
-         isa_and_present<RecurrenceOp>(pad.getInput().getDefiningOp());
+         isRecurrence(pad.getInput().getDefiningOp());
 }
 
 void mpc::narrowBeforeMovement(Block &block) {

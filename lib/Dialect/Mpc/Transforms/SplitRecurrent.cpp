@@ -9,10 +9,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Decompose.h"
 #include "OpEmitter.h"
 
 #include "mpc/Analysis/RecurrencePlan.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -38,8 +40,8 @@ template <typename OpTy> static Value peephole(OpTy op) {
 }
 
 template <typename OpTy>
-static SmallVector<Value> split(OpTy op, RecurrentCell cell) {
-  OpBuilder builder(op);
+static SmallVector<Value> split(OpBuilder &builder, OpTy op, RecurrentCell cell,
+                                bool keeps) {
   OpEmitter emit(builder, op);
   Type wide = getElementTypeOrSelf(op.getResult());
   ArrayRef<int64_t> input = shapeOf(op.getInput()),
@@ -58,10 +60,39 @@ static SmallVector<Value> split(OpTy op, RecurrentCell cell) {
     projected = emit.create<AddOp>(projected.getType(), projected, inputBias);
     stateBias = emit.sliceAxis(bias, 1, rows, rows);
   }
-  auto steps = emit.create<RecurrenceOp>(
-      op->getResultTypes(), projected, op.getRecurrence(), stateBias,
-      op.getInitialH(), initialCell(op), peephole(op), cell, op.getDirection());
-  return llvm::to_vector_of<Value>(steps->getResults());
+  if (!keeps) {
+    auto steps = emit.create<RecurrenceOp>(
+        op->getResultTypes(), projected, op.getRecurrence(), stateBias,
+        op.getInitialH(), initialCell(op), peephole(op), cell,
+        op.getDirection());
+    return llvm::to_vector_of<Value>(steps->getResults());
+  }
+  SmallVector<Type> types(op->getResultTypes());
+  int64_t width =
+      productOf({directions, keptValuesOf(cell), shapeOf(op.getResult())[3]});
+  types.push_back(RankedTensorType::get({input[0], input[1], width}, wide));
+  auto steps = emit.create<RecurrenceTrainingOp>(
+      types, projected, op.getRecurrence(), stateBias, op.getInitialH(),
+      initialCell(op), peephole(op), cell, op.getDirection());
+  return llvm::to_vector_of<Value>(steps->getResults().drop_back());
+}
+
+SmallVector<Value> mpc::splitRecurrent(OpBuilder &builder, Operation *op,
+                                       bool keeps) {
+  return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case([&](LstmOp lstm) {
+        return split(builder, lstm, RecurrentCell::lstm, keeps);
+      })
+      .Case([&](GruOp gru) {
+        return split(builder, gru,
+                     gru.getLinearBeforeReset() ? RecurrentCell::linear_gru
+                                                : RecurrentCell::gru,
+                     keeps);
+      })
+      .Case([&](RnnOp rnn) {
+        return split(builder, rnn, RecurrentCell::rnn, keeps);
+      })
+      .Default([](Operation *) { return SmallVector<Value>(); });
 }
 
 namespace {
@@ -74,25 +105,30 @@ struct SplitRecurrentPass
     if (failed(info))
       return signalPassFailure();
     SmallVector<std::pair<Operation *, RecurrenceShape>> layers;
-    if (info->kernels().keepsStates)
-      getOperation().walk([&](Operation *op) {
-        if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op))
-          layers.push_back({op, *shape});
-      });
+    getOperation().walk([&](Operation *op) {
+      // Of what differentiation has split nothing is left for mpc-decompose.
+      if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
+          shape && (info->kernels().keepsStates || !op->hasTrait<Composite>()))
+        layers.push_back({op, *shape});
+    });
     bool isChanged = false;
     for (auto &[op, shape] : layers) {
       std::optional<RecurrencePlan> plan = RecurrencePlan::of(shape, *info);
-      if (!plan || !plan->pays(*info)) {
-        ++numRefused;
+      bool fits = plan && plan->pays(*info);
+      numRefused += !fits;
+      OpBuilder builder(op);
+      SmallVector<Value> values;
+      if (op->hasTrait<Composite>() && fits)
+        values = splitRecurrent(builder, op, /*keeps=*/false);
+      else if (!op->hasTrait<Composite>() && !fits)
+        values = isa<RecurrenceGradientOp>(op)
+                     ? unrollRecurrenceGradient(builder, op)
+                     : unrollRecurrence(builder, op);
+      if (values.empty())
         continue;
-      }
-      SmallVector<Value> values =
-          llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
-              .Case<LstmOp, GruOp, RnnOp>(
-                  [&](auto layer) { return split(layer, shape.cell); });
       op->replaceAllUsesWith(values);
       op->erase();
-      ++numSplit;
+      numSplit += fits;
       isChanged = true;
     }
     if (!isChanged)

@@ -27,6 +27,7 @@ void mpc::registerVjpModels(DialectRegistry &registry) {
     attachGatherVjps(context);
     attachScatterVjps(context);
     attachLossVjps(context);
+    attachRecurrenceVjps(context);
   });
 }
 
@@ -45,7 +46,7 @@ ArrayRef<StringRef> mpc::nonDifferentiableOps() {
       // Derivatives: there are no second ones.
       "mpc.attention_gradient", "mpc.avg_pool_gradient",
       "mpc.batch_norm_gradient", "mpc.conv_filter_gradient",
-      "mpc.max_pool_gradient", "mpc.norm_gradient",
+      "mpc.max_pool_gradient", "mpc.norm_gradient", "mpc.recurrence_gradient",
       // Unrolled first.
       "mpc.gru", "mpc.lstm", "mpc.rnn",
       // Later stages.

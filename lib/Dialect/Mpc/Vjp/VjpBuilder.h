@@ -163,6 +163,7 @@ void attachMovementVjps(mlir::MLIRContext *context);
 void attachGatherVjps(mlir::MLIRContext *context);
 void attachScatterVjps(mlir::MLIRContext *context);
 void attachLossVjps(mlir::MLIRContext *context);
+void attachRecurrenceVjps(mlir::MLIRContext *context);
 
 } // namespace mpc
 

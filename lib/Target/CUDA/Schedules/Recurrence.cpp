@@ -4,13 +4,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RecurrenceGradientKernel.h"
 #include "RecurrenceKernel.h"
 
 using namespace mlir;
 using namespace mpc;
 
-RecurrenceOp mpc::recurrenceOf(func::FuncOp kernel) {
-  return StoredResults::onlyOf<RecurrenceOp>(kernel);
+/// The kernel's only op of a family whose results can be stored; null where it
+/// has none.
+static Operation *recurrenceOf(func::FuncOp kernel) {
+  if (Operation *op = StoredResults::onlyOf<RecurrenceOp>(kernel))
+    return op;
+  if (Operation *op = StoredResults::onlyOf<RecurrenceTrainingOp>(kernel))
+    return op;
+  return StoredResults::onlyOf<RecurrenceGradientOp>(kernel);
 }
 
 static Schedule toSchedule(const RecurrencePlan &plan) {
@@ -22,7 +29,7 @@ static Schedule toSchedule(const RecurrencePlan &plan) {
   schedule.parameters = {{"rows", plan.rows},
                          {"units", plan.units},
                          {"splits", plan.splits},
-                         {"depth", plan.depth},
+                         {"depth", plan.depth()},
                          {"matrix_units", plan.usesMatrixUnits},
                          {"weights_in_registers", plan.keepsFragments}};
   if (plan.meets())
@@ -37,11 +44,11 @@ public:
 
   std::optional<Schedule> schedule(func::FuncOp kernel,
                                    const CudaTarget &target) const override {
-    RecurrenceOp op = recurrenceOf(kernel);
+    Operation *op = recurrenceOf(kernel);
     if (!op)
       return std::nullopt;
     std::optional<RecurrencePlan> plan =
-        RecurrencePlan::of(RecurrenceShape::of(op), target.target());
+        RecurrencePlan::of(*RecurrenceShape::of(op), target.target());
     return plan ? std::optional(toSchedule(*plan)) : std::nullopt;
   }
 
@@ -49,22 +56,26 @@ public:
   std::optional<Schedule> scheduleAs(func::FuncOp kernel,
                                      const CudaTarget &target,
                                      const Schedule &given) const override {
-    RecurrenceOp op = recurrenceOf(kernel);
+    Operation *op = recurrenceOf(kernel);
     if (!op || !given.parameters.count("rows") ||
         !given.parameters.count("units"))
       return schedule(kernel, target);
     std::optional<RecurrencePlan> plan =
-        RecurrencePlan::with(RecurrenceShape::of(op), target.target(),
+        RecurrencePlan::with(*RecurrenceShape::of(op), target.target(),
                              given["rows"], given["units"]);
     return plan ? std::optional(toSchedule(*plan)) : std::nullopt;
   }
 
   LogicalResult emit(GpuKernel &kernel) const override {
-    RecurrenceOp op = recurrenceOf(kernel.kernel);
+    Operation *op = recurrenceOf(kernel.kernel);
     std::optional<RecurrencePlan> plan =
-        RecurrencePlan::with(RecurrenceShape::of(op), kernel.target.target(),
+        RecurrencePlan::with(*RecurrenceShape::of(op), kernel.target.target(),
                              kernel.schedule["rows"], kernel.schedule["units"]);
-    return plan ? RecurrenceKernel(kernel, op, *plan).emit() : failure();
+    if (!plan)
+      return failure();
+    if (auto gradient = dyn_cast<RecurrenceGradientOp>(op))
+      return RecurrenceGradientKernel(kernel, gradient, *plan).emit();
+    return RecurrenceKernel(kernel, op, *RecurrenceSteps::of(op), *plan).emit();
   }
 };
 } // namespace

@@ -12,99 +12,89 @@
 using namespace mlir;
 using namespace mpc;
 
-Value RecurrenceKernel::sumOf(int64_t gate, const Item &item) {
-  Value column = math.add(item.blockUnit, gate * plan.units);
-  Value sum;
-  for (int64_t split = 0; split < plan.splits; ++split) {
-    Value part = load(sums, {math.constant(split), item.blockRow, column});
-    sum = sum ? values.add(sum, part) : part;
-  }
-  return sum;
-}
-
 Value RecurrenceKernel::gateInput(int64_t gate, const Item &item) {
   return load(gates, {item.slot, math.constant(gate)});
 }
 
+Value RecurrenceKernel::gateSum(int64_t gate, const Item &item) {
+  Value sum = values.add(sumOf(gate, item), gateInput(gate, item));
+  return steps.bias ? values.add(sum, ofGate(steps.bias, gate, item)) : sum;
+}
+
 Value RecurrenceKernel::lstm(const Item &item) {
-  auto gate = [&](int64_t number) {
-    Value sum = values.add(sumOf(number, item), gateInput(number, item));
-    return op.getBias() ? values.add(sum, ofGate(op.getBias(), number, item))
-                        : sum;
-  };
   auto look = [&](Value sum, Value from, int64_t number) {
-    if (!op.getPeephole())
+    if (!steps.peephole)
       return sum;
     return values.add(sum,
-                      values.mul(from, ofGate(op.getPeephole(), number, item)));
+                      values.mul(from, ofGate(steps.peephole, number, item)));
   };
-  Value in = gate(0), out = gate(1), forget = gate(2), fresh = gate(3);
+  Value in = gateSum(0, item), out = gateSum(1, item),
+        forget = gateSum(2, item), fresh = gateSum(3, item);
   Value before = load(cell, item.slot);
-  Value kept = values.mul(values.sigmoid(look(forget, before, 2)), before);
-  Value added =
-      values.mul(values.sigmoid(look(in, before, 0)), values.tanh(fresh));
-  Value now = shown(values.add(kept, added), "cell_state");
+  forget = values.sigmoid(look(forget, before, 2));
+  Value left = values.mul(forget, before);
+  in = values.sigmoid(look(in, before, 0));
+  fresh = values.tanh(fresh);
+  Value now = shown(values.add(left, values.mul(in, fresh)), "cell_state");
   store(now, cell, item.slot);
-  return values.mul(values.sigmoid(look(out, now, 1)), values.tanh(now));
+  out = values.sigmoid(look(out, now, 1));
+  kept = {in, out, forget, fresh, now};
+  return values.mul(out, values.tanh(now));
 }
 
 Value RecurrenceKernel::mixed(Value weight, Value fresh, Value state) {
   Value rest = values.sub(values.constant(f32, 1), weight);
-  return values.add(values.mul(rest, values.tanh(fresh)),
-                    values.mul(weight, state));
+  return values.add(values.mul(rest, fresh), values.mul(weight, state));
 }
 
 Value RecurrenceKernel::linearGru(const Item &item) {
   auto sum = [&](int64_t number) {
     Value sum = sumOf(number, item);
-    return op.getBias() ? values.add(sum, ofGate(op.getBias(), number, item))
-                        : sum;
+    return steps.bias ? values.add(sum, ofGate(steps.bias, number, item)) : sum;
   };
   Value weight = values.sigmoid(values.add(sum(0), gateInput(0, item)));
   Value reset = values.sigmoid(values.add(sum(1), gateInput(1, item)));
-  Value fresh = values.add(values.mul(reset, sum(2)), gateInput(2, item));
+  Value share = sum(2);
+  Value fresh =
+      values.tanh(values.add(values.mul(reset, share), gateInput(2, item)));
+  kept = {weight, reset, fresh, share};
   return mixed(weight, fresh, load(hidden, item.slot));
 }
 
 /// The first product of a gru: the update gate is kept for the second, and the
 /// reset gate takes the place of its input.
 void RecurrenceKernel::resetGru(const Item &item) {
-  auto gate = [&](int64_t number) {
-    Value sum = values.add(sumOf(number, item), gateInput(number, item));
-    return values.sigmoid(
-        op.getBias() ? values.add(sum, ofGate(op.getBias(), number, item))
-                     : sum);
-  };
-  store(gate(0), update, item.slot);
-  store(gate(1), gates, {item.slot, math.constant(1)});
+  store(values.sigmoid(gateSum(0, item)), update, item.slot);
+  store(values.sigmoid(gateSum(1, item)), gates, {item.slot, math.constant(1)});
 }
 
 Value RecurrenceKernel::finishGru(const Item &item) {
   Value fresh = values.add(sumOf(0, item), gateInput(2, item));
-  if (op.getBias())
-    fresh = values.add(fresh, ofGate(op.getBias(), 2, item));
-  return mixed(load(update, item.slot), fresh, load(hidden, item.slot));
+  if (steps.bias)
+    fresh = values.add(fresh, ofGate(steps.bias, 2, item));
+  fresh = values.tanh(fresh);
+  Value weight = load(update, item.slot);
+  kept = {weight, gateInput(1, item), fresh};
+  return mixed(weight, fresh, load(hidden, item.slot));
 }
 
 Value RecurrenceKernel::rnn(const Item &item) {
   Value sum = values.add(sumOf(0, item), gateInput(0, item));
-  if (op.getBias())
-    sum = values.add(sum, ofGate(op.getBias(), 0, item));
+  if (steps.bias)
+    sum = values.add(sum, ofGate(steps.bias, 0, item));
+  kept.clear();
   return values.tanh(sum);
 }
 
-LogicalResult RecurrenceKernel::emitCell(size_t product, Value time,
-                                         const Item &item) {
+void RecurrenceKernel::emitCell(size_t product, Value time, const Item &item) {
   Value state;
   switch (plan.shape.cell) {
   case RecurrentCell::lstm:
     state = lstm(item);
     break;
   case RecurrentCell::gru:
-    if (product == 0) {
-      resetGru(item);
-      return success();
-    }
+    if (product == 0)
+      return resetGru(item);
     state = finishGru(item);
     break;
   case RecurrentCell::linear_gru:
@@ -116,9 +106,13 @@ LogicalResult RecurrenceKernel::emitCell(size_t product, Value time,
   }
   shown(state, "state");
   store(state, hidden, item.slot);
-  if (results.front().all().empty())
-    return success();
-  ElementEmitter emitter = makeEmitter();
-  return results.front().store(emitter, kernel.outputs, state,
-                               {time, direction, item.row, item.unit}, 1);
+  storeResult(steps.result, state, {time, direction, item.row, item.unit});
+  if (!isStored(steps.kept))
+    return;
+  // Of an lstm the state that its cell carries is the last.
+  if (plan.shape.cell != RecurrentCell::lstm)
+    kept.push_back(state);
+  for (auto [number, value] : llvm::enumerate(kept))
+    storeStep(steps.kept, value, time, int64_t(kept.size()), int64_t(number),
+              item);
 }

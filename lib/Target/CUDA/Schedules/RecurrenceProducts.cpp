@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RecurrenceKernel.h"
+#include "RecurrenceWalk.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -18,14 +18,25 @@
 using namespace mlir;
 using namespace mpc;
 
-int64_t RecurrenceKernel::firstColumn(size_t product) const {
+int64_t RecurrenceWalk::firstColumn(size_t product) const {
   int64_t column = 0;
-  for (int64_t gates : ArrayRef(products).take_front(product))
-    column += plan.columnsOf(gates);
+  for (const RecurrenceShape::Product &before :
+       ArrayRef(products).take_front(product))
+    column += plan.columnsOf(before);
   return column;
 }
 
-void RecurrenceKernel::multiply(size_t product) {
+Value RecurrenceWalk::sumOf(int64_t number, const Item &item) {
+  Value column = math.add(item.blockUnit, number * plan.units);
+  Value sum;
+  for (int64_t split = 0; split < plan.splits; ++split) {
+    Value part = load(sums, {math.constant(split), item.blockRow, column});
+    sum = sum ? values.add(sum, part) : part;
+  }
+  return sum;
+}
+
+void RecurrenceWalk::multiply(size_t product) {
   if (plan.usesMatrixUnits)
     multiplyByUnits(product);
   else
@@ -36,10 +47,11 @@ void RecurrenceKernel::multiply(size_t product) {
 // Threads
 //===----------------------------------------------------------------------===//
 
-void RecurrenceKernel::multiplyByThreads(size_t product) {
+void RecurrenceWalk::multiplyByThreads(size_t product) {
   constexpr int64_t kRows = 8, kLanes = 4;
   int64_t columns = plan.columnsOf(products[product]),
-          part = plan.depth / plan.splits, first = firstColumn(product);
+          part = plan.depthOf(products[product]) / plan.splits,
+          first = firstColumn(product);
   spread(columns * plan.splits, "item", [&](Value item) {
     Value column = shown(math.rem(item, columns), "column");
     Value split = shown(math.div(item, columns), "split");
@@ -83,13 +95,13 @@ void RecurrenceKernel::multiplyByThreads(size_t product) {
 // Matrix units
 //===----------------------------------------------------------------------===//
 
-cuda::FragmentType RecurrenceKernel::fragmentType() const {
+cuda::FragmentType RecurrenceWalk::fragmentType() const {
   return plan.shape.narrow.isF16() ? cuda::FragmentType::f16
                                    : cuda::FragmentType::bf16;
 }
 
-WarpOperand RecurrenceKernel::weightsOfWarp(size_t product, Value columnWarp,
-                                            int64_t tiles) {
+WarpOperand RecurrenceWalk::weightsOfWarp(size_t product, Value columnWarp,
+                                          int64_t tiles) {
   Value row = math.add(math.mul(columnWarp, 16 * tiles), firstColumn(product));
   return {weights, /*alongDepth=*/true, {}, row};
 }
@@ -98,11 +110,11 @@ namespace {
 /// The part of a product that one warp has.
 struct WarpPart {
   WarpPart(IndexMath math, GpuKernel &kernel, const RecurrencePlan &plan,
-           int64_t gates) {
+           const RecurrenceShape::Product &product) {
     int64_t columnWarps = plan.threads / 32 / plan.splits;
-    tiles = plan.columnsOf(gates) / 16 / columnWarps;
+    tiles = plan.columnsOf(product) / 16 / columnWarps;
     rowTiles = plan.tileRows() / 8;
-    steps = plan.depth / 16 / plan.splits;
+    steps = plan.depthOf(product) / 16 / plan.splits;
     Value warp =
         gpu::SubgroupIdOp::create(math.b, kernel.loc, /*upper_bound=*/nullptr);
     columnWarp = named(math, math.rem(warp, columnWarps), "column_warp");
@@ -115,10 +127,10 @@ struct WarpPart {
 };
 } // namespace
 
-void RecurrenceKernel::holdFragments() {
+void RecurrenceWalk::holdFragments() {
   WarpMma mma(kernel, fragmentType());
-  for (auto [product, gates] : llvm::enumerate(products)) {
-    WarpPart part(math, kernel, plan, gates);
+  for (auto [product, extents] : llvm::enumerate(products)) {
+    WarpPart part(math, kernel, plan, extents);
     Value held = kernel.local({part.steps, part.tiles, 4}, b.getI32Type(),
                               "heldWeights");
     WarpOperand from = weightsOfWarp(product, part.columnWarp, part.tiles);
@@ -130,7 +142,7 @@ void RecurrenceKernel::holdFragments() {
   }
 }
 
-void RecurrenceKernel::multiplyByUnits(size_t product) {
+void RecurrenceWalk::multiplyByUnits(size_t product) {
   WarpMma mma(kernel, fragmentType());
   WarpPart part(math, kernel, plan, products[product]);
   Value left, right = mma.rightFragments(part.rowTiles, "stateFragments"),

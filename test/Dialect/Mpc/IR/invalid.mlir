@@ -460,3 +460,51 @@ func.func @recurrence_c3(%p: tensor<7x2x16xf32>, %r: tensor<1x16x4xf32>) {
   %0:2 = mpc.recurrence lstm %p, %r : (tensor<7x2x16xf32>, tensor<1x16x4xf32>) -> (tensor<7x1x2x4xf32>, tensor<1x2x4xf32>)
   return
 }
+
+// -----
+
+func.func @recurrence_training_c1(%p: tensor<7x2x12xbf16>, %r: tensor<1x12x4xf32>) {
+  // expected-error @below {{keeps states in 'bf16', narrower than its weights' 'f32'}}
+  %0:3 = mpc.recurrence_training gru %p, %r : (tensor<7x2x12xbf16>, tensor<1x12x4xf32>) -> (tensor<7x1x2x4xbf16>, tensor<1x2x4xbf16>, tensor<7x2x16xbf16>)
+  return
+}
+
+// -----
+
+func.func @recurrence_training_c2(%p: tensor<7x2x12xf32>, %r: tensor<1x12x4xf32>) {
+  // expected-error @below {{kept must be 'tensor<7x2x16xf32>', found 'tensor<7x2x20xf32>'}}
+  %0:3 = mpc.recurrence_training gru %p, %r : (tensor<7x2x12xf32>, tensor<1x12x4xf32>) -> (tensor<7x1x2x4xf32>, tensor<1x2x4xf32>, tensor<7x2x20xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_training_c3(%p: tensor<7x2x16xf32>, %r: tensor<1x16x4xf32>) {
+  // expected-error @below {{has a cell state where its cell is not lstm, or none where it is}}
+  %0:3 = mpc.recurrence_training lstm %p, %r : (tensor<7x2x16xf32>, tensor<1x16x4xf32>) -> (tensor<7x1x2x4xf32>, tensor<1x2x4xf32>, tensor<7x2x20xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_gradient_c1(%r: tensor<1x12x4xf32>, %k: tensor<7x2x16xf32>, %d: tensor<7x1x2x4xbf16>) {
+  // expected-error @below {{result must be 'tensor<7x1x2x4xf32>', found 'tensor<7x1x2x4xbf16>'}}
+  %0:2 = mpc.recurrence_gradient gru %r, %k result(%d) : (tensor<1x12x4xf32>, tensor<7x2x16xf32>, tensor<7x1x2x4xbf16>) -> (tensor<7x2x12xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_gradient_c2(%r: tensor<1x12x4xf32>, %k: tensor<7x2x12xf32>) {
+  // expected-error @below {{weights 'tensor<1x12x4xf32>' do not fit kept 'tensor<7x2x12xf32>' in 1 direction(s)}}
+  %0:2 = mpc.recurrence_gradient gru %r, %k : (tensor<1x12x4xf32>, tensor<7x2x12xf32>) -> (tensor<7x2x12xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_gradient_c3(%r: tensor<1x12x4xf32>, %k: tensor<7x2x20xf32>) {
+  // expected-error @below {{lacks a third result or has one without need}}
+  %0:2 = mpc.recurrence_gradient linear_gru %r, %k : (tensor<1x12x4xf32>, tensor<7x2x20xf32>) -> (tensor<7x2x12xf32>, tensor<1x2x4xf32>)
+  return
+}

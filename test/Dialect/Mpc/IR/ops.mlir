@@ -250,5 +250,19 @@ func.func @recurrence(%p: tensor<7x2x16xf32>, %r: tensor<1x16x4xbf16>, %b: tenso
   // CHECK: mpc.recurrence linear_gru %{{.*}}, %{{.*}} direction(bidirectional) :
   %1:2 = mpc.recurrence linear_gru %q, %s direction(bidirectional)
      : (tensor<7x2x24xf32>, tensor<2x12x4xf32>) -> (tensor<7x2x2x4xf32>, tensor<2x2x4xf32>)
+  // CHECK: mpc.recurrence_training lstm %{{.*}}, %{{.*}} bias(%{{.*}}) initial_c(%{{.*}}) direction(reverse) :
+  %2:4 = mpc.recurrence_training lstm %p, %r bias(%b) initial_c(%h) direction(reverse)
+     : (tensor<7x2x16xf32>, tensor<1x16x4xbf16>, tensor<1x16xf32>, tensor<1x2x4xf32>)
+     -> (tensor<7x1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<7x2x20xf32>)
+  // CHECK: mpc.recurrence_gradient lstm %{{.*}}, %{{.*}} result(%{{.*}}) final_h(%{{.*}}) final_c(%{{.*}}) initial(%{{.*}}) peephole(%{{.*}}) direction(reverse) :
+  %3:3 = mpc.recurrence_gradient lstm %r, %2#3 result(%2#0) final_h(%h) final_c(%h) initial(%h) peephole(%w) direction(reverse)
+     : (tensor<1x16x4xbf16>, tensor<7x2x20xf32>, tensor<7x1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x12xf32>)
+     -> (tensor<7x2x16xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>)
+  // CHECK: mpc.recurrence_training linear_gru
+  %4:3 = mpc.recurrence_training linear_gru %q, %s direction(bidirectional)
+     : (tensor<7x2x24xf32>, tensor<2x12x4xf32>) -> (tensor<7x2x2x4xf32>, tensor<2x2x4xf32>, tensor<7x2x40xf32>)
+  // CHECK: mpc.recurrence_gradient linear_gru %{{.*}}, %{{.*}} direction(bidirectional) :
+  %5:3 = mpc.recurrence_gradient linear_gru %s, %4#2 direction(bidirectional)
+     : (tensor<2x12x4xf32>, tensor<7x2x40xf32>) -> (tensor<7x2x24xf32>, tensor<2x2x4xf32>, tensor<7x2x24xf32>)
   return
 }

@@ -1,5 +1,6 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-differentiate))' --split-input-file 2>/dev/null | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-differentiate))' --split-input-file --mlir-print-debuginfo 2>/dev/null | FileCheck %s --check-prefix=LOC
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-differentiate{split-recurrent=true}))' --split-input-file 2>/dev/null | FileCheck %s --check-prefix=SPLIT
 
 // A two-layer perceptron. Products stand for transposes by their flags; relu
 // reads its result; the bias gradient is a sum over rows. The input needs no
@@ -152,6 +153,19 @@ func.func @stops(%p: tensor<3xf32> {mpc.role = #mpc.role<parameter>, mpc.name = 
 // CHECK: %[[GATES:.+]] = mpc.concat {{.+}} axis(0) : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<3x4xf32>
 // CHECK: %[[STATES:.+]] = mpc.concat {{.+}} axis(0) : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<3x4xf32>
 // CHECK: mpc.matmul %[[GATES]], %[[STATES]] transpose_lhs : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<4x4xf32>
+// Or one op walks back over the steps. The recurrent weight's product has the states of
+// all steps but the last, since that before the first is zero.
+// SPLIT-LABEL: func.func @recurrent
+// SPLIT-NOT: mpc.rnn
+// SPLIT: %[[PROJECTED:.+]] = mpc.matmul %{{.+}}, %{{.+}} transpose_rhs : (tensor<3x1x5xf32>, tensor<4x5xf32>) -> tensor<3x1x4xf32>
+// SPLIT: %[[RESULT:[^,]+]], %{{.+}}, %[[KEPT:.+]] = mpc.recurrence_training rnn %[[PROJECTED]], %[[R:.+]] :
+// SPLIT: mpc.gradient_seed
+// SPLIT: %[[GATES:[^,]+]], %{{.+}} = mpc.recurrence_gradient rnn %[[R]], %[[KEPT]] result(%{{.+}}) :
+// SPLIT: %[[STEPS:.+]] = mpc.reshape %[[RESULT]] : tensor<3x1x1x4xf32> to tensor<3x1x4xf32>
+// SPLIT: %[[BEFORE:.+]] = mpc.slice %[[STEPS]] [0, 0, 0] [2, 1, 4]
+// SPLIT: %[[LATER:.+]] = mpc.slice %[[GATES]] [1, 0, 0] [2, 1, 4]
+// SPLIT: mpc.matmul %{{.+}}, %{{.+}} transpose_lhs : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+// SPLIT: mpc.matmul %{{.+}}, %{{.+}} transpose_lhs : (tensor<3x4xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
 func.func @recurrent(%x: tensor<3x1x5xf32> {mpc.role = #mpc.role<input>},
                      %w: tensor<1x4x5xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"},
                      %r: tensor<1x4x4xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "r"})

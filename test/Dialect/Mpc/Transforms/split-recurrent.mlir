@@ -46,3 +46,23 @@ func.func @no_kernel(%x: tensor<5x4x8xbf16>, %w: tensor<1x16x8xbf16>, %r: tensor
   %1:2 = mpc.rnn %y, %v, %s : (tensor<5x4x8xf32>, tensor<1x8192x8xf32>, tensor<1x8192x8192xf32>) -> (tensor<5x1x4x8192xf32>, tensor<1x4x8192xf32>)
   return %0#0, %1#0 : tensor<5x1x4x16xbf16>, tensor<5x1x4x8192xf32>
 }
+
+// What a derivative has split stays where it has a kernel, and is unrolled elsewhere.
+// CHECK-LABEL: func.func @learns
+// CHECK: mpc.recurrence_training rnn
+// CHECK: mpc.recurrence_gradient rnn
+// CPU-LABEL: func.func @learns
+// CPU-NOT: mpc.recurrence
+// CPU: mpc.matmul {{.*}} transpose_rhs
+// CPU: mpc.tanh
+// CPU: mpc.matmul {{.*}} transpose_rhs
+// CPU: mpc.tanh
+// CPU: mpc.matmul %{{[^ ]+}}, %{{[^ ]+}} : (tensor<4x16xbf16>, tensor<16x16xbf16>) -> tensor<4x16xf32>
+// CPU: mpc.matmul %{{[^ ]+}}, %{{[^ ]+}} : (tensor<4x16xbf16>, tensor<16x16xbf16>) -> tensor<4x16xf32>
+// CPU-NOT: mpc.recurrence
+// CPU: return
+func.func @learns(%p: tensor<2x4x16xf32>, %r: tensor<1x16x16xbf16>, %d: tensor<2x1x4x16xf32>) -> (tensor<2x1x4x16xf32>, tensor<2x4x16xf32>, tensor<1x4x16xf32>) {
+  %0:3 = mpc.recurrence_training rnn %p, %r : (tensor<2x4x16xf32>, tensor<1x16x16xbf16>) -> (tensor<2x1x4x16xf32>, tensor<1x4x16xf32>, tensor<2x4x16xf32>)
+  %1:2 = mpc.recurrence_gradient rnn %r, %0#2 result(%d) : (tensor<1x16x16xbf16>, tensor<2x4x16xf32>, tensor<2x1x4x16xf32>) -> (tensor<2x4x16xf32>, tensor<1x4x16xf32>)
+  return %0#0, %1#0, %1#1 : tensor<2x1x4x16xf32>, tensor<2x4x16xf32>, tensor<1x4x16xf32>
+}

@@ -50,3 +50,27 @@ func.func private @alone(%p: tensor<20x4x32xf32>, %r: tensor<1x32x32xf32>) -> te
   %0:2 = mpc.recurrence rnn %p, %r : (tensor<20x4x32xf32>, tensor<1x32x32xf32>) -> (tensor<20x1x4x32xf32>, tensor<1x4x32xf32>)
   return %0#0 : tensor<20x1x4x32xf32>
 }
+
+// Back over the steps: a step reads what is kept of the one before it, and nobody meets
+// after the last one where nothing asks for the initial state's gradient.
+// CHECK-LABEL: func.func private @back
+// CHECK-SAME: cooperative = 1
+// CHECK-SAME: family = "recurrence"
+// LOWERED-LABEL: gpu.func @back
+// LOWERED-SAME: mpc.cooperative
+// LOWERED: cuda.grid_barrier
+// LOWERED-NOT: cuda.grid_barrier
+// LOWERED: gpu.return
+// CUDA-LABEL: void back(
+// CUDA: for (int [[BACK:.+]] = 0; [[BACK]] < 20; ++[[BACK]])
+// CUDA: mpc::mma<mpc::bfloat16>(
+// CUDA: mpc::barrier();
+// CUDA: if ([[BACK]] < 19)
+// CUDA: mpc::gridBarrier(
+func.func private @back(%r: tensor<1x1024x256xbf16>, %k: tensor<20x4x1280xf32>, %d: tensor<20x1x4x256xf32>) -> tensor<20x4x1024xbf16>
+    attributes {mpc.kernel_kind = "recurrence"} {
+  %0:3 = mpc.recurrence_gradient lstm %r, %k result(%d)
+    : (tensor<1x1024x256xbf16>, tensor<20x4x1280xf32>, tensor<20x1x4x256xf32>) -> (tensor<20x4x1024xf32>, tensor<1x4x256xf32>, tensor<1x4x256xf32>)
+  %1 = mpc.cast %0#0 : tensor<20x4x1024xf32> to tensor<20x4x1024xbf16>
+  return %1 : tensor<20x4x1024xbf16>
+}

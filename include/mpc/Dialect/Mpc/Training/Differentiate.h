@@ -20,6 +20,15 @@ struct DifferentiationCounts {
   int64_t parameters = 0; ///< gradients appended
   int64_t vjps = 0;       ///< ops whose derivative was written
   int64_t unrolled = 0;   ///< recurrent ops taken apart first
+  int64_t split = 0;      ///< recurrent ops whose gradient is one op
+};
+
+/// What is left open.
+struct DifferentiationOptions {
+  /// Whether recurrent ops become the product of their input and a
+  /// recurrence_training, whose gradient is one op, instead of being unrolled.
+  /// Those of states narrower than f32 are unrolled all the same.
+  bool splitRecurrent = false;
 };
 
 /// Appends to `function` (one block) the gradient of the sum of its results of
@@ -27,12 +36,14 @@ struct DifferentiationCounts {
 /// output named `PARAMETER.gradient`, of the parameter's type. The cotangent of
 /// each loss is an mpc.gradient_seed. Backward ops stand behind the forward
 /// ones, with the location and mpc.layer of the op they differentiate.
-/// Recurrent ops between a parameter and a loss are unrolled. A parameter that
+/// Recurrent ops between a parameter and a loss are unrolled or split. A
+/// parameter that
 /// the losses do not depend on has a zero gradient, with a remark. A function
 /// without a loss stays as it is. Fails with a diagnostic at an op on the way
 /// from a parameter to a loss that has no derivative.
 mlir::FailureOr<DifferentiationCounts>
-differentiate(mlir::func::FuncOp function);
+differentiate(mlir::func::FuncOp function,
+              const DifferentiationOptions &options = {});
 
 } // namespace mpc
 

@@ -27,7 +27,9 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
     Contract out: one more result of role `output` per float parameter, named
     `PARAMETER.gradient`, of its type. Backward ops stand behind the forward
     ones, each with the location and `mpc.layer` of the op that it
-    differentiates. Recurrent ops on the way are unrolled.
+    differentiates. Recurrent ops on the way are unrolled, or, under
+    `split-recurrent`, become the product of their input and a `recurrence` that
+    keeps what its gradient, a `recurrence_gradient`, reads.
 
     Numerics: the forward ops stay as they are. Derivatives of several steps
     compute in f32 at least and round once to the operand's type.
@@ -37,11 +39,16 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
     again), dropout only its counter. A function without a loss is left alone.
     Executed example: test/Dialect/Mpc/Training/differentiate.mlir.
   }];
+  let options = [
+    Option<"splitRecurrent", "split-recurrent", "bool", /*default=*/"false",
+           "whether the gradient of a recurrent op walks its steps in one op">,
+  ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
     Statistic<"numParameters", "parameters", "Gradients appended">,
     Statistic<"numVjps", "vjps", "Ops whose derivative was written">,
-    Statistic<"numUnrolled", "unrolled", "Recurrent ops unrolled">];
+    Statistic<"numUnrolled", "unrolled", "Recurrent ops unrolled">,
+    Statistic<"numSplit", "split", "Recurrent ops split">];
 }
 
 def ShareRepeatedOpsPass : Pass<"mpc-share-repeated-ops", "::mlir::func::FuncOp"> {

@@ -64,7 +64,9 @@ def SplitRecurrentPass : Pass<"mpc-split-recurrent", "::mlir::func::FuncOp"> {
     weights of all directions, the input's bias behind it, and a `recurrence` that
     one kernel computes, where the target has such kernels
     (KernelModel::keepsStates), the layer fits (RecurrencePlan), and that is
-    faster than a product and a cell per step. Others stay for mpc-decompose.
+    faster than a product and a cell per step. Others stay for mpc-decompose. A
+    `recurrence_training` or `recurrence_gradient`, which mpc-differentiate has made
+    of a layer, stays on the same terms and is unrolled else.
 
     ```mlir
     %0:2 = mpc.gru %x, %w, %r bias(%b) linear_before_reset : ...

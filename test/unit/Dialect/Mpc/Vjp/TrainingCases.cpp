@@ -52,6 +52,34 @@ void recurrent(Draw &d, std::string name, int64_t gates, std::string flags,
   d.op(text + flags, results);
 }
 
+/// What lstm, gru or rnn are split into, with all optional operands.
+void recurrence(Draw &d, std::string cell, int64_t gates, int64_t kept,
+                std::string flags, int64_t directions, bool options) {
+  int64_t steps = d.extent(1, 4), batch = d.extent(1, 3),
+          hidden = d.extent(1, 3);
+  Shape state = {directions, batch, hidden};
+  d.parameter({steps, batch, directions * gates * hidden});
+  d.parameter({directions, gates * hidden, hidden});
+  std::string text = "mpc.recurrence_training " + cell + " %0, %1";
+  bool lstm = cell == "lstm";
+  if (options) {
+    d.parameter({directions, gates * hidden});
+    d.parameter(state);
+    text += " bias(%2) initial_h(%3)";
+    if (lstm) {
+      d.parameter(state);
+      d.parameter({directions, 3 * hidden});
+      text += " initial_c(%4) peephole(%5)";
+    }
+  }
+  std::vector<Shape> results = {{steps, directions, batch, hidden}, state};
+  if (lstm)
+    results.push_back(state);
+  d.op(text + flags, results);
+  // What is kept has no cotangent.
+  d.alsoGives(d.type({steps, batch, directions * kept * hidden}));
+}
+
 } // namespace
 
 std::vector<OpCase> mpc::vjptest::trainingCases() {
@@ -111,5 +139,29 @@ std::vector<OpCase> mpc::vjptest::trainingCases() {
                    true);
        }},
       {"mpc.rnn", [](Draw &d) { recurrent(d, "rnn", 1, "", 1, d.coin()); }},
+      {"mpc.recurrence_training lstm",
+       [](Draw &d) { recurrence(d, "lstm", 4, 5, "", 1, true); }},
+      {"mpc.recurrence_training lstm, both directions",
+       [](Draw &d) {
+         recurrence(d, "lstm", 4, 5, " direction(bidirectional)", 2, d.coin());
+       }},
+      {"mpc.recurrence_training gru",
+       [](Draw &d) {
+         recurrence(d, "gru", 3, 4, " direction(reverse)", 1, d.coin());
+       }},
+      {"mpc.recurrence_training gru, both directions",
+       [](Draw &d) {
+         recurrence(d, "gru", 3, 4, " direction(bidirectional)", 2, true);
+       }},
+      {"mpc.recurrence_training gru linear before reset",
+       [](Draw &d) {
+         recurrence(d, "linear_gru", 3, 5, " direction(bidirectional)", 2,
+                    d.coin());
+       }},
+      {"mpc.recurrence_training rnn",
+       [](Draw &d) {
+         recurrence(d, "rnn", 1, 1, d.coin() ? " direction(reverse)" : "", 1,
+                    d.coin());
+       }},
   };
 }

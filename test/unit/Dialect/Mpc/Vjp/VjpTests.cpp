@@ -208,6 +208,33 @@ TEST_P(VjpTest, AgreesWithCentralDifferences) {
   EXPECT_EQ(allNorms == 0, isFlat);
 }
 
+/// Split, recurrent ops have the gradients that they have unrolled.
+TEST_P(VjpTest, IsTheSameSplit) {
+  if (!llvm::is_contained({"mpc.lstm", "mpc.gru", "mpc.rnn"},
+                          opName(GetParam())))
+    GTEST_SKIP() << "has no steps";
+  for (unsigned seed = 1; seed <= kSeeds; ++seed) {
+    Draw d(seed, "f64");
+    GetParam().draw(d);
+    OwningOpRef<ModuleOp> unrolled = parse(functionOf(d)),
+                          split = unrolled->clone();
+    ASSERT_TRUE(succeeded(differentiate(theFunction(*unrolled)))) << messages;
+    auto counts = differentiate(theFunction(*split), {.splitRecurrent = true});
+    ASSERT_TRUE(succeeded(counts)) << messages;
+    EXPECT_EQ(counts->split, 1);
+    EXPECT_EQ(counts->unrolled, 0);
+    ASSERT_TRUE(succeeded(verify(*split))) << messages;
+    std::vector<Tensor> values = drawArguments(d, theFunction(*unrolled));
+    auto expected = interpret(theFunction(*unrolled), values, {}),
+         found = interpret(theFunction(*split), values, {});
+    ASSERT_TRUE(succeeded(expected) && succeeded(found)) << messages;
+    ASSERT_EQ(expected->size(), found->size());
+    for (auto [x, y] : llvm::zip(*expected, *found))
+      for (auto [a, b] : llvm::zip(x.floats(), y.floats()))
+        EXPECT_NEAR(a, b, 1e-12 * (1 + std::abs(a)));
+  }
+}
+
 /// Types fit in 16 bits too, where derivatives widen in between.
 TEST_P(VjpTest, HasTheOperandsTypes) {
   for (StringRef element : {"f16", "bf16", "f32"}) {
