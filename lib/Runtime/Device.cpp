@@ -107,7 +107,7 @@ Result<Device> Device::cuda(const CudaDeviceOptions &options) {
 }
 
 Result<Device> mpc::cudaForRanks(const CudaDeviceOptions &options,
-                                 std::shared_ptr<Communicator> group) {
+                                 const std::shared_ptr<Communicator> &group) {
   Result<std::shared_ptr<detail::DeviceImpl>> impl = makeCuda(options, group);
   if (!impl.ok())
     return impl.status();

@@ -154,7 +154,8 @@ def losses(text):
 def plain(path, environment=None):
     command = [sys.executable, "-m", "mpc.train", str(MODEL), "--data", str(path), *ARGUMENTS]
     variables = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**variables, **(environment or {})})
+    return subprocess.run(command, capture_output=True, text=True, check=False,
+                          env={**variables, **(environment or {})})
 
 
 def test_the_module_trains_alone(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from test_communicator import ARGUMENTS, MODEL, data_file, losses, plain, trained
 
 torch = pytest.importorskip("torch")
+group_ranks = pytest.importorskip("group_ranks")
 if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
     pytest.skip("this PyTorch has no gloo", allow_module_level=True)
 
@@ -23,8 +24,9 @@ def test_a_process_group():
     program = pathlib.Path(__file__).with_name("group_ranks.py")
     done = subprocess.run([*TORCHRUN, str(program)], capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
-    wanted = float(sum(abs(v).sum() for v in trained().values()))
-    assert abs(float(done.stdout) - wanted) < 1e-3 * wanted
+    given = [float(word) for word in done.stdout.split()]
+    wanted = [float(sum(abs(v).sum() for v in trained().values())), group_ranks.module_sum()]
+    np.testing.assert_allclose(given, wanted, rtol=1e-5)
 
 
 def test_torchrun(tmp_path):

@@ -20,7 +20,7 @@ namespace mpc {
 /// same programs in the same order; by `group` they agree where to meet.
 /// Unavailable on all ranks where one has no NCCL. Sums have NCCL's order.
 Result<Device> cudaForRanks(const CudaDeviceOptions &options,
-                            std::shared_ptr<Communicator> group);
+                            const std::shared_ptr<Communicator> &group);
 
 /// How many ranks' messages programs on a device send by themselves; 0 where
 /// runs are given a communicator.

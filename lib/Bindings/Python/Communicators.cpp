@@ -106,11 +106,11 @@ static std::shared_ptr<Communicator> ofObject(nb::object made) {
 }
 
 /// GPU `ordinal` for a rank; -1: that of its number on its machine.
-static Device gpuOf(int ordinal, std::shared_ptr<Communicator> group) {
+static Device gpuOf(int ordinal, const std::shared_ptr<Communicator> &group) {
   nb::gil_scoped_release release;
   CudaDeviceOptions options;
   options.ordinal = ordinal >= 0 ? ordinal : valueOf(localRank(*group));
-  return valueOf(cudaForRanks(options, std::move(group)));
+  return valueOf(cudaForRanks(options, group));
 }
 
 void python::addCommunicators(nb::module_ &module) {

@@ -37,8 +37,8 @@ class Trainer:
     `mpc.compile`.
 
     `communicator` (an `mpc.Communicator`, or a process group of torch.distributed) has the ranks that train
-    together: each makes the same calls on its part of every batch, `batch` is of all together and must be
-    given. `sync_batch_norm` normalises over all ranks.
+    together: each makes the same calls on its part of every batch. `batch` is of all together; it must be
+    given, but of a torch module is that of the example on every rank. `sync_batch_norm` normalises over all.
 
     Calls are the caller's to order: one thread at a time. They release the interpreter's lock.
     Compiles (here, and where a part is needed first) end on Ctrl-C. Raises what `mpc.compile` does.
@@ -65,9 +65,12 @@ class Trainer:
         self._model = _training_models.read(model, example)
         self._model.adjust(training)
         self._options = training
+        group = _communicator.native(communicator)
+        if batch is None and group is not None and self._model.framework == _mpc.Framework.PyTorch:
+            # The example is a rank's part.
+            batch = len(example[0]) * group.size if example and getattr(example[0], "ndim", 0) else None
         made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads, cache)
         options.training = training
-        group = _communicator.native(communicator)
         if group is not None and group.size > 1 and made.name.startswith("cuda"):
             made = _mpc.gpu_of_rank(int(made.name.partition(":")[2] or -1), group)
         self._made = _mpc.Training(made, self._model.source, options, self._model.values, seed, group)

@@ -259,6 +259,7 @@ TEST_F(NcclTest, RanksMeetWhereTheFirstOneSays) {
     std::vector<Result<std::shared_ptr<RankLibrary>>> joined(
         3, Status(StatusCode::Internal, "", ""));
     std::vector<std::thread> threads;
+    threads.reserve(3);
     for (size_t rank = 0; rank < 3; ++rank)
       threads.emplace_back([&, rank] {
         CudaScope scope(*context);
