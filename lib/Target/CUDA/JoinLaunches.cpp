@@ -4,7 +4,9 @@
 //
 // Kernels of a small model leave most of a GPU idle, and each costs a launch.
 // Those that do not wait for each other become fusions inside one fusion, whose
-// blocks are theirs side by side (mpc-part-kernels, mpc-merge-parts).
+// blocks are theirs side by side (mpc-part-kernels, mpc-merge-parts). A kernel
+// of one block that one other kernel alone waits for leads that: every block of
+// the other computes it for itself.
 //
 // After all that decides what a kernel is, so that their grids are known;
 // before mpc-plan, which has to keep alive what all of them read.
@@ -104,7 +106,54 @@ public:
     return fusions.size() - groups.size();
   }
 
+  /// Puts kernels of one block into their only readers. Returns how many.
+  int64_t lead() {
+    SmallVector<bool> isTaken(fusions.size(), false);
+    int64_t count = 0;
+    for (unsigned reader = 0; reader < fusions.size(); ++reader)
+      for (unsigned maker : ordered[reader].reads) {
+        if (isTaken[maker] || isTaken[reader] || !mayLead(maker, reader))
+          continue;
+        isTaken[maker] = isTaken[reader] = true;
+        combine({maker, reader}, fusions[reader]);
+        ++count;
+      }
+    return count;
+  }
+
 private:
+  /// Whether the blocks of `reader` may compute `maker` each for itself, for
+  /// less than a launch costs.
+  bool mayLead(unsigned maker, unsigned reader) {
+    if (!ordered[maker].mayJoin || !ordered[reader].mayJoin)
+      return false;
+    for (Value result : fusions[maker].getOutputs())
+      for (Operation *user : result.getUsers())
+        if (user != fusions[reader])
+          return false;
+    const Alone *first = aloneOf(maker), *second = aloneOf(reader);
+    if (!first || !second || blocksOf(*first) != 1 ||
+        first->schedule.scratchBytes != 0 ||
+        first->schedule.threads < second->schedule.threads)
+      return false;
+    int64_t threads = first->schedule.threads, blocks = blocksOf(*second),
+            shared = std::max(first->schedule.sharedBytes,
+                              second->schedule.sharedBytes),
+            registers = std::max(first->registers, second->registers);
+    // A wave of blocks computes it once, at the same time.
+    return shared + CudaTarget::kPlainSharedBytes <=
+               architecture.sharedBytesPerBlock() &&
+           blocks <= residentBlocks(threads, registers, shared) *
+                         machine.multiprocessors &&
+           secondsOf(fusions[maker]) * double(blocks) <
+               architecture.target().launchSeconds();
+  }
+
+  static int64_t blocksOf(const Alone &part) {
+    return part.schedule.blocks[0] * part.schedule.blocks[1] *
+           part.schedule.blocks[2];
+  }
+
   void findReads(Block &block) {
     llvm::DenseMap<Operation *, SmallVector<unsigned>> makers;
     for (Operation &op : block.without_terminator()) {
@@ -232,8 +281,7 @@ private:
       threads = std::max(threads, part->schedule.threads);
       shared = std::max(shared, part->schedule.sharedBytes);
       registers = std::max(registers, part->registers);
-      blocks += part->schedule.blocks[0] * part->schedule.blocks[1] *
-                part->schedule.blocks[2];
+      blocks += blocksOf(*part);
     }
     // Static arrays become parts of the dynamic memory.
     if (shared + CudaTarget::kPlainSharedBytes >
@@ -264,21 +312,28 @@ private:
     op->moveBefore(terminator);
   }
 
-  void combine(ArrayRef<unsigned> group, Operation *terminator) {
+  /// Makes one fusion of a group's in front of `place`.
+  void combine(ArrayRef<unsigned> group, Operation *place) {
     llvm::SmallSetVector<Value, 8> inputs;
     SmallVector<Type> types;
+    SmallVector<Value> made;
     SmallVector<Location> locations;
     std::string name;
     for (unsigned number : group) {
       FusionOp fusion = fusions[number];
-      inputs.insert_range(fusion.getInputs());
-      llvm::append_range(types, fusion->getResultTypes());
+      for (Value input : fusion.getInputs())
+        if (!llvm::is_contained(made, input))
+          inputs.insert(input);
+      llvm::append_range(made, fusion->getResults());
+      for (Value result : fusion.getOutputs())
+        if (leaves(result, group))
+          types.push_back(result.getType());
       locations.push_back(fusion.getLoc());
       name += (name.empty() ? "" : "_") + fusion.getName().str();
     }
     constexpr size_t kLongestName = 60;
     name.resize(std::min(name.size(), kLongestName));
-    OpBuilder builder(terminator);
+    OpBuilder builder(place);
     Location loc = builder.getFusedLoc(locations);
     auto joint = FusionOp::create(builder, loc, types, inputs.getArrayRef(),
                                   fusions[group.front()].getKindAttr(),
@@ -289,16 +344,32 @@ private:
       mapping.map(input, body.addArgument(input.getType(), input.getLoc()));
     builder.setInsertionPointToEnd(&body);
     SmallVector<Value> results;
-    for (unsigned number : group)
-      llvm::append_range(
-          results, builder.clone(*fusions[number], mapping)->getResults());
+    for (unsigned number : group) {
+      auto part = cast<FusionOp>(builder.clone(*fusions[number], mapping));
+      for (auto [own, result] :
+           llvm::zip_equal(fusions[number].getOutputs(), part.getOutputs()))
+        if (leaves(own, group))
+          results.push_back(result);
+    }
     YieldOp::create(builder, loc, results);
     auto next = joint.getOutputs().begin();
-    for (unsigned number : group) {
+    for (unsigned number : group)
       for (Value result : fusions[number].getOutputs())
-        result.replaceAllUsesWith(*next++);
+        if (leaves(result, group))
+          result.replaceAllUsesWith(*next++);
+    // Readers before what they read.
+    for (unsigned number : llvm::reverse(group))
       fusions[number].erase();
-    }
+  }
+
+  /// Whether the result is not one that the group's own kernels alone read.
+  bool leaves(Value result, ArrayRef<unsigned> group) const {
+    return result.use_empty() ||
+           llvm::any_of(result.getUsers(), [&](Operation *user) {
+             auto found = numbers.find(user);
+             return found == numbers.end() ||
+                    !llvm::is_contained(group, found->second);
+           });
   }
 
   func::FuncOp function;
@@ -325,6 +396,7 @@ struct JoinLaunchesPass : mpc::impl::JoinLaunchesPassBase<JoinLaunchesPass> {
     if (!architecture || !architecture->target().hasCeilings())
       return markAllAnalysesPreserved();
     numJoined += Launches(function, *architecture).join();
+    numJoined += Launches(function, *architecture).lead();
   }
 };
 } // namespace

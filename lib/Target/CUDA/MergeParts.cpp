@@ -6,7 +6,8 @@
 // runs the part to which its number belongs. A block has the threads of the
 // largest part; whole warps that a part does not have end at once, and take no
 // part in its barriers. Shared memory is that of the part which needs most,
-// scratch buffers lie one behind the other.
+// scratch buffers lie one behind the other. A part that another one reads comes
+// first, in every block, each of which has memory for it.
 //
 // After mpc-lower-teams, when each part is code of threads.
 //
@@ -76,6 +77,10 @@ struct Part {
     unsigned last = function.getFunctionType().getNumInputs() - 1;
     return scratchBytes ? Value(function.getArgument(last)) : Value();
   }
+  /// Whether another part reads what this one makes.
+  bool leads() const {
+    return llvm::any_of(outputs, [](int64_t output) { return output < 0; });
+  }
   int64_t blocks() const {
     return int64_t(grid[0]) * int64_t(grid[1]) * int64_t(grid[2]);
   }
@@ -95,13 +100,13 @@ public:
 
   LogicalResult run() {
     for (const Part &part : parts)
-      if (failed(checkScratch(part)))
+      if (failed(checkScratch(part)) || failed(checkLead(part)))
         return failure();
     makeShell();
     int64_t firstBlock = 0, scratch = 0;
     for (const Part &part : parts) {
       move(part, firstBlock, scratch);
-      firstBlock += part.blocks();
+      firstBlock += part.leads() ? 0 : part.blocks();
       scratch += llvm::alignTo(part.scratchBytes, kAlign);
       Operation *done = part.function;
       done->erase();
@@ -123,6 +128,21 @@ private:
     return success();
   }
 
+  /// Every block runs it as a whole, and all threads stand at its barriers.
+  LogicalResult checkLead(const Part &part) const {
+    if (!part.leads())
+      return success();
+    bool isWhole = part.blocks() == 1 && part.scratchBytes == 0 &&
+                   llvm::all_of(parts, [&](const Part &other) {
+                     return other.threads <= part.threads;
+                   });
+    return isWhole ? success()
+                   : part.function.emitOpError()
+                         << "is read by another part of its kernel and has "
+                         << part.blocks() << " blocks of " << part.threads
+                         << " threads";
+  }
+
   void makeShell() {
     gpu::GPUFuncOp front = parts.front().function;
     OpBuilder builder(front);
@@ -134,9 +154,10 @@ private:
     for (const Part &part : parts) {
       for (int64_t input : part.inputs)
         inputs = std::max(inputs, input + 1);
-      outputs += part.outputs.size();
+      outputs += llvm::count_if(part.outputs,
+                                [](int64_t output) { return output >= 0; });
       threads = std::max(threads, part.threads);
-      blocks += part.blocks();
+      blocks += part.leads() ? 0 : part.blocks();
       shared = std::max(shared, part.sharedBytes());
       scratch += llvm::alignTo(part.scratchBytes, kAlign);
       hasWideIndices |= part.function->hasAttr(kIndex64Attr);
@@ -151,6 +172,16 @@ private:
     for (const Part &part : parts)
       for (auto [number, at] : llvm::enumerate(joined(part, inputs))) {
         BlockArgument argument = part.function.getArgument(number);
+        if (at < 0) {
+          // Of each block.
+          auto [known, isNew] = ownMemory.insert({at, scratch});
+          if (isNew)
+            scratch +=
+                blocks *
+                llvm::alignTo(bytesOf(cast<MemRefType>(argument.getType())),
+                              kAlign);
+          continue;
+        }
         types[at] = argument.getType();
         places[at] = argument.getLoc();
       }
@@ -201,28 +232,48 @@ private:
             /*firstBlock=*/0};
   }
 
-  /// Which arguments of the kernel those of the part are.
+  /// Which arguments of the kernel those of the part are; what parts make for
+  /// others, negative numbers, are none.
   static SmallVector<int64_t> joined(const Part &part, int64_t inputs) {
     SmallVector<int64_t> numbers(part.inputs);
     for (int64_t output : part.outputs)
-      numbers.push_back(inputs + output);
+      numbers.push_back(output < 0 ? output : inputs + output);
     return numbers;
   }
 
-  /// Moves the part's body into the blocks behind `firstBlock`.
+  /// The block's memory of what one part makes for another.
+  Value viewOf(BlockArgument argument, int64_t number, IndexMath index) {
+    auto type = cast<MemRefType>(argument.getType());
+    Value shift =
+        index.add(index.mul(block, llvm::alignTo(bytesOf(type), kAlign)),
+                  ownMemory.lookup(number));
+    return memref::ViewOp::create(index.b, argument.getLoc(), type,
+                                  scratchOf(kernel), shift, ValueRange());
+  }
+
+  /// Moves the part's body into the blocks behind `firstBlock`, into all of
+  /// them where others read it.
   void move(const Part &part, int64_t firstBlock, int64_t scratchOffset) {
     OpBuilder builder(kernel.getBody().front().getTerminator());
     Location loc = builder.getUnknownLoc();
     IndexMath index{builder, loc};
-    Value local =
-        firstBlock ? index.sub(block, index.constant(firstBlock)) : block;
-    Value isOwn = index.less(local, index.constant(part.blocks()));
-    if (part.threads < blockThreads)
-      isOwn = arith::AndIOp::create(
-          builder, loc, isOwn,
-          index.less(thread, index.constant(part.threads)));
-    auto branch = scf::IfOp::create(builder, loc, isOwn);
-    builder.setInsertionPointToStart(branch.thenBlock());
+    Value local = part.leads() ? index.constant(0)
+                  : firstBlock ? index.sub(block, index.constant(firstBlock))
+                               : block;
+    Operation *end = builder.getInsertionBlock()->getTerminator();
+    if (part.leads()) {
+      end = gpu::BarrierOp::create(builder, loc);
+      builder.setInsertionPoint(end);
+    } else {
+      Value isOwn = index.less(local, index.constant(part.blocks()));
+      if (part.threads < blockThreads)
+        isOwn = arith::AndIOp::create(
+            builder, loc, isOwn,
+            index.less(thread, index.constant(part.threads)));
+      auto branch = scf::IfOp::create(builder, loc, isOwn);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      end = branch.thenBlock()->getTerminator();
+    }
 
     // Numbers that the remainder keeps small are known to be so.
     Value places[3] = {local, index.constant(0), index.constant(0)};
@@ -234,8 +285,11 @@ private:
     }
 
     Block &body = part.function.getBody().front();
-    for (auto [number, at] : llvm::enumerate(joined(part, numInputs)))
-      body.getArgument(number).replaceAllUsesWith(kernel.getArgument(at));
+    for (auto [number, at] : llvm::enumerate(joined(part, numInputs))) {
+      BlockArgument argument = body.getArgument(number);
+      argument.replaceAllUsesWith(at < 0 ? viewOf(argument, at, index)
+                                         : kernel.getArgument(at));
+    }
     if (Value scratch = part.scratch())
       for (Operation *user : llvm::make_early_inc_range(scratch.getUsers())) {
         auto view = cast<memref::ViewOp>(user);
@@ -268,12 +322,13 @@ private:
     for (Operation *op : gone)
       op->erase();
     body.getTerminator()->erase();
-    Block *target = branch.thenBlock();
-    target->getOperations().splice(target->getTerminator()->getIterator(),
-                                   body.getOperations());
+    end->getBlock()->getOperations().splice(end->getIterator(),
+                                            body.getOperations());
   }
 
   ArrayRef<Part> parts;
+  /// Where in the scratch buffer what parts make for others begins.
+  llvm::SmallDenseMap<int64_t, int64_t, 4> ownMemory;
   gpu::GPUFuncOp kernel;
   /// The block's number in the grid, the thread's in the block.
   Value block, thread;

@@ -15,6 +15,7 @@
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_PARTKERNELSPASS
@@ -70,23 +71,38 @@ struct PartKernelsPass : mpc::impl::PartKernelsPassBase<PartKernelsPass> {
   }
 
 private:
+  /// Of an argument of the kernel its number. What one part makes for another
+  /// is -1, -2 and so on.
+  static int64_t numberOf(Value value, llvm::SetVector<Value> &inside) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return argument.getArgNumber();
+    inside.insert(value);
+    return -1 - (llvm::find(inside, value) - inside.begin());
+  }
+
   static void part(func::FuncOp kernel) {
     OpBuilder builder(kernel);
     Operation *terminator = kernel.getBody().front().getTerminator();
     unsigned number = 0;
+    llvm::SetVector<Value> inside;
     for (auto fusion : kernel.getOps<FusionOp>()) {
       std::string name = (kernel.getName() + "_part" + Twine(number++)).str();
       func::FuncOp part = kernelOf(fusion, name, builder);
       SmallVector<int64_t> inputs, outputs;
       for (Value input : fusion.getInputs())
-        inputs.push_back(cast<BlockArgument>(input).getArgNumber());
-      for (Value output : fusion.getOutputs())
+        inputs.push_back(numberOf(input, inside));
+      for (Value output : fusion.getOutputs()) {
+        size_t known = outputs.size();
         for (OpOperand &use : output.getUses())
           if (use.getOwner() == terminator)
             outputs.push_back(use.getOperandNumber());
+        if (outputs.size() == known)
+          outputs.push_back(numberOf(output, inside));
+      }
       for (auto [argument, input] :
            llvm::zip_equal(part.getArguments(), inputs))
-        argument.setLoc(kernel.getArgument(input).getLoc());
+        if (input >= 0)
+          argument.setLoc(kernel.getArgument(input).getLoc());
       part->setAttr(
           kPartAttr,
           builder.getDictionaryAttr(

@@ -92,3 +92,48 @@ module attributes {exe.target = #exe.target<"cpu:avx2">} {
     return %0, %1 : tensor<4xf32>, tensor<4xf32>
   }
 }
+
+// -----
+
+// A kernel of one block, whose only reader has few blocks, is computed by each of these.
+// CHECK-LABEL: func.func @leads(
+// CHECK-SAME: %[[X:.*]]: tensor<4x64xf32>, %[[W:.*]]: tensor<64x8xf32>, %[[V:.*]]: tensor<8x256xf32>
+// CHECK-NEXT: %[[LAST:.*]] = mpc.fusion kind(contraction) name("squeeze_excite") (%[[A:.*]] = %[[X]] : {{.*}}, %[[B:.*]] = %[[W]] : {{.*}}, %[[C:.*]] = %[[V]] : tensor<8x256xf32>)
+// CHECK-NEXT: %[[FIRST:.*]] = mpc.fusion kind(contraction) name("squeeze") (%{{.*}} = %[[A]] : tensor<4x64xf32>, %{{.*}} = %[[B]] : tensor<64x8xf32>)
+// CHECK: %[[SECOND:.*]] = mpc.fusion kind(contraction) name("excite") (%{{.*}} = %[[FIRST]] : tensor<4x8xf32>, %{{.*}} = %[[C]] : tensor<8x256xf32>)
+// CHECK: mpc.yield %[[SECOND]] :
+// CHECK: return %[[LAST]]
+module attributes {exe.target = #exe.target<"cuda:sm_80">} {
+  func.func @leads(%x: tensor<4x64xf32>, %w: tensor<64x8xf32>, %v: tensor<8x256xf32>) -> tensor<4x256xf32> {
+    %0 = mpc.fusion kind(contraction) name("squeeze") (%a = %x : tensor<4x64xf32>, %b = %w : tensor<64x8xf32>) -> tensor<4x8xf32> {
+      %p = mpc.matmul %a, %b : (tensor<4x64xf32>, tensor<64x8xf32>) -> tensor<4x8xf32>
+      mpc.yield %p : tensor<4x8xf32>
+    }
+    %1 = mpc.fusion kind(contraction) name("excite") (%a = %0 : tensor<4x8xf32>, %b = %v : tensor<8x256xf32>) -> tensor<4x256xf32> {
+      %p = mpc.matmul %a, %b : (tensor<4x8xf32>, tensor<8x256xf32>) -> tensor<4x256xf32>
+      mpc.yield %p : tensor<4x256xf32>
+    }
+    return %1 : tensor<4x256xf32>
+  }
+}
+
+// -----
+
+// Not where somebody else reads it, too.
+// CHECK-LABEL: func.func @has_two_readers(
+// CHECK: name("squeeze")
+// CHECK: name("excite")
+// CHECK: return
+module attributes {exe.target = #exe.target<"cuda:sm_80">} {
+  func.func @has_two_readers(%x: tensor<4x64xf32>, %w: tensor<64x8xf32>, %v: tensor<8x256xf32>) -> (tensor<4x256xf32>, tensor<4x8xf32>) {
+    %0 = mpc.fusion kind(contraction) name("squeeze") (%a = %x : tensor<4x64xf32>, %b = %w : tensor<64x8xf32>) -> tensor<4x8xf32> {
+      %p = mpc.matmul %a, %b : (tensor<4x64xf32>, tensor<64x8xf32>) -> tensor<4x8xf32>
+      mpc.yield %p : tensor<4x8xf32>
+    }
+    %1 = mpc.fusion kind(contraction) name("excite") (%a = %0 : tensor<4x8xf32>, %b = %v : tensor<8x256xf32>) -> tensor<4x256xf32> {
+      %p = mpc.matmul %a, %b : (tensor<4x8xf32>, tensor<8x256xf32>) -> tensor<4x256xf32>
+      mpc.yield %p : tensor<4x256xf32>
+    }
+    return %1, %0 : tensor<4x256xf32>, tensor<4x8xf32>
+  }
+}

@@ -72,3 +72,55 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// Every block runs the part that another one reads, into memory of its own.
+// CHECK-LABEL: gpu.func @led(
+// CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Z:.*]]: memref<8xf32>, %[[SCRATCH:.*]]: memref<512xi8>)
+// CHECK-SAME: known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>
+// CHECK-SAME: mpc.scratch = 512
+// CHECK: %[[BLOCK:.*]] = gpu.block_id x
+// CHECK: %[[SHIFT:.*]] = arith.muli %[[BLOCK]], %c128
+// CHECK: %[[OWN:.*]] = memref.view %[[SCRATCH]]
+// CHECK: memref.load %[[X]]
+// CHECK: memref.store %{{.*}}, %[[OWN]]
+// CHECK-NEXT: gpu.barrier
+// CHECK: arith.cmpi ult, %[[BLOCK]], %c4
+// CHECK: %[[SAME:.*]] = memref.view %[[SCRATCH]]
+// CHECK: memref.load %[[SAME]]
+// CHECK: memref.store %{{.*}}, %[[Z]]
+gpu.module @kernels {
+  gpu.func @led_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: 0>, kernel = "led", outputs = array<i64: -1>}} {
+    %c0 = arith.constant 0 : index
+    %a = memref.load %x[%c0] : memref<8xf32>
+    memref.store %a, %y[%c0] : memref<8xf32>
+    gpu.return
+  }
+  gpu.func @led_part1(%y: memref<8xf32>, %z: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: -1>, kernel = "led", outputs = array<i64: 0>}} {
+    %at = gpu.block_id x
+    %a = memref.load %y[%at] : memref<8xf32>
+    memref.store %a, %z[%at] : memref<8xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  // expected-error @below {{is read by another part of its kernel and has 2 blocks of 64 threads}}
+  gpu.func @wide_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 2, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: 0>, kernel = "wide", outputs = array<i64: -1>}} {
+    gpu.return
+  }
+  gpu.func @wide_part1(%y: memref<8xf32>, %z: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: -1>, kernel = "wide", outputs = array<i64: 0>}} {
+    gpu.return
+  }
+}

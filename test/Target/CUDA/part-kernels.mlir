@@ -29,3 +29,20 @@ func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.ker
   %0 = mpc.relu %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// What one part makes for another alone is no argument of either.
+// CHECK: func.func private @led_part0(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.part = {inputs = array<i64: 0>, kernel = "led", outputs = array<i64: -1>}
+// CHECK: func.func private @led_part1(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.part = {inputs = array<i64: -1>, kernel = "led", outputs = array<i64: 0>}
+func.func private @led(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.fusion kind(elementwise) name("a") (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
+    %r = mpc.relu %a : tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  %1 = mpc.fusion kind(elementwise) name("b") (%a = %0 : tensor<4xf32>) -> tensor<4xf32> {
+    %r = mpc.exp %a : tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  return %1 : tensor<4xf32>
+}

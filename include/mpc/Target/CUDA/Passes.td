@@ -30,6 +30,9 @@ def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
     Joined where all their blocks run at once, or as many blocks of each run at once as
     by themselves, by what the schedules of mpc-schedule-kernels take of a multiprocessor.
 
+    A fusion of one block that one other alone reads stands inside one with that, which
+    reads it there: each block of the reader computes it first.
+
     Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions,
     some inside others, one level deep.
     Numerics: none.
@@ -53,7 +56,7 @@ def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Each fusion of a kernel (a function with `mpc.kernel_kind`) becomes a kernel of its
     own. `mpc.part` names the kernel, and which of its arguments and results are the
-    part's.
+    part's; what one fusion makes for another alone is -1, -2 and so on in both.
 
     ```mlir
     func.func private @k(%x: ..., %y: ...) -> (..., ...) attributes {mpc.kernel_kind = ...} {
