@@ -162,6 +162,9 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
     return high("it is part of a loss, of a softmax in steps or of an angle, "
                 "and a reader takes it in f32",
                 op);
+  // What stands behind the rules below is in the price.
+  if (builder.prices && !names.empty())
+    return std::nullopt;
   if (sensitive)
     return high("the policy computes " + describeOp(op) +
                     " in f32, and a reader takes it so",
