@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MeasuredRanges.h"
 #include "PlanBuilder.h"
 
 #include "mpc/Analysis/OpNames.h"
@@ -25,14 +26,18 @@ static bool carriesIntegers(const PlanBuilder &builder, Operation *op) {
 }
 
 /// f32 for an op that neither a list nor a layer may narrow.
-static void keepIntegers(PlanBuilder &builder, Operation *op) {
+static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
   OpPlan &plan = builder.planOf(op);
   plan.role = OpPlan::Role::Compute;
   plan.compute = plan.result = builder.wide;
   plan.cls = PrecisionClass::High;
   plan.override = nullptr;
   plan.rule = "high";
-  plan.reason = "holds integers that 16 bits would round";
+  plan.reason = reason.str();
+}
+
+static void keepIntegers(PlanBuilder &builder, Operation *op) {
+  keepWide(builder, op, "holds integers that 16 bits would round");
 }
 
 static LogicalResult classify(PlanBuilder &builder, Operation *op) {
@@ -50,9 +55,21 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
       plan.unrounded = OpPlan::Unrounded::All;
       return success();
     }
-    if (!plan.override || !carriesIntegers(builder, op))
+    if (!plan.override)
       return success();
     const PolicyOverride &override = *plan.override;
+    if (std::string overflow =
+            samplesOverflow(builder.policy, op, plan.compute);
+        !overflow.empty()) {
+      --builder.useOf(override).obeyed;
+      keepWide(builder, op, overflow);
+      return builder.refuse(op, override,
+                            "forces " + stringify(override.type) + " on '" +
+                                opName(op) + "', but " + overflow +
+                                "; drop it, or force bfloat16");
+    }
+    if (!carriesIntegers(builder, op))
+      return success();
     --builder.useOf(override).obeyed;
     keepIntegers(builder, op);
     return builder.refuse(op, override,
@@ -76,8 +93,9 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
   bool computes = family == FusionClass::Elementwise ||
                   family == FusionClass::Source || isa<OrderOpInterface>(op);
   bool usesLow = plan.cls == PrecisionClass::Low;
-  if (usesLow && storageBits(policy.getCompute()) < 32 &&
-      carriesIntegers(builder, op)) {
+  std::optional<PolicyType> chosen = builder.policy.productOf(opNames(op));
+  PolicyType type = chosen.value_or(policy.getCompute());
+  if (usesLow && storageBits(type) < 32 && carriesIntegers(builder, op)) {
     keepIntegers(builder, op);
     return success();
   }
@@ -91,12 +109,19 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
                            << "'; replace it or override it with --set op:"
                            << kind << "=float32";
   case PrecisionClass::Low: {
-    PolicyType type = policy.getCompute();
+    if (chosen)
+      plan.reason = "the policy says so of this op";
     if (failed(checkComputeType(builder, op, type,
                                 "policy '" + policy.getName() + "'",
                                 /*aimed=*/false)) ||
         failed(checkSum(builder, op, type)))
       return failure();
+    if (std::string overflow = samplesOverflow(
+            builder.policy, op, toFloatType(type, builder.context()));
+        !overflow.empty()) {
+      keepWide(builder, op, overflow);
+      return success();
+    }
     computeIn(builder, op, type, builder.policy.getAccumulate());
     return success();
   }

@@ -35,6 +35,7 @@ private:
              const llvm::DenseMap<Value, PaintedLabel> *painted);
   void store(Value value, StorageLabel label);
   ValueReason reasonOf(Value value, ArrayRef<StorageLabel> labels) const;
+  void addPrices(PlacementProblem &priced, Value value) const;
   void collectPulls(Value value, ValueReason &reason) const;
   void recordAtOp(Value value, bool low, const ValueReason &reason);
 
@@ -206,11 +207,49 @@ void StoragePlacer::apply(ArrayRef<StorageLabel> labels,
   }
 }
 
+/// Bytes that an error is worth; what is not finite outweighs everything.
+static int64_t inBytes(const RoundingPrices &prices, double error) {
+  constexpr double kMostBytes = 0x1p44;
+  double bytes = prices.bytesPerError * error;
+  if (error == 0 || prices.bytesPerError == 0)
+    bytes = 0;
+  return bytes < kMostBytes ? int64_t(bytes) : int64_t(kMostBytes);
+}
+
+/// What rounding `value` adds to its label's cost, and what a move that narrows
+/// it does.
+void StoragePlacer::addPrices(PlacementProblem &priced, Value value) const {
+  const RoundingPrices &prices = *builder.prices;
+  PlacementProblem::Node &node = priced.nodes[model.nodeOf(value)];
+  Operation *op = value.getDefiningOp();
+  bool isMoved = op && isMove(builder.getPlan(), op);
+  if (FloatType low = model.lowType(value); low && !isMoved)
+    node.lowCost += inBytes(prices, prices.errors.ofValue(value, low));
+  for (OpOperand &use : value.getUses()) {
+    Reading reading = readingOf(builder.getPlan(), use);
+    if (reading.kind == Reading::Kind::Narrow)
+      node.highCost += inBytes(prices, prices.errors.ofUse(use, reading.type));
+    if (reading.kind != Reading::Kind::Moved)
+      continue;
+    for (Value result : use.getOwner()->getResults())
+      if (FloatType low = model.lowType(result)) {
+        priced.casts.push_back({model.nodeOf(value),
+                                {model.nodeOf(result)},
+                                inBytes(prices, prices.errors.ofUse(use, low)),
+                                0});
+        break;
+      }
+  }
+}
+
 void StoragePlacer::cut() {
   PlacementProblem priced = model.problem;
   for (Value value : model.getValues()) {
     PlacementProblem::Node &node = priced.nodes[model.nodeOf(value)];
-    node.lowCost += int64_t(sums.of(value) * double(model.bytesSaved(value)));
+    if (builder.prices)
+      addPrices(priced, value);
+    else
+      node.lowCost += int64_t(sums.of(value) * double(model.bytesSaved(value)));
     if (const StorageRule *rule = rules.find(value))
       node.hard = rule->label;
   }

@@ -28,8 +28,9 @@ bool isContraction(mlir::Operation *op);
 class PlanBuilder {
 public:
   PlanBuilder(PrecisionPlan &plan, mlir::func::FuncOp func,
-              const Policy &policy, const FusionTarget &target)
-      : func(func), policy(policy), target(target),
+              const Policy &policy, const FusionTarget &target,
+              const RoundingPrices *prices = nullptr)
+      : func(func), policy(policy), target(target), prices(prices),
         wide(mlir::Float32Type::get(func.getContext())),
         low(toFloatType(policy.getCompute(), func.getContext())),
         store(toFloatType(policy.getStore(), func.getContext())), plan(plan) {}
@@ -100,6 +101,8 @@ public:
   mlir::func::FuncOp func;
   const Policy &policy;
   const FusionTarget &target;
+  /// What errors cost; null where rules stand in their place.
+  const RoundingPrices *prices;
   /// f32, the policy's compute type and its storage type.
   mlir::FloatType wide, low, store;
 

@@ -83,7 +83,8 @@ static ValueReason reasonByRule(const PlanBuilder &builder, Value value) {
 FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
                                                const Policy &policy,
                                                const FusionTarget &target,
-                                               CastPlacement placement) {
+                                               CastPlacement placement,
+                                               const RoundingPrices *prices) {
   PrecisionPlan plan(Float32Type::get(func.getContext()));
   plan.uses.resize(policy.getOverrides().size());
   auto note = [&](Value value) {
@@ -95,7 +96,7 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   for (Operation &op : body)
     llvm::for_each(op.getResults(), note);
 
-  PlanBuilder builder(plan, func, policy, target);
+  PlanBuilder builder(plan, func, policy, target, prices);
   LogicalResult planned = success();
   switch (policy.getAlgorithm()) {
   case PolicyAlgorithm::MinimumCut:

@@ -9,6 +9,8 @@
 
 #include "StorageRules.h"
 
+#include "MeasuredRanges.h"
+
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -116,6 +118,18 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
     return high(born ? "the policy stores values in f32"
                      : "its operands come in different types",
                 op);
+  if (std::string overflow =
+          measuredOverflow(builder.policy, value, model.lowType(value));
+      !overflow.empty())
+    return high(overflow, op, "samples overflow 16 bits");
+  bool isForced = plan->override && plan->compute == builder.wide;
+  SmallVector<StringRef> names = opNames(op);
+  if (std::optional<bool> narrow = builder.policy.storesNarrow(names);
+      narrow && !(demand.wide && (isForced || builder.isWidePart(op))))
+    return StorageRule{*narrow ? StorageLabel::Low : StorageLabel::High,
+                       "policy '" + builder.policy.getName().str() +
+                           "' stores " + describeOp(op) + " so",
+                       op, "the policy says so of this value"};
   if (!demand.wide)
     return std::nullopt;
 
@@ -140,7 +154,7 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
   // A norm ends in a scale: its result is no sum whose bits matter.
   bool sensitive = plan->cls == PrecisionClass::High &&
                    fusionClassOf(op) != FusionClass::RowWise;
-  if (plan->override && plan->compute == builder.wide)
+  if (isForced)
     return high("override " + plan->override->text + " keeps " +
                     describeOp(op) + " in f32, and a reader takes it so",
                 op);
@@ -148,6 +162,9 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
     return high("it is part of a loss, of a softmax in steps or of an angle, "
                 "and a reader takes it in f32",
                 op);
+  // What stands behind the rules below is in the price.
+  if (builder.prices && !names.empty())
+    return std::nullopt;
   if (sensitive)
     return high("the policy computes " + describeOp(op) +
                     " in f32, and a reader takes it so",

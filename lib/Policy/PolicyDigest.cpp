@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -62,6 +63,21 @@ std::string Policy::digest() const {
   for (const LayerPolicy &layer : layers)
     parts.push_back(layer.policy->digest() + "," + layer.pattern);
   putSorted(std::move(parts));
+
+  for (auto &[name, type] : products) {
+    put(name);
+    put(stringify(type));
+  }
+  out << ';';
+  for (auto &[name, narrow] : values) {
+    put(name);
+    out << narrow;
+  }
+  out << ';';
+  for (auto &[name, range] : ranges) {
+    put(name);
+    out << format("%.17g", range.largest);
+  }
 
   SHA256 hash;
   hash.update(text);

@@ -98,7 +98,8 @@ ArrayRef<StringRef> Policy::fieldNames() {
       "$schema",   "name",   "description", "extends", "algorithm",
       "compute",   "store",  "variable",    "output",  "accumulate",
       "weights",   "cache",  "autocast",    "default", "classes",
-      "overrides", "layers", "system"};
+      "overrides", "layers", "products",    "values",  "ranges",
+      "model",     "tuning", "system"};
   return names;
 }
 
@@ -283,7 +284,12 @@ Error PolicyReader::read(const Json &root) {
       {"classes", &PolicyReader::readClasses},
       {"system", &PolicyReader::readSystem},
       {"overrides", &PolicyReader::readOverrides},
-      {"layers", &PolicyReader::readLayers}};
+      {"layers", &PolicyReader::readLayers},
+      {"products", &PolicyReader::readProducts},
+      {"values", &PolicyReader::readValues},
+      {"ranges", &PolicyReader::readRanges},
+      {"model", &PolicyReader::readModel},
+      {"tuning", &PolicyReader::readTuning}};
   for (auto [key, reader] : kMaps)
     if (auto it = root.find(key); it != root.end())
       if (Error e = (this->*reader)(*it))

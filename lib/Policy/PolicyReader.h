@@ -4,7 +4,8 @@
 //
 // What the files that read a policy share. PolicyReader.cpp: text, types and
 // single fields; PolicyReaderLists.cpp: lists, maps and overrides;
-// PolicyReaderWeights.cpp: weights.
+// PolicyReaderWeights.cpp: weights; PolicyReaderRanges.cpp: what samples
+// showed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,6 +68,13 @@ private:
   llvm::Error readSystemKinds(const Json &value);
   llvm::Error readOverrides(const Json &value);
   llvm::Error readLayers(const Json &value);
+
+  // PolicyReaderRanges.cpp.
+  llvm::Error readProducts(const Json &value);
+  llvm::Error readValues(const Json &value);
+  llvm::Error readRanges(const Json &value);
+  llvm::Error readModel(const Json &value);
+  llvm::Error readTuning(const Json &value);
 
   Policy &policy;
   llvm::StringRef where;

@@ -34,7 +34,7 @@ LAYERS = [
     ["Analysis"],
     ["Dialect/Mpc/Transforms"],
     ["Dialect/Mpc/Vjp", "Dialect/Mpc/Training", "Dialect/Exe/Transforms"],
-    ["Import", "Target/Kernel"],
+    ["Import", "Target/Kernel", "Tuning"],
     ["Target/CPU", "Target/CUDA"],
     ["Pipelines"],
     ["JIT"],

@@ -61,6 +61,28 @@ struct TuneKernelsArguments {
   double seconds = 60;
 };
 
+struct CalibrateArguments {
+  CommonOptions common;
+  /// Files and folders of samples.
+  std::vector<std::string> inputs;
+  /// The file to write; empty writes none.
+  std::string output;
+};
+
+struct TuneArguments {
+  CommonOptions common;
+  /// Files and folders of samples.
+  std::vector<std::string> inputs;
+  std::string budget;
+  std::string objective = "bytes";
+  /// Types that products may have; empty: those of the target.
+  std::vector<std::string> types;
+  /// The policy to write.
+  std::string output;
+  /// Time after which the best so far is taken; 0 for no limit.
+  double seconds = 0;
+};
+
 struct LintArguments {
   CommonOptions common;
 };
@@ -88,6 +110,8 @@ int checkStoredModel(const CheckArguments &options);
 int checkTraining(const CheckArguments &options);
 int compileCommand(const CompileArguments &options);
 int explainCommand(const ExplainArguments &options);
+int calibrateCommand(const CalibrateArguments &options);
+int tuneCommand(const TuneArguments &options);
 int lintCommand(const LintArguments &options);
 int tuneKernelsCommand(const TuneKernelsArguments &options);
 int devicesCommand(const DevicesArguments &options);

@@ -26,6 +26,8 @@ private:
   CheckArguments check;
   CompileArguments compile;
   ExplainArguments explain;
+  CalibrateArguments calibrate;
+  TuneArguments tune;
   LintArguments lint;
   TuneKernelsArguments tuneKernels;
   DevicesArguments devices;
@@ -57,6 +59,17 @@ static CLI::Option *addTraining(CLI::App &command, std::string &training,
                          "apply or evaluate, and flags behind it (\"step "
                          "optimizer=sgd\")")
       ->check(aPart());
+}
+
+/// Adds --inputs of a command that looks at samples.
+static void addSamples(CLI::App &command, std::vector<std::string> &inputs) {
+  command
+      .add_option("--input,--inputs", inputs,
+                  "FILE.npz, a sample, or a folder of samples; repeatable")
+      ->required()
+      ->take_all()
+      ->expected(1, 1 << 20)
+      ->allow_extra_args(true);
 }
 
 /// Why `text` asks for no training step; empty where it does.
@@ -120,6 +133,50 @@ void FullDriver::declare(CLI::App &app) {
   addTraining(*command, explain.training, "explain");
   command->callback(
       [this] { chosen = [this] { return explainCommand(explain); }; });
+
+  command = app.add_subcommand(
+      "calibrate", "say how large values become over samples, and what 16-bit "
+                   "types would lose of them");
+  addOutputOptions(*command, calibrate.common);
+  addModelOptions(*command, calibrate.common);
+  addSamples(*command, calibrate.inputs);
+  command->add_option("-o,--output", calibrate.output,
+                      "a policy to write (.json): that of --policy with the "
+                      "ranges");
+  command->callback(
+      [this] { chosen = [this] { return calibrateCommand(calibrate); }; });
+
+  command = app.add_subcommand(
+      "tune", "find the cheapest types that keep a budget of error, and write "
+              "them as a policy");
+  addOutputOptions(*command, tune.common);
+  addModelOptions(*command, tune.common);
+  addSamples(*command, tune.inputs);
+  command
+      ->add_option("--budget", tune.budget,
+                   "what outputs may err against float64: \"rms 1e-3\", \"max "
+                   "0.01\", \"kl 1e-4\" or \"top1 0.1%\"")
+      ->required();
+  command
+      ->add_option("--objective", tune.objective,
+                   "bytes that kernels move, or time by the target's ceilings")
+      ->check(CLI::IsMember({"bytes", "time"}))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--types", tune.types,
+          "types that products may have: f16, bf16, tf32 (default: f16 "
+          "and bf16, for time also tf32)")
+      ->delimiter(',');
+  command
+      ->add_option("--seconds", tune.seconds,
+                   "time after which the best so far is taken (default: no "
+                   "limit)")
+      ->check(CLI::Range(0.0, 1e6))
+      ->check(finiteNumber());
+  command->add_option("-o,--output", tune.output,
+                      "the policy to write (.json)");
+  command->callback([this] { chosen = [this] { return tuneCommand(tune); }; });
 
   command = app.add_subcommand(
       "lint", "find what the policy's narrow types would break");

@@ -9,6 +9,7 @@
 #include "Commands.h"
 #include "EventFile.h"
 #include "FastPath.h"
+#include "StopOnSignal.h"
 #include "StoredModel.h"
 #include "TraceFile.h"
 
@@ -19,44 +20,10 @@
 
 #include <charconv>
 #include <cmath>
-#include <csignal>
 #include <sys/resource.h>
 
 using namespace mpc;
 using namespace mpc::tool;
-
-//===----------------------------------------------------------------------===//
-// Stopping
-//===----------------------------------------------------------------------===//
-
-static volatile std::sig_atomic_t stopAsked = 0;
-
-namespace {
-
-/// While it lives, an interrupt or a termination ends the training behind a
-/// last checkpoint; a second one ends the process at once.
-class StopOnSignal {
-public:
-  StopOnSignal() {
-    stopAsked = 0;
-    for (auto [signal, old] : {std::pair{SIGINT, &oldInterrupt},
-                               std::pair{SIGTERM, &oldTerminate}}) {
-      struct sigaction action{};
-      action.sa_handler = [](int) { stopAsked = 1; };
-      action.sa_flags = SA_RESETHAND;
-      ::sigaction(signal, &action, old);
-    }
-  }
-  ~StopOnSignal() {
-    ::sigaction(SIGINT, &oldInterrupt, nullptr);
-    ::sigaction(SIGTERM, &oldTerminate, nullptr);
-  }
-
-private:
-  struct sigaction oldInterrupt{}, oldTerminate{};
-};
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // From flags to a trainer
@@ -500,7 +467,7 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     reporter.note(text);
   };
   StopOnSignal stopper;
-  options.shouldStop = [&] { return stopAsked != 0 || !written.ok(); };
+  options.shouldStop = [&] { return StopOnSignal::isAsked() || !written.ok(); };
   Result<FitReport> report = trainer->fit(data, options);
   bar.clear();
   if (!report.ok())

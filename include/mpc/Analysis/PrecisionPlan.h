@@ -12,6 +12,7 @@
 #define MPC_ANALYSIS_PRECISIONPLAN_H
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/RoundingErrors.h"
 #include "mpc/Policy/Policy.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -115,11 +116,13 @@ class PrecisionPlan {
 public:
   /// Plans `func`. Ambiguous overrides, those that one op cannot obey and
   /// banned ops are diagnostics; what speaks of a whole module is checked by
-  /// checkKinds and checkOverrides.
-  static mlir::FailureOr<PrecisionPlan> create(mlir::func::FuncOp func,
-                                               const Policy &policy,
-                                               const FusionTarget &target,
-                                               CastPlacement placement);
+  /// checkKinds and checkOverrides. With `prices` the minimum cut weighs the
+  /// errors of named values against bytes, in place of the rules that protect
+  /// bits.
+  static mlir::FailureOr<PrecisionPlan>
+  create(mlir::func::FuncOp func, const Policy &policy,
+         const FusionTarget &target, CastPlacement placement,
+         const RoundingPrices *prices = nullptr);
 
   const OpPlan &getPlan(mlir::Operation *op) const { return plans.at(op); }
   bool hasPlan(mlir::Operation *op) const { return plans.contains(op); }

@@ -138,6 +138,14 @@ struct PolicyOverride {
             llvm::ArrayRef<llvm::StringRef> names) const;
 };
 
+/// How large a value became over samples.
+struct MeasuredRange {
+  /// Of the magnitudes.
+  double largest = 0;
+  /// The file that held it; may be empty.
+  std::string sample;
+};
+
 class Policy;
 
 /// One entry of a policy's map from layers to policies.
@@ -187,6 +195,21 @@ public:
   llvm::Expected<const PolicyOverride *>
   findOverride(llvm::StringRef kind, llvm::StringRef layer,
                llvm::ArrayRef<llvm::StringRef> names) const;
+
+  /// The largest range of an op, or an input, of one of these names; null where
+  /// there is none.
+  const MeasuredRange *rangeOf(llvm::ArrayRef<llvm::StringRef> names) const;
+
+  /// The type in which an op of one of these names computes where its kind is
+  /// in the class low; nullopt where the policy does not say. Of names that
+  /// disagree the widest type holds.
+  std::optional<PolicyType>
+  productOf(llvm::ArrayRef<llvm::StringRef> names) const;
+
+  /// Whether the results of an op of one of these names are stored in 16 bits
+  /// between kernels; nullopt where the policy does not say. Names that
+  /// disagree mean f32.
+  std::optional<bool> storesNarrow(llvm::ArrayRef<llvm::StringRef> names) const;
 
   /// Maps a layer path, or a regular expression for whole paths, to the policy
   /// `name`: one of Keras' where this policy types by layers, else a built-in
@@ -257,6 +280,27 @@ public:
   }
   llvm::ArrayRef<PolicyOverride> getOverrides() const { return overrides; }
   llvm::ArrayRef<LayerPolicy> getLayers() const { return layers; }
+  /// Adds what samples showed of a name; the larger of two ranges holds.
+  void addRange(llvm::StringRef name, MeasuredRange range);
+  void setProduct(llvm::StringRef name, PolicyType type) {
+    products[name.str()] = type;
+  }
+  void setValue(llvm::StringRef name, bool narrow) {
+    values[name.str()] = narrow;
+  }
+  /// Names of ops of class low, and the type that each computes in.
+  const std::map<std::string, PolicyType> &getProducts() const {
+    return products;
+  }
+  /// Names of ops, and whether their results are stored in 16 bits.
+  const std::map<std::string, bool> &getValues() const { return values; }
+  /// What samples showed, by name.
+  const std::map<std::string, MeasuredRange> &getRanges() const {
+    return ranges;
+  }
+  /// Hash of the model that names and ranges are of (graphDigest); may be
+  /// empty.
+  llvm::StringRef getModel() const { return model; }
 
 private:
   friend class PolicyReader;
@@ -276,6 +320,10 @@ private:
   std::map<std::string, PrecisionClass> classes;
   std::vector<PolicyOverride> overrides;
   std::vector<LayerPolicy> layers;
+  std::map<std::string, PolicyType> products;
+  std::map<std::string, bool> values;
+  std::map<std::string, MeasuredRange> ranges;
+  std::string model;
   std::map<std::string, std::vector<std::string>> systemLists;
   std::map<std::string, PrecisionClass> systemClasses;
   std::map<std::string, std::string> systemKinds;

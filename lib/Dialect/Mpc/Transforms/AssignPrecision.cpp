@@ -13,6 +13,7 @@
 #include "NarrowConstant.h"
 #include "StaticShapes.h"
 
+#include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 #include "mpc/Analysis/TrainingTypes.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
@@ -313,6 +314,7 @@ struct AssignPrecisionPass
     if (anyBad || failed(checkKinds(loc, chosen)))
       return signalPassFailure();
 
+    warnOfOtherModel(funcs.front());
     // Overrides speak of the module: every function is planned before one is
     // changed.
     std::vector<PrecisionPlan> plans;
@@ -351,6 +353,16 @@ struct AssignPrecisionPass
                << chosen.getName()
                << "' must be applied to the graph before Precision";
     return success();
+  }
+
+  /// Warns where names and ranges were made for another model.
+  void warnOfOtherModel(func::FuncOp func) {
+    if (!chosen.getModel().empty() && chosen.getModel() != graphDigest(func))
+      emitWarning(func.getLoc())
+          << "policy '" << chosen.getName()
+          << "' has names and ranges of another model, or of this one before "
+             "it changed; what they promise may not hold, tune or calibrate "
+             "again";
   }
 
   /// Says what decided otherwise about the types that a module has.

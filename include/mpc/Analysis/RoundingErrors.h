@@ -1,0 +1,43 @@
+//===- RoundingErrors.h - what roundings cost a model -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The seam between what knows the data (Tuning/Sensitivity.h) and the planner.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_ROUNDINGERRORS_H
+#define MPC_ANALYSIS_ROUNDINGERRORS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mpc {
+
+class PrecisionPlan;
+
+/// The squared error of a model's outputs that a rounding brings, to first
+/// order. Squares of different roundings add up. TF32 as a type means operands
+/// that a contraction rounds to it.
+class RoundingErrors {
+public:
+  virtual ~RoundingErrors() = default;
+  /// Of storing `value` in `type`: all its readers read it rounded.
+  virtual double ofValue(mlir::Value value, mlir::FloatType type) const = 0;
+  /// Of rounding what this reader alone reads.
+  virtual double ofUse(mlir::OpOperand &use, mlir::FloatType type) const = 0;
+};
+
+/// A planner's price of errors.
+struct RoundingPrices {
+  const RoundingErrors &errors;
+  /// Bytes that one unit of squared error is worth.
+  double bytesPerError = 0;
+};
+
+/// What all roundings of `plan` bring, which is one of `function`.
+double sumErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
+                 const RoundingErrors &errors);
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_ROUNDINGERRORS_H

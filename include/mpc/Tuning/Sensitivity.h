@@ -1,0 +1,74 @@
+//===- Sensitivity.h - what each rounding does to the outputs ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TUNING_SENSITIVITY_H
+#define MPC_TUNING_SENSITIVITY_H
+
+#include "mpc/Analysis/RoundingErrors.h"
+#include "mpc/Tuning/Adjoints.h"
+#include "mpc/Tuning/Budget.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <array>
+
+namespace mpc {
+
+/// The squared error of the outputs, to first order, that each rounding of a
+/// function brings over samples: of every float value, and of every use of one,
+/// in f16, bf16, tf32 and f32. Per sample one run forwards and some backwards:
+/// a drawn combination of outputs gives the cotangent of every element, and
+/// what rounding does to the element is known, so that
+///
+///     sum of (cotangent * (rounded - element))^2
+///
+/// over elements is its share: roundings of different elements are taken for
+/// independent. Those of equal elements are not; where the squares of the sums
+/// of cotangent * (rounded - element), which are right in the mean but scatter,
+/// say for certain that roundings work together or against each other, they are
+/// taken instead. A value that is not finite once rounded has an infinite
+/// share, unless it was not finite before.
+class Sensitivity : public RoundingErrors {
+public:
+  /// `function` stands after Simplify, in f32, and must not change while this
+  /// lives.
+  Sensitivity(mlir::func::FuncOp function, Budget::Measure measure,
+              uint64_t seed = 0);
+
+  /// Adds a sample: the outputs in float64. Fails with a diagnostic.
+  mlir::FailureOr<llvm::SmallVector<reference::Tensor>>
+  addSample(llvm::ArrayRef<reference::Tensor> arguments, int draws = 2);
+
+  /// Means over samples; 0 where nothing flows back.
+  double ofValue(mlir::Value value, mlir::FloatType type) const override;
+  double ofUse(mlir::OpOperand &use, mlir::FloatType type) const override;
+
+  int64_t getSamples() const { return samples; }
+
+private:
+  static constexpr size_t kTypes = 4;
+  /// Sums over draws and samples.
+  struct Share {
+    double apart = 0, together = 0;
+  };
+  using Shares = std::array<Share, kTypes>;
+  double mean(const Shares &shares, mlir::FloatType type) const;
+  void add(Shares &shares, const reference::Tensor &value,
+           const reference::Tensor &cotangent, double weight) const;
+
+  mlir::func::FuncOp function;
+  Budget::Measure measure;
+  std::mt19937_64 generator;
+  AdjointWalk walk;
+  std::array<mlir::FloatType, kTypes> types;
+  int64_t samples = 0, drawn = 0;
+  llvm::DenseMap<mlir::Value, Shares> values;
+  llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, Shares> uses;
+};
+
+} // namespace mpc
+
+#endif // MPC_TUNING_SENSITIVITY_H

@@ -1,0 +1,87 @@
+//===- TypeSpace.h - what a tuned policy chooses ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The choices of one function: the type of each product, and for each named
+// value whether it is stored in 16 bits. A choice is a policy, so that what the
+// search looks at is what a compile does.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TUNING_TYPESPACE_H
+#define MPC_TUNING_TYPESPACE_H
+
+#include "mpc/Analysis/PrecisionPlan.h"
+#include "mpc/Tuning/BudgetSearch.h"
+
+#include <string>
+#include <vector>
+
+namespace mpc {
+
+/// What a search makes little.
+enum class TuningObjective {
+  Bytes, ///< that kernels move
+  Time,  ///< by the target's ceilings: bytes, and products in their types
+};
+
+class TypeSpace {
+public:
+  /// Ops that share a name have one type, those without one keep f32. `types`
+  /// are those that products may have beside f32; a product that has no such
+  /// mode keeps away from tf32. `base` is a policy of basePolicy(), to which
+  /// overrides and ranges may have been added. Fails with a diagnostic where
+  /// the function cannot be planned.
+  static mlir::FailureOr<TypeSpace> create(mlir::func::FuncOp function,
+                                           const FusionTarget &target,
+                                           const Policy &base,
+                                           llvm::ArrayRef<PolicyType> types,
+                                           TuningObjective objective);
+
+  /// A policy with f32 products and values in a type of `types`; the rest is
+  /// what mixed_float16 says.
+  static Policy basePolicy(llvm::ArrayRef<PolicyType> types);
+
+  /// Names and options of one variable.
+  struct Variable {
+    /// The first name of each of its ops.
+    std::vector<std::string> names;
+    /// f32 first; of a value f32 and the type of the policy's store.
+    std::vector<PolicyType> options;
+    bool isProduct = false;
+  };
+  llvm::ArrayRef<Variable> getVariables() const { return variables; }
+
+  /// The policy of a choice; it says nothing of free variables.
+  Policy policyOf(const Choice &choice) const;
+  /// The 16-bit type of values, or float32.
+  PolicyType getStore() const { return base.getStore(); }
+
+  /// The variables as a search asks for them, with `errors` of this function.
+  /// Both must outlive what it returns.
+  SearchSpace searchSpace(const RoundingErrors &errors) const;
+
+  /// What one policy costs, in bytes or seconds.
+  double costOf(const PrecisionPlan &plan) const;
+  const FusionTarget &getTarget() const { return target; }
+  mlir::func::FuncOp getFunction() const { return function; }
+
+private:
+  PricedChoice plan(const Choice &choice, double price,
+                    const RoundingErrors &errors) const;
+  void addVariables(const PrecisionPlan &plan,
+                    llvm::ArrayRef<PolicyType> types);
+
+  mlir::func::FuncOp function;
+  FusionTarget target;
+  TuningObjective objective = TuningObjective::Bytes;
+  Policy base;
+  std::vector<Variable> variables;
+  /// Of each variable that is a value, the values; of a product, its ops.
+  std::vector<llvm::SmallVector<mlir::Value, 1>> valuesOf;
+  std::vector<llvm::SmallVector<mlir::Operation *, 1>> productsOf;
+};
+
+} // namespace mpc
+
+#endif // MPC_TUNING_TYPESPACE_H

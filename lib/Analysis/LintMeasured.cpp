@@ -1,0 +1,35 @@
+//===- LintMeasured.cpp - what samples say of narrow types ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LintContext.h"
+#include "MeasuredRanges.h"
+#include "PlanBuilder.h"
+
+#include "mpc/Analysis/OpNames.h"
+
+using namespace mlir;
+using namespace mpc;
+
+void mpc::lintMeasured(LintContext &context) {
+  const Policy &policy = context.policy;
+  FloatType store = toFloatType(policy.getStore(), context.func.getContext());
+  if (store.getWidth() >= 32)
+    return;
+  for (Operation &op : context.body()) {
+    if (isa<CastOp, mpc::ConstantOp>(op) || op.getNumResults() == 0 ||
+        !isFloatTensor(op.getResult(0)))
+      continue;
+    std::string overflow = measuredOverflow(policy, op.getResult(0), store);
+    if (overflow.empty())
+      continue;
+    bool isKept = !narrowTypeOf(op.getResult(0));
+    context.report("measured_overflow", &op,
+                   policy.rangeOf(opNames(&op))->largest,
+                   isKept ? overflow + ", so it is kept in f32" : overflow,
+                   isKept ? "none is needed; a policy of bfloat16 holds it"
+                          : overrideOf(&op));
+  }
+}

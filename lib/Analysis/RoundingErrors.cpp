@@ -1,0 +1,67 @@
+//===- RoundingErrors.cpp - what the roundings of a plan bring ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A stored value is rounded once, for all its readers; a reader of 16 bits
+// rounds what is stored in f32. What has been rounded is not rounded again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/RoundingErrors.h"
+
+#include "PlacementModel.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static bool isNarrow(FloatType type) { return type && type.getWidth() < 32; }
+
+/// The type to which a reader of `use` rounds a value that is not yet; null
+/// where it reads it as it is.
+static FloatType roundingOf(const PrecisionPlan &plan, OpOperand &use) {
+  Operation *op = use.getOwner();
+  Reading reading = readingOf(plan, use);
+  switch (reading.kind) {
+  case Reading::Kind::Narrow:
+    return reading.type;
+  case Reading::Kind::Moved:
+    for (Value result : op->getResults())
+      if (plan.isEligible(result))
+        return isNarrow(plan.getStorage(result)) ? plan.getStorage(result)
+                                                 : FloatType();
+    return {};
+  default:
+    break;
+  }
+  bool isTf32 =
+      plan.hasPlan(op) && plan.getPlan(op).mode == ComputeMode::tf32 &&
+      cast<PrecisionOpInterface>(op).isPrecisionOperand(use.getOperandNumber());
+  return isTf32 ? FloatType(FloatTF32Type::get(op->getContext())) : FloatType();
+}
+
+double mpc::sumErrors(func::FuncOp function, const PrecisionPlan &plan,
+                      const RoundingErrors &errors) {
+  double sum = 0;
+  auto add = [&](Value value) {
+    if (!plan.isEligible(value))
+      return;
+    bool isConstant = value.getDefiningOp<mpc::ConstantOp>() != nullptr;
+    FloatType stored = isConstant ? FloatType() : plan.getStorage(value);
+    if (isNarrow(stored)) {
+      // What only moves a value has it rounded at its source, or at the move.
+      if (!value.getDefiningOp() || !isMove(plan, value.getDefiningOp()))
+        sum += errors.ofValue(value, stored);
+      return;
+    }
+    for (OpOperand &use : value.getUses())
+      if (FloatType type = roundingOf(plan, use))
+        sum += errors.ofUse(use, type);
+  };
+  Block &body = function.getBody().front();
+  llvm::for_each(body.getArguments(), add);
+  for (Operation &op : body)
+    llvm::for_each(op.getResults(), add);
+  return sum;
+}

@@ -1,0 +1,316 @@
+//===- Budget.cpp - how much error is allowed -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Tuning/Budget.h"
+
+#include "mpc/Reference/Compare.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mpc;
+using mpc::reference::Tensor;
+using Measure = Budget::Measure;
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+llvm::StringRef mpc::stringify(Measure measure) {
+  switch (measure) {
+  case Measure::Rms:
+    return "rms";
+  case Measure::Max:
+    return "max";
+  case Measure::Kl:
+    return "kl";
+  case Measure::Top1:
+    return "top1";
+  }
+  llvm_unreachable("a measure without a name");
+}
+
+llvm::Expected<Budget> Budget::parse(llvm::StringRef text) {
+  auto fail = [&](const llvm::Twine &why) {
+    return llvm::createStringError(
+        llvm::inconvertibleErrorCode(),
+        "'" + text + "' " + why +
+            "; use \"rms 1e-3\", \"max 0.01\", \"kl 1e-4\" or \"top1 0.1%\"");
+  };
+  auto [name, number] = text.trim().split(' ');
+  std::optional<Measure> measure =
+      llvm::StringSwitch<std::optional<Measure>>(name)
+          .Case("rms", Measure::Rms)
+          .Case("max", Measure::Max)
+          .Case("kl", Measure::Kl)
+          .Case("top1", Measure::Top1)
+          .Default(std::nullopt);
+  if (!measure)
+    return fail("names no measure");
+  number = number.trim();
+  bool isPercent = number.consume_back("%");
+  Budget budget{*measure, 0};
+  if (number.trim().getAsDouble(budget.limit) || !std::isfinite(budget.limit) ||
+      budget.limit < 0)
+    return fail("gives no limit of 0 or more");
+  if (isPercent)
+    budget.limit /= 100;
+  return budget;
+}
+
+std::string Budget::text() const {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << stringify(measure) << ' ';
+  if (measure == Measure::Top1)
+    out << llvm::format("%g%%", 100 * limit);
+  else
+    out << llvm::format("%g", limit);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// Extent of the last dimension; 0 where there is none.
+static int64_t rowLength(const Tensor &tensor) {
+  return tensor.getRank() ? tensor.getShape().back() : 0;
+}
+
+/// Calls `visit(row of wanted, row of actual)` for each row.
+template <typename Visit>
+static void forRows(const Tensor &wanted, const Tensor &actual, Visit visit) {
+  int64_t length = rowLength(wanted);
+  for (int64_t at = 0; length > 0 && at < wanted.size(); at += length)
+    visit(wanted.floats().slice(at, length), actual.floats().slice(at, length));
+}
+
+static bool areFinite(llvm::ArrayRef<double> row) {
+  return llvm::all_of(row, [](double x) { return std::isfinite(x); });
+}
+
+/// Whether a row holds probabilities.
+static bool isDistribution(llvm::ArrayRef<double> row) {
+  double sum = 0;
+  for (double p : row) {
+    if (!(p >= 0))
+      return false;
+    sum += p;
+  }
+  return std::fabs(sum - 1) < 1e-3;
+}
+
+/// The distribution that a row stands for.
+static std::vector<double> distributionOf(llvm::ArrayRef<double> row,
+                                          bool isOne) {
+  std::vector<double> p(row.begin(), row.end());
+  double sum = 0;
+  double most = *std::max_element(row.begin(), row.end());
+  for (double &x : p) {
+    if (!isOne)
+      x = std::exp(x - most);
+    sum += x;
+  }
+  for (double &x : p)
+    x /= sum;
+  return p;
+}
+
+/// Keeps logarithms of what a rounding made 0 finite.
+static constexpr double kLeastProbability = 1e-30;
+
+static double divergence(llvm::ArrayRef<double> wanted,
+                         llvm::ArrayRef<double> actual) {
+  bool isOne = isDistribution(wanted);
+  std::vector<double> p = distributionOf(wanted, isOne),
+                      q = distributionOf(actual, isOne);
+  double sum = 0;
+  for (auto [a, b] : llvm::zip_equal(p, q))
+    if (a > 0)
+      sum += a * std::log(a / std::max(b, kLeastProbability));
+  return std::max(sum, 0.0);
+}
+
+static size_t largestOf(llvm::ArrayRef<double> row) {
+  return std::max_element(row.begin(), row.end()) - row.begin();
+}
+
+//===----------------------------------------------------------------------===//
+// ErrorMeter
+//===----------------------------------------------------------------------===//
+
+/// Whether both agree about which elements are finite.
+static bool agreeOnFinite(const Tensor &wanted, const Tensor &actual) {
+  return llvm::all_of(llvm::zip_equal(wanted.floats(), actual.floats()),
+                      [](auto pair) {
+                        return std::isfinite(std::get<0>(pair)) ==
+                               std::isfinite(std::get<1>(pair));
+                      });
+}
+
+void ErrorMeter::add(llvm::ArrayRef<Tensor> wanted,
+                     llvm::ArrayRef<Tensor> actual) {
+  for (const auto &[reference, value] : llvm::zip_equal(wanted, actual)) {
+    if (!reference.isFloat())
+      continue;
+    if (!agreeOnFinite(reference, value)) {
+      worst = INFINITY;
+      continue;
+    }
+    double sum = 0;
+    int64_t counted = 0;
+    switch (measure) {
+    case Measure::Rms:
+      worst = std::max(worst, reference::rmsRelativeError(value, reference));
+      break;
+    case Measure::Max:
+      for (auto [a, b] : llvm::zip_equal(reference.floats(), value.floats()))
+        if (std::isfinite(a))
+          worst = std::max(worst, std::fabs(a - b));
+      break;
+    case Measure::Kl:
+      forRows(reference, value, [&](auto p, auto q) {
+        if (!areFinite(p))
+          return;
+        sum += divergence(p, q);
+        ++counted;
+      });
+      if (counted)
+        worst = std::max(worst, sum / double(counted));
+      break;
+    case Measure::Top1:
+      forRows(reference, value, [&](auto p, auto q) {
+        if (p.size() < 2 || !areFinite(p))
+          return;
+        ++rows;
+        flips += largestOf(p) != largestOf(q);
+      });
+      break;
+    }
+  }
+}
+
+double ErrorMeter::value() const {
+  if (measure != Measure::Top1 || std::isinf(worst))
+    return worst;
+  return rows ? double(flips) / double(rows) : 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Seeds
+//===----------------------------------------------------------------------===//
+
+double mpc::errorOf(Measure measure, double squared) {
+  return measure == Measure::Rms || measure == Measure::Max ? std::sqrt(squared)
+                                                            : squared;
+}
+
+double mpc::squareOf(Measure measure, double error) {
+  return measure == Measure::Rms || measure == Measure::Max ? error * error
+                                                            : error;
+}
+
+/// The signs of each element are independent, so that products of different
+/// elements vanish in the mean.
+static double drawSign(std::mt19937_64 &generator) {
+  return generator() & 1 ? 1.0 : -1.0;
+}
+
+/// A half of the variance of changes of logits under p, or of a half of the sum
+/// of squared changes of p divided by p.
+static void seedDivergence(llvm::ArrayRef<double> row,
+                           llvm::MutableArrayRef<double> seed, int64_t rows,
+                           std::mt19937_64 &generator) {
+  bool isOne = isDistribution(row);
+  std::vector<double> p = distributionOf(row, isOne);
+  double scale = std::sqrt(0.5 / double(rows)), mixed = 0;
+  for (auto [target, share] : llvm::zip_equal(seed, p)) {
+    double sign = drawSign(generator), root = std::sqrt(share);
+    target = isOne ? scale * sign / std::max(root, 1e-15) : scale * sign * root;
+    mixed += sign * root;
+  }
+  if (!isOne)
+    for (auto [target, share] : llvm::zip_equal(seed, p))
+      target -= scale * share * mixed;
+}
+
+/// By Chebyshev's inequality rows flip at most as often as the variance of
+/// their margin, relative to its square, says.
+static void seedMargin(llvm::ArrayRef<double> row,
+                       llvm::MutableArrayRef<double> seed, int64_t rows,
+                       std::mt19937_64 &generator) {
+  size_t first = largestOf(row), second = first == 0 ? 1 : 0;
+  for (size_t i = 0; i < row.size(); ++i)
+    if (i != first && row[i] > row[second])
+      second = i;
+  double margin = row[first] - row[second];
+  if (margin <= 0)
+    return;
+  double scale = drawSign(generator) / (margin * std::sqrt(double(rows)));
+  seed[first] = scale;
+  seed[second] = -scale;
+}
+
+/// A relative error; an absolute one of zeros.
+static void seedRms(const Tensor &output, Tensor &seed,
+                    std::mt19937_64 &generator) {
+  double squares = 0;
+  for (double value : output.floats())
+    if (std::isfinite(value))
+      squares += value * value;
+  double scale = 1 / std::sqrt(squares > 0 ? squares : double(output.size()));
+  for (double &target : seed.floats())
+    target = drawSign(generator) * scale;
+}
+
+/// The largest of n normal numbers is about sqrt(2 ln n) times their deviation.
+static void seedMax(const Tensor &output, Tensor &seed,
+                    std::mt19937_64 &generator) {
+  double count = double(output.size());
+  double scale = std::sqrt((1 + 2 * std::log(count)) / count);
+  for (double &target : seed.floats())
+    target = drawSign(generator) * scale;
+}
+
+std::vector<std::optional<Tensor>>
+mpc::drawSeeds(Measure measure, llvm::ArrayRef<Tensor> outputs,
+               std::mt19937_64 &generator) {
+  std::vector<std::optional<Tensor>> seeds(outputs.size());
+  for (const auto &[output, seed] : llvm::zip_equal(outputs, seeds)) {
+    int64_t length = rowLength(output);
+    bool needsRows = measure == Measure::Kl || measure == Measure::Top1;
+    if (!output.isFloat() || output.size() == 0 || (needsRows && length < 2))
+      continue;
+    seed.emplace(output.getType());
+    if (measure == Measure::Rms)
+      seedRms(output, *seed, generator);
+    if (measure == Measure::Max)
+      seedMax(output, *seed, generator);
+    int64_t rows = needsRows ? output.size() / length : 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      llvm::ArrayRef<double> values =
+          output.floats().slice(row * length, length);
+      if (!areFinite(values))
+        continue;
+      auto target = seed->floats().slice(row * length, length);
+      if (measure == Measure::Kl)
+        seedDivergence(values, target, rows, generator);
+      else
+        seedMargin(values, target, rows, generator);
+    }
+    for (auto [value, target] :
+         llvm::zip_equal(output.floats(), seed->floats()))
+      if (!std::isfinite(value))
+        target = 0;
+  }
+  return seeds;
+}

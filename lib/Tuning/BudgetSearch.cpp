@@ -1,0 +1,230 @@
+//===- BudgetSearch.cpp - the cheapest choice within a budget -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Tuning/BudgetSearch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace mpc;
+
+/// Rounds over all variables under one price.
+static constexpr int kMostRounds = 4;
+/// Halvings of the interval of prices, as powers of two.
+static constexpr int kHalvings = 14;
+/// Problems of at most so many variables are looked at pair by pair.
+static constexpr size_t kFewVariables = 16;
+
+void BudgetSearch::pin(size_t variable, int option) {
+  pinned.emplace_back(variable, option);
+}
+
+PricedChoice BudgetSearch::plan(const Choice &choice, double price) {
+  constexpr size_t kMostKnown = 1 << 16;
+  Choice asked = choice;
+  for (auto [variable, option] : pinned)
+    asked[variable] = option;
+  if (auto found = known.find(asked); found != known.end())
+    return found->second;
+  ++plans;
+  PricedChoice made = space.plan(asked, price);
+  bool isFixed = std::find(asked.begin(), asked.end(), kFree) == asked.end();
+  if (known.size() < kMostKnown && (isFixed || price == 0))
+    known[isFixed ? asked : made.choice] = made;
+  return made;
+}
+
+Choice BudgetSearch::extreme(bool narrow) const {
+  Choice choice(space.options.size(), 0);
+  if (narrow)
+    for (size_t i = 0; i < choice.size(); ++i)
+      choice[i] = space.planned[i] ? kFree : space.options[i] - 1;
+  return choice;
+}
+
+PricedChoice BudgetSearch::descend(Choice start, double price) {
+  // Without a price an infinite error costs nothing either.
+  auto weigh = [&](const PricedChoice &found) {
+    return price == 0 ? found.cost : found.cost + price * found.error;
+  };
+  for (size_t i = 0; i < start.size(); ++i)
+    if (space.planned[i])
+      start[i] = kFree;
+  PricedChoice best = plan(start, price);
+  bool improved = true;
+  for (int round = 0; improved && round < kMostRounds; ++round) {
+    improved = false;
+    for (size_t i = 0; i < start.size(); ++i) {
+      if (space.planned[i])
+        continue;
+      for (int option = 0; option < space.options[i] && !stops(); ++option) {
+        if (option == start[i])
+          continue;
+        Choice other = start;
+        other[i] = option;
+        PricedChoice found = plan(other, price);
+        if (weigh(found) >= weigh(best))
+          continue;
+        best = std::move(found);
+        start = std::move(other);
+        improved = true;
+      }
+    }
+  }
+  return best;
+}
+
+/// Single changes, and of small problems pairs, that make a choice cheaper and
+/// keep the limit; of each round the one that saves most.
+PricedChoice BudgetSearch::spend(PricedChoice from, double limit) {
+  size_t count = space.options.size();
+  bool inPairs = count <= kFewVariables;
+  bool improved = true;
+  for (int round = 0; improved && !stops(); ++round) {
+    improved = false;
+    PricedChoice best = from;
+    auto consider = [&](const Choice &choice) {
+      PricedChoice found = plan(choice, 0);
+      if (found.error <= limit && found.cost < best.cost)
+        best = std::move(found);
+    };
+    for (size_t i = 0; i < count && !stops(); ++i) {
+      for (int a = 0; a < space.options[i]; ++a) {
+        if (a == from.choice[i])
+          continue;
+        Choice one = from.choice;
+        one[i] = a;
+        consider(one);
+        for (size_t j = i + 1; inPairs && j < count; ++j)
+          for (int b = 0; b < space.options[j]; ++b) {
+            if (b == from.choice[j])
+              continue;
+            Choice two = one;
+            two[j] = b;
+            consider(two);
+          }
+      }
+      // Of large problems any improvement will do.
+      if (!inPairs && best.cost < from.cost) {
+        from = best;
+        improved = true;
+      }
+    }
+    if (best.cost < from.cost) {
+      from = std::move(best);
+      improved = true;
+    }
+    if (!inPairs && round >= 1)
+      break;
+  }
+  return from;
+}
+
+std::optional<PricedChoice>
+BudgetSearch::within(double limit, const std::function<bool()> &stop) {
+  shouldStop = stop;
+  PricedChoice widest = plan(extreme(/*narrow=*/false), 0);
+  if (!(widest.error <= limit))
+    return std::nullopt;
+  PricedChoice cheapest = descend(extreme(/*narrow=*/true), 0);
+  PricedChoice best = widest;
+  std::vector<PricedChoice> kept = {widest};
+  auto consider = [&](const PricedChoice &found) {
+    if (found.error > limit)
+      return;
+    kept.push_back(found);
+    if (found.cost < best.cost)
+      best = found;
+  };
+  consider(cheapest);
+  bool needsPrice = cheapest.error > limit;
+  // A price at which the whole saving is worth a hundredth of the limit is too
+  // small, one at which it is worth a million limits too large.
+  double saving = std::max(widest.cost - cheapest.cost, 1.0);
+  double scale = saving / std::max(limit, 1e-30);
+  double low = std::log2(scale) - 7, high = std::log2(scale) + 20;
+  Choice at = cheapest.choice;
+  for (int i = 0; needsPrice && i < kHalvings && !stops(); ++i) {
+    double middle = (low + high) / 2;
+    PricedChoice found = descend(at, std::exp2(middle));
+    consider(found);
+    // The other end: where a descent from narrow is caught, one from wide is
+    // not.
+    if (found.error > limit) {
+      PricedChoice other =
+          descend(extreme(/*narrow=*/false), std::exp2(middle));
+      consider(other);
+      if (other.error <= limit)
+        found = std::move(other);
+    }
+    (found.error <= limit ? high : low) = middle;
+    at = found.choice;
+  }
+  best = spend(std::move(best), limit);
+  if (space.options.size() > kFewVariables)
+    return best;
+  std::sort(kept.begin(), kept.end(),
+            [](const auto &a, const auto &b) { return a.choice < b.choice; });
+  for (size_t i = 0; i < kept.size() && !stops(); ++i) {
+    if (i && kept[i].choice == kept[i - 1].choice)
+      continue;
+    PricedChoice other = spend(kept[i], limit);
+    if (other.cost < best.cost)
+      best = std::move(other);
+  }
+  return best;
+}
+
+std::vector<PricedChoice>
+BudgetSearch::front(int prices, const std::function<bool()> &stop) {
+  shouldStop = stop;
+  PricedChoice widest = plan(extreme(/*narrow=*/false), 0);
+  PricedChoice cheapest = descend(extreme(/*narrow=*/true), 0);
+  std::vector<PricedChoice> found = {cheapest, widest};
+  // An infinite error has no price; a large one stands for it.
+  double errors = std::isfinite(cheapest.error) ? cheapest.error : 1;
+  double saving = std::max(widest.cost - cheapest.cost, 1.0);
+  Choice at = cheapest.choice;
+  for (int i = 0; i < prices && !stops(); ++i) {
+    // From a hundredth to 2^30 times what the cheapest one's error is worth.
+    double power = -7 + 37.0 * i / std::max(prices - 1, 1);
+    PricedChoice next =
+        descend(at, saving / std::max(errors, 1e-30) * std::exp2(power));
+    at = next.choice;
+    found.push_back(std::move(next));
+  }
+  std::sort(found.begin(), found.end(), [](const auto &a, const auto &b) {
+    return a.cost != b.cost ? a.cost < b.cost : a.error < b.error;
+  });
+  std::vector<PricedChoice> front;
+  for (PricedChoice &point : found)
+    if (front.empty() || point.error < front.back().error)
+      front.push_back(std::move(point));
+  return front;
+}
+
+std::vector<size_t> mpc::findCulprits(
+    size_t count,
+    const std::function<bool(const std::vector<size_t> &)> &violates) {
+  std::vector<size_t> culprits;
+  std::vector<std::vector<size_t>> blocks(1, std::vector<size_t>(count));
+  std::iota(blocks.front().begin(), blocks.front().end(), 0);
+  while (!blocks.empty()) {
+    std::vector<size_t> block = std::move(blocks.back());
+    blocks.pop_back();
+    if (block.empty() || !violates(block))
+      continue;
+    if (block.size() == 1) {
+      culprits.push_back(block.front());
+      continue;
+    }
+    auto middle = block.begin() + block.size() / 2;
+    blocks.emplace_back(middle, block.end());
+    blocks.emplace_back(block.begin(), middle);
+  }
+  return culprits;
+}

@@ -1,0 +1,120 @@
+//===- Sensitivity.cpp - what each rounding does to the outputs -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Tuning/Sensitivity.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+using mpc::reference::Tensor;
+
+Sensitivity::Sensitivity(func::FuncOp function, Budget::Measure measure,
+                         uint64_t seed)
+    : function(function), measure(measure), generator(seed), walk(function) {
+  MLIRContext *context = function.getContext();
+  types = {Float16Type::get(context), BFloat16Type::get(context),
+           FloatTF32Type::get(context), Float32Type::get(context)};
+}
+
+static double rounded(double value, FloatType type) {
+  return type.isTF32() ? reference::roundToTf32(value)
+                       : reference::roundTo(value, type);
+}
+
+void Sensitivity::add(Shares &shares, const Tensor &value,
+                      const Tensor &cotangent, double weight) const {
+  for (auto [type, share] : llvm::zip_equal(types, shares)) {
+    double squares = 0, sum = 0;
+    for (auto [x, slope] :
+         llvm::zip_equal(value.floats(), cotangent.floats())) {
+      if (!std::isfinite(x))
+        continue;
+      double change = rounded(x, type) - x;
+      // No slope tells what an infinity does.
+      if (std::isinf(change)) {
+        squares = sum = INFINITY;
+        break;
+      }
+      double part = slope * change;
+      // Behind what is not finite itself slopes mean nothing.
+      if (!std::isfinite(part))
+        continue;
+      squares += part * part;
+      sum += part;
+    }
+    share.apart += weight * squares;
+    share.together += weight * sum * sum;
+  }
+}
+
+FailureOr<SmallVector<Tensor>>
+Sensitivity::addSample(ArrayRef<Tensor> arguments, int draws) {
+  FailureOr<ForwardValues> forward = ForwardValues::run(function, arguments);
+  if (failed(forward))
+    return failure();
+  SmallVector<Tensor> outputs;
+  for (Value result :
+       function.getBody().front().getTerminator()->getOperands()) {
+    const Tensor *tensor = forward->get(result);
+    if (!tensor)
+      return function.emitOpError("returns a constant that cannot be read");
+    outputs.push_back(*tensor);
+  }
+  double weight = 1.0 / draws;
+  bool wasRead = true;
+  for (int draw = 0; draw < draws; ++draw) {
+    auto onUse = [&](OpOperand &use, const Tensor &cotangent) {
+      const Tensor *value = forward->get(use.get());
+      wasRead &= value != nullptr;
+      if (value)
+        add(uses[{use.getOwner(), use.getOperandNumber()}], *value, cotangent,
+            weight);
+    };
+    auto onValue = [&](Value value, const Tensor &cotangent) {
+      add(values[value], *forward->get(value), cotangent, weight);
+    };
+    if (failed(walk.run(*forward, drawSeeds(measure, outputs, generator), onUse,
+                        onValue)))
+      return failure();
+  }
+  if (!wasRead)
+    return function.emitOpError("reads a constant that cannot be read");
+  ++samples;
+  drawn += draws;
+  return outputs;
+}
+
+/// Whether a mean of `count` squares of normal numbers, of variance 1, is out
+/// of what chance makes of it once in a hundred times (Wilson and Hilferty).
+static bool isNoChance(double mean, int64_t count) {
+  constexpr double kDeviations = 2.6;
+  double part = 2 / (9 * double(count));
+  double low = 1 - part - kDeviations * std::sqrt(part),
+         high = 1 - part + kDeviations * std::sqrt(part);
+  return mean > high * high * high || (low > 0 && mean < low * low * low);
+}
+
+double Sensitivity::mean(const Shares &shares, FloatType type) const {
+  for (auto [known, share] : llvm::zip_equal(types, shares)) {
+    if (known != type || samples == 0)
+      continue;
+    bool depends = share.apart > 0 && std::isfinite(share.apart) &&
+                   isNoChance(share.together / share.apart, drawn);
+    return (depends ? share.together : share.apart) / double(samples);
+  }
+  return 0;
+}
+
+double Sensitivity::ofValue(Value value, FloatType type) const {
+  return mean(values.lookup(value), type);
+}
+
+double Sensitivity::ofUse(OpOperand &use, FloatType type) const {
+  return mean(uses.lookup({use.getOwner(), use.getOperandNumber()}), type);
+}

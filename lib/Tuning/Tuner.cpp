@@ -1,0 +1,140 @@
+//===- Tuner.cpp - a budget kept by measurement ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Tuning/Tuner.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mpc;
+
+/// Measurements beside those that look for culprits.
+static constexpr int kMostRounds = 12;
+/// Share of the limit from which on no more is asked for.
+static constexpr double kWellSpent = 0.9;
+/// Measured over predicted squares from which on errors do not add up.
+static constexpr double kNotAdditive = 25;
+/// How far the next target stays below what the last measurement says.
+static constexpr double kCaution = 0.9;
+
+namespace {
+
+class Tuner {
+public:
+  Tuner(BudgetSearch &search, const Budget &budget,
+        const TuningQuestions &questions)
+      : search(search), budget(budget), questions(questions) {}
+
+  TuningResult run();
+
+private:
+  std::optional<TunedPoint> measure(const PricedChoice &priced);
+  bool findCulprits(const Choice &choice);
+  double square(double error) const { return squareOf(budget.measure, error); }
+  bool stops() {
+    result.isStopped |= questions.stop && questions.stop();
+    return result.isStopped || failed;
+  }
+
+  BudgetSearch &search;
+  const Budget &budget;
+  const TuningQuestions &questions;
+  TuningResult result;
+  bool failed = false;
+};
+
+} // namespace
+
+std::optional<TunedPoint> Tuner::measure(const PricedChoice &priced) {
+  for (const TunedPoint &point : result.tried)
+    if (point.priced.choice == priced.choice)
+      return point;
+  std::optional<double> measured = questions.measure(priced.choice);
+  if (!measured) {
+    failed = true;
+    return std::nullopt;
+  }
+  TunedPoint point{priced, errorOf(budget.measure, priced.error), *measured};
+  result.tried.push_back(point);
+  if (questions.onPoint)
+    questions.onPoint(point);
+  if (point.measured <= budget.limit &&
+      (!result.best || point.priced.cost < result.best->priced.cost))
+    result.best = point;
+  return point;
+}
+
+/// Pins what breaks the budget alone; false where nothing does.
+bool Tuner::findCulprits(const Choice &choice) {
+  std::vector<size_t> narrow;
+  for (size_t i = 0; i < choice.size(); ++i)
+    if (choice[i] > 0)
+      narrow.push_back(i);
+  std::vector<size_t> found =
+      mpc::findCulprits(narrow.size(), [&](const std::vector<size_t> &block) {
+        if (stops())
+          return false;
+        Choice part(choice.size(), 0);
+        for (size_t index : block)
+          part[narrow[index]] = choice[narrow[index]];
+        std::optional<double> measured = questions.measure(part);
+        failed |= !measured;
+        return measured && !(*measured <= budget.limit);
+      });
+  for (size_t index : found) {
+    search.pin(narrow[index], 0);
+    result.culprits.push_back(narrow[index]);
+  }
+  return !found.empty();
+}
+
+TuningResult Tuner::run() {
+  double target = square(budget.limit);
+  result.widest = measure(search.widest());
+  if (!result.widest || !(result.widest->measured <= budget.limit))
+    return result;
+  // What the error of f32 itself leaves.
+  target = std::max(target - square(result.widest->measured), 0.0);
+  double kept = 0, broken = INFINITY;
+  for (int round = 0; round < kMostRounds && !stops(); ++round) {
+    std::optional<PricedChoice> found = search.within(target, questions.stop);
+    if (!found)
+      break;
+    std::optional<TunedPoint> point = measure(*found);
+    if (!point)
+      break;
+    double squared = square(point->measured);
+    if (point->measured <= budget.limit) {
+      kept = std::max(kept, target);
+      if (point->measured >= kWellSpent * budget.limit)
+        break;
+      double gain = squared > 0 ? square(budget.limit) / squared : 16;
+      target *= std::clamp(gain * kCaution, 1.05, 16.0);
+    } else {
+      broken = std::min(broken, target);
+      bool isAdditive = squared <= kNotAdditive * found->error;
+      if (!isAdditive && findCulprits(found->choice)) {
+        // The problem is another one now.
+        kept = 0;
+        broken = INFINITY;
+        continue;
+      }
+      double loss = std::isfinite(squared) ? square(budget.limit) / squared : 0;
+      target *= std::clamp(loss * kCaution, 0.01, 0.9);
+    }
+    if (target >= broken || target <= kept)
+      target =
+          kept > 0 && std::isfinite(broken) ? std::sqrt(kept * broken) : target;
+    if (broken < 1.1 * kept)
+      break;
+  }
+  return result;
+}
+
+TuningResult mpc::tuneToBudget(BudgetSearch &search, const Budget &budget,
+                               const TuningQuestions &questions) {
+  return Tuner(search, budget, questions).run();
+}

@@ -1,0 +1,230 @@
+//===- TypeSpace.cpp - what a tuned policy chooses ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Tuning/TypeSpace.h"
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+static bool isNarrow(PolicyType type) { return storageBits(type) < 32; }
+static bool isNarrow(FloatType type) { return type.getWidth() < 32; }
+
+Policy TypeSpace::basePolicy(ArrayRef<PolicyType> types) {
+  PolicyType store = PolicyType::Float32;
+  // Of two, f16 errs less where both hold a number.
+  for (PolicyType type : {PolicyType::BFloat16, PolicyType::Float16})
+    if (llvm::is_contained(types, type))
+      store = type;
+  std::string text = R"({"name": "tuned", "extends": "mixed_float16",
+                         "compute": "float32", "store": ")" +
+                     stringify(store).str() + "\"}";
+  return llvm::cantFail(Policy::parse(text, "tuned"));
+}
+
+FailureOr<TypeSpace> TypeSpace::create(func::FuncOp function,
+                                       const FusionTarget &target,
+                                       const Policy &base,
+                                       ArrayRef<PolicyType> types,
+                                       TuningObjective objective) {
+  TypeSpace space;
+  space.function = function;
+  space.target = target;
+  space.objective = objective;
+  space.base = base;
+  FailureOr<PrecisionPlan> plan = PrecisionPlan::create(
+      function, space.base, target, CastPlacement::MinimumCut);
+  if (failed(plan))
+    return failure();
+  space.addVariables(*plan, types);
+  return space;
+}
+
+/// Whether the policy's type of products decides about `op`.
+static bool isTunable(const PrecisionPlan &plan, Operation *op) {
+  if (!plan.hasPlan(op))
+    return false;
+  const OpPlan &opPlan = plan.getPlan(op);
+  return opPlan.role == OpPlan::Role::Multiply && !opPlan.isForced() &&
+         opPlan.cls == PrecisionClass::Low;
+}
+
+void TypeSpace::addVariables(const PrecisionPlan &plan,
+                             ArrayRef<PolicyType> types) {
+  PolicyType store = base.getStore();
+  // Ops that share a name are one.
+  llvm::EquivalenceClasses<StringRef> classes;
+  Block &body = function.getBody().front();
+  for (Operation &op : body) {
+    SmallVector<StringRef> names = opNames(&op);
+    for (StringRef name : names)
+      classes.unionSets(names.front(), name);
+  }
+  struct Group {
+    SmallVector<Operation *, 1> products;
+    SmallVector<Value, 1> values;
+  };
+  llvm::MapVector<StringRef, Group> groups;
+  for (Operation &op : body) {
+    SmallVector<StringRef> names = opNames(&op);
+    if (names.empty() || isa<mpc::ConstantOp>(op))
+      continue;
+    Group &group = groups[classes.getLeaderValue(names.front())];
+    if (isTunable(plan, &op))
+      group.products.push_back(&op);
+    for (Value result : op.getResults())
+      if (plan.isEligible(result) && isNarrow(store))
+        group.values.push_back(result);
+  }
+  auto nameAll = [](Variable &variable, Operation *op) {
+    std::string name = opNames(op).front().str();
+    if (!llvm::is_contained(variable.names, name))
+      variable.names.push_back(std::move(name));
+  };
+  for (auto &[leader, group] : groups) {
+    if (group.products.empty())
+      continue;
+    Variable variable{{}, {PolicyType::Float32}, /*isProduct=*/true};
+    bool hasMode = llvm::all_of(group.products, [](Operation *op) {
+      return isa<ContractionOpInterface>(op);
+    });
+    for (PolicyType type :
+         {PolicyType::TensorFloat32, PolicyType::BFloat16, PolicyType::Float16})
+      if (llvm::is_contained(types, type) && (hasMode || !isComputeMode(type)))
+        variable.options.push_back(type);
+    for (Operation *op : group.products)
+      nameAll(variable, op);
+    if (variable.options.size() > 1) {
+      variables.push_back(std::move(variable));
+      valuesOf.emplace_back();
+      productsOf.push_back(group.products);
+    }
+  }
+  // What stays f32 though the policy says otherwise is no choice: a rule about
+  // meaning fixes it.
+  Policy narrow = base;
+  for (auto &[leader, group] : groups)
+    for (Value value : group.values)
+      narrow.setValue(opNames(value.getDefiningOp()).front(), true);
+  FailureOr<PrecisionPlan> narrowest = PrecisionPlan::create(
+      function, narrow, target, CastPlacement::MinimumCut);
+  for (auto &[leader, group] : groups) {
+    SmallVector<Value, 1> open;
+    for (Value value : group.values)
+      if (succeeded(narrowest) && isNarrow(narrowest->getStorage(value)) &&
+          plan.getReason(value).bytesSaved > 0)
+        open.push_back(value);
+    if (open.empty())
+      continue;
+    Variable variable{{}, {PolicyType::Float32, store}, /*isProduct=*/false};
+    for (Value value : group.values)
+      nameAll(variable, value.getDefiningOp());
+    variables.push_back(std::move(variable));
+    valuesOf.push_back(std::move(open));
+    productsOf.emplace_back();
+  }
+}
+
+Policy TypeSpace::policyOf(const Choice &choice) const {
+  Policy policy = base;
+  for (auto [variable, option] : llvm::zip_equal(variables, choice)) {
+    if (option == kFree)
+      continue;
+    for (const std::string &name : variable.names) {
+      if (variable.isProduct)
+        policy.setProduct(name, variable.options[option]);
+      else
+        policy.setValue(name, option != 0);
+    }
+  }
+  return policy;
+}
+
+/// The type that a product multiplies in.
+static PolicyType multiplies(const OpPlan &plan) {
+  if (plan.mode == ComputeMode::tf32)
+    return PolicyType::TensorFloat32;
+  if (plan.compute.isF16())
+    return PolicyType::Float16;
+  return plan.compute.isBF16() ? PolicyType::BFloat16 : PolicyType::Float32;
+}
+
+double TypeSpace::costOf(const PrecisionPlan &plan) const {
+  double bytes = double(plan.placementBytes(function, target));
+  if (objective == TuningObjective::Bytes)
+    return bytes;
+  double seconds = bytes / target.machine.bytesPerSecond();
+  func::FuncOp func = function;
+  for (Operation &op : func.getBody().front())
+    if (plan.hasPlan(&op) && plan.getPlan(&op).role == OpPlan::Role::Multiply)
+      if (auto priced = dyn_cast<CostOpInterface>(op))
+        seconds += double(priced.getFlops()) /
+                   target.machine.flopsPerSecond(multiplies(plan.getPlan(&op)),
+                                                 /*aligned=*/true);
+  return seconds;
+}
+
+PricedChoice TypeSpace::plan(const Choice &choice, double price,
+                             const RoundingErrors &errors) const {
+  Policy policy = policyOf(choice);
+  // The cut counts bytes, whatever the objective.
+  bool isTime = objective == TuningObjective::Time;
+  RoundingPrices prices{errors, isTime ? price * target.machine.bytesPerSecond()
+                                       : price};
+  // What there is to say about permissions a compile says.
+  func::FuncOp func = function;
+  ScopedDiagnosticHandler silence(func.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  FailureOr<PrecisionPlan> made = PrecisionPlan::create(
+      function, policy, target, CastPlacement::MinimumCut, &prices);
+  // create() has planned the same function before.
+  if (failed(made))
+    return {choice, INFINITY, INFINITY};
+  PricedChoice priced{choice, 0, 0};
+  bool isFixed = true;
+  for (size_t i = 0; i < variables.size(); ++i)
+    if (choice[i] == kFree) {
+      isFixed = false;
+      priced.choice[i] = llvm::all_of(valuesOf[i], [&](Value value) {
+        return isNarrow(made->getStorage(value));
+      });
+    }
+  // A product that the planner keeps in f32, since samples overflow what it
+  // would read, has that type.
+  auto isKept = [&](Operation *op) {
+    const OpPlan &product = made->getPlan(op);
+    return !isNarrow(product.compute) && product.mode == ComputeMode::native;
+  };
+  for (size_t i = 0; i < variables.size(); ++i)
+    if (variables[i].isProduct && llvm::all_of(productsOf[i], isKept))
+      priced.choice[i] = 0;
+  // What shares a name may have come apart; as a policy it has one type.
+  if (!isFixed)
+    return plan(priced.choice, 0, errors);
+  priced.cost = costOf(*made);
+  priced.error = sumErrors(function, *made, errors);
+  return priced;
+}
+
+SearchSpace TypeSpace::searchSpace(const RoundingErrors &errors) const {
+  SearchSpace space;
+  for (const Variable &variable : variables) {
+    space.options.push_back(int(variable.options.size()));
+    space.planned.push_back(!variable.isProduct);
+  }
+  space.plan = [this, &errors](const Choice &choice, double price) {
+    return plan(choice, price, errors);
+  };
+  return space;
+}

@@ -1,0 +1,143 @@
+//===- BudgetTest.cpp - how much error is allowed -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Tuning/Budget.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+
+using namespace mpc;
+using mpc::reference::Tensor;
+using Measure = Budget::Measure;
+
+namespace {
+
+class BudgetTest : public ::testing::Test {
+protected:
+  Tensor tensor(llvm::ArrayRef<int64_t> shape,
+                const std::vector<double> &values) {
+    Tensor made(
+        mlir::RankedTensorType::get(shape, mlir::Float32Type::get(&context)));
+    std::copy(values.begin(), values.end(), made.floats().begin());
+    return made;
+  }
+  double error(Measure measure, const Tensor &wanted, const Tensor &actual) {
+    ErrorMeter meter(measure);
+    meter.add(wanted, actual);
+    return meter.value();
+  }
+  /// What the seeds of `outputs` give the change to `changed`, in the mean.
+  double predicted(Measure measure, const Tensor &output,
+                   const Tensor &changed) {
+    std::mt19937_64 generator(7);
+    double sum = 0;
+    constexpr int kDraws = 4000;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      auto seeds = drawSeeds(measure, output, generator);
+      double product = 0;
+      for (int64_t i = 0; i < output.size(); ++i)
+        product += seeds.front()->floats()[i] *
+                   (changed.floats()[i] - output.floats()[i]);
+      sum += product * product;
+    }
+    return errorOf(measure, sum / kDraws);
+  }
+  mlir::MLIRContext context;
+};
+
+TEST_F(BudgetTest, ReadsWhatItWrites) {
+  for (const char *text :
+       {"rms 0.001", "max 0.01", "kl 0.0001", "top1 0.1%", "rms 0"}) {
+    llvm::Expected<Budget> budget = Budget::parse(text);
+    ASSERT_TRUE(bool(budget)) << llvm::toString(budget.takeError());
+    EXPECT_EQ(budget->text(), text);
+  }
+  EXPECT_EQ(llvm::cantFail(Budget::parse("top1 0.5%")).limit, 0.005);
+  EXPECT_EQ(llvm::cantFail(Budget::parse("  rms   1e-3 ")).limit, 0.001);
+}
+
+TEST_F(BudgetTest, RefusesWhatIsNoBudget) {
+  for (const char *text : {"", "rms", "rms -1", "rms nan", "rms inf", "mean 1",
+                           "1e-3", "rms 1e-3 max 2", "rms 1e-3x"}) {
+    llvm::Expected<Budget> budget = Budget::parse(text);
+    EXPECT_FALSE(bool(budget)) << text;
+    if (!budget)
+      EXPECT_NE(llvm::toString(budget.takeError()).find("top1 0.1%"),
+                std::string::npos);
+  }
+}
+
+TEST_F(BudgetTest, MeasuresEachErrorAsItIsDefined) {
+  Tensor wanted = tensor({2, 3}, {3, 0, 0, 0, 4, 0}),
+         actual = tensor({2, 3}, {3, 0, 0.5, 4.5, 4, 0});
+  EXPECT_DOUBLE_EQ(error(Measure::Rms, wanted, actual),
+                   std::sqrt(0.25 + 4.5 * 4.5) / 5);
+  EXPECT_DOUBLE_EQ(error(Measure::Max, wanted, actual), 4.5);
+  EXPECT_DOUBLE_EQ(error(Measure::Top1, wanted, actual), 0.5);
+  Tensor p = tensor({2}, {0.25, 0.75}), q = tensor({2}, {0.5, 0.5});
+  EXPECT_NEAR(error(Measure::Kl, p, q),
+              0.25 * std::log(0.5) + 0.75 * std::log(1.5), 1e-12);
+  Tensor logits = tensor({2}, {std::log(1.0), std::log(3.0)});
+  EXPECT_NEAR(error(Measure::Kl, logits, tensor({2}, {0, 0})),
+              error(Measure::Kl, p, q), 1e-12);
+}
+
+TEST_F(BudgetTest, WhatCeasesToBeFiniteBreaksEveryBudget) {
+  Tensor wanted = tensor({2}, {1, 2});
+  for (Measure measure :
+       {Measure::Rms, Measure::Max, Measure::Kl, Measure::Top1})
+    for (double bad : {std::nan(""), HUGE_VAL})
+      EXPECT_EQ(error(measure, wanted, tensor({2}, {1, bad})), INFINITY);
+  // What never was is no error.
+  Tensor broken = tensor({2}, {1, std::nan("")});
+  for (Measure measure :
+       {Measure::Rms, Measure::Max, Measure::Kl, Measure::Top1})
+    EXPECT_EQ(error(measure, broken, broken), 0);
+}
+
+/// Of independent small changes the mean square of seeds is the error.
+TEST_F(BudgetTest, SeedsPredictSmallChanges) {
+  Tensor logits = tensor({2, 3}, {0.3, 1.2, -0.5, 2.0, 0.1, 0.2}),
+         changed =
+             tensor({2, 3}, {0.3002, 1.1997, -0.4999, 2.0001, 0.1004, 0.1998});
+  for (Measure measure : {Measure::Rms, Measure::Kl})
+    EXPECT_NEAR(predicted(measure, logits, changed) /
+                    error(measure, logits, changed),
+                1, 0.08)
+        << stringify(measure).str();
+  Tensor p = tensor({1, 3}, {0.2, 0.5, 0.3}),
+         q = tensor({1, 3}, {0.2003, 0.4999, 0.2998});
+  EXPECT_NEAR(predicted(Measure::Kl, p, q) / error(Measure::Kl, p, q), 1, 0.08);
+  double ratio = predicted(Measure::Max, logits, changed) /
+                 error(Measure::Max, logits, changed);
+  EXPECT_GT(ratio, 0.5);
+  EXPECT_LT(ratio, 2);
+}
+
+TEST_F(BudgetTest, SeedsOfTop1AreTheMarginsInverse) {
+  std::mt19937_64 generator(1);
+  auto seeds =
+      drawSeeds(Measure::Top1, tensor({1, 3}, {1.0, 3.0, 2.5}), generator);
+  EXPECT_EQ(std::fabs(seeds.front()->floats()[1]), 2.0);
+  EXPECT_EQ(seeds.front()->floats()[2], -seeds.front()->floats()[1]);
+  EXPECT_EQ(seeds.front()->floats()[0], 0.0);
+}
+
+TEST_F(BudgetTest, SeedsLeaveOutWhatIsNotFinite) {
+  std::mt19937_64 generator(1);
+  for (Measure measure :
+       {Measure::Rms, Measure::Max, Measure::Kl, Measure::Top1}) {
+    auto seeds = drawSeeds(measure, tensor({2}, {std::nan(""), 1}), generator);
+    ASSERT_TRUE(seeds.front());
+    EXPECT_EQ(seeds.front()->floats()[0], 0);
+    EXPECT_TRUE(std::isfinite(seeds.front()->floats()[1]));
+  }
+}
+
+} // namespace

@@ -1,0 +1,176 @@
+//===- SensitivityTest.cpp - shares of errors against measured ones -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomGraph.h"
+#include "RankCorrelation.h"
+#include "TuningTest.h"
+
+#include "mpc/Tuning/Sensitivity.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::test;
+using mpc::reference::Tensor;
+
+namespace {
+
+class SensitivityTest : public TuningTest {
+protected:
+  /// The error of the outputs where `changed` alone is rounded to `type`.
+  double measured(func::FuncOp function, ArrayRef<Tensor> arguments,
+                  ArrayRef<Tensor> wanted, Value changed, Type type) {
+    auto round = [&](Tensor &tensor) {
+      for (double &value : tensor.floats())
+        value = reference::roundTo(value, type);
+    };
+    std::vector<Tensor> given(arguments.begin(), arguments.end());
+    if (auto argument = dyn_cast<BlockArgument>(changed))
+      round(given[argument.getArgNumber()]);
+    reference::InterpretOptions options;
+    options.observer = [&](Operation *op, MutableArrayRef<Tensor> results) {
+      for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results))
+        if (result == changed)
+          round(tensor);
+    };
+    auto outputs = reference::interpret(function, given, options);
+    EXPECT_TRUE(succeeded(outputs));
+    ErrorMeter meter(Budget::Measure::Rms);
+    meter.add(wanted, *outputs);
+    return meter.value();
+  }
+};
+
+/// Every single rounding of drawn graphs with one output, in both types.
+TEST_F(SensitivityTest, PredictsWhatRoundingOneValueDoes) {
+  std::vector<double> correlations, ratios;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    func::FuncOp function = parse(RandomGraph(seed, 16, 14).text());
+    // One output, so that the worst is the only one.
+    Operation *end = function.getBody().front().getTerminator();
+    end->setOperands(end->getOperands().take_front(1));
+    function.setType(FunctionType::get(&context, function.getArgumentTypes(),
+                                       end->getOperandTypes()));
+    std::vector<Tensor> arguments = draw(function, seed);
+    Sensitivity sensitivity(function, Budget::Measure::Rms);
+    FailureOr<SmallVector<Tensor>> outputs =
+        sensitivity.addSample(arguments, /*draws=*/8);
+    ASSERT_TRUE(succeeded(outputs));
+    if (!llvm::all_of(outputs->front().floats(),
+                      [](double value) { return std::isfinite(value); }))
+      continue;
+    std::vector<double> predicted, found;
+    auto compare = [&](Value value) {
+      for (FloatType type : {FloatType(Float16Type::get(&context)),
+                             FloatType(BFloat16Type::get(&context))}) {
+        double error = measured(function, arguments, *outputs, value, type);
+        // What is not read shows nothing, what is large is of no first order.
+        if (error == 0 || error > 0.05)
+          continue;
+        double squared = sensitivity.ofValue(value, type);
+        if (std::isinf(squared))
+          continue;
+        predicted.push_back(std::sqrt(squared));
+        found.push_back(error);
+        ratios.push_back(predicted.back() / error);
+      }
+    };
+    llvm::for_each(function.getArguments(), compare);
+    for (Operation &op : function.getBody().front())
+      if (!isa<mpc::ConstantOp>(op))
+        llvm::for_each(op.getResults(), compare);
+    if (predicted.size() >= 8)
+      correlations.push_back(rankCorrelation(predicted, found));
+  }
+  ASSERT_GE(correlations.size(), 20u);
+  EXPECT_GE(medianOf(correlations), 0.95);
+  double mean = std::accumulate(correlations.begin(), correlations.end(), 0.0) /
+                double(correlations.size());
+  EXPECT_GE(mean, 0.9);
+  EXPECT_LT(medianOf(ratios), 2);
+  EXPECT_GT(medianOf(ratios), 0.5);
+  RecordProperty("correlation", std::to_string(mean));
+  RecordProperty("median_ratio", std::to_string(medianOf(ratios)));
+}
+
+constexpr const char *kTwoReaders = R"(
+func.func @main(%x: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %w = mpc.constant dense<0.3> : tensor<16x16xf32>
+  %0 = mpc.tanh %x : tensor<16x16xf32>
+  %1 = mpc.matmul %0, %w : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %2 = mpc.add %1, %0 : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %2 : tensor<16x16xf32>
+})";
+
+/// A use is a part of a value, and a constant of a product has one.
+TEST_F(SensitivityTest, UsesAreApart) {
+  func::FuncOp function = parse(kTwoReaders);
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
+  auto type = BFloat16Type::get(&context);
+  Operation *matmul = nullptr, *add = nullptr;
+  for (Operation &op : function.getBody().front()) {
+    if (isa<MatmulOp>(op))
+      matmul = &op;
+    if (isa<AddOp>(op))
+      add = &op;
+  }
+  double first = sensitivity.ofUse(matmul->getOpOperand(0), type),
+         second = sensitivity.ofUse(add->getOpOperand(1), type);
+  EXPECT_GT(first, 0);
+  EXPECT_GT(second, 0);
+  EXPECT_NE(first, second);
+  EXPECT_GT(sensitivity.ofUse(matmul->getOpOperand(1), type), 0);
+}
+
+TEST_F(SensitivityTest, WiderTypesErrLess) {
+  func::FuncOp function = parse(kTwoReaders);
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
+  Value value = function.getBody().front().getTerminator()->getOperand(0);
+  double bf16 = sensitivity.ofValue(value, BFloat16Type::get(&context)),
+         f16 = sensitivity.ofValue(value, Float16Type::get(&context)),
+         tf32 = sensitivity.ofValue(value, FloatTF32Type::get(&context)),
+         f32 = sensitivity.ofValue(value, Float32Type::get(&context));
+  // Three bits are a factor of 64.
+  EXPECT_NEAR(bf16 / f16, 64, 20);
+  EXPECT_NEAR(f16 / tf32, 1, 0.5);
+  EXPECT_LT(f32, 1e-6 * tf32);
+}
+
+TEST_F(SensitivityTest, WhatOverflowsErrsWithoutEnd) {
+  func::FuncOp function = parse(R"(
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c = mpc.constant dense<1.0e6> : tensor<f32>
+  %0 = mpc.mul %x, %c : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = mpc.tanh %0 : tensor<4xf32>
+  return %1 : tensor<4xf32>
+})");
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
+  Value product = function.getBody()
+                      .front()
+                      .getTerminator()
+                      ->getOperand(0)
+                      .getDefiningOp()
+                      ->getOperand(0);
+  EXPECT_EQ(sensitivity.ofValue(product, Float16Type::get(&context)), INFINITY);
+  EXPECT_LT(sensitivity.ofValue(product, BFloat16Type::get(&context)),
+            INFINITY);
+}
+
+TEST_F(SensitivityTest, InputsThatAreNoNumbersDoNoHarm) {
+  func::FuncOp function = parse(kTwoReaders);
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  std::vector<Tensor> arguments = draw(function, 1);
+  arguments.front().floats()[0] = std::nan("");
+  arguments.front().floats()[1] = INFINITY;
+  ASSERT_TRUE(succeeded(sensitivity.addSample(arguments)));
+  Value value = function.getBody().front().getTerminator()->getOperand(0);
+  EXPECT_TRUE(
+      std::isfinite(sensitivity.ofValue(value, BFloat16Type::get(&context))));
+}
+
+} // namespace

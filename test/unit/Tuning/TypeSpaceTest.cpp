@@ -1,0 +1,220 @@
+//===- TypeSpaceTest.cpp - choices of real graphs -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomGraph.h"
+#include "RankCorrelation.h"
+#include "TuningTest.h"
+
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Tuning/Sensitivity.h"
+#include "mpc/Tuning/TypeSpace.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::test;
+using mpc::reference::Tensor;
+
+namespace {
+
+class TypeSpaceTest : public TuningTest {
+protected:
+  TypeSpaceTest() : target(*TargetInfo::parse("cpu:avx2")) {}
+
+  TypeSpace space(func::FuncOp function, ArrayRef<PolicyType> types,
+                  TuningObjective objective = TuningObjective::Bytes) {
+    FailureOr<TypeSpace> made = TypeSpace::create(
+        function, target, TypeSpace::basePolicy(types), types, objective);
+    EXPECT_TRUE(succeeded(made));
+    return *made;
+  }
+
+  /// All choices of a space.
+  template <typename Visit>
+  void forAll(const SearchSpace &space, Choice at, const Visit &visit) {
+    if (at.size() == space.options.size())
+      return visit(space.plan(at, 0));
+    for (int option = 0; option < space.options[at.size()]; ++option) {
+      Choice next = at;
+      next.push_back(option);
+      forAll(space, next, visit);
+    }
+  }
+
+  /// Carries a policy out, as a file that a pass reads.
+  LogicalResult assignPolicy(ModuleOp module, const TypeSpace &types,
+                             const Choice &choice) {
+    std::string products, values;
+    for (auto [variable, option] :
+         llvm::zip_equal(types.getVariables(), choice))
+      for (const std::string &name : variable.names) {
+        std::string &list = variable.isProduct ? products : values;
+        list +=
+            (list.empty() ? "\"" : ", \"") + name + "\": \"" +
+            (variable.isProduct ? stringify(variable.options[option]).str()
+                                : std::string(option ? "narrow" : "float32")) +
+            "\"";
+      }
+    SmallString<128> path;
+    int descriptor = -1;
+    EXPECT_FALSE(
+        llvm::sys::fs::createTemporaryFile("tuned", "json", descriptor, path));
+    llvm::FileRemover remover(path);
+    llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true)
+        << "{\"name\": \"t\", \"extends\": \"mixed_float16\", \"compute\": "
+           "\"float32\", \"store\": \""
+        << stringify(types.getStore()) << "\", \"products\": {" << products
+        << "}, \"values\": {" << values << "}}";
+    AssignPrecisionPassOptions options;
+    options.policy = path.str().str();
+    options.target = "cpu:avx2";
+    PassManager manager(&context);
+    manager.addPass(createAssignPrecisionPass(options));
+    return manager.run(module);
+  }
+
+  FusionTarget target;
+};
+
+constexpr const char *kLayers = R"(
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %w = mpc.constant dense<0.3> : tensor<64x64xf32>
+  %0 = mpc.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("a")
+  %1 = mpc.tanh %0 : tensor<64x64xf32> loc("b")
+  %2 = mpc.matmul %1, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("c")
+  %3 = mpc.add %2, %1 : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("d")
+  %4 = mpc.matmul %3, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc(fused["e", "c"])
+  return %4 : tensor<64x64xf32>
+})";
+
+TEST_F(TypeSpaceTest, OpsThatShareANameAreOneVariable) {
+  func::FuncOp function = parse(kLayers);
+  TypeSpace types = space(function, {PolicyType::Float16});
+  std::vector<std::vector<std::string>> products;
+  for (const TypeSpace::Variable &variable : types.getVariables())
+    if (variable.isProduct)
+      products.push_back(variable.names);
+  EXPECT_EQ(products,
+            (std::vector<std::vector<std::string>>{{"a"}, {"c", "e"}}));
+}
+
+TEST_F(TypeSpaceTest, AWideChoiceErrsNothing) {
+  func::FuncOp function = parse(kLayers);
+  TypeSpace types =
+      space(function, {PolicyType::Float16, PolicyType::BFloat16});
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
+  SearchSpace search = types.searchSpace(sensitivity);
+  PricedChoice wide = search.plan(Choice(search.options.size(), 0), 0);
+  EXPECT_EQ(wide.error, 0);
+  Choice narrow;
+  for (int options : search.options)
+    narrow.push_back(options - 1);
+  PricedChoice all = search.plan(narrow, 0);
+  EXPECT_GT(all.error, 0);
+  EXPECT_LT(all.cost, wide.cost);
+  // A high price takes every rounding back that nobody asked for.
+  Choice open = narrow;
+  for (size_t i = 0; i < open.size(); ++i)
+    if (search.planned[i])
+      open[i] = kFree;
+  EXPECT_LE(search.plan(open, 0).cost, search.plan(open, 1e18).cost);
+  EXPECT_GE(search.plan(open, 0).error, search.plan(open, 1e18).error);
+}
+
+/// The search against all choices of drawn graphs: never over the limit, and in
+/// 95 % within 5 % of the optimum.
+TEST_F(TypeSpaceTest, ComesCloseToBruteForce) {
+  int problems = 0, close = 0;
+  for (unsigned seed = 0; seed < 80; ++seed) {
+    func::FuncOp function = parse(RandomGraph(seed, 40, 9).text());
+    TypeSpace types = space(function, {PolicyType::Float16});
+    Sensitivity sensitivity(function, Budget::Measure::Rms);
+    ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, seed))));
+    SearchSpace search = types.searchSpace(sensitivity);
+    size_t count = search.options.size();
+    if (count < 2 || count > 6)
+      continue;
+    std::vector<PricedChoice> all;
+    forAll(search, {},
+           [&](const PricedChoice &found) { all.push_back(found); });
+    double most = 0;
+    for (const PricedChoice &found : all)
+      if (std::isfinite(found.error))
+        most = std::max(most, found.error);
+    for (double part : {0.02, 0.3, 0.8}) {
+      double limit = part * most;
+      double best = INFINITY;
+      for (const PricedChoice &found : all)
+        if (found.error <= limit)
+          best = std::min(best, found.cost);
+      BudgetSearch finder(search);
+      std::optional<PricedChoice> found = finder.within(limit);
+      ASSERT_TRUE(found);
+      EXPECT_LE(found->error, limit);
+      ++problems;
+      close += found->cost <= 1.05 * best;
+    }
+  }
+  EXPECT_GE(problems, 60);
+  EXPECT_GE(close, 95 * problems / 100) << problems;
+  RecordProperty("problems", problems);
+  RecordProperty("close", close);
+}
+
+/// Random choices, carried out as a compile does and run with their types:
+/// measured errors follow the predicted ones.
+TEST_F(TypeSpaceTest, PredictsWhatChoicesErr) {
+  std::vector<double> correlations, ratios;
+  std::mt19937 random(5);
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    func::FuncOp function = parse(RandomGraph(seed, 40, 16).text());
+    std::vector<Tensor> arguments = draw(function, seed);
+    std::vector<PolicyType> kinds = {PolicyType::Float16, PolicyType::BFloat16};
+    TypeSpace types = space(function, kinds);
+    Sensitivity sensitivity(function, Budget::Measure::Rms);
+    FailureOr<SmallVector<Tensor>> wanted =
+        sensitivity.addSample(arguments, /*draws=*/8);
+    ASSERT_TRUE(succeeded(wanted));
+    SearchSpace search = types.searchSpace(sensitivity);
+    std::vector<double> predicted, measured;
+    for (int i = 0; i < 20 && search.options.size() >= 3; ++i) {
+      Choice choice;
+      for (int options : search.options)
+        choice.push_back(random() % options);
+      double error = std::sqrt(search.plan(choice, 0).error);
+      OwningOpRef<ModuleOp> copy(
+          cast<ModuleOp>(function->getParentOp()->clone()));
+      ErrorMeter meter(Budget::Measure::Rms);
+      auto typed = *copy->getOps<func::FuncOp>().begin();
+      ASSERT_TRUE(succeeded(assignPolicy(*copy, types, choice)));
+      reference::InterpretOptions options;
+      options.rounding = reference::Rounding::Declared;
+      auto outputs = reference::interpret(typed, arguments, options);
+      ASSERT_TRUE(succeeded(outputs));
+      meter.add(*wanted, *outputs);
+      // f32's own roundings, and what is no small error.
+      if (meter.value() < 1e-5 || meter.value() > 0.1 || error == 0)
+        continue;
+      predicted.push_back(error);
+      measured.push_back(meter.value());
+      ratios.push_back(error / meter.value());
+    }
+    if (predicted.size() >= 12)
+      correlations.push_back(rankCorrelation(predicted, measured));
+  }
+  ASSERT_GE(correlations.size(), 8u);
+  EXPECT_GE(medianOf(correlations), 0.9);
+  EXPECT_LT(medianOf(ratios), 2);
+  EXPECT_GT(medianOf(ratios), 0.5);
+  RecordProperty("correlation", std::to_string(medianOf(correlations)));
+  RecordProperty("median_ratio", std::to_string(medianOf(ratios)));
+}
+
+} // namespace

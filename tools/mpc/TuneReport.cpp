@@ -1,0 +1,214 @@
+//===- TuneReport.cpp - what mpc tune found -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tune.h"
+
+#include "mpc/Support/Files.h"
+
+#include <cmath>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// How certain the statement about other inputs is.
+static constexpr double kCertainty = 0.95;
+
+/// The command again.
+static std::string commandOf(const TuneArguments &arguments) {
+  std::string text = "mpc tune " + arguments.common.model;
+  for (const std::string &input : arguments.inputs)
+    text += " --inputs " + input;
+  text += " --budget \"" + arguments.budget + "\"";
+  if (arguments.objective != TuneArguments().objective)
+    text += " --objective " + arguments.objective;
+  for (const std::string &type : arguments.types)
+    text += " --types " + type;
+  for (const std::string &set : arguments.common.sets)
+    text += " --set " + set;
+  if (!arguments.common.target.empty())
+    text += " --target " + arguments.common.target;
+  if (!arguments.common.isa.empty())
+    text += " --isa " + arguments.common.isa;
+  return text;
+}
+
+Json TuneCommand::policyFile(const TunedPoint &point) const {
+  Json products = Json::object(), values = Json::object(),
+       overrides = Json::object();
+  for (auto [variable, option] :
+       llvm::zip_equal(space->getVariables(), point.priced.choice))
+    for (const std::string &name : variable.names) {
+      if (variable.isProduct)
+        products[name] = stringify(variable.options[option]).str();
+      else
+        values[name] = option ? "narrow" : "float32";
+    }
+  for (const std::string &set : arguments.common.sets) {
+    std::string key, type;
+    splitPair(set, key, type);
+    overrides[key] = type;
+  }
+  Json file = {{"name", "tuned"},
+               {"description", "written by mpc tune for " + budget.text()},
+               {"extends", "mixed_float16"},
+               {"compute", "float32"},
+               {"store", stringify(space->getStore()).str()}};
+  if (!overrides.empty())
+    file["overrides"] = overrides;
+  file["products"] = products;
+  file["values"] = values;
+  file["ranges"] = rangesForPolicy(ranges, model.samples());
+  file["model"] = digest;
+  return file;
+}
+
+/// Of each narrow variable the share of the predicted square that it brings, of
+/// each product that stays wide what it would add.
+Json TuneCommand::shares(const Choice &choice) const {
+  const SearchSpace search = space->searchSpace(*sensitivity);
+  double all = search.plan(choice, 0).error;
+  Json list = Json::array();
+  for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
+    bool isNarrow = choice[index] != 0;
+    if (!variable.isProduct && !isNarrow)
+      continue;
+    Choice other = choice;
+    other[index] = isNarrow ? 0 : int(variable.options.size()) - 1;
+    double change = std::fabs(all - search.plan(other, 0).error);
+    Json &entry = list.emplace_back(
+        Json{{"name", variable.names.front()},
+             {"what", variable.isProduct ? "product" : "value"},
+             {"type", stringify(variable.options[choice[index]]).str()}});
+    if (isNarrow)
+      entry["error_share"] = all > 0 ? change / all : 0;
+    else
+      entry["error_if_narrow"] = jsonNumber(errorOf(budget.measure, change));
+  }
+  return list;
+}
+
+Json TuneCommand::describe(const TunedPoint &point) const {
+  return {{"cost", point.priced.cost},
+          {"predicted", jsonNumber(point.predicted)},
+          {"measured", jsonNumber(point.measured)},
+          {"keeps", point.measured <= budget.limit}};
+}
+
+Json TuneCommand::document() const {
+  Json tried = Json::array(), prices = Json::array(), culprits = Json::array();
+  for (const TunedPoint &point : result.tried)
+    tried.push_back(describe(point));
+  for (const PricedChoice &point : front)
+    prices.push_back(
+        {{"cost", point.cost},
+         {"predicted", jsonNumber(errorOf(budget.measure, point.error))}});
+  for (size_t index : result.culprits)
+    culprits.push_back(space->getVariables()[index].names.front());
+  Json json = {{"model", arguments.common.model},
+               {"budget", budget.text()},
+               {"objective", arguments.objective},
+               {"target", model.compiler().targetName()},
+               {"measured_by", meter->isCompiled() ? "program" : "oracle"},
+               {"samples", searched.size()},
+               {"held_back", heldBack.size()},
+               {"ok", result.best.has_value()},
+               {"stopped", result.isStopped}};
+  if (result.widest)
+    json["float32"] = describe(*result.widest);
+  if (result.best) {
+    json["chosen"] = describe(*result.best);
+    if (promised) {
+      json["chosen"]["held_back"] = jsonNumber(*promised);
+      json["chosen"]["looks"] = looks;
+      // Were a larger share of inputs over the budget, all of these would be
+      // below it in fewer than one of twenty draws.
+      json["chosen"]["share_within"] =
+          std::pow(1 - kCertainty, 1 / double(heldBack.size()));
+      json["chosen"]["certainty"] = kCertainty;
+    }
+    json["ops"] = shares(result.best->priced.choice);
+  }
+  json["culprits"] = culprits;
+  json["front"] = prices;
+  json["tried"] = tried;
+  json["plans"] = finder->getPlans();
+  json["measurements"] = measurements;
+  json["seconds"] = seconds();
+  return json;
+}
+
+/// How many variables have each type.
+static std::string countTypes(const TypeSpace &space, const Choice &choice) {
+  std::map<std::string, int> products;
+  int values = 0, narrow = 0;
+  for (auto [variable, option] :
+       llvm::zip_equal(space.getVariables(), choice)) {
+    if (variable.isProduct) {
+      ++products[stringify(variable.options[option]).str()];
+      continue;
+    }
+    ++values;
+    narrow += option != 0;
+  }
+  std::string text;
+  for (const auto &[type, count] : products)
+    text += (text.empty() ? "products: " : ", ") + std::to_string(count) + " " +
+            type;
+  return text + (text.empty() ? "" : "; ") + std::to_string(narrow) + " of " +
+         std::to_string(values) + " values in 16 bits";
+}
+
+int TuneCommand::report() {
+  Json found = document();
+  std::string cost = unit();
+  std::vector<std::vector<std::string>> table = {
+      {cost, "predicted " + stringify(budget.measure).str()}};
+  for (const PricedChoice &point : front)
+    table.push_back({shortNumber(point.cost),
+                     shortNumber(errorOf(budget.measure, point.error))});
+  reporter.line(formatTable(table, {true, true}));
+  if (!result.best) {
+    std::string why =
+        !result.widest || result.widest->measured > budget.limit
+            ? "float32 itself errs " +
+                  shortNumber(result.widest ? result.widest->measured : 0)
+            : "nothing narrower holds on the samples that were held back, "
+              "which err " +
+                  shortNumber(promised.value_or(0));
+    reporter.line("budget " + budget.text() + " cannot be kept: " + why);
+    reporter.document(found);
+    return reporter.finish(kCheckFailed);
+  }
+  const TunedPoint &best = *result.best;
+  for (size_t index : result.culprits)
+    reporter.line("'" + space->getVariables()[index].names.front() +
+                  "' breaks the budget alone and stays in f32");
+  reporter.line(countTypes(*space, best.priced.choice));
+  reporter.line(shortNumber(best.priced.cost) + " " + cost + ", float32 " +
+                shortNumber(result.widest->priced.cost) + "; error " +
+                shortNumber(best.measured) + " on " +
+                std::to_string(searched.size()) +
+                (promised ? ", " + shortNumber(*promised) + " on " +
+                                std::to_string(heldBack.size()) +
+                                " samples that were held back"
+                          : "") +
+                "; budget " + budget.text());
+  if (!arguments.output.empty()) {
+    Json file = policyFile(best);
+    file["tuning"] = {{"command", commandOf(arguments)}};
+    for (const char *key :
+         {"budget", "objective", "target", "measured_by", "samples",
+          "held_back", "float32", "chosen", "culprits", "stopped"})
+      if (found.contains(key))
+        file["tuning"][key] = found[key];
+    std::string text = file.dump(1) + "\n";
+    if (Status status = writeWholeFile(arguments.output, {text}); !status.ok())
+      return reporter.fail(status);
+    reporter.line("written to " + arguments.output);
+  }
+  reporter.document(found);
+  return reporter.finish(kDone);
+}
