@@ -1,8 +1,8 @@
 // A training step of a convolution network on a GPU: the forward and the data gradient of
 // every layer, the filters' gradients with their biases' sums, the loss with its gradient,
-// and one update: sixteen kernels, of which some run side by side and one leads its reader. Images lie channels last, so that nothing is moved but
+// and one update: sixteen kernels, of which some run side by side; in f32 one leads its reader. Images lie channels last, so that nothing is moved but
 // the filter that the data gradient reads the other way round.
-// RUN: mpc dump %s --training "step optimizer=sgd optimizer-numbers=momentum=0.9 learning-rate=0.01" --target cuda:sm_80 --after plan | FileCheck %s
+// RUN: mpc dump %s --training "step optimizer=sgd optimizer-numbers=momentum=0.9 learning-rate=0.01" --target cuda:sm_80 --after plan | FileCheck %s --check-prefixes=CHECK,F32
 // RUN: mpc dump %s --training "step optimizer=sgd optimizer-numbers=momentum=0.9 learning-rate=0.01" --policy mixed_bfloat16 --target cuda:sm_80 --after plan | FileCheck %s --check-prefixes=CHECK,BF16
 
 // CHECK: exe.program @main
@@ -10,7 +10,9 @@
 // CHECK-NEXT: exe.launch @k_conv2_1 kind(convolution)
 // CHECK-NEXT: exe.launch @k_pool kind(reduce)
 // CHECK-NEXT: exe.launch @k_fc1 kind(contraction)
-// CHECK-NEXT: exe.launch @k_fc2_probabilities kind(contraction)
+// F32-NEXT: exe.launch @k_fc2_probabilities kind(contraction)
+// BF16-NEXT: exe.launch @k_fc2 kind(contraction)
+// BF16-NEXT: exe.launch @k_probabilities kind(row)
 // CHECK-NEXT: exe.launch @k_fc2_1_fc2_2 kind(contraction)
 // CHECK-NEXT: exe.launch @k_fc1_1_fc1_2 kind(contraction)
 // CHECK-NEXT: exe.launch @{{.*}} kind(reduce)

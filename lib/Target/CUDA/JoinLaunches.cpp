@@ -134,7 +134,7 @@ private:
     const Alone *first = aloneOf(maker), *second = aloneOf(reader);
     if (!first || !second || blocksOf(*first) != 1 ||
         first->schedule.scratchBytes != 0 ||
-        first->schedule.threads < second->schedule.threads)
+        first->schedule.threads != second->schedule.threads)
       return false;
     int64_t threads = first->schedule.threads, blocks = blocksOf(*second),
             shared = std::max(first->schedule.sharedBytes,

@@ -134,7 +134,7 @@ private:
       return success();
     bool isWhole = part.blocks() == 1 && part.scratchBytes == 0 &&
                    llvm::all_of(parts, [&](const Part &other) {
-                     return other.threads <= part.threads;
+                     return other.threads == part.threads;
                    });
     return isWhole ? success()
                    : part.function.emitOpError()

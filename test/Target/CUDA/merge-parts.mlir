@@ -100,7 +100,7 @@ gpu.module @kernels {
     gpu.return
   }
   gpu.func @led_part1(%y: memref<8xf32>, %z: memref<8xf32>) kernel
-      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
                   mpc.part = {inputs = array<i64: -1>, kernel = "led", outputs = array<i64: 0>}} {
     %at = gpu.block_id x
     %a = memref.load %y[%at] : memref<8xf32>
@@ -119,7 +119,7 @@ gpu.module @kernels {
     gpu.return
   }
   gpu.func @wide_part1(%y: memref<8xf32>, %z: memref<8xf32>) kernel
-      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
                   mpc.part = {inputs = array<i64: -1>, kernel = "wide", outputs = array<i64: 0>}} {
     gpu.return
   }

@@ -47,7 +47,7 @@ ArrayRef<StringRef> mpc::nonDifferentiableOps() {
       "mpc.attention_gradient", "mpc.avg_pool_gradient",
       "mpc.batch_norm_gradient", "mpc.conv_filter_gradient",
       "mpc.max_pool_gradient", "mpc.norm_gradient", "mpc.recurrence_gradient",
-      // Unrolled first.
+      // Unrolled or split first.
       "mpc.gru", "mpc.lstm", "mpc.rnn",
       // Later stages.
       "mpc.dequantize", "mpc.fusion", "mpc.pack", "mpc.recurrence",

@@ -19,7 +19,7 @@ void registerVjpModels(mlir::DialectRegistry &registry);
 
 /// Names of the ops that have no derivative: nothing float goes in or comes
 /// out, or they belong to a step's end (optimizers), to a backward pass or to
-/// later stages. Recurrent ops are unrolled first.
+/// later stages. Recurrent ops are unrolled or split first.
 llvm::ArrayRef<llvm::StringRef> nonDifferentiableOps();
 
 } // namespace mpc
