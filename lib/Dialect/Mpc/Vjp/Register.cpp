@@ -49,8 +49,9 @@ ArrayRef<StringRef> mpc::nonDifferentiableOps() {
       "mpc.max_pool_gradient", "mpc.norm_gradient", "mpc.recurrence_gradient",
       // Unrolled or split first.
       "mpc.gru", "mpc.lstm", "mpc.rnn",
-      // Later stages.
-      "mpc.dequantize", "mpc.fusion", "mpc.pack", "mpc.recurrence",
-      "mpc.yield"};
+      // Later stages: messages are of gradients that are there.
+      "mpc.all_gather", "mpc.all_reduce", "mpc.collective_broadcast",
+      "mpc.reduce_scatter", "mpc.dequantize", "mpc.fusion", "mpc.pack",
+      "mpc.recurrence", "mpc.yield"};
   return kNames;
 }
