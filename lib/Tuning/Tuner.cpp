@@ -17,6 +17,9 @@ static constexpr int kMostRounds = 12;
 static constexpr double kWellSpent = 0.9;
 /// Measured over predicted squares from which on errors do not add up.
 static constexpr double kNotAdditive = 25;
+/// Predicted over measured squares that a budget may be spent by: errors of
+/// outputs with few elements are small by chance now and then.
+static constexpr double kMostLuck = 4;
 /// How far the next target stays below what the last measurement says.
 static constexpr double kCaution = 0.9;
 
@@ -113,6 +116,12 @@ TuningResult Tuner::run() {
         break;
       double gain = squared > 0 ? square(budget.limit) / squared : 16;
       target *= std::clamp(gain * kCaution, 1.05, 16.0);
+      // Of Max and Top1 the prediction itself is above what is as a rule.
+      if (budget.measure == Budget::Measure::Rms ||
+          budget.measure == Budget::Measure::Kl)
+        target = std::min(target, kMostLuck * square(budget.limit));
+      if (target <= kept)
+        break;
     } else {
       broken = std::min(broken, target);
       bool isAdditive = squared <= kNotAdditive * found->error;

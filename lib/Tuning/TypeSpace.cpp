@@ -78,6 +78,7 @@ void TypeSpace::addVariables(const PrecisionPlan &plan,
   llvm::MapVector<StringRef, Group> groups;
   for (Operation &op : body) {
     SmallVector<StringRef> names = opNames(&op);
+    unnamed += names.empty() && isTunable(plan, &op);
     if (names.empty() || isa<mpc::ConstantOp>(op))
       continue;
     Group &group = groups[classes.getLeaderValue(names.front())];

@@ -82,13 +82,20 @@ std::vector<Status> TuneCommand::loadModel() {
   if (heldBack.empty())
     reporter.note("there is one sample: what is found is judged by what it was "
                   "found on; give at least two");
+  bool needsRows = budget.measure == Budget::Measure::Kl ||
+                   budget.measure == Budget::Measure::Top1;
   bool measurable =
-      llvm::any_of(resultsOf(model.entry()), [](const ProgramValue &value) {
-        return isFloat(value.type.element);
+      llvm::any_of(resultsOf(model.entry()), [&](const ProgramValue &value) {
+        const std::vector<int64_t> &shape = value.type.shape;
+        return isFloat(value.type.element) &&
+               (!needsRows || (!shape.empty() && shape.back() > 1));
       });
   if (!measurable)
-    return {Status(StatusCode::InvalidArgument, arguments.common.model,
-                   "has no float output whose error a budget could limit")};
+    return {
+        Status(StatusCode::InvalidArgument, arguments.common.model,
+               "has no float output " +
+                   std::string(needsRows ? "with rows of two or more " : "") +
+                   "whose error a budget could limit")};
   return {};
 }
 
@@ -153,6 +160,10 @@ Status TuneCommand::makeSpace() {
   if (failed(made))
     return model.compiler().failure(before);
   space.emplace(std::move(*made));
+  if (int64_t unnamed = space->countUnnamed())
+    reporter.note(std::to_string(unnamed) +
+                  " products have no name by which a policy could speak of "
+                  "them, and stay float32");
   finder.emplace(space->searchSpace(*sensitivity));
   return {};
 }
@@ -164,11 +175,9 @@ Status TuneCommand::makeSpace() {
 Result<double> TuneCommand::measure(const Choice &choice,
                                     llvm::ArrayRef<size_t> samples) {
   llvm::SmallString<128> path;
-  int descriptor = -1;
-  if (std::error_code error = llvm::sys::fs::createTemporaryFile(
-          "mpc-tune", "json", descriptor, path))
+  if (std::error_code error =
+          llvm::sys::fs::createTemporaryFile("mpc-tune", "json", path))
     return Status(StatusCode::Unavailable, "temporary folder", error.message());
-  llvm::sys::fs::closeFile(descriptor);
   llvm::FileRemover remover(path);
   TunedPoint point;
   point.priced.choice = choice;
@@ -220,9 +229,14 @@ Status TuneCommand::search() {
       return {};
     reporter.note("samples that were held back err " + shortNumber(*error) +
                   ": the budget is tightened");
-    if (isWidest || looks == kMostLooks) {
+    if (isWidest) {
       result.best.reset();
       return {};
+    }
+    // float32 is what is left then.
+    if (looks >= kMostLooks) {
+      aim.limit = 0;
+      continue;
     }
     double loss = std::isfinite(*error) ? budget.limit / *error : 0.25;
     aim.limit *= std::max(loss * kCaution, 0.05);

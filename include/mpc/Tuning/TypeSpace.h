@@ -51,6 +51,8 @@ public:
     bool isProduct = false;
   };
   llvm::ArrayRef<Variable> getVariables() const { return variables; }
+  /// Products without a name, which have no variable.
+  int64_t countUnnamed() const { return unnamed; }
 
   /// The policy of a choice; it says nothing of free variables.
   Policy policyOf(const Choice &choice) const;
@@ -77,6 +79,7 @@ private:
   TuningObjective objective = TuningObjective::Bytes;
   Policy base;
   std::vector<Variable> variables;
+  int64_t unnamed = 0;
   /// Of each variable that is a value, the values; of a product, its ops.
   std::vector<llvm::SmallVector<mlir::Value, 1>> valuesOf;
   std::vector<llvm::SmallVector<mlir::Operation *, 1>> productsOf;
