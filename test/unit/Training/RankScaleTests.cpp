@@ -176,4 +176,36 @@ TEST_F(RankScaleTest,
   }
 }
 
+TEST_F(RankScaleTest, AnotherWorldResumesWhereAShardedOneStopped) {
+  RankModel model = cnn();
+  CompileOptions choices = options("float32");
+  choices.batch = 12;
+  choices.training->clipNorm = 0.5;
+  choices.training->optimizer.numbers["momentum"] = 0.9;
+  Dataset data = noise(model, 48);
+  FitOptions fit;
+  fit.epochs = 3;
+  fit.checkpointEvery = 1;
+  std::vector<NamedTensor> one = train(model, 1, choices, data, fit).state;
+  fit.checkpoints = (folder / "checkpoints").string();
+  RankOutcome last;
+  // 4 ranks begin, 2 and 3 go on, 1 ends; all but one have pieces.
+  struct World {
+    int ranks;
+    const char *shard;
+    int64_t steps;
+  };
+  for (auto [ranks, shard, steps] :
+       {World{4, "optimizer", 3}, World{2, "optimizer", 6}, World{2, "none", 7},
+        World{3, "optimizer", 10}, World{1, "optimizer", 12}}) {
+    choices.training->distribution.shard = shard;
+    fit.steps = steps;
+    last = train(model, ranks, choices, data, fit);
+    EXPECT_EQ(last.report.steps, steps);
+    fit.resume = true;
+  }
+  // Each step as far apart as one, and as much again for what it reads.
+  EXPECT_LT(distance(one, last.state), 2 * 12 * bound("float32", 4));
+}
+
 } // namespace
