@@ -75,14 +75,28 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   addVerifier(func, "lift");
 }
 
-/// Whether the policy multiplies in f16, whose gradients need a loss scale.
+/// Whether the policy multiplies in f16, or sends gradients so, which needs a
+/// loss scale.
 static bool multipliesHalves(const PipelineOptions &options) {
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (policy)
-    return policy->getCompute() == PolicyType::Float16;
+    return policy->getCompute() == PolicyType::Float16 ||
+           policy->getGradientWire() == PolicyType::Float16;
   // The precision stage says why.
   llvm::consumeError(policy.takeError());
   return false;
+}
+
+/// The policy's type of gradients in messages; empty where each goes as it is
+/// stored.
+static std::string gradientWire(const PipelineOptions &options) {
+  llvm::Expected<Policy> policy = Policy::load(options.policy);
+  if (policy)
+    return policy->getGradientWire()
+               ? stringify(*policy->getGradientWire()).str()
+               : "";
+  llvm::consumeError(policy.takeError());
+  return "";
 }
 
 /// The loss scale of a model that is a whole step, where there may be one.
@@ -252,6 +266,7 @@ static void buildDistribute(OpPassManager &pm, const PipelineOptions &options) {
   distribute.ranks = distribution.ranks;
   distribute.latency = distribution.latency;
   distribute.bandwidth = distribution.bandwidth;
+  distribute.wire = gradientWire(options);
   func.addPass(createDistributePass(distribute));
   // Messages are those that the gradients' order asks for.
   if (distribution.shard != "none")

@@ -30,6 +30,8 @@ std::string Policy::digest() const {
     put(stringify(type));
   put(weights.describe());
   put(cache ? stringify(*cache) : "");
+  if (gradientWire)
+    put(("gradient_wire " + stringify(*gradientWire)).str());
   put(stringify(algorithm));
   put(stringify(defaultClass));
   out << autocast;

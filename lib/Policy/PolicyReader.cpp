@@ -95,11 +95,11 @@ std::string mpc::joinTypes(ArrayRef<PolicyType> types) {
 
 ArrayRef<StringRef> Policy::fieldNames() {
   static const StringRef names[] = {
-      "$schema",   "name",   "description", "extends", "algorithm",
-      "compute",   "store",  "variable",    "output",  "accumulate",
-      "weights",   "cache",  "autocast",    "default", "classes",
-      "overrides", "layers", "products",    "values",  "ranges",
-      "model",     "tuning", "system"};
+      "$schema", "name",      "description",   "extends",  "algorithm",
+      "compute", "store",     "variable",      "output",   "accumulate",
+      "weights", "cache",     "gradient_wire", "autocast", "default",
+      "classes", "overrides", "layers",        "products", "values",
+      "ranges",  "model",     "tuning",        "system"};
   return names;
 }
 
@@ -270,6 +270,12 @@ Error PolicyReader::read(const Json &root) {
     if (Error e = readType(root, "cache", kStorable, cache))
       return e;
     policy.cache = cache;
+  }
+  if (root.contains("gradient_wire")) {
+    PolicyType wire = PolicyType::Float32;
+    if (Error e = readType(root, "gradient_wire", kStorable, wire))
+      return e;
+    policy.gradientWire = wire;
   }
   if (Error e = readBool(root, "autocast", policy.autocast))
     return e;

@@ -6,13 +6,12 @@
 
 #include "mpc/Training/Checkpoint.h"
 
+#include "CheckpointParts.h"
 #include "TensorFile.h"
 
 #include "mpc/Support/Files.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 
@@ -26,15 +25,6 @@ static constexpr const char *kStepKey = "mpc.step";
 
 static constexpr std::string_view kPrefix = "step-", kSuffix = ".safetensors";
 
-static std::optional<int64_t> parseNumber(std::string_view text) {
-  int64_t number = 0;
-  auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0)
-    return std::nullopt;
-  return number;
-}
-
 /// The step in a checkpoint's file name.
 static std::optional<int64_t> stepOf(std::string_view name) {
   if (name.size() <= kPrefix.size() + kSuffix.size() ||
@@ -42,7 +32,7 @@ static std::optional<int64_t> stepOf(std::string_view name) {
     return std::nullopt;
   name.remove_prefix(kPrefix.size());
   name.remove_suffix(kSuffix.size());
-  return parseNumber(name);
+  return training::parseCount(name);
 }
 
 namespace {
@@ -54,20 +44,27 @@ struct Entry {
 
 } // namespace
 
-/// The checkpoints of a folder, newest first; `abandoned` receives temporary
-/// files of writers that were stopped.
-static std::vector<Entry> listFolder(const std::string &folder,
-                                     std::vector<std::string> *abandoned) {
+/// The checkpoints of a folder, newest first; `parts` receives those of ranks,
+/// `abandoned` temporary files of writers that were stopped.
+static std::vector<Entry>
+listFolder(const std::string &folder, std::vector<Entry> *parts = nullptr,
+           std::vector<std::string> *abandoned = nullptr) {
   std::vector<Entry> entries;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
     std::string name = at->path().filename().string();
+    // mkostemp appends a dot and six characters.
+    std::string_view written =
+        name.size() > 7 && name[name.size() - 7] == '.'
+            ? std::string_view(name).substr(0, name.size() - 7)
+            : std::string_view();
     if (std::optional<int64_t> step = stepOf(name))
       entries.push_back({*step, at->path().string()});
-    // mkostemp appends a dot and six characters.
-    else if (abandoned && name.size() > 7 && name[name.size() - 7] == '.' &&
-             stepOf(std::string_view(name).substr(0, name.size() - 7)))
+    else if (std::optional<int64_t> part = training::stepOfPart(name)) {
+      if (parts)
+        parts->push_back({*part, at->path().string()});
+    } else if (abandoned && (stepOf(written) || training::stepOfPart(written)))
       abandoned->push_back(at->path().string());
   }
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
@@ -76,36 +73,51 @@ static std::vector<Entry> listFolder(const std::string &folder,
   return entries;
 }
 
+/// Whether a file is one of those that the checkpoint names.
+static bool isPartOf(const std::string &path, const Checkpoint &checkpoint) {
+  const auto ranks = int64_t(checkpoint.parts.size());
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    if (fs::path(path).filename() ==
+        training::partName(checkpoint.step, rank, ranks))
+      return true;
+  return false;
+}
+
 Result<std::string> mpc::saveCheckpoint(const std::string &folder,
                                         const Checkpoint &checkpoint) {
   if (Status status = makeFolder(folder); !status.ok())
     return status;
-  training::TensorFile file{checkpoint.tensors, checkpoint.facts};
+  Checkpoint described = checkpoint;
+  training::describeParts(described);
+  training::TensorFile file{checkpoint.tensors, described.facts};
   file.metadata[kVersionKey] = kVersion;
   file.metadata[kStepKey] = std::to_string(checkpoint.step);
   Result<std::string> bytes = training::encodeTensorFile(file);
   if (!bytes.ok())
     return bytes.status();
-  // Twelve digits keep names in the order of steps for people.
-  char name[64];
-  std::snprintf(name, sizeof(name), "step-%012lld.safetensors",
-                static_cast<long long>(checkpoint.step));
-  std::string path = (fs::path(folder) / name).string();
+  std::string path =
+      (fs::path(folder) / training::checkpointName(checkpoint.step)).string();
   if (Status status = writeWholeFile(path, {*bytes}); !status.ok())
     return status;
 
   // The new file is on the disk; the one before it stays in case it is damaged
   // later. Files of later steps are of a run that was abandoned.
   std::vector<std::string> remove;
-  bool keptOne = false;
-  for (const Entry &entry : listFolder(folder, &remove)) {
+  std::vector<Entry> parts;
+  int64_t kept = -1;
+  for (const Entry &entry : listFolder(folder, &parts, &remove)) {
     if (entry.path == path)
       continue;
-    bool keep = entry.step < checkpoint.step && !keptOne;
-    keptOne |= keep;
-    if (!keep)
+    if (entry.step < checkpoint.step && kept < 0)
+      kept = entry.step;
+    else
       remove.push_back(entry.path);
   }
+  // Parts go behind what names them.
+  for (const Entry &part : parts)
+    if (part.step != kept &&
+        (part.step != checkpoint.step || !isPartOf(part.path, checkpoint)))
+      remove.push_back(part.path);
   // What cannot be removed is passed over by the next run as well.
   std::error_code ignored;
   for (const std::string &old : remove)
@@ -131,19 +143,22 @@ static Result<Checkpoint> readCheckpoint(const std::string &path) {
                       ? "is no checkpoint of a training run"
                       : "is a checkpoint of version " + version +
                             ", but version " + kVersion + " is read");
-  std::optional<int64_t> step = parseNumber(checkpoint.facts[kStepKey]);
+  std::optional<int64_t> step =
+      training::parseCount(checkpoint.facts[kStepKey]);
   if (!step)
     return Status(StatusCode::InvalidArgument, path,
                   "does not say after how many steps it was written");
   checkpoint.step = *step;
   checkpoint.facts.erase(kVersionKey);
   checkpoint.facts.erase(kStepKey);
+  if (Status status = training::joinParts(path, checkpoint); !status.ok())
+    return status;
   return checkpoint;
 }
 
 Result<FoundCheckpoint> mpc::loadCheckpoint(const std::string &folder) {
   FoundCheckpoint found;
-  for (const Entry &entry : listFolder(folder, nullptr)) {
+  for (const Entry &entry : listFolder(folder)) {
     Result<Checkpoint> checkpoint = readCheckpoint(entry.path);
     if (!checkpoint.ok()) {
       found.passedOver.push_back(checkpoint.status());

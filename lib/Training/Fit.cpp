@@ -53,8 +53,11 @@ private:
   Status tell(bool logged);
   Status endEpoch();
   Status checkpoint();
-  /// Whether `state` holds a NaN or an infinity: the run has diverged then.
-  bool findDivergence(std::span<const NamedTensor> state);
+  /// Whether `state`, or that of another rank, holds a NaN or an infinity: the
+  /// run has diverged then.
+  Result<bool> findDivergence(const Trainer::Impl::OwnState &state);
+  /// Writes this rank's pieces, and gives all ranks' digests.
+  Result<std::vector<std::string>> writeParts(std::vector<NamedTensor> pieces);
   /// What the order of batches depends on: a resumed run must have the same.
   Json settings() const;
   /// Examples of all ranks in a step.
@@ -318,13 +321,36 @@ static const NamedTensor *findNonFinite(std::span<const NamedTensor> tensors) {
   return nullptr;
 }
 
-bool Fitting::findDivergence(std::span<const NamedTensor> state) {
-  const NamedTensor *lost = findNonFinite(state);
-  if (lost && !report.diverged && options.onNote)
-    options.onNote("'" + lost->name + "' is not finite after step " +
+Result<bool> Fitting::findDivergence(const Trainer::Impl::OwnState &state) {
+  const NamedTensor *found = findNonFinite(state.tensors);
+  if (!found)
+    found = findNonFinite(state.pieces);
+  std::string lost = found ? found->name : "";
+  // What is whole is the same on all ranks; pieces are not.
+  if (!state.pieces.empty()) {
+    Result<std::vector<std::string>> all =
+        gatherTexts(*impl.ranks.communicator(), lost);
+    if (!all.ok())
+      return all.status();
+    auto first = std::find_if(all->begin(), all->end(),
+                              [](const auto &name) { return !name.empty(); });
+    lost = first == all->end() ? "" : *first;
+  }
+  if (!lost.empty() && !report.diverged && options.onNote)
+    options.onNote("'" + lost + "' is not finite after step " +
                    std::to_string(position.step));
-  report.diverged |= lost != nullptr;
-  return lost != nullptr;
+  report.diverged |= !lost.empty();
+  return !lost.empty();
+}
+
+Result<std::vector<std::string>>
+Fitting::writeParts(std::vector<NamedTensor> pieces) {
+  Result<std::string> digest =
+      saveCheckpointPart(options.checkpoints, position.step, impl.ranks.rank(),
+                         impl.ranks.size(), std::move(pieces));
+  if (Status status = impl.ranks.allOk(digest.status()); !status.ok())
+    return status;
+  return gatherTexts(*impl.ranks.communicator(), *digest);
 }
 
 Status Fitting::checkpoint() {
@@ -335,15 +361,24 @@ Status Fitting::checkpoint() {
     return status;
   Checkpoint checkpoint;
   checkpoint.step = position.step;
-  Result<std::vector<NamedTensor>> tensors = trainer.state();
-  if (!tensors.ok())
-    return tensors.status();
-  if (findDivergence(*tensors))
-    return {};
-  checkpoint.tensors = std::move(*tensors);
+  Result<Trainer::Impl::OwnState> state = impl.ownState();
+  if (!state.ok())
+    return state.status();
+  Result<bool> lost = findDivergence(*state);
+  if (!lost.ok() || *lost)
+    return lost.status();
+  if (!state->pieces.empty()) {
+    Result<std::vector<std::string>> parts =
+        writeParts(std::move(state->pieces));
+    if (!parts.ok())
+      return parts.status();
+    checkpoint.parts = std::move(*parts);
+    checkpoint.pieces = std::move(state->shapes);
+  }
+  checkpoint.tensors = std::move(state->tensors);
   checkpoint.facts[kPositionKey] = encodePosition(position);
   checkpoint.facts[kSettingsKey] = settings().dump();
-  // All ranks have the same; no rank goes on before it is written.
+  // All ranks have the same tensors; no rank goes on before they are written.
   Status written;
   if (impl.ranks.rank() == 0) {
     Result<std::string> path = saveCheckpoint(options.checkpoints, checkpoint);
@@ -436,10 +471,11 @@ Result<FitReport> Fitting::run() {
   // A run that is shorter than an interval ends before its losses tell; what
   // has just been saved has been looked at.
   if (saved != position.step) {
-    Result<std::vector<NamedTensor>> state = trainer.state();
+    Result<Trainer::Impl::OwnState> state = impl.ownState();
     if (!state.ok())
       return state.status();
-    findDivergence(*state);
+    if (Result<bool> lost = findDivergence(*state); !lost.ok())
+      return lost.status();
   }
   Result<LossScaleReport> scale = trainer.lossScale();
   if (!scale.ok())

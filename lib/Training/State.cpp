@@ -6,6 +6,8 @@
 
 #include "TrainerImpl.h"
 
+#include <algorithm>
+
 using namespace mpc;
 using namespace mpc::training;
 
@@ -35,6 +37,31 @@ Result<std::vector<NamedTensor>> Trainer::weights() const {
   return collect(impl->state, [](const std::string &role) {
     return role == "parameter" || role == "statistics";
   });
+}
+
+Result<Trainer::Impl::OwnState> Trainer::Impl::ownState() const {
+  OwnState own;
+  for (const SharedState::Entry &entry : state.entries()) {
+    if (!entry.kept || entry.value.role == "parameter_copy")
+      continue;
+    Result<Buffer> host = state.toHost(entry.buffer);
+    if (!host.ok())
+      return host.status();
+    const auto &shape = entry.value.shardOf;
+    if (shape) {
+      own.shapes[entry.value.name] = *shape;
+      // What updates make of the places behind the last element (a quotient
+      // of zeros) is nobody's.
+      const auto all = size_t(*entry.value.initialType().byteCount());
+      size_t begin = std::min(size_t(ranks.rank()) * host->size(), all);
+      size_t used = std::min(host->size(), all - begin);
+      std::fill_n(static_cast<char *>(host->data()) + used, host->size() - used,
+                  0);
+    }
+    (shape ? own.pieces : own.tensors)
+        .push_back({entry.value.name, std::move(*host)});
+  }
+  return own;
 }
 
 Status Trainer::setState(std::span<const NamedTensor> tensors) {

@@ -88,6 +88,13 @@ struct Trainer::Impl {
   Status checkAlike(const Program &program) const;
   /// Compiles what forwardBackward() and apply() run.
   Status needHalves();
+  /// What steps keep, as this rank has it: tensors, and of others its piece and
+  /// their shapes.
+  struct OwnState {
+    std::vector<NamedTensor> tensors, pieces;
+    std::map<std::string, std::vector<int64_t>> shapes;
+  };
+  Result<OwnState> ownState() const;
   /// Makes all copies of parameters anew.
   Status renewCopies();
   /// Makes those anew that `reader` reads and the last update did not write.

@@ -268,6 +268,9 @@ public:
   /// Type in which a decoder's caches are kept; none: that which attention
   /// computes in. It is float32 or 16 bits wide.
   std::optional<PolicyType> getCache() const { return cache; }
+  /// Type in which ranks that train together send gradients; none: that in
+  /// which the policy stores each.
+  std::optional<PolicyType> getGradientWire() const { return gradientWire; }
   /// Whether this policy, or that of a layer, stores weights narrow.
   bool narrowsWeights() const;
   /// Keras: whether a layer casts the values that enter it.
@@ -313,7 +316,7 @@ private:
              accumulate = PolicyType::Float32, variable = PolicyType::Float32,
              output = PolicyType::Float32;
   WeightFormat weights;
-  std::optional<PolicyType> cache;
+  std::optional<PolicyType> cache, gradientWire;
   PolicyAlgorithm algorithm = PolicyAlgorithm::MinimumCut;
   bool autocast = true;
   PrecisionClass defaultClass = PrecisionClass::High;

@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A checkpoint is one safetensors file with a SHA-256 of itself inside, so that
-// other programs can read the weights and a torn file is seen.
+// other programs can read the weights and a torn file is seen. Ranks that have
+// pieces of tensors write one such file each beside it, which it names by their
+// digests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +26,11 @@ struct Checkpoint {
   int64_t step = 0;
   std::vector<NamedTensor> tensors;
   std::map<std::string, std::string> facts;
+  /// Where ranks have written parts, in their order: what saveCheckpointPart()
+  /// gave, and the shapes of the tensors of which each holds a piece. Empty in
+  /// what is loaded, whose tensors are whole.
+  std::vector<std::string> parts;
+  std::map<std::string, std::vector<int64_t>> pieces;
 };
 
 /// A checkpoint as it was found.
@@ -43,8 +50,18 @@ struct FoundCheckpoint {
 Result<std::string> saveCheckpoint(const std::string &folder,
                                    const Checkpoint &checkpoint);
 
-/// Reads the newest file of `folder` that is intact. Reading is safe on any
-/// bytes. NotFound where there is none, with the reasons as notes.
+/// Writes one of `ranks` ranks' part of the checkpoint after `step` steps,
+/// whole or not at all, and gives its digest. Pieces are rows of ceil(n /
+/// ranks) of a tensor's n elements. The part counts once saveCheckpoint() has
+/// named those of all ranks, which deletes the parts of the checkpoints that it
+/// deletes.
+Result<std::string> saveCheckpointPart(const std::string &folder, int64_t step,
+                                       int64_t rank, int64_t ranks,
+                                       std::vector<NamedTensor> pieces);
+
+/// Reads the newest file of `folder` that is intact, with all of its parts.
+/// Reading is safe on any bytes. NotFound where there is none, with the reasons
+/// as notes.
 Result<FoundCheckpoint> loadCheckpoint(const std::string &folder);
 
 } // namespace mpc

@@ -59,6 +59,7 @@ TEST(PolicySchemaTest, HasTheTypesOfTheReader) {
   for (auto [field, definition] :
        {std::pair("compute", "computeType"), std::pair("store", "storedType"),
         std::pair("variable", "storedType"), std::pair("cache", "storedType"),
+        std::pair("gradient_wire", "storedType"),
         std::pair("output", "storedType")}) {
     std::set<std::string> listed = defs[definition]["enum"];
     for (const std::string &name : listed)

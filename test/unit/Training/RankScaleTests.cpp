@@ -176,4 +176,85 @@ TEST_F(RankScaleTest,
   }
 }
 
+TEST_F(RankScaleTest, AnotherWorldResumesWhereAShardedOneStopped) {
+  RankModel model = cnn();
+  CompileOptions choices = options("float32");
+  choices.batch = 12;
+  choices.training->clipNorm = 0.5;
+  choices.training->optimizer.numbers["momentum"] = 0.9;
+  Dataset data = noise(model, 48);
+  FitOptions fit;
+  fit.epochs = 3;
+  fit.checkpointEvery = 1;
+  std::vector<NamedTensor> one = train(model, 1, choices, data, fit).state;
+  fit.checkpoints = (folder / "checkpoints").string();
+  RankOutcome last;
+  // 4 ranks begin, 2 and 3 go on, 1 ends; all but one have pieces.
+  struct World {
+    int ranks;
+    const char *shard;
+    int64_t steps;
+  };
+  for (auto [ranks, shard, steps] :
+       {World{4, "optimizer", 3}, World{2, "optimizer", 6}, World{2, "none", 7},
+        World{3, "optimizer", 10}, World{1, "optimizer", 12}}) {
+    choices.training->distribution.shard = shard;
+    fit.steps = steps;
+    last = train(model, ranks, choices, data, fit);
+    EXPECT_EQ(last.report.steps, steps);
+    fit.resume = true;
+  }
+  // Each step as far apart as one, and as much again for what it reads.
+  EXPECT_LT(distance(one, last.state), 2 * 12 * bound("float32", 4));
+}
+
+TEST_F(RankScaleTest, APolicySaysWhatGoesOverTheWire) {
+  Dataset data = noise(transformer(1), 2 * kBatch);
+  FitOptions fit;
+  fit.steps = 2;
+  auto policy = [&](const std::string &base, const std::string &wire) {
+    std::string path = (folder / (base + wire + ".json")).string();
+    std::ofstream(path) << "{\"name\": \"wired\", \"extends\": \"" << base
+                        << "\", \"gradient_wire\": \"" << wire << "\"}";
+    return path;
+  };
+  auto bytesOf = [](const RankOutcome &outcome, ElementType type) {
+    int64_t bytes = 0;
+    for (const RankOutcome::Message &message : outcome.messages)
+      if (message.how.reduces()) {
+        EXPECT_EQ(message.how.element, type);
+        EXPECT_EQ(message.how.accumulate, ElementType::F32);
+        bytes += message.bytes;
+      }
+    return bytes;
+  };
+  for (const char *base : {"float32", "mixed_bfloat16"})
+    for (const char *shard : {"none", "optimizer"}) {
+      SCOPED_TRACE(std::string(base) + ", " + shard);
+      CompileOptions choices = options("");
+      choices.training->distribution.shard = shard;
+      choices.policy = policy(base, "float32");
+      RankOutcome wide = train(transformer(1), 4, choices, data, fit);
+      int64_t bytes = bytesOf(wide, ElementType::F32);
+      for (auto [wire, type] : {std::pair("bfloat16", ElementType::BF16),
+                                {"float16", ElementType::F16}}) {
+        choices.policy = policy(base, wire);
+        RankOutcome narrow = train(transformer(1), 4, choices, data, fit);
+        EXPECT_EQ(2 * bytesOf(narrow, type), bytes) << wire;
+        // A float16 wire has the range of a dynamic loss scale.
+        EXPECT_EQ(narrow.scales.back(), type == ElementType::F16 ? 65536 : 1);
+        for (const NamedTensor &tensor : wide.state)
+          if (tensor.name.find("momentum") != std::string::npos) {
+            std::vector<NamedTensor> a = {tensor},
+                                     b = {*find(narrow.state, tensor.name)};
+            EXPECT_LT(distance(a, b),
+                      2 * bound(type == ElementType::F16 ? "mixed_float16"
+                                                         : "mixed_bfloat16",
+                                4))
+                << wire << ", " << tensor.name;
+          }
+      }
+    }
+}
+
 } // namespace

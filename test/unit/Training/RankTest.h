@@ -243,7 +243,8 @@ protected:
   /// order of sums alone, over the largest magnitude of a tensor. Each rank
   /// rounds its part of a gradient to the type in which the policy stores it,
   /// the sum is rounded once, and so is one rank's: with parts that are no
-  /// larger than the whole's largest number, half a unit `ranks` + 2 times.
+  /// larger than the whole's largest number, half a unit `ranks` + 2 times,
+  /// and as much as two more for norms and factors.
   /// Sums of n terms in float32 differ by 2 sqrt(n) roundings at most but in
   /// some hundredths of a percent (Higham and Mary, A new approach to
   /// probabilistic rounding error analysis, 2019); no gradient here has more
@@ -253,7 +254,7 @@ protected:
                   : policy == "mixed_bfloat16" ? std::exp2(-9)
                                                : std::exp2(-12);
     constexpr double kTerms = kBatch * 36;
-    return double(ranks + 2) * half + 2 * std::sqrt(kTerms) * std::exp2(-24);
+    return double(ranks + 4) * half + 2 * std::sqrt(kTerms) * std::exp2(-24);
   }
 };
 

@@ -47,6 +47,7 @@ struct DistributePass : mpc::impl::DistributePassBase<DistributePass> {
     StepFunction step(function);
     shareSeeds(step.body());
     readyTimes(step.body());
+    narrowGradients(step.body());
     addGradients(step.body());
     averageStatistics(step);
     // Optimizers stand behind the messages that they wait for.
@@ -64,6 +65,10 @@ private:
                 "bandwidth, "
                 "found "
              << double(latency) << " and " << double(bandwidth);
+    if (!wire.empty() && !wireType())
+      return function.emitError()
+             << "sends gradients in float32, float16 or bfloat16, found '"
+             << StringRef(wire) << "'";
     return success();
   }
 
@@ -127,6 +132,46 @@ private:
   double readyOf(Value value) const {
     Operation *op = value.getDefiningOp();
     return op ? ready.lookup(op) : 0;
+  }
+
+  /// The type of gradients in messages; null where each has its own.
+  FloatType wireType() {
+    Builder builder(&getContext());
+    return llvm::StringSwitch<FloatType>(wire)
+        .Case("float32", builder.getF32Type())
+        .Case("float16", builder.getF16Type())
+        .Case("bfloat16", builder.getBF16Type())
+        .Default(nullptr);
+  }
+
+  /// Gives gradients the type in which they are sent, each once.
+  void narrowGradients(Block &block) {
+    FloatType type = wireType();
+    if (!type)
+      return;
+    DenseMap<Value, Value> sent;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto optimizer = dyn_cast<OptimizerOpInterface>(op);
+      if (!optimizer)
+        continue;
+      OpOperand &operand = optimizer.getGradientMutable();
+      Value gradient = operand.get();
+      auto tensor = cast<RankedTensorType>(gradient.getType());
+      if (tensor.getElementType() == type)
+        continue;
+      Value &narrow = sent[gradient];
+      if (!narrow) {
+        OpBuilder builder(&getContext());
+        if (Operation *maker = gradient.getDefiningOp())
+          builder.setInsertionPointAfter(maker);
+        else
+          builder.setInsertionPointToStart(&block);
+        narrow = CastOp::create(builder, gradient.getLoc(), tensor.clone(type),
+                                gradient, /*pinned=*/false);
+        ready[narrow.getDefiningOp()] = readyOf(gradient);
+      }
+      operand.set(narrow);
+    }
   }
 
   void addGradients(Block &block) {

@@ -5,12 +5,17 @@
 // RUN: mpc-opt %s --mpc-distribute=ranks=1 --split-input-file | FileCheck %s --check-prefix=ONE --implicit-check-not=all_reduce
 // A network without latency sends each gradient by itself.
 // RUN: mpc-opt %s --mpc-distribute="ranks=4 network-latency=0 network-bandwidth=1" --split-input-file | FileCheck %s --check-prefix=APART
+// A policy may send all gradients in one type.
+// RUN: mpc-opt %s --mpc-distribute="ranks=4 wire=float16" --split-input-file | FileCheck %s --check-prefix=HALF
+// RUN: mpc-opt %s --mpc-distribute="ranks=4 wire=float32" --split-input-file | FileCheck %s --check-prefix=WIDE
+// RUN: not mpc-opt %s --mpc-distribute="ranks=2 wire=int8" --split-input-file 2>&1 | FileCheck %s --check-prefix=WIRE
 // mpc-scale-loss finds out whose gradient overflowed.
 // RUN: mpc-opt %s --mpc-distribute=ranks=2 --mpc-scale-loss=loss-scale=torch --split-input-file | FileCheck %s --check-prefix=SCALED
 // RUN: not mpc-opt %s --mpc-distribute=ranks=0 --split-input-file 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: not mpc-opt %s --mpc-distribute="ranks=2 network-bandwidth=0" --split-input-file 2>&1 | FileCheck %s --check-prefix=NETWORK
 
 // RANKS: error: trains on 1 to 65,536 ranks, found 0
+// WIRE: error: sends gradients in float32, float16 or bfloat16, found 'int8'
 // NETWORK: error: needs a latency of 0 seconds or more and a positive bandwidth, found 5.0{{.*}} and 0.0
 
 module attributes {exe.target = #exe.target<"cpu:avx512">} {
@@ -30,6 +35,15 @@ module attributes {exe.target = #exe.target<"cpu:avx512">} {
 // CHECK: mpc.optimizer.sgd %{{.+}}, [[SUM]]#0
 // CHECK: mpc.optimizer.sgd %{{.+}}, [[SUM]]#1
 // CHECK: mpc.optimizer.sgd %{{.+}}, [[ALONE]]
+
+// One message of 8 x 8, 8 x 8 and 8 numbers.
+// HALF-LABEL: func.func @step(
+// HALF: [[C:%.+]] = mpc.cast %{{.+}} : tensor<8xf32> to tensor<8xf16>
+// HALF: [[SUM:%.+]]:3 = mpc.all_reduce %{{.+}}, %{{.+}}, [[C]] reduction(sum) ranks(4) accumulate(f32) : (tensor<8x8xf16>, tensor<8x8xf16>, tensor<8xf16>)
+// HALF: mpc.optimizer.sgd %{{.+}}, [[SUM]]#2
+// WIDE-LABEL: func.func @step(
+// WIDE: mpc.cast %{{.+}} : tensor<8x8xbf16> to tensor<8x8xf32>
+// WIDE: [[SUM:%.+]]:3 = mpc.all_reduce %{{.+}} reduction(sum) ranks(4) : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8xf32>)
 
 // ONE-LABEL: func.func @step(
 

@@ -28,8 +28,9 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
     %new, %m = mpc.optimizer.sgd %w, %sum#0 states(%b) step(%t) learning_rate(%lr) ...
     ```
 
-    - A gradient goes over the wire in the type in which the policy stores it, and is
-      summed in f32 or wider.
+    - A gradient goes over the wire in the type in which the policy stores it, or in
+      `wire`, to which each rank rounds its own, and is summed in f32 or wider; the sum
+      has the type of the wire.
     - Gradients of one type are joined to messages (BucketPlan) in the order in which
       the step makes them; a message stands behind the last op that it waits for, so
       that what follows runs beside it. `network-latency` and `network-bandwidth` say
@@ -50,6 +51,8 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
     Option<"latency", "network-latency", "double", /*default=*/"5e-5", "seconds that a message takes at least">,
     Option<"bandwidth", "network-bandwidth", "double", /*default=*/"1e9",
            "bytes per second of a rank's gradients in a message">,
+    Option<"wire", "wire", "std::string", /*default=*/"\"\"",
+           "float32, float16 or bfloat16: the type of gradients in messages; empty takes each one's">,
   ];
   let statistics = [
     Statistic<"numMessages", "messages", "messages of a step">,
