@@ -82,6 +82,8 @@ static StringRef nvlinkOf(int capability) {
 static Error setField(NetworkLevel &level, StringRef field) {
   auto [key, value] = field.split('=');
   constexpr int64_t kMostRanks = int64_t(1) << 20;
+  // Sums of what is larger are no numbers any more.
+  constexpr double kMostSeconds = 3600, kMostRate = 1e18;
   int64_t count = 0;
   double number = 0;
   if (key == "ranks" || key == "share") {
@@ -95,10 +97,10 @@ static Error setField(NetworkLevel &level, StringRef field) {
                "; it has bandwidth, latency, ranks, share");
   const bool isRate = key == "bandwidth";
   if (value.getAsDouble(number) || !std::isfinite(number) ||
-      number < (isRate ? 1 : 0))
+      number < (isRate ? 1 : 0) || number > (isRate ? kMostRate : kMostSeconds))
     return bad("'" + value + "' is no " +
-               (isRate ? Twine("bandwidth in bytes per second")
-                       : Twine("latency in seconds")));
+               (isRate ? Twine("bandwidth in bytes per second, 1 to 1e18")
+                       : Twine("latency in seconds, 0 to 3600")));
   (isRate ? level.bytesPerSecond : level.latencySeconds) = number;
   return Error::success();
 }

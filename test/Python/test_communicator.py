@@ -114,6 +114,59 @@ def test_what_is_no_communicator():
     wrong.rank, wrong.size = 2, 2
     with pytest.raises(mpc.InvalidArgument, match="has rank 2 of 2"):
         trained(wrong)
+    wrong.rank, wrong.size = "a", 2
+    with pytest.raises(mpc.InvalidArgument, match="has the rank 'a', no number"):
+        trained(wrong)
+    wrong.rank, wrong.size = 0, 2**31 - 1
+    with pytest.raises(mpc.InvalidArgument, match="is of 2147483647 ranks; there are at most 65536"):
+        trained(wrong)
+    for timeout in (float("nan"), -1, "x"):
+        with pytest.raises(mpc.InvalidArgument, match="with the timeout"):
+            mpc.Communicator.threads(2, timeout)
+    with pytest.raises(mpc.InvalidArgument, match="of 2.5 threads"):
+        mpc.Communicator.threads(2.5)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("cannot be said")
+
+
+@pytest.mark.parametrize("raised, said", [(Mute(), "Mute"), (ValueError("\udc80"), r"\\udc80"),
+                                          (ValueError("first\nsecond"), "first$"), (ValueError("a\0b"), "a$")])
+def test_what_cannot_be_said(raised, said):
+    class Broken(mpc.Communicator):
+        rank, size = 0, 2
+
+        def all_gather(self, send, receive):
+            raise raised
+
+    with pytest.raises(mpc.Unavailable, match=f"rank 0 of 2: {said}"):
+        trained(Broken(), 2)
+
+
+@pytest.mark.parametrize("answer", [None, b"\0", b"\xff", b"\x07"])
+def test_a_transport_that_gives_other_things(answer):
+    class Wrong(mpc.Communicator):
+        rank, size = 0, 2
+
+        def all_gather(self, send, receive):
+            if answer:
+                receive[:] = answer * len(receive)
+
+    failed = mpc.Unavailable if answer != b"\0" else mpc.Error
+    with pytest.raises(failed, match="rank 0 of 2"):
+        trained(Wrong(), 2)
+
+
+def test_an_end_of_two_threads():
+    """One call at a time: the second one is a failure, not the other rank's."""
+    end = mpc.Communicator.threads(2, 60)[0]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(trained, end, 2) for _ in range(2)]
+        failures = [str(run.exception()) for run in runs]
+    assert all("rank 0 of 2 is called by two threads at once" in said or "rank 1 of 2 has left" in said
+               for said in failures), failures
 
 
 def test_ranks_say_what_differs():
@@ -187,7 +240,8 @@ def test_the_program_asks_who_does_its_messages(tmp_path):
 
 def test_a_relay_that_is_none(tmp_path):
     program, path = str(pathlib.Path(mpc.__file__).parent / "bin" / "mpc"), str(data_file(tmp_path))
-    for relay, said in (("0,0,2", "relay: descriptor 0 is no stream socket"),
+    for relay, said in (("0,0,2147483647", "relay: has no rank 0 of 2147483647"),
+                        ("0,0,2", "relay: descriptor 0 is no stream socket"),
                         ("3", "--relay 3: is not DESCRIPTOR,RANK,RANKS"),
                         ("0,2,2", "relay: has no rank 2 of 2"), ("0,0,2,1", "is not DESCRIPTOR,RANK,RANKS")):
         done = subprocess.run([program, "train", str(MODEL), "--data", path, "--relay", relay], capture_output=True,
@@ -223,6 +277,8 @@ def test_a_relay_that_ends(tmp_path):
     ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR is not set"),
     ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "x"}, "MASTER_PORT is 'x'"),
     ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "70000"}, "70000, no port"),
+    ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1", "LOCAL_WORLD_SIZE": "x"},
+     "LOCAL_WORLD_SIZE is 'x', no number from 1"),
 ])
 def test_malformed_variables_are_said(variables, said):
     with pytest.raises(Exception, match=said):
@@ -237,6 +293,18 @@ def test_one_rank_is_alone():
 def test_malformed_variables_end_the_module():
     done = plain("nowhere", {"RANK": "1", "WORLD_SIZE": "x"})
     assert done.returncode == 2 and done.stderr == "error: launcher: WORLD_SIZE is 'x', no number from 1\n"
+
+
+@pytest.mark.parametrize("timeout", ["nan", "inf", "-3", "0", "abc", ""])
+def test_a_timeout_that_is_none(timeout, capsys):
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    assert mpc.train.main(["model.onnx", f"--rank-timeout={timeout}"], variables) == 2
+    assert capsys.readouterr().err == f"error: usage: --rank-timeout: '{timeout}' is no positive number of seconds\n"
+
+
+def test_help_waits_for_nobody():
+    variables = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    assert mpc.train.main(["--help"], variables) == 0
 
 
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun")

@@ -54,7 +54,8 @@ def test_a_port_that_is_taken(tmp_path):
                               env=dict(ENVIRONMENT, RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                                        MASTER_PORT=str(taken.getsockname()[1])))
     assert done.returncode == 1
-    assert "error: rank 0: cannot meet the others at 127.0.0.1 port" in done.stderr
+    assert done.stderr.startswith("error: rank 0: cannot meet the others at 127.0.0.1 port"), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
 
 
 def test_ranks_that_do_not_come(tmp_path):

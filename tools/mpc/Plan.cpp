@@ -70,7 +70,7 @@ void tool::addPlanFlags(CLI::App &command, PlanArguments &arguments) {
       .add_option("--step-ms", arguments.stepMs,
                   "what the launches of a rank take together, as mpc bench "
                   "has it: those of the model are scaled to it")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1e-6, 1e9))
       ->check(finiteNumber());
   command
       .add_option("--cores", arguments.cores,

@@ -68,6 +68,21 @@ public:
   }
 
 private:
+  /// What `error` says, in one line. Messages end here: what its own __str__
+  /// raises, and letters that are none, must not get out.
+  static std::string textOf(const nb::python_error &error) {
+    std::string text;
+    try {
+      nb::object said = nb::str(error.value());
+      text = nb::cast<std::string>(
+          said.attr("encode")("utf-8", "backslashreplace").attr("decode")());
+    } catch (const std::exception &) {
+    }
+    text = text.substr(0, text.find_first_of(std::string("\n\r\0", 3)));
+    return text.empty() ? nb::cast<std::string>(error.type().attr("__name__"))
+                        : text;
+  }
+
   template <typename Work> Status call(size_t bytes, Work work) {
     if (bytes == 0)
       return {};
@@ -77,9 +92,7 @@ private:
       work();
       return {};
     } catch (nb::python_error &error) {
-      text = nb::cast<std::string>(nb::str(error.value()));
-      if (text.empty())
-        text = nb::cast<std::string>(nb::str(error.type().attr("__name__")));
+      text = textOf(error);
     }
     std::string where =
         "rank " + std::to_string(self) + " of " + std::to_string(ranks);
@@ -94,10 +107,26 @@ private:
 
 } // namespace
 
+static int numberOf(const nb::object &made, const char *name) {
+  nb::object given = made.attr(name);
+  int number = 0;
+  if (!nb::try_cast(given, number))
+    throw StatusError(Status(StatusCode::InvalidArgument, "communicator",
+                             std::string("has the ") + name + " " +
+                                 nb::cast<std::string>(nb::repr(given)) +
+                                 ", no number"));
+  return number;
+}
+
 /// `made` has rank, size and the methods above.
 static std::shared_ptr<Communicator> ofObject(nb::object made) {
-  const int rank = nb::cast<int>(made.attr("rank")),
-            size = nb::cast<int>(made.attr("size"));
+  constexpr int kMostRanks = 65536;
+  const int rank = numberOf(made, "rank"), size = numberOf(made, "size");
+  if (size > kMostRanks)
+    throw StatusError(Status(StatusCode::InvalidArgument, "communicator",
+                             "is of " + std::to_string(size) +
+                                 " ranks; there are at most " +
+                                 std::to_string(kMostRanks)));
   if (size < 1 || rank < 0 || rank >= size)
     throw StatusError(Status(StatusCode::InvalidArgument, "communicator",
                              "has rank " + std::to_string(rank) + " of " +

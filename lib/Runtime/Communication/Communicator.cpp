@@ -36,11 +36,20 @@ void detail::printLine(const std::string &text) {
 Result<std::vector<std::string>> mpc::gatherTexts(Communicator &group,
                                                   const std::string &text) {
   uint64_t length = text.size();
-  std::vector<uint64_t> lengths(size_t(group.size()));
+  // A transport may do nothing, or anything: what comes back is looked at.
+  constexpr uint64_t kMostBytes = uint64_t(1) << 24;
+  std::vector<uint64_t> lengths(size_t(group.size()), ~uint64_t(0));
   if (Status status = group.allGather(&length, lengths.data(), sizeof(length));
       !status.ok())
     return status;
+  auto wrong = [&group] {
+    return Status(StatusCode::Unavailable,
+                  detail::rankName(group.rank(), group.size()),
+                  "its transport's all-gather does not give what was sent");
+  };
   const size_t most = *std::max_element(lengths.begin(), lengths.end());
+  if (most > kMostBytes || lengths[size_t(group.rank())] != length)
+    return wrong();
   std::vector<std::string> texts(lengths.size());
   if (most == 0)
     return texts;
@@ -52,6 +61,8 @@ Result<std::vector<std::string>> mpc::gatherTexts(Communicator &group,
     return status;
   for (size_t rank = 0; rank < texts.size(); ++rank)
     texts[rank] = all.substr(rank * most, lengths[rank]);
+  if (texts[size_t(group.rank())] != text)
+    return wrong();
   return texts;
 }
 

@@ -129,7 +129,8 @@ Result<std::shared_ptr<Communicator>> mpc::joinRelay(int descriptor, int rank,
   auto bad = [](const std::string &text) {
     return Status(StatusCode::InvalidArgument, "relay", text);
   };
-  if (size < 1 || rank < 0 || rank >= size)
+  constexpr int kMostRanks = 65536;
+  if (size < 1 || size > kMostRanks || rank < 0 || rank >= size)
     return bad("has no rank " + std::to_string(rank) + " of " +
                std::to_string(size));
   int type = 0;

@@ -78,6 +78,8 @@ private:
   std::vector<const void *> sent;
   /// Of the ranks that have come.
   std::vector<std::optional<Call>> calls;
+  /// Whether a rank has a call under way, of which it may have one.
+  std::vector<bool> inside = std::vector<bool>(size_t(size));
   /// How many came to the rendezvous under way, how many have copied, and how
   /// many rendezvous there were.
   int arrived = 0, copied = 0;
@@ -174,6 +176,12 @@ Status Group::meet(
       changed.notify_all();
       return failure(where);
     }
+  if (inside[size_t(rank)]) {
+    failed = rankName(rank, size) + " is called by two threads at once";
+    changed.notify_all();
+    return failure(where);
+  }
+  inside[size_t(rank)] = true;
   sent[size_t(rank)] = send;
   calls[size_t(rank)] = call;
   const uint64_t number = met;
@@ -188,8 +196,10 @@ Status Group::meet(
              " for " + missingRanks() + " in " + call.toString();
     changed.notify_all();
   }
-  if (met == number)
+  if (met == number) {
+    inside[size_t(rank)] = false;
     return failure(where);
+  }
 
   lock.unlock();
   copy(sent);
@@ -201,6 +211,7 @@ Status Group::meet(
   } else {
     changed.wait(lock, [&] { return ended > number; });
   }
+  inside[size_t(rank)] = false;
   return {};
 }
 

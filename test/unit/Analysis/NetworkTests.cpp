@@ -120,9 +120,14 @@ TEST(NetworkTest, WhatIsNoNetwork) {
             "share");
   EXPECT_EQ(errorOf("nvlink,ranks=0"),
             "'0' is no number of ranks from 1 to 1048576");
-  EXPECT_EQ(errorOf("ib400,latency=-1"), "'-1' is no latency in seconds");
+  EXPECT_EQ(errorOf("ib400,latency=-1"),
+            "'-1' is no latency in seconds, 0 to 3600");
+  EXPECT_EQ(errorOf("ib400,latency=1e308"),
+            "'1e308' is no latency in seconds, 0 to 3600");
+  EXPECT_EQ(errorOf("ib400,bandwidth=1e19"),
+            "'1e19' is no bandwidth in bytes per second, 1 to 1e18");
   EXPECT_EQ(errorOf("ib400,bandwidth=nan"),
-            "'nan' is no bandwidth in bytes per second");
+            "'nan' is no bandwidth in bytes per second, 1 to 1e18");
   EXPECT_EQ(errorOf("link,latency=1e-6"),
             "'link' needs bandwidth=BYTES per second");
   EXPECT_EQ(errorOf("ib400+nvlink"),

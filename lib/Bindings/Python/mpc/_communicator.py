@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from typing import Any
 
 from . import _mpc
@@ -41,19 +42,26 @@ class Communicator:
     @staticmethod
     def mpi(timeout: float = 120) -> _mpc.Communicator:
         """The ranks of MPI. A call waits `timeout` seconds for the others, 0 for ever. Once per process."""
-        return _mpc.join_mpi(timeout)
+        return _mpc.join_mpi(_patience(timeout))
 
     @staticmethod
     def threads(ranks: int, timeout: float = 120) -> list[_mpc.Communicator]:
         """Ends of a group inside this process, one for a thread each."""
-        if not 1 <= ranks <= 65536:
-            raise InvalidArgument("communicator", f"of {ranks} threads; takes 1 to 65536")
-        return list(_mpc.connect_threads(ranks, timeout))
+        if not hasattr(ranks, "__index__") or not 1 <= ranks <= 65536:
+            raise InvalidArgument("communicator", f"of {ranks!r} threads; takes 1 to 65536")
+        return list(_mpc.connect_threads(ranks, _patience(timeout)))
 
     @staticmethod
     def torch(group: Any = None, timeout: float = 120) -> Communicator:
         """The ranks of a process group of torch.distributed, or of all, which `init_process_group()` joined."""
         return _Torch(group, timeout)
+
+
+def _patience(timeout: float) -> float:
+    if not isinstance(timeout, (int, float)) or not 0 <= timeout < math.inf:
+        raise InvalidArgument("communicator", f"with the timeout {timeout!r}; takes seconds from 0")
+    # More are no time of a clock's.
+    return min(float(timeout), 1e8)
 
 
 class _Torch(Communicator):
@@ -67,6 +75,7 @@ class _Torch(Communicator):
             raise Unavailable("communicator", "of torch.distributed needs PyTorch") from error
         if not dist.is_available() or not dist.is_initialized():
             raise Unavailable("communicator", "of torch.distributed: call init_process_group() first")
+        timeout = _patience(timeout) or 1e8
         self._torch, self._dist = torch, dist
         # Memory of the host is gloo's.
         if dist.get_backend(group) != "gloo":

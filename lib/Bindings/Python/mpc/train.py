@@ -8,9 +8,9 @@ and MASTER_PORT; else it runs as it is, so that mpirun and srun start it too.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import datetime
+import math
 import os
 import pathlib
 import signal
@@ -54,7 +54,26 @@ def ranks(variables: Mapping[str, str]) -> tuple[int, int] | None:
         raise _Problem("MASTER_ADDR is not set, where the ranks meet")
     if _number(variables, "MASTER_PORT", 1) > 65535:
         raise _Problem(f"MASTER_PORT is {variables['MASTER_PORT']}, no port")
+    if "LOCAL_WORLD_SIZE" in variables:
+        _number(variables, "LOCAL_WORLD_SIZE", 1)
     return rank, size
+
+
+def _patience(arguments: Sequence[str]) -> float:
+    """Seconds of --rank-timeout, which this process needs before the program reads its flags."""
+    text = "120"
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, separator, value = word.partition("=")
+        if name == "--rank-timeout":
+            text = value if separator else after
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise _Problem(f"--rank-timeout: '{text}' is no positive number of seconds")
+    # Longer ones are no time of the transport's.
+    return min(max(seconds, 1e-3), 1e8)
 
 
 def _threads(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
@@ -139,8 +158,17 @@ def main(arguments: Sequence[str], variables: Mapping[str, str]) -> int:
     if found is None:
         os.execv(_PROGRAM, [str(_PROGRAM), "train", *arguments])
     rank, size = found
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--rank-timeout", type=float, default=120)
+    if "-h" in arguments or "--help" in arguments:
+        if rank == 0:
+            os.execv(_PROGRAM, [str(_PROGRAM), "train", "--help"])
+        return 0
+    try:
+        wait = _patience(arguments)
+    except _Problem as problem:
+        print(f"error: usage: {problem}", file=sys.stderr)
+        return _BAD_USAGE
+    # What fails is said below, in one sentence.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
     try:
         import torch.distributed as dist
     except ImportError:
@@ -148,10 +176,7 @@ def main(arguments: Sequence[str], variables: Mapping[str, str]) -> int:
               "without it use mpirun", file=sys.stderr)
         return _FAILED
     try:
-        wait = parser.parse_known_args([word for word in arguments if word not in ("-h", "--help")])[0].rank_timeout
         dist.init_process_group("gloo", rank=rank, world_size=size, timeout=datetime.timedelta(seconds=wait))
-    except (SystemExit, ValueError, OverflowError):
-        return _BAD_USAGE
     except Exception as error:  # pylint: disable=broad-exception-caught
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         print(f"error: rank {rank}: cannot meet the others at {variables['MASTER_ADDR']} port "
