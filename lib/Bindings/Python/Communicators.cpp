@@ -71,16 +71,16 @@ private:
   /// What `error` says, in one line. Messages end here: what its own __str__
   /// raises, and letters that are none, must not get out.
   static std::string textOf(const nb::python_error &error) {
-    std::string text;
+    auto name = nb::cast<std::string>(error.type().attr("__name__"));
     try {
       nb::object said = nb::str(error.value());
-      text = nb::cast<std::string>(
+      auto text = nb::cast<std::string>(
           said.attr("encode")("utf-8", "backslashreplace").attr("decode")());
+      text = text.substr(0, text.find_first_of(std::string("\n\r\0", 3)));
+      return text.empty() ? name : text;
     } catch (const std::exception &) {
+      return name;
     }
-    text = text.substr(0, text.find_first_of(std::string("\n\r\0", 3)));
-    return text.empty() ? nb::cast<std::string>(error.type().attr("__name__"))
-                        : text;
   }
 
   template <typename Work> Status call(size_t bytes, Work work) {

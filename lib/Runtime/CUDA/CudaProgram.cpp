@@ -9,12 +9,11 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-Result<std::shared_ptr<LoadedProgram>>
-CudaProgram::create(std::shared_ptr<CudaContext> context,
-                    std::shared_ptr<const Program> program,
-                    const CudaServices &services,
-                    std::shared_ptr<GemmLibrary> library,
-                    std::shared_ptr<RankLibrary> messages, bool checked) {
+Result<std::shared_ptr<LoadedProgram>> CudaProgram::create(
+    const std::shared_ptr<CudaContext> &context,
+    const std::shared_ptr<const Program> &program, const CudaServices &services,
+    const std::shared_ptr<GemmLibrary> &library,
+    const std::shared_ptr<RankLibrary> &messages, bool checked) {
   std::shared_ptr<CudaProgram> made(
       new CudaProgram(context, program, library, messages, checked));
   CudaScope scope(*context);

@@ -21,10 +21,11 @@ public:
   /// With `checked` every launch is waited for. `library` lives as long as the
   /// program, and so does `messages`; null where nothing needs it.
   static Result<std::shared_ptr<LoadedProgram>>
-  create(std::shared_ptr<CudaContext> context,
-         std::shared_ptr<const Program> program, const CudaServices &services,
-         std::shared_ptr<GemmLibrary> library,
-         std::shared_ptr<RankLibrary> messages, bool checked);
+  create(const std::shared_ptr<CudaContext> &context,
+         const std::shared_ptr<const Program> &program,
+         const CudaServices &services,
+         const std::shared_ptr<GemmLibrary> &library,
+         const std::shared_ptr<RankLibrary> &messages, bool checked);
   ~CudaProgram() override;
 
   Status run(std::span<const Buffer> arguments, std::span<Buffer> results,

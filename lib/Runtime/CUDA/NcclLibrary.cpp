@@ -11,6 +11,7 @@
 
 #include "NcclLibrary.h"
 
+#include <bit>
 #include <optional>
 
 using namespace mpc;
@@ -94,7 +95,7 @@ private:
 } // namespace
 
 static void *pointerTo(CuAddress address) {
-  return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
+  return std::bit_cast<void *>(static_cast<uintptr_t>(address));
 }
 
 static constexpr int64_t aligned(int64_t bytes) {

@@ -29,7 +29,6 @@ using namespace mpc;
 #include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"
 
 namespace mpc {
-void registerMpcDialectOperations(MpcDialect *dialect);
 /// MpcTraining.cpp.
 void registerTrainingOps(MpcDialect *dialect);
 /// MpcPack.cpp.

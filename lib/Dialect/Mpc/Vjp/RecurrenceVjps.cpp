@@ -54,7 +54,7 @@ private:
     if (v.needs(operand.getOperandNumber()))
       v.give(operand.getOperandNumber(), make());
   }
-  template <typename Fn> void give(MutableOperandRange range, Fn make) {
+  template <typename Fn> void give(const MutableOperandRange &range, Fn make) {
     if (!range.empty())
       give(range[0], make);
   }
