@@ -56,6 +56,7 @@ std::string Policy::digest() const {
   }
   out << ';';
   std::vector<std::string> parts;
+  parts.reserve(std::max(overrides.size(), layers.size()));
   for (const PolicyOverride &entry : overrides)
     parts.push_back((Twine(int(entry.source)) + "," + Twine(int(entry.key)) +
                      "," + stringify(entry.type) + "," + entry.pattern)
