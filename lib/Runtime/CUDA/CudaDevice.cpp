@@ -130,8 +130,8 @@ CudaDevice::load(std::shared_ptr<DeviceImpl> self,
       return opened.status();
     needed = *opened;
   }
-  return CudaProgram::create(context, std::move(program), services,
-                             std::move(needed), std::move(*messages), checked);
+  return CudaProgram::create(context, program, services, needed, *messages,
+                             checked);
 }
 
 Result<std::shared_ptr<StreamImpl>> CudaDevice::createStream() {
