@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-verify-stage=stage=simplify --verify-diagnostics --split-input-file
 // RUN: not mpc-opt %s --mpc-verify-stage=stage=late --split-input-file 2>&1 | FileCheck %s
 
-// CHECK: unknown stage 'late'; use import, lift, simplify, differentiate, precision, loss-scale, pad, layout or fuse
+// CHECK: unknown stage 'late'; use import, lift, simplify, differentiate, precision, distribute, loss-scale, pad, layout or fuse
 
 // expected-error @below {{arguments 0 and 1 have the same name "x"; give each its own}}
 func.func @one_name(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
