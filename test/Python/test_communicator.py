@@ -2,6 +2,7 @@
 """Training on several ranks: threads, MPI, and transports written in Python."""
 
 import concurrent.futures
+import copy
 import os
 import pathlib
 import shutil
@@ -139,7 +140,8 @@ def test_what_cannot_be_said(raised, said):
         rank, size = 0, 2
 
         def all_gather(self, send, receive):
-            raise raised
+            # What is raised holds frames, and the parameter lives as long as the process.
+            raise copy.copy(raised)
 
     with pytest.raises(mpc.Unavailable, match=f"rank 0 of 2: {said}"):
         trained(Broken(), 2)
