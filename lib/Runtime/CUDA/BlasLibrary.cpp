@@ -29,15 +29,12 @@ public:
   }
   Status enqueue(std::span<const CuAddress> buffers, CuAddress workspace,
                  CuHandle stream) override {
-    auto pointerTo = [](CuAddress address) {
-      return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
-    };
     std::vector<void *> pointers;
     pointers.reserve(buffers.size());
     for (CuAddress address : buffers)
-      pointers.push_back(pointerTo(address));
+      pointers.push_back(toPointer(address));
     std::lock_guard<std::mutex> lock(mutex);
-    return product->enqueue(pointers, candidate, pointerTo(workspace), stream);
+    return product->enqueue(pointers, candidate, toPointer(workspace), stream);
   }
 
 private:

@@ -116,9 +116,7 @@ Result<std::shared_ptr<void>> CudaContext::allocate(size_t bytes,
     else
       (void)self->cu.memFree(toCuAddress(memory));
   };
-  return std::shared_ptr<void>(
-      reinterpret_cast<void *>(static_cast<uintptr_t>(address)),
-      std::move(release));
+  return std::shared_ptr<void>(toPointer(address), std::move(release));
 }
 
 //===----------------------------------------------------------------------===//

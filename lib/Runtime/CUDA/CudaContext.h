@@ -13,6 +13,7 @@
 #include "../DeviceImpl.h"
 #include "CudaDriver.h"
 
+#include <bit>
 #include <memory>
 #include <string>
 #include <utility>
@@ -138,6 +139,10 @@ private:
 
 inline CuAddress toCuAddress(const void *address) {
   return static_cast<CuAddress>(reinterpret_cast<uintptr_t>(address));
+}
+/// Its inverse, for libraries that take addresses on the device as pointers.
+inline void *toPointer(CuAddress address) {
+  return std::bit_cast<void *>(static_cast<uintptr_t>(address));
 }
 
 } // namespace mpc::detail

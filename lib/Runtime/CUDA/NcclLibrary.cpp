@@ -11,7 +11,6 @@
 
 #include "NcclLibrary.h"
 
-#include <bit>
 #include <optional>
 
 using namespace mpc;
@@ -93,10 +92,6 @@ private:
 };
 
 } // namespace
-
-static void *pointerTo(CuAddress address) {
-  return std::bit_cast<void *>(static_cast<uintptr_t>(address));
-}
 
 static constexpr int64_t aligned(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
@@ -199,7 +194,7 @@ Status NcclLibrary::enqueue(const Launch &launch,
       workspace += CuAddress(aligned(padded));
     }
     if (launch.buffers[count + i].bytes)
-      error = send(launch, i, pointerTo(input), pointerTo(buffers[count + i]),
+      error = send(launch, i, toPointer(input), toPointer(buffers[count + i]),
                    stream, call);
   }
   // A group that began ends, whatever happened in it.
