@@ -8,6 +8,8 @@
 
 #include "MpcShapes.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::shapes;
@@ -152,18 +154,7 @@ LogicalResult RnnOp::verify() { return verifyStateTypes(*this); }
 // What is left behind the input's product
 //===----------------------------------------------------------------------===//
 
-int64_t RecurrenceOp::getGates() {
-  switch (getCell()) {
-  case RecurrentCell::lstm:
-    return LstmOp::kGates;
-  case RecurrentCell::gru:
-  case RecurrentCell::linear_gru:
-    return GruOp::kGates;
-  case RecurrentCell::rnn:
-    return RnnOp::kGates;
-  }
-  return 0;
-}
+int64_t RecurrenceOp::getGates() { return gatesOf(getCell()); }
 
 LogicalResult RecurrenceOp::verify() {
   if (failed(requireStatic(getLoc(), getOperationName(),
