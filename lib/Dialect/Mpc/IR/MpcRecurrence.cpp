@@ -37,6 +37,8 @@ int64_t mpc::gatesOf(RecurrentCell cell) {
   return 0;
 }
 
+int64_t RecurrenceOp::getGates() { return gatesOf(getCell()); }
+
 int64_t mpc::keptValuesOf(RecurrentCell cell) {
   switch (cell) {
   case RecurrentCell::lstm:
@@ -137,27 +139,40 @@ public:
 };
 } // namespace
 
+/// What a recurrence is with and without values that its gradient reads.
+template <typename OpTy>
+static LogicalResult verifySteps(StepsVerifier<OpTy> &verifier) {
+  OpTy op = verifier.op;
+  if (failed(verifier.check(op.getProjected(), op.getGates(), "gates")) ||
+      failed(verifier.check(
+          op.getBias(),
+          {verifier.directions, productOf({op.getGates(), verifier.hidden})},
+          "bias")) ||
+      failed(verifier.checkState(op.getInitialH(), "initial state")) ||
+      failed(verifier.checkState(op.getInitialC(), "initial state")) ||
+      failed(verifier.checkPeephole(op.getPeephole())) ||
+      failed(verifier.checkSequence(op.getResult(), "result")) ||
+      failed(verifier.checkState(op.getFinalH(), "final state")) ||
+      failed(verifier.checkState(op.getFinalC(), "final state")))
+    return failure();
+  bool isLstm = op.getCell() == RecurrentCell::lstm;
+  if (isLstm != bool(op.getFinalC()) ||
+      (!isLstm && (op.getInitialC() || op.getPeephole()))) // C3
+    return op.emitOpError() << "has a cell state where its cell is not lstm, "
+                               "or none where it is";
+  return success();
+}
+
+LogicalResult RecurrenceOp::verify() {
+  StepsVerifier<RecurrenceOp> verifier(*this);
+  return verifySteps(verifier);
+}
+
 LogicalResult RecurrenceTrainingOp::verify() {
   StepsVerifier<RecurrenceTrainingOp> verifier(*this);
-  if (failed(verifier.check(getProjected(), getGates(), "gates")) ||
-      failed(verifier.check(
-          getBias(),
-          {verifier.directions, productOf({getGates(), verifier.hidden})},
-          "bias")) ||
-      failed(verifier.checkState(getInitialH(), "initial state")) ||
-      failed(verifier.checkState(getInitialC(), "initial state")) ||
-      failed(verifier.checkPeephole(getPeephole())) ||
-      failed(verifier.checkSequence(getResult(), "result")) ||
-      failed(verifier.checkState(getFinalH(), "final state")) ||
-      failed(verifier.checkState(getFinalC(), "final state")) ||
-      failed(verifier.checkGates(getKept(), getKeptValues(), "kept")))
+  if (failed(verifySteps(verifier)))
     return failure();
-  bool isLstm = getCell() == RecurrentCell::lstm;
-  if (isLstm != bool(getFinalC()) ||
-      (!isLstm && (getInitialC() || getPeephole()))) // C3
-    return emitOpError() << "has a cell state where its cell is not lstm, or "
-                            "none where it is";
-  return success();
+  return verifier.checkGates(getKept(), getKeptValues(), "kept");
 }
 
 LogicalResult RecurrenceGradientOp::verify() {

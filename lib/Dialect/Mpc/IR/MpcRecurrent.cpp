@@ -8,8 +8,6 @@
 
 #include "MpcShapes.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::shapes;
@@ -149,62 +147,3 @@ static LogicalResult verifyStateTypes(Operation *op) {
 LogicalResult LstmOp::verify() { return verifyStateTypes(*this); }
 LogicalResult GruOp::verify() { return verifyStateTypes(*this); }
 LogicalResult RnnOp::verify() { return verifyStateTypes(*this); }
-
-//===----------------------------------------------------------------------===//
-// What is left behind the input's product
-//===----------------------------------------------------------------------===//
-
-int64_t RecurrenceOp::getGates() { return gatesOf(getCell()); }
-
-LogicalResult RecurrenceOp::verify() {
-  if (failed(requireStatic(getLoc(), getOperationName(),
-                           {getProjected(), getRecurrence()})))
-    return failure();
-  RankedTensorType projected = tensor(getProjected()),
-                   recurrence = tensor(getRecurrence());
-  if (projected.getRank() != 3 || recurrence.getRank() != 3)
-    return emitOpError() << "needs operands of rank 3, found " << projected
-                         << " and " << recurrence;
-  int64_t directions =
-      getDirection() == RecurrentDirection::bidirectional ? 2 : 1;
-  int64_t hidden = recurrence.getShape()[2],
-          rows = productOf({getGates(), hidden}),
-          steps = projected.getShape()[0], batch = projected.getShape()[1];
-  if (recurrence.getShape() != ArrayRef<int64_t>({directions, rows, hidden}) ||
-      projected.getShape()[2] != productOf({directions, rows})) // C2
-    return emitOpError() << "weights " << recurrence << " do not fit gates "
-                         << projected << " in " << directions
-                         << " direction(s)";
-  // C1
-  Type state = projected.getElementType(), narrow = recurrence.getElementType();
-  if (narrow != state &&
-      narrow.getIntOrFloatBitWidth() >= state.getIntOrFloatBitWidth())
-    return emitOpError() << "keeps states in " << state
-                         << ", narrower than its weights' " << narrow;
-  auto check = [&](Value value, ArrayRef<int64_t> shape,
-                   StringRef what) -> LogicalResult {
-    if (value && (tensor(value).getShape() != shape ||
-                  tensor(value).getElementType() != state))
-      return emitOpError() << what << " must be "
-                           << RankedTensorType::get(shape, state) << ", found "
-                           << value.getType();
-    return success();
-  };
-  SmallVector<int64_t> one = {directions, batch, hidden};
-  if (failed(check(getBias(), {directions, rows}, "bias")) ||
-      failed(check(getInitialH(), one, "initial state")) ||
-      failed(check(getInitialC(), one, "initial state")) ||
-      failed(check(getPeephole(), {directions, productOf({3, hidden})},
-                   "peephole")) ||
-      failed(
-          check(getResult(), {steps, directions, batch, hidden}, "result")) ||
-      failed(check(getFinalH(), one, "final state")) ||
-      failed(check(getFinalC(), one, "final state")))
-    return failure();
-  bool isLstm = getCell() == RecurrentCell::lstm;
-  if (isLstm != bool(getFinalC()) ||
-      (!isLstm && (getInitialC() || getPeephole()))) // C3
-    return emitOpError() << "has a cell state where its cell is not lstm, or "
-                            "none where it is";
-  return success();
-}
