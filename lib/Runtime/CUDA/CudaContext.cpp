@@ -126,7 +126,7 @@ Result<std::shared_ptr<void>> CudaContext::allocate(size_t bytes,
 static constexpr const char *kStream = "stream";
 
 Result<std::shared_ptr<CudaStream>>
-CudaStream::create(std::shared_ptr<CudaContext> context) {
+CudaStream::create(const std::shared_ptr<CudaContext> &context) {
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();
@@ -205,7 +205,7 @@ Status CudaStream::then(std::function<void(const Status &)> function) {
                                           /*flags=*/0),
       "cuStreamAddCallback", kStream);
   // The driver has it now.
-  if (status.ok())
-    (void)callback.release();
+  if (status.ok()) [[maybe_unused]]
+    Callback *handed = callback.release();
   return status;
 }

@@ -119,7 +119,7 @@ class CudaStream : public StreamImpl {
 public:
   /// A new stream.
   static Result<std::shared_ptr<CudaStream>>
-  create(std::shared_ptr<CudaContext> context);
+  create(const std::shared_ptr<CudaContext> &context);
   /// The host program's stream `handle`.
   CudaStream(std::shared_ptr<CudaContext> context, CuHandle handle)
       : context(std::move(context)), queue(handle) {}
