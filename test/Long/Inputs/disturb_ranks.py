@@ -50,7 +50,8 @@ class Clock(threading.Thread):
 
 
 def checkpoints(name):
-    return sorted((folder / name).glob("step-*.safetensors"))
+    """Whole ones: parts without the file that names them are none yet. That file has their digests."""
+    return sorted(path for path in (folder / name).glob("step-*.safetensors") if ".part-" not in path.name)
 
 
 def children(pid):
@@ -140,7 +141,7 @@ clock, start = Clock(), time.monotonic()
 straight = undisturbed()
 takes = time.monotonic() - start
 # What a run takes, and the patience of those that wait; others may use the machine too.
-patience, limit = max(3, 2 * takes), max(60, 30 * takes)
+patience, limit = max(3, 2 * takes), max(60, 60 * takes)
 counts = {"killed": 0, "stopped": 0, "held up": 0, "too late": 0}
 done_runs = 0
 while done_runs < runs:
@@ -156,5 +157,6 @@ while done_runs < runs:
         sys.exit(wrong)
     counts[done_how] += 1
     done_runs += 1
+    print(f"{done_runs} of {runs}: {done_how}", file=sys.stderr, flush=True)
 print(", ".join(f"{count} {how}" for how, count in counts.items()))
 print("all runs ended as the one that nothing disturbed")
