@@ -7,6 +7,7 @@
 #include "TrainingOracle.h"
 
 #include "mpc/Analysis/IndexBounds.h"
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Support/StepNames.h"
 
@@ -48,6 +49,75 @@ public:
 
 private:
   std::vector<SmallVector<Tensor>> found;
+};
+
+/// Compares sums of gradients over ranks with those of what each rank had.
+class WireJudge {
+public:
+  WireJudge(func::FuncOp entry, ArrayRef<SmallVector<Tensor>> arguments) {
+    for (auto message : entry.getOps<AllReduceOp>())
+      for (auto [input, output] :
+           llvm::zip_equal(message.getInputs(), message.getOutputs()))
+        if (std::string name = parameterOf(entry, output); !name.empty()) {
+          Value own = beforeRounding(input);
+          names[output] = name;
+          sources[output] = own;
+          SmallVector<Tensor> &values = ranks[own];
+          auto argument = dyn_cast<BlockArgument>(own);
+          if (argument && values.empty())
+            for (const SmallVector<Tensor> &given : arguments)
+              values.push_back(given[argument.getArgNumber()]);
+        }
+  }
+
+  /// Looks at the results of one rank.
+  void look(Operation *op, ArrayRef<Tensor> results) {
+    auto message = dyn_cast<AllReduceOp>(op);
+    for (auto [value, result] : llvm::zip(op->getResults(), results)) {
+      if (auto known = ranks.find(value); known != ranks.end())
+        known->second.push_back(result);
+      auto source = sources.find(value);
+      // All ranks have the same sum.
+      if (!message || source == sources.end() || judged.count(value))
+        continue;
+      judged.insert(value);
+      Tensor sum(result.getType());
+      for (const Tensor &own : ranks.find(source->second)->second)
+        for (auto [total, part] : llvm::zip_equal(sum.floats(), own.floats()))
+          total += part;
+      errors.push_back({names.find(value)->second, result.getElementType(),
+                        reference::rmsRelativeError(result, sum)});
+    }
+  }
+
+  std::vector<TrainingOracle::WireError> take() { return std::move(errors); }
+
+private:
+  /// The name of the parameter whose update reads `gradient`, or nothing.
+  static std::string parameterOf(func::FuncOp entry, Value gradient) {
+    for (OpOperand &use : gradient.getUses()) {
+      auto optimizer = dyn_cast<OptimizerOpInterface>(use.getOwner());
+      auto parameter =
+          optimizer ? dyn_cast<BlockArgument>(Value(optimizer.getParameter()))
+                    : BlockArgument();
+      if (parameter && &optimizer.getGradientMutable() == &use)
+        return nameIn(entry.getArgAttrDict(parameter.getArgNumber()));
+    }
+    return "";
+  }
+
+  /// What is rounded to the type of the wire, where it is for that alone.
+  static Value beforeRounding(Value sent) {
+    auto cast = sent.getDefiningOp<CastOp>();
+    return cast ? Value(cast.getInput()) : sent;
+  }
+
+  DenseMap<Value, std::string> names;
+  /// By the sum what is added up, and by that the tensor of each rank.
+  DenseMap<Value, Value> sources;
+  DenseMap<Value, SmallVector<Tensor>> ranks;
+  DenseSet<Value> judged;
+  std::vector<TrainingOracle::WireError> errors;
 };
 
 } // namespace
@@ -92,6 +162,7 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
   TrainingOracle oracle;
   CompileOptions choices = options;
   choices.dumpDir.clear();
+  choices.training->distribution.shard = "none";
   Result<Graph> graph = makeGraph(path, choices);
   if (!graph.ok())
     return graph.status();
@@ -124,9 +195,8 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
 
 /// The 16-bit copy `name` of a master among `values`: graphs of two policies
 /// keep copies of different types. Nothing where there is no master.
-static std::optional<Tensor>
-copyOf(StringRef name, RankedTensorType type,
-       const std::map<std::string, Buffer> &values) {
+static std::optional<Tensor> copyOf(StringRef name, RankedTensorType type,
+                                    const TrainingOracle::Arguments &values) {
   if (!name.consume_back(kCopySuffix))
     return std::nullopt;
   auto master = values.find(name.str());
@@ -141,8 +211,7 @@ copyOf(StringRef name, RankedTensorType type,
 }
 
 Result<std::vector<Tensor>>
-TrainingOracle::argumentsOf(Graph &graph,
-                            const std::map<std::string, Buffer> &values) {
+TrainingOracle::argumentsOf(Graph &graph, const Arguments &values) {
   func::FuncOp entry = Compiler::entry(*graph.module);
   std::vector<Tensor> arguments;
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
@@ -166,9 +235,21 @@ TrainingOracle::argumentsOf(Graph &graph,
   return arguments;
 }
 
-Result<TrainingOracle::Named>
+Result<TrainingOracle::RankTensors>
+TrainingOracle::argumentsOf(Graph &graph, ArrayRef<Arguments> ranks) {
+  RankTensors all;
+  for (const Arguments &values : ranks) {
+    Result<std::vector<Tensor>> own = argumentsOf(graph, values);
+    if (!own.ok())
+      return own.status();
+    all.emplace_back(own->begin(), own->end());
+  }
+  return all;
+}
+
+Result<std::vector<TrainingOracle::Named>>
 TrainingOracle::interpret(Graph &graph, Rounding rounding,
-                          ArrayRef<Tensor> arguments,
+                          const RankTensors &arguments,
                           const Observer &observer) {
   func::FuncOp entry = Compiler::entry(*graph.module);
   reference::InterpretOptions options;
@@ -182,8 +263,8 @@ TrainingOracle::interpret(Graph &graph, Rounding rounding,
         graph.numbers.emplace(value.getAsOpaquePointer(), tensor);
   };
   size_t first = graph.compiler->diagnostics().size();
-  FailureOr<SmallVector<Tensor>> results =
-      reference::interpret(entry, arguments, options);
+  FailureOr<RankTensors> results =
+      reference::interpretRanks(entry, arguments, options);
   if (failed(results)) {
     const std::vector<Diagnostic> &said = graph.compiler->diagnostics();
     for (size_t i = first; i < said.size(); ++i)
@@ -191,46 +272,65 @@ TrainingOracle::interpret(Graph &graph, Rounding rounding,
         return Status(StatusCode::InvalidArgument, said[i].where, said[i].text);
     return Status(StatusCode::Internal, "oracle", "failed in silence");
   }
-  Named named;
-  for (auto [i, result] : llvm::enumerate(*results))
-    named.emplace(nameIn(entry.getResultAttrDict(i)), std::move(result));
+  std::vector<Named> named(results->size());
+  for (auto [own, tensors] : llvm::zip_equal(named, *results))
+    for (auto [i, result] : llvm::enumerate(tensors))
+      own.emplace(nameIn(entry.getResultAttrDict(i)), std::move(result));
   return named;
 }
 
 Result<std::vector<TrainingOracle::Answer>>
-TrainingOracle::run(const std::map<std::string, Buffer> &arguments) {
-  Result<std::vector<Tensor>> given = argumentsOf(declared, arguments);
+TrainingOracle::run(const Arguments &arguments) {
+  Result<std::vector<std::vector<Answer>>> answers =
+      run(ArrayRef<Arguments>(arguments));
+  if (!answers.ok())
+    return answers.status();
+  return std::move(answers->front());
+}
+
+Result<std::vector<std::vector<TrainingOracle::Answer>>>
+TrainingOracle::run(ArrayRef<Arguments> ranks) {
+  Result<RankTensors> given = argumentsOf(declared, ranks);
   if (!given.ok())
     return given.status();
+  func::FuncOp entry = Compiler::entry(*declared.module);
   Checks checks;
-  Result<Named> rounded =
-      interpret(declared, Rounding::Declared, *given, checks.record());
+  WireJudge wire(entry, *given);
+  auto recorded = checks.record();
+  Result<std::vector<Named>> rounded =
+      interpret(declared, Rounding::Declared, *given,
+                [&](Operation *op, MutableArrayRef<Tensor> results) {
+                  recorded(op, results);
+                  wire.look(op, results);
+                });
   if (!rounded.ok())
     return rounded.status();
-  given = argumentsOf(exact, arguments);
+  onWire = wire.take();
+  given = argumentsOf(exact, ranks);
   if (!given.ok())
     return given.status();
-  Result<Named> wanted =
+  Result<std::vector<Named>> wanted =
       interpret(exact, Rounding::Float64, *given, checks.repeat());
   if (!wanted.ok())
     return wanted.status();
-  std::vector<Answer> answers;
-  func::FuncOp entry = Compiler::entry(*declared.module);
-  for (unsigned i = 0; i < entry.getNumResults(); ++i) {
-    std::string name = nameIn(entry.getResultAttrDict(i));
-    auto truth = wanted->find(name);
-    // A parameter's 16-bit copy stands for the parameter.
-    if (truth == wanted->end() && StringRef(name).ends_with(kCopySuffix))
-      truth = wanted->find(name.substr(0, name.rfind(kCopySuffix)));
-    if (truth != wanted->end())
-      answers.push_back(
-          {name, truth->second, std::move(rounded->find(name)->second)});
-  }
+  std::vector<std::vector<Answer>> answers(ranks.size());
+  for (auto [own, truths, predicted] :
+       llvm::zip_equal(answers, *wanted, *rounded))
+    for (unsigned i = 0; i < entry.getNumResults(); ++i) {
+      std::string name = nameIn(entry.getResultAttrDict(i));
+      auto truth = truths.find(name);
+      // A parameter's 16-bit copy stands for the parameter.
+      if (truth == truths.end() && StringRef(name).ends_with(kCopySuffix))
+        truth = truths.find(name.substr(0, name.rfind(kCopySuffix)));
+      if (truth != truths.end())
+        own.push_back(
+            {name, truth->second, std::move(predicted.find(name)->second)});
+    }
   return answers;
 }
 
 Result<std::optional<Overflow>>
-TrainingOracle::firstOverflow(const std::map<std::string, Buffer> &arguments) {
+TrainingOracle::firstOverflow(const Arguments &arguments) {
   OpValues wanted;
   std::optional<Overflow> overflow;
   auto runNumbered = [&](const CompileOptions &options, Rounding rounding,
@@ -242,9 +342,10 @@ TrainingOracle::firstOverflow(const std::map<std::string, Buffer> &arguments) {
     if (!given.ok())
       return given.status();
     OverflowFinder finder(wanted, *given);
-    Result<Named> results =
-        interpret(*graph, rounding, *given,
-                  looks ? finder.observer() : wanted.observer());
+    Result<std::vector<Named>> results = interpret(
+        *graph, rounding,
+        RankTensors{SmallVector<Tensor>(given->begin(), given->end())},
+        looks ? finder.observer() : wanted.observer());
     overflow = finder.first();
     return results.status();
   };

@@ -29,9 +29,14 @@ namespace mpc {
 /// policy, which is executed as declared. The loss scale is the same in both; a
 /// power of two changes nothing in float64. So is whether the step is skipped:
 /// that is no matter of rounding, but of what overflows in the declared types.
-/// Not thread-safe.
+/// Of a part that ranks run together all are executed at once, each with whole
+/// parameters and states: where an optimizer is sharded, whoever has results
+/// puts its pieces together. Not thread-safe.
 class TrainingOracle {
 public:
+  /// Values of one rank by name.
+  using Arguments = std::map<std::string, Buffer>;
+
   /// A result in both modes.
   struct Answer {
     std::string name;
@@ -46,8 +51,22 @@ public:
   /// The results that both graphs have, in the order of the policy's, from the
   /// arguments of the policy's graph by name: the state that a step begins
   /// with. Fails where one is missing or has another type.
-  Result<std::vector<Answer>>
-  run(const std::map<std::string, Buffer> &arguments);
+  Result<std::vector<Answer>> run(const Arguments &arguments);
+  /// The same for each of the ranks that run the part together, as many as
+  /// `ranks` has entries and the options say.
+  Result<std::vector<std::vector<Answer>>> run(llvm::ArrayRef<Arguments> ranks);
+
+  /// What sending one gradient among ranks cost in the last run().
+  struct WireError {
+    /// The parameter's name.
+    std::string parameter;
+    /// The type in which it is sent.
+    mlir::Type type;
+    /// Of the sum that optimizers read against the sum of what each rank had
+    /// before it rounded to that type.
+    double rmsRelativeError = 0;
+  };
+  const std::vector<WireError> &wireErrors() const { return onWire; }
 
   /// Replaces answers by what follows from results of a device, `results` by
   /// name, where a prediction from one run of roundings is worth little:
@@ -63,15 +82,13 @@ public:
   /// Outputs and states are judged by themselves. Answers stay as they are
   /// where the loss reads no output, or no state gives the gradient back, and
   /// where a finite answer would cease to be so.
-  void follow(const std::map<std::string, Buffer> &arguments,
-              const std::map<std::string, Buffer> &results,
+  void follow(const Arguments &arguments, const Arguments &results,
               std::vector<Answer> &answers);
 
   /// The op of the policy's graph that makes the first value that is not finite
-  /// where that of float64 is, `arguments` as for run(). Makes both graphs
-  /// again. Nothing where the declared types explain no such value.
-  Result<std::optional<Overflow>>
-  firstOverflow(const std::map<std::string, Buffer> &arguments);
+  /// where that of float64 is, `arguments` as for run(), of one rank. Makes
+  /// both graphs again. Nothing where the declared types explain no such value.
+  Result<std::optional<Overflow>> firstOverflow(const Arguments &arguments);
 
   /// Number of terms of the longest sum in the policy's graph.
   int64_t longestReduction() {
@@ -97,10 +114,11 @@ private:
 
     std::unique_ptr<Compiler> compiler;
     Compiler::Module module;
-    /// Results of one element of the last run, by value.
+    /// Results of one element of the last run, by value; the first rank's.
     std::map<const void *, reference::Tensor> numbers;
   };
   using Named = std::map<std::string, reference::Tensor>;
+  using RankTensors = llvm::SmallVector<llvm::SmallVector<reference::Tensor>>;
   using Observer = decltype(reference::InterpretOptions::observer);
 
   /// With `numbered` ops have the numbers that they had in front of precision,
@@ -110,12 +128,17 @@ private:
                                  bool numbered = false);
   /// The values of the arguments of `graph`.
   static Result<std::vector<reference::Tensor>>
-  argumentsOf(Graph &graph, const std::map<std::string, Buffer> &values);
-  static Result<Named> interpret(Graph &graph, reference::Rounding rounding,
-                                 llvm::ArrayRef<reference::Tensor> arguments,
-                                 const Observer &observer = {});
+  argumentsOf(Graph &graph, const Arguments &values);
+  /// The arguments of all ranks.
+  static Result<RankTensors> argumentsOf(Graph &graph,
+                                         llvm::ArrayRef<Arguments> ranks);
+  static Result<std::vector<Named>> interpret(Graph &graph,
+                                              reference::Rounding rounding,
+                                              const RankTensors &arguments,
+                                              const Observer &observer = {});
 
   Graph exact, declared;
+  std::vector<WireError> onWire;
   std::string path;
   CompileOptions exactOptions, declaredOptions;
 };

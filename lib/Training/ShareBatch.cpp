@@ -12,8 +12,6 @@
 
 #include "JIT/Compiler.h"
 
-#include "mpc/Runtime/RankDevice.h"
-
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 
@@ -78,30 +76,9 @@ static Status measure(Communicator &group, DistributionOptions &distribution) {
 Status Trainer::Impl::shareBatch() {
   int64_t size = ranks.size();
   DistributionOptions &distribution = options.training->distribution;
-  if (distribution.shard != "none" && distribution.shard != "optimizer")
-    return Status(StatusCode::InvalidArgument, "shard",
-                  "is 'none' or 'optimizer', found '" + distribution.shard +
-                      "'");
   distribution.ranks = size;
   if (ranks.alone())
     return {};
-  if (state.stream() && ranksOf(state.device()) != size)
-    return ranks.known(Status(
-        StatusCode::Unavailable, "device '" + state.device().name() + "'",
-        "trains alone; several ranks need devices in host memory, or GPUs of "
-        "cudaForRanks()"));
-  if (!options.batch)
-    return ranks.known(Status(StatusCode::InvalidArgument, "batch",
-                              "must be given where " + std::to_string(size) +
-                                  " ranks share it"));
-  // The mean of ranks' means is the whole batch's where all count as much.
-  if (options.training->loss.ignoreIndex)
-    return ranks.known(
-        Status(StatusCode::InvalidArgument, "ignore_index",
-               "leaves out another number of labels on each of " +
-                   std::to_string(size) +
-                   " ranks, whose losses would not count alike; train on "
-                   "one rank"));
   if (Status status = ranks.agree("the batch", std::to_string(*options.batch));
       !status.ok())
     return status;
@@ -118,6 +95,20 @@ Status Trainer::Impl::shareBatch() {
     return status;
   *options.batch /= size;
   return measure(*ranks.communicator(), distribution);
+}
+
+Status Trainer::Impl::hasParts(const BoundProgram &program) const {
+  const std::vector<ProgramValue> &types = program.batchTypes();
+  int64_t part = types.empty() || types[0].type.shape.empty()
+                     ? 0
+                     : types[0].type.shape.front();
+  if (ranks.alone() || part == *options.batch)
+    return {};
+  return Status(StatusCode::InvalidArgument, model.name(),
+                "has batches of " + std::to_string(part) +
+                    ", which cannot be cut into parts of " +
+                    std::to_string(*options.batch) +
+                    "; export it with an open batch dimension");
 }
 
 Status Trainer::Impl::checkAlike(const Program &program) const {

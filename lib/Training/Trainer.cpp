@@ -8,6 +8,8 @@
 
 #include "Elements.h"
 
+#include "mpc/Runtime/RankDevice.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -88,51 +90,66 @@ Result<BoundProgram> Trainer::Impl::compile(TrainingPart part,
   return bound;
 }
 
-/// Whether accumulation checks every batch: its step adds up by itself.
-static bool addsUpInSteps(const std::string &lossScale) {
+bool Trainer::isOneProgram(const TrainingOptions &training) {
+  if (training.accumulate <= 1)
+    return true;
+  // Where every batch is checked its step adds up by itself.
   std::string why;
   std::optional<LossScalePreset> preset =
-      LossScalePreset::parse(lossScale, why);
+      LossScalePreset::parse(training.lossScale, why);
   // The compile reports a text that is none.
   return preset &&
          preset->accumulation == LossScalePreset::Accumulation::MicroStep;
 }
 
+/// Whether a rank's own device and options are those of a training.
+static Status checkOptions(const Device &device, const CompileOptions &options,
+                           const Ranks &ranks) {
+  auto bad = [](const char *where, const std::string &text) {
+    return Status(StatusCode::InvalidArgument, where, text);
+  };
+  if (!options.training)
+    return bad("CompileOptions::training",
+               "must say what a training step is made of");
+  const std::string &shard = options.training->distribution.shard;
+  if (shard != "none" && shard != "optimizer")
+    return bad("shard", "is 'none' or 'optimizer', found '" + shard + "'");
+  if (ranks.alone())
+    return {};
+  if (!options.batch)
+    return bad("batch", "must be given where " + std::to_string(ranks.size()) +
+                            " ranks share it");
+  if (device.hasOwnMemory() && ranksOf(device) != ranks.size())
+    return Status(StatusCode::Unavailable, "device '" + device.name() + "'",
+                  "trains alone; several ranks need devices in host memory, "
+                  "or GPUs of cudaForRanks()");
+  return {};
+}
+
 Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
                                 const CompileOptions &options, uint64_t seed,
                                 std::shared_ptr<Communicator> communicator) {
-  if (!options.training)
-    return Status(StatusCode::InvalidArgument, "CompileOptions::training",
-                  "must say what a training step is made of");
-  Result<Engine> engine = Engine::create(device);
-  if (!engine.ok())
-    return engine.status();
   Ranks ranks(std::move(communicator));
+  Result<Engine> engine = Engine::create(device);
   Result<SharedState> state = SharedState::create(device, seed, ranks);
-  if (!state.ok())
-    return state.status();
+  // What fails on one rank alone ends the others before they wait for it.
+  Status fits = checkOptions(device, options, ranks);
+  for (const Status &status : {engine.status(), state.status()})
+    if (fits.ok())
+      fits = status;
+  if (Status status = ranks.allOk(fits); !status.ok())
+    return status;
   auto impl = std::make_unique<Impl>(*engine, model, std::move(*state));
   impl->options = options;
   impl->ranks = std::move(ranks);
   if (Status status = impl->shareBatch(); !status.ok())
     return status;
-  bool whole = options.training->accumulate <= 1 ||
-               addsUpInSteps(options.training->lossScale);
+  bool whole = isOneProgram(*options.training);
   Result<BoundProgram> first = impl->compile(
       whole ? TrainingPart::Step : TrainingPart::ForwardBackward, {});
-  if (Status status = impl->ranks.allOk(first.status()); !status.ok())
+  Status made = first.ok() ? impl->hasParts(*first) : first.status();
+  if (Status status = impl->ranks.allOk(made); !status.ok())
     return status;
-  int64_t part =
-      first->batchTypes().empty() || first->batchTypes()[0].type.shape.empty()
-          ? 0
-          : first->batchTypes()[0].type.shape.front();
-  if (!impl->ranks.alone() && part != *impl->options.batch)
-    return impl->ranks.known(
-        Status(StatusCode::InvalidArgument, model.name(),
-               "has batches of " + std::to_string(part) +
-                   ", which cannot be cut into parts of " +
-                   std::to_string(*impl->options.batch) +
-                   "; export it with an open batch dimension"));
   if (Status status = impl->checkAlike(first->program()); !status.ok())
     return status;
   auto program = std::make_unique<BoundProgram>(std::move(*first));

@@ -84,6 +84,8 @@ struct Trainer::Impl {
   /// Gives each rank its part of the batch, and all the same numbers of the
   /// network. Fails on every rank where they were given different options.
   Status shareBatch();
+  /// Whether `program` takes this rank's part of a batch.
+  Status hasParts(const training::BoundProgram &program) const;
   /// Fails on every rank where `program` is not the same on all.
   Status checkAlike(const Program &program) const;
   /// Compiles what forwardBackward() and apply() run.

@@ -45,6 +45,71 @@ def test_torchrun_says_a_failure_once(tmp_path):
     assert len(said) == 1 and said[0].endswith("nothing: there is no such folder or file"), done.stderr
 
 
+def start_ranks(*commands):
+    """Ranks that no launcher watches: each ends by itself. Gives exit codes and what each says of errors."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=dict(ENVIRONMENT, RANK=str(rank), WORLD_SIZE=str(len(commands)),
+                                      MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)))
+            for rank, command in enumerate(commands)]
+    said = [run.communicate(timeout=100)[1] for run in runs]
+    return [run.returncode for run in runs], said
+
+
+def test_a_rank_that_cannot_begin_ends_all(tmp_path):
+    good = [sys.executable, "-m", "mpc.train", str(MODEL), "--data", str(data_file(tmp_path)), *ARGUMENTS]
+    for bad, said in (([*good, "--learning"], "usage: The following argument was not expected: --learning"),
+                      ([*good[:3], "missing.onnx", *good[4:]], "missing.onnx: ")):
+        codes, errors = start_ranks(good, bad)
+        assert 0 not in codes
+        lines = [line for text in errors for line in text.splitlines() if line.startswith("error: ")]
+        assert len(lines) == 1 and lines[0].startswith(f"error: rank 1: {said}"), errors
+
+
+def test_a_program_that_does_not_start_ends_all(tmp_path):
+    good = [sys.executable, "-m", "mpc.train", str(MODEL), "--data", str(data_file(tmp_path)), *ARGUMENTS]
+    patched = ("import os, pathlib, sys; import mpc.train as t; t._PROGRAM = pathlib.Path('/bin/false'); "
+               "code = t.main(sys.argv[1:], os.environ); sys.stderr.flush(); os._exit(code)")
+    codes, errors = start_ranks(good, [sys.executable, "-c", patched, *good[3:]])
+    assert 0 not in codes
+    assert errors == ["", "error: rank 1: /bin/false: ended with status 1 before it met the other ranks\n"], errors
+
+
+def test_a_trainer_that_cannot_be_made_raises_on_all_ranks():
+    program = """
+import os, torch.distributed as dist, mpc, sys
+dist.init_process_group("gloo")
+try:
+    mpc.Trainer(sys.argv[1], batch=8, optimizer="sgd" if dist.get_rank() == 0 else "slow", communicator=dist.group.WORLD)
+except mpc.Error as error:
+    print(error, file=sys.stderr, flush=True)
+os._exit(0)  # gloo's threads would wait for ranks that have ended
+"""
+    codes, said = start_ranks(*[[sys.executable, "-c", program, str(MODEL)]] * 2)
+    assert codes == [0, 0], said
+    assert said[0].startswith("rank 1: failed: ") and said[0].removeprefix("rank 1: failed: ") in said[1], said
+
+
+def test_a_rank_that_dies_is_said_in_one_sentence():
+    program = """
+import os, torch.distributed as dist, mpc, sys
+dist.init_process_group("gloo")
+if dist.get_rank() == 1:
+    os._exit(3)
+try:
+    mpc.Trainer(sys.argv[1], batch=8, communicator=dist.group.WORLD)
+except mpc.Error as error:
+    print(error, file=sys.stderr, flush=True)
+os._exit(0)
+"""
+    codes, said = start_ranks(*[[sys.executable, "-c", program, str(MODEL)]] * 2)
+    assert codes == [0, 3], said
+    line = [line for line in said[0].splitlines() if line.startswith("rank 0 of 2")]
+    assert len(line) == 1 and ".cc:" not in line[0] and "another rank has ended (" in line[0], said
+
+
 def test_a_port_that_is_taken(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--precisions", default="float32")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--folder", type=pathlib.Path, help="keeps the models for further calls")
     parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER")
     arguments = parser.parse_args()
     if arguments.write:
@@ -82,9 +83,11 @@ def main():
     counts = [int(count) for count in arguments.ranks.split(",")]
     print("| ms per step | ranks | planned | measured | planned / measured |\n|---|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
+        folder = arguments.folder or pathlib.Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
         for model in arguments.models.split(","):
-            ranks.export(folder, model)
+            if not (folder / f"{model}.onnx").exists():
+                ranks.export(folder, model)
             for precision in arguments.precisions.split(","):
                 for count in counts:
                     file, batch = folder / f"{model}.onnx", ranks.BATCH[model]

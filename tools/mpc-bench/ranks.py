@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Times a training step on several ranks by mpc and by PyTorch's DistributedDataParallel on gloo.
 
-  tools/mpc-bench/ranks.py [--ranks N] [--models cnn,transformer] [--rounds N] [--steps N]
+  tools/mpc-bench/ranks.py [--ranks N] [--models cnn,transformer] [--rounds N] [--steps N] [--folder FOLDER]
 
 Both train the same model on the same global batch of random data with SGD and momentum, one
-thread per rank, in turns; a step's time is the median over rounds of what an interval of steps
-takes. Needs torch and onnx, mpirun and mpc."""
+thread per rank, in turns, mpc with a sharded optimizer too; a step's time is the median over
+rounds of what an interval of steps takes. FOLDER keeps the models for further calls. Needs torch
+and onnx, mpirun and mpc."""
 
 import argparse
 import json
@@ -102,10 +103,10 @@ def time_torch(arguments, model, precision):
     return float(out.splitlines()[-1])
 
 
-def time_mpc(arguments, folder, model, precision):
+def time_mpc(arguments, folder, model, precision, shard="none"):
     out = run(["mpirun", "--oversubscribe", "-n", arguments.ranks, arguments.mpc, "train",
                folder / f"{model}.onnx", "--data", folder / f"{model}.npz", "--batch", BATCH[model], "--policy",
-               precision, "--optimizer", "sgd,momentum=0.9", "--lr", "0.01", "--threads", "1", "--steps",
+               precision, "--optimizer", "sgd,momentum=0.9", "--lr", "0.01", "--threads", "1", "--shard", shard, "--steps",
                3 + arguments.steps, "--epochs", 1000, "--log-every", 3 + arguments.steps, "--normalize", "none",
                "--json", "--quiet"])
     speeds = [document["samples_per_second"] for document in map(json.loads, out.splitlines())
@@ -132,23 +133,29 @@ def main():
     parser.add_argument("--precisions", default="float32,mixed_bfloat16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--rank-of", dest="model", help=argparse.SUPPRESS)
     parser.add_argument("--precision", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.model:
         return torch_rank(arguments)
-    print(f"| {arguments.ranks} ranks, ms per step | DDP on gloo | mpc | ratio |\n|---|--:|--:|--:|")
+    print(f"| {arguments.ranks} ranks, ms per step | DDP on gloo | mpc | ratio | mpc, sharded | ratio |\n"
+          "|---|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
+        folder = arguments.folder or pathlib.Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
         for model in arguments.models.split(","):
-            export(folder, model)
+            if not (folder / f"{model}.onnx").exists():
+                export(folder, model)
             for precision in arguments.precisions.split(","):
-                times = {"torch": [], "mpc": []}
+                times = {"torch": [], "none": [], "optimizer": []}
                 for _ in range(arguments.rounds):
                     times["torch"].append(time_torch(arguments, model, precision))
-                    times["mpc"].append(time_mpc(arguments, folder, model, precision))
-                peer, own = (1e3 * statistics.median(times[key]) for key in ("torch", "mpc"))
-                print(f"| {model}, {precision} | {peer:.1f} | {own:.1f} | {own / peer:.2f} |", flush=True)
+                    for shard in ("none", "optimizer"):
+                        times[shard].append(time_mpc(arguments, folder, model, precision, shard))
+                peer, own, cut = (1e3 * statistics.median(rounds) for rounds in times.values())
+                print(f"| {model}, {precision} | {peer:.1f} | {own:.1f} | {own / peer:.2f} | {cut:.1f} | "
+                      f"{cut / peer:.2f} |", flush=True)
     return 0
 
 

@@ -3,10 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One compiled training step, from the start, against the float64 oracle: loss,
-// outputs, new parameters and all other state.
+// outputs, new parameters and all other state. Of a step of several ranks all
+// are executed, here and by the oracle, so that what they exchange is judged
+// with it.
 //
 //===----------------------------------------------------------------------===//
 
+#include "CheckRanks.h"
 #include "Commands.h"
 #include "FastPath.h"
 #include "Finiteness.h"
@@ -38,11 +41,22 @@ public:
 
 private:
   Status prepare();
+  /// Whether the device and the arguments suit a step of several ranks.
+  Status checkRanks() const;
   std::vector<Status> bind();
   /// Runs the step and the oracle on the same state.
   Status compute();
+  Status runAlone();
   Status report(Json &document, bool &ok);
+  /// What the messages of several ranks cost, and what they left unlike.
+  void reportRanks(Json &document, bool &ok);
+  /// A result of all ranks, as `tensorOf` has it of each: one behind the other
+  /// where each has its own, else the first rank's.
+  Tensor together(const ProgramValue &value,
+                  llvm::function_ref<Tensor(size_t rank)> tensorOf) const;
   Status save() const;
+
+  int64_t rankCount() const { return options.training->distribution.ranks; }
 
   const CheckArguments &arguments;
   Reporter &reporter;
@@ -51,12 +65,14 @@ private:
   std::optional<Device> device;
   std::optional<Executable> executable;
   std::optional<TrainingOracle> oracle;
-  std::vector<Buffer> inputs, results;
-  /// Copies of `inputs`, which a step replaces, by name.
-  std::map<std::string, Buffer> given;
-  std::vector<TrainingOracle::Answer> answers;
+  std::vector<Buffer> inputs;
+  /// Copies of what each rank's step replaces, and what it makes of it.
+  std::vector<RankValues> ranks;
+  std::vector<RankDifference> differences;
+  /// Of each rank.
+  std::vector<std::vector<TrainingOracle::Answer>> answers;
   /// `answers` as the oracle gave them, before they followed the results.
-  std::vector<TrainingOracle::Answer> ownAnswers;
+  std::vector<std::vector<TrainingOracle::Answer>> ownAnswers;
 };
 
 } // namespace
@@ -73,6 +89,8 @@ Status StepCheck::prepare() {
     return compile.status();
   options = std::move(*compile);
   if (Status status = setTraining(arguments.training, options); !status.ok())
+    return status;
+  if (Status status = checkRanks(); !status.ok())
     return status;
   Result<std::vector<NamedArray>> loaded =
       loadArrays(arguments.inputs, arguments.common.maxMemory);
@@ -99,6 +117,31 @@ Status StepCheck::prepare() {
   return {};
 }
 
+Status StepCheck::checkRanks() const {
+  // Each has all values in float64.
+  constexpr int64_t kMostRanks = 64;
+  const std::string where = "--training " + arguments.training;
+  if (rankCount() == 1)
+    return {};
+  if (rankCount() < 1 || rankCount() > kMostRanks)
+    return Status(StatusCode::InvalidArgument, where,
+                  "is of " + std::to_string(rankCount()) +
+                      " ranks, of which all are interpreted; takes 1 to " +
+                      std::to_string(kMostRanks));
+  if (!device->name().starts_with("cpu"))
+    return Status(StatusCode::InvalidArgument, "--device " + device->name(),
+                  "is one of " + std::to_string(rankCount()) +
+                      " ranks; a step of several is checked on the CPU, where "
+                      "they are threads");
+  if (!arguments.inputs.empty() || !arguments.save.empty())
+    return Status(StatusCode::InvalidArgument,
+                  arguments.save.empty() ? "--inputs" : "--save",
+                  "is of one rank, but " + where + " of " +
+                      std::to_string(rankCount()) +
+                      "; their batches are drawn by --seed");
+  return {};
+}
+
 std::vector<Status> StepCheck::bind() {
   const std::vector<ProgramValue> &values = executable->program().arguments;
   if (!arrays.empty())
@@ -111,6 +154,14 @@ std::vector<Status> StepCheck::bind() {
                       .role = value.role,
                       .integerBound = oracle->integerBound(value.name),
                       .initial = value.initial});
+  if (rankCount() > 1) {
+    Result<std::vector<RankValues>> drawn =
+        drawRanks(*executable, wanted, rankCount(), arguments.common.seed);
+    if (!drawn.ok())
+      return {drawn.status()};
+    ranks = std::move(*drawn);
+    return {};
+  }
   Result<std::vector<Buffer>> drawn = drawValues(wanted, arguments.common.seed);
   if (!drawn.ok())
     return {drawn.status()};
@@ -118,29 +169,62 @@ std::vector<Status> StepCheck::bind() {
   return {};
 }
 
+Status StepCheck::runAlone() {
+  Result<std::vector<Buffer>> ran = executable->run(inputs);
+  if (!ran.ok())
+    return ran.status();
+  for (size_t i = 0; i < ran->size(); ++i)
+    ranks.front().left[executable->program().results[i].name] = (*ran)[i];
+  return {};
+}
+
 Status StepCheck::compute() {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    Result<Buffer> copy = Buffer::fromHost(
-        inputs[i].type(),
-        {static_cast<const std::byte *>(inputs[i].data()), inputs[i].size()});
-    if (!copy.ok())
-      return copy.status();
-    given[executable->program().arguments[i].name] = std::move(*copy);
+  if (ranks.empty()) {
+    ranks.emplace_back();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      Result<Buffer> copy = copyBuffer(inputs[i]);
+      if (!copy.ok())
+        return copy.status();
+      ranks[0].given[executable->program().arguments[i].name] =
+          std::move(*copy);
+    }
   }
-  Result<std::vector<TrainingOracle::Answer>> computed = oracle->run(given);
+  std::vector<TrainingOracle::Arguments> given;
+  for (const RankValues &own : ranks)
+    given.push_back(own.given);
+  auto computed = oracle->run(given);
   if (!computed.ok())
     return computed.status();
   answers = std::move(*computed);
   ownAnswers = answers;
-  Result<std::vector<Buffer>> ran = executable->run(inputs);
-  if (!ran.ok())
-    return ran.status();
-  results = std::move(*ran);
-  std::map<std::string, Buffer> left;
-  for (size_t i = 0; i < results.size(); ++i)
-    left[executable->program().results[i].name] = results[i];
-  oracle->follow(given, left, answers);
+  if (Status status = rankCount() > 1
+                          ? runRanks(*executable, ranks, differences)
+                          : runAlone();
+      !status.ok())
+    return status;
+  for (auto [own, values] : llvm::zip_equal(answers, ranks))
+    oracle->follow(values.given, values.left, own);
   return {};
+}
+
+Tensor
+StepCheck::together(const ProgramValue &value,
+                    llvm::function_ref<Tensor(size_t rank)> tensorOf) const {
+  Tensor first = tensorOf(0);
+  if (ranks.size() == 1 || !isOfOneRank(value.role))
+    return first;
+  llvm::SmallVector<int64_t> shape = {int64_t(ranks.size())};
+  llvm::append_range(shape, first.getShape());
+  Tensor all(first.getType().clone(shape));
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    Tensor own = tensorOf(rank);
+    size_t begin = rank * size_t(own.size());
+    if (own.isFloat())
+      llvm::copy(own.floats(), all.floats().begin() + begin);
+    else
+      llvm::copy(own.ints(), all.ints().begin() + begin);
+  }
+  return all;
 }
 
 Status StepCheck::report(Json &document, bool &ok) {
@@ -149,44 +233,56 @@ Status StepCheck::report(Json &document, bool &ok) {
       {"result", "type", "max abs error", "rms rel error", "tolerance", ""}};
   Json list = Json::array();
   FinitenessFaults faults;
-  int64_t longest = oracle->longestReduction();
-  for (auto [answer, own] : llvm::zip_equal(answers, ownAnswers)) {
-    size_t i = 0;
-    while (values[i].name != answer.name)
-      ++i;
-    Tensor actual =
-        Tensor::fromBytes(answer.declared.getType(), results[i].data());
-    OutputError error = reference::compareOutput(
-        actual, answer.exact, answer.declared, longest, /*fatalIntegers=*/true);
+  // A sum over ranks has the terms of each.
+  int64_t longest = oracle->longestReduction() * rankCount();
+  for (size_t k = 0; k < answers[0].size(); ++k) {
+    const std::string &name = answers[0][k].name;
+    const ProgramValue &value = *llvm::find_if(
+        values, [&](const ProgramValue &one) { return one.name == name; });
+    Tensor actual = together(value, [&](size_t rank) {
+      return Tensor::fromBytes(answers[rank][k].declared.getType(),
+                               ranks[rank].left.at(name).data());
+    });
+    auto judge =
+        [&](const std::vector<std::vector<TrainingOracle::Answer>> &wanted) {
+          return reference::compareOutput(
+              actual,
+              together(value,
+                       [&](size_t rank) { return wanted[rank][k].exact; }),
+              together(value,
+                       [&](size_t rank) { return wanted[rank][k].declared; }),
+              longest, /*fatalIntegers=*/true);
+        };
+    OutputError error = judge(answers);
     ok &= error.ok;
-    std::string type(elementTypeName(values[i].type.element));
-    list.push_back({{"name", answer.name},
-                    {"role", values[i].role},
-                    {"shape", values[i].type.shape},
-                    {"type", type},
+    TensorType type = runtimeType(actual.getType());
+    list.push_back({{"name", name},
+                    {"role", value.role},
+                    {"shape", type.shape},
+                    {"type", std::string(elementTypeName(type.element))},
                     {"max_abs_error", jsonNumber(error.maxAbsError)},
                     {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
                     {"tolerance", jsonNumber(error.tolerance)},
                     {"mismatches", error.mismatches},
                     {"ok", error.ok}});
-    faults.add(list.back(), answer.name, error, values[i].type.shape);
+    faults.add(list.back(), name, error, type.shape);
     if (!arguments.save.empty())
-      list.back()["saved_tolerance"] =
-          jsonNumber(reference::compareOutput(actual, own.exact, own.declared,
-                                              longest, /*fatalIntegers=*/true)
-                         .tolerance);
+      list.back()["saved_tolerance"] = jsonNumber(judge(ownAnswers).tolerance);
     addIntegerFields(list.back(), error, actual);
-    table.push_back({answer.name, values[i].type.toString(),
-                     errorCell(error.maxAbsError, actual),
-                     errorCell(error.rmsRelativeError, actual),
-                     errorCell(error.tolerance, actual),
-                     verdict(error, actual, error.ok)});
+    table.push_back(
+        {name, type.toString(), errorCell(error.maxAbsError, actual),
+         errorCell(error.rmsRelativeError, actual),
+         errorCell(error.tolerance, actual), verdict(error, actual, error.ok)});
   }
   document["outputs"] = list;
   reporter.line(formatTable(table, {false, false, true, true, true, false}));
+  if (rankCount() > 1)
+    reportRanks(document, ok);
   std::optional<Overflow> first;
-  if (faults.overflowed()) {
-    Result<std::optional<Overflow>> found = oracle->firstOverflow(given);
+  // Of several ranks the results say what overflowed, not the ops.
+  if (faults.overflowed() && rankCount() == 1) {
+    Result<std::optional<Overflow>> found =
+        oracle->firstOverflow(ranks[0].given);
     if (!found.ok())
       return found.status();
     first = *found;
@@ -195,15 +291,47 @@ Status StepCheck::report(Json &document, bool &ok) {
   return {};
 }
 
+void StepCheck::reportRanks(Json &document, bool &ok) {
+  document["ranks"] = rankCount();
+  Json wire = Json::array(), unlike = Json::array();
+  // The largest error of each type on the wire.
+  std::map<std::string, const TrainingOracle::WireError *> worst;
+  for (const TrainingOracle::WireError &error : oracle->wireErrors()) {
+    std::string type(elementTypeName(
+        runtimeType(mlir::RankedTensorType::get({}, error.type)).element));
+    wire.push_back(
+        {{"gradient", error.parameter},
+         {"type", type},
+         {"rms_relative_error", jsonNumber(error.rmsRelativeError)}});
+    const TrainingOracle::WireError *&most = worst[type];
+    if (!most || error.rmsRelativeError > most->rmsRelativeError)
+      most = &error;
+  }
+  document["wire"] = wire;
+  for (const auto &[type, error] : worst)
+    reporter.line("gradients sent in " + type +
+                  ": rms relative error of a sum up to " +
+                  shortNumber(error->rmsRelativeError) + ", of '" +
+                  error->parameter + "'");
+  for (const RankDifference &difference : differences) {
+    unlike.push_back({{"name", difference.name}, {"rank", difference.rank}});
+    reporter.line("'" + difference.name + "' of rank " +
+                  std::to_string(difference.rank) +
+                  " is not what all ranks should have");
+  }
+  document["unlike"] = unlike;
+  ok &= differences.empty();
+}
+
 Status StepCheck::save() const {
   if (arguments.save.empty())
     return {};
   if (Status status = makeFolder(arguments.save); !status.ok())
     return status;
   std::vector<NamedArray> before, after;
-  for (const auto &[name, data] : given)
+  for (const auto &[name, data] : ranks[0].given)
     before.push_back({name, data, ""});
-  for (const TrainingOracle::Answer &answer : ownAnswers) {
+  for (const TrainingOracle::Answer &answer : ownAnswers[0]) {
     mlir::RankedTensorType type = answer.exact.getType();
     if (answer.exact.isFloat())
       type = mlir::RankedTensorType::get(

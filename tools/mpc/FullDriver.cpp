@@ -20,6 +20,11 @@ namespace {
 class FullDriver : public Driver {
 public:
   void declare(CLI::App &app) override;
+  std::optional<int> refuse(const std::vector<std::string> &words,
+                            const Status &why) override {
+    return words.size() > 1 && words[1] == "train" ? refuseTraining(words, why)
+                                                   : std::nullopt;
+  }
 
 private:
   CommonOptions passes;

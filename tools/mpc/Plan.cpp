@@ -4,21 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Plan.h"
+#include "Planner.h"
 
 #include "Commands.h"
 #include "FastPath.h"
 #include "StoredModel.h"
 
-#include "Runtime/Communication/MessagePlan.h"
-
 #include "mpc/Target/TargetInfo.h"
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -79,159 +76,6 @@ void tool::addPlanFlags(CLI::App &command, PlanArguments &arguments) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is planned
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// One number of ranks.
-struct PlannedRanks {
-  int64_t ranks = 1, batch = 0;
-  StepTimeline timeline;
-  int64_t messages = 0;
-  double wireBytes = 0;
-  int64_t memoryBytes = 0;
-  std::set<std::string> algorithms;
-
-  double examplesPerSecond() const {
-    return double(batch) * double(ranks) / timeline.seconds;
-  }
-};
-
-class Planner {
-public:
-  Planner(const PlanArguments &arguments, CompileOptions options,
-          Network network, bool isMeasured)
-      : arguments(arguments), options(std::move(options)),
-        network(std::move(network)), isMeasured(isMeasured) {}
-
-  Result<PlannedRanks> plan(int64_t ranks, int64_t batch) const;
-
-  /// Threads of a rank, and ranks that share a core, of network host.
-  int threads(int64_t ranks) const;
-  double crowding(int64_t ranks) const;
-
-private:
-  bool isHost() const { return arguments.network == "host"; }
-  int64_t cores() const { return arguments.cores.value_or(availableCores()); }
-  Result<PlannedStep> stepOf(int64_t ranks, int64_t batch) const;
-
-  const PlanArguments &arguments;
-  CompileOptions options;
-  Network network;
-  const bool isMeasured;
-};
-
-} // namespace
-
-int Planner::threads(int64_t ranks) const {
-  if (arguments.common.threads)
-    return arguments.common.threads;
-  return isHost() ? int(std::max<int64_t>(1, cores() / ranks)) : int(cores());
-}
-
-double Planner::crowding(int64_t ranks) const {
-  if (!isHost())
-    return 1;
-  return std::max(1.0, double(ranks) * threads(ranks) / double(cores()));
-}
-
-/// As a trainer does, so that the step is the one that it compiles.
-static double rounded(double value) {
-  return std::exp2(std::floor(std::log2(value)));
-}
-
-Result<PlannedStep> Planner::stepOf(int64_t ranks, int64_t batch) const {
-  CompileOptions own = options;
-  own.batch = batch;
-  own.training->distribution.ranks = ranks;
-  NetworkModel line = network.model(ranks);
-  if (ranks > 1) {
-    own.training->distribution.latency = rounded(line.latencySeconds);
-    own.training->distribution.bandwidth = rounded(line.bytesPerSecond);
-  }
-  if (!isMeasured)
-    return modelStep(arguments.common.model, own);
-  Timing timing{threads(ranks), 1};
-  if (isHost())
-    timing.beside = std::clamp<int64_t>(cores() / timing.threads, 1, ranks);
-  return measureStep(arguments.common.model, own, timing,
-                     arguments.common.seed);
-}
-
-static MessageKind kindOf(const Collective &how) {
-  switch (how.kind) {
-  case Collective::Kind::AllReduce:
-    return MessageKind::AllReduce;
-  case Collective::Kind::ReduceScatter:
-    return MessageKind::ReduceScatter;
-  case Collective::Kind::AllGather:
-    return MessageKind::AllGather;
-  case Collective::Kind::Broadcast:
-    break;
-  }
-  return MessageKind::Broadcast;
-}
-
-/// Of the whole tensors: what is gathered is a rank's part.
-static int64_t bytesOf(const Launch &launch) {
-  int64_t input = 0, output = 0;
-  for (size_t i = 0; i < launch.buffers.size(); ++i)
-    (i < launch.buffers.size() / 2 ? input : output) += launch.buffers[i].bytes;
-  return std::max(input, output);
-}
-
-/// Examples that a step takes: of the labels.
-static int64_t batchIn(const Program &program) {
-  for (const char *role : {"label", "input"})
-    for (const ProgramValue &value : program.arguments)
-      if (value.role == role && !value.type.shape.empty())
-        return value.type.shape.front();
-  return 0;
-}
-
-Result<PlannedRanks> Planner::plan(int64_t ranks, int64_t batch) const {
-  Result<PlannedStep> step = stepOf(ranks, batch);
-  if (!step.ok())
-    return step.status();
-  if (int64_t found = batchIn(*step->program); found != batch)
-    return bad(arguments.common.model,
-               "has batches of " + std::to_string(found) +
-                   ", which cannot be cut into parts of " +
-                   std::to_string(batch) +
-                   "; export it with an open batch dimension");
-  PlannedRanks planned;
-  planned.ranks = ranks;
-  planned.batch = batch;
-  planned.memoryBytes = step->program->neededBytes();
-  double scale = crowding(ranks), sum = 0;
-  for (double seconds : step->seconds)
-    sum += seconds;
-  if (arguments.stepMs && sum > 0)
-    scale *= 1e-3 * *arguments.stepMs / sum;
-  const detail::MessagePlan messages(*step->program);
-  std::vector<TimelineItem> items;
-  for (size_t i = 0; i < step->seconds.size(); ++i) {
-    const Launch &launch = step->program->launches[i];
-    TimelineItem item{scale * step->seconds[i], launch.collective.has_value(),
-                      messages.needed[i]};
-    if (item.isMessage) {
-      MessageCost cost =
-          network.cost(kindOf(*launch.collective), bytesOf(launch), ranks);
-      item.seconds = cost.seconds;
-      planned.wireBytes += cost.sentBytes;
-      planned.algorithms.insert(cost.algorithm);
-      ++planned.messages;
-    }
-    items.push_back(item);
-  }
-  // A message of the host's is work of a core, which no rank has to spare.
-  const bool takesCores = isHost() && ranks * (threads(ranks) + 1) > cores();
-  planned.timeline = passStep(items, takesCores ? 1 : 0);
-  return planned;
-}
-
-//===----------------------------------------------------------------------===//
 // The report
 //===----------------------------------------------------------------------===//
 
@@ -279,6 +123,7 @@ static void report(const std::vector<PlannedRanks> &all,
     plans.push_back({{"ranks", plan.ranks},
                      {"batch", plan.batch * plan.ranks},
                      {"batch_per_rank", plan.batch},
+                     {"batches", plan.batches},
                      {"step_ms", 1e3 * time.seconds},
                      {"launches_ms", 1e3 * time.launchSeconds},
                      {"exposed_ms", 1e3 * time.exposedSeconds()},
@@ -398,8 +243,6 @@ static Result<CompileOptions> makeOptions(const PlanArguments &arguments,
   if (!arguments.common.batch && !arguments.batchPerRank)
     return bad("--batch", "is needed, the examples of all ranks together, or "
                           "--batch-per-rank");
-  if (arguments.step.accumulate > 1)
-    return bad("--accumulate", "is not planned; plan the step of one batch");
   Result<CompileOptions> options =
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())

@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,15 @@ public:
   virtual ~Driver() = default;
   /// Adds the sub-commands' flags to `app`. Parsing them sets `chosen`.
   virtual void declare(CLI::App &app) = 0;
+
+  /// Where `words`, a command line that cannot be parsed, is that of one of
+  /// several ranks, ends all of them at once with one sentence; returns the
+  /// exit code. Nothing where this process has no other ranks to tell.
+  virtual std::optional<int> refuse(const std::vector<std::string> &words,
+                                    const Status &why) {
+    (void)words, (void)why;
+    return std::nullopt;
+  }
 
   std::function<int()> chosen;
 

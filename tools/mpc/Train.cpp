@@ -15,10 +15,8 @@
 
 #include "JIT/Compiler.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
-#include "mpc/Runtime/RankDevice.h"
 #include "mpc/Support/Files.h"
 
-#include <charconv>
 #include <cmath>
 #include <sys/resource.h>
 
@@ -280,15 +278,6 @@ static void printCurves(const FitReport &report,
 /// cold.
 static constexpr int64_t kTracedStep = 5;
 
-static bool hasNote(const Status &status, const char *note) {
-  return llvm::is_contained(status.notes(), note);
-}
-
-/// Whether all ranks know of the failure, and end by themselves.
-static bool isKnown(const Status &status) {
-  return hasNote(status, kFailureToTell) || hasNote(status, kFailureTold);
-}
-
 namespace {
 
 /// What a training begins with.
@@ -301,23 +290,6 @@ struct Prepared {
 };
 
 } // namespace
-
-/// The device of a rank: of GPUs, where none is named, one of its own.
-static Result<Device>
-makeRankDevice(const CommonOptions &common,
-               const std::shared_ptr<Communicator> &group) {
-  const bool isGpu =
-      common.device == "cuda" || common.device.rfind("cuda:", 0) == 0;
-  if (!isGpu || !group || group->size() == 1)
-    return makeDevice(common);
-  CudaDeviceOptions cuda;
-  Result<int> local = localRank(*group);
-  if (!local.ok())
-    return local.status();
-  cuda.ordinal = common.device == "cuda" ? *local : gpuNumber(common);
-  cuda.compileThreads = common.threads;
-  return cudaForRanks(cuda, group);
-}
 
 /// Reads what the flags name; `ranks` train together, and this one writes files
 /// or not.
@@ -385,10 +357,12 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   bool writes = !group || group->rank() == 0;
   auto fail = [&](const Status &status) {
     known = isKnown(status);
-    return hasNote(status, kFailureTold) ? kBadInput : reporter.fail(status);
+    return isTold(status) ? kBadInput : reporter.fail(status);
   };
   int ranks = group ? group->size() : 1;
   Result<Device> device = makeRankDevice(arguments.common, group);
+  if (isKnown(device.status()))
+    return fail(device.status());
   Result<Prepared> prepared =
       device.ok() ? prepare(arguments, reporter, *device, ranks, writes)
                   : Result<Prepared>(device.status());
@@ -495,28 +469,6 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     return reporter.finish(kCheckFailed);
   }
   return reporter.finish(kDone);
-}
-
-/// The ranks that train together; null where this one trains alone.
-static Result<std::shared_ptr<Communicator>>
-joinRanks(const TrainArguments &arguments) {
-  if (!arguments.relay.empty()) {
-    int numbers[3] = {};
-    const char *at = arguments.relay.data(), *end = at + arguments.relay.size();
-    for (int &number : numbers) {
-      auto [stop, error] = std::from_chars(at, end, number);
-      const bool isLast = &number == &numbers[2];
-      if (error != std::errc() || (isLast ? stop != end : stop == end) ||
-          (!isLast && *stop != ','))
-        return Status(StatusCode::InvalidArgument, "--relay " + arguments.relay,
-                      "is not DESCRIPTOR,RANK,RANKS");
-      at = stop + 1;
-    }
-    return joinRelay(numbers[0], numbers[1], numbers[2]);
-  }
-  if (isStartedByMpi())
-    return joinMpi({.patience = arguments.rankTimeout});
-  return std::shared_ptr<Communicator>();
 }
 
 int tool::trainCommand(const TrainArguments &arguments) {

@@ -71,6 +71,20 @@ Result<TrainingOptions> makeTrainingOptions(const TrainingFlags &flags);
 
 int trainCommand(const TrainArguments &arguments);
 
+/// The ranks that train together; null where this one trains alone.
+Result<std::shared_ptr<Communicator>>
+joinRanks(const TrainArguments &arguments);
+/// The device of a rank: of GPUs, where none is named, one of its own.
+Result<Device> makeRankDevice(const CommonOptions &common,
+                              const std::shared_ptr<Communicator> &group);
+/// Whether all ranks know of the failure, and end by themselves; whether
+/// another one tells it.
+bool isKnown(const Status &failure);
+bool isTold(const Status &failure);
+/// Driver::refuse() of `mpc train`.
+std::optional<int> refuseTraining(const std::vector<std::string> &words,
+                                  const Status &why);
+
 /// What a terminal shows while a training runs: one line that is written over,
 /// with a bar, numbers and the time left. Writes nothing where stderr is no
 /// terminal.

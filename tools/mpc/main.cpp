@@ -18,10 +18,9 @@
 
 using namespace mpc::tool;
 
-/// Ends with one line about `text` and, where the command line asks for JSON,
+/// Ends with one line about `line` and, where the command line asks for JSON,
 /// the same as a document.
-static int failUsage(const std::string &text, bool json) {
-  std::string line = text.substr(0, text.find('\n'));
+static int failUsage(const std::string &line, bool json) {
   std::fprintf(stderr, "error: usage: %s\n", line.c_str());
   if (json) {
     Json errors = Json::array(
@@ -53,7 +52,12 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return app.exit(error);
-    return failUsage(error.what(), json);
+    std::string text = error.what(), line = text.substr(0, text.find('\n'));
+    if (std::optional<int> code =
+            driver->refuse(words, mpc::Status(mpc::StatusCode::InvalidArgument,
+                                              "usage", line)))
+      return *code;
+    return failUsage(line, json);
   }
   try {
     return driver->chosen();

@@ -195,6 +195,11 @@ public:
   Trainer &operator=(Trainer &&) noexcept;
   ~Trainer();
 
+  /// Whether a step of these options is one program (TrainingPart::Step), run
+  /// for every batch. Else it is a forward and backward pass for each batch of
+  /// a window, and an update behind the last.
+  static bool isOneProgram(const TrainingOptions &training);
+
   /// What a batch consists of: the inputs in order, then the labels.
   std::span<const ProgramValue> batchTypes() const;
   /// Examples in a batch, of several ranks in this rank's part.

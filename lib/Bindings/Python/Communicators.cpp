@@ -158,6 +158,22 @@ void python::addCommunicators(nb::module_ &module) {
         return "<mpc communicator: rank " + std::to_string(group.rank()) +
                " of " + std::to_string(group.size()) + ">";
       });
+  module.def(
+      "share_failure",
+      [](Communicator &group, const std::string &own) {
+        Status status;
+        {
+          nb::gil_scoped_release release;
+          status = shareFailure(
+              group, own.empty()
+                         ? Status()
+                         : Status(StatusCode::InvalidArgument, "", own));
+        }
+        // A rank that has failed raises that itself.
+        if (own.empty() && !status.ok())
+          throw StatusError(status);
+      },
+      nb::arg("group"), nb::arg("own"));
   module.def("is_started_by_mpi", &isStartedByMpi);
   module.def(
       "join_mpi",

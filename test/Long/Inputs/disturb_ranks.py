@@ -4,7 +4,8 @@ over and over; what is left goes on by --resume. usage: disturb_ranks.py FOLDER 
 
 Ends with an error where a run does not end in time, where a disturbed run says nothing that names
 a rank, where a checkpoint is damaged, or where the last result is not that of a run that nothing
-disturbed."""
+disturbed. Times are by what a run takes that nothing disturbs; one in which the whole machine stood
+still is done again."""
 import json
 import os
 import pathlib
@@ -13,11 +14,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 folder, runs, source = pathlib.Path(sys.argv[1]), int(sys.argv[2]), random.Random(sys.argv[3])
-RANKS, PATIENCE = 4, 3
-LIMIT = 60  # seconds of a run: what it takes, and the patience of those that wait
+RANKS = 4
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 shutil.rmtree(folder, ignore_errors=True)
 folder.mkdir(parents=True)
@@ -25,12 +26,32 @@ folder.mkdir(parents=True)
 
 def command(name, *more):
     return ["mpirun", "--oversubscribe", "-n", str(RANKS), *sys.argv[4:], "--threads", "1", "--quiet", "--json",
-            "--log-every", "5", "--rank-timeout", str(PATIENCE), "--checkpoint", str(folder / name),
+            "--log-every", "5", "--rank-timeout", str(patience), "--checkpoint", str(folder / name),
             "--checkpoint-every", "3", *more]
 
 
+class Clock(threading.Thread):
+    """Notes when this process, and with it the machine, stood still."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.longest = 0.0
+        self.start()
+
+    def run(self):
+        while True:
+            before = time.monotonic()
+            time.sleep(0.1)
+            self.longest = max(self.longest, time.monotonic() - before)
+
+    def stood_still(self):
+        stood, self.longest = self.longest > 1, 0.0
+        return stood
+
+
 def checkpoints(name):
-    return sorted((folder / name).glob("step-*.safetensors"))
+    """Whole ones: parts without the file that names them are none yet. That file has their digests."""
+    return sorted(path for path in (folder / name).glob("step-*.safetensors") if ".part-" not in path.name)
 
 
 def children(pid):
@@ -56,16 +77,19 @@ def final(output):
     return json.loads(output.splitlines()[-1])
 
 
-straight = final(subprocess.run(command("straight"), check=True, capture_output=True, text=True, timeout=LIMIT,
-                                env=ENVIRONMENT).stdout)
-counts = {"killed": 0, "stopped": 0, "held up": 0, "too late": 0}
-for number in range(runs):
+def undisturbed():
+    done = subprocess.run(command("straight"), check=True, capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
+    return final(done.stdout)
+
+
+def disturbed(number):
+    """One run and what went on of it; gives what was done to it, and what is wrong then."""
     name = f"run{number}"
     how = source.choice(("killed", "stopped", "held up"))
     errors = folder / "errors.txt"
     with errors.open("w") as stderr:
         process = subprocess.Popen(command(name), stdout=subprocess.PIPE, stderr=stderr, text=True, env=ENVIRONMENT)
-        wait = source.random() * 1.5
+        wait = source.random() * takes
         time.sleep(wait)
         ranks = ranks_of(process.pid)
         if process.poll() is not None or len(ranks) < RANKS:
@@ -79,32 +103,60 @@ for number in range(runs):
                     os.kill(victim, signal.SIGCONT)
             except ProcessLookupError:
                 how = "too late"
-        counts[how] += 1
+        said = f"run {number}, {how} after {wait:.2f} s: "
         try:
-            output, _ = process.communicate(timeout=LIMIT / 2)
+            output, _ = process.communicate(timeout=limit / 2)
         except subprocess.TimeoutExpired:
             # One that stopped behind its last message is the launcher's to wait for.
-            if how != "stopped" or ranks_of(process.pid) != [victim]:
-                sys.exit(f"run {number}, {how} after {wait:.2f} s: still there after {LIMIT / 2} s")
-            os.kill(victim, signal.SIGKILL)
-            output, _ = process.communicate(timeout=LIMIT / 2)
-    if process.returncode and how in ("held up", "too late") and not ranks == []:
-        sys.exit(f"run {number}, {how}: exit code {process.returncode}\n{errors.read_text()}")
+            is_last = how == "stopped" and ranks_of(process.pid) == [victim]
+            for rank in ranks_of(process.pid):
+                os.kill(rank, signal.SIGKILL)
+            output, _ = process.communicate(timeout=limit / 2)
+            if not is_last:
+                return how, said + f"still there after {limit / 2} s"
+    if process.returncode and how in ("held up", "too late") and ranks:
+        return how, said + f"exit code {process.returncode}\n{errors.read_text()}"
     if process.returncode:
         if "rank" not in errors.read_text():
-            sys.exit(f"run {number}, {how}: nobody names a rank\n{errors.read_text()}")
+            return how, said + f"nobody names a rank\n{errors.read_text()}"
         more = ["--resume"] if checkpoints(name) else []
-        done = subprocess.run(command(name, *more), capture_output=True, text=True, timeout=LIMIT, env=ENVIRONMENT,
+        done = subprocess.run(command(name, *more), capture_output=True, text=True, timeout=limit, env=ENVIRONMENT,
                               check=False)
         if done.returncode:
-            sys.exit(f"run {number}, {how}: cannot go on\n{done.stderr}")
+            return how, said + f"cannot go on\n{done.stderr}"
         output = done.stdout
     for field in ("steps", "train_loss", "test_loss", "test_accuracy", "loss_scale", "skipped_steps"):
         if straight[field] != final(output)[field]:
-            sys.exit(f"run {number}, {how}: {field} is {final(output)[field]}, undisturbed {straight[field]}")
+            return how, said + f"{field} is {final(output)[field]}, undisturbed {straight[field]}"
     last = [checkpoints(which)[-1] for which in ("straight", name)]
     if last[0].name != last[1].name or last[0].read_bytes() != last[1].read_bytes():
-        sys.exit(f"run {number}, {how}: its last checkpoint is another")
-    shutil.rmtree(folder / name)
+        return how, said + "its last checkpoint is another"
+    return how, ""
+
+
+patience = 100
+undisturbed()  # compiles
+shutil.rmtree(folder / "straight")
+clock, start = Clock(), time.monotonic()
+straight = undisturbed()
+takes = time.monotonic() - start
+# What a run takes, and the patience of those that wait; others may use the machine too.
+patience, limit = max(3, 2 * takes), max(60, 60 * takes)
+counts = {"killed": 0, "stopped": 0, "held up": 0, "too late": 0}
+done_runs = 0
+while done_runs < runs:
+    clock.stood_still()
+    try:
+        done_how, wrong = disturbed(done_runs)
+    except subprocess.TimeoutExpired as error:
+        done_how, wrong = "too late", f"run {done_runs}: {error}"
+    shutil.rmtree(folder / f"run{done_runs}", ignore_errors=True)
+    if clock.stood_still():
+        continue
+    if wrong:
+        sys.exit(wrong)
+    counts[done_how] += 1
+    done_runs += 1
+    print(f"{done_runs} of {runs}: {done_how}", file=sys.stderr, flush=True)
 print(", ".join(f"{count} {how}" for how, count in counts.items()))
 print("all runs ended as the one that nothing disturbed")

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../TemporaryModel.h"
+#include "../Training/RankModels.h"
 #include "TrainingModels.h"
 
 #include "JIT/TrainingOracle.h"
@@ -13,7 +14,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <fstream>
 #include <random>
 
 using namespace mpc;
@@ -151,4 +154,120 @@ TEST_F(TrainingOracleTest, SaysWhichArgumentIsMissing) {
 TEST_F(TrainingOracleTest, NeedsATraining) {
   Result<TrainingOracle> made = TrainingOracle::create(writeModel(kMlp), {});
   EXPECT_EQ(made.status().code(), StatusCode::InvalidArgument);
+}
+
+namespace {
+
+/// A step of four ranks in the oracle, and what they begin with.
+class RankOracleTest : public TrainingOracleTest {
+protected:
+  static constexpr int64_t kExamples = 8, kRanks = 4;
+
+  TrainingOracle make(int64_t ranks, const std::string &policy) {
+    CompileOptions options;
+    options.policy = policy;
+    options.batch = kExamples / ranks;
+    options.training.emplace().optimizer.kind = "sgd";
+    options.training->optimizer.numbers["momentum"] = 0.9;
+    options.training->initialSeed = 3;
+    options.training->distribution.ranks = ranks;
+    options.training->lossScale = "none";
+    // Whose pieces the caller puts together.
+    options.training->distribution.shard = "optimizer";
+    std::string path = writeModel(transformer(1).text(kExamples / ranks));
+    if (ranks == 1) {
+      Result<Executable> step =
+          Engine::create(*Device::cpu({.threads = 1}))->compile(path, options);
+      EXPECT_TRUE(step.ok()) << step.status().toString();
+      std::vector<Buffer> buffers = begin(step->program().arguments);
+      for (size_t i = 0; i < buffers.size(); ++i)
+        given[step->program().arguments[i].name] = buffers[i];
+      for (int32_t &label : given["label"].as<int32_t>())
+        label %= 3;
+    }
+    Result<TrainingOracle> made = TrainingOracle::create(path, options);
+    EXPECT_TRUE(made.ok()) << made.status().toString();
+    return std::move(*made);
+  }
+
+  /// What each rank begins with: its part of the batch, and the whole state.
+  std::vector<TrainingOracle::Arguments> parts() const {
+    std::vector<TrainingOracle::Arguments> all;
+    for (int64_t rank = 0; rank < kRanks; ++rank) {
+      all.push_back(given);
+      for (const char *name : {"x", "label"}) {
+        const Buffer &whole = given.at(name);
+        TensorType type = whole.type();
+        type.shape[0] /= kRanks;
+        size_t bytes = whole.size() / size_t(kRanks);
+        all.back()[name] = *Buffer::fromHost(
+            type, {static_cast<const std::byte *>(whole.data()) +
+                       size_t(rank) * bytes,
+                   bytes});
+      }
+    }
+    return all;
+  }
+
+  std::string wired(const std::string &base, const std::string &wire) {
+    std::string path = (folder / (base + wire + ".json")).string();
+    std::ofstream(path) << R"({"name": "wired", "extends": ")" << base
+                        << R"(", "gradient_wire": ")" << wire << "\"}";
+    return path;
+  }
+};
+
+} // namespace
+
+// Without roundings ranks train as one rank does with all of their examples.
+TEST_F(RankOracleTest, RanksTogetherGiveWhatOneGives) {
+  TrainingOracle one = make(1, "float32"), four = make(kRanks, "float32");
+  auto alone = one.run(given);
+  ASSERT_TRUE(alone.ok()) << alone.status().toString();
+  auto together = four.run(parts());
+  ASSERT_TRUE(together.ok()) << together.status().toString();
+  ASSERT_EQ(together->size(), size_t(kRanks));
+  for (const auto &rank : *together) {
+    ASSERT_EQ(rank.size(), alone->size());
+    for (size_t i = 0; i < rank.size(); ++i) {
+      const std::string &name = rank[i].name;
+      ASSERT_EQ(name, (*alone)[i].name);
+      // A rank's own.
+      if (name == "loss" || name == "logits")
+        continue;
+      EXPECT_LT(reference::rmsRelativeError(rank[i].exact, (*alone)[i].exact),
+                1e-12)
+          << name;
+      EXPECT_EQ(rank[i].declared.floats(),
+                together->front()[i].declared.floats())
+          << name;
+    }
+  }
+  EXPECT_TRUE(one.wireErrors().empty());
+}
+
+// Each rank rounds once and the sum is rounded once: at most five halves of a
+// unit, and on average far less.
+TEST_F(RankOracleTest, TheWireCostsItsRoundings) {
+  make(1, "float32");
+  for (auto [wire, half] : {std::pair("float32", std::exp2(-24)),
+                            std::pair("bfloat16", std::exp2(-9)),
+                            std::pair("float16", std::exp2(-12))}) {
+    SCOPED_TRACE(wire);
+    TrainingOracle oracle = make(kRanks, wired("float32", wire));
+    auto answers = oracle.run(parts());
+    ASSERT_TRUE(answers.ok()) << answers.status().toString();
+    ASSERT_FALSE(oracle.wireErrors().empty());
+    double most = 0;
+    for (const TrainingOracle::WireError &error : oracle.wireErrors()) {
+      EXPECT_LT(error.rmsRelativeError, 5 * half) << error.parameter;
+      most = std::max(most, error.rmsRelativeError);
+    }
+    EXPECT_GT(most, half / 8);
+    // What is judged has room for it: predictions are of the same roundings.
+    for (const TrainingOracle::Answer &answer : answers->front())
+      if (answer.name == "0/q/weight.momentum")
+        EXPECT_GT(reference::rmsRelativeError(answer.declared, answer.exact),
+                  half / 8);
+  }
 }

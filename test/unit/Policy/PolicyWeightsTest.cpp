@@ -105,4 +105,26 @@ TEST(PolicyWeightsTest, CachesHaveATypeOfTheirOwn) {
       "bfloat16");
 }
 
+TEST(PolicyWeightsTest, GradientsOnTheWireHaveATypeOfTheirOwn) {
+  Policy plain = cantFail(Policy::load("mixed_bfloat16"));
+  EXPECT_EQ(plain.getGradientWire(), std::nullopt);
+  Expected<Policy> wired = Policy::parse(
+      R"({"name": "p", "extends": "mixed_bfloat16", "gradient_wire": "fp16"})",
+      "p.json");
+  ASSERT_TRUE(bool(wired));
+  EXPECT_EQ(wired->getGradientWire(), PolicyType::Float16);
+  EXPECT_EQ(wired->getCompute(), PolicyType::BFloat16);
+  EXPECT_NE(wired->digest(), plain.digest());
+  for (auto [given, said] :
+       {std::pair(R"("int8")", "unknown type 'int8'; use float32, float16 or "
+                               "bfloat16"),
+        std::pair("16", "expects a string, got number")})
+    EXPECT_EQ(toString(Policy::parse((R"({"name": "p", "gradient_wire": )" +
+                                      Twine(given) + "}")
+                                         .str(),
+                                     "p.json")
+                           .takeError()),
+              std::string("p.json: gradient_wire: ") + said);
+}
+
 } // namespace

@@ -149,6 +149,37 @@ func.func @main(%x: tensor<Nx2x6x6xf32> {mpc.role = #mpc.role<input>, mpc.name =
           {2, 6, 6}};
 }
 
+/// Parameters that cut badly: of no dimension ("scale") and of one number
+/// ("shift"), which are inputs, of primes, one that is read twice, one that the
+/// loss does not depend on, and one far larger than the others.
+inline RankModel odds() {
+  return {"odds",
+          R"(
+func.func @main(%x: tensor<Nx6xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
+    %s: tensor<f32> {mpc.role = #mpc.role<input>, mpc.name = "scale"},
+    %o: tensor<1xf32> {mpc.role = #mpc.role<input>, mpc.name = "shift"})
+    -> (tensor<Nx3xf32> {mpc.role = #mpc.role<output>, mpc.name = "logits"}) {
+  %u = mpc.constant dense<0.25> : tensor<5xf32> loc("held")
+  %w = mpc.constant dense<0.02> : tensor<6x37xf32> loc("in/weight")
+  %t = mpc.constant dense<0.02> : tensor<37x37xf32> loc("twice/weight")
+  %v = mpc.constant dense<0.02> : tensor<37x3xf32> loc("out/weight")
+  %0 = mpc.matmul %x, %w : (tensor<Nx6xf32>, tensor<6x37xf32>) -> tensor<Nx37xf32> loc("in")
+  %1 = mpc.relu %0 : tensor<Nx37xf32>
+  %2 = mpc.matmul %1, %t : (tensor<Nx37xf32>, tensor<37x37xf32>) -> tensor<Nx37xf32> loc("first")
+  %3 = mpc.relu %2 : tensor<Nx37xf32>
+  %4 = mpc.matmul %3, %t : (tensor<Nx37xf32>, tensor<37x37xf32>) -> tensor<Nx37xf32> loc("second")
+  %5 = mpc.mul %4, %s : (tensor<Nx37xf32>, tensor<f32>) -> tensor<Nx37xf32> loc("scaled")
+  %6 = mpc.add %5, %o : (tensor<Nx37xf32>, tensor<1xf32>) -> tensor<Nx37xf32> loc("shifted")
+  %7 = mpc.stop_gradient %u : tensor<5xf32>
+  %8 = mpc.reduce_sum %7 axes([0]) : tensor<5xf32> -> tensor<f32>
+  %9 = mpc.add %6, %8 : (tensor<Nx37xf32>, tensor<f32>) -> tensor<Nx37xf32> loc("moved")
+  %10 = mpc.matmul %9, %v : (tensor<Nx37xf32>, tensor<37x3xf32>) -> tensor<Nx3xf32> loc("out")
+  return %10 : tensor<Nx3xf32>
+}
+)",
+          {6}};
+}
+
 /// A product alone, whose steps are exact where all numbers are small integers
 /// over powers of two.
 inline RankModel product() {
@@ -165,6 +196,41 @@ func.func @main(%x: tensor<Nx6xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"
 )",
           {6},
           0};
+}
+
+/// A product whose rows have one logit far above the others for an input of
+/// one large number.
+inline RankModel decider() {
+  return {"decider",
+          R"(
+func.func @main(%x: tensor<Nx6xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<Nx4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %w = mpc.constant dense<[[1.0, 0.0, -1.0, 2.0], [0.0, 1.0, 2.0, -1.0], [2.0, -2.0, 0.0, 1.0], [1.0, 0.0, -1.0, 0.0], [0.0, 2.0, 1.0, 1.0], [-1.0, 0.0, 1.0, -2.0]]> : tensor<6x4xf32> loc("w")
+  %0 = mpc.matmul %x, %w : (tensor<Nx6xf32>, tensor<6x4xf32>) -> tensor<Nx4xf32> loc("fc")
+  return %0 : tensor<Nx4xf32>
+}
+)",
+          {6},
+          4};
+}
+
+/// Two layers.
+inline RankModel mlp() {
+  return {"mlp",
+          R"(
+func.func @main(%x: tensor<Nx12xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<Nx3xf32> {mpc.role = #mpc.role<output>, mpc.name = "logits"}) {
+  %w1 = mpc.constant dense<0.0> : tensor<12x24xf32> loc("w1")
+  %b1 = mpc.constant dense<0.0> : tensor<24xf32> loc("b1")
+  %w2 = mpc.constant dense<0.0> : tensor<24x3xf32> loc("w2")
+  %0 = mpc.matmul %x, %w1 : (tensor<Nx12xf32>, tensor<12x24xf32>) -> tensor<Nx24xf32> loc("fc1")
+  %1 = mpc.add %0, %b1 : (tensor<Nx24xf32>, tensor<24xf32>) -> tensor<Nx24xf32> loc("fc1_bias")
+  %2 = mpc.relu %1 : tensor<Nx24xf32> loc("act")
+  %3 = mpc.matmul %2, %w2 : (tensor<Nx24xf32>, tensor<24x3xf32>) -> tensor<Nx3xf32> loc("fc2")
+  return %3 : tensor<Nx3xf32>
+}
+)",
+          {12}};
 }
 
 } // namespace mpc

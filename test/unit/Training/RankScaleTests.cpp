@@ -156,26 +156,6 @@ TEST_F(RankScaleTest, ShardsDivideWhatARankKeeps) {
   }
 }
 
-TEST_F(RankScaleTest,
-       PiecesOfTensorsThatAreSmallerThanTheRanksAreWholeNumbers) {
-  // 3 biases and 12 weights of 8 ranks, and one trained parameter alone.
-  Dataset data = noise(cnn(), 2 * kBatch);
-  for (bool alone : {false, true}) {
-    CompileOptions choices = options("mixed_float16");
-    choices.training->clipNorm = 0.5;
-    choices.training->loss.labelSmoothing = 0.1;
-    if (alone)
-      choices.training->trainable = {"fc/bias"};
-    FitOptions fit;
-    fit.steps = 2;
-    RankOutcome whole = train(cnn(), 8, choices, data, fit);
-    choices.training->distribution.shard = "optimizer";
-    RankOutcome cut = train(cnn(), 8, choices, data, fit);
-    EXPECT_LT(distance(whole.state, cut.state), 2 * bound("float32", 8))
-        << alone;
-  }
-}
-
 TEST_F(RankScaleTest, AnotherWorldResumesWhereAShardedOneStopped) {
   RankModel model = cnn();
   CompileOptions choices = options("float32");

@@ -12,7 +12,10 @@
 #include "../TemporaryModel.h"
 #include "RankModels.h"
 
+#include "mpc/Reference/Compare.h"
 #include "mpc/Training/Trainer.h"
+
+#include "mlir/IR/Builders.h"
 
 #include <gtest/gtest.h>
 
@@ -91,13 +94,20 @@ protected:
   /// Calls `body` with the trainer of each rank on a thread of its own.
   void onRanks(const RankModel &model, int ranks, const CompileOptions &options,
                const std::function<void(int, Result<Trainer>)> &body) {
-    std::string path = pathOf(model, *options.batch / ranks);
+    onRanks(
+        pathOf(model, *options.batch / ranks), ranks,
+        [&](int) { return options; }, body);
+  }
+  /// The same with the model in a file, and what each rank chooses.
+  static void onRanks(const std::string &path, int ranks,
+                      const std::function<CompileOptions(int)> &choose,
+                      const std::function<void(int, Result<Trainer>)> &body) {
     std::vector<std::shared_ptr<Communicator>> ends = connectThreads(ranks);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&, rank] {
-        body(rank, Trainer::create(*Device::cpu({.threads = 1}), path, options,
-                                   0, ends[size_t(rank)]));
+        body(rank, Trainer::create(*Device::cpu({.threads = 1}), path,
+                                   choose(rank), 0, ends[size_t(rank)]));
         // One that fails must not keep the others waiting.
         ends[size_t(rank)] = nullptr;
       });
@@ -255,6 +265,50 @@ protected:
                                                : std::exp2(-12);
     constexpr double kTerms = kBatch * 36;
     return double(ranks + 4) * half + 2 * std::sqrt(kTerms) * std::exp2(-24);
+  }
+
+  /// The bound of steps in 16 bits that bound() is not for: where the last bits
+  /// of shared statistics move roundings of what is normalised with them, and
+  /// sums of many of these cancel. `several` ranks and `one` round at the same
+  /// places, so that each is as far from a step without roundings as the other;
+  /// what compiled code is judged by says how far that may be, with the same
+  /// steps of one rank in float32 as the reference (`exact`).
+  static void
+  expectWithinRoundings(const std::vector<std::vector<NamedTensor>> &several,
+                        const std::vector<std::vector<NamedTensor>> &one,
+                        const std::vector<std::vector<NamedTensor>> &exact) {
+    ASSERT_EQ(several.size(), one.size());
+    ASSERT_EQ(exact.size(), one.size());
+    mlir::MLIRContext context;
+    // All steps of a tensor are one sample of its errors.
+    auto joined = [&](const std::vector<std::vector<NamedTensor>> &steps,
+                      const std::string &name) {
+      std::vector<double> values;
+      for (const std::vector<NamedTensor> &state : steps)
+        if (const NamedTensor *tensor = find(state, name))
+          for (float value : tensor->data.as<float>())
+            values.push_back(value);
+      reference::Tensor all(mlir::RankedTensorType::get(
+          {int64_t(values.size())}, mlir::Builder(&context).getF32Type()));
+      std::ranges::copy(values, all.floats().begin());
+      return all;
+    };
+    for (const NamedTensor &tensor : one.front()) {
+      if (tensor.data.type().element != ElementType::F32)
+        continue;
+      reference::Tensor wanted = joined(exact, tensor.name),
+                        declared = joined(one, tensor.name),
+                        actual = joined(several, tensor.name);
+      constexpr int64_t kTerms = kBatch * 36;
+      reference::OutputError error =
+          reference::compareOutput(actual, wanted, declared, kTerms,
+                                   /*fatalIntegers=*/true);
+      reference::allowFor(error, reference::rmsRelativeError(declared, wanted),
+                          kTerms);
+      EXPECT_TRUE(error.ok)
+          << tensor.name << " differs by " << error.rmsRelativeError
+          << ", at most " << error.tolerance;
+    }
   }
 };
 

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from . import _mpc
@@ -95,14 +98,39 @@ class _Torch(Communicator):
             return self._torch.frombuffer(view, dtype=self._torch.uint8)
 
     def all_gather(self, send: memoryview, receive: memoryview) -> None:
-        self._dist.all_gather(list(self._bytes(receive).chunk(self.size)), self._bytes(send), group=self._group)
+        with _told():
+            self._dist.all_gather(list(self._bytes(receive).chunk(self.size)), self._bytes(send), group=self._group)
 
     def all_to_all(self, send: memoryview, receive: memoryview) -> None:
-        self._dist.all_to_all_single(self._bytes(receive), self._bytes(send), group=self._group)
+        with _told():
+            self._dist.all_to_all_single(self._bytes(receive), self._bytes(send), group=self._group)
 
     def broadcast(self, data: memoryview, root: int) -> None:
         source = self._dist.get_global_rank(self._group, root) if self._group is not None else root
-        self._dist.broadcast(self._bytes(data), source, group=self._group)
+        with _told():
+            self._dist.broadcast(self._bytes(data), source, group=self._group)
+
+
+def sentence(error: BaseException) -> str:
+    """What `error` of torch.distributed says, in one sentence: its first line without the places in gloo's and
+    PyTorch's own sources, and in front of it what that means where it is known."""
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    said = re.sub(r"\s*\(?[\w./-]*\.(?:cc|cpp|h|hpp):\d+\)?|\[\S*\.(?:cc|cpp|h|hpp):\d+\]\s*", "", said).strip()
+    said = re.sub(r"^(?:Exception raised from|RuntimeError:)\s*", "", said) or type(error).__name__
+    for pattern, meaning in ((r"(?i)connection (?:closed|reset)|broken pipe|connection refused|read error|write error",
+                              "another rank has ended"),
+                             (r"(?i)timed? ?out", "another rank does not answer")):
+        if re.search(pattern, said):
+            return f"{meaning} ({said})"
+    return said
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise RuntimeError(sentence(error)) from error
 
 
 def native(given: Any) -> _mpc.Communicator | None:
@@ -114,3 +142,19 @@ def native(given: Any) -> _mpc.Communicator | None:
     if not all(hasattr(given, name) for name in ("rank", "size", "all_gather", "all_to_all", "broadcast")):
         raise InvalidArgument("communicator", f"is a {type(given).__name__}, no mpc.Communicator")
     return _mpc.communicator_of(given)
+
+
+@contextlib.contextmanager
+def shared(group: _mpc.Communicator | None) -> Iterator[None]:
+    """What is raised inside on one rank raises on all: those that wait for it are told."""
+    if group is None or group.size == 1:
+        yield
+        return
+    try:
+        yield
+    except Exception as error:
+        # The failure is what counts, whatever becomes of the message.
+        with contextlib.suppress(Exception):
+            _mpc.share_failure(group, (str(error).strip().splitlines() or [type(error).__name__])[0])
+        raise
+    _mpc.share_failure(group, "")

@@ -53,24 +53,26 @@ class Trainer:
                  overrides: Mapping[str, str] | Iterable[tuple[str, str]] = (), device: str | None = None,
                  dims: Mapping[str, int] | None = None, batch: int | None = None, rounding: str = "strict",
                  threads: int = 0, cache: bool = True, communicator: Any = None, sync_batch_norm: bool = False):
-        training = _mpc.TrainingOptions()
-        _choose_loss(training.loss, loss)
-        _optimizer.choose_optimizer(training.optimizer, optimizer, optimizer_numbers or {})
-        training.optimizer.weight_decay = weight_decay
-        _choose_schedule(training.schedule, schedule, lr)
-        training.loss_scale = loss_scale
-        training.clip_norm, training.clip_value, training.accumulate = clip_norm, clip_value, accumulate
-        training.dropout, training.sync_batch_norm = dict(dropout or {}), sync_batch_norm
-        training.freeze, training.trainable, training.initial_seed = list(freeze), list(trainable), init
-        self._model = _training_models.read(model, example)
-        self._model.adjust(training)
-        self._options = training
         group = _communicator.native(communicator)
-        if batch is None and group is not None and self._model.framework == _mpc.Framework.PyTorch:
-            # The example is a rank's part.
-            batch = len(example[0]) * group.size if example and getattr(example[0], "ndim", 0) else None
-        made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads, cache)
-        options.training = training
+        with _communicator.shared(group):
+            training = _mpc.TrainingOptions()
+            _choose_loss(training.loss, loss)
+            _optimizer.choose_optimizer(training.optimizer, optimizer, optimizer_numbers or {})
+            training.optimizer.weight_decay = weight_decay
+            _choose_schedule(training.schedule, schedule, lr)
+            training.loss_scale = loss_scale
+            training.clip_norm, training.clip_value, training.accumulate = clip_norm, clip_value, accumulate
+            training.dropout, training.sync_batch_norm = dict(dropout or {}), sync_batch_norm
+            training.freeze, training.trainable, training.initial_seed = list(freeze), list(trainable), init
+            self._model = _training_models.read(model, example)
+            self._model.adjust(training)
+            self._options = training
+            if batch is None and group is not None and self._model.framework == _mpc.Framework.PyTorch:
+                # The example is a rank's part.
+                batch = len(example[0]) * group.size if example and getattr(example[0], "ndim", 0) else None
+            made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads,
+                                                           cache)
+            options.training = training
         if group is not None and group.size > 1 and made.name.startswith("cuda"):
             made = _mpc.gpu_of_rank(int(made.name.partition(":")[2] or -1), group)
         self._made = _mpc.Training(made, self._model.source, options, self._model.values, seed, group)

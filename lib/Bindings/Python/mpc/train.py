@@ -95,17 +95,29 @@ def _read(end: socket.socket, size: int) -> bytearray | None:
     return data
 
 
-def serve(end: socket.socket, group: Any) -> None:
-    """Does the messages that the program asks for until it ends."""
+def serve(end: socket.socket, group: Any) -> bool:
+    """Does the messages that the program asks for until it ends; gives whether it asked for any."""
+    asked = threading.Event()
     with contextlib.suppress(ConnectionError):
-        _serve(end, group)
+        _serve(end, group, asked)
+    return asked.is_set()
 
 
-def _serve(end: socket.socket, group: Any) -> None:
+def tell(group: Any, text: str) -> None:
+    """Tells the other ranks, whose programs begin with this message, that this one has failed: all end."""
+    own = text.encode()
+    lengths = bytearray(8 * group.size)
+    group.all_gather(memoryview(struct.pack("=Q", len(own))), memoryview(lengths))
+    most = max(struct.unpack(f"={group.size}Q", lengths))
+    group.all_gather(memoryview(own.ljust(most, b"\0")), memoryview(bytearray(most * group.size)))
+
+
+def _serve(end: socket.socket, group: Any, asked: threading.Event) -> None:
     while True:
         head = _read(end, 32)
         if head is None:
             return
+        asked.set()
         call, root, size, follows = struct.unpack("=4Q", head)
         sent = _read(end, follows)
         if sent is None or call == _ABORT:
@@ -123,7 +135,7 @@ def _serve(end: socket.socket, group: Any) -> None:
                     work = group.all_gather if call == _ALL_GATHER else group.all_to_all
                     work(memoryview(sent), memoryview(received))
         except Exception as error:  # pylint: disable=broad-exception-caught
-            text = (str(error).strip().splitlines() or [type(error).__name__])[0].encode()
+            text = _communicator.sentence(error).encode()
             end.sendall(struct.pack("=2Q", 1, len(text)) + text)
             continue
         end.sendall(struct.pack("=2Q", 0, len(received)))
@@ -134,27 +146,44 @@ def _train(arguments: Sequence[str], rank: int, size: int, group: Any, variables
     here, there = socket.socketpair()
     command = [str(_PROGRAM), "train", *arguments, *_threads(arguments, variables), "--relay",
                f"{there.fileno()},{rank},{size}"]
-    with subprocess.Popen(command, pass_fds=[there.fileno()]) as program:
+    asked: list[bool] = []
+    try:
+        program = subprocess.Popen(command, pass_fds=[there.fileno()])
+    except OSError as error:
+        return _fail(group, rank, f"{_PROGRAM}: does not start: {error.strerror}")
+    with program:
         there.close()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda got, _: program.send_signal(got))
         # A signal comes to the main thread, which therefore waits for nothing but the program.
-        done = threading.Thread(target=serve, args=(here, group), daemon=True)
+        done = threading.Thread(target=lambda: asked.append(serve(here, group)), daemon=True)
         done.start()
         code = program.wait()
+    done.join(1)
+    if code and asked == [False]:
+        # It cannot have told the others.
+        return _fail(group, rank, f"{_PROGRAM}: ended with status {code} before it met the other ranks")
     return code if code >= 0 else 128 - code
+
+
+def _fail(group: Any, rank: int, text: str) -> int:
+    print(f"error: rank {rank}: {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(RuntimeError):
+        tell(group, text)
+    return _FAILED
 
 
 def main(arguments: Sequence[str], variables: Mapping[str, str]) -> int:
     """Trains as the rank that `variables` say; gives the exit code."""
-    if not _PROGRAM.exists():
-        print(f"error: {_PROGRAM}: is not there: this package was made without the program mpc", file=sys.stderr)
-        return _FAILED
+    missing = "" if _PROGRAM.exists() else f"{_PROGRAM}: is not there: this package was made without the program mpc"
     try:
         found = ranks(variables)
     except _Problem as problem:
         print(f"error: launcher: {problem}", file=sys.stderr)
         return _BAD_USAGE
+    if missing and (found is None or "--help" in arguments or "-h" in arguments):
+        print(f"error: {missing}", file=sys.stderr)
+        return _FAILED
     if found is None:
         os.execv(_PROGRAM, [str(_PROGRAM), "train", *arguments])
     rank, size = found
@@ -178,11 +207,13 @@ def main(arguments: Sequence[str], variables: Mapping[str, str]) -> int:
     try:
         dist.init_process_group("gloo", rank=rank, world_size=size, timeout=datetime.timedelta(seconds=wait))
     except Exception as error:  # pylint: disable=broad-exception-caught
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         print(f"error: rank {rank}: cannot meet the others at {variables['MASTER_ADDR']} port "
-              f"{variables['MASTER_PORT']}: {said}", file=sys.stderr)
+              f"{variables['MASTER_PORT']}: {_communicator.sentence(error)}", file=sys.stderr)
         return _FAILED
-    return _train(arguments, rank, size, _communicator.Communicator.torch(), variables)
+    group = _communicator.Communicator.torch()
+    if missing:
+        return _fail(group, rank, missing)
+    return _train(arguments, rank, size, group, variables)
 
 
 if __name__ == "__main__":

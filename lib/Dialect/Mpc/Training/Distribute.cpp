@@ -9,6 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CountedTargets.h"
+
 #include "mpc/Analysis/BucketPlan.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
@@ -45,7 +47,8 @@ struct DistributePass : mpc::impl::DistributePassBase<DistributePass> {
     ready.clear();
     shared.clear();
     StepFunction step(function);
-    shareSeeds(step.body());
+    if (failed(shareSeeds(step)))
+      return signalPassFailure();
     readyTimes(step.body());
     narrowGradients(step.body());
     addGradients(step.body());
@@ -74,10 +77,12 @@ private:
 
   /// A rank's loss is a mean over its own examples, which are one part in
   /// `ranks` of the batch: gradients that begin with as much add up to the
-  /// batch's, and on the way are as large as one device's.
-  void shareSeeds(Block &block) {
+  /// batch's, and on the way are as large as one device's. Where targets do not
+  /// count, their share is what does (CountedTargets).
+  LogicalResult shareSeeds(const StepFunction &step) {
+    CountedTargets counted(step, ranks);
     for (auto seed :
-         llvm::make_early_inc_range(block.getOps<GradientSeedOp>())) {
+         llvm::make_early_inc_range(step.body().getOps<GradientSeedOp>())) {
       OpBuilder builder(&getContext());
       builder.setInsertionPointAfter(seed);
       Value count = mpc::ConstantOp::create(
@@ -85,8 +90,12 @@ private:
           scalarOf(getElementTypeOrSelf(seed.getType()), double(ranks)));
       auto share = DivOp::create(builder, seed.getLoc(), seed.getType(),
                                  seed.getResult(), count);
-      seed.getResult().replaceAllUsesExcept(share, share);
+      if (failed(counted.join(seed, share)))
+        return failure();
+      if (share->use_empty())
+        share->erase();
     }
+    return success();
   }
 
   /// When each op has ended, in the order of the block, by the ceilings of the

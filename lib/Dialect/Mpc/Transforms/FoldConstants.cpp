@@ -11,6 +11,7 @@
 #include "MatchUtils.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Interpreter.h"
 
@@ -49,10 +50,11 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
 
   /// Whether `op` is an op of mpc that reads constants and positions only. A
   /// lone iota stays: it costs a register where it is used and memory where it
-  /// is folded.
+  /// is folded. What is a message is of all ranks: a gradient of zeros, of a
+  /// parameter that the loss does not depend on, is sent as others are.
   static bool isFoldable(Operation *op) {
     if (!isa<MpcDialect>(op->getDialect()) || op->getNumRegions() != 0 ||
-        op->getNumOperands() == 0)
+        op->getNumOperands() == 0 || isa<CollectiveOpInterface>(op))
       return false;
     bool readsConstant = false;
     for (Value operand : op->getOperands()) {

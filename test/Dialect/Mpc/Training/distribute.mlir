@@ -104,3 +104,39 @@ func.func @forward(
   %1 = mpc.mul %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// Where targets do not count, all ranks divide by how many count on all of
+// them, and a rank's loss is its part of the whole batch's, four times.
+// CHECK-LABEL: func.func @counted(
+// CHECK-SAME: [[Y:%[a-z0-9]+]]: tensor<8xi32>
+// CHECK: [[COUNTS:%.+]] = mpc.compare{{ +}}ne [[Y]],
+// CHECK: [[ONES:%.+]] = mpc.cast [[COUNTS]]
+// CHECK: [[OWN:%.+]] = mpc.reduce_sum [[ONES]]
+// CHECK: [[ALL:%.+]] = mpc.all_reduce [[OWN]] reduction(sum) ranks(4) : (tensor<f32>) -> tensor<f32>
+// CHECK: [[LOSS:%.+]] = mpc.softmax_cross_entropy
+// CHECK: [[TIMES:%.+]] = mpc.mul [[OWN]],
+// CHECK: [[WEIGHT:%.+]] = mpc.div [[TIMES]], [[ALL]]
+// CHECK: [[ANY:%.+]] = mpc.compare{{ +}}gt [[OWN]],
+// CHECK: [[PART:%.+]] = mpc.mul [[LOSS]], [[WEIGHT]]
+// CHECK: [[RETURNED:%.+]] = mpc.select [[ANY]], [[PART]], [[WEIGHT]]
+// CHECK: [[SEED:%.+]] = mpc.gradient_seed
+// CHECK: [[MEAN:%.+]] = mpc.div [[SEED]], [[ALL]]
+// CHECK: mpc.mul [[ONES]], [[MEAN]]
+// CHECK: return [[RETURNED]],
+func.func @counted(
+    %x: tensor<8x4xf32> {mpc.name = "x", mpc.role = #mpc.role<input>},
+    %y: tensor<8xi32> {mpc.name = "label", mpc.role = #mpc.role<label>})
+    -> (tensor<f32> {mpc.name = "loss", mpc.role = #mpc.role<loss>},
+        tensor<8xf32> {mpc.name = "w.gradient", mpc.role = #mpc.role<output>}) {
+  %loss = mpc.softmax_cross_entropy %x, %y ignore_index(1) : (tensor<8x4xf32>, tensor<8xi32>) -> tensor<f32>
+  %one = mpc.constant dense<1> : tensor<i32>
+  %seed = mpc.gradient_seed : tensor<f32>
+  %0 = mpc.compare ne %y, %one : (tensor<8xi32>, tensor<i32>) -> tensor<8xi1>
+  %1 = mpc.cast %0 : tensor<8xi1> to tensor<8xf32>
+  %2 = mpc.reduce_sum %1 axes([0]) : tensor<8xf32> -> tensor<f32>
+  %3 = mpc.div %seed, %2 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %4 = mpc.mul %1, %3 : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %loss, %4 : tensor<f32>, tensor<8xf32>
+}

@@ -35,6 +35,9 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
       the step makes them; a message stands behind the last op that it waits for, so
       that what follows runs beside it. `network-latency` and `network-bandwidth` say
       what a message costs; an op takes the target's time for its flops or bytes.
+    - Where a loss leaves out targets (`ignore_index`), ranks divide by how many count on
+      all of them; the message that adds these up stands in front of the forward pass,
+      and a rank's loss becomes its part of the whole batch's, `ranks` times.
     - Running statistics become the mean over ranks too, in a message of their own.
     - mpc-scale-loss, which runs later, checks, clips and unscales these sums: all
       ranks skip, scale and clip alike without a message for it.
