@@ -10,7 +10,7 @@
 MODELS is a folder of NAME/model.onnx with NAME/inputs.npz. Of each model six samples are made
 from its inputs: floats with normal noise of a tenth of their deviation, integers in another order.
 `mpc tune` sees the first four and holds two of them back; the last two judge it, and all six the
-built-in policies. Bytes are those of `mpc explain --json`, errors the largest rms of `mpc check`;
+built-in policies. Bytes are those of `mpc bench --json`, errors the largest rms of `mpc check`;
 with --times milliseconds are the fastest of `mpc bench`, policies in turn. Prints a Markdown table;
 exit code 1 where a tuned policy breaks its budget or costs more than a built-in one.
 
@@ -78,9 +78,9 @@ class Model:
         return worst
 
     def moved(self, policy):
-        _, report = self.mpc("explain", "--policy", policy, "--target",
-                             f"cpu:{self.arguments.isa}")
-        return sum(kernel["bytes"] for kernel in report.get("kernels", []))
+        _, report = self.mpc("bench", "--policy", policy, "--inputs", self.samples[0], "--isa",
+                             self.arguments.isa, "--runs", "1")
+        return report["bytes"]
 
     def times(self, policies):
         """Milliseconds of the fastest run of each, in turn."""
