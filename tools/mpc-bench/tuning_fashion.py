@@ -63,16 +63,14 @@ def main():
                                 "--budget", arguments.budget, "--objective", arguments.objective,
                                 "-o", tuned, "--json", "--quiet", *flags]))
         policies = [*POLICIES, tuned]
-        classes = {policy: [] for policy in policies}
-        for first in range(SEEN, len(images), BATCH):
-            batch = folder / "batch.npz"
-            np.savez(batch, **{name: images[first:first + BATCH]})
-            for policy in policies:
-                run([arguments.mpc, "run", arguments.model, "--inputs", batch, "--policy", policy,
-                     "--output", folder / "out.npz", "--quiet", *flags])
-                rows = next(iter(np.load(folder / "out.npz").values()))
-                classes[policy] += rows.argmax(1).tolist()
-        classes = {policy: np.array(value) for policy, value in classes.items()}
+        rest, classes = folder / "rest.npz", {}
+        np.savez(rest, **{name: images[SEEN:]})
+        for policy in policies:
+            run([arguments.mpc, "run", arguments.model, "--batch", len(images) - SEEN, "--inputs",
+                 rest, "--policy", policy, "--output", folder / "out.npz", "--quiet", *flags])
+            classes[policy] = next(iter(np.load(folder / "out.npz").values())).argmax(1)
+        batch = folder / "batch.npz"
+        np.savez(batch, **{name: images[:BATCH]})
         times = dict.fromkeys(policies, np.inf)
         for _ in range(5):
             for policy in policies:
