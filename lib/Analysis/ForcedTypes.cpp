@@ -249,19 +249,59 @@ static LogicalResult planPinnedMode(PlanBuilder &builder, Operation *op,
   return success();
 }
 
+/// Keeps what `op` reads in f32 where an override says so, which leaves its
+/// result to its readers. True where there is one and it decides.
+static FailureOr<bool> protectInputs(PlanBuilder &builder, Operation *op,
+                                     const PolicyOverride *override) {
+  StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
+  const PolicyOverride *inputs =
+      builder.policy.findInputs(kind, layerPath(op), opNames(op));
+  if (!inputs)
+    return false;
+  if (override && storageBits(override->type) < 32) {
+    if (failed(builder.refuse(
+            op, *inputs,
+            "keeps what '" + opName(op) + "' reads in float32, but override '" +
+                override->text + "' forces " + stringify(override->type) +
+                " on it; drop one of them")))
+      return failure();
+    return false;
+  }
+  ++builder.useOf(*inputs).obeyed;
+  if (override)
+    return false;
+  OpPlan &plan = builder.planOf(op);
+  plan.rule = "override";
+  plan.reason = inputs->text;
+  plan.cls = PrecisionClass::Widest;
+  plan.unrounded = OpPlan::Unrounded::All;
+  computeIn(builder, op, PolicyType::Float32, PolicyType::Float32);
+  return true;
+}
+
 FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
   FailureOr<const PolicyOverride *> found = builder.findOverride(op);
   if (failed(found))
     return failure();
   const PolicyOverride *override = *found;
   FailureOr<bool> kept = builder.keepModelTypes(op, override);
-  if (failed(kept) || *kept)
+  if (failed(kept))
     return kept;
+  if (*kept) {
+    if (const PolicyOverride *inputs = builder.policy.findInputs(
+            cast<PrecisionOpInterface>(op).getPrecisionKind(), layerPath(op),
+            opNames(op)))
+      ++builder.useOf(*inputs).idle;
+    return kept;
+  }
   if (std::optional<PolicyType> mode = modeOfModel(op)) {
     if (failed(planPinnedMode(builder, op, *mode, override)))
       return failure();
     return true;
   }
+  FailureOr<bool> isProtected = protectInputs(builder, op, override);
+  if (failed(isProtected) || *isProtected)
+    return isProtected;
   if (!override)
     return false;
   StringRef type = stringify(override->type);

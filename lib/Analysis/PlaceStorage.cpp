@@ -23,9 +23,12 @@ namespace {
 class StoragePlacer {
 public:
   explicit StoragePlacer(PlanBuilder &builder)
-      : builder(builder),
-        model(builder.func, builder.getPlan(), builder.target, builder.store),
-        rules(builder, model), sums(builder, model, rules) {}
+      : builder(builder), model(builder.func, builder.getPlan(), builder.target,
+                                builder.store, builder.facts()),
+        rules(builder, model) {
+    if (!builder.prices)
+      sums.emplace(builder, model, rules);
+  }
 
   void cut();
   void paint();
@@ -42,7 +45,8 @@ private:
   PlanBuilder &builder;
   PlacementModel model;
   StorageRules rules;
-  SumPrices sums;
+  /// Nothing where errors have prices.
+  std::optional<SumPrices> sums;
 };
 
 } // namespace
@@ -136,8 +140,8 @@ ValueReason StoragePlacer::reasonOf(Value value,
   } else if (type == builder.wide) {
     text << "storing it in " << model.lowType(value) << " would save "
          << reason.bytesSaved << " bytes, ";
-    if (sums.of(value) > 0)
-      text << "and round one of " << sums.roundingsThrough(value)
+    if (sums->of(value) > 0)
+      text << "and round one of " << sums->roundingsThrough(value)
            << " partial sums in a row, which weighs more";
     else
       text << "no more than its casts would move";
@@ -180,7 +184,7 @@ void StoragePlacer::recordAtOp(Value value, bool low,
   bool isFree = !rule && plan.role != OpPlan::Role::Move;
   if (isFree && low && model.demandOf(value).wide)
     plan.reason = "stored narrow between kernels";
-  else if (isFree && !low && reason.bytesSaved > 0 && sums.of(value) > 0)
+  else if (isFree && !low && reason.bytesSaved > 0 && sums->of(value) > 0)
     plan.reason = "a running sum, whose roundings would add up";
   else if (rule)
     plan.reason = rule->decision;
@@ -196,6 +200,8 @@ void StoragePlacer::apply(ArrayRef<StorageLabel> labels,
     bool low = labels[model.nodeOf(value)] == StorageLabel::Low;
     if (model.prefersOwnCasts(value, labels))
       builder.setOwnCasts(value);
+    if (builder.prices)
+      continue;
     ValueReason reason = reasonOf(value, labels);
     if (painted && !reason.hard) {
       auto label = painted->find(value);
@@ -249,7 +255,8 @@ void StoragePlacer::cut() {
     if (builder.prices)
       addPrices(priced, value);
     else
-      node.lowCost += int64_t(sums.of(value) * double(model.bytesSaved(value)));
+      node.lowCost +=
+          int64_t(sums->of(value) * double(model.bytesSaved(value)));
     if (const StorageRule *rule = rules.find(value))
       node.hard = rule->label;
   }

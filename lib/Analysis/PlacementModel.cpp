@@ -14,7 +14,6 @@
 
 #include "PlanBuilder.h"
 
-#include "mpc/Analysis/Fusion/GroupOps.h"
 #include "mpc/Analysis/TrainingTypes.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
@@ -348,9 +347,12 @@ int64_t PlacementModel::constantBytes() const {
 }
 
 PlacementModel::PlacementModel(func::FuncOp func, const PrecisionPlan &plan,
-                               const FusionTarget &target, FloatType store)
-    : func(func), plan(plan), target(target), kernels(func.getBody().front()) {
-  groupOps(kernels, func.getBody().front(), target.machine);
+                               const FusionTarget &target, FloatType store,
+                               const PlanningFacts *facts)
+    : func(func), plan(plan), target(target),
+      own(facts ? nullptr
+                : std::make_unique<const PlanningFacts>(func, target)),
+      kernels(facts ? facts->getKernels() : own->getKernels()) {
   highReader = problem.addNode(0, 0, StorageLabel::High);
   lowReader = problem.addNode(0, 0, StorageLabel::Low);
   Block &body = func.getBody().front();
@@ -430,8 +432,9 @@ bool PlacementModel::prefersOwnCasts(Value value,
 }
 
 int64_t PrecisionPlan::placementBytes(func::FuncOp func,
-                                      const FusionTarget &target) const {
-  PlacementModel model(func, *this, target, wide);
+                                      const FusionTarget &target,
+                                      const PlanningFacts *facts) const {
+  PlacementModel model(func, *this, target, wide, facts);
   std::vector<StorageLabel> labels =
       model.labels([&](Value value) { return isNarrow(getStorage(value)); });
   return cost(model.problem, labels) + model.constantBytes();

@@ -11,7 +11,7 @@
 #define MPC_LIB_ANALYSIS_PLACEMENTMODEL_H
 
 #include "mpc/Analysis/CastPlacement.h"
-#include "mpc/Analysis/Fusion/FusionGraph.h"
+#include "mpc/Analysis/PlanningFacts.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -43,9 +43,11 @@ bool isMove(const PrecisionPlan &plan, mlir::Operation *op);
 
 class PlacementModel {
 public:
-  /// `store` is the narrow type of a value that no reader wants narrow.
+  /// `store` is the narrow type of a value that no reader wants narrow. `facts`
+  /// are the function's, where they are known.
   PlacementModel(mlir::func::FuncOp func, const PrecisionPlan &plan,
-                 const FusionTarget &target, mlir::FloatType store);
+                 const FusionTarget &target, mlir::FloatType store,
+                 const PlanningFacts *facts = nullptr);
 
   /// Hard labels are left to the caller, but for the two terminals.
   PlacementProblem problem;
@@ -101,8 +103,10 @@ private:
   mlir::func::FuncOp func;
   const PrecisionPlan &plan;
   const FusionTarget &target;
+  /// Found here where nobody knew them.
+  std::unique_ptr<const PlanningFacts> own;
   /// What the fuser makes of the function before any cast is in it.
-  FusionGraph kernels;
+  const FusionGraph &kernels;
   llvm::DenseMap<mlir::Value, Demand> demands;
   llvm::DenseMap<mlir::Value, mlir::FloatType> lowTypes;
   llvm::SmallVector<mlir::Value> values;

@@ -11,7 +11,7 @@
 #ifndef MPC_LIB_ANALYSIS_PLANBUILDER_H
 #define MPC_LIB_ANALYSIS_PLANBUILDER_H
 
-#include "mpc/Analysis/IntegerValues.h"
+#include "mpc/Analysis/PlanningFacts.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 
 #include <optional>
@@ -70,9 +70,16 @@ public:
   void addWidePart(mlir::Operation *op) { wideParts.insert(op); }
   bool isWidePart(mlir::Operation *op) const { return wideParts.contains(op); }
 
+  /// What no policy changes, where it is known; else null.
+  const PlanningFacts *facts() const {
+    return prices ? prices->facts : nullptr;
+  }
+
   /// Whether `value` carries integers that 16 bits may not hold. The function
   /// is looked through at the first question; planning changes no op of it.
   bool carriesIntegers(mlir::Value value) const {
+    if (facts())
+      return facts()->getIntegers().contains(value);
     if (!integers)
       integers.emplace(func);
     return integers->contains(value);

@@ -129,6 +129,8 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   if (policy.getAlgorithm() != PolicyAlgorithm::MinimumCut)
     settleTraining(builder);
   roundVariablesAndOutputs(builder);
+  if (prices)
+    return plan;
   for (Value value : plan.eligible)
     if (!value.getDefiningOp<ConstantOp>() && !plan.reasons.contains(value))
       builder.setReason(value, reasonByRule(builder, value));

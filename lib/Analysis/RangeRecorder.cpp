@@ -6,6 +6,9 @@
 
 #include "mpc/Analysis/RangeRecorder.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <array>
 #include <cmath>
 
 using namespace mpc;
@@ -22,6 +25,9 @@ static void count(RecordedRange::Losses &losses, double magnitude,
 
 void RecordedRange::add(llvm::ArrayRef<double> values, int64_t sample) {
   elements += values.size();
+  // By exponent, from that of the least double.
+  constexpr int kLeast = -1074, kMost = 1023;
+  std::array<int64_t, kMost - kLeast + 1> counts{};
   for (double value : values) {
     double magnitude = std::fabs(value);
     if (!std::isfinite(value)) {
@@ -41,8 +47,11 @@ void RecordedRange::add(llvm::ArrayRef<double> values, int64_t sample) {
       largest = magnitude;
       largestSample = sample;
     }
-    ++exponents[std::ilogb(magnitude)];
+    ++counts[std::ilogb(magnitude) - kLeast];
     count(float16, magnitude, kFloat16Limits);
     count(bfloat16, magnitude, kBFloat16Limits);
   }
+  for (auto [index, number] : llvm::enumerate(counts))
+    if (number)
+      exponents[int(index) + kLeast] += number;
 }

@@ -27,11 +27,19 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
   entry.text = text.str();
   // The pattern may hold '=' itself; the type cannot.
   auto [left, typeName] = text.rsplit('=');
+  entry.isAboutInputs = left.consume_front("inputs:");
   auto [keyName, pattern] = left.split(':');
+  // A name needs no key: inputs:NAME.
+  bool hasKey = keyName == "op" || keyName == "layer" || keyName == "name";
+  if (entry.isAboutInputs && !(hasKey && !pattern.empty())) {
+    keyName = "name";
+    pattern = left;
+  }
   if (typeName.empty() || pattern.empty())
     return makeError(
         "override '" + text +
-        "' is not of the form op:KIND=TYPE, layer:PATH=TYPE or name:NAME=TYPE");
+        "' is not of the form op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE or "
+        "inputs:NAME=float32");
   std::optional<PolicyType> type = parsePolicyType(typeName);
   if (!type)
     return makeError("override '" + text + "' names the unknown type '" +
@@ -46,8 +54,13 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
     entry.key = PolicyOverride::Key::Name;
   } else {
     return makeError("override '" + text + "' has the unknown key '" + keyName +
-                     "'; use op, layer or name");
+                     "'; use op, layer, name or inputs");
   }
+  if (entry.isAboutInputs && entry.type != PolicyType::Float32)
+    return makeError("override '" + text + "' asks for inputs in " +
+                     stringify(entry.type) +
+                     ", but what an op reads can only be kept in float32; for "
+                     "another type set the op itself");
   if (entry.key == PolicyOverride::Key::Layer) {
     re2::RE2::Options options;
     options.set_log_errors(false);
@@ -59,6 +72,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
   }
   for (const PolicyOverride &other : overrides)
     if (other.source == source && other.key == entry.key &&
+        other.isAboutInputs == entry.isAboutInputs &&
         other.pattern == entry.pattern) {
       if (other.type == entry.type)
         return Error::success();
@@ -108,7 +122,7 @@ Policy::findOverride(StringRef kind, StringRef layer,
     bool exactLayer = false;
     int bestRank = 0;
     for (const PolicyOverride &entry : overrides) {
-      if (entry.source != source)
+      if (entry.source != source || entry.isAboutInputs)
         continue;
       int rank = rankOf(entry, kind, layer, names);
       if (rank == 0)
@@ -138,4 +152,16 @@ Policy::findOverride(StringRef kind, StringRef layer,
       return best;
   }
   return nullptr;
+}
+
+const PolicyOverride *Policy::findInputs(StringRef kind, StringRef layer,
+                                         ArrayRef<StringRef> names) const {
+  const PolicyOverride *best = nullptr;
+  // All of them ask for the same; the closest one is named in messages.
+  for (const PolicyOverride &entry : overrides)
+    if (entry.isAboutInputs && entry.fits(kind, layer, names) &&
+        (!best ||
+         rankOf(entry, kind, layer, names) > rankOf(*best, kind, layer, names)))
+      best = &entry;
+  return best;
 }

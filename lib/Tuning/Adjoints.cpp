@@ -32,13 +32,16 @@ static bool isFloat(Value value) {
 //===----------------------------------------------------------------------===//
 
 FailureOr<ForwardValues> ForwardValues::run(func::FuncOp function,
-                                            ArrayRef<Tensor> arguments) {
+                                            ArrayRef<Tensor> arguments,
+                                            const Observer &observer) {
   ForwardValues forward;
   for (auto [argument, tensor] :
        llvm::zip_equal(function.getArguments(), arguments))
     forward.values[argument] = std::make_shared<const Tensor>(tensor);
   reference::InterpretOptions options;
   options.observer = [&](Operation *op, MutableArrayRef<Tensor> results) {
+    if (observer)
+      observer(op, results);
     for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results))
       forward.values[result] = std::make_shared<const Tensor>(tensor);
   };

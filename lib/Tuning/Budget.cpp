@@ -34,6 +34,8 @@ llvm::StringRef mpc::stringify(Measure measure) {
     return "kl";
   case Measure::Top1:
     return "top1";
+  case Measure::Cosine:
+    return "cosine";
   }
   llvm_unreachable("a measure without a name");
 }
@@ -43,7 +45,9 @@ llvm::Expected<Budget> Budget::parse(llvm::StringRef text) {
     return llvm::createStringError(
         llvm::inconvertibleErrorCode(),
         "'" + text + "' " + why +
-            "; use \"rms 1e-3\", \"max 0.01\", \"kl 1e-4\" or \"top1 0.1%\"");
+            "; use \"rms 1e-3\", \"max 0.01\", \"kl 1e-4\", \"top1 0.1%\" or "
+            "\"cosine 1e-4\", or a cost: \"time 0.6x\", \"bytes 0.6x\" or "
+            "\"memory 0.6x\"");
   };
   auto [name, number] = text.trim().split(' ');
   std::optional<Measure> measure =
@@ -52,6 +56,7 @@ llvm::Expected<Budget> Budget::parse(llvm::StringRef text) {
           .Case("max", Measure::Max)
           .Case("kl", Measure::Kl)
           .Case("top1", Measure::Top1)
+          .Case("cosine", Measure::Cosine)
           .Default(std::nullopt);
   if (!measure)
     return fail("names no measure");
@@ -148,6 +153,20 @@ static size_t largestOf(llvm::ArrayRef<double> row) {
 // ErrorMeter
 //===----------------------------------------------------------------------===//
 
+double mpc::cosineOf(const Tensor &wanted, const Tensor &actual) {
+  double product = 0, left = 0, right = 0;
+  for (auto [a, b] : llvm::zip_equal(wanted.floats(), actual.floats())) {
+    if (!std::isfinite(a) || !std::isfinite(b))
+      continue;
+    product += a * b;
+    left += a * a;
+    right += b * b;
+  }
+  if (left == 0 || right == 0)
+    return left == right ? 1 : 0;
+  return std::clamp(product / std::sqrt(left * right), -1.0, 1.0);
+}
+
 /// Whether both agree about which elements are finite.
 static bool agreeOnFinite(const Tensor &wanted, const Tensor &actual) {
   return llvm::all_of(llvm::zip_equal(wanted.floats(), actual.floats()),
@@ -176,6 +195,9 @@ void ErrorMeter::add(llvm::ArrayRef<Tensor> wanted,
       for (auto [a, b] : llvm::zip_equal(reference.floats(), value.floats()))
         if (std::isfinite(a))
           worst = std::max(worst, std::fabs(a - b));
+      break;
+    case Measure::Cosine:
+      worst = std::max(worst, 1 - cosineOf(reference, value));
       break;
     case Measure::Kl:
       forRows(reference, value, [&](auto p, auto q) {
@@ -210,11 +232,16 @@ double ErrorMeter::value() const {
 //===----------------------------------------------------------------------===//
 
 double mpc::errorOf(Measure measure, double squared) {
+  // A small angle's cosine is one half of its square below 1.
+  if (measure == Measure::Cosine)
+    return squared / 2;
   return measure == Measure::Rms || measure == Measure::Max ? std::sqrt(squared)
                                                             : squared;
 }
 
 double mpc::squareOf(Measure measure, double error) {
+  if (measure == Measure::Cosine)
+    return 2 * error;
   return measure == Measure::Rms || measure == Measure::Max ? error * error
                                                             : error;
 }
@@ -291,7 +318,7 @@ mpc::drawSeeds(Measure measure, llvm::ArrayRef<Tensor> outputs,
     if (!output.isFloat() || output.size() == 0 || (needsRows && length < 2))
       continue;
     seed.emplace(output.getType());
-    if (measure == Measure::Rms)
+    if (measure == Measure::Rms || measure == Measure::Cosine)
       seedRms(output, *seed, generator);
     if (measure == Measure::Max)
       seedMax(output, *seed, generator);

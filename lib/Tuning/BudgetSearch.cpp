@@ -78,9 +78,9 @@ PricedChoice BudgetSearch::descend(Choice start, double price) {
   return best;
 }
 
-/// Single changes, and of small problems pairs, that make a choice cheaper and
-/// keep the limit; of each round the one that saves most.
-PricedChoice BudgetSearch::spend(PricedChoice from, double limit) {
+/// Of each round the change that gains most.
+PricedChoice BudgetSearch::spend(PricedChoice from, Figure goal, Figure limited,
+                                 double limit) {
   size_t count = space.options.size();
   bool inPairs = count <= kFewVariables;
   bool improved = true;
@@ -89,7 +89,7 @@ PricedChoice BudgetSearch::spend(PricedChoice from, double limit) {
     PricedChoice best = from;
     auto consider = [&](const Choice &choice) {
       PricedChoice found = plan(choice, 0);
-      if (found.error <= limit && found.cost < best.cost)
+      if (found.*limited <= limit && found.*goal < best.*goal)
         best = std::move(found);
     };
     for (size_t i = 0; i < count && !stops(); ++i) {
@@ -109,12 +109,12 @@ PricedChoice BudgetSearch::spend(PricedChoice from, double limit) {
           }
       }
       // Of large problems any improvement will do.
-      if (!inPairs && best.cost < from.cost) {
+      if (!inPairs && best.*goal < from.*goal) {
         from = best;
         improved = true;
       }
     }
-    if (best.cost < from.cost) {
+    if (best.*goal < from.*goal) {
       from = std::move(best);
       improved = true;
     }
@@ -144,7 +144,7 @@ BudgetSearch::within(double limit, const std::function<bool()> &stop) {
   bool needsPrice = cheapest.error > limit;
   // A price at which the whole saving is worth a hundredth of the limit is too
   // small, one at which it is worth a million limits too large.
-  double saving = std::max(widest.cost - cheapest.cost, 1.0);
+  double saving = std::max(widest.cost - cheapest.cost, 1e-30);
   double scale = saving / std::max(limit, 1e-30);
   double low = std::log2(scale) - 7, high = std::log2(scale) + 20;
   Choice at = cheapest.choice;
@@ -164,19 +164,73 @@ BudgetSearch::within(double limit, const std::function<bool()> &stop) {
     (found.error <= limit ? high : low) = middle;
     at = found.choice;
   }
-  best = spend(std::move(best), limit);
-  if (space.options.size() > kFewVariables)
+  constexpr Figure kCost = &PricedChoice::cost, kError = &PricedChoice::error;
+  best = spend(std::move(best), kCost, kError, limit);
+  bool isSmall = space.options.size() <= kFewVariables;
+  for (const PricedChoice &start : starts()) {
+    if (start.error > limit)
+      continue;
+    kept.push_back(start);
+    PricedChoice other = isSmall ? start : spend(start, kCost, kError, limit);
+    if (other.cost < best.cost)
+      best = std::move(other);
+  }
+  if (!isSmall)
     return best;
   std::sort(kept.begin(), kept.end(),
             [](const auto &a, const auto &b) { return a.choice < b.choice; });
   for (size_t i = 0; i < kept.size() && !stops(); ++i) {
     if (i && kept[i].choice == kept[i - 1].choice)
       continue;
-    PricedChoice other = spend(kept[i], limit);
+    PricedChoice other = spend(kept[i], kCost, kError, limit);
     if (other.cost < best.cost)
       best = std::move(other);
   }
   return best;
+}
+
+PricedChoice BudgetSearch::cheapest(const std::function<bool()> &stop) {
+  shouldStop = stop;
+  return descend(extreme(/*narrow=*/true), 0);
+}
+
+std::vector<PricedChoice> BudgetSearch::starts() {
+  std::vector<PricedChoice> priced;
+  for (const Choice &start : space.starts)
+    priced.push_back(plan(start, 0));
+  return priced;
+}
+
+std::optional<PricedChoice>
+BudgetSearch::withinCost(double limit, const std::function<bool()> &stop) {
+  shouldStop = stop;
+  PricedChoice cheapest = descend(extreme(/*narrow=*/true), 0);
+  if (!(cheapest.cost <= limit))
+    return std::nullopt;
+  PricedChoice best = cheapest;
+  auto consider = [&](const PricedChoice &found) {
+    if (found.cost <= limit && found.error < best.error)
+      best = found;
+  };
+  PricedChoice widest = plan(extreme(/*narrow=*/false), 0);
+  consider(widest);
+  for (const PricedChoice &start : starts())
+    consider(start);
+  // As in within(), for what the cheapest errs.
+  double errors = std::isfinite(cheapest.error) ? cheapest.error : 1;
+  double saving = std::max(widest.cost - cheapest.cost, 1e-30);
+  double scale = std::log2(saving / std::max(errors, 1e-30));
+  double low = scale - 7, high = scale + 30;
+  Choice at = cheapest.choice;
+  for (int i = 0; widest.cost > limit && i < kHalvings && !stops(); ++i) {
+    double middle = (low + high) / 2;
+    PricedChoice found = descend(at, std::exp2(middle));
+    consider(found);
+    (found.cost <= limit ? low : high) = middle;
+    at = found.choice;
+  }
+  return spend(std::move(best), &PricedChoice::error, &PricedChoice::cost,
+               limit);
 }
 
 std::vector<PricedChoice>
@@ -187,7 +241,7 @@ BudgetSearch::front(int prices, const std::function<bool()> &stop) {
   std::vector<PricedChoice> found = {cheapest, widest};
   // An infinite error has no price; a large one stands for it.
   double errors = std::isfinite(cheapest.error) ? cheapest.error : 1;
-  double saving = std::max(widest.cost - cheapest.cost, 1.0);
+  double saving = std::max(widest.cost - cheapest.cost, 1e-30);
   Choice at = cheapest.choice;
   for (int i = 0; i < prices && !stops(); ++i) {
     // From a hundredth to 2^30 times what the cheapest one's error is worth.

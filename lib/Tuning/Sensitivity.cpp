@@ -6,6 +6,8 @@
 
 #include "mpc/Tuning/Sensitivity.h"
 
+#include "../Reference/RoundingKernels.h"
+
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include <cmath>
@@ -22,40 +24,49 @@ Sensitivity::Sensitivity(func::FuncOp function, Budget::Measure measure,
            FloatTF32Type::get(context), Float32Type::get(context)};
 }
 
-static double rounded(double value, FloatType type) {
-  return type.isTF32() ? reference::roundToTf32(value)
-                       : reference::roundTo(value, type);
+/// What rounding does to outputs by these cotangents: sums of the squares and
+/// of the changes. Calls of `round` are inlined.
+template <typename Round>
+static std::pair<double, double>
+changeBy(ArrayRef<double> values, ArrayRef<double> cotangents, Round round) {
+  double squares = 0, sum = 0;
+  for (auto [x, slope] : llvm::zip_equal(values, cotangents)) {
+    if (!std::isfinite(x))
+      continue;
+    double change = round(x) - x;
+    // No slope tells what an infinity does.
+    if (std::isinf(change))
+      return {INFINITY, INFINITY};
+    double part = slope * change;
+    // Behind what is not finite itself slopes mean nothing.
+    if (!std::isfinite(part))
+      continue;
+    squares += part * part;
+    sum += part;
+  }
+  return {squares, sum};
 }
 
 void Sensitivity::add(Shares &shares, const Tensor &value,
                       const Tensor &cotangent, double weight) const {
   for (auto [type, share] : llvm::zip_equal(types, shares)) {
-    double squares = 0, sum = 0;
-    for (auto [x, slope] :
-         llvm::zip_equal(value.floats(), cotangent.floats())) {
-      if (!std::isfinite(x))
-        continue;
-      double change = rounded(x, type) - x;
-      // No slope tells what an infinity does.
-      if (std::isinf(change)) {
-        squares = sum = INFINITY;
-        break;
-      }
-      double part = slope * change;
-      // Behind what is not finite itself slopes mean nothing.
-      if (!std::isfinite(part))
-        continue;
-      squares += part * part;
-      sum += part;
-    }
+    auto change = [&](auto round) {
+      return changeBy(value.floats(), cotangent.floats(), round);
+    };
+    auto [squares, sum] =
+        type.isTF32() ? change(reference::roundToTf32)
+                      : reference::withRounding(reference::Rounding::Declared,
+                                                type, change);
     share.apart += weight * squares;
     share.together += weight * sum * sum;
   }
 }
 
 FailureOr<SmallVector<Tensor>>
-Sensitivity::addSample(ArrayRef<Tensor> arguments, int draws) {
-  FailureOr<ForwardValues> forward = ForwardValues::run(function, arguments);
+Sensitivity::addSample(ArrayRef<Tensor> arguments, int draws,
+                       const ForwardValues::Observer &observer) {
+  FailureOr<ForwardValues> forward =
+      ForwardValues::run(function, arguments, observer);
   if (failed(forward))
     return failure();
   SmallVector<Tensor> outputs;
@@ -117,4 +128,44 @@ double Sensitivity::ofValue(Value value, FloatType type) const {
 
 double Sensitivity::ofUse(OpOperand &use, FloatType type) const {
   return mean(uses.lookup({use.getOwner(), use.getOperandNumber()}), type);
+}
+
+template <typename Visit> void Sensitivity::forAll(Visit visit) {
+  auto visitValue = [&](Value value) {
+    if (!isa<FloatType>(getElementTypeOrSelf(value)))
+      return;
+    visit(values[value]);
+    for (OpOperand &use : value.getUses())
+      visit(uses[{use.getOwner(), use.getOperandNumber()}]);
+  };
+  Block &body = function.getBody().front();
+  llvm::for_each(body.getArguments(), visitValue);
+  for (Operation &op : body)
+    llvm::for_each(op.getResults(), visitValue);
+}
+
+std::vector<double> Sensitivity::save() {
+  std::vector<double> numbers = {double(samples), double(drawn)};
+  forAll([&](const Shares &shares) {
+    for (const Share &share : shares)
+      numbers.insert(numbers.end(), {share.apart, share.together});
+  });
+  return numbers;
+}
+
+bool Sensitivity::restore(ArrayRef<double> numbers) {
+  size_t count = 0;
+  forAll([&](Shares &) { ++count; });
+  if (numbers.size() != 2 + count * 2 * kTypes)
+    return false;
+  samples = int64_t(numbers[0]);
+  drawn = int64_t(numbers[1]);
+  const double *next = numbers.data() + 2;
+  forAll([&](Shares &shares) {
+    for (Share &share : shares) {
+      share.apart = *next++;
+      share.together = *next++;
+    }
+  });
+  return true;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 using namespace mpc;
 
@@ -20,8 +21,26 @@ static constexpr double kNotAdditive = 25;
 /// Predicted over measured squares that a budget may be spent by: errors of
 /// outputs with few elements are small by chance now and then.
 static constexpr double kMostLuck = 4;
+/// Share of a limit of cost from which on no more is spent.
+static constexpr double kCostSpent = 0.97;
 /// How far the next target stays below what the last measurement says.
 static constexpr double kCaution = 0.9;
+
+/// Measures a choice and notes it; nothing where the measurement failed.
+static std::optional<TunedPoint> measurePoint(const PricedChoice &priced,
+                                              Budget::Measure measure,
+                                              const TuningQuestions &questions,
+                                              TuningResult &result) {
+  std::optional<Measurement> measured = questions.measure(priced.choice);
+  if (!measured)
+    return std::nullopt;
+  TunedPoint point{priced, errorOf(measure, priced.error), measured->error,
+                   measured->cost.value_or(priced.cost)};
+  result.tried.push_back(point);
+  if (questions.onPoint)
+    questions.onPoint(point);
+  return point;
+}
 
 namespace {
 
@@ -35,6 +54,7 @@ public:
 
 private:
   std::optional<TunedPoint> measure(const PricedChoice &priced);
+  void measureStarts();
   bool findCulprits(const Choice &choice);
   double square(double error) const { return squareOf(budget.measure, error); }
   bool stops() {
@@ -55,19 +75,23 @@ std::optional<TunedPoint> Tuner::measure(const PricedChoice &priced) {
   for (const TunedPoint &point : result.tried)
     if (point.priced.choice == priced.choice)
       return point;
-  std::optional<double> measured = questions.measure(priced.choice);
-  if (!measured) {
-    failed = true;
-    return std::nullopt;
-  }
-  TunedPoint point{priced, errorOf(budget.measure, priced.error), *measured};
-  result.tried.push_back(point);
-  if (questions.onPoint)
-    questions.onPoint(point);
-  if (point.measured <= budget.limit &&
-      (!result.best || point.priced.cost < result.best->priced.cost))
-    result.best = point;
-  return point;
+  std::optional<TunedPoint> found =
+      measurePoint(priced, budget.measure, questions, result);
+  failed |= !found;
+  // Of two that cost the same, the one that errs less.
+  auto isBetter = [](const TunedPoint &a, const TunedPoint &b) {
+    return std::pair(a.cost, a.measured) < std::pair(b.cost, b.measured);
+  };
+  if (found && found->measured <= budget.limit &&
+      (!result.best || isBetter(*found, *result.best)))
+    result.best = found;
+  return found;
+}
+
+void Tuner::measureStarts() {
+  for (const PricedChoice &start : search.starts())
+    if (!stops())
+      measure(start);
 }
 
 /// Pins what breaks the budget alone; false where nothing does.
@@ -83,9 +107,9 @@ bool Tuner::findCulprits(const Choice &choice) {
         Choice part(choice.size(), 0);
         for (size_t index : block)
           part[narrow[index]] = choice[narrow[index]];
-        std::optional<double> measured = questions.measure(part);
+        std::optional<Measurement> measured = questions.measure(part);
         failed |= !measured;
-        return measured && !(*measured <= budget.limit);
+        return measured && !(measured->error <= budget.limit);
       });
   for (size_t index : found) {
     search.pin(narrow[index], 0);
@@ -99,6 +123,7 @@ TuningResult Tuner::run() {
   result.widest = measure(search.widest());
   if (!result.widest || !(result.widest->measured <= budget.limit))
     return result;
+  measureStarts();
   // What the error of f32 itself leaves.
   target = std::max(target - square(result.widest->measured), 0.0);
   double kept = 0, broken = INFINITY;
@@ -118,7 +143,8 @@ TuningResult Tuner::run() {
       target *= std::clamp(gain * kCaution, 1.05, 16.0);
       // Of Max and Top1 the prediction itself is above what is as a rule.
       if (budget.measure == Budget::Measure::Rms ||
-          budget.measure == Budget::Measure::Kl)
+          budget.measure == Budget::Measure::Kl ||
+          budget.measure == Budget::Measure::Cosine)
         target = std::min(target, kMostLuck * square(budget.limit));
       if (target <= kept)
         break;
@@ -146,4 +172,66 @@ TuningResult Tuner::run() {
 TuningResult mpc::tuneToBudget(BudgetSearch &search, const Budget &budget,
                                const TuningQuestions &questions) {
   return Tuner(search, budget, questions).run();
+}
+
+TuningResult mpc::tuneToCost(BudgetSearch &search, Budget::Measure measure,
+                             double share, const TuningQuestions &questions) {
+  TuningResult result;
+  auto stops = [&] {
+    result.isStopped |= questions.stop && questions.stop();
+    return result.isStopped;
+  };
+  result.widest = measurePoint(search.widest(), measure, questions, result);
+  if (!result.widest)
+    return result;
+  double limit = share * result.widest->cost;
+  // Prices need not be in the unit of measured costs.
+  double target = share * result.widest->priced.cost;
+  double kept = 0, broken = INFINITY;
+  for (int round = 0; round < 2 * kMostRounds && !stops(); ++round) {
+    std::optional<PricedChoice> found =
+        search.withinCost(target, questions.stop);
+    // The cheapest may cost less than its price says.
+    if (!found && !result.best)
+      found = search.cheapest(questions.stop);
+    if (!found)
+      break;
+    auto known = std::find_if(
+        result.tried.begin(), result.tried.end(), [&](const TunedPoint &tried) {
+          return tried.priced.choice == found->choice;
+        });
+    if (known != result.tried.end()) {
+      // What costs too much and is found again asks for less than its price.
+      if (known->cost > limit) {
+        target = std::min(target, found->cost) * 0.98;
+        continue;
+      }
+      kept = std::max(kept, target);
+      target *= 1.05;
+      if (target >= broken)
+        break;
+      continue;
+    }
+    std::optional<TunedPoint> point =
+        measurePoint(*found, measure, questions, result);
+    if (!point)
+      return result;
+    double ratio = point->cost > 0 ? limit / point->cost : 2;
+    if (point->cost <= limit) {
+      if (!result.best || point->measured < result.best->measured)
+        result.best = point;
+      kept = std::max(kept, target);
+      if (ratio < 1 / kCostSpent)
+        break;
+      target *= std::clamp(ratio, 1.02, 2.0);
+    } else {
+      broken = std::min(broken, target);
+      target *= std::clamp(ratio * kCostSpent, 0.3, 0.98);
+    }
+    if (target >= broken || target <= kept)
+      target = kept > 0 && std::isfinite(broken) ? (kept + broken) / 2 : target;
+    if (broken < 1.02 * kept)
+      break;
+  }
+  return result;
 }

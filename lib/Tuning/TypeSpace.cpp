@@ -6,11 +6,15 @@
 
 #include "mpc/Tuning/TypeSpace.h"
 
+#include "../Analysis/MeasuredRanges.h"
+
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +24,49 @@ using namespace mpc;
 
 static bool isNarrow(PolicyType type) { return storageBits(type) < 32; }
 static bool isNarrow(FloatType type) { return type.getWidth() < 32; }
+
+StringRef mpc::stringify(TuningObjective objective) {
+  switch (objective) {
+  case TuningObjective::Bytes:
+    return "bytes";
+  case TuningObjective::Time:
+    return "time";
+  case TuningObjective::Memory:
+    return "memory";
+  }
+  llvm_unreachable("an objective without a name");
+}
+
+std::optional<TuningObjective> mpc::parseTuningObjective(StringRef text) {
+  for (TuningObjective objective :
+       {TuningObjective::Bytes, TuningObjective::Time, TuningObjective::Memory})
+    if (text == stringify(objective))
+      return objective;
+  return std::nullopt;
+}
+
+llvm::Expected<std::optional<CostBudget>> CostBudget::parse(StringRef text) {
+  auto [name, number] = text.trim().split(' ');
+  std::optional<TuningObjective> objective = parseTuningObjective(name);
+  if (!objective)
+    return std::nullopt;
+  CostBudget budget{*objective, 0};
+  number = number.trim();
+  if (!number.consume_back("x") || number.getAsDouble(budget.share) ||
+      !(budget.share > 0 && budget.share <= 1))
+    return llvm::createStringError(
+        llvm::inconvertibleErrorCode(),
+        "'" + text + "' gives no share of float32's " + name +
+            " above 0x and up to 1x; use \"" + name + " 0.6x\"");
+  return budget;
+}
+
+std::string CostBudget::text() const {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << stringify(objective) << ' ' << llvm::format("%g", share) << 'x';
+  return text;
+}
 
 Policy TypeSpace::basePolicy(ArrayRef<PolicyType> types) {
   PolicyType store = PolicyType::Float32;
@@ -43,6 +90,8 @@ FailureOr<TypeSpace> TypeSpace::create(func::FuncOp function,
   space.target = target;
   space.objective = objective;
   space.base = base;
+  space.types.assign(types.begin(), types.end());
+  space.facts = std::make_shared<const PlanningFacts>(function, target);
   FailureOr<PrecisionPlan> plan = PrecisionPlan::create(
       function, space.base, target, CastPlacement::MinimumCut);
   if (failed(plan))
@@ -120,6 +169,7 @@ void TypeSpace::addVariables(const PrecisionPlan &plan,
       narrow.setValue(opNames(value.getDefiningOp()).front(), true);
   FailureOr<PrecisionPlan> narrowest = PrecisionPlan::create(
       function, narrow, target, CastPlacement::MinimumCut);
+  noteOverflowing(plan);
   for (auto &[leader, group] : groups) {
     SmallVector<Value, 1> open;
     for (Value value : group.values)
@@ -134,6 +184,27 @@ void TypeSpace::addVariables(const PrecisionPlan &plan,
     variables.push_back(std::move(variable));
     valuesOf.push_back(std::move(open));
     productsOf.emplace_back();
+  }
+}
+
+void TypeSpace::noteOverflowing(const PrecisionPlan &plan) {
+  MLIRContext *context = function.getContext();
+  FloatType store = toFloatType(base.getStore(), context);
+  auto note = [&](Operation *op, std::string why) {
+    StringRef name = opName(op);
+    bool isKnown = llvm::any_of(overflowing, [&](const Overflowing &known) {
+      return known.name == name;
+    });
+    if (!why.empty() && !isKnown)
+      overflowing.push_back({name.str(), std::move(why)});
+  };
+  for (Operation &op : function.getBody().front()) {
+    if (opNames(&op).empty() || isa<mpc::ConstantOp>(op))
+      continue;
+    for (Value result : op.getResults())
+      if (plan.isEligible(result) && isNarrow(store) &&
+          plan.getReason(result).bytesSaved > 0)
+        note(&op, measuredOverflow(base, result, store));
   }
 }
 
@@ -162,9 +233,12 @@ static PolicyType multiplies(const OpPlan &plan) {
 }
 
 double TypeSpace::costOf(const PrecisionPlan &plan) const {
-  double bytes = double(plan.placementBytes(function, target));
+  double bytes = double(plan.placementBytes(function, target, facts.get()));
   if (objective == TuningObjective::Bytes)
     return bytes;
+  // Of choices that need as much, the one that moves less.
+  if (objective == TuningObjective::Memory)
+    return double(plan.memoryBytes(function, *facts)) + 1e-3 * bytes;
   double seconds = bytes / target.machine.bytesPerSecond();
   func::FuncOp func = function;
   for (Operation &op : func.getBody().front())
@@ -181,8 +255,9 @@ PricedChoice TypeSpace::plan(const Choice &choice, double price,
   Policy policy = policyOf(choice);
   // The cut counts bytes, whatever the objective.
   bool isTime = objective == TuningObjective::Time;
-  RoundingPrices prices{errors, isTime ? price * target.machine.bytesPerSecond()
-                                       : price};
+  RoundingPrices prices{
+      errors, isTime ? price * target.machine.bytesPerSecond() : price,
+      facts.get()};
   // What there is to say about permissions a compile says.
   func::FuncOp func = function;
   ScopedDiagnosticHandler silence(func.getContext(),
@@ -193,13 +268,14 @@ PricedChoice TypeSpace::plan(const Choice &choice, double price,
   if (failed(made))
     return {choice, INFINITY, INFINITY};
   PricedChoice priced{choice, 0, 0};
-  bool isFixed = true;
+  bool comesApart = false;
   for (size_t i = 0; i < variables.size(); ++i)
     if (choice[i] == kFree) {
-      isFixed = false;
-      priced.choice[i] = llvm::all_of(valuesOf[i], [&](Value value) {
+      size_t narrow = llvm::count_if(valuesOf[i], [&](Value value) {
         return isNarrow(made->getStorage(value));
       });
+      priced.choice[i] = narrow == valuesOf[i].size();
+      comesApart |= narrow != 0 && narrow != valuesOf[i].size();
     }
   // A product that the planner keeps in f32, since samples overflow what it
   // would read, has that type.
@@ -210,12 +286,48 @@ PricedChoice TypeSpace::plan(const Choice &choice, double price,
   for (size_t i = 0; i < variables.size(); ++i)
     if (variables[i].isProduct && llvm::all_of(productsOf[i], isKept))
       priced.choice[i] = 0;
-  // What shares a name may have come apart; as a policy it has one type.
-  if (!isFixed)
+  // As a policy what shares a name has one type.
+  if (comesApart)
     return plan(priced.choice, 0, errors);
   priced.cost = costOf(*made);
   priced.error = sumErrors(function, *made, errors);
   return priced;
+}
+
+std::optional<Choice> TypeSpace::choiceOfMixed(PolicyType compute) const {
+  std::string text = R"({"name": "tuned", "extends": "mixed_float16",
+                         "compute": ")" +
+                     stringify(compute).str() + "\"}";
+  Policy policy = llvm::cantFail(Policy::parse(text, "tuned"));
+  for (const PolicyOverride &override : base.getOverrides())
+    if (llvm::Error error = policy.addOverride(override.text, override.source))
+      llvm::consumeError(std::move(error));
+  for (const auto &[name, range] : base.getRanges())
+    policy.addRange(name, range);
+  func::FuncOp func = function;
+  ScopedDiagnosticHandler silence(func.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  FailureOr<PrecisionPlan> made = PrecisionPlan::create(
+      function, policy, target, CastPlacement::MinimumCut);
+  if (failed(made))
+    return std::nullopt;
+  Choice choice;
+  for (auto [index, variable] : llvm::enumerate(variables)) {
+    if (!variable.isProduct) {
+      choice.push_back(llvm::all_of(valuesOf[index], [&](Value value) {
+        return isNarrow(made->getStorage(value));
+      }));
+      continue;
+    }
+    bool isNarrowed = llvm::all_of(productsOf[index], [&](Operation *op) {
+      return multiplies(made->getPlan(op)) == compute;
+    });
+    auto option = llvm::find(variable.options, compute);
+    choice.push_back(isNarrowed && option != variable.options.end()
+                         ? int(option - variable.options.begin())
+                         : 0);
+  }
+  return choice;
 }
 
 SearchSpace TypeSpace::searchSpace(const RoundingErrors &errors) const {
@@ -227,5 +339,9 @@ SearchSpace TypeSpace::searchSpace(const RoundingErrors &errors) const {
   space.plan = [this, &errors](const Choice &choice, double price) {
     return plan(choice, price, errors);
   };
+  for (PolicyType type : {PolicyType::Float16, PolicyType::BFloat16})
+    if (llvm::is_contained(types, type))
+      if (std::optional<Choice> start = choiceOfMixed(type))
+        space.starts.push_back(std::move(*start));
   return space;
 }

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tuned policies beside the built-in ones: what keeps a budget, and for how many bytes.
+"""Tuned policies beside the built-in ones: what keeps a budget, and what it costs.
 
   tools/mpc-bench/tuning.py --mpc build/bin/mpc MODELS [NAME...] [--budgets 1e-2,1e-3,1e-4]
+                            [--objective time] [--times]
   tools/mpc-bench/tuning.py --mpc build/bin/mpc MODELS [NAME...] --predictions
+  tools/mpc-bench/tuning.py --mpc build/bin/mpc MODELS [NAME...] --assignments N
 
 MODELS is a folder of NAME/model.onnx with NAME/inputs.npz. Of each model six samples are made
 from its inputs: floats with normal noise of a tenth of their deviation, integers in another order.
 `mpc tune` sees the first four and holds two of them back; the last two judge it, and all six the
-built-in policies. Bytes are those of `mpc explain --json`, errors the largest rms of `mpc check`. Prints a
-Markdown table; exit code 1 where a tuned policy breaks its budget.
+built-in policies. Bytes are those of `mpc bench --json`, errors the largest rms of `mpc check`;
+with --times milliseconds are the fastest of `mpc bench`, policies in turn. Prints a Markdown table;
+exit code 1 where a tuned policy breaks its budget or costs more than a built-in one.
 
 --predictions prints, of each model, how well first-order errors agree with measured ones: every
-product in f16 alone, all else in f32, on one sample.
+product in f16 alone, all else in f32, on one sample. --assignments does so for N choices of all
+types that are drawn at random.
 """
 import argparse
 import json
@@ -24,13 +28,14 @@ import tempfile
 import numpy as np
 
 BUILT_IN = ["mixed_float16", "mixed_bfloat16", "float32"]
+ROUNDS = 3
 
 
-def samples(source, folder):
-    """Six samples around the arrays of a file."""
+def samples(source, folder, count=6):
+    """Samples around the arrays of a file."""
     given = dict(np.load(source))
     paths = []
-    for number in range(6):
+    for number in range(count):
         random = np.random.default_rng(number)
         drawn = {}
         for name, array in given.items():
@@ -43,48 +48,71 @@ def samples(source, folder):
                 drawn[name] = random.permutation(array.reshape(-1)).reshape(array.shape)
         paths.append(folder / f"{number}.npz")
         np.savez(paths[-1], **drawn)
-    return paths
+    return [str(path) for path in paths]
 
 
 def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     return done.returncode, (json.loads(done.stdout) if done.stdout.startswith("{") else {})
 
 
-def rms(mpc, model, policy, paths, isa):
-    worst = 0
-    for path in paths:
-        _, report = run([mpc, "check", model, "--policy", policy, "--inputs", path, "--json",
-                         "--quiet", "--isa", isa])
-        for output in report.get("outputs", []):
-            if output["type"].startswith(("f", "bf")):
-                worst = max(worst, output["rms_relative_error"])
-    return worst
+class Model:
+    """A model under policies, and its samples."""
 
+    def __init__(self, arguments, name, scratch):
+        self.arguments, self.scratch = arguments, pathlib.Path(scratch)
+        self.path = str(arguments.models / name / "model.onnx")
+        self.samples = samples(arguments.models / name / "inputs.npz", self.scratch)
 
-def moved(mpc, model, policy, path, isa):
-    _, report = run([mpc, "explain", model, "--policy", policy, "--json", "--quiet", "--target",
-                     f"cpu:{isa}"])
-    return sum(kernel["bytes"] for kernel in report.get("kernels", []))
+    def mpc(self, command, *flags):
+        return run([self.arguments.mpc, command, self.path, *flags, "--json", "--quiet"])
+
+    def rms(self, policy, paths):
+        worst = 0
+        for path in paths:
+            _, report = self.mpc("check", "--policy", policy, "--inputs", path, "--isa",
+                                 self.arguments.isa)
+            for output in report.get("outputs", []):
+                if output["type"].startswith(("f", "bf")):
+                    worst = max(worst, output["rms_relative_error"])
+        return worst
+
+    def moved(self, policy):
+        _, report = self.mpc("bench", "--policy", policy, "--inputs", self.samples[0], "--isa",
+                             self.arguments.isa, "--runs", "1")
+        return report["bytes"]
+
+    def times(self, policies):
+        """Milliseconds of the fastest run of each, in turn."""
+        best = dict.fromkeys(policies, float("inf"))
+        for _ in range(ROUNDS):
+            for policy in policies:
+                _, report = self.mpc("bench", "--policy", policy, "--inputs", self.samples[0],
+                                     "--isa", self.arguments.isa)
+                best[policy] = min(best[policy], report.get("min_ms", float("inf")))
+        return best
+
+    def tune(self, *flags):
+        return self.mpc("tune", "--isa", self.arguments.isa, *flags)
 
 
 def ranks(values):
     return np.argsort(np.argsort(np.array(values))).astype(float)
 
 
-def predictions(mpc, model, path, isa, scratch):
+def predictions(model):
     """(predicted, measured) errors of each product in f16 alone."""
-    _, found = run([mpc, "tune", model, "--inputs", path, "--budget", "rms 2e-6", "--types", "f16",
-                    "--isa", isa, "--json", "--quiet"])
+    path = model.samples[0]
+    _, found = model.tune("--inputs", path, "--budget", "rms 2e-6", "--types", "f16")
     pairs = []
     for op in found.get("ops", []):
         if op["what"] != "product" or "error_if_narrow" not in op:
             continue
-        file = f"{scratch}/one.json"
-        pathlib.Path(file).write_text(json.dumps(
+        file = model.scratch / "one.json"
+        file.write_text(json.dumps(
             {"name": "one", "extends": "mixed_float16", "compute": "float32", "store": "float32",
              "products": {op["name"]: "float16"}}))
-        measured = rms(mpc, model, file, [path], isa)
+        measured = model.rms(file, [path])
         # What drowns in float32's own error says nothing.
         if measured > 1e-6 and op["error_if_narrow"] < 1e30:
             pairs.append((op["error_if_narrow"], measured))
@@ -95,11 +123,8 @@ def print_predictions(arguments, names):
     print("| model | products | rank correlation | median predicted / measured |")
     print("|---|--:|--:|--:|")
     for name in names:
-        folder = arguments.models / name
         with tempfile.TemporaryDirectory() as scratch:
-            path = str(samples(folder / "inputs.npz", pathlib.Path(scratch))[0])
-            pairs = predictions(arguments.mpc, str(folder / "model.onnx"), path, arguments.isa,
-                                scratch)
+            pairs = predictions(Model(arguments, name, scratch))
         if len(pairs) < 3:
             print(f"| {name} | {len(pairs)} | | |", flush=True)
             continue
@@ -109,6 +134,69 @@ def print_predictions(arguments, names):
         print(f"| {name} | {len(pairs)} | {correlation:.3f} | {ratio:.2f} |", flush=True)
 
 
+def print_assignments(arguments, names):
+    print("| model | assignments | rank correlation | median predicted / measured | s |")
+    print("|---|--:|--:|--:|--:|")
+    for name in names:
+        with tempfile.TemporaryDirectory() as scratch:
+            model = Model(arguments, name, scratch)
+            _, found = model.tune("--inputs", *model.samples[:2], "--budget", "rms 1e-3",
+                                  "--trials", arguments.assignments)
+        trials = found.get("trials")
+        if not trials:
+            print(f"| {name} | 0 | | | |", flush=True)
+            continue
+        print(f"| {name} | {trials['count']} | {trials['rank_correlation']:.3f} | "
+              f"{trials['median_ratio']:.2f} | {found['seconds']:.0f} |", flush=True)
+
+
+def number(value):
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def print_table(arguments, names):
+    broken = dearer = better = pairs = 0
+    head = ["model", "budget", "tuned MB", "error", "best built-in", "MB", "error", "bytes"]
+    if arguments.times:
+        head += ["ms", "built-in ms", "time"]
+    print(f"| {' | '.join(head + ['search s'])} |")
+    print("|---|---|--:|--:|---|" + "--:|" * (len(head) - 4))
+    for name in names:
+        with tempfile.TemporaryDirectory() as scratch:
+            model = Model(arguments, name, scratch)
+            known = {policy: (model.moved(policy), model.rms(policy, model.samples))
+                     for policy in BUILT_IN}
+            for budget in arguments.budgets.split(","):
+                file = f"{scratch}/tuned.json"
+                flags = ["--objective", arguments.objective] if arguments.objective else []
+                code, found = model.tune("--inputs", *model.samples[:4], "--budget",
+                                         f"rms {budget}", "-o", file, *flags)
+                if code:
+                    print(f"| {name} | {budget} | exit code {code} |" + " |" * (len(head) - 2),
+                          flush=True)
+                    broken += 1
+                    continue
+                moved, error = model.moved(file), model.rms(file, model.samples[4:])
+                keeping = {p: v for p, v in known.items() if v[1] <= float(budget)}
+                best = min(keeping, key=lambda p: keeping[p][0])
+                least = keeping[best][0]
+                cells = [name, budget, f"{moved / 1e6:.3f}", f"{error:.1e}", best,
+                         f"{least / 1e6:.3f}", f"{keeping[best][1]:.1e}", f"{moved / least:.2f}"]
+                if arguments.times:
+                    times = model.times([file, *keeping])
+                    fastest = min(times[policy] for policy in keeping)
+                    cells += [number(times[file]), number(fastest),
+                              f"{times[file] / fastest:.2f}"]
+                pairs += 1
+                better += moved <= 0.95 * least
+                dearer += moved > least and arguments.objective != "time"
+                broken += error > float(budget)
+                print(f"| {' | '.join(cells)} | {found['seconds']:.1f} |", flush=True)
+    print(f"\n{better} of {pairs} pairs move at least 5 % fewer bytes, {dearer} move more; "
+          f"{broken} break their budget.")
+    return 1 if broken or dearer else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", type=pathlib.Path)
@@ -116,46 +204,19 @@ def main():
     parser.add_argument("--mpc", default="mpc")
     parser.add_argument("--isa", default="avx2")
     parser.add_argument("--budgets", default="1e-2,1e-3,1e-4")
+    parser.add_argument("--objective", choices=["bytes", "time", "memory"])
+    parser.add_argument("--times", action="store_true")
     parser.add_argument("--predictions", action="store_true")
+    parser.add_argument("--assignments", type=int, metavar="N")
     arguments = parser.parse_args()
     names = arguments.names or sorted(
         path.parent.name for path in arguments.models.glob("*/model.onnx")
         if (path.parent / "inputs.npz").exists())
     if arguments.predictions:
         return print_predictions(arguments, names)
-    broken = better = pairs = 0
-    print("| model | budget | tuned MB | error | best built-in | MB | error | tuned / built-in | s |")
-    print("|---|---|--:|--:|---|--:|--:|--:|--:|")
-    for name in names:
-        folder = arguments.models / name
-        model = str(folder / "model.onnx")
-        with tempfile.TemporaryDirectory() as scratch:
-            paths = [str(p) for p in samples(folder / "inputs.npz", pathlib.Path(scratch))]
-            known = {policy: (moved(arguments.mpc, model, policy, paths[0], arguments.isa),
-                              rms(arguments.mpc, model, policy, paths, arguments.isa))
-                     for policy in BUILT_IN}
-            for budget in arguments.budgets.split(","):
-                file = f"{scratch}/tuned.json"
-                code, found = run([arguments.mpc, "tune", model, "--inputs", *paths[:4], "--budget",
-                                   f"rms {budget}", "--isa", arguments.isa, "-o", file, "--json",
-                                   "--quiet"])
-                if code:
-                    print(f"| {name} | {budget} | exit code {code} | | | | | | |", flush=True)
-                    broken += 1
-                    continue
-                bytes_, error = (moved(arguments.mpc, model, file, paths[0], arguments.isa),
-                                 rms(arguments.mpc, model, file, paths[4:], arguments.isa))
-                keeping = {p: v for p, v in known.items() if v[1] <= float(budget)}
-                best = min(keeping, key=lambda p: keeping[p][0])
-                ratio = bytes_ / keeping[best][0]
-                pairs += 1
-                better += ratio <= 0.95
-                broken += error > float(budget)
-                print(f"| {name} | {budget} | {bytes_ / 1e6:.3f} | {error:.2e} | {best} | "
-                      f"{keeping[best][0] / 1e6:.3f} | {keeping[best][1]:.2e} | {ratio:.2f} | "
-                      f"{found['seconds']:.1f} |", flush=True)
-    print(f"\n{better} of {pairs} pairs move at least 5 % fewer bytes; {broken} break their budget.")
-    return 1 if broken else 0
+    if arguments.assignments:
+        return print_assignments(arguments, names)
+    return print_table(arguments, names)
 
 
 if __name__ == "__main__":

@@ -15,28 +15,107 @@
 
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Analysis/RangeRecorder.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Support/Files.h"
 
 using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::Tensor;
 
-Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder) {
-  for (auto [number, sample] : llvm::enumerate(model.samples())) {
-    for (auto [value, tensor] :
-         llvm::zip_equal(argumentsOf(model.entry()), sample.tensors))
-      if (tensor.isFloat())
-        recorder.add(value.name, tensor.floats(), number);
+Status tool::setGradients(const std::string &text, CompileOptions &options) {
+  if (Status status = setTraining(text, options);
+      !status.ok() || !options.training)
+    return status;
+  if (options.training->part != TrainingPart::ForwardBackward)
+    return Status(StatusCode::InvalidArgument, "--training " + text,
+                  "is no part that gives gradients; use \"forward-backward\" "
+                  "and its flags");
+  if (!options.training->lossScale.empty())
+    return Status(StatusCode::InvalidArgument, "--training " + text,
+                  "gives a loss scale, which is what is looked for here; leave "
+                  "it out");
+  options.training->lossScale = "none";
+  return {};
+}
+
+OpObserver tool::observeRanges(const SampledModel &model, size_t number,
+                               RangeRecorder &recorder) {
+  const Sample &sample = model.samples()[number];
+  for (auto [value, tensor] :
+       llvm::zip_equal(argumentsOf(model.entry()), sample.tensors))
+    if (tensor.isFloat())
+      recorder.add(value.name, tensor.floats(), number);
+  return
+      [&recorder, number](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
+        for (const Tensor &result : results)
+          if (result.isFloat())
+            recorder.add(opName(op), result.floats(), number);
+      };
+}
+
+llvm::DenseSet<mlir::Operation *>
+tool::backwardOps(mlir::func::FuncOp function) {
+  llvm::DenseSet<mlir::Operation *> found;
+  for (mlir::Operation &op : function.getBody().front().without_terminator()) {
+    bool isBackward = mlir::isa<GradientSeedOp>(op) ||
+                      llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
+                        return found.contains(operand.getDefiningOp());
+                      });
+    if (isBackward)
+      found.insert(&op);
+  }
+  return found;
+}
+
+Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder,
+                          RangeRecorder &gradients) {
+  llvm::DenseSet<mlir::Operation *> backward = backwardOps(model.entry());
+  for (size_t number = 0; number < model.samples().size(); ++number) {
+    OpObserver forward = observeRanges(model, number, recorder);
     auto observer = [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
+      if (!backward.contains(op))
+        return forward(op, results);
+      if (mlir::isa<GradientSeedOp>(op))
+        return;
       for (const Tensor &result : results)
         if (result.isFloat())
-          recorder.add(opName(op), result.floats(), number);
+          gradients.add(opName(op) + " backward", result.floats(), number);
     };
-    if (Result<std::vector<Tensor>> outputs = model.interpret(sample, observer);
+    if (Result<std::vector<Tensor>> outputs =
+            model.interpret(model.samples()[number], observer);
         !outputs.ok())
       return outputs.status();
   }
   return {};
+}
+
+Json tool::describe(const LossScaleChoice &choice) {
+  Json flushing = Json::array();
+  for (const auto &[name, share] : choice.flushing)
+    flushing.push_back({{"name", name}, {"flushed", share}});
+  return {{"scale", choice.scale()},
+          {"flushed", choice.flushed},
+          {"subnormal", choice.subnormal},
+          {"flushed_unscaled", choice.flushedUnscaled},
+          {"subnormal_unscaled", choice.subnormalUnscaled},
+          {"largest", choice.largest},
+          {"largest_magnitude", choice.largestMagnitude},
+          {"flushing", flushing}};
+}
+
+std::string tool::sentence(const LossScaleChoice &choice) {
+  std::string text = "loss scale " + shortNumber(choice.scale()) +
+                     ": f16 flushes " + shortNumber(100 * choice.flushed) +
+                     "% of what flows back, without a scale " +
+                     shortNumber(100 * choice.flushedUnscaled) + "%";
+  if (!choice.largest.empty())
+    text += "; '" + choice.largest + "' reaches " +
+            shortNumber(choice.largestMagnitude * choice.scale()) + " under it";
+  if (choice.power > 0)
+    text +=
+        "; set --loss-scale static=" + std::to_string(int64_t(choice.scale())) +
+        ", or begin a dynamic one there";
+  return text;
 }
 
 static Json describeLosses(const RecordedRange::Losses &losses) {
@@ -82,13 +161,14 @@ Json tool::rangesForPolicy(const RangeRecorder &recorder,
 static Json calibratedPolicy(const CalibrateArguments &arguments,
                              const SampledModel &model,
                              const RangeRecorder &recorder) {
-  return {{"name", "calibrated"},
-          {"description", "ranges by mpc calibrate over " +
-                              std::to_string(model.samples().size()) +
-                              " samples"},
-          {"extends", arguments.common.policy},
-          {"ranges", rangesForPolicy(recorder, model.samples())},
-          {"model", graphDigest(model.entry())}};
+  return {
+      {"name", "calibrated"},
+      {"description", "ranges by mpc calibrate over " +
+                          std::to_string(model.samples().size()) + " samples"},
+      {"extends", arguments.common.policy},
+      {"ranges", rangesForPolicy(recorder, model.samples())},
+      // A training step is another graph than what its part here is.
+      {"model", arguments.training.empty() ? graphDigest(model.entry()) : ""}};
 }
 
 /// "0.1%"; empty for none.
@@ -104,6 +184,8 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
     return reporter.fail(options.status());
+  if (Status status = setGradients(arguments.training, *options); !status.ok())
+    return reporter.fail(status);
   if (!arguments.output.empty()) {
     if (llvm::StringRef(arguments.common.policy).ends_with(".json"))
       return reporter.fail(Status(
@@ -115,18 +197,18 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   }
   SampledModel model;
   if (std::vector<Status> problems =
-          model.load(arguments.common, arguments.inputs, *options);
+          model.load(arguments.common, arguments.samples, *options);
       !problems.empty())
     return reporter.fail(problems);
-  RangeRecorder recorder;
-  if (Status status = recordRanges(model, recorder); !status.ok())
+  RangeRecorder recorder, gradients;
+  if (Status status = recordRanges(model, recorder, gradients); !status.ok())
     return reporter.fail(status);
 
   std::vector<std::vector<std::string>> table = {
       {"value", "least", "largest", "f16 overflow", "f16 subnormal",
        "f16 flushed", "bf16 flushed", "sample of the largest"}};
   Json values = Json::object();
-  for (const auto &[name, range] : recorder.get()) {
+  auto addRange = [&](const std::string &name, const RecordedRange &range) {
     const std::vector<Sample> &samples = model.samples();
     values[name] = describeRange(range, samples);
     int64_t counted = std::max<int64_t>(range.elements - range.zeros, 1);
@@ -138,7 +220,10 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
          share(range.float16.flushed, counted),
          share(range.bfloat16.flushed, counted),
          range.largestSample < 0 ? "" : samples[range.largestSample].name});
-  }
+  };
+  for (const RangeRecorder *part : {&recorder, &gradients})
+    for (const auto &[name, range] : part->get())
+      addRange(name, range);
   Json document = {{"model", arguments.common.model},
                    {"digest", graphDigest(model.entry())},
                    {"samples", model.samples().size()},
@@ -151,6 +236,14 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   }
   reporter.line(
       formatTable(table, {false, true, true, true, true, true, true, false}));
+  if (options->training) {
+    LossScaleChoice scale = chooseLossScale(gradients);
+    document["loss_scale"] = describe(scale);
+    reporter.line(sentence(scale));
+    for (const auto &[name, share] : scale.flushing)
+      reporter.line("'" + name + "' loses " + shortNumber(100 * share) +
+                    "% even so; keep it in float32, or in bfloat16");
+  }
   reporter.document(document);
   return reporter.finish(kDone);
 }

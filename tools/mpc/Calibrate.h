@@ -10,12 +10,33 @@
 #include "Samples.h"
 
 #include "mpc/Analysis/RangeRecorder.h"
+#include "mpc/Tuning/LossScaleChoice.h"
+
+#include "llvm/ADT/DenseSet.h"
 
 namespace mpc::tool {
 
+/// Sets the part of a training step that gives gradients, without a loss scale;
+/// empty text sets none. Fails where `text` asks for another part.
+Status setGradients(const std::string &text, CompileOptions &options);
+
+/// Ops of `function` that compute what flows back from a loss.
+llvm::DenseSet<mlir::Operation *> backwardOps(mlir::func::FuncOp function);
+
 /// Runs the model over its samples and notes every float value, by the name of
-/// the op that makes it or of the input.
-Status recordRanges(const SampledModel &model, RangeRecorder &recorder);
+/// the op that makes it or of the input; what flows back from a loss among
+/// `gradients`.
+Status recordRanges(const SampledModel &model, RangeRecorder &recorder,
+                    RangeRecorder &gradients);
+
+/// What chooseLossScale() found, and in a sentence.
+Json describe(const LossScaleChoice &choice);
+std::string sentence(const LossScaleChoice &choice);
+
+/// Notes the float values of one sample, number `number`: its inputs at once,
+/// what ops make of them as the observer that is returned sees it.
+OpObserver observeRanges(const SampledModel &model, size_t number,
+                         RangeRecorder &recorder);
 
 /// The field "ranges" of a policy.
 Json rangesForPolicy(const RangeRecorder &recorder,

@@ -61,26 +61,42 @@ struct TuneKernelsArguments {
   double seconds = 60;
 };
 
+/// Where samples are.
+struct SampleFiles {
+  /// .npz files and folders of them.
+  std::vector<std::string> inputs;
+  /// Whether a file holds many: one for each index of its arrays' first
+  /// dimension, which the model's inputs do not have.
+  bool areStacked = false;
+};
+
 struct CalibrateArguments {
   CommonOptions common;
-  /// Files and folders of samples.
-  std::vector<std::string> inputs;
+  SampleFiles samples;
+  /// "forward-backward" and its flags; empty for the model itself.
+  std::string training;
   /// The file to write; empty writes none.
   std::string output;
 };
 
 struct TuneArguments {
   CommonOptions common;
-  /// Files and folders of samples.
-  std::vector<std::string> inputs;
+  SampleFiles samples;
+  /// "forward-backward" and its flags; empty for the model itself.
+  std::string training;
   std::string budget;
-  std::string objective = "bytes";
+  /// Empty: bytes, or what the budget speaks of.
+  std::string objective;
   /// Types that products may have; empty: those of the target.
   std::vector<std::string> types;
   /// The policy to write.
   std::string output;
   /// Time after which the best so far is taken; 0 for no limit.
   double seconds = 0;
+  /// Go on from the state that a search with this output left.
+  bool resume = false;
+  /// Drawn choices that are measured beside their predictions.
+  int trials = 0;
 };
 
 struct LintArguments {

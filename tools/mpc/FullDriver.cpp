@@ -67,14 +67,17 @@ static CLI::Option *addTraining(CLI::App &command, std::string &training,
 }
 
 /// Adds --inputs of a command that looks at samples.
-static void addSamples(CLI::App &command, std::vector<std::string> &inputs) {
+static void addSamples(CLI::App &command, SampleFiles &samples) {
   command
-      .add_option("--input,--inputs", inputs,
+      .add_option("--input,--inputs", samples.inputs,
                   "FILE.npz, a sample, or a folder of samples; repeatable")
       ->required()
       ->take_all()
       ->expected(1, 1 << 20)
       ->allow_extra_args(true);
+  command.add_flag("--stacked", samples.areStacked,
+                   "a file holds a sample for each index of its arrays' first "
+                   "dimension");
 }
 
 /// Why `text` asks for no training step; empty where it does.
@@ -144,10 +147,11 @@ void FullDriver::declare(CLI::App &app) {
                    "types would lose of them");
   addOutputOptions(*command, calibrate.common);
   addModelOptions(*command, calibrate.common);
-  addSamples(*command, calibrate.inputs);
+  addSamples(*command, calibrate.samples);
   command->add_option("-o,--output", calibrate.output,
                       "a policy to write (.json): that of --policy with the "
                       "ranges");
+  addTraining(*command, calibrate.training, "look at the gradients of");
   command->callback(
       [this] { chosen = [this] { return calibrateCommand(calibrate); }; });
 
@@ -156,17 +160,22 @@ void FullDriver::declare(CLI::App &app) {
               "them as a policy");
   addOutputOptions(*command, tune.common);
   addModelOptions(*command, tune.common);
-  addSamples(*command, tune.inputs);
+  addSamples(*command, tune.samples);
   command
-      ->add_option("--budget", tune.budget,
-                   "what outputs may err against float64: \"rms 1e-3\", \"max "
-                   "0.01\", \"kl 1e-4\" or \"top1 0.1%\"")
+      ->add_option(
+          "--budget", tune.budget,
+          "what outputs may err against float64: \"rms 1e-3\", \"max "
+          "0.01\", \"kl 1e-4\", \"top1 0.1%\" or \"cosine 1e-4\"; or what "
+          "the model may "
+          "cost beside float32, for the least error: \"time 0.6x\", "
+          "\"bytes 0.6x\" or \"memory 0.6x\"")
       ->required();
   command
       ->add_option("--objective", tune.objective,
-                   "bytes that kernels move, or time by the target's ceilings")
-      ->check(CLI::IsMember({"bytes", "time"}))
-      ->capture_default_str();
+                   "bytes that kernels move; time, measured where the target's "
+                   "code runs here, else by its ceilings; or memory of weights "
+                   "and of values between kernels (default: bytes)")
+      ->check(CLI::IsMember({"bytes", "time", "memory"}));
   command
       ->add_option(
           "--types", tune.types,
@@ -181,6 +190,16 @@ void FullDriver::declare(CLI::App &app) {
       ->check(finiteNumber());
   command->add_option("-o,--output", tune.output,
                       "the policy to write (.json)");
+  command->add_flag("--resume", tune.resume,
+                    "go on from what an earlier, unfinished search with this "
+                    "output has measured (OUTPUT.state)");
+  command
+      ->add_option("--trials", tune.trials,
+                   "drawn choices of types to measure beside what first-order "
+                   "errors foretell of them")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  addTraining(*command, tune.training, "tune the gradients of");
   command->callback([this] { chosen = [this] { return tuneCommand(tune); }; });
 
   command = app.add_subcommand(

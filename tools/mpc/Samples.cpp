@@ -8,6 +8,13 @@
 
 #include "Inputs.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
+
+#include "mlir/IR/Builders.h"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -47,10 +54,96 @@ sampleFiles(const std::vector<std::string> &inputs) {
   return files;
 }
 
+/// The arrays of each sample that a file holds for the indices of the first
+/// dimension.
+static Result<std::vector<std::vector<NamedArray>>>
+unstack(const std::string &file, const std::vector<NamedArray> &arrays) {
+  std::vector<std::vector<NamedArray>> samples;
+  for (const NamedArray &array : arrays) {
+    const TensorType &type = array.data.type();
+    if (type.shape.empty() || type.shape.front() == 0)
+      return Status(StatusCode::InvalidArgument, file,
+                    "array '" + array.name +
+                        "' has no first dimension that counts samples; leave "
+                        "out --stacked");
+    size_t count = type.shape.front();
+    if (!samples.empty() && samples.size() != count)
+      return Status(StatusCode::InvalidArgument, file,
+                    "array '" + array.name + "' holds " +
+                        std::to_string(count) + " samples, array '" +
+                        arrays.front().name + "' " +
+                        std::to_string(samples.size()));
+    samples.resize(count);
+    TensorType part{type.element, {type.shape.begin() + 1, type.shape.end()}};
+    size_t bytes = array.data.size() / count;
+    const auto *data = static_cast<const std::byte *>(array.data.data());
+    for (auto [number, sample] : llvm::enumerate(samples)) {
+      Result<Buffer> buffer =
+          Buffer::fromHost(part, {data + number * bytes, bytes});
+      if (!buffer.ok())
+        return buffer.status();
+      sample.push_back({array.name, std::move(*buffer), array.where});
+    }
+  }
+  return samples;
+}
+
+/// The function's arguments with what they are and begin with.
+static std::vector<ProgramValue> valuesOf(mlir::func::FuncOp function) {
+  std::vector<ProgramValue> values = argumentsOf(function);
+  StepFunction step(function);
+  for (auto [index, value] : llvm::enumerate(values)) {
+    if (RoleAttr role = step.argumentRole(index))
+      value.role = stringifyRoleKind(role.getKind()).str();
+    auto initial = function.getArgAttrOfType<mlir::ElementsAttr>(
+        index, MpcDialect::kInitialAttr);
+    if (!initial)
+      continue;
+    if (mlir::FailureOr<ConstantBytes> bytes = ConstantBytes::get(initial);
+        mlir::succeeded(bytes)) {
+      auto kept = std::make_shared<ConstantBytes>(std::move(*bytes));
+      value.initial = std::shared_ptr<const void>(kept, kept->bytes().data());
+    }
+  }
+  return values;
+}
+
+std::vector<Status> SampledModel::add(const std::string &name,
+                                      const std::vector<NamedArray> &arrays,
+                                      const CommonOptions &common) {
+  if (!owned) {
+    offerInputs(arrays, compile);
+    Result<std::unique_ptr<Compiler>> made = Compiler::create(compile);
+    if (!made.ok())
+      return {made.status()};
+    owned = std::move(*made);
+    Result<Compiler::Module> imported = owned->import(common.model);
+    if (!imported.ok())
+      return {imported.status()};
+    if (Status status =
+            owned->runStages(**imported, "import",
+                             compile.training ? "differentiate" : "simplify");
+        !status.ok())
+      return {status};
+    graph = std::move(*imported);
+  }
+  Sample sample{name, {}, {}};
+  std::vector<Status> problems =
+      bindArrays(arrays, valuesOf(entry()), "arg", sample.buffers);
+  for (Status &problem : problems)
+    problem = Status(problem.code(), problem.where(),
+                     problem.text() + " (sample " + name + ")");
+  if (problems.empty()) {
+    sample.tensors = tensorsOf(entry(), sample.buffers);
+    given.push_back(std::move(sample));
+  }
+  return problems;
+}
+
 std::vector<Status> SampledModel::load(const CommonOptions &common,
-                                       const std::vector<std::string> &inputs,
+                                       const SampleFiles &where,
                                        const CompileOptions &options) {
-  Result<std::vector<std::string>> files = sampleFiles(inputs);
+  Result<std::vector<std::string>> files = sampleFiles(where.inputs);
   if (!files.ok())
     return {files.status()};
   compile = options;
@@ -62,32 +155,44 @@ std::vector<Status> SampledModel::load(const CommonOptions &common,
       problems.push_back(arrays.status());
       continue;
     }
-    if (!owned) {
-      offerInputs(*arrays, compile);
-      Result<std::unique_ptr<Compiler>> made = Compiler::create(compile);
-      if (!made.ok())
-        return {made.status()};
-      owned = std::move(*made);
-      Result<Compiler::Module> imported = owned->import(common.model);
-      if (!imported.ok())
-        return {imported.status()};
-      graph = std::move(*imported);
-      if (Status status = owned->runStages(*graph, "import", "simplify");
-          !status.ok())
-        return {status};
+    std::vector<std::vector<NamedArray>> samples;
+    if (where.areStacked) {
+      Result<std::vector<std::vector<NamedArray>>> parts =
+          unstack(file, *arrays);
+      if (!parts.ok()) {
+        problems.push_back(parts.status());
+        continue;
+      }
+      samples = std::move(*parts);
+    } else {
+      samples.push_back(std::move(*arrays));
     }
-    Sample sample{file, {}, {}};
-    std::vector<Status> wrong =
-        bindArrays(*arrays, argumentsOf(entry()), "arg", sample.buffers);
-    for (const Status &status : wrong)
-      problems.emplace_back(status.code(), status.where(),
-                            status.text() + " (sample " + file + ")");
-    if (!wrong.empty())
-      continue;
-    sample.tensors = tensorsOf(entry(), sample.buffers);
-    given.push_back(std::move(sample));
+    for (auto [number, sample] : llvm::enumerate(samples)) {
+      std::string name = file;
+      if (where.areStacked)
+        name += "[" + std::to_string(number) + "]";
+      llvm::append_range(problems, add(name, sample, common));
+      // Without a graph there is no more to say.
+      if (!graph)
+        return problems;
+    }
   }
   return problems;
+}
+
+void SampledModel::setLossScale(double scale) {
+  mlir::func::FuncOp function = entry();
+  for (auto seed : llvm::make_early_inc_range(
+           function.getBody().front().getOps<GradientSeedOp>())) {
+    mlir::OpBuilder builder(seed);
+    auto type = mlir::cast<mlir::RankedTensorType>(seed.getType());
+    auto constant = mpc::ConstantOp::create(
+        builder, seed.getLoc(), type,
+        mlir::DenseElementsAttr::get(type, float(scale)));
+    seed.getResult().replaceAllUsesWith(constant.getResult());
+    seed.erase();
+  }
+  compile.training->lossScale = "static=" + std::to_string(int64_t(scale));
 }
 
 Result<std::vector<Tensor>> SampledModel::interpret(const Sample &sample,

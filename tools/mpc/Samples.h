@@ -8,7 +8,7 @@
 #define MPC_TOOLS_MPC_SAMPLES_H
 
 #include "Arrays.h"
-#include "Options.h"
+#include "Commands.h"
 
 #include "JIT/Compiler.h"
 #include "JIT/OpTrace.h"
@@ -23,7 +23,8 @@ namespace mpc::tool {
 
 /// What a model is given once.
 struct Sample {
-  /// The file it came from.
+  /// The file it came from, and its number there where it holds many:
+  /// "a.npz[3]".
   std::string name;
   std::vector<Buffer> buffers;
   std::vector<reference::Tensor> tensors;
@@ -39,16 +40,14 @@ interpretGraph(Compiler &compiler, mlir::ModuleOp module,
                const std::vector<Buffer> &inputs, reference::Rounding rounding,
                OpObserver observer = {});
 
-/// A model behind stage simplify, in a compiler of its own, and samples of its
-/// inputs.
+/// A model behind stage simplify, or a training step's part behind stage
+/// differentiate, in a compiler of its own, and samples of its inputs.
 class SampledModel {
 public:
-  /// Imports the model for the shapes of the first sample. `inputs` are .npz
-  /// files, each of which is a sample, and folders, whose .npz files are.
-  /// Fails where there is no sample or one does not fit the model, a problem
-  /// each.
+  /// Imports the model for the shapes of the first sample. Fails where there is
+  /// no sample or one does not fit the model, a problem each.
   std::vector<Status> load(const CommonOptions &common,
-                           const std::vector<std::string> &inputs,
+                           const SampleFiles &files,
                            const CompileOptions &options);
 
   Compiler &compiler() const { return *owned; }
@@ -57,11 +56,19 @@ public:
   const std::vector<Sample> &samples() const { return given; }
   const CompileOptions &options() const { return compile; }
 
+  /// Of a training step: gradients begin with `scale`, a power of two, instead
+  /// of 1, here and in what is compiled.
+  void setLossScale(double scale);
+
   /// The model's graph in float64 on one sample.
   Result<std::vector<reference::Tensor>>
   interpret(const Sample &sample, OpObserver observer = {}) const;
 
 private:
+  std::vector<Status> add(const std::string &name,
+                          const std::vector<NamedArray> &arrays,
+                          const CommonOptions &common);
+
   CompileOptions compile;
   std::unique_ptr<Compiler> owned;
   Compiler::Module graph;

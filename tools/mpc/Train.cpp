@@ -23,6 +23,10 @@
 using namespace mpc;
 using namespace mpc::tool;
 
+/// Share of steps that are skipped from which on the loss scale is not merely
+/// looking for its place.
+static constexpr double kManySkipped = 0.05;
+
 //===----------------------------------------------------------------------===//
 // From flags to a trainer
 //===----------------------------------------------------------------------===//
@@ -462,6 +466,16 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   if (!report->lossScale.overflowed.empty())
     reporter.note("the last skipped step overflowed in " +
                   report->lossScale.overflowed);
+  if (double(report->lossScale.skippedSteps) >
+      kManySkipped * double(report->steps))
+    reporter.note(
+        std::to_string(report->lossScale.skippedSteps) + " of " +
+        std::to_string(report->steps) +
+        " steps were skipped, more than a scale needs to find its place; mpc "
+        "calibrate --training forward-backward names a loss scale and the "
+        "tensors that no scale keeps, which --set name:NAME=float32 or a "
+        "policy "
+        "of bfloat16 holds");
   reporter.document(finalDocument(*report));
   if (report->diverged) {
     reporter.note("training diverged: its losses or parameters are no longer "

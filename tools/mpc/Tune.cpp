@@ -18,6 +18,7 @@
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MD5.h"
 
 #include <cmath>
 
@@ -44,13 +45,31 @@ double TuneCommand::seconds() const {
 //===----------------------------------------------------------------------===//
 
 Status TuneCommand::readFlags() {
-  llvm::Expected<Budget> parsed = Budget::parse(arguments.budget);
-  if (!parsed)
+  llvm::Expected<std::optional<CostBudget>> cost =
+      CostBudget::parse(arguments.budget);
+  if (!cost)
     return Status(StatusCode::InvalidArgument, "--budget",
-                  llvm::toString(parsed.takeError()));
-  budget = *parsed;
-  objective = arguments.objective == "time" ? TuningObjective::Time
-                                            : TuningObjective::Bytes;
+                  llvm::toString(cost.takeError()));
+  costBudget = *cost;
+  if (!costBudget) {
+    llvm::Expected<Budget> parsed = Budget::parse(arguments.budget);
+    if (!parsed)
+      return Status(StatusCode::InvalidArgument, "--budget",
+                    llvm::toString(parsed.takeError()));
+    budget = *parsed;
+  }
+  objective = parseTuningObjective(arguments.objective)
+                  .value_or(costBudget ? costBudget->objective
+                                       : TuningObjective::Bytes);
+  if (costBudget && objective != costBudget->objective)
+    return Status(StatusCode::InvalidArgument,
+                  "--objective " + arguments.objective,
+                  "contradicts --budget \"" + arguments.budget +
+                      "\", under which the error is made little; leave it out");
+  if (arguments.resume && arguments.output.empty())
+    return Status(StatusCode::InvalidArgument, "--resume",
+                  "goes on from the state beside the policy that -o names; "
+                  "give -o");
   if (arguments.common.policy != CommonOptions().policy)
     return Status(StatusCode::InvalidArgument,
                   "--policy " + arguments.common.policy,
@@ -73,8 +92,10 @@ std::vector<Status> TuneCommand::loadModel() {
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
     return {options.status()};
+  if (Status status = setGradients(arguments.training, *options); !status.ok())
+    return {status};
   if (std::vector<Status> problems =
-          model.load(arguments.common, arguments.inputs, *options);
+          model.load(arguments.common, arguments.samples, *options);
       !problems.empty())
     return problems;
   for (size_t i = 0; i < model.samples().size(); ++i)
@@ -99,41 +120,92 @@ std::vector<Status> TuneCommand::loadModel() {
   return {};
 }
 
-Status TuneCommand::lookAtSamples() {
-  if (Status status = recordRanges(model, ranges); !status.ok())
-    return status;
+/// What the search is a function of, as a hash.
+static std::string keyOf(const SampledModel &model, const std::string &digest,
+                         const std::string &command) {
+  llvm::MD5 hash;
+  hash.update(digest);
+  hash.update(command);
+  hash.update(model.compiler().targetName());
+  for (const Sample &sample : model.samples())
+    for (const Buffer &buffer : sample.buffers)
+      hash.update(llvm::StringRef(static_cast<const char *>(buffer.data()),
+                                  buffer.size()));
+  llvm::MD5::MD5Result result;
+  hash.final(result);
+  return result.digest().str().str();
+}
+
+Status TuneCommand::resume() {
   digest = graphDigest(model.entry());
+  if (arguments.output.empty())
+    return {};
+  state = TuneState(arguments.output + ".state",
+                    keyOf(model, digest, commandOf(arguments)));
+  if (!arguments.resume)
+    return {};
+  if (Status status = state.load(); !status.ok())
+    return status;
+  reporter.note("goes on from " + std::to_string(state.countMeasured()) +
+                " measurements");
+  return {};
+}
+
+Status TuneCommand::chooseScale() {
+  if (!model.options().training)
+    return {};
+  // Only f16 needs one.
+  lossScale = LossScaleChoice();
+  bool isHalf = types.empty() || llvm::is_contained(types, PolicyType::Float16);
+  if (isHalf) {
+    RangeRecorder forward, gradients;
+    if (Status status = recordRanges(model, forward, gradients); !status.ok())
+      return status;
+    runs += int64_t(model.samples().size());
+    lossScale = chooseLossScale(gradients);
+  }
+  model.setLossScale(lossScale->scale());
+  return {};
+}
+
+Status TuneCommand::lookAtSamples() {
   meter.emplace(arguments.common, model, budget.measure);
   if (Status status = meter->prepare(); !status.ok())
     return status;
   sensitivity.emplace(model.entry(), budget.measure, arguments.common.seed);
+  bool isKnown = sensitivity->restore(state.shares);
   // A few draws in all tell whether roundings depend on each other.
   int draws = std::max<int>(1, kDraws / int(searched.size()));
-  for (size_t sample = 0; sample < model.samples().size(); ++sample) {
+  for (auto [number, sample] : llvm::enumerate(model.samples())) {
     size_t before = model.compiler().diagnostics().size();
-    if (llvm::is_contained(searched, sample)) {
+    OpObserver observer = observeRanges(model, number, ranges);
+    if (!isKnown && llvm::is_contained(searched, number)) {
       mlir::FailureOr<llvm::SmallVector<Tensor>> outputs =
-          sensitivity->addSample(model.samples()[sample].tensors, draws);
+          sensitivity->addSample(sample.tensors, draws, observer);
       if (failed(outputs))
         return model.compiler().failure(before);
-      meter->expect(sample, std::move(*outputs));
+      runs += 1 + draws;
+      meter->expect(number, std::move(*outputs));
       continue;
     }
-    Result<std::vector<Tensor>> outputs =
-        model.interpret(model.samples()[sample]);
+    Result<std::vector<Tensor>> outputs = model.interpret(sample, observer);
     if (!outputs.ok())
       return outputs.status();
-    meter->expect(sample,
+    ++runs;
+    meter->expect(number,
                   llvm::SmallVector<Tensor>(outputs->begin(), outputs->end()));
   }
-  return {};
+  state.shares = sensitivity->save();
+  return state.save();
 }
 
 Status TuneCommand::makeSpace() {
   FusionTarget target(model.compiler().target());
   target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
   if (objective == TuningObjective::Time && !target.machine.hasCeilings())
-    return Status(StatusCode::InvalidArgument, "--objective time",
+    return Status(StatusCode::InvalidArgument,
+                  costBudget ? "--budget " + arguments.budget
+                             : "--objective time",
                   "needs a target whose ceilings are known; " +
                       target.machine.name() + " has none");
   // A mode saves no bytes.
@@ -172,8 +244,21 @@ Status TuneCommand::makeSpace() {
 // Search
 //===----------------------------------------------------------------------===//
 
-Result<double> TuneCommand::measure(const Choice &choice,
-                                    llvm::ArrayRef<size_t> samples) {
+double TuneCommand::costOf(const PolicyFigures &figures) const {
+  switch (objective) {
+  case TuningObjective::Bytes:
+    return figures.bytes;
+  case TuningObjective::Memory:
+    return figures.memory;
+  case TuningObjective::Time:
+    return *figures.seconds;
+  }
+  llvm_unreachable("an objective without a figure");
+}
+
+Result<PolicyFigures>
+TuneCommand::compileAndMeasure(const Choice &choice, TuneState::Part part,
+                               std::vector<OutputAgreement> *agreements) {
   llvm::SmallString<128> path;
   if (std::error_code error =
           llvm::sys::fs::createTemporaryFile("mpc-tune", "json", path))
@@ -184,31 +269,62 @@ Result<double> TuneCommand::measure(const Choice &choice,
   std::string text = policyFile(point).dump();
   if (Status status = writeWholeFile(path.str().str(), {text}); !status.ok())
     return status;
+  bool isSearched = part == TuneState::Part::Searched;
+  const std::vector<size_t> &samples = isSearched ? searched : heldBack;
   ++measurements;
-  return meter->error(path.str().str(), samples);
+  runs += int64_t(samples.size());
+  return meter->measure(path.str().str(), samples,
+                        isSearched && objective == TuningObjective::Time,
+                        agreements);
 }
 
-Status TuneCommand::search() {
-  StopOnSignal stopper;
-  Status failed;
+Result<PolicyFigures> TuneCommand::measure(const Choice &choice,
+                                           TuneState::Part part) {
+  if (const PolicyFigures *known = state.find(choice, part))
+    return *known;
+  Result<PolicyFigures> figures = compileAndMeasure(choice, part);
+  if (!figures.ok())
+    return figures;
+  state.add(choice, part, *figures);
+  if (Status status = state.save(); !status.ok())
+    return status;
+  return figures;
+}
+
+bool TuneCommand::stops() const {
+  return StopOnSignal::isAsked() ||
+         (arguments.seconds > 0 && seconds() > arguments.seconds);
+}
+
+/// `failed` is set where a measurement fails; it must outlive the questions.
+TuningQuestions TuneCommand::questions(Status &failed) {
   TuningQuestions questions;
-  questions.stop = [&] {
-    return StopOnSignal::isAsked() ||
-           (arguments.seconds > 0 && seconds() > arguments.seconds);
+  questions.stop = [this] { return stops(); };
+  questions.measure =
+      [this, &failed](const Choice &choice) -> std::optional<Measurement> {
+    Result<PolicyFigures> figures = measure(choice, TuneState::Part::Searched);
+    if (!figures.ok()) {
+      failed = figures.status();
+      return std::nullopt;
+    }
+    Measurement measured{figures->error, std::nullopt};
+    // What is not timed is priced.
+    if (objective != TuningObjective::Time || figures->seconds)
+      measured.cost = costOf(*figures);
+    return measured;
   };
-  questions.measure = [&](const Choice &choice) -> std::optional<double> {
-    Result<double> error = measure(choice, searched);
-    if (error.ok())
-      return *error;
-    failed = error.status();
-    return std::nullopt;
-  };
-  questions.onPoint = [&](const TunedPoint &point) {
+  questions.onPoint = [this](const TunedPoint &point) {
+    bool keeps = costBudget || point.measured <= budget.limit;
     reporter.note("measured " + shortNumber(point.measured) + ", predicted " +
                   shortNumber(point.predicted) + ", " +
-                  shortNumber(point.priced.cost) + " " + unit());
+                  shortNumber(point.cost) + " " + unit() +
+                  (keeps ? "" : ": over the budget"));
   };
-  front = finder->front(kFrontPrices, questions.stop);
+  return questions;
+}
+
+Status TuneCommand::searchError(const TuningQuestions &questions,
+                                const Status &failed) {
   Budget aim = budget;
   while (true) {
     result = tuneToBudget(*finder, aim, questions);
@@ -220,14 +336,15 @@ Status TuneCommand::search() {
       result.best = result.widest;
     if (!result.best || heldBack.empty())
       return {};
-    Result<double> error = measure(result.best->priced.choice, heldBack);
-    if (!error.ok())
-      return error.status();
+    Result<PolicyFigures> figures =
+        measure(result.best->priced.choice, TuneState::Part::HeldBack);
+    if (!figures.ok())
+      return figures.status();
     ++looks;
-    promised = *error;
-    if (*error <= budget.limit)
+    promised = figures->error;
+    if (*promised <= budget.limit)
       return {};
-    reporter.note("samples that were held back err " + shortNumber(*error) +
+    reporter.note("samples that were held back err " + shortNumber(*promised) +
                   ": the budget is tightened");
     if (isWidest) {
       result.best.reset();
@@ -238,9 +355,45 @@ Status TuneCommand::search() {
       aim.limit = 0;
       continue;
     }
-    double loss = std::isfinite(*error) ? budget.limit / *error : 0.25;
+    double loss = std::isfinite(*promised) ? budget.limit / *promised : 0.25;
     aim.limit *= std::max(loss * kCaution, 0.05);
   }
+}
+
+Status TuneCommand::searchCost(const TuningQuestions &questions,
+                               const Status &failed) {
+  result = tuneToCost(*finder, budget.measure, costBudget->share, questions);
+  if (!failed.ok())
+    return failed;
+  if (!result.best || heldBack.empty())
+    return {};
+  Result<PolicyFigures> figures =
+      measure(result.best->priced.choice, TuneState::Part::HeldBack);
+  if (!figures.ok())
+    return figures.status();
+  promised = figures->error;
+  return {};
+}
+
+Status TuneCommand::search() {
+  StopOnSignal stopper;
+  Status failed;
+  TuningQuestions asked = questions(failed);
+  front = finder->front(kFrontPrices, asked.stop);
+  if (Status status =
+          costBudget ? searchCost(asked, failed) : searchError(asked, failed);
+      !status.ok())
+    return status;
+  if (result.best && model.options().training) {
+    bool isSearched = heldBack.empty();
+    if (Result<PolicyFigures> figures = compileAndMeasure(
+            result.best->priced.choice,
+            isSearched ? TuneState::Part::Searched : TuneState::Part::HeldBack,
+            &agreements);
+        !figures.ok())
+      return figures.status();
+  }
+  return measureTrials();
 }
 
 int TuneCommand::run() {
@@ -252,7 +405,8 @@ int TuneCommand::run() {
   if (std::vector<Status> problems = loadModel(); !problems.empty())
     return reporter.fail(problems);
   for (Status (TuneCommand::*step)() :
-       {&TuneCommand::lookAtSamples, &TuneCommand::makeSpace,
+       {&TuneCommand::chooseScale, &TuneCommand::resume,
+        &TuneCommand::lookAtSamples, &TuneCommand::makeSpace,
         &TuneCommand::search})
     if (Status status = (this->*step)(); !status.ok())
       return reporter.fail(status);

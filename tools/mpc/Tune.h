@@ -9,7 +9,9 @@
 
 #include "Calibrate.h"
 #include "Commands.h"
+#include "PolicyFigures.h"
 #include "Samples.h"
+#include "TuneState.h"
 
 #include "mpc/Tuning/Sensitivity.h"
 #include "mpc/Tuning/Tuner.h"
@@ -19,12 +21,22 @@
 
 namespace mpc::tool {
 
-/// Runs a model under policies and says how far it is from float64.
+/// How near an output is to float64's, over samples the worst of each.
+struct OutputAgreement {
+  std::string name;
+  double cosine = 1;
+  /// Of its norm to the exact one, the farthest from 1.
+  double normRatio = 1;
+
+  void add(const reference::Tensor &wanted, const reference::Tensor &actual);
+};
+
+/// Runs a model under policies and says what they do to it.
 class PolicyMeter {
 public:
   PolicyMeter(const CommonOptions &common, const SampledModel &model,
               Budget::Measure measure)
-      : common(common), model(model), measure(measure) {}
+      : common(common), model(model), meter(measure) {}
 
   /// Finds out whether programs run here; where not, the oracle stands in for
   /// them with the types of the graph.
@@ -33,21 +45,39 @@ public:
   void expect(size_t sample, llvm::SmallVector<reference::Tensor> outputs);
   bool isCompiled() const { return compiles; }
 
-  /// The error of the policy in the file `path` over `samples`.
-  Result<double> error(const std::string &path,
-                       llvm::ArrayRef<size_t> samples) const;
+  /// What the policy in the file `path` does on `samples`; timed on the first
+  /// of them where programs run here and `isTimed`. `agreements`, where not
+  /// null, get an entry for each float output.
+  Result<PolicyFigures>
+  measure(const std::string &path, llvm::ArrayRef<size_t> samples, bool isTimed,
+          std::vector<OutputAgreement> *agreements = nullptr) const;
 
 private:
-  Result<std::vector<std::vector<reference::Tensor>>>
-  outputs(const std::string &path, llvm::ArrayRef<size_t> samples) const;
+  /// Receives the outputs on a sample.
+  using Receiver =
+      std::function<void(size_t sample, llvm::ArrayRef<reference::Tensor>)>;
+  Status interpret(Compiler &compiler, mlir::ModuleOp module,
+                   llvm::ArrayRef<size_t> samples,
+                   const Receiver &receive) const;
+  Status execute(std::shared_ptr<Program> program,
+                 llvm::ArrayRef<size_t> samples, bool isTimed,
+                 const Receiver &receive, PolicyFigures &figures) const;
 
   const CommonOptions &common;
   const SampledModel &model;
-  Budget::Measure measure;
+  Budget::Measure meter;
   bool compiles = false;
   std::optional<Device> device;
   std::vector<llvm::SmallVector<reference::Tensor>> wanted;
 };
+
+/// A drawn choice: what was foretold of it and what it errs.
+struct TuningTrial {
+  double predicted = 0, measured = 0;
+};
+
+/// The command again, without what changes nothing of what is found.
+std::string commandOf(const TuneArguments &arguments);
 
 /// One `mpc tune`.
 class TuneCommand {
@@ -60,21 +90,48 @@ public:
 private:
   Status readFlags();
   std::vector<Status> loadModel();
+  /// Reads what an earlier search has left.
+  Status resume();
+  /// Of a training step: the loss scale that loses least.
+  Status chooseScale();
   /// Ranges, float64's outputs and the sensitivities.
   Status lookAtSamples();
   Status makeSpace();
-  Result<double> measure(const Choice &choice, llvm::ArrayRef<size_t> samples);
+  /// What is known of a choice, or what a compile says.
+  Result<PolicyFigures> measure(const Choice &choice, TuneState::Part part);
+  Result<PolicyFigures>
+  compileAndMeasure(const Choice &choice, TuneState::Part part,
+                    std::vector<OutputAgreement> *agreements = nullptr);
+  /// Of figures that of the objective.
+  double costOf(const PolicyFigures &figures) const;
+  TuningQuestions questions(Status &failed);
+  /// Searches by the budget of error or of cost.
+  Status search();
   /// Tunes to the limit, and more tightly where samples that were held back
   /// break it.
-  Status search();
+  Status searchError(const TuningQuestions &questions, const Status &failed);
+  Status searchCost(const TuningQuestions &questions, const Status &failed);
+  bool stops() const;
+  /// Measures drawn choices.
+  Status measureTrials();
+  /// What the budget says, in words.
+  std::string budgetText() const {
+    return costBudget ? costBudget->text() : budget.text();
+  }
   Json policyFile(const TunedPoint &point) const;
   Json shares(const Choice &choice) const;
+  /// What is wide because 16 bits would ruin it, each with a sentence.
+  Json ruined(const Choice &choice) const;
   Json describe(const TunedPoint &point) const;
+  Json describeTrials() const;
   Json document() const;
   int report();
+  std::string whyNothing() const;
   double seconds() const;
   std::string unit() const {
-    return objective == TuningObjective::Bytes ? "bytes" : "seconds";
+    return objective == TuningObjective::Time     ? "seconds"
+           : objective == TuningObjective::Memory ? "bytes of memory"
+                                                  : "bytes";
   }
 
   const TuneArguments &arguments;
@@ -82,12 +139,15 @@ private:
   std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
   Budget budget;
+  /// In place of a budget of error.
+  std::optional<CostBudget> costBudget;
   TuningObjective objective = TuningObjective::Bytes;
   std::vector<PolicyType> types;
   SampledModel model;
   std::vector<size_t> searched, heldBack;
   RangeRecorder ranges;
   std::string digest;
+  TuneState state;
   std::optional<Sensitivity> sensitivity;
   std::optional<PolicyMeter> meter;
   std::optional<TypeSpace> space;
@@ -98,6 +158,12 @@ private:
   std::optional<double> promised;
   int looks = 0;
   int64_t measurements = 0;
+  /// Of the model on a sample: forwards, backwards, and of compiled choices.
+  int64_t runs = 0;
+  std::vector<TuningTrial> trials;
+  /// Of a training step.
+  std::optional<LossScaleChoice> lossScale;
+  std::vector<OutputAgreement> agreements;
 };
 
 } // namespace mpc::tool

@@ -16,13 +16,16 @@ using namespace mpc::tool;
 /// How certain the statement about other inputs is.
 static constexpr double kCertainty = 0.95;
 
-/// The command again.
-static std::string commandOf(const TuneArguments &arguments) {
+std::string tool::commandOf(const TuneArguments &arguments) {
   std::string text = "mpc tune " + arguments.common.model;
-  for (const std::string &input : arguments.inputs)
+  for (const std::string &input : arguments.samples.inputs)
     text += " --inputs " + input;
+  if (arguments.samples.areStacked)
+    text += " --stacked";
   text += " --budget \"" + arguments.budget + "\"";
-  if (arguments.objective != TuneArguments().objective)
+  if (!arguments.training.empty())
+    text += " --training \"" + arguments.training + "\"";
+  if (!arguments.objective.empty() && arguments.objective != "bytes")
     text += " --objective " + arguments.objective;
   for (const std::string &type : arguments.types)
     text += " --types " + type;
@@ -52,7 +55,7 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
     overrides[key] = type;
   }
   Json file = {{"name", "tuned"},
-               {"description", "written by mpc tune for " + budget.text()},
+               {"description", "written by mpc tune for " + budgetText()},
                {"extends", "mixed_float16"},
                {"compute", "float32"},
                {"store", stringify(space->getStore()).str()}};
@@ -61,7 +64,9 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
   file["products"] = products;
   file["values"] = values;
   file["ranges"] = rangesForPolicy(ranges, model.samples());
-  file["model"] = digest;
+  // A training step is another graph than its part that is looked at here.
+  if (arguments.training.empty())
+    file["model"] = digest;
   return file;
 }
 
@@ -90,11 +95,49 @@ Json TuneCommand::shares(const Choice &choice) const {
   return list;
 }
 
+Json TuneCommand::ruined(const Choice &choice) const {
+  Json list = Json::array();
+  for (const TypeSpace::Overflowing &value : space->getOverflowing())
+    list.push_back(
+        {{"name", value.name}, {"why", value.why + ": it stays in float32"}});
+  if (costBudget)
+    return list;
+  const SearchSpace search = space->searchSpace(*sensitivity);
+  double all = search.plan(choice, 0).error;
+  for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
+    if (choice[index] != 0)
+      continue;
+    // The least that any narrow type of it brings.
+    double least = INFINITY;
+    for (size_t option = 1; option < variable.options.size(); ++option) {
+      Choice other = choice;
+      other[index] = int(option);
+      PricedChoice found = search.plan(other, 0);
+      // Where samples overflow the planner has kept it.
+      if (found.choice[index] == int(option))
+        least = std::min(least, found.error - all);
+    }
+    double error = errorOf(budget.measure, std::max(least, 0.0));
+    if (error <= budget.limit)
+      continue;
+    std::string would = std::isfinite(error)
+                            ? "would bring an error of " + shortNumber(error)
+                            : "would overflow";
+    list.push_back({{"name", variable.names.front()},
+                    {"why", "'" + variable.names.front() + "' " + would +
+                                " by itself in 16 bits: it stays in float32"}});
+  }
+  return list;
+}
+
 Json TuneCommand::describe(const TunedPoint &point) const {
-  return {{"cost", point.priced.cost},
+  return {{"cost", point.cost},
+          {"predicted_cost", point.priced.cost},
           {"predicted", jsonNumber(point.predicted)},
           {"measured", jsonNumber(point.measured)},
-          {"keeps", point.measured <= budget.limit}};
+          {"keeps", costBudget
+                        ? point.cost <= costBudget->share * result.widest->cost
+                        : point.measured <= budget.limit}};
 }
 
 Json TuneCommand::document() const {
@@ -108,8 +151,8 @@ Json TuneCommand::document() const {
   for (size_t index : result.culprits)
     culprits.push_back(space->getVariables()[index].names.front());
   Json json = {{"model", arguments.common.model},
-               {"budget", budget.text()},
-               {"objective", arguments.objective},
+               {"budget", budgetText()},
+               {"objective", stringify(objective).str()},
                {"target", model.compiler().targetName()},
                {"measured_by", meter->isCompiled() ? "program" : "oracle"},
                {"samples", searched.size()},
@@ -120,8 +163,9 @@ Json TuneCommand::document() const {
     json["float32"] = describe(*result.widest);
   if (result.best) {
     json["chosen"] = describe(*result.best);
-    if (promised) {
+    if (promised)
       json["chosen"]["held_back"] = jsonNumber(*promised);
+    if (promised && !costBudget) {
       json["chosen"]["looks"] = looks;
       // Were a larger share of inputs over the budget, all of these would be
       // below it in fewer than one of twenty draws.
@@ -130,12 +174,22 @@ Json TuneCommand::document() const {
       json["chosen"]["certainty"] = kCertainty;
     }
     json["ops"] = shares(result.best->priced.choice);
+    json["ruined"] = ruined(result.best->priced.choice);
   }
+  if (lossScale)
+    json["loss_scale"] = tool::describe(*lossScale);
+  for (const OutputAgreement &output : agreements)
+    json["outputs"].push_back({{"name", output.name},
+                               {"cosine", jsonNumber(output.cosine)},
+                               {"norm_ratio", jsonNumber(output.normRatio)}});
   json["culprits"] = culprits;
   json["front"] = prices;
   json["tried"] = tried;
+  if (!trials.empty())
+    json["trials"] = describeTrials();
   json["plans"] = finder->getPlans();
   json["measurements"] = measurements;
+  json["runs"] = runs;
   json["seconds"] = seconds();
   return json;
 }
@@ -161,6 +215,22 @@ static std::string countTypes(const TypeSpace &space, const Choice &choice) {
          std::to_string(values) + " values in 16 bits";
 }
 
+std::string TuneCommand::whyNothing() const {
+  if (costBudget) {
+    double least = INFINITY;
+    for (const TunedPoint &point : result.tried)
+      least = std::min(least, point.cost);
+    return "the cheapest choice that was found takes " +
+           shortNumber(least / result.widest->cost) + " of what float32 does";
+  }
+  if (!result.widest || result.widest->measured > budget.limit)
+    return "float32 itself errs " +
+           shortNumber(result.widest ? result.widest->measured : 0);
+  return "nothing narrower holds on the samples that were held back, which "
+         "err " +
+         shortNumber(promised.value_or(0));
+}
+
 int TuneCommand::report() {
   Json found = document();
   std::string cost = unit();
@@ -171,14 +241,10 @@ int TuneCommand::report() {
                      shortNumber(errorOf(budget.measure, point.error))});
   reporter.line(formatTable(table, {true, true}));
   if (!result.best) {
-    std::string why =
-        !result.widest || result.widest->measured > budget.limit
-            ? "float32 itself errs " +
-                  shortNumber(result.widest ? result.widest->measured : 0)
-            : "nothing narrower holds on the samples that were held back, "
-              "which err " +
-                  shortNumber(promised.value_or(0));
-    reporter.line("budget " + budget.text() + " cannot be kept: " + why);
+    reporter.line("budget " + budgetText() +
+                  " cannot be kept: " + whyNothing());
+    if (!result.isStopped)
+      state.remove();
     reporter.document(found);
     return reporter.finish(kCheckFailed);
   }
@@ -186,27 +252,57 @@ int TuneCommand::report() {
   for (size_t index : result.culprits)
     reporter.line("'" + space->getVariables()[index].names.front() +
                   "' breaks the budget alone and stays in f32");
+  // More of them than fit a screen are in the document.
+  constexpr size_t kMostLines = 10;
+  const Json &wide = found["ruined"];
+  for (size_t i = 0; i < std::min(wide.size(), kMostLines); ++i)
+    reporter.line(wide[i]["why"].get<std::string>());
+  if (wide.size() > kMostLines)
+    reporter.line("and " + std::to_string(wide.size() - kMostLines) +
+                  " more (--json names them)");
   reporter.line(countTypes(*space, best.priced.choice));
-  reporter.line(shortNumber(best.priced.cost) + " " + cost + ", float32 " +
-                shortNumber(result.widest->priced.cost) + "; error " +
+  if (!agreements.empty()) {
+    std::vector<std::vector<std::string>> rows = {
+        {"output", "1 - cosine", "norm ratio"}};
+    for (const OutputAgreement &output : agreements)
+      rows.push_back({output.name, shortNumber(1 - output.cosine),
+                      shortNumber(output.normRatio)});
+    reporter.line(formatTable(rows, {false, true, true}));
+  }
+  if (lossScale && lossScale->power > 0)
+    reporter.line(sentence(*lossScale));
+  reporter.line(shortNumber(best.cost) + " " + cost + ", float32 " +
+                shortNumber(result.widest->cost) + "; error " +
                 shortNumber(best.measured) + " on " +
                 std::to_string(searched.size()) +
                 (promised ? ", " + shortNumber(*promised) + " on " +
                                 std::to_string(heldBack.size()) +
                                 " samples that were held back"
                           : "") +
-                "; budget " + budget.text());
+                "; budget " + budgetText());
+  if (!trials.empty()) {
+    Json described = describeTrials();
+    reporter.line(std::to_string(trials.size()) +
+                  " drawn choices: rank correlation of predicted and measured "
+                  "errors " +
+                  shortNumber(described["rank_correlation"].get<double>()) +
+                  ", median ratio " +
+                  shortNumber(described["median_ratio"].get<double>()));
+  }
   if (!arguments.output.empty()) {
     Json file = policyFile(best);
     file["tuning"] = {{"command", commandOf(arguments)}};
     for (const char *key :
-         {"budget", "objective", "target", "measured_by", "samples",
+         {"budget", "objective", "loss_scale", "outputs", "target", "measured_by", "samples",
           "held_back", "float32", "chosen", "culprits", "stopped"})
       if (found.contains(key))
         file["tuning"][key] = found[key];
     std::string text = file.dump(1) + "\n";
     if (Status status = writeWholeFile(arguments.output, {text}); !status.ok())
       return reporter.fail(status);
+    // What stopped may go on.
+    if (!result.isStopped)
+      state.remove();
     reporter.line("written to " + arguments.output);
   }
   reporter.document(found);

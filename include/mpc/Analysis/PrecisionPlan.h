@@ -155,9 +155,16 @@ public:
 
   /// Bytes that the kernels of `func`, as far as predicted, read and write of
   /// its eligible values under this plan, casts included. `func` is the
-  /// function that was planned, before the plan is carried out.
-  int64_t placementBytes(mlir::func::FuncOp func,
-                         const FusionTarget &target) const;
+  /// function that was planned, before the plan is carried out; `facts` are
+  /// its, where they are known.
+  int64_t placementBytes(mlir::func::FuncOp func, const FusionTarget &target,
+                         const PlanningFacts *facts = nullptr) const;
+
+  /// Bytes of constants, and of the values that stand between kernels at once
+  /// where that is most, as far as predicted. `func` is the function that was
+  /// planned, with its facts.
+  int64_t memoryBytes(mlir::func::FuncOp func,
+                      const PlanningFacts &facts) const;
 
 private:
   friend class PlanBuilder;

@@ -13,6 +13,7 @@
 
 namespace mpc {
 
+class PlanningFacts;
 class PrecisionPlan;
 
 /// The squared error of a model's outputs that a rounding brings, to first
@@ -27,11 +28,15 @@ public:
   virtual double ofUse(mlir::OpOperand &use, mlir::FloatType type) const = 0;
 };
 
-/// A planner's price of errors.
+/// A planner's price of errors. Plans with prices are made by the thousand:
+/// they say of no value why it is stored as it is.
 struct RoundingPrices {
   const RoundingErrors &errors;
   /// Bytes that one unit of squared error is worth.
   double bytesPerError = 0;
+  /// Of the function and the target of the plan; null where they are to be
+  /// found anew.
+  const PlanningFacts *facts = nullptr;
 };
 
 /// What all roundings of `plan` bring, which is one of `function`.

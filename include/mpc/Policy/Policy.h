@@ -125,6 +125,9 @@ struct PolicyOverride {
 
   Key key = Key::Kind;
   Source source = Source::File;
+  /// Whether it speaks of what ops read, which stays in float32, and leaves
+  /// what they make to others.
+  bool isAboutInputs = false;
   PolicyType type = PolicyType::Float32;
   std::string pattern;
   /// As the user wrote it: `layer:encoder/.*=float32`.
@@ -183,7 +186,8 @@ public:
   static llvm::ArrayRef<llvm::StringRef> fieldNames();
 
   /// Adds an override `op:KIND=TYPE`, `layer:PATH-OR-REGEX=TYPE` or
-  /// `name:NAME=TYPE`.
+  /// `name:NAME=TYPE`, or one of inputs: `inputs:NAME=float32`,
+  /// `inputs:op:KIND=float32`, `inputs:layer:PATH-OR-REGEX=float32`.
   llvm::Error addOverride(
       llvm::StringRef text,
       PolicyOverride::Source source = PolicyOverride::Source::CommandLine);
@@ -195,6 +199,11 @@ public:
   llvm::Expected<const PolicyOverride *>
   findOverride(llvm::StringRef kind, llvm::StringRef layer,
                llvm::ArrayRef<llvm::StringRef> names) const;
+
+  /// The override that keeps what an op reads in float32, or null. An override
+  /// of the op itself is another matter.
+  const PolicyOverride *findInputs(llvm::StringRef kind, llvm::StringRef layer,
+                                   llvm::ArrayRef<llvm::StringRef> names) const;
 
   /// The largest range of an op, or an input, of one of these names; null where
   /// there is none.

@@ -28,10 +28,13 @@ namespace mpc {
 /// The values of a function in one run.
 class ForwardValues {
 public:
+  using Observer =
+      std::function<void(mlir::Operation *, llvm::ArrayRef<reference::Tensor>)>;
   /// Interprets `function`, which has one block, in float64. Fails with a
-  /// diagnostic.
+  /// diagnostic. `observer` sees the results of each op.
   static mlir::FailureOr<ForwardValues>
-  run(mlir::func::FuncOp function, llvm::ArrayRef<reference::Tensor> arguments);
+  run(mlir::func::FuncOp function, llvm::ArrayRef<reference::Tensor> arguments,
+      const Observer &observer = {});
 
   /// An argument, a result or a constant; constants are read when asked for.
   /// Null where a constant cannot be read.

@@ -25,21 +25,22 @@ namespace mpc {
 /// A measure and what it may reach.
 struct Budget {
   enum class Measure {
-    Rms,  ///< root mean square error relative to the output's
-    Max,  ///< largest absolute error
-    Kl,   ///< mean Kullback-Leibler divergence of rows, as softmax or as they
-          ///< are where they are distributions
-    Top1, ///< share of rows whose largest element is another one
+    Rms,    ///< root mean square error relative to the output's
+    Max,    ///< largest absolute error
+    Kl,     ///< mean Kullback-Leibler divergence of rows, as softmax or as they
+            ///< are where they are distributions
+    Top1,   ///< share of rows whose largest element is another one
+    Cosine, ///< 1 - cosine of the angle between an output and the exact one
   };
   Measure measure = Measure::Rms;
   double limit = 0;
 
-  /// "rms 1e-3", "max 0.01", "kl 1e-4", "top1 0.1%".
+  /// "rms 1e-3", "max 0.01", "kl 1e-4", "top1 0.1%", "cosine 1e-4".
   static llvm::Expected<Budget> parse(llvm::StringRef text);
   std::string text() const;
 };
 
-/// "rms", "max", "kl", "top1".
+/// "rms", "max", "kl", "top1", "cosine".
 llvm::StringRef stringify(Budget::Measure measure);
 
 /// Adds up what a budget limits over samples. Integer outputs do not count; of
@@ -61,9 +62,15 @@ private:
   int64_t rows = 0, flips = 0;
 };
 
+/// The cosine of the angle between two tensors of one type, elements aside that
+/// are not finite; 1 where both are zero, 0 where one is.
+double cosineOf(const reference::Tensor &wanted,
+                const reference::Tensor &actual);
+
 /// Cotangents of outputs, drawn so that the mean of the square of what they
 /// give a change of the outputs is its squared error: of Rms and Max the square
-/// of the error, of Kl and Top1 about the error itself. None for outputs that
+/// of the error, of Kl and Top1 about the error itself, of Cosine twice the
+/// error. None for outputs that
 /// feel no error.
 std::vector<std::optional<reference::Tensor>>
 drawSeeds(Budget::Measure measure, llvm::ArrayRef<reference::Tensor> outputs,

@@ -38,6 +38,9 @@ struct SearchSpace {
   /// The choice with its free variables decided so that cost + price * error is
   /// least, as far as they go.
   std::function<PricedChoice(const Choice &, double price)> plan;
+  /// Choices without a free variable that others would make; none is cheaper
+  /// than what is found, as long as it keeps the limit.
+  std::vector<Choice> starts = {};
 };
 
 /// A Lagrangian over the planner: errors have a price, and the price is the
@@ -58,6 +61,14 @@ public:
   std::optional<PricedChoice> within(double limit,
                                      const std::function<bool()> &stop = {});
 
+  /// The choice found of least error whose cost is at most `limit`; nothing
+  /// where the cheapest costs more.
+  std::optional<PricedChoice>
+  withinCost(double limit, const std::function<bool()> &stop = {});
+
+  /// What costs least, whatever it errs.
+  PricedChoice cheapest(const std::function<bool()> &stop = {});
+
   /// Choices for rising prices, from the cheapest to the most exact, each one
   /// cheaper than the next.
   std::vector<PricedChoice> front(int prices,
@@ -65,6 +76,12 @@ public:
 
   /// Everything wide.
   PricedChoice widest() { return plan(extreme(/*narrow=*/false), 0); }
+
+  /// What others would choose, under the pins.
+  std::vector<PricedChoice> starts();
+
+  /// What a choice without a free variable costs and errs.
+  PricedChoice price(const Choice &choice) { return plan(choice, 0); }
 
   /// Plans that were made so far.
   int64_t getPlans() const { return plans; }
@@ -75,7 +92,11 @@ private:
   /// the rest free.
   Choice extreme(bool narrow) const;
   PricedChoice descend(Choice start, double price);
-  PricedChoice spend(PricedChoice from, double limit);
+  /// Single changes, and of small problems pairs, that make a choice better in
+  /// `goal` and keep `limit` of the other figure.
+  using Figure = double PricedChoice::*;
+  PricedChoice spend(PricedChoice from, Figure goal, Figure limited,
+                     double limit);
   bool stops() const { return shouldStop && shouldStop(); }
 
   SearchSpace space;

@@ -38,15 +38,24 @@ public:
   Sensitivity(mlir::func::FuncOp function, Budget::Measure measure,
               uint64_t seed = 0);
 
-  /// Adds a sample: the outputs in float64. Fails with a diagnostic.
+  /// Adds a sample: the outputs in float64. `observer` sees the results of each
+  /// op. Fails with a diagnostic.
   mlir::FailureOr<llvm::SmallVector<reference::Tensor>>
-  addSample(llvm::ArrayRef<reference::Tensor> arguments, int draws = 2);
+  addSample(llvm::ArrayRef<reference::Tensor> arguments, int draws = 2,
+            const ForwardValues::Observer &observer = {});
 
   /// Means over samples; 0 where nothing flows back.
   double ofValue(mlir::Value value, mlir::FloatType type) const override;
   double ofUse(mlir::OpOperand &use, mlir::FloatType type) const override;
 
   int64_t getSamples() const { return samples; }
+
+  /// All that samples have said, as numbers that restore() takes; some may be
+  /// infinite.
+  std::vector<double> save();
+  /// Takes the place of the samples that were added. False where the numbers
+  /// are not of this function; nothing changes then.
+  bool restore(llvm::ArrayRef<double> numbers);
 
 private:
   static constexpr size_t kTypes = 4;
@@ -58,6 +67,9 @@ private:
   double mean(const Shares &shares, mlir::FloatType type) const;
   void add(Shares &shares, const reference::Tensor &value,
            const reference::Tensor &cotangent, double weight) const;
+
+  /// Calls `visit` with the shares of each value and use, in block order.
+  template <typename Visit> void forAll(Visit visit);
 
   mlir::func::FuncOp function;
   Budget::Measure measure;

@@ -12,17 +12,27 @@
 
 namespace mpc {
 
+/// What a measurement says of a choice.
+struct Measurement {
+  /// In the unit of the budget, infinite where outputs are not finite.
+  double error = 0;
+  /// What the choice really costs; nothing where its price stands.
+  std::optional<double> cost;
+};
+
 /// A choice that was measured.
 struct TunedPoint {
   PricedChoice priced;
   /// Errors in the unit of the budget, to first order and as measured.
   double predicted = 0, measured = 0;
+  /// As measured, or the price.
+  double cost = 0;
 };
 
 struct TuningQuestions {
-  /// The error of a choice on samples, infinite where it is not finite; nothing
-  /// ends the tuning, which has failed then.
-  std::function<std::optional<double>(const Choice &)> measure;
+  /// What a choice does on samples; nothing ends the tuning, which has failed
+  /// then.
+  std::function<std::optional<Measurement>(const Choice &)> measure;
   /// True ends the tuning with what was found.
   std::function<bool()> stop;
   /// Told of each point as it is measured.
@@ -46,9 +56,18 @@ struct TuningResult {
 /// Searches what keeps `limit` to first order and measures it; more error than
 /// that tightens what the search may spend, less loosens it. Where errors do
 /// not add up at all, the variables that break the budget are looked for by
-/// halves and pinned wide.
+/// halves and pinned wide. What others would choose (SearchSpace::starts) is
+/// measured as well: the point that is best costs no more than those of them
+/// that keep the budget.
 TuningResult tuneToBudget(BudgetSearch &search, const Budget &budget,
                           const TuningQuestions &questions);
+
+/// Searches the least error at `share` of what everything wide costs, as
+/// measured; what measurements say of costs moves what the search may spend.
+/// Errors are in the unit of `measure`; `best` is nothing where the cheapest
+/// choice costs more.
+TuningResult tuneToCost(BudgetSearch &search, Budget::Measure measure,
+                        double share, const TuningQuestions &questions);
 
 } // namespace mpc
 

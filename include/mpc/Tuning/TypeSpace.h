@@ -11,9 +11,14 @@
 #ifndef MPC_TUNING_TYPESPACE_H
 #define MPC_TUNING_TYPESPACE_H
 
+#include "mpc/Analysis/PlanningFacts.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 #include "mpc/Tuning/BudgetSearch.h"
 
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +26,24 @@ namespace mpc {
 
 /// What a search makes little.
 enum class TuningObjective {
-  Bytes, ///< that kernels move
-  Time,  ///< by the target's ceilings: bytes, and products in their types
+  Bytes,  ///< that kernels move
+  Time,   ///< by the target's ceilings: bytes, and products in their types
+  Memory, ///< of constants, and of values between kernels where it is most
+};
+
+/// "bytes", "time", "memory"; nothing for another word.
+std::optional<TuningObjective> parseTuningObjective(llvm::StringRef text);
+llvm::StringRef stringify(TuningObjective objective);
+
+/// What a choice may cost, as a share of what float32 does.
+struct CostBudget {
+  TuningObjective objective = TuningObjective::Time;
+  double share = 1;
+
+  /// "time 0.6x", "bytes 0.5x", "memory 0.7x"; nothing where the text begins
+  /// with no objective.
+  static llvm::Expected<std::optional<CostBudget>> parse(llvm::StringRef text);
+  std::string text() const;
 };
 
 class TypeSpace {
@@ -51,6 +72,12 @@ public:
     bool isProduct = false;
   };
   llvm::ArrayRef<Variable> getVariables() const { return variables; }
+  /// What samples overflow in the 16 bits that it could have, so that it is no
+  /// choice: a name and a sentence.
+  struct Overflowing {
+    std::string name, why;
+  };
+  llvm::ArrayRef<Overflowing> getOverflowing() const { return overflowing; }
   /// Products without a name, which have no variable.
   int64_t countUnnamed() const { return unnamed; }
 
@@ -59,11 +86,12 @@ public:
   /// The 16-bit type of values, or float32.
   PolicyType getStore() const { return base.getStore(); }
 
-  /// The variables as a search asks for them, with `errors` of this function.
-  /// Both must outlive what it returns.
+  /// The variables as a search asks for them, with `errors` of this function;
+  /// it begins from what mixed_float16 and mixed_bfloat16 choose, as far as
+  /// their types are allowed. Both must outlive what it returns.
   SearchSpace searchSpace(const RoundingErrors &errors) const;
 
-  /// What one policy costs, in bytes or seconds.
+  /// What one policy costs, in bytes, seconds or bytes of memory.
   double costOf(const PrecisionPlan &plan) const;
   const FusionTarget &getTarget() const { return target; }
   mlir::func::FuncOp getFunction() const { return function; }
@@ -73,12 +101,20 @@ private:
                     const RoundingErrors &errors) const;
   void addVariables(const PrecisionPlan &plan,
                     llvm::ArrayRef<PolicyType> types);
+  /// Notes what leaves kernels and is kept in f32 because samples overflow.
+  void noteOverflowing(const PrecisionPlan &plan);
+  /// The choice that is next to what mixed_float16 with another type of
+  /// products does; nothing where that cannot be planned.
+  std::optional<Choice> choiceOfMixed(PolicyType compute) const;
 
   mlir::func::FuncOp function;
   FusionTarget target;
+  std::shared_ptr<const PlanningFacts> facts;
+  std::vector<PolicyType> types;
   TuningObjective objective = TuningObjective::Bytes;
   Policy base;
   std::vector<Variable> variables;
+  std::vector<Overflowing> overflowing;
   int64_t unnamed = 0;
   /// Of each variable that is a value, the values; of a product, its ops.
   std::vector<llvm::SmallVector<mlir::Value, 1>> valuesOf;

@@ -195,7 +195,8 @@ TEST(PolicyTest, ErrorsSayWhereAndWhat) {
       "be float32 or the compute type");
   EXPECT_EQ(errorOf(R"({"name": "a", "overrides": {"add": "float32"}})"),
             "test.json: overrides: override 'add=float32' is not of the form "
-            "op:KIND=TYPE, layer:PATH=TYPE or name:NAME=TYPE");
+            "op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE or "
+            "inputs:NAME=float32");
   EXPECT_NE(errorOf(R"({"name": "a", "colour": "red"})")
                 .find("colour: unknown field"),
             std::string::npos);
@@ -321,10 +322,10 @@ TEST(PolicyTest, BadOverridesAreErrors) {
   Policy policy = load("float32");
   EXPECT_EQ(toString(policy.addOverride("op:add")),
             "override 'op:add' is not of the form op:KIND=TYPE, "
-            "layer:PATH=TYPE or name:NAME=TYPE");
+            "layer:PATH=TYPE, name:NAME=TYPE or inputs:NAME=float32");
   EXPECT_EQ(toString(policy.addOverride("kind:add=float32")),
             "override 'kind:add=float32' has the unknown key 'kind'; use op, "
-            "layer or name");
+            "layer, name or inputs");
   EXPECT_EQ(toString(policy.addOverride("op:add=int8")),
             "override 'op:add=int8' names the unknown type 'int8'; use "
             "float32, float16, bfloat16, float64, tf32, bf16x2, bf16x3, "
@@ -332,6 +333,34 @@ TEST(PolicyTest, BadOverridesAreErrors) {
   // A pattern may hold the sign that ends it.
   add(policy, "name:a=b=float16");
   EXPECT_EQ(decide(policy, "add", "", {"a=b"}), "name:a=b=float16");
+}
+
+TEST(PolicyTest, InputsAreProtectedByNameLayerOrKind) {
+  Policy policy = load("mixed_float16");
+  add(policy, "inputs:fc=float32");
+  add(policy, "inputs:op:softmax=float32");
+  add(policy, "inputs:layer:head/.*=float32");
+  // A name may hold a colon, and be called like a key.
+  add(policy, "inputs:a:b=float32");
+  add(policy, "inputs:op=float32");
+  auto inputs = [&](StringRef kind, StringRef layer, StringRef name) {
+    const PolicyOverride *found = policy.findInputs(kind, layer, {name});
+    return found ? found->text : "";
+  };
+  EXPECT_EQ(inputs("matmul", "", "fc"), "inputs:fc=float32");
+  EXPECT_EQ(inputs("softmax", "", "x"), "inputs:op:softmax=float32");
+  EXPECT_EQ(inputs("softmax", "", "fc"), "inputs:fc=float32");
+  EXPECT_EQ(inputs("add", "head/1", "x"), "inputs:layer:head/.*=float32");
+  EXPECT_EQ(inputs("add", "", "a:b"), "inputs:a:b=float32");
+  EXPECT_EQ(inputs("add", "", "op"), "inputs:op=float32");
+  EXPECT_EQ(inputs("matmul", "", "other"), "");
+  // They say nothing of the ops themselves.
+  EXPECT_EQ(decide(policy, "matmul", "", {"fc"}), "");
+  EXPECT_NE(policy.digest(), load("mixed_float16").digest());
+  EXPECT_EQ(toString(policy.addOverride("inputs:fc=float16")),
+            "override 'inputs:fc=float16' asks for inputs in float16, but what "
+            "an op reads can only be kept in float32; for another type set the "
+            "op itself");
 }
 
 //===----------------------------------------------------------------------===//

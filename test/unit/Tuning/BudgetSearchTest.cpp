@@ -91,7 +91,7 @@ Problem drawProblem(std::mt19937 &random) {
   };
   std::uniform_real_distribution<double> part(0, 1);
   Problem problem;
-  int count = 1 + draw(9);
+  int count = 1 + draw(11);
   for (int i = 0; i < count; ++i) {
     problem.planned.push_back(draw(1));
     problem.options.push_back(problem.planned.back() ? 2 : 2 + draw(1));

@@ -52,8 +52,8 @@ protected:
 };
 
 TEST_F(BudgetTest, ReadsWhatItWrites) {
-  for (const char *text :
-       {"rms 0.001", "max 0.01", "kl 0.0001", "top1 0.1%", "rms 0"}) {
+  for (const char *text : {"rms 0.001", "max 0.01", "kl 0.0001", "top1 0.1%",
+                           "rms 0", "cosine 0.0001"}) {
     llvm::Expected<Budget> budget = Budget::parse(text);
     ASSERT_TRUE(bool(budget)) << llvm::toString(budget.takeError());
     EXPECT_EQ(budget->text(), text);
@@ -80,6 +80,10 @@ TEST_F(BudgetTest, MeasuresEachErrorAsItIsDefined) {
                    std::sqrt(0.25 + 4.5 * 4.5) / 5);
   EXPECT_DOUBLE_EQ(error(Measure::Max, wanted, actual), 4.5);
   EXPECT_DOUBLE_EQ(error(Measure::Top1, wanted, actual), 0.5);
+  EXPECT_NEAR(error(Measure::Cosine, tensor({2}, {3, 4}), tensor({2}, {4, 3})),
+              1 - 24.0 / 25, 1e-12);
+  EXPECT_EQ(error(Measure::Cosine, tensor({2}, {0, 0}), tensor({2}, {1, 0})),
+            1);
   Tensor p = tensor({2}, {0.25, 0.75}), q = tensor({2}, {0.5, 0.5});
   EXPECT_NEAR(error(Measure::Kl, p, q),
               0.25 * std::log(0.5) + 0.75 * std::log(1.5), 1e-12);
@@ -111,6 +115,9 @@ TEST_F(BudgetTest, SeedsPredictSmallChanges) {
                     error(measure, logits, changed),
                 1, 0.08)
         << stringify(measure).str();
+  // What only lengthens an output turns it by no angle.
+  EXPECT_LE(error(Measure::Cosine, logits, changed),
+            1.1 * predicted(Measure::Cosine, logits, changed));
   Tensor p = tensor({1, 3}, {0.2, 0.5, 0.3}),
          q = tensor({1, 3}, {0.2003, 0.4999, 0.2998});
   EXPECT_NEAR(predicted(Measure::Kl, p, q) / error(Measure::Kl, p, q), 1, 0.08);

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomGraph.h"
-#include "RankCorrelation.h"
 #include "TuningTest.h"
 
+#include "mpc/Tuning/RankCorrelation.h"
 #include "mpc/Tuning/Sensitivity.h"
 
 using namespace mlir;

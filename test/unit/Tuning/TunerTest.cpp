@@ -45,7 +45,7 @@ TuningResult tune(const Budget &budget,
   questions.measure = [&](const Choice &choice) {
     if (asked)
       ++*asked;
-    return std::optional(error(choice));
+    return std::optional(Measurement{error(choice), std::nullopt});
   };
   return tuneToBudget(search, budget, questions);
 }
@@ -114,7 +114,7 @@ TEST(TunerTest, KeepsTheBestWhenStopped) {
   TuningQuestions questions;
   questions.measure = [&](const Choice &choice) {
     ++points;
-    return std::optional(scaled(0.5)(choice));
+    return std::optional(Measurement{scaled(0.5)(choice), std::nullopt});
   };
   questions.stop = [&] { return points >= 2; };
   TuningResult result =
@@ -124,10 +124,63 @@ TEST(TunerTest, KeepsTheBestWhenStopped) {
   EXPECT_LT(result.best->priced.cost, result.widest->priced.cost);
 }
 
+/// What others would choose is measured, and kept where it costs less than what
+/// prices made of the search.
+TEST(TunerTest, NeverLosesToAStart) {
+  SearchSpace space = plainSpace();
+  Choice start(kVariables, 0);
+  for (int i = 0; i < 8; ++i)
+    start[i] = 1;
+  space.starts = {start};
+  BudgetSearch search(space);
+  TuningQuestions questions;
+  // The start is cheaper than it looks.
+  questions.measure = [&](const Choice &choice) {
+    return std::optional(Measurement{
+        scaled(1)(choice), choice == start ? 1 : 100 - narrowCount(choice)});
+  };
+  TuningResult result =
+      tuneToBudget(search, {Budget::Measure::Rms, 4e-4}, questions);
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(result.best->priced.choice, start);
+  EXPECT_EQ(result.best->cost, 1);
+}
+
+/// Measured costs are what counts, and half of what is priced.
+TEST(TunerTest, SpendsACostOnTheLeastError) {
+  BudgetSearch search(plainSpace());
+  SearchSpace space = plainSpace();
+  TuningQuestions questions;
+  questions.measure = [&](const Choice &choice) {
+    return std::optional(
+        Measurement{scaled(1)(choice), 100 + 0.5 * space.plan(choice, 0).cost});
+  };
+  TuningResult result =
+      tuneToCost(search, Budget::Measure::Rms, 0.7, questions);
+  ASSERT_TRUE(result.best);
+  ASSERT_TRUE(result.widest);
+  EXPECT_EQ(result.widest->cost, 100 + 0.5 * kVariables * (kVariables + 1) / 2);
+  EXPECT_LE(result.best->cost, 0.7 * result.widest->cost);
+  EXPECT_GE(result.best->cost, 0.6 * result.widest->cost);
+  // A few large savings err less than many small ones.
+  EXPECT_LE(narrowCount(result.best->priced.choice), 12);
+}
+
+TEST(TunerTest, ACostBelowTheCheapestIsOutOfReach) {
+  BudgetSearch search(plainSpace());
+  TuningQuestions questions;
+  questions.measure = [&](const Choice &choice) {
+    return std::optional(Measurement{scaled(1)(choice), 100});
+  };
+  EXPECT_FALSE(tuneToCost(search, Budget::Measure::Rms, 0.9, questions).best);
+}
+
 TEST(TunerTest, EndsWhereAMeasurementFails) {
   BudgetSearch search(plainSpace());
   TuningQuestions questions;
-  questions.measure = [](const Choice &) { return std::optional<double>(); };
+  questions.measure = [](const Choice &) {
+    return std::optional<Measurement>();
+  };
   EXPECT_FALSE(tuneToBudget(search, {Budget::Measure::Rms, 1}, questions).best);
 }
 

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomGraph.h"
-#include "RankCorrelation.h"
 #include "TuningTest.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Tuning/RankCorrelation.h"
 #include "mpc/Tuning/Sensitivity.h"
 #include "mpc/Tuning/TypeSpace.h"
 

@@ -4,15 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TEST_UNIT_TUNING_RANKCORRELATION_H
-#define MPC_TEST_UNIT_TUNING_RANKCORRELATION_H
+#ifndef MPC_TUNING_RANKCORRELATION_H
+#define MPC_TUNING_RANKCORRELATION_H
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
-namespace mpc::test {
+namespace mpc {
 
 /// Positions in rising order; equals share the mean of theirs.
 inline std::vector<double> ranksOf(const std::vector<double> &values) {
@@ -50,6 +50,6 @@ inline double medianOf(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-} // namespace mpc::test
+} // namespace mpc
 
-#endif // MPC_TEST_UNIT_TUNING_RANKCORRELATION_H
+#endif // MPC_TUNING_RANKCORRELATION_H

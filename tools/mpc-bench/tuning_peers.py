@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`mpc tune` beside onnxconverter-common's auto_mixed_precision and ModelOpt's AutoCast.
+
+  tools/mpc-bench/tuning_peers.py --mpc build/bin/mpc MODELS NAME... [--budget 1e-3]
+
+Of each model, in turn: auto_mixed_precision looks for the nodes that it may convert to float16 while
+outputs keep the budget (rms relative to float64's, of the worst output), which is what `mpc tune`
+is given too; AutoCast knows no budget: `mpc tune` is given the error that its model has instead. One
+sample decides, as the peers take one; products in 16 bits are faster on the target, and what it
+computes is interpreted where it does not run. Counted are
+- flops in 16 bits: of the contractions (MatMul, Gemm, Conv, ConvTranspose) of the ONNX model, by
+  name, those that read float16 or bfloat16, as a share of all;
+- runs: how often a model is run on a sample: ONNX Runtime's runs of a peer, and of mpc tune runs
+  in float64 forwards and backwards and runs of compiled choices.
+
+Needs onnx, onnxruntime, onnxconverter-common and nvidia-modelopt[onnx]. Prints a Markdown table.
+"""
+import argparse
+import contextlib
+import io
+import json
+import logging
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+
+CONTRACTIONS = ("MatMul", "Gemm", "Conv", "ConvTranspose")
+NARROW = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+
+
+def named(model):
+    """The model with shapes, and a name for each node."""
+    for number, node in enumerate(model.graph.node):
+        if not node.name:
+            node.name = f"node_{number}"
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+
+def types_of(model):
+    """Shape and element type by value."""
+    found = {}
+    graph = model.graph
+    for info in [*graph.value_info, *graph.input, *graph.output]:
+        tensor = info.type.tensor_type
+        found[info.name] = ([d.dim_value for d in tensor.shape.dim], tensor.elem_type)
+    for init in graph.initializer:
+        found[init.name] = (list(init.dims), init.data_type)
+    return found
+
+
+def flops_of(model):
+    """Flops of each contraction that multiplies with floats, by name."""
+    types, flops = types_of(model), {}
+    for node in model.graph.node:
+        if node.op_type not in CONTRACTIONS:
+            continue
+        left, right, out = (types.get(name, ([], 0))[0]
+                            for name in (node.input[0], node.input[1], node.output[0]))
+        if node.op_type == "Conv":
+            terms = math.prod(right[1:])
+            flops[node.name] = 2 * math.prod(out) * terms
+        elif node.op_type == "ConvTranspose":
+            flops[node.name] = 2 * math.prod(left) * math.prod(right[1:])
+        else:
+            axis = 0 if any(a.name == "transA" and a.i for a in node.attribute) else -1
+            flops[node.name] = 2 * math.prod(out) * left[axis]
+    return flops
+
+
+def narrow_in(model):
+    """Names of contractions that read 16 bits."""
+    types = types_of(onnx.shape_inference.infer_shapes(model))
+    return {node.name for node in model.graph.node if node.op_type in CONTRACTIONS
+            and types.get(node.input[0], ([], 0))[1] in NARROW}
+
+
+class Runs:
+    """Counts sessions' runs while it is entered."""
+
+    def __enter__(self):
+        self.count = 0
+        self.original = onnxruntime.InferenceSession.run
+        counter = self
+
+        def counted(session, *args, **kwargs):
+            counter.count += 1
+            return counter.original(session, *args, **kwargs)
+
+        onnxruntime.InferenceSession.run = counted
+        return self
+
+    def __exit__(self, *_):
+        onnxruntime.InferenceSession.run = self.original
+
+
+def error_of(outputs, wanted):
+    worst = 0.0
+    for output, exact in zip(outputs, wanted):
+        if exact.dtype.kind != "f":
+            continue
+        difference = output.astype(np.float64) - exact.astype(np.float64)
+        size = np.sqrt(np.mean(np.square(exact.astype(np.float64))))
+        error = np.sqrt(np.mean(np.square(difference))) / (size or 1)
+        worst = max(worst, error if np.isfinite(error) else np.inf)
+    return worst
+
+
+def run_model(model, inputs):
+    session = onnxruntime.InferenceSession(model.SerializeToString(),
+                                           providers=["CPUExecutionProvider"])
+    return session.run(None, inputs)
+
+
+def by_bisection(model, inputs, wanted, budget):
+    """(model, runs) of auto_mixed_precision."""
+    from onnxconverter_common import auto_mixed_precision
+
+    def keeps(_, outputs):
+        return error_of(outputs, wanted) <= budget
+
+    with Runs() as runs:
+        narrow = auto_mixed_precision.auto_convert_mixed_precision(
+            model, inputs, keeps, keep_io_types=True)
+    return narrow, runs.count
+
+
+def by_autocast(path, inputs, scratch):
+    """(model, runs) of AutoCast."""
+    from modelopt.onnx.autocast import convert_to_mixed_precision
+
+    data = os.path.join(scratch, "calibration.npz")
+    np.savez(data, **inputs)
+    with Runs() as runs:
+        narrow = convert_to_mixed_precision(path, keep_io_types=True, calibration_data=data)
+    return narrow, runs.count
+
+
+def by_mpc(mpc, path, inputs, budget, scratch, target):
+    """(names of contractions in 16 bits, runs, error) of mpc tune."""
+    sample, file = os.path.join(scratch, "sample.npz"), os.path.join(scratch, "tuned.json")
+    np.savez(sample, **inputs)
+    done = subprocess.run([mpc, "tune", path, "--inputs", sample, "--budget", f"rms {budget}",
+                           "--target", target, "--objective", "time", "-o", file, "--json",
+                           "--quiet"],
+                          capture_output=True, text=True)
+    if done.returncode:
+        return set(), 0, math.nan
+    found = json.loads(done.stdout)
+    policy = json.loads(pathlib.Path(file).read_text())
+    narrow = {name for name, kind in policy["products"].items() if kind in ("float16", "bfloat16")}
+    return narrow, found["runs"], found["chosen"]["measured"]
+
+
+def share(flops, names):
+    return sum(flops.get(name, 0) for name in names) / sum(flops.values())
+
+
+def quietly(function, *args):
+    """What a peer prints is not the table."""
+    logging.disable(logging.CRITICAL)
+    start = time.monotonic()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        found = function(*args)
+    return *found, time.monotonic() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", type=pathlib.Path)
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--mpc", default="mpc")
+    parser.add_argument("--target", default="cuda:sm_80")
+    parser.add_argument("--budget", type=float, default=1e-3)
+    arguments = parser.parse_args()
+    print("| model | peer | error | 16-bit flops | runs | s | mpc: error | 16-bit flops | runs | s |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for name in arguments.names:
+        folder = arguments.models / name
+        inputs = dict(np.load(folder / "inputs.npz"))
+        wanted = list(np.load(folder / "expected.npz").values())
+        model = named(onnx.load(folder / "model.onnx"))
+        flops = flops_of(model)
+        with tempfile.TemporaryDirectory() as scratch:
+            path = os.path.join(scratch, "model.onnx")
+            onnx.save(model, path)
+            peers = {"auto_mixed_precision":
+                     lambda: by_bisection(model, inputs, wanted, arguments.budget),
+                     "AutoCast": lambda: by_autocast(path, inputs, scratch)}
+            for peer, convert in peers.items():
+                try:
+                    narrow, runs, seconds = quietly(convert)
+                    error = error_of(run_model(narrow, inputs), wanted)
+                except Exception as problem:  # pylint: disable=broad-except
+                    print(f"| {name} | {peer} | fails: {str(problem).splitlines()[0][:60]} |"
+                          " | | | | | | |", flush=True)
+                    continue
+                budget = arguments.budget if peer != "AutoCast" else error
+                start = time.monotonic()
+                ours, our_runs, our_error = by_mpc(arguments.mpc, path, inputs, budget, scratch,
+                                                   arguments.target)
+                print(f"| {name} | {peer} | {error:.1e} | {share(flops, narrow_in(narrow)):.0%} | "
+                      f"{runs} | {seconds:.1f} | {our_error:.1e} | {share(flops, ours):.0%} | "
+                      f"{our_runs} | {time.monotonic() - start:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
