@@ -67,6 +67,14 @@ static Json describeRange(const RecordedRange &range,
   return json;
 }
 
+Json tool::rangesToJson(const RangeRecorder &recorder,
+                        const std::vector<Sample> &samples) {
+  Json values = Json::object();
+  for (const auto &[name, range] : recorder.get())
+    values[name] = describeRange(range, samples);
+  return values;
+}
+
 Json tool::rangesForPolicy(const RangeRecorder &recorder,
                            const std::vector<Sample> &samples) {
   Json ranges = Json::object();
@@ -125,10 +133,8 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   std::vector<std::vector<std::string>> table = {
       {"value", "least", "largest", "f16 overflow", "f16 subnormal",
        "f16 flushed", "bf16 flushed", "sample of the largest"}};
-  Json values = Json::object();
   for (const auto &[name, range] : recorder.get()) {
     const std::vector<Sample> &samples = model.samples();
-    values[name] = describeRange(range, samples);
     int64_t counted = std::max<int64_t>(range.elements - range.zeros, 1);
     table.push_back(
         {name, shortNumber(range.least),
@@ -142,7 +148,7 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   Json document = {{"model", arguments.common.model},
                    {"digest", graphDigest(model.entry())},
                    {"samples", model.samples().size()},
-                   {"values", values}};
+                   {"values", rangesToJson(recorder, model.samples())}};
   if (!arguments.output.empty()) {
     std::string text = calibratedPolicy(arguments, model, recorder).dump(1);
     if (Status status = writeWholeFile(arguments.output, {text, "\n"});

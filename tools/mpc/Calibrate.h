@@ -17,6 +17,10 @@ namespace mpc::tool {
 /// the op that makes it or of the input.
 Status recordRanges(const SampledModel &model, RangeRecorder &recorder);
 
+/// Everything that was recorded, by name.
+Json rangesToJson(const RangeRecorder &recorder,
+                  const std::vector<Sample> &samples);
+
 /// The field "ranges" of a policy.
 Json rangesForPolicy(const RangeRecorder &recorder,
                      const std::vector<Sample> &samples);

@@ -230,20 +230,31 @@ static bool onlyConverts(FusionOp fusion) {
 }
 
 void tool::explainKernels(mlir::func::FuncOp function, const Program &program,
+                          const TargetInfo &target,
+                          const llvm::StringMap<MathType> &multiplied,
                           Explanation &explanation) {
-  llvm::StringMap<std::string> kernelOf;
+  llvm::StringMap<size_t> launchOf;
   for (const Launch &launch : program.launches) {
-    explanation.kernels.push_back({launch.kernel, launch.kind, launch.ops,
-                                   launch.bytes, launch.flops,
-                                   /*casts=*/0, /*sass=*/std::nullopt});
     for (const std::string &op : launch.ops)
-      kernelOf.try_emplace(op, launch.kernel);
+      launchOf.try_emplace(op, explanation.kernels.size());
+    ExplainedKernel kernel;
+    kernel.name = launch.kernel;
+    kernel.kind = launch.kind;
+    kernel.ops = launch.ops;
+    kernel.bytes = launch.bytes;
+    kernel.flops = launch.flops;
+    // What ranks wait for no target knows.
+    if (target.hasCeilings() && !launch.collective)
+      kernel.seconds = modelledSeconds(launch, target, multiplied);
+    explanation.kernels.push_back(std::move(kernel));
   }
   explanation.arenaBytes = program.arenaBytes;
   explanation.arenaLiveBytes = program.liveArenaBytes();
   for (ExplainedOp &op : explanation.ops)
-    if (auto found = kernelOf.find(op.name); found != kernelOf.end())
-      op.kernel = found->second;
+    if (auto found = launchOf.find(op.name); found != launchOf.end()) {
+      op.launch = found->second;
+      op.kernel = explanation.kernels[found->second].name;
+    }
 
   size_t index = 0;
   for (auto fusion : function.getBody().front().getOps<FusionOp>()) {
