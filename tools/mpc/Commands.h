@@ -83,6 +83,8 @@ struct TuneArguments {
   std::vector<std::string> types;
   /// The policy to write.
   std::string output;
+  /// The page to write; empty writes none.
+  std::string html;
   /// Time after which the best so far is taken; 0 for no limit.
   double seconds = 0;
 };

@@ -192,6 +192,10 @@ void FullDriver::declare(CLI::App &app) {
       ->check(finiteNumber());
   command->add_option("-o,--output", tune.output,
                       "the policy to write (.json)");
+  command->add_option("--html", tune.html,
+                      "FILE that receives the report as a page: the front with "
+                      "what was chosen, and the graph, drawn by Graphviz, with "
+                      "each op's share of the error");
   command->callback([this] { chosen = [this] { return tuneCommand(tune); }; });
 
   command = app.add_subcommand(

@@ -10,14 +10,12 @@
 
 #include "Tune.h"
 
+#include "HtmlReport.h"
 #include "Inputs.h"
 #include "StopOnSignal.h"
 
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Support/Files.h"
-
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 
 #include <cmath>
 
@@ -174,18 +172,13 @@ Status TuneCommand::makeSpace() {
 
 Result<double> TuneCommand::measure(const Choice &choice,
                                     llvm::ArrayRef<size_t> samples) {
-  llvm::SmallString<128> path;
-  if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile("mpc-tune", "json", path))
-    return Status(StatusCode::Unavailable, "temporary folder", error.message());
-  llvm::FileRemover remover(path);
   TunedPoint point;
   point.priced.choice = choice;
-  std::string text = policyFile(point).dump();
-  if (Status status = writeWholeFile(path.str().str(), {text}); !status.ok())
-    return status;
+  Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
+  if (!policy.ok())
+    return policy.status();
   ++measurements;
-  return meter->error(path.str().str(), samples);
+  return meter->error(policy->path(), samples);
 }
 
 Status TuneCommand::search() {
@@ -249,6 +242,8 @@ int TuneCommand::run() {
   if (!arguments.output.empty())
     if (Status status = checkWritable(arguments.output); !status.ok())
       return reporter.fail(status);
+  if (Status status = checkHtml(arguments.html); !status.ok())
+    return reporter.fail(status);
   if (std::vector<Status> problems = loadModel(); !problems.empty())
     return reporter.fail(problems);
   for (Status (TuneCommand::*step)() :

@@ -15,7 +15,10 @@
 #include "mpc/Tuning/Tuner.h"
 #include "mpc/Tuning/TypeSpace.h"
 
+#include "llvm/Support/FileUtilities.h"
+
 #include <chrono>
+#include <memory>
 
 namespace mpc::tool {
 
@@ -49,6 +52,17 @@ private:
   std::vector<llvm::SmallVector<reference::Tensor>> wanted;
 };
 
+/// A policy in a file of its own, which goes with this.
+class TemporaryPolicy {
+public:
+  static Result<TemporaryPolicy> write(const Json &policy);
+  const std::string &path() const { return file; }
+
+private:
+  std::string file;
+  std::unique_ptr<llvm::FileRemover> remover;
+};
+
 /// One `mpc tune`.
 class TuneCommand {
 public:
@@ -71,6 +85,8 @@ private:
   Json shares(const Choice &choice) const;
   Json describe(const TunedPoint &point) const;
   Json document() const;
+  /// What mpc explain says of a point's policy, with shares of the error.
+  Result<Json> explain(const TunedPoint &point);
   int report();
   double seconds() const;
   std::string unit() const {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HtmlReport.h"
 #include "Tune.h"
 
 #include "mpc/Support/Files.h"
@@ -109,6 +110,7 @@ Json TuneCommand::document() const {
     culprits.push_back(space->getVariables()[index].names.front());
   Json json = {{"model", arguments.common.model},
                {"budget", budget.text()},
+               {"limit", budget.limit},
                {"objective", arguments.objective},
                {"target", model.compiler().targetName()},
                {"measured_by", meter->isCompiled() ? "program" : "oracle"},
@@ -179,6 +181,8 @@ int TuneCommand::report() {
               "which err " +
                   shortNumber(promised.value_or(0));
     reporter.line("budget " + budget.text() + " cannot be kept: " + why);
+    if (Status status = writeHtml(arguments.html, "tune", found); !status.ok())
+      return reporter.fail(status);
     reporter.document(found);
     return reporter.finish(kCheckFailed);
   }
@@ -208,6 +212,14 @@ int TuneCommand::report() {
     if (Status status = writeWholeFile(arguments.output, {text}); !status.ok())
       return reporter.fail(status);
     reporter.line("written to " + arguments.output);
+  }
+  if (!arguments.html.empty()) {
+    Result<Json> explanation = explain(best);
+    if (!explanation.ok())
+      return reporter.fail(explanation.status());
+    found["explanation"] = std::move(*explanation);
+    if (Status status = writeHtml(arguments.html, "tune", found); !status.ok())
+      return reporter.fail(status);
   }
   reporter.document(found);
   return reporter.finish(kDone);
