@@ -26,6 +26,7 @@ static Json toJson(const ExplainedOp &op) {
                {"accumulate", valueOrNull(op.accumulate)},
                {"operands", op.operands},
                {"results", op.results},
+               {"shape", op.shape},
                {"storage", op.storage},
                {"rule", valueOrNull(op.rule)},
                {"override", valueOrNull(op.override)},

@@ -36,6 +36,8 @@ struct ExplainedOp {
   std::string compute;
   std::optional<std::string> accumulate;
   std::vector<std::string> operands, results;
+  /// Of the first result.
+  std::vector<int64_t> shape;
   /// The type in which memory holds each result: the far side of the cast that
   /// all its readers share.
   std::vector<std::string> storage;
