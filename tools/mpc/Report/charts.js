@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Plots. An axis is {of, low, high, log, words}.
 'use strict';
 
-const CHART = {width: 560, height: 300, left: 62, right: 14, top: 12, bottom: 40};
+const CHART = {width: 560, height: 250, left: 62, right: 14, top: 12, bottom: 40};
 
 class Axis {
   constructor(values, {log = false, from, to, words = short}) {
@@ -73,9 +74,9 @@ function asTable(columns, rows) {
 
 // Curves over one axis. `series`: {name, points: [[x, y]], second}. The nearest
 // points are told as the pointer or the arrows move.
-function curves(title, series, {xTitle, log = false, words = short, steps = false}) {
+function curves(title, series, {xTitle, log = false, words = short, steps = false, counts = false}) {
   const all = series.flatMap(one => one.points);
-  const x = new Axis(all.map(point => point[0]), xRange), y = new Axis(all.map(point => point[1]), {...yRange, log, words});
+  const x = new Axis(all.map(point => point[0]), xRange), y = new Axis(counts ? [0, 4, ...all.map(point => point[1])] : all.map(point => point[1]), {...yRange, log, words});
   const picture = frame(x, y, {xTitle, label: title});
   const known = point => Number.isFinite(point[1]) && Math.abs(point[1]) < 1e300 && (!log || point[1] > 0);
   for (const one of series) {

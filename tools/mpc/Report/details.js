@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The side of the graph: the whole at first, then what was chosen.
 'use strict';
 
@@ -67,6 +68,15 @@ function edgeList(edges, side) {
     chip(edge.type), html('span', {class: 'soft'}, ' ' + (edge.shape.join('\u00d7') || 'scalar')))));
 }
 
+// The command that accounts for a value, where the page knows all of its flags:
+// not those of a training, nor the policy of a tuning that was not kept.
+function why(name) {
+  if (data.command === 'train' || (data.command === 'tune' && explained.policy === 'tuned')) return [];
+  const step = doc.training ? ` --training ${quoted(doc.training)}` : '';
+  return [heading('What would change how it is stored'),
+    command(`mpc explain ${quoted(explained.model)}${step} --policy ${quoted(explained.policy)} --target ${explained.target} --why ${quoted(name)}`)];
+}
+
 function opParts(number) {
   const op = ops[number], launch = op.launch ?? null;
   const parts = [html('h2', {id: 'details', tabindex: -1}, op.name), facts([
@@ -82,8 +92,8 @@ function opParts(number) {
       ['saves', op.cost ? `${bytes(op.cost)} each time the result passes memory` : null]]));
   // What has no name of its own is told by its kind.
   const key = op.name === op.kind ? `op:${op.kind}` : `name:${op.name}`;
-  parts.push(heading(op.override ? 'Its flag' : 'A flag that changes it'), command('--set ' + quoted(op.override || `${key}=${otherType(op)}`)),
-    command(`mpc explain ${quoted(explained.model)} --policy ${quoted(explained.policy)} --target ${explained.target} --why ${quoted(op.name)}`));
+  parts.push(heading(op.override ? 'Its flag' : 'A flag that sets what it computes in'), command('--set ' + quoted(op.override || `${key}=${otherType(op)}`)),
+    why(op.name));
   if (op.error_share !== undefined)
     parts.push(heading('Share of the error'), bars([
       {name: 'all', share: op.error_share, text: percent(op.error_share), fill: 'var(--error5)'},

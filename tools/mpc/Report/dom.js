@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Elements and words. Names of a model are text wherever they go: nothing here
 // or elsewhere parses HTML.
 'use strict';

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The drawing: a part of it is seen through the viewBox, colours change by one
 // class on the whole, and events are taken at the top.
 'use strict';
 
-const FAR = 0.3, MOST_ZOOM = 4, MOST_LISTED = 80, LEGEND = 62;
+const FAR = 0.3, MOST_ZOOM = 4, MOST_LISTED = 80;
 const COLUMN_GAP = 90, WIDE = 1.5;
 
 // A deep network is a ribbon. Here it is cut into columns, read from left to
@@ -119,7 +120,7 @@ class GraphView {
         group.append(svg('text', {class: 'kind', x: 8, y: 30}, shorten(facts.kind, letters + 2)));
         const error = level(facts.error), spent = level(facts.time);
         for (const [name, value] of [['--t', `var(--${tint(facts.type)})`], ['--tl', `var(--${tint(facts.type)}-line)`],
-          ['--e', `var(--error${error})`], ['--et', error >= 5 ? 'var(--on-high)' : 'var(--ink)'],
+          ['--e', `var(--error${error})`], ['--et', error >= 5 ? 'var(--on-high)' : error === 4 ? 'var(--on-fourth)' : 'var(--ink)'],
           ['--k', `var(--time${spent})`], ['--kt', spent >= 4 ? 'var(--on-high)' : 'var(--ink)']])
           group.style.setProperty(name, value);
       } else if (facts.error) {
@@ -148,9 +149,12 @@ class GraphView {
     });
   }
   // The legend lies over the lower edge.
+  covered() {
+    return this.legend.offsetHeight + 14;
+  }
   fitScale(layout) {
     const {width, height} = this.size();
-    return Math.min(width / (layout.width + 40), Math.max(50, height - LEGEND) / (layout.height + 20), 1.2);
+    return Math.min(width / (layout.width + 40), Math.max(50, height - this.covered()) / (layout.height + 20), 1.2);
   }
   // In columns where that shows a deep graph larger.
   arrangeWell() {
@@ -178,6 +182,7 @@ class GraphView {
       this.legend.replaceChildren(html('b', {}, what), html('hr'),
         ...LEVEL_WORDS.map((text, i) => swatch(`var(--${mode}${i})`, text)));
     }
+    if (this.isFit) this.fit();
     this.drawMap();
   }
 
@@ -188,20 +193,22 @@ class GraphView {
   }
   show() {
     const {width, height} = this.size(), {x, y, scale} = this.view;
+    this.isFit = false;
     this.picture.setAttribute('viewBox', `${x} ${y} ${width / scale} ${height / scale}`);
     this.picture.classList.toggle('far', scale < FAR);
     this.frameMap();
   }
   fit() {
     const {width, height} = this.size(), scale = this.fitScale(this.layout);
-    this.view = {scale, x: (this.layout.width - width / scale) / 2, y: (this.layout.height - (height - LEGEND) / scale) / 2};
+    this.view = {scale, x: (this.layout.width - width / scale) / 2, y: (this.layout.height - (height - this.covered()) / scale) / 2};
     this.show();
+    this.isFit = true;
   }
   // All of it, or of a large graph the beginning at a size that can be read.
   begin() {
     const {width} = this.size();
     if (this.fitScale(this.layout) >= 0.36 || !this.nodes.length) { this.fit(); return; }
-    const first = this.nodes.reduce((best, node) => node.y + node.x < best.y + best.x ? node : best);
+    const first = this.nodes.reduce((best, node) => node.y < best.y ? node : best);
     const scale = Math.min(1, Math.max(0.75, width / (this.layout.width + 40)));
     const x = width / scale >= this.layout.width ? (this.layout.width - width / scale) / 2
       : this.isWrapped ? -20 : first.x + first.width / 2 - width / scale / 2;
@@ -399,7 +406,7 @@ class GraphView {
     };
     this.map.addEventListener('pointerdown', event => { this.map.setPointerCapture(event.pointerId); jump(event); });
     this.map.addEventListener('pointermove', event => { if (event.buttons) jump(event); });
-    new ResizeObserver(() => { if (canvas.clientWidth) { this.show(); this.drawMap(); } }).observe(canvas);
+    new ResizeObserver(() => { if (canvas.clientWidth) { if (this.isFit) this.fit(); else this.show(); this.drawMap(); } }).observe(canvas);
   }
 }
 
@@ -412,7 +419,7 @@ class Search {
     this.at = -1;
     this.texts = graph.facts.map(facts => facts.text.toLowerCase());
     this.input = html('input', {type: 'text', id: 'search', role: 'combobox', 'aria-expanded': 'false', 'aria-controls': 'matches',
-      'aria-autocomplete': 'list', 'aria-label': 'Search ops', placeholder: 'Search: name, kind, layer, type \u2026  ( / )',
+      'aria-autocomplete': 'list', 'aria-label': 'Search ops', placeholder: 'Search  ( / )', title: 'Words of names, kinds, layers, kernels, types and rules',
       autocomplete: 'off', spellcheck: 'false'});
     this.count = html('span', {class: 'count', 'aria-live': 'polite', id: 'count'});
     this.list = html('ul', {role: 'listbox', id: 'matches', 'aria-label': 'Matches', hidden: true});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pages by command, and what they share: selection, keys, light and dark.
 'use strict';
 
@@ -139,7 +140,7 @@ function curvesPage() {
   const charts = [curves('Training loss', [{name: 'loss', points: of('loss'), dots: doc.progress.length < 40}], {xTitle: 'step'})];
   if (of('accuracy').length) charts.push(curves('Training accuracy', [{name: 'accuracy', points: of('accuracy')}], {xTitle: 'step', words: percent}));
   charts.push(curves('Loss scale', [{name: 'scale', points: of('loss_scale')}], {xTitle: 'step', log: true, steps: true}),
-    curves('Skipped steps', [{name: 'skipped', points: of('skipped_steps')}], {xTitle: 'step', steps: true}));
+    curves('Skipped steps', [{name: 'skipped', points: of('skipped_steps')}], {xTitle: 'step', steps: true, counts: true}));
   const epochs = doc.epochs || [];
   const byEpoch = (field, title, words) => {
     const series = [['train_' + field, 'training', false], ['test_' + field, 'test', true]].map(([key, name, second]) =>
@@ -178,8 +179,8 @@ function figures() {
     add(`${narrow} of ${ops.length}`, 'ops in 16 bits or less');
     add(String(kernels.length), 'kernels');
     if (data.command !== 'bench' && hasTimes) add(time(wholeTime), measured ? 'measured' : 'by ceilings');
-    add(bytes(kernels.reduce((sum, kernel) => sum + kernel.bytes, 0)), 'moved');
-    if (explained.error) add(short(explained.error.predicted), `predicted ${explained.error.measure} error`);
+    if (data.command !== 'tune' && data.command !== 'train') add(bytes(kernels.reduce((sum, kernel) => sum + kernel.bytes, 0)), 'moved');
+    if (explained.error && data.command !== 'tune') add(short(explained.error.predicted), `predicted ${explained.error.measure} error`);
     if (explained.warnings.length) add(String(explained.warnings.length), 'findings');
   }
   byId('figures').append(...shown.map(([text, name]) => html('li', {}, html('b', {}, text), html('span', {}, name))));
