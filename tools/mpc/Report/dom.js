@@ -43,7 +43,7 @@ function shorten(name, most) {
   return letters.length <= most ? name : '\u2026' + letters.slice(letters.length - most + 1).join('');
 }
 // What a shell takes for one word.
-const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
+const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'";
 
 function announce(text) {
   byId('announce').textContent = text;

@@ -10,7 +10,7 @@ const kernels = explained ? explained.kernels : [];
 const ranges = explained && explained.ranges || {};
 
 // A field of an object whose fields a model names; "__proto__" is a name too.
-const own = (object, name) => object && Object.hasOwn(object, name) ? object[name] : undefined;
+const own = (object, name) => object && Object.prototype.hasOwnProperty.call(object, name) ? object[name] : undefined;
 
 // The name of a type's colours.
 function tint(type) {

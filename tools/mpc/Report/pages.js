@@ -32,7 +32,7 @@ function colourSwitch(start) {
   const choices = [['type', 'Type', true], ['error', 'Error share', hasErrors], ['time', 'Time', hasTimes]];
   const group = html('fieldset', {class: 'switch'}, html('legend', {}, 'Colour by'), choices.map(([value, text, usable]) =>
     html('label', {title: usable ? null : value === 'error' ? 'Needs samples: --inputs' : 'The target\u2019s rates are not known'},
-      html('input', {type: 'radio', name: 'colour', value, checked: value === start, disabled: !usable}), text)));
+      html('input', {type: 'radio', name: 'colour', value, checked: value === start, disabled: !usable}), html('span', {}, text))));
   group.addEventListener('change', event => graph.colour(event.target.value));
   return group;
 }
