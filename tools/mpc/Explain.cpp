@@ -170,13 +170,31 @@ int tool::explainCommand(const ExplainArguments &arguments) {
     return reporter.fail(device.status());
   ExplainRequest request{arguments.common.model, *options, arguments.why,
                          arguments.sass};
+  SampledModel samples;
+  if (!arguments.inputs.empty()) {
+    // What there is to say about the compile the other one says.
+    CompileOptions quiet = *options;
+    quiet.onDiagnostic = nullptr;
+    quiet.dumpDir.clear();
+    if (std::vector<Status> problems =
+            samples.load(arguments.common, arguments.inputs, quiet);
+        !problems.empty())
+      return reporter.fail(problems);
+    request.options.inputShapes = samples.options().inputShapes;
+    request.options.inputValues = samples.options().inputValues;
+  }
   Result<Explanation> explained = explainModel(request, reporter);
   if (!explained.ok())
     return reporter.fail(explained.status());
   Explanation &explanation = *explained;
-  if (Status status = explainSamples(arguments.common, arguments.inputs,
-                                     *options, explanation);
-      !status.ok())
+  Result<Policy> policy = loadPolicy(*options);
+  if (!policy.ok())
+    return reporter.fail(policy.status());
+  if (arguments.inputs.empty())
+    explanation.ranges = rangesOf(*policy);
+  else if (Status status = explainSamples(samples, *policy,
+                                          arguments.common.seed, explanation);
+           !status.ok())
     return reporter.fail(status);
 
   if (explanation.why) {

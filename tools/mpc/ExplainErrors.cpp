@@ -10,7 +10,6 @@
 #include "Calibrate.h"
 #include "Explanation.h"
 #include "Instrument.h"
-#include "Lint.h"
 
 #include "mpc/Analysis/PlannedRoundings.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -95,8 +94,7 @@ void tool::explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
     account.inputs.emplace_back(step.argumentName(number).str(), error * scale);
 }
 
-/// What the policy knows of ranges where no sample is at hand.
-static Json rangesOf(const Policy &policy) {
+Json tool::rangesOf(const Policy &policy) {
   Json ranges;
   for (const auto &[name, range] : policy.getRanges()) {
     ranges[name] = {{"largest", jsonNumber(range.largest)}};
@@ -106,30 +104,14 @@ static Json rangesOf(const Policy &policy) {
   return ranges;
 }
 
-Status tool::explainSamples(const CommonOptions &common,
-                            const std::vector<std::string> &inputs,
-                            const CompileOptions &options,
-                            Explanation &explanation) {
-  Result<Policy> policy = loadPolicy(options);
-  if (!policy.ok())
-    return policy.status();
-  if (inputs.empty()) {
-    explanation.ranges = rangesOf(*policy);
-    return {};
-  }
-  // What there is to say about the compile has been said.
-  CompileOptions quiet = options;
-  quiet.onDiagnostic = nullptr;
-  SampledModel model;
-  if (std::vector<Status> problems = model.load(common, inputs, quiet);
-      !problems.empty())
-    return problems.front();
+Status tool::explainSamples(const SampledModel &model, const Policy &policy,
+                            uint64_t seed, Explanation &explanation) {
   RangeRecorder ranges;
   if (Status status = recordRanges(model, ranges); !status.ok())
     return status;
   explanation.ranges = rangesToJson(ranges, model.samples());
 
-  Sensitivity sensitivity(model.entry(), Budget::Measure::Rms, common.seed);
+  Sensitivity sensitivity(model.entry(), Budget::Measure::Rms, seed);
   int draws = std::max<int>(1, kDraws / int(model.samples().size()));
   size_t before = model.compiler().diagnostics().size();
   for (const Sample &sample : model.samples())
@@ -138,7 +120,7 @@ Status tool::explainSamples(const CommonOptions &common,
   FusionTarget target(model.compiler().target());
   target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
   mlir::FailureOr<PrecisionPlan> plan = PrecisionPlan::create(
-      model.entry(), *policy, target, castPlacementOf(options));
+      model.entry(), policy, target, castPlacementOf(model.options()));
   if (failed(plan))
     return model.compiler().failure(before);
   explainErrors(model.entry(), *plan, sensitivity, Budget::Measure::Rms,

@@ -11,7 +11,7 @@
 #define MPC_TOOLS_MPC_EXPLANATION_H
 
 #include "LaunchCost.h"
-#include "Options.h"
+#include "Samples.h"
 
 #include "mpc/Analysis/Why.h"
 #include "mpc/JIT/Options.h"
@@ -206,10 +206,13 @@ void explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
                    const RoundingErrors &errors, Budget::Measure measure,
                    int64_t samples, Explanation &explanation);
 
-/// The same from samples themselves: errors, and the ranges of values.
-Status explainSamples(const CommonOptions &common,
-                      const std::vector<std::string> &inputs,
-                      const CompileOptions &options, Explanation &explanation);
+/// The same from samples themselves under `policy`, the errors of whose plans
+/// are found with draws by `seed`, and the ranges of values.
+Status explainSamples(const SampledModel &model, const Policy &policy,
+                      uint64_t seed, Explanation &explanation);
+
+/// What a policy knows of ranges; null where it knows none.
+Json rangesOf(const Policy &policy);
 
 /// Number of narrow constants in `function`.
 int64_t countNarrowConstants(mlir::func::FuncOp function);

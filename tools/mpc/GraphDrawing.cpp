@@ -182,8 +182,11 @@ static Result<std::optional<std::string>> runDot(const std::string &program,
           llvm::sys::fs::createUniqueDirectory("mpc-graph", folder))
     return Status(StatusCode::Unavailable, "--html",
                   "no temporary folder: " + error.message());
-  llvm::scope_exit cleanUp(
-      [&] { (void)llvm::sys::fs::remove_directories(folder); });
+  llvm::scope_exit cleanUp([&] {
+    // What is left lies in the system's folder for what may be left.
+    std::error_code ignored = llvm::sys::fs::remove_directories(folder);
+    static_cast<void>(ignored);
+  });
   std::string input = (folder + "/graph.dot").str(),
               output = (folder + "/places.json").str(),
               log = (folder + "/log").str();
