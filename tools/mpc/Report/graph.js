@@ -298,7 +298,9 @@ class GraphView {
     for (const element of this.marked || []) element.classList.remove('chosen', 'near');
     this.chosen = what;
     this.marked = [];
-    const node = this.nodeOf(what);
+    let node = this.nodeOf(what);
+    // Where kernels are drawn, an op is told of beside its own.
+    if (node < 0 && what && what.op !== undefined) node = this.nodeOf({kernel: ops[what.op].launch});
     const box = what && node < 0 ? this.layout.kernels.find(each => each.kernel === what.kernel) : null;
     this.current = node;
     if (node >= 0) {

@@ -68,7 +68,7 @@ document.addEventListener('click', event => {
   const what = link.dataset.op !== undefined ? {op: Number(link.dataset.op)} : {kernel: Number(link.dataset.kernel)};
   const wasInside = side !== null && side.contains(link);
   openPage('Graph');
-  graph.select(drawing.of === 'kernels' && what.op !== undefined && ops[what.op].launch !== null ? {kernel: ops[what.op].launch} : what);
+  graph.select(what);
   if (wasInside) byId('details')?.focus();
   else graph.canvas.focus();
 });
