@@ -54,6 +54,13 @@ if (recordings / "autocast").is_dir():
     config.substitutions.append(("%shared_recordings", str(recordings)))
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
+if shutil.which("dot"):
+    config.available_features.add("graphviz")
+# A browser, and PyPI's playwright, which drives it, in a virtual environment (docs/Testing.md).
+browser = pathlib.Path(config.mpc_source_dir) / ".venv" / "browser"
+if shutil.which("chromium") and any(browser.glob("lib/python3*/site-packages/playwright")):
+    config.available_features.add("browser")
+    config.substitutions.append(("%browser_python", str(browser / "bin" / "python")))
 if pathlib.Path("/usr/share/libonnx-testdata/data/node").is_dir():
     config.available_features.add("onnx-testdata")
 # ONNX's node tests of PyPI's onnx 1.22.0 in a virtual environment (docs/Conformance.md).

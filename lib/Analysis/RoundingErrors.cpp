@@ -11,6 +11,8 @@
 
 #include "PlacementModel.h"
 
+#include "mpc/Analysis/PlannedRoundings.h"
+
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 using namespace mlir;
@@ -41,10 +43,9 @@ static FloatType roundingOf(const PrecisionPlan &plan, OpOperand &use) {
   return isTf32 ? FloatType(FloatTF32Type::get(op->getContext())) : FloatType();
 }
 
-double mpc::sumErrors(func::FuncOp function, const PrecisionPlan &plan,
-                      const RoundingErrors &errors) {
-  double sum = 0;
-  auto add = [&](Value value) {
+void mpc::forEachRounding(func::FuncOp function, const PrecisionPlan &plan,
+                          function_ref<void(const PlannedRounding &)> visit) {
+  auto look = [&](Value value) {
     if (!plan.isEligible(value))
       return;
     bool isConstant = value.getDefiningOp<mpc::ConstantOp>() != nullptr;
@@ -52,16 +53,24 @@ double mpc::sumErrors(func::FuncOp function, const PrecisionPlan &plan,
     if (isNarrow(stored)) {
       // What only moves a value has it rounded at its source, or at the move.
       if (!value.getDefiningOp() || !isMove(plan, value.getDefiningOp()))
-        sum += errors.ofValue(value, stored);
+        visit({value, nullptr, stored});
       return;
     }
     for (OpOperand &use : value.getUses())
       if (FloatType type = roundingOf(plan, use))
-        sum += errors.ofUse(use, type);
+        visit({value, &use, type});
   };
   Block &body = function.getBody().front();
-  llvm::for_each(body.getArguments(), add);
+  llvm::for_each(body.getArguments(), look);
   for (Operation &op : body)
-    llvm::for_each(op.getResults(), add);
+    llvm::for_each(op.getResults(), look);
+}
+
+double mpc::sumErrors(func::FuncOp function, const PrecisionPlan &plan,
+                      const RoundingErrors &errors) {
+  double sum = 0;
+  forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
+    sum += rounding.errorBy(errors);
+  });
   return sum;
 }

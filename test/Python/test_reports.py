@@ -159,3 +159,47 @@ def test_errors_of_reports_are_exceptions(dense, factors):
         function.check(*factors)
     with pytest.raises(mpc.InvalidArgument, match="takes 2 inputs, not 3"):
         function.check(*factors, factors[0])
+
+
+def data_of(page):
+    return json.loads(page.read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0])
+
+
+@needs_dot
+def test_a_report_is_saved_as_a_page(cnn, tmp_path):
+    path, images = cnn
+    report = mpc.compile(path, images, policy="mixed_bfloat16").explain()
+    report.save_html(tmp_path / "report.html")
+    data = data_of(tmp_path / "report.html")
+    assert data["command"] == "explain" and data["document"] == dict(report)
+    assert len([node for node in data["drawing"]["nodes"] if "op" in node]) == len(report.ops)
+
+
+@needs_dot
+def test_a_page_of_a_model_in_memory_bears_its_name(dense, factors, tmp_path):
+    report = mpc.compile(dense, *factors, policy="mixed_bfloat16").explain()
+    report.save_html(str(tmp_path / "report.html"))
+    assert data_of(tmp_path / "report.html")["document"] == dict(report)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_errors_are_found_from_arrays(dense, factors):
+    function = mpc.compile(dense, *factors, policy="mixed_bfloat16")
+    report = function.explain(*factors, errors=True)
+    assert sum(op["error_share"] for op in report.ops) + sum(report["error"]["inputs"].values()) == pytest.approx(1)
+    measured = function.check(*factors).outputs[0]["rms_relative_error"]
+    assert 0.5 < report["error"]["predicted"] / measured < 2 and report["ranges"]["x"]["elements"] == factors[0].size
+    with pytest.raises(mpc.InvalidArgument, match="has no errors without arrays"):
+        function.explain(errors=True)
+
+
+@needs_dot
+def test_a_page_that_cannot_be_made_is_told(cnn, tmp_path, monkeypatch):
+    path, images = cnn
+    report = mpc.compile(path, images, policy="float32").explain()
+    with pytest.raises(mpc.Error, match="nowhere"):
+        report.save_html(tmp_path / "nowhere" / "report.html")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(mpc.Unavailable, match="needs Graphviz"):
+        report.save_html(tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []

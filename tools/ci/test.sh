@@ -29,4 +29,10 @@ if [ ! -d .venv/onnx-smith ]; then
     .venv/onnx-smith/bin/pip install --quiet --no-compile --retries 1 --timeout 20 onnx==1.22.0 onnxruntime; } ||
     rm -rf .venv/onnx-smith
 fi
+# What opens reports in a browser, where there is one; skipped without.
+if [ ! -d .venv/browser ] && command -v chromium >/dev/null; then
+  { python3 -m venv .venv/browser &&
+    .venv/browser/bin/pip install --quiet --no-compile --retries 1 --timeout 20 playwright; } ||
+    rm -rf .venv/browser
+fi
 cmake --build --preset default --target check-mpc

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ceilings.h"
+#include "HtmlReport.h"
 #include "RunCommands.h"
 #include "StoredModel.h"
 #include "Subject.h"
@@ -49,6 +50,8 @@ struct KernelRow {
 struct Timing {
   std::vector<double> milliseconds;
   std::vector<KernelRow> kernels;
+  /// Milliseconds of each launch, per run.
+  std::vector<std::vector<double>> launches;
   /// Runs that are left out of `milliseconds`: something else had the processor
   /// for a while.
   int64_t disturbed = 0;
@@ -217,8 +220,11 @@ static Status measure(const Executable &executable,
         !status.ok())
       return status;
     std::vector<double> perKernel(timing.kernels.size(), 0);
-    for (size_t i = 0; i < rows.size(); ++i)
+    timing.launches.resize(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
       perKernel[rows[i]] += perLaunch[i];
+      timing.launches[i].push_back(perLaunch[i]);
+    }
     for (size_t i = 0; i < perKernel.size(); ++i)
       timing.kernels[i].milliseconds.push_back(perKernel[i]);
   }
@@ -230,6 +236,11 @@ int tool::benchCommand(const BenchArguments &arguments) {
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return reporter.fail(device.status());
+  if (Status status =
+          checkHtml(arguments.html,
+                    /*hasGraph=*/!isStoredModel(arguments.common.model));
+      !status.ok())
+    return reporter.fail(status);
   Result<std::vector<NamedArray>> arrays =
       loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
@@ -297,6 +308,12 @@ int tool::benchCommand(const BenchArguments &arguments) {
          shortNumber(ms > 0 ? double(row.bytes) / ms * 1e-6 : 0),
          ceilings ? std::to_string(std::lround(fraction * 100)) + " %" : "-"});
   }
+  Json launches = Json::array();
+  for (size_t i = 0; i < plan.launches.size(); ++i)
+    launches.push_back({{"kernel", plan.launches[i].kernel},
+                        {"kind", plan.launches[i].kind},
+                        {"ops", plan.launches[i].ops},
+                        {"median_ms", medianOf(timing.launches[i])}});
   reporter.line(
       formatTable(table, {false, false, true, true, true, true, true}));
   reporter.line("");
@@ -329,9 +346,21 @@ int tool::benchCommand(const BenchArguments &arguments) {
                    {"constant_bytes", plan.constantBytes()},
                    {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
                    {"ceilings", bounds},
-                   {"kernels", kernels}};
+                   {"kernels", kernels},
+                   {"launches", launches}};
   if (!arguments.training.empty())
     document["training"] = arguments.training;
+  if (!arguments.html.empty()) {
+    Result<Json> explanation =
+        explainSubject(arguments.common, *arrays, *device, arguments.training);
+    if (!explanation.ok())
+      return reporter.fail(explanation.status());
+    if (!explanation->is_null())
+      document["explanation"] = std::move(*explanation);
+    if (Status status = writeHtml(arguments.html, "bench", document);
+        !status.ok())
+      return reporter.fail(status);
+  }
   reporter.document(document);
   return reporter.finish(kDone);
 }

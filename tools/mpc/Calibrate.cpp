@@ -146,6 +146,14 @@ static Json describeRange(const RecordedRange &range,
   return json;
 }
 
+Json tool::rangesToJson(const RangeRecorder &recorder,
+                        const std::vector<Sample> &samples) {
+  Json values = Json::object();
+  for (const auto &[name, range] : recorder.get())
+    values[name] = describeRange(range, samples);
+  return values;
+}
+
 Json tool::rangesForPolicy(const RangeRecorder &recorder,
                            const std::vector<Sample> &samples) {
   Json ranges = Json::object();
@@ -207,10 +215,8 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   std::vector<std::vector<std::string>> table = {
       {"value", "least", "largest", "f16 overflow", "f16 subnormal",
        "f16 flushed", "bf16 flushed", "sample of the largest"}};
-  Json values = Json::object();
   auto addRange = [&](const std::string &name, const RecordedRange &range) {
     const std::vector<Sample> &samples = model.samples();
-    values[name] = describeRange(range, samples);
     int64_t counted = std::max<int64_t>(range.elements - range.zeros, 1);
     table.push_back(
         {name, shortNumber(range.least),
@@ -224,6 +230,8 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   for (const RangeRecorder *part : {&recorder, &gradients})
     for (const auto &[name, range] : part->get())
       addRange(name, range);
+  Json values = rangesToJson(recorder, model.samples());
+  values.update(rangesToJson(gradients, model.samples()));
   Json document = {{"model", arguments.common.model},
                    {"digest", graphDigest(model.entry())},
                    {"samples", model.samples().size()},

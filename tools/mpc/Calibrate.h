@@ -38,6 +38,10 @@ std::string sentence(const LossScaleChoice &choice);
 OpObserver observeRanges(const SampledModel &model, size_t number,
                          RangeRecorder &recorder);
 
+/// Everything that was recorded, by name.
+Json rangesToJson(const RangeRecorder &recorder,
+                  const std::vector<Sample> &samples);
+
 /// The field "ranges" of a policy.
 Json rangesForPolicy(const RangeRecorder &recorder,
                      const std::vector<Sample> &samples);

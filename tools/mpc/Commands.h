@@ -47,6 +47,10 @@ struct ExplainArguments {
   std::string why;
   /// Read the machine code of a GPU's kernels.
   bool sass = false;
+  /// Files and folders of samples; may be empty.
+  std::vector<std::string> inputs;
+  /// The page to write; empty writes none.
+  std::string html;
   /// A part of a training step and its flags; empty for the model itself.
   std::string training;
 };
@@ -91,6 +95,8 @@ struct TuneArguments {
   std::vector<std::string> types;
   /// The policy to write.
   std::string output;
+  /// The page to write; empty writes none.
+  std::string html;
   /// Time after which the best so far is taken; 0 for no limit.
   double seconds = 0;
   /// Go on from the state that a search with this output left.

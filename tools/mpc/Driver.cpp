@@ -40,6 +40,9 @@ void Driver::declareBench(CLI::App &app) {
       ->add_option("--runs", bench.runs,
                    "runs to time (default: for one second)")
       ->check(CLI::Range(1, 1000000));
+  command->add_option("--html", bench.html,
+                      "FILE that receives the report as a page: the graph, "
+                      "drawn by Graphviz, with the time of each kernel");
   command->callback(
       [this] { chosen = [this] { return benchCommand(bench); }; });
 }

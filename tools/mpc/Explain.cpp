@@ -9,6 +9,7 @@
 #include "Commands.h"
 #include "Explanation.h"
 #include "FastPath.h"
+#include "HtmlReport.h"
 #include "Lint.h"
 
 #include <algorithm>
@@ -28,6 +29,11 @@ static std::string warningCode(const Diagnostic &warning) {
   return warning.stage;
 }
 
+CastPlacement tool::castPlacementOf(const CompileOptions &options) {
+  return options.castPlacement == "propagate" ? CastPlacement::Propagate
+                                              : CastPlacement::MinimumCut;
+}
+
 /// The account of the value that --why names; `module` is after Simplify.
 static Result<ExplainedWhy> explainWhy(Compiler &compiler,
                                        const CompileOptions &options,
@@ -37,13 +43,10 @@ static Result<ExplainedWhy> explainWhy(Compiler &compiler,
   if (!policy)
     return Status(StatusCode::InvalidArgument, "--policy " + options.policy,
                   llvm::toString(policy.takeError()));
-  CastPlacement placement = options.castPlacement == "propagate"
-                                ? CastPlacement::Propagate
-                                : CastPlacement::MinimumCut;
   FusionTarget target(compiler.target());
   target.hasProductLibrary = compiler.pipelineOptions().libraryGemms;
   WhyAnalysis analysis(function, *policy, compiler.pipelineOptions().sets,
-                       target, placement);
+                       target, castPlacementOf(options));
   mlir::Value value = analysis.find(name);
   if (!value) {
     std::string nearest = analysis.nearestName(name);
@@ -89,6 +92,66 @@ static void keepOnly(const std::string &name, Explanation &explanation) {
   explanation.edges.clear();
 }
 
+Result<Explanation> tool::explainModel(const ExplainRequest &request,
+                                       Reporter &reporter) {
+  const CompileOptions &options = request.options;
+  Result<std::unique_ptr<Compiler>> made = Compiler::create(options);
+  if (!made.ok())
+    return made.status();
+  Compiler &compiler = **made;
+  Explanation explanation;
+  explanation.model = request.model;
+  explanation.policy = options.policy;
+  explanation.target = compiler.targetName();
+
+  Result<Compiler::Module> module = compiler.import(request.model);
+  if (!module.ok())
+    return module.status();
+  if (Status status = compiler.runStages(**module, "import", "simplify");
+      !status.ok())
+    return status;
+  mlir::func::FuncOp entry = Compiler::entry(**module);
+  if (!request.why.empty()) {
+    Result<ExplainedWhy> why =
+        explainWhy(compiler, options, entry, request.why);
+    if (!why.ok())
+      return why.status();
+    explanation.why = std::move(*why);
+  }
+  int64_t narrowBefore = countNarrowConstants(entry);
+  Result<Json> lint = assignAndLint(compiler, **module, options);
+  if (!lint.ok())
+    return lint.status();
+  entry = Compiler::entry(**module);
+  explanation.constantsPrecast =
+      std::max<int64_t>(countNarrowConstants(entry) - narrowBefore, 0);
+  explainPrecision(entry, explanation);
+  llvm::StringMap<MathType> multiplied = multipliedTypes(entry);
+  if (Status status = compiler.runStages(**module, "precision", "fuse");
+      !status.ok())
+    return status;
+  entry = Compiler::entry(**module);
+  explainPadding(entry, explanation);
+  // Planning turns the entry into launches; the fusions are read after it.
+  Compiler::Module fused = (*module)->clone();
+  if (Status status = compiler.runStages(**module, "fuse", "plan");
+      !status.ok())
+    return status;
+  Result<std::shared_ptr<Program>> program =
+      compiler.generate(**module, /*withCode=*/request.sass);
+  if (!program.ok())
+    return program.status();
+  explainKernels(Compiler::entry(*fused), **program, compiler.target(),
+                 multiplied, explanation);
+  if (request.sass)
+    if (Status status = explainSass(**module, **program, compiler.target(),
+                                    options.threads, explanation);
+        !status.ok())
+      return status;
+  addWarnings(*lint, reporter, explanation);
+  return explanation;
+}
+
 int tool::explainCommand(const ExplainArguments &arguments) {
   Reporter reporter(arguments.common.json, arguments.common.quiet);
   Result<CompileOptions> options =
@@ -99,62 +162,40 @@ int tool::explainCommand(const ExplainArguments &arguments) {
     reporter.fail(status);
     return kBadUsage;
   }
+  if (Status status = checkHtml(arguments.html); !status.ok())
+    return reporter.fail(status);
   reportFastPath(*options, reporter);
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return reporter.fail(device.status());
-  Result<std::unique_ptr<Compiler>> made = Compiler::create(*options);
-  if (!made.ok())
-    return reporter.fail(made.status());
-  Compiler &compiler = **made;
-  Explanation explanation;
-  explanation.model = arguments.common.model;
-  explanation.policy = options->policy;
-  explanation.target = compiler.targetName();
-
-  Result<Compiler::Module> module = compiler.import(arguments.common.model);
-  if (!module.ok())
-    return reporter.fail(module.status());
-  if (Status status = compiler.runStages(**module, "import", "simplify");
-      !status.ok())
-    return reporter.fail(status);
-  mlir::func::FuncOp entry = Compiler::entry(**module);
-  if (!arguments.why.empty()) {
-    Result<ExplainedWhy> why =
-        explainWhy(compiler, *options, entry, arguments.why);
-    if (!why.ok())
-      return reporter.fail(why.status());
-    explanation.why = std::move(*why);
+  ExplainRequest request{arguments.common.model, *options, arguments.why,
+                         arguments.sass};
+  SampledModel samples;
+  if (!arguments.inputs.empty()) {
+    // What there is to say about the compile the other one says.
+    CompileOptions quiet = *options;
+    quiet.onDiagnostic = nullptr;
+    quiet.dumpDir.clear();
+    if (std::vector<Status> problems =
+            samples.load(arguments.common, arguments.inputs, quiet);
+        !problems.empty())
+      return reporter.fail(problems);
+    request.options.inputShapes = samples.options().inputShapes;
+    request.options.inputValues = samples.options().inputValues;
   }
-  int64_t narrowBefore = countNarrowConstants(entry);
-  Result<Json> lint = assignAndLint(compiler, **module, *options);
-  if (!lint.ok())
-    return reporter.fail(lint.status());
-  entry = Compiler::entry(**module);
-  explanation.constantsPrecast =
-      std::max<int64_t>(countNarrowConstants(entry) - narrowBefore, 0);
-  explainPrecision(entry, explanation);
-  if (Status status = compiler.runStages(**module, "precision", "fuse");
-      !status.ok())
+  Result<Explanation> explained = explainModel(request, reporter);
+  if (!explained.ok())
+    return reporter.fail(explained.status());
+  Explanation &explanation = *explained;
+  Result<Policy> policy = loadPolicy(*options);
+  if (!policy.ok())
+    return reporter.fail(policy.status());
+  if (arguments.inputs.empty())
+    explanation.ranges = rangesOf(*policy);
+  else if (Status status = explainSamples(samples, *policy,
+                                          arguments.common.seed, explanation);
+           !status.ok())
     return reporter.fail(status);
-  entry = Compiler::entry(**module);
-  explainPadding(entry, explanation);
-  // Planning turns the entry into launches; the fusions are read after it.
-  Compiler::Module fused = (*module)->clone();
-  if (Status status = compiler.runStages(**module, "fuse", "plan");
-      !status.ok())
-    return reporter.fail(status);
-  Result<std::shared_ptr<Program>> program =
-      compiler.generate(**module, /*withCode=*/arguments.sass);
-  if (!program.ok())
-    return reporter.fail(program.status());
-  explainKernels(Compiler::entry(*fused), **program, explanation);
-  if (arguments.sass)
-    if (Status status = explainSass(**module, **program, compiler.target(),
-                                    options->threads, explanation);
-        !status.ok())
-      return reporter.fail(status);
-  addWarnings(*lint, reporter, explanation);
 
   if (explanation.why) {
     keepOnly(arguments.why, explanation);
@@ -164,6 +205,10 @@ int tool::explainCommand(const ExplainArguments &arguments) {
   } else {
     reporter.line(explanationToText(explanation));
   }
-  reporter.document(explanationToJson(explanation));
+  Json document = explanationToJson(explanation);
+  if (Status status = writeHtml(arguments.html, "explain", document);
+      !status.ok())
+    return reporter.fail(status);
+  reporter.document(document);
   return reporter.finish(kDone);
 }

@@ -18,6 +18,11 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
 using namespace mpc;
 using namespace mpc::tool;
 
@@ -29,6 +34,13 @@ static bool isNarrow(mlir::Type type) {
 //===----------------------------------------------------------------------===//
 // Decisions
 //===----------------------------------------------------------------------===//
+
+/// Of the first result.
+static std::vector<int64_t> shapeOf(mlir::Operation *op) {
+  return mlir::cast<mlir::ShapedType>(op->getResult(0).getType())
+      .getShape()
+      .vec();
+}
 
 /// One sentence about a decision: what the rule says of `kind`, then what the
 /// compiler adds.
@@ -118,6 +130,11 @@ explainEdges(mlir::func::FuncOp function,
       for (mlir::Value operand : op.getOperands())
         connect(operand, found->second);
   for (mlir::OpOperand &result : step.terminator()->getOpOperands()) {
+    // New weights and states are no more values than those that they replace.
+    RoleAttr role = step.resultRole(result.getOperandNumber());
+    if (role && role.getKind() != RoleKind::output &&
+        role.getKind() != RoleKind::loss)
+      continue;
     mlir::StringRef name = step.resultName(result.getOperandNumber());
     connect(result.get(),
             name.empty() ? "result " + std::to_string(result.getOperandNumber())
@@ -160,6 +177,7 @@ void tool::explainPrecision(mlir::func::FuncOp function,
       explained.results.push_back(typeName(result.getType()));
       explained.storage.push_back(typeName(storageType(result)));
     }
+    explained.shape = shapeOf(&op);
     if (decision) {
       explained.rule = text(decision.getRule());
       explained.override = text(decision.getOverride());
@@ -229,21 +247,88 @@ static bool onlyConverts(FusionOp fusion) {
   return only;
 }
 
+/// Gives each op of the report the number of the launch that computes it;
+/// `function` holds a fusion for each of the first launches. Ops of one node
+/// share its name, those of a training step with what its derivative brings.
+static void findLaunches(mlir::func::FuncOp function,
+                         Explanation &explanation) {
+  using Shape = std::optional<std::vector<int64_t>>;
+  using Key = std::tuple<std::string, std::string, Shape>;
+  // Padding changes shapes: what is not found by its shape is found without.
+  for (bool isExact : {true, false}) {
+    auto keyOf = [&](std::string name, std::string kind, Shape shape) {
+      return Key(std::move(name), std::move(kind),
+                 isExact ? std::move(shape) : std::nullopt);
+    };
+    std::map<Key, std::vector<ExplainedOp *>> waiting;
+    for (ExplainedOp &op : llvm::reverse(explanation.ops))
+      if (!op.launch)
+        waiting[keyOf(op.name, op.kind, op.shape)].push_back(&op);
+    size_t index = 0;
+    for (auto fusion : function.getBody().front().getOps<FusionOp>()) {
+      if (index == explanation.kernels.size())
+        break;
+      fusion.getBody().walk([&](mlir::Operation *op) {
+        if (op->getNumResults() == 0 || mlir::isa<ConstantOp>(op) ||
+            isInsertedCast(op))
+          return;
+        auto found = waiting.find(keyOf(opName(op), opKind(op), shapeOf(op)));
+        if (found == waiting.end() || found->second.empty())
+          return;
+        found->second.back()->launch = index;
+        found->second.pop_back();
+      });
+      ++index;
+    }
+  }
+  // What was taken apart, and launches that are no fusions: the first of those
+  // that bear its name and stand behind what it reads.
+  llvm::StringMap<llvm::SmallVector<size_t>> launchesOf;
+  for (auto [index, kernel] : llvm::enumerate(explanation.kernels))
+    for (const std::string &op : kernel.ops)
+      launchesOf[op].push_back(index);
+  std::vector<size_t> earliest(explanation.ops.size(), 0);
+  auto edge = explanation.edges.begin();
+  for (auto [number, op] : llvm::enumerate(explanation.ops)) {
+    // Edges stand in the order of the ops that read.
+    for (; edge != explanation.edges.end(); ++edge) {
+      const size_t *to = std::get_if<size_t>(&edge->to),
+                   *from = std::get_if<size_t>(&edge->from);
+      if (!to || *to != number)
+        break;
+      if (from)
+        earliest[number] =
+            std::max(earliest[number],
+                     explanation.ops[*from].launch.value_or(earliest[*from]));
+    }
+    if (!op.launch)
+      for (size_t launch : launchesOf.lookup(op.name))
+        if (!op.launch || *op.launch < earliest[number])
+          op.launch = launch;
+    if (op.launch)
+      op.kernel = explanation.kernels[*op.launch].name;
+  }
+}
+
 void tool::explainKernels(mlir::func::FuncOp function, const Program &program,
+                          const TargetInfo &target,
+                          const llvm::StringMap<MathType> &multiplied,
                           Explanation &explanation) {
-  llvm::StringMap<std::string> kernelOf;
   for (const Launch &launch : program.launches) {
-    explanation.kernels.push_back({launch.kernel, launch.kind, launch.ops,
-                                   launch.bytes, launch.flops,
-                                   /*casts=*/0, /*sass=*/std::nullopt});
-    for (const std::string &op : launch.ops)
-      kernelOf.try_emplace(op, launch.kernel);
+    ExplainedKernel kernel;
+    kernel.name = launch.kernel;
+    kernel.kind = launch.kind;
+    kernel.ops = launch.ops;
+    kernel.bytes = launch.bytes;
+    kernel.flops = launch.flops;
+    // What ranks wait for no target knows.
+    if (target.hasCeilings() && !launch.collective)
+      kernel.seconds = modelledSeconds(launch, target, multiplied);
+    explanation.kernels.push_back(std::move(kernel));
   }
   explanation.arenaBytes = program.arenaBytes;
   explanation.arenaLiveBytes = program.liveArenaBytes();
-  for (ExplainedOp &op : explanation.ops)
-    if (auto found = kernelOf.find(op.name); found != kernelOf.end())
-      op.kernel = found->second;
+  findLaunches(function, explanation);
 
   size_t index = 0;
   for (auto fusion : function.getBody().front().getOps<FusionOp>()) {

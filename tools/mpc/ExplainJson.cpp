@@ -18,20 +18,29 @@ static Json textOrNull(const std::string &text) {
 }
 
 static Json toJson(const ExplainedOp &op) {
-  return {{"name", op.name},
-          {"kind", op.kind},
-          {"layer", op.layer},
-          {"location", op.location},
-          {"compute", op.compute},
-          {"accumulate", valueOrNull(op.accumulate)},
-          {"operands", op.operands},
-          {"results", op.results},
-          {"storage", op.storage},
-          {"rule", valueOrNull(op.rule)},
-          {"override", valueOrNull(op.override)},
-          {"reason", valueOrNull(op.reason)},
-          {"cost", valueOrNull(op.cost)},
-          {"kernel", valueOrNull(op.kernel)}};
+  Json json = {{"name", op.name},
+               {"kind", op.kind},
+               {"layer", op.layer},
+               {"location", op.location},
+               {"compute", op.compute},
+               {"accumulate", valueOrNull(op.accumulate)},
+               {"operands", op.operands},
+               {"results", op.results},
+               {"shape", op.shape},
+               {"storage", op.storage},
+               {"rule", valueOrNull(op.rule)},
+               {"override", valueOrNull(op.override)},
+               {"reason", valueOrNull(op.reason)},
+               {"cost", valueOrNull(op.cost)},
+               {"kernel", valueOrNull(op.kernel)},
+               {"launch", valueOrNull(op.launch)}};
+  if (op.errorOfResults || op.errorOfOperands) {
+    double results = op.errorOfResults.value_or(0);
+    double operands = op.errorOfOperands.value_or(0);
+    json["error_share"] = results + operands;
+    json["error_share_operands"] = operands;
+  }
+  return json;
 }
 
 static Json toJson(const ExplainedEdge &edge) {
@@ -99,6 +108,8 @@ static Json toJson(const ExplainedKernel &kernel) {
   Json document = {{"name", kernel.name},   {"kind", kernel.kind},
                    {"ops", kernel.ops},     {"bytes", kernel.bytes},
                    {"flops", kernel.flops}, {"casts", kernel.casts}};
+  if (kernel.seconds)
+    document["model_ms"] = *kernel.seconds * 1e3;
   if (kernel.sass)
     document["sass"] = toJson(*kernel.sass);
   return document;
@@ -134,6 +145,16 @@ static Json toJson(const ExplainedWhy &why) {
           {"cast_bytes", why.castBytes}};
 }
 
+static Json toJson(const ExplainedErrors &errors) {
+  Json inputs = Json::object();
+  for (const auto &[name, share] : errors.inputs)
+    inputs[name] = share;
+  return {{"measure", errors.measure},
+          {"predicted", jsonNumber(errors.predicted)},
+          {"samples", errors.samples},
+          {"inputs", inputs}};
+}
+
 template <typename T> static Json toJson(const std::vector<T> &list) {
   Json array = Json::array();
   for (const T &entry : list)
@@ -157,6 +178,10 @@ Json tool::explanationToJson(const Explanation &explanation) {
                    {"arena_bytes", explanation.arenaBytes},
                    {"arena_live_bytes", explanation.arenaLiveBytes},
                    {"warnings", toJson(explanation.warnings)}};
+  if (explanation.errors)
+    document["error"] = toJson(*explanation.errors);
+  if (!explanation.ranges.is_null())
+    document["ranges"] = explanation.ranges;
   if (explanation.why)
     document["why"] = toJson(*explanation.why);
   return document;

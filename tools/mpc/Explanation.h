@@ -10,11 +10,14 @@
 #ifndef MPC_TOOLS_MPC_EXPLANATION_H
 #define MPC_TOOLS_MPC_EXPLANATION_H
 
-#include "Reporter.h"
+#include "LaunchCost.h"
+#include "Samples.h"
 
 #include "mpc/Analysis/Why.h"
+#include "mpc/JIT/Options.h"
 #include "mpc/Runtime/Program.h"
 #include "mpc/Target/TargetInfo.h"
+#include "mpc/Tuning/Budget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -33,6 +36,8 @@ struct ExplainedOp {
   std::string compute;
   std::optional<std::string> accumulate;
   std::vector<std::string> operands, results;
+  /// Of the first result.
+  std::vector<int64_t> shape;
   /// The type in which memory holds each result: the far side of the cast that
   /// all its readers share.
   std::vector<std::string> storage;
@@ -40,6 +45,11 @@ struct ExplainedOp {
   /// Bytes that the decision saves each time the result passes memory.
   std::optional<int64_t> cost;
   std::optional<std::string> kernel;
+  /// The number of the launch that computes it.
+  std::optional<size_t> launch;
+  /// With samples: what the roundings of its results and of what it reads
+  /// bring of the predicted square of the outputs' error.
+  std::optional<double> errorOfResults, errorOfOperands;
 };
 
 /// One value on its way: from an op, or an input of the model, to an op that
@@ -111,6 +121,8 @@ struct ExplainedKernel {
   int64_t bytes = 0, flops = 0;
   /// Casts that it executes.
   int64_t casts = 0;
+  /// By the target's ceilings, where they are known.
+  std::optional<double> seconds;
   /// With --sass; a product that a library computes has none.
   std::optional<ExplainedSass> sass;
 };
@@ -119,6 +131,16 @@ struct ExplainedWarning {
   std::string code, op, location, text;
   /// What a lint adds; empty where the message is a diagnostic.
   std::string value, fix;
+};
+
+/// What samples say of a plan's roundings.
+struct ExplainedErrors {
+  /// "rms", and the error in its unit.
+  std::string measure;
+  double predicted = 0;
+  int64_t samples = 0;
+  /// Shares of the square that inputs bring by being stored narrow.
+  std::vector<std::pair<std::string, double>> inputs;
 };
 
 /// The account of one value as strings, so that it outlives the IR.
@@ -153,7 +175,44 @@ struct Explanation {
   int64_t arenaBytes = 0, arenaLiveBytes = 0;
   std::vector<ExplainedWarning> warnings;
   std::optional<ExplainedWhy> why;
+  std::optional<ExplainedErrors> errors;
+  /// What samples showed of values, by name: rangesToJson(), or of those that
+  /// the policy knows `largest` and `largest_sample`. Null where there are
+  /// none.
+  Json ranges;
 };
+
+/// What explainModel() looks at.
+struct ExplainRequest {
+  std::string model;
+  CompileOptions options;
+  /// Name of a value to account for, and whether to read machine code.
+  std::string why = {};
+  bool sass = false;
+};
+
+/// The compile's answer to --cast-placement.
+CastPlacement castPlacementOf(const CompileOptions &options);
+
+/// Compiles a model up to its launches and collects what each stage decided.
+/// Messages go to `reporter` by the options.
+Result<Explanation> explainModel(const ExplainRequest &request,
+                                 Reporter &reporter);
+
+/// Adds what samples say of the roundings of `plan`, which is one of
+/// `function`: the model of `explanation` after Simplify. `errors` are of that
+/// function over `samples` samples.
+void explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
+                   const RoundingErrors &errors, Budget::Measure measure,
+                   int64_t samples, Explanation &explanation);
+
+/// The same from samples themselves under `policy`, the errors of whose plans
+/// are found with draws by `seed`, and the ranges of values.
+Status explainSamples(const SampledModel &model, const Policy &policy,
+                      uint64_t seed, Explanation &explanation);
+
+/// What a policy knows of ranges; null where it knows none.
+Json rangesOf(const Policy &policy);
 
 /// Number of narrow constants in `function`.
 int64_t countNarrowConstants(mlir::func::FuncOp function);
@@ -165,9 +224,11 @@ void explainPrecision(mlir::func::FuncOp function, Explanation &explanation);
 void explainPadding(mlir::func::FuncOp function, Explanation &explanation);
 
 /// Collects launches and the casts inside them: `function` is after the fuse
-/// stage, `program` what became of it. Launches stand in the order of fusions,
-/// copies after them.
+/// stage, `program` what became of it for `target`, `multiplied` the types of
+/// its contractions. Launches stand in the order of fusions, copies after them.
 void explainKernels(mlir::func::FuncOp function, const Program &program,
+                    const TargetInfo &target,
+                    const llvm::StringMap<MathType> &multiplied,
                     Explanation &explanation);
 
 /// Reads the machine code of every launch of `program`, which has CUDA C++, and

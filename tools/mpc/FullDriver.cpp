@@ -139,6 +139,22 @@ void FullDriver::declare(CLI::App &app) {
                     "read the machine code of a GPU's kernels: instructions, "
                     "registers, bytes, and the time that they predict");
   addTraining(*command, explain.training, "explain");
+  command
+      ->add_option("--input,--inputs", explain.inputs,
+                   "FILE.npz, a sample, or a folder of samples, from which the "
+                   "ranges of values and each op's share of the error are "
+                   "found; repeatable")
+      ->take_all()
+      ->expected(1, 1 << 20)
+      ->allow_extra_args(true)
+      ->excludes("--training")
+      ->excludes("--why");
+  command
+      ->add_option("--html", explain.html,
+                   "FILE that receives the report as a page: the graph, drawn "
+                   "by Graphviz, with every decision, range and share of the "
+                   "error")
+      ->excludes("--why");
   command->callback(
       [this] { chosen = [this] { return explainCommand(explain); }; });
 
@@ -200,6 +216,10 @@ void FullDriver::declare(CLI::App &app) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   addTraining(*command, tune.training, "tune the gradients of");
+  command->add_option("--html", tune.html,
+                      "FILE that receives the report as a page: the front with "
+                      "what was chosen, and the graph, drawn by Graphviz, with "
+                      "each op's share of the error");
   command->callback([this] { chosen = [this] { return tuneCommand(tune); }; });
 
   command = app.add_subcommand(

@@ -14,8 +14,7 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// The policy that the compile applies; the same reader as the pass's.
-static Result<Policy> loadPolicy(const CompileOptions &options) {
+Result<Policy> tool::loadPolicy(const CompileOptions &options) {
   auto failure = [&](llvm::Error error) {
     return Status(StatusCode::InvalidArgument, "--policy " + options.policy,
                   llvm::toString(std::move(error)));

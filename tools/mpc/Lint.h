@@ -10,8 +10,13 @@
 #include "Options.h"
 
 #include "JIT/Compiler.h"
+#include "mpc/Policy/Policy.h"
 
 namespace mpc::tool {
+
+/// The policy that a compile applies, with the flags' overrides; the same
+/// reader as the pass's.
+Result<Policy> loadPolicy(const CompileOptions &options);
 
 /// Runs the stage precision on a module that stands after simplify, and the
 /// lint on what it did: `[{"code","op","location","value","text","fix"}]`.

@@ -4,17 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaunchCost.h"
 #include "Plan.h"
 #include "StoredModel.h"
 #include "Subject.h"
 
 #include "JIT/Compiler.h"
 #include "JIT/LocalCompile.h"
-#include "mpc/Analysis/OpNames.h"
-#include "mpc/Analysis/OpTypes.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-
-#include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
 #include <atomic>
@@ -27,36 +23,6 @@ using namespace mpc::tool;
 //===----------------------------------------------------------------------===//
 // By the target's ceilings
 //===----------------------------------------------------------------------===//
-
-/// In which type the contractions multiply, by their names.
-static llvm::StringMap<MathType> multipliedTypes(mlir::func::FuncOp function) {
-  static const std::map<std::string, MathType> types = {
-      {"f64", MathType::Float64},     {"tf32", MathType::TensorFloat32},
-      {"bf16", MathType::BFloat16},   {"bf16x2", MathType::BFloat16},
-      {"bf16x3", MathType::BFloat16}, {"f16", MathType::Float16},
-      {"f8E4M3FN", MathType::Float8}, {"f8E5M2", MathType::Float8},
-      {"i8", MathType::Int8}};
-  llvm::StringMap<MathType> multiplied;
-  for (mlir::Operation &op : function.getBody().front())
-    if (op.getNumResults() && accumulateTypeName(&op))
-      if (auto found = types.find(computeTypeName(&op)); found != types.end())
-        multiplied.try_emplace(opName(&op), found->second);
-  return multiplied;
-}
-
-static double secondsOf(const Launch &launch, const TargetInfo &target,
-                        const llvm::StringMap<MathType> &multiplied) {
-  MathType type = MathType::Float32;
-  for (const std::string &op : launch.ops)
-    if (auto found = multiplied.find(op); found != multiplied.end()) {
-      type = found->second;
-      break;
-    }
-  return target.launchSeconds() +
-         std::max(double(launch.flops) /
-                      target.flopsPerSecond(type, /*aligned=*/true),
-                  double(launch.bytes) / target.bytesPerSecond());
-}
 
 Result<PlannedStep> tool::modelStep(const std::string &model,
                                     const CompileOptions &options) {
@@ -86,7 +52,7 @@ Result<PlannedStep> tool::modelStep(const std::string &model,
   PlannedStep step{*program, {}};
   for (const Launch &launch : step.program->launches)
     step.seconds.push_back(
-        launch.collective ? 0 : secondsOf(launch, target, multiplied));
+        launch.collective ? 0 : modelledSeconds(launch, target, multiplied));
   return step;
 }
 

@@ -30,6 +30,8 @@ struct BenchArguments {
   std::vector<std::string> inputs;
   /// A part of a training step and its flags; empty for the model itself.
   std::string training;
+  /// The page to write; empty writes none.
+  std::string html;
   int runs = 0;
 };
 

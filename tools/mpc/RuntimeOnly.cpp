@@ -2,13 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What MPC_RUNTIME_ONLY puts in place of FullDriver.cpp and CompileSubject.cpp.
+// What MPC_RUNTIME_ONLY puts in place of FullDriver.cpp, CompileSubject.cpp,
+// ExplainSubject.cpp and GraphDrawing.cpp.
 //
 //===----------------------------------------------------------------------===//
 
+#include "HtmlReport.h"
 #include "RunCommands.h"
 #include "Subject.h"
 
+#include "mpc/Support/Files.h"
 #include "mpc/Target/CUDA/Host/HostDevice.h"
 
 using namespace mpc;
@@ -37,6 +40,22 @@ std::vector<Status> tool::compileSubject(const CommonOptions &options,
   return {Status(StatusCode::Unavailable, options.model,
                  "needs a compiler, which this build of mpc lacks; it runs "
                  ".mpcx files")};
+}
+
+Result<Json> tool::explainSubject(const CommonOptions &,
+                                  const std::vector<NamedArray> &,
+                                  const Device &, const std::string &) {
+  return Json();
+}
+
+Status tool::checkHtml(const std::string &path, bool) {
+  return path.empty() ? Status() : checkWritable(path);
+}
+
+Status tool::writeHtml(const std::string &path, const std::string &command,
+                       const Json &document) {
+  return path.empty() ? Status()
+                      : writeHtmlReport(path, command, document, Json());
 }
 
 Result<Device> tool::makeHostDevice(const CommonOptions &options) {

@@ -60,6 +60,12 @@ std::vector<Status> compileSubject(const CommonOptions &options,
                                    Reporter &reporter, Subject &subject,
                                    const std::string &training);
 
+/// The document of mpc explain for what compileSubject() compiles; null where
+/// MODEL is an .mpcx file, of which nothing more is known.
+Result<Json> explainSubject(const CommonOptions &options,
+                            const std::vector<NamedArray> &arrays,
+                            const Device &device, const std::string &training);
+
 } // namespace mpc::tool
 
 #endif // MPC_TOOLS_MPC_SUBJECT_H

@@ -8,7 +8,9 @@
 
 #include "Commands.h"
 #include "EventFile.h"
+#include "Explanation.h"
 #include "FastPath.h"
+#include "HtmlReport.h"
 #include "StopOnSignal.h"
 #include "StoredModel.h"
 #include "TraceFile.h"
@@ -246,6 +248,26 @@ static Json finalDocument(const FitReport &report) {
           {"epochs", epochs}};
 }
 
+/// The final document with what mpc explain says of the step.
+static Result<Json> explainedDocument(const TrainArguments &arguments,
+                                      const CompileOptions &options,
+                                      const FitReport &report) {
+  // The training has said what there is to say of the compile.
+  Reporter silent(/*json=*/false, /*quiet=*/true);
+  CompileOptions quiet = options;
+  quiet.dumpDir.clear();
+  quiet.onDiagnostic = [&](const Diagnostic &message) { silent.hear(message); };
+  Result<Explanation> explanation =
+      explainModel({arguments.common.model, quiet}, silent);
+  if (!explanation.ok())
+    return explanation.status();
+  Json document = finalDocument(report);
+  document["model"] = arguments.common.model;
+  document["policy"] = options.policy;
+  document["explanation"] = explanationToJson(*explanation);
+  return document;
+}
+
 /// What an event file holds of an interval and of an epoch, under the tags of
 /// the Python package.
 static EventFile::Numbers trainingNumbers(const FitProgress &progress) {
@@ -310,6 +332,9 @@ static Result<Prepared> prepare(const TrainArguments &arguments,
     if (!path.empty() && writes)
       if (Status status = checkWritable(path); !status.ok())
         return status;
+  if (writes)
+    if (Status status = checkHtml(arguments.html); !status.ok())
+      return status;
   constexpr int64_t kFewest = kTracedStep + 1;
   if (!arguments.trace.empty() && ranks == 1)
     return bad("--trace", "is of several ranks; start them by mpirun, or see "
@@ -407,6 +432,7 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
 
   ProgressLine bar(!arguments.common.quiet && !arguments.common.json);
   std::vector<double> losses;
+  Json news = Json::array();
   FitOptions options;
   options.epochs = arguments.epochs;
   options.steps = arguments.steps;
@@ -429,7 +455,10 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     losses.push_back(progress.train.loss);
     step = progress.step;
     record(trainingNumbers(progress));
-    reporter.document(progressDocument(progress));
+    Json document = progressDocument(progress);
+    reporter.document(document);
+    if (!arguments.html.empty())
+      news.push_back(std::move(document));
     if (!bar.shown())
       reporter.line(describeProgress(progress));
     std::fflush(stdout);
@@ -474,9 +503,20 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
         " steps were skipped, more than a scale needs to find its place; mpc "
         "calibrate --training forward-backward names a loss scale and the "
         "tensors that no scale keeps, which --set name:NAME=float32 or a "
-        "policy "
-        "of bfloat16 holds");
-  reporter.document(finalDocument(*report));
+        "policy of bfloat16 holds");
+  Json document = finalDocument(*report);
+  if (!arguments.html.empty() && writes) {
+    Result<Json> explained =
+        explainedDocument(arguments, prepared->compile, *report);
+    if (!explained.ok())
+      return reporter.fail(explained.status());
+    document = std::move(*explained);
+    Json page = document;
+    page["progress"] = std::move(news);
+    if (Status status = writeHtml(arguments.html, "train", page); !status.ok())
+      return reporter.fail(status);
+  }
+  reporter.document(document);
   if (report->diverged) {
     reporter.note("training diverged: its losses or parameters are no longer "
                   "finite; lower --lr, or give a --loss-scale");

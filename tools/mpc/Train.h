@@ -51,6 +51,8 @@ struct TrainArguments {
   std::string exported;
   /// Folder of event files; empty writes none.
   std::string tensorboard;
+  /// The page to write; empty writes none.
+  std::string html;
   /// Seconds that a rank waits for the others in a message.
   double rankTimeout = 120;
   /// "DESCRIPTOR,RANK,RANKS": who does this rank's messages; empty: MPI, where

@@ -369,6 +369,9 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
       ->needs("--checkpoint");
   command.add_option("--tensorboard", arguments.tensorboard,
                      "folder that receives an event file for TensorBoard");
+  command.add_option("--html", arguments.html,
+                     "FILE that receives the report as a page: the curves, and "
+                     "the step's graph, drawn by Graphviz");
   command
       .add_option("--rank-timeout", arguments.rankTimeout,
                   "seconds that a rank waits for another before all end")

@@ -10,14 +10,13 @@
 
 #include "Tune.h"
 
+#include "HtmlReport.h"
 #include "Inputs.h"
 #include "StopOnSignal.h"
 
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Support/Files.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MD5.h"
 
 #include <cmath>
@@ -259,21 +258,16 @@ double TuneCommand::costOf(const PolicyFigures &figures) const {
 Result<PolicyFigures>
 TuneCommand::compileAndMeasure(const Choice &choice, TuneState::Part part,
                                std::vector<OutputAgreement> *agreements) {
-  llvm::SmallString<128> path;
-  if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile("mpc-tune", "json", path))
-    return Status(StatusCode::Unavailable, "temporary folder", error.message());
-  llvm::FileRemover remover(path);
   TunedPoint point;
   point.priced.choice = choice;
-  std::string text = policyFile(point).dump();
-  if (Status status = writeWholeFile(path.str().str(), {text}); !status.ok())
-    return status;
+  Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
+  if (!policy.ok())
+    return policy.status();
   bool isSearched = part == TuneState::Part::Searched;
   const std::vector<size_t> &samples = isSearched ? searched : heldBack;
   ++measurements;
   runs += int64_t(samples.size());
-  return meter->measure(path.str().str(), samples,
+  return meter->measure(policy->path(), samples,
                         isSearched && objective == TuningObjective::Time,
                         agreements);
 }
@@ -402,6 +396,8 @@ int TuneCommand::run() {
   if (!arguments.output.empty())
     if (Status status = checkWritable(arguments.output); !status.ok())
       return reporter.fail(status);
+  if (Status status = checkHtml(arguments.html); !status.ok())
+    return reporter.fail(status);
   if (std::vector<Status> problems = loadModel(); !problems.empty())
     return reporter.fail(problems);
   for (Status (TuneCommand::*step)() :

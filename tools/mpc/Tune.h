@@ -17,7 +17,10 @@
 #include "mpc/Tuning/Tuner.h"
 #include "mpc/Tuning/TypeSpace.h"
 
+#include "llvm/Support/FileUtilities.h"
+
 #include <chrono>
+#include <memory>
 
 namespace mpc::tool {
 
@@ -79,6 +82,17 @@ struct TuningTrial {
 /// The command again, without what changes nothing of what is found.
 std::string commandOf(const TuneArguments &arguments);
 
+/// A policy in a file of its own, which goes with this.
+class TemporaryPolicy {
+public:
+  static Result<TemporaryPolicy> write(const Json &policy);
+  const std::string &path() const { return file; }
+
+private:
+  std::string file;
+  std::unique_ptr<llvm::FileRemover> remover;
+};
+
 /// One `mpc tune`.
 class TuneCommand {
 public:
@@ -125,6 +139,8 @@ private:
   Json describe(const TunedPoint &point) const;
   Json describeTrials() const;
   Json document() const;
+  /// What mpc explain says of a point's policy, with shares of the error.
+  Result<Json> explain(const TunedPoint &point);
   int report();
   std::string whyNothing() const;
   double seconds() const;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HtmlReport.h"
 #include "Tune.h"
 
 #include "mpc/Support/Files.h"
@@ -159,6 +160,8 @@ Json TuneCommand::document() const {
                {"held_back", heldBack.size()},
                {"ok", result.best.has_value()},
                {"stopped", result.isStopped}};
+  if (!costBudget)
+    json["limit"] = budget.limit;
   if (result.widest)
     json["float32"] = describe(*result.widest);
   if (result.best) {
@@ -245,6 +248,8 @@ int TuneCommand::report() {
                   " cannot be kept: " + whyNothing());
     if (!result.isStopped)
       state.remove();
+    if (Status status = writeHtml(arguments.html, "tune", found); !status.ok())
+      return reporter.fail(status);
     reporter.document(found);
     return reporter.finish(kCheckFailed);
   }
@@ -292,9 +297,9 @@ int TuneCommand::report() {
   if (!arguments.output.empty()) {
     Json file = policyFile(best);
     file["tuning"] = {{"command", commandOf(arguments)}};
-    for (const char *key :
-         {"budget", "objective", "loss_scale", "outputs", "target", "measured_by", "samples",
-          "held_back", "float32", "chosen", "culprits", "stopped"})
+    for (const char *key : {"budget", "objective", "loss_scale", "outputs",
+                            "target", "measured_by", "samples", "held_back",
+                            "float32", "chosen", "culprits", "stopped"})
       if (found.contains(key))
         file["tuning"][key] = found[key];
     std::string text = file.dump(1) + "\n";
@@ -304,6 +309,14 @@ int TuneCommand::report() {
     if (!result.isStopped)
       state.remove();
     reporter.line("written to " + arguments.output);
+  }
+  if (!arguments.html.empty()) {
+    Result<Json> explanation = explain(best);
+    if (!explanation.ok())
+      return reporter.fail(explanation.status());
+    found["explanation"] = std::move(*explanation);
+    if (Status status = writeHtml(arguments.html, "tune", found); !status.ok())
+      return reporter.fail(status);
   }
   reporter.document(found);
   return reporter.finish(kDone);

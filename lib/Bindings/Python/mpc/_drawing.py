@@ -46,7 +46,8 @@ def dot(document: Mapping[str, Any], layer: str | None = None) -> str:
     ops, kernels = document["ops"], {}
     chosen = {i for i, op in enumerate(ops) if layer is None or re.fullmatch(layer, op["layer"] or "")}
     for i in sorted(chosen):
-        kernels.setdefault(ops[i]["kernel"], []).append(i)
+        # Launches of the same code bear its name.
+        kernels.setdefault(ops[i]["launch"], []).append(i)
     lines = ["digraph mpc {", '  graph [fontname="sans-serif", fontsize=10, style=rounded, color="#999999", labeljust=l, ranksep=0.3];',
              '  node [fontname="sans-serif", fontsize=10, shape=box, style="filled,rounded"];',
              '  edge [fontname="sans-serif", fontsize=9];']
@@ -58,11 +59,11 @@ def dot(document: Mapping[str, Any], layer: str | None = None) -> str:
         return f"o{i} " + _attributes(label=_quoted(op["name"], f"{op['kind']} {type_of(op)}"), tooltip=_quoted(told),
                                       fillcolor=f'"{fill}"', color=f'"{line}"') + ";"
 
-    for number, (kernel, members) in enumerate(kernels.items()):
-        if kernel is None:
+    for number, (launch, members) in enumerate(kernels.items()):
+        if launch is None:
             lines += [f"  {node(i)}" for i in members]
         else:
-            lines += [f"  subgraph cluster{number} {{", f"    label={_quoted(kernel)};",
+            lines += [f"  subgraph cluster{number} {{", f"    label={_quoted(ops[members[0]]['kernel'])};",
                       *(f"    {node(i)}" for i in members), "  }"]
     ends: dict[Any, str] = {}
     drawn: dict[str, None] = {}

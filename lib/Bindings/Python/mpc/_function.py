@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import statistics
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _mpc, _program
@@ -60,18 +60,38 @@ class Function:
         times = self._made.time(seconds, *arrays, **named)
         return {"median": statistics.median(times), "least": min(times), "runs": len(times)}
 
-    def explain(self, *arrays: Any, **named: Any) -> Explanation:
+    def explain(self, *arrays: Any, errors: bool = False, **named: Any) -> Explanation:
         """In which type each op computes, why, and in which kernel; a notebook shows it as tables.
 
-        For arrays of these shapes; without arrays for those that it was compiled for last. Runs the
-        program mpc of the package. Raises `mpc.InvalidArgument` where extents that are the caller's
-        are not known, or the function was loaded from a file.
+        For arrays of these shapes; without arrays for those that it was compiled for last. With
+        `errors` the model is run on the arrays in float64 as well, for seconds to minutes, and each
+        op has its share of the error, each value its range. Runs the program mpc of the package.
+        Raises `mpc.InvalidArgument` where extents that are the caller's are not known, or the
+        function was loaded from a file.
         """
         if self._policy is None:
             raise InvalidArgument(self._model.name, "was loaded from a file; explain the model that it was made from")
-        if arrays or named:
+        given = self._named(arrays, named)
+        if errors and not given:
+            raise InvalidArgument(self._model.name, "has no errors without arrays; give those of a sample")
+        if given:
             self.compile(*arrays, **named)
-        return Explanation(_program.run("explain", self._model, [*self._flags, *self._dims()]))
+        flags = [*self._flags, *([] if errors else self._dims())]
+
+        def explained(how: Callable[[list[str]], Any]) -> Any:
+            if not errors:
+                return how(flags)
+            with _program.arrays_file(given) as file:
+                return how([*flags, f"--inputs={file}"])
+
+        return Explanation(explained(lambda found: _program.run("explain", self._model, found)),
+                           lambda path: explained(lambda found: _program.write_page("explain", self._model, found, path)))
+
+    def _named(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        inputs = [value.name for value in self._made.inputs]
+        if len(arrays) > len(inputs):
+            raise InvalidArgument(self._model.name, f"takes {len(inputs)} inputs, not {len(arrays)}")
+        return {**dict(zip(inputs, arrays)), **named}
 
     def _dims(self) -> list[str]:
         """Flags for the symbolic extents, as the last compile had them."""
@@ -90,10 +110,7 @@ class Function:
         Runs the program mpc of the package, which executes the model once in float64: seconds to
         minutes. The report is true where every output is within its tolerance.
         """
-        inputs = [value.name for value in self._made.inputs]
-        if len(arrays) > len(inputs):
-            raise InvalidArgument(self._model.name, f"takes {len(inputs)} inputs, not {len(arrays)}")
-        given = {**dict(zip(inputs, arrays)), **named}
+        given = self._named(arrays, named)
         flags = [*self._flags, *(["--per-op"] if per_op else []), *([] if given else self._dims())]
         with _program.arrays_file(given) as file:
             return CheckReport(_program.run("check", self._model, [*flags, *(["--inputs", file] if given else [])]))

@@ -24,6 +24,21 @@ def run(command: str, source: _mpc.ModelSource, flags: Sequence[str]) -> dict[st
         return _run(command, path, source.name, flags)
 
 
+def write_page(command: str, source: _mpc.ModelSource, flags: Sequence[str], file: str) -> None:
+    """Writes what `mpc COMMAND MODEL FLAGS --html FILE` does. Raises what the program reports."""
+    with _model_file(source) as path:
+        if path == source.name:
+            _run(command, path, source.name, [*flags, f"--html={file}"])
+            return
+        with tempfile.TemporaryDirectory(prefix=".mpc-", dir=pathlib.Path(file).absolute().parent) as folder:
+            page = pathlib.Path(folder, "page.html")
+            _run(command, path, source.name, [*flags, f"--html={page}"])
+            # In the page a text is JSON without '<'.
+            texts = [json.dumps(text)[1:-1].replace("<", "\\u003c") for text in (path, source.name)]
+            page.write_text(page.read_text(encoding="utf-8").replace(*texts), encoding="utf-8")
+            page.replace(file)
+
+
 def _run(command: str, path: str, name: str, flags: Sequence[str]) -> dict[str, Any]:
     if not _PATH.exists():
         raise _errors.Unavailable(str(_PATH), "is not there: this package was made without the program mpc")

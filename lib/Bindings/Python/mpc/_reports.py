@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _drawing
@@ -66,6 +67,16 @@ class Report(Mapping[str, Any]):
 
 class Explanation(Report):
     """In which type each op computes, and why: what `mpc explain --json` prints."""
+
+    def __init__(self, document: Mapping[str, Any], write_page: Callable[[str], None]):
+        super().__init__(document)
+        self._write_page = write_page
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report as one page for a browser: the graph by type, error or time, with every
+        decision. Explains the model again. Raises `mpc.Unavailable` where Graphviz' program `dot`
+        is not on the PATH."""
+        self._write_page(os.fspath(path))
 
     @property
     def ops(self) -> list[dict[str, Any]]:

@@ -40,6 +40,7 @@ Explanation longExplanation() {
                           12,
                           34,
                           1,
+                          {},
                           {}}};
   explanation.castList = {
       {"value", "f32", "bf16", {1}, 6, 0, name, /*standsAlone=*/true, false}};

@@ -1,0 +1,129 @@
+//===- ExplainErrors.cpp - what samples say of a report's types -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roundings are found in the graph after Simplify, ops of a report in the one
+// after Precision. Ops keep their order, name and kind in between.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Calibrate.h"
+#include "Explanation.h"
+#include "Instrument.h"
+
+#include "mpc/Analysis/PlannedRoundings.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
+#include "mpc/Tuning/Sensitivity.h"
+
+#include <cmath>
+#include <map>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// Runs backwards, over all samples.
+static constexpr int kDraws = 8;
+
+/// Of each op of `function` the op of the report that it became.
+static llvm::DenseMap<mlir::Operation *, size_t>
+findOps(mlir::func::FuncOp function, const Explanation &explanation) {
+  // By name and kind: the numbers of ops, in order.
+  std::map<std::pair<std::string, std::string>, std::vector<size_t>> known;
+  for (auto [number, op] : llvm::enumerate(explanation.ops))
+    known[{op.name, op.kind}].push_back(number);
+  std::map<std::pair<std::string, std::string>, size_t> seen;
+  llvm::DenseMap<mlir::Operation *, size_t> found;
+  for (mlir::Operation &op : function.getBody().front().without_terminator()) {
+    std::pair<std::string, std::string> key(opName(&op), opKind(&op));
+    auto entry = known.find(key);
+    if (entry == known.end())
+      continue;
+    size_t &next = seen[key];
+    if (next < entry->second.size())
+      found[&op] = entry->second[next++];
+  }
+  return found;
+}
+
+void tool::explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
+                         const RoundingErrors &errors, Budget::Measure measure,
+                         int64_t samples, Explanation &explanation) {
+  llvm::DenseMap<mlir::Operation *, size_t> numbers =
+      findOps(function, explanation);
+  struct Parts {
+    double results = 0, operands = 0;
+  };
+  std::vector<Parts> parts(explanation.ops.size());
+  std::map<unsigned, double> inputs;
+  double sum = 0;
+  bool isInfinite = false;
+  forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
+    double error = rounding.errorBy(errors);
+    isInfinite |= std::isinf(error);
+  });
+  // Beside what is infinite nothing else has a share.
+  forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
+    double error = rounding.errorBy(errors);
+    if (isInfinite)
+      error = std::isinf(error) ? 1 : 0;
+    sum += error;
+    mlir::Operation *op = rounding.use ? rounding.use->getOwner()
+                                       : rounding.value.getDefiningOp();
+    if (!op) {
+      inputs[mlir::cast<mlir::BlockArgument>(rounding.value).getArgNumber()] +=
+          error;
+      return;
+    }
+    auto found = numbers.find(op);
+    if (found == numbers.end())
+      return;
+    Parts &of = parts[found->second];
+    (rounding.use ? of.operands : of.results) += error;
+  });
+  double scale = sum > 0 ? 1 / sum : 0;
+  for (auto [op, of] : llvm::zip_equal(explanation.ops, parts)) {
+    op.errorOfResults = of.results * scale;
+    op.errorOfOperands = of.operands * scale;
+  }
+  ExplainedErrors &account = explanation.errors.emplace();
+  account.measure = stringify(measure).str();
+  account.predicted = errorOf(measure, isInfinite ? INFINITY : sum);
+  account.samples = samples;
+  StepFunction step(function);
+  for (auto [number, error] : inputs)
+    account.inputs.emplace_back(step.argumentName(number).str(), error * scale);
+}
+
+Json tool::rangesOf(const Policy &policy) {
+  Json ranges;
+  for (const auto &[name, range] : policy.getRanges()) {
+    ranges[name] = {{"largest", jsonNumber(range.largest)}};
+    if (!range.sample.empty())
+      ranges[name]["largest_sample"] = range.sample;
+  }
+  return ranges;
+}
+
+Status tool::explainSamples(const SampledModel &model, const Policy &policy,
+                            uint64_t seed, Explanation &explanation) {
+  RangeRecorder ranges;
+  if (Status status = recordRanges(model, ranges); !status.ok())
+    return status;
+  explanation.ranges = rangesToJson(ranges, model.samples());
+
+  Sensitivity sensitivity(model.entry(), Budget::Measure::Rms, seed);
+  int draws = std::max<int>(1, kDraws / int(model.samples().size()));
+  size_t before = model.compiler().diagnostics().size();
+  for (const Sample &sample : model.samples())
+    if (failed(sensitivity.addSample(sample.tensors, draws)))
+      return model.compiler().failure(before);
+  FusionTarget target(model.compiler().target());
+  target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
+  mlir::FailureOr<PrecisionPlan> plan = PrecisionPlan::create(
+      model.entry(), policy, target, castPlacementOf(model.options()));
+  if (failed(plan))
+    return model.compiler().failure(before);
+  explainErrors(model.entry(), *plan, sensitivity, Budget::Measure::Rms,
+                int64_t(model.samples().size()), explanation);
+  return {};
+}

@@ -1,0 +1,35 @@
+//===- ExplainSubject.cpp - what is known of a model that runs ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Explanation.h"
+#include "Inputs.h"
+#include "StoredModel.h"
+#include "Subject.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+
+Result<Json> tool::explainSubject(const CommonOptions &common,
+                                  const std::vector<NamedArray> &arrays,
+                                  const Device &device,
+                                  const std::string &training) {
+  if (isStoredModel(common.model))
+    return Json();
+  // The compile that runs has said what there is to say.
+  Reporter silent(/*json=*/false, /*quiet=*/true);
+  Result<CompileOptions> options = makeCompileOptions(common, device, silent);
+  if (!options.ok())
+    return options.status();
+  if (Status status = setTraining(training, *options); !status.ok())
+    return status;
+  offerInputs(arrays, *options);
+  options->dumpDir.clear();
+  Result<Explanation> explanation =
+      explainModel({common.model, *options}, silent);
+  if (!explanation.ok())
+    return explanation.status();
+  return explanationToJson(*explanation);
+}
