@@ -6,6 +6,7 @@
 
 #include "mpc/JIT/Decoder.h"
 
+#include "Compiler.h"
 #include "DecoderSignature.h"
 #include "DecoderState.h"
 #include "HiddenRows.h"
@@ -43,11 +44,19 @@ compileForm(const Engine &engine, const ModelSource &model,
   form.last = form.executable.argumentIndex(kLastToken);
   if (signature.positions)
     form.positions = form.executable.argumentIndex(signature.positions->name);
-  for (const GrowingCache &cache : options.caches)
-    for (int64_t i = 0; i < batch; ++i)
-      form.caches.push_back(form.executable.argumentIndex(
-          cache.apart ? GrowingCache::nameAt(cache.argument, i)
-                      : cache.argument));
+  for (const GrowingCache &cache : options.caches) {
+    std::vector<int> numbers, scales;
+    for (int64_t i = 0; i < batch; ++i) {
+      std::string name = cache.apart ? GrowingCache::nameAt(cache.argument, i)
+                                     : cache.argument;
+      numbers.push_back(form.executable.argumentIndex(name));
+      int scale = form.executable.argumentIndex(scaleNameOf(name));
+      if (scale >= 0)
+        scales.push_back(scale);
+    }
+    for (const std::vector<int> &each : {numbers, scales})
+      form.caches.insert(form.caches.end(), each.begin(), each.end());
+  }
   // A mask that only gives its size hides nothing.
   auto readsMask = [&](const Launch &launch) {
     return std::ranges::any_of(launch.buffers, [&](const BufferRef &ref) {

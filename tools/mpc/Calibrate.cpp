@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How large values become: the oracle runs the simplified graph, whose names
-// policies know, in float64 over samples.
+// How large values become, and what weights are multiplied with: the oracle
+// runs the simplified graph, whose names policies know, in float64 over
+// samples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +22,24 @@ using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::Tensor;
 
-Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder) {
+Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder,
+                          MomentRecorder *moments) {
   for (auto [number, sample] : llvm::enumerate(model.samples())) {
-    for (auto [value, tensor] :
-         llvm::zip_equal(argumentsOf(model.entry()), sample.tensors))
-      if (tensor.isFloat())
+    for (auto [argument, value, tensor] :
+         llvm::zip_equal(model.entry().getArguments(),
+                         argumentsOf(model.entry()), sample.tensors))
+      if (tensor.isFloat()) {
         recorder.add(value.name, tensor.floats(), number);
+        if (moments)
+          moments->add(argument, tensor.floats());
+      }
     auto observer = [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
-      for (const Tensor &result : results)
-        if (result.isFloat())
+      for (auto [value, result] : llvm::zip_equal(op->getResults(), results))
+        if (result.isFloat()) {
           recorder.add(opName(op), result.floats(), number);
+          if (moments)
+            moments->add(value, result.floats());
+        }
     };
     if (Result<std::vector<Tensor>> outputs = model.interpret(sample, observer);
         !outputs.ok())
@@ -78,17 +87,48 @@ Json tool::rangesForPolicy(const RangeRecorder &recorder,
   return ranges;
 }
 
-/// The policy of --policy with what the samples showed.
-static Json calibratedPolicy(const CalibrateArguments &arguments,
-                             const SampledModel &model,
-                             const RangeRecorder &recorder) {
-  return {{"name", "calibrated"},
-          {"description", "ranges by mpc calibrate over " +
-                              std::to_string(model.samples().size()) +
-                              " samples"},
-          {"extends", arguments.common.policy},
-          {"ranges", rangesForPolicy(recorder, model.samples())},
-          {"model", graphDigest(model.entry())}};
+/// The policy of --policy with what the samples showed: one that extends a
+/// built-in policy, or a file's own fields.
+static Result<Json> calibratedPolicy(const CalibrateArguments &arguments,
+                                     const SampledModel &model,
+                                     const RangeRecorder &recorder) {
+  const std::string &name = arguments.common.policy;
+  Json policy = {{"name", "calibrated"},
+                 {"description", "ranges by mpc calibrate over " +
+                                     std::to_string(model.samples().size()) +
+                                     " samples"},
+                 {"extends", name}};
+  if (llvm::StringRef(name).ends_with(".json")) {
+    Result<std::string> text = readWholeFile(name);
+    if (!text.ok())
+      return text.status();
+    // The compiler that `model` stands in has read it.
+    policy = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    policy.erase("moments");
+  }
+  policy["ranges"] = rangesForPolicy(recorder, model.samples());
+  policy["model"] = graphDigest(model.entry());
+  return policy;
+}
+
+/// The text of `policy` with `moments`, an op a line.
+static std::string policyText(const Json &policy,
+                              const MomentRecorder &moments) {
+  std::string text = policy.dump(1), separator;
+  auto means = moments.means();
+  if (means.empty())
+    return text + "\n";
+  text.resize(text.rfind("\n}"));
+  text += ",\n \"moments\": {";
+  for (const auto &[name, squares] : means) {
+    Json numbers = Json::array();
+    // More digits would say nothing about which error counts how much.
+    for (double square : squares)
+      numbers.push_back(std::stod(shortNumber(square)));
+    text += separator + "\n  " + Json(name).dump() + ": " + numbers.dump();
+    separator = ",";
+  }
+  return text + "\n }\n}\n";
 }
 
 /// "0.1%"; empty for none.
@@ -105,11 +145,6 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   if (!options.ok())
     return reporter.fail(options.status());
   if (!arguments.output.empty()) {
-    if (llvm::StringRef(arguments.common.policy).ends_with(".json"))
-      return reporter.fail(Status(
-          StatusCode::InvalidArgument, "--policy " + arguments.common.policy,
-          "cannot be extended; name a built-in policy, and copy "
-          "'ranges' and 'model' into the file"));
     if (Status status = checkWritable(arguments.output); !status.ok())
       return reporter.fail(status);
   }
@@ -119,7 +154,8 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
       !problems.empty())
     return reporter.fail(problems);
   RangeRecorder recorder;
-  if (Status status = recordRanges(model, recorder); !status.ok())
+  MomentRecorder moments;
+  if (Status status = recordRanges(model, recorder, &moments); !status.ok())
     return reporter.fail(status);
 
   std::vector<std::vector<std::string>> table = {
@@ -144,8 +180,11 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
                    {"samples", model.samples().size()},
                    {"values", values}};
   if (!arguments.output.empty()) {
-    std::string text = calibratedPolicy(arguments, model, recorder).dump(1);
-    if (Status status = writeWholeFile(arguments.output, {text, "\n"});
+    Result<Json> policy = calibratedPolicy(arguments, model, recorder);
+    if (!policy.ok())
+      return reporter.fail(policy.status());
+    if (Status status =
+            writeWholeFile(arguments.output, {policyText(*policy, moments)});
         !status.ok())
       return reporter.fail(status);
   }

@@ -10,12 +10,15 @@
 #include "Samples.h"
 
 #include "mpc/Analysis/RangeRecorder.h"
+#include "mpc/Analysis/WeightMoments.h"
 
 namespace mpc::tool {
 
 /// Runs the model over its samples and notes every float value, by the name of
-/// the op that makes it or of the input.
-Status recordRanges(const SampledModel &model, RangeRecorder &recorder);
+/// the op that makes it or of the input; in `moments`, where given, what
+/// weights are multiplied with.
+Status recordRanges(const SampledModel &model, RangeRecorder &recorder,
+                    MomentRecorder *moments = nullptr);
 
 /// The field "ranges" of a policy.
 Json rangesForPolicy(const RangeRecorder &recorder,
