@@ -97,10 +97,18 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   Result<std::vector<ModelInput>> inputs = readInputs(model);
   if (!inputs.ok())
     return inputs.status();
+  Result<bool> counts = countsPositions(model);
+  if (!counts.ok())
+    return counts.status();
   Result<DecoderSignature> signature =
-      DecoderSignature::find(*inputs, model.name());
+      DecoderSignature::find(*inputs, model.name(), *counts);
   if (!signature.ok())
     return signature.status();
+  if (options.endless && !signature->positions)
+    return Status(StatusCode::InvalidArgument, model.name(),
+                  "has no input 'position_ids', so that its positions end "
+                  "where the cache does, and no sequence can outgrow it; "
+                  "export it with them, or open it with a larger cache");
   if (options.endless) {
     // As if as many rows more had been kept.
     CompileOptions kept = options.compile;
@@ -134,6 +142,7 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   state->vocabulary = state->one.result(state->one.logits).shape[2];
   state->slots = options.slots;
   state->endless = options.endless;
+  state->showsFilling = signature->countsPositions;
   return Decoder(std::move(state));
 }
 

@@ -51,6 +51,9 @@ struct DecoderState {
   DecoderForm one, piece;
   int64_t capacity = 0, vocabulary = 0, slots = 1;
   bool endless = false;
+  /// Whether the mask shows tokens that fill up a piece
+  /// (DecoderSignature::countsPositions).
+  bool showsFilling = false;
 
   Result<Caches> makeCaches(const Stream &stream) const;
 
