@@ -14,7 +14,6 @@
 using namespace mlir;
 using namespace mpc;
 using arith::CmpFPredicate;
-using arith::CmpIPredicate;
 
 /// Places by which fractions of f32 are longer, and between the two biases.
 static constexpr int64_t kLonger = 20, kBiases = 127 - 7;
@@ -32,10 +31,9 @@ Value mpc::decodeFloat8(ValueMath &math, Value code, bool mayBeNaN) {
   static_assert(kBiases == 120);
   if (!mayBeNaN)
     return number;
-  Value magnitude =
-      math.bitAnd(math.extendUnsigned(code, word), int64_t(kNanFloat8));
-  Value isNaN = math.compare(CmpIPredicate::eq, magnitude,
-                             math.integer(magnitude.getType(), kNanFloat8));
+  // So NaN's code has become 480.
+  Value isNaN =
+      math.compare(CmpFPredicate::OGT, math.abs(number), kLargestFloat8);
   return math.select(isNaN, std::numeric_limits<double>::quiet_NaN(), number);
 }
 
