@@ -16,6 +16,7 @@
 
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Analysis/RangeRecorder.h"
+#include "mpc/Policy/Policy.h"
 #include "mpc/Support/Files.h"
 
 using namespace mpc;
@@ -108,6 +109,14 @@ static Result<Json> calibratedPolicy(const CalibrateArguments &arguments,
   }
   policy["ranges"] = rangesForPolicy(recorder, model.samples());
   policy["model"] = graphDigest(model.entry());
+  llvm::Expected<Policy> read = Policy::load(name);
+  if (!read)
+    return Status(StatusCode::InvalidArgument, name,
+                  llvm::toString(read.takeError()));
+  // What a graph is known by are its weights, too, which are others once they
+  // are rounded.
+  if (read->narrowsWeights())
+    policy.erase("model");
   return policy;
 }
 
