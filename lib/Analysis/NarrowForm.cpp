@@ -6,6 +6,8 @@
 
 #include "mpc/Analysis/NarrowForm.h"
 
+#include "mpc/Support/Float8.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -63,6 +65,33 @@ std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values,
       if (std::optional<IntegerGrid> grid = gridOf(values, scale, levels))
         return grid;
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
+  float largest = 0;
+  for (float value : values)
+    largest = std::max(largest, std::abs(value));
+  if (largest == 0)
+    return 1;
+  auto isScale = [&](float scale) {
+    return llvm::all_of(values, [&](float value) {
+      double number = decodeFloat8(encodeFloat8(double(value) / double(scale)));
+      return float(number * double(scale)) == value;
+    });
+  };
+  // A power of two more in the scale is one less in the numbers, so that the
+  // largest of them may stand in the last power of two but one, if not in the
+  // last, which lacks 15 eighths.
+  for (int eighths = 8; eighths < 16; ++eighths) {
+    double number = std::ldexp(eighths, eighths < 15 ? 5 : 4);
+    auto quotient = float(double(largest) / number);
+    for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
+                        std::nextafterf(quotient, HUGE_VALF)})
+      if (std::isnormal(scale) && float(double(scale) * number) == largest &&
+          isScale(scale))
+        return scale;
   }
   return std::nullopt;
 }
@@ -147,6 +176,29 @@ static NarrowForm integersOf(const Panels &panels,
   return form;
 }
 
+/// `panels` as 8-bit floats, with a scale for each column; nullopt where a
+/// column has none.
+static std::optional<NarrowForm> float8Of(const Panels &panels) {
+  NarrowForm form;
+  form.kind = NarrowForm::Kind::Float8;
+  form.group = panels.depth;
+  form.values.resize(panels.numbers.size());
+  std::vector<float> values(panels.depth);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t column = 0; column < panels.columns; ++column) {
+      for (int64_t k = 0; k < panels.depth; ++k)
+        values[k] = panels.at(panel, k, column);
+      std::optional<float> scale = findFloat8Scale(values);
+      if (!scale)
+        return std::nullopt;
+      form.scales.push_back(*scale);
+      for (int64_t k = 0; k < panels.depth; ++k)
+        form.values[(panel * panels.depth + k) * panels.columns + column] =
+            char(encodeFloat8(double(values[k]) / double(*scale)));
+    }
+  return form;
+}
+
 /// The bits of a bf16 number, or nullopt where `number` is none.
 static std::optional<uint16_t> bf16Bits(float number) {
   uint32_t bits;
@@ -214,6 +266,8 @@ std::optional<NarrowForm> mpc::findNarrowForm(ArrayRef<float> numbers,
       if (!grids.empty())
         return integersOf(panels, grids, group, areNibbles, together);
     }
+  if (std::optional<NarrowForm> form = float8Of(panels))
+    return form;
   if (std::optional<NarrowForm> form =
           halvesOf(panels, NarrowForm::Kind::BFloat16, bf16Bits))
     return form;

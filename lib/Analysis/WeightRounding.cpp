@@ -6,6 +6,8 @@
 
 #include "mpc/Analysis/WeightRounding.h"
 
+#include "mpc/Support/Float8.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,20 +20,30 @@ namespace {
 /// The integers of a format.
 struct Levels {
   Levels(const WeightFormat &format, int bits) {
-    int64_t count = format.type == WeightType::Int8 ? 256 : 16;
+    isFloat = format.type == WeightType::Float8;
+    int64_t count = format.type == WeightType::Int4 ? 16 : 256;
     low = format.zeroPoint ? 0 : -count / 2;
     high = low + count - 1;
     hasZero = format.zeroPoint;
     // A scale with so many bits times an integer fits; those of groups are
     // stored as bf16.
-    significantBits = format.type == WeightType::Int8 ? 16 : 8;
+    significantBits = format.type == WeightType::Int4 ? 8 : 16;
     int64_t furthest = hasZero ? count - 1 : count / 2 - 1;
-    significantBits = std::min(significantBits,
-                               bits - int(std::bit_width(uint64_t(furthest))));
+    int bitsOfNumber =
+        isFloat ? kFloat8Bits : int(std::bit_width(uint64_t(furthest)));
+    significantBits = std::min(significantBits, bits - bitsOfNumber);
+  }
+
+  /// The scale that clips none of the numbers from `least` to `most`.
+  double wholeScale(double least, double most) const {
+    if (isFloat)
+      return std::max(-least, most) / kLargestFloat8;
+    return hasZero ? (most - least) / double(high)
+                   : std::max(most / double(high), least / double(low));
   }
 
   int64_t low, high;
-  bool hasZero;
+  bool hasZero, isFloat;
   int significantBits;
 };
 
@@ -45,48 +57,79 @@ static double withBits(double value, int bits, bool isLeast) {
                     exponent - bits);
 }
 
-/// The nearest of the numbers that stand for integers.
+/// The nearest of the numbers that a format holds.
 static double nearest(double value, const WeightScale &scale,
                       const Levels &levels) {
+  if (levels.isFloat)
+    return decodeFloat8(encodeFloat8(value / scale.scale)) * scale.scale;
   double integer = std::nearbyint(value / scale.scale) + double(scale.zero);
   integer = std::clamp(integer, double(levels.low), double(levels.high));
   return (integer - double(scale.zero)) * scale.scale;
 }
 
-/// About the squared error of `values`. It is taken of every weight for every
-/// scale that is tried, so the loop is one that compilers vectorise.
+/// The sum of `lossOf(value)` times its square, where there are any. It is
+/// taken of every weight for every scale that is tried, so the loop is one that
+/// compilers vectorise.
+template <typename Loss>
+static double weighedSum(llvm::ArrayRef<float> values,
+                         llvm::ArrayRef<float> squares, Loss lossOf) {
+  constexpr size_t kLanes = 8;
+  float sums[kLanes] = {};
+  size_t whole = values.size() / kLanes * kLanes;
+  double total = 0;
+  auto add = [&](auto weigh) {
+    for (size_t i = 0; i < whole; i += kLanes)
+      for (size_t lane = 0; lane < kLanes; ++lane)
+        sums[lane] += weigh(lossOf(values[i + lane]), i + lane);
+    for (size_t i = whole; i < values.size(); ++i)
+      total += weigh(lossOf(values[i]), i);
+  };
+  if (squares.empty())
+    add([](float loss, size_t) { return loss; });
+  else
+    add([&](float loss, size_t i) { return loss * squares[i]; });
+  for (float sum : sums)
+    total += sum;
+  return total;
+}
+
+/// About the squared error of `values`.
 static double squaredError(llvm::ArrayRef<float> values,
+                           llvm::ArrayRef<float> squares,
                            const WeightScale &scale, const Levels &levels) {
   // Added to a number below 2^22 and taken off again, this leaves an integer.
   constexpr float kNoFraction = 0x1.8p23f;
-  constexpr size_t kLanes = 8;
   float inverse = 1 / scale.scale, low = float(levels.low - scale.zero),
         high = float(levels.high - scale.zero);
   // In steps, so that no square vanishes.
-  auto lossOf = [&](float value) {
+  auto lossOfInteger = [&](float value) {
     float exact = value * inverse;
     float integer = std::min(std::max(exact, low), high);
     integer = (integer + kNoFraction) - kNoFraction;
     return (integer - exact) * (integer - exact);
   };
-  float sums[kLanes] = {};
-  size_t whole = values.size() / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane)
-      sums[lane] += lossOf(values[i + lane]);
-  double total = 0;
-  for (float sum : sums)
-    total += sum;
-  for (float value : values.drop_front(whole))
-    total += lossOf(value);
+  auto lossOfFloat = [&](float value) {
+    float exact = std::min(std::abs(value * inverse), 0x1p60f);
+    float number = std::min(exact, float(kLargestFloat8));
+    // Below the least normal number steps are as long as above it. This leaves
+    // multiples of the step, an eighth of the power of two.
+    uint32_t power =
+        std::bit_cast<uint32_t>(std::max(number, 0x1p-6f)) & 0x7f800000u;
+    float noFraction = std::bit_cast<float>(power) * 0x1.8p20f;
+    number = (number + noFraction) - noFraction;
+    return (number - exact) * (number - exact);
+  };
+  double total = levels.isFloat ? weighedSum(values, squares, lossOfFloat)
+                                : weighedSum(values, squares, lossOfInteger);
   return total * double(scale.scale) * double(scale.scale);
 }
 
 WeightScale mpc::chooseScale(llvm::ArrayRef<float> values,
-                             const WeightFormat &format, int bits) {
-  // Numbers so small that their scale's product with an integer might lose
-  // bits are zeros.
-  constexpr double kLeastScale = 0x1p-100;
+                             const WeightFormat &format, int bits,
+                             llvm::ArrayRef<float> squares) {
+  // A smaller scale would have fewer bits; what it is too large for is not far
+  // from where numbers end.
+  constexpr double kLeastScale = 0x1p-126;
   // Shares of the range that scales are tried for.
   constexpr double kShares[] = {1,    0.97, 0.94, 0.91, 0.88, 0.85, 0.82,
                                 0.79, 0.75, 0.71, 0.67, 0.63, 0.59, 0.55};
@@ -98,21 +141,17 @@ WeightScale mpc::chooseScale(llvm::ArrayRef<float> values,
   }
   WeightScale best;
   double bestError = HUGE_VAL;
+  double whole = levels.wholeScale(least, most);
   for (double share : kShares) {
-    double scale = levels.hasZero ? (most - least) / double(levels.high)
-                                  : std::max(most / double(levels.high),
-                                             least / double(levels.low));
-    scale =
-        withBits(scale * share, levels.significantBits, /*isLeast=*/share == 1);
-    if (!(scale >= kLeastScale))
-      break;
+    double scale = withBits(std::max(whole * share, kLeastScale),
+                            levels.significantBits, /*isLeast=*/share == 1);
     WeightScale tried{float(scale), 0};
     if (levels.hasZero)
       tried.zero = std::clamp<int64_t>(
           int64_t(std::nearbyint(-least * share / scale)), 0, levels.high);
     if (!format.clip)
       return tried;
-    double error = squaredError(values, tried, levels);
+    double error = squaredError(values, squares, tried, levels);
     if (error >= bestError)
       continue;
     bestError = error;
@@ -135,7 +174,8 @@ static float roundTo(float value, int bits, int leastExponent, double largest) {
 }
 
 void mpc::roundWeights(llvm::MutableArrayRef<float> values,
-                       const WeightFormat &format, int bits) {
+                       const WeightFormat &format, int bits,
+                       llvm::ArrayRef<float> squares) {
   switch (format.type) {
   case WeightType::Float32:
     return;
@@ -149,9 +189,10 @@ void mpc::roundWeights(llvm::MutableArrayRef<float> values,
     return;
   case WeightType::Int8:
   case WeightType::Int4:
+  case WeightType::Float8:
     break;
   }
-  WeightScale scale = chooseScale(values, format, bits);
+  WeightScale scale = chooseScale(values, format, bits, squares);
   Levels levels(format, bits);
   for (float &value : values)
     value = float(nearest(value, scale, levels));

@@ -333,28 +333,51 @@ void Compiler::setInitialValues(ModuleOp module) {
   }
 }
 
-Type Compiler::cacheType() {
+void Compiler::noteCacheType() {
+  llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
+  if (!policy)
+    // The stage that reads it again says why.
+    return llvm::consumeError(policy.takeError());
+  if (std::optional<WeightType> chosen = policy->getCache())
+    emitWarning(UnknownLoc::get(ctx.get()))
+        << "policy '" << policy->getName() << "' keeps caches as "
+        << stringify(*chosen)
+        << ", but nothing is kept between runs here: only a decoder has caches "
+           "(mpc generate)";
+}
+
+std::optional<ElementType> Compiler::cacheType() {
   llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
   if (!policy) {
     // The stage that reads it again says why.
     llvm::consumeError(policy.takeError());
     return {};
   }
-  Builder builder(ctx.get());
-  auto narrow = [&](PolicyType type) -> Type {
-    if (type == PolicyType::Float16)
-      return builder.getF16Type();
-    return type == PolicyType::BFloat16 ? Type(builder.getBF16Type()) : Type();
-  };
-  if (std::optional<PolicyType> chosen = policy->getCache())
-    return narrow(*chosen);
+  if (std::optional<WeightType> chosen = policy->getCache())
+    switch (*chosen) {
+    case WeightType::Float16:
+      return ElementType::F16;
+    case WeightType::BFloat16:
+      return ElementType::BF16;
+    case WeightType::Int8:
+      return ElementType::I8;
+    case WeightType::Float8:
+      return ElementType::F8E4M3FN;
+    case WeightType::Float32:
+    case WeightType::Int4:
+      return std::nullopt;
+    }
   // Whatever keeps attention wide keeps its cache wide.
   bool isOverridden = !options.sets.empty() ||
                       !policy->getOverrides().empty() ||
                       !policy->getLayers().empty();
   for (StringRef kind : {"attention", "matmul"})
     isOverridden |= policy->classOf(kind) != PrecisionClass::Low;
-  return isOverridden ? Type() : narrow(policy->getCompute());
+  if (!isOverridden && policy->getCompute() == PolicyType::Float16)
+    return ElementType::F16;
+  if (!isOverridden && policy->getCompute() == PolicyType::BFloat16)
+    return ElementType::BF16;
+  return std::nullopt;
 }
 
 Result<Compiler::Module> Compiler::import(const ModelSource &model) {
@@ -395,6 +418,8 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   if (!options.caches.empty() &&
       failed(placeCaches(entry(*module), options.caches, cacheType())))
     return failure(first);
+  if (options.caches.empty())
+    noteCacheType();
   if (!options.chosen.empty() &&
       failed(chooseEntries(entry(*module), options.chosen)))
     return failure(first);

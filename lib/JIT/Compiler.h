@@ -111,9 +111,11 @@ private:
   /// with them.
   void setInitialValues(mlir::ModuleOp module);
   /// What the policy keeps caches in, or where it does not say, what it
-  /// computes in unless an override may say otherwise, where that has 16 bits;
-  /// else null.
-  mlir::Type cacheType();
+  /// computes in unless an override may say otherwise, where that is narrower
+  /// than f32.
+  std::optional<ElementType> cacheType();
+  /// Says that what the policy keeps caches in has no effect, where it says so.
+  void noteCacheType();
   /// Reads the bytes of an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
@@ -183,6 +185,12 @@ mlir::LogicalResult checkSizes(mlir::ModuleOp module);
 /// Fails where a model's file has more bytes than `most`, before it is read.
 Status checkFileMemory(const ModelSource &model, int64_t most);
 
+/// The name of the scales of the argument or result `name`, a cache of numbers
+/// of 8 bits.
+inline std::string scaleNameOf(const std::string &name) {
+  return name + "@scale";
+}
+
 /// Makes of each argument that `caches` name a buffer with room for the new
 /// rows of its result, which is in its place then (GrowingCache); a diagnostic
 /// at a result that is not the argument with rows behind it.
@@ -190,7 +198,7 @@ Status checkFileMemory(const ModelSource &model, int64_t most);
 /// where that is given and narrower than the model's.
 mlir::LogicalResult placeCaches(mlir::func::FuncOp function,
                                 llvm::ArrayRef<GrowingCache> caches,
-                                mlir::Type narrow);
+                                std::optional<ElementType> narrow);
 
 /// Lets only one entry of each result that `chosen` names be computed
 /// (ChosenEntry); a diagnostic where a result has no such dimension.

@@ -6,6 +6,7 @@
 
 #include "mpc/JIT/Decoder.h"
 
+#include "Compiler.h"
 #include "DecoderSignature.h"
 #include "DecoderState.h"
 #include "HiddenRows.h"
@@ -43,11 +44,19 @@ compileForm(const Engine &engine, const ModelSource &model,
   form.last = form.executable.argumentIndex(kLastToken);
   if (signature.positions)
     form.positions = form.executable.argumentIndex(signature.positions->name);
-  for (const GrowingCache &cache : options.caches)
-    for (int64_t i = 0; i < batch; ++i)
-      form.caches.push_back(form.executable.argumentIndex(
-          cache.apart ? GrowingCache::nameAt(cache.argument, i)
-                      : cache.argument));
+  for (const GrowingCache &cache : options.caches) {
+    std::vector<int> numbers, scales;
+    for (int64_t i = 0; i < batch; ++i) {
+      std::string name = cache.apart ? GrowingCache::nameAt(cache.argument, i)
+                                     : cache.argument;
+      numbers.push_back(form.executable.argumentIndex(name));
+      int scale = form.executable.argumentIndex(scaleNameOf(name));
+      if (scale >= 0)
+        scales.push_back(scale);
+    }
+    for (const std::vector<int> &each : {numbers, scales})
+      form.caches.insert(form.caches.end(), each.begin(), each.end());
+  }
   // A mask that only gives its size hides nothing.
   auto readsMask = [&](const Launch &launch) {
     return std::ranges::any_of(launch.buffers, [&](const BufferRef &ref) {
@@ -88,10 +97,18 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   Result<std::vector<ModelInput>> inputs = readInputs(model);
   if (!inputs.ok())
     return inputs.status();
+  Result<bool> counts = countsPositions(model);
+  if (!counts.ok())
+    return counts.status();
   Result<DecoderSignature> signature =
-      DecoderSignature::find(*inputs, model.name());
+      DecoderSignature::find(*inputs, model.name(), *counts);
   if (!signature.ok())
     return signature.status();
+  if (options.endless && !signature->positions)
+    return Status(StatusCode::InvalidArgument, model.name(),
+                  "has no input 'position_ids', so that its positions end "
+                  "where the cache does, and no sequence can outgrow it; "
+                  "export it with them, or open it with a larger cache");
   if (options.endless) {
     // As if as many rows more had been kept.
     CompileOptions kept = options.compile;
@@ -125,6 +142,7 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   state->vocabulary = state->one.result(state->one.logits).shape[2];
   state->slots = options.slots;
   state->endless = options.endless;
+  state->showsFilling = signature->countsPositions;
   return Decoder(std::move(state));
 }
 

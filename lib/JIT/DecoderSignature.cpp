@@ -24,6 +24,12 @@ static std::string presentOf(const std::string &name) {
   return {};
 }
 
+/// "shape [1,-1]".
+static std::string describeShape(const ModelInput &input) {
+  return input.shape.empty() ? "no declared shape"
+                             : "shape " + shapeToString(input.shape);
+}
+
 /// Whether tokens and positions can be given as the input's numbers.
 static bool isInteger(const ModelInput &input) {
   return input.element == ElementType::I64 || input.element == ElementType::I32;
@@ -47,9 +53,9 @@ static Result<int64_t> rowsOf(const ModelInput &input,
       isUnique &= !axis;
       axis = i;
     }
-  if (!axis || !isUnique || !mayBeOne(input.shape[0]))
-    return malformed(where, "input '" + input.name + "' of shape " +
-                                shapeToString(input.shape) +
+  if (!axis || !isUnique || !mayBeOne(input.shape.front()))
+    return malformed(where, "input '" + input.name + "' of " +
+                                describeShape(input) +
                                 " is no cache: behind the batch of 1, one "
                                 "extent must be left open");
   if (!input.element || !isFloat(*input.element))
@@ -60,8 +66,9 @@ static Result<int64_t> rowsOf(const ModelInput &input,
 
 Result<DecoderSignature>
 DecoderSignature::find(std::span<const ModelInput> inputs,
-                       const std::string &where) {
+                       const std::string &where, bool countsPositions) {
   DecoderSignature found;
+  found.countsPositions = countsPositions;
   for (const ModelInput &input : inputs) {
     if (std::string result = presentOf(input.name); !result.empty()) {
       Result<int64_t> axis = rowsOf(input, where);
@@ -82,8 +89,8 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
           where, "input '" + input.name + "' of " +
                      std::string(input.element ? elementTypeName(*input.element)
                                                : "another type") +
-                     " and shape " + shapeToString(input.shape) +
-                     " must be i64 or i32" + (isMask ? ", i1 or f32" : "") +
+                     " and " + describeShape(input) + " must be i64 or i32" +
+                     (isMask ? ", i1 or f32" : "") +
                      " [1, N] with N left open");
     if (input.name == "input_ids")
       found.tokens = input;
@@ -105,7 +112,7 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
                             "rows of a cache that are not filled yet");
   // What a model makes of the mask, or of the number of its rows, in place of
   // them counts rows that are not filled, or tokens that fill up a piece.
-  if (!found.positions)
+  if (!found.positions && !countsPositions)
     return malformed(where,
                      "has no input 'position_ids': positions that a "
                      "model counts itself are not those of a cache with "
@@ -121,8 +128,8 @@ Status DecoderSignature::checkBatch(const std::string &where) const {
     inputs.push_back(&cache.input);
   for (const ModelInput *input : inputs)
     if (input->shape[0] != -1)
-      return malformed(where, "input '" + input->name + "' of shape " +
-                                  shapeToString(input->shape) +
+      return malformed(where, "input '" + input->name + "' of " +
+                                  describeShape(*input) +
                                   " has a batch of 1, but several slots are a "
                                   "batch of sequences; export the model with "
                                   "its batch left open");

@@ -25,11 +25,16 @@ struct DecoderSignature {
     int64_t axis = 0;
   };
   std::vector<Cache> caches;
+  /// Whether the model counts positions by the tokens that the mask shows,
+  /// those that fill up a piece among them.
+  bool countsPositions = false;
 
   /// Finds them by their names (Decoder::open). Fails at `where`, the model,
-  /// with what is missing or superfluous.
+  /// with what is missing or superfluous. A model that `countsPositions` need
+  /// not have an input for them.
   static Result<DecoderSignature> find(std::span<const ModelInput> inputs,
-                                       const std::string &where);
+                                       const std::string &where,
+                                       bool countsPositions = false);
 
   /// Fails at the input whose batch is not open.
   Status checkBatch(const std::string &where) const;

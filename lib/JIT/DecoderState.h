@@ -23,7 +23,8 @@ struct DecoderForm {
   int tokens = -1, mask = -1, positions = -1, logits = 0;
   /// Which of several tokens the logits are behind.
   int last = -1;
-  /// Of each cache those of all sequences.
+  /// Of each cache those of all sequences, and where its numbers have scales,
+  /// which are rows of a cache as well, then these.
   std::vector<int> caches = {};
 
   const TensorType &argument(int index) const {
@@ -50,6 +51,9 @@ struct DecoderState {
   DecoderForm one, piece;
   int64_t capacity = 0, vocabulary = 0, slots = 1;
   bool endless = false;
+  /// Whether the mask shows tokens that fill up a piece
+  /// (DecoderSignature::countsPositions).
+  bool showsFilling = false;
 
   Result<Caches> makeCaches(const Stream &stream) const;
 

@@ -10,6 +10,8 @@
 #include "Compiler.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Support/Float8.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -44,47 +46,107 @@ static Value converted(OpBuilder &builder, Location loc, Value value,
 }
 
 namespace {
-/// A cache with its new rows: as the program returns it, the rows first, and as
-/// the model goes on with it.
-struct Grown {
-  Value rowsFirst, inOrder;
+
+/// Rows of a cache, first, as a buffer keeps them.
+struct Rows {
+  Value numbers;
+  /// [rows, ..., 1]; null where numbers stand for themselves.
+  Value scales;
 };
+
+/// How a buffer keeps the elements of a cache.
+class CacheFormat {
+public:
+  CacheFormat(OpBuilder &builder, Location loc, ElementType element)
+      : builder(builder), loc(loc), element(element) {}
+
+  bool isScaled() const { return elementBytes(element) == 1; }
+  Type numberType() const;
+  /// `rows`, of any float type, as they are kept; and back, in type `to`.
+  Rows keep(Value rows) const;
+  Value widen(const Rows &rows, Type to) const;
+
+private:
+  Value constant(double value) const {
+    auto type = RankedTensorType::get({}, builder.getF32Type());
+    return mpc::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(type, builder.getF32FloatAttr(float(value))));
+  }
+  bool isFloat8() const { return element == ElementType::F8E4M3FN; }
+
+  OpBuilder &builder;
+  Location loc;
+  ElementType element;
+};
+
 } // namespace
 
-/// Makes `argument`, which is what the model has of `type` and adds `more` to
-/// along `axis`, a buffer of all rows, with these first, so that new ones are
-/// one piece at its end, and elements of type `element`.
-static Grown growInPlace(OpBuilder &builder, Location loc,
-                         BlockArgument argument, RankedTensorType type,
-                         ValueRange more, int64_t axis, Type element) {
-  int64_t rank = type.getRank(), rows = type.getDimSize(axis);
-  for (Value part : more)
-    rows += cast<RankedTensorType>(part.getType()).getDimSize(axis);
-  SmallVector<int64_t> order = {axis}, inverse(rank);
-  for (int64_t i = 0; i < rank; ++i)
-    if (i != axis)
-      order.push_back(i);
-  for (auto [to, from] : llvm::enumerate(order))
-    inverse[from] = to;
-  SmallVector<int64_t> kept;
-  for (int64_t dimension : order)
-    kept.push_back(type.getDimSize(dimension));
-  SmallVector<int64_t> shape = kept;
-  shape.front() = rows;
+Type CacheFormat::numberType() const {
+  if (isFloat8())
+    return builder.getIntegerType(8, /*isSigned=*/false);
+  return compilerType({element, {}}, *builder.getContext()).getElementType();
+}
 
-  argument.setType(RankedTensorType::get(shape, element));
-  auto before = SliceOp::create(
-      builder, loc, RankedTensorType::get(kept, element), argument,
-      builder.getDenseI64ArrayAttr(SmallVector<int64_t>(rank, 0)),
-      builder.getDenseI64ArrayAttr(kept), DenseI64ArrayAttr());
-  SmallVector<Value> parts = {before};
+Rows CacheFormat::keep(Value rows) const {
+  if (!isScaled())
+    return {converted(builder, loc, rows, numberType()), {}};
+  constexpr double kLargestInteger = 127;
+  // Rows of zeros have a scale, too, by which they can be divided.
+  constexpr double kLeastScale = 0x1p-126;
+  rows = converted(builder, loc, rows, builder.getF32Type());
+  auto type = cast<RankedTensorType>(rows.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  int64_t last = type.getRank() - 1;
+  shape.back() = 1;
+  Value largest = ReduceMaxOp::create(
+      builder, loc, type.clone(shape), AbsOp::create(builder, loc, rows),
+      builder.getDenseI64ArrayAttr({last}), builder.getUnitAttr(), TypeAttr());
+  Value scale =
+      DivOp::create(builder, loc, largest,
+                    constant(isFloat8() ? kLargestFloat8 : kLargestInteger));
+  scale = MaxOp::create(builder, loc, scale, constant(kLeastScale));
+  Value steps = DivOp::create(builder, loc, rows, scale);
+  Type kept = type.clone(numberType());
+  Value numbers;
+  if (isFloat8())
+    numbers = EncodeFloat8Op::create(builder, loc, kept, steps);
+  else
+    numbers = CastOp::create(builder, loc, kept,
+                             RoundOp::create(builder, loc, steps));
+  return {numbers, scale};
+}
+
+Value CacheFormat::widen(const Rows &rows, Type to) const {
+  if (!isScaled())
+    return converted(builder, loc, rows.numbers, to);
+  auto type = cast<RankedTensorType>(rows.numbers.getType());
+  Type wide = type.clone(builder.getF32Type());
+  Value numbers;
+  if (isFloat8())
+    numbers = DecodeFloat8Op::create(builder, loc, wide, rows.numbers);
+  else
+    numbers = CastOp::create(builder, loc, wide, rows.numbers);
+  return converted(builder, loc,
+                   MulOp::create(builder, loc, numbers, rows.scales), to);
+}
+
+/// The rows of `argument` and behind them `more`, in a buffer of `argument`'s,
+/// which is given the extent of all.
+static Value growInPlace(OpBuilder &builder, Location loc,
+                         BlockArgument argument, ArrayRef<int64_t> kept,
+                         ArrayRef<Value> more) {
+  Type element = getElementTypeOrSelf(more.front().getType());
+  SmallVector<int64_t> shape(kept), zeros(kept.size(), 0);
   for (Value part : more)
-    parts.push_back(
-        reordered(builder, loc, converted(builder, loc, part, element), order));
-  Value grown = ConcatOp::create(builder, loc, parts, /*axis=*/0);
-  return {grown,
-          converted(builder, loc, reordered(builder, loc, grown, inverse),
-                    type.getElementType())};
+    shape.front() += cast<RankedTensorType>(part.getType()).getDimSize(0);
+  argument.setType(RankedTensorType::get(shape, element));
+  SmallVector<Value> parts = {
+      SliceOp::create(builder, loc, RankedTensorType::get(kept, element),
+                      argument, builder.getDenseI64ArrayAttr(zeros),
+                      builder.getDenseI64ArrayAttr(kept), DenseI64ArrayAttr())};
+  llvm::append_range(parts, more);
+  return ConcatOp::create(builder, loc, parts, /*axis=*/0);
 }
 
 /// Entry `index` of the first dimension of `value`.
@@ -124,43 +186,75 @@ static Ends addEnds(func::FuncOp function, Ends first) {
   return ends;
 }
 
+/// Returns `grown` in place of the argument.
+static void returnInPlace(func::FuncOp function, Ends ends, Value grown) {
+  function.getBody().front().getTerminator()->setOperand(ends.result, grown);
+  function.setResultAttr(
+      ends.result, MpcDialect::kAliasAttr,
+      Builder(function.getContext()).getI64IntegerAttr(ends.argument));
+}
+
 /// Lets `concat`, which adds rows to the argument of `first`, write these into
 /// a buffer of elements of type `element`, or into one for each entry of the
 /// batch.
 static void placeRows(func::FuncOp function, const GrowingCache &cache,
-                      Ends first, ConcatOp concat, Type element) {
+                      Ends first, ConcatOp concat, ElementType element) {
   auto type = cast<RankedTensorType>(concat.getInputs().front().getType());
-  int64_t axis = concat.getAxis(), entries = 1;
-  if (cache.apart) {
-    entries = type.getDimSize(0);
-    SmallVector<int64_t> shape(type.getShape());
-    shape.front() = 1;
-    type = type.clone(shape);
+  int64_t axis = concat.getAxis(), entries = 1, rank = type.getRank();
+  SmallVector<int64_t> order = {axis}, inverse(rank), kept;
+  for (int64_t i = 0; i < rank; ++i)
+    if (i != axis)
+      order.push_back(i);
+  for (auto [to, from] : llvm::enumerate(order)) {
+    inverse[from] = to;
+    kept.push_back(cache.apart && from == 0 ? 1 : type.getDimSize(from));
   }
+  if (cache.apart)
+    entries = type.getDimSize(0);
   OpBuilder builder(concat);
   Location loc = concat.getLoc();
-  Operation *terminator = function.getBody().front().getTerminator();
+  CacheFormat format(builder, loc, element);
+  auto setName = [&](Ends ends, auto nameOf) {
+    auto set = [&](const std::string &name) {
+      return builder.getStringAttr(nameOf(name));
+    };
+    function.setArgAttr(ends.argument, MpcDialect::kNameAttr,
+                        set(cache.argument));
+    function.setResultAttr(ends.result, MpcDialect::kNameAttr,
+                           set(cache.result));
+  };
   SmallVector<Value> grown;
   for (int64_t entry = 0; entry < entries; ++entry) {
+    auto nameOf = [&](const std::string &name) {
+      return cache.apart ? GrowingCache::nameAt(name, entry) : name;
+    };
     Ends ends = entry == 0 ? first : addEnds(function, first);
-    SmallVector<Value> more(concat.getInputs().drop_front());
-    if (cache.apart) {
-      for (Value &part : more)
+    setName(ends, nameOf);
+    SmallVector<Value> numbers, scales;
+    for (Value part : concat.getInputs().drop_front()) {
+      if (cache.apart)
         part = entryOf(builder, loc, part, entry);
-      auto name = [&](const std::string &of) {
-        return builder.getStringAttr(GrowingCache::nameAt(of, entry));
-      };
-      function.setArgAttr(ends.argument, MpcDialect::kNameAttr,
-                          name(cache.argument));
-      function.setResultAttr(ends.result, MpcDialect::kNameAttr,
-                             name(cache.result));
+      Rows rows = format.keep(reordered(builder, loc, part, order));
+      numbers.push_back(rows.numbers);
+      scales.push_back(rows.scales);
     }
-    Grown rows = growInPlace(builder, loc, function.getArgument(ends.argument),
-                             type, more, axis, element);
-    terminator->setOperand(ends.result, rows.rowsFirst);
-    function.setResultAttr(ends.result, MpcDialect::kAliasAttr,
-                           builder.getI64IntegerAttr(ends.argument));
-    grown.push_back(rows.inOrder);
+    Rows all;
+    all.numbers = growInPlace(builder, loc, function.getArgument(ends.argument),
+                              kept, numbers);
+    returnInPlace(function, ends, all.numbers);
+    if (format.isScaled()) {
+      Ends beside = addEnds(function, first);
+      setName(beside, [&](const std::string &name) {
+        return scaleNameOf(nameOf(name));
+      });
+      SmallVector<int64_t> lines(kept);
+      lines.back() = 1;
+      all.scales = growInPlace(
+          builder, loc, function.getArgument(beside.argument), lines, scales);
+      returnInPlace(function, beside, all.scales);
+    }
+    grown.push_back(reordered(
+        builder, loc, format.widen(all, type.getElementType()), inverse));
   }
   concat.replaceAllUsesWith(
       grown.size() == 1
@@ -170,7 +264,8 @@ static void placeRows(func::FuncOp function, const GrowingCache &cache,
 }
 
 LogicalResult mpc::placeCaches(func::FuncOp function,
-                               ArrayRef<GrowingCache> caches, Type narrow) {
+                               ArrayRef<GrowingCache> caches,
+                               std::optional<ElementType> narrow) {
   Operation *terminator = function.getBody().front().getTerminator();
   for (const GrowingCache &cache : caches) {
     std::optional<unsigned> argument =
@@ -203,16 +298,28 @@ LogicalResult mpc::placeCaches(func::FuncOp function,
              << "input '" << cache.argument
              << "' is read beside its concatenation with new rows, output '"
              << cache.result << "', which is to replace it";
-    Type own = getElementTypeOrSelf(past), element = own;
-    if (cache.element)
-      element = compilerType({*cache.element, {}}, *function.getContext())
-                    .getElementType();
-    else if (narrow && bytesPerElement(narrow) < bytesPerElement(own))
-      element = narrow;
-    if (!isa<FloatType>(own) || !isa<FloatType>(element))
+    Type own = getElementTypeOrSelf(past);
+    if (!isa<FloatType>(own))
       return emitError(returned.getLoc())
              << "cache '" << cache.argument << "' of " << own
-             << " cannot be kept as " << element << "; both must be floats";
+             << " cannot be kept between runs; its elements must be floats";
+    ElementType element = cache.element.value_or(*runtimeElement(own));
+    if ((!isFloat(element) && element != ElementType::I8) ||
+        element == ElementType::F8E5M2)
+      return emitError(returned.getLoc())
+             << "cache '" << cache.argument << "' of " << own
+             << " cannot be kept as " << elementTypeName(element)
+             << "; use i8 or a float type but f8E5M2";
+    if (!cache.element && narrow &&
+        elementBytes(*narrow) < elementBytes(element))
+      element = *narrow;
+    if (auto type = cast<RankedTensorType>(past.getType());
+        elementBytes(element) == 1 && type.getRank() < 3)
+      return emitError(returned.getLoc())
+             << "cache '" << cache.argument << "' of " << type
+             << " cannot be kept as " << elementTypeName(element)
+             << ", of which the last of at least three dimensions shares a "
+                "scale";
     if (cache.apart && cache.axis == 0)
       return emitError(returned.getLoc())
              << "cache '" << cache.argument

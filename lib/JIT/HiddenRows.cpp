@@ -12,6 +12,7 @@
 #include "Compiler.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -88,7 +89,8 @@ static LogicalResult collectReaders(Value value,
         attention &&
         (use.get() == attention.getKey() || use.get() == attention.getValue()))
       readers.insert(attention);
-    else if (isa<SliceOp, ConcatOp, TransposeOp, ReshapeOp, CastOp>(user)) {
+    else if (isa<SliceOp, ConcatOp, TransposeOp, ReshapeOp, CastOp,
+                 DecodeFloat8Op, MulOp>(user)) {
       if (failed(collectReaders(user->getResult(0), readers)))
         return failure();
     } else {

@@ -90,8 +90,9 @@ Status Run::setRow(int64_t row, std::span<const int64_t> tokens, int64_t length,
                 length + std::min<int64_t>(i, count - 1));
   }
   // Of an endless sequence the last rows.
+  int64_t shown = decoder.showsFilling ? form.count : count;
   for (int64_t i = std::max<int64_t>(capacity - length, 0);
-       i < capacity + count; ++i)
+       i < capacity + shown; ++i)
     setNumber(arguments[form.mask], row * (capacity + form.count) + i, 1);
   if (form.last >= 0)
     setNumber(arguments[form.last], row, count - 1);

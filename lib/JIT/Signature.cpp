@@ -47,6 +47,25 @@ static Result<std::vector<ModelInput>> readOnnx(Compiler &compiler,
   return inputs;
 }
 
+Result<bool> mpc::countsPositions(const ModelSource &model) {
+  if (!StringRef(model.name()).ends_with(".onnx"))
+    return false;
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create({});
+  if (!compiler.ok())
+    return compiler.status();
+  Result<SourceBytes> bytes = model.read();
+  if (!bytes.ok())
+    return bytes.status();
+  FailureOr<bool> found =
+      onnxHasOp(ArrayRef(reinterpret_cast<const char *>(bytes->bytes.data()),
+                         bytes->bytes.size()),
+                model.name(), &(*compiler)->context(), "GroupQueryAttention",
+                "com.microsoft");
+  if (failed(found))
+    return (*compiler)->failure(0);
+  return *found;
+}
+
 Result<std::vector<ModelInput>> mpc::readInputs(const ModelSource &model) {
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create({});
   if (!compiler.ok())

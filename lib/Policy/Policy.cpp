@@ -84,6 +84,8 @@ StringRef mpc::stringify(WeightType type) {
     return "int8";
   case WeightType::Int4:
     return "int4";
+  case WeightType::Float8:
+    return "float8_e4m3fn";
   }
   llvm_unreachable("every type has a name");
 }
@@ -96,6 +98,8 @@ std::optional<WeightType> mpc::parseWeightType(StringRef name) {
     return WeightType::Float16;
   if (type == PolicyType::BFloat16)
     return WeightType::BFloat16;
+  if (type == PolicyType::Float8E4M3FN)
+    return WeightType::Float8;
   return StringSwitch<std::optional<WeightType>>(name)
       .Case("int8", WeightType::Int8)
       .Case("int4", WeightType::Int4)
@@ -104,13 +108,13 @@ std::optional<WeightType> mpc::parseWeightType(StringRef name) {
 
 std::string WeightFormat::describe() const {
   std::string text = stringify(type).str();
-  if (type == WeightType::Int8)
+  if (type == WeightType::Int8 || type == WeightType::Float8)
     text += ", one scale per column";
   if (type == WeightType::Int4)
     text += ", groups of " + std::to_string(group);
   if (zeroPoint)
     text += ", zero points";
-  if (isInteger() && !clip)
+  if (isScaled() && !clip)
     text += ", not clipped";
   return text;
 }

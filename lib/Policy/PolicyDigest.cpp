@@ -81,6 +81,13 @@ std::string Policy::digest() const {
     put(name);
     out << format("%.17g", range.largest);
   }
+  // Only clipping reads them.
+  if (narrowsWeights())
+    for (auto &[name, squares] : moments) {
+      put(name);
+      for (float square : squares)
+        out << format("%.9g,", square);
+    }
 
   SHA256 hash;
   hash.update(text);

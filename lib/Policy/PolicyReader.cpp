@@ -28,7 +28,7 @@ const BuiltinPolicy kBuiltins[] = {
 #include "BuiltinPolicies.inc"
 };
 
-constexpr size_t kMaxPolicyBytes = 1 << 20;
+constexpr size_t kMaxPolicyBytes = 1 << 24;
 constexpr int kMaxNesting = 16;
 
 /// Remembers where a syntax error stands; builds nothing.
@@ -99,7 +99,7 @@ ArrayRef<StringRef> Policy::fieldNames() {
       "compute", "store",     "variable",      "output",   "accumulate",
       "weights", "cache",     "gradient_wire", "autocast", "default",
       "classes", "overrides", "layers",        "products", "values",
-      "ranges",  "model",     "tuning",        "system"};
+      "ranges",  "moments",   "model",         "tuning",   "system"};
   return names;
 }
 
@@ -265,12 +265,6 @@ Error PolicyReader::read(const Json &root) {
     return e;
   if (Error e = readTypes(root))
     return e;
-  if (root.contains("cache")) {
-    PolicyType cache = PolicyType::Float32;
-    if (Error e = readType(root, "cache", kStorable, cache))
-      return e;
-    policy.cache = cache;
-  }
   if (root.contains("gradient_wire")) {
     PolicyType wire = PolicyType::Float32;
     if (Error e = readType(root, "gradient_wire", kStorable, wire))
@@ -287,6 +281,8 @@ Error PolicyReader::read(const Json &root) {
   using Reader = Error (PolicyReader::*)(const Json &);
   const std::pair<const char *, Reader> kMaps[] = {
       {"weights", &PolicyReader::readWeights},
+      {"cache", &PolicyReader::readCache},
+      {"moments", &PolicyReader::readMoments},
       {"classes", &PolicyReader::readClasses},
       {"system", &PolicyReader::readSystem},
       {"overrides", &PolicyReader::readOverrides},

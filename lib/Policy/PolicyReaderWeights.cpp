@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A type's name, or an object with what that type leaves open.
+// Of weights a type's name, or an object with what that type leaves open; what
+// they are multiplied with; the type of caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,11 +11,15 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
+
 using namespace llvm;
 using namespace mpc;
 
 static constexpr StringLiteral kKnownTypes =
-    "float32, float16, bfloat16, int8 or int4";
+    "float32, float16, bfloat16, int8, int4 or float8_e4m3fn";
+static constexpr StringLiteral kKnownCaches =
+    "float32, float16, bfloat16, int8 or float8_e4m3fn";
 
 bool Policy::narrowsWeights() const {
   return weights.isNarrow() || any_of(layers, [](const LayerPolicy &layer) {
@@ -74,8 +79,8 @@ Error PolicyReader::readWeights(const Json &value) {
       continue;
     if (target == &format.zeroPoint && *known != WeightType::Int4)
       return refuse(field, "int4");
-    if (!format.isInteger())
-      return refuse(field, "int8 and int4");
+    if (!format.isScaled())
+      return refuse(field, "int8, int4 and float8_e4m3fn");
     if (!it->is_boolean())
       return error(Twine("weights.") + field,
                    Twine("expects true or false, got ") + it->type_name());
@@ -83,4 +88,47 @@ Error PolicyReader::readWeights(const Json &value) {
   }
   policy.weights = format;
   return Error::success();
+}
+
+Error PolicyReader::readCache(const Json &value) {
+  if (!value.is_string())
+    return error("cache", Twine("expects a string, got ") + value.type_name());
+  std::string name = value.get<std::string>();
+  std::optional<WeightType> type = parseWeightType(name);
+  if (!type || *type == WeightType::Int4) {
+    bool isType = type || parsePolicyType(name);
+    return error("cache",
+                 (isType ? "no cache is kept in type '" : "unknown type '") +
+                     name + "'; use " + kKnownCaches);
+  }
+  policy.cache = *type;
+  return Error::success();
+}
+
+Error PolicyReader::readMoments(const Json &value) {
+  if (!value.is_object())
+    return error("moments", Twine("expects an object of NAME: NUMBERS, got ") +
+                                value.type_name());
+  for (auto &[name, numbers] : value.items()) {
+    std::vector<float> squares;
+    bool isRead = numbers.is_array();
+    for (const Json &number : numbers) {
+      double square = number.is_number() ? number.get<double>() : -1;
+      isRead &= square >= 0 && square <= std::numeric_limits<float>::max();
+      squares.push_back(float(square));
+    }
+    if (!isRead)
+      return error("moments." + name,
+                   "expects an array of mean squares, finite numbers that are "
+                   "not negative");
+    policy.moments[name] = std::move(squares);
+  }
+  return Error::success();
+}
+
+ArrayRef<float> Policy::momentsOf(ArrayRef<StringRef> names) const {
+  for (StringRef name : names)
+    if (auto it = moments.find(name.str()); it != moments.end())
+      return it->second;
+  return {};
 }

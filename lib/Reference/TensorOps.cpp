@@ -10,6 +10,7 @@
 #include "StridedLoop.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Support/Float8.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -92,16 +93,19 @@ static void evaluatePack(PackOp op, Evaluation &evaluation) {
   });
 }
 
-/// The integer or float at position `k` of a panel's column, of `depth`
-/// positions of it that stand side by side.
-static double storedAt(const Tensor &values, bool nibbles, int64_t depth,
-                       int64_t panel, int64_t k, int64_t column) {
+/// The integer or float at position `k` of a panel's column.
+static double storedAt(DequantizeOp op, const Tensor &values, int64_t panel,
+                       int64_t k, int64_t column) {
+  bool nibbles = op.getNibbles();
+  int64_t depth = op.getDepth();
   int64_t lines = values.getShape()[1], width = values.getShape()[2];
   int64_t line = k / (nibbles ? 2 * depth : depth);
   int64_t at = (panel * lines + line) * width + column * depth + k % depth;
   if (values.isFloat())
     return values.floats()[at];
   int64_t stored = values.ints()[at];
+  if (op.getFloat8())
+    return decodeFloat8(uint8_t(stored));
   return double(nibbles ? stored >> (k / depth % 2 * 4) & 15 : stored);
 }
 
@@ -116,8 +120,7 @@ static void evaluateDequantize(DequantizeOp op, Evaluation &evaluation) {
   for (int64_t panel = 0; panel < shape[0]; ++panel)
     for (int64_t k = 0; k < shape[1]; ++k)
       for (int64_t column = 0; column < shape[2]; ++column) {
-        double value =
-            storedAt(values, op.getNibbles(), op.getDepth(), panel, k, column);
+        double value = storedAt(op, values, panel, k, column);
         int64_t at = (panel * groups + k / group) * shape[2] + column;
         value -= zero ? double(zero->ints()[at]) : double(op.getCommonZero());
         *out++ = scale ? value * scale->floats()[at] : value;

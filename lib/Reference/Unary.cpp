@@ -7,6 +7,9 @@
 #include "Evaluation.h"
 #include "RoundingKernels.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Support/Float8.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -194,6 +197,12 @@ FailureOr<bool> mpc::reference::evaluateUnary(Evaluation &evaluation) {
     double alpha = elu.getAlpha().convertToDouble();
     mapFloats(evaluation,
               [alpha](double x) { return x >= 0 ? x : alpha * std::expm1(x); });
+  } else if (isa<EncodeFloat8Op>(op)) {
+    classify(evaluation, [](double x) -> int64_t { return encodeFloat8(x); });
+  } else if (isa<DecodeFloat8Op>(op)) {
+    llvm::transform(evaluation.operand(0).ints(),
+                    evaluation.addResult().floats().begin(),
+                    [](int64_t code) { return decodeFloat8(uint8_t(code)); });
   } else if (isa<IsNanOp>(op)) {
     classify(evaluation, [](double x) -> int64_t { return std::isnan(x); });
   } else if (auto isInf = dyn_cast<IsInfOp>(op)) {

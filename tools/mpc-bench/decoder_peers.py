@@ -35,8 +35,11 @@ POLICIES = {
     "int4": {"extends": "mixed_bfloat16", "weights": "int4"},
     "int8-f32": {"extends": "float32", "weights": "int8"},
     "int8-f32-c16": {"extends": "float32", "weights": "int8", "cache": "bfloat16"},
+    "int8-f32-c8": {"extends": "float32", "weights": "int8", "cache": "int8"},
+    "f8-f32-cf8": {"extends": "float32", "weights": "float8_e4m3fn", "cache": "float8_e4m3fn"},
     "int4-f32": {"extends": "float32", "weights": "int4"},
     "int4-f32-c16": {"extends": "float32", "weights": "int4", "cache": "bfloat16"},
+    "int4-f32-c8": {"extends": "float32", "weights": "int4", "cache": "int8"},
 }
 KINDS = ("F16", "Q8_0", "Q4_0")
 # The system that each of mpc's is held against.

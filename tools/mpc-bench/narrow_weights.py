@@ -3,9 +3,11 @@
 """What narrow weights cost: for each form the error of the model with those weights against its
 own, both in float64, and that of the compiled result against the same narrow weights.
 
-usage: narrow_weights.py [--mpc PATH] MODEL...      folders with model.onnx and inputs.npz
+usage: narrow_weights.py [--mpc PATH] [--samples N] MODEL...
+                                                    folders with model.onnx and inputs.npz
 
-A model of several outputs is judged by the worst of them.
+A model of several outputs is judged by the worst of them. With samples the same forms are clipped by data
+too, as `mpc calibrate` finds them on N inputs drawn from the elements of inputs.npz, which is none of them.
 """
 
 import argparse
@@ -19,6 +21,7 @@ FORMS = {
     "bfloat16": "bfloat16",
     "float16": "float16",
     "int8": "int8",
+    "float8_e4m3fn": "float8_e4m3fn",
     "int8, not clipped": {"type": "int8", "clip": False},
     "int4, 32": "int4",
     "int4, 32, not clipped": {"type": "int4", "clip": False},
@@ -44,11 +47,23 @@ def check(mpc, model, policy):
             result.returncode == 0)
 
 
+def draw(model, folder, count):
+    """Samples like the model's inputs: each array has elements of the model's own, drawn with a seed."""
+    import numpy as np
+    folder.mkdir()
+    source = np.random.RandomState(1)
+    arrays = np.load(model / "inputs.npz")
+    for sample in range(count):
+        np.savez(folder / f"{sample}.npz", **{name: source.choice(arrays[name].ravel(), arrays[name].shape)
+                                              for name in arrays.files})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpc", default="build/bin/mpc")
     parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL")
+    parser.add_argument("--samples", type=int, default=0)
     arguments = parser.parse_args()
     print("| weights | " + " | ".join(model.name for model in arguments.models) + " |")
     print("|---|" + "--:|" * len(arguments.models))
@@ -59,10 +74,20 @@ def main():
         policies += [(f"{form}, {base}", base, weights)
                      for base in ("mixed_bfloat16", "mixed_float16")
                      for form, weights in MIXED.items()]
-        for form, base, weights in policies:
-            policy.write_text(json.dumps({"name": "narrow", "extends": base, "weights": weights}))
+        policies = [(*each, False) for each in policies]
+        if arguments.samples:
+            for model in arguments.models:
+                draw(model, pathlib.Path(folder) / model.name, arguments.samples)
+            policies += [(f"{form}, by data", "float32", weights, True) for form, weights in FORMS.items()
+                         if "16" not in form and "not" not in form]
+        for form, base, weights, by_data in policies:
             cells = []
             for model in arguments.models:
+                policy.write_text(json.dumps({"name": "narrow", "extends": base, "weights": weights}))
+                if by_data:
+                    subprocess.run([arguments.mpc, "calibrate", str(model / "model.onnx"), "--inputs",
+                                    str(pathlib.Path(folder) / model.name), "--policy", str(policy), "-o",
+                                    str(policy), "--quiet"], check=True, stdout=subprocess.DEVNULL)
                 error, share, ok = check(arguments.mpc, model, policy)
                 held &= ok
                 cells.append(f"{error:.2e} ({share:.2f})")

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How large values become: the oracle runs the simplified graph, whose names
-// policies know, in float64 over samples.
+// How large values become, and what weights are multiplied with: the oracle
+// runs the simplified graph, whose names policies know, in float64 over
+// samples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Analysis/RangeRecorder.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Policy/Policy.h"
 #include "mpc/Support/Files.h"
 
 using namespace mpc;
@@ -68,13 +70,25 @@ tool::backwardOps(mlir::func::FuncOp function) {
 }
 
 Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder,
-                          RangeRecorder &gradients) {
+                          RangeRecorder &gradients, MomentRecorder *moments) {
   llvm::DenseSet<mlir::Operation *> backward = backwardOps(model.entry());
   for (size_t number = 0; number < model.samples().size(); ++number) {
     OpObserver forward = observeRanges(model, number, recorder);
+    if (moments)
+      for (auto [argument, tensor] : llvm::zip_equal(
+               model.entry().getArguments(), model.samples()[number].tensors))
+        if (tensor.isFloat())
+          moments->add(argument, tensor.floats());
     auto observer = [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
-      if (!backward.contains(op))
-        return forward(op, results);
+      if (!backward.contains(op)) {
+        forward(op, results);
+        if (moments)
+          for (auto [value, result] :
+               llvm::zip_equal(op->getResults(), results))
+            if (result.isFloat())
+              moments->add(value, result.floats());
+        return;
+      }
       if (mlir::isa<GradientSeedOp>(op))
         return;
       for (const Tensor &result : results)
@@ -165,18 +179,60 @@ Json tool::rangesForPolicy(const RangeRecorder &recorder,
   return ranges;
 }
 
-/// The policy of --policy with what the samples showed.
-static Json calibratedPolicy(const CalibrateArguments &arguments,
-                             const SampledModel &model,
-                             const RangeRecorder &recorder) {
-  return {
-      {"name", "calibrated"},
-      {"description", "ranges by mpc calibrate over " +
-                          std::to_string(model.samples().size()) + " samples"},
-      {"extends", arguments.common.policy},
-      {"ranges", rangesForPolicy(recorder, model.samples())},
-      // A training step is another graph than what its part here is.
-      {"model", arguments.training.empty() ? graphDigest(model.entry()) : ""}};
+/// The policy of --policy with what the samples showed: one that extends a
+/// built-in policy, or a file's own fields.
+static Result<Json> calibratedPolicy(const CalibrateArguments &arguments,
+                                     const SampledModel &model,
+                                     const RangeRecorder &recorder) {
+  const std::string &name = arguments.common.policy;
+  Json policy = {{"name", "calibrated"},
+                 {"description", "ranges by mpc calibrate over " +
+                                     std::to_string(model.samples().size()) +
+                                     " samples"},
+                 {"extends", name}};
+  if (llvm::StringRef(name).ends_with(".json")) {
+    Result<std::string> text = readWholeFile(name);
+    if (!text.ok())
+      return text.status();
+    // The compiler that `model` stands in has read it.
+    policy = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    policy.erase("moments");
+  }
+  policy["ranges"] = rangesForPolicy(recorder, model.samples());
+  // A training step is another graph than what its part here is.
+  if (arguments.training.empty())
+    policy["model"] = graphDigest(model.entry());
+  else
+    policy.erase("model");
+  llvm::Expected<Policy> read = Policy::load(name);
+  if (!read)
+    return Status(StatusCode::InvalidArgument, name,
+                  llvm::toString(read.takeError()));
+  // What a graph is known by are its weights, too, which are others once they
+  // are rounded.
+  if (read->narrowsWeights())
+    policy.erase("model");
+  return policy;
+}
+
+/// The text of `policy` with `moments`, an op a line.
+static std::string policyText(const Json &policy,
+                              const MomentRecorder &moments) {
+  std::string text = policy.dump(1), separator;
+  auto means = moments.means();
+  if (means.empty())
+    return text + "\n";
+  text.resize(text.rfind("\n}"));
+  text += ",\n \"moments\": {";
+  for (const auto &[name, squares] : means) {
+    Json numbers = Json::array();
+    // More digits would say nothing about which error counts how much.
+    for (double square : squares)
+      numbers.push_back(std::stod(shortNumber(square)));
+    text += separator + "\n  " + Json(name).dump() + ": " + numbers.dump();
+    separator = ",";
+  }
+  return text + "\n }\n}\n";
 }
 
 /// "0.1%"; empty for none.
@@ -195,11 +251,6 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   if (Status status = setGradients(arguments.training, *options); !status.ok())
     return reporter.fail(status);
   if (!arguments.output.empty()) {
-    if (llvm::StringRef(arguments.common.policy).ends_with(".json"))
-      return reporter.fail(Status(
-          StatusCode::InvalidArgument, "--policy " + arguments.common.policy,
-          "cannot be extended; name a built-in policy, and copy "
-          "'ranges' and 'model' into the file"));
     if (Status status = checkWritable(arguments.output); !status.ok())
       return reporter.fail(status);
   }
@@ -209,7 +260,9 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
       !problems.empty())
     return reporter.fail(problems);
   RangeRecorder recorder, gradients;
-  if (Status status = recordRanges(model, recorder, gradients); !status.ok())
+  MomentRecorder moments;
+  if (Status status = recordRanges(model, recorder, gradients, &moments);
+      !status.ok())
     return reporter.fail(status);
 
   std::vector<std::vector<std::string>> table = {
@@ -237,8 +290,11 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
                    {"samples", model.samples().size()},
                    {"values", values}};
   if (!arguments.output.empty()) {
-    std::string text = calibratedPolicy(arguments, model, recorder).dump(1);
-    if (Status status = writeWholeFile(arguments.output, {text, "\n"});
+    Result<Json> policy = calibratedPolicy(arguments, model, recorder);
+    if (!policy.ok())
+      return reporter.fail(policy.status());
+    if (Status status =
+            writeWholeFile(arguments.output, {policyText(*policy, moments)});
         !status.ok())
       return reporter.fail(status);
   }

@@ -10,6 +10,7 @@
 #include "Samples.h"
 
 #include "mpc/Analysis/RangeRecorder.h"
+#include "mpc/Analysis/WeightMoments.h"
 #include "mpc/Tuning/LossScaleChoice.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -25,9 +26,11 @@ llvm::DenseSet<mlir::Operation *> backwardOps(mlir::func::FuncOp function);
 
 /// Runs the model over its samples and notes every float value, by the name of
 /// the op that makes it or of the input; what flows back from a loss among
-/// `gradients`.
+/// `gradients`, and in `moments`, where given, what weights are multiplied
+/// with.
 Status recordRanges(const SampledModel &model, RangeRecorder &recorder,
-                    RangeRecorder &gradients);
+                    RangeRecorder &gradients,
+                    MomentRecorder *moments = nullptr);
 
 /// What chooseLossScale() found, and in a sentence.
 Json describe(const LossScaleChoice &choice);

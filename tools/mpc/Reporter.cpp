@@ -83,8 +83,11 @@ int Reporter::fail(const std::vector<Status> &problems) {
         heardErrors.begin(), heardErrors.end(), [&](const Diagnostic &e) {
           return e.where == problem.where() && e.text == problem.text();
         });
-    if (!known)
-      report(statusCodeName(problem.code()), problem.where(), problem.text());
+    if (known)
+      continue;
+    report(statusCodeName(problem.code()), problem.where(), problem.text());
+    for (const std::string &note : problem.notes())
+      printMessage("note", "", note);
   }
   if (exitCode == kInternalError) {
     std::string path = writeReproducer("an internal error");

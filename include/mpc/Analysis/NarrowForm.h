@@ -30,23 +30,27 @@ struct IntegerGrid {
 std::optional<IntegerGrid> findGrid(llvm::ArrayRef<float> values,
                                     int64_t levels);
 
+/// The scale under which all of `values`, in f32, are 8-bit floats; nullopt
+/// where there is none.
+std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
+
 /// Panels `[count][depth][columns]` of narrow numbers, as mpc.dequantize reads
 /// them.
 struct NarrowForm {
-  enum class Kind { BFloat16, Float16, Int8, UnsignedInt8, Nibbles };
+  enum class Kind { BFloat16, Float16, Float8, Int8, UnsignedInt8, Nibbles };
 
   Kind kind = Kind::BFloat16;
   /// Positions that share a scale, and that stand side by side.
   int64_t group = 0, depth = 1;
   /// Little endian; of nibbles two positions in a byte.
   std::vector<char> values;
-  /// Of integers: `[count][depth / group][columns]`.
+  /// Of integers and 8-bit floats: `[count][depth / group][columns]`.
   std::vector<float> scales;
   /// Alike; empty where `commonZero` is that of all.
   std::vector<uint8_t> zeros;
   int64_t commonZero = 0;
 
-  bool isInteger() const { return kind >= Kind::Int8; }
+  bool isScaled() const { return kind >= Kind::Float8; }
 };
 
 /// The form of panels that takes the fewest bytes and gives back every number;

@@ -25,24 +25,29 @@ inline constexpr llvm::StringLiteral kWeightsAttr = "mpc.weights";
 /// Significant bits of f32, bf16 and f16 numbers.
 inline constexpr int kFloat32Bits = 24, kBFloat16Bits = 8, kFloat16Bits = 11;
 
-/// What rounding integers of 8 or 4 bits stand for: scale * (integer - zero).
+/// What integers of 8 or 4 bits, or 8-bit floats, stand for:
+/// scale * (number - zero).
 struct WeightScale {
   float scale = 1;
   int64_t zero = 0;
 };
 
-/// The scale of `values`, which are finite and share it, for the integers of
-/// `format`: the one with the least squared error out of some that clip the
-/// values, or that which clips none. Its products with the integers have no
-/// more than `bits` significant bits: they are numbers of the type that is
-/// multiplied.
+/// The scale of `values`, which are finite and share it, for the integers or
+/// 8-bit floats of `format`: the one with the least squared error out of some
+/// that clip the values, or that which clips none. `squares` are mean squares
+/// of what each of `values` is multiplied with: the error is then that of the
+/// sum of products where these do not go together; none: all count alike. Its
+/// products with the numbers have no more than `bits` significant bits: they
+/// are numbers of the type that is multiplied.
 WeightScale chooseScale(llvm::ArrayRef<float> values,
-                        const WeightFormat &format, int bits = kFloat32Bits);
+                        const WeightFormat &format, int bits = kFloat32Bits,
+                        llvm::ArrayRef<float> squares = {});
 
 /// Rounds `values`, which are finite and share a scale, to the nearest numbers
-/// that `format` holds; `bits` as above.
+/// that `format` holds; `bits` and `squares` as above.
 void roundWeights(llvm::MutableArrayRef<float> values,
-                  const WeightFormat &format, int bits = kFloat32Bits);
+                  const WeightFormat &format, int bits = kFloat32Bits,
+                  llvm::ArrayRef<float> squares = {});
 
 } // namespace mpc
 

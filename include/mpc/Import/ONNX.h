@@ -50,8 +50,8 @@ struct OnnxImportOptions {
   int64_t maxFoldBytes = int64_t(64) << 20;
   /// Most bytes of one value. Larger ones are refused, whether constant or not.
   int64_t maxTensorBytes = int64_t(1) << 34;
-  /// Whether caches are to grow at their end (CompileOptions::caches): ops that
-  /// count their rows from the first are refused.
+  /// Whether caches are to grow at their end (CompileOptions::caches): an op
+  /// that counts their rows from the first is to take them from there.
   bool growsCaches = false;
   /// Graph inputs whose value is fixed: they become constants and are no
   /// arguments of `@main`. For inputs that shapes depend on (the target of a
@@ -100,6 +100,13 @@ struct OnnxInput {
   llvm::SmallVector<int64_t> shape;
   llvm::SmallVector<std::string> symbols;
 };
+
+/// Whether a node of the model, in functions and subgraphs too, is `op` of
+/// `domain`. Fails, with diagnostics, where the bytes are no model.
+mlir::FailureOr<bool> onnxHasOp(llvm::ArrayRef<char> bytes,
+                                llvm::StringRef fileName,
+                                mlir::MLIRContext *context, llvm::StringRef op,
+                                llvm::StringRef domain);
 
 /// The inputs that a model's caller has to give, in the file's order: without
 /// those that have an initializer. Reads no node's meaning and no external

@@ -38,6 +38,10 @@ struct ModelInput {
 /// the errors that a compile would give.
 Result<std::vector<ModelInput>> readInputs(const ModelSource &model);
 
+/// Whether `model` (ONNX) has com.microsoft's GroupQueryAttention, which counts
+/// positions by the tokens that a mask shows. Fails as readInputs() does.
+Result<bool> countsPositions(const ModelSource &model);
+
 } // namespace mpc
 
 #endif // MPC_JIT_SIGNATURE_H

@@ -88,31 +88,36 @@ llvm::StringRef stringify(PolicyAlgorithm algorithm);
 /// Parses an algorithm's name.
 std::optional<PolicyAlgorithm> parsePolicyAlgorithm(llvm::StringRef name);
 
-/// Types in which a policy stores weights.
-enum class WeightType { Float32, Float16, BFloat16, Int8, Int4 };
+/// Types in which a policy stores weights and caches. Float8 is E4M3 without
+/// infinities.
+enum class WeightType { Float32, Float16, BFloat16, Int8, Int4, Float8 };
 
-/// "float32", "float16", "bfloat16", "int8", "int4".
+/// "float32", "float16", "bfloat16", "int8", "int4", "float8_e4m3fn".
 llvm::StringRef stringify(WeightType type);
 /// Parses a weight type's name; the short names of floats are accepted as well.
 std::optional<WeightType> parseWeightType(llvm::StringRef name);
 
 /// How a policy stores the constants that contractions multiply with. Integers
-/// stand for `scale * (integer - zero)`.
+/// stand for `scale * (integer - zero)`, 8-bit floats for `scale * float`.
 struct WeightFormat {
   WeightType type = WeightType::Float32;
   /// Of int4: neighbours along the contracted extent that share a scale. int8
-  /// has one scale per column of the product, per output channel.
+  /// and 8-bit floats have one scale per column of the product, per output
+  /// channel.
   int64_t group = 32;
   /// Of int4: whether each scale has a zero point; else integers are signed.
   bool zeroPoint = false;
   /// Whether a scale is the one with the least squared error of the weights,
-  /// and not the least one that holds the largest of them.
+  /// each weighed by what it is multiplied with where the policy knows that
+  /// (Policy::momentsOf), and not the least one that holds the largest of them.
   bool clip = true;
 
   bool isNarrow() const { return type != WeightType::Float32; }
   bool isInteger() const {
     return type == WeightType::Int8 || type == WeightType::Int4;
   }
+  /// Whether numbers share scales.
+  bool isScaled() const { return isInteger() || type == WeightType::Float8; }
   /// All of it in a few words: "int4, groups of 32, zero points".
   std::string describe() const;
 };
@@ -209,6 +214,11 @@ public:
   /// there is none.
   const MeasuredRange *rangeOf(llvm::ArrayRef<llvm::StringRef> names) const;
 
+  /// Mean squares, over samples, of what an op of one of these names multiplies
+  /// its weights with, by position of the contracted extent or input channel;
+  /// empty where there are none.
+  llvm::ArrayRef<float> momentsOf(llvm::ArrayRef<llvm::StringRef> names) const;
+
   /// The type in which an op of one of these names computes where its kind is
   /// in the class low; nullopt where the policy does not say. Of names that
   /// disagree the widest type holds.
@@ -275,8 +285,8 @@ public:
   /// How constants that contractions multiply with are stored.
   const WeightFormat &getWeights() const { return weights; }
   /// Type in which a decoder's caches are kept; none: that which attention
-  /// computes in. It is float32 or 16 bits wide.
-  std::optional<PolicyType> getCache() const { return cache; }
+  /// computes in. Never Int4.
+  std::optional<WeightType> getCache() const { return cache; }
   /// Type in which ranks that train together send gradients; none: that in
   /// which the policy stores each.
   std::optional<PolicyType> getGradientWire() const { return gradientWire; }
@@ -294,6 +304,10 @@ public:
   llvm::ArrayRef<LayerPolicy> getLayers() const { return layers; }
   /// Adds what samples showed of a name; the larger of two ranges holds.
   void addRange(llvm::StringRef name, MeasuredRange range);
+  /// Sets what momentsOf() gives for a name.
+  void setMoments(llvm::StringRef name, std::vector<float> squares) {
+    moments[name.str()] = std::move(squares);
+  }
   void setProduct(llvm::StringRef name, PolicyType type) {
     products[name.str()] = type;
   }
@@ -325,7 +339,8 @@ private:
              accumulate = PolicyType::Float32, variable = PolicyType::Float32,
              output = PolicyType::Float32;
   WeightFormat weights;
-  std::optional<PolicyType> cache, gradientWire;
+  std::optional<WeightType> cache;
+  std::optional<PolicyType> gradientWire;
   PolicyAlgorithm algorithm = PolicyAlgorithm::MinimumCut;
   bool autocast = true;
   PrecisionClass defaultClass = PrecisionClass::High;
@@ -335,6 +350,7 @@ private:
   std::map<std::string, PolicyType> products;
   std::map<std::string, bool> values;
   std::map<std::string, MeasuredRange> ranges;
+  std::map<std::string, std::vector<float>> moments;
   std::string model;
   std::map<std::string, std::vector<std::string>> systemLists;
   std::map<std::string, PrecisionClass> systemClasses;

@@ -97,6 +97,8 @@ void GroupRules::classify() {
     joinAttentionGradients();
   joinHalves();
   joinPanels();
+  if (!kernels.mapsOperands)
+    joinScaledRows();
   joinUpdates();
   joinChecks();
 }
@@ -119,6 +121,50 @@ void GroupRules::joinPanels() {
   for (Operation *op : ops)
     if (isa<DequantizeOp>(op) && op->hasOneUse())
       graph.merge(graph.groupOf(*op->user_begin()), graph.groupOf(op));
+}
+
+/// What makes `operand` of rows of bytes and a scale of each, from the operand
+/// on: movement of whole rows, conversions, the product with the scales and the
+/// numbers of the bytes; empty where it is something else, or where something
+/// else reads a part of it.
+SmallVector<Operation *> GroupRules::scaledRowsBehind(Value operand) const {
+  SmallVector<Operation *> chain;
+  auto take = [&](Value value) -> Operation * {
+    Operation *op = value.getDefiningOp();
+    if (!op || !value.hasOneUse() || op->getBlock() != &block)
+      return nullptr;
+    chain.push_back(op);
+    return op;
+  };
+  Operation *op = take(operand);
+  while (op && ((isa<TransposeOp>(op) && keepsLastDimension(op)) ||
+                (isa<CastOp>(op) &&
+                 isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))))
+    op = take(op->getOperand(0));
+  auto product = dyn_cast_if_present<MulOp>(op);
+  if (!product || shapeOf(product.getRhs()).empty() ||
+      shapeOf(product.getRhs()).back() != 1)
+    return {};
+  op = take(product.getLhs());
+  if (!op || !(isa<DecodeFloat8Op>(op) ||
+               (isa<CastOp>(op) &&
+                getElementTypeOrSelf(op->getOperand(0)).isInteger(8))))
+    return {};
+  return chain;
+}
+
+/// Attention widens scaled rows of a cache as it loads them: stored wide, they
+/// would be several times what is read.
+void GroupRules::joinScaledRows() {
+  for (Operation *op : ops) {
+    auto attention = dyn_cast<AttentionOp>(op);
+    if (!attention)
+      continue;
+    for (Value operand : {attention.getKey(), attention.getValue()})
+      for (Operation *part : scaledRowsBehind(operand))
+        if (!graph.merge(graph.groupOf(op), graph.groupOf(part)))
+          break;
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -115,6 +115,9 @@ private:
   void joinAttentionGradients();
   void joinHalves();
   void joinPanels();
+  void joinScaledRows();
+  llvm::SmallVector<mlir::Operation *>
+  scaledRowsBehind(mlir::Value operand) const;
   void takeReader(FusionGroup *group, mlir::Operation *op);
 
   FusionGraph &graph;

@@ -25,6 +25,11 @@ ArrayRef<int64_t> mpc::summedAxes(Operation *op) {
   return {};
 }
 
+ArrayRef<int64_t> mpc::maximumAxes(Operation *op) {
+  auto maximum = dyn_cast_or_null<ReduceMaxOp>(op);
+  return maximum ? maximum.getAxes() : ArrayRef<int64_t>();
+}
+
 void KernelJoiner::widenAtReaders() {
   for (Operation *op : ops) {
     auto cast = dyn_cast<CastOp>(op);
@@ -65,6 +70,7 @@ void mpc::joinKernels(FusionGraph &graph, Block &block,
   // Kernels that read one narrow value are seen to read the same.
   joiner.widenAtReaders();
   bool joinsSiblings = target.kernels().joinsSiblings;
+  joiner.joinRowMaxima();
   if (joinsSiblings) {
     joiner.joinRows();
     joiner.joinRowSums();

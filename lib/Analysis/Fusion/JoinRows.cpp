@@ -4,7 +4,8 @@
 //
 // Softmaxes of the same rows with the sums over these rows, as a loss and its
 // gradient have them, and sums over rows with what they are made of and go
-// into, as the gradient of a norm has them: the rows are read once and kept.
+// into, as the gradient of a norm has them, or maxima, as narrow rows of a
+// cache have: the rows are read once and kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,32 +53,34 @@ void KernelJoiner::joinRows() {
   }
 }
 
-/// Whether the group only computes elements of `full`, the sums over its last
-/// dimension, and elements of these.
-static bool isOfRows(FusionGroup *group, ArrayRef<int64_t> full) {
+/// The axes that an op reduces, where it is of some kind; none for others.
+using AxesOf = ArrayRef<int64_t>(Operation *);
+
+/// Whether the group only computes elements of `full`, numbers of its rows
+/// along the last dimension, by ops that `axesOf` knows, and elements of these.
+static bool isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
+                     AxesOf *axesOf) {
   if (group->isLoose || group->isJoint)
     return false;
-  SmallVector<int64_t> sums(full);
-  sums.back() = 1;
+  SmallVector<int64_t> numbers(full);
+  numbers.back() = 1;
   return llvm::all_of(group->ops, [&](Operation *op) {
     ArrayRef<int64_t> result = shapeOf(op->getResult(0));
     if (isElementwise(op))
-      return result == full || result == ArrayRef<int64_t>(sums);
-    return summedAxes(op) == ArrayRef<int64_t>(full.size() - 1) &&
+      return result == full || result == ArrayRef<int64_t>(numbers);
+    return axesOf(op) == ArrayRef<int64_t>(full.size() - 1) &&
            shapeOf(op->getOperand(0)) == full &&
-           result == ArrayRef<int64_t>(sums);
+           result == ArrayRef<int64_t>(numbers);
   });
 }
 
-/// Sums over rows, what is made of the rows with them, and sums of that: the
-/// gradient of a norm. Rows are read once and kept.
-void KernelJoiner::joinRowSums() {
+void KernelJoiner::joinRowsOf(AxesOf *axesOf) {
   for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);
-    if (group->anchor != op || summedAxes(op).empty())
+    if (group->anchor != op || axesOf(op).empty())
       continue;
     ArrayRef<int64_t> full = shapeOf(op->getOperand(0));
-    if (full.size() < 2 || full.back() == 1 || !isOfRows(group, full))
+    if (full.size() < 2 || full.back() == 1 || !isOfRows(group, full, axesOf))
       continue;
     for (bool grows = true; grows;) {
       grows = false;
@@ -87,12 +90,12 @@ void KernelJoiner::joinRowSums() {
           others.push_back(graph.groupOf(user));
         for (Value operand : member->getOperands())
           if (FusionGroup *source = graph.groupOf(operand);
-              source && source->anchor && !summedAxes(source->anchor).empty())
+              source && source->anchor && !axesOf(source->anchor).empty())
             others.push_back(source);
       }
       for (FusionGroup *other : others)
         if (other && other != group && !other->ops.empty() &&
-            isOfRows(other, full) && !isFull(group, other) &&
+            isOfRows(other, full, axesOf) && !isFull(group, other) &&
             graph.merge(group, other)) {
           group->kind = FusionKind::row;
           grows = true;

@@ -13,6 +13,11 @@
 
 namespace mpc {
 
+/// The axes of a sum or mean; empty for other ops.
+llvm::ArrayRef<int64_t> summedAxes(mlir::Operation *op);
+/// The axes of a maximum.
+llvm::ArrayRef<int64_t> maximumAxes(mlir::Operation *op);
+
 class KernelJoiner {
 public:
   KernelJoiner(FusionGraph &graph, mlir::Block &block, const TargetInfo &target)
@@ -25,7 +30,11 @@ public:
 
   // JoinRows.cpp, JoinColumns.cpp.
   void joinRows();
-  void joinRowSums();
+  /// Sums over rows, what is made of the rows with them, and sums of that: the
+  /// gradient of a norm. Rows are read once and kept.
+  void joinRowSums() { joinRowsOf(summedAxes); }
+  /// The same with the maxima of rows, by which a cache scales them.
+  void joinRowMaxima() { joinRowsOf(maximumAxes); }
   void joinColumns();
   // JoinFilters.cpp, JoinProducts.cpp.
   void joinFilters();
@@ -38,6 +47,9 @@ public:
   void joinLoops();
 
 private:
+  /// Joins numbers of rows along the last dimension, by ops of which `axesOf`
+  /// knows the axes, with what is made of the rows with them.
+  void joinRowsOf(llvm::ArrayRef<int64_t> axesOf(mlir::Operation *));
   bool isFull(FusionGroup *group, FusionGroup *joining) const {
     return rules.isFull(group, joining);
   }
@@ -58,9 +70,6 @@ private:
   GroupRules rules;
   llvm::ArrayRef<mlir::Operation *> ops;
 };
-
-/// The axes of a sum or mean; empty for other ops.
-llvm::ArrayRef<int64_t> summedAxes(mlir::Operation *op);
 
 } // namespace mpc
 

@@ -6,6 +6,9 @@
 // at a place that each sample's length gives. Where that place is known, the
 // cache is cut and put together; else it is chosen position by position, so
 // that one compiled step serves a cache of fixed capacity at every length.
+// Caches that grow at their end (CompileOptions::caches) have their rows there:
+// new ones come behind all others, and `seqlens_k` says from which row on they
+// count.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,6 +36,7 @@ private:
   Value positions(int64_t axis, int64_t rank);
   Value present(size_t input, Value fresh);
   Value mask();
+  bool grows() const { return n.importer.options.growsCaches && n.has(3); }
   Value attend(Value keys, Value values);
 
   NodeImport &n;
@@ -55,10 +59,11 @@ LogicalResult GroupQuery::refuseForms() {
     if (std::string type = n.stringAttr(quantised, "NONE"); type != "NONE")
       return n.error() << "attribute '" << quantised << "' is '" << type
                        << "': a quantised cache is not supported";
-  if (n.importer.options.growsCaches)
-    return n.error() << "counts the rows of its cache from the first one "
-                        "('seqlens_k'), but those of a decoder stand at its "
-                        "end; export attention as ONNX's own ops";
+  if (grows() && (!n.flag("causal", true) || n.has(10)))
+    return n.error() << (n.has(10) ? "input 10, 'attention_bias', is"
+                                   : "attribute 'causal' is 0, but is to be 1")
+                     << " for rows of a cache from the first one on, and those "
+                        "of a decoder stand at its end";
   if (n.flag("sliding_window_cache"))
     return n.error() << "attribute 'sliding_window_cache' is 1: a cache that "
                         "forgets is not supported; give one of full length";
@@ -153,12 +158,18 @@ LogicalResult GroupQuery::readLengths() {
   if (total < length)
     return n.error() << "'total_sequence_length' is " << total
                      << ", less than the " << length << " positions given";
+  if (grows() && total != past + length)
+    return n.error() << "'total_sequence_length' is " << total
+                     << ", but the cache has " << past << " rows before the "
+                     << length << " given";
   // The whole of a first prompt, padded or not, begins at 0. With more before,
   // a sample that is not padded ends where `seqlens_k` says.
   if (total == length)
     return success();
   std::shared_ptr<const reference::Tensor> known = n.known(last);
-  if (known && !known->isFloat()) {
+  if (grows()) {
+    // What counts is known when it runs.
+  } else if (known && !known->isFloat()) {
     ArrayRef<int64_t> values = known->ints();
     for (int64_t sample : values)
       if (sample < 0 || sample >= total ||
@@ -200,15 +211,19 @@ void GroupQuery::rotate() {
   Value cosine = n.in(7), sine = n.in(8);
   if (n.failed())
     return;
-  int64_t pairs = n.dim(cosine, 1);
+  int64_t pairs = n.dim(cosine, 1), held = n.dim(cosine, 0);
+  // Behind the last token of a growing cache stand such as fill up a piece.
+  int64_t needed = grows() ? past : total;
   if (n.rank(cosine) != 2 || n.shape(cosine) != n.shape(sine) || pairs < 1 ||
-      2 * pairs > size || n.dim(cosine, 0) < total) {
+      2 * pairs > size || held < needed) {
     n.error() << "caches " << cosine.getType() << " and " << sine.getType()
-              << " are not two of at least " << total
+              << " are not two of at least " << needed
               << " positions and at most " << size / 2 << " pairs";
     return;
   }
   Value at = n.has(9) ? n.in(9) : positions(1, 2);
+  if (grows() && !n.has(9))
+    at = n.op<MinOp>({at, n.ints({held - 1}, {})});
   SmallVector<int64_t> expected = {batch, length};
   if (!n.failed() && n.has(9) && n.shape(at) != ArrayRef<int64_t>(expected)) {
     n.error() << "'position_ids' is " << at.getType() << ", expected [" << batch
@@ -233,6 +248,8 @@ Value GroupQuery::present(size_t input, Value fresh) {
   if (!n.has(input))
     return padded(fresh);
   Value held = n.in(input);
+  if (grows())
+    return n.concat({held, fresh}, 2);
   if (!before) {
     SmallVector<Value> parts;
     if (offset > 0)
@@ -274,7 +291,13 @@ Value GroupQuery::mask() {
   int64_t keys = before ? total : offset + length;
   Value result;
   Value row = positions(2, 4), column = n.iota(keys, 3, 4, i64);
-  if (!causal) {
+  if (grows()) {
+    // Of the rows at the end as many count as the sample has positions.
+    Value count = n.reshape(n.cast(n.in(5), i64), {batch, 1, 1, 1});
+    result = n.compare(ComparePredicate::ge, n.op<AddOp>({column, count}),
+                       n.ints({total - 1}, {}));
+    row = n.op<AddOp>({n.iota(length, 2, 4, i64), n.ints({past}, {})});
+  } else if (!causal) {
     // A sample may be shorter than the longest one.
     Value last = n.reshape(n.cast(n.in(5), i64), {batch, 1, 1, 1});
     result = n.compare(ComparePredicate::le, column, last);
@@ -317,14 +340,16 @@ Value GroupQuery::attend(Value keys, Value values) {
                          : Value();
   if (softcap == 0 && !sink) {
     SmallVector<NamedAttribute> attributes = {n.attrF("scale", scale)};
-    if (causal && !before)
+    if (causal && (!before || grows()))
       attributes.push_back(n.unit("causal"));
     SmallVector<Value> operands = {query, keys, values};
     if (kept)
       operands.push_back(kept);
     return n.op<AttentionOp>(operands, attributes);
   }
-  if (causal && !before)
+  if (grows())
+    kept = addCausalMask(n, kept, length, count, past);
+  else if (causal && !before)
     kept = addCausalMask(n, kept, length, count, offset);
   SpelledAttention spelled;
   spelled.query = query;

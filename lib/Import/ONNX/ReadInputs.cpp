@@ -39,3 +39,23 @@ FailureOr<SmallVector<OnnxInput>> mpc::readOnnxInputs(ArrayRef<char> bytes,
   }
   return inputs;
 }
+
+static bool hasOp(const onnx::Graph &graph, StringRef op, StringRef domain) {
+  return llvm::any_of(graph.nodes, [&](const onnx::Node &node) {
+    return (node.op == op && node.domain == domain) ||
+           llvm::any_of(
+               node.attributes, [&](const onnx::NodeAttribute &attribute) {
+                 return attribute.graph && hasOp(*attribute.graph, op, domain);
+               });
+  });
+}
+
+FailureOr<bool> mpc::onnxHasOp(ArrayRef<char> bytes, StringRef fileName,
+                               MLIRContext *context, StringRef op,
+                               StringRef domain) {
+  std::unique_ptr<onnx::Model> model =
+      onnx::readModel(bytes, fileName, /*folder=*/"", context);
+  if (!model)
+    return failure();
+  return hasOp(model->graph, op, domain);
+}

@@ -69,6 +69,8 @@ static FailureOr<PanelForm> narrowFormOf(Operation *op, DequantizeOp narrow,
                            << target.name() << "' lacks";
   if (!narrow.getScale())
     return PanelForm::Widened;
+  if (narrow.getFloat8())
+    return PanelForm::Floats8;
   return narrow.getNibbles() ? PanelForm::Nibbles : PanelForm::Integers;
 }
 

@@ -8,6 +8,8 @@
 
 #include "UnitArithmetic.h"
 
+#include "../Kernel/Float8Math.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -319,7 +321,7 @@ private:
   void step(Value row, Value column, SmallVectorImpl<Value> &sums, int64_t set,
             int64_t missing, bool isOdd) {
     SmallVector<Value> columns =
-        panel.isScaled() ? loadIntegers(column, isOdd) : loadPanel(column);
+        panel.isScaled() ? loadNumbers(column, isOdd) : loadPanel(column);
     for (auto [r, offset] : llvm::enumerate(block.rowOffsets)) {
       Value broadcast = loadRow(math.add(row, offset), missing);
       for (int64_t v = 0; v < block.vectors; ++v) {
@@ -359,7 +361,8 @@ private:
       break;
     case PanelForm::Integers:
     case PanelForm::Nibbles:
-      llvm_unreachable("loadIntegers() reads these");
+    case PanelForm::Floats8:
+      llvm_unreachable("loadNumbers() reads these");
     }
     // Lane j of a word vector holds column j below and column j + columns / 2
     // above; both become f32 by moving them to the upper half.
@@ -395,8 +398,9 @@ private:
     return vectors;
   }
 
-  /// The integers of a step, less their zero points, in the type of the sums.
-  SmallVector<Value> loadIntegers(Value column, bool isOdd) {
+  /// The numbers that a step's bytes stand for before their scale, less their
+  /// zero points, in the type of the sums.
+  SmallVector<Value> loadNumbers(Value column, bool isOdd) {
     auto bytes = VectorType::get({block.lanes}, b.getI8Type());
     auto words = VectorType::get({block.lanes}, b.getI32Type());
     bool areNibbles = panel.form == PanelForm::Nibbles;
@@ -405,6 +409,11 @@ private:
     for (int64_t v = 0; v < block.vectors; ++v) {
       Value loaded = vector::LoadOp::create(b, loc, bytes, panel.memory,
                                             math.add(at, v * block.lanes));
+      if (panel.form == PanelForm::Floats8) {
+        ValueMath values(b, loc);
+        vectors.push_back(decodeFloat8(values, loaded, /*mayBeNaN=*/false));
+        continue;
+      }
       Value word = panel.areSigned
                        ? Value(arith::ExtSIOp::create(b, loc, words, loaded))
                        : Value(arith::ExtUIOp::create(b, loc, words, loaded));

@@ -89,6 +89,7 @@ enum class PanelForm {
   PairsUnsignedInt8,
   Integers, ///< of 8 bits, columns in order
   Nibbles,  ///< of 4 bits, two positions of a column in a byte
+  Floats8,  ///< codes of 8-bit floats, columns in order
 };
 
 /// The panel that a block multiplies with, `[step][columns]`.
@@ -108,7 +109,8 @@ struct Panel {
   llvm::SmallVector<mlir::Value> zeros;
 
   bool isScaled() const {
-    return form == PanelForm::Integers || form == PanelForm::Nibbles;
+    return form == PanelForm::Integers || form == PanelForm::Nibbles ||
+           form == PanelForm::Floats8;
   }
   /// Elements of memory between steps; half of those that two steps share.
   int64_t stepPitch() const {

@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "ElementEmitter.h"
+#include "Float8Math.h"
 #include "MathExpansion.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -433,6 +435,13 @@ Value Elementwise::emit() {
     return select(operands[0], operands[1], operands[2]);
   if (isa<CastOp>(op))
     return emitCast();
+  if (isa<EncodeFloat8Op>(op))
+    return encodeFloat8(*this, from.isF64() ? truncateToOdd(operands[0])
+                                            : operands[0]);
+  if (isa<DecodeFloat8Op>(op)) {
+    Value number = decodeFloat8(*this, operands[0]);
+    return to.isF64() ? extendFloat(number, to) : number;
+  }
   if (isa<StopGradientOp>(op))
     return operands[0];
   return isa<FloatType>(from) ? emitFloat() : emitInteger();

@@ -4,7 +4,8 @@
 usage: make_samples.py FOLDER COUNT NAME:SHAPE[:SCALE]...
 
 Each FOLDER/sampleN.npz has an f32 array of normal numbers times SCALE for each NAME;
-SHAPE is extents with x between. SCALE may be nan, or iN for i32 numbers below N. Sample N is drawn
+SHAPE is extents with x between. SCALE may be nan, iN for i32 numbers below N, or "uneven": small,
+and of some positions of the second dimension 256 times what it is of others. Sample N is drawn
 by seed N. FOLDER may be a file FOLDER.npz, whose arrays hold the samples one behind the other.
 """
 import math
@@ -23,6 +24,10 @@ def array_of(draw, shape, scale):
     if scale.startswith("i"):
         return "<i4", struct.pack(f"<{size}i", *[draw.randrange(int(scale[1:]))
                                                  for _ in range(size)])
+    if scale == "uneven":
+        run = math.prod(shape[2:])
+        return "<f4", struct.pack(f"<{size}f", *[draw.gauss(0, 0.02) * 4.0 ** (at // run % shape[1] * 7 % 5 - 2)
+                                                 for at in range(size)])
     return "<f4", struct.pack(f"<{size}f", *[draw.gauss(0, 1) * float(scale)
                                              for _ in range(size)])
 

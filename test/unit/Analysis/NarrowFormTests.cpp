@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/NarrowForm.h"
+#include "mpc/Support/Float8.h"
 
 #include "gtest/gtest.h"
 
@@ -48,6 +49,9 @@ std::vector<float> widened(const NarrowForm &form, int64_t count, int64_t depth,
           numbers.push_back(float(half & 0x8000 ? -value : value));
           continue;
         }
+        case Kind::Float8:
+          value = decodeFloat8(uint8_t(form.values[at]));
+          break;
         case Kind::Int8:
           value = int8_t(form.values[at]);
           break;
@@ -171,6 +175,30 @@ TEST(NarrowFormTest, ZerosAreTheNarrowest) {
   ASSERT_TRUE(form);
   EXPECT_EQ(form->kind, Kind::Nibbles);
   EXPECT_EQ(widened(*form, 1, 16, 8), zeros);
+}
+
+TEST(NarrowFormTest, FindsFloatsOfEightBits) {
+  constexpr int64_t kDepth = 48, kColumns = 4;
+  std::mt19937 engine(3);
+  std::vector<float> scales, numbers;
+  for (int64_t column = 0; column < kColumns; ++column)
+    scales.push_back(float(1000 + engine() % 60000) * 0x1p-20f);
+  for (int64_t k = 0; k < kDepth; ++k)
+    for (float scale : scales) {
+      uint8_t code = engine();
+      numbers.push_back((code & kNanFloat8) == kNanFloat8
+                            ? 0
+                            : float(decodeFloat8(code)) * scale);
+    }
+  std::optional<NarrowForm> form =
+      findNarrowForm(numbers, 1, kDepth, kColumns, /*byGroups=*/true);
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->kind, Kind::Float8);
+  EXPECT_EQ(widened(*form, 1, kDepth, kColumns), numbers);
+  // Five bits are too many.
+  numbers[5] = 17 * scales[1];
+  form = findNarrowForm(numbers, 1, kDepth, kColumns, /*byGroups=*/true);
+  EXPECT_TRUE(!form || form->kind != Kind::Float8);
 }
 
 } // namespace

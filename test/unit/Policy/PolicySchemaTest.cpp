@@ -58,7 +58,7 @@ TEST(PolicySchemaTest, HasTheTypesOfTheReader) {
   Json defs = schema()["$defs"];
   for (auto [field, definition] :
        {std::pair("compute", "computeType"), std::pair("store", "storedType"),
-        std::pair("variable", "storedType"), std::pair("cache", "storedType"),
+        std::pair("variable", "storedType"),
         std::pair("gradient_wire", "storedType"),
         std::pair("output", "storedType")}) {
     std::set<std::string> listed = defs[definition]["enum"];
@@ -104,8 +104,13 @@ TEST(PolicySchemaTest, HasTheWeightsOfTheReader) {
   }
   for (WeightType type :
        {WeightType::Float32, WeightType::Float16, WeightType::BFloat16,
-        WeightType::Int8, WeightType::Int4})
+        WeightType::Int8, WeightType::Int4, WeightType::Float8})
     EXPECT_EQ(listed.count(stringify(type).str()), 1u);
+  std::set<std::string> caches = schema()["$defs"]["cacheType"]["enum"];
+  for (const std::string &name : caches)
+    EXPECT_EQ(errorOf({{"name", "a"}, {"cache", name}}), "") << name;
+  caches.insert({"int4"});
+  EXPECT_EQ(caches, listed);
   Json object = schema()["properties"]["weights"]["oneOf"][1]["properties"];
   for (int64_t group : object["group"]["enum"])
     EXPECT_EQ(errorOf({{"name", "a"},

@@ -205,8 +205,8 @@ TEST(PolicyTest, ErrorsSayWhereAndWhat) {
 TEST(PolicyTest, HostileTextIsRefusedWithoutRecursion) {
   EXPECT_EQ(errorOf(std::string(200000, '[')),
             "test.json: nests more than 16 levels deep");
-  EXPECT_EQ(errorOf(std::string((1 << 20) + 1, ' ')),
-            "test.json: is 1048577 bytes long, at most 1048576 are read");
+  EXPECT_EQ(errorOf(std::string((1 << 24) + 1, ' ')),
+            "test.json: is 16777217 bytes long, at most 16777216 are read");
   EXPECT_EQ(errorOf(""), "test.json:1:1: is not JSON here");
   // Every prefix of a good text is an error, never a crash.
   std::string good = R"({"name": "a", "classes": {"low": ["add", "mul"]}})";

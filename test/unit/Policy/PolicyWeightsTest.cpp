@@ -35,6 +35,7 @@ TEST(PolicyWeightsTest, ReadsNamesAndObjects) {
   EXPECT_EQ(weights("\"int4\""), "int4, groups of 32");
   EXPECT_EQ(weights(R"({"type": "int4", "group": 128, "zero_point": true})"),
             "int4, groups of 128, zero points");
+  EXPECT_EQ(weights("\"f8E4M3FN\""), "float8_e4m3fn, one scale per column");
   EXPECT_EQ(weights(R"({"type": "int8", "clip": false})"),
             "int8, one scale per column, not clipped");
 }
@@ -45,13 +46,14 @@ TEST(PolicyWeightsTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(weights("{}"), "p.json: weights.type: is missing");
   EXPECT_EQ(weights("\"int3\""),
             "p.json: weights.type: unknown type 'int3'; use float32, float16, "
-            "bfloat16, int8 or int4");
+            "bfloat16, int8, int4 or float8_e4m3fn");
   EXPECT_EQ(weights("\"float8_e5m2\""),
             "p.json: weights.type: type float8_e5m2 has no kernels yet; use "
-            "float32, float16, bfloat16, int8 or int4");
+            "float32, float16, bfloat16, int8, int4 or float8_e4m3fn");
   EXPECT_EQ(weights("\"tf32\""),
             "p.json: weights.type: type tf32 is no type that weights are "
-            "stored in; use float32, float16, bfloat16, int8 or int4");
+            "stored in; use float32, float16, bfloat16, int8, int4 or "
+            "float8_e4m3fn");
   EXPECT_EQ(weights(R"({"type": "int4", "groups": 32})"),
             "p.json: weights.groups: unknown field; known: type, group, "
             "zero_point, clip");
@@ -68,7 +70,8 @@ TEST(PolicyWeightsTest, RefusesWhatATypeDoesNotHave) {
   EXPECT_EQ(weights(R"({"type": "int8", "zero_point": true})"),
             "p.json: weights.zero_point: is for int4, the type is int8");
   EXPECT_EQ(weights(R"({"type": "bfloat16", "clip": true})"),
-            "p.json: weights.clip: is for int8 and int4, the type is bfloat16");
+            "p.json: weights.clip: is for int8, int4 and float8_e4m3fn, the "
+            "type is bfloat16");
   EXPECT_EQ(weights("\"int8\"", R"("algorithm": "torch_autocast", )"),
             "p.json: weights: are int8 where the algorithm is torch_autocast, "
             "which stores them as the imitated system does; use float32, or "
@@ -96,13 +99,55 @@ TEST(PolicyWeightsTest, CachesHaveATypeOfTheirOwn) {
   Expected<Policy> narrow = Policy::parse(
       R"({"name": "p", "extends": "float32", "cache": "bf16"})", "p.json");
   ASSERT_TRUE(bool(narrow));
-  EXPECT_EQ(narrow->getCache(), PolicyType::BFloat16);
+  EXPECT_EQ(narrow->getCache(), WeightType::BFloat16);
   EXPECT_NE(plain->digest(), narrow->digest());
-  EXPECT_EQ(
-      toString(Policy::parse(R"({"name": "p", "cache": "int8"})", "p.json")
-                   .takeError()),
-      "p.json: cache: unknown type 'int8'; use float32, float16 or "
-      "bfloat16");
+  auto errorFor = [](StringRef cache) {
+    Expected<Policy> policy = Policy::parse(
+        ("{\"name\": \"p\", \"cache\": " + cache + "}").str(), "p.json");
+    return policy ? std::string() : toString(policy.takeError());
+  };
+  for (StringRef known : {"\"int8\"", "\"float8_e4m3fn\"", "\"f16\""})
+    EXPECT_EQ(errorFor(known), "");
+  const std::string kKnown =
+      "; use float32, float16, bfloat16, int8 or float8_e4m3fn";
+  EXPECT_EQ(errorFor("\"int3\""),
+            "p.json: cache: unknown type 'int3'" + kKnown);
+  for (const char *other : {"int4", "tf32", "float64", "float8_e5m2"})
+    EXPECT_EQ(errorFor("\"" + std::string(other) + "\""),
+              "p.json: cache: no cache is kept in type '" + std::string(other) +
+                  "'" + kKnown);
+  EXPECT_EQ(errorFor("8"), "p.json: cache: expects a string, got number");
+}
+
+/// What weights are multiplied with, by the op's name.
+TEST(PolicyWeightsTest, KnowMomentsOfWhatTheyAreMultipliedWith) {
+  auto parse = [](StringRef moments, StringRef weights) {
+    return Policy::parse(("{\"name\": \"p\", \"extends\": \"float32\", "
+                          "\"weights\": " +
+                          weights + ", \"moments\": " + moments + "}")
+                             .str(),
+                         "p.json");
+  };
+  Expected<Policy> policy = parse(R"({"fc": [1, 0, 2.5]})", "\"int8\"");
+  ASSERT_TRUE(bool(policy));
+  EXPECT_EQ(policy->momentsOf({"other", "fc"}).vec(),
+            (std::vector<float>{1, 0, 2.5}));
+  EXPECT_TRUE(policy->momentsOf({"other"}).empty());
+  // They decide about narrow weights alone.
+  Expected<Policy> other = parse(R"({"fc": [1, 0, 2.4]})", "\"int8\"");
+  ASSERT_TRUE(bool(other));
+  EXPECT_NE(policy->digest(), other->digest());
+  Expected<Policy> wide = parse(R"({"fc": [1, 0, 2.4]})", "\"float32\""),
+                   same = parse(R"({"fc": [2]})", "\"float32\"");
+  ASSERT_TRUE(wide && same);
+  EXPECT_EQ(wide->digest(), same->digest());
+  EXPECT_EQ(toString(parse("[1]", "\"int8\"").takeError()),
+            "p.json: moments: expects an object of NAME: NUMBERS, got array");
+  for (StringRef wrong : {"{\"fc\": 1}", "{\"fc\": [-1]}", "{\"fc\": [1e39]}",
+                          "{\"fc\": [\"1\"]}", "{\"fc\": {\"a\": 1}}"})
+    EXPECT_EQ(toString(parse(wrong, "\"int8\"").takeError()),
+              "p.json: moments.fc: expects an array of mean squares, finite "
+              "numbers that are not negative");
 }
 
 TEST(PolicyWeightsTest, GradientsOnTheWireHaveATypeOfTheirOwn) {

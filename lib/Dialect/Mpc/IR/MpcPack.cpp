@@ -20,7 +20,9 @@ using namespace mpc::shapes;
 namespace mpc {
 void registerPackOps(MpcDialect *dialect) {
   RegisteredOperationName::insert<PackOp>(*dialect);
+  RegisteredOperationName::insert<DecodeFloat8Op>(*dialect);
   RegisteredOperationName::insert<DequantizeOp>(*dialect);
+  RegisteredOperationName::insert<EncodeFloat8Op>(*dialect);
 }
 } // namespace mpc
 
@@ -59,12 +61,13 @@ static SmallVector<int64_t> panelsOf(RankedTensorType values, bool nibbles,
 
 void DequantizeOp::build(OpBuilder &builder, OperationState &state,
                          Value values, Value scale, Value zero, bool nibbles,
-                         int64_t commonZero, int64_t depth, Type element) {
+                         bool float8, int64_t commonZero, int64_t depth,
+                         Type element) {
   auto stored = cast<RankedTensorType>(values.getType());
   auto result =
       RankedTensorType::get(panelsOf(stored, nibbles, depth), element);
-  build(builder, state, result, values, scale, zero, nibbles, commonZero,
-        depth);
+  build(builder, state, result, values, scale, zero, nibbles, float8,
+        commonZero, depth);
 }
 
 int64_t DequantizeOp::getGroup() {
@@ -86,7 +89,8 @@ LogicalResult DequantizeOp::verify() {
     return emitOpError() << "widens panels of rank 3 to f32, or with a depth "
                             "of 4 to 16 bits, found "
                          << values << " and " << result;
-  if ((depth != 1 && depth != 4) || (depth > 1 && !getScale())) // C4
+  if ((depth != 1 && depth != 4) ||
+      (depth > 1 && (!getScale() || getFloat8()))) // C4
     return emitOpError() << "has a depth of " << depth
                          << ", which is 1, or 4 of integers";
   SmallVector<int64_t> shape = panelsOf(values, getNibbles(), depth);
@@ -103,12 +107,18 @@ LogicalResult DequantizeOp::verify() {
                          << element;
   if (getNibbles() && !element.isUnsignedInteger(8)) // C1
     return emitOpError() << "takes nibbles in ui8, found " << element;
+  if (getFloat8() && getNibbles()) // C1
+    return emitOpError("takes nibbles or codes of floats, not both");
+  if (getFloat8() && !element.isUnsignedInteger(8)) // C1
+    return emitOpError() << "takes codes of floats in ui8, found " << element;
   if (isByte != bool(getScale())) // C1
     return emitOpError() << (isByte ? "needs a scale for "
                                     : "takes no scale for ")
                          << element;
-  if ((getZero() || getCommonZero()) && !isByte) // C1
-    return emitOpError() << "takes no zero point for " << element;
+  if ((getZero() || getCommonZero()) && (!isByte || getFloat8())) // C1
+    return emitOpError() << "takes no zero point for "
+                         << (getFloat8() ? "codes of floats in " : "")
+                         << element;
   if (getZero() && getCommonZero()) // C3
     return emitOpError() << "has a zero point for each scale and "
                          << getCommonZero() << " for all";

@@ -8,6 +8,8 @@
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Support/Float8.h"
 
 #include <cmath>
 
@@ -151,6 +153,10 @@ KnownRange CastOp::getResultRange(unsigned, Ranges operands) {
   if (isInteger(getInput()) || !isInteger(getResult()))
     return operands[0];
   return truncated(operands[0]).join({0, 0});
+}
+KnownRange EncodeFloat8Op::getResultRange(unsigned, Ranges) { return {0, 255}; }
+KnownRange DecodeFloat8Op::getResultRange(unsigned, Ranges) {
+  return {-kLargestFloat8, kLargestFloat8};
 }
 KnownRange SelectOp::getResultRange(unsigned, Ranges operands) {
   return operands[1].join(operands[2]);

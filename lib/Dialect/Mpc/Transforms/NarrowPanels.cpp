@@ -40,7 +40,7 @@ namespace {
 /// What an mpc.dequantize reads.
 struct StoredPanels {
   Value values, scale, zero;
-  bool areNibbles = false;
+  bool areNibbles = false, areFloats = false;
   int64_t commonZero = 0, depth = 1;
 };
 
@@ -187,9 +187,10 @@ private:
       return;
     const StoredPanels &stored = *it->second;
     OpBuilder builder(op);
-    Value numbers = DequantizeOp::create(
-        builder, op.getLoc(), stored.values, stored.scale, stored.zero,
-        stored.areNibbles, stored.commonZero, stored.depth, element);
+    Value numbers =
+        DequantizeOp::create(builder, op.getLoc(), stored.values, stored.scale,
+                             stored.zero, stored.areNibbles, stored.areFloats,
+                             stored.commonZero, stored.depth, element);
     op->setOperand(1, numbers);
     if (product)
       product.setPackedAttr(plainOf(product.getPackedAttr().getColumns()));
@@ -229,13 +230,14 @@ private:
     };
     StoredPanels stored;
     stored.areNibbles = form->kind == NarrowForm::Kind::Nibbles;
+    stored.areFloats = form->kind == NarrowForm::Kind::Float8;
     stored.commonZero = form->commonZero;
     stored.depth = form->depth;
     int64_t ofByte = form->depth * (stored.areNibbles ? 2 : 1);
     stored.values =
         make(depth / ofByte, form->depth * columns, elementOf(form->kind),
              bytesOf(form->values), "narrow");
-    if (form->isInteger()) {
+    if (form->isScaled()) {
       int64_t groups = depth / form->group;
       std::vector<uint16_t> halves = upperHalves(form->scales);
       stored.scale = areBf16(form->scales)
@@ -269,6 +271,7 @@ private:
       return Float16Type::get(&getContext());
     case NarrowForm::Kind::Int8:
       return IntegerType::get(&getContext(), 8);
+    case NarrowForm::Kind::Float8:
     case NarrowForm::Kind::UnsignedInt8:
     case NarrowForm::Kind::Nibbles:
       return byteType();

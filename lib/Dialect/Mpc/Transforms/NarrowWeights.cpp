@@ -12,6 +12,7 @@
 #include "NarrowConstant.h"
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Analysis/WeightMoments.h"
 #include "mpc/Analysis/WeightRounding.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
@@ -68,11 +69,25 @@ WeightFormat formatFor(WeightFormat format, Operation *op,
   return format;
 }
 
-/// How a constant is stored, for factors of so many significant bits.
+/// How a constant is stored, for factors of so many significant bits, and mean
+/// squares of these, where they are known: one for each position of a column
+/// times the first number of `runOf`.
 struct StoredAs {
   WeightFormat format;
   int bits = kFloat32Bits;
+  ArrayRef<float> squares = {};
 };
+
+/// Of a conv's column: the elements that read one input channel, and the
+/// columns that read the same channels. Of a product's each element is one
+/// channel.
+std::pair<int64_t, int64_t> runOf(Operation *op, const ColumnsOf &columns) {
+  auto conv = dyn_cast<ConvOp>(op);
+  if (!conv)
+    return {1, columns.count};
+  return {productOf(shapeOf(conv.getFilter()).drop_front(2)),
+          columns.count / conv.getGroups()};
+}
 
 /// Significant bits of a type that ops compute in.
 int significantBits(PolicyType type) {
@@ -81,24 +96,33 @@ int significantBits(PolicyType type) {
                                        : kFloat32Bits;
 }
 
-/// Rounds `values`, which `columns` lie in.
-void roundColumns(MLIRContext *context, MutableArrayRef<float> values,
+/// Rounds `values`, which `columns` of `op` lie in.
+void roundColumns(Operation *op, MutableArrayRef<float> values,
                   const ColumnsOf &columns, const StoredAs &stored) {
   const WeightFormat &format = stored.format;
   int64_t group =
       format.type == WeightType::Int4 ? format.group : columns.length;
-  parallelFor(context, 0, columns.count, [&](size_t column) {
-    std::vector<float> together(group);
-    for (int64_t first = 0; first < columns.length; first += group) {
-      float *from = values.data() + int64_t(column) * columns.stride +
-                    first * columns.step;
-      for (int64_t i = 0; i < group; ++i)
-        together[i] = from[i * columns.step];
-      roundWeights(together, format, stored.bits);
-      for (int64_t i = 0; i < group; ++i)
-        from[i * columns.step] = together[i];
-    }
-  });
+  auto [run, alike] = runOf(op, columns);
+  parallelFor(
+      op->getContext(), 0, columns.count,
+      [&, run = run, alike = alike](size_t column) {
+        std::vector<float> together(group), squares;
+        int64_t channel = int64_t(column) / alike * (columns.length / run);
+        for (int64_t first = 0; first < columns.length; first += group) {
+          float *from = values.data() + int64_t(column) * columns.stride +
+                        first * columns.step;
+          for (int64_t i = 0; i < group; ++i)
+            together[i] = from[i * columns.step];
+          if (!stored.squares.empty()) {
+            squares.resize(group);
+            for (int64_t i = 0; i < group; ++i)
+              squares[i] = stored.squares[channel + (first + i) / run];
+          }
+          roundWeights(together, format, stored.bits, squares);
+          for (int64_t i = 0; i < group; ++i)
+            from[i * columns.step] = together[i];
+        }
+      });
 }
 
 struct NarrowWeightsPass : mpc::impl::NarrowWeightsPassBase<NarrowWeightsPass> {
@@ -166,7 +190,23 @@ private:
                           : PolicyType::Float32;
     if (*override)
       type = (*override)->type;
-    return StoredAs{(*policy)->getWeights(), significantBits(type)};
+    StoredAs stored{(*policy)->getWeights(), significantBits(type)};
+    if (stored.format.isScaled() && stored.format.clip)
+      stored.squares = squaresOf(op);
+    return stored;
+  }
+
+  /// What the policy knows of what `op` multiplies with; none, with a warning,
+  /// where that is of another op.
+  ArrayRef<float> squaresOf(Operation *op) {
+    ArrayRef<float> squares = chosen.momentsOf(opNames(op));
+    if (squares.empty() || squares.size() == size_t(contractedChannels(op)))
+      return squares;
+    op->emitWarning() << "policy '" << chosen.getName() << "' has moments of "
+                      << squares.size() << " channels for '" << mpc::opName(op)
+                      << "', which multiplies " << contractedChannels(op)
+                      << ": they are not used; calibrate this model";
+    return {};
   }
 
   LogicalResult narrow(Operation *op) {
@@ -180,19 +220,20 @@ private:
     if (!columns || !wanted->format.isNarrow() || columns->length == 0)
       return success();
     StoredAs stored{formatFor(wanted->format, op, *columns), wanted->bits};
+    stored.squares = wanted->squares;
     Value &rounded =
         known[{constant.getOperation(), columns->count, columns->step,
-               stored.format.describe(), stored.bits}];
+               stored.format.describe(), stored.bits, stored.squares.data()}];
     if (!rounded)
-      rounded = round(constant, *columns, stored);
+      rounded = round(constant, op, *columns, stored);
     if (rounded)
       op->setOperand(1, rounded);
     return success();
   }
 
   /// The rounded constant; null where it cannot be.
-  Value round(mpc::ConstantOp constant, const ColumnsOf &columns,
-              const StoredAs &stored) {
+  Value round(mpc::ConstantOp constant, Operation *reader,
+              const ColumnsOf &columns, const StoredAs &stored) {
     const WeightFormat &format = stored.format;
     FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
     if (failed(bytes))
@@ -201,7 +242,7 @@ private:
     if (!llvm::all_of(old, [](float value) { return std::isfinite(value); }))
       return {};
     std::vector<float> values(old.begin(), old.end());
-    roundColumns(&getContext(), values, columns, stored);
+    roundColumns(reader, values, columns, stored);
     RoundingLosses losses;
     for (auto [before, after] : llvm::zip_equal(old, values))
       losses.note(before, after);
@@ -230,8 +271,11 @@ private:
   }
 
   Policy chosen;
-  /// By the constant, what shares a scale in it, and the form.
-  std::map<std::tuple<Operation *, int64_t, int64_t, std::string, int>, Value>
+  /// By the constant, what shares a scale in it, the form, and what it is
+  /// multiplied with.
+  std::map<std::tuple<Operation *, int64_t, int64_t, std::string, int,
+                      const float *>,
+           Value>
       known;
 };
 

@@ -34,12 +34,12 @@ void mpc::registerVjpModels(DialectRegistry &registry) {
 ArrayRef<StringRef> mpc::nonDifferentiableOps() {
   static constexpr StringRef kNames[] = {
       // No float goes in.
-      "mpc.and", "mpc.constant", "mpc.gradient_seed", "mpc.iota",
-      "mpc.learning_rate", "mpc.not", "mpc.or", "mpc.random_bits",
+      "mpc.and", "mpc.constant", "mpc.decode_float8", "mpc.gradient_seed",
+      "mpc.iota", "mpc.learning_rate", "mpc.not", "mpc.or", "mpc.random_bits",
       "mpc.shift_left", "mpc.shift_right", "mpc.xor",
       // No float comes out.
-      "mpc.all_finite", "mpc.argmax", "mpc.argmin", "mpc.compare", "mpc.is_inf",
-      "mpc.is_nan",
+      "mpc.all_finite", "mpc.argmax", "mpc.argmin", "mpc.compare",
+      "mpc.encode_float8", "mpc.is_inf", "mpc.is_nan",
       // The end of a step.
       "mpc.global_norm", "mpc.loss_scale.update", "mpc.optimizer.adagrad",
       "mpc.optimizer.adam", "mpc.optimizer.rmsprop", "mpc.optimizer.sgd",

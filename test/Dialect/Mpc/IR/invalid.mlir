@@ -104,6 +104,22 @@ func.func @dequantize_c1_nibbles(%x: tensor<2x8x4xi8>, %s: tensor<2x1x4xf32>) {
 
 // -----
 
+func.func @dequantize_c1_float8(%x: tensor<2x8x4xi8>, %s: tensor<2x1x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op takes codes of floats in ui8, found 'i8'}}
+  %0 = mpc.dequantize %x float8 scale(%s : tensor<2x1x4xf32>) : tensor<2x8x4xi8> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c1_float8_zero(%x: tensor<2x8x4xui8>, %s: tensor<2x1x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op takes no zero point for codes of floats in 'ui8'}}
+  %0 = mpc.dequantize %x float8 scale(%s : tensor<2x1x4xf32>) common_zero(8) : tensor<2x8x4xui8> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
 func.func @dequantize_c1_zero(%x: tensor<2x8x4xf16>) {
   // expected-error @below {{'mpc.dequantize' op takes no zero point for 'f16'}}
   %0 = mpc.dequantize %x common_zero(8) : tensor<2x8x4xf16> to tensor<2x8x4xf32>

@@ -55,6 +55,10 @@ func.func @unary(%x: tensor<4xf32>, %i: tensor<4xi32>, %p: tensor<4xi1>) {
   %34 = mpc.gelu %x : tensor<4xf32>
   // CHECK: mpc.is_nan %{{.*}} : tensor<4xf32> -> tensor<4xi1>
   %35 = mpc.is_nan %x : tensor<4xf32> -> tensor<4xi1>
+  // CHECK: mpc.encode_float8 %{{.*}} : tensor<4xf32> to tensor<4xui8>
+  %codes = mpc.encode_float8 %x : tensor<4xf32> to tensor<4xui8>
+  // CHECK: mpc.decode_float8 %{{.*}} : tensor<4xui8> to tensor<4xbf16>
+  %numbers = mpc.decode_float8 %codes : tensor<4xui8> to tensor<4xbf16>
   %36 = mpc.is_inf %x {negative = false} : tensor<4xf32> -> tensor<4xi1>
   // CHECK: mpc.cast %{{.*}} : tensor<4xf32> to tensor<4xbf16>
   // CHECK-NEXT: mpc.cast %{{.*}} pinned : tensor<4xf32> to tensor<4xi64>
@@ -102,6 +106,8 @@ func.func @narrow_panels(%h: tensor<2x8x4xbf16>, %i: tensor<2x8x4xi8>, %n: tenso
   %3 = mpc.dequantize %n nibbles scale(%g : tensor<2x4x4xbf16>) common_zero(8) : tensor<2x4x4xui8> to tensor<2x8x4xf32>
   // CHECK: mpc.dequantize %{{.*}} scale(%{{.*}} : tensor<2x4x4xbf16>) common_zero(128) depth(4) : tensor<2x4x16xui8> to tensor<2x16x4xf32>
   %4 = mpc.dequantize %d scale(%g : tensor<2x4x4xbf16>) common_zero(128) depth(4) : tensor<2x4x16xui8> to tensor<2x16x4xf32>
+  // CHECK: mpc.dequantize %{{.*}} float8 scale(%{{.*}} : tensor<2x4x4xbf16>) : tensor<2x4x4xui8> to tensor<2x4x4xf32>
+  %5 = mpc.dequantize %n float8 scale(%g : tensor<2x4x4xbf16>) : tensor<2x4x4xui8> to tensor<2x4x4xf32>
   return
 }
 

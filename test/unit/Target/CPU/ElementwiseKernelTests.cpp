@@ -89,6 +89,34 @@ TEST(ElementwiseKernel, SpecialValues) {
   expectForTypes({"f32", "f64"}, unaryKernel(ops, "tensor<1x1x$T>"), check);
 }
 
+/// Every code, and numbers from below the least one to above the largest.
+TEST(ElementwiseKernel, Floats8) {
+  KernelCheck check;
+  auto codes = [](unsigned, reference::Tensor &tensor) {
+    for (auto [i, value] : llvm::enumerate(tensor.ints()))
+      value = int64_t(i % 256);
+    std::mt19937 engine(7);
+    std::uniform_real_distribution<double> exponent(-12, 10);
+    for (auto [i, value] : llvm::enumerate(tensor.floats())) {
+      double magnitude = i % 3 ? std::exp2(exponent(engine))
+                               // Halves between neighbours.
+                               : double(engine() % 512) * 0x1p-10;
+      value = reference::roundTo(i % 2 ? magnitude : -magnitude,
+                                 tensor.getElementType());
+      if (i % 97 == 0)
+        value = i % 2 ? INFINITY : NAN;
+    }
+  };
+  check.adjust = codes;
+  expectForTypes(kFloats,
+                 loopKernel("%x: tensor<7x43x$T>, %c: tensor<7x43xui8>",
+                            "tensor<7x43xui8>, tensor<7x43x$T>", R"(
+  %0 = mpc.encode_float8 %x : tensor<7x43x$T> to tensor<7x43xui8>
+  %1 = mpc.decode_float8 %c : tensor<7x43xui8> to tensor<7x43x$T>
+  return %0, %1 : tensor<7x43xui8>, tensor<7x43x$T>)"),
+                 check);
+}
+
 TEST(ElementwiseKernel, Classification) {
   KernelCheck check;
   auto special = [](unsigned, reference::Tensor &tensor) {

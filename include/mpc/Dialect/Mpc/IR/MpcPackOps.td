@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// No model has them; their classes are generated apart from the other ops
-// (MpcPackOps.h).
+// No model has them, but what stores weights and caches; their classes are
+// generated apart from the other ops (MpcPackOps.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,38 +32,65 @@ def Mpc_PackOp : Mpc_InferredOp<"pack", "Opaque", "0"> {
   }];
 }
 
+class Mpc_CodeOp<string mnemonic, string text, Type from, Type to, list<Trait> traits = []>
+    : Mpc_Op<mnemonic, "Elementwise", "4 * ::mpc::elementCount(getResult())",
+             !listconcat([SameOperandsAndResultShape, Mpc_ElementwiseOpInterface, Mpc_Range], traits)> {
+  let summary = text;
+  let arguments = (ins from:$input);
+  let results = (outs to:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+}
+def Mpc_EncodeFloat8Op : Mpc_CodeOp<"encode_float8", "Code of the nearest 8-bit float", Mpc_FloatTensor,
+                                    RankedTensorOf<[UI8]>, [Mpc_OrderOpInterface]> {
+  let description = [{
+    The 8-bit float is f8E4M3FN: a sign, four bits of the exponent with a bias of 7
+    and three of the fraction, no infinity (Micikevicius et al., arXiv 2209.05433).
+    Rounds once, to nearest, ties to even; what is larger than 448 becomes 448, NaN
+    the code 127 or 255.
+  }];
+}
+def Mpc_DecodeFloat8Op : Mpc_CodeOp<"decode_float8", "Number that the code of an 8-bit float stands for",
+                                    RankedTensorOf<[UI8]>, Mpc_FloatTensor, [Mpc_Exact]> {
+  let description = [{
+    The inverse of `mpc.encode_float8`, exact in every float type; the codes 127 and
+    255 give NaN.
+  }];
+}
+
 def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegments]> {
   let summary = "Widen panels of a narrow constant";
   let description = [{
     `result[p, k, c] = scale[p, k / G, c] * (values[p, k, c] - zero[p, k / G, c])` of
     panels `[P, K, C]`, computed in f32 and rounded to the result's type. Without
     `scale` it is 1. `zero` is an
-    operand or one number for all. With `nibbles` byte `[p, i, c]` holds positions
+    operand or one number for all. With `float8` bytes are codes of
+    `mpc.decode_float8`. With `nibbles` byte `[p, i, c]` holds positions
     `2 * i`, in its low four bits, and `2 * i + 1`, both without a sign. With a
     `depth` D for units that multiply D positions at once, element
     `[p, i, D * c + h]` is position `D * i + h` of column c; of nibbles its low bits
     are `2 * D * i + h` and its high ones `2 * D * i + D + h`. The product that reads
     the result unpacks it in registers.
     - (C1) values are bf16 or f16, without scale and zero points, or 8-bit integers
-      with a scale; nibbles are ui8.
+      with a scale; nibbles and codes of floats are ui8, and the latter have no zero
+      points.
     - (C2) scale and `zero` are `[P, K / G, C]`, floats and ui8; G divides K and is a
       multiple of the depth, of nibbles of twice that.
     - (C3) there is one kind of zero point.
-    - (C4) the depth is 1 or 4, and 1 of floats.
+    - (C4) the depth is 1 or 4, and 1 of floats and their codes.
     - (C5) the result is f32, or bf16 or f16 with a depth of 4.
   }];
   let arguments = (ins Mpc_Tensor:$values, Optional<Mpc_FloatTensor>:$scale,
-                       Optional<Mpc_Tensor>:$zero, UnitAttr:$nibbles,
+                       Optional<Mpc_Tensor>:$zero, UnitAttr:$nibbles, UnitAttr:$float8,
                        DefaultValuedAttr<I64Attr, "0">:$common_zero,
                        DefaultValuedAttr<I64Attr, "1">:$depth);
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = [{
-    $values (`nibbles` $nibbles^)? (`scale` `(` $scale^ `:` type($scale) `)`)?
+    $values (`nibbles` $nibbles^)? (`float8` $float8^)? (`scale` `(` $scale^ `:` type($scale) `)`)?
     (`zero` `(` $zero^ `:` type($zero) `)`)? (`common_zero` `(` $common_zero^ `)`)?
     (`depth` `(` $depth^ `)`)? attr-dict `:` type($values) `to` type($result)
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$values, "::mlir::Value":$scale,
-                                 "::mlir::Value":$zero, "bool":$nibbles,
+                                 "::mlir::Value":$zero, "bool":$nibbles, "bool":$float8,
                                  "int64_t":$common_zero, "int64_t":$depth,
                                  "::mlir::Type":$element)>];
   let hasVerifier = 1;

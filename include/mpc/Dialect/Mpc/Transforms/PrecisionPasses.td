@@ -129,18 +129,18 @@ def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
     ```
     The type of the constant says nothing about it: mpc-narrow-panels stores
     constants in the narrowest form that holds their values, and so does it find
-    these. int8 has one scale per column of the product or output channel, int4 one
-    per group along the contracted extent; convs, and matmuls whose extent is no
+    these. int8 and 8-bit floats have one scale per column of the product or output
+    channel, int4 one per group along the contracted extent; convs, and matmuls whose extent is no
     multiple of the group, have int8 instead. Scales have 16
-    significant bits with int8 and 8 with int4, or fewer where their products with the
+    significant bits with int8 and 8-bit floats and 8 with int4, or fewer where their products with the
     integers are to be numbers of the 16-bit type that the policy multiplies: 4 and 8 of
-    f16, of bf16 1 and 5 (with zero points 4).
+    f16, of bf16 1 and 5 (with zero points 4), with 8-bit floats 7 and 4.
 
     Contract in: after Simplify, before types are assigned. Contract out: the same
     graph; changed constants carry `#mpc.narrowing`.
     Numerics: each weight is rounded to nearest. Scales are those with the least
-    squared error of the weights that they are for, out of some that clip the
-    largest, or that hold the largest where the policy says `clip` false.
+    squared error of the weights that they are for, each times the mean square that
+    the policy's `moments` have of what it meets, out of some that clip the largest, or that hold the largest where the policy says `clip` false.
     Left alone: constants that are not f32 or not finite, batches of matrices,
     layers whose policy says so, ops that an override keeps in float32 or float64.
     Weights that a training step keeps as arguments are an error.

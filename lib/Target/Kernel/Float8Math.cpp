@@ -1,0 +1,64 @@
+//===- Float8Math.cpp - 8-bit floats by arithmetic on bits ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Numbers of the type f8E4M3FN and their codes, for machines without
+// instructions for them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Float8Math.h"
+
+#include "mpc/Support/Float8.h"
+
+using namespace mlir;
+using namespace mpc;
+using arith::CmpFPredicate;
+
+/// Places by which fractions of f32 are longer, and between the two biases.
+static constexpr int64_t kLonger = 20, kBiases = 127 - 7;
+
+Value mpc::decodeFloat8(ValueMath &math, Value code, bool mayBeNaN) {
+  OpBuilder &b = math.getBuilder();
+  Type word = b.getI32Type();
+  // The sign goes to the top with the copies of it, of which one stays.
+  Value shifted = math.shiftLeft(math.extendSigned(code, word), kLonger);
+  Value pattern =
+      math.bitAnd(shifted, int64_t(0x80000000u | (uint32_t(0x7f) << kLonger)));
+  // As f32 the exponent is too small by the difference of the biases, of
+  // subnormal numbers, too.
+  Value number = math.mul(math.fromBits(pattern, b.getF32Type()), 0x1p120);
+  static_assert(kBiases == 120);
+  if (!mayBeNaN)
+    return number;
+  // So NaN's code has become 480.
+  Value isNaN =
+      math.compare(CmpFPredicate::OGT, math.abs(number), kLargestFloat8);
+  return math.select(isNaN, std::numeric_limits<double>::quiet_NaN(), number);
+}
+
+Value mpc::encodeFloat8(ValueMath &math, Value x) {
+  Value magnitude = math.abs(x);
+  Value isLarge = math.compare(CmpFPredicate::OGT, magnitude, kLargestFloat8);
+  magnitude = math.select(isLarge, kLargestFloat8, magnitude);
+  // Ties go to even: half of a last place is added, less one bit where the
+  // place is even.
+  Value pattern = math.bits(magnitude);
+  Value last = math.bitAnd(math.shiftRight(pattern, kLonger), 1);
+  Value rounded =
+      math.addInt(math.addInt(pattern, (1 << (kLonger - 1)) - 1), last);
+  Value normal =
+      math.addInt(math.shiftRight(rounded, kLonger), -(kBiases << 3));
+  // Added to 2^14, f32 numbers are multiples of 2^-9, the least of all.
+  constexpr double kCoarse = 0x1p14, kLeastNormal = 0x1p-6;
+  Value coarse = math.bits(math.add(magnitude, kCoarse));
+  Value subnormal = math.subInt(
+      coarse, math.bits(math.constant(magnitude.getType(), kCoarse)));
+  Value isSubnormal = math.compare(CmpFPredicate::OLT, magnitude, kLeastNormal);
+  Value code = math.select(isSubnormal, subnormal, normal);
+  Value isNaN = math.compare(CmpFPredicate::UNO, x, x);
+  code = math.select(isNaN, math.integer(code.getType(), kNanFloat8), code);
+  Value sign = math.bitAnd(math.shiftRight(math.bits(x), 24), 0x80);
+  return math.truncateInt(math.bitOr(code, sign),
+                          math.getBuilder().getI8Type());
+}

@@ -1,0 +1,23 @@
+//===- Float8Math.h - 8-bit floats by arithmetic on bits --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_TARGET_KERNEL_FLOAT8MATH_H
+#define MPC_LIB_TARGET_KERNEL_FLOAT8MATH_H
+
+#include "MathExpansion.h"
+
+namespace mpc {
+
+/// The f32 numbers that codes (i8) of 8-bit floats stand for
+/// (Support/Float8.h).
+mlir::Value decodeFloat8(ValueMath &math, mlir::Value code,
+                         bool mayBeNaN = true);
+/// The codes of f32 numbers.
+mlir::Value encodeFloat8(ValueMath &math, mlir::Value x);
+
+} // namespace mpc
+
+#endif // MPC_LIB_TARGET_KERNEL_FLOAT8MATH_H
