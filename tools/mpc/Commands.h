@@ -42,13 +42,22 @@ struct CompileArguments {
   std::string training;
 };
 
+/// Where samples are.
+struct SampleFiles {
+  /// .npz files and folders of them.
+  std::vector<std::string> inputs;
+  /// Whether a file holds many: one for each index of its arrays' first
+  /// dimension, which the model's inputs do not have.
+  bool areStacked = false;
+};
+
 struct ExplainArguments {
   CommonOptions common;
   std::string why;
   /// Read the machine code of a GPU's kernels.
   bool sass = false;
-  /// Files and folders of samples; may be empty.
-  std::vector<std::string> inputs;
+  /// May be none.
+  SampleFiles samples;
   /// The page to write; empty writes none.
   std::string html;
   /// A part of a training step and its flags; empty for the model itself.
@@ -63,15 +72,6 @@ struct TuneKernelsArguments {
   /// The table to write; empty for the one that is kept for this machine.
   std::string output;
   double seconds = 60;
-};
-
-/// Where samples are.
-struct SampleFiles {
-  /// .npz files and folders of them.
-  std::vector<std::string> inputs;
-  /// Whether a file holds many: one for each index of its arrays' first
-  /// dimension, which the model's inputs do not have.
-  bool areStacked = false;
 };
 
 struct CalibrateArguments {

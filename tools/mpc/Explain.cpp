@@ -171,13 +171,13 @@ int tool::explainCommand(const ExplainArguments &arguments) {
   ExplainRequest request{arguments.common.model, *options, arguments.why,
                          arguments.sass};
   SampledModel samples;
-  if (!arguments.inputs.empty()) {
+  if (!arguments.samples.inputs.empty()) {
     // What there is to say about the compile the other one says.
     CompileOptions quiet = *options;
     quiet.onDiagnostic = nullptr;
     quiet.dumpDir.clear();
     if (std::vector<Status> problems =
-            samples.load(arguments.common, arguments.inputs, quiet);
+            samples.load(arguments.common, arguments.samples, quiet);
         !problems.empty())
       return reporter.fail(problems);
     request.options.inputShapes = samples.options().inputShapes;
@@ -190,7 +190,7 @@ int tool::explainCommand(const ExplainArguments &arguments) {
   Result<Policy> policy = loadPolicy(*options);
   if (!policy.ok())
     return reporter.fail(policy.status());
-  if (arguments.inputs.empty())
+  if (arguments.samples.inputs.empty())
     explanation.ranges = rangesOf(*policy);
   else if (Status status = explainSamples(samples, *policy,
                                           arguments.common.seed, explanation);

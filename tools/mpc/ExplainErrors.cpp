@@ -106,8 +106,9 @@ Json tool::rangesOf(const Policy &policy) {
 
 Status tool::explainSamples(const SampledModel &model, const Policy &policy,
                             uint64_t seed, Explanation &explanation) {
-  RangeRecorder ranges;
-  if (Status status = recordRanges(model, ranges); !status.ok())
+  // Of a model alone nothing flows back.
+  RangeRecorder ranges, gradients;
+  if (Status status = recordRanges(model, ranges, gradients); !status.ok())
     return status;
   explanation.ranges = rangesToJson(ranges, model.samples());
 

@@ -66,18 +66,21 @@ static CLI::Option *addTraining(CLI::App &command, std::string &training,
       ->check(aPart());
 }
 
-/// Adds --inputs of a command that looks at samples.
-static void addSamples(CLI::App &command, SampleFiles &samples) {
-  command
-      .add_option("--input,--inputs", samples.inputs,
-                  "FILE.npz, a sample, or a folder of samples; repeatable")
-      ->required()
-      ->take_all()
-      ->expected(1, 1 << 20)
-      ->allow_extra_args(true);
+/// Adds --inputs of a command that looks at samples, `to` some end.
+static CLI::Option *addSamples(CLI::App &command, SampleFiles &samples,
+                               const std::string &to = "") {
+  CLI::Option *inputs =
+      command
+          .add_option("--input,--inputs", samples.inputs,
+                      "FILE.npz, a sample, or a folder of samples" + to +
+                          "; repeatable")
+          ->take_all()
+          ->expected(1, 1 << 20)
+          ->allow_extra_args(true);
   command.add_flag("--stacked", samples.areStacked,
                    "a file holds a sample for each index of its arrays' first "
                    "dimension");
+  return inputs;
 }
 
 /// Why `text` asks for no training step; empty where it does.
@@ -139,14 +142,9 @@ void FullDriver::declare(CLI::App &app) {
                     "read the machine code of a GPU's kernels: instructions, "
                     "registers, bytes, and the time that they predict");
   addTraining(*command, explain.training, "explain");
-  command
-      ->add_option("--input,--inputs", explain.inputs,
-                   "FILE.npz, a sample, or a folder of samples, from which the "
-                   "ranges of values and each op's share of the error are "
-                   "found; repeatable")
-      ->take_all()
-      ->expected(1, 1 << 20)
-      ->allow_extra_args(true)
+  addSamples(*command, explain.samples,
+             ", from which the ranges of values and each op's share of the "
+             "error are found")
       ->excludes("--training")
       ->excludes("--why");
   command
@@ -163,7 +161,7 @@ void FullDriver::declare(CLI::App &app) {
                    "types would lose of them");
   addOutputOptions(*command, calibrate.common);
   addModelOptions(*command, calibrate.common);
-  addSamples(*command, calibrate.samples);
+  addSamples(*command, calibrate.samples)->required();
   command->add_option("-o,--output", calibrate.output,
                       "a policy to write (.json): that of --policy with the "
                       "ranges");
@@ -176,7 +174,7 @@ void FullDriver::declare(CLI::App &app) {
               "them as a policy");
   addOutputOptions(*command, tune.common);
   addModelOptions(*command, tune.common);
-  addSamples(*command, tune.samples);
+  addSamples(*command, tune.samples)->required();
   command
       ->add_option(
           "--budget", tune.budget,
