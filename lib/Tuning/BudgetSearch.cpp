@@ -196,6 +196,7 @@ PricedChoice BudgetSearch::cheapest(const std::function<bool()> &stop) {
 
 std::vector<PricedChoice> BudgetSearch::starts() {
   std::vector<PricedChoice> priced;
+  priced.reserve(space.starts.size());
   for (const Choice &start : space.starts)
     priced.push_back(plan(start, 0));
   return priced;

@@ -19,6 +19,7 @@
 
 #include "llvm/Support/MD5.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mpc;
@@ -354,6 +355,45 @@ Status TuneCommand::searchError(const TuningQuestions &questions,
   }
 }
 
+Status TuneCommand::confirmTimes() {
+  constexpr size_t kMostPoints = 4;
+  constexpr int kRounds = 2;
+  if (objective != TuningObjective::Time || !meter->isCompiled() || stops())
+    return {};
+  std::vector<TunedPoint> kept;
+  for (const TunedPoint &point : result.tried)
+    if (point.measured <= budget.limit)
+      kept.push_back(point);
+  auto isFaster = [](const TunedPoint &a, const TunedPoint &b) {
+    return a.cost < b.cost;
+  };
+  std::sort(kept.begin(), kept.end(), isFaster);
+  kept.resize(std::min(kept.size(), kMostPoints));
+  for (int round = 0; round < kRounds && kept.size() > 1; ++round)
+    for (TunedPoint &point : kept) {
+      Result<PolicyFigures> figures =
+          compileAndMeasure(point.priced.choice, TuneState::Part::Searched);
+      if (!figures.ok())
+        return figures.status();
+      point.cost = std::min(point.cost, figures->seconds.value_or(point.cost));
+    }
+  std::sort(kept.begin(), kept.end(), isFaster);
+  for (const TunedPoint &point : kept) {
+    if (!heldBack.empty()) {
+      Result<PolicyFigures> figures =
+          measure(point.priced.choice, TuneState::Part::HeldBack);
+      if (!figures.ok())
+        return figures.status();
+      if (figures->error > budget.limit)
+        continue;
+      promised = figures->error;
+    }
+    result.best = point;
+    return {};
+  }
+  return {};
+}
+
 Status TuneCommand::searchCost(const TuningQuestions &questions,
                                const Status &failed) {
   result = tuneToCost(*finder, budget.measure, costBudget->share, questions);
@@ -378,6 +418,9 @@ Status TuneCommand::search() {
           costBudget ? searchCost(asked, failed) : searchError(asked, failed);
       !status.ok())
     return status;
+  if (!costBudget && result.best)
+    if (Status status = confirmTimes(); !status.ok())
+      return status;
   if (result.best && model.options().training) {
     bool isSearched = heldBack.empty();
     if (Result<PolicyFigures> figures = compileAndMeasure(

@@ -125,6 +125,9 @@ private:
   /// break it.
   Status searchError(const TuningQuestions &questions, const Status &failed);
   Status searchCost(const TuningQuestions &questions, const Status &failed);
+  /// Times the fastest points that keep the budget again, in turn: what else
+  /// runs on the machine disturbs single measurements.
+  Status confirmTimes();
   bool stops() const;
   /// Measures drawn choices.
   Status measureTrials();

@@ -173,4 +173,20 @@ TEST_F(SensitivityTest, InputsThatAreNoNumbersDoNoHarm) {
       std::isfinite(sensitivity.ofValue(value, BFloat16Type::get(&context))));
 }
 
+TEST_F(SensitivityTest, WhatIsSavedIsRestored) {
+  func::FuncOp function = parse(RandomGraph(3, 30, 9).text());
+  Sensitivity first(function, Budget::Measure::Rms),
+      second(function, Budget::Measure::Rms);
+  ASSERT_TRUE(succeeded(first.addSample(draw(function, 1))));
+  std::vector<double> numbers = first.save();
+  ASSERT_TRUE(second.restore(numbers));
+  EXPECT_EQ(second.getSamples(), 1);
+  FloatType half = Float16Type::get(&context);
+  for (Operation &op : function.getBody().front())
+    for (Value result : op.getResults())
+      EXPECT_EQ(first.ofValue(result, half), second.ofValue(result, half));
+  numbers.pop_back();
+  EXPECT_FALSE(second.restore(numbers));
+}
+
 } // namespace

@@ -128,6 +128,64 @@ TEST_F(TypeSpaceTest, AWideChoiceErrsNothing) {
   EXPECT_GE(search.plan(open, 0).error, search.plan(open, 1e18).error);
 }
 
+TEST_F(TypeSpaceTest, BeginsFromWhatBuiltInPoliciesChoose) {
+  func::FuncOp function = parse(kLayers);
+  TypeSpace types =
+      space(function, {PolicyType::Float16, PolicyType::BFloat16});
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
+  SearchSpace search = types.searchSpace(sensitivity);
+  ASSERT_EQ(search.starts.size(), 2u);
+  BudgetSearch finder(search);
+  PricedChoice wide = finder.widest();
+  for (const PricedChoice &start : finder.starts()) {
+    EXPECT_FALSE(llvm::is_contained(start.choice, kFree));
+    EXPECT_LT(start.cost, wide.cost);
+    std::optional<PricedChoice> found = finder.within(start.error);
+    ASSERT_TRUE(found);
+    EXPECT_LE(found->cost, start.cost);
+  }
+  // Types that are not allowed make no start.
+  TypeSpace half = space(function, {PolicyType::Float16});
+  EXPECT_EQ(half.searchSpace(sensitivity).starts.size(), 1u);
+}
+
+TEST_F(TypeSpaceTest, MemoryIsOfConstantsAndOfWhatStandsBetweenKernels) {
+  func::FuncOp function = parse(kLayers);
+  std::vector<PolicyType> kinds = {PolicyType::Float16};
+  TypeSpace types = space(function, kinds, TuningObjective::Memory);
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
+  SearchSpace search = types.searchSpace(sensitivity);
+  // The weight is a splat. Where the second product runs what the first one
+  // left is read, and what the sum reads is written.
+  constexpr double kValue = 64 * 64 * 4;
+  PricedChoice wide = search.plan(Choice(search.options.size(), 0), 0);
+  EXPECT_GE(wide.cost, kValue);
+  EXPECT_LE(wide.cost, 3 * kValue);
+  Choice narrow;
+  for (int options : search.options)
+    narrow.push_back(options - 1);
+  EXPECT_LT(search.plan(narrow, 0).cost, wide.cost);
+}
+
+TEST(CostBudgetTest, ReadsSharesOfWhatFloat32Costs) {
+  for (const char *text : {"time 0.6x", "bytes 1x", "memory 0.25x"}) {
+    auto budget = CostBudget::parse(text);
+    ASSERT_TRUE(bool(budget));
+    ASSERT_TRUE(budget->has_value());
+    EXPECT_EQ((*budget)->text(), text);
+  }
+  EXPECT_FALSE(llvm::cantFail(CostBudget::parse("rms 1e-3")));
+  for (const char *text :
+       {"time 2x", "time 0.6", "time 0x", "memory", "bytes"}) {
+    auto budget = CostBudget::parse(text);
+    EXPECT_FALSE(bool(budget)) << text;
+    if (!budget)
+      llvm::consumeError(budget.takeError());
+  }
+}
+
 /// The search against all choices of drawn graphs: never over the limit, and in
 /// 95 % within 5 % of the optimum.
 TEST_F(TypeSpaceTest, ComesCloseToBruteForce) {
