@@ -82,7 +82,8 @@ def test_a_trainer_that_cannot_be_made_raises_on_all_ranks():
 import os, torch.distributed as dist, mpc, sys
 dist.init_process_group("gloo")
 try:
-    mpc.Trainer(sys.argv[1], batch=8, optimizer="sgd" if dist.get_rank() == 0 else "slow", communicator=dist.group.WORLD)
+    kind = "sgd" if dist.get_rank() == 0 else "slow"
+    mpc.Trainer(sys.argv[1], batch=8, optimizer=kind, communicator=dist.group.WORLD)
 except mpc.Error as error:
     print(error, file=sys.stderr, flush=True)
 os._exit(0)  # gloo's threads would wait for ranks that have ended

@@ -106,8 +106,8 @@ def time_torch(arguments, model, precision):
 def time_mpc(arguments, folder, model, precision, shard="none"):
     out = run(["mpirun", "--oversubscribe", "-n", arguments.ranks, arguments.mpc, "train",
                folder / f"{model}.onnx", "--data", folder / f"{model}.npz", "--batch", BATCH[model], "--policy",
-               precision, "--optimizer", "sgd,momentum=0.9", "--lr", "0.01", "--threads", "1", "--shard", shard, "--steps",
-               3 + arguments.steps, "--epochs", 1000, "--log-every", 3 + arguments.steps, "--normalize", "none",
+               precision, "--optimizer", "sgd,momentum=0.9", "--lr", "0.01", "--threads", "1", "--shard", shard,
+               "--steps", 3 + arguments.steps, "--epochs", 1000, "--log-every", 3 + arguments.steps, "--normalize", "none",
                "--json", "--quiet"])
     speeds = [document["samples_per_second"] for document in map(json.loads, out.splitlines())
               if "samples_per_second" in document and not document.get("final")]

@@ -164,6 +164,7 @@ Status tool::runRanks(const Executable &executable,
       connectThreads(int(ranks.size()));
   std::vector<Status> ended(ranks.size());
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   for (size_t rank = 0; rank < ranks.size(); ++rank)
     threads.emplace_back([&, rank] {
       Result<std::vector<Buffer>> ran =
