@@ -292,9 +292,9 @@ int TuneCommand::report() {
   if (!arguments.output.empty()) {
     Json file = policyFile(best);
     file["tuning"] = {{"command", commandOf(arguments)}};
-    for (const char *key :
-         {"budget", "objective", "loss_scale", "outputs", "target", "measured_by", "samples",
-          "held_back", "float32", "chosen", "culprits", "stopped"})
+    for (const char *key : {"budget", "objective", "loss_scale", "outputs",
+                            "target", "measured_by", "samples", "held_back",
+                            "float32", "chosen", "culprits", "stopped"})
       if (found.contains(key))
         file["tuning"][key] = found[key];
     std::string text = file.dump(1) + "\n";
