@@ -59,7 +59,8 @@ std::string Policy::digest() const {
   parts.reserve(std::max(overrides.size(), layers.size()));
   for (const PolicyOverride &entry : overrides)
     parts.push_back((Twine(int(entry.source)) + "," + Twine(int(entry.key)) +
-                     (entry.isAboutInputs ? "i," : ",") + stringify(entry.type) + "," + entry.pattern)
+                     (entry.isAboutInputs ? "i," : ",") +
+                     stringify(entry.type) + "," + entry.pattern)
                         .str());
   putSorted(std::move(parts));
   parts.clear();

@@ -196,10 +196,10 @@ TuningResult mpc::tuneToCost(BudgetSearch &search, Budget::Measure measure,
       found = search.cheapest(questions.stop);
     if (!found)
       break;
-    auto known = std::find_if(
-        result.tried.begin(), result.tried.end(), [&](const TunedPoint &tried) {
-          return tried.priced.choice == found->choice;
-        });
+    auto known = std::find_if(result.tried.begin(), result.tried.end(),
+                              [&](const TunedPoint &tried) {
+                                return tried.priced.choice == found->choice;
+                              });
     if (known != result.tried.end()) {
       // What costs too much and is found again asks for less than its price.
       if (known->cost > limit) {
