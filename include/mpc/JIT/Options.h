@@ -54,6 +54,11 @@ struct GrowingCache {
   /// Type of the buffer's elements; none: the narrower one of the model's and
   /// the policy's, Policy::getCache() or, where no override says otherwise, the
   /// type that it computes in.
+  /// Numbers of 8 bits, i8 or f8E4M3FN, stand for themselves times the scale of
+  /// their row: the last dimension of the buffer, which has at least three,
+  /// shares one. The scales of "NAME" are a further argument and result,
+  /// "NAME@scale", f32, with 1 for the last dimension; codes of f8E4M3FN are
+  /// ui8 in the program.
   std::optional<ElementType> element = {};
   /// Whether each entry of the model's first dimension, the batch, has a buffer
   /// of its own, so that sequences may come and go: entry `i` is the argument
