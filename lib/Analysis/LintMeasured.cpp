@@ -8,8 +8,6 @@
 #include "MeasuredRanges.h"
 #include "PlanBuilder.h"
 
-#include "mpc/Analysis/OpNames.h"
-
 using namespace mlir;
 using namespace mpc;
 
@@ -27,7 +25,7 @@ void mpc::lintMeasured(LintContext &context) {
       continue;
     bool isKept = !narrowTypeOf(op.getResult(0));
     context.report("measured_overflow", &op,
-                   policy.rangeOf(opNames(&op))->largest,
+                   measuredRange(policy, op.getResult(0))->largest,
                    isKept ? overflow + ", so it is kept in f32" : overflow,
                    isKept ? "none is needed; a policy of bfloat16 holds it"
                           : overrideOf(&op));

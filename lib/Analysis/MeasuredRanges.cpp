@@ -37,6 +37,10 @@ static SmallVector<StringRef> namesOf(Value value) {
               : SmallVector<StringRef>();
 }
 
+const MeasuredRange *mpc::measuredRange(const Policy &policy, Value value) {
+  return policy.rangeOf(namesOf(value));
+}
+
 std::string mpc::measuredOverflow(const Policy &policy, Value value,
                                   FloatType type) {
   if (policy.getRanges().empty() || type.getWidth() >= 32)

@@ -14,6 +14,10 @@
 
 namespace mpc {
 
+/// What samples showed of `value`, whose op is known by its kind where it has
+/// no name; null where they showed nothing.
+const MeasuredRange *measuredRange(const Policy &policy, mlir::Value value);
+
 /// Where `policy` knows of a sample in which `value` overflows `type`, that in
 /// a sentence: "'x' reaches 1e+05 in sample 'a.npz', which f16 rounds to inf";
 /// else empty.

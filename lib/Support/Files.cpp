@@ -122,10 +122,29 @@ static int fillAndRename(int descriptor, const std::string &temporary,
   return 0;
 }
 
+/// Writes into what `path` names, which is no regular file.
+static Status writeInPlace(const std::string &path,
+                           std::initializer_list<std::string_view> parts) {
+  int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  int reason = descriptor < 0 ? errno : 0;
+  for (std::string_view part : parts)
+    if (reason == 0)
+      reason = writeAll(descriptor, part);
+  if (descriptor >= 0)
+    ::close(descriptor);
+  if (reason)
+    return Status(StatusCode::NotFound, path,
+                  std::string("cannot be written: ") + strerror(reason));
+  return {};
+}
+
 Status mpc::writeWholeFile(const std::string &path,
                            std::initializer_list<std::string_view> parts) {
   if (Status status = checkWritable(path); !status.ok())
     return status;
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
+    return writeInPlace(path, parts);
   std::string temporary = path + ".XXXXXX";
   int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
   int reason = descriptor < 0

@@ -127,6 +127,10 @@ Status mpc::writeNpz(const std::string &path,
                      const std::vector<NamedArray> &arrays) {
   if (Status status = checkWritable(path); !status.ok())
     return status;
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
+    return Status(StatusCode::InvalidArgument, path,
+                  "is a device or a pipe, which holds no archive; name a file");
   std::string temporary = path + ".part" + std::to_string(::getpid());
   int error = 0;
   zip_t *archive =

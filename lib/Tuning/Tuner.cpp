@@ -185,6 +185,8 @@ TuningResult mpc::tuneToCost(BudgetSearch &search, Budget::Measure measure,
   if (!result.widest)
     return result;
   double limit = share * result.widest->cost;
+  if (result.widest->cost <= limit)
+    result.best = result.widest;
   // Prices need not be in the unit of measured costs.
   double target = share * result.widest->priced.cost;
   double kept = 0, broken = INFINITY;

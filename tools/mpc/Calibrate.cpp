@@ -228,7 +228,7 @@ static std::string policyText(const Json &policy,
     Json numbers = Json::array();
     // More digits would say nothing about which error counts how much.
     for (double square : squares)
-      numbers.push_back(std::stod(shortNumber(square)));
+      numbers.push_back(std::strtod(shortNumber(square).c_str(), nullptr));
     text += separator + "\n  " + Json(name).dump() + ": " + numbers.dump();
     separator = ",";
   }
@@ -251,7 +251,9 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
   if (Status status = setGradients(arguments.training, *options); !status.ok())
     return reporter.fail(status);
   if (!arguments.output.empty()) {
-    if (Status status = checkWritable(arguments.output); !status.ok())
+    if (Status status = checkOutput(arguments.output, arguments.common.model,
+                                    arguments.samples);
+        !status.ok())
       return reporter.fail(status);
   }
   SampledModel model;

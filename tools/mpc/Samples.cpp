@@ -13,6 +13,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
+#include "mpc/Support/Files.h"
+
 #include "mlir/IR/Builders.h"
 
 #include <algorithm>
@@ -52,6 +54,24 @@ sampleFiles(const std::vector<std::string> &inputs) {
     return Status(StatusCode::InvalidArgument, "--inputs",
                   "names no sample; give .npz files, or a folder of them");
   return files;
+}
+
+Status tool::checkOutput(const std::string &output, const std::string &model,
+                         const SampleFiles &files) {
+  if (Status status = checkWritable(output); !status.ok())
+    return status;
+  Result<std::vector<std::string>> samples = sampleFiles(files.inputs);
+  if (!samples.ok())
+    return samples.status();
+  std::error_code error;
+  if (fs::equivalent(output, model, error))
+    return Status(StatusCode::InvalidArgument, output,
+                  "is the model, which would be lost; name another file");
+  for (const std::string &sample : *samples)
+    if (fs::equivalent(output, sample, error))
+      return Status(StatusCode::InvalidArgument, output,
+                    "is a sample, which would be lost; name another file");
+  return {};
 }
 
 /// The arrays of each sample that a file holds for the indices of the first
@@ -171,10 +191,14 @@ std::vector<Status> SampledModel::load(const CommonOptions &common,
       std::string name = file;
       if (where.areStacked)
         name += "[" + std::to_string(number) + "]";
-      llvm::append_range(problems, add(name, sample, common));
+      std::vector<Status> found = add(name, sample, common);
+      llvm::append_range(problems, found);
       // Without a graph there is no more to say.
       if (!graph)
         return problems;
+      // What does not fit in one sample of a file does so in none.
+      if (!found.empty())
+        break;
     }
   }
   return problems;

@@ -40,6 +40,11 @@ interpretGraph(Compiler &compiler, mlir::ModuleOp module,
                const std::vector<Buffer> &inputs, reference::Rounding rounding,
                OpObserver observer = {});
 
+/// Fails where `output` cannot be written, or is the model or a sample of
+/// `files`, which it would replace.
+Status checkOutput(const std::string &output, const std::string &model,
+                   const SampleFiles &files);
+
 /// A model behind stage simplify, or a training step's part behind stage
 /// differentiate, in a compiler of its own, and samples of its inputs.
 class SampledModel {

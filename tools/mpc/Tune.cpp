@@ -437,7 +437,9 @@ int TuneCommand::run() {
   if (Status status = readFlags(); !status.ok())
     return reporter.fail(status);
   if (!arguments.output.empty())
-    if (Status status = checkWritable(arguments.output); !status.ok())
+    if (Status status = checkOutput(arguments.output, arguments.common.model,
+                                    arguments.samples);
+        !status.ok())
       return reporter.fail(status);
   if (Status status = checkHtml(arguments.html); !status.ok())
     return reporter.fail(status);

@@ -53,7 +53,7 @@ Result<std::string> readWholeFile(const std::string &path);
 /// Writes `parts`, one behind the other, as a file that is there whole, under
 /// its name, or not at all, even where the process or the machine stops in
 /// between: a temporary file beside it is written, flushed to the disk and
-/// renamed.
+/// renamed. A device or a pipe is written to as it is.
 Status writeWholeFile(const std::string &path,
                       std::initializer_list<std::string_view> parts);
 

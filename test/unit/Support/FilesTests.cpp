@@ -8,7 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace mpc;
 namespace fs = std::filesystem;
@@ -48,6 +51,21 @@ TEST_F(Files, AFailureLeavesNothing) {
   status = writeWholeFile(path("missing/file"), {"bytes"});
   EXPECT_NE(status.toString().find("cannot be written"), std::string::npos);
   EXPECT_EQ(entries(), 1u);
+}
+
+// A file in the place of /dev/null would fill with what all programs discard.
+TEST_F(Files, WhatIsNoFileIsNotReplaced) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  int reader = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(writeWholeFile(path("pipe"), {"by", "tes"}).ok());
+  char got[8] = {};
+  EXPECT_EQ(::read(reader, got, sizeof(got)), 5);
+  EXPECT_STREQ(got, "bytes");
+  ::close(reader);
+  EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
+  EXPECT_TRUE(writeWholeFile("/dev/null", {"bytes"}).ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
 TEST_F(Files, FoldersAreMadeWithThoseAboveThem) {

@@ -194,6 +194,14 @@ TEST_F(NpyFileTest, NpzRoundTrips) {
   EXPECT_EQ(contents("x.npz"), contents("y.npz"));
 }
 
+TEST_F(NpyFileTest, ADeviceIsNotReplacedByAnArchive) {
+  std::vector<NamedArray> arrays = {
+      {"a", *Buffer::allocate({ElementType::F32, {4}}), ""}};
+  Status status = writeNpz("/dev/null", arrays);
+  EXPECT_NE(status.toString().find("is a device or a pipe"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
 TEST_F(NpyFileTest, MoreBytesThanAllowedAreNotRead) {
   std::vector<NamedArray> arrays = {
       {"a", *Buffer::allocate({ElementType::F32, {4}}), ""},

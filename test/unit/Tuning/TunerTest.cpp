@@ -175,6 +175,17 @@ TEST(TunerTest, ACostBelowTheCheapestIsOutOfReach) {
   EXPECT_FALSE(tuneToCost(search, Budget::Measure::Rms, 0.9, questions).best);
 }
 
+TEST(TunerTest, AllOfTheCostLeavesEverythingWide) {
+  BudgetSearch search(plainSpace());
+  TuningQuestions questions;
+  questions.measure = [&](const Choice &choice) {
+    return std::optional(Measurement{scaled(1)(choice), 100});
+  };
+  TuningResult result = tuneToCost(search, Budget::Measure::Rms, 1, questions);
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(narrowCount(result.best->priced.choice), 0);
+}
+
 TEST(TunerTest, EndsWhereAMeasurementFails) {
   BudgetSearch search(plainSpace());
   TuningQuestions questions;

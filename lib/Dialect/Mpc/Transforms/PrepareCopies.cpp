@@ -13,6 +13,7 @@
 
 #include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Analysis/Fusion/Views.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -174,6 +175,17 @@ void mpc::repeatReshapes(Block &block) {
     for (Operation *reader : ArrayRef(readers.getArrayRef()).drop_front())
       reader->replaceUsesOfWith(reshape.getResult(),
                                 OpBuilder(reader).clone(op)->getResult(0));
+  }
+}
+
+void mpc::repeatPanels(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isa<DequantizeOp>(op) || op.use_empty())
+      continue;
+    SmallVector<OpOperand *> uses(
+        llvm::make_pointer_range(op.getResult(0).getUses()));
+    for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front())
+      use->set(OpBuilder(use->getOwner()).clone(op)->getResult(0));
   }
 }
 

@@ -39,6 +39,7 @@ struct PrepareFusionPass : mpc::impl::PrepareFusionPassBase<PrepareFusionPass> {
     narrowBeforeSlices(block);
     repeatWideningCasts(block);
     repeatArithmetic(block);
+    repeatPanels(block);
     repeatScalarsForChecks(block);
     // Kernels around the CPU's micro-kernels copy their operands instead.
     if (scope->target.kernels().mapsOperands) {

@@ -74,6 +74,10 @@ void repeatMovement(mlir::Block &block, const TargetInfo &target);
 /// alone read it: inside a kernel a reshape costs nothing.
 void repeatReshapes(mlir::Block &block);
 
+/// Gives each product that reads narrow panels its own unpacking of them:
+/// products unpack in their kernels.
+void repeatPanels(mlir::Block &block);
+
 /// Gives the checks of gradients their own copy of the scalar arithmetic that
 /// they unscale by: the updates, which wait for the checks, read it too, and it
 /// would else be a kernel before both.

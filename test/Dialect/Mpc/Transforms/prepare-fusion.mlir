@@ -53,6 +53,23 @@ func.func @readers(%x: tensor<8x4xbf16>) -> (tensor<8x4xf32>, tensor<8x1xf32>) {
 
 // -----
 
+// Each product unpacks the panels that it reads.
+// CHECK-LABEL: func.func @panels
+func.func @panels(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  %q = mpc.constant dense<[[[-100, 1], [7, 90]]]> : tensor<1x2x2xi8>
+  %s = mpc.constant dense<0.1> : tensor<1x1x2xf32>
+  %w = mpc.dequantize %q scale(%s : tensor<1x1x2xf32>) : tensor<1x2x2xi8> to tensor<1x2x2xf32>
+  // CHECK-DAG: %[[V:.+]] = mpc.dequantize
+  // CHECK-DAG: %[[W:.+]] = mpc.dequantize
+  // CHECK-DAG: mpc.matmul %{{.+}}, %[[V]] packed
+  // CHECK-DAG: mpc.matmul %{{.+}}, %[[W]] packed
+  %0 = mpc.matmul %x, %w packed<columns = 2> : (tensor<4x2xf32>, tensor<1x2x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %0, %w packed<columns = 2> : (tensor<4x2xf32>, tensor<1x2x2xf32>) -> tensor<4x2xf32>
+  return %1 : tensor<4x2xf32>
+}
+
+// -----
+
 // Where kernels load through movement, each product has its own.
 // CHECK-LABEL: func.func @movement
 func.func @movement(%x: tensor<2x64x64xf32>, %w: tensor<2x64x64xf32>)
