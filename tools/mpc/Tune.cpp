@@ -318,6 +318,14 @@ TuningQuestions TuneCommand::questions(Status &failed) {
   return questions;
 }
 
+Status TuneCommand::lookAtHeldBack() {
+  Result<PolicyFigures> figures =
+      measure(result.best->priced.choice, TuneState::Part::HeldBack);
+  if (figures.ok())
+    promised = figures->error;
+  return figures.status();
+}
+
 Status TuneCommand::searchError(const TuningQuestions &questions,
                                 const Status &failed) {
   Budget aim = budget;
@@ -331,12 +339,9 @@ Status TuneCommand::searchError(const TuningQuestions &questions,
       result.best = result.widest;
     if (!result.best || heldBack.empty())
       return {};
-    Result<PolicyFigures> figures =
-        measure(result.best->priced.choice, TuneState::Part::HeldBack);
-    if (!figures.ok())
-      return figures.status();
+    if (Status status = lookAtHeldBack(); !status.ok())
+      return status;
     ++looks;
-    promised = figures->error;
     if (*promised <= budget.limit)
       return {};
     reporter.note("samples that were held back err " + shortNumber(*promised) +
@@ -401,12 +406,7 @@ Status TuneCommand::searchCost(const TuningQuestions &questions,
     return failed;
   if (!result.best || heldBack.empty())
     return {};
-  Result<PolicyFigures> figures =
-      measure(result.best->priced.choice, TuneState::Part::HeldBack);
-  if (!figures.ok())
-    return figures.status();
-  promised = figures->error;
-  return {};
+  return lookAtHeldBack();
 }
 
 Status TuneCommand::search() {

@@ -124,6 +124,8 @@ private:
   /// Tunes to the limit, and more tightly where samples that were held back
   /// break it.
   Status searchError(const TuningQuestions &questions, const Status &failed);
+  /// What the best errs on the samples that were held back is what is promised.
+  Status lookAtHeldBack();
   Status searchCost(const TuningQuestions &questions, const Status &failed);
   /// Times the fastest points that keep the budget again, in turn: what else
   /// runs on the machine disturbs single measurements.
