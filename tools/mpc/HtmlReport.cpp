@@ -10,7 +10,7 @@
 
 #include "mpc/Support/Files.h"
 
-#include <algorithm>
+#include <nettle/base64.h>
 #include <span>
 #include <string_view>
 
@@ -18,22 +18,6 @@ using namespace mpc;
 using namespace mpc::tool;
 
 #include "ReportParts.inc"
-
-/// RFC 4648, with padding.
-static std::string base64(std::span<const uint8_t> bytes) {
-  static constexpr char kDigits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    size_t count = std::min<size_t>(3, bytes.size() - i);
-    for (size_t k = 0; k < 3; ++k)
-      group = group << 8 | (k < count ? bytes[i + k] : 0);
-    for (size_t k = 0; k < 4; ++k)
-      text += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
 
 /// `json` as text that an HTML parser takes for nothing but text: '<' stands in
 /// strings alone, where it has another spelling.
@@ -57,7 +41,8 @@ Status tool::writeHtmlReport(const std::string &path,
   // The page runs this script and no other, whatever names hold.
   detail::Sha256Digest digest = detail::sha256(
       std::as_bytes(std::span(kReportScript.data(), kReportScript.size())));
-  std::string hash = base64(digest);
+  std::string hash(BASE64_ENCODE_RAW_LENGTH(digest.size()), '\0');
+  base64_encode_raw(hash.data(), digest.size(), digest.data());
   std::string data = scriptText(
       {{"command", command}, {"document", document}, {"drawing", drawing}});
   auto part = [&](std::string_view name) -> std::string_view {
