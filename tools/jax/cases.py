@@ -5,8 +5,11 @@
 usage: cases.py FOLDER [NAME...]
 
 Writes each with its inputs and answers (see export.py). test/Import/StableHLO/
-jax.tar.xz holds what jax 0.10.2 made of them; after a change here:
-  cases.py FOLDER && tar -C FOLDER -cJf test/Import/StableHLO/jax.tar.xz .
+jax.tar.xz holds what jax 0.10.2 made of them, files of one kind in a row, which
+packs them best; after a change here, with that path in ARCHIVE:
+  cases.py FOLDER && cd FOLDER &&
+  tar -c */module.mlir */meta.json */inputs.npz */expected.npz |
+  xz --lzma2=preset=9e,lc=0,lp=2 > ARCHIVE
 """
 
 import pathlib
