@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Installs what is missing, builds mpc and runs a trained network on 2,000 real
+# Installs what is missing, builds mpc and runs a trained network on 1,000 real
 # Fashion-MNIST test images under three precision policies, and a decoder from
 # weights of five types.
 set -euo pipefail
