@@ -39,33 +39,37 @@ func.func @few_rows(%x: tensor<20x768xbf16>, %w: tensor<768x3072xbf16>) -> tenso
 
 // -----
 
+!rows = tensor<20x3072xf32>
+!narrow = tensor<20x768xbf16>
+!weight = tensor<768x3072xbf16>
+
 // CHECK-LABEL: func @shared
 // CHECK-COUNT-1: mpc.pack
 // CHECK-NOT: mpc.pack
 // CHECK-COUNT-4: mpc.matmul {{.*}} packed<
 // CHECK-NOT: mpc.pack
 // CHECK: return
-func.func @shared(%x: tensor<20x768xbf16>, %w: tensor<768x3072xbf16>) -> (tensor<20x3072xf32>, tensor<20x3072xf32>, tensor<20x3072xf32>, tensor<20x3072xf32>) {
-  %0 = mpc.fusion kind(contraction) name("step") (%a = %x : tensor<20x768xbf16>, %b = %w : tensor<768x3072xbf16>) -> tensor<20x3072xf32> {
-    %1 = mpc.matmul %a, %b : (tensor<20x768xbf16>, tensor<768x3072xbf16>) -> tensor<20x3072xf32>
-    mpc.yield %1 : tensor<20x3072xf32>
+func.func @shared(%x: !narrow, %w: !weight) -> (!rows, !rows, !rows, !rows) {
+  %0 = mpc.fusion kind(contraction) name("step") (%a = %x : !narrow, %b = %w : !weight) -> !rows {
+    %1 = mpc.matmul %a, %b : (!narrow, !weight) -> !rows
+    mpc.yield %1 : !rows
   }
-  %2 = mpc.fusion kind(contraction) name("step_1") (%a = %x : tensor<20x768xbf16>, %b = %w : tensor<768x3072xbf16>) -> tensor<20x3072xf32> {
-    %1 = mpc.matmul %a, %b : (tensor<20x768xbf16>, tensor<768x3072xbf16>) -> tensor<20x3072xf32>
-    %3 = mpc.relu %1 : tensor<20x3072xf32>
-    mpc.yield %3 : tensor<20x3072xf32>
+  %2 = mpc.fusion kind(contraction) name("step_1") (%a = %x : !narrow, %b = %w : !weight) -> !rows {
+    %1 = mpc.matmul %a, %b : (!narrow, !weight) -> !rows
+    %3 = mpc.relu %1 : !rows
+    mpc.yield %3 : !rows
   }
-  %4 = mpc.fusion kind(contraction) name("step_2") (%a = %x : tensor<20x768xbf16>, %b = %w : tensor<768x3072xbf16>) -> tensor<20x3072xf32> {
-    %1 = mpc.matmul %a, %b : (tensor<20x768xbf16>, tensor<768x3072xbf16>) -> tensor<20x3072xf32>
-    %3 = mpc.exp %1 : tensor<20x3072xf32>
-    mpc.yield %3 : tensor<20x3072xf32>
+  %4 = mpc.fusion kind(contraction) name("step_2") (%a = %x : !narrow, %b = %w : !weight) -> !rows {
+    %1 = mpc.matmul %a, %b : (!narrow, !weight) -> !rows
+    %3 = mpc.exp %1 : !rows
+    mpc.yield %3 : !rows
   }
-  %5 = mpc.fusion kind(contraction) name("step_3") (%a = %x : tensor<20x768xbf16>, %b = %w : tensor<768x3072xbf16>) -> tensor<20x3072xf32> {
-    %1 = mpc.matmul %a, %b : (tensor<20x768xbf16>, tensor<768x3072xbf16>) -> tensor<20x3072xf32>
-    %3 = mpc.tanh %1 : tensor<20x3072xf32>
-    mpc.yield %3 : tensor<20x3072xf32>
+  %5 = mpc.fusion kind(contraction) name("step_3") (%a = %x : !narrow, %b = %w : !weight) -> !rows {
+    %1 = mpc.matmul %a, %b : (!narrow, !weight) -> !rows
+    %3 = mpc.tanh %1 : !rows
+    mpc.yield %3 : !rows
   }
-  return %0, %2, %4, %5 : tensor<20x3072xf32>, tensor<20x3072xf32>, tensor<20x3072xf32>, tensor<20x3072xf32>
+  return %0, %2, %4, %5 : !rows, !rows, !rows, !rows
 }
 
 // -----

@@ -4,6 +4,8 @@
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms 2>&1 >/dev/null \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
+!rows = tensor<8x16xf32>
+
 // Eight lines of 128 bits take the place of 128 bytes.
 // CHECK-LABEL: exe.program @relu
 // CHECK: exe.gemm "fc" {{.*}}epilogue = relu, auxiliary = true>
@@ -11,25 +13,28 @@
 // CHECK: exe.gemm "back" {{.*}}transpose_b = true, epilogue = relu_gradient>
 // CHECK-SAME: (read @dy, read @w, read arena[0 : 128], write @out1)
 // CHECK-NOT: exe.launch
-func.func @relu(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.relu %1 : tensor<8x16xf32>
+func.func @relu(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, !rows) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.relu %1 : !rows
     %zero = mpc.constant dense<0.0> : tensor<f32>
-    %3 = mpc.compare le %2, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
-    mpc.yield %2, %3 : tensor<8x16xf32>, tensor<8x16xi1>
+    %3 = mpc.compare le %2, %zero : (!rows, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %2, %3 : !rows, tensor<8x16xi1>
   }
-  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
-      %m = %y#1 : tensor<8x16xi1>) -> tensor<8x16xf32> {
-    %1 = mpc.matmul %p, %q transpose_rhs : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !rows, %q = %w : tensor<16x16xf32>,
+      %m = %y#1 : tensor<8x16xi1>) -> !rows {
+    %1 = mpc.matmul %p, %q transpose_rhs : (!rows, tensor<16x16xf32>) -> !rows
     %zero = mpc.constant dense<0.0> : tensor<f32>
-    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    mpc.yield %2 : tensor<8x16xf32>
+    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, !rows) -> !rows
+    mpc.yield %2 : !rows
   }
-  return %y#0, %dx : tensor<8x16xf32>, tensor<8x16xf32>
+  return %y#0, %dx : !rows, !rows
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
+!narrow = tensor<8x16xbf16>
 
 // A mask of what ReLU became when it was rounded: the library takes it of the
 // sums, where a positive number that rounds to 0 is positive.
@@ -38,31 +43,33 @@ func.func @relu(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mp
 // CHECK-SAME: (read @x, read @w, read @b, write @out0, write arena[0 : 128])
 // CHECK: exe.gemm "back" {{.*}}result_type = bf16, transpose_b = true, epilogue = relu_gradient>
 // CHECK-NOT: exe.launch
-func.func @relu_rounded(%x: tensor<8x16xbf16> {mpc.name = "x"}, %w: tensor<16x16xbf16> {mpc.name = "w"}, %b: tensor<16xbf16> {mpc.name = "b"}, %dy: tensor<8x16xbf16> {mpc.name = "dy"}) -> (tensor<8x16xbf16>, tensor<8x16xbf16>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xbf16>, %q = %w : tensor<16x16xbf16>,
-      %r = %b : tensor<16xbf16>) -> (tensor<8x16xbf16>, tensor<8x16xi1>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xbf16>, tensor<16x16xbf16>) -> tensor<8x16xf32>
+func.func @relu_rounded(%x: !narrow {mpc.name = "x"}, %w: tensor<16x16xbf16> {mpc.name = "w"}, %b: tensor<16xbf16> {mpc.name = "b"}, %dy: !narrow {mpc.name = "dy"}) -> (!narrow, !narrow) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !narrow, %q = %w : tensor<16x16xbf16>,
+      %r = %b : tensor<16xbf16>) -> (!narrow, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (!narrow, tensor<16x16xbf16>) -> !rows
     %2 = mpc.cast %r : tensor<16xbf16> to tensor<16xf32>
-    %3 = mpc.add %1, %2 : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
-    %4 = mpc.relu %3 : tensor<8x16xf32>
-    %5 = mpc.cast %4 : tensor<8x16xf32> to tensor<8x16xbf16>
-    %6 = mpc.cast %5 : tensor<8x16xbf16> to tensor<8x16xf32>
+    %3 = mpc.add %1, %2 : (!rows, tensor<16xf32>) -> !rows
+    %4 = mpc.relu %3 : !rows
+    %5 = mpc.cast %4 : !rows to !narrow
+    %6 = mpc.cast %5 : !narrow to !rows
     %zero = mpc.constant dense<0.0> : tensor<f32>
-    %7 = mpc.compare le %6, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
-    mpc.yield %5, %7 : tensor<8x16xbf16>, tensor<8x16xi1>
+    %7 = mpc.compare le %6, %zero : (!rows, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %5, %7 : !narrow, tensor<8x16xi1>
   }
-  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xbf16>, %q = %w : tensor<16x16xbf16>,
-      %m = %y#1 : tensor<8x16xi1>) -> tensor<8x16xbf16> {
-    %1 = mpc.matmul %p, %q transpose_rhs : (tensor<8x16xbf16>, tensor<16x16xbf16>) -> tensor<8x16xf32>
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !narrow, %q = %w : tensor<16x16xbf16>,
+      %m = %y#1 : tensor<8x16xi1>) -> !narrow {
+    %1 = mpc.matmul %p, %q transpose_rhs : (!narrow, tensor<16x16xbf16>) -> !rows
     %zero = mpc.constant dense<0.0> : tensor<f32>
-    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %3 = mpc.cast %2 : tensor<8x16xf32> to tensor<8x16xbf16>
-    mpc.yield %3 : tensor<8x16xbf16>
+    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, !rows) -> !rows
+    %3 = mpc.cast %2 : !rows to !narrow
+    mpc.yield %3 : !narrow
   }
-  return %y#0, %dx : tensor<8x16xbf16>, tensor<8x16xbf16>
+  return %y#0, %dx : !narrow, !narrow
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
 
 // A mask that anything else reads, or that is returned, stays what it is.
 // CHECK-LABEL: exe.program @relu_mask_read
@@ -70,29 +77,31 @@ func.func @relu_rounded(%x: tensor<8x16xbf16> {mpc.name = "x"}, %w: tensor<16x16
 // CHECK: exe.launch @k_back
 // REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
 // REMARK: kernel 'k_back' is no library call: no library call writes the mask that it selects by
-func.func @relu_mask_read(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.relu %1 : tensor<8x16xf32>
+func.func @relu_mask_read(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, !rows, !rows) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.relu %1 : !rows
     %zero = mpc.constant dense<0.0> : tensor<f32>
-    %3 = mpc.compare le %2, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
-    mpc.yield %2, %3 : tensor<8x16xf32>, tensor<8x16xi1>
+    %3 = mpc.compare le %2, %zero : (!rows, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %2, %3 : !rows, tensor<8x16xi1>
   }
-  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
-      %m = %y#1 : tensor<8x16xi1>) -> tensor<8x16xf32> {
-    %1 = mpc.matmul %p, %q transpose_rhs : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !rows, %q = %w : tensor<16x16xf32>,
+      %m = %y#1 : tensor<8x16xi1>) -> !rows {
+    %1 = mpc.matmul %p, %q transpose_rhs : (!rows, tensor<16x16xf32>) -> !rows
     %zero = mpc.constant dense<0.0> : tensor<f32>
-    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    mpc.yield %2 : tensor<8x16xf32>
+    %2 = mpc.select %m, %zero, %1 : (tensor<8x16xi1>, tensor<f32>, !rows) -> !rows
+    mpc.yield %2 : !rows
   }
-  %other = mpc.fusion kind(elementwise) name("other") (%m = %y#1 : tensor<8x16xi1>) -> tensor<8x16xf32> {
-    %1 = mpc.cast %m : tensor<8x16xi1> to tensor<8x16xf32>
-    mpc.yield %1 : tensor<8x16xf32>
+  %other = mpc.fusion kind(elementwise) name("other") (%m = %y#1 : tensor<8x16xi1>) -> !rows {
+    %1 = mpc.cast %m : tensor<8x16xi1> to !rows
+    mpc.yield %1 : !rows
   }
-  return %y#0, %dx, %other : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>
+  return %y#0, %dx, %other : !rows, !rows, !rows
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
 
 // A mask that is read with lines of another length.
 // CHECK-LABEL: exe.program @relu_mask_reshaped
@@ -100,13 +109,13 @@ func.func @relu_mask_read(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x1
 // CHECK: exe.launch @k_back
 // REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
 // REMARK: kernel 'k_back' is no library call: no library call writes the mask that it selects by
-func.func @relu_mask_reshaped(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}, %dz: tensor<4x16xf32> {mpc.name = "dz"}, %v: tensor<16x32xf32> {mpc.name = "v"}) -> (tensor<8x16xf32>, tensor<4x32xf32>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.relu %1 : tensor<8x16xf32>
+func.func @relu_mask_reshaped(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}, %dz: tensor<4x16xf32> {mpc.name = "dz"}, %v: tensor<16x32xf32> {mpc.name = "v"}) -> (!rows, tensor<4x32xf32>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.relu %1 : !rows
     %zero = mpc.constant dense<0.0> : tensor<f32>
-    %3 = mpc.compare le %2, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
-    mpc.yield %2, %3 : tensor<8x16xf32>, tensor<8x16xi1>
+    %3 = mpc.compare le %2, %zero : (!rows, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %2, %3 : !rows, tensor<8x16xi1>
   }
   %dx = mpc.fusion kind(contraction) name("back") (%p = %dz : tensor<4x16xf32>, %q = %v : tensor<16x32xf32>,
       %m = %y#1 : tensor<8x16xi1>) -> tensor<4x32xf32> {
@@ -116,26 +125,30 @@ func.func @relu_mask_reshaped(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<
     %2 = mpc.select %r, %zero, %1 : (tensor<4x32xi1>, tensor<f32>, tensor<4x32xf32>) -> tensor<4x32xf32>
     mpc.yield %2 : tensor<4x32xf32>
   }
-  return %y#0, %dx : tensor<8x16xf32>, tensor<4x32xf32>
+  return %y#0, %dx : !rows, tensor<4x32xf32>
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
 
 // CHECK-LABEL: exe.program @relu_mask_result
 // CHECK: exe.launch @k_fc
 // REMARK: kernel 'k_fc' is no library call: what it keeps for its gradient is a result
-func.func @relu_mask_result(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xi1>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.relu %1 : tensor<8x16xf32>
+func.func @relu_mask_result(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, tensor<8x16xi1>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, tensor<8x16xi1>) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.relu %1 : !rows
     %zero = mpc.constant dense<0.0> : tensor<f32>
-    %3 = mpc.compare le %2, %zero : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xi1>
-    mpc.yield %2, %3 : tensor<8x16xf32>, tensor<8x16xi1>
+    %3 = mpc.compare le %2, %zero : (!rows, tensor<f32>) -> tensor<8x16xi1>
+    mpc.yield %2, %3 : !rows, tensor<8x16xi1>
   }
-  return %y#0, %y#1 : tensor<8x16xf32>, tensor<8x16xi1>
+  return %y#0, %y#1 : !rows, tensor<8x16xi1>
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
 
 // The kernel keeps GELU's slope, the library its input, of the same size.
 // CHECK-LABEL: exe.program @gelu_slope
@@ -144,131 +157,139 @@ func.func @relu_mask_result(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16
 // CHECK: exe.gemm "back" {{.*}}epilogue = gelu_tanh_gradient>
 // CHECK-SAME: (read @dy, read @w, read arena[0 : 512], write @out1)
 // CHECK-NOT: exe.launch
-func.func @gelu_slope(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}, %b: tensor<16xf32> {mpc.name = "b"}) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
-      %r = %b : tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.add %1, %r : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
-    %3 = mpc.gelu %2 form(tanh) : tensor<8x16xf32>
+func.func @gelu_slope(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}, %b: tensor<16xf32> {mpc.name = "b"}) -> (!rows, !rows) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>,
+      %r = %b : tensor<16xf32>) -> (!rows, !rows) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.add %1, %r : (!rows, tensor<16xf32>) -> !rows
+    %3 = mpc.gelu %2 form(tanh) : !rows
     %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
     %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
     %sk = mpc.constant dense<0.797884583> : tensor<f32>
     %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
     %sc3 = mpc.constant dense<1.341450e-01> : tensor<f32>
     %shk = mpc.constant dense<0.398942292> : tensor<f32>
-    %ssq = mpc.mul %2, %2 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s2 = mpc.mul %2, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %st = mpc.tanh %s3 : tensor<8x16xf32>
-    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s11 = mpc.mul %2, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    mpc.yield %3, %sslope : tensor<8x16xf32>, tensor<8x16xf32>
+    %ssq = mpc.mul %2, %2 : (!rows, !rows) -> !rows
+    %s0 = mpc.mul %ssq, %sc : (!rows, tensor<f32>) -> !rows
+    %s1 = mpc.add %s0, %sone : (!rows, tensor<f32>) -> !rows
+    %s2 = mpc.mul %2, %s1 : (!rows, !rows) -> !rows
+    %s3 = mpc.mul %s2, %sk : (!rows, tensor<f32>) -> !rows
+    %st = mpc.tanh %s3 : !rows
+    %s4 = mpc.add %st, %sone : (!rows, tensor<f32>) -> !rows
+    %s5 = mpc.mul %s4, %sh : (!rows, tensor<f32>) -> !rows
+    %s6 = mpc.mul %ssq, %sc3 : (!rows, tensor<f32>) -> !rows
+    %s7 = mpc.add %s6, %sone : (!rows, tensor<f32>) -> !rows
+    %s8 = mpc.mul %s7, %shk : (!rows, tensor<f32>) -> !rows
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, !rows) -> !rows
+    %s10 = mpc.mul %s9, %s4 : (!rows, !rows) -> !rows
+    %s11 = mpc.mul %2, %s10 : (!rows, !rows) -> !rows
+    %s12 = mpc.mul %s11, %s8 : (!rows, !rows) -> !rows
+    %sslope = mpc.add %s5, %s12 : (!rows, !rows) -> !rows
+    mpc.yield %3, %sslope : !rows, !rows
   }
-  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
-      %s = %y#1 : tensor<8x16xf32>) -> tensor<8x16xf32> {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.mul %1, %s : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    mpc.yield %2 : tensor<8x16xf32>
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !rows, %q = %w : tensor<16x16xf32>,
+      %s = %y#1 : !rows) -> !rows {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.mul %1, %s : (!rows, !rows) -> !rows
+    mpc.yield %2 : !rows
   }
-  return %y#0, %dx : tensor<8x16xf32>, tensor<8x16xf32>
+  return %y#0, %dx : !rows, !rows
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
 
 // What is nearly the slope is another function.
 // CHECK-LABEL: exe.program @gelu_other_slope
 // CHECK: exe.launch @k_fc
 // REMARK: kernel 'k_fc' is no library call: its sums are read twice
-func.func @gelu_other_slope(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.gelu %1 form(tanh) : tensor<8x16xf32>
+func.func @gelu_other_slope(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, !rows) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, !rows) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.gelu %1 form(tanh) : !rows
     %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
     %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
     %sk = mpc.constant dense<0.797884583> : tensor<f32>
     %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
     %sc3 = mpc.constant dense<1.341500e-01> : tensor<f32>
     %shk = mpc.constant dense<0.398942292> : tensor<f32>
-    %ssq = mpc.mul %1, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s2 = mpc.mul %1, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %st = mpc.tanh %s3 : tensor<8x16xf32>
-    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s11 = mpc.mul %1, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    mpc.yield %2, %sslope : tensor<8x16xf32>, tensor<8x16xf32>
+    %ssq = mpc.mul %1, %1 : (!rows, !rows) -> !rows
+    %s0 = mpc.mul %ssq, %sc : (!rows, tensor<f32>) -> !rows
+    %s1 = mpc.add %s0, %sone : (!rows, tensor<f32>) -> !rows
+    %s2 = mpc.mul %1, %s1 : (!rows, !rows) -> !rows
+    %s3 = mpc.mul %s2, %sk : (!rows, tensor<f32>) -> !rows
+    %st = mpc.tanh %s3 : !rows
+    %s4 = mpc.add %st, %sone : (!rows, tensor<f32>) -> !rows
+    %s5 = mpc.mul %s4, %sh : (!rows, tensor<f32>) -> !rows
+    %s6 = mpc.mul %ssq, %sc3 : (!rows, tensor<f32>) -> !rows
+    %s7 = mpc.add %s6, %sone : (!rows, tensor<f32>) -> !rows
+    %s8 = mpc.mul %s7, %shk : (!rows, tensor<f32>) -> !rows
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, !rows) -> !rows
+    %s10 = mpc.mul %s9, %s4 : (!rows, !rows) -> !rows
+    %s11 = mpc.mul %1, %s10 : (!rows, !rows) -> !rows
+    %s12 = mpc.mul %s11, %s8 : (!rows, !rows) -> !rows
+    %sslope = mpc.add %s5, %s12 : (!rows, !rows) -> !rows
+    mpc.yield %2, %sslope : !rows, !rows
   }
-  return %y#0, %y#1 : tensor<8x16xf32>, tensor<8x16xf32>
+  return %y#0, %y#1 : !rows, !rows
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
+!narrow = tensor<8x16xbf16>
 
 // A slope in 16 bits is rounded where the library rounds its input.
 // CHECK-LABEL: exe.program @gelu_slope_rounded
 // CHECK: exe.launch @k_fc
 // CHECK: exe.launch @k_back
 // REMARK: kernel 'k_fc' is no library call: it rounds the slope of its activation
-func.func @gelu_slope_rounded(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xbf16>, tensor<8x16xbf16>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xbf16>, tensor<8x16xbf16>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.gelu %1 form(tanh) : tensor<8x16xf32>
-    %3 = mpc.cast %2 : tensor<8x16xf32> to tensor<8x16xbf16>
+func.func @gelu_slope_rounded(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!narrow, !narrow) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!narrow, !narrow) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.gelu %1 form(tanh) : !rows
+    %3 = mpc.cast %2 : !rows to !narrow
     %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
     %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
     %sk = mpc.constant dense<0.797884583> : tensor<f32>
     %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
     %sc3 = mpc.constant dense<1.341450e-01> : tensor<f32>
     %shk = mpc.constant dense<0.398942292> : tensor<f32>
-    %ssq = mpc.mul %1, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s2 = mpc.mul %1, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %st = mpc.tanh %s3 : tensor<8x16xf32>
-    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s11 = mpc.mul %1, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %4 = mpc.cast %sslope : tensor<8x16xf32> to tensor<8x16xbf16>
-    mpc.yield %3, %4 : tensor<8x16xbf16>, tensor<8x16xbf16>
+    %ssq = mpc.mul %1, %1 : (!rows, !rows) -> !rows
+    %s0 = mpc.mul %ssq, %sc : (!rows, tensor<f32>) -> !rows
+    %s1 = mpc.add %s0, %sone : (!rows, tensor<f32>) -> !rows
+    %s2 = mpc.mul %1, %s1 : (!rows, !rows) -> !rows
+    %s3 = mpc.mul %s2, %sk : (!rows, tensor<f32>) -> !rows
+    %st = mpc.tanh %s3 : !rows
+    %s4 = mpc.add %st, %sone : (!rows, tensor<f32>) -> !rows
+    %s5 = mpc.mul %s4, %sh : (!rows, tensor<f32>) -> !rows
+    %s6 = mpc.mul %ssq, %sc3 : (!rows, tensor<f32>) -> !rows
+    %s7 = mpc.add %s6, %sone : (!rows, tensor<f32>) -> !rows
+    %s8 = mpc.mul %s7, %shk : (!rows, tensor<f32>) -> !rows
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, !rows) -> !rows
+    %s10 = mpc.mul %s9, %s4 : (!rows, !rows) -> !rows
+    %s11 = mpc.mul %1, %s10 : (!rows, !rows) -> !rows
+    %s12 = mpc.mul %s11, %s8 : (!rows, !rows) -> !rows
+    %sslope = mpc.add %s5, %s12 : (!rows, !rows) -> !rows
+    %4 = mpc.cast %sslope : !rows to !narrow
+    mpc.yield %3, %4 : !narrow, !narrow
   }
-  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
-      %s = %y#1 : tensor<8x16xbf16>) -> tensor<8x16xbf16> {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.cast %s : tensor<8x16xbf16> to tensor<8x16xf32>
-    %3 = mpc.mul %1, %2 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %4 = mpc.cast %3 : tensor<8x16xf32> to tensor<8x16xbf16>
-    mpc.yield %4 : tensor<8x16xbf16>
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !rows, %q = %w : tensor<16x16xf32>,
+      %s = %y#1 : !narrow) -> !narrow {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.cast %s : !narrow to !rows
+    %3 = mpc.mul %1, %2 : (!rows, !rows) -> !rows
+    %4 = mpc.cast %3 : !rows to !narrow
+    mpc.yield %4 : !narrow
   }
-  return %y#0, %dx : tensor<8x16xbf16>, tensor<8x16xbf16>
+  return %y#0, %dx : !narrow, !narrow
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
+!narrow = tensor<8x16xbf16>
 
 // An input that is kept is what the library keeps: rounded once, and anyone may
 // read it.
@@ -278,48 +299,50 @@ func.func @gelu_slope_rounded(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<
 // CHECK: exe.gemm "back" {{.*}}result_type = bf16, epilogue = gelu_tanh_gradient>
 // CHECK-SAME: (read @dy, read @w, read @out2, write @out1)
 // CHECK-NOT: exe.launch
-func.func @gelu_input(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xbf16>, tensor<8x16xbf16>, tensor<8x16xbf16>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xbf16>, tensor<8x16xbf16>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.gelu %1 form(tanh) : tensor<8x16xf32>
-    %3 = mpc.cast %2 : tensor<8x16xf32> to tensor<8x16xbf16>
-    %4 = mpc.cast %1 : tensor<8x16xf32> to tensor<8x16xbf16>
-    mpc.yield %3, %4 : tensor<8x16xbf16>, tensor<8x16xbf16>
+func.func @gelu_input(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!narrow, !narrow, !narrow) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!narrow, !narrow) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.gelu %1 form(tanh) : !rows
+    %3 = mpc.cast %2 : !rows to !narrow
+    %4 = mpc.cast %1 : !rows to !narrow
+    mpc.yield %3, %4 : !narrow, !narrow
   }
-  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
-      %s = %y#1 : tensor<8x16xbf16>) -> tensor<8x16xbf16> {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.cast %s : tensor<8x16xbf16> to tensor<8x16xf32>
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !rows, %q = %w : tensor<16x16xf32>,
+      %s = %y#1 : !narrow) -> !narrow {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.cast %s : !narrow to !rows
     %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
     %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
     %sk = mpc.constant dense<0.797884583> : tensor<f32>
     %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
     %sc3 = mpc.constant dense<1.341450e-01> : tensor<f32>
     %shk = mpc.constant dense<0.398942292> : tensor<f32>
-    %ssq = mpc.mul %2, %2 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s2 = mpc.mul %2, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %st = mpc.tanh %s3 : tensor<8x16xf32>
-    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s11 = mpc.mul %2, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %3 = mpc.mul %1, %sslope : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %4 = mpc.cast %3 : tensor<8x16xf32> to tensor<8x16xbf16>
-    mpc.yield %4 : tensor<8x16xbf16>
+    %ssq = mpc.mul %2, %2 : (!rows, !rows) -> !rows
+    %s0 = mpc.mul %ssq, %sc : (!rows, tensor<f32>) -> !rows
+    %s1 = mpc.add %s0, %sone : (!rows, tensor<f32>) -> !rows
+    %s2 = mpc.mul %2, %s1 : (!rows, !rows) -> !rows
+    %s3 = mpc.mul %s2, %sk : (!rows, tensor<f32>) -> !rows
+    %st = mpc.tanh %s3 : !rows
+    %s4 = mpc.add %st, %sone : (!rows, tensor<f32>) -> !rows
+    %s5 = mpc.mul %s4, %sh : (!rows, tensor<f32>) -> !rows
+    %s6 = mpc.mul %ssq, %sc3 : (!rows, tensor<f32>) -> !rows
+    %s7 = mpc.add %s6, %sone : (!rows, tensor<f32>) -> !rows
+    %s8 = mpc.mul %s7, %shk : (!rows, tensor<f32>) -> !rows
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, !rows) -> !rows
+    %s10 = mpc.mul %s9, %s4 : (!rows, !rows) -> !rows
+    %s11 = mpc.mul %2, %s10 : (!rows, !rows) -> !rows
+    %s12 = mpc.mul %s11, %s8 : (!rows, !rows) -> !rows
+    %sslope = mpc.add %s5, %s12 : (!rows, !rows) -> !rows
+    %3 = mpc.mul %1, %sslope : (!rows, !rows) -> !rows
+    %4 = mpc.cast %3 : !rows to !narrow
+    mpc.yield %4 : !narrow
   }
-  return %y#0, %dx, %y#1 : tensor<8x16xbf16>, tensor<8x16xbf16>, tensor<8x16xbf16>
+  return %y#0, %dx, %y#1 : !narrow, !narrow, !narrow
 }
 
 // -----
+
+!rows = tensor<8x16xf32>
 
 // The gradients of a weight and of its bias: the library's second result comes
 // behind the product, wherever the kernel has it.
@@ -329,16 +352,16 @@ func.func @gelu_input(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf3
 // CHECK: exe.gemm "left" <m = 16, n = 16, k = 8, operand_type = bf16, result_type = f32, transpose_a = true, bias_gradient = a>
 // CHECK-SAME: (read @g, read @h, write @out3, write @out2)
 // CHECK-NOT: exe.launch
-func.func @sums(%x: tensor<8x16xf32> {mpc.name = "x"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}, %g: tensor<8x16xbf16> {mpc.name = "g"}, %h: tensor<8x16xbf16> {mpc.name = "h"})
+func.func @sums(%x: !rows {mpc.name = "x"}, %dy: !rows {mpc.name = "dy"}, %g: tensor<8x16xbf16> {mpc.name = "g"}, %h: tensor<8x16xbf16> {mpc.name = "h"})
     -> (tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) {
-  %r:2 = mpc.fusion kind(contraction) name("right") (%p = %x : tensor<8x16xf32>, %q = %dy : tensor<8x16xf32>) -> (tensor<16xf32>, tensor<16x16xf32>) {
-    %0 = mpc.reduce_sum %q axes([0]) : tensor<8x16xf32> -> tensor<16xf32>
-    %1 = mpc.matmul %p, %q transpose_lhs : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+  %r:2 = mpc.fusion kind(contraction) name("right") (%p = %x : !rows, %q = %dy : !rows) -> (tensor<16xf32>, tensor<16x16xf32>) {
+    %0 = mpc.reduce_sum %q axes([0]) : !rows -> tensor<16xf32>
+    %1 = mpc.matmul %p, %q transpose_lhs : (!rows, !rows) -> tensor<16x16xf32>
     mpc.yield %0, %1 : tensor<16xf32>, tensor<16x16xf32>
   }
   %l:2 = mpc.fusion kind(contraction) name("left") (%p = %g : tensor<8x16xbf16>, %q = %h : tensor<8x16xbf16>) -> (tensor<16xf32>, tensor<16x16xf32>) {
-    %w = mpc.cast %p : tensor<8x16xbf16> to tensor<8x16xf32>
-    %0 = mpc.reduce_sum %w axes([0]) : tensor<8x16xf32> -> tensor<16xf32>
+    %w = mpc.cast %p : tensor<8x16xbf16> to !rows
+    %0 = mpc.reduce_sum %w axes([0]) : !rows -> tensor<16xf32>
     %1 = mpc.matmul %p, %q transpose_lhs : (tensor<8x16xbf16>, tensor<8x16xbf16>) -> tensor<16x16xf32>
     mpc.yield %0, %1 : tensor<16xf32>, tensor<16x16xf32>
   }
@@ -379,48 +402,50 @@ func.func @sums_of_rows(%x: tensor<8x16xf32>, %dy: tensor<8x16xf32>) -> (tensor<
 
 // -----
 
+!rows = tensor<8x16xf32>
+
 // The library's input would have the gradient's 16 bits, the slope has 32.
 // CHECK-LABEL: exe.program @gelu_slope_of_another_type
 // CHECK: exe.launch @k_fc
 // CHECK: exe.launch @k_back
 // REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
 // REMARK: kernel 'k_back' is no library call: it multiplies by a factor of another type than its result's
-func.func @gelu_slope_of_another_type(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}) -> (tensor<8x16xf32>, tensor<8x16xbf16>) {
-  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.gelu %1 form(tanh) : tensor<8x16xf32>
+func.func @gelu_slope_of_another_type(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, tensor<8x16xbf16>) {
+  %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, !rows) {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.gelu %1 form(tanh) : !rows
     %sc = mpc.constant dense<4.471500e-02> : tensor<f32>
     %sone = mpc.constant dense<1.000000e+00> : tensor<f32>
     %sk = mpc.constant dense<0.797884583> : tensor<f32>
     %sh = mpc.constant dense<5.000000e-01> : tensor<f32>
     %sc3 = mpc.constant dense<1.341450e-01> : tensor<f32>
     %shk = mpc.constant dense<0.398942292> : tensor<f32>
-    %ssq = mpc.mul %1, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s0 = mpc.mul %ssq, %sc : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s1 = mpc.add %s0, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s2 = mpc.mul %1, %s1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s3 = mpc.mul %s2, %sk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %st = mpc.tanh %s3 : tensor<8x16xf32>
-    %s4 = mpc.add %st, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s5 = mpc.mul %s4, %sh : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s6 = mpc.mul %ssq, %sc3 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s7 = mpc.add %s6, %sone : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s8 = mpc.mul %s7, %shk : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
-    %s9 = mpc.sub %sone, %st : (tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s10 = mpc.mul %s9, %s4 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s11 = mpc.mul %1, %s10 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %s12 = mpc.mul %s11, %s8 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %sslope = mpc.add %s5, %s12 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    mpc.yield %2, %sslope : tensor<8x16xf32>, tensor<8x16xf32>
+    %ssq = mpc.mul %1, %1 : (!rows, !rows) -> !rows
+    %s0 = mpc.mul %ssq, %sc : (!rows, tensor<f32>) -> !rows
+    %s1 = mpc.add %s0, %sone : (!rows, tensor<f32>) -> !rows
+    %s2 = mpc.mul %1, %s1 : (!rows, !rows) -> !rows
+    %s3 = mpc.mul %s2, %sk : (!rows, tensor<f32>) -> !rows
+    %st = mpc.tanh %s3 : !rows
+    %s4 = mpc.add %st, %sone : (!rows, tensor<f32>) -> !rows
+    %s5 = mpc.mul %s4, %sh : (!rows, tensor<f32>) -> !rows
+    %s6 = mpc.mul %ssq, %sc3 : (!rows, tensor<f32>) -> !rows
+    %s7 = mpc.add %s6, %sone : (!rows, tensor<f32>) -> !rows
+    %s8 = mpc.mul %s7, %shk : (!rows, tensor<f32>) -> !rows
+    %s9 = mpc.sub %sone, %st : (tensor<f32>, !rows) -> !rows
+    %s10 = mpc.mul %s9, %s4 : (!rows, !rows) -> !rows
+    %s11 = mpc.mul %1, %s10 : (!rows, !rows) -> !rows
+    %s12 = mpc.mul %s11, %s8 : (!rows, !rows) -> !rows
+    %sslope = mpc.add %s5, %s12 : (!rows, !rows) -> !rows
+    mpc.yield %2, %sslope : !rows, !rows
   }
-  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
-      %s = %y#1 : tensor<8x16xf32>) -> tensor<8x16xbf16> {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.mul %1, %s : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    %3 = mpc.cast %2 : tensor<8x16xf32> to tensor<8x16xbf16>
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !rows, %q = %w : tensor<16x16xf32>,
+      %s = %y#1 : !rows) -> tensor<8x16xbf16> {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.mul %1, %s : (!rows, !rows) -> !rows
+    %3 = mpc.cast %2 : !rows to tensor<8x16xbf16>
     mpc.yield %3 : tensor<8x16xbf16>
   }
-  return %y#0, %dx : tensor<8x16xf32>, tensor<8x16xbf16>
+  return %y#0, %dx : !rows, tensor<8x16xbf16>
 }
 
 // -----
@@ -459,16 +484,18 @@ func.func @relu_narrow(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x
 
 // -----
 
+!rows = tensor<8x16xf32>
+
 // A factor that no forward product of the library has kept.
 // CHECK-LABEL: exe.program @factor
 // CHECK: exe.launch @k_back
 // REMARK: kernel 'k_back' is no library call: no library call keeps the factor that it multiplies by
-func.func @factor(%x: tensor<8x16xf32> {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: tensor<8x16xf32> {mpc.name = "dy"}, %s: tensor<8x16xf32> {mpc.name = "s"}) -> tensor<8x16xf32> {
-  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : tensor<8x16xf32>, %q = %w : tensor<16x16xf32>,
-      %f = %s : tensor<8x16xf32>) -> tensor<8x16xf32> {
-    %1 = mpc.matmul %p, %q : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
-    %2 = mpc.mul %1, %f : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
-    mpc.yield %2 : tensor<8x16xf32>
+func.func @factor(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}, %s: !rows {mpc.name = "s"}) -> !rows {
+  %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !rows, %q = %w : tensor<16x16xf32>,
+      %f = %s : !rows) -> !rows {
+    %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
+    %2 = mpc.mul %1, %f : (!rows, !rows) -> !rows
+    mpc.yield %2 : !rows
   }
-  return %dx : tensor<8x16xf32>
+  return %dx : !rows
 }

@@ -1,6 +1,8 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose{keep=optimizer.sgd,learning_rate}))' | FileCheck %s --check-prefix=KEEP
 
+!values = tensor<4xf32>
+
 // Without momentum a step is a product and a difference; the rate is rounded
 // once.
 // CHECK-LABEL: func.func @sgd
@@ -11,9 +13,9 @@
 // CHECK: return %[[NEW]]
 // KEEP-LABEL: func.func @sgd
 // KEEP: mpc.optimizer.sgd
-func.func @sgd(%w: tensor<4xf32>, %g: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f64>) -> tensor<4xf32> {
-  %0 = mpc.optimizer.sgd %w, %g step(%t) learning_rate(%lr) : (tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+func.func @sgd(%w: !values, %g: !values, %t: tensor<i64>, %lr: tensor<f64>) -> !values {
+  %0 = mpc.optimizer.sgd %w, %g step(%t) learning_rate(%lr) : (!values, !values, tensor<i64>, tensor<f64>) -> !values
+  return %0 : !values
 }
 
 // At the first step the buffer is the gradient itself.
@@ -22,24 +24,24 @@ func.func @sgd(%w: tensor<4xf32>, %g: tensor<4xf32>, %t: tensor<i64>, %lr: tenso
 // CHECK: %[[BUFFER:.+]] = mpc.select %[[FIRST]], %[[G:[^,]+]], %{{.+}}
 // CHECK: mpc.add %[[G]], %{{.+}} : (tensor<4xf32>, tensor<4xf32>)
 // CHECK: return %{{.+}}, %[[BUFFER]]
-func.func @momentum(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  %0:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, nesterov, weight_decay = 0.01, maximize} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+func.func @momentum(%w: !values, %g: !values, %m: !values, %t: tensor<i64>, %lr: tensor<f32>) -> (!values, !values) {
+  %0:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, nesterov, weight_decay = 0.01, maximize} : (!values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values)
+  return %0#0, %0#1 : !values, !values
 }
 
 // CHECK-LABEL: func.func @dampened
 // CHECK: mpc.select
-func.func @dampened(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  %0:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, dampening = 0.3} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+func.func @dampened(%w: !values, %g: !values, %m: !values, %t: tensor<i64>, %lr: tensor<f32>) -> (!values, !values) {
+  %0:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, dampening = 0.3} : (!values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values)
+  return %0#0, %0#1 : !values, !values
 }
 
 // CHECK-LABEL: func.func @keras_momentum
 // CHECK-NOT: mpc.select
-func.func @keras_momentum(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %0:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  %1:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, nesterov, form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  return %0#0, %0#1, %1#0, %1#1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+func.func @keras_momentum(%w: !values, %g: !values, %m: !values, %t: tensor<i64>, %lr: tensor<f32>) -> (!values, !values, !values, !values) {
+  %0:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, form = #mpc<optimizer_form keras>} : (!values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values)
+  %1:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, nesterov, form = #mpc<optimizer_form keras>} : (!values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values)
+  return %0#0, %0#1, %1#0, %1#1 : !values, !values, !values, !values
 }
 
 // The gradient is widened, then unscaled; bias corrections are float64 scalars;
@@ -56,26 +58,26 @@ func.func @keras_momentum(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32
 // CHECK: %[[V1:.+]] = mpc.select %[[OK]], %{{.+}}, %[[V]]
 // CHECK: %[[COPY:.+]] = mpc.cast %[[W1]] : tensor<4xf32> to tensor<4xf16>
 // CHECK: return %[[W1]], %[[M1]], %[[V1]], %[[COPY]]
-func.func @adam(%w: tensor<4xf32>, %g: tensor<4xf16>, %m: tensor<4xf32>, %v: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f64>,
-                %ok: tensor<i1>, %inverse: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf16>) {
-  %0:4 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) when(%ok) unscale(%inverse) : (tensor<4xf32>, tensor<4xf16>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>, tensor<i1>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf16>)
-  return %0#0, %0#1, %0#2, %0#3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf16>
+func.func @adam(%w: !values, %g: tensor<4xf16>, %m: !values, %v: !values, %t: tensor<i64>, %lr: tensor<f64>,
+                %ok: tensor<i1>, %inverse: tensor<f32>) -> (!values, !values, !values, tensor<4xf16>) {
+  %0:4 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) when(%ok) unscale(%inverse) : (!values, tensor<4xf16>, !values, !values, tensor<i64>, tensor<f64>, tensor<i1>, tensor<f32>) -> (!values, !values, !values, tensor<4xf16>)
+  return %0#0, %0#1, %0#2, %0#3 : !values, !values, !values, tensor<4xf16>
 }
 
 // CHECK-LABEL: func.func @adamw_of_keras
 // CHECK: mpc.div %{{.+}}, %[[SCALE:.+]] : (tensor<4xf32>, tensor<f32>)
 // CHECK: mpc.max
-func.func @adamw_of_keras(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>, %max: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f64>,
-                          %scale: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %0:4 = mpc.optimizer.adam %w, %g states(%m, %v, %max) step(%t) learning_rate(%lr) unscale(%scale) {form = #mpc<optimizer_form keras>, unscale_mode = #mpc<unscale_mode divide>, amsgrad, decoupled, weight_decay = 0.01, beta1 = 0.3} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  return %0#0, %0#1, %0#2, %0#3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+func.func @adamw_of_keras(%w: !values, %g: !values, %m: !values, %v: !values, %max: !values, %t: tensor<i64>, %lr: tensor<f64>,
+                          %scale: tensor<f32>) -> (!values, !values, !values, !values) {
+  %0:4 = mpc.optimizer.adam %w, %g states(%m, %v, %max) step(%t) learning_rate(%lr) unscale(%scale) {form = #mpc<optimizer_form keras>, unscale_mode = #mpc<unscale_mode divide>, amsgrad, decoupled, weight_decay = 0.01, beta1 = 0.3} : (!values, !values, !values, !values, !values, tensor<i64>, tensor<f64>, tensor<f32>) -> (!values, !values, !values, !values)
+  return %0#0, %0#1, %0#2, %0#3 : !values, !values, !values, !values
 }
 
 // CHECK-LABEL: func.func @amsgrad_of_torch
 // CHECK-NOT: mpc.optimizer
-func.func @amsgrad_of_torch(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>, %max: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %0:4 = mpc.optimizer.adam %w, %g states(%m, %v, %max) step(%t) learning_rate(%lr) {amsgrad, decoupled, weight_decay = 0.01} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  return %0#0, %0#1, %0#2, %0#3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+func.func @amsgrad_of_torch(%w: !values, %g: !values, %m: !values, %v: !values, %max: !values, %t: tensor<i64>, %lr: tensor<f64>) -> (!values, !values, !values, !values) {
+  %0:4 = mpc.optimizer.adam %w, %g states(%m, %v, %max) step(%t) learning_rate(%lr) {amsgrad, decoupled, weight_decay = 0.01} : (!values, !values, !values, !values, !values, tensor<i64>, tensor<f64>) -> (!values, !values, !values, !values)
+  return %0#0, %0#1, %0#2, %0#3 : !values, !values, !values, !values
 }
 
 // A fused product is summed in float64 and rounded with the sum.
@@ -83,15 +85,15 @@ func.func @amsgrad_of_torch(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf
 // CHECK: %[[PRODUCT:.+]] = mpc.mul %{{.+}}, %{{.+}} : (tensor<f64>, tensor<4xf64>) -> tensor<4xf64>
 // CHECK: %[[SUM:.+]] = mpc.add %[[PRODUCT]], %{{.+}} : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
 // CHECK: mpc.cast %[[SUM]] : tensor<4xf64> to tensor<4xf32>
-func.func @fused_products(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %0:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, fuse = "first"} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  %1:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, dampening = 0.3, fuse = "last"} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  %2:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, fuse = "first", form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  %3:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, fuse = "last", form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  %4:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) {fuse = "none"} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  %5:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) {fuse = "last", form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  %6:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) {fuse = "first", beta1 = 0.3, form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  return %0#1, %1#1, %2#1, %3#1, %4#1, %5#1, %6#1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+func.func @fused_products(%w: !values, %g: !values, %m: !values, %v: !values, %t: tensor<i64>, %lr: tensor<f32>) -> (!values, !values, !values, !values, !values, !values, !values) {
+  %0:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, fuse = "first"} : (!values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values)
+  %1:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, dampening = 0.3, fuse = "last"} : (!values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values)
+  %2:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, fuse = "first", form = #mpc<optimizer_form keras>} : (!values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values)
+  %3:2 = mpc.optimizer.sgd %w, %g states(%m) step(%t) learning_rate(%lr) {momentum = 0.9, fuse = "last", form = #mpc<optimizer_form keras>} : (!values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values)
+  %4:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) {fuse = "none"} : (!values, !values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values, !values)
+  %5:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) {fuse = "last", form = #mpc<optimizer_form keras>} : (!values, !values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values, !values)
+  %6:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) {fuse = "first", beta1 = 0.3, form = #mpc<optimizer_form keras>} : (!values, !values, !values, !values, tensor<i64>, tensor<f32>) -> (!values, !values, !values)
+  return %0#1, %1#1, %2#1, %3#1, %4#1, %5#1, %6#1 : !values, !values, !values, !values, !values, !values, !values
 }
 
 // What XLA contracts: the product with the multiplier is rounded with the difference
@@ -105,27 +107,27 @@ func.func @fused_products(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32
 // CHECK: %[[WIDE_M:.+]] = mpc.cast %[[M]] : tensor<4xf32> to tensor<4xf64>
 // CHECK: mpc.sub %[[PRODUCT]], %[[WIDE_M]]
 // CHECK: mpc.mul %[[ROUNDED]], %[[ROUNDED]]
-func.func @fused_unscale(%w: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f32>, %u: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %0:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) unscale(%u) {fuse = "first", form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  return %0#0, %0#1, %0#2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+func.func @fused_unscale(%w: !values, %g: !values, %m: !values, %v: !values, %t: tensor<i64>, %lr: tensor<f32>, %u: tensor<f32>) -> (!values, !values, !values) {
+  %0:3 = mpc.optimizer.adam %w, %g states(%m, %v) step(%t) learning_rate(%lr) unscale(%u) {fuse = "first", form = #mpc<optimizer_form keras>} : (!values, !values, !values, !values, tensor<i64>, tensor<f32>, tensor<f32>) -> (!values, !values, !values)
+  return %0#0, %0#1, %0#2 : !values, !values, !values
 }
 
 // CHECK-LABEL: func.func @rmsprop
 // CHECK: mpc.sqrt
 // CHECK-NOT: mpc.optimizer
-func.func @rmsprop(%w: tensor<4xf32>, %g: tensor<4xf32>, %v: tensor<4xf32>, %a: tensor<4xf32>, %b: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %0:2 = mpc.optimizer.rmsprop %w, %g states(%v) step(%t) learning_rate(%lr) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
-  %1:3 = mpc.optimizer.rmsprop %w, %g states(%v, %b) step(%t) learning_rate(%lr) {momentum = 0.5, form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  %2:4 = mpc.optimizer.rmsprop %w, %g states(%v, %a, %b) step(%t) learning_rate(%lr) {momentum = 0.5, centered} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  return %0#0, %1#0, %1#1, %1#2, %2#0, %2#2, %2#3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+func.func @rmsprop(%w: !values, %g: !values, %v: !values, %a: !values, %b: !values, %t: tensor<i64>, %lr: tensor<f64>) -> (!values, !values, !values, !values, !values, !values, !values) {
+  %0:2 = mpc.optimizer.rmsprop %w, %g states(%v) step(%t) learning_rate(%lr) : (!values, !values, !values, tensor<i64>, tensor<f64>) -> (!values, !values)
+  %1:3 = mpc.optimizer.rmsprop %w, %g states(%v, %b) step(%t) learning_rate(%lr) {momentum = 0.5, form = #mpc<optimizer_form keras>} : (!values, !values, !values, !values, tensor<i64>, tensor<f64>) -> (!values, !values, !values)
+  %2:4 = mpc.optimizer.rmsprop %w, %g states(%v, %a, %b) step(%t) learning_rate(%lr) {momentum = 0.5, centered} : (!values, !values, !values, !values, !values, tensor<i64>, tensor<f64>) -> (!values, !values, !values, !values)
+  return %0#0, %1#0, %1#1, %1#2, %2#0, %2#2, %2#3 : !values, !values, !values, !values, !values, !values, !values
 }
 
 // CHECK-LABEL: func.func @adagrad
 // CHECK-NOT: mpc.optimizer
-func.func @adagrad(%w: tensor<4xf32>, %g: tensor<4xf32>, %v: tensor<4xf32>, %t: tensor<i64>, %lr: tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %0:2 = mpc.optimizer.adagrad %w, %g states(%v) step(%t) learning_rate(%lr) {learning_rate_decay = 0.01, weight_decay = 0.1} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
-  %1:2 = mpc.optimizer.adagrad %w, %g states(%v) step(%t) learning_rate(%lr) {form = #mpc<optimizer_form keras>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
-  return %0#0, %0#1, %1#0 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+func.func @adagrad(%w: !values, %g: !values, %v: !values, %t: tensor<i64>, %lr: tensor<f64>) -> (!values, !values, !values) {
+  %0:2 = mpc.optimizer.adagrad %w, %g states(%v) step(%t) learning_rate(%lr) {learning_rate_decay = 0.01, weight_decay = 0.1} : (!values, !values, !values, tensor<i64>, tensor<f64>) -> (!values, !values)
+  %1:2 = mpc.optimizer.adagrad %w, %g states(%v) step(%t) learning_rate(%lr) {form = #mpc<optimizer_form keras>} : (!values, !values, !values, tensor<i64>, tensor<f64>) -> (!values, !values)
+  return %0#0, %0#1, %1#0 : !values, !values, !values
 }
 
 // Schedules are float64 functions of the step; the result is rounded once.
