@@ -121,16 +121,6 @@ def thin(ops):
     return f.text([value], [t])
 
 
-@kind
-def branch(ops):
-    """A line of sums that all add one value."""
-    f = Function(SQUARE)
-    value, other = "%a0", f.unary("relu", "%a0", SQUARE)
-    for _ in range(ops):
-        value = f.add(value, other, SQUARE)
-    return f.text([value], [SQUARE])
-
-
 def tree(f, values, type_):
     """The sum of values, pair by pair."""
     while len(values) > 1:
@@ -139,36 +129,18 @@ def tree(f, values, type_):
     return values[0]
 
 
-@kind
-def readers(ops):
-    """One value that every third op reads, and the sum of what they make."""
-    f = Function(SQUARE)
-    value = f.unary("exp", "%a0", SQUARE)
-    made = []
-    for i in range(ops // 3):
-        factor = f.constant(i + 0.5, "64x64")
-        made.append(f.op(f"mul {value}, {factor} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE))
+def binary(f, name, left, right):
+    return f.op(f"{name} {left}, {right} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE)
+
+
+def sum_of_readers(f, value, ops, name):
+    """The text of `f`, which sums what a third of its ops, of this name, make of `value`."""
+    made = [binary(f, name, value, f.constant(i + 0.5, "64x64")) for i in range(ops // 3)]
     return f.text([tree(f, made, SQUARE)], [SQUARE])
 
 
-@kind
-def multiplied(ops):
-    """One value that every product reads, and the sum of what they make."""
-    f = Function(SQUARE)
-    value = f.unary("exp", "%a0", SQUARE)
-    made = []
-    for i in range(ops // 3):
-        factor = f.constant(i + 0.5, "64x64")
-        made.append(f.op(f"matmul {value}, {factor} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE))
-    return f.text([tree(f, made, SQUARE)], [SQUARE])
-
-
-@kind
-def product(ops):
-    """A line of sums that all add one product."""
-    f = Function(SQUARE)
-    weight = f.constant(0.5, "64x64")
-    other = f.op(f"matmul %a0, {weight} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE)
+def line_of_sums(f, other, ops):
+    """The text of `f`, a line of sums that all add `other`."""
     value = "%a0"
     for _ in range(ops):
         value = f.add(value, other, SQUARE)
@@ -176,16 +148,38 @@ def product(ops):
 
 
 @kind
+def branch(ops):
+    """A line of sums that all add one value."""
+    f = Function(SQUARE)
+    return line_of_sums(f, f.unary("relu", "%a0", SQUARE), ops)
+
+
+@kind
+def readers(ops):
+    """One value that every third op reads, and the sum of what they make."""
+    f = Function(SQUARE)
+    return sum_of_readers(f, f.unary("exp", "%a0", SQUARE), ops, "mul")
+
+
+@kind
+def multiplied(ops):
+    """One value that every product reads, and the sum of what they make."""
+    f = Function(SQUARE)
+    return sum_of_readers(f, f.unary("exp", "%a0", SQUARE), ops, "matmul")
+
+
+@kind
+def product(ops):
+    """A line of sums that all add one product."""
+    f = Function(SQUARE)
+    return line_of_sums(f, binary(f, "matmul", "%a0", f.constant(0.5, "64x64")), ops)
+
+
+@kind
 def fan(ops):
     """One product that every third op reads, and the sum of what they make."""
     f = Function(SQUARE)
-    weight = f.constant(0.5, "64x64")
-    value = f.op(f"matmul %a0, {weight} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE)
-    made = []
-    for i in range(ops // 3):
-        factor = f.constant(i + 0.5, "64x64")
-        made.append(f.op(f"mul {value}, {factor} : ({SQUARE}, {SQUARE}) -> {SQUARE}", SQUARE))
-    return f.text([tree(f, made, SQUARE)], [SQUARE])
+    return sum_of_readers(f, binary(f, "matmul", "%a0", f.constant(0.5, "64x64")), ops, "mul")
 
 
 @kind
