@@ -31,7 +31,29 @@ Tensor moved(Tensor base, const Tensor &direction, double factor) {
   return base;
 }
 
-using GradientOpTest = ReferenceTest;
+class GradientOpTest : public ReferenceTest {
+protected:
+  /// Along a random direction of each operand, its gradient is the slope of
+  /// what `g` makes of the forward op's result.
+  template <typename Forward>
+  void expectSlopes(ArrayRef<Tensor> operands, ArrayRef<Tensor> gradients,
+                    const Tensor &g, Forward forward, const char *name) {
+    ASSERT_EQ(gradients.size(), operands.size());
+    constexpr double step = 0x1p-18;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      std::string text;
+      llvm::raw_string_ostream(text) << operands[i].getType();
+      Tensor d = random(text);
+      SmallVector<Tensor> up(operands), down(operands);
+      up[i] = moved(operands[i], d, step);
+      down[i] = moved(operands[i], d, -step);
+      double slope = (dot(forward(up), g) - dot(forward(down), g)) / (2 * step);
+      EXPECT_NEAR(dot(gradients[i], d), slope,
+                  1e-6 * std::sqrt(dot(g, g) * dot(d, d)))
+          << name << " operand " << i;
+    }
+  }
+};
 
 //===----------------------------------------------------------------------===//
 // conv_filter_gradient
@@ -210,20 +232,7 @@ TEST_F(GradientOpTest, NormGradientIsItsSlope) {
                 c.attribute + " : (" + types + ", " + c.input + ") -> (" +
                 types + ")",
             arguments, {c.input, c.scale});
-    ASSERT_EQ(gradients.size(), 2u);
-    constexpr double step = 0x1p-18;
-    for (size_t i = 0; i < 2; ++i) {
-      std::string text;
-      llvm::raw_string_ostream(text) << operands[i].getType();
-      Tensor d = random(text);
-      SmallVector<Tensor> up(operands), down(operands);
-      up[i] = moved(operands[i], d, step);
-      down[i] = moved(operands[i], d, -step);
-      double slope = (dot(forward(up), g) - dot(forward(down), g)) / (2 * step);
-      EXPECT_NEAR(dot(gradients[i], d), slope,
-                  1e-6 * std::sqrt(dot(g, g) * dot(d, d)))
-          << c.op << " operand " << i;
-    }
+    expectSlopes(operands, gradients, g, forward, c.op);
   }
 }
 
@@ -244,18 +253,7 @@ TEST_F(GradientOpTest, BatchNormGradientIsItsSlope) {
       run("mpc.batch_norm_gradient %0, %1, %2 epsilon(0.01) : (" + x + ", " +
               c + ", " + x + ") -> (" + x + ", " + c + ", " + c + ")",
           {operands[0], operands[1], g}, {x, c, c});
-  ASSERT_EQ(gradients.size(), 3u);
-  constexpr double step = 0x1p-18;
-  for (size_t i = 0; i < 3; ++i) {
-    Tensor d = random(i == 0 ? x : c);
-    SmallVector<Tensor> up(operands), down(operands);
-    up[i] = moved(operands[i], d, step);
-    down[i] = moved(operands[i], d, -step);
-    double slope = (dot(forward(up), g) - dot(forward(down), g)) / (2 * step);
-    EXPECT_NEAR(dot(gradients[i], d), slope,
-                1e-6 * std::sqrt(dot(g, g) * dot(d, d)))
-        << "operand " << i;
-  }
+  expectSlopes(operands, gradients, g, forward, "batch_norm");
 }
 
 //===----------------------------------------------------------------------===//
@@ -308,20 +306,7 @@ TEST_F(GradientOpTest, AttentionGradientIsItsSlope) {
                 (mask.empty() ? "" : ", " + maskType.str()) + ") -> (" + types +
                 ")",
             arguments, {c.query, c.key, c.value});
-    ASSERT_EQ(gradients.size(), 3u);
-    constexpr double step = 0x1p-18;
-    for (size_t i = 0; i < 3; ++i) {
-      std::string text;
-      llvm::raw_string_ostream(text) << operands[i].getType();
-      Tensor d = random(text);
-      SmallVector<Tensor> up(operands), down(operands);
-      up[i] = moved(operands[i], d, step);
-      down[i] = moved(operands[i], d, -step);
-      double slope = (dot(forward(up), g) - dot(forward(down), g)) / (2 * step);
-      EXPECT_NEAR(dot(gradients[i], d), slope,
-                  1e-6 * std::sqrt(dot(g, g) * dot(d, d)))
-          << c.attributes << " operand " << i;
-    }
+    expectSlopes(operands, gradients, g, forward, c.attributes);
   }
 }
 
