@@ -14,9 +14,6 @@
 
 using namespace mpc;
 
-static const std::initializer_list<const char *> kFloats = {"f32", "f64", "f16",
-                                                            "bf16"};
-
 //===----------------------------------------------------------------------===//
 // One operand
 //===----------------------------------------------------------------------===//
@@ -347,7 +344,7 @@ TEST(ElementwiseKernel, SizesAroundVectorWidths) {
   %0 = mpc.mul %x, %y : (tensor<$Nx$T>, tensor<$Nx$T>) -> tensor<$Nx$T>
   %1 = mpc.add %0, %x : (tensor<$Nx$T>, tensor<$Nx$T>) -> tensor<$Nx$T>
   return %1 : tensor<$Nx$T>)"),
-                              "$N", std::to_string(size)));
+                              {{"$N", std::to_string(size)}}));
 }
 
 TEST(ElementwiseKernel, ResidualChainWithTwoResultTypes) {

@@ -10,10 +10,9 @@
 
 using namespace mpc;
 
-static const std::initializer_list<const char *> kAll = {
-    "f32", "f64", "bf16", "f16", "i1", "i8", "i32", "i64", "ui8"};
-static const std::initializer_list<const char *> kSome = {"f32", "bf16", "i1",
-                                                          "i64"};
+static const std::vector<std::string> kAll = {"f32", "f64", "bf16", "f16", "i1",
+                                              "i8",  "i32", "i64",  "ui8"};
+static const std::vector<std::string> kSome = {"f32", "bf16", "i1", "i64"};
 
 TEST(IndexKernel, TransposeInTiles) {
   struct Case {
@@ -153,7 +152,7 @@ TEST(IndexKernel, PadByRepeating) {
   %0 = mpc.pad %x, %v low([2, 3]) high([3, 4]) mode($M) : (tensor<4x20x$T>, tensor<$T>) -> tensor<9x27x$T>
   %1 = mpc.pad %x, %v low([-1, -3]) high([1, 1]) mode($M) : (tensor<4x20x$T>, tensor<$T>) -> tensor<4x18x$T>
   return %0, %1 : tensor<9x27x$T>, tensor<4x18x$T>)"),
-                              "$M", mode));
+                              {{"$M", mode}}));
 }
 
 TEST(IndexKernel, ReverseAndBroadcast) {
@@ -198,7 +197,7 @@ TEST(IndexKernel, Gathers) {
   %4 = mpc.gather_nd %x, %n : (tensor<7x9x21x$T>, tensor<5x2x$I>) -> tensor<5x21x$T>
   %5 = mpc.gather_nd %x, %b batch_dims(1) : (tensor<7x9x21x$T>, tensor<7x2x1x$I>) -> tensor<7x2x21x$T>
   return %0, %1, %2, %3, %4, %5 : tensor<3x2x9x21x$T>, tensor<7x3x2x21x$T>, tensor<7x9x3x2x$T>, tensor<7x4x21x$T>, tensor<5x21x$T>, tensor<7x2x21x$T>)"),
-            "$I", index));
+            {{"$I", index}}));
 }
 
 TEST(IndexKernel, EmbeddingSum) {

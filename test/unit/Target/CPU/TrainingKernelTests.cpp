@@ -93,8 +93,8 @@ TEST(RandomBits, SelectElements) {
 static void expectPools(const std::string &in, const std::string &out,
                         const std::string &attributes,
                         const std::string &count = "",
-                        std::initializer_list<const char *> types = {"f32"}) {
-  for (const char *type : types) {
+                        const std::vector<std::string> &types = {"f32"}) {
+  for (const std::string &type : types) {
     std::string input = "tensor<" + in + "x" + type + ">",
                 gradient = "tensor<" + out + "x" + type + ">";
     expectKernel(loopKernel("%x: " + input + ", %g: " + gradient, input,
@@ -145,7 +145,7 @@ TEST(PoolGradient, VectorsOfChannels) {
       {"9x6x48", "4x2x48",
        "window([5, 3]) strides([2, 4]) pad([1, 2], [2, 1])"}};
   auto expect = [](const char *const *pool,
-                   std::initializer_list<const char *> types) {
+                   const std::vector<std::string> &types) {
     expectPools(std::string("2x") + pool[0], std::string("2x") + pool[1],
                 std::string(pool[2]) +
                     " dilations([1, 1]) layout(channels_last)",

@@ -8,7 +8,7 @@
 #define MPC_TEST_UNIT_TARGET_CUDA_FILTERTESTING_H
 
 #include "GemmTesting.h"
-#include "LoopKernelText.h"
+#include "KernelBatches.h"
 
 namespace mpc {
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopKernelText.h"
+#include "KernelBatches.h"
 
 #include "gtest/gtest.h"
 

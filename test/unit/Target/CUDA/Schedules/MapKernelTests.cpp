@@ -4,13 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopKernelText.h"
+#include "KernelBatches.h"
 
 #include "gtest/gtest.h"
 
 using namespace mpc;
 
-static const std::vector<std::string> kFloats = {"f32", "f64", "bf16", "f16"};
 static const std::vector<std::string> kAll = {"f32", "f64", "bf16", "f16", "i1",
                                               "i8",  "i32", "i64",  "ui8"};
 static const std::vector<std::string> kSome = {"f32", "bf16", "i8", "i64"};

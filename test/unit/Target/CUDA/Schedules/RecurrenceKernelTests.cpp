@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopKernelText.h"
+#include "KernelBatches.h"
 
 #include "mpc/Analysis/RecurrencePlan.h"
 

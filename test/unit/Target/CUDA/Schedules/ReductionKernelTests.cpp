@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowKernelText.h"
+#include "KernelBatches.h"
 
 #include "gtest/gtest.h"
 
@@ -14,49 +14,30 @@
 using namespace mpc;
 using reference::Tensor;
 
-static const std::initializer_list<const char *> kFloats = {"f32", "f64", "f16",
-                                                            "bf16"};
-
-/// All reduce ops over the same axes in one kernel.
-static std::string reduceKernel(const std::string &input,
-                                const std::string &result,
-                                const std::string &axes) {
-  std::string body, results, values;
-  int i = 0;
-  for (const char *op : {"sum", "mean", "max", "min", "prod"}) {
-    std::string value = "%r" + std::to_string(i);
-    body += value + " = mpc.reduce_" + op + " %x axes(" + axes + ") : tensor<" +
-            input + "x$T> -> tensor<" + result + ">\n";
-    results += (i ? ", tensor<" : "tensor<") + result + ">";
-    values += (i++ ? ", " : "") + value;
-  }
-  return rowKernel("%x: tensor<" + input + "x$T>", results,
-                   body + "return " + values + " : " + results);
-}
-
 static std::string sumKernel(const std::string &input,
                              const std::string &result,
                              const std::string &axes) {
-  return fill(rowKernel("%x: tensor<$Ix$T>", "tensor<$R>", R"(
+  return substitute(rowKernel("%x: tensor<$Ix$T>", "tensor<$R>", R"(
   %0 = mpc.reduce_sum %x axes($A) : tensor<$Ix$T> -> tensor<$R>
   return %0 : tensor<$R>)"),
-              {{"$I", input}, {"$R", result}, {"$A", axes}});
+                    {{"$I", input}, {"$R", result}, {"$A", axes}});
 }
 
 TEST(CudaReductionKernel, OverAnyAxes) {
   CudaKernelBatch batch;
-  addTypes(batch, kFloats, reduceKernel("5x67", "5x$T", "[1]"),
+  addTypes(batch, kFloats, reduceKernel("5x67", "5x$T", "[1]", "row"),
            ofFamily("row"));
-  addTypes(batch, kFloats, reduceKernel("6x37", "37x$T", "[0]"),
+  addTypes(batch, kFloats, reduceKernel("6x37", "37x$T", "[0]", "row"),
            ofFamily("reduction"));
-  addTypes(batch, {"f32", "bf16"}, reduceKernel("3x4x5x21", "3x5x$T", "[1, 3]"),
+  addTypes(batch, {"f32", "bf16"},
+           reduceKernel("3x4x5x21", "3x5x$T", "[1, 3]", "row"),
            ofFamily("row"));
   addTypes(batch, {"f32", "bf16"},
-           reduceKernel("3x4x5x20", "4x20x$T", "[0, 2]"),
+           reduceKernel("3x4x5x20", "4x20x$T", "[0, 2]", "row"),
            ofFamily("reduction"));
-  addTypes(batch, {"f32", "bf16"}, reduceKernel("2x3x7x7", "2x3x$T", "[2, 3]"),
-           ofFamily("row"));
-  addTypes(batch, {"f32", "bf16"}, reduceKernel("4x33", "$T", "[0, 1]"),
+  addTypes(batch, {"f32", "bf16"},
+           reduceKernel("2x3x7x7", "2x3x$T", "[2, 3]", "row"), ofFamily("row"));
+  addTypes(batch, {"f32", "bf16"}, reduceKernel("4x33", "$T", "[0, 1]", "row"),
            ofFamily("row"));
   addTypes(batch, {"f32"},
            rowKernel("%x: tensor<3x4x28x$T>",
@@ -72,15 +53,15 @@ TEST(CudaReductionKernel, ColumnsOfAnyExtent) {
   CudaKernelBatch batch;
   for (const char *rows : {"1", "2", "7", "33", "300"})
     for (const char *columns : {"1", "3", "8", "33", "132"})
-      batch.add(fill(sumKernel(std::string(rows) + "x" + columns,
-                               std::string(columns) + "xf32", "[0]"),
-                     {{"$T", "f32"}}),
+      batch.add(substitute(sumKernel(std::string(rows) + "x" + columns,
+                                     std::string(columns) + "xf32", "[0]"),
+                           {{"$T", "f32"}}),
                 ofFamily(columns[0] == '1' && !columns[1] ? "" : "reduction"));
   for (const char *shape : {"6x50", "1x9", "40x7", "130x64"})
-    batch.add(fill(rowKernel("%x: tensor<$Sxbf16>", "tensor<$Sxbf16>", R"(
+    batch.add(substitute(rowKernel("%x: tensor<$Sxbf16>", "tensor<$Sxbf16>", R"(
   %0 = mpc.softmax %x axis(0) : tensor<$Sxbf16>
   return %0 : tensor<$Sxbf16>)"),
-                   {{"$S", shape}}),
+                         {{"$S", shape}}),
               ofFamily("reduction", 3.0));
   batch.add(rowKernel("%x: tensor<3x50x33xf32>", "tensor<3x50x33xf32>", R"(
   %0 = mpc.log_softmax %x axis(1) : tensor<3x50x33xf32>
@@ -105,7 +86,8 @@ TEST(CudaReductionKernel, FewLongRowsAreSharedByBlocks) {
     bool one = last == std::string::npos;
     std::string rows = one ? "" : text.substr(0, last) + "x";
     std::string axis = one ? "[0]" : text.find('x') == last ? "[1]" : "[2]";
-    batch.add(fill(rowKernel("%x: tensor<$Sxf32>",
+    batch.add(
+        substitute(rowKernel("%x: tensor<$Sxf32>",
                              "tensor<$Rf32>, tensor<$Rf32>, tensor<$Rf32>", R"(
   %0 = mpc.mul %x, %x : (tensor<$Sxf32>, tensor<$Sxf32>) -> tensor<$Sxf32>
   %1 = mpc.reduce_mean %0 axes($A) : tensor<$Sxf32> -> tensor<$Rf32>
@@ -114,11 +96,11 @@ TEST(CudaReductionKernel, FewLongRowsAreSharedByBlocks) {
   %4 = mpc.reduce_sum %x axes($A) : tensor<$Sxf32> -> tensor<$Rf32>
   return %2, %3, %4 : tensor<$Rf32>, tensor<$Rf32>, tensor<$Rf32>)"),
                    {{"$S", shape}, {"$R", rows}, {"$A", axis}}),
-              ofFamily("row"));
+        ofFamily("row"));
   }
-  batch.add(fill(sumKernel("20000x4", "4xf64", "[0]"), {{"$T", "f64"}}),
+  batch.add(substitute(sumKernel("20000x4", "4xf64", "[0]"), {{"$T", "f64"}}),
             ofFamily("reduction"));
-  batch.add(fill(sumKernel("3001x70", "70xf32", "[0]"), {{"$T", "bf16"}}),
+  batch.add(substitute(sumKernel("3001x70", "70xf32", "[0]"), {{"$T", "bf16"}}),
             ofFamily("reduction"));
   batch.add(rowKernel("%x: tensor<2x60000xf32>", "tensor<2xi64>", R"(
   %0 = mpc.argmax %x axis(1) : tensor<2x60000xf32> -> tensor<2xi64>
@@ -132,7 +114,8 @@ TEST(CudaReductionKernel, SplitRowsLeaveTheirCountersAtZero) {
   CudaKernelCheck check = ofFamily("row");
   check.orders = {ThreadOrder::Ascending, ThreadOrder::Descending,
                   ThreadOrder::Shuffled};
-  std::string text = fill(sumKernel("65536", "f32", "[0]"), {{"$T", "f32"}});
+  std::string text =
+      substitute(sumKernel("65536", "f32", "[0]"), {{"$T", "f32"}});
   EXPECT_NE(cudaText(text).text.find("mpc::atomicAdd"), std::string::npos);
   expectCudaKernel(text, check);
 }
@@ -141,9 +124,9 @@ TEST(CudaReductionKernel, Integers) {
   CudaKernelBatch batch;
   for (const char *type :
        {"i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"}) {
-    addTypes(batch, {type}, reduceKernel("5x39", "5x$T", "[1]"),
+    addTypes(batch, {type}, reduceKernel("5x39", "5x$T", "[1]", "row"),
              ofFamily("row"));
-    addTypes(batch, {type}, reduceKernel("5x40", "40x$T", "[0]"),
+    addTypes(batch, {type}, reduceKernel("5x40", "40x$T", "[0]", "row"),
              ofFamily("reduction"));
   }
   batch.add(rowKernel("%x: tensor<5x39xi1>", "tensor<5xi1>, tensor<5xi1>", R"(
@@ -190,15 +173,17 @@ TEST(CudaReductionKernel, NanWinsAndEmptyGivesTheIdentity) {
   };
   for (auto [axes, result] : {std::pair{"[1]", "4x$T"}, {"[0]", "40x$T"}})
     addTypes(batch, {"f32", "f64"},
-             fill(rowKernel("%x: tensor<4x40x$T>", "tensor<$R>, tensor<$R>", R"(
+             substitute(
+                 rowKernel("%x: tensor<4x40x$T>", "tensor<$R>, tensor<$R>", R"(
   %0 = mpc.reduce_max %x axes($A) : tensor<4x40x$T> -> tensor<$R>
   %1 = mpc.reduce_min %x axes($A) : tensor<4x40x$T> -> tensor<$R>
   return %0, %1 : tensor<$R>, tensor<$R>)"),
-                  {{"$R", result}, {"$A", axes}}),
+                 {{"$R", result}, {"$A", axes}}),
              nan);
-  addTypes(batch, {"f32", "i32"}, reduceKernel("3x0", "3x$T", "[1]"), {});
-  addTypes(batch, {"f32"}, reduceKernel("0x3", "3x$T", "[0]"), {});
-  addTypes(batch, {"f32"}, reduceKernel("0x3", "0x$T", "[1]"), {});
+  addTypes(batch, {"f32", "i32"}, reduceKernel("3x0", "3x$T", "[1]", "row"),
+           {});
+  addTypes(batch, {"f32"}, reduceKernel("0x3", "3x$T", "[0]", "row"), {});
+  addTypes(batch, {"f32"}, reduceKernel("0x3", "0x$T", "[1]", "row"), {});
   addTypes(batch, {"f32"}, rowKernel("%x: tensor<0x5x$T>", "tensor<0x5x$T>", R"(
   %0 = mpc.softmax %x axis(1) : tensor<0x5x$T>
   return %0 : tensor<0x5x$T>)"),

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowKernelText.h"
+#include "KernelBatches.h"
 
 #include "gtest/gtest.h"
 
@@ -14,10 +14,10 @@ using namespace mpc;
 /// that is computed in.
 static std::string shaped(const std::string &text, const std::string &rows,
                           const std::string &length, const std::string &type) {
-  return fill(text, {{"$R", rows},
-                     {"$N", length},
-                     {"$W", type == "f64" ? "f64" : "f32"},
-                     {"$T", type}});
+  return substitute(text, {{"$R", rows},
+                           {"$N", length},
+                           {"$W", type == "f64" ? "f64" : "f32"},
+                           {"$T", type}});
 }
 
 /// The gradients of a layer norm: of its input, scale and bias.
@@ -63,7 +63,7 @@ static std::string gradientKernel(const std::string &rows,
   }
   body += "  return " + stored +
           ", %ds, %db : tensor<$Rx$Nx$T>, tensor<$Nx$W>, tensor<$Nx$W>";
-  body = fill(body, {{"%X", "%" + read("x")}, {"%DY", "%" + read("dy")}});
+  body = substitute(body, {{"%X", "%" + read("x")}, {"%DY", "%" + read("dy")}});
   return shaped(rowKernel("%x: tensor<$Rx$Nx$T>, %dy: tensor<$Rx$Nx$T>, "
                           "%s: tensor<$Nx$W>",
                           "tensor<$Rx$Nx$T>, tensor<$Nx$W>, tensor<$Nx$W>",
@@ -173,14 +173,14 @@ TEST(CudaRowColumnSums, WarpsOfTheNextRowWait) {
   // One number per row: nothing else keeps a warp from the next row's.
   CudaKernelBatch batch;
   for (int items : {1, 2})
-    batch.add(fill(rowKernel("%x: tensor<$Rx96xf32>",
-                             "tensor<$Rx1xf32>, tensor<96xf32>", R"(
+    batch.add(substitute(rowKernel("%x: tensor<$Rx96xf32>",
+                                   "tensor<$Rx1xf32>, tensor<96xf32>", R"(
   %0 = mpc.reduce_max %x axes([1]) keep_dims : tensor<$Rx96xf32> -> tensor<$Rx1xf32>
   %1 = mpc.sub %x, %0 : (tensor<$Rx96xf32>, tensor<$Rx1xf32>) -> tensor<$Rx96xf32>
   %2 = mpc.reduce_sum %1 axes([0]) : tensor<$Rx96xf32> -> tensor<96xf32>
   return %0, %2 : tensor<$Rx1xf32>, tensor<96xf32>)",
-                             scheduled(96, 1, 4, 1, 64, items, 1, 1, 1)),
-                   {{"$R", std::to_string(4 * items)}}),
+                                   scheduled(96, 1, 4, 1, 64, items, 1, 1, 1)),
+                         {{"$R", std::to_string(4 * items)}}),
               ofFamily("row"));
   batch.expect();
 }
@@ -219,14 +219,14 @@ TEST(CudaRowColumnSums, BesideSumsOfRowsAndOtherDimensions) {
             ofFamily("row"));
   // The columns of several dimensions, in vectors and without.
   for (const char *columns : {"6x8", "6x6"})
-    batch.add(fill(rowKernel("%x: tensor<5x4x$Cxbf16>",
-                             "tensor<5x4x$Cxf32>, tensor<$Cxf32>", R"(
+    batch.add(substitute(rowKernel("%x: tensor<5x4x$Cxbf16>",
+                                   "tensor<5x4x$Cxf32>, tensor<$Cxf32>", R"(
   %w = mpc.cast %x : tensor<5x4x$Cxbf16> to tensor<5x4x$Cxf32>
   %0 = mpc.reduce_mean %w axes([2, 3]) keep_dims : tensor<5x4x$Cxf32> -> tensor<5x4x1x1xf32>
   %1 = mpc.sub %w, %0 : (tensor<5x4x$Cxf32>, tensor<5x4x1x1xf32>) -> tensor<5x4x$Cxf32>
   %2 = mpc.reduce_sum %1 axes([0, 1]) : tensor<5x4x$Cxf32> -> tensor<$Cxf32>
   return %1, %2 : tensor<5x4x$Cxf32>, tensor<$Cxf32>)"),
-                   {{"$C", columns}}),
+                         {{"$C", columns}}),
               ofFamily("row"));
   // Rows and columns that are reshaped on their way in and out.
   batch.add(rowKernel("%x: tensor<19x6x8xf32>",

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowKernelText.h"
+#include "KernelBatches.h"
 
 #include "gtest/gtest.h"
 
@@ -14,33 +14,31 @@
 using namespace mpc;
 using reference::Tensor;
 
-static const std::initializer_list<const char *> kFloats = {"f32", "f64", "f16",
-                                                            "bf16"};
-
 static std::string softmaxKernel(const std::string &shape,
                                  const std::string &axis,
                                  const std::string &attributes = "") {
-  return fill(rowKernel("%x: tensor<$Sx$T>", "tensor<$Sx$T>, tensor<$Sx$T>", R"(
+  return substitute(rowKernel("%x: tensor<$Sx$T>",
+                              "tensor<$Sx$T>, tensor<$Sx$T>", R"(
   %0 = mpc.softmax %x axis($A) : tensor<$Sx$T>
   %1 = mpc.log_softmax %x axis($A) : tensor<$Sx$T>
   return %0, %1 : tensor<$Sx$T>, tensor<$Sx$T>)",
-                        attributes),
-              {{"$S", shape}, {"$A", axis}});
+                              attributes),
+                    {{"$S", shape}, {"$A", axis}});
 }
 
 static std::string oneSoftmax(const std::string &shape, const std::string &axis,
                               const std::string &attributes = "") {
-  return fill(rowKernel("%x: tensor<$Sx$T>", "tensor<$Sx$T>", R"(
+  return substitute(rowKernel("%x: tensor<$Sx$T>", "tensor<$Sx$T>", R"(
   %0 = mpc.softmax %x axis($A) : tensor<$Sx$T>
   return %0 : tensor<$Sx$T>)",
-                        attributes),
-              {{"$S", shape}, {"$A", axis}});
+                              attributes),
+                    {{"$S", shape}, {"$A", axis}});
 }
 
 static std::string normKernel(const std::string &rows,
                               const std::string &length,
                               const std::string &attributes = "") {
-  return fill(
+  return substitute(
       rowKernel("%x: tensor<$Rx$Nx$T>, %s: tensor<$Nx$T>, %b: tensor<$Nx$T>",
                 "tensor<$Rx$Nx$T>, tensor<$Rx$Nx$T>, tensor<$Rx$Nx$T>", R"(
   %0 = mpc.layer_norm %x, %s, %b axis(1) epsilon(1.0e-5) : (tensor<$Rx$Nx$T>, tensor<$Nx$T>, tensor<$Nx$T>) -> tensor<$Rx$Nx$T>
@@ -97,8 +95,10 @@ TEST(CudaRowKernel, LongRows) {
   for (const char *length : {"10007", "16384", "36000", "50002"})
     addTypes(batch, {"f32", "bf16"},
              oneSoftmax(std::string("2x") + length, "1"), ofFamily("row"));
-  batch.add(fill(normKernel("2", "36000"), {{"$T", "f32"}}), ofFamily("row"));
-  batch.add(fill(normKernel("2", "50001"), {{"$T", "bf16"}}), ofFamily("row"));
+  batch.add(substitute(normKernel("2", "36000"), {{"$T", "f32"}}),
+            ofFamily("row"));
+  batch.add(substitute(normKernel("2", "50001"), {{"$T", "bf16"}}),
+            ofFamily("row"));
   batch.expect();
 }
 
@@ -115,15 +115,16 @@ TEST(CudaRowKernel, AnyGeometry) {
       for (auto [length, vector] : {std::pair{37, 1}, {36, 4}, {130, 2}}) {
         int rows = 2 * items + 1;
         batch.add(
-            fill(oneSoftmax(
-                     std::to_string(rows) + "x" + std::to_string(length), "1",
-                     scheduled(rows, length, group, items, vector, keep)),
-                 {{"$T", "f32"}}),
+            substitute(
+                oneSoftmax(std::to_string(rows) + "x" + std::to_string(length),
+                           "1",
+                           scheduled(rows, length, group, items, vector, keep)),
+                {{"$T", "f32"}}),
             ofFamily("row", 2.0));
       }
   for (int keep = 0; keep < 3; ++keep)
-    batch.add(fill(normKernel("5", "48", scheduled(5, 48, 4, 8, 4, keep)),
-                   {{"$T", "f32"}}),
+    batch.add(substitute(normKernel("5", "48", scheduled(5, 48, 4, 8, 4, keep)),
+                         {{"$T", "f32"}}),
               ofFamily("row"));
   batch.expect();
 }
@@ -268,16 +269,7 @@ TEST(CudaRowKernel, NormsWrittenOut) {
   CudaKernelBatch batch;
   addTypes(batch, {"f32", "f64"},
            rowKernel("%x: tensor<3x5x44x$T>",
-                     "tensor<3x5x44x$T>, tensor<3x5x1x$T>", R"(
-  %e = mpc.constant dense<0.01> : tensor<$T>
-  %0 = mpc.reduce_mean %x axes([2]) keep_dims : tensor<3x5x44x$T> -> tensor<3x5x1x$T>
-  %1 = mpc.sub %x, %0 : (tensor<3x5x44x$T>, tensor<3x5x1x$T>) -> tensor<3x5x44x$T>
-  %2 = mpc.mul %1, %1 : (tensor<3x5x44x$T>, tensor<3x5x44x$T>) -> tensor<3x5x44x$T>
-  %3 = mpc.reduce_mean %2 axes([2]) keep_dims : tensor<3x5x44x$T> -> tensor<3x5x1x$T>
-  %4 = mpc.add %3, %e : (tensor<3x5x1x$T>, tensor<$T>) -> tensor<3x5x1x$T>
-  %5 = mpc.sqrt %4 : tensor<3x5x1x$T>
-  %6 = mpc.div %1, %5 : (tensor<3x5x44x$T>, tensor<3x5x1x$T>) -> tensor<3x5x44x$T>
-  return %6, %3 : tensor<3x5x44x$T>, tensor<3x5x1x$T>)"),
+                     "tensor<3x5x44x$T>, tensor<3x5x1x$T>", kWrittenNorm),
            ofFamily("row"));
   // The squares' own input has to be kept.
   addTypes(batch, {"f32", "bf16"},
