@@ -13,6 +13,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <random>
 #include <string>
 
@@ -31,6 +33,22 @@ inline reference::Tensor drawTensor(mlir::RankedTensorType type,
   for (int64_t &value : tensor.ints())
     value = reference::wrapTo(integers(engine), type.getElementType());
   return tensor;
+}
+
+/// A function that masks out the first `rows` rows of operand `operand`, an
+/// attention's mask; `number` is what a mask of floats gets there.
+inline std::function<void(unsigned, reference::Tensor &)>
+maskingRows(unsigned operand, int64_t rows,
+            double number = -std::numeric_limits<double>::infinity()) {
+  return [=](unsigned index, reference::Tensor &tensor) {
+    if (index != operand)
+      return;
+    for (int64_t i = 0; i < rows * tensor.getShape().back(); ++i)
+      if (tensor.isFloat())
+        tensor.floats()[i] = number;
+      else
+        tensor.ints()[i] = 0;
+  };
 }
 
 /// What is wrong with a result: its error, and the first elements that differ.

@@ -4,12 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../KernelValues.h"
 #include "KernelRunner.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
-
-#include <limits>
 
 using namespace mpc;
 
@@ -82,17 +81,8 @@ TEST(AttentionKernel, Causal) {
 // A row whose positions are all masked gives zeros, not NaN.
 TEST(AttentionKernel, RowsThatKeepNothing) {
   KernelCheck check;
-  auto maskRows = [](unsigned index, reference::Tensor &tensor) {
-    if (index != 3)
-      return;
-    int64_t row = tensor.getShape().back();
-    for (int64_t i = 0; i < 3 * row; ++i)
-      if (tensor.isFloat())
-        tensor.floats()[i] = -std::numeric_limits<double>::infinity();
-      else
-        tensor.ints()[i] = 0;
-  };
-  check.adjust = maskRows;
+  auto masking = maskingRows(3, 3);
+  check.adjust = masking;
   expectKernel(attention(1, 2, 2, 10, 45, 8, 8, "f32", "1x1x10x45xf32"), check);
   expectKernel(attention(1, 2, 2, 10, 45, 8, 8, "f32", "1x1x10x45xi1"), check);
 }

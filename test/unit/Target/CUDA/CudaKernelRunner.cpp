@@ -100,6 +100,31 @@ CudaText mpc::cudaText(StringRef text, const CudaTarget &target) {
   return result;
 }
 
+void mpc::expectCudaText(StringRef module, const CudaTarget &target,
+                         ArrayRef<const char *> present,
+                         ArrayRef<const char *> absent) {
+  CudaText cuda = cudaText(module, target);
+  ASSERT_EQ(cuda.error, "");
+  for (const char *part : present)
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, part, cuda.text);
+  for (const char *part : absent)
+    EXPECT_PRED_FORMAT2(testing::IsNotSubstring, part, cuda.text);
+}
+
+void mpc::expectCudaTextInOrder(StringRef module, const CudaTarget &target,
+                                ArrayRef<const char *> parts) {
+  CudaText cuda = cudaText(module, target);
+  ASSERT_EQ(cuda.error, "");
+  size_t found = 0, behind = 0;
+  for (const char *part : parts) {
+    found = cuda.text.find(part, behind);
+    ASSERT_NE(found, std::string::npos) << part << " is missing behind\n"
+                                        << cuda.text.substr(0, behind);
+    behind = found + 1;
+  }
+  EXPECT_EQ(cuda.text.find(parts.back()), found);
+}
+
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//

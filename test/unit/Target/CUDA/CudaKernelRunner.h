@@ -14,6 +14,7 @@
 #include "mpc/Target/CUDA/CudaTarget.h"
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <functional>
@@ -51,6 +52,14 @@ struct CudaText {
   std::string text, error;
 };
 CudaText cudaText(llvm::StringRef module, const CudaTarget &target = {});
+
+/// The text of a module's kernels holds each of `present` and none of `absent`.
+void expectCudaText(llvm::StringRef module, const CudaTarget &target,
+                    llvm::ArrayRef<const char *> present,
+                    llvm::ArrayRef<const char *> absent = {});
+/// It holds `parts` in this order; the last stands nowhere in front of there.
+void expectCudaTextInOrder(llvm::StringRef module, const CudaTarget &target,
+                           llvm::ArrayRef<const char *> parts);
 
 /// Checks many kernels by one compilation: `add` all, then `run`.
 class CudaKernelBatch {

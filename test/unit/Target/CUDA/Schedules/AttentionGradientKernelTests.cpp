@@ -4,13 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionGradientTesting.h"
+#include "AttentionTesting.h"
 
 #include "gtest/gtest.h"
 
-#include <limits>
-
 using namespace mpc;
+
+static void
+expectCases(llvm::ArrayRef<AttentionGradientCase> cases,
+            const CudaKernelCheck &check = attentionGradientCheck()) {
+  expectAttention(cases, check);
+}
 
 /// Where the matrix units multiply neither bf16 nor tf32.
 static CudaKernelCheck fmaCheck() { return attentionGradientCheck("sm_75"); }
@@ -18,7 +22,7 @@ static CudaKernelCheck fmaCheck() { return attentionGradientCheck("sm_75"); }
 // Extents of 1, odd, prime, at tiles' edges and beside them; heads wider than a
 // tile, by one or both of their extents.
 TEST(CudaAttentionGradient, ShapesByFma) {
-  expectAttentionGradients({
+  expectCases({
       {1, 1, 1, 1, 1, 1, 1, "f32"},
       {2, 3, 3, 20, 20, 16, 16, "f32"},
       {1, 2, 2, 67, 33, 64, 64, "f32"},
@@ -34,7 +38,7 @@ TEST(CudaAttentionGradient, ShapesByFma) {
 
 // 16-bit operands that the matrix units do not take: factors are rounded.
 TEST(CudaAttentionGradient, NarrowOperandsByFma) {
-  expectAttentionGradients(
+  expectCases(
       {
           {1, 2, 2, 33, 20, 16, 16, "bf16"},
           {1, 2, 1, 20, 33, 16, 24, "bf16", "", "causal", "f32"},
@@ -46,7 +50,7 @@ TEST(CudaAttentionGradient, NarrowOperandsByFma) {
 
 // Gradients of what is not there are empty or zeros.
 TEST(CudaAttentionGradient, ZeroSized) {
-  expectAttentionGradients({
+  expectCases({
       {1, 2, 2, 5, 6, 0, 8, "f32"},
       {1, 2, 2, 5, 6, 8, 0, "f32"},
       {1, 2, 2, 5, 0, 8, 8, "f32"},
@@ -60,7 +64,7 @@ TEST(CudaAttentionGradient, ZeroSized) {
 // Only what a kernel stores is computed: without the gradients of key and value
 // no block waits.
 TEST(CudaAttentionGradient, StoresSomeResults) {
-  expectAttentionGradients({
+  expectCases({
       {1, 2, 2, 20, 40, 8, 12, "f32", "", "", "", "0"},
       {1, 2, 2, 20, 40, 8, 12, "f32", "", "", "", "1"},
       {1, 2, 2, 20, 40, 8, 12, "f32", "", "", "", "2"},
@@ -68,15 +72,13 @@ TEST(CudaAttentionGradient, StoresSomeResults) {
       {1, 2, 2, 20, 40, 8, 12, "f32", "", "", "", "21"},
   });
   AttentionGradientCase ofQuery{1, 2, 2, 20, 40, 8, 12, "f32", "", "", "", "0"};
-  CudaText text = cudaText(ofQuery.text(), cudaTarget("sm_80"));
-  ASSERT_EQ(text.error, "");
-  EXPECT_EQ(text.text.find("scratch"), std::string::npos);
-  EXPECT_EQ(text.text.find("atomic"), std::string::npos);
+  expectCudaText(ofQuery.text(), cudaTarget("sm_80"), {},
+                 {"scratch", "atomic"});
 }
 
 // The gradients of a key sum over the heads that share it, in one order.
 TEST(CudaAttentionGradient, HeadsShareKeys) {
-  expectAttentionGradients({
+  expectCases({
       {2, 6, 2, 10, 12, 8, 8, "f32"},
       {2, 6, 1, 40, 45, 8, 8, "f32", "2x1x40x45xf32"},
       {1, 4, 2, 40, 45, 8, 8, "f32", "4x40x45xf32", "causal"},
@@ -85,7 +87,7 @@ TEST(CudaAttentionGradient, HeadsShareKeys) {
 }
 
 TEST(CudaAttentionGradient, Masks) {
-  expectAttentionGradients({
+  expectCases({
       {2, 3, 3, 10, 45, 8, 8, "f32", "2x1x10x45xf32"},
       {2, 3, 3, 40, 45, 8, 8, "f32", "2x1x1x45xf32"},
       {2, 3, 3, 10, 45, 8, 8, "f32", "45xf16"},
@@ -100,7 +102,7 @@ TEST(CudaAttentionGradient, Masks) {
 // More queries than keys: the first rows keep nothing and have no gradient.
 // Fewer: the last query sees all keys.
 TEST(CudaAttentionGradient, Causal) {
-  expectAttentionGradients({
+  expectCases({
       {1, 2, 2, 100, 100, 8, 8, "f32", "", "causal"},
       {1, 2, 2, 10, 145, 8, 8, "f32", "", "causal"},
       {1, 2, 2, 90, 6, 8, 8, "f32", "", "causal"},
@@ -112,17 +114,8 @@ TEST(CudaAttentionGradient, Causal) {
 // A row whose positions are all masked has gradients of zero, not NaN.
 TEST(CudaAttentionGradient, RowsThatKeepNothing) {
   CudaKernelCheck check = attentionGradientCheck();
-  check.adjust = [](unsigned index, reference::Tensor &tensor) {
-    if (index != 4)
-      return;
-    int64_t row = tensor.getShape().back();
-    for (int64_t i = 0; i < 3 * row; ++i)
-      if (tensor.isFloat())
-        tensor.floats()[i] = -std::numeric_limits<double>::infinity();
-      else
-        tensor.ints()[i] = 0;
-  };
-  expectAttentionGradients(
+  check.adjust = maskingRows(4, 3);
+  expectCases(
       {
           {1, 2, 2, 10, 85, 8, 8, "f32", "1x1x10x85xf32"},
           {1, 2, 2, 40, 85, 8, 8, "f32", "1x1x40x85xi1"},
@@ -131,22 +124,10 @@ TEST(CudaAttentionGradient, RowsThatKeepNothing) {
       check);
 }
 
-// A mask of the lowest finite number, which covers whole rows; a mask so large
-// that its exponential has no f32, on the last row, which stands for those
-// behind it.
 TEST(CudaAttentionGradient, ExtremeMasks) {
   CudaKernelCheck check = attentionGradientCheck();
-  check.adjust = [](unsigned index, reference::Tensor &tensor) {
-    if (index != 4)
-      return;
-    int64_t row = tensor.getShape().back(), all = tensor.floats().size();
-    for (int64_t i = 0; i < 2 * row; ++i)
-      tensor.floats()[i] = -std::numeric_limits<float>::max();
-    for (int64_t i = all - row; i < all; ++i)
-      tensor.floats()[i] += 500;
-  };
-  expectAttentionGradients({{1, 1, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32"}},
-                           check);
+  check.adjust = adjustToExtremeMask;
+  expectCases({{1, 1, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32"}}, check);
 }
 
 // Scores whose exponentials have no f32 neither overflow nor vanish. Where a
@@ -155,9 +136,9 @@ TEST(CudaAttentionGradient, ExtremeMasks) {
 TEST(CudaAttentionGradient, LargeScores) {
   CudaKernelCheck check = attentionGradientCheck();
   check.scale = 8.0;
-  expectAttentionGradients({{1, 2, 2, 10, 85, 16, 8, "f32"}}, check);
+  expectCases({{1, 2, 2, 10, 85, 16, 8, "f32"}}, check);
   check.scale = 20.0;
-  expectAttentionGradients({{1, 2, 2, 10, 85, 16, 8, "f64"}}, check);
+  expectCases({{1, 2, 2, 10, 85, 16, 8, "f64"}}, check);
 }
 
 /// How a kernel stores the gradients of query, key and value: heads behind
@@ -170,13 +151,10 @@ enum class Stored { Apart, SideBySide, Turned };
 static std::string packed(int64_t batch, int64_t length, int64_t heads,
                           int64_t width, const std::string &type, Stored stored,
                           const std::string &flags = "") {
-  auto tensor = [&](llvm::ArrayRef<int64_t> shape) {
-    std::string text = "tensor<";
-    for (int64_t extent : shape)
-      text += std::to_string(extent) + "x";
-    return text + type + ">";
-  };
   int64_t all = heads * width, rows = batch * length;
+  auto tensor = [&](llvm::ArrayRef<int64_t> shape) {
+    return tensorType(shape, type);
+  };
   std::string x = tensor({batch, length, 3 * all}),
               split = tensor({batch, length, 3 * heads, width}),
               part = tensor({batch, length, heads, width}),
@@ -187,15 +165,8 @@ static std::string packed(int64_t batch, int64_t length, int64_t heads,
       stored == Stored::Apart ? flat + ", " + flat + ", " + flat : joined;
   std::string text = "func.func private @k(%x: " + x + ", %g: " + part +
                      ") -> (" + out +
-                     ") attributes {mpc.kernel_kind = \"attention\"} {\n"
-                     "%s = mpc.reshape %x : " +
-                     x + " to " + split + "\n";
-  for (int64_t i = 0; i < 3; ++i)
-    text += llvm::formatv("%p{0} = mpc.slice %s [0, 0, {1}, 0] [{2}, {3}, {4}, "
-                          "{5}] : {6} to {7}\n%h{0} = mpc.transpose %p{0} [0, "
-                          "2, 1, 3] : {7} to {8}\n",
-                          i, i * heads, batch, length, heads, width, split,
-                          part, head);
+                     ") attributes {mpc.kernel_kind = \"attention\"} {\n" +
+                     splitIntoHeads(batch, length, heads, width, type);
   text += llvm::formatv("%o = mpc.transpose %g [0, 2, 1, 3] : {1} to {0}\n"
                         "%a:3 = mpc.attention_gradient %h0, %h1, %h2, %o "
                         "scale(3.000000e-01) {2} : ({0}, {0}, {0}, {0}) -> "
@@ -244,24 +215,16 @@ TEST(CudaAttentionGradient, StoresPackedResults) {
 // fence before statistics are read.
 TEST(CudaAttentionGradient, WaitsForStatistics) {
   AttentionGradientCase plain{1, 4, 2, 40, 40, 8, 8, "f32"};
-  CudaText text = cudaText(plain.text(), cudaTarget("sm_80"));
-  ASSERT_EQ(text.error, "");
-  size_t at = 0;
-  // Two tiles of rows in each of two heads that share a key are four counts.
-  for (const char *next :
-       {"mpc::atomicAdd(counters, 1)", "statistics[", "mpc::fence();",
-        "mpc::barrier();", "mpc::atomicAdd(counters + ", "} else {",
-        "while (true)", "mpc::atomicAdd(counters + ", "published < 4",
-        "mpc::pause();", "mpc::fence();", "mpc::atomicAdd(counters + 1, 1)",
-        "mpc::barrier();", "mpc::fence();", "counters[i] = 0;",
-        "= statistics["}) {
-    size_t found = text.text.find(next, at);
-    ASSERT_NE(found, std::string::npos) << next << " is missing behind\n"
-                                        << text.text.substr(0, at);
-    at = found + 1;
-  }
   // Nothing reads what is not published.
-  EXPECT_EQ(text.text.find("= statistics["), at - 1);
+  // Two tiles of rows in each of two heads that share a key are four counts.
+  expectCudaTextInOrder(plain.text(), cudaTarget("sm_80"),
+                        {"mpc::atomicAdd(counters, 1)", "statistics[",
+                         "mpc::fence();", "mpc::barrier();",
+                         "mpc::atomicAdd(counters + ", "} else {",
+                         "while (true)", "mpc::atomicAdd(counters + ",
+                         "published < 4", "mpc::pause();", "mpc::fence();",
+                         "mpc::atomicAdd(counters + 1, 1)", "mpc::barrier();",
+                         "mpc::fence();", "counters[i] = 0;", "= statistics["});
 }
 
 // Two results in one element are no form of this kernel.

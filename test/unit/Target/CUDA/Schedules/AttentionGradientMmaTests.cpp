@@ -4,27 +4,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionGradientTesting.h"
+#include "AttentionTesting.h"
 
 #include "gtest/gtest.h"
 
-#include <limits>
-
 using namespace mpc;
-
-/// What f32 attention says where tf32 is permitted.
-static const std::string kTf32 = "compute(tf32)";
 
 /// Each case's kernel multiplies on the matrix units, and its numbers hold.
 static void
 expectOnMatrixUnits(llvm::ArrayRef<AttentionGradientCase> cases,
                     const CudaKernelCheck &check = attentionGradientCheck()) {
-  for (const AttentionGradientCase &each : cases) {
-    CudaText text = cudaText(each.text(), check.target);
-    ASSERT_EQ(text.error, "");
-    EXPECT_NE(text.text.find("mpc::mma"), std::string::npos) << each.text();
-  }
-  expectAttentionGradients(cases, check);
+  for (const AttentionGradientCase &each : cases)
+    expectCudaText(each.text(), check.target, {"mpc::mma"});
+  expectAttention(cases, check);
 }
 
 // Extents of 1, odd, prime, at tiles' edges and beside them.
@@ -153,24 +145,13 @@ func.func private @k(%q: tensor<1x2x20x16xbf16>, %g: tensor<1x2x20x16xbf16>) -> 
   return %1#1 : tensor<1x2x20x16xbf16>
 })";
   expectCudaKernel(text, attentionGradientCheck());
-  CudaText cuda = cudaText(text, cudaTarget("sm_80"));
-  ASSERT_EQ(cuda.error, "");
-  EXPECT_NE(cuda.text.find("mpc::copyAsync<16>"), std::string::npos);
+  expectCudaText(text, cudaTarget("sm_80"), {"mpc::copyAsync<16>"});
 }
 
 // A row whose positions are all masked has gradients of zero, not NaN.
 TEST(CudaAttentionGradientMma, RowsThatKeepNothing) {
   CudaKernelCheck check = attentionGradientCheck();
-  check.adjust = [](unsigned index, reference::Tensor &tensor) {
-    if (index != 4)
-      return;
-    int64_t row = tensor.getShape().back();
-    for (int64_t i = 0; i < 3 * row; ++i)
-      if (tensor.isFloat())
-        tensor.floats()[i] = -std::numeric_limits<double>::infinity();
-      else
-        tensor.ints()[i] = 0;
-  };
+  check.adjust = maskingRows(4, 3);
   expectOnMatrixUnits(
       {
           {1, 2, 2, 10, 85, 8, 8, "bf16", "1x1x10x85xf32"},
@@ -181,20 +162,9 @@ TEST(CudaAttentionGradientMma, RowsThatKeepNothing) {
       check);
 }
 
-// A mask of the lowest finite number, which covers whole rows; a mask so large
-// that its exponential has no f32, on the last row, which stands for those
-// behind it.
 TEST(CudaAttentionGradientMma, ExtremeMasks) {
   CudaKernelCheck check = attentionGradientCheck();
-  check.adjust = [](unsigned index, reference::Tensor &tensor) {
-    if (index != 4)
-      return;
-    int64_t row = tensor.getShape().back(), all = tensor.floats().size();
-    for (int64_t i = 0; i < 2 * row; ++i)
-      tensor.floats()[i] = -std::numeric_limits<float>::max();
-    for (int64_t i = all - row; i < all; ++i)
-      tensor.floats()[i] += 500;
-  };
+  check.adjust = adjustToExtremeMask;
   expectOnMatrixUnits(
       {
           {1, 1, 1, 10, 85, 8, 8, "bf16", "1x1x10x85xf32"},
@@ -224,48 +194,31 @@ TEST(CudaAttentionGradientMma, OlderArchitecture) {
 // the statistics.
 TEST(CudaAttentionGradientMma, WaitsForStatistics) {
   AttentionGradientCase plain{1, 4, 2, 40, 40, 8, 8, "bf16"};
-  CudaText text = cudaText(plain.text(), cudaTarget("sm_80"));
-  ASSERT_EQ(text.error, "");
-  size_t at = 0;
-  // Three tiles of rows in each of two heads that share a key are six counts.
-  for (const char *next :
-       {"mpc::atomicAdd(counters, 1)", "statistics[", "mpc::fence();",
-        "mpc::barrier();", "mpc::atomicAdd(counters + ", "while (true)",
-        "mpc::atomicAdd(counters + ", "published < 6", "mpc::pause();",
-        "mpc::fence();", "mpc::barrier();", "mpc::fence();",
-        "mpc::copyAsync<4>(row_statistics"}) {
-    size_t found = text.text.find(next, at);
-    ASSERT_NE(found, std::string::npos) << next << " is missing behind\n"
-                                        << text.text.substr(0, at);
-    at = found + 1;
-  }
   // Nothing copies what is not published.
-  EXPECT_EQ(text.text.find("mpc::copyAsync<4>(row_statistics"), at - 1);
+  // Three tiles of rows in each of two heads that share a key are six counts.
+  expectCudaTextInOrder(plain.text(), cudaTarget("sm_80"),
+                        {"mpc::atomicAdd(counters, 1)", "statistics[",
+                         "mpc::fence();", "mpc::barrier();",
+                         "mpc::atomicAdd(counters + ", "while (true)",
+                         "mpc::atomicAdd(counters + ", "published < 6",
+                         "mpc::pause();", "mpc::fence();", "mpc::barrier();",
+                         "mpc::fence();", "mpc::copyAsync<4>(row_statistics"});
 }
 
 // The fast form is pipelined, and whole tiles are not masked.
 TEST(CudaAttentionGradientMma, PrintsPipelines) {
-  AttentionGradientCase narrow{1, 2, 2, 128, 128, 64, 64, "bf16"};
-  CudaText text = cudaText(narrow.text(), cudaTarget("sm_80"));
-  ASSERT_EQ(text.error, "");
-  EXPECT_NE(text.text.find("mpc::mma<mpc::bfloat16>"), std::string::npos);
-  EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
-  EXPECT_NE(text.text.find("mpc::loadMatrixTransposed"), std::string::npos);
-  EXPECT_EQ(text.text.find("position"), std::string::npos);
   // A tile that holds all keys is not walked over.
-  EXPECT_EQ(text.text.find("for (int first_key"), std::string::npos);
+  AttentionGradientCase narrow{1, 2, 2, 128, 128, 64, 64, "bf16"};
+  expectCudaText(narrow.text(), cudaTarget("sm_80"),
+                 {"mpc::mma<mpc::bfloat16>", "mpc::copyAsync<16>",
+                  "mpc::loadMatrixTransposed"},
+                 {"position", "for (int first_key"});
   AttentionGradientCase longer{1, 2, 2, 128, 256, 64, 64, "bf16"};
-  text = cudaText(longer.text(), cudaTarget("sm_80"));
-  ASSERT_EQ(text.error, "");
-  EXPECT_NE(text.text.find("for (int first_key"), std::string::npos);
+  expectCudaText(longer.text(), cudaTarget("sm_80"), {"for (int first_key"});
   // f32 stays f32 without the permission, and where there is no tf32.
   AttentionGradientCase wide{1, 2, 2, 128, 128, 64, 64, "f32", "", kTf32};
-  text = cudaText(wide.text(), cudaTarget("sm_80"));
-  EXPECT_NE(text.text.find("mpc::mmaTf32("), std::string::npos);
-  text = cudaText(wide.text(), cudaTarget("sm_75"));
-  ASSERT_EQ(text.error, "");
-  EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
+  expectCudaText(wide.text(), cudaTarget("sm_80"), {"mpc::mmaTf32("});
+  expectCudaText(wide.text(), cudaTarget("sm_75"), {}, {"mmaTf32"});
   wide.flags = "";
-  text = cudaText(wide.text(), cudaTarget("sm_80"));
-  EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
+  expectCudaText(wide.text(), cudaTarget("sm_80"), {}, {"mmaTf32"});
 }

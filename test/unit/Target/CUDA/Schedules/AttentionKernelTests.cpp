@@ -4,67 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CudaKernelRunner.h"
+#include "AttentionTesting.h"
 
-#include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
 #include <limits>
 
 using namespace mpc;
 
-namespace {
-/// Query [batch, heads, s, d], key [batch, groups, t, d], value [batch, groups,
-/// t, e], and what is made of them.
-struct Case {
-  int64_t batch, heads, groups, s, t, d, e;
-  std::string type;
-  /// The mask's tensor type without "tensor<>".
-  std::string mask = "";
-  std::string flags = "";
-  /// What the result is cast to before it is stored.
-  std::string stored = "f32";
-
-  std::string text() const {
-    auto tensor = [&](int64_t h, int64_t rows, int64_t columns,
-                      const std::string &element) {
-      return llvm::formatv("tensor<{0}x{1}x{2}x{3}x{4}>", batch, h, rows,
-                           columns, element)
-          .str();
-    };
-    std::string q = tensor(heads, s, d, type), k = tensor(groups, t, d, type),
-                v = tensor(groups, t, e, type);
-    std::string inner = type == "f64" ? "f64" : "f32";
-    std::string r = tensor(heads, s, e, inner);
-    std::string out = tensor(heads, s, e, stored);
-    std::string argument = mask.empty() ? "" : ", %m: tensor<" + mask + ">";
-    std::string use = mask.empty() ? "" : " mask(%m)";
-    std::string maskType = mask.empty() ? "" : ", tensor<" + mask + ">";
-    std::string end = stored == inner ? "return %0 : " + r
-                                      : "%1 = mpc.cast %0 : " + r + " to " +
-                                            out + "\nreturn %1 : " + out;
-    return llvm::formatv(
-        "func.func private @k(%q: {0}, %k: {1}, %v: {2}{3}) -> {4} attributes "
-        "{{mpc.kernel_kind = \"attention\"} {{\n%0 = mpc.attention %q, %k, "
-        "%v{5} scale(2.500000e-01) {6} : ({0}, {1}, {2}{7}) -> {8}\n{9}\n}\n",
-        q, k, v, argument, out, use, flags, maskType, r, end);
-  }
-};
-} // namespace
-
-static CudaKernelCheck attentionCheck(const char *target = "sm_80") {
-  CudaKernelCheck check;
-  check.target = cudaTarget(target);
-  check.family = "attention";
-  return check;
-}
-
-static void expectCases(llvm::ArrayRef<Case> cases,
+static void expectCases(llvm::ArrayRef<AttentionCase> cases,
                         const CudaKernelCheck &check = attentionCheck()) {
-  CudaKernelBatch batch;
-  for (const Case &each : cases)
-    batch.add(each.text(), check);
-  batch.expect();
+  expectAttention(cases, check);
 }
 
 // Extents of 1, odd, prime, at tiles' edges and beside them.
@@ -83,9 +33,6 @@ TEST(CudaAttention, ShapesOnMatrixUnits) {
       {1, 1, 1, 20, 20, 6, 12, "bf16"},
   });
 }
-
-/// What f32 attention says where tf32 is permitted.
-static const std::string kTf32 = "compute(tf32)";
 
 // The same in f32, whose operands and weights are rounded to tf32.
 TEST(CudaAttention, ShapesInTf32) {
@@ -191,16 +138,7 @@ TEST(CudaAttention, Causal) {
 // A row whose positions are all masked gives zeros, not NaN.
 TEST(CudaAttention, RowsThatKeepNothing) {
   CudaKernelCheck check = attentionCheck();
-  check.adjust = [](unsigned index, reference::Tensor &tensor) {
-    if (index != 3)
-      return;
-    int64_t row = tensor.getShape().back();
-    for (int64_t i = 0; i < 3 * row; ++i)
-      if (tensor.isFloat())
-        tensor.floats()[i] = -std::numeric_limits<double>::infinity();
-      else
-        tensor.ints()[i] = 0;
-  };
+  check.adjust = maskingRows(3, 3);
   expectCases(
       {
           {1, 2, 2, 10, 85, 8, 8, "f32", "1x1x10x85xf32"},
@@ -216,11 +154,7 @@ TEST(CudaAttention, RowsThatKeepNothing) {
 // whole row.
 TEST(CudaAttention, LowestFiniteMask) {
   CudaKernelCheck check = attentionCheck();
-  check.adjust = [](unsigned index, reference::Tensor &tensor) {
-    if (index == 3)
-      for (int64_t i = 0; i < 2 * tensor.getShape().back(); ++i)
-        tensor.floats()[i] = -std::numeric_limits<float>::max();
-  };
+  check.adjust = maskingRows(3, 2, -std::numeric_limits<float>::max());
   expectCases(
       {
           {1, 1, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32"},
@@ -252,32 +186,18 @@ TEST(CudaAttention, OlderArchitecture) {
 static std::string packed(int64_t batch, int64_t length, int64_t heads,
                           int64_t width, const std::string &type,
                           const std::string &flags = "") {
-  auto tensor = [&](llvm::ArrayRef<int64_t> shape, const std::string &element) {
-    std::string text = "tensor<";
-    for (int64_t extent : shape)
-      text += std::to_string(extent) + "x";
-    return text + element + ">";
-  };
   int64_t all = heads * width;
-  std::string x = tensor({batch, length, 3 * all}, type),
-              split = tensor({batch, length, 3 * heads, width}, type),
-              part = tensor({batch, length, heads, width}, type),
-              head = tensor({batch, heads, length, width}, type),
-              wide = tensor({batch, heads, length, width}, "f32"),
-              back = tensor({batch, length, heads, width}, "f32"),
-              joined = tensor({batch, length, all}, "f32"),
-              out = tensor({batch, length, all}, type);
+  std::string x = tensorType({batch, length, 3 * all}, type),
+              part = tensorType({batch, length, heads, width}, type),
+              head = tensorType({batch, heads, length, width}, type),
+              wide = tensorType({batch, heads, length, width}, "f32"),
+              back = tensorType({batch, length, heads, width}, "f32"),
+              joined = tensorType({batch, length, all}, "f32"),
+              out = tensorType({batch, length, all}, type);
   std::string text = "func.func private @k(%x: " + x + ", %r: " + joined +
                      ") -> " + out +
-                     " attributes {mpc.kernel_kind = \"attention\"} {\n"
-                     "%s = mpc.reshape %x : " +
-                     x + " to " + split + "\n";
-  for (int64_t i = 0; i < 3; ++i)
-    text += llvm::formatv("%p{0} = mpc.slice %s [0, 0, {1}, 0] [{2}, {3}, {4}, "
-                          "{5}] : {6} to {7}\n%h{0} = mpc.transpose %p{0} [0, "
-                          "2, 1, 3] : {7} to {8}\n",
-                          i, i * heads, batch, length, heads, width, split,
-                          part, head);
+                     " attributes {mpc.kernel_kind = \"attention\"} {\n" +
+                     splitIntoHeads(batch, length, heads, width, type);
   text += llvm::formatv(
       "%a = mpc.attention %h0, %h1, %h2 scale(3.000000e-01) {6} : ({0}, {0}, "
       "{0}) -> {1}\n%t = mpc.transpose %a [0, 2, 1, 3] : {1} to {2}\n"
@@ -334,27 +254,19 @@ func.func private @k(%q: tensor<2x20x16xf32>, %k: tensor<2x37x16xbf16>, %v: tens
 
 // The fast form is taken, and whole tiles are not masked.
 TEST(CudaAttention, PrintsMatrixUnitsAndPipelines) {
-  Case narrow{1, 2, 2, 128, 128, 64, 64, "bf16", "", "", "bf16"};
-  CudaText text = cudaText(narrow.text(), cudaTarget("sm_80"));
-  ASSERT_EQ(text.error, "");
-  EXPECT_NE(text.text.find("mpc::mma<mpc::bfloat16>"), std::string::npos);
-  EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
-  EXPECT_NE(text.text.find("mpc::loadMatrixTransposed"), std::string::npos);
-  EXPECT_EQ(text.text.find("position"), std::string::npos);
+  AttentionCase narrow{1, 2, 2, 128, 128, 64, 64, "bf16", "", "", "bf16"};
+  expectCudaText(narrow.text(), cudaTarget("sm_80"),
+                 {"mpc::mma<mpc::bfloat16>", "mpc::copyAsync<16>",
+                  "mpc::loadMatrixTransposed"},
+                 {"position"});
 }
 
 TEST(CudaAttention, PrintsTf32) {
-  Case wide{1, 2, 2, 128, 128, 64, 64, "f32", "", kTf32};
-  CudaText text = cudaText(wide.text(), cudaTarget("sm_80"));
-  ASSERT_EQ(text.error, "");
-  EXPECT_NE(text.text.find("mpc::mmaTf32("), std::string::npos);
-  EXPECT_NE(text.text.find("mpc::copyAsync<16>"), std::string::npos);
-  EXPECT_EQ(text.text.find("position"), std::string::npos);
+  AttentionCase wide{1, 2, 2, 128, 128, 64, 64, "f32", "", kTf32};
+  expectCudaText(wide.text(), cudaTarget("sm_80"),
+                 {"mpc::mmaTf32(", "mpc::copyAsync<16>"}, {"position"});
   // f32 stays f32 without the permission, and where there is no tf32.
-  text = cudaText(wide.text(), cudaTarget("sm_75"));
-  EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
-  EXPECT_NE(text.text.find("mpc::fma("), std::string::npos);
+  expectCudaText(wide.text(), cudaTarget("sm_75"), {"mpc::fma("}, {"mmaTf32"});
   wide.flags = "";
-  text = cudaText(wide.text(), cudaTarget("sm_80"));
-  EXPECT_EQ(text.text.find("mmaTf32"), std::string::npos);
+  expectCudaText(wide.text(), cudaTarget("sm_80"), {}, {"mmaTf32"});
 }
