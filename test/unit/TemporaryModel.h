@@ -32,12 +32,17 @@ protected:
       std::filesystem::remove_all(folder);
   }
 
+  std::string path(std::string_view name) const {
+    return (folder / name).string();
+  }
+  void write(std::string_view name, std::string_view bytes) const {
+    std::ofstream(folder / name, std::ios::binary) << bytes;
+  }
   /// Writes a model in mpc's own text; gives its path.
   std::string writeModel(std::string_view text,
-                         const char *name = "model.mlir") {
-    std::string path = (folder / name).string();
-    std::ofstream(path) << text;
-    return path;
+                         const char *name = "model.mlir") const {
+    write(name, text);
+    return path(name);
   }
 
   std::filesystem::path folder;

@@ -6,6 +6,8 @@
 
 #include "mpc/JIT/CompileFile.h"
 
+#include "../TemporaryModel.h"
+
 #include "mpc/JIT/Engine.h"
 #include "mpc/Target/CPU/CpuTarget.h"
 
@@ -16,7 +18,6 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <unistd.h>
 
 using namespace mpc;
 
@@ -62,25 +63,18 @@ bool sameBytes(const std::vector<Buffer> &a, const std::vector<Buffer> &b) {
   return true;
 }
 
-class CompileFileTest : public testing::Test {
+class CompileFileTest : public TemporaryFolder {
 protected:
   void SetUp() override {
     const char *root = std::getenv("MPC_SOURCE_DIR");
     if (!root)
       GTEST_SKIP() << "MPC_SOURCE_DIR names no source tree";
     tests = std::string(root) + "/test/";
-    folder = std::filesystem::temp_directory_path() /
-             ("mpc-compile-file-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder);
+    TemporaryFolder::SetUp();
     path = (folder / "m.mpcx").string();
-  }
-  void TearDown() override {
-    if (!folder.empty())
-      std::filesystem::remove_all(folder);
   }
 
   std::string tests;
-  std::filesystem::path folder;
   std::string path;
   Device cpu = *Device::cpu({.threads = 2});
 };

@@ -6,6 +6,8 @@
 
 #include "mpc/JIT/Engine.h"
 
+#include "../TemporaryModel.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,20 +15,16 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
-#include <unistd.h>
 
 using namespace mpc;
 
 namespace {
 
-class EngineTest : public testing::Test {
+class EngineTest : public TemporaryFolder {
 protected:
   void SetUp() override {
-    folder = std::filesystem::temp_directory_path() /
-             ("mpc-engine-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder);
-    path = (folder / "m.mlir").string();
-    std::ofstream(path) << R"(
+    TemporaryFolder::SetUp();
+    path = writeModel(R"(
 func.func @main(%x: tensor<2x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<2x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %w = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>
@@ -35,14 +33,13 @@ func.func @main(%x: tensor<2x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"
   %1 = mpc.add %0, %b : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
   %2 = mpc.relu %1 : tensor<2x2xf32>
   return %2 : tensor<2x2xf32>
-})";
+})",
+                      "m.mlir");
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
 
   Engine engine = *Engine::create(*Device::cpu({.threads = 2}));
   Buffer input = *Buffer::fromValues<float>(
       {ElementType::F32, {2, 3}}, std::array<float, 6>{1, 2, 3, 4, 5, 6});
-  std::filesystem::path folder;
   std::string path;
 };
 

@@ -6,6 +6,8 @@
 
 #include "mpc/Support/Npy.h"
 
+#include "../TemporaryModel.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -44,24 +46,12 @@ Result<Buffer> readBytes(const std::string &bytes) {
       bytes.size(), "test");
 }
 
-/// A folder that is gone after the test.
-class NpyFileTest : public testing::Test {
+class NpyFileTest : public TemporaryFolder {
 protected:
-  void SetUp() override {
-    std::string name = "mpc-npy-" + std::to_string(::getpid());
-    folder = std::filesystem::temp_directory_path() / name;
-    std::filesystem::create_directories(folder);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-  std::string path(const std::string &name) { return (folder / name).string(); }
   std::string contents(const std::string &name) {
     std::ifstream file(path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  void write(const std::string &name, const std::string &bytes) {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-  }
-  std::filesystem::path folder;
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "mpc/Training/Dataset.h"
 
+#include "../TemporaryModel.h"
 #include "BatchStream.h"
 #include "Idx.h"
 
@@ -25,27 +26,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class DatasetTest : public testing::Test {
+class DatasetTest : public TemporaryFolder {
 protected:
-  void SetUp() override {
-    folder = fs::temp_directory_path() /
-             ("mpc-data-" + std::to_string(::getpid()) + "-" +
-              testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
-  std::string path(const std::string &name) { return (folder / name).string(); }
-  void write(const std::string &name, const std::string &bytes) {
-    std::ofstream(folder / name, std::ios::binary) << bytes;
-  }
   void writeGzip(const std::string &name, const std::string &bytes) {
     gzFile file = gzopen(path(name).c_str(), "wb");
     gzwrite(file, bytes.data(), unsigned(bytes.size()));
     gzclose(file);
   }
-
-  fs::path folder;
 };
 
 /// An idx file of bytes.

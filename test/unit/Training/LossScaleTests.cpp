@@ -8,6 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
+
 #include "mpc/Training/LossScale.h"
 #include "mpc/Training/Trainer.h"
 
@@ -15,15 +17,10 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <tuple>
 
-#include <unistd.h>
-
 using namespace mpc;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -54,20 +51,10 @@ func.func @main(%x: tensor<32x16xf32> {mpc.role = #mpc.role<input>, mpc.name = "
 }
 )";
 
-class LossScaleTest : public testing::Test {
+class LossScaleTest : public TemporaryFolder {
 protected:
-  void SetUp() override {
-    folder = fs::temp_directory_path() /
-             ("mpc-loss-scale-" + std::to_string(::getpid()) + "-" +
-              testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   Result<Trainer> makeTrainer(const char *model, const std::string &policy,
                               const std::string &lossScale, double rate) {
-    std::string path = (folder / "model.mlir").string();
-    std::ofstream(path) << model;
     CompileOptions options;
     options.policy = policy;
     options.training.emplace();
@@ -76,7 +63,8 @@ protected:
     options.training->optimizer.numbers["momentum"] = 0.5;
     options.training->schedule.base = rate;
     options.training->lossScale = lossScale;
-    return Trainer::create(*Device::cpu({.threads = 1}), path, options);
+    return Trainer::create(*Device::cpu({.threads = 1}), writeModel(model),
+                           options);
   }
 
   /// A batch whose eight targets are `times` the inputs' first features, or all
@@ -93,8 +81,6 @@ protected:
     return {*Buffer::fromValues<float>({ElementType::F32, {32, 16}}, x),
             *Buffer::fromValues<float>({ElementType::F32, {32, 8}}, y)};
   }
-
-  fs::path folder;
 };
 
 /// The loss of one step.

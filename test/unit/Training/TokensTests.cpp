@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
 #include "Tokens.h"
 
 #include "mpc/Support/Npy.h"
@@ -11,8 +12,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 
 using namespace mpc;
@@ -21,23 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class TokensTest : public testing::Test {
-protected:
-  void SetUp() override {
-    folder = fs::temp_directory_path() /
-             ("mpc-tokens-" + std::to_string(::getpid()) + "-" +
-              testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
-  std::string path(const std::string &name) { return (folder / name).string(); }
-  void write(const std::string &name, const std::string &bytes) {
-    std::ofstream(folder / name, std::ios::binary) << bytes;
-  }
-
-  fs::path folder;
-};
+class TokensTest : public TemporaryFolder {};
 
 /// 0, 1, 2, ... as the array that NumPy would write.
 template <typename T> Buffer countUp(ElementType element, int64_t count) {
