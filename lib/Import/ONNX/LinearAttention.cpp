@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionParts.h"
 #include "Importer.h"
 #include "NodeImport.h"
 
@@ -187,22 +188,6 @@ static Value modified(NodeImport &n, StringRef name, Value x) {
   return results.front().value;
 }
 
-/// Repeats the heads of key or value for the queries that share them.
-static Value forQueries(NodeImport &n, Value x, int64_t heads) {
-  int64_t groups = n.dim(x, 1);
-  if (n.failed() || groups == heads)
-    return x;
-  if (groups < 1 || heads % groups != 0) {
-    n.error() << groups << " key heads do not divide " << heads
-              << " query heads";
-    return nullptr;
-  }
-  int64_t batch = n.dim(x, 0), length = n.dim(x, 2), size = n.dim(x, 3);
-  Value wide = n.broadcast(n.reshape(x, {batch, groups, 1, length, size}),
-                           {batch, groups, heads / groups, length, size});
-  return n.reshape(wide, {batch, heads, length, size});
-}
-
 static LogicalResult convertFlexAttention(NodeImport &n) {
   Value query = n.in(0), key = n.in(1), value = n.in(2);
   if (n.failed())
@@ -223,8 +208,8 @@ static LogicalResult convertFlexAttention(NodeImport &n) {
   if (!n.hasAttr("score_mod") && !n.hasAttr("prob_mod") && precision == 0)
     return n.result(
         n.op<AttentionOp>({query, key, value}, n.attrF("scale", scale)));
-  key = forQueries(n, key, n.dim(query, 1));
-  value = forQueries(n, value, n.dim(query, 1));
+  key = repeatHeads(n, key, n.dim(query, 1));
+  value = repeatHeads(n, value, n.dim(query, 1));
   Value scores = n.matmulWide(query, key, false, /*transposeRhs=*/true);
   scores = n.op<MulOp>({scores, n.scalar(scale, n.element(scores))});
   scores = modified(n, "score_mod", n.cast(scores, compute));
