@@ -43,9 +43,6 @@ struct PolicyChoice {
 /// 16-bit one where its type has units, bfloat16 before float16 for its range.
 PolicyChoice bestPolicy(const TargetInfo &target);
 
-/// What `options` compile for, as --target says it: "cpu:avx512".
-std::string targetNameOf(const CompileOptions &options);
-
 /// Puts the best policy in place of "auto" and says which.
 void resolveAutoPolicy(CompileOptions &options, Reporter &reporter);
 

@@ -39,9 +39,6 @@ public:
   Reporter(bool json, bool quiet, int rank)
       : json(json), quiet(quiet || rank != 0), rank(rank) {}
 
-  bool isJson() const { return json; }
-  bool isQuiet() const { return quiet; }
-
   /// Takes a message of the compiler: warnings appear at once (unless quiet),
   /// errors are kept until fail().
   void hear(const Diagnostic &message);
