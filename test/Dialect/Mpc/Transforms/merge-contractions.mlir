@@ -2,6 +2,10 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-merge-contractions,mpc-merge-contractions))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-merge-contractions))' --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
 
+!result = tensor<4x2xf32>
+!weight = tensor<2x2xf32>
+!column = tensor<4x1xf32>
+
 // Weights and biases stand side by side; the common cast follows the joint sum, and
 // the layer is what the parts share.
 // CHECK-LABEL: func.func @projections
@@ -19,17 +23,17 @@
 // LOC-DAG: #[[FIRST:.+]] = loc("q/MatMul")
 // LOC-DAG: #[[SECOND:.+]] = loc("k/MatMul")
 // LOC: #[[JOINT]] = loc(fused[#[[FIRST]], #[[SECOND]]])
-func.func @projections(%x: tensor<4x2xf32>) -> (tensor<2x4xbf16>, tensor<1x4xbf16>) {
-  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+func.func @projections(%x: !result) -> (tensor<2x4xbf16>, tensor<1x4xbf16>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : !weight
   %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
   %bq = mpc.constant dense<[7.0, 8.0]> : tensor<2xf32>
   %bk = mpc.constant dense<[9.0]> : tensor<1xf32>
-  %0 = mpc.matmul %x, %wq {mpc.layer = "block/attention/q"} : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32> loc("q/MatMul")
-  %1 = mpc.matmul %x, %wk {mpc.layer = "block/attention/k"} : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32> loc("k/MatMul")
-  %2 = mpc.add %0, %bq : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
-  %3 = mpc.add %1, %bk : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
-  %4 = mpc.cast %2 : tensor<4x2xf32> to tensor<4x2xbf16>
-  %5 = mpc.cast %3 : tensor<4x1xf32> to tensor<4x1xbf16>
+  %0 = mpc.matmul %x, %wq {mpc.layer = "block/attention/q"} : (!result, !weight) -> !result loc("q/MatMul")
+  %1 = mpc.matmul %x, %wk {mpc.layer = "block/attention/k"} : (!result, tensor<2x1xf32>) -> !column loc("k/MatMul")
+  %2 = mpc.add %0, %bq : (!result, tensor<2xf32>) -> !result
+  %3 = mpc.add %1, %bk : (!column, tensor<1xf32>) -> !column
+  %4 = mpc.cast %2 : !result to tensor<4x2xbf16>
+  %5 = mpc.cast %3 : !column to tensor<4x1xbf16>
   %6 = mpc.reshape %4 : tensor<4x2xbf16> to tensor<2x4xbf16>
   %7 = mpc.transpose %5 [1, 0] : tensor<4x1xbf16> to tensor<1x4xbf16>
   return %6, %7 : tensor<2x4xbf16>, tensor<1x4xbf16>
@@ -40,26 +44,26 @@ func.func @projections(%x: tensor<4x2xf32>) -> (tensor<2x4xbf16>, tensor<1x4xbf1
 // CHECK-LABEL: func.func @layers_of_the_top_level
 // CHECK: mpc.matmul %{{.+}}, %{{[^{]+}} : {{.*}} -> tensor<4x3xf32>
 // CHECK-NOT: mpc.matmul
-func.func @layers_of_the_top_level(%x: tensor<4x2xf32>) -> (tensor<8xf32>, tensor<1x4xf32>) {
-  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+func.func @layers_of_the_top_level(%x: !result) -> (tensor<8xf32>, tensor<1x4xf32>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : !weight
   %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
-  %0 = mpc.matmul %x, %wq {mpc.layer = "q"} : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %1 = mpc.matmul %x, %wk {mpc.layer = "k"} : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
-  %2 = mpc.reshape %0 : tensor<4x2xf32> to tensor<8xf32>
-  %3 = mpc.transpose %1 [1, 0] : tensor<4x1xf32> to tensor<1x4xf32>
+  %0 = mpc.matmul %x, %wq {mpc.layer = "q"} : (!result, !weight) -> !result
+  %1 = mpc.matmul %x, %wk {mpc.layer = "k"} : (!result, tensor<2x1xf32>) -> !column
+  %2 = mpc.reshape %0 : !result to tensor<8xf32>
+  %3 = mpc.transpose %1 [1, 0] : !column to tensor<1x4xf32>
   return %2, %3 : tensor<8xf32>, tensor<1x4xf32>
 }
 
 // CHECK-LABEL: func.func @layers_that_only_begin_alike
 // CHECK: mpc.matmul %{{.+}}, %{{[^{]+}} : {{.*}} -> tensor<4x3xf32>
 // CHECK-NOT: mpc.matmul
-func.func @layers_that_only_begin_alike(%x: tensor<4x2xf32>) -> (tensor<8xf32>, tensor<1x4xf32>) {
-  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+func.func @layers_that_only_begin_alike(%x: !result) -> (tensor<8xf32>, tensor<1x4xf32>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : !weight
   %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
-  %0 = mpc.matmul %x, %wq {mpc.layer = "layer1//q"} : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %1 = mpc.matmul %x, %wk {mpc.layer = "/layer10/"} : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
-  %2 = mpc.reshape %0 : tensor<4x2xf32> to tensor<8xf32>
-  %3 = mpc.transpose %1 [1, 0] : tensor<4x1xf32> to tensor<1x4xf32>
+  %0 = mpc.matmul %x, %wq {mpc.layer = "layer1//q"} : (!result, !weight) -> !result
+  %1 = mpc.matmul %x, %wk {mpc.layer = "/layer10/"} : (!result, tensor<2x1xf32>) -> !column
+  %2 = mpc.reshape %0 : !result to tensor<8xf32>
+  %3 = mpc.transpose %1 [1, 0] : !column to tensor<1x4xf32>
   return %2, %3 : tensor<8xf32>, tensor<1x4xf32>
 }
 
@@ -68,13 +72,13 @@ func.func @layers_that_only_begin_alike(%x: tensor<4x2xf32>) -> (tensor<8xf32>, 
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]> : tensor<2x2xf32>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] transpose_rhs
 // CHECK-NOT: mpc.matmul
-func.func @transposed_weights(%x: tensor<4x2xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func @transposed_weights(%x: !result) -> (tensor<4xf32>, tensor<4xf32>) {
   %a = mpc.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32>
   %b = mpc.constant dense<[[3.0, 4.0]]> : tensor<1x2xf32>
-  %0 = mpc.matmul %x, %a transpose_rhs : (tensor<4x2xf32>, tensor<1x2xf32>) -> tensor<4x1xf32>
-  %1 = mpc.matmul %x, %b transpose_rhs : (tensor<4x2xf32>, tensor<1x2xf32>) -> tensor<4x1xf32>
-  %2 = mpc.reshape %0 : tensor<4x1xf32> to tensor<4xf32>
-  %3 = mpc.reshape %1 : tensor<4x1xf32> to tensor<4xf32>
+  %0 = mpc.matmul %x, %a transpose_rhs : (!result, tensor<1x2xf32>) -> !column
+  %1 = mpc.matmul %x, %b transpose_rhs : (!result, tensor<1x2xf32>) -> !column
+  %2 = mpc.reshape %0 : !column to tensor<4xf32>
+  %3 = mpc.reshape %1 : !column to tensor<4xf32>
   return %2, %3 : tensor<4xf32>, tensor<4xf32>
 }
 
@@ -83,14 +87,14 @@ func.func @transposed_weights(%x: tensor<4x2xf32>) -> (tensor<4xf32>, tensor<4xf
 // CHECK-COUNT-2: mpc.matmul
 // CHECK-NOT: mpc.slice
 // CHECK: return
-func.func @gated(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
-  %a = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
-  %b = mpc.constant dense<[[5.0, 6.0], [7.0, 8.0]]> : tensor<2x2xf32>
-  %0 = mpc.matmul %x, %a : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %1 = mpc.matmul %x, %b : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %2 = mpc.silu %0 : tensor<4x2xf32>
-  %3 = mpc.mul %2, %1 : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
-  return %3 : tensor<4x2xf32>
+func.func @gated(%x: !result) -> !result {
+  %a = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : !weight
+  %b = mpc.constant dense<[[5.0, 6.0], [7.0, 8.0]]> : !weight
+  %0 = mpc.matmul %x, %a : (!result, !weight) -> !result
+  %1 = mpc.matmul %x, %b : (!result, !weight) -> !result
+  %2 = mpc.silu %0 : !result
+  %3 = mpc.mul %2, %1 : (!result, !result) -> !result
+  return %3 : !result
 }
 
 // Different inputs, and weights that are arguments, stay apart.
@@ -98,14 +102,14 @@ func.func @gated(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
 // CHECK-COUNT-3: mpc.matmul
 // CHECK-NOT: mpc.slice
 // CHECK: return
-func.func @nothing_in_common(%x: tensor<4x2xf32>, %y: tensor<4x2xf32>, %w: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
-  %a = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
-  %0 = mpc.matmul %x, %a : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %1 = mpc.matmul %y, %a : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %2 = mpc.matmul %x, %w : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %3 = mpc.reshape %0 : tensor<4x2xf32> to tensor<8xf32>
-  %4 = mpc.reshape %1 : tensor<4x2xf32> to tensor<8xf32>
-  %5 = mpc.reshape %2 : tensor<4x2xf32> to tensor<8xf32>
+func.func @nothing_in_common(%x: !result, %y: !result, %w: !weight) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %a = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : !weight
+  %0 = mpc.matmul %x, %a : (!result, !weight) -> !result
+  %1 = mpc.matmul %y, %a : (!result, !weight) -> !result
+  %2 = mpc.matmul %x, %w : (!result, !weight) -> !result
+  %3 = mpc.reshape %0 : !result to tensor<8xf32>
+  %4 = mpc.reshape %1 : !result to tensor<8xf32>
+  %5 = mpc.reshape %2 : !result to tensor<8xf32>
   return %3, %4, %5 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
 
@@ -129,15 +133,15 @@ func.func @padding_is_added_up(%x: tensor<8x8xbf16>) -> (tensor<16x8xbf16>, tens
 // CHECK: %[[SUM:.+]] = mpc.add %[[B]], %[[PRODUCT]]
 // CHECK: mpc.slice %[[SUM]] [0, 0] [4, 2]
 // CHECK: mpc.slice %[[SUM]] [0, 2] [4, 1]
-func.func @missing_bias(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<1x4xf32>) {
-  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+func.func @missing_bias(%x: !result) -> (tensor<2x4xf32>, tensor<1x4xf32>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : !weight
   %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
   %bq = mpc.constant dense<[7.0, 8.0]> : tensor<2xf32>
-  %0 = mpc.matmul %x, %wq : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %1 = mpc.matmul %x, %wk : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
-  %2 = mpc.add %bq, %0 : (tensor<2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
-  %3 = mpc.reshape %2 : tensor<4x2xf32> to tensor<2x4xf32>
-  %4 = mpc.transpose %1 [1, 0] : tensor<4x1xf32> to tensor<1x4xf32>
+  %0 = mpc.matmul %x, %wq : (!result, !weight) -> !result
+  %1 = mpc.matmul %x, %wk : (!result, tensor<2x1xf32>) -> !column
+  %2 = mpc.add %bq, %0 : (tensor<2xf32>, !result) -> !result
+  %3 = mpc.reshape %2 : !result to tensor<2x4xf32>
+  %4 = mpc.transpose %1 [1, 0] : !column to tensor<1x4xf32>
   return %3, %4 : tensor<2x4xf32>, tensor<1x4xf32>
 }
 
@@ -147,13 +151,13 @@ func.func @missing_bias(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<1x4xf32
 // CHECK-DAG: mpc.slice %[[PRODUCT]] [0, 0] [4, 2]
 // CHECK-DAG: %[[K:.+]] = mpc.slice %[[PRODUCT]] [0, 2] [4, 1]
 // CHECK: mpc.cast %[[K]] : tensor<4x1xf32> to tensor<4x1xbf16>
-func.func @some_narrowed(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<1x4xbf16>) {
-  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+func.func @some_narrowed(%x: !result) -> (tensor<2x4xf32>, tensor<1x4xbf16>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : !weight
   %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
-  %0 = mpc.matmul %x, %wq : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %1 = mpc.matmul %x, %wk : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
-  %2 = mpc.cast %1 : tensor<4x1xf32> to tensor<4x1xbf16>
-  %3 = mpc.reshape %0 : tensor<4x2xf32> to tensor<2x4xf32>
+  %0 = mpc.matmul %x, %wq : (!result, !weight) -> !result
+  %1 = mpc.matmul %x, %wk : (!result, tensor<2x1xf32>) -> !column
+  %2 = mpc.cast %1 : !column to tensor<4x1xbf16>
+  %3 = mpc.reshape %0 : !result to tensor<2x4xf32>
   %4 = mpc.transpose %2 [1, 0] : tensor<4x1xbf16> to tensor<1x4xbf16>
   return %3, %4 : tensor<2x4xf32>, tensor<1x4xbf16>
 }
@@ -164,14 +168,14 @@ func.func @some_narrowed(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<1x4xbf
 // CHECK-COUNT-2: mpc.matmul
 // CHECK: mpc.add
 // CHECK-NOT: mpc.add
-func.func @keeps_activation(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<1x4xf32>) {
-  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+func.func @keeps_activation(%x: !result) -> (!result, tensor<1x4xf32>) {
+  %wq = mpc.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : !weight
   %wk = mpc.constant dense<[[5.0], [6.0]]> : tensor<2x1xf32>
   %bq = mpc.constant dense<[7.0, 8.0]> : tensor<2xf32>
-  %0 = mpc.matmul %x, %wq : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
-  %1 = mpc.matmul %x, %wk : (tensor<4x2xf32>, tensor<2x1xf32>) -> tensor<4x1xf32>
-  %2 = mpc.add %0, %bq : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
-  %3 = mpc.relu %2 : tensor<4x2xf32>
-  %4 = mpc.transpose %1 [1, 0] : tensor<4x1xf32> to tensor<1x4xf32>
-  return %3, %4 : tensor<4x2xf32>, tensor<1x4xf32>
+  %0 = mpc.matmul %x, %wq : (!result, !weight) -> !result
+  %1 = mpc.matmul %x, %wk : (!result, tensor<2x1xf32>) -> !column
+  %2 = mpc.add %0, %bq : (!result, tensor<2xf32>) -> !result
+  %3 = mpc.relu %2 : !result
+  %4 = mpc.transpose %1 [1, 0] : !column to tensor<1x4xf32>
+  return %3, %4 : !result, tensor<1x4xf32>
 }
