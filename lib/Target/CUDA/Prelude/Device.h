@@ -69,6 +69,14 @@ MPC_FUNCTION bool barrierAll(bool condition) {
 MPC_FUNCTION void syncWarp() { __syncwarp(); }
 MPC_FUNCTION void fence() { __threadfence(); }
 MPC_FUNCTION void pause() { __nanosleep(100); }
+MPC_FUNCTION void kernelBegin() {
+#if __CUDA_ARCH__ >= 900
+  // The next kernel may come as soon as all blocks of this one are there; it
+  // waits here until this one is done, and this one for the one before.
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 /// The highest bit of the counter turns when all have come, and the others are
 /// zero again: the first block adds what is missing to that, so that nobody has

@@ -15,7 +15,7 @@
 //   MPC_DYNAMIC_SHARED_BYTES(name, 2)         bytes, for elements of 2 or more
 //   threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
 //   barrier, barrierCount, barrierAny, barrierAll, syncWarp, fence,
-//   pause, gridBarrier
+//   pause, gridBarrier, kernelBegin
 //   shuffle, shuffleUp, shuffleDown, shuffleXor, ballot, any, all
 //   atomicAdd, atomicMax, atomicMin, atomicExchange, atomicCompareExchange
 //   load<N>, loadConstant<N>, store
