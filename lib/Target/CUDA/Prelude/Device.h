@@ -20,7 +20,7 @@
   __shared__ __align__(16) type name extents
 
 #define MPC_DYNAMIC_SHARED(type, name)                                         \
-  extern __shared__ __align__(16) unsigned char mpcDynamicShared[];            \
+  extern __shared__ __align__(1024) unsigned char mpcDynamicShared[];          \
   type *const name = reinterpret_cast<type *>(mpcDynamicShared)
 
 #define MPC_DYNAMIC_SHARED_BYTES(name, elementBytes)                           \
@@ -529,5 +529,7 @@ MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[4],
 }
 
 } // namespace mpc
+
+#include "DeviceWarpgroup.h"
 
 #endif // MPC_TARGET_CUDA_PRELUDE_DEVICE_H

@@ -443,6 +443,7 @@ MPC_HOST_ENTRY MPC_UNCHECKED void mpcHostBind(mpc::host::Interface *runner) {
 }
 
 #include "HostMatrices.h"
+#include "HostWarpgroup.h"
 
 #ifdef MPC_HOST_CHECKS
 #include "HostChecks.h"
