@@ -28,7 +28,32 @@ static MatmulOp soleProduct(Block &kernel, bool &hasSecond) {
   return hasSecond ? MatmulOp() : product;
 }
 
-GemmMatch::GemmMatch(Block &kernel, bool emulatesFloat32)
+/// A product of fewer positions than this moves memory, if it has so many
+/// results; and results of so many of a large block's tiles that a GPU is
+/// filled twice (docs/GpuPerformance.md, "Library or own").
+static constexpr int64_t kShortDepth = 64, kManyResults = 1 << 20,
+                         kTileResults = 128 * 256;
+/// The architecture of which that was measured, whose matrix units four warps
+/// use together.
+static constexpr int kMeasuredCapability = 90;
+
+LogicalResult GemmMatch::leaveFaster(const TargetInfo &target) {
+  const TargetFacts &facts = target.facts();
+  Type operand = getElementTypeOrSelf(kernel.getArgument(a).getType());
+  if (facts.computeCapability != kMeasuredCapability ||
+      operand.getIntOrFloatBitWidth() != 16)
+    return success();
+  int64_t results = batch * m * n;
+  if (k < kShortDepth && results >= kManyResults)
+    return refuse("a product of " + std::to_string(k) +
+                  " positions for each of " + std::to_string(results) +
+                  " results moves memory, which our kernel does faster");
+  if (sumResult >= 0 && results >= 2 * facts.multiprocessors * kTileResults)
+    return refuse("our kernel sums an operand of a large product faster");
+  return success();
+}
+
+GemmMatch::GemmMatch(Block &kernel, const TargetInfo &target)
     : kernel(kernel), resultTypes(kernel.getTerminator()->getOperandTypes()) {
   bool hasSecond = false;
   MatmulOp contraction = soleProduct(kernel, hasSecond);
@@ -38,7 +63,8 @@ GemmMatch::GemmMatch(Block &kernel, bool emulatesFloat32)
     return;
   }
   if (failed(matchProduct(contraction)) ||
-      failed(matchOperandSum(contraction)) || failed(matchResults(contraction)))
+      failed(matchOperandSum(contraction)) ||
+      failed(matchResults(contraction)) || failed(leaveFaster(target)))
     return;
   numbers = {a, b};
   for (int64_t number : {bias, residual, auxiliary})
@@ -47,7 +73,8 @@ GemmMatch::GemmMatch(Block &kernel, bool emulatesFloat32)
   exe::Compute compute = exe::Compute::native;
   if (contraction.getCompute() == ComputeMode::tf32)
     compute = exe::Compute::tf32;
-  else if (contraction.getCompute() == ComputeMode::bf16x3 && emulatesFloat32)
+  else if (contraction.getCompute() == ComputeMode::bf16x3 &&
+           target.kernels().emulatesFloat32)
     compute = exe::Compute::bf16x9;
   found = exe::ProblemAttr::get(
       contraction.getContext(), m, n, k, batch,

@@ -198,10 +198,6 @@ LogicalResult GemmEmitter::multiply() {
   // The stage that the last step (or the one before, where a product is under
   // way) has read is free now.
   Value next = named(math(), math().add(step, ahead), "next");
-  // Four warps only start a product: what comes behind it, elements on their way
-  // through registers above all, takes no time of the matrix units.
-  if (tiles.warpgroups)
-    multiplyStep(step);
   {
     auto more = scf::IfOp::create(b, kernel.loc, math().less(next, steps));
     OpBuilder::InsertionGuard inside(b);
@@ -209,8 +205,7 @@ LogicalResult GemmEmitter::multiply() {
     load(next);
   }
   commit();
-  if (!tiles.warpgroups)
-    multiplyStep(step);
+  multiplyStep(step);
   return result;
 }
 
