@@ -28,28 +28,16 @@ static MatmulOp soleProduct(Block &kernel, bool &hasSecond) {
   return hasSecond ? MatmulOp() : product;
 }
 
-/// A product of fewer positions than this moves memory, if it has so many
-/// results; and results of so many of a large block's tiles that a GPU is
-/// filled twice (docs/GpuPerformance.md, "Library or own").
-static constexpr int64_t kShortDepth = 64, kManyResults = 1 << 20,
-                         kTileResults = 128 * 256;
-/// The architecture of which that was measured, whose matrix units four warps
-/// use together.
+/// The architecture on which the library was measured to be slower
+/// (docs/GpuPerformance.md, "Library or own").
 static constexpr int kMeasuredCapability = 90;
 
 LogicalResult GemmMatch::leaveFaster(const TargetInfo &target) {
-  const TargetFacts &facts = target.facts();
   Type operand = getElementTypeOrSelf(kernel.getArgument(a).getType());
-  if (facts.computeCapability != kMeasuredCapability ||
-      operand.getIntOrFloatBitWidth() != 16)
-    return success();
-  int64_t results = batch * m * n;
-  if (k < kShortDepth && results >= kManyResults)
-    return refuse("a product of " + std::to_string(k) +
-                  " positions for each of " + std::to_string(results) +
-                  " results moves memory, which our kernel does faster");
-  if (sumResult >= 0 && results >= 2 * facts.multiprocessors * kTileResults)
-    return refuse("our kernel sums an operand of a large product faster");
+  if (target.facts().computeCapability == kMeasuredCapability &&
+      operand.getIntOrFloatBitWidth() == 16 &&
+      epilogue == exe::Epilogue::relu_gradient)
+    return refuse("our kernel selects by a mask faster");
   return success();
 }
 
