@@ -53,7 +53,8 @@ class Peer:
     """A worker process; `error` says why there are no times."""
 
     def __init__(self, system, name, pack, log, env=None):
-        self.system, self.error, self.version, self.medians = system, None, None, []
+        self.system, self.name = system, name
+        self.error, self.version, self.medians = None, None, []
         self.process = subprocess.Popen([sys.executable, HERE / "bench_worker.py", system, name, str(pack)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=env)
 

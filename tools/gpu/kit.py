@@ -4,10 +4,11 @@
 
 usage: kit.py [CALL=1] [--pack build-gpu/pack.tar.xz] [--out $OUT or build-gpu-run/out]
               [--keep build-gpu-run] [--device cuda|cuda-host] [--seconds 480]
+              [--parts NAME,...] [--workloads PREFIX,...]
 
 CALL 1: what the machine is and its ceilings, answers of all models and steps, every workload
 with own and library products beside what the planner predicts, a profile of ten kernels, the
-sanitizers. CALL 2: PyTorch, eager and in graphs. CALL 3: JAX, and PyTorch's max-autotune. Each
+sanitizers. CALL 2: PyTorch, eager and in graphs, and JAX. CALL 3: PyTorch's max-autotune. Each
 call goes on from what an earlier one left in OUT or KEEP, and writes into OUT alone what is to
 be taken home: kit.jsonl (a line for each result, as it comes), report.md, profile.csv, log.txt.
 Without a GPU the same runs on cuda-host. Exits with 0 where all is done, with 75 where time ran
@@ -42,7 +43,8 @@ PARTS = {
 class Kit:
     """What every part is given."""
 
-    def __init__(self, pack, out, state, env, device, log):
+    def __init__(self, pack, out, state, env, device, log, workloads=("",)):
+        self.workloads = workloads
         self.pack, self.out, self.state, self.env, self.device, self.log = pack, out, state, env, device, log
         self.late = False
 
@@ -84,6 +86,9 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, default="build-gpu-run")
     parser.add_argument("--device", choices=["cuda", "cuda-host"])
     parser.add_argument("--seconds", type=float, default=480)
+    parser.add_argument("--parts", type=lambda text: text.split(","), help="these alone: facts,answers,workloads,...")
+    parser.add_argument("--workloads", type=lambda text: tuple(text.split(",")), default=("",),
+                        help="what is timed begins with one of these")
     arguments = parser.parse_args()
     # Time to write the report is kept back.
     clock = Clock(arguments.seconds - 10)
@@ -98,8 +103,10 @@ def main():
         device = arguments.device or kit_machine.find_device(env)
         state.device = device
         print(f"call {arguments.call} on {device}", flush=True)
-        kit = Kit(pack, out, state, env, device, log)
+        kit = Kit(pack, out, state, env, device, log, arguments.workloads)
         for name, work, seconds in PARTS[arguments.call]:
+            if arguments.parts and name not in arguments.parts:
+                continue
             part = Clock(seconds, within=clock)
             try:
                 work(kit, part)

@@ -69,7 +69,9 @@ def programs(kit, clock):
         if done.returncode == 77:
             kit.skip("answers", name, text.splitlines()[-1] if text else "there is no GPU")
         else:
-            kit.note("answers", name, ok=done.returncode == 0, reason="" if done.returncode == 0 else text)
+            # What failed, if a line says so, and not the end of a long list.
+            failed = "\n".join(line for line in (done.stdout + done.stderr).splitlines() if "FAILED" in line)
+            kit.note("answers", name, ok=done.returncode == 0, reason="" if done.returncode == 0 else tail(failed) or text)
 
 
 def answers(kit, clock):

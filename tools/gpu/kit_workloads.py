@@ -13,15 +13,17 @@ from kit_state import tail
 # The planner's (lib/Target/TargetInfo.cpp): what one more kernel of a graph costs.
 LAUNCH_SECONDS = 1.25e-6
 # Second and third call.
-PEERS = {2: (["torch-eager", "torch-graph"], ["g1", "g2", "g3", "g4", "g9", "g12"]),
-         3: (["jax", "torch-compile"], None)}
+PEERS = {2: (["torch-eager", "torch-graph", "jax"], ["g1", "g2", "g3", "g4", "g9", "g12"]),
+         3: (["torch-compile"], None)}
+# Peers that get ready side by side; those that measure candidates meanwhile are alone.
+SIDE_BY_SIDE, MEASURING = 6, "torch-compile"
 
 
 def tasks(kit):
     """(task, gemm, file) of what was packed."""
     for task in bench.tasks(kit.pack):
         for gemm, file in task.files.items():
-            if file.exists():
+            if file.exists() and task.name.startswith(kit.workloads):
                 yield task, gemm, file
 
 
@@ -86,23 +88,37 @@ def own_times(kit, clock):
                      predicted_ms=predicted_ms(kernels), kernels=kernels)
 
 
-def peer_times(kit, clock, call):
+def peer_batches(kit, call):
+    """(task, system) of the peers that are not timed yet, in groups that get ready together."""
     systems, prefixes = PEERS[call]
+    batch = []
     for task in bench.tasks(kit.pack):
-        if prefixes and task.name.partition("-")[0] not in prefixes:
+        if prefixes and task.name.partition("-")[0] not in prefixes or not any(f.exists() for f in task.files.values()):
             continue
         for system in task.peers:
-            name = f"{task.name}/{system}"
-            if system not in systems or kit.state.has("peers", name):
+            if system not in systems or not task.name.startswith(kit.workloads) or kit.state.has("peers", f"{task.name}/{system}"):
                 continue
-            if clock.over():
-                return
-            peer = bench.Peer(system, task.name, kit.pack, kit.log, kit.env)
-            limit = bench.time.monotonic() + max(1.0, min(150.0, clock.left()))
+            batch.append((task, system))
+            if system == MEASURING or len(batch) == SIDE_BY_SIDE:
+                yield batch
+                batch = []
+    if batch:
+        yield batch
+
+
+def peer_times(kit, clock, call):
+    for batch in peer_batches(kit, call):
+        if clock.over():
+            return
+        peers = [bench.Peer(system, task.name, kit.pack, kit.log, kit.env) for task, system in batch]
+        limit = bench.time.monotonic() + max(1.0, min(150.0, clock.left()))
+        for peer in peers:
             peer.version = peer.answer(limit).get("version")
+        for peer in peers:
             for _ in range(3):
                 peer.time(limit)
             peer.close()
             medians = sorted(peer.medians)
-            kit.note("peers", name, ok=bool(medians), late=peer.error == "took too long", reason=peer.error or "",
-                     version=peer.version, median_ms=medians[len(medians) // 2] if medians else None)
+            kit.note("peers", f"{peer.name}/{peer.system}", ok=bool(medians), late=peer.error == "took too long",
+                     reason=peer.error or "", version=peer.version,
+                     median_ms=medians[len(medians) // 2] if medians else None)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Packs what check.sh and bench.sh need on a machine that has a GPU but neither LLVM nor
 # a network: compiled models and training steps with stored answers, and the packages that
-# the runtime is built with. usage: pack.sh MODELS [FOLDER=build-gpu]
+# the runtime is built with. usage: pack.sh MODELS [FOLDER=build-gpu] [TARGETS]
 #
 # MODELS holds model cases (NAME/model.onnx, inputs.npz, expected.npz). Needs build/bin/mpc.
 # Writes FOLDER/pack.tar.xz, at most 45 MiB.
@@ -15,29 +15,13 @@ fi
 models=$(realpath "$1")
 folder=${2:-build-gpu}
 mpc=build/bin/mpc
-targets=cuda:sm_80,cuda:sm_90a
-policies=(float32 tf32 mixed_float16 mixed_bfloat16)
+targets=${3:-cuda:sm_80,cuda:sm_90a}
 pack=$folder/pack
 limit=$((45 * 1024 * 1024))
 rm -rf "$pack"
 mkdir -p "$pack/models" "$pack/steps" "$pack/bench" "$pack/training" "$pack/sysroot"
 
-# Weights of one model repeat in its files: the archiver's window spans them, so the
-# files of one model lie side by side.
-for case in "$models"/*/model.onnx; do
-  name=$(basename "$(dirname "$case")")
-  [ -f "$models/$name/expected.npz" ] || continue
-  mkdir -p "$pack/models/$name"
-  cp "$models/$name/inputs.npz" "$models/$name/expected.npz" "$pack/models/$name/"
-  for policy in "${policies[@]}"; do
-    echo "$name, $policy" >&2
-    $mpc compile "$case" --policy "$policy" --target "$targets" \
-      -o "$pack/models/$name/$policy.mpcx" > /dev/null
-    # The tolerance is the oracle's and holds for every device.
-    $mpc check "$case" --policy "$policy" --inputs "$models/$name/inputs.npz" --json \
-      > "$pack/models/$name/$policy.json"
-  done
-done
+tools/gpu/pack-models.sh "$models" "$pack/models" "$targets"
 
 python3 tools/gpu/workloads.py "$pack/bench"
 for text in "$pack"/bench/*.mlir; do

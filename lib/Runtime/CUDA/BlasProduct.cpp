@@ -387,7 +387,8 @@ Status BlasProduct::enqueue(std::span<void *const> buffers,
         return status;
     }
   }
-  if (!c)
+  // Where their types differ the library refuses one memory for both.
+  if (!c && !isFloat8(gemm.result))
     c = d;
   // Read by the host during the call, in the type of the sums.
   float one32 = 1, beta32 = gemm.residual ? 1 : 0;

@@ -28,6 +28,23 @@ using CuAddress = unsigned long long;
 /// A CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec
 /// or CUmemoryPool.
 using CuHandle = void *;
+/// A CUlaunchAttribute with a value of 4 bytes.
+struct CuLaunchAttribute {
+  int id = 0, padding = 0;
+  int value = 0, rest[15] = {};
+};
+/// A CUlaunchConfig.
+struct CuLaunchConfig {
+  unsigned gridX = 1, gridY = 1, gridZ = 1;
+  unsigned blockX = 1, blockY = 1, blockZ = 1;
+  unsigned sharedBytes = 0;
+  CuHandle stream = nullptr;
+  CuLaunchAttribute *attributes = nullptr;
+  unsigned attributeCount = 0;
+};
+/// CUlaunchAttributeIDs: whether a kernel may be launched before the one in
+/// front of it on its stream has ended, for which it then waits itself.
+inline constexpr int kCuProgrammaticStreamSerialization = 6;
 /// A CUstreamCallback.
 using CuCallback = void (*)(CuHandle stream, CuResult result, void *data);
 
@@ -176,6 +193,8 @@ struct CudaDriver {
                            unsigned blockZ, unsigned sharedBytes,
                            CuHandle stream, void **parameters,
                            void **extra) = nullptr;
+  CuResult (*launchKernelEx)(const CuLaunchConfig *config, CuHandle function,
+                             void **parameters, void **extra) = nullptr;
   CuResult (*launchCooperativeKernel)(CuHandle function, unsigned gridX,
                                       unsigned gridY, unsigned gridZ,
                                       unsigned blockX, unsigned blockY,
@@ -243,6 +262,7 @@ void visitEntryPoints(Driver &driver, Visit &&visit) {
   visit("cuGraphExecDestroy", driver.graphExecDestroy);
   visit("cuGraphLaunch", driver.graphLaunch);
   visit("cuLaunchKernel", driver.launchKernel);
+  visit("cuLaunchKernelEx", driver.launchKernelEx);
   visit("cuLaunchCooperativeKernel", driver.launchCooperativeKernel);
   visit("cuOccupancyMaxActiveBlocksPerMultiprocessor",
         driver.occupancyMaxActiveBlocks);

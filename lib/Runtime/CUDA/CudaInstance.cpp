@@ -172,9 +172,9 @@ Status CudaInstance::asynchronousFailure(Status status) const {
       "this process; a device with checkLaunches names the kernel");
 }
 
-Status CudaInstance::launchOne(size_t index, CuHandle queue) {
+Status CudaInstance::launchOne(size_t index, CuHandle queue, bool early) {
   if (!messages)
-    return launches.launch(index, memory, queue);
+    return launches.launch(index, memory, queue, early);
   if (Status status = messages->reach(index, queue); !status.ok())
     return status;
   return launches.isMessage(index)
@@ -186,7 +186,8 @@ Status CudaInstance::launchAll(CuHandle queue, bool checked) {
   if (messages)
     messages->begin();
   for (size_t i = 0; i < launches.count(); ++i) {
-    Status status = launchOne(i, queue);
+    // A checked launch is waited for by itself.
+    Status status = launchOne(i, queue, /*early=*/!checked);
     if (messages && (checked || !status.ok() || i + 1 == launches.count())) {
       // A capture ends with what it began.
       Status joined = messages->join(queue);
@@ -236,7 +237,7 @@ Status CudaInstance::launchTimed(CuHandle queue,
       messages->begin();
     for (size_t i = 0; i < events.size(); ++i) {
       if (i >= 2) {
-        Status status = launchOne(i - 2, captured);
+        Status status = launchOne(i - 2, captured, /*early=*/false);
         // Timed, a message runs alone.
         if (messages) {
           Status joined = messages->join(captured);

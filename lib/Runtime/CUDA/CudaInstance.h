@@ -72,7 +72,7 @@ private:
                     std::span<const Buffer> results, CuHandle queue,
                     std::span<double> milliseconds, bool checked);
   /// Enqueues one launch, behind the messages that it needs.
-  Status launchOne(size_t index, CuHandle queue);
+  Status launchOne(size_t index, CuHandle queue, bool early);
   Status launchAll(CuHandle stream, bool checked);
   Status launchTimed(CuHandle stream, std::span<double> milliseconds);
   Status asynchronousFailure(Status status) const;

@@ -288,8 +288,18 @@ Status CudaLaunches::uploadConstants() {
   return failed.ok() ? done : failed;
 }
 
+/// The oldest architecture whose kernels wait for the one before (kernelBegin
+/// in the prelude).
+static constexpr int kLeastOverlapping = 9;
+
+bool CudaLaunches::mayOverlap(size_t index) const {
+  return context->gpu().major >= kLeastOverlapping && index > 0 &&
+         steps[index - 1].function && steps[index].function &&
+         !program->launches[index].grid.cooperative;
+}
+
 Status CudaLaunches::launch(size_t index, const RunMemory &memory,
-                            CuHandle stream) const {
+                            CuHandle stream, bool early) const {
   const Launch &launch = program->launches[index];
   const Step &step = steps[index];
   std::vector<CuAddress> addresses;
@@ -327,6 +337,24 @@ Status CudaLaunches::launch(size_t index, const RunMemory &memory,
             unsigned(grid.blocks[2]), unsigned(grid.threads), 1, 1,
             unsigned(grid.sharedBytes), stream, parameters.data()),
         "cuLaunchCooperativeKernel", describe(index));
+  if (early && mayOverlap(index)) {
+    CuLaunchAttribute overlap;
+    overlap.id = kCuProgrammaticStreamSerialization;
+    overlap.value = 1;
+    CuLaunchConfig config;
+    config.gridX = unsigned(grid.blocks[0]);
+    config.gridY = unsigned(grid.blocks[1]);
+    config.gridZ = unsigned(grid.blocks[2]);
+    config.blockX = unsigned(grid.threads);
+    config.sharedBytes = unsigned(grid.sharedBytes);
+    config.stream = stream;
+    config.attributes = &overlap;
+    config.attributeCount = 1;
+    return context->check(
+        context->driver().launchKernelEx(&config, step.function,
+                                         parameters.data(), nullptr),
+        "cuLaunchKernelEx", describe(index));
+  }
   return context->check(
       context->driver().launchKernel(
           step.function, unsigned(grid.blocks[0]), unsigned(grid.blocks[1]),

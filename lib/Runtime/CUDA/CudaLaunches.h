@@ -56,8 +56,12 @@ public:
   /// messages, which run beside.
   int64_t workspaceBytes() const { return workspace + messageWorkspace; }
 
-  /// Enqueues one launch. The context must be current.
-  Status launch(size_t index, const RunMemory &memory, CuHandle stream) const;
+  /// Enqueues one launch. The context must be current. With `early` it may
+  /// begin while the launch before it on the stream ends, where both are
+  /// kernels of ours on a GPU that knows how to (sm_90): each begins with a
+  /// wait for that.
+  Status launch(size_t index, const RunMemory &memory, CuHandle stream,
+                bool early = false) const;
   /// "main: kernel 'fc_relu' (fc/MatMul, relu)".
   std::string describe(size_t index) const;
 
@@ -69,6 +73,8 @@ private:
   Status loadModules(const CudaServices &services);
   Status findFunctions(const std::map<std::string, CuHandle> &functions);
   Status checkResidency() const;
+  /// Whether launch `index` may begin while the one before it ends.
+  bool mayOverlap(size_t index) const;
   Status prepareProducts(GemmLibrary *library);
   Status uploadConstants();
 

@@ -54,12 +54,13 @@ CudaMachine CudaMachine::of(const TargetInfo &target) {
   return machine;
 }
 
-double CudaMachine::mmaFlops(MathType type) const {
+double CudaMachine::warpgroupFlops(MathType type) const {
   const MathUnit *unit = target.unit(type);
-  if (!unit)
-    return 0;
-  return mmaPart(target.facts().computeCapability) * unit->rate * 1e12 /
-         (clock * double(multiprocessors));
+  return unit ? unit->rate * 1e12 / (clock * double(multiprocessors)) : 0;
+}
+
+double CudaMachine::mmaFlops(MathType type) const {
+  return mmaPart(target.facts().computeCapability) * warpgroupFlops(type);
 }
 
 double CudaMachine::floatFlops() const {

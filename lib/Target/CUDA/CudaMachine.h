@@ -36,9 +36,10 @@ struct CudaMachine {
   static constexpr double kL2Bytes = 28;
   /// The same for one multiprocessor while others are idle.
   static constexpr double kL2BytesAlone = 64;
-  /// Operations of `mma` instructions in `type`, sums in f32; 0: there are
-  /// none.
+  /// Operations of `mma` instructions in `type`, sums in f32, and of those that
+  /// four warps start together (wgmma); 0: there are none.
   double mmaFlops(MathType type) const;
+  double warpgroupFlops(MathType type) const;
   /// Operations by fused multiply-adds of f32.
   double floatFlops() const;
   /// Bytes between the device's memory and one of all multiprocessors.

@@ -59,21 +59,28 @@ struct StoreFiltersPass : mpc::impl::StoreFiltersPassBase<StoreFiltersPass> {
       store(op);
     SmallVector<FusionOp> movers(getOperation().getOps<FusionOp>());
     for (FusionOp mover : movers)
-      storeTurned(mover);
+      storeTurned(withWindow(mover));
   }
 
 private:
-  /// The convolution whose filter is the input that `use` is of a fusion, and
-  /// nothing else is; null where there is none.
+  /// What `use` of a fusion is inside of it.
+  static BlockArgument insideOf(OpOperand &use) {
+    auto fusion = cast<FusionOp>(use.getOwner());
+    return fusion.getBody().front().getArgument(use.getOperandNumber());
+  }
+
+  /// The convolution whose filter is the input that `use` is of a fusion, or of
+  /// one in it, and nothing else is; null where there is none.
   static ConvOp convolutionOf(OpOperand &use) {
-    auto fusion = dyn_cast<FusionOp>(use.getOwner());
-    if (!fusion)
+    if (!isa<FusionOp>(use.getOwner()))
       return {};
-    BlockArgument inside =
-        fusion.getBody().front().getArgument(use.getOperandNumber());
+    BlockArgument inside = insideOf(use);
     if (!inside.hasOneUse())
       return {};
-    auto op = dyn_cast<ConvOp>(*inside.getUsers().begin());
+    OpOperand &next = *inside.use_begin();
+    if (isa<FusionOp>(next.getOwner()))
+      return convolutionOf(next);
+    auto op = dyn_cast<ConvOp>(next.getOwner());
     bool fits = op && op.getFilter() == inside && !op.getPacked() &&
                 op.getLayout() == ImageLayout::channels_last;
     return fits ? op : ConvOp();
@@ -87,7 +94,9 @@ private:
     auto argument = cast<BlockArgument>(op.getFilter());
     Type type = argument.getType();
     use.set(stored);
-    argument.setType(stored.getType());
+    for (OpOperand *at = &use; at->getOwner() != op;
+         at = &*insideOf(*at).use_begin())
+      insideOf(*at).setType(stored.getType());
     OpBuilder builder(op);
     Value filter = TransposeOp::create(builder, op.getLoc(), type, argument,
                                        builder.getDenseI64ArrayAttr(order));
@@ -95,6 +104,65 @@ private:
       filter = ReverseOp::create(builder, op.getLoc(), type, filter,
                                  builder.getDenseI64ArrayAttr(reversed));
     op.getFilterMutable().assign(filter);
+  }
+
+  /// Gradients see a filter in groups and its window as one dimension: `mover`,
+  /// where it turns `[1, outputs, channels, window]` between two reshapes, as
+  /// one that turns the filter.
+  static FusionOp withWindow(FusionOp mover) {
+    if (mover.getInputs().size() != 1 || mover.getNumResults() != 1)
+      return mover;
+    Block &body = mover.getBody().front();
+    auto reverse =
+        body.getTerminator()->getOperand(0).getDefiningOp<ReverseOp>();
+    auto swap = reverse ? reverse.getInput().getDefiningOp<TransposeOp>()
+                        : TransposeOp();
+    auto grouped = mover.getInputs().front().getDefiningOp<ReshapeOp>();
+    if (!swap || !grouped || swap.getInput() != body.getArgument(0) ||
+        body.getOperations().size() != 3 ||
+        swap.getPermutation() != ArrayRef<int64_t>({0, 2, 1, 3}) ||
+        reverse.getAxes() != ArrayRef<int64_t>({3}))
+      return mover;
+    auto type = cast<RankedTensorType>(grouped.getInput().getType());
+    auto groupedType = cast<RankedTensorType>(grouped.getType());
+    int64_t rank = type.getRank();
+    if (rank < 3 || groupedType.getDimSize(0) != 1 ||
+        groupedType.getDimSize(1) != type.getDimSize(0) ||
+        groupedType.getDimSize(2) != type.getDimSize(1))
+      return mover;
+    SmallVector<int64_t> extents(type.getShape()), order = {1, 0}, window;
+    std::swap(extents[0], extents[1]);
+    for (int64_t dim = 2; dim < rank; ++dim) {
+      order.push_back(dim);
+      window.push_back(dim);
+    }
+    auto turnedType = RankedTensorType::get(extents, type.getElementType());
+    Value turned = mover.getResult(0);
+    for (Operation *user : turned.getUsers())
+      if (!isa<ReshapeOp>(user) || user->getResult(0).getType() != turnedType)
+        return mover;
+
+    OpBuilder builder(swap);
+    BlockArgument filter = body.getArgument(0);
+    filter.setType(type);
+    Value swapped =
+        TransposeOp::create(builder, swap.getLoc(), turnedType, filter,
+                            builder.getDenseI64ArrayAttr(order));
+    Value reversed =
+        ReverseOp::create(builder, reverse.getLoc(), turnedType, swapped,
+                          builder.getDenseI64ArrayAttr(window));
+    body.getTerminator()->setOperand(0, reversed);
+    reverse.erase();
+    swap.erase();
+    mover->setOperand(0, grouped.getInput());
+    turned.setType(turnedType);
+    for (Operation *user : llvm::make_early_inc_range(turned.getUsers())) {
+      user->getResult(0).replaceAllUsesWith(turned);
+      user->erase();
+    }
+    if (grouped->use_empty())
+      grouped.erase();
+    return mover;
   }
 
   /// Stores what `mover` turns, where it swaps the channels of a filter and

@@ -56,6 +56,10 @@ struct IndexMath {
   mlir::Value min(mlir::Value x, mlir::Value y) const {
     return b.createOrFold<mlir::arith::MinUIOp>(loc, x, y);
   }
+  /// Bit by bit.
+  mlir::Value exclusiveOr(mlir::Value x, mlir::Value y) const {
+    return b.createOrFold<mlir::arith::XOrIOp>(loc, x, y);
+  }
   /// x < y as i1.
   mlir::Value less(mlir::Value x, mlir::Value y) const {
     return b.createOrFold<mlir::arith::CmpIOp>(

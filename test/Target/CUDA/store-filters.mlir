@@ -79,3 +79,43 @@ func.func @turned(%x: tensor<1x5x5x4xbf16>, %w: tensor<8x4x3x2xbf16>) -> (tensor
   }
   return %y, %d : tensor<1x3x4x8xbf16>, tensor<1x5x5x4xbf16>
 }
+
+// The same where the gradient sees the filter in one group and its window as one dimension, and
+// where the convolution shares a launch.
+// CHECK-LABEL: func.func @grouped(
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<8x4x3x2xbf16>
+// CHECK-NOT: mpc.reshape
+// CHECK: %[[S:.*]] = mpc.fusion kind(transpose) name("turn") (%[[A:.*]] = %[[W]] : {{.*}}) -> tensor<3x2x4x8xbf16>
+// CHECK-NEXT: mpc.transpose %[[A]] [2, 3, 1, 0] : tensor<8x4x3x2xbf16> to tensor<3x2x4x8xbf16>
+// CHECK: mpc.fusion kind(convolution) name("forward") ({{.*}}, %{{.*}} = %[[S]] : tensor<3x2x4x8xbf16>)
+// CHECK: mpc.fusion kind(library) name("both") ({{.*}}, %[[F:.*]] = %[[S]] : tensor<3x2x4x8xbf16>)
+// CHECK: mpc.fusion kind(convolution) name("backward") ({{.*}}, %[[G:.*]] = %[[F]] : tensor<3x2x4x8xbf16>)
+// CHECK-NEXT: %[[Q:.*]] = mpc.transpose %[[G]] [2, 3, 0, 1] : tensor<3x2x4x8xbf16> to tensor<4x8x3x2xbf16>
+// CHECK-NEXT: %[[R:.*]] = mpc.reverse %[[Q]] axes([2, 3])
+// CHECK-NEXT: mpc.conv %{{.*}}, %[[R]]
+func.func @grouped(%x: tensor<1x5x5x4xbf16>, %w: tensor<8x4x3x2xbf16>) -> (tensor<1x3x4x8xbf16>, tensor<8xf32>, tensor<1x5x5x4xbf16>) {
+  %g = mpc.reshape %w : tensor<8x4x3x2xbf16> to tensor<1x8x4x6xbf16>
+  %t = mpc.fusion kind(transpose) name("turn") (%a = %g : tensor<1x8x4x6xbf16>) -> tensor<1x4x8x6xbf16> {
+    %0 = mpc.transpose %a [0, 2, 1, 3] : tensor<1x8x4x6xbf16> to tensor<1x4x8x6xbf16>
+    %1 = mpc.reverse %0 axes([3]) : tensor<1x4x8x6xbf16>
+    mpc.yield %1 : tensor<1x4x8x6xbf16>
+  }
+  %y = mpc.fusion kind(convolution) name("forward") (%a = %x : tensor<1x5x5x4xbf16>, %f = %w : tensor<8x4x3x2xbf16>) -> tensor<1x3x4x8xbf16> {
+    %0 = mpc.conv %a, %f strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<1x5x5x4xbf16>, tensor<8x4x3x2xbf16>) -> tensor<1x3x4x8xbf16>
+    mpc.yield %0 : tensor<1x3x4x8xbf16>
+  }
+  %u = mpc.reshape %t : tensor<1x4x8x6xbf16> to tensor<4x8x3x2xbf16>
+  %d:2 = mpc.fusion kind(library) name("both") (%a = %y : tensor<1x3x4x8xbf16>, %f = %u : tensor<4x8x3x2xbf16>) -> (tensor<8xf32>, tensor<1x5x5x4xbf16>) {
+    %s = mpc.fusion kind(library) name("sum") (%b = %a : tensor<1x3x4x8xbf16>) -> tensor<8xf32> {
+      %0 = mpc.cast %b : tensor<1x3x4x8xbf16> to tensor<1x3x4x8xf32>
+      %1 = mpc.reduce_sum %0 axes([0, 1, 2]) : tensor<1x3x4x8xf32> -> tensor<8xf32>
+      mpc.yield %1 : tensor<8xf32>
+    }
+    %c = mpc.fusion kind(convolution) name("backward") (%b = %a : tensor<1x3x4x8xbf16>, %h = %f : tensor<4x8x3x2xbf16>) -> tensor<1x5x5x4xbf16> {
+      %0 = mpc.conv %b, %h strides([1, 1]) pad([2, 1], [2, 1]) dilations([1, 1]) layout(channels_last) : (tensor<1x3x4x8xbf16>, tensor<4x8x3x2xbf16>) -> tensor<1x5x5x4xbf16>
+      mpc.yield %0 : tensor<1x5x5x4xbf16>
+    }
+    mpc.yield %s, %c : tensor<8xf32>, tensor<1x5x5x4xbf16>
+  }
+  return %y, %d#0, %d#1 : tensor<1x3x4x8xbf16>, tensor<8xf32>, tensor<1x5x5x4xbf16>
+}

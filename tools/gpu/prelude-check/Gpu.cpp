@@ -70,7 +70,9 @@ Result<Gpu> Gpu::open() {
   // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
   gpu.deviceAttribute(&major, 75, device);
   gpu.deviceAttribute(&minor, 76, device);
-  gpu.name = "sm_" + std::to_string(major) + std::to_string(minor);
+  // From 9.0 on some instructions exist only under the suffix.
+  gpu.name = "sm_" + std::to_string(major) + std::to_string(minor) +
+             (major >= 9 ? "a" : "");
   Handle context = nullptr;
   if (Status status = gpu.check(gpu.contextRetain(&context, device),
                                 "cuDevicePrimaryCtxRetain");

@@ -308,6 +308,29 @@ static void checkMatrices(Check &check) {
                HostArgument::output("last", last)});
 }
 
+/// What only one architecture has.
+static void checkWarpgroups(Check &check) {
+  std::vector<std::string> names = {"rows", "right", "left", "both"};
+  if (!check.compile(kWarpgroups, names))
+    return;
+  std::mt19937 random(3);
+  for (int i = 0; i < 4; ++i) {
+    const uint16_t halves[] = {0, 0x3c00, 0xbc00, 0x4000, 0xc200},
+                   bfloats[] = {0, 0x3f80, 0xbf80, 0x4000, 0xc040};
+    int columns = 64 * (i + 1);
+    std::vector<uint16_t> a(64 * 64), b(64 * columns);
+    for (std::vector<uint16_t> *values : {&a, &b})
+      for (uint16_t &value : *values)
+        value = (i % 2 ? bfloats : halves)[random() % 5];
+    std::vector<float> d(64 * columns);
+    HostLaunch launch = grid(1, 128);
+    launch.dynamicSharedBytes = 2 * 64 * (64 + columns);
+    check.run(names[i], launch,
+              {HostArgument::input("a", a), HostArgument::input("b", b),
+               HostArgument::output("d", d)});
+  }
+}
+
 int main() {
   Result<Gpu> gpu = Gpu::open();
   if (!gpu.ok()) {
@@ -324,5 +347,7 @@ int main() {
   check.nansAreAlike = false;
   checkWarps(check);
   checkMatrices(check);
+  if (gpu->architecture() == "sm_90a")
+    checkWarpgroups(check);
   return check.result();
 }

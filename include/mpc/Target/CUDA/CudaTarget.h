@@ -27,6 +27,9 @@ public:
   bool hasAsyncCopies() const { return capability() >= 80; }
   bool hasBf16() const { return info.unit(MathType::BFloat16); }
   bool hasTf32() const { return info.unit(MathType::TensorFloat32); }
+  /// Whether four warps multiply tiles in shared memory together (wgmma): an
+  /// instruction of this one architecture.
+  bool hasWarpgroups() const { return info.name() == "cuda:sm_90a"; }
   /// Shared memory that one block may have, with the opt-in attribute.
   int64_t sharedBytesPerBlock() const {
     return info.facts().sharedBytesPerBlock;

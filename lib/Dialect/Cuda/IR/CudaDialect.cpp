@@ -99,6 +99,23 @@ LogicalResult MmaOp::verify() {
   return success();
 }
 
+LogicalResult WarpgroupMmaOp::verify() {
+  // C1
+  auto sums = cast<MemRefType>(getSums().getType());
+  bool fits = sums.getRank() == 2 && sums.getElementType().isF32() &&
+              sums.getDimSize(1) == 4 && sums.getDimSize(0) % 8 == 0 &&
+              sums.getDimSize(0) >= 8 && sums.getDimSize(0) <= 32;
+  if (!fits)
+    return emitOpError() << "needs sums of 8, 16, 24 or 32 blocks of 4 f32, "
+                            "found "
+                         << sums;
+  if (getType() == FragmentType::tf32)
+    return emitOpError() << "multiplies f16 or bf16, found tf32";
+  if (failed(verifyShared(*this, getA(), getAIndices())))
+    return failure();
+  return verifyShared(*this, getB(), getBIndices());
+}
+
 LogicalResult LoadMatrixOp::verify() {
   int64_t words = wordsOf(getTiles(), IntegerType::get(getContext(), 32));
   // C1

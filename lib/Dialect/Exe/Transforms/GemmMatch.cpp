@@ -28,7 +28,20 @@ static MatmulOp soleProduct(Block &kernel, bool &hasSecond) {
   return hasSecond ? MatmulOp() : product;
 }
 
-GemmMatch::GemmMatch(Block &kernel, bool emulatesFloat32)
+/// The architecture on which the library was measured to be slower
+/// (docs/GpuPerformance.md, "Library or own").
+static constexpr int kMeasuredCapability = 90;
+
+LogicalResult GemmMatch::leaveFaster(const TargetInfo &target) {
+  Type operand = getElementTypeOrSelf(kernel.getArgument(a).getType());
+  if (target.facts().computeCapability == kMeasuredCapability &&
+      operand.getIntOrFloatBitWidth() == 16 &&
+      epilogue == exe::Epilogue::relu_gradient)
+    return refuse("our kernel selects by a mask faster");
+  return success();
+}
+
+GemmMatch::GemmMatch(Block &kernel, const TargetInfo &target)
     : kernel(kernel), resultTypes(kernel.getTerminator()->getOperandTypes()) {
   bool hasSecond = false;
   MatmulOp contraction = soleProduct(kernel, hasSecond);
@@ -38,7 +51,8 @@ GemmMatch::GemmMatch(Block &kernel, bool emulatesFloat32)
     return;
   }
   if (failed(matchProduct(contraction)) ||
-      failed(matchOperandSum(contraction)) || failed(matchResults(contraction)))
+      failed(matchOperandSum(contraction)) ||
+      failed(matchResults(contraction)) || failed(leaveFaster(target)))
     return;
   numbers = {a, b};
   for (int64_t number : {bias, residual, auxiliary})
@@ -47,7 +61,8 @@ GemmMatch::GemmMatch(Block &kernel, bool emulatesFloat32)
   exe::Compute compute = exe::Compute::native;
   if (contraction.getCompute() == ComputeMode::tf32)
     compute = exe::Compute::tf32;
-  else if (contraction.getCompute() == ComputeMode::bf16x3 && emulatesFloat32)
+  else if (contraction.getCompute() == ComputeMode::bf16x3 &&
+           target.kernels().emulatesFloat32)
     compute = exe::Compute::bf16x9;
   found = exe::ProblemAttr::get(
       contraction.getContext(), m, n, k, batch,

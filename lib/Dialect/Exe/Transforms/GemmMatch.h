@@ -9,6 +9,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -35,10 +36,10 @@ enum class KeptForGradient {
 class GemmMatch {
 public:
   /// Looks at the block of a kernel on tensors, of a function or of a fusion
-  /// that becomes one. `emulatesFloat32`: whether the library
-  /// multiplies f32 as bf16 terms on the GPU that the program is for; else such
-  /// a permission is not made use of.
-  GemmMatch(mlir::Block &kernel, bool emulatesFloat32);
+  /// that becomes one, for the GPU `target`: where the library does not
+  /// multiply f32 as bf16 terms such a permission is not made use of, and what
+  /// our kernels do better there is none for it.
+  GemmMatch(mlir::Block &kernel, const TargetInfo &target);
 
   /// Null where the library has no such product.
   exe::ProblemAttr problem() const { return found; }
@@ -56,6 +57,8 @@ private:
   mlir::LogicalResult matchProduct(MatmulOp product);
   mlir::LogicalResult matchOperandSum(MatmulOp product);
   mlir::LogicalResult matchResults(MatmulOp product);
+  /// Leaves to our kernels what they were measured to do better.
+  mlir::LogicalResult leaveFaster(const TargetInfo &target);
   mlir::LogicalResult matchEpilogue(mlir::Value sums);
   mlir::LogicalResult matchAdd(AddOp add, mlir::Value sums);
   mlir::LogicalResult matchActivation(mlir::Operation *op);

@@ -47,14 +47,14 @@ private:
 
   SymbolTable symbols;
   /// Of the program that is looked at.
-  bool emulatesFloat32 = false;
+  std::optional<TargetInfo> target;
   /// By kernel.
   llvm::StringMap<std::optional<GemmMatch>> matches;
 };
 } // namespace
 
 unsigned GemmSelector::run(exe::ProgramOp program) {
-  emulatesFloat32 = program.getTarget().getInfo().kernels().emulatesFloat32;
+  target = program.getTarget().getInfo();
   matches.clear();
   // All are judged before any is replaced: what one keeps, others read.
   SmallVector<exe::LaunchOp> taken;
@@ -83,7 +83,7 @@ const GemmMatch *GemmSelector::matchOf(exe::LaunchOp launch) {
     return nullptr;
   std::optional<GemmMatch> &match = matches[launch.getKernel()];
   if (!match)
-    match.emplace(kernel.front(), emulatesFloat32);
+    match.emplace(kernel.front(), *target);
   return &*match;
 }
 

@@ -388,7 +388,7 @@ bool ProductSplitter::run(SmallVectorImpl<FusionOp> &shared) {
   for (FusionOp kernel : before)
     if (!findEqual(shared, kernel))
       added.push_back(kernel);
-  GemmMatch match(rest.getBody().front(), target.kernels().emulatesFloat32);
+  GemmMatch match(rest.getBody().front(), target);
   if (!match.problem() || llvm::any_of(before, isStray) ||
       !isWorthIt(added, rest)) {
     undo(rest);

@@ -166,6 +166,7 @@ LogicalResult KernelPrinter::print(raw_ostream &os) {
   printComment(headStream);
   printSignature(headStream);
   printSharedArrays();
+  line("mpc::kernelBegin();");
   if (!llvm::hasSingleElement(kernel.getBody()))
     fail(kernel, "has several blocks; kernels use scf for control flow");
   else

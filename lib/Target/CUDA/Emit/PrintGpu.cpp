@@ -142,6 +142,34 @@ bool KernelPrinter::printCuda(Operation *op) {
            words(product.getB()) + ");");
     return true;
   }
+  if (auto product = dyn_cast<cuda::WarpgroupMmaOp>(op)) {
+    Expression a = address(product.getA(), product.getAIndices(), op),
+               b = address(product.getB(), product.getBIndices(), op);
+    auto word = [](bool value) { return value ? ", true" : ", false"; };
+    effect(
+        std::string("mpc::warpgroupMma<mpc::") +
+        (product.getType() == cuda::FragmentType::f16 ? "half" : "bfloat16") +
+        word(product.getATransposed()) + word(product.getBTransposed()) + ">(" +
+        bufferOf(product.getSums(), op).name + ", " + a.text + ", " + b.text +
+        ", " + take(product.getKeep()).text + ");");
+    return true;
+  }
+  if (isa<cuda::WarpgroupBeginOp>(op)) {
+    effect("mpc::warpgroupBegin();");
+    return true;
+  }
+  if (isa<cuda::WarpgroupCommitOp>(op)) {
+    effect("mpc::warpgroupCommit();");
+    return true;
+  }
+  if (auto wait = dyn_cast<cuda::WarpgroupWaitOp>(op)) {
+    effect("mpc::warpgroupWait<" + std::to_string(wait.getPending()) + ">();");
+    return true;
+  }
+  if (isa<cuda::FenceSharedOp>(op)) {
+    effect("mpc::fenceShared();");
+    return true;
+  }
   if (auto load = dyn_cast<cuda::LoadMatrixOp>(op)) {
     Expression row = address(load.getShared(), load.getIndices(), op);
     effect(std::string("mpc::loadMatrix") +

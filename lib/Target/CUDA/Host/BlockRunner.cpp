@@ -17,6 +17,8 @@ static constexpr int kWarpSize = 32;
 /// Static shared memory of a block, and all of it, at most (sm_90).
 static constexpr size_t kStaticSharedBytes = 48 * 1024;
 static constexpr size_t kSharedBytes = 227 * 1024;
+/// What a product of four warps permutes pieces of a tile by.
+static constexpr size_t kSharedAlignment = 1024;
 /// Between shared arrays, so that an overrun of one does not meet another.
 static constexpr size_t kRedZoneBytes = 256;
 /// Below this offset lie static arrays with their red zones.
@@ -152,6 +154,8 @@ void BlockRunner::runThread(void *argument) {
   auto *thread = static_cast<Thread *>(argument);
   BlockRunner &runner = *thread->runner;
   runner.kernel(runner.kernelArguments);
+  if (!thread->openProducts.empty() || !thread->productGroups.empty())
+    runner.stop("ends while products of matrices are under way", 0);
   thread->state = State::Ended;
   runner.leave(*thread);
   while (true)
@@ -197,6 +201,8 @@ void BlockRunner::startBlock(LiveBlock &started, int number) {
     thread.state = State::Ready;
     thread.openCopies.clear();
     thread.copyGroups.clear();
+    thread.openProducts.clear();
+    thread.productGroups.clear();
     thread.warpStep = 0;
     thread.met = false;
     // Tops at one distance from each other would share a few cache sets.
@@ -337,7 +343,8 @@ char *BlockRunner::takeShared(size_t bytes) {
   std::vector<char> &arena = current->arena;
   char *base = arena.data() + current->arenaUsed;
   auto address = reinterpret_cast<uintptr_t>(base) + kRedZoneBytes;
-  address = (address + 127) / 128 * 128;
+  address =
+      (address + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
   auto *result = reinterpret_cast<char *>(address);
   current->sharedBytes += (bytes + 15) / 16 * 16;
   if (current->sharedBytes > kSharedBytes)
@@ -506,6 +513,25 @@ void BlockRunner::fillTable() {
     auto &groups = runner.running->copyGroups;
     for (; static_cast<int>(groups.size()) > pending; groups.pop_front())
       runner.land(groups.front());
+  };
+
+  product = [](Interface *table, ProductFunction compute, float *sums,
+               const void *a, const void *b, bool kept, int line) {
+    self(table).running->openProducts.push_back(
+        {compute, sums, a, b, kept, line});
+  };
+
+  commitProducts = [](Interface *table) {
+    Thread &thread = *self(table).running;
+    thread.productGroups.push_back(std::move(thread.openProducts));
+    thread.openProducts.clear();
+  };
+
+  waitProducts = [](Interface *table, int pending) {
+    auto &groups = self(table).running->productGroups;
+    for (; static_cast<int>(groups.size()) > pending; groups.pop_front())
+      for (const Product &each : groups.front())
+        each.compute(each.sums, each.a, each.b, each.kept, each.line);
   };
 
   fail = [](Interface *table, const char *sentence, int line) {

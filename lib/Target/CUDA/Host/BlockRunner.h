@@ -55,6 +55,13 @@ private:
     const void *from;
     int bytes, valid;
   };
+  struct Product {
+    ProductFunction compute;
+    float *sums;
+    const void *a, *b;
+    bool kept;
+    int line;
+  };
   struct Thread {
     Fiber fiber;
     ThreadPlace where;
@@ -71,6 +78,8 @@ private:
     uint32_t warpStep = 0;
     std::vector<Copy> openCopies;
     std::deque<std::vector<Copy>> copyGroups;
+    std::vector<Product> openProducts;
+    std::deque<std::vector<Product>> productGroups;
     BlockRunner *runner = nullptr;
   };
   struct WarpOperation {

@@ -20,7 +20,7 @@
   __shared__ __align__(16) type name extents
 
 #define MPC_DYNAMIC_SHARED(type, name)                                         \
-  extern __shared__ __align__(16) unsigned char mpcDynamicShared[];            \
+  extern __shared__ __align__(1024) unsigned char mpcDynamicShared[];          \
   type *const name = reinterpret_cast<type *>(mpcDynamicShared)
 
 #define MPC_DYNAMIC_SHARED_BYTES(name, elementBytes)                           \
@@ -69,6 +69,14 @@ MPC_FUNCTION bool barrierAll(bool condition) {
 MPC_FUNCTION void syncWarp() { __syncwarp(); }
 MPC_FUNCTION void fence() { __threadfence(); }
 MPC_FUNCTION void pause() { __nanosleep(100); }
+MPC_FUNCTION void kernelBegin() {
+#if __CUDA_ARCH__ >= 900
+  // The next kernel may come as soon as all blocks of this one are there; it
+  // waits here until this one is done, and this one for the one before.
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 /// The highest bit of the counter turns when all have come, and the others are
 /// zero again: the first block adds what is missing to that, so that nobody has
@@ -521,5 +529,7 @@ MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[4],
 }
 
 } // namespace mpc
+
+#include "DeviceWarpgroup.h"
 
 #endif // MPC_TARGET_CUDA_PRELUDE_DEVICE_H

@@ -113,6 +113,9 @@ MPC_UNCHECKED inline void syncWarp(int line = __builtin_LINE()) {
 MPC_UNCHECKED inline void fence() { host::runner->fence(host::runner); }
 // Who waits here runs after those that it waits for.
 MPC_UNCHECKED inline void pause() {}
+/// Stands in front of all that a kernel does: its launch may overlap the end of
+/// the kernel before, whose results it then waits for.
+MPC_UNCHECKED inline void kernelBegin() {}
 
 /// Lets `blocks` blocks of a launch that runs all of its blocks at once meet:
 /// all of them come with one counter, one of them as the first. Orders all
@@ -440,6 +443,7 @@ MPC_HOST_ENTRY MPC_UNCHECKED void mpcHostBind(mpc::host::Interface *runner) {
 }
 
 #include "HostMatrices.h"
+#include "HostWarpgroup.h"
 
 #ifdef MPC_HOST_CHECKS
 #include "HostChecks.h"

@@ -24,6 +24,11 @@ enum class Access { Read, Write, Atomic };
 /// the operand record of lane i, which also takes the lane's result.
 using WarpFunction = void (*)(void **lanes, unsigned mask);
 
+/// Computes a thread's part of a product of matrices: adds to `sums`, or begins
+/// them where they are not `kept`.
+using ProductFunction = void (*)(float *sums, const void *a, const void *b,
+                                 bool kept, int line);
+
 struct Interface {
   const ThreadPlace *place;
   int block[3], blockSize[3], gridSize[3];
@@ -50,6 +55,12 @@ struct Interface {
                     int valid, int line);
   void (*commitCopies)(Interface *);
   void (*waitCopies)(Interface *, int pending);
+  /// Products run as late as their groups' waits allow: who changes an operand
+  /// or looks at sums too early meets that here.
+  void (*product)(Interface *, ProductFunction compute, float *sums,
+                  const void *a, const void *b, bool kept, int line);
+  void (*commitProducts)(Interface *);
+  void (*waitProducts)(Interface *, int pending);
   /// Ends the launch with this sentence, to which the place is added.
   void (*fail)(Interface *, const char *sentence, int line);
 };

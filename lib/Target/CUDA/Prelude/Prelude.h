@@ -11,16 +11,18 @@
 // What both headers define, beside the types below:
 //   MPC_KERNEL(threads) void name(...)        a kernel for blocks of this size
 //   MPC_SHARED(type, name, [32][33])          an array of the block
-//   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, aligned to 16
-//   MPC_DYNAMIC_SHARED_BYTES(name, 2)         bytes, for elements of 2 or more
-//   threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
+//   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, aligned to
+//   1024 MPC_DYNAMIC_SHARED_BYTES(name, 2)         bytes, for elements of 2 or
+//   more threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
 //   barrier, barrierCount, barrierAny, barrierAll, syncWarp, fence,
-//   pause, gridBarrier
+//   pause, gridBarrier, kernelBegin
 //   shuffle, shuffleUp, shuffleDown, shuffleXor, ballot, any, all
 //   atomicAdd, atomicMax, atomicMin, atomicExchange, atomicCompareExchange
 //   load<N>, loadConstant<N>, store
 //   loadMatrix<Count>, loadMatrixTransposed<Count>, mma, mmaTf32
 //   copyAsync<Bytes>, commitCopies, waitCopies<Pending>
+//   warpgroupMma, warpgroupBegin, warpgroupCommit, warpgroupWait<Pending>,
+//   fenceShared
 //   toFloat, toHalf, toBfloat16, toTf32, packHalf, packBfloat16, bitsOf,
 //   floatOf
 //   fma, sqrt, rem, floor, ceil, trunc, roundEven, abs, copySign, exp2Fast,

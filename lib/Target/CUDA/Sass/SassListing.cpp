@@ -62,12 +62,23 @@ SassUnit SassInstruction::unit() const {
       .Default(SassUnit::Integer);
 }
 
+int64_t SassInstruction::warpgroupColumns() const {
+  if (base() != "HGMMA")
+    return 0;
+  for (int64_t columns : {64, 128, 192, 256})
+    if (has("64x" + std::to_string(columns) + "x16"))
+      return columns;
+  return 0;
+}
+
 int64_t SassInstruction::flops() const {
   constexpr int64_t kLanes = 32;
   if (base() == "FFMA" || base() == "DFMA")
     return 2 * kLanes;
   if (unit() != SassUnit::Tensor)
     return 0;
+  if (int64_t columns = warpgroupColumns())
+    return 2 * 64 * columns * 16 / 4;
   // "16816" is m 16, n 8 and k 16, "1688" k 8, "16832" k 32.
   for (int64_t k : {4, 8, 16, 32, 64})
     if (has("168" + std::to_string(k)))
@@ -93,6 +104,9 @@ int64_t SassInstruction::sharedBytes() const {
   constexpr int64_t kLanes = 32, kMatrixBytes = 128;
   if (base() == "LDSM" || base() == "STSM")
     return kMatrixBytes * (has("4") ? 4 : has("2") ? 2 : 1);
+  // A warp's part of what four read.
+  if (int64_t columns = warpgroupColumns())
+    return (64 + columns) * 16 * 2 / 4;
   bool moves = base() == "LDS" || base() == "STS" || base() == "LDGSTS";
   return moves ? kLanes * laneBytes() : 0;
 }

@@ -53,6 +53,9 @@ struct SassInstruction {
   /// Operations of a warp, as a product counts them: two for a multiply-add; 0
   /// where it does not multiply.
   int64_t flops() const;
+  /// Columns of a product of 64 rows by 16 that four warps share; 0: it is
+  /// none.
+  int64_t warpgroupColumns() const;
   /// Bytes that a warp moves between registers (or, by LDGSTS, the global
   /// memory) and shared memory.
   int64_t sharedBytes() const;

@@ -159,6 +159,10 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
                                const TargetInfo &target) {
   CudaMachine machine = CudaMachine::of(target);
   std::optional<MathType> type = tensorType(kernel);
+  bool hasWarpgroups =
+      llvm::any_of(kernel.instructions, [](const SassInstruction &instruction) {
+        return instruction.warpgroupColumns() > 0;
+      });
   std::vector<SassMix> mixes = mixesOf(kernel);
   SassEstimate result;
   result.runs = runsOf(mixes, launch);
@@ -195,7 +199,9 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
     needs[SassEstimate::Issue] =
         double(mix.instructions()) / CudaMachine::kIssue;
     if (type && multiplied)
-      needs[SassEstimate::Tensor] = multiplied / machine.mmaFlops(*type);
+      needs[SassEstimate::Tensor] =
+          multiplied / (hasWarpgroups ? machine.warpgroupFlops(*type)
+                                      : machine.mmaFlops(*type));
     needs[SassEstimate::Float] =
         double(mix[SassUnit::Float]) * 64 / machine.floatFlops();
     needs[SassEstimate::Special] =

@@ -56,11 +56,13 @@ LogicalResult GemmEmitter::emit() {
   shared = dynamicShared(kernel);
   placeBlock();
   switch (problem.unit) {
-  case GemmUnitKind::Mma16:
-    unit = makeMmaUnit(kernel, tiles,
-                       problem.tileType.isF16() ? cuda::FragmentType::f16
-                                                : cuda::FragmentType::bf16);
+  case GemmUnitKind::Mma16: {
+    auto type = problem.tileType.isF16() ? cuda::FragmentType::f16
+                                         : cuda::FragmentType::bf16;
+    unit = tiles.warpgroups ? makeWarpgroupUnit(kernel, tiles, type)
+                            : makeMmaUnit(kernel, tiles, type);
     break;
+  }
   case GemmUnitKind::MmaTf32:
     unit = makeMmaUnit(kernel, tiles, cuda::FragmentType::tf32);
     break;
@@ -70,6 +72,7 @@ LogicalResult GemmEmitter::emit() {
   }
   if (failed(multiply()))
     return failure();
+  unit->settle(0);
   return tiles.splits > 1 ? finishSplit() : finish();
 }
 
@@ -100,18 +103,17 @@ LogicalResult GemmEmitter::multiply() {
   OpBuilder &b = kernel.builder;
   auto view = [&](const GemmOperand &operand, int64_t stages, int64_t rows,
                   int64_t offset, StringRef name) {
-    int64_t lines = operand.alongDepth ? rows : tiles.k;
-    int64_t pitch = GemmTiles::pitch(problem, operand, rows, tiles.k);
-    return sharedView(kernel, shared, offset, {stages, lines, pitch},
-                      problem.tileType, name);
+    SmallVector<int64_t> shape = tiles.shapeOf(problem, operand, rows);
+    shape.insert(shape.begin(), stages);
+    return sharedView(kernel, shared, offset, shape, problem.tileType, name);
   };
   int64_t lhsStages = tiles.lhsStages(problem);
   Value lhsTiles = view(*problem.lhs, lhsStages, tiles.m, 0, "lhsTiles");
-  TileLoader lhs(kernel, problem, *problem.lhs, lhsTiles, tiles.m, tiles.k);
-  TileLoader rhs(kernel, problem, *problem.rhs,
+  TileLoader lhs(kernel, problem, *problem.lhs, tiles, lhsTiles, tiles.m);
+  TileLoader rhs(kernel, problem, *problem.rhs, tiles,
                  view(*problem.rhs, tiles.stages, tiles.n,
                       lhsStages * tiles.lhsBytes(problem), "rhsTiles"),
-                 tiles.n, tiles.k);
+                 tiles.n);
   bool async = lhs.isAsync() || rhs.isAsync();
   // Rows have the registers before sums do.
   if (!problem.rows)
@@ -121,7 +123,7 @@ LogicalResult GemmEmitter::multiply() {
   Value begin;
   if (split)
     begin = named(math(), math().mul(split, steps * tiles.k), "kBegin");
-  int64_t ahead = tiles.stages - 1;
+  int64_t ahead = tiles.ahead();
   LogicalResult result = success();
   bringHalos(lhs, rhs, begin ? begin : math().constant(0));
   auto load = [&](Value step) {
@@ -141,7 +143,7 @@ LogicalResult GemmEmitter::multiply() {
   auto multiplyStep = [&](Value step) {
     Value stage = named(math(), math().rem(step, tiles.stages), "stage");
     unit->accumulate(lhs.operandAt(problem.rows ? step : stage, warpRow),
-                     rhs.operandAt(stage, warpColumn));
+                     rhs.operandAt(stage, warpColumn), step);
     Value first = math().constant(0);
     operandSums.accumulate(lhs.operandAt(stage, first),
                            rhs.operandAt(stage, first));
@@ -172,6 +174,8 @@ LogicalResult GemmEmitter::multiply() {
   auto wait = [&](int64_t pending) {
     if (async)
       cuda::WaitCopiesOp::create(b, kernel.loc, b.getI64IntegerAttr(pending));
+    if (tiles.warpgroups)
+      cuda::FenceSharedOp::create(b, kernel.loc);
     kernel.barrier();
   };
   if (steps == 1) {
@@ -182,11 +186,17 @@ LogicalResult GemmEmitter::multiply() {
   auto loop = scf::ForOp::create(b, kernel.loc, math().constant(0),
                                  math().constant(steps), math().constant(1));
   kernel.named(loop.getInductionVar(), "step");
+  // Several steps in a row would move sums between registers, for which
+  // products under way have to end.
+  if (tiles.warpgroups)
+    loop->setAttr(kUnrollAttr, b.getI64IntegerAttr(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(loop.getBody()->getTerminator());
   Value step = loop.getInductionVar();
+  unit->settle(tiles.behind());
   wait(ahead - 1);
-  // The stage that the last step has read is free now.
+  // The stage that the last step (or the one before, where a product is under
+  // way) has read is free now.
   Value next = named(math(), math().add(step, ahead), "next");
   {
     auto more = scf::IfOp::create(b, kernel.loc, math().less(next, steps));

@@ -225,13 +225,24 @@ struct GemmTiles {
   /// Blocks that share one tile of the result, each a part of k; the last one
   /// to finish adds up.
   int64_t splits = 1;
+  /// Whether four warps multiply 64 rows together (wgmma), each 16 of them.
+  bool warpgroups = false;
 
   int64_t threads() const { return warpsM * warpsN * 32; }
   int64_t warpM() const { return m / warpsM; }
   int64_t warpN() const { return n / warpsN; }
-  /// Elements between lines of a tile in shared memory, free of bank conflicts.
-  static int64_t pitch(const GemmProblem &problem, const GemmOperand &operand,
-                       int64_t rows, int64_t depth);
+  /// How a tile of `rows` rows of an operand lies in shared memory, free of
+  /// bank conflicts: of each stage the extents, and places in them.
+  llvm::SmallVector<int64_t> shapeOf(const GemmProblem &problem,
+                                     const GemmOperand &operand,
+                                     int64_t rows) const;
+  TilePlaces placesOf(const GemmOperand &operand) const {
+    return {warpgroups, warpgroups && !operand.alongDepth};
+  }
+  /// Steps that copies are ahead of products, and after how many further ones a
+  /// product that warps only started is over: its tiles wait so long.
+  int64_t behind() const { return warpgroups && stages > 2 ? 1 : 0; }
+  int64_t ahead() const { return stages - 1 - behind(); }
   /// Bytes of one stage of the left tile, of the right tile, of the whole
   /// pipeline, of the warps' results between sums and epilogue.
   int64_t lhsBytes(const GemmProblem &problem) const;
@@ -289,8 +300,11 @@ public:
   virtual ~GemmUnit() = default;
   /// Private arrays and zeros in the sums.
   virtual void prepare() = 0;
-  /// Adds the product of two tiles.
-  virtual void accumulate(const WarpOperand &lhs, const WarpOperand &rhs) = 0;
+  /// Adds the product of two tiles, step `step` of the block.
+  virtual void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
+                          mlir::Value step) = 0;
+  /// Waits until at most the last `pending` products are under way.
+  virtual void settle(int64_t /*pending*/) {}
   /// Writes the sums of step `step` to the warp's array `slab` of [rows][warpN
   /// + padding], from row `row` on.
   virtual void deposit(mlir::Value step, mlir::Value slab, mlir::Value warp,
@@ -303,6 +317,9 @@ public:
 
 std::unique_ptr<GemmUnit> makeMmaUnit(GpuKernel &kernel, const GemmTiles &tiles,
                                       cuda::FragmentType type);
+std::unique_ptr<GemmUnit> makeWarpgroupUnit(GpuKernel &kernel,
+                                            const GemmTiles &tiles,
+                                            cuda::FragmentType type);
 std::unique_ptr<GemmUnit> makeFmaUnit(GpuKernel &kernel,
                                       const GemmProblem &problem,
                                       const GemmTiles &tiles);

@@ -27,11 +27,12 @@ static constexpr int64_t kPipelineBytes = 80 * 1024,
 /// takes between its sum and its store.
 static constexpr double kPerChunk = 24, kPerGathered = 48, kPerKept = 10,
                         kPerResult = 16;
-/// Cycles from a barrier until the units are busy again, of a load from the
+/// Cycles from a barrier until the units are busy again where they wait at it
+/// and where a product goes on meanwhile, of a load from the
 /// second-level cache or memory, that a block takes to begin and end, and that
 /// blocks take to find out which of them is the last one of a tile.
-static constexpr double kBarrierWait = 120, kLatency = 900, kBlockWait = 1500,
-                        kMeet = 2500;
+static constexpr double kBarrierWait = 120, kBehindWait = 40, kLatency = 900,
+                        kBlockWait = 1500, kMeet = 2500;
 /// Where a block makes whole rows: instructions for an element, and cycles from
 /// a row's first load to its last store.
 static constexpr double kPerRowElement = 8, kRowWait = 1500;
@@ -42,6 +43,8 @@ GemmCost::GemmCost(const GemmProblem &problem, const CudaTarget &target)
 /// Registers for addresses: where each chunk has its own, and where a pointer
 /// and constants do; and for what a thread adds of an operand.
 static constexpr int64_t kAddresses = 60, kLineAddresses = 8, kOperandSums = 8;
+/// Where two tiles in shared memory begin, as an instruction is told.
+static constexpr int64_t kDescriptors = 8;
 /// Both operands, the result and a bias: memories that ask for no more.
 static constexpr int64_t kFewMemories = 4;
 
@@ -49,6 +52,8 @@ static constexpr int64_t kFewMemories = 4;
 static int64_t registersOfSums(const GemmProblem &problem,
                                const GemmTiles &tiles) {
   int64_t sums = tiles.warpM() * tiles.warpN() / 32;
+  if (tiles.warpgroups)
+    return sums + kDescriptors;
   int64_t fragments = problem.unit == GemmUnitKind::Fma
                           ? tiles.warpM() + tiles.warpN() / 2
                           : tiles.warpM() / 4 + tiles.warpN() / 4;
@@ -93,12 +98,15 @@ int64_t GemmCost::pipelineRoom(const GemmTiles &tiles) const {
 }
 
 /// Operations of a multiprocessor per cycle.
-static double flopsPerCycle(const GemmProblem &problem,
+static double flopsPerCycle(const GemmProblem &problem, const GemmTiles &tiles,
                             const CudaMachine &machine) {
   switch (problem.unit) {
-  case GemmUnitKind::Mma16:
-    return machine.mmaFlops(problem.tileType.isF16() ? MathType::Float16
-                                                     : MathType::BFloat16);
+  case GemmUnitKind::Mma16: {
+    auto type =
+        problem.tileType.isF16() ? MathType::Float16 : MathType::BFloat16;
+    return tiles.warpgroups ? machine.warpgroupFlops(type)
+                            : machine.mmaFlops(type);
+  }
   case GemmUnitKind::MmaTf32:
     return machine.mmaFlops(MathType::TensorFloat32);
   case GemmUnitKind::Fma:
@@ -150,10 +158,12 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
   double bytes = double(bytesPerElement(problem.tileType));
   double edges =
       double(tiles.k) * double((problem.rows ? 0 : tiles.m) + tiles.n) * bytes;
+  // Four warps together read the right side once.
+  int64_t readers = tiles.warpgroups ? tiles.warpsM / 4 : tiles.warpsM;
   double read = double(tiles.k) * bytes *
-                double(tiles.m * tiles.warpsN + tiles.n * tiles.warpsM);
+                double(tiles.m * tiles.warpsN + tiles.n * readers);
   double multiply =
-      2 * double(tiles.k) * area / flopsPerCycle(problem, machine);
+      2 * double(tiles.k) * area / flopsPerCycle(problem, tiles, machine);
   double left =
       problem.rows ? 0 : instructionsFor(problem, tiles, *problem.lhs, tiles.m);
   double issue =
@@ -164,9 +174,10 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
     issue += multiply;
   double units =
       std::max({multiply, issue, (read + edges) / CudaMachine::kSharedBytes});
-  double ahead = std::max<double>(double(tiles.stages - 1), 1);
-  double step = std::max({edges / fromL2, units + kBarrierWait / together,
-                          kLatency / (ahead * together)});
+  double ahead = std::max<double>(double(tiles.ahead()), 1);
+  double wait = tiles.behind() ? kBehindWait : kBarrierWait;
+  double step = std::max(
+      {edges / fromL2, units + wait / together, kLatency / (ahead * together)});
   double steps =
       double(llvm::divideCeil(problem.k, tiles.k)) / double(tiles.splits);
 

@@ -17,12 +17,15 @@ using namespace mpc;
 static constexpr int64_t kStraightElements = 8;
 
 TileLoader::TileLoader(GpuKernel &kernel, const GemmProblem &problem,
-                       const GemmOperand &operand, Value tile, int64_t rows,
-                       int64_t depth)
-    : kernel(kernel), problem(problem), operand(operand), tile(tile),
-      rows(rows), depth(depth), chunk(operand.chunk) {
+                       const GemmOperand &operand, const GemmTiles &tiles,
+                       Value tile, int64_t rows)
+    : kernel(kernel), problem(problem), operand(operand),
+      places(tiles.placesOf(operand)), tile(tile), rows(rows), depth(tiles.k),
+      chunk(operand.chunk) {
   // Tiles may be narrower than the widest chunk.
   chunk = std::min(chunk, operand.alongDepth ? depth : rows);
+  if (places.isPermuted)
+    chunk = std::min(chunk, TilePlaces::kPiece);
   auto memoryOf = [&](const GemmOperand &source) {
     return math().flatten(kernel.inputs[source.argument.getArgNumber()]);
   };
@@ -44,6 +47,7 @@ WarpOperand TileLoader::operandAt(Value stage, Value row) const {
   result.alongDepth = operand.alongDepth;
   result.leading = {stage};
   result.row = row;
+  result.places = places;
   return result;
 }
 
@@ -144,7 +148,11 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
   };
   Value thread = named(math(), kernel.thread(), "thread");
   int64_t count = llvm::divideCeil(chunks, threads);
-  if (threads % perLine == 0 && async && operand.lineStride() &&
+  // Where a thread's lines are permuted alike.
+  bool inStep =
+      !places.isPermuted ||
+      threads / perLine % (TilePlaces::kLine / TilePlaces::kPiece) == 0;
+  if (threads % perLine == 0 && inStep && async && operand.lineStride() &&
       operand.rows % rows == 0 && operand.depth % depth == 0) {
     copyLines(batch, row, k, stage, thread, perLine);
     return success();
@@ -194,7 +202,7 @@ void TileLoader::copyLines(ValueRange batch, Value row, Value k, Value stage,
   int64_t stride = apart * *operand.lineStride();
   Value from =
       partFrom(kernel, memory, offset, {reach * stride + chunk}, "from");
-  Value to = partFrom(kernel, tile, {stage, line, position},
+  Value to = partFrom(kernel, tile, places.at(math(), stage, line, position),
                       {reach * apart + 1, chunk}, "to");
   auto copy = [&](Value c) {
     cuda::CopyAsyncOp::create(
@@ -220,7 +228,7 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
       named(math(), math().add(row, alongDepth ? line : position), "atRow");
   Value atDepth =
       named(math(), math().add(k, alongDepth ? position : line), "atK");
-  SmallVector<Value> to = {stage, line, position};
+  SmallVector<Value> to = places.at(math(), stage, line, position);
   auto put = [&](Value value) {
     if (chunk == 1)
       memref::StoreOp::create(b, loc, value, tile, to);

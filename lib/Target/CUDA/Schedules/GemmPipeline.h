@@ -16,10 +16,11 @@ namespace mpc {
 /// through registers.
 class TileLoader {
 public:
-  /// Tiles of `rows` by `depth`; `tile` is [stages][lines][pitch].
+  /// Tiles of `rows` rows; `tile` has the stages in front of
+  /// GemmTiles::shapeOf.
   TileLoader(GpuKernel &kernel, const GemmProblem &problem,
-             const GemmOperand &operand, mlir::Value tile, int64_t rows,
-             int64_t depth);
+             const GemmOperand &operand, const GemmTiles &tiles,
+             mlir::Value tile, int64_t rows);
 
   /// Keeps the operand's halo in `memory`: copies what the block at `row` and
   /// `k` needs; the caller waits for it.
@@ -67,6 +68,7 @@ private:
   GpuKernel &kernel;
   const GemmProblem &problem;
   const GemmOperand &operand;
+  TilePlaces places;
   mlir::Value tile, memory;
   /// The part of the image in shared memory, and where in the image it begins.
   mlir::Value halo, haloBegin;

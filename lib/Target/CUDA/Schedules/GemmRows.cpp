@@ -91,8 +91,10 @@ int64_t GemmRows::rowsOf(const GemmTiles &tiles) const {
 RowGeometry GemmRows::geometry(const GemmTiles &tiles) const {
   RowGeometry geometry;
   geometry.everyBlock = true;
-  // A vector lies in one step.
+  // A vector lies in one step, and in one piece of a permuted line.
   geometry.vector = std::min(plan->lanes(), powerOfTwoIn(tiles.k, tiles.k));
+  if (tiles.warpgroups)
+    geometry.vector = std::min(geometry.vector, TilePlaces::kPiece);
   int64_t rows = rowsOf(tiles), vectors = depth / geometry.vector,
           kept = llvm::divideCeil(plan->keptBytes(), int64_t{4});
   auto share = [&] {
@@ -134,8 +136,14 @@ struct Box {
 };
 } // namespace
 
+/// Rows of the left side run along k.
+static TilePlaces placesOf(const GemmTiles &tiles) {
+  return {tiles.warpgroups, /*isCut=*/false};
+}
+
 /// The threads of a block write zeros there.
-static void clear(GpuKernel &kernel, Value tile, const Box &box) {
+static void clear(GpuKernel &kernel, Value tile, const TilePlaces &layout,
+                  const Box &box) {
   auto [steps, lines, columns] = box.extents;
   int64_t lanes = powerOfTwoIn(std::gcd(columns, box.begin[2]), kMostLanes),
           perLine = columns / lanes, places = steps * lines * perLine,
@@ -155,6 +163,7 @@ static void clear(GpuKernel &kernel, Value tile, const Box &box) {
       place[2] = math.mul(place[2], lanes);
       for (auto [index, begin] : llvm::zip(place, box.begin))
         index = math.add(index, begin);
+      place = layout.at(math, place[0], place[1], place[2]);
       if (lanes == 1)
         memref::StoreOp::create(b, kernel.loc, zero, tile, place);
       else
@@ -167,8 +176,10 @@ void GemmRows::clearEnds(GpuKernel &kernel, const GemmTiles &tiles,
                          Value tile) const {
   int64_t steps = llvm::divideCeil(depth, tiles.k), rows = rowsOf(tiles),
           last = depth - (steps - 1) * tiles.k;
-  clear(kernel, tile, {{0, rows, 0}, {steps, tiles.m - rows, tiles.k}});
-  clear(kernel, tile, {{steps - 1, 0, last}, {1, rows, tiles.k - last}});
+  TilePlaces places = placesOf(tiles);
+  clear(kernel, tile, places, {{0, rows, 0}, {steps, tiles.m - rows, tiles.k}});
+  clear(kernel, tile, places,
+        {{steps - 1, 0, last}, {1, rows, tiles.k - last}});
 }
 
 LogicalResult GemmRows::emit(GpuKernel &kernel, const GemmTiles &tiles,
@@ -211,9 +222,9 @@ LogicalResult GemmRows::emit(GpuKernel &kernel, const GemmTiles &tiles,
   for (RowProgram::Stored &result : results)
     if (result.result.number != 0)
       result.condition = isStored;
-  results.front().placed = [=](ValueRange indices) {
+  results.front().placed = [=, places = placesOf(tiles)](ValueRange indices) {
     Value k = indices.back();
-    return SmallVector<Value>{math.div(k, tiles.k), line, math.rem(k, tiles.k)};
+    return places.at(math, math.div(k, tiles.k), line, math.rem(k, tiles.k));
   };
   return RowProgram(emitter, plan->form(), plan->choice(team), results)
       .emitItem(row);

@@ -125,11 +125,7 @@ void GemmSums::accumulate(const WarpOperand &lhs, const WarpOperand &rhs) {
     Value part = named(math(), math().div(thread, shares.groups), "part");
     unrolled(kernel, shares.depth / shares.parts, "i", [&](Value i) {
       Value k = math().add(math().mul(i, shares.parts), part);
-      SmallVector<Value> at(from.leading);
-      if (from.alongDepth)
-        at.append({row, k});
-      else
-        at.append({k, row});
+      SmallVector<Value> at = from.at(math(), row, k);
       Value elements;
       if (lanes == 1)
         elements = memref::LoadOp::create(b, loc, from.tile, at);

@@ -18,7 +18,7 @@ using namespace mpc;
 /// What the results between sums and epilogue may take beyond that of the
 /// pipeline.
 static constexpr int64_t kHandedBytes = 24 * 1024;
-static constexpr int64_t kMostStages = 4;
+static constexpr int64_t kMostStages = 4, kMostStagesOfGroups = 6;
 /// What a block may keep of an image.
 static constexpr int64_t kMostHaloBytes = 32 * 1024;
 /// Steps that a block of a split product keeps at least.
@@ -28,8 +28,9 @@ static int64_t tileBytes(const GemmProblem &problem) {
   return problem.tileType.getIntOrFloatBitWidth() / 8;
 }
 
-int64_t GemmTiles::pitch(const GemmProblem &problem, const GemmOperand &operand,
-                         int64_t rows, int64_t depth) {
+/// Elements between lines of a tile of `rows` by `depth`.
+static int64_t pitch(const GemmProblem &problem, const GemmOperand &operand,
+                     int64_t rows, int64_t depth) {
   // Eight rows that ldmatrix reads together lie in different banks where the
   // pitch is an odd multiple of 16 bytes. tf32 fragments are read element by
   // element, rows (along k) times columns of four by eight lanes.
@@ -45,21 +46,32 @@ int64_t GemmTiles::pitch(const GemmProblem &problem, const GemmOperand &operand,
   return line;
 }
 
-static int64_t operandBytes(const GemmProblem &problem,
-                            const GemmOperand &operand, int64_t rows,
-                            int64_t depth) {
-  int64_t lines = operand.alongDepth ? rows : depth;
-  return llvm::alignTo(lines * GemmTiles::pitch(problem, operand, rows, depth) *
-                           tileBytes(problem),
-                       16);
+SmallVector<int64_t> GemmTiles::shapeOf(const GemmProblem &problem,
+                                        const GemmOperand &operand,
+                                        int64_t rows) const {
+  int64_t lines = operand.alongDepth ? rows : k;
+  TilePlaces places = placesOf(operand);
+  if (places.isCut)
+    return {rows / TilePlaces::kLine, lines, TilePlaces::kLine};
+  if (places.isPermuted)
+    return {lines, TilePlaces::kLine};
+  return {lines, pitch(problem, operand, rows, k)};
+}
+
+static int64_t operandBytes(const GemmProblem &problem, const GemmTiles &tiles,
+                            const GemmOperand &operand, int64_t rows) {
+  int64_t elements = 1;
+  for (int64_t extent : tiles.shapeOf(problem, operand, rows))
+    elements *= extent;
+  return llvm::alignTo(elements * tileBytes(problem), 16);
 }
 
 int64_t GemmTiles::lhsBytes(const GemmProblem &problem) const {
-  return operandBytes(problem, *problem.lhs, m, k);
+  return operandBytes(problem, *this, *problem.lhs, m);
 }
 
 int64_t GemmTiles::rhsBytes(const GemmProblem &problem) const {
-  return operandBytes(problem, *problem.rhs, n, k);
+  return operandBytes(problem, *this, *problem.rhs, n);
 }
 
 int64_t GemmTiles::lhsStages(const GemmProblem &problem) const {
@@ -148,6 +160,13 @@ static constexpr Candidate kMmaCandidates[] = {
     {16, 64, 1, 4},   {16, 32, 1, 4},   {64, 16, 4, 1},
 };
 
+/// Of four warps together, whose tiles are 64 deep: what one instruction
+/// multiplies has up to 256 columns.
+static constexpr std::pair<int64_t, int64_t> kWarpgroupCandidates[] = {
+    {256, 192}, {192, 256}, {128, 256}, {256, 128}, {128, 192}, {192, 128},
+    {128, 128}, {64, 256},  {256, 64},  {64, 128},  {128, 64},  {64, 64},
+};
+
 /// Warps of 16 x 32 at least, whatever the layout of the tiles.
 static constexpr Candidate kFmaCandidates[] = {
     {128, 128, 4, 2}, {128, 64, 4, 1}, {64, 128, 2, 2},
@@ -172,47 +191,75 @@ static SmallVector<int64_t> depthsOf(const GemmProblem &problem) {
   return depths;
 }
 
-std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
-                                             const CudaTarget &target) {
-  ArrayRef<Candidate> shapes(kMmaCandidates);
+/// Whether warpgroups multiply what `problem` has.
+static bool suitsWarpgroups(const GemmProblem &problem,
+                            const CudaTarget &target) {
+  return target.hasWarpgroups() && problem.unit == GemmUnitKind::Mma16 &&
+         problem.k >= TilePlaces::kLine;
+}
+
+/// The shapes of tiles, without stages.
+static std::vector<GemmTiles> shapesFor(const GemmProblem &problem,
+                                        const CudaTarget &target) {
+  std::vector<GemmTiles> shapes;
+  if (suitsWarpgroups(problem, target))
+    for (auto [m, n] : kWarpgroupCandidates) {
+      GemmTiles tiles;
+      tiles.m = m;
+      tiles.n = n;
+      tiles.k = TilePlaces::kLine;
+      tiles.warpsM = m / 16;
+      tiles.warpgroups = true;
+      shapes.push_back(tiles);
+    }
+  ArrayRef<Candidate> others(kMmaCandidates);
   if (problem.unit == GemmUnitKind::Fma)
-    shapes = kFmaCandidates;
-  bool async = target.hasAsyncCopies() &&
-               (problem.lhs->isStored() || problem.rhs->isStored());
-  GemmCost cost(problem, target);
-  std::vector<GemmTiles> result;
-  for (const Candidate &shape : shapes) {
-    // A warp has both halves of its pairs.
-    if (problem.pair && shape.n / shape.warpsN % (2 * problem.pair->block) != 0)
-      continue;
-    SmallVector<int64_t> depths = depthsOf(problem);
-    for (int64_t depth : depths) {
+    others = kFmaCandidates;
+  for (const Candidate &shape : others)
+    for (int64_t depth : depthsOf(problem)) {
       GemmTiles tiles;
       tiles.m = shape.m;
       tiles.n = shape.n;
       tiles.k = depth;
       tiles.warpsM = shape.warpsM;
       tiles.warpsN = shape.warpsN;
-      // Two stages overlap copies with work; more hide the memory's latency.
-      int64_t most = std::min<int64_t>(async ? kMostStages : 2,
-                                       llvm::divideCeil(problem.k, tiles.k));
-      tiles.stages = std::min<int64_t>(most, 2);
-      if (tiles.sharedBytes(problem) > target.sharedBytesPerBlock() ||
-          !cost.fitsRegisters(tiles))
-        continue;
-      int64_t room = cost.pipelineRoom(tiles);
-      while (tiles.stages < most) {
-        GemmTiles more = tiles;
-        ++more.stages;
-        if (more.pipelineBytes(problem) > room)
-          break;
-        tiles = more;
-      }
-      // A deeper tile is no use where nothing is left to be on its way.
-      if (tiles.stages < std::min<int64_t>(most, 3) && depth != depths.back())
-        continue;
-      result.push_back(tiles);
+      shapes.push_back(tiles);
     }
+  return shapes;
+}
+
+std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
+                                             const CudaTarget &target) {
+  bool async = target.hasAsyncCopies() &&
+               (problem.lhs->isStored() || problem.rhs->isStored());
+  GemmCost cost(problem, target);
+  std::vector<GemmTiles> result;
+  for (GemmTiles tiles : shapesFor(problem, target)) {
+    // A warp has both halves of its pairs.
+    if (problem.pair && tiles.warpN() % (2 * problem.pair->block) != 0)
+      continue;
+    // Two stages overlap copies with work; more hide the memory's latency.
+    int64_t most = std::min<int64_t>(!async             ? 2
+                                     : tiles.warpgroups ? kMostStagesOfGroups
+                                                        : kMostStages,
+                                     llvm::divideCeil(problem.k, tiles.k));
+    tiles.stages = std::min<int64_t>(most, 2);
+    if (tiles.sharedBytes(problem) > target.sharedBytesPerBlock() ||
+        !cost.fitsRegisters(tiles))
+      continue;
+    int64_t room = cost.pipelineRoom(tiles);
+    while (tiles.stages < most) {
+      GemmTiles more = tiles;
+      ++more.stages;
+      if (more.pipelineBytes(problem) > room)
+        break;
+      tiles = more;
+    }
+    // A deeper tile is no use where nothing is left to be on its way.
+    if (!tiles.warpgroups && tiles.stages < std::min<int64_t>(most, 3) &&
+        tiles.k != depthsOf(problem).back())
+      continue;
+    result.push_back(tiles);
   }
   return result;
 }
@@ -258,6 +305,8 @@ void GemmTiles::addTo(Schedule &schedule) const {
   schedule.parameters["warps_n"] = warpsN;
   schedule.parameters["stages"] = stages;
   schedule.parameters["splits"] = splits;
+  if (warpgroups)
+    schedule.parameters["warpgroups"] = 1;
 }
 
 GemmTiles GemmTiles::of(const Schedule &schedule) {
@@ -271,6 +320,7 @@ GemmTiles GemmTiles::of(const Schedule &schedule) {
   // Schedules by hand need not name it.
   if (schedule.parameters.contains("splits"))
     tiles.splits = schedule["splits"];
+  tiles.warpgroups = schedule.parameters.contains("warpgroups");
   return tiles;
 }
 

@@ -19,21 +19,14 @@ namespace {
 // Matrix units
 //===----------------------------------------------------------------------===//
 
-class MmaUnit : public GemmUnit {
+/// Sums as the matrix units lay them out over a warp's lanes.
+class MatrixUnit : public GemmUnit {
 public:
-  MmaUnit(GpuKernel &kernel, const GemmTiles &tiles, cuda::FragmentType type)
+  MatrixUnit(GpuKernel &kernel, const GemmTiles &tiles, cuda::FragmentType type)
       : kernel(kernel), tiles(tiles), mma(kernel, type) {}
 
   void prepare() override {
-    int64_t rows = tiles.warpM() / 16, columns = tiles.warpN() / 8;
-    sums = mma.sums(rows, columns, "sums");
-    left = mma.leftFragments(rows, "a");
-    right = mma.rightFragments(columns, "b");
-    mma.fill(sums, 0);
-  }
-
-  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs) override {
-    mma.accumulate(sums, left, right, lhs, rhs, tiles.k);
+    sums = mma.sums(tiles.warpM() / 16, tiles.warpN() / 8, "sums");
   }
 
   void deposit(Value step, Value slab, Value warp, Value row) override {
@@ -61,11 +54,77 @@ public:
   int64_t rowsPerStep() const override { return 16; }
   Value rowOf(Value row) override { return row; }
 
-private:
+protected:
   GpuKernel &kernel;
   GemmTiles tiles;
   WarpMma mma;
-  Value sums, left, right;
+  Value sums;
+};
+
+/// Each warp for itself.
+class MmaUnit : public MatrixUnit {
+public:
+  using MatrixUnit::MatrixUnit;
+
+  void prepare() override {
+    MatrixUnit::prepare();
+    left = mma.leftFragments(tiles.warpM() / 16, "a");
+    right = mma.rightFragments(tiles.warpN() / 8, "b");
+    mma.fill(sums, 0);
+  }
+
+  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
+                  Value) override {
+    mma.accumulate(sums, left, right, lhs, rhs, tiles.k);
+  }
+
+private:
+  Value left, right;
+};
+
+/// Four warps together, from shared memory; they go on meanwhile.
+class WarpgroupUnit : public MatrixUnit {
+public:
+  WarpgroupUnit(GpuKernel &kernel, const GemmTiles &tiles,
+                cuda::FragmentType type)
+      : MatrixUnit(kernel, tiles, type), type(type) {}
+
+  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
+                  Value step) override {
+    OpBuilder &b = kernel.builder;
+    IndexMath math{b, kernel.loc};
+    Value zero = math.constant(0);
+    Value row =
+        named(math, math.mul(math.div(lhs.row, kRows), kRows), "groupRow");
+    cuda::WarpgroupBeginOp::create(b, kernel.loc);
+    unrolled(kernel, tiles.k / mma.depth(), "part", [&](Value part) {
+      Value k = named(math, math.mul(part, mma.depth()), "k");
+      // The first product of all finds no sums.
+      Value kept = b.createOrFold<arith::CmpIOp>(
+          kernel.loc, arith::CmpIPredicate::ne, math.add(step, part), zero);
+      cuda::WarpgroupMmaOp::create(b, kernel.loc, slotOf(kernel, sums, zero),
+                                   lhs.tile, unpermuted(lhs, row, k), rhs.tile,
+                                   unpermuted(rhs, rhs.row, k), kept,
+                                   !lhs.alongDepth, !rhs.alongDepth, type);
+    });
+    cuda::WarpgroupCommitOp::create(b, kernel.loc);
+  }
+
+  void settle(int64_t pending) override {
+    OpBuilder &b = kernel.builder;
+    cuda::WarpgroupWaitOp::create(b, kernel.loc, b.getI64IntegerAttr(pending));
+  }
+
+private:
+  static constexpr int64_t kRows = 64;
+
+  /// The instruction permutes pieces itself.
+  SmallVector<Value> unpermuted(WarpOperand operand, Value row, Value k) {
+    operand.places.isPermuted = false;
+    return operand.at({kernel.builder, kernel.loc}, row, k);
+  }
+
+  cuda::FragmentType type;
 };
 
 //===----------------------------------------------------------------------===//
@@ -94,7 +153,8 @@ public:
     });
   }
 
-  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs) override {
+  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
+                  Value) override {
     OpBuilder &b = kernel.builder;
     unrolled(kernel, tiles.k / 4, "step", [&](Value step) {
       Value k = named(math(), math().mul(step, 4), "k");
@@ -207,6 +267,12 @@ std::unique_ptr<GemmUnit> mpc::makeMmaUnit(GpuKernel &kernel,
                                            const GemmTiles &tiles,
                                            cuda::FragmentType type) {
   return std::make_unique<MmaUnit>(kernel, tiles, type);
+}
+
+std::unique_ptr<GemmUnit> mpc::makeWarpgroupUnit(GpuKernel &kernel,
+                                                 const GemmTiles &tiles,
+                                                 cuda::FragmentType type) {
+  return std::make_unique<WarpgroupUnit>(kernel, tiles, type);
 }
 
 std::unique_ptr<GemmUnit> mpc::makeFmaUnit(GpuKernel &kernel,

@@ -99,6 +99,20 @@ Value mpc::sharedView(GpuKernel &kernel, Value bytes, int64_t offset,
                                 ValueRange{});
 }
 
+SmallVector<Value> TilePlaces::at(const IndexMath &math, ValueRange leading,
+                                  Value line, Value position) const {
+  SmallVector<Value> place(leading);
+  if (isCut) {
+    place.push_back(math.div(position, kLine));
+    position = math.rem(position, kLine);
+  }
+  if (isPermuted)
+    position = math.exclusiveOr(
+        position, math.mul(math.rem(line, kLine / kPiece), kPiece));
+  place.append({line, position});
+  return place;
+}
+
 //===----------------------------------------------------------------------===//
 // Places of a lane
 //===----------------------------------------------------------------------===//

@@ -51,6 +51,23 @@ mlir::Value sharedView(GpuKernel &kernel, mlir::Value bytes, int64_t offset,
                        llvm::ArrayRef<int64_t> shape, mlir::Type type,
                        llvm::StringRef name);
 
+/// Where an element of a tile stands in it: [leading][line][position]. The
+/// lines of a permuted tile, which four warps multiply together, have 64
+/// elements of 16 bits, whose eight pieces are exchanged by the line's number;
+/// a longer line is cut into several, [leading][part][line][position].
+struct TilePlaces {
+  static constexpr int64_t kLine = 64, kPiece = 8;
+
+  bool isPermuted = false;
+  /// Whether lines may be longer than kLine.
+  bool isCut = false;
+
+  /// `position` may begin a piece or lie in it.
+  llvm::SmallVector<mlir::Value> at(const IndexMath &math,
+                                    mlir::ValueRange leading, mlir::Value line,
+                                    mlir::Value position) const;
+};
+
 /// One operand of a product as a warp reads it from shared memory.
 struct WarpOperand {
   /// An array whose last two dimensions are [rows][depth] with `alongDepth`,
@@ -62,6 +79,14 @@ struct WarpOperand {
   llvm::SmallVector<mlir::Value> leading;
   /// Where the warp's rows begin.
   mlir::Value row;
+  TilePlaces places;
+
+  /// The element of a row of the tile.
+  llvm::SmallVector<mlir::Value> at(const IndexMath &math, mlir::Value ofRow,
+                                    mlir::Value k) const {
+    return alongDepth ? places.at(math, leading, ofRow, k)
+                      : places.at(math, leading, k, ofRow);
+  }
 };
 
 /// Products of one warp on the matrix units. f32 tiles are rounded to tf32 as

@@ -150,6 +150,10 @@ static constexpr int64_t kWarp = 32, kMostThreads = 1024, kBlockThreads = 512;
 static constexpr int64_t kThreadsPerProcessor = 1024, kLeastBusy = 64;
 /// Numbers of 4 bytes that a thread keeps of its row.
 static constexpr int64_t kMostKept = 32;
+/// Numbers of a row and of sums that a thread may hold where each warp has a
+/// row for itself, and threads of a block then: nobody waits at a barrier for
+/// the others, which is worth registers of three quarters of the threads.
+static constexpr int64_t kHeldByWarps = 120, kThreadsOfWarps = 256;
 /// Steps of a walk that are unrolled where nothing is kept.
 static constexpr int64_t kUnrolledSteps = 8;
 /// Blocks whose lines one block joins without a second step.
@@ -195,9 +199,14 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
          (group < 4 || isTooMuch(share(group), group) ||
           plan.rowCount() * group < wanted))
     group *= 2;
+  bool isByWarps =
+      group > kWarp && share(kWarp) * (kept + summed) <= kHeldByWarps &&
+      plan.rowCount() * kWarp >= target.multiprocessors() * kThreadsOfWarps;
+  if (isByWarps)
+    group = kWarp;
   geometry.steps = llvm::divideCeil(vectors, group);
 
-  if (kept && share(group) * kept <= kMostKept) {
+  if (kept && (isByWarps || share(group) * kept <= kMostKept)) {
     geometry.keep = tile::Place::registers;
   } else if (kept) {
     int64_t vector = std::min(geometry.vector, 16 / plan.carriedBytes()),
@@ -211,7 +220,7 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
   }
   bool isUnrolled = geometry.keep == tile::Place::registers ||
                     geometry.steps <= kUnrolledSteps;
-  if (!isUnrolled || share(group) * summed > mostHeld(group)) {
+  if (!isUnrolled || (!isByWarps && share(group) * summed > mostHeld(group))) {
     // A block's line in scratch memory is of one row at a time.
     geometry.sums = tile::Place::nowhere;
     group = std::max(group, kWarp);
@@ -221,8 +230,9 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
 
   bool isAlone = geometry.sums == tile::Place::nowhere ||
                  geometry.keep == tile::Place::shared || group >= kBlockThreads;
+  int64_t together = isByWarps ? kThreadsOfWarps : kBlockThreads;
   geometry.items =
-      isAlone ? std::max<int64_t>(1, kWarp / group) : kBlockThreads / group;
+      isAlone ? std::max<int64_t>(1, kWarp / group) : together / group;
   // As many blocks as keep the device busy; where there is little to do, as few
   // as are joined in one step.
   int64_t least =
@@ -239,9 +249,10 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
                            geometry.vector * geometry.steps;
 
   int64_t turns = llvm::divideCeil(plan.rowCount(), geometry.items);
-  int64_t most =
-      target.multiprocessors() *
-      std::max<int64_t>(1, kThreadsPerProcessor / (group * geometry.items));
+  int64_t most = target.multiprocessors() *
+                 std::max<int64_t>(1, (isByWarps ? 2 * kThreadsOfWarps
+                                                 : kThreadsPerProcessor) /
+                                          (group * geometry.items));
   geometry.rounds = llvm::divideCeil(turns, most);
   int64_t blocks = llvm::divideCeil(turns, geometry.rounds);
   geometry.groups = blocks;

@@ -8,7 +8,8 @@ promises under a narrow type: contractions, convolutions and attention multiply 
 cores, the first two, and filters' gradients that do, with no FFMA in between or in a loop
 that does; elementwise kernels
 read 64 or 128 bits at a time where their text does; no kernel spills registers into local
-memory, but those of SPILLS. Prints one line per kernel and closes with `N kernels, N wrong`.
+memory, but those of SPILLS, nor touches memory before it has waited for the kernel in front of
+it, where it may overlap that (sm_90 on). Prints one line per kernel and closes with `N kernels, N wrong`.
 """
 import argparse
 import pathlib
@@ -19,6 +20,8 @@ import tempfile
 
 # Kernels that are allowed to spill, by a pattern of their names.
 SPILLS = []
+# What waits for the kernel before, and what touches the device's memory.
+WAIT, TOUCHES = re.compile(r"\bACQBULK\b"), re.compile(r"\b(LDG|LD|LDGSTS|STG|ST|ATOM|ATOMG|RED)\b")
 TENSOR_CORES = re.compile(r"\b(HMMA|HGMMA|IMMA|QMMA)\b")
 
 
@@ -101,6 +104,10 @@ def main():
                         wrong.append("no wide loads")
                 if int(spills.get(name, 0)) and not any(re.search(text, name) for text in SPILLS):
                     wrong.append(f"{spills[name]} bytes of spills")
+                if int(re.match(r"sm_(\d+)", args.architecture).group(1)) >= 90:
+                    first = next((line for line in lines if WAIT.search(line) or TOUCHES.search(line)), "")
+                    if not WAIT.search(first):
+                        wrong.append(f"does not wait before {first or 'it ends'}")
                 if name not in spills:
                     wrong.append("no word of the assembler about it")
                 problems += bool(wrong)

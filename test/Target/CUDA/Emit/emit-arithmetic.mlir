@@ -5,6 +5,7 @@ gpu.module @kernels {
 
 // Operators in the order of the IR: rounding depends on the parentheses.
 // CHECK-LABEL: MPC_KERNEL(1) void order(const float *__restrict__ x, float *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   y[0] = x[0] + (x[1] + x[2]);
 // CHECK-NEXT:   y[1] = -((x[0] - x[1]) * 0.5f);
 // CHECK-NEXT:   y[2] = mpc::fma(x[3], 0.33333334f, x[2]);
@@ -42,6 +43,7 @@ gpu.func @order(%x: memref<4xf32>, %y: memref<4xf32>) kernel
 // CHECK-NEXT:     const long long *__restrict__ x2,
 // CHECK-NEXT:     mpc::half *__restrict__ y,
 // CHECK-NEXT:     int *__restrict__ y2) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   y[0] = mpc::toHalf(mpc::toFloat(x[0]));
 // CHECK-NEXT:   y2[0] = mpc::toInteger<int>(mpc::toFloat(x[1]));
 // CHECK-NEXT:   y2[1] = static_cast<int>(x2[0]);
@@ -79,6 +81,7 @@ gpu.func @casts(%x: memref<4xbf16>, %n: memref<4xi64>, %y: memref<4xf16>, %z: me
 // CHECK-NEXT:     const int *__restrict__ x,
 // CHECK-NEXT:     int *__restrict__ y,
 // CHECK-NEXT:     signed char *__restrict__ y2) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   int thread = mpc::threadX();
 // CHECK-NEXT:   int index = thread / 4;
 // CHECK-NEXT:   int index2 = thread % 4;
@@ -156,6 +159,7 @@ gpu.func @ranges(%n: memref<1xi64> loc("n"), %y: memref<2xi8>) kernel
 // CHECK-LABEL: MPC_KERNEL(1) void comparisons(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     signed char *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   float loaded = x[0];
 // CHECK-NEXT:   float loaded2 = x[1];
 // CHECK-NEXT:   y[0] = static_cast<signed char>(loaded < loaded2);
@@ -196,6 +200,7 @@ gpu.func @comparisons(%x: memref<2xf32>, %y: memref<8xi8>) kernel
 // CHECK-NEXT:     double *__restrict__ y2,
 // CHECK-NEXT:     mpc::bfloat16 *__restrict__ y3,
 // CHECK-NEXT:     long long *__restrict__ y4) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   y[0] = 0.1f;
 // CHECK-NEXT:   y[1] = 1.0e-30f;
 // CHECK-NEXT:   y[2] = -mpc::infinity();

@@ -7,6 +7,7 @@ gpu.module @kernels {
 // CHECK-LABEL: MPC_KERNEL(1) void carried_sum(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   float sum = 0.0f;
 // CHECK-NEXT:   for (int i = 0; i < 64; ++i) {
 // CHECK-NEXT:     float loaded = x[i];
@@ -35,6 +36,7 @@ gpu.func @carried_sum(%x: memref<64xf32>, %y: memref<1xf32>) kernel
 // CHECK-LABEL: MPC_KERNEL(1) void nested(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   float largest = -mpc::infinity();
 // CHECK-NEXT:   #pragma unroll 4
 // CHECK-NEXT:   for (int i = 0; i < 8; ++i) {
@@ -65,6 +67,7 @@ gpu.func @nested(%x: memref<8x8xf32>, %y: memref<1xf32>) kernel
 
 // Values that change places are read before they are written.
 // CHECK-LABEL: MPC_KERNEL(1) void exchange(float *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   float value = 1.0f;
 // CHECK-NEXT:   float value2 = 2.0f;
 // CHECK-NEXT:   for (int i = 0; i < 3; ++i) {
@@ -116,6 +119,7 @@ gpu.func @association(%x: memref<64xf32>, %y: memref<1xf32>) kernel
 // CHECK-LABEL: MPC_KERNEL(64) void branches(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   float sum = 0.0f;
 // CHECK-NEXT:   for (int i = 0; i < 64; ++i) {
 // CHECK-NEXT:     float loaded = x[i];
@@ -167,6 +171,7 @@ gpu.func @branches(%x: memref<64xf32>, %y: memref<2xf32>) kernel
 }
 
 // CHECK-LABEL: MPC_KERNEL(1) void while_loop(int *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   int product = 1;
 // CHECK-NEXT:   while (product < 100) {
 // CHECK-NEXT:     product = mpc::multiply(product, 3);

@@ -9,6 +9,7 @@ gpu.module @kernels {
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
 // CHECK-NEXT:   MPC_SHARED(float, tile, [32][33]);
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   int thread = mpc::threadX();
 // CHECK-NEXT:   int row = thread / 16;
 // CHECK-NEXT:   int column = thread % 16;
@@ -45,6 +46,7 @@ gpu.func @arrays(%x: memref<4x8x16xf32>, %y: memref<8x16xf32>)
 // CHECK-LABEL: MPC_KERNEL(64) void views(
 // CHECK-NEXT:     const mpc::half *__restrict__ x,
 // CHECK-NEXT:     mpc::half *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   int thread = mpc::threadX();
 // CHECK-NEXT:   MPC_DYNAMIC_SHARED_BYTES(shared, 2);
 // CHECK-NEXT:   mpc::half *tile = reinterpret_cast<mpc::half *>(shared + 512);
@@ -71,6 +73,7 @@ gpu.func @views(%x: memref<64xf16>, %y: memref<64xf16>) kernel
 // CHECK-LABEL: MPC_KERNEL(64) void vectors(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   int thread = mpc::threadX();
 // CHECK-NEXT:   mpc::Vector<float, 4> loaded = mpc::load<4>(y + thread * 8);
 // CHECK-NEXT:   mpc::store(y + thread * 8, mpc::load<4>(x + thread * 8 + 4) * 2.0f);
@@ -92,6 +95,7 @@ gpu.func @vectors(%x: memref<64x8xf32>, %y: memref<64x8xf32>) kernel
 
 // Two counters of a scratch buffer.
 // CHECK-LABEL: MPC_KERNEL(1) void scratch(float *__restrict__ y, signed char *scratch) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   float *partial = reinterpret_cast<float *>(scratch + 128);
 // CHECK-NEXT:   int *counter = reinterpret_cast<int *>(scratch);
 // CHECK-NEXT:   mpc::fence();
@@ -124,6 +128,7 @@ gpu.func @scratch(%y: memref<1xf32>, %scratch: memref<256xi8> loc("scratch")) ke
 // CHECK-LABEL: MPC_KERNEL(256) void long_indices(
 // CHECK-NEXT:     const signed char *__restrict__ x,
 // CHECK-NEXT:     signed char *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   long long item = static_cast<long long>(mpc::blockX()) * 256 +
 // CHECK-NEXT:       static_cast<long long>(mpc::threadX());
 // CHECK-NEXT:   y[item] = x[item];

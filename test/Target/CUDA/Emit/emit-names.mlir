@@ -12,6 +12,7 @@ gpu.module @kernels {
 // CHECK-NEXT:     const float *__restrict__ default_,
 // CHECK-NEXT:     const float *__restrict__ x2,
 // CHECK-NEXT:     float *__restrict__ y_0) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   int column = mpc::threadX();
 // CHECK-NEXT:   float scaled = x[column] * default_[column];
 // CHECK-NEXT:   y_0[column] = scaled + scaled + x2[column];

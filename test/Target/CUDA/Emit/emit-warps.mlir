@@ -8,6 +8,7 @@ gpu.module @kernels {
 // CHECK-LABEL: MPC_KERNEL(32) void reductions(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   int lane = mpc::lane();
 // CHECK-NEXT:   float sum = mpc::warpSum(x[lane]);
 // CHECK-NEXT:   float largest = mpc::warpMax(sum, 8);
@@ -31,6 +32,7 @@ gpu.func @reductions(%x: memref<32xf32>, %y: memref<32xf32>) kernel
 // CHECK-NEXT:     const mpc::bfloat16 *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
 // CHECK-NEXT:   MPC_SHARED(mpc::bfloat16, tile, [16][24]);
+// CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   int left[2][4];
 // CHECK-NEXT:   int right[2];
 // CHECK-NEXT:   float sums[4];
@@ -65,6 +67,33 @@ gpu.func @tiles(%a: memref<16x16xbf16>, %d: memref<32x4xf32>)
   cuda.load_matrix %right, %tile[%row, %c0] transposed : memref<2xi32>, memref<16x24xbf16, #shared>
   cuda.mma %sums, %first, %right type(bf16) : memref<4xf32>, memref<4xi32, strided<[1], offset: 4>>, memref<2xi32>
   cuda.mma %sums, %first, %right type(tf32) : memref<4xf32>, memref<4xi32, strided<[1], offset: 4>>, memref<2xi32>
+  gpu.return
+}
+
+// CHECK-LABEL: MPC_KERNEL(128) void warpgroup(float *__restrict__ y) {
+// CHECK-NEXT:   MPC_SHARED(mpc::half, a, [64][64]);
+// CHECK-NEXT:   MPC_SHARED(mpc::half, b, [2][64][64]);
+// CHECK-NEXT:   mpc::kernelBegin();
+// CHECK-NEXT:   float sums[16][4];
+// CHECK-NEXT:   mpc::fenceShared();
+// CHECK-NEXT:   mpc::warpgroupBegin();
+// CHECK-NEXT:   mpc::warpgroupMma<mpc::half, false,
+// CHECK-NEXT:       true>(sums, &a[0][16], &b[0][16][0], mpc::threadX() != 0);
+// CHECK-NEXT:   mpc::warpgroupCommit();
+// CHECK-NEXT:   mpc::warpgroupWait<1>();
+gpu.func @warpgroup(%d: memref<64x128xf32>)
+    workgroup(%a : memref<64x64xf16, #shared> loc("a"), %b : memref<2x64x64xf16, #shared> loc("b")) kernel
+    attributes {known_block_size = array<i32: 128, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %thread = gpu.thread_id x
+  %kept = arith.cmpi ne, %thread, %c0 : index
+  %sums = memref.alloca() : memref<16x4xf32> loc("sums")
+  cuda.fence_shared
+  cuda.warpgroup_begin
+  cuda.warpgroup_mma %sums, %a[%c0, %c16], %b[%c0, %c16, %c0] transposed keep(%kept) type(f16) : memref<16x4xf32>, memref<64x64xf16, #shared>, memref<2x64x64xf16, #shared>
+  cuda.warpgroup_commit
+  cuda.warpgroup_wait 1
   gpu.return
 }
 

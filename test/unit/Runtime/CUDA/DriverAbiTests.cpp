@@ -98,6 +98,7 @@ MPC_SAME(graphExecUpdate, cuGraphExecUpdate_v2);
 MPC_SAME(graphExecDestroy, cuGraphExecDestroy);
 MPC_SAME(graphLaunch, cuGraphLaunch);
 MPC_SAME(launchKernel, cuLaunchKernel);
+MPC_SAME(launchKernelEx, cuLaunchKernelEx);
 MPC_SAME(launchCooperativeKernel, cuLaunchCooperativeKernel);
 MPC_SAME(occupancyMaxActiveBlocks, cuOccupancyMaxActiveBlocksPerMultiprocessor);
 
@@ -119,6 +120,9 @@ TEST(DriverAbi, NumbersAreTheHeaders) {
             int(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE));
   EXPECT_EQ(kCuGraphUpdateFailure, int(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE));
   EXPECT_EQ(kCuUnknown, int(CUDA_ERROR_UNKNOWN));
+
+  EXPECT_EQ(kCuProgrammaticStreamSerialization,
+            int(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
 
   EXPECT_EQ(kCuMaxThreadsPerBlock,
             int(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
@@ -163,6 +167,18 @@ TEST(DriverAbi, StructsAreTheHeaders) {
   EXPECT_EQ(theirs.win32SecurityAttributes, nullptr);
   EXPECT_EQ(theirs.maxSize, 0u);
   EXPECT_EQ(sizeof(CuGraphUpdateResult), sizeof(CUgraphExecUpdateResultInfo));
+  EXPECT_EQ(sizeof(CuLaunchAttribute), sizeof(CUlaunchAttribute));
+  EXPECT_EQ(offsetof(CuLaunchAttribute, value),
+            offsetof(CUlaunchAttribute, value));
+  EXPECT_EQ(sizeof(CuLaunchConfig), sizeof(CUlaunchConfig));
+  EXPECT_EQ(offsetof(CuLaunchConfig, sharedBytes),
+            offsetof(CUlaunchConfig, sharedMemBytes));
+  EXPECT_EQ(offsetof(CuLaunchConfig, stream),
+            offsetof(CUlaunchConfig, hStream));
+  EXPECT_EQ(offsetof(CuLaunchConfig, attributes),
+            offsetof(CUlaunchConfig, attrs));
+  EXPECT_EQ(offsetof(CuLaunchConfig, attributeCount),
+            offsetof(CUlaunchConfig, numAttrs));
   EXPECT_EQ(offsetof(CuGraphUpdateResult, errorFromNode),
             offsetof(CUgraphExecUpdateResultInfo, errorFromNode));
 }

@@ -159,6 +159,9 @@ static BlasResult multiply(const FakeDesc &desc, double alpha, const void *a,
       (!desc.transposeA || desc.transposeB || m % 16 || n % 16 || k % 16 ||
        !is8Bits(la.type) || !is8Bits(lb.type) || is8Bits(lc.type)))
     fits = false;
+  // As one GPU's library was seen to ask.
+  if (c == d && lc.type != ld.type)
+    fits = false;
   bool isRelu = desc.epilogue & (kBlasEpilogueRelu | kBlasEpilogueReluGradient);
   if (desc.epilogue & kBlasEpilogueAux)
     fits &= desc.aux && desc.auxLeading >= m &&

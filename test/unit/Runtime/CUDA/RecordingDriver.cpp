@@ -206,6 +206,7 @@ CudaDriver recording::driver() {
   MPC_ENTRY(graphExecDestroy);
   MPC_ENTRY(graphLaunch);
   MPC_ENTRY(launchKernel);
+  MPC_ENTRY(launchKernelEx);
   MPC_ENTRY(launchCooperativeKernel);
   MPC_ENTRY(occupancyMaxActiveBlocks);
 #undef MPC_ENTRY

@@ -223,6 +223,8 @@ CuResult launchKernel(CuHandle function, unsigned gridX, unsigned gridY,
                       unsigned gridZ, unsigned blockX, unsigned blockY,
                       unsigned blockZ, unsigned sharedBytes, CuHandle stream,
                       void **parameters, void **);
+CuResult launchKernelEx(const CuLaunchConfig *config, CuHandle function,
+                        void **parameters, void **);
 CuResult launchCooperativeKernel(CuHandle function, unsigned gridX,
                                  unsigned gridY, unsigned gridZ,
                                  unsigned blockX, unsigned blockY,

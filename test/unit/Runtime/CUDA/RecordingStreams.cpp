@@ -398,6 +398,16 @@ CuResult inside::launchKernel(CuHandle function, unsigned gridX, unsigned gridY,
                   blockY, blockZ, sharedBytes, stream, parameters);
 }
 
+CuResult inside::launchKernelEx(const CuLaunchConfig *config, CuHandle function,
+                                void **parameters, void **) {
+  for (unsigned i = 0; i < config->attributeCount; ++i)
+    if (config->attributes[i].id != kCuProgrammaticStreamSerialization)
+      complain("launch attribute " + std::to_string(config->attributes[i].id));
+  return launchBy("cuLaunchKernelEx", function, config->gridX, config->gridY,
+                  config->gridZ, config->blockX, config->blockY, config->blockZ,
+                  config->sharedBytes, config->stream, parameters);
+}
+
 CuResult inside::launchCooperativeKernel(CuHandle function, unsigned gridX,
                                          unsigned gridY, unsigned gridZ,
                                          unsigned blockX, unsigned blockY,

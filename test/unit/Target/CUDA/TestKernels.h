@@ -354,6 +354,56 @@ MPC_KERNEL(32) void mmaSingle(const unsigned *a, const unsigned *b, float *d) {
 }
 )";
 
+/// Products of 64 rows, 64 deep, by four warps. A transposed operand lies with
+/// k in front. EARLY: reads sums before their product is over.
+inline const char *const kWarpgroups = R"(
+template <typename T, bool TransposedA, bool TransposedB, int Columns>
+MPC_FUNCTION void multiply(const T *a, const T *b, float *d) {
+  MPC_DYNAMIC_SHARED(T, tiles);
+  T *right = tiles + 64 * 64;
+  auto bring = [](T *tile, const T *from, int rows, bool transposed) {
+    int width = transposed ? rows : 64;
+    for (int i = mpc::threadX(); i < 64 * rows; i += 128) {
+      int line = i / width, position = i % width;
+      tile[position / 64 * 4096 + line * 64 +
+           (position % 64 ^ line % 8 * 8)] = from[i];
+    }
+  };
+  bring(tiles, a, 64, TransposedA);
+  bring(right, b, Columns, TransposedB);
+  mpc::fenceShared();
+  mpc::barrier();
+  float sums[Columns / 8][4];
+  mpc::warpgroupBegin();
+  for (int part = 0; part < 4; ++part)
+    mpc::warpgroupMma<T, TransposedA, TransposedB>(
+        sums, tiles + 16 * part * (TransposedA ? 64 : 1),
+        right + 16 * part * (TransposedB ? 64 : 1), part > 0);
+  mpc::warpgroupCommit();
+#ifndef EARLY
+  mpc::warpgroupWait<0>();
+#endif
+  int row = mpc::warp() * 16 + mpc::lane() / 4, pair = mpc::lane() % 4 * 2;
+  for (int j = 0; j < Columns / 8; ++j)
+    for (int e = 0; e < 4; ++e)
+      d[(row + e / 2 * 8) * Columns + 8 * j + pair + e % 2] = sums[j][e];
+}
+MPC_KERNEL(128) void rows(const mpc::half *a, const mpc::half *b, float *d) {
+  multiply<mpc::half, false, false, 64>(a, b, d);
+}
+MPC_KERNEL(128) void right(const mpc::bfloat16 *a, const mpc::bfloat16 *b,
+                           float *d) {
+  multiply<mpc::bfloat16, false, true, 128>(a, b, d);
+}
+MPC_KERNEL(128) void left(const mpc::half *a, const mpc::half *b, float *d) {
+  multiply<mpc::half, true, false, 192>(a, b, d);
+}
+MPC_KERNEL(128) void both(const mpc::bfloat16 *a, const mpc::bfloat16 *b,
+                          float *d) {
+  multiply<mpc::bfloat16, true, true, 256>(a, b, d);
+}
+)";
+
 inline const char *const kCopies = R"(
 MPC_KERNEL(32) void copies(const float *x, float *early, float *late,
                            float *last) {

@@ -64,6 +64,55 @@ def Cuda_MmaOp : Cuda_Op<"mma", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Cuda_WarpgroupMmaOp : Cuda_Op<"warpgroup_mma", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "sums += a * b by four warps, both from shared memory (wgmma)";
+  let description = [{
+    m64nNk16, started by all threads of four neighbouring warps, the first of
+    which is a multiple of four. `sums` is `memref<N/8 x 4 x f32>`, row `16 (warp
+    % 4)` on of the 64 as `cuda.mma` lays them out, for every 8 columns. They and
+    both tiles must not be touched before a `cuda.warpgroup_wait` for the group;
+    without `keep` sums count as zeros. Tiles lie in lines of 64 elements of 16
+    bits whose eight pieces of 16 bytes are permuted by the exclusive or with the
+    line's number modulo 8: lines are rows along k, or with `a_transposed`
+    (`b_transposed`) positions along k, 64 of them for each 64 rows. The indices
+    name the first element in the order that the permutation leaves.
+    - (C1) `sums` has 8, 16, 24 or 32 blocks of columns; `a` and `b` lie in
+      workgroup memory; `type` is f16 or bf16.
+  }];
+  let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, Variadic<Index>:$a_indices, AnyMemRef:$b,
+                       Variadic<Index>:$b_indices, I1:$keep, UnitAttr:$a_transposed, UnitAttr:$b_transposed,
+                       Cuda_FragmentTypeAttr:$type);
+  let assemblyFormat = [{
+    $sums `,` $a `[` $a_indices `]` (`transposed` $a_transposed^)? `,` $b `[` $b_indices `]` (`transposed` $b_transposed^)?
+    `keep` `(` $keep `)` `type` `(` custom<FragmentKind>($type) `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)
+  }];
+  let hasVerifier = 1;
+}
+
+def Cuda_WarpgroupBeginOp : Cuda_Op<"warpgroup_begin", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Order this thread's registers before the products that follow (wgmma.fence)";
+  let assemblyFormat = "attr-dict";
+}
+
+def Cuda_WarpgroupCommitOp : Cuda_Op<"warpgroup_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Close a group of `cuda.warpgroup_mma` (wgmma.commit_group)";
+  let assemblyFormat = "attr-dict";
+}
+
+def Cuda_WarpgroupWaitOp : Cuda_Op<"warpgroup_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Wait until at most `pending` groups of products are under way (wgmma.wait_group)";
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+def Cuda_FenceSharedOp : Cuda_Op<"fence_shared", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Show this thread's writes to shared memory to `cuda.warpgroup_mma` (fence.proxy.async)";
+  let description = [{
+    Between those writes and the barrier behind which others multiply them.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Cuda_LoadMatrixOp : Cuda_Op<"load_matrix", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Load 8x8 tiles of 16-bit elements from shared memory (ldmatrix)";
   let description = [{

@@ -39,7 +39,7 @@ TEST(GemmTiles, FitTheSharedMemoryOfEveryArchitecture) {
                   target.sharedBytesPerBlock())
             << name << " " << type << " " << tiles.m << "x" << tiles.n;
         EXPECT_EQ(tiles.warpM() % tiles.handedRows(*gemm.problem), 0);
-        EXPECT_LE(tiles.threads(), 256);
+        EXPECT_LE(tiles.threads(), tiles.warpgroups ? 512 : 256);
       }
     }
   }
@@ -54,8 +54,7 @@ TEST(GemmTiles, LinesOfATileLieInDifferentBanks) {
     for (const GemmOperand *operand :
          {gemm.problem->lhs.get(), gemm.problem->rhs.get()}) {
       int64_t rows = operand == gemm.problem->lhs.get() ? tiles.m : tiles.n;
-      int64_t bytes =
-          2 * GemmTiles::pitch(*gemm.problem, *operand, rows, tiles.k);
+      int64_t bytes = 2 * tiles.shapeOf(*gemm.problem, *operand, rows).back();
       EXPECT_EQ(bytes % 16, 0);
       std::set<int64_t> banks;
       for (int64_t line = 0; line < 8; ++line)
@@ -77,6 +76,28 @@ TEST(GemmTiles, LargeProductsTakeLargeTilesAndSmallOnesFillTheDevice) {
   EXPECT_LE(small.m * small.n, 64 * 32);
   // No stage is ahead of the last step.
   EXPECT_EQ(chosen(64, 16, 64).stages, 1);
+}
+
+TEST(GemmTiles, FourWarpsTogetherWhereTheyAreFaster) {
+  auto chosen = [&](int64_t m, int64_t k, int64_t n, const char *type,
+                    const char *name) {
+    CudaTarget target = cudaTarget(name);
+    ParsedGemm gemm(product(m, k, n, type), target);
+    return GemmTiles::choose(*gemm.problem, target);
+  };
+  GemmTiles large = chosen(8192, 4096, 4096, "bf16", "sm_90a");
+  EXPECT_TRUE(large.warpgroups);
+  EXPECT_GE(large.m * large.n, 128 * 256);
+  EXPECT_EQ(large.warpM(), 16);
+  EXPECT_EQ(large.behind(), 1);
+  EXPECT_EQ(large.ahead(), large.stages - 2);
+  // Other types and architectures have no such instruction, and a product of
+  // few rows would leave most of it unused.
+  EXPECT_FALSE(chosen(8192, 4096, 4096, "f32", "sm_90a").warpgroups);
+  EXPECT_FALSE(chosen(8192, 4096, 4096, "bf16", "sm_80").warpgroups);
+  EXPECT_FALSE(chosen(8192, 4096, 4096, "bf16", "sm_120").warpgroups);
+  EXPECT_FALSE(chosen(16, 4096, 4096, "bf16", "sm_90a").warpgroups);
+  EXPECT_FALSE(chosen(8192, 32, 4096, "bf16", "sm_90a").warpgroups);
 }
 
 TEST(GemmTiles, LongProductsOfFewTilesAreSplitEvenly) {

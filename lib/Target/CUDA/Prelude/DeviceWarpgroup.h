@@ -1,0 +1,141 @@
+//===- DeviceWarpgroup.h - products of four warps on a GPU ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `wgmma` of sm_90a, by the PTX manual's "Asynchronous Warpgroup Level Matrix
+// Instructions". An instruction names each of its registers, so that there is a
+// text for each number of columns.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_PRELUDE_DEVICEWARPGROUP_H
+#define MPC_TARGET_CUDA_PRELUDE_DEVICEWARPGROUP_H
+
+namespace mpc {
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+MPC_FUNCTION void fenceShared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+MPC_FUNCTION void warpgroupBegin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+MPC_FUNCTION void warpgroupCommit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int Pending> MPC_FUNCTION void warpgroupWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+
+namespace detail {
+/// The descriptor of a tile in lines of 128 bytes, permuted by eight lines
+/// (layout 1 in bits 62 and 63); every eight lines take 1024 bytes. Lines along
+/// k are read 64 rows at a time, which lie 64 lines apart.
+template <bool Transposed>
+MPC_FUNCTION unsigned long long tileDescriptor(const void *tile) {
+  constexpr unsigned long long kRowsApart = Transposed ? 64 * 128 / 16 : 1;
+  return (sharedAddress(tile) & 0x3ffffu) >> 4 | kRowsApart << 16 |
+         1024ull / 16 << 32 | 1ull << 62;
+}
+} // namespace detail
+
+// The registers of 8, 16, 24 and 32 blocks of columns, in the text and as
+// operands.
+#define MPC_REGISTERS_8                                                        \
+  "%0, %1, %2, %3, %4, %5, %6, %7"                                             \
+  ", %8, %9, %10, %11, %12, %13, %14, %15"                                     \
+  ", %16, %17, %18, %19, %20, %21, %22, %23"                                   \
+  ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define MPC_REGISTERS_16                                                       \
+  MPC_REGISTERS_8                                                              \
+  ", %32, %33, %34, %35, %36, %37, %38, %39"                                   \
+  ", %40, %41, %42, %43, %44, %45, %46, %47"                                   \
+  ", %48, %49, %50, %51, %52, %53, %54, %55"                                   \
+  ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define MPC_REGISTERS_24                                                       \
+  MPC_REGISTERS_16                                                             \
+  ", %64, %65, %66, %67, %68, %69, %70, %71"                                   \
+  ", %72, %73, %74, %75, %76, %77, %78, %79"                                   \
+  ", %80, %81, %82, %83, %84, %85, %86, %87"                                   \
+  ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define MPC_REGISTERS_32                                                       \
+  MPC_REGISTERS_24                                                             \
+  ", %96, %97, %98, %99, %100, %101, %102, %103"                               \
+  ", %104, %105, %106, %107, %108, %109, %110, %111"                           \
+  ", %112, %113, %114, %115, %116, %117, %118, %119"                           \
+  ", %120, %121, %122, %123, %124, %125, %126, %127"
+#define MPC_BLOCK(j)                                                           \
+  "+f"(sums[j][0]), "+f"(sums[j][1]), "+f"(sums[j][2]), "+f"(sums[j][3])
+#define MPC_BLOCKS_4(j)                                                        \
+  MPC_BLOCK(j), MPC_BLOCK(j + 1), MPC_BLOCK(j + 2), MPC_BLOCK(j + 3)
+#define MPC_SUMS_8 MPC_BLOCKS_4(0), MPC_BLOCKS_4(4)
+#define MPC_SUMS_16 MPC_SUMS_8, MPC_BLOCKS_4(8), MPC_BLOCKS_4(12)
+#define MPC_SUMS_24 MPC_SUMS_16, MPC_BLOCKS_4(16), MPC_BLOCKS_4(20)
+#define MPC_SUMS_32 MPC_SUMS_24, MPC_BLOCKS_4(24), MPC_BLOCKS_4(28)
+
+/// One instruction; the numbers are those of the operands behind the registers.
+#define MPC_WGMMA(blocks, shape, type, a, b, keep, transA, transB)             \
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %" keep ", 0;"                   \
+               "wgmma.mma_async.sync.aligned." shape ".f32." type "." type     \
+               " {" MPC_REGISTERS_##blocks                                     \
+               "}, %" a ", %" b ", p, 1, 1, %" transA ", %" transB ";}"        \
+               : MPC_SUMS_##blocks                                             \
+               : "l"(tileA), "l"(tileB), "r"(static_cast<int>(kept)),          \
+                 "n"(TransposedA), "n"(TransposedB))
+
+/// sums += a * b on 64 x 8 Blocks x 16 elements of T.
+template <typename T, bool TransposedA, bool TransposedB, int Blocks>
+MPC_FUNCTION void warpgroupMma(float (&sums)[Blocks][4], const void *a,
+                               const void *b, bool kept) {
+  static_assert(Blocks == 8 || Blocks == 16 || Blocks == 24 || Blocks == 32);
+  unsigned long long tileA = detail::tileDescriptor<TransposedA>(a),
+                     tileB = detail::tileDescriptor<TransposedB>(b);
+  if constexpr (Blocks == 8 && detail::isHalf<T>)
+    MPC_WGMMA(8, "m64n64k16", "f16", "32", "33", "34", "35", "36");
+  else if constexpr (Blocks == 8 && !detail::isHalf<T>)
+    MPC_WGMMA(8, "m64n64k16", "bf16", "32", "33", "34", "35", "36");
+  else if constexpr (Blocks == 16 && detail::isHalf<T>)
+    MPC_WGMMA(16, "m64n128k16", "f16", "64", "65", "66", "67", "68");
+  else if constexpr (Blocks == 16 && !detail::isHalf<T>)
+    MPC_WGMMA(16, "m64n128k16", "bf16", "64", "65", "66", "67", "68");
+  else if constexpr (Blocks == 24 && detail::isHalf<T>)
+    MPC_WGMMA(24, "m64n192k16", "f16", "96", "97", "98", "99", "100");
+  else if constexpr (Blocks == 24 && !detail::isHalf<T>)
+    MPC_WGMMA(24, "m64n192k16", "bf16", "96", "97", "98", "99", "100");
+  else if constexpr (Blocks == 32 && detail::isHalf<T>)
+    MPC_WGMMA(32, "m64n256k16", "f16", "128", "129", "130", "131", "132");
+  else if constexpr (Blocks == 32 && !detail::isHalf<T>)
+    MPC_WGMMA(32, "m64n256k16", "bf16", "128", "129", "130", "131", "132");
+}
+
+#undef MPC_WGMMA
+#undef MPC_SUMS_32
+#undef MPC_SUMS_24
+#undef MPC_SUMS_16
+#undef MPC_SUMS_8
+#undef MPC_BLOCKS_4
+#undef MPC_BLOCK
+#undef MPC_REGISTERS_32
+#undef MPC_REGISTERS_24
+#undef MPC_REGISTERS_16
+#undef MPC_REGISTERS_8
+
+#else
+
+// No kernel for another GPU asks for these.
+MPC_FUNCTION void fenceShared() { __trap(); }
+MPC_FUNCTION void warpgroupBegin() { __trap(); }
+MPC_FUNCTION void warpgroupCommit() { __trap(); }
+template <int Pending> MPC_FUNCTION void warpgroupWait() { __trap(); }
+template <typename T, bool TransposedA, bool TransposedB, int Blocks>
+MPC_FUNCTION void warpgroupMma(float (&)[Blocks][4], const void *, const void *,
+                               bool) {
+  __trap();
+}
+
+#endif
+
+} // namespace mpc
+
+#endif // MPC_TARGET_CUDA_PRELUDE_DEVICEWARPGROUP_H

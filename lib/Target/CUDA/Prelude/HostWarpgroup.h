@@ -1,0 +1,99 @@
+//===- HostWarpgroup.h - products of four warps on a CPU --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each thread computes its own sums from shared memory, by the PTX manual's
+// layouts of `wgmma`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TARGET_CUDA_PRELUDE_HOSTWARPGROUP_H
+#define MPC_TARGET_CUDA_PRELUDE_HOSTWARPGROUP_H
+
+namespace mpc {
+
+namespace host {
+constexpr int kWarpgroup = 128, kWarpgroupRows = 64, kWarpgroupDepth = 16;
+
+/// Where the element of `row` and `k` of a tile lies: lines of 128 bytes, along
+/// k or, transposed, 64 rows in each with 64 positions of k below each other.
+/// The address's bits 4 to 6 are permuted by bits 7 to 9.
+template <bool Transposed>
+MPC_UNCHECKED inline const unsigned short *tileElement(const void *tile,
+                                                       int row, int k) {
+  int offset = Transposed ? row / 64 * 8192 + k * 128 + row % 64 * 2
+                          : row * 128 + k * 2;
+  auto address = reinterpret_cast<unsigned long>(tile) + offset;
+  return reinterpret_cast<const unsigned short *>(address ^
+                                                  ((address >> 3) & 0x70));
+}
+
+/// The threads check the tile's pieces of 16 bytes among them.
+template <bool Transposed>
+MPC_UNCHECKED inline void checkTile(const void *tile, int rows) {
+  for (int piece = threadNumber() % kWarpgroup; piece < 2 * rows;
+       piece += kWarpgroup) {
+    int row = Transposed ? piece % (rows / 8) * 8 : piece / 2;
+    int k = Transposed ? piece / (rows / 8) : piece % 2 * 8;
+    runner->access(runner, tileElement<Transposed>(tile, row, k), 16,
+                   Access::Read, __builtin_return_address(0));
+  }
+}
+
+template <typename T, bool TransposedA, bool TransposedB, int Blocks>
+MPC_UNCHECKED inline void multiplyGroup(float *sums, const void *a,
+                                        const void *b, bool kept, int line) {
+  checkAligned(a, 16, line);
+  checkAligned(b, 16, line);
+  checkTile<TransposedA>(a, kWarpgroupRows);
+  checkTile<TransposedB>(b, 8 * Blocks);
+  int thread = threadNumber() % kWarpgroup, pair = 2 * (thread % 4);
+  int row = thread / kWarpSize * 16 + thread % kWarpSize / 4;
+  float left[2][kWarpgroupDepth], right[2][kWarpgroupDepth];
+  for (int half = 0; half < 2; ++half)
+    for (int k = 0; k < kWarpgroupDepth; ++k)
+      left[half][k] =
+          toFloat(T{*tileElement<TransposedA>(a, row + 8 * half, k)});
+  for (int block = 0; block < Blocks; ++block) {
+    for (int next = 0; next < 2; ++next)
+      for (int k = 0; k < kWarpgroupDepth; ++k)
+        right[next][k] = toFloat(
+            T{*tileElement<TransposedB>(b, 8 * block + pair + next, k)});
+    for (int e = 0; e < 4; ++e) {
+      double sum = kept ? sums[4 * block + e] : 0;
+      for (int k = 0; k < kWarpgroupDepth; ++k)
+        sum += double(left[e / 2][k]) * double(right[e % 2][k]);
+      sums[4 * block + e] = static_cast<float>(sum);
+    }
+  }
+}
+} // namespace host
+
+/// Adds to the sums of 64 x 8 Blocks the product of 64 x 16 and 16 x 8 Blocks
+/// elements of T in shared memory, or puts it there where they are not `kept`.
+/// Warp w of four has rows 16 w to 16 w + 15, a block of 8 columns as for mma.
+/// It is over after the warpgroupWait for its group.
+template <typename T, bool TransposedA, bool TransposedB, int Blocks>
+MPC_UNCHECKED inline void warpgroupMma(float (&sums)[Blocks][4], const void *a,
+                                       const void *b, bool kept,
+                                       int line = __builtin_LINE()) {
+  host::runner->product(
+      host::runner, host::multiplyGroup<T, TransposedA, TransposedB, Blocks>,
+      &sums[0][0], a, b, kept, line);
+}
+/// Orders the thread's registers before the products that follow.
+inline void warpgroupBegin() {}
+/// Makes the thread's products since the last call one group.
+MPC_UNCHECKED inline void warpgroupCommit() {
+  host::runner->commitProducts(host::runner);
+}
+/// Waits until at most the last `Pending` groups of the thread are open.
+template <int Pending> MPC_UNCHECKED inline void warpgroupWait() {
+  host::runner->waitProducts(host::runner, Pending);
+}
+/// Shows the thread's writes to shared memory to products behind a barrier.
+inline void fenceShared() {}
+
+} // namespace mpc
+
+#endif // MPC_TARGET_CUDA_PRELUDE_HOSTWARPGROUP_H
