@@ -50,10 +50,12 @@ def device_of(arrays: Iterable[Any]) -> str | None:
     """The GPU of the first array that lies on one."""
     for array in arrays:
         tell = getattr(array, "__dlpack_device__", None)
-        if tell is not None and not isinstance(array, type):
-            kind, number = tell()
-            if kind in _ON_GPU:
-                return f"cuda:{number}"
+        try:
+            kind, number = tell() if callable(tell) else (0, 0)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            continue  # Of no device that DLPack knows, or of several.
+        if kind in _ON_GPU:
+            return f"cuda:{number}"
     return None
 
 
