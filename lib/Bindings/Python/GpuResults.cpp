@@ -89,7 +89,7 @@ void python::addGpuArrays(nb::module_ &module) {
                        "__cuda_array_interface__; numpy() copies it.")
       .def(
           "__dlpack__",
-          [](const GpuArray &array, nb::object stream,
+          [](const GpuArray &array, nb::handle stream,
              const nb::kwargs &wishes) { return array.dlpack(stream, wishes); },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("wishes"))
       .def("__dlpack_device__",
