@@ -42,6 +42,9 @@ public:
   virtual Result<bool> finished() { return true; }
   virtual Status waitFor(void *event);
   virtual Status record(void *event);
+  /// Lets later work here wait for all work so far of a stream of the same
+  /// device.
+  virtual Status follow(StreamImpl &) { return {}; }
   virtual Status then(std::function<void(const Status &)> function);
 };
 

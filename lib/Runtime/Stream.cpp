@@ -32,6 +32,9 @@ Status Stream::synchronize() const { return impl->synchronize(); }
 Result<bool> Stream::finished() const { return impl->finished(); }
 Status Stream::waitFor(void *event) const { return impl->waitFor(event); }
 Status Stream::record(void *event) const { return impl->record(event); }
+Status Stream::waitFor(const Stream &other) const {
+  return impl->follow(*other.impl);
+}
 
 Status Stream::then(std::function<void(const Status &)> function) const {
   if (!function)

@@ -284,7 +284,9 @@ Status BoundProgram::check(std::span<const Buffer> buffers) const {
                       std::to_string(buffers.size()) + " were given");
   for (size_t i = 0; i < buffers.size(); ++i) {
     std::string where = "batch, '" + batch[i].name + "'";
-    if (!buffers[i] || buffers[i].onDevice())
+    if (!buffers[i])
+      return Status(StatusCode::InvalidArgument, where, "was not given");
+    if (buffers[i].onDevice() && !executable.device().hasOwnMemory())
       return Status(StatusCode::InvalidArgument, where,
                     "must lie in host memory");
     if (!(buffers[i].type() == batch[i].type))

@@ -96,9 +96,9 @@ public:
 
   /// Whether `buffers` are a batch for the program.
   Status check(std::span<const Buffer> buffers) const;
-  /// Runs on a batch in host memory (none for programs without inputs). On a
-  /// GPU enqueues it; the batch must then stay as it is until the stream has
-  /// passed.
+  /// Runs on a batch in host memory or that of the device (none for programs
+  /// without inputs). On a GPU enqueues it; the batch must then stay as it is
+  /// until the stream has passed.
   Status run(std::span<const Buffer> buffers, const SharedState &state);
   /// The ranks that run it together; must live as long.
   void joinRanks(Communicator *group) { communicator = group; }

@@ -209,6 +209,8 @@ std::span<const ProgramValue> Trainer::batchTypes() const {
   return (impl->first ? impl->first : impl->forward)->batchTypes();
 }
 
+const Stream *Trainer::stream() const { return impl->state.stream(); }
+
 int64_t Trainer::batch() const { return batchTypes()[0].type.shape.front(); }
 
 const Program &Trainer::program() const {
@@ -244,23 +246,33 @@ Trainer::Impl::stage(std::span<const Buffer> batch, const Buffer &loss,
     spare.pop_back();
   } else {
     next.batch.resize(batch.size());
-    std::vector<std::pair<const Buffer *, Buffer *>> places = {
-        {&loss, &next.loss}, {&output, &next.output}};
-    for (size_t i = 0; i < batch.size(); ++i)
+  }
+  auto isStaged = [&](size_t i) {
+    bool compared = output && i + 1 == batch.size();
+    return !batch[i].onDevice() || compared;
+  };
+  std::vector<std::pair<const Buffer *, Buffer *>> places = {
+      {&loss, &next.loss}, {&output, &next.output}};
+  for (size_t i = 0; i < batch.size(); ++i)
+    if (isStaged(i))
       places.emplace_back(&batch[i], &next.batch[i]);
-    for (auto [like, place] : places) {
-      if (!*like)
-        continue;
-      Result<Buffer> made =
-          Buffer::allocatePinned(state.device(), like->type());
-      if (!made.ok())
-        return made.status();
-      *place = *made;
+  for (auto [like, place] : places) {
+    if (!*like || *place)
+      continue;
+    Result<Buffer> made = Buffer::allocatePinned(state.device(), like->type());
+    if (!made.ok())
+      return made.status();
+    *place = *made;
+  }
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i].onDevice() && isStaged(i)) {
+      if (Status status = next.batch[i].copyFrom(batch[i], *state.stream());
+          !status.ok())
+        return status;
+    } else if (batch[i].data()) {
+      std::memcpy(next.batch[i].data(), batch[i].data(), batch[i].size());
     }
   }
-  for (size_t i = 0; i < batch.size(); ++i)
-    if (batch[i].data())
-      std::memcpy(next.batch[i].data(), batch[i].data(), batch[i].size());
   return next;
 }
 
@@ -283,7 +295,11 @@ Status Trainer::Impl::runForward(BoundProgram &program,
   Result<Pending> staged = stage(batch, loss, output);
   if (!staged.ok())
     return staged.status();
-  if (Status status = program.run(staged->batch, state); !status.ok())
+  std::vector<Buffer> inputs(batch.begin(), batch.end());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].onDevice())
+      inputs[i] = staged->batch[i];
+  if (Status status = program.run(inputs, state); !status.ok())
     return status;
   for (auto [from, to] :
        {std::pair{loss, staged->loss}, std::pair{output, staged->output}})

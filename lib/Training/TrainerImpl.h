@@ -69,8 +69,9 @@ struct Trainer::Impl {
   bool hasGradients = false;
   training::Totals totals;
 
-  /// A step on a GPU that the host has not looked at yet: its batch and what it
-  /// gave, in page-locked memory. Valid once the stream has passed.
+  /// A step on a GPU that the host has not looked at yet: what it needs of its
+  /// batch and what it gave, in page-locked memory. Valid once the stream has
+  /// passed.
   struct Pending {
     Buffer loss, output;
     std::vector<Buffer> batch;
@@ -106,7 +107,8 @@ struct Trainer::Impl {
   void noteUpdate(const training::BoundProgram &program);
   Status runForward(training::BoundProgram &program,
                     std::span<const Buffer> batch);
-  /// Memory for a step, with a copy of its batch.
+  /// Memory for a step, with a copy of what lies in host memory of its batch,
+  /// and of labels that an output is compared with.
   Result<Pending> stage(std::span<const Buffer> batch, const Buffer &loss,
                         const Buffer &output);
   /// Reads what is pending into `totals`.

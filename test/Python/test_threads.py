@@ -87,3 +87,21 @@ def test_trainers_step_side_by_side():
         return trainer.metrics()["loss"]
 
     assert len(set(together(loss, 4))) == 1
+
+
+def test_sixteen_threads_compile_and_run(factors):
+    """Each a model of its own."""
+    def work(number):
+        rows = number + 1
+        text = f"""func.func @main(%x: tensor<{rows}x64xf32> {{mpc.role = #mpc.role<input>, mpc.name = "x"}},
+                %w: tensor<64x8xf32> {{mpc.role = #mpc.role<parameter>, mpc.name = "w"}})
+    -> (tensor<{rows}x8xf32> {{mpc.role = #mpc.role<output>, mpc.name = "y"}}) {{
+  %0 = mpc.matmul %x, %w : (tensor<{rows}x64xf32>, tensor<64x8xf32>) -> tensor<{rows}x8xf32>
+  return %0 : tensor<{rows}x8xf32>
+}}
+"""
+        x = np.random.default_rng(number).standard_normal((rows, 64), np.float32)
+        function = mpc.compile(text, policy="float32", cache=False)
+        return all(np.allclose(function(x, factors[1]), x @ factors[1], rtol=1e-4, atol=1e-3) for _ in range(20))
+
+    assert all(together(work))

@@ -23,7 +23,7 @@ flags=(-std=c++20 -O2 -g0 -DNDEBUG -DNB_FREE_THREADED -fPIC -fvisibility=hidden 
        -isystem "$nanobind/../ext/robin_map/include")
 # shellcheck disable=SC2016  # what xargs starts expands them
 for source in lib/Bindings/Python/*.cpp "$nanobind/../src/nb_combined.cpp"; do
-  echo "$source"
+  [[ $source == */RuntimeOnly.cpp ]] || echo "$source"
 done | xargs -P "$(nproc)" -I{} sh -c \
   'exec ccache clang++-22 "$@" -c "{}" -o "$0/$(basename "{}" .cpp).o"' "$work" "${flags[@]}"
 clang++-22 -shared -fuse-ld=lld -o "$module" "$work"/*.o -Lbuild/lib -lmpc_jit -lmpc_runtime \

@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds the runtime and the mpc that runs .mpcx files as on a machine without LLVM
-# and runs their tests. usage: runtime-only.sh [FOLDER [without-tests]]
+# and runs their tests; or, with `package`, the Python package that has no compiler.
+# usage: runtime-only.sh [FOLDER [without-tests | package]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-build-runtime}
 target=all
-[ "${2:-}" != without-tests ] || target=mpc
+options=()
+case ${2:-} in
+without-tests) target=mpc ;;
+package)
+  target=MpcPython
+  options=(-DMPC_PYTHON=ON "-DPython_EXECUTABLE=$PWD/.venv/python/bin/python")
+  ;;
+esac
 
 # An empty folder over LLVM's shows what would be missed. Where mounting is not
 # allowed, the commands are searched for its path instead.
@@ -21,7 +29,7 @@ fi
 
 start=$SECONDS
 cmake -S . -B "$folder" -G Ninja -DMPC_RUNTIME_ONLY=ON -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_COMPILER=g++ > "$folder.log"
+  -DCMAKE_CXX_COMPILER=g++ "${options[@]}" > "$folder.log"
 ninja -C "$folder" "$target" >> "$folder.log"
 if grep -i 'lib/llvm' "$folder/build.ninja"; then
   echo "the build refers to LLVM"

@@ -2,6 +2,17 @@
 # The build under MPC_RUNTIME_ONLY: the runtime, the mpc that runs .mpcx files and
 # their tests. Looks for no package of LLVM and builds with any C++20 compiler.
 
+option(MPC_PYTHON "The Python package that loads .mpcx files, with the runtime and nothing else" OFF)
+if(MPC_PYTHON)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  find_package(PkgConfig REQUIRED)
+  include(tools/cmake/MpcTargets.cmake)
+  include_directories(include)
+  add_subdirectory(lib/Runtime)
+  add_subdirectory(lib/Bindings)
+  return()
+endif()
+
 option(MPC_PORTABLE "Programs that need nothing but the C library of another machine" OFF)
 if(NOT MPC_PORTABLE)
   find_package(GTest REQUIRED)

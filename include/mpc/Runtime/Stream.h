@@ -50,6 +50,9 @@ public:
   Status waitFor(void *event) const;
   /// Records the host program's event (a CUevent) behind all work so far.
   Status record(void *event) const;
+  /// What is enqueued later waits for all work so far of `other`, a stream of
+  /// the same GPU. Waits for nothing itself.
+  Status waitFor(const Stream &other) const;
 
   /// Calls `function` once, after all work so far, with its outcome. It runs on
   /// a thread of the driver and holds up the stream, so it must be short and

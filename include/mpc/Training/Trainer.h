@@ -17,6 +17,7 @@
 #include "mpc/Runtime/Device.h"
 #include "mpc/Runtime/Executable.h"
 #include "mpc/Runtime/Program.h"
+#include "mpc/Runtime/Stream.h"
 #include "mpc/Training/Checkpoint.h"
 #include "mpc/Training/Dataset.h"
 
@@ -209,10 +210,15 @@ public:
   Result<Batcher> batcher(const Dataset &data,
                           const Normalization &normalization) const;
 
-  /// Runs forward and backward on a batch (buffers in host memory, of
-  /// batchTypes()) and updates the parameters; under accumulation only with the
-  /// last batch of each window.
+  /// Runs forward and backward on a batch (buffers of batchTypes(), in host
+  /// memory or on the device, where the step copies them) and updates the
+  /// parameters; under accumulation only with the last batch of each window. A
+  /// buffer on the device must stay as it is until stream() has passed.
   Status step(std::span<const Buffer> batch);
+
+  /// On what steps are enqueued; null where they run in host memory. A host
+  /// whose batches lie on the device lets it wait for what makes them.
+  const Stream *stream() const;
 
   /// The first half of a step: loss, outputs and gradients, which stay on the
   /// device.

@@ -6,64 +6,19 @@
 
 #include "Arrays.h"
 
+#include "ArrayTypes.h"
 #include "Errors.h"
+#include "GpuArrays.h"
 
 #include <nanobind/ndarray.h>
 
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
-
-//===----------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-struct DType {
-  ElementType element;
-  nb::dlpack::dtype_code code;
-  uint8_t bits;
-};
-
-} // namespace
-
-static constexpr DType kTypes[] = {
-    {ElementType::I1, nb::dlpack::dtype_code::Bool, 8},
-    {ElementType::I8, nb::dlpack::dtype_code::Int, 8},
-    {ElementType::I16, nb::dlpack::dtype_code::Int, 16},
-    {ElementType::I32, nb::dlpack::dtype_code::Int, 32},
-    {ElementType::I64, nb::dlpack::dtype_code::Int, 64},
-    {ElementType::UI8, nb::dlpack::dtype_code::UInt, 8},
-    {ElementType::UI16, nb::dlpack::dtype_code::UInt, 16},
-    {ElementType::UI32, nb::dlpack::dtype_code::UInt, 32},
-    {ElementType::UI64, nb::dlpack::dtype_code::UInt, 64},
-    {ElementType::F16, nb::dlpack::dtype_code::Float, 16},
-    {ElementType::BF16, nb::dlpack::dtype_code::Bfloat, 16},
-    {ElementType::F32, nb::dlpack::dtype_code::Float, 32},
-    {ElementType::F64, nb::dlpack::dtype_code::Float, 64},
-};
-
-static const DType *findType(nb::dlpack::dtype type) {
-  for (const DType &known : kTypes)
-    if (uint8_t(known.code) == type.code && known.bits == type.bits &&
-        type.lanes == 1)
-      return &known;
-  return nullptr;
-}
-
-static nb::dlpack::dtype dlpackType(ElementType element) {
-  for (const DType &known : kTypes)
-    if (known.element == element)
-      return {uint8_t(known.code), known.bits, 1};
-  throw StatusError(
-      Status(StatusCode::Unavailable, "result",
-             "has the type " + std::string(elementTypeName(element)) +
-                 ", which arrays lack; cast it to another in the model"));
-}
 
 Framework python::frameworkOf(nb::handle object) {
   // The class says it without an import of what may not be there.
@@ -73,6 +28,8 @@ Framework python::frameworkOf(nb::handle object) {
   std::string_view text = name ? name : "";
   if (text.starts_with("torch"))
     return Framework::PyTorch;
+  if (text.starts_with("cupy"))
+    return Framework::CuPy;
   return text.starts_with("jax") ? Framework::Jax : Framework::NumPy;
 }
 
@@ -97,16 +54,6 @@ static void copyInOrder(const nb::ndarray<nb::ro> &array, size_t axis,
     copyInOrder(array, axis + 1,
                 source + int64_t(i) * array.stride(axis) * int64_t(bytes),
                 bytes, target);
-}
-
-static bool isContiguous(const nb::ndarray<nb::ro> &array) {
-  int64_t wanted = 1;
-  for (size_t axis = array.ndim(); axis-- > 0;) {
-    if (array.shape(axis) != 1 && array.stride(axis) != wanted)
-      return array.size() == 0;
-    wanted *= int64_t(array.shape(axis));
-  }
-  return true;
 }
 
 Buffer python::toBuffer(nb::handle object, const std::string &input) {
@@ -137,15 +84,18 @@ Buffer python::toBuffer(nb::handle object, const std::string &input) {
           input, "has elements of type " + std::string(type.c_str()) +
                      ", which no model takes; convert it"));
   }
-  if (array.device_type() != nb::device::cpu::value)
-    throw StatusError(
-        wrongInput(input, "does not lie in host memory; copy it there first"));
-  const DType *known = findType(array.dtype());
+  if (array.device_type() != nb::device::cpu::value &&
+      array.device_type() != nb::device::cuda_host::value)
+    throw StatusError(wrongInput(
+        input, "lies on device " + std::to_string(array.device_id()) +
+                   ", where this does not run; compile for that device "
+                   "(device=\"cuda\"), or copy the array to host memory"));
+  std::optional<ElementType> known = elementOf(array.dtype());
   if (!known)
     throw StatusError(wrongInput(
         input, "has a type of " + std::to_string(array.dtype().bits) +
                    " bits that no model takes; convert it"));
-  TensorType type{brain ? ElementType::BF16 : known->element, {}};
+  TensorType type{brain ? ElementType::BF16 : *known, {}};
   for (size_t axis = 0; axis < array.ndim(); ++axis)
     type.shape.push_back(int64_t(array.shape(axis)));
   size_t bytes = size_t(elementBytes(type.element));
@@ -182,11 +132,13 @@ static nb::object wrap(const SharedResult &result, nb::dlpack::dtype type) {
 }
 
 nb::object python::toArray(Buffer buffer, Framework framework) {
-  return toArray(SharedResult{std::make_shared<Buffer>(std::move(buffer))},
+  return toArray(SharedResult{std::make_shared<Buffer>(std::move(buffer)), {}},
                  framework);
 }
 
 nb::object python::toArray(const SharedResult &result, Framework framework) {
+  if (result.gpu)
+    return toGpuArray(result, framework);
   ElementType element = result.buffer->type().element;
   nb::dlpack::dtype type = dlpackType(element);
   switch (framework) {
@@ -194,6 +146,7 @@ nb::object python::toArray(const SharedResult &result, Framework framework) {
     return wrap<nb::pytorch>(result, type);
   case Framework::Jax:
     return wrap<nb::jax>(result, type);
+  case Framework::CuPy:
   case Framework::NumPy:
     break;
   }

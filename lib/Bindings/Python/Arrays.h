@@ -19,13 +19,17 @@
 
 namespace mpc::python {
 
-/// Whose arrays a call gets and gives.
-enum class Framework { NumPy, PyTorch, Jax };
+/// Whose arrays a call gets and gives. CuPy's lie on a GPU alone.
+enum class Framework { NumPy, PyTorch, Jax, CuPy };
+
+class Gpu;
 
 /// A result whose memory arrays share. It is unique while none does, nor what
 /// was made of one.
 struct SharedResult {
   std::shared_ptr<Buffer> buffer;
+  /// The GPU on which it lies; null for host memory.
+  std::shared_ptr<Gpu> gpu;
 
   bool isUnique() const { return buffer.use_count() == 1; }
 };
@@ -36,11 +40,12 @@ Framework frameworkOf(nanobind::handle object);
 /// A buffer with the elements of `object`: its own bytes, which it is kept
 /// alive for, where they are contiguous and aligned to an element, else a copy;
 /// of a SharedResult its buffer.
-/// `input` names it in errors. With the interpreter's lock.
+/// `input` names it in errors. An array on a GPU is refused. With the
+/// interpreter's lock.
 Buffer toBuffer(nanobind::handle object, const std::string &input);
 
-/// An array of `framework` over the bytes of `buffer`, in host memory, which it
-/// keeps alive. With the interpreter's lock.
+/// An array of `framework` over the bytes of `buffer`, in host memory, or of
+/// `result`, which it keeps alive. With the interpreter's lock.
 nanobind::object toArray(Buffer buffer, Framework framework);
 nanobind::object toArray(const SharedResult &result, Framework framework);
 

@@ -7,11 +7,11 @@
 #include "Function.h"
 
 #include "Errors.h"
-
-#include "mpc/JIT/CompileFile.h"
+#include "ProgramArguments.h"
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -20,72 +20,59 @@ using namespace mpc;
 using namespace mpc::python;
 
 //===----------------------------------------------------------------------===//
-// Making
-//===----------------------------------------------------------------------===//
-
-Function::Function(const Engine &engine, const ModelSource &source,
-                   CompileOptions options)
-    : options(std::move(options)) {
-  {
-    nb::gil_scoped_release release;
-    declared = valueOf(readInputs(source));
-  }
-  model = engine.open(source, this->options);
-}
-
-/// Whether an argument is none of the caller's: the state of a loss scale that
-/// joined the model's step.
-static bool beginsByItself(const auto &value) {
-  return value.initial && value.role == "loss_scale_state";
-}
-
-Function::Function(const Device &device, const std::string &path)
-    : device(device) {
-  nb::gil_scoped_release release;
-  file = valueOf(ExecutableFile::open(path));
-  for (const StoredValue &value : file->arguments())
-    declared.push_back({value.name, value.type.element, value.type.shape,
-                        std::vector<std::string>(value.type.shape.size())});
-  // Shapes in which its specialisations differ are the caller's to choose.
-  for (const ExecutableFile &other : file->specialisations())
-    for (size_t i = 0; i < declared.size(); ++i)
-      for (size_t axis = 0; axis < declared[i].shape.size(); ++axis)
-        if (other.arguments()[i].type.shape[axis] != declared[i].shape[axis])
-          declared[i].shape[axis] = -1;
-  for (size_t i = declared.size(); i-- > 0;)
-    if (beginsByItself(file->arguments()[i]))
-      declared.erase(declared.begin() + ptrdiff_t(i));
-}
-
-//===----------------------------------------------------------------------===//
 // Arguments
 //===----------------------------------------------------------------------===//
 
-Function::Call Function::bind(const nb::args &positional,
-                              const nb::kwargs &named) {
-  const std::string place = model ? model->source().name() : file->model();
-  auto wrong = [&](const std::string &text) {
-    return StatusError(Status(StatusCode::InvalidArgument, place, text));
-  };
-  Call call;
-  auto take = [&](const std::string &name, nb::handle object) {
+void Function::bindArrays(
+    Call &call, const std::vector<std::pair<std::string, nb::handle>> &arrays) {
+  for (const auto &[name, object] : arrays)
+    if (gpu && placeOf(object).onGpu) {
+      bindOnGpu(call, frameworkOf(object), arrays);
+      return;
+    }
+  for (const auto &[name, object] : arrays) {
     if (call.framework == Framework::NumPy)
       call.framework = frameworkOf(object);
-    if (!call.arguments.emplace(name, toBuffer(object, name)).second)
-      throw wrong("input '" + name + "' was given twice");
+    call.arguments.emplace(name, toBuffer(object, name));
+  }
+}
+
+void Function::bindOnGpu(
+    Call &call, Framework framework,
+    const std::vector<std::pair<std::string, nb::handle>> &arrays) {
+  call.framework = framework;
+  call.stream = gpu->streamOf(framework);
+  for (const auto &[name, object] : arrays)
+    call.arguments.emplace(
+        name, gpu->take(object, name, framework, *call.stream, call.held));
+}
+
+Function::Call Function::bind(const nb::args &positional,
+                              const nb::kwargs &named) {
+  auto wrong = [&](const std::string &text) {
+    return StatusError(Status(StatusCode::InvalidArgument, name(), text));
   };
+  std::vector<std::pair<std::string, nb::handle>> arrays;
+  arrays.reserve(positional.size() + named.size());
   if (positional.size() > declared.size())
     throw wrong("takes " + std::to_string(declared.size()) + " inputs, not " +
                 std::to_string(positional.size()));
   for (size_t i = 0; i < positional.size(); ++i)
-    take(declared[i].name, positional[i]);
-  for (auto [key, value] : named)
-    take(nb::cast<std::string>(key), value);
+    arrays.emplace_back(declared[i].name, positional[i]);
+  for (auto [key, value] : named) {
+    auto input = nb::cast<std::string>(key);
+    for (size_t i = 0; i < positional.size(); ++i)
+      if (declared[i].name == input)
+        throw wrong("input '" + input + "' was given twice");
+    arrays.emplace_back(std::move(input), value);
+  }
+  Call call;
+  bindArrays(call, arrays);
   for (const ModelInput &input : declared) {
-    auto given = call.arguments.find(input.name);
-    if (given == call.arguments.end())
+    auto found = call.arguments.find(input.name);
+    if (found == call.arguments.end())
       throw wrong("input '" + input.name + "' was not given");
-    const TensorType &type = given->second.type();
+    const TensorType &type = found->second.type();
     if (input.element && type.element != *input.element)
       throw wrong("input '" + input.name + "' has elements of type " +
                   std::string(elementTypeName(*input.element)) + ", not " +
@@ -95,83 +82,12 @@ Function::Call Function::bind(const nb::args &positional,
 }
 
 Result<Executable> Function::executableFor(const NamedBuffers &arguments) {
-  if (model) {
-    Result<Executable> executable = model->specialise(arguments);
-    if (executable.ok())
-      remember(*executable);
-    return executable;
-  }
-  ExecutableFile::Shapes shapes;
-  std::string key;
-  for (const auto &[name, buffer] : arguments) {
-    shapes[name] = buffer.type().shape;
-    key += name + shapeToString(buffer.type().shape);
-  }
-  {
+  Result<Executable> executable = find(arguments);
+  if (executable.ok()) {
     std::lock_guard guard(lock);
-    if (auto found = loaded.find(key); found != loaded.end())
-      return found->second;
+    last = *executable;
   }
-  Result<ExecutableFile> chosen = file->forShapes(shapes);
-  if (!chosen.ok())
-    return chosen.status();
-  // Whoever calls load() has said that he trusts the file.
-  Result<Executable> executable = chosen->load(*device, {.trusted = true});
-  if (!executable.ok())
-    return executable;
-  remember(*executable);
-  std::lock_guard guard(lock);
-  return loaded.emplace(key, *executable).first->second;
-}
-
-void Function::remember(const Executable &executable) {
-  std::lock_guard guard(lock);
-  last = executable;
-}
-
-/// Whether it is no argument of the caller's.
-static bool isState(const ProgramValue &value, const NamedBuffers &arguments) {
-  return beginsByItself(value) && !arguments.contains(value.name);
-}
-
-/// The arguments of `executable` in its order. One that a result replaces is
-/// copied where it is not `donated`: no call writes into an array of the
-/// caller's. Those of `state` are written; what it lacks it gets.
-static Result<std::vector<Buffer>>
-order(const Executable &executable, const NamedBuffers &arguments,
-      NamedBuffers &state, const std::set<std::string> &donated = {}) {
-  const Program &program = executable.program();
-  std::vector<Buffer> ordered;
-  for (const ProgramValue &value : program.arguments) {
-    if (!isState(value, arguments)) {
-      ordered.push_back(arguments.at(value.name));
-      continue;
-    }
-    Buffer &kept = state[value.name];
-    if (!kept) {
-      Result<Buffer> begun = Buffer::fromHost(
-          value.type, {static_cast<const std::byte *>(value.initial.get()),
-                       size_t(*value.type.byteCount())});
-      if (!begun.ok())
-        return begun.status();
-      kept = std::move(*begun);
-    }
-    ordered.push_back(kept);
-  }
-  for (const ProgramValue &value : program.results) {
-    if (value.alias < 0)
-      continue;
-    const ProgramValue &replaced = program.arguments[size_t(value.alias)];
-    if (donated.contains(replaced.name) || isState(replaced, arguments))
-      continue;
-    Buffer &argument = ordered[size_t(value.alias)];
-    Result<Buffer> copy = Buffer::fromHost(
-        argument.type(), std::as_const(argument).as<std::byte>());
-    if (!copy.ok())
-      return copy.status();
-    argument = std::move(*copy);
-  }
-  return ordered;
+  return executable;
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,23 +96,25 @@ order(const Executable &executable, const NamedBuffers &arguments,
 
 std::vector<Buffer> Function::run(const NamedBuffers &arguments,
                                   const std::set<std::string> &donated) {
-  if (options.buckets.empty()) {
+  if (!pads()) {
     Executable executable = watch->valueOf(executableFor(arguments));
     const Program &program = executable.program();
     std::unique_lock guard(stateLock, std::defer_lock);
-    for (const ProgramValue &value : program.arguments)
-      if (isState(value, arguments) && !guard.owns_lock())
-        guard.lock();
-    std::vector<Buffer> ordered =
-        valueOf(order(executable, arguments, state, donated));
+    if (hasState(program, arguments)) {
+      guard.lock();
+      // What enqueued runs make of it is waited for.
+      if (gpu)
+        watch->check(gpu->own().synchronize());
+    }
+    std::vector<Buffer> ordered = valueOf(
+        orderWithCopies(executable, arguments, state, donated, gpu.get()));
     std::vector<Buffer> results = valueOf(executable.run(ordered));
     for (size_t i = results.size(); i-- > 0;)
-      if (int64_t alias = program.results[i].alias;
-          alias >= 0 && isState(program.arguments[size_t(alias)], arguments))
+      if (isKept(program, i, arguments))
         results.erase(results.begin() + ptrdiff_t(i));
     return results;
   }
-  NamedBuffers found = watch->valueOf(model->run(arguments));
+  NamedBuffers found = watch->valueOf(runPadded(arguments));
   std::vector<Buffer> results;
   // Several have an order, which any program tells: one compile of a size
   // that has no bucket, and none where there is one result.
@@ -210,20 +128,81 @@ std::vector<Buffer> Function::run(const NamedBuffers &arguments,
   return results;
 }
 
-nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
-  Call call = bind(positional, named);
-  std::vector<Buffer> results;
+std::vector<GpuResult> Function::enqueue(Call &call,
+                                         const std::set<std::string> &donated) {
+  std::optional<Executable> executable;
   {
     nb::gil_scoped_release release;
-    results = run(call.arguments, {});
+    executable = watch->valueOf(executableFor(call.arguments));
+  }
+  const Program &program = executable->program();
+  const Stream &stream = *call.stream;
+  std::vector<GpuResult> made(program.results.size());
+  for (size_t i = 0; i < made.size(); ++i)
+    if (program.results[i].alias < 0 ||
+        needsCopy(program, i, call.arguments, donated))
+      made[i] = gpu->allocate(program.results[i].type, call.framework, stream);
+  {
+    nb::gil_scoped_release release;
+    std::unique_lock guard(stateLock, std::defer_lock);
+    bool keepsState = hasState(program, call.arguments);
+    if (keepsState) {
+      guard.lock();
+      watch->check(stream.waitFor(gpu->own()));
+    }
+    std::vector<Buffer> ordered =
+        valueOf(order(*executable, call.arguments, state, gpu.get()));
+    std::vector<Buffer> results(made.size());
+    for (size_t i = 0; i < made.size(); ++i) {
+      results[i] = made[i].buffer;
+      if (!needsCopy(program, i, call.arguments, donated))
+        continue;
+      Buffer &argument = ordered[size_t(program.results[i].alias)];
+      watch->check(results[i].copyFrom(argument, stream));
+      argument = results[i];
+    }
+    watch->check(executable->runAsync(ordered, results, stream));
+    if (keepsState)
+      watch->check(gpu->own().waitFor(stream));
+    for (size_t i = 0; i < made.size(); ++i)
+      made[i].buffer = std::move(results[i]);
+    gpu->keep(stream, std::move(call.held));
+  }
+  for (size_t i = made.size(); i-- > 0;)
+    if (isKept(program, i, call.arguments))
+      made.erase(made.begin() + ptrdiff_t(i));
+  return made;
+}
+
+SharedResult Function::share(Buffer buffer, bool onGpu) const {
+  return {std::make_shared<Buffer>(std::move(buffer)), onGpu ? gpu : nullptr};
+}
+
+nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
+  Call call = bind(positional, named);
+  std::vector<nb::object> arrays;
+  if (call.stream) {
+    for (GpuResult &result : enqueue(call, {}))
+      arrays.push_back(
+          result.array
+              ? std::move(result.array)
+              : toArray(share(std::move(result.buffer), true), call.framework));
+  } else {
+    std::vector<Buffer> results;
+    {
+      nb::gil_scoped_release release;
+      results = run(call.arguments, {});
+    }
+    for (Buffer &result : results)
+      arrays.push_back(toArray(std::move(result), call.framework));
   }
   watch->issue();
-  if (results.size() == 1)
-    return toArray(std::move(results.front()), call.framework);
-  nb::list arrays;
-  for (Buffer &result : results)
-    arrays.append(toArray(std::move(result), call.framework));
-  return nb::tuple(arrays);
+  if (arrays.size() == 1)
+    return std::move(arrays.front());
+  nb::list all;
+  for (nb::object &array : arrays)
+    all.append(std::move(array));
+  return nb::tuple(all);
 }
 
 std::vector<SharedResult>
@@ -231,10 +210,13 @@ Function::callInPlace(const std::set<std::string> &donated,
                       const nb::args &positional) {
   Call call = bind(positional, {});
   std::vector<SharedResult> results;
-  {
+  if (call.stream) {
+    for (GpuResult &result : enqueue(call, donated))
+      results.push_back(share(std::move(result.buffer), true));
+  } else {
     nb::gil_scoped_release release;
     for (Buffer &result : run(call.arguments, donated))
-      results.push_back({std::make_shared<Buffer>(std::move(result))});
+      results.push_back(share(std::move(result), false));
   }
   watch->issue();
   return results;
@@ -245,8 +227,43 @@ void Function::prepare(const nb::args &positional, const nb::kwargs &named) {
   {
     nb::gil_scoped_release release;
     watch->valueOf(executableFor(call.arguments));
+    if (call.stream)
+      gpu->keep(*call.stream, std::move(call.held));
   }
   watch->issue();
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+/// Milliseconds of runs by the GPU's clock.
+static std::vector<double> timeOnGpu(const Executable &executable,
+                                     std::vector<Buffer> ordered,
+                                     const Stream &stream, double seconds) {
+  const Program &program = executable.program();
+  std::vector<Buffer> results;
+  for (const ProgramValue &value : program.results) {
+    results.push_back(valueOf(Buffer::allocateOn(stream, value.type)));
+    if (value.alias < 0)
+      continue;
+    Buffer &argument = ordered[size_t(value.alias)];
+    if (Status status = results.back().copyFrom(argument, stream); !status.ok())
+      throw StatusError(status);
+    argument = results.back();
+  }
+  std::vector<double> found;
+  double spent = 0;
+  while (found.size() < 3 || spent < seconds * 1e3) {
+    std::vector<double> some(10);
+    if (Status status = executable.timeRuns(ordered, results, stream, some);
+        !status.ok())
+      throw StatusError(status);
+    for (double one : some)
+      spent += one;
+    found.insert(found.end(), some.begin(), some.end());
+  }
+  return found;
 }
 
 std::vector<double> Function::time(double seconds, const nb::args &positional,
@@ -257,8 +274,13 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
   Executable executable = watch->valueOf(executableFor(call.arguments));
   // What is timed moves no loss scale.
   NamedBuffers begun;
+  if (call.stream)
+    return timeOnGpu(
+        executable,
+        valueOf(order(executable, call.arguments, begun, gpu.get())),
+        *call.stream, seconds);
   std::vector<Buffer> ordered =
-      valueOf(order(executable, call.arguments, begun));
+      valueOf(orderWithCopies(executable, call.arguments, begun));
   std::vector<Buffer> results = valueOf(executable.run(ordered));
   std::vector<double> found;
   Clock::time_point begin = Clock::now(), before = begin;
@@ -274,42 +296,15 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
   return found;
 }
 
-void Function::save(const std::string &path,
-                    const std::vector<std::string> &targets,
-                    const std::vector<std::map<std::string, int64_t>> &sets) {
-  if (!model)
-    throw StatusError(Status(StatusCode::InvalidArgument, file->model(),
-                             "was loaded from a file; copy that file"));
-  {
-    nb::gil_scoped_release release;
-    CompileOptions choices = options;
-    choices.specialisations = sets;
-    watch->valueOf(compileToFile(model->source(), path, targets, choices));
-  }
-  watch->issue();
-}
-
 //===----------------------------------------------------------------------===//
 // Questions
 //===----------------------------------------------------------------------===//
 
 std::vector<std::string> Function::outputs() {
-  std::vector<std::string> names;
-  auto add = [&](const auto &results, const auto &arguments) {
-    for (const auto &value : results) {
-      bool given = value.alias < 0;
-      for (const ModelInput &input : declared)
-        given |= !given && input.name == arguments[size_t(value.alias)].name;
-      if (given)
-        names.push_back(value.name);
-    }
-  };
   std::lock_guard guard(lock);
-  if (last)
-    add(last->program().results, last->program().arguments);
-  else if (file)
-    add(file->results(), file->arguments());
-  return names;
+  if (!last)
+    return {};
+  return given(last->program().results, last->program().arguments);
 }
 
 std::vector<std::pair<std::string, std::string>> Function::layers() {
@@ -329,8 +324,4 @@ std::vector<std::pair<std::string, std::vector<int64_t>>> Function::shapes() {
     for (const ProgramValue &value : last->program().arguments)
       found.emplace_back(value.name, value.type.shape);
   return found;
-}
-
-SpecialisationCounts Function::counts() const {
-  return model ? model->counts() : SpecialisationCounts{};
 }

@@ -2,24 +2,21 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the modules in Python stand on; users call those.
+// What the modules in Python stand on; users call those. Compiler.cpp adds what
+// compiles.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Communicators.h"
-#include "Decoding.h"
 #include "Errors.h"
 #include "Function.h"
-#include "Training.h"
-
-#include "mpc/JIT/BestPolicy.h"
-#include "mpc/JIT/PolicySummary.h"
+#include "GpuArrays.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/set.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -48,106 +45,28 @@ static Device makeDevice(const std::string &name, int threads) {
                            "is none of 'cpu', 'cuda' and 'cuda:N'"));
 }
 
-/// Bytes that are kept as long as the source.
-static ModelSource makeSource(const std::string &name, nb::bytes bytes) {
-  auto *keeper = new nb::bytes(std::move(bytes));
-  std::span<const char> data(static_cast<const char *>(keeper->data()),
-                             keeper->size());
-  std::shared_ptr<const void> owner(keeper, [](nb::bytes *kept) {
-    nb::gil_scoped_acquire lock;
-    delete kept;
-  });
-  return ModelSource::fromBytes(name, {std::as_bytes(data), owner});
-}
-
-static void addPolicies(nb::module_ &module) {
-  nb::class_<PolicySummary>(module, "PolicySummary")
-      .def_ro("name", &PolicySummary::name)
-      .def_ro("description", &PolicySummary::description)
-      .def_ro("algorithm", &PolicySummary::algorithm)
-      .def_ro("compute", &PolicySummary::compute)
-      .def_ro("store", &PolicySummary::store)
-      .def_ro("variable", &PolicySummary::variable)
-      .def_ro("accumulate", &PolicySummary::accumulate)
-      .def_ro("output", &PolicySummary::output);
-  module.def(
-      "best_policy",
-      [](const std::string &target) { return valueOf(bestPolicy(target)); },
-      nb::arg("target"));
-  module.def("builtin_policies", &builtinPolicies);
-  module.def(
-      "read_policy",
-      [](const std::string &name) { return valueOf(summarisePolicy(name)); },
-      nb::arg("name_or_path"));
-  module.def(
-      "parse_policy",
-      [](const std::string &json, const std::string &where) {
-        return valueOf(summarisePolicyText(json, where));
-      },
-      nb::arg("json"), nb::arg("where"));
-}
-
 NB_MODULE(_mpc, module) {
   registerErrors();
   nb::enum_<Framework>(module, "Framework")
       .value("NumPy", Framework::NumPy)
       .value("PyTorch", Framework::PyTorch)
-      .value("JAX", Framework::Jax);
+      .value("JAX", Framework::Jax)
+      .value("CuPy", Framework::CuPy);
 
   nb::class_<Device>(module, "Device")
       .def_prop_ro("name", &Device::name)
       .def_prop_ro("architecture", &Device::architecture)
-      .def_prop_ro("threads", &Device::threads);
+      .def_prop_ro("threads", &Device::threads)
+      .def_prop_ro("has_own_memory", &Device::hasOwnMemory);
   module.def("device", &makeDevice, nb::arg("name"), nb::arg("threads"));
 
-  [[maybe_unused]] nb::class_<Engine> engine(module, "Engine");
-  module.def(
-      "engine",
-      [](const Device &device) { return valueOf(Engine::create(device)); },
-      nb::arg("device"));
-
-  nb::class_<ModelSource>(module, "ModelSource")
-      .def_prop_ro("name", &ModelSource::name)
-      .def_prop_ro("is_file", &ModelSource::isFile)
-      .def("read", [](const ModelSource &source) {
-        SourceBytes read = valueOf(source.read());
-        return nb::bytes(read.bytes.data(), read.bytes.size());
-      });
   nb::class_<SharedResult>(module, "SharedResult")
       .def_prop_ro("is_unique", &SharedResult::isUnique)
       .def("to_array", [](const SharedResult &result, Framework framework) {
         return toArray(result, framework);
       });
-  module.def(
-      "source_file", [](const std::string &path) { return ModelSource(path); },
-      nb::arg("path"));
-  module.def("source_bytes", &makeSource, nb::arg("name"), nb::arg("bytes"));
-
+  addGpuArrays(module);
   addCommunicators(module);
-  addTraining(module);
-  nb::class_<CompileOptions>(module, "CompileOptions")
-      .def(nb::init<>())
-      .def_rw("policy", &CompileOptions::policy)
-      .def_rw("sets", &CompileOptions::sets)
-      .def_rw("dims", &CompileOptions::dims)
-      .def_rw("buckets", &CompileOptions::buckets)
-      .def_rw("batch", &CompileOptions::batch, nb::arg().none())
-      .def_rw("target", &CompileOptions::target)
-      .def_rw("step_loss_scale", &CompileOptions::stepLossScale)
-      .def_rw("dump_dir", &CompileOptions::dumpDir)
-      .def_rw("use_cache", &CompileOptions::useCache)
-      .def_rw("max_memory", &CompileOptions::maxMemory)
-      .def_rw("threads", &CompileOptions::threads)
-      .def_rw("training", &CompileOptions::training, nb::arg().none())
-      .def_prop_rw(
-          "relaxed_rounding",
-          [](const CompileOptions &options) {
-            return options.rounding == RoundingMode::Relaxed;
-          },
-          [](CompileOptions &options, bool relaxed) {
-            options.rounding =
-                relaxed ? RoundingMode::Relaxed : RoundingMode::Strict;
-          });
 
   nb::class_<ModelInput>(module, "Input")
       .def_ro("name", &ModelInput::name)
@@ -166,18 +85,18 @@ NB_MODULE(_mpc, module) {
       .def_ro("bytes", &SpecialisationCounts::bytes);
 
   nb::class_<Function>(module, "Function")
-      .def(nb::init<const Engine &, const ModelSource &, CompileOptions>())
-      .def(nb::init<const Device &, const std::string &>())
       .def("__call__", &Function::call)
       .def("call_in_place", &Function::callInPlace)
       .def("prepare", &Function::prepare)
       .def("time", &Function::time)
-      .def("save", &Function::save)
       .def_prop_ro("inputs", &Function::inputs)
       .def_prop_ro("outputs", &Function::outputs)
       .def_prop_ro("layers", &Function::layers)
       .def_prop_ro("shapes", &Function::shapes)
       .def_prop_ro("counts", &Function::counts);
-  addDecoding(module);
-  addPolicies(module);
+  nb::class_<LoadedFunction, Function>(module, "LoadedFunction")
+      .def(
+          nb::init<const Device &, std::shared_ptr<Gpu>, const std::string &>(),
+          nb::arg("device"), nb::arg("gpu").none(), nb::arg("path"));
+  addCompiler(module);
 }

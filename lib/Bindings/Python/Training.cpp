@@ -14,6 +14,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace nb = nanobind;
@@ -23,12 +24,20 @@ using namespace mpc::python;
 /// What Trainer::gradients() has behind a parameter's name.
 static constexpr std::string_view kSuffix = ".gradient";
 
+/// An array in host memory, where it lies on a GPU a copy.
+static Buffer toHostBuffer(nb::handle array, const std::string &name) {
+  if (!placeOf(array).onGpu)
+    return toBuffer(array, name);
+  return toBuffer(nb::module_::import_("mpc._source").attr("to_host")(array),
+                  name);
+}
+
 static std::vector<NamedTensor> toTensors(const nb::dict &arrays,
                                           std::string_view suffix = {}) {
   std::vector<NamedTensor> tensors;
   for (auto [key, array] : arrays) {
     auto name = nb::cast<std::string>(key);
-    tensors.push_back({name + std::string(suffix), toBuffer(array, name)});
+    tensors.push_back({name + std::string(suffix), toHostBuffer(array, name)});
   }
   return tensors;
 }
@@ -41,9 +50,11 @@ static Training::Metrics toTuple(const TrainingMetrics &metrics) {
 // Making
 //===----------------------------------------------------------------------===//
 
-Training::Training(const Device &device, const ModelSource &model,
-                   CompileOptions options, const nb::dict &values,
-                   uint64_t seed, std::shared_ptr<Communicator> communicator) {
+Training::Training(const Device &device, std::shared_ptr<Gpu> gpu,
+                   const ModelSource &model, CompileOptions options,
+                   const nb::dict &values, uint64_t seed,
+                   std::shared_ptr<Communicator> communicator)
+    : gpu(std::move(gpu)) {
   for (NamedTensor &value : toTensors(values))
     options.inputValues[value.name] = std::move(value.data);
   watch = CompileWatch::over(options);
@@ -76,33 +87,42 @@ std::vector<std::pair<std::string, std::string>> Training::layers() const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-std::vector<Buffer> Training::toBatch(const nb::args &arrays) const {
+void Training::runOn(const nb::args &batch,
+                     Status (Trainer::*run)(std::span<const Buffer>)) {
   std::span<const ProgramValue> types = trainer->batchTypes();
-  std::vector<Buffer> batch;
-  batch.reserve(arrays.size());
-  for (size_t i = 0; i < arrays.size(); ++i)
-    batch.push_back(toBuffer(arrays[i], i < types.size()
-                                            ? types[i].name
-                                            : "argument " + std::to_string(i)));
-  return batch;
-}
-
-void Training::step(const nb::args &batch) {
-  std::vector<Buffer> buffers = toBatch(batch);
+  auto onGpu = [&](nb::handle array) { return gpu && placeOf(array).onGpu; };
+  auto first = std::find_if(batch.begin(), batch.end(), onGpu);
+  Framework framework = Framework::NumPy;
+  std::optional<Stream> stream;
+  if (first != batch.end()) {
+    framework = frameworkOf(*first);
+    stream = gpu->streamOf(framework);
+  }
+  std::vector<Buffer> buffers, held;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    std::string name =
+        i < types.size() ? types[i].name : "argument " + std::to_string(i);
+    buffers.push_back(onGpu(batch[i])
+                          ? gpu->take(batch[i], name, framework, *stream, held)
+                          : toBuffer(batch[i], name));
+  }
   {
     nb::gil_scoped_release release;
-    watch->check(trainer->step(buffers));
+    if (stream)
+      watch->check(trainer->stream()->waitFor(*stream));
+    watch->check(((*trainer).*run)(buffers));
+    if (stream) {
+      watch->check(stream->waitFor(*trainer->stream()));
+      gpu->keep(*stream, std::move(held));
+    }
   }
   watch->issue();
 }
+
+void Training::step(const nb::args &batch) { runOn(batch, &Trainer::step); }
 
 void Training::forwardBackward(const nb::args &batch) {
-  std::vector<Buffer> buffers = toBatch(batch);
-  {
-    nb::gil_scoped_release release;
-    watch->check(trainer->forwardBackward(buffers));
-  }
-  watch->issue();
+  runOn(batch, &Trainer::forwardBackward);
 }
 
 void Training::apply() {
@@ -193,7 +213,7 @@ void Training::setState(const nb::dict &arrays) {
 Training::Metrics Training::evaluate(const nb::dict &inputs,
                                      nb::handle labels) {
   std::vector<NamedTensor> tensors = toTensors(inputs);
-  Buffer wanted = toBuffer(labels, "labels");
+  Buffer wanted = toHostBuffer(labels, "labels");
   TrainingMetrics metrics;
   {
     nb::gil_scoped_release release;
@@ -275,11 +295,12 @@ void python::addTraining(nb::module_ &module) {
         return std::string(elementTypeName(value.type.element));
       });
   nb::class_<Training>(module, "Training")
-      .def(
-          nb::init<const Device &, const ModelSource &, CompileOptions,
-                   const nb::dict &, uint64_t, std::shared_ptr<Communicator>>(),
-          nb::arg("device"), nb::arg("model"), nb::arg("options"),
-          nb::arg("values"), nb::arg("seed"), nb::arg("communicator").none())
+      .def(nb::init<const Device &, std::shared_ptr<Gpu>, const ModelSource &,
+                    CompileOptions, const nb::dict &, uint64_t,
+                    std::shared_ptr<Communicator>>(),
+           nb::arg("device"), nb::arg("gpu").none(), nb::arg("model"),
+           nb::arg("options"), nb::arg("values"), nb::arg("seed"),
+           nb::arg("communicator").none())
       .def_prop_ro("batch_types", &Training::batchTypes)
       .def_prop_ro("arguments", &Training::arguments)
       .def_prop_ro("layers", &Training::layers)

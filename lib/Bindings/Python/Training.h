@@ -8,6 +8,7 @@
 #define MPC_LIB_BINDINGS_PYTHON_TRAINING_H
 
 #include "Arrays.h"
+#include "GpuArrays.h"
 #include "Watch.h"
 
 #include "mpc/Training/Trainer.h"
@@ -17,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -29,9 +31,10 @@ class Training {
 public:
   /// `options.training` must be set. `values` are those with which inputs that
   /// are parameters begin. `communicator`, where not null, has the ranks that
-  /// train together.
-  Training(const Device &device, const ModelSource &model,
-           CompileOptions options, const nanobind::dict &values, uint64_t seed,
+  /// train together. `gpu` is the device; null in host memory.
+  Training(const Device &device, std::shared_ptr<Gpu> gpu,
+           const ModelSource &model, CompileOptions options,
+           const nanobind::dict &values, uint64_t seed,
            std::shared_ptr<Communicator> communicator);
 
   std::vector<ProgramValue> batchTypes() const;
@@ -39,7 +42,8 @@ public:
   std::vector<ProgramValue> arguments() const;
   std::vector<std::pair<std::string, std::string>> layers() const;
 
-  /// A batch is an array for each of batchTypes().
+  /// A batch is an array for each of batchTypes(). One on the GPU is read
+  /// behind the caller's stream, which then waits for the step.
   void step(const nanobind::args &batch);
   void forwardBackward(const nanobind::args &batch);
   void apply();
@@ -66,10 +70,13 @@ public:
   void exportOnnx(const std::string &path);
 
 private:
-  std::vector<Buffer> toBatch(const nanobind::args &arrays) const;
+  /// Calls `run` with the batch, without the interpreter's lock.
+  void runOn(const nanobind::args &batch,
+             Status (Trainer::*run)(std::span<const Buffer>));
   nanobind::dict toArrays(std::vector<NamedTensor> tensors, Framework framework,
                           size_t suffix = 0) const;
 
+  std::shared_ptr<Gpu> gpu;
   std::shared_ptr<CompileWatch> watch;
   std::unique_ptr<Trainer> trainer;
 };

@@ -179,6 +179,29 @@ Status CudaStream::record(void *event) {
                         "cuEventRecord", kStream);
 }
 
+Status CudaStream::follow(StreamImpl &other) {
+  if (other.handle() == queue)
+    return {};
+  CudaScope scope(*context);
+  if (!scope.ok())
+    return scope.status();
+  const CudaDriver &cu = context->driver();
+  CuHandle handle = nullptr;
+  if (Status status =
+          context->check(cu.eventCreate(&handle, kCuEventDisableTiming),
+                         "cuEventCreate", kStream);
+      !status.ok())
+    return status;
+  // The driver keeps what is waited for until it has come.
+  CudaEvent event(context, handle);
+  if (Status status = context->check(cu.eventRecord(handle, other.handle()),
+                                     "cuEventRecord", kStream);
+      !status.ok())
+    return status;
+  return context->check(cu.streamWaitEvent(queue, handle, /*flags=*/0),
+                        "cuStreamWaitEvent", kStream);
+}
+
 namespace {
 
 /// What a callback of the driver holds. It may not call the driver, not even

@@ -129,6 +129,7 @@ public:
   Result<bool> finished() override;
   Status waitFor(void *event) override;
   Status record(void *event) override;
+  Status follow(StreamImpl &other) override;
   Status then(std::function<void(const Status &)> function) override;
 
 private:

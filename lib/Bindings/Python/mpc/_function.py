@@ -7,6 +7,7 @@ import os
 import statistics
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from . import _mpc, _program
@@ -15,34 +16,73 @@ from ._policy import Policy, PolicyLike, as_policy, for_target
 from ._reports import CheckReport, Explanation
 from ._source import source
 
-_engines: dict[tuple[str, int], tuple[_mpc.Device, _mpc.Engine]] = {}
-_lock = threading.Lock()
+# The Gpu of a device is what calls on it share, so that there is one of each.
+_devices: dict[tuple[str, int], tuple[_mpc.Device, _mpc.Gpu | None]] = {}
+_engines: dict[tuple[str, int], _mpc.Engine] = {}
+_lock = threading.RLock()
+
+# DLPack's numbers of a GPU's memory, and of memory that host and GPU share.
+_ON_GPU = (2, 13)
+
+
+def _device(device: str | None, threads: int) -> tuple[_mpc.Device, _mpc.Gpu | None]:
+    key = (device or "cpu", threads)
+    if key[0].startswith("cuda"):
+        # Threads are the host's; names of one GPU are one device.
+        key = ("cuda" if device == "cuda:0" else key[0], 0)
+    with _lock:
+        if key not in _devices:
+            made = _mpc.device(*key)
+            _devices[key] = made, _mpc.Gpu(made) if made.has_own_memory else None
+        return _devices[key]
 
 
 def _engine(device: str | None, threads: int) -> tuple[_mpc.Device, _mpc.Engine]:
     key = (device or "cpu", threads)
     with _lock:
+        made, _ = _device(device, threads)
         if key not in _engines:
-            made = _mpc.device(*key)
-            _engines[key] = made, _mpc.engine(made)
-        return _engines[key]
+            _engines[key] = _mpc.engine(made)
+        return made, _engines[key]
+
+
+def device_of(arrays: Iterable[Any]) -> str | None:
+    """The GPU of the first array that lies on one."""
+    for array in arrays:
+        tell = getattr(array, "__dlpack_device__", None)
+        try:
+            kind, number = tell() if callable(tell) else (0, 0)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            continue  # Of no device that DLPack knows, or of several.
+        if kind in _ON_GPU:
+            return f"cuda:{number}"
+    return None
+
+
+@dataclass(frozen=True)
+class _LoadedFile:
+    """What stands for the model of a loaded function."""
+    name: str
+    is_file: bool = True
 
 
 class Function:
     """A model as a function of arrays.
 
     Call it with one array per input, by position or by name: NumPy, PyTorch, JAX or anything with
-    DLPack or the buffer protocol, in host memory, of the model's types. Contiguous arrays are read
-    where they lie; results are new arrays of the framework that the inputs came from, one or a
-    tuple of several. Shapes that are new are compiled for (tens of milliseconds to seconds), which
-    Ctrl-C ends. Every member releases the interpreter's lock while it compiles or runs, and may be
+    DLPack or the buffer protocol, of the model's types. Contiguous arrays are read where they lie;
+    results are new arrays of the framework that the inputs came from, one or a tuple of several.
+    Arrays on the function's GPU stay there, and so do the results: the run is enqueued on the stream
+    on which PyTorch or CuPy works now, and nothing waits for it. Shapes that are new are compiled for
+    (tens of milliseconds to seconds), which Ctrl-C ends. Every member releases the interpreter's lock while it compiles or runs, and may be
     called from several threads.
 
     Raises `mpc.InvalidArgument` where an input is missing or has another type, and what a compile
     raises.
     """
 
-    def __init__(self, made: _mpc.Function, policy: Policy | None, model: _mpc.ModelSource, flags: Sequence[str]):
+    def __init__(self, made: _mpc.Function, policy: Policy | None, model: _mpc.ModelSource | _LoadedFile,
+                 flags: Sequence[str]):
         # `flags` are those of the program mpc for the same compile.
         self._made, self._policy, self._model, self._flags = made, policy, model, list(flags)
 
@@ -122,6 +162,8 @@ class Function:
         `targets`: "cpu:avx512", "cuda:sm_90a", ...; `dims`: extents of symbolic dimensions, a set
         for each specialisation that the file shall hold.
         """
+        if isinstance(self._made, _mpc.LoadedFunction):
+            raise InvalidArgument(self._model.name, "was loaded from a file; copy that file")
         wanted = [targets] if isinstance(targets, str) else list(targets)
         self._made.save(os.fspath(path), wanted, [dict(one) for one in dims])
 
@@ -190,16 +232,18 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
     `policy`: an `mpc.Policy` or what makes one: a built-in policy's name, a path that ends in .json,
     or "auto" for what suits the device; None takes that of `with mpc.policy(...)`, else the global
     one, which is "auto" unless `mpc.set_global_policy` was called. `overrides`: types for ops, layers
-    or names: `{"layer:encoder/.*": "float32"}`. `device`: "cpu" (default), "cuda" or "cuda:N".
+    or names: `{"layer:encoder/.*": "float32"}`. `device`: "cpu", "cuda" or "cuda:N"; None takes the
+    GPU on which the example lies, else the processor.
     `dims`, `batch`: extents of symbolic dimensions.
-    `buckets`: extents that calls are padded to. `rounding`: "strict" executes every cast, "relaxed"
-    may drop one that is undone inside a kernel. `threads`: most that a run uses, 0 for all cores.
-    `max_memory`: most bytes that the program may need, 0 for no limit. `dump_dir`: a folder that
+    `buckets`: extents that calls are padded to, of arrays in host memory. `rounding`: "strict"
+    executes every cast, "relaxed" may drop one that is undone inside a kernel. `threads`: most that a
+    run uses, 0 for all cores. `max_memory`: most bytes that the program may need, 0 for no limit. `dump_dir`: a folder that
     receives the IR of every stage. `cache`: whether the user's cache of compiles is used.
 
     Raises `mpc.InvalidArgument` for a wrong model, policy or argument, `mpc.NotFound` for a file
     that is not there, `mpc.Unavailable` for a device that this machine lacks.
     """
+    device = device or device_of(example)
     _, options, chosen = choose(policy, device, overrides, dims, batch, rounding, threads, cache)
     _, engine = _engine(device, threads)
     options.buckets = {name: list(extents) for name, extents in (buckets or {}).items()}
@@ -210,7 +254,8 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
              *(f"--set={key}={kind}" for key, kind in options.sets),
              *(f"--dim={name}={extent}" for name, extent in options.dims.items()),
              *([f"--batch={batch}"] if batch else []), *([f"--threads={threads}"] if threads else [])]
-    function = Function(_mpc.Function(engine, read, options), chosen, read, flags)
+    _, gpu = _device(device, threads)
+    function = Function(_mpc.CompiledFunction(engine, gpu, read, options), chosen, read, flags)
     return function.compile(*example) if example else function
 
 
@@ -218,6 +263,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None, threads: in
     """The function of an .mpcx file. Its machine code runs in this process: load only files that
     you trust. Raises `mpc.NotFound` where there is no such file or it is damaged, and
     `mpc.InvalidArgument` at a call for shapes that the file lacks."""
-    made, _ = _engine(device, threads)
+    made, gpu = _device(device, threads)
     flags = [f"--device={device or 'cpu'}", *([f"--threads={threads}"] if threads else [])]
-    return Function(_mpc.Function(made, os.fspath(path)), None, _mpc.source_file(os.fspath(path)), flags)
+    file = os.fspath(path)
+    return Function(_mpc.LoadedFunction(made, gpu, file), None, _LoadedFile(file), flags)

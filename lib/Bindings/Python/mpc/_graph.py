@@ -20,6 +20,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from ._aten import ELEMENT, EMPTY, TABLE, Builder, Type, Unsupported, Value
 
+HOST = torch.device("cpu")
 # What says where and how a tensor lies, which is mpc's matter.
 _PLACEMENT = ("layout", "device", "pin_memory", "memory_format", "non_blocking")
 # Dynamo begins a path with the variable that holds the model.
@@ -40,26 +41,31 @@ def size_of(extent: Any) -> int:
     return int(hint)
 
 
-def type_of(value: Any) -> Type:
-    """The type of a tensor; raises Unsupported for what mpc has no type for."""
+def type_of(value: Any, device: torch.device = HOST) -> Type:
+    """The type of a tensor on `device`; raises Unsupported for what mpc has no type for."""
     if not isinstance(value, torch.Tensor):
         raise Unsupported("a value that is no tensor")
     if value.dtype not in ELEMENT or value.layout is not torch.strided:
         raise Unsupported(f"tensors of {value.dtype}")
-    if value.device.type not in ("cpu", "meta"):
-        raise Unsupported(f"tensors on {value.device.type}")
+    if value.device != device and value.device.type != "meta":
+        raise Unsupported(f"tensors on {value.device}")
     kind = Type(tuple(size_of(e) for e in value.shape), ELEMENT[value.dtype])
     if 0 in kind.shape:
         raise Unsupported("an empty tensor")
     return kind
 
 
-def _optional_type(value: Any) -> Type | None:
+def _read_type(value: Any, device: torch.device) -> Type:
+    """Of what is read: numbers may lie in host memory."""
+    return type_of(value, HOST if value.dim() == 0 and value.device == HOST else device)
+
+
+def _optional_type(value: Any, used: bool, device: torch.device) -> Type | None:
     """Of one of several results, which may be none or an empty stand-in for none."""
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, torch.Tensor) or not (used or value.dtype in ELEMENT):
         return None
     shape = tuple(size_of(e) for e in value.shape)
-    return Type(shape, ELEMENT[value.dtype]) if 0 in shape else type_of(value)
+    return Type(shape, ELEMENT[value.dtype]) if 0 in shape else type_of(value, device)
 
 
 def _uses(node: Node, count: int) -> list[bool]:
@@ -75,13 +81,16 @@ def _uses(node: Node, count: int) -> list[bool]:
 def lower_node(b: Builder, node: Node, value: Any, read: Callable[[Node], Any]) -> Any:
     """Writes one node: `value` is its result as a fake tensor, `read` gives what others became."""
     if node.target is operator.getitem:
+        if isinstance(value, torch.Tensor) and value.dtype not in ELEMENT:
+            raise Unsupported(f"tensors of {value.dtype}")
         return read(node.args[0])[node.args[1]]
     lowering = TABLE.get(node.target)
     if lowering is None:
         raise Unsupported("no lowering")
     several = isinstance(value, (tuple, list))
-    b.results = [_optional_type(v) for v in value] if several else [type_of(value)]
-    b.used = _uses(node, len(b.results))
+    b.used = _uses(node, len(value) if several else 1)
+    b.results = ([_optional_type(v, used, b.device) for v, used in zip(value, b.used)] if several
+                 else [type_of(value, b.device)])
     layer = _layer(node)
     b.layer = f' {{mpc.layer = "{layer}"}}' if layer else ""
     b.place = f' loc("{node.name}")'
@@ -114,24 +123,30 @@ def _layer(node: Node) -> str:
     return "/".join(re.findall(r"\w+", path))
 
 
-def why_not(node: Node) -> str | None:
-    """Why a node cannot be lowered; None if it can."""
+def why_not(node: Node, device: torch.device = HOST) -> str | None:
+    """Why a node cannot be lowered in a graph on `device`; None if it can."""
     def read(other: Node) -> Any:
         value = other.meta.get("val")
+        # What a module holds is moved once.
+        place = value.device if other.op == "get_attr" and isinstance(value, torch.Tensor) else device
         if isinstance(value, (tuple, list)):
-            return [_stand_in(v) for v in value]
-        return _stand_in(value)
+            # Of a part without a type getitem speaks.
+            return [None if isinstance(v, torch.Tensor) and v.dtype not in ELEMENT else _stand_in(v, place)
+                    for v in value]
+        return _stand_in(value, place)
 
     try:
-        lower_node(Builder(), node, node.meta.get("val"), read)
+        lower_node(Builder(device), node, node.meta.get("val"), read)
     except Unsupported as reason:
         return str(reason)
     return None
 
 
-def _stand_in(value: Any) -> Any:
+def _stand_in(value: Any, device: torch.device) -> Any:
     if isinstance(value, torch.Tensor):
-        return Value(EMPTY, Type(tuple(value.shape), "f32")) if 0 in value.shape else Value("%x", type_of(value))
+        if 0 in value.shape:
+            return Value(EMPTY, Type(tuple(value.shape), "f32"))
+        return Value("%x", _read_type(value, device))
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         if value.node.hint is None:
             raise Unsupported("a size that depends on data")
@@ -223,15 +238,15 @@ def _in_memory(tensor: torch.Tensor, order: list[int] | None) -> torch.Tensor:
     return tensor if order is None else tensor.permute(order)
 
 
-def write(module: GraphModule, values: dict[Node, Any]) -> Text:
-    """The text of a graph whose nodes give `values`; raises Unsupported where it has none."""
-    b, env, constants, signature = Builder(), {}, [], []
+def write(module: GraphModule, values: dict[Node, Any], device: torch.device = HOST) -> Text:
+    """The text of a graph on `device` whose nodes give `values`; raises Unsupported where it has none."""
+    b, env, constants, signature = Builder(device), {}, [], []
     arguments: list[tuple[int, list[int] | None]] = []
     places: dict[Node, int] = {}
 
     def take(node: Node, value: torch.Tensor) -> list[int] | None:
         name, order = f"a{len(signature)}", _memory_order(value)
-        kind = type_of(value)
+        kind = _read_type(value, device)
         if order is not None:
             kind = Type(tuple(kind.shape[i] for i in order), kind.element)
         env[node] = Value("%" + name, kind)
@@ -248,11 +263,11 @@ def write(module: GraphModule, values: dict[Node, Any]) -> Text:
         if not isinstance(values.get(node), torch.Tensor):
             env[node] = values.get(node)
         elif 0 in values[node].shape:
-            env[node] = _stand_in(values[node])
+            env[node] = _stand_in(values[node], device)
         elif any(user.op != "output" for user in node.users):
             arguments.append((places[node], take(node, values[node])))
     for node in attributes:
-        constant = operator.attrgetter(node.target)(module)
+        constant = operator.attrgetter(node.target)(module).to(device)
         constants.append(_in_memory(constant, take(node, constant)))
     for node in module.graph.nodes:
         if node.op == "call_function":
@@ -302,7 +317,7 @@ def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any],
     if part in places:
         return Result("argument", places[part])
     if isinstance(value, torch.Tensor) and 0 in value.shape:
-        return Result("value", value=torch.empty(tuple(value.shape), dtype=value.dtype))
+        return Result("value", value=torch.empty(tuple(value.shape), dtype=value.dtype, device=value.device))
     made = env[part]
     if not isinstance(made, Value):
         return Result("value", value=made)
@@ -351,8 +366,9 @@ class Graph:
     in eager mode and `tell` hears why.
     """
 
-    def __init__(self, module: GraphModule, compiler: Callable[[str], Callable[..., Any]], tell: Callable[[str], None]):
-        self._module, self._compiler, self._tell = module, compiler, tell
+    def __init__(self, module: GraphModule, compiler: Callable[[str], Callable[..., Any]], tell: Callable[[str], None],
+                 device: torch.device = HOST):
+        self._module, self._compiler, self._tell, self._device = module, compiler, tell, device
         self._symbolic = is_symbolic(module.graph)
         self._made: dict[Any, Callable[[Sequence[Any]], list[Any]]] = {}
         self._only: Callable[[Sequence[Any]], list[Any]] | None = None
@@ -386,7 +402,7 @@ class Graph:
         else:
             values = {node: node.meta.get("val") for node in module.graph.nodes}
         try:
-            text = write(module, values)
+            text = write(module, values, self._device)
         except Unsupported as reason:
             self._tell(str(reason))
             return lambda given: list(module(*given))

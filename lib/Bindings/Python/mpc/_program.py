@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _errors, _mpc
+from ._source import to_numpy
 
 _PATH = pathlib.Path(__file__).parent / "bin" / "mpc"
 # A check that does not hold is an answer.
@@ -77,17 +78,3 @@ def arrays_file(arrays: Mapping[str, Any]) -> Iterator[str]:
         path = pathlib.Path(folder, "inputs.npz")
         np.savez(path, **{name: to_numpy(array) for name, array in arrays.items()})
         yield str(path)
-
-
-def to_numpy(array: Any) -> Any:
-    """An array of any framework as NumPy's; bfloat16 as its bits where NumPy has no such type."""
-    import numpy as np
-
-    if type(array).__module__.startswith("torch"):
-        array = array.detach().cpu().contiguous()
-        if str(array.dtype) == "torch.bfloat16":
-            import torch
-
-            array = array.view(torch.uint16)
-        return array.numpy()
-    return np.asarray(array)

@@ -63,3 +63,24 @@ def _trace_jax(function: Any, example: Sequence[Any]) -> bytes:
 
     need(example, "a JAX function")
     return jax.jit(function, keep_unused=True).lower(*example).as_text().encode()
+
+
+def to_host(array: Any) -> Any:
+    """An array on a GPU as one in host memory, a tensor as a tensor."""
+    return array.detach().cpu() if type(array).__module__.startswith("torch") else to_numpy(array)
+
+
+def to_numpy(array: Any) -> Any:
+    """An array of any framework as NumPy's; bfloat16 as its bits where NumPy has no such type."""
+    import numpy as np
+
+    if type(array).__module__.startswith("torch"):
+        array = array.detach().cpu().contiguous()
+        if str(array.dtype) == "torch.bfloat16":
+            import torch
+
+            array = array.view(torch.uint16)
+        return array.numpy()
+    if type(array).__module__.startswith("cupy"):
+        return array.get()
+    return array.numpy() if isinstance(array, _mpc.GpuArray) else np.asarray(array)

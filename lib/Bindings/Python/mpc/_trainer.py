@@ -65,6 +65,7 @@ class Trainer:
             training.dropout, training.sync_batch_norm = dict(dropout or {}), sync_batch_norm
             training.freeze, training.trainable, training.initial_seed = list(freeze), list(trainable), init
             self._model = _training_models.read(model, example)
+            device = device or _function.device_of(example)
             self._model.adjust(training)
             self._options = training
             if batch is None and group is not None and self._model.framework == _mpc.Framework.PyTorch:
@@ -73,9 +74,11 @@ class Trainer:
             made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads,
                                                            cache)
             options.training = training
+        _, gpu = _function._device(device, threads)
         if group is not None and group.size > 1 and made.name.startswith("cuda"):
             made = _mpc.gpu_of_rank(int(made.name.partition(":")[2] or -1), group)
-        self._made = _mpc.Training(made, self._model.source, options, self._model.values, seed, group)
+            gpu = _mpc.Gpu(made)
+        self._made = _mpc.Training(made, gpu, self._model.source, options, self._model.values, seed, group)
         arguments = self._made.arguments
         self._names = [v.name for v in arguments if v.role == "parameter"]
         self._statistics = [v.name for v in arguments if v.role == "statistics"]
@@ -90,8 +93,9 @@ class Trainer:
         """Forward, backward and update on a batch: the inputs in order, then the labels, as arguments
         or as one tuple or list. Under `accumulate` only the last batch of a window updates.
 
-        Arrays are in host memory and of the types of `batch_types`; integer labels of another width
-        are converted. On a GPU this enqueues the step and waits for nothing.
+        Arrays are of the types of `batch_types`, in host memory or on the trainer's GPU; integer labels
+        of another width are converted. On a GPU this enqueues the step and waits for nothing; of arrays
+        there it is in the order of the stream on which PyTorch or CuPy works now.
         """
         self._made.step(*self._arrays(batch))
 

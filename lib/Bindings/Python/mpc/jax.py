@@ -61,7 +61,8 @@ class _Program:
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         if self._made is None:
-            self._made = _function.compile(self._source, **self._options)._made
+            device = self._options.get("device") or _function.device_of(leaves)
+            self._made = _function.compile(self._source, **{**self._options, "device": device})._made
         if not self._donated:
             results = self._made(*leaves)
             return list(results) if isinstance(results, tuple) else [results]

@@ -25,7 +25,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from . import _function
 from ._aten import TABLE
 from ._errors import ModelWarning
-from ._graph import Graph, is_symbolic, why_not
+from ._graph import HOST, Graph, is_symbolic, why_not
 from ._policy import as_policy
 
 _aten = torch.ops.aten
@@ -43,7 +43,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions to core ATen, without those of ops that mpc has as such."""
     from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
-    more = get_decompositions([_aten.grid_sampler_2d, _aten.native_batch_norm, _aten.std_mean, _aten.addmv])
+    more = get_decompositions([_aten.grid_sampler_2d, _aten.native_batch_norm, _aten.std_mean, _aten.addmv,
+                               _aten.cudnn_batch_norm, _aten.cudnn_batch_norm_backward])
     return {op: rule for op, rule in (_core_aten_decompositions_post_autograd() | more).items()
             if op not in TABLE and op not in _DRAWS}
 
@@ -56,15 +57,29 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 # op would be kept, or computed, for nothing.
 _FORGET = {_aten.native_layer_norm_backward.default: (3, 4), _aten.native_batch_norm_backward.default: (5, 6),
            _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (4, 5),
+           _aten._scaled_dot_product_flash_attention_backward.default: (4, 5, 6, 7, 8, 9, 12, 13),
+           _aten._scaled_dot_product_efficient_attention_backward.default: (5, 6, 7, 8),
+           _aten._scaled_dot_product_cudnn_attention_backward.default: (4, 5, 6, 7, 9, 10, 11, 12),
            _aten.max_pool2d_with_indices_backward.default: (7,)}
+
+
+def _place(graph: torch.fx.Graph) -> torch.device:
+    """Where the tensors of a graph lie: on the GPU of the first that lies on one, else in host memory."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        for part in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(part, torch.Tensor) and part.device.type == "cuda":
+                return part.device
+    return HOST
 
 
 def _forget_results(joint: GraphModule) -> None:
     """Drops what backward ops do not need of their forward ops, of those that mpc lowers."""
     if is_symbolic(joint.graph):
         return  # Sizes are propagated through the ops themselves, which want all arguments.
+    device = _place(joint.graph)
     for node in joint.graph.nodes:
-        if node.target not in _FORGET or why_not(node) is not None:
+        if node.target not in _FORGET:
             continue
         if node.target is _aten.native_batch_norm_backward.default and not node.args[7]:
             continue
@@ -74,7 +89,10 @@ def _forget_results(joint: GraphModule) -> None:
             if forward is None or forward.target is not _aten.native_layer_norm.default:
                 continue
             node.meta["mpc_extra"] = {"eps": forward.args[4]}
-        node.args = tuple(None if i in _FORGET[node.target] else a for i, a in enumerate(node.args))
+        given = node.args
+        node.args = tuple(None if i in _FORGET[node.target] else a for i, a in enumerate(given))
+        if why_not(node, device) is not None:
+            node.args = given
 
 
 _VIEWS = {_aten.alias, _aten.detach, _aten.expand, _aten.permute, _aten.select, _aten.slice, _aten.split,
@@ -149,7 +167,8 @@ def _draw_of(node: Node) -> tuple[_Draw, Any] | None:
     size, stride = tuple(value.shape), tuple(value.stride())
     if not all(isinstance(extent, int) for extent in (*size, *stride)) or 0 in size:
         return None
-    return lambda: torch.empty_strided(size, stride, dtype=value.dtype).bernoulli_(chance), value
+    place = {"dtype": value.dtype, "device": value.device}
+    return lambda: torch.empty_strided(size, stride, **place).bernoulli_(chance), value
 
 
 def _drop(graph: torch.fx.Graph, node: Node, mask: Node) -> None:
@@ -200,10 +219,10 @@ def _draw_first(module: GraphModule) -> list[_Draw]:
 class _Support(OperatorSupportBase):
     """Which nodes mpc lowers, and why it does not the others."""
 
-    def __init__(self, graph: torch.fx.Graph):
+    def __init__(self, graph: torch.fx.Graph, device: torch.device = HOST):
         self.reasons: dict[Node, str] = {}
         for node in graph.nodes:
-            if node.op == "call_function" and (reason := why_not(node)) is not None:
+            if node.op == "call_function" and (reason := why_not(node, device)) is not None:
                 self.reasons[node] = reason
         for node in reversed(graph.nodes):
             # What only feeds eager ops and reads nothing would cut the graph in two.
@@ -239,13 +258,18 @@ def _warn(text: str) -> None:
         warnings.warn(f"in eager mode run {text}", ModelWarning, stacklevel=2)
 
 
-def _compile(module: GraphModule, inputs: Sequence[Any], compiler: Callable[[str], Callable[..., Any]]) -> Any:
+def _compile(module: GraphModule, compiler: Callable[[str, torch.device], Callable[..., Any]]) -> Any:
     """A graph of AOTAutograd as a function of a list of arguments."""
+    device = _place(module.graph)
     draws = _draw_first(module)
-    support = _Support(module.graph)
+    support = _Support(module.graph, device)
+
+    def compile_text(text: str) -> Callable[..., Any]:
+        return compiler(text, device)
+
     hard = [node for node, reason in support.reasons.items() if not _is_plain(node)]
     if not hard:
-        run: Callable[[Sequence[Any]], list[Any]] = Graph(module, compiler, _warn)
+        run: Callable[[Sequence[Any]], list[Any]] = Graph(module, compile_text, _warn, device)
     else:
         _warn(support.told())
         partitioner = CapabilityBasedPartitioner(module, support, allows_single_node_partition=True)
@@ -253,7 +277,7 @@ def _compile(module: GraphModule, inputs: Sequence[Any], compiler: Callable[[str
         module = partitioner.fuse_partitions(wanted, prefix="mpc_")
         for name, part in list(module.named_children()):
             if name.startswith("mpc_"):
-                setattr(module, name, _Part(Graph(part, compiler, _warn), _is_single(part)))
+                setattr(module, name, _Part(Graph(part, compile_text, _warn, device), _is_single(part)))
         module.recompile()
 
         def run(arguments: Sequence[Any]) -> list[Any]:
@@ -299,18 +323,18 @@ def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, An
     """The backend "mpc" of `torch.compile`.
 
     `options` are those of `mpc.compile`: `policy`, `device`, `overrides`, `rounding`, `threads`, ...
-    Compiles at the first call for each set of sizes. Ops that mpc lacks run in eager mode, which an
-    `mpc.ModelWarning` says.
+    Compiles at the first call for each set of sizes, for the device on which the module's tensors lie.
+    Ops that mpc lacks run in eager mode, which an `mpc.ModelWarning` says.
     """
     chosen = dict(options or {})
     # A backward graph may be compiled where another policy is in force.
     chosen["policy"] = as_policy(chosen.get("policy"))
 
-    def compiler(text: str) -> Callable[..., Any]:
-        return _function.compile(text, **chosen)._made
+    def compiler(text: str, device: torch.device) -> Callable[..., Any]:
+        return _function.compile(text, **{"device": str(device), **chosen})._made
 
     def compile_graph(graph: GraphModule, example: Sequence[Any]) -> Any:
-        return _compile(graph, example, compiler)
+        return _compile(graph, compiler)
 
     return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, partition_fn=_partition,
                         decompositions=decompositions())(module, inputs)

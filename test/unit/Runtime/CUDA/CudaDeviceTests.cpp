@@ -71,6 +71,25 @@ TEST_F(CudaDevice, CopiesToAndFro) {
   EXPECT_EQ(back->as<float>()[10], 12);
 }
 
+TEST_F(CudaDevice, OneStreamWaitsForAnother) {
+  Device device = *makeCudaDevice();
+  Stream first = *Stream::create(device), second = *Stream::create(device);
+  Buffer host = makeVector(2);
+  Buffer shared = *Buffer::allocateOn(first, vectorType());
+  ASSERT_TRUE(shared.copyFrom(host, first).ok());
+  EXPECT_EQ(shared.toHost(second)->as<uint32_t>()[10], 0xCDCDCDCD);
+  ASSERT_TRUE(second.waitFor(first).ok());
+  EXPECT_EQ(shared.toHost(second)->as<float>()[10], 12);
+  // Nothing waits for itself, nor in host memory.
+  long events = count("cuEventRecord");
+  EXPECT_TRUE(first.waitFor(first).ok());
+  EXPECT_EQ(count("cuEventRecord"), events);
+  Stream host1 = *Stream::create(Device::null());
+  EXPECT_TRUE(host1.waitFor(*Stream::create(Device::null())).ok());
+  machine().failingCalls["cuStreamWaitEvent"] = detail::kCuUnknown;
+  EXPECT_FALSE(second.waitFor(first).ok());
+}
+
 TEST_F(CudaDevice, RefusesCopiesThatMakeNoSense) {
   Device device = *makeCudaDevice(), other = *makeCudaDevice();
   Stream stream = *Stream::create(device), elsewhere = *Stream::create(other);

@@ -48,7 +48,7 @@ struct Machine {
   bool memoryPools = true;
   /// Bytes that can be allocated in all.
   size_t memoryBytes = size_t(1) << 30;
-  /// By name. A kernel without a body does nothing.
+  /// By name, "*" for all others. A kernel without a body does nothing.
   std::map<std::string, KernelBody> kernels;
   /// Kernels that end the context with this error when they run.
   std::map<std::string, int> failingKernels;

@@ -352,6 +352,8 @@ static void runKernel(KernelRun run) {
     parameters.push_back(at(parameter));
   }
   auto body = all.machine.kernels.find(run.kernel);
+  if (body == all.machine.kernels.end())
+    body = all.machine.kernels.find("*");
   if (body != all.machine.kernels.end() && body->second)
     body->second(parameters);
   all.runs.push_back(std::move(run));

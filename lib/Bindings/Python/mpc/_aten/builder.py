@@ -118,9 +118,10 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 class Builder:
-    """Writes one function, op after op."""
+    """Writes one function, op after op, of tensors on `device`."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
         self.lines: list[str] = []
         self.results: list[Type] = []
         self.used: list[bool] = []

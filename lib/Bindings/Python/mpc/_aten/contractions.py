@@ -147,3 +147,55 @@ def attention_backward(b: Builder, gradient: Value, query: Value, key: Value, va
     masks = [] if attn_mask is None else [attn_mask]
     return tuple(b.emit("attention_gradient {}, {}, {}, {} " + _form(query, attn_mask, causal, scale),
                         [query, key, value, gradient, *masks], [query.type, key.type, value.type]))
+
+
+# On a GPU PyTorch names the kernel that eager mode would take.
+
+
+def _on_gpu(b: Builder, query: Value, key: Value, value: Value, mask: Value | None, dropout: float, causal: bool,
+            scale: float | None) -> tuple[Value | None, ...]:
+    if b.used[1]:
+        raise Unsupported("sums of attention that somebody reads")
+    result, _ = attention(b, query, key, value, dropout, causal, attn_mask=mask, scale=scale)
+    return (result, *[None] * (len(b.results) - 1))
+
+
+@lowers("_scaled_dot_product_flash_attention")
+def flash_attention(b: Builder, query: Value, key: Value, value: Value, dropout: float = 0.0, causal: bool = False,
+                    debug: bool = False, *, scale: float | None = None) -> tuple[Value | None, ...]:
+    return _on_gpu(b, query, key, value, None, dropout, causal, scale)
+
+
+@lowers("_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention")
+def biased_attention(b: Builder, query: Value, key: Value, value: Value, bias: Value | None, sums: bool,
+                     dropout: float = 0.0, causal: bool = False, debug: bool = False, *,
+                     scale: float | None = None) -> tuple[Value | None, ...]:
+    return _on_gpu(b, query, key, value, bias, dropout, causal, scale)
+
+
+@lowers("_scaled_dot_product_flash_attention_backward")
+def flash_backward(b: Builder, gradient: Value, query: Value, key: Value, value: Value, result: Operand,
+                   log_sum: Operand, first_query: Operand, first_key: Operand, most_queries: Operand,
+                   most_keys: Operand, dropout: float, causal: bool, *draws: Operand,
+                   scale: float | None = None) -> tuple[Value, ...]:
+    return attention_backward(b, gradient, query, key, value, None, None, dropout, causal, scale=scale)
+
+
+@lowers("_scaled_dot_product_efficient_attention_backward")
+def efficient_backward(b: Builder, gradient: Value, query: Value, key: Value, value: Value, bias: Value | None,
+                       result: Operand, log_sum: Operand, seed: Operand, offset: Operand, dropout: float,
+                       wanted: list[bool], causal: bool = False, *,
+                       scale: float | None = None) -> tuple[Value | None, ...]:
+    if wanted[3]:
+        raise Unsupported("a gradient of an attention's mask")
+    return (*attention_backward(b, gradient, query, key, value, None, None, dropout, causal, attn_mask=bias,
+                                scale=scale), None)
+
+
+@lowers("_scaled_dot_product_cudnn_attention_backward")
+def cudnn_backward(b: Builder, gradient: Value, query: Value, key: Value, value: Value, result: Operand,
+                   log_sum: Operand, seed: Operand, offset: Operand, bias: Value | None, first_query: Operand,
+                   first_key: Operand, most_queries: Operand, most_keys: Operand, dropout: float, causal: bool, *,
+                   scale: float | None = None) -> tuple[Value, ...]:
+    return attention_backward(b, gradient, query, key, value, None, None, dropout, causal, attn_mask=bias,
+                              scale=scale)

@@ -123,4 +123,24 @@ MPC_EXPORT(cuStreamSynchronize, streamSynchronize, (void *stream), (stream))
 MPC_EXPORT(cuStreamDestroy_v2, streamDestroy, (void *stream), (stream))
 #undef MPC_EXPORT
 
+/// For tests in Python: what every kernel does, after the driver's start.
+[[gnu::visibility("default")]] void
+recordingSetBody(void (*body)(void *const *parameters, int count)) {
+  recording::machine().kernels["*"] =
+      [body](const std::vector<void *> &parameters) {
+        if (body)
+          body(parameters.data(), int(parameters.size()));
+      };
+}
+
+/// Calls of that name so far.
+[[gnu::visibility("default")]] long recordingCount(const char *name) {
+  return recording::count(name);
+}
+
+/// What was done that no driver allows.
+[[gnu::visibility("default")]] long recordingComplaints() {
+  return long(recording::complaints().size());
+}
+
 } // extern "C"

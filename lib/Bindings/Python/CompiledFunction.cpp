@@ -1,0 +1,42 @@
+//===- CompiledFunction.cpp - functions that compile as they run ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompiledFunction.h"
+
+#include "Errors.h"
+
+#include "mpc/JIT/CompileFile.h"
+
+#include <utility>
+
+namespace nb = nanobind;
+using namespace mpc;
+using namespace mpc::python;
+
+CompiledFunction::CompiledFunction(const Engine &engine,
+                                   std::shared_ptr<Gpu> gpu,
+                                   const ModelSource &source,
+                                   CompileOptions given)
+    : Function(std::move(gpu), CompileWatch::over(given)),
+      options(std::move(given)) {
+  {
+    nb::gil_scoped_release release;
+    declared = valueOf(readInputs(source));
+  }
+  model = engine.open(source, options);
+}
+
+void CompiledFunction::save(
+    const std::string &path, const std::vector<std::string> &targets,
+    const std::vector<std::map<std::string, int64_t>> &sets) {
+  {
+    nb::gil_scoped_release release;
+    CompileOptions choices = options;
+    choices.specialisations = sets;
+    watch->valueOf(compileToFile(model->source(), path, targets, choices));
+  }
+  watch->issue();
+}
