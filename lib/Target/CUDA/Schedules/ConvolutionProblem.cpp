@@ -13,6 +13,32 @@
 using namespace mlir;
 using namespace mpc;
 
+/// The strides of the argument that `image` is computed from by elementwise
+/// ops, which read one tensor of its shape, and transposes; nullopt where it is
+/// made of something else.
+static std::optional<SmallVector<int64_t>> stridesBehind(Value image) {
+  if (std::optional<StridedView> view = StridedView::of(image))
+    return view->strides;
+  Operation *op = image.getDefiningOp();
+  if (auto transpose = dyn_cast_if_present<TransposeOp>(op)) {
+    std::optional<SmallVector<int64_t>> from =
+        stridesBehind(transpose.getInput());
+    if (!from)
+      return std::nullopt;
+    return llvm::map_to_vector(transpose.getPermutation(),
+                               [&](int64_t dim) { return (*from)[dim]; });
+  }
+  Value full;
+  if (isa_and_present<ElementwiseOpInterface>(op))
+    for (Value operand : op->getOperands())
+      if (operand != full && shapeOf(operand) == shapeOf(image)) {
+        if (full)
+          return std::nullopt;
+        full = operand;
+      }
+  return full ? stridesBehind(full) : std::nullopt;
+}
+
 namespace {
 /// The input at the pixels that a window covers.
 class ImageOperand : public GemmOperand {
@@ -26,14 +52,21 @@ public:
     // Neighbouring threads read neighbouring pixels where those are neighbours
     // in memory.
     alongDepth = shape.channelsLast;
+    unsigned dim = shape.channelDim();
+    // A window of one place is a product: it has no neighbours to read.
+    auto isTurned = [&](ArrayRef<int64_t> strides) {
+      return shape.windowSize() == 1 && strides[dim] != 1 &&
+             strides[shape.spatialDim(2)] == 1;
+    };
     if (view) {
       argument = view->argument;
-      unsigned dim = shape.channelDim();
-      // A window of one place is a product: it has no neighbours to read.
-      bool isTurned = shape.windowSize() == 1 && view->strides[dim] != 1 &&
-                      view->strides[shape.spatialDim(2)] == 1;
-      alongDepth = (alongDepth && !isTurned) || view->strides[dim] == 1;
+      alongDepth =
+          (alongDepth && !isTurned(view->strides)) || view->strides[dim] == 1;
       chunk = alongDepth ? view->alignedRun(dim, shape.channels, most) : 1;
+    } else if (std::optional<SmallVector<int64_t>> strides =
+                   stridesBehind(input);
+               strides && isTurned(*strides)) {
+      alongDepth = false;
     } else if (alongDepth) {
       chunk = alignedRunOf(input, most);
     }
