@@ -83,6 +83,7 @@ void mpc::joinKernels(FusionGraph &graph, Block &block,
   if (!joinsSiblings)
     return;
   joiner.joinSums();
+  joiner.joinConcats();
   joiner.widenAtReaders();
   // What stands before other kernels stays as these have left it.
   joiner.joinLoops();

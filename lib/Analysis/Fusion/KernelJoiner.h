@@ -40,6 +40,8 @@ public:
   void joinFilters();
   void joinSlices();
   void joinProducts();
+  // JoinConcats.cpp.
+  void joinConcats();
   // JoinSums.cpp.
   void joinEqualSums();
   void joinSums();

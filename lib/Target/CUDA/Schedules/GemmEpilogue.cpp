@@ -19,8 +19,8 @@ static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
 
 namespace {
 /// How a value's elements are arranged against the anchor's result: the moves
-/// on the way, each a permutation or, with a marker in front, a shape (-1) or
-/// offsets and extents (-2).
+/// on the way, each a permutation or, with a marker in front, a shape (-1),
+/// offsets and extents (-2) or a place among others (-3).
 using Moves = SmallVector<SmallVector<int64_t>>;
 } // namespace
 
@@ -62,7 +62,7 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
         continue;
       // An element that comes from two places of the roots cannot be computed
       // from the sums of one.
-      if (parent && moves[parent] != moves[operand])
+      if (parent && (moves[parent] != moves[operand] || isa<ConcatOp>(op)))
         return std::nullopt;
       parent = operand;
     }
@@ -100,6 +100,15 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
                                        alignedRunOf(parent, kMostLanes, runs))
                         : 1;
       epilogue.steps.push_back(value);
+    } else if (auto concat = dyn_cast<ConcatOp>(op)) {
+      auto axis = static_cast<int64_t>(concat.getAxis());
+      int64_t offset = offsetIn(concat, parent);
+      path.push_back({-3, axis, offset});
+      bool isCut =
+          axis + 1 == static_cast<int64_t>(shapeOfTensor(value).size());
+      runs[value] = alignedRunOf(
+          parent, isCut ? powerOfTwoIn(offset, kMostLanes) : kMostLanes, runs);
+      epilogue.steps.push_back(value);
     } else if (!isa<ElementwiseOpInterface>(op) ||
                shapeOfTensor(value) != shapeOfTensor(parent)) {
       return std::nullopt;
@@ -121,7 +130,7 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
           std::min(epilogue.lanes, alignedRunOf(value, epilogue.lanes, runs));
   };
   for (Value step : epilogue.steps) {
-    limit(step.getDefiningOp()->getOperand(0));
+    limit(epilogue.parents.lookup(step));
     limit(step);
   }
   for (size_t number : epilogue.outputs) {
@@ -147,33 +156,15 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
     emitter.bindValue(root,
                       emitter.round(sum, getElementTypeOrSelf(root.getType())));
 
-  llvm::DenseMap<Value, SmallVector<Value>> places;
+  Places places;
   auto begin = [&] {
     places.clear();
     for (Value root : roots)
       places[root] = SmallVector<Value>(indices);
   };
   begin();
-  auto placeOf = [&](auto &&self, Value value) -> SmallVector<Value> {
-    if (auto known = places.find(value); known != places.end())
-      return known->second;
-    Value parent = parents.lookup(value);
-    SmallVector<Value> from = self(self, parent), at = from;
-    if (auto transpose = value.getDefiningOp<TransposeOp>()) {
-      for (auto [to, dim] : llvm::enumerate(transpose.getPermutation()))
-        at[to] = from[dim];
-    } else if (auto slice = value.getDefiningOp<SliceOp>()) {
-      for (auto [index, offset] : llvm::zip(at, slice.getOffsets()))
-        index = math.sub(index, math.constant(offset));
-    } else if (value.getDefiningOp<ReshapeOp>()) {
-      at = reshapeIndices(math, from, shapeOfTensor(parent),
-                          shapeOfTensor(value));
-    }
-    places[value] = at;
-    return at;
-  };
   auto emitAt = [&](Value value) {
-    return emitter.emit(value, placeOf(placeOf, value), lanes);
+    return emitter.emit(value, placeOf(math, places, value), lanes);
   };
   auto results = kernel.kernel.getBody().front().getTerminator()->getOperands();
   for (size_t number : outputs) {
@@ -182,11 +173,11 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
     for (Value step : steps) {
       if (!reaches(step, output))
         continue;
-      FailureOr<Value> value = emitAt(step.getDefiningOp()->getOperand(0));
+      FailureOr<Value> value = emitAt(parents.lookup(step));
       if (failed(value))
         return failure();
       // What a slice leaves out goes no further.
-      if (Value inside = insideSlice(math, step, placeOf(placeOf, step))) {
+      if (Value inside = insideSlice(math, step, placeOf(math, places, step))) {
         auto branch = scf::IfOp::create(b, loc, inside);
         b.setInsertionPoint(branch.thenBlock()->getTerminator());
       }
@@ -195,13 +186,46 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
     FailureOr<Value> value = emitAt(output);
     if (failed(value))
       return failure();
-    emitter.store(*value, kernel.outputs[number], placeOf(placeOf, output),
+    emitter.store(*value, kernel.outputs[number], placeOf(math, places, output),
                   lanes);
     for (Value step : steps)
       emitter.unbind(step);
     begin();
   }
   return success();
+}
+
+SmallVector<Value> GemmEpilogue::placeOf(const IndexMath &math, Places &places,
+                                         Value value) const {
+  if (auto known = places.find(value); known != places.end())
+    return known->second;
+  Value parent = parents.lookup(value);
+  SmallVector<Value> from = placeOf(math, places, parent), at = from;
+  if (auto transpose = value.getDefiningOp<TransposeOp>()) {
+    for (auto [to, dim] : llvm::enumerate(transpose.getPermutation()))
+      at[to] = from[dim];
+  } else if (auto slice = value.getDefiningOp<SliceOp>()) {
+    for (auto [index, offset] : llvm::zip(at, slice.getOffsets()))
+      index = math.sub(index, math.constant(offset));
+  } else if (auto concat = value.getDefiningOp<ConcatOp>()) {
+    Value &index = at[concat.getAxis()];
+    index = math.add(index, offsetIn(concat, parent));
+  } else if (value.getDefiningOp<ReshapeOp>()) {
+    at =
+        reshapeIndices(math, from, shapeOfTensor(parent), shapeOfTensor(value));
+  }
+  places[value] = at;
+  return at;
+}
+
+int64_t GemmEpilogue::offsetIn(ConcatOp concat, Value part) {
+  int64_t offset = 0;
+  for (Value input : concat.getInputs()) {
+    if (input == part)
+      break;
+    offset += shapeOfTensor(input)[concat.getAxis()];
+  }
+  return offset;
 }
 
 bool GemmEpilogue::reaches(Value step, Value output) const {
