@@ -78,6 +78,7 @@ void mpc::joinKernels(FusionGraph &graph, Block &block,
     joiner.joinFilters();
     joiner.joinSlices();
     joiner.joinProducts();
+    joiner.joinPools();
   }
   joiner.joinEqualSums();
   if (!joinsSiblings)

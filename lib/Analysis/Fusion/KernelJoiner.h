@@ -40,7 +40,8 @@ public:
   void joinFilters();
   void joinSlices();
   void joinProducts();
-  // JoinConcats.cpp.
+  // JoinPools.cpp, JoinConcats.cpp.
+  void joinPools();
   void joinConcats();
   // JoinSums.cpp.
   void joinEqualSums();

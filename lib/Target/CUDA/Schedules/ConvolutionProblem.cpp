@@ -10,6 +10,8 @@
 #include "ConvolutionHalo.h"
 #include "Gemm.h"
 
+#include "mpc/Analysis/OperandSums.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -190,6 +192,24 @@ private:
 };
 } // namespace
 
+/// What `kernel` pools of what `op` makes; nullopt where it sums something
+/// else.
+static std::optional<GemmPool> poolOf(func::FuncOp kernel, ConvOp op) {
+  GemmPool pool;
+  for (Operation &sum : kernel.getBody().front()) {
+    if (!isa<ReduceSumOp, ReduceMeanOp>(sum))
+      continue;
+    if (pool.op || !poolsImages(&sum, op))
+      return std::nullopt;
+    pool.op = &sum;
+  }
+  auto results = kernel.getBody().front().getTerminator()->getOperands();
+  for (auto [number, result] : llvm::enumerate(results))
+    if (pool.op && isMadeElementwise(result, pool.op->getResult(0)))
+      pool.outputs.push_back(number);
+  return pool;
+}
+
 std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
                                                     const CudaTarget &target) {
   auto op = dyn_cast_if_present<ConvOp>(soleContraction(kernel));
@@ -204,6 +224,10 @@ std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
     return std::nullopt;
   const ConvolutionShape &shape = *found;
   problem.anchor = op;
+  std::optional<GemmPool> pool = poolOf(kernel, op);
+  if (!pool)
+    return std::nullopt;
+  problem.pool = *pool;
   problem.batchShape = {shape.groups};
   problem.batches = shape.groups;
   problem.m = shape.pixels();

@@ -107,6 +107,13 @@ struct GemmSum {
   int64_t begin = 0, extent = 0;
 };
 
+/// The sum or mean over every image of what a depthwise convolution makes, and
+/// the results of the kernel that elementwise ops make of it.
+struct GemmPool {
+  mlir::Operation *op = nullptr;
+  llvm::SmallVector<size_t, 2> outputs;
+};
+
 struct GemmProblem {
   mlir::Operation *anchor = nullptr;
   /// Extents over which a batch number runs.
@@ -131,6 +138,8 @@ struct GemmProblem {
   /// (GemmSums.h).
   std::vector<GemmSum> sums;
   bool sumsLeft = false;
+  /// What else a depthwise convolution stores; without an op: nothing.
+  GemmPool pool;
   /// What makes whole rows of the left side before the first step; null: its
   /// tiles are loaded step by step.
   std::unique_ptr<GemmRows> rows;
@@ -186,6 +195,12 @@ public:
   /// at a place of the roots.
   mlir::LogicalResult emit(GpuKernel &kernel, llvm::ArrayRef<mlir::Value> sums,
                            mlir::ValueRange indices) const;
+  /// The same, and returns what they give of `wanted`, a value that elementwise
+  /// ops make of the roots.
+  mlir::FailureOr<mlir::Value> emitWith(GpuKernel &kernel,
+                                        llvm::ArrayRef<mlir::Value> sums,
+                                        mlir::ValueRange indices,
+                                        mlir::Value wanted) const;
   /// Stores what a concat puts beside the roots, spread over all threads of the
   /// grid (GemmRest.cpp).
   mlir::LogicalResult emitRest(GpuKernel &kernel) const;

@@ -30,6 +30,7 @@ GemmEpilogue::GemmEpilogue(func::FuncOp kernel, const GemmProblem &problem)
     if (llvm::none_of(
             problem.sums,
             [&](const GemmSum &sum) { return sum.output == number; }) &&
+        !llvm::is_contained(problem.pool.outputs, number) &&
         !(problem.rows &&
           llvm::is_contained(problem.rows->outputs(), unsigned(number))))
       outputs.push_back(number);
@@ -56,6 +57,8 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
   }
 
   for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (&op == problem.pool.op)
+      continue;
     Value parent;
     for (Value operand : op.getOperands()) {
       if (!moves.contains(operand))
@@ -120,7 +123,7 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
 
   epilogue.lanes = run;
   auto results = kernel.getBody().front().getTerminator()->getOperands();
-  if (epilogue.outputs.empty())
+  if (epilogue.outputs.empty() && !problem.pool.op)
     return std::nullopt;
   auto limit = [&](Value value) {
     if (!columnsLast[value])
@@ -138,13 +141,22 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
       return std::nullopt;
     limit(results[number]);
   }
-  epilogue.rowsFastest =
-      !columnsLast[results[epilogue.outputs.front()]] && !problem.columnsNearer;
+  if (problem.pool.op)
+    limit(problem.pool.op->getOperand(0));
+  if (!epilogue.outputs.empty())
+    epilogue.rowsFastest = !columnsLast[results[epilogue.outputs.front()]] &&
+                           !problem.columnsNearer;
   return epilogue;
 }
 
 LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
                                  ValueRange indices) const {
+  return success(succeeded(emitWith(kernel, sums, indices, roots.front())));
+}
+
+FailureOr<Value> GemmEpilogue::emitWith(GpuKernel &kernel, ArrayRef<Value> sums,
+                                        ValueRange indices,
+                                        Value wanted) const {
   OpBuilder &b = kernel.builder;
   Location loc = anchor->getLoc();
   IndexMath math{b, loc};
@@ -192,7 +204,7 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
       emitter.unbind(step);
     begin();
   }
-  return success();
+  return emitAt(wanted);
 }
 
 SmallVector<Value> GemmEpilogue::placeOf(const IndexMath &math, Places &places,
