@@ -1,4 +1,4 @@
-//===- OperandSums.cpp - sums of what a product reads ---------------------===//
+//===- OperandSums.cpp - sums beside a product ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,6 +6,7 @@
 
 #include "mpc/Analysis/OperandSums.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;
@@ -85,4 +86,42 @@ std::optional<OperandSum> mpc::operandSumOf(ReduceSumOp sum, MatmulOp product) {
     if (std::optional<int64_t> begin = columnIn(product.getLhs(), part))
       return OperandSum{/*isLeft=*/true, *begin, extent};
   return std::nullopt;
+}
+
+bool mpc::isMadeElementwise(Value value, Value from) {
+  SmallVector<Value> pending = {value};
+  SmallPtrSet<Operation *, 8> seen;
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    if (next == from)
+      return true;
+    Operation *op = next.getDefiningOp();
+    if (op && isElementwise(op) && shapeOf(next) == shapeOf(from) &&
+        seen.insert(op).second)
+      llvm::append_range(pending, op->getOperands());
+  }
+  return false;
+}
+
+bool mpc::poolsImages(Operation *op, ConvOp conv) {
+  if (!isa<ReduceSumOp, ReduceMeanOp>(op))
+    return false;
+  Value image = conv.getResult(), pooled = op->getOperand(0);
+  int64_t rank = shapeOf(image).size();
+  auto isFloat = [](Value value) {
+    Type type = getElementTypeOrSelf(value);
+    return type.isF16() || type.isBF16() || type.isF32();
+  };
+  auto reduction = cast<ReductionOpInterface>(op);
+  return rank >= 3 && shapeOf(pooled) == shapeOf(image) &&
+         elementCount(image) > 0 &&
+         conv.getLayout() == ImageLayout::channels_last && !conv.getPacked() &&
+         conv.getGroups() > 1 && shapeOf(conv.getFilter())[1] == 1 &&
+         isFloat(conv.getInput()) && isFloat(image) && isFloat(pooled) &&
+         isFloat(op->getResult(0)) &&
+         !(conv.getAccumulate() && conv.getAccumulate()->isF64()) &&
+         reduction.getAccumulateType().isF32() &&
+         reduction.getReductionAxes() ==
+             llvm::to_vector(llvm::seq<int64_t>(1, rank - 1)) &&
+         isMadeElementwise(pooled, image);
 }

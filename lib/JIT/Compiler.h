@@ -97,6 +97,10 @@ public:
   /// Everything that was said so far.
   const std::vector<Diagnostic> &diagnostics() const { return said; }
 
+  /// What the policy keeps caches in, or where it does not say, what it
+  /// computes in unless an override may say otherwise, where that is narrower
+  /// than f32.
+  std::optional<ElementType> cacheType();
   /// The entry function; the module has one after a successful import.
   static mlir::func::FuncOp entry(mlir::ModuleOp module);
 
@@ -110,10 +114,6 @@ private:
   /// Notes the values that the options give for arguments: parameters begin
   /// with them.
   void setInitialValues(mlir::ModuleOp module);
-  /// What the policy keeps caches in, or where it does not say, what it
-  /// computes in unless an override may say otherwise, where that is narrower
-  /// than f32.
-  std::optional<ElementType> cacheType();
   /// Says that what the policy keeps caches in has no effect, where it says so.
   void noteCacheType();
   /// Reads the bytes of an ONNX model; null after diagnostics.

@@ -12,6 +12,8 @@
 #include "HtmlReport.h"
 #include "Lint.h"
 
+#include "JIT/DecoderSignature.h"
+
 #include <algorithm>
 
 using namespace mpc;
@@ -85,6 +87,42 @@ static void addWarnings(const Json &lint, const Reporter &reporter,
   }
 }
 
+/// What a decoder keeps between the runs of `mpc generate`; nothing of other
+/// models.
+static std::vector<ExplainedCache> cachesOf(const std::string &model,
+                                            Compiler &compiler) {
+  Result<std::vector<ModelInput>> inputs = readInputs(model);
+  Result<bool> counts = countsPositions(model);
+  if (!inputs.ok() || !counts.ok())
+    return {};
+  Result<DecoderSignature> signature =
+      DecoderSignature::find(*inputs, model, *counts);
+  if (!signature.ok())
+    return {};
+  std::optional<ElementType> chosen = compiler.cacheType();
+  std::vector<ExplainedCache> caches;
+  for (const DecoderSignature::Cache &cache : signature->caches) {
+    ElementType own = cache.input.element.value_or(ElementType::F32),
+                kept = chosen && elementBytes(*chosen) < elementBytes(own)
+                           ? *chosen
+                           : own;
+    int64_t elements = 1;
+    for (size_t i = 1; i < cache.input.shape.size(); ++i)
+      if (int64_t(i) != cache.axis)
+        elements *= std::max<int64_t>(cache.input.shape[i], 1);
+    int64_t bytes = elements * elementBytes(kept);
+    std::string type(elementTypeName(kept));
+    // A scale for each row of a head.
+    if (elementBytes(kept) == 1) {
+      bytes += elements / std::max<int64_t>(cache.input.shape.back(), 1) *
+               elementBytes(ElementType::F32);
+      type += ", a scale per row";
+    }
+    caches.push_back({cache.input.name, type, bytes});
+  }
+  return caches;
+}
+
 /// Drops everything that is not about the op or value that was asked for.
 static void keepOnly(const std::string &name, Explanation &explanation) {
   std::erase_if(explanation.ops,
@@ -110,6 +148,7 @@ Result<Explanation> tool::explainModel(const ExplainRequest &request,
   if (Status status = compiler.runStages(**module, "import", "simplify");
       !status.ok())
     return status;
+  explanation.caches = cachesOf(request.model, compiler);
   mlir::func::FuncOp entry = Compiler::entry(**module);
   if (!request.why.empty()) {
     Result<ExplainedWhy> why =

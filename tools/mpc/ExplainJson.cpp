@@ -74,6 +74,12 @@ static Json toJson(const ExplainedConstant &constant) {
   return json;
 }
 
+static Json toJson(const ExplainedCache &cache) {
+  return {{"name", cache.name},
+          {"type", cache.type},
+          {"bytes_per_token", cache.rowBytes}};
+}
+
 static Json toJson(const ExplainedPadding &padding) {
   return {{"op", padding.op},
           {"from", padding.from},
@@ -173,6 +179,7 @@ Json tool::explanationToJson(const Explanation &explanation) {
                    {"cast_list", toJson(explanation.castList)},
                    {"constants_precast", explanation.constantsPrecast},
                    {"constants", toJson(explanation.constants)},
+                   {"caches", toJson(explanation.caches)},
                    {"padding", toJson(explanation.padding)},
                    {"kernels", toJson(explanation.kernels)},
                    {"arena_bytes", explanation.arenaBytes},

@@ -188,6 +188,17 @@ static std::string weightsTable(const Explanation &explanation) {
              : "\n" + formatTable(table, {false, false, true, true}) + "\n";
 }
 
+/// What a decoder keeps of each token.
+static std::string cacheTable(const Explanation &explanation) {
+  if (explanation.caches.empty())
+    return "";
+  std::vector<std::vector<std::string>> table = {
+      {"cache", "kept as", "bytes a token"}};
+  for (const ExplainedCache &cache : explanation.caches)
+    table.push_back({cache.name, cache.type, std::to_string(cache.rowBytes)});
+  return "\n" + formatTable(table, {false, false, true}) + "\n";
+}
+
 static std::string extents(const std::vector<int64_t> &list) {
   std::string text;
   for (int64_t extent : list)
@@ -254,8 +265,9 @@ std::string tool::explanationToText(const Explanation &explanation) {
   std::string text = summary(explanation) + warningLines(explanation) +
                      overrideLines(explanation) + castLines(explanation) +
                      constantLines(explanation) + weightsTable(explanation) +
-                     paddingTable(explanation) + "\n" + opTable(explanation) +
-                     "\n" + kernelTable(explanation);
+                     cacheTable(explanation) + paddingTable(explanation) +
+                     "\n" + opTable(explanation) + "\n" +
+                     kernelTable(explanation);
   text.pop_back();
   return text;
 }

@@ -88,6 +88,13 @@ struct ExplainedConstant {
   double maxError = 0, rmsError = 0;
 };
 
+/// A cache that a decoder keeps between runs.
+struct ExplainedCache {
+  std::string name, type;
+  /// What a token adds to it.
+  int64_t rowBytes = 0;
+};
+
 /// One contraction that was padded.
 struct ExplainedPadding {
   std::string op;
@@ -168,6 +175,7 @@ struct Explanation {
   std::vector<ExplainedCast> castList;
   int64_t constantsPrecast = 0;
   std::vector<ExplainedConstant> constants;
+  std::vector<ExplainedCache> caches;
   std::vector<ExplainedPadding> padding;
   std::vector<ExplainedKernel> kernels;
   /// Memory for values between kernels, and the most of it that holds values

@@ -1,11 +1,12 @@
-//===- OperandSums.h - sums of what a product reads -------------*- C++ -*-===//
+//===- OperandSums.h - sums beside a product --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The gradient of a weight is a product over all rows, that of the bias beside
 // it a sum over the same rows of one operand: a kernel that reads the operand
-// once can make both. What the fuser joins and what the kernel takes is decided
-// here.
+// once can make both. So can the kernel of a depthwise convolution that has
+// what a squeeze averages. What the fuser joins and what the kernel takes is
+// decided here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +37,14 @@ struct OperandSum {
 /// may be a reshape of what is summed, or a concat of it with others. nullopt
 /// where it sums something else, or other than in f32.
 std::optional<OperandSum> operandSumOf(ReduceSumOp sum, MatmulOp product);
+
+/// Whether elementwise ops alone make `value` of `from`, in its shape.
+bool isMadeElementwise(mlir::Value value, mlir::Value from);
+
+/// Whether `op` adds up or averages, in f32 and over all pixels of each image,
+/// what elementwise ops make of the result of `conv`, a convolution of a filter
+/// for each channel, channels last.
+bool poolsImages(mlir::Operation *op, ConvOp conv);
 
 } // namespace mpc
 

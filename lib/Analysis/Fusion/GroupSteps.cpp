@@ -122,6 +122,9 @@ void GroupRules::addOperandLoops(FusionGroup *group, FusionGroup *only,
       FusionCost::operandPasses(anchor, /*index=*/0) > 1)
     return;
   Value operand = anchor->getOperand(0);
+  // An image that is turned while it is loaded, element by element.
+  while (operand.getDefiningOp<TransposeOp>() && graph.isInternal(operand))
+    operand = operand.getDefiningOp()->getOperand(0);
   FusionGroup *source = graph.groupOf(operand), *reader = group;
   if (Value behind = reshapeToJoin(operand, group)) {
     source = graph.groupOf(behind);

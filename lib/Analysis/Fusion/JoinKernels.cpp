@@ -78,11 +78,13 @@ void mpc::joinKernels(FusionGraph &graph, Block &block,
     joiner.joinFilters();
     joiner.joinSlices();
     joiner.joinProducts();
+    joiner.joinPools();
   }
   joiner.joinEqualSums();
   if (!joinsSiblings)
     return;
   joiner.joinSums();
+  joiner.joinConcats();
   joiner.widenAtReaders();
   // What stands before other kernels stays as these have left it.
   joiner.joinLoops();

@@ -40,6 +40,9 @@ public:
   void joinFilters();
   void joinSlices();
   void joinProducts();
+  // JoinPools.cpp, JoinConcats.cpp.
+  void joinPools();
+  void joinConcats();
   // JoinSums.cpp.
   void joinEqualSums();
   void joinSums();

@@ -104,6 +104,22 @@ func.func private @filter_of_groups(%x: tensor<64x26x26x32xbf16>, %g: tensor<64x
 
 // -----
 
+// A depthwise convolution with the mean of its images: two counters, and sums of 144 channels for
+// each of the blocks of two images.
+
+// CHECK-LABEL: @squeeze
+// CHECK-SAME: depthwise = 1 : i64, family = "convolution", lanes = 8 : i64
+// CHECK-SAME: scratch_bytes = 129040 : i64, steps = 1 : i64
+func.func private @squeeze(%x: tensor<2x28x28x144xbf16>, %w: tensor<144x1x5x5xbf16>) -> (tensor<2x28x28x144xbf16>, tensor<2x144xf32>)
+    attributes {mpc.kernel_kind = "convolution"} {
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([2, 2], [2, 2]) dilations([1, 1]) groups(144) layout(channels_last) : (tensor<2x28x28x144xbf16>, tensor<144x1x5x5xbf16>) -> tensor<2x28x28x144xf32>
+  %1 = mpc.cast %0 : tensor<2x28x28x144xf32> to tensor<2x28x28x144xbf16>
+  %2 = mpc.reduce_mean %0 axes([1, 2]) : tensor<2x28x28x144xf32> -> tensor<2x144xf32>
+  return %1, %2 : tensor<2x28x28x144xbf16>, tensor<2x144xf32>
+}
+
+// -----
+
 // A schedule that is there is left alone.
 
 // CHECK-LABEL: @scheduled

@@ -14,11 +14,14 @@
 #include "StaticShapes.h"
 
 #include "mpc/Analysis/GraphDigest.h"
+#include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 #include "mpc/Analysis/TrainingTypes.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -355,9 +358,29 @@ struct AssignPrecisionPass
     return success();
   }
 
+  /// Whether the graph keeps state in place, as a decoder does, and has most of
+  /// the names that samples know: it is made of the model that they ran, whose
+  /// digest it does not have.
+  bool isMadeOfModel(func::FuncOp func) {
+    unsigned results = func.getNumResults();
+    if (llvm::none_of(llvm::seq(results), [&](unsigned i) {
+          return func.getResultAttr(i, MpcDialect::kAliasAttr);
+        }))
+      return false;
+    llvm::StringSet<> names;
+    for (Operation &op : func.getBody().front())
+      for (StringRef name : opNames(&op))
+        names.insert(name);
+    int64_t known = llvm::count_if(chosen.getRanges(), [&](const auto &range) {
+      return names.contains(range.first);
+    });
+    return known > 0 && 2 * known >= int64_t(chosen.getRanges().size());
+  }
+
   /// Warns where names and ranges were made for another model.
   void warnOfOtherModel(func::FuncOp func) {
-    if (!chosen.getModel().empty() && chosen.getModel() != graphDigest(func))
+    if (!chosen.getModel().empty() && chosen.getModel() != graphDigest(func) &&
+        !isMadeOfModel(func))
       emitWarning(func.getLoc())
           << "policy '" << chosen.getName()
           << "' has names and ranges of another model, or of this one before "

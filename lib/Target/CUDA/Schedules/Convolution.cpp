@@ -49,9 +49,11 @@ private:
         GemmProblem::convolution(kernel, target);
     if (!problem)
       return std::nullopt;
-    if (std::optional<Schedule> schedule = scheduleDepthwise(kernel, *problem))
+    if (std::optional<Schedule> schedule =
+            scheduleDepthwise(kernel, *problem, target))
       return schedule;
-    return ofProduct(*problem);
+    // Products have no sums over their pixels.
+    return problem->pool.op ? std::nullopt : ofProduct(*problem);
   }
 };
 } // namespace

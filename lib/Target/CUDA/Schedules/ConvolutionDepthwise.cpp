@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ConvolutionDepthwise.h"
-#include "ConvolutionShape.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -18,10 +17,11 @@
 using namespace mlir;
 using namespace mpc;
 
-static constexpr int64_t kThreads = 128;
+static constexpr int64_t kThreads = kDepthwiseThreads;
 
 std::optional<Schedule> mpc::scheduleDepthwise(func::FuncOp kernel,
-                                               const GemmProblem &problem) {
+                                               const GemmProblem &problem,
+                                               const CudaTarget &target) {
   auto op = cast<ConvOp>(problem.anchor);
   ConvolutionShape shape = *ConvolutionShape::of(op);
   if (shape.groups == 1 || shape.groupChannels() != 1)
@@ -43,42 +43,19 @@ std::optional<Schedule> mpc::scheduleDepthwise(func::FuncOp kernel,
   schedule.parameters["lanes"] = lanes;
   schedule.threads = kThreads;
   schedule.blocks[0] = llvm::divideCeil(items, kThreads);
+  if (problem.pool.op)
+    schedulePooled(shape, target, schedule);
   return schedule;
 }
 
-LogicalResult mpc::emitDepthwise(GpuKernel &kernel,
-                                 const GemmProblem &problem) {
-  auto op = cast<ConvOp>(problem.anchor);
-  ConvolutionShape shape = *ConvolutionShape::of(op);
-  std::optional<GemmEpilogue> epilogue =
-      GemmEpilogue::of(kernel.kernel, problem, shape.outputs);
-  if (!epilogue)
-    return failure();
-  int64_t lanes = kernel.schedule["lanes"];
-  epilogue->lanes = lanes;
+FailureOr<Value> mpc::sumDepthwise(GpuKernel &kernel, ConvOp op,
+                                   const ConvolutionShape &shape,
+                                   ArrayRef<Value> pixel, Value column,
+                                   int64_t lanes) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
   IndexMath math{b, loc};
-  int64_t pixels = shape.pixels(), perPixel = shape.outputs / lanes;
-  Value item = kernel.named(
-      math.add(math.mul(kernel.block(), kThreads), kernel.thread()), "item");
-  OpBuilder::InsertionGuard outer(b);
-  if (pixels * perPixel % kThreads != 0) {
-    auto inRange =
-        scf::IfOp::create(b, loc, math.less(item, pixels * perPixel));
-    b.setInsertionPoint(inRange.thenBlock()->getTerminator());
-  }
-  // Channels are fastest in memory, or pixels.
-  Value number =
-      shape.channelsLast ? math.div(item, perPixel) : math.rem(item, pixels);
-  Value column = math.mul(shape.channelsLast ? math.rem(item, perPixel)
-                                             : math.div(item, pixels),
-                          lanes);
-  kernel.named(column, "column");
-  SmallVector<Value> pixel = math.delinearize(
-      number, {shape.batch, shape.out[0], shape.out[1], shape.out[2]});
   Value channel = math.div(column, shape.groupOutputs());
-
   Type f32 = b.getF32Type(), type = lanesOf(f32, lanes);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   auto loop = scf::ForOp::create(b, loc, math.constant(0),
@@ -159,7 +136,46 @@ LogicalResult mpc::emitDepthwise(GpuKernel &kernel,
   }
   if (failed(result))
     return failure();
+  return loop.getResult(0);
+}
+
+LogicalResult mpc::emitDepthwise(GpuKernel &kernel,
+                                 const GemmProblem &problem) {
+  auto op = cast<ConvOp>(problem.anchor);
+  ConvolutionShape shape = *ConvolutionShape::of(op);
+  std::optional<GemmEpilogue> epilogue =
+      GemmEpilogue::of(kernel.kernel, problem, shape.outputs);
+  if (!epilogue)
+    return failure();
+  int64_t lanes = kernel.schedule["lanes"];
+  epilogue->lanes = lanes;
+  if (problem.pool.op)
+    return emitPooled(kernel, problem, shape, *epilogue);
+  OpBuilder &b = kernel.builder;
+  Location loc = kernel.loc;
+  IndexMath math{b, loc};
+  int64_t pixels = shape.pixels(), perPixel = shape.outputs / lanes;
+  Value item = kernel.named(
+      math.add(math.mul(kernel.block(), kThreads), kernel.thread()), "item");
+  OpBuilder::InsertionGuard outer(b);
+  if (pixels * perPixel % kThreads != 0) {
+    auto inRange =
+        scf::IfOp::create(b, loc, math.less(item, pixels * perPixel));
+    b.setInsertionPoint(inRange.thenBlock()->getTerminator());
+  }
+  // Channels are fastest in memory, or pixels.
+  Value number =
+      shape.channelsLast ? math.div(item, perPixel) : math.rem(item, pixels);
+  Value column = math.mul(shape.channelsLast ? math.rem(item, perPixel)
+                                             : math.div(item, pixels),
+                          lanes);
+  kernel.named(column, "column");
+  SmallVector<Value> pixel = math.delinearize(
+      number, {shape.batch, shape.out[0], shape.out[1], shape.out[2]});
+  FailureOr<Value> sum = sumDepthwise(kernel, op, shape, pixel, column, lanes);
+  if (failed(sum))
+    return failure();
   return epilogue->emit(
-      kernel, loop.getResult(0),
+      kernel, *sum,
       shape.indices(pixel.front(), ValueRange(pixel).drop_front(), column));
 }

@@ -10,8 +10,36 @@
 #include "ConvolutionHalo.h"
 #include "Gemm.h"
 
+#include "mpc/Analysis/OperandSums.h"
+
 using namespace mlir;
 using namespace mpc;
+
+/// The strides of the argument that `image` is computed from by elementwise
+/// ops, which read one tensor of its shape, and transposes; nullopt where it is
+/// made of something else.
+static std::optional<SmallVector<int64_t>> stridesBehind(Value image) {
+  if (std::optional<StridedView> view = StridedView::of(image))
+    return view->strides;
+  Operation *op = image.getDefiningOp();
+  if (auto transpose = dyn_cast_if_present<TransposeOp>(op)) {
+    std::optional<SmallVector<int64_t>> from =
+        stridesBehind(transpose.getInput());
+    if (!from)
+      return std::nullopt;
+    return llvm::map_to_vector(transpose.getPermutation(),
+                               [&](int64_t dim) { return (*from)[dim]; });
+  }
+  Value full;
+  if (isa_and_present<ElementwiseOpInterface>(op))
+    for (Value operand : op->getOperands())
+      if (operand != full && shapeOf(operand) == shapeOf(image)) {
+        if (full)
+          return std::nullopt;
+        full = operand;
+      }
+  return full ? stridesBehind(full) : std::nullopt;
+}
 
 namespace {
 /// The input at the pixels that a window covers.
@@ -26,14 +54,21 @@ public:
     // Neighbouring threads read neighbouring pixels where those are neighbours
     // in memory.
     alongDepth = shape.channelsLast;
+    unsigned dim = shape.channelDim();
+    // A window of one place is a product: it has no neighbours to read.
+    auto isTurned = [&](ArrayRef<int64_t> strides) {
+      return shape.windowSize() == 1 && strides[dim] != 1 &&
+             strides[shape.spatialDim(2)] == 1;
+    };
     if (view) {
       argument = view->argument;
-      unsigned dim = shape.channelDim();
-      // A window of one place is a product: it has no neighbours to read.
-      bool isTurned = shape.windowSize() == 1 && view->strides[dim] != 1 &&
-                      view->strides[shape.spatialDim(2)] == 1;
-      alongDepth = (alongDepth && !isTurned) || view->strides[dim] == 1;
+      alongDepth =
+          (alongDepth && !isTurned(view->strides)) || view->strides[dim] == 1;
       chunk = alongDepth ? view->alignedRun(dim, shape.channels, most) : 1;
+    } else if (std::optional<SmallVector<int64_t>> strides =
+                   stridesBehind(input);
+               strides && isTurned(*strides)) {
+      alongDepth = false;
     } else if (alongDepth) {
       chunk = alignedRunOf(input, most);
     }
@@ -157,6 +192,24 @@ private:
 };
 } // namespace
 
+/// What `kernel` pools of what `op` makes; nullopt where it sums something
+/// else.
+static std::optional<GemmPool> poolOf(func::FuncOp kernel, ConvOp op) {
+  GemmPool pool;
+  for (Operation &sum : kernel.getBody().front()) {
+    if (!isa<ReduceSumOp, ReduceMeanOp>(sum))
+      continue;
+    if (pool.op || !poolsImages(&sum, op))
+      return std::nullopt;
+    pool.op = &sum;
+  }
+  auto results = kernel.getBody().front().getTerminator()->getOperands();
+  for (auto [number, result] : llvm::enumerate(results))
+    if (pool.op && isMadeElementwise(result, pool.op->getResult(0)))
+      pool.outputs.push_back(number);
+  return pool;
+}
+
 std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
                                                     const CudaTarget &target) {
   auto op = dyn_cast_if_present<ConvOp>(soleContraction(kernel));
@@ -171,6 +224,10 @@ std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
     return std::nullopt;
   const ConvolutionShape &shape = *found;
   problem.anchor = op;
+  std::optional<GemmPool> pool = poolOf(kernel, op);
+  if (!pool)
+    return std::nullopt;
+  problem.pool = *pool;
   problem.batchShape = {shape.groups};
   problem.batches = shape.groups;
   problem.m = shape.pixels();

@@ -212,7 +212,8 @@ LogicalResult GemmEmitter::multiply() {
 LogicalResult mpc::emitGemm(GpuKernel &kernel, const GemmProblem &problem) {
   std::optional<GemmEpilogue> epilogue =
       GemmEpilogue::of(kernel.kernel, problem);
-  if (!epilogue)
+  // What others have made leaves before the block waits for its own.
+  if (!epilogue || failed(epilogue->emitRest(kernel)))
     return failure();
   return GemmEmitter(kernel, problem, *epilogue).emit();
 }

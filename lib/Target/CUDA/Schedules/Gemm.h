@@ -107,6 +107,13 @@ struct GemmSum {
   int64_t begin = 0, extent = 0;
 };
 
+/// The sum or mean over every image of what a depthwise convolution makes, and
+/// the results of the kernel that elementwise ops make of it.
+struct GemmPool {
+  mlir::Operation *op = nullptr;
+  llvm::SmallVector<size_t, 2> outputs;
+};
+
 struct GemmProblem {
   mlir::Operation *anchor = nullptr;
   /// Extents over which a batch number runs.
@@ -131,6 +138,8 @@ struct GemmProblem {
   /// (GemmSums.h).
   std::vector<GemmSum> sums;
   bool sumsLeft = false;
+  /// What else a depthwise convolution stores; without an op: nothing.
+  GemmPool pool;
   /// What makes whole rows of the left side before the first step; null: its
   /// tiles are loaded step by step.
   std::unique_ptr<GemmRows> rows;
@@ -168,7 +177,7 @@ bool chooseUnit(mlir::Type element, mlir::Type result, ComputeMode compute,
 //===----------------------------------------------------------------------===//
 
 /// What becomes of the sums on their way to the outputs: elementwise ops,
-/// transposes, reshapes, slices.
+/// transposes, reshapes, slices, a place among other parts of a concat.
 class GemmEpilogue {
 public:
   /// nullopt where an output is something else. Runs of columns begin at
@@ -186,14 +195,35 @@ public:
   /// at a place of the roots.
   mlir::LogicalResult emit(GpuKernel &kernel, llvm::ArrayRef<mlir::Value> sums,
                            mlir::ValueRange indices) const;
+  /// The same, and returns what they give of `wanted`, a value that elementwise
+  /// ops make of the roots.
+  mlir::FailureOr<mlir::Value> emitWith(GpuKernel &kernel,
+                                        llvm::ArrayRef<mlir::Value> sums,
+                                        mlir::ValueRange indices,
+                                        mlir::Value wanted) const;
+  /// Stores what a concat puts beside the roots, spread over all threads of the
+  /// grid (GemmRest.cpp).
+  mlir::LogicalResult emitRest(GpuKernel &kernel) const;
 
 private:
+  /// Where the element that is computed stands in each value.
+  using Places = llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>>;
+
   GemmEpilogue(mlir::func::FuncOp kernel, const GemmProblem &problem);
   /// The indices of the same element under another shape.
   static llvm::SmallVector<mlir::Value>
   reshapeIndices(const IndexMath &math, llvm::ArrayRef<mlir::Value> indices,
                  llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
 
+  /// The place in `value` of the element whose places in some of its parents
+  /// are known.
+  llvm::SmallVector<mlir::Value> placeOf(const IndexMath &math, Places &places,
+                                         mlir::Value value) const;
+  /// Where the elements of `part` begin along the axis of `concat`.
+  static int64_t offsetIn(ConcatOp concat, mlir::Value part);
+  mlir::LogicalResult emitPart(GpuKernel &kernel, ConcatOp concat,
+                               mlir::Value part, int64_t offset,
+                               size_t output) const;
   /// Whether `output` is computed from `step`.
   bool reaches(mlir::Value step, mlir::Value output) const;
   /// Whether an index lies in the slice that `step` is; null: always.
@@ -205,8 +235,8 @@ private:
   llvm::SmallVector<mlir::Value> roots;
   /// Numbers of the kernel's results that are made of the anchor's.
   llvm::SmallVector<size_t> outputs;
-  /// Reshapes and slices that the result reaches, in order: what goes into them
-  /// is emitted before what comes out.
+  /// Reshapes, slices and concats that the result reaches, in order: what goes
+  /// into them is emitted before what comes out.
   llvm::SmallVector<mlir::Value> steps;
   /// For every value reached the operand that it comes from; null for roots.
   llvm::DenseMap<mlir::Value, mlir::Value> parents;

@@ -19,8 +19,8 @@ static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
 
 namespace {
 /// How a value's elements are arranged against the anchor's result: the moves
-/// on the way, each a permutation or, with a marker in front, a shape (-1) or
-/// offsets and extents (-2).
+/// on the way, each a permutation or, with a marker in front, a shape (-1),
+/// offsets and extents (-2) or a place among others (-3).
 using Moves = SmallVector<SmallVector<int64_t>>;
 } // namespace
 
@@ -30,6 +30,7 @@ GemmEpilogue::GemmEpilogue(func::FuncOp kernel, const GemmProblem &problem)
     if (llvm::none_of(
             problem.sums,
             [&](const GemmSum &sum) { return sum.output == number; }) &&
+        !llvm::is_contained(problem.pool.outputs, number) &&
         !(problem.rows &&
           llvm::is_contained(problem.rows->outputs(), unsigned(number))))
       outputs.push_back(number);
@@ -56,13 +57,15 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
   }
 
   for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (&op == problem.pool.op)
+      continue;
     Value parent;
     for (Value operand : op.getOperands()) {
       if (!moves.contains(operand))
         continue;
       // An element that comes from two places of the roots cannot be computed
       // from the sums of one.
-      if (parent && moves[parent] != moves[operand])
+      if (parent && (moves[parent] != moves[operand] || isa<ConcatOp>(op)))
         return std::nullopt;
       parent = operand;
     }
@@ -100,6 +103,15 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
                                        alignedRunOf(parent, kMostLanes, runs))
                         : 1;
       epilogue.steps.push_back(value);
+    } else if (auto concat = dyn_cast<ConcatOp>(op)) {
+      auto axis = static_cast<int64_t>(concat.getAxis());
+      int64_t offset = offsetIn(concat, parent);
+      path.push_back({-3, axis, offset});
+      bool isCut =
+          axis + 1 == static_cast<int64_t>(shapeOfTensor(value).size());
+      runs[value] = alignedRunOf(
+          parent, isCut ? powerOfTwoIn(offset, kMostLanes) : kMostLanes, runs);
+      epilogue.steps.push_back(value);
     } else if (!isa<ElementwiseOpInterface>(op) ||
                shapeOfTensor(value) != shapeOfTensor(parent)) {
       return std::nullopt;
@@ -111,7 +123,7 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
 
   epilogue.lanes = run;
   auto results = kernel.getBody().front().getTerminator()->getOperands();
-  if (epilogue.outputs.empty())
+  if (epilogue.outputs.empty() && !problem.pool.op)
     return std::nullopt;
   auto limit = [&](Value value) {
     if (!columnsLast[value])
@@ -121,7 +133,7 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
           std::min(epilogue.lanes, alignedRunOf(value, epilogue.lanes, runs));
   };
   for (Value step : epilogue.steps) {
-    limit(step.getDefiningOp()->getOperand(0));
+    limit(epilogue.parents.lookup(step));
     limit(step);
   }
   for (size_t number : epilogue.outputs) {
@@ -129,13 +141,22 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
       return std::nullopt;
     limit(results[number]);
   }
-  epilogue.rowsFastest =
-      !columnsLast[results[epilogue.outputs.front()]] && !problem.columnsNearer;
+  if (problem.pool.op)
+    limit(problem.pool.op->getOperand(0));
+  if (!epilogue.outputs.empty())
+    epilogue.rowsFastest = !columnsLast[results[epilogue.outputs.front()]] &&
+                           !problem.columnsNearer;
   return epilogue;
 }
 
 LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
                                  ValueRange indices) const {
+  return success(succeeded(emitWith(kernel, sums, indices, roots.front())));
+}
+
+FailureOr<Value> GemmEpilogue::emitWith(GpuKernel &kernel, ArrayRef<Value> sums,
+                                        ValueRange indices,
+                                        Value wanted) const {
   OpBuilder &b = kernel.builder;
   Location loc = anchor->getLoc();
   IndexMath math{b, loc};
@@ -147,33 +168,15 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
     emitter.bindValue(root,
                       emitter.round(sum, getElementTypeOrSelf(root.getType())));
 
-  llvm::DenseMap<Value, SmallVector<Value>> places;
+  Places places;
   auto begin = [&] {
     places.clear();
     for (Value root : roots)
       places[root] = SmallVector<Value>(indices);
   };
   begin();
-  auto placeOf = [&](auto &&self, Value value) -> SmallVector<Value> {
-    if (auto known = places.find(value); known != places.end())
-      return known->second;
-    Value parent = parents.lookup(value);
-    SmallVector<Value> from = self(self, parent), at = from;
-    if (auto transpose = value.getDefiningOp<TransposeOp>()) {
-      for (auto [to, dim] : llvm::enumerate(transpose.getPermutation()))
-        at[to] = from[dim];
-    } else if (auto slice = value.getDefiningOp<SliceOp>()) {
-      for (auto [index, offset] : llvm::zip(at, slice.getOffsets()))
-        index = math.sub(index, math.constant(offset));
-    } else if (value.getDefiningOp<ReshapeOp>()) {
-      at = reshapeIndices(math, from, shapeOfTensor(parent),
-                          shapeOfTensor(value));
-    }
-    places[value] = at;
-    return at;
-  };
   auto emitAt = [&](Value value) {
-    return emitter.emit(value, placeOf(placeOf, value), lanes);
+    return emitter.emit(value, placeOf(math, places, value), lanes);
   };
   auto results = kernel.kernel.getBody().front().getTerminator()->getOperands();
   for (size_t number : outputs) {
@@ -182,11 +185,11 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
     for (Value step : steps) {
       if (!reaches(step, output))
         continue;
-      FailureOr<Value> value = emitAt(step.getDefiningOp()->getOperand(0));
+      FailureOr<Value> value = emitAt(parents.lookup(step));
       if (failed(value))
         return failure();
       // What a slice leaves out goes no further.
-      if (Value inside = insideSlice(math, step, placeOf(placeOf, step))) {
+      if (Value inside = insideSlice(math, step, placeOf(math, places, step))) {
         auto branch = scf::IfOp::create(b, loc, inside);
         b.setInsertionPoint(branch.thenBlock()->getTerminator());
       }
@@ -195,13 +198,46 @@ LogicalResult GemmEpilogue::emit(GpuKernel &kernel, ArrayRef<Value> sums,
     FailureOr<Value> value = emitAt(output);
     if (failed(value))
       return failure();
-    emitter.store(*value, kernel.outputs[number], placeOf(placeOf, output),
+    emitter.store(*value, kernel.outputs[number], placeOf(math, places, output),
                   lanes);
     for (Value step : steps)
       emitter.unbind(step);
     begin();
   }
-  return success();
+  return emitAt(wanted);
+}
+
+SmallVector<Value> GemmEpilogue::placeOf(const IndexMath &math, Places &places,
+                                         Value value) const {
+  if (auto known = places.find(value); known != places.end())
+    return known->second;
+  Value parent = parents.lookup(value);
+  SmallVector<Value> from = placeOf(math, places, parent), at = from;
+  if (auto transpose = value.getDefiningOp<TransposeOp>()) {
+    for (auto [to, dim] : llvm::enumerate(transpose.getPermutation()))
+      at[to] = from[dim];
+  } else if (auto slice = value.getDefiningOp<SliceOp>()) {
+    for (auto [index, offset] : llvm::zip(at, slice.getOffsets()))
+      index = math.sub(index, math.constant(offset));
+  } else if (auto concat = value.getDefiningOp<ConcatOp>()) {
+    Value &index = at[concat.getAxis()];
+    index = math.add(index, offsetIn(concat, parent));
+  } else if (value.getDefiningOp<ReshapeOp>()) {
+    at =
+        reshapeIndices(math, from, shapeOfTensor(parent), shapeOfTensor(value));
+  }
+  places[value] = at;
+  return at;
+}
+
+int64_t GemmEpilogue::offsetIn(ConcatOp concat, Value part) {
+  int64_t offset = 0;
+  for (Value input : concat.getInputs()) {
+    if (input == part)
+      break;
+    offset += shapeOfTensor(input)[concat.getAxis()];
+  }
+  return offset;
 }
 
 bool GemmEpilogue::reaches(Value step, Value output) const {

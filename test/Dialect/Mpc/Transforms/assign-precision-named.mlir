@@ -9,6 +9,16 @@
 // RUN: echo '{"name": "other", "extends": "mixed_float16", "model": "0123"}' > %t.other.json
 // RUN: mpc-opt %s --mpc-assign-precision="policy=%t.other.json" 2>&1 | FileCheck %s --check-prefix=OTHER
 
+// What keeps state in place is more than the model that samples ran, and is known by its names.
+// RUN: echo '{"name": "kept", "extends": "mixed_float16", "model": "0123", "ranges": {"a": {"largest": 2}, "t": {"largest": 1}, "gone": {"largest": 3}}}' > %t.kept.json
+// RUN: sed 's/-> tensor<64x64xf32> {$/-> (tensor<64x64xf32> {mpc.alias = 0 : i64}) {/' %s > %t.kept.mlir
+// RUN: mpc-opt %t.kept.mlir --mpc-assign-precision="policy=%t.kept.json" 2>&1 | FileCheck %s --check-prefix=KEPT
+// RUN: mpc-opt %s --mpc-assign-precision="policy=%t.kept.json" 2>&1 | FileCheck %s --check-prefix=UNKEPT
+// RUN: sed 's/loc("[a-z]")//' %t.kept.mlir > %t.nameless.mlir
+// RUN: mpc-opt %t.nameless.mlir --mpc-assign-precision="policy=%t.kept.json" 2>&1 | FileCheck %s --check-prefix=UNKEPT
+// KEPT-NOT: another model
+// UNKEPT: warning: policy 'kept' has names and ranges of another model
+
 // Products that no name speaks of have the policy's type, f32 here.
 // CHECK-LABEL: func.func @main
 // CHECK: mpc.matmul {{.*}}reason = "the policy says so of this op"{{.*}}(tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>

@@ -46,3 +46,68 @@ func.func @sums(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<16xf32>, 
   %3 = mpc.reduce_sum %2 axes([0]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 2 : i64} : tensor<8x16xf32> -> tensor<16xf32>
   return %1, %3 : tensor<16xf32>, tensor<16xf32>
 }
+
+// -----
+
+// The mean of each image goes to the depthwise convolution that makes it, also of what that stores
+// narrow, on a GPU.
+// CHECK-LABEL: func.func @squeeze
+func.func @squeeze(%x: tensor<2x9x7x16xbf16>, %w: tensor<16x1x3x3xbf16>) -> (tensor<2x9x7x16xbf16>, tensor<2x1x1x16xbf16>) {
+  // CHECK: mpc.conv {{.*}} {mpc.anchor = #mpc<fusion_kind convolution>, mpc.group = [[C:[0-9]+]] : i64}
+  // CUDA: mpc.reduce_mean {{.*}} {mpc.group = [[C]] : i64}
+  // CUDA-NEXT: mpc.cast {{.*}} {mpc.group = [[C]] : i64}
+  // CPU: mpc.reduce_mean {{.*}} {mpc.anchor = #mpc<fusion_kind reduce>
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) groups(16) layout(channels_last) {mpc.anchor = #mpc<fusion_kind convolution>, mpc.group = 0 : i64} : (tensor<2x9x7x16xbf16>, tensor<16x1x3x3xbf16>) -> tensor<2x9x7x16xf32>
+  %1 = mpc.silu %0 {mpc.group = 0 : i64} : tensor<2x9x7x16xf32>
+  %2 = mpc.cast %1 {mpc.group = 0 : i64} : tensor<2x9x7x16xf32> to tensor<2x9x7x16xbf16>
+  %3 = mpc.cast %2 {mpc.group = 1 : i64} : tensor<2x9x7x16xbf16> to tensor<2x9x7x16xf32>
+  %4 = mpc.reduce_mean %3 axes([1, 2]) keep_dims {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 1 : i64} : tensor<2x9x7x16xf32> -> tensor<2x1x1x16xf32>
+  %5 = mpc.cast %4 {mpc.group = 1 : i64} : tensor<2x1x1x16xf32> to tensor<2x1x1x16xbf16>
+  return %2, %5 : tensor<2x9x7x16xbf16>, tensor<2x1x1x16xbf16>
+}
+
+// -----
+
+// Sums over images and pixels, and means of what a product makes, have kernels of their own.
+// CHECK-LABEL: func.func @other_means
+func.func @other_means(%x: tensor<2x9x7x16xf32>, %w: tensor<16x1x3x3xf32>, %v: tensor<8x16x1x1xf32>) -> (tensor<16xf32>, tensor<2x8xf32>) {
+  // CHECK: mpc.reduce_mean {{.*}} axes([0, 1, 2]) {mpc.anchor = #mpc<fusion_kind reduce>
+  // CHECK: mpc.reduce_mean {{.*}} axes([1, 2]) {mpc.anchor = #mpc<fusion_kind reduce>
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) groups(16) layout(channels_last) {mpc.anchor = #mpc<fusion_kind convolution>, mpc.group = 0 : i64} : (tensor<2x9x7x16xf32>, tensor<16x1x3x3xf32>) -> tensor<2x9x7x16xf32>
+  %1 = mpc.reduce_mean %0 axes([0, 1, 2]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 1 : i64} : tensor<2x9x7x16xf32> -> tensor<16xf32>
+  %2 = mpc.conv %0, %v strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) {mpc.anchor = #mpc<fusion_kind convolution>, mpc.group = 2 : i64} : (tensor<2x9x7x16xf32>, tensor<8x16x1x1xf32>) -> tensor<2x9x7x8xf32>
+  %3 = mpc.reduce_mean %2 axes([1, 2]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 3 : i64} : tensor<2x9x7x8xf32> -> tensor<2x8xf32>
+  return %1, %3 : tensor<16xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// The last layer of a dense block stores the concat of all, in the order of dimensions that the
+// caller has.
+// CHECK-LABEL: func.func @dense
+func.func @dense(%x: tensor<2x14x14x64xf32>, %w: tensor<32x64x3x3xf32>) -> tensor<2x96x14x14xf32> {
+  // CHECK: mpc.conv {{.*}} {mpc.anchor = #mpc<fusion_kind convolution>, mpc.group = [[C:[0-9]+]] : i64{{[,}]}}
+  // CUDA: mpc.concat {{.*}} {mpc.group = [[C]] : i64}
+  // CUDA-NEXT: mpc.transpose {{.*}} {mpc.group = [[C]] : i64}
+  // CPU: mpc.concat {{.*}} {mpc.group = 1 : i64}
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) layout(channels_last) {mpc.anchor = #mpc<fusion_kind convolution>, mpc.group = 0 : i64} : (tensor<2x14x14x64xf32>, tensor<32x64x3x3xf32>) -> tensor<2x14x14x32xf32>
+  %1 = mpc.concat %x, %0 axis(3) {mpc.group = 1 : i64} : (tensor<2x14x14x64xf32>, tensor<2x14x14x32xf32>) -> tensor<2x14x14x96xf32>
+  %2 = mpc.transpose %1 [0, 3, 1, 2] {mpc.group = 1 : i64} : tensor<2x14x14x96xf32> to tensor<2x96x14x14xf32>
+  return %2 : tensor<2x96x14x14xf32>
+}
+
+// -----
+
+// Where few blocks would have to move much, the concat has a kernel of its own; so it has where
+// others read the product as well.
+// CHECK-LABEL: func.func @much_beside
+func.func @much_beside(%x: tensor<16x64xf32>, %w: tensor<64x32xf32>, %y: tensor<16x65536xf32>, %z: tensor<16x32xf32>) -> (tensor<16x65568xf32>, tensor<16x64xf32>, tensor<16x32xf32>) {
+  // CHECK: mpc.concat {{.*}} {mpc.group = [[A:[0-9]+]] : i64} : (tensor<16x65536xf32>
+  // CHECK: mpc.matmul {{.*}} mpc.group = [[P:[0-9]+]] : i64}
+  // CHECK-NOT: mpc.concat {{.*}} {mpc.group = [[P]] : i64}
+  %0 = mpc.matmul %x, %w {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = 0 : i64} : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>
+  %1 = mpc.concat %y, %0 axis(1) {mpc.group = 1 : i64} : (tensor<16x65536xf32>, tensor<16x32xf32>) -> tensor<16x65568xf32>
+  %2 = mpc.matmul %x, %w {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = 2 : i64} : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>
+  %3 = mpc.concat %z, %2 axis(1) {mpc.group = 3 : i64} : (tensor<16x32xf32>, tensor<16x32xf32>) -> tensor<16x64xf32>
+  return %1, %3, %2 : tensor<16x65568xf32>, tensor<16x64xf32>, tensor<16x32xf32>
+}

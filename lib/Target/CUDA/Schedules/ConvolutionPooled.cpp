@@ -1,0 +1,284 @@
+//===- ConvolutionPooled.cpp - a filter for each channel, and a mean ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A depthwise convolution that also stores the sum or mean over each image of
+// what it makes, as a squeeze reads it. A thread stays with its channels and
+// walks over pixels; threads of a block with the same channels, and blocks of
+// the same image, add up what they have in one order whoever comes first: the
+// last block of an image adds the lines that all have left.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../CudaMachine.h"
+#include "ConvolutionDepthwise.h"
+#include "LastBlock.h"
+
+#include "Target/Kernel/LoopKernels.h"
+#include "Target/Kernel/MathExpansion.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Lines that the last block of an image adds at most, and blocks for each
+/// multiprocessor, beyond which threads take more pixels each.
+static constexpr int64_t kMostLines = 128, kBlocks = 8;
+
+namespace {
+/// How threads share an image: `columns` neighbouring runs of channels by
+/// `rows` pixels at a time, `steps` times; `chunks` blocks by `parts` of the
+/// channels have all of it.
+struct Shares {
+  Shares(const ConvolutionShape &shape, int64_t lanes)
+      : lanes(lanes), runs(shape.outputs / lanes),
+        parts(llvm::divideCeil(runs, kDepthwiseThreads)),
+        columns(llvm::divideCeil(runs, parts)),
+        rows(kDepthwiseThreads / columns),
+        pixels(shape.pixels() / shape.batch) {}
+  void setSteps(int64_t count) {
+    steps = count;
+    chunks = llvm::divideCeil(pixels, rows * steps);
+  }
+  /// Channels of a block.
+  int64_t width() const { return columns * lanes; }
+  int64_t counterBytes(int64_t batch) const {
+    return llvm::alignTo(batch * parts * sizeof(int32_t), 16);
+  }
+
+  int64_t lanes, runs, parts, columns, rows, pixels, steps = 1, chunks = 1;
+};
+
+class PooledEmitter {
+public:
+  PooledEmitter(GpuKernel &kernel, const GemmProblem &problem,
+                const ConvolutionShape &shape, const GemmEpilogue &epilogue)
+      : kernel(kernel), problem(problem), shape(shape), epilogue(epilogue),
+        shares(shape, epilogue.lanes),
+        emitter(kernel.builder, kernel.loc, cudaElementTarget()),
+        math(kernel.builder, kernel.loc), index{kernel.builder, kernel.loc} {
+    shares.setSteps(kernel.schedule["steps"]);
+  }
+  LogicalResult run();
+
+private:
+  FailureOr<Value> sumPixels();
+  FailureOr<Value> addPixel(Value number, Value inside, Value sum);
+  Value addLines(Value array, Value begin, Value first, int64_t count,
+                 int64_t step);
+  void joinThreads(Value sum);
+  LogicalResult store(Value sum);
+  Value zero() {
+    return math.constant(lanesOf(kernel.builder.getF32Type(), shares.lanes), 0);
+  }
+
+  GpuKernel &kernel;
+  const GemmProblem &problem;
+  const ConvolutionShape &shape;
+  const GemmEpilogue &epilogue;
+  Shares shares;
+  ElementEmitter emitter;
+  ValueMath math;
+  IndexMath index;
+  /// The block's image, part of the channels and chunk of the pixels; the
+  /// thread's place, its first channel, in the block's and in all channels, and
+  /// whether it has one (null: always).
+  Value image, part, chunk, row, place, channel, exists;
+  /// The block's sums, a line of channels for each row of threads.
+  Value shared;
+};
+} // namespace
+
+void mpc::schedulePooled(const ConvolutionShape &shape,
+                         const CudaTarget &target, Schedule &schedule) {
+  Shares shares(shape, schedule["lanes"]);
+  int64_t lines = llvm::divideCeil(shares.pixels, shares.rows),
+          enough = kBlocks * CudaMachine::of(target.target()).multiprocessors;
+  int64_t steps =
+      std::max({int64_t(1), int64_t(llvm::divideCeil(lines, kMostLines)),
+                lines * shares.parts * shape.batch / enough});
+  shares.setSteps(steps);
+  schedule.parameters["steps"] = steps;
+  schedule.blocks[0] = shape.batch * shares.parts * shares.chunks;
+  if (shares.chunks > 1)
+    schedule.scratchBytes = shares.counterBytes(shape.batch) +
+                            schedule.blocks[0] * shares.width() * 4;
+}
+
+LogicalResult mpc::emitPooled(GpuKernel &kernel, const GemmProblem &problem,
+                              const ConvolutionShape &shape,
+                              const GemmEpilogue &epilogue) {
+  return PooledEmitter(kernel, problem, shape, epilogue).run();
+}
+
+//===----------------------------------------------------------------------===//
+// A thread's pixels
+//===----------------------------------------------------------------------===//
+
+/// Adds what is made at pixel `number` of the image.
+FailureOr<Value> PooledEmitter::addPixel(Value number, Value inside,
+                                         Value sum) {
+  auto add = [&]() -> FailureOr<Value> {
+    SmallVector<Value> pixel = {image};
+    llvm::append_range(pixel, index.delinearize(number, shape.out));
+    auto op = cast<ConvOp>(problem.anchor);
+    FailureOr<Value> result =
+        sumDepthwise(kernel, op, shape, pixel, channel, shares.lanes);
+    if (failed(result))
+      return failure();
+    FailureOr<Value> value = epilogue.emitWith(
+        kernel, *result,
+        shape.indices(image, ArrayRef(pixel).drop_front(), channel),
+        problem.pool.op->getOperand(0));
+    if (failed(value))
+      return failure();
+    return math.add(sum, *value);
+  };
+  if (!inside)
+    return add();
+  auto branch = scf::IfOp::create(kernel.builder, kernel.loc, sum.getType(),
+                                  inside, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(kernel.builder);
+  kernel.builder.setInsertionPointToEnd(branch.thenBlock());
+  FailureOr<Value> more = add();
+  if (failed(more))
+    return failure();
+  scf::YieldOp::create(kernel.builder, kernel.loc, *more);
+  kernel.builder.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(kernel.builder, kernel.loc, sum);
+  return branch.getResult(0);
+}
+
+FailureOr<Value> PooledEmitter::sumPixels() {
+  FailureOr<Carried> sums = carryLoop(
+      emitter, index.constant(0), index.constant(shares.steps), 1, zero(),
+      [&](Value step, ValueRange carried) -> FailureOr<Carried> {
+        Value line = index.add(index.mul(chunk, shares.steps), step);
+        Value number =
+            kernel.named(index.add(index.mul(line, shares.rows), row), "pixel");
+        Value inside = exists;
+        if (shares.chunks * shares.steps * shares.rows != shares.pixels) {
+          Value isPixel = index.less(number, shares.pixels);
+          inside = inside ? math.bitAnd(inside, isPixel) : isPixel;
+        }
+        FailureOr<Value> sum = addPixel(number, inside, carried.front());
+        if (failed(sum))
+          return failure();
+        return Carried{*sum};
+      });
+  return failed(sums) ? FailureOr<Value>() : sums->front();
+}
+
+//===----------------------------------------------------------------------===//
+// All threads and blocks
+//===----------------------------------------------------------------------===//
+
+/// Adds those of `count` lines of `array`, the first at `begin`, that are every
+/// `step`th from `first` on.
+Value PooledEmitter::addLines(Value array, Value begin, Value first,
+                              int64_t count, int64_t step) {
+  return carryLoop(emitter, first, index.constant(count), step, zero(),
+                   [&](Value line, ValueRange carried) -> FailureOr<Carried> {
+                     Value at =
+                         index.add(begin, index.mul(line, shares.width()));
+                     Value next = emitter.load(
+                         array, kernel.builder.getF32Type(), at, shares.lanes);
+                     return Carried{math.add(carried.front(), next)};
+                   })
+      ->front();
+}
+
+/// Leaves `sum` in the thread's place of the block's sums.
+void PooledEmitter::joinThreads(Value sum) {
+  kernel.within(exists, [&] {
+    emitter.store(sum, shared, index.add(index.mul(row, shares.width()), place),
+                  shares.lanes);
+  });
+  kernel.barrier();
+}
+
+/// Stores what the kernel makes of the sum of an image's channels.
+LogicalResult PooledEmitter::store(Value sum) {
+  Operation *op = problem.pool.op;
+  emitter.bindValue(op->getResult(0), finishReduction(emitter, op, sum));
+  auto results = kernel.kernel.getBody().front().getTerminator()->getOperands();
+  SmallVector<Value> at(
+      cast<RankedTensorType>(op->getResult(0).getType()).getRank(),
+      index.constant(0));
+  at.front() = image;
+  at.back() = channel;
+  for (size_t number : problem.pool.outputs) {
+    FailureOr<Value> value = emitter.emit(results[number], at, shares.lanes);
+    if (failed(value))
+      return failure();
+    emitter.store(*value, kernel.outputs[number], at, shares.lanes);
+  }
+  return success();
+}
+
+LogicalResult PooledEmitter::run() {
+  for (auto [argument, memref] :
+       llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
+    emitter.bindMemory(argument, memref);
+  SmallVector<Value> block = index.delinearize(
+      kernel.block(), {shape.batch, shares.parts, shares.chunks});
+  image = kernel.named(block[0], "image");
+  part = block[1];
+  chunk = kernel.named(block[2], "chunk");
+  Value thread = kernel.thread();
+  row = kernel.named(index.div(thread, shares.columns), "row");
+  Value column = index.rem(thread, shares.columns),
+        run = index.add(index.mul(part, shares.columns), column);
+  place = index.mul(column, shares.lanes);
+  channel = kernel.named(index.mul(run, shares.lanes), "channel");
+  Value hasRun = shares.parts * shares.columns == shares.runs
+                     ? Value()
+                     : index.less(run, shares.runs);
+  exists = hasRun;
+  if (shares.rows * shares.columns != kDepthwiseThreads) {
+    Value hasRow = index.less(row, shares.rows);
+    exists = exists ? math.bitAnd(exists, hasRow) : hasRow;
+  }
+
+  FailureOr<Value> sum = sumPixels();
+  if (failed(sum))
+    return failure();
+  Type f32 = kernel.builder.getF32Type();
+  shared = kernel.shared({shares.rows * shares.width()}, f32, "sumsOfThreads");
+  Value isFirst = index.less(row, 1);
+  if (hasRun)
+    isFirst = math.bitAnd(isFirst, hasRun);
+  auto joined = [&] {
+    return addLines(shared, place, index.constant(0), shares.rows, 1);
+  };
+  joinThreads(*sum);
+  LogicalResult result = success();
+  auto finish = [&] {
+    kernel.within(isFirst, [&] { result = store(joined()); });
+    return result;
+  };
+  if (shares.chunks == 1)
+    return finish();
+
+  int64_t images = shape.batch * shares.parts;
+  Value counters =
+      index.view(kernel.scratch, 0, images, kernel.builder.getI32Type());
+  Value lines =
+      kernel.named(index.view(kernel.scratch, shares.counterBytes(shape.batch),
+                              images * shares.chunks * shares.width(), f32),
+                   "sumsOfBlocks");
+  kernel.within(isFirst, [&] {
+    emitter.store(joined(), lines,
+                  index.add(index.mul(kernel.block(), shares.width()), place),
+                  shares.lanes);
+  });
+  Value own = index.div(kernel.block(), shares.chunks);
+  return inLastBlock(kernel, counters, own, shares.chunks, [&] {
+    // Each row of threads adds every so many lines.
+    Value begin =
+        index.add(index.mul(own, shares.chunks * shares.width()), place);
+    joinThreads(addLines(lines, begin, row, shares.chunks, shares.rows));
+    return finish();
+  });
+}
