@@ -11,13 +11,12 @@
 #include "Commands.h"
 #include "PolicyFigures.h"
 #include "Samples.h"
+#include "StopOnSignal.h"
 #include "TuneState.h"
 
 #include "mpc/Tuning/Sensitivity.h"
 #include "mpc/Tuning/Tuner.h"
 #include "mpc/Tuning/TypeSpace.h"
-
-#include "llvm/Support/FileUtilities.h"
 
 #include <chrono>
 #include <memory>
@@ -86,11 +85,10 @@ std::string commandOf(const TuneArguments &arguments);
 class TemporaryPolicy {
 public:
   static Result<TemporaryPolicy> write(const Json &policy);
-  const std::string &path() const { return file; }
+  const std::string &path() const { return file->path(); }
 
 private:
-  std::string file;
-  std::unique_ptr<llvm::FileRemover> remover;
+  std::unique_ptr<TemporaryFile> file;
 };
 
 /// One `mpc tune`.
