@@ -60,6 +60,7 @@ Result<Json> TuneCommand::explain(const TunedPoint &point) {
   if (failed(plan))
     return model.compiler().failure(before);
   explainErrors(model.entry(), *plan, *sensitivity, budget.measure,
-                int64_t(searched.size()), *explanation);
+                int64_t(searched.size()), *explanation,
+                space->weightErrors(point.priced.choice, *sensitivity));
   return explanationToJson(*explanation);
 }
